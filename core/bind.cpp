@@ -1,0 +1,267 @@
+// The only file that knows Python. Every function that can wait releases the interpreter lock.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <limits>
+#include <variant>
+
+#include "buffer.hpp"
+#include "ceiling.hpp"
+#include "clock.hpp"
+#include "clock_sync.hpp"
+#include "exchange.hpp"
+#include "loops.hpp"
+#include "reduce.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace busbw {
+namespace {
+
+using AnyMpi = std::variant<MpiApi<pointer_handle>, MpiApi<integer_handle>>;
+using AnyExchange = std::variant<Exchange<pointer_handle>, Exchange<integer_handle>>;
+using handle_value = std::uint64_t;  // a handle as mpi4py's _handleof gives it
+
+template <class Handle>
+Handle to_handle(handle_value value) {
+    if constexpr (std::is_pointer_v<Handle>) {
+        return reinterpret_cast<Handle>(value);
+    } else {
+        return static_cast<Handle>(static_cast<std::uint32_t>(value));
+    }
+}
+
+template <class Handle>
+handle_value from_handle(Handle handle) {
+    if constexpr (std::is_pointer_v<Handle>) {
+        return reinterpret_cast<handle_value>(handle);
+    } else {
+        return static_cast<std::uint32_t>(handle);
+    }
+}
+
+AnyMpi open_mpi(const std::string& module, std::size_t handle_bytes) {
+    if (handle_bytes == sizeof(pointer_handle)) {
+        return find_mpi<pointer_handle>(module);
+    }
+    if (handle_bytes == sizeof(integer_handle)) {
+        return find_mpi<integer_handle>(module);
+    }
+    throw std::invalid_argument("MPI handles of " + std::to_string(handle_bytes) + " bytes are not known");
+}
+
+Heartbeat heartbeat_on(nb::handle memory) {
+    Py_buffer view{};
+    if (PyObject_GetBuffer(memory.ptr(), &view, PyBUF_WRITABLE) != 0) {
+        throw nb::python_error();
+    }
+    const std::span<std::byte> bytes{static_cast<std::byte*>(view.buf), static_cast<std::size_t>(view.len)};
+    PyBuffer_Release(&view);  // the mapping behind it stays: the rank keeps it for its whole life
+    return Heartbeat{bytes};
+}
+
+struct Geometry {
+    Kind kind;
+    Seat seat;
+    std::size_t count;
+    bool in_place;
+};
+
+Geometry geometry(const std::string& kind, int rank, int ranks, int root, std::size_t count, bool in_place) {
+    return {by_name<Kind>(kind_names, kind), {rank, ranks, root}, count, in_place};
+}
+
+nb::tuple footprint_of(const std::string& kind, int rank, int ranks, int root, std::size_t count, bool in_place) {
+    const Geometry shape = geometry(kind, rank, ranks, root, count, in_place);
+    const Footprint need = footprint(shape.kind, shape.seat, shape.count, shape.in_place);
+    return nb::make_tuple(need.send, need.receive);
+}
+
+// What make_exchange needs from mpi4py, beside the geometry.
+struct Handles {
+    handle_value communicator;
+    handle_value datatype;
+    handle_value operation;
+    handle_value byte;
+    std::uint64_t in_place_mark;
+};
+
+AnyExchange make_exchange(const AnyMpi& mpi, const Geometry& shape, const Handles& handles, const Buffer& send,
+                          const Buffer& receive, std::size_t element_bytes, int window) {
+    const Footprint need = footprint(shape.kind, shape.seat, shape.count, shape.in_place);
+    if (need.send * element_bytes > send.size() || need.receive * element_bytes > receive.size()) {
+        throw std::invalid_argument("buffers are too small for this exchange");
+    }
+    if (shape.count > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+        throw std::invalid_argument("MPI counts elements in 32 bits: at most 2147483647 a part");
+    }
+    return std::visit(
+        [&]<class Handle>(const MpiApi<Handle>& api) -> AnyExchange {
+            const auto slots = 2 * static_cast<std::size_t>(window);
+            return Exchange<Handle>{.mpi = &api,
+                                    .communicator = to_handle<Handle>(handles.communicator),
+                                    .datatype = to_handle<Handle>(handles.datatype),
+                                    .operation = to_handle<Handle>(handles.operation),
+                                    .byte = to_handle<Handle>(handles.byte),
+                                    .in_place_mark = reinterpret_cast<void*>(handles.in_place_mark),
+                                    .kind = shape.kind,
+                                    .seat = shape.seat,
+                                    .count = static_cast<int>(shape.count),
+                                    .in_place = shape.in_place,
+                                    .window = window,
+                                    .send = send.data(),
+                                    .receive = receive.data(),
+                                    .element_bytes = element_bytes,
+                                    .requests = std::vector<Handle>(slots),
+                                    .statuses = std::vector<status_space>(slots)};
+        },
+        mpi);
+}
+
+template <class Handle>
+std::byte* input_of(const Exchange<Handle>& exchange, const Contract& rules) {
+    return rules.input_in_receive ? exchange.receive + rules.input_at * exchange.element_bytes : exchange.send;
+}
+
+// Poisons both buffers, writes this rank's input, does the exchange once and compares every element of the output.
+Mismatch verify(const AnyExchange& any, const Pattern& pattern, const Buffer& send, const Buffer& receive) {
+    return std::visit(
+        [&]<class Handle>(const Exchange<Handle>& exchange) {
+            const auto count = static_cast<std::size_t>(exchange.count);
+            const Contract rules = contract(exchange.kind, exchange.seat, count, exchange.in_place);
+            send.poison();
+            receive.poison();
+            fill(pattern, exchange.seat.rank, input_of(exchange, rules), rules.input_count);
+            with_call(exchange, [](auto&& call) { call(); });
+            return compare(pattern, exchange.receive, rules.output);
+        },
+        any);
+}
+
+// Leaves inputs behind that stay finite however often the exchange is repeated.
+void settle(const AnyExchange& any, const Pattern& pattern) {
+    std::visit(
+        [&]<class Handle>(const Exchange<Handle>& exchange) {
+            const auto count = static_cast<std::size_t>(exchange.count);
+            const Contract rules = contract(exchange.kind, exchange.seat, count, exchange.in_place);
+            fill_neutral(pattern, input_of(exchange, rules), rules.input_count);
+        },
+        any);
+}
+
+Pattern pattern(std::uint64_t seed, int ranks, const std::string& type, const std::string& operation) {
+    return {seed, ranks, by_name<DataType>(data_type_names, type), by_name<Operation>(operation_names, operation)};
+}
+
+handle_value make_operation(const AnyMpi& mpi, const std::string& type, const std::string& operation) {
+    reduction* function = reduction_for(by_name<DataType>(data_type_names, type),
+                                        by_name<Operation>(operation_names, operation));
+    return std::visit(
+        [&]<class Handle>(const MpiApi<Handle>& api) {
+            Handle made{};
+            check(api, api.op_create(function, 1, &made), "MPI_Op_create");
+            return from_handle(made);
+        },
+        mpi);
+}
+
+ClockOffset clock_offset(const AnyMpi& mpi, handle_value communicator, handle_value byte, int rank, int ranks,
+                         int rounds) {
+    return std::visit(
+        [&]<class Handle>(const MpiApi<Handle>& api) {
+            return synchronise(
+                Peers<Handle>{&api, to_handle<Handle>(communicator), to_handle<Handle>(byte), rank, ranks}, rounds);
+        },
+        mpi);
+}
+
+Samples run_stream(const AnyExchange& any, nb::handle memory, std::size_t count, std::uint64_t calls) {
+    const Heartbeat beat = heartbeat_on(memory);
+    const nb::gil_scoped_release release;
+    return std::visit([&](const auto& exchange) { return stream(exchange, beat, count, calls); }, any);
+}
+
+Samples run_isolated(const AnyExchange& any, nb::handle memory, std::size_t count, const Window& window) {
+    const Heartbeat beat = heartbeat_on(memory);
+    const nb::gil_scoped_release release;
+    return std::visit([&](const auto& exchange) { return isolated(exchange, beat, count, window); }, any);
+}
+
+std::string library_of(const AnyMpi& mpi) {
+    return std::visit([](const auto& api) { return api.library; }, mpi);
+}
+
+std::vector<std::string> interposed_in(const AnyMpi& mpi) {
+    return std::visit([](const auto& api) { return api.interposed; }, mpi);
+}
+
+}  // namespace
+}  // namespace busbw
+
+NB_MODULE(_core, module) {
+    using namespace busbw;
+    const nb::call_guard<nb::gil_scoped_release> waits;
+
+    nb::class_<AnyMpi>(module, "Mpi")
+        .def_prop_ro("library", library_of)
+        .def_prop_ro("interposed", interposed_in);
+    nb::class_<AnyExchange>(module, "Exchange");
+    nb::class_<Buffer>(module, "Buffer")
+        .def(nb::init<std::size_t>(), "size"_a)
+        .def_prop_ro("size", &Buffer::size)
+        .def("overrun", &Buffer::overrun);
+    nb::class_<Geometry>(module, "Geometry");
+    nb::class_<Handles>(module, "Handles")
+        .def(nb::init<handle_value, handle_value, handle_value, handle_value, std::uint64_t>(), "communicator"_a,
+             "datatype"_a, "operation"_a, "byte"_a, "in_place_mark"_a);
+    nb::class_<Pattern>(module, "Pattern");
+    nb::class_<Mismatch>(module, "Mismatch")
+        .def_ro("wrong", &Mismatch::wrong)
+        .def_ro("index", &Mismatch::index)
+        .def_ro("got", &Mismatch::got)
+        .def_ro("expected", &Mismatch::expected);
+    nb::class_<ClockOffset>(module, "ClockOffset")
+        .def_ro("offset_ns", &ClockOffset::offset)
+        .def_ro("error_ns", &ClockOffset::error);
+    nb::class_<Window>(module, "Window")
+        .def(nb::init<nanoseconds, nanoseconds, bool>(), "offset_ns"_a, "lead_ns"_a, "yields"_a);
+    nb::class_<Samples>(module, "Samples")
+        .def_ro("duration_ns", &Samples::duration)
+        .def_ro("lateness_ns", &Samples::lateness)
+        .def_ro("off_processor_ns", &Samples::off_processor)
+        .def_ro("missed", &Samples::missed);
+    nb::class_<ClockQuality>(module, "ClockQuality")
+        .def_ro("cost_ns", &ClockQuality::cost_ns)
+        .def_ro("step_ns", &ClockQuality::step_ns);
+    nb::class_<Movement>(module, "Movement")
+        .def_ro("size_bytes", &Movement::bytes)
+        .def_ro("start_ns", &Movement::start)
+        .def_ro("end_ns", &Movement::end);
+
+    module.def("open_mpi", open_mpi, "module"_a, "handle_bytes"_a);
+    module.def("geometry", geometry, "kind"_a, "rank"_a, "ranks"_a, "root"_a, "count"_a, "in_place"_a);
+    module.def("footprint", footprint_of, "kind"_a, "rank"_a, "ranks"_a, "root"_a, "count"_a, "in_place"_a);
+    module.def("make_exchange", make_exchange, "mpi"_a, "geometry"_a, "handles"_a, "send"_a, "receive"_a,
+               "element_bytes"_a, "window"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 4>(), nb::keep_alive<0, 5>());
+    module.def("make_operation", make_operation, "mpi"_a, "dtype"_a, "op"_a);
+    module.def("pattern", pattern, "seed"_a, "ranks"_a, "dtype"_a, "op"_a);
+    module.def("verify", verify, "exchange"_a, "pattern"_a, "send"_a, "receive"_a, waits);
+    module.def("settle", settle, "exchange"_a, "pattern"_a, waits);
+    module.def("clock_offset", clock_offset, "mpi"_a, "communicator"_a, "byte"_a, "rank"_a, "ranks"_a, "rounds"_a,
+               waits);
+    module.def("clock_quality", clock_quality, "reads"_a, waits);
+    module.def("stream", run_stream, "exchange"_a, "heartbeat"_a, "count"_a, "calls"_a);
+    module.def("isolated", run_isolated, "exchange"_a, "heartbeat"_a, "count"_a, "window"_a);
+    module.def("copy_with_loop", [](const Buffer& from, const Buffer& into, std::size_t size, nanoseconds duration) {
+            const std::size_t part = std::min({size, from.size(), into.size()});
+            return copy_with_loop(from.bytes().first(part), into.bytes().first(part), duration);
+        }, "source"_a, "target"_a, "size_bytes"_a, "duration_ns"_a, waits);
+    module.def("copy_with_memcpy", [](const Buffer& from, const Buffer& into, std::size_t size, nanoseconds duration) {
+            const std::size_t part = std::min({size, from.size(), into.size()});
+            return copy_with_memcpy(from.bytes().first(part), into.bytes().first(part), duration);
+        }, "source"_a, "target"_a, "size_bytes"_a, "duration_ns"_a, waits);
+    module.def("stream_sockets", stream_sockets, "send_socket"_a, "receive_socket"_a, "duration_ns"_a, waits);
+}

@@ -1,0 +1,35 @@
+// Page-aligned memory for messages, touched at once, with a guard behind the last byte.
+// Units: bytes.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+namespace busbw {
+
+class Buffer {
+   public:
+    // Maps and touches `size` bytes. Throws std::bad_alloc when the system refuses.
+    explicit Buffer(std::size_t size);
+
+    [[nodiscard]] std::byte* data() const noexcept { return memory_.get(); }
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    [[nodiscard]] std::span<std::byte> bytes() const noexcept { return {memory_.get(), size_}; }
+
+    // Sets every byte to 0xFF: a NaN in each floating type, -1 in each integer type.
+    void poison() const noexcept;
+
+    // Whether something wrote behind the last byte since the buffer was made.
+    [[nodiscard]] bool overrun() const noexcept;
+
+   private:
+    struct Unmap {
+        std::size_t size;
+        void operator()(std::byte* memory) const noexcept;
+    };
+    std::size_t size_;
+    std::unique_ptr<std::byte, Unmap> memory_;
+};
+
+}  // namespace busbw

@@ -1,0 +1,137 @@
+"""The exchanges busbw measures: their names, factors, buffers and how the size column counts them.
+
+Size and factor are those of nccl-tests (its doc/PERFORMANCE.md and src/*.cu, 2.19): size is the larger of the bytes
+a rank sends and receives; algbw = size / time; busbw = algbw x factor(ranks).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+# Parts that go to or come from one rank are whole multiples of this, as in nccl-tests.
+PART_ALIGNMENT_BYTES = 16
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Collective:
+    """One exchange: how bus bandwidth follows from its time, and what a rank holds for it."""
+
+    name: str
+    factor: Callable[[int], float]
+    # Whether the size is split into one part per rank.
+    splits: bool = False
+    reduces: bool = False
+    rooted: bool = False
+    pairs: bool = False
+    # Whether MPI knows an out-of-place and an in-place form that differ.
+    in_place: bool = True
+    # Messages of `size` bytes that one call moves one after the other: a ping-pong 2, a window its length.
+    messages_per_call: int = 1
+    # Bytes sent and received by the rank that needs most, for size S over n ranks (the root of a rooted collective).
+    send_bytes: Callable[[int, int], int]
+    receive_bytes: Callable[[int, int], int]
+
+
+def _ring(ranks: int) -> float:
+    return 2 * (ranks - 1) / ranks
+
+
+def _others(ranks: int) -> float:
+    return (ranks - 1) / ranks
+
+
+def _once(_ranks: int) -> float:
+    return 1.0
+
+
+def _both_ways(_ranks: int) -> float:
+    return 2.0
+
+
+def _whole(size_bytes: int, _ranks: int) -> int:
+    return size_bytes
+
+
+def _part(size_bytes: int, ranks: int) -> int:
+    return size_bytes // ranks
+
+
+def _nothing(_size_bytes: int, _ranks: int) -> int:
+    return 0
+
+
+WINDOW_MESSAGES = 64
+
+COLLECTIVES: dict[str, Collective] = {
+    collective.name: collective
+    for collective in (
+        Collective(name="all_reduce", factor=_ring, reduces=True, send_bytes=_whole, receive_bytes=_whole),
+        Collective(name="all_gather", factor=_others, splits=True, send_bytes=_part, receive_bytes=_whole),
+        Collective(
+            name="reduce_scatter", factor=_others, splits=True, reduces=True, send_bytes=_whole, receive_bytes=_part
+        ),
+        Collective(
+            name="broadcast", factor=_once, rooted=True, in_place=False, send_bytes=_nothing, receive_bytes=_whole
+        ),
+        Collective(name="reduce", factor=_once, rooted=True, reduces=True, send_bytes=_whole, receive_bytes=_whole),
+        Collective(name="alltoall", factor=_others, splits=True, send_bytes=_whole, receive_bytes=_whole),
+        Collective(
+            name="gather", factor=_others, splits=True, rooted=True, send_bytes=_part, receive_bytes=_whole
+        ),
+        Collective(
+            name="scatter", factor=_others, splits=True, rooted=True, send_bytes=_whole, receive_bytes=_part
+        ),
+        Collective(name="sendrecv", factor=_once, send_bytes=_whole, receive_bytes=_whole),
+        Collective(
+            name="latency", factor=_once, pairs=True, in_place=False, messages_per_call=2,
+            send_bytes=_whole, receive_bytes=_whole,
+        ),
+        Collective(
+            name="bandwidth", factor=_once, pairs=True, in_place=False, messages_per_call=WINDOW_MESSAGES,
+            send_bytes=_whole, receive_bytes=_whole,
+        ),
+        Collective(
+            name="bibw", factor=_both_ways, pairs=True, in_place=False, messages_per_call=WINDOW_MESSAGES,
+            send_bytes=_whole, receive_bytes=_whole,
+        ),
+        Collective(
+            name="message_rate", factor=_once, pairs=True, in_place=False, messages_per_call=WINDOW_MESSAGES,
+            send_bytes=_whole, receive_bytes=_whole,
+        ),
+    )
+}
+
+# The six of the Azure pinning study, and the four patterns of the OSU point-to-point tests.
+SUITES: dict[str, tuple[str, ...]] = {
+    "six": ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "alltoall", "sendrecv"),
+    "p2p": ("latency", "bandwidth", "bibw", "message_rate"),
+}
+
+DTYPE_BYTES: dict[str, int] = {
+    "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
+    "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8,
+}
+OPERATIONS = ("sum", "prod", "min", "max")
+
+
+def counted_size(collective: Collective, size_bytes: int, ranks: int, dtype: str) -> int:
+    """Return the size that is measured when `size_bytes` is asked for; 0 when nothing would be sent.
+
+    As nccl-tests counts: whole elements, and for collectives split over ranks equal parts that are multiples of 16
+    bytes.
+    """
+    element_bytes = DTYPE_BYTES[dtype]
+    if not collective.splits:
+        return size_bytes - size_bytes % element_bytes
+    part_bytes = size_bytes // ranks
+    return (part_bytes - part_bytes % PART_ALIGNMENT_BYTES) * ranks
+
+
+def part_count(collective: Collective, size_bytes: int, ranks: int, dtype: str) -> int:
+    """Return the elements of one part of a counted size: what the MPI call is given as its count."""
+    part_bytes = size_bytes // ranks if collective.splits else size_bytes
+    return part_bytes // DTYPE_BYTES[dtype]
+
+
+def busbw_Bps(collective: Collective, size_bytes: int, ranks: int, time_s: float) -> float:
+    """Return the bus bandwidth in bytes per second of one exchange of `size_bytes` among `ranks` in `time_s`."""
+    return collective.factor(ranks) * size_bytes / time_s
