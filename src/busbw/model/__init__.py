@@ -1,0 +1,1 @@
+"""The values busbw computes with. All frozen; all JSON as they stand."""

@@ -1,0 +1,43 @@
+"""What busbw concludes, with its evidence."""
+
+from typing import Literal
+
+from busbw.model.value import Value
+
+Severity = Literal["note", "warn", "error"]
+Outcome = Literal["ok", "slow", "wrong", "failed", "cannot_tell"]
+
+
+class Finding(Value):
+    """One thing a rule found. `code` is for ever and has a page in docs/findings."""
+
+    code: str
+    severity: Severity
+    title: str
+    evidence: str
+    fix: str | None = None
+    source: str | None = None
+    # Number of the measurement it is about; None: the run.
+    point: int | None = None
+
+
+class Verdict(Value):
+    """The answer in one sentence, and the codes of the findings it rests on."""
+
+    outcome: Outcome
+    sentence: str
+    because: tuple[str, ...] = ()
+
+
+class Ceiling(Value):
+    """What the machine could do at best for one measurement: a measured rate and the formula that applies it."""
+
+    point: int
+    basis: Literal["memory", "loopback"]
+    # Rate of all ranks together while they copied or streamed at once.
+    rate_Bps: float
+    # How many bytes of that rate one exchange costs, as a factor on its size; and the formula in words.
+    moves: float
+    formula: str
+    busbw_Bps: float
+    source: str

@@ -1,0 +1,54 @@
+"""The host and the MPI a measurement ran on."""
+
+from typing import Literal
+
+from busbw.model.value import Value
+
+
+class Host(Value):
+    """One host as the kernel describes it. None: this host does not say."""
+
+    name: str
+    kernel: str
+    os_name: str | None
+    cpu_model: str | None
+    # CPUs this process may use, as numbers of the kernel.
+    cpus: tuple[int, ...]
+    # Physical cores among them.
+    cores: int
+    numa_nodes: int
+    memory_bytes: int
+    # What a new process can have: MemAvailable, or what is left under the memory limit of the control group if less.
+    memory_available_bytes: int
+    hypervisor: str | None
+    container: str | None
+    governor: str | None
+    # CPU time the container may use, in CPUs; None without a limit.
+    cpu_quota: float | None
+
+
+class HostCounters(Value):
+    """Counters of a host at one instant; two of them tell what happened between. None: not kept here."""
+
+    stolen_s: float | None
+    # Summed over all CPUs.
+    cpu_s: float
+    # How often the container was stopped for using up its quota, and core or package throttling for heat or power.
+    quota_stops: int | None
+    throttle_events: int | None
+    load_average: float
+
+
+MpiFamily = Literal["Open MPI", "MPICH", "Intel MPI", "MVAPICH", "unknown"]
+
+
+class MpiLibrary(Value):
+    """The MPI that starts the ranks and is loaded in them."""
+
+    family: MpiFamily
+    version: str | None
+    # Absolute path of mpirun, and of the library that mpi4py is told to load.
+    mpirun: str
+    library: str
+    # "site": found on PATH; "wheel": the one installed beside busbw; "chosen": named by --mpirun.
+    origin: Literal["site", "wheel", "chosen"]

@@ -1,0 +1,82 @@
+"""One size of one collective as all ranks saw it, reduced from the raw records."""
+
+from typing import Literal
+
+from busbw.model.record import Attribution, Mismatch
+from busbw.model.sweep import Mode
+from busbw.model.value import Value
+
+
+class RankView(Value):
+    """One rank's share in a measurement. Seconds for one exchange (a message, for windows and ping-pongs)."""
+
+    rank: int
+    host: str
+    median_s: float
+    p99_s: float | None
+    max_s: float
+    # Slow samples that this rank alone explains, see judge.stragglers.
+    blamed: int
+    involuntary_switches: int
+
+
+class WrongResult(Value):
+    """A result that failed verification: the first wrong element of the first wrong rank."""
+
+    rank: int
+    host: str
+    mismatch: Mismatch
+
+
+class Measurement(Value):
+    """Time of one exchange of one size: centre, interval, tail, and each rank's view.
+
+    A sample is the maximum over ranks in isolated mode, the mean over ranks in stream mode.
+    """
+
+    point: int
+    collective: str
+    size_bytes: int
+    count: int
+    dtype: str
+    op: str
+    root: int
+    in_place: bool
+    ranks: int
+    mode: Mode
+    samples: int
+    # Samples left out because a rank learned of its start too late.
+    missed: int
+    calls_per_sample: int
+    median_s: float
+    # Distribution-free confidence interval of the median; equal to the extremes when there are too few samples.
+    low_s: float
+    high_s: float
+    confidence: float
+    min_s: float
+    max_s: float
+    mean_s: float
+    # (percentile, seconds); a percentile is there only when at least ten samples lie beyond it.
+    percentiles: tuple[tuple[float, float], ...]
+    busbw_Bps: float
+    algbw_Bps: float
+    # None in stream mode: there the calls of a sample are not timed alone.
+    clock_error_s: float | None
+    warmup_calls: int
+    warmup_stable: bool
+    # Lag-1 autocorrelation, and the shift of the median from the first to the second half as a share of it.
+    autocorrelation: float | None
+    drift: float | None
+    # Samples slower than the median by more than stats.tail allows, and by how much they are slower in the median.
+    slow_samples: int
+    slow_excess_s: float | None
+    wrong: WrongResult | None
+    # Whether every element of every rank was checked before the time was taken.
+    verified: bool
+    ended: Literal["interval", "samples", "time", "stopped", "wrong"]
+    # Share of the bytes this exchange must move that crossed network interfaces, by interface; () when none did.
+    interface_share: tuple[tuple[str, float], ...]
+    per_rank: tuple[RankView, ...]
+    attribution: tuple[Attribution, ...]
+    # File and line (from 1) of rank 0's record.
+    source: str

@@ -1,0 +1,125 @@
+"""What a rank writes, one JSON line each, while it runs: the raw result.
+
+Times are integers in nanoseconds, as the clock gave them.
+"""
+
+from typing import Literal
+
+from busbw.model.value import Value
+
+
+class Record(Value, tag_field="type"):
+    """One line of a rank's file."""
+
+
+class Hello(Record, tag="hello"):
+    """Who the rank is; always its first line."""
+
+    schema: int = 1
+    rank: int
+    ranks: int
+    host: str
+    process_id: int
+    # CPUs the rank may run on after the launcher bound it.
+    cpus: tuple[int, ...]
+    mpi_version: str
+    mpi_library: str
+    handle_bytes: int
+    thread_level: str
+    # MPI functions that a preloaded library stands before, as "MPI_Send from /path".
+    interposed: tuple[str, ...]
+    # float16 and bfloat16 sums: "mpi", or "busbw" where MPI has no such operation.
+    small_float_reductions: Literal["mpi", "busbw"]
+    clock_cost_ns: float
+    clock_step_ns: int
+
+
+class Copied(Record, tag="copied"):
+    """Memory copied by this rank while every other rank did the same."""
+
+    kernel: Literal["loop", "memcpy"]
+    size_bytes: int
+    moved_bytes: int
+    start_ns: int
+    end_ns: int
+
+
+class Streamed(Record, tag="streamed"):
+    """Bytes this rank received (or sent, where it received none) over TCP on the loopback interface."""
+
+    # "ring": every rank sends to the next and receives from the one before; "pairs": rank i sends to i + n/2.
+    pattern: Literal["ring", "pairs"]
+    moved_bytes: int
+    start_ns: int
+    end_ns: int
+
+
+class Mismatch(Value):
+    """Elements that differ from what they must be, and the first of them."""
+
+    wrong: int
+    index: int
+    got: str
+    expected: str
+
+
+class Attribution(Value):
+    """How often calls were slow on one group of ranks: evidence of who delays the others.
+
+    Each pass halves the ranks by one bit of their number; the two groups run the same exchange at the same time.
+    """
+
+    bit: int
+    group: int
+    ranks: tuple[int, ...]
+    calls: int
+    slow_calls: int
+
+
+class Measured(Record, tag="measured"):
+    """One point, as this rank saw it: all samples, in the order taken."""
+
+    point: int
+    sweep: int
+    size_bytes: int
+    calls_per_sample: int
+    warmup_calls: int
+    warmup_stable: bool
+    # A sample: all its calls. Isolated: from the common start to this rank's return.
+    duration_ns: tuple[int, ...]
+    # Isolated only: from the common start to this rank's own start; empty in stream mode.
+    lateness_ns: tuple[int, ...]
+    # Time within the sample that this rank did not run on a processor.
+    off_processor_ns: tuple[int, ...]
+    # Numbers of samples whose start was announced too late on this rank.
+    missed: tuple[int, ...]
+    # Offset of this rank's clock to rank 0's, and how far it may be off: half round trip, plus drift over the point.
+    clock_offset_ns: int
+    clock_error_ns: int
+    clock_shared: bool
+    mismatch: Mismatch | None
+    verified_elements: int
+    voluntary_switches: int
+    involuntary_switches: int
+    # Bytes each interface of this host sent while the point ran, from the lowest rank of each host; empty on others.
+    interface_bytes: tuple[tuple[str, int], ...]
+    attribution: tuple[Attribution, ...]
+    ended: Literal["interval", "samples", "time", "stopped", "wrong"]
+    started_unix_s: float
+    ended_unix_s: float
+
+
+class Failed(Record, tag="failed"):
+    """Why this rank gave up."""
+
+    step: str
+    cause: str
+
+
+class Finished(Record, tag="finished"):
+    """The rank came to its end; always its last line."""
+
+    reason: Literal["complete", "time", "stopped"]
+
+
+AnyRecord = Hello | Copied | Streamed | Measured | Failed | Finished
