@@ -5,7 +5,7 @@ from typing import Literal
 from busbw.model.value import Value
 
 
-class Host(Value):
+class Host(Value, kw_only=True):
     """One host as the kernel describes it. None: this host does not say."""
 
     name: str
@@ -27,7 +27,7 @@ class Host(Value):
     cpu_quota: float | None
 
 
-class HostCounters(Value):
+class HostCounters(Value, kw_only=True):
     """Counters of a host at one instant; two of them tell what happened between. None: not kept here."""
 
     stolen_s: float | None
@@ -42,7 +42,7 @@ class HostCounters(Value):
 MpiFamily = Literal["Open MPI", "MPICH", "Intel MPI", "MVAPICH", "unknown"]
 
 
-class MpiLibrary(Value):
+class MpiLibrary(Value, kw_only=True):
     """The MPI that starts the ranks and is loaded in them."""
 
     family: MpiFamily

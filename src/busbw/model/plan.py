@@ -7,7 +7,7 @@ from busbw.model.value import Value
 PLAN_SCHEMA = 1
 
 
-class Placement(Value):
+class Placement(Value, kw_only=True):
     """How many ranks run where."""
 
     ranks: int
@@ -18,14 +18,14 @@ class Placement(Value):
     oversubscribed: bool
 
 
-class Program(Value):
+class Program(Value, kw_only=True):
     """What one rank runs: argv without the launcher, and the environment it needs beside its parent's."""
 
     argv: tuple[str, ...]
     env: tuple[tuple[str, str], ...]
 
 
-class Job(Value):
+class Job(Value, kw_only=True):
     """A command ready to start. The environment is the caller's with `env` set."""
 
     argv: tuple[str, ...]
@@ -36,7 +36,7 @@ class Job(Value):
     stall_s: float
 
 
-class MemoryNeed(Value):
+class MemoryNeed(Value, kw_only=True):
     """What the ranks of one host allocate, by their own arithmetic."""
 
     buffers_bytes: int
@@ -51,7 +51,7 @@ class MemoryNeed(Value):
         return self.buffers_bytes + self.overhead_bytes
 
 
-class Plan(Value):
+class Plan(Value, kw_only=True):
     """One run, word for word: what is measured, where, by which command."""
 
     schema: int = PLAN_SCHEMA

@@ -8,11 +8,11 @@ from typing import Literal
 from busbw.model.value import Value
 
 
-class Record(Value, tag_field="type"):
+class Record(Value, kw_only=True, tag_field="type"):
     """One line of a rank's file."""
 
 
-class Hello(Record, tag="hello"):
+class Hello(Record, tag="hello", kw_only=True):
     """Who the rank is; always its first line."""
 
     schema: int = 1
@@ -34,7 +34,7 @@ class Hello(Record, tag="hello"):
     clock_step_ns: int
 
 
-class Copied(Record, tag="copied"):
+class Copied(Record, tag="copied", kw_only=True):
     """Memory copied by this rank while every other rank did the same."""
 
     kernel: Literal["loop", "memcpy"]
@@ -44,7 +44,7 @@ class Copied(Record, tag="copied"):
     end_ns: int
 
 
-class Streamed(Record, tag="streamed"):
+class Streamed(Record, tag="streamed", kw_only=True):
     """Bytes this rank received (or sent, where it received none) over TCP on the loopback interface."""
 
     # "ring": every rank sends to the next and receives from the one before; "pairs": rank i sends to i + n/2.
@@ -54,7 +54,7 @@ class Streamed(Record, tag="streamed"):
     end_ns: int
 
 
-class Mismatch(Value):
+class Mismatch(Value, kw_only=True):
     """Elements that differ from what they must be, and the first of them."""
 
     wrong: int
@@ -63,7 +63,7 @@ class Mismatch(Value):
     expected: str
 
 
-class Attribution(Value):
+class Attribution(Value, kw_only=True):
     """How often calls were slow on one group of ranks: evidence of who delays the others.
 
     Each pass halves the ranks by one bit of their number; the two groups run the same exchange at the same time.
@@ -76,7 +76,7 @@ class Attribution(Value):
     slow_calls: int
 
 
-class Measured(Record, tag="measured"):
+class Measured(Record, tag="measured", kw_only=True):
     """One point, as this rank saw it: all samples, in the order taken."""
 
     point: int
@@ -109,14 +109,14 @@ class Measured(Record, tag="measured"):
     ended_unix_s: float
 
 
-class Failed(Record, tag="failed"):
+class Failed(Record, tag="failed", kw_only=True):
     """Why this rank gave up."""
 
     step: str
     cause: str
 
 
-class Finished(Record, tag="finished"):
+class Finished(Record, tag="finished", kw_only=True):
     """The rank came to its end; always its last line."""
 
     reason: Literal["complete", "time", "stopped"]

@@ -12,7 +12,7 @@ from busbw.model.value import Value
 RUN_SCHEMA = 1
 
 
-class Culprit(Value):
+class Culprit(Value, kw_only=True):
     """The rank a failure began on, as far as it could be told."""
 
     rank: int
@@ -24,7 +24,7 @@ class Culprit(Value):
     step: str
 
 
-class Outcome(Value):
+class Outcome(Value, kw_only=True):
     """How the execution ended. Written by the launching side; the ranks' own words are in raw/."""
 
     ended: Literal["complete", "time", "stopped", "failed"]
@@ -37,7 +37,7 @@ class Outcome(Value):
     counters_after: HostCounters
 
 
-class CopyRate(Value):
+class CopyRate(Value, kw_only=True):
     """Bytes per second that all ranks together copied, each between two buffers of `size_bytes`."""
 
     size_bytes: int
@@ -45,21 +45,21 @@ class CopyRate(Value):
     kernel: Literal["loop", "memcpy"]
 
 
-class StreamRate(Value):
+class StreamRate(Value, kw_only=True):
     """Bytes per second that all ranks together received over TCP on the loopback interface."""
 
     pattern: Literal["ring", "pairs"]
     rate_Bps: float
 
 
-class Rates(Value):
+class Rates(Value, kw_only=True):
     """What was measured of the machine itself, before the exchanges."""
 
     copies: tuple[CopyRate, ...] = ()
     streams: tuple[StreamRate, ...] = ()
 
 
-class Run(Value):
+class Run(Value, kw_only=True):
     """Everything about one run."""
 
     schema: int = RUN_SCHEMA

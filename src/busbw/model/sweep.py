@@ -7,7 +7,7 @@ from busbw.model.value import Value
 Mode = Literal["stream", "isolated"]
 
 
-class Sampling(Value):
+class Sampling(Value, kw_only=True):
     """How many samples are taken of each point, and when it is enough."""
 
     mode: Mode
@@ -20,7 +20,7 @@ class Sampling(Value):
     time_limit_s: float
 
 
-class Sweep(Value):
+class Sweep(Value, kw_only=True):
     """One collective over a list of sizes."""
 
     collective: str
@@ -32,7 +32,7 @@ class Sweep(Value):
     in_place: bool
 
 
-class Point(Value):
+class Point(Value, kw_only=True):
     """One size of one sweep: what one measurement is about."""
 
     sweep: int

@@ -3,5 +3,8 @@
 import msgspec
 
 
-class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A frozen value that is JSON as it stands."""
+class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A frozen value that is JSON as it stands.
+
+    Subclasses say `kw_only=True` themselves: msgspec applies it to a class's own fields and does not pass it on.
+    """
