@@ -157,8 +157,8 @@ Pattern pattern(std::uint64_t seed, int ranks, const std::string& type, const st
 }
 
 handle_value make_operation(const AnyMpi& mpi, const std::string& type, const std::string& operation) {
-    reduction* function = reduction_for(by_name<DataType>(data_type_names, type),
-                                        by_name<Operation>(operation_names, operation));
+    reduction* function =
+        reduction_for(by_name<DataType>(data_type_names, type), by_name<Operation>(operation_names, operation));
     return std::visit(
         [&]<class Handle>(const MpiApi<Handle>& api) {
             Handle made{};
@@ -205,9 +205,7 @@ NB_MODULE(_core, module) {
     using namespace busbw;
     const nb::call_guard<nb::gil_scoped_release> waits;
 
-    nb::class_<AnyMpi>(module, "Mpi")
-        .def_prop_ro("library", library_of)
-        .def_prop_ro("interposed", interposed_in);
+    nb::class_<AnyMpi>(module, "Mpi").def_prop_ro("library", library_of).def_prop_ro("interposed", interposed_in);
     nb::class_<AnyExchange>(module, "Exchange");
     nb::class_<Buffer>(module, "Buffer")
         .def(nb::init<std::size_t>(), "size"_a)
@@ -255,13 +253,19 @@ NB_MODULE(_core, module) {
     module.def("clock_quality", clock_quality, "reads"_a, waits);
     module.def("stream", run_stream, "exchange"_a, "heartbeat"_a, "count"_a, "calls"_a);
     module.def("isolated", run_isolated, "exchange"_a, "heartbeat"_a, "count"_a, "window"_a);
-    module.def("copy_with_loop", [](const Buffer& from, const Buffer& into, std::size_t size, nanoseconds duration) {
+    module.def(
+        "copy_with_loop",
+        [](const Buffer& from, const Buffer& into, std::size_t size, nanoseconds duration) {
             const std::size_t part = std::min({size, from.size(), into.size()});
             return copy_with_loop(from.bytes().first(part), into.bytes().first(part), duration);
-        }, "source"_a, "target"_a, "size_bytes"_a, "duration_ns"_a, waits);
-    module.def("copy_with_memcpy", [](const Buffer& from, const Buffer& into, std::size_t size, nanoseconds duration) {
+        },
+        "source"_a, "target"_a, "size_bytes"_a, "duration_ns"_a, waits);
+    module.def(
+        "copy_with_memcpy",
+        [](const Buffer& from, const Buffer& into, std::size_t size, nanoseconds duration) {
             const std::size_t part = std::min({size, from.size(), into.size()});
             return copy_with_memcpy(from.bytes().first(part), into.bytes().first(part), duration);
-        }, "source"_a, "target"_a, "size_bytes"_a, "duration_ns"_a, waits);
+        },
+        "source"_a, "target"_a, "size_bytes"_a, "duration_ns"_a, waits);
     module.def("stream_sockets", stream_sockets, "send_socket"_a, "receive_socket"_a, "duration_ns"_a, waits);
 }

@@ -13,7 +13,15 @@
 namespace busbw {
 
 enum class Kind {
-    all_reduce, all_gather, reduce_scatter, broadcast, reduce, alltoall, gather, scatter, sendrecv,
+    all_reduce,
+    all_gather,
+    reduce_scatter,
+    broadcast,
+    reduce,
+    alltoall,
+    gather,
+    scatter,
+    sendrecv,
     latency,    // ping-pong between the ranks of a pair
     bandwidth,  // `window` messages one way, then a 4-byte answer
     bibw,       // `window` messages each way at once
@@ -43,10 +51,10 @@ struct Exchange {
     void* in_place_mark;  // MPI_IN_PLACE
     Kind kind;
     Seat seat;
-    int count;            // elements in one part: the whole message, or what goes to or comes from one rank
+    int count;  // elements in one part: the whole message, or what goes to or comes from one rank
     bool in_place;
     int window;
-    std::byte* send;      // unused in place
+    std::byte* send;  // unused in place
     std::byte* receive;
     std::size_t element_bytes;
     // Room for the requests and statuses of one window; a loop never allocates.
@@ -57,7 +65,7 @@ struct Exchange {
 // Where a rank's input lies, and what must stand in its output afterwards, in elements of a part of `count`.
 struct Contract {
     std::size_t input_count;
-    bool input_in_receive;       // the input is in the receive buffer, at `input_at`
+    bool input_in_receive;  // the input is in the receive buffer, at `input_at`
     std::size_t input_at;
     std::vector<Segment> output;  // in the receive buffer; empty where the rank receives nothing
 };
@@ -153,10 +161,10 @@ auto with_call(const Exchange<Handle>& x, Visitor&& visit) {
             });
         case Kind::reduce:
             return visit([=, &mpi, &x] {
-                check(mpi,
-                      mpi.reduce(from_at_root, x.receive, x.count, x.datatype, x.operation, x.seat.root,
-                                 x.communicator),
-                      "MPI_Reduce");
+                check(
+                    mpi,
+                    mpi.reduce(from_at_root, x.receive, x.count, x.datatype, x.operation, x.seat.root, x.communicator),
+                    "MPI_Reduce");
             });
         case Kind::alltoall:
             return visit([=, &mpi, &x] {

@@ -27,9 +27,7 @@ std::string file_of(const void* symbol) {
     return dladdr(symbol, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
-std::string_view base_name(std::string_view path) {
-    return path.substr(path.rfind('/') + 1);
-}
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 bool is_preloaded(std::string_view file) {
     const char* preload = std::getenv("LD_PRELOAD");

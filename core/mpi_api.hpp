@@ -45,8 +45,8 @@ struct MpiApi {
     int (*comm_rank)(Handle, int*);
     int (*comm_size)(Handle, int*);
 
-    std::string library;                    // file that MPI_Send was found in
-    std::vector<std::string> interposed;    // preloaded files that stand before it, with the functions they took
+    std::string library;                  // file that MPI_Send was found in
+    std::vector<std::string> interposed;  // preloaded files that stand before it, with the functions they took
 };
 
 // Looks up every function, first in preloaded libraries (a profiler the user asked for), then in the dependencies
