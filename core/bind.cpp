@@ -74,7 +74,8 @@ Geometry geometry(const std::string& kind, int rank, int ranks, int root, std::s
     return {by_name<Kind>(kind_names, kind), {rank, ranks, root}, count, in_place};
 }
 
-nb::tuple footprint_of(const std::string& kind, int rank, int ranks, int root, std::size_t count, bool in_place) {
+nb::typed<nb::tuple, std::size_t, std::size_t> footprint_of(const std::string& kind, int rank, int ranks, int root,
+                                                            std::size_t count, bool in_place) {
     const Geometry shape = geometry(kind, rank, ranks, root, count, in_place);
     const Footprint need = footprint(shape.kind, shape.seat, shape.count, shape.in_place);
     return nb::make_tuple(need.send, need.receive);

@@ -1,0 +1,167 @@
+// Filling and comparing, for each type and operation: what is right passes, one wrong element is found where it stands,
+// and rounding is allowed as far as the bound says and no further.
+#include "pattern.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "expect.hpp"
+#include "simulated.hpp"
+
+namespace {
+
+using namespace busbw;
+using namespace busbw::checks;
+
+std::string name_of(const Pattern& pattern) {
+    return std::string(data_type_names[static_cast<std::size_t>(pattern.type)]) + " " +
+           std::string(operation_names[static_cast<std::size_t>(pattern.operation)]) + " over " +
+           std::to_string(pattern.ranks);
+}
+
+std::vector<std::byte> input_of(const Pattern& pattern, int rank, std::size_t count) {
+    std::vector<std::byte> input(count * element_bytes(pattern.type));
+    fill(pattern, rank, input.data(), count);
+    return input;
+}
+
+std::vector<std::byte> reduced(const Pattern& pattern, std::size_t count) {
+    std::vector<std::byte> total = input_of(pattern, 0, count);
+    for (int rank = 1; rank < pattern.ranks; ++rank) {
+        combine(pattern, input_of(pattern, rank, count).data(), total.data(), count);
+    }
+    return total;
+}
+
+// Changes one element to a far different value of its type.
+void spoil(std::vector<std::byte>& elements, std::size_t index, std::size_t size) {
+    for (std::size_t byte = 0; byte < size; ++byte) {
+        elements[index * size + byte] ^= std::byte{0x55};
+    }
+}
+
+void check_copy(const Pattern& pattern, std::size_t count) {
+    const int source = pattern.ranks - 1;
+    const std::size_t size = element_bytes(pattern.type);
+    const std::vector<std::byte> right = input_of(pattern, source, count);
+    const std::vector<Segment> rules{{0, count, source, 0}};
+    expect(compare(pattern, right.data(), rules).wrong == 0, name_of(pattern) + " copied");
+    expect(input_of(pattern, source, count) == right, name_of(pattern) + " is the same every time");
+    for (const std::size_t index : {std::size_t{0}, count / 2, count - 1}) {
+        std::vector<std::byte> wrong = right;
+        spoil(wrong, index, size);
+        const Mismatch found = compare(pattern, wrong.data(), rules);
+        expect(found.wrong == 1 && found.index == index && found.got != found.expected,
+               name_of(pattern) + " copied wrongly at " + std::to_string(index));
+    }
+    if (count > 100) {
+        const std::vector<Segment> shifted{{0, count - 1, source, 1}};
+        expect(compare(pattern, right.data() + size, shifted).wrong == 0,
+               name_of(pattern) + " from its second element");
+        const bool distinct = pattern.operation != Operation::prod || is_floating(pattern.type);
+        expect(!distinct || compare(pattern, right.data(), shifted).wrong > (count - 1) / 4,
+               name_of(pattern) + " shifted by one");
+    }
+}
+
+// Over 130 ranks the bound of a 16-bit sum is as large as the sum of magnitudes itself: only NaNs and numbers far out
+// are told from it.
+bool tells_sums_apart(const Pattern& pattern) {
+    const bool small = is_floating(pattern.type) && element_bytes(pattern.type) == 2;
+    return !(small && pattern.operation == Operation::sum && pattern.ranks > 100);
+}
+
+void check_reduction(const Pattern& pattern, std::size_t count) {
+    const std::vector<std::byte> right = reduced(pattern, count);
+    const std::vector<Segment> rules{{0, count, all_ranks, 0}};
+    const Mismatch none = compare(pattern, right.data(), rules);
+    expect(none.wrong == 0, name_of(pattern) + " reduced: " + none.got + " for " + none.expected);
+    for (const std::size_t index : {std::size_t{0}, count / 2, count - 1}) {
+        if (!tells_sums_apart(pattern)) {
+            break;
+        }
+        std::vector<std::byte> wrong = right;
+        spoil(wrong, index, element_bytes(pattern.type));
+        const Mismatch found = compare(pattern, wrong.data(), rules);
+        expect(found.wrong == 1 && found.index == index, name_of(pattern) + " wrong at " + std::to_string(index));
+    }
+    std::vector<std::byte> poison(right.size(), std::byte{0xFF});
+    const std::size_t wrong = compare(pattern, poison.data(), rules).wrong;
+    expect(is_floating(pattern.type) ? wrong == count : wrong >= count / 2, name_of(pattern) + " never written");
+}
+
+// A sum that lost one rank's share must not pass: the bound is for rounding only.
+void check_missing_rank(const Pattern& pattern, std::size_t count) {
+    Pattern fewer = pattern;
+    --fewer.ranks;
+    std::vector<std::byte> total = input_of(pattern, 0, count);
+    for (int rank = 1; rank < fewer.ranks; ++rank) {
+        combine(pattern, input_of(pattern, rank, count).data(), total.data(), count);
+    }
+    const std::size_t wrong = compare(pattern, total.data(), std::vector<Segment>{{0, count, all_ranks, 0}}).wrong;
+    expect(wrong > count / 10, name_of(pattern) + " without one rank: " + std::to_string(wrong) + " wrong");
+}
+
+template <class T>
+void check_bound(const Pattern& pattern) {
+    constexpr std::size_t count = 500;
+    const std::vector<Segment> rules{{0, count, all_ranks, 0}};
+    std::vector<T> within(count);
+    std::vector<T> beyond(count);
+    for (std::size_t index = 0; index < count; ++index) {
+        double total = pattern.operation == Operation::sum ? 0.0 : 1.0;
+        double magnitude = 0;
+        for (int rank = 0; rank < pattern.ranks; ++rank) {
+            T element{};
+            std::memcpy(&element, input_of(pattern, rank, count).data() + index * sizeof(T), sizeof(T));
+            total = pattern.operation == Operation::sum ? total + to_double(element) : total * to_double(element);
+            magnitude += std::fabs(to_double(element));
+        }
+        const double scale = pattern.operation == Operation::sum ? magnitude : std::fabs(total);
+        const double bound = (pattern.ranks - 1) * epsilon<T>() * scale;
+        within[index] = from_double<T>(total + bound / 4);
+        beyond[index] = from_double<T>(total + bound * 2);
+    }
+    const auto bytes_of = [](const std::vector<T>& elements) {
+        return reinterpret_cast<const std::byte*>(elements.data());
+    };
+    expect(compare(pattern, bytes_of(within), rules).wrong == 0, name_of(pattern) + " within the bound");
+    expect(compare(pattern, bytes_of(beyond), rules).wrong == count, name_of(pattern) + " beyond the bound");
+}
+
+void check_neutral(const Pattern& pattern) {
+    constexpr std::size_t count = 9;
+    std::vector<std::byte> once(count * element_bytes(pattern.type));
+    fill_neutral(pattern, once.data(), count);
+    std::vector<std::byte> twice = once;
+    combine(pattern, once.data(), twice.data(), count);
+    expect(once == twice, name_of(pattern) + " is neutral");
+}
+
+}  // namespace
+
+int main() {
+    for (std::size_t type = 0; type < std::size(data_type_names); ++type) {
+        for (std::size_t operation = 0; operation < std::size(operation_names); ++operation) {
+            for (const int ranks : {1, 2, 3, 8, 130}) {
+                const Pattern pattern{42, ranks, static_cast<DataType>(type), static_cast<Operation>(operation)};
+                for (const std::size_t count : {1UL, 1024UL, 2500UL}) {
+                    check_copy(pattern, count);
+                    check_reduction(pattern, count);
+                }
+                check_neutral(pattern);
+                if (ranks == 3 || ranks == 8) {
+                    check_missing_rank(pattern, 2500);
+                }
+            }
+        }
+    }
+    for (const Operation operation : {Operation::sum, Operation::prod}) {
+        check_bound<float>({7, 4, DataType::float32, operation});
+        check_bound<double>({7, 4, DataType::float64, operation});
+        check_bound<Float16>({7, 4, DataType::float16, operation});
+        check_bound<BFloat16>({7, 4, DataType::bfloat16, operation});
+    }
+    return verdict();
+}
