@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 # Parts that go to or come from one rank are whole multiples of this, as in nccl-tests.
 PART_ALIGNMENT_BYTES = 16
+# Each of a rank's two buffers holds at least this, so that memory copies can be measured whatever is exchanged.
+LEAST_BUFFER_BYTES = 2**20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -36,6 +36,8 @@ class HostCounters(Value, kw_only=True):
     # How often the container was stopped for using up its quota, and core or package throttling for heat or power.
     quota_stops: int | None
     throttle_events: int | None
+    # Processes the kernel ended because memory ran out.
+    memory_kills: int | None
     load_average: float
 
 

@@ -1,0 +1,179 @@
+"""Set up the environments that `make` works in: `python3 scripts/bootstrap.py run|test|envs|fuzz`.
+
+busbw is compiled once, into build/wheels, and that wheel is installed everywhere: .venv (with Open MPI), .venv-mpich and
+.venv-impi. What is up to date is left alone. Needs nothing but the standard library; the version check runs on any
+Python 3.6 or later, so that an old one gets an answer and not a syntax error.
+"""
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+WHEELS = ROOT / "build" / "wheels"
+OLDEST, NEWEST = (3, 11), (3, 14)
+# Environment: what it holds beside busbw and its own dependencies.
+MPI = {".venv": ("busbw[mpi]",), ".venv-mpich": ("mpich>=5,<6",), ".venv-impi": ("impi-rt>=2021.15,<2022",)}
+GOALS = {
+    "run": ((".venv",), ()),
+    "test": ((".venv", ".venv-mpich", ".venv-impi"), ("dev",)),
+    "dev": ((".venv",), ("dev",)),
+    "envs": ((".venv-mpich", ".venv-impi"), ()),
+    "fuzz": ((".venv",), ("dev", "fuzz")),
+}
+
+
+def say(text):
+    """Write one line of progress."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def fail(cause, hint):
+    """End with an error for a person."""
+    say("error: " + cause)
+    say("hint: " + hint)
+    sys.exit(2)
+
+
+def check_version():
+    """End unless this Python is one that busbw runs on."""
+    if not OLDEST <= sys.version_info[:2] <= NEWEST:
+        fail(
+            "{} is Python {}.{}; busbw needs 3.11 to 3.14".format(sys.executable, *sys.version_info[:2]),
+            "make PYTHON=python3.12   # or another one between them",
+        )
+
+
+def missing_packages():
+    """Return the Debian packages without which nothing can be built here."""
+    version = "python{}.{}".format(*sys.version_info[:2])
+    packages = []
+    if importlib.util.find_spec("ensurepip") is None or importlib.util.find_spec("venv") is None:
+        packages.append(version + "-venv")
+    if not Path(sysconfig.get_paths()["include"], "Python.h").exists():
+        packages.append(version + "-dev")
+    if not any(shutil.which(compiler) for compiler in (os.environ.get("CXX"), "c++", "g++", "clang++") if compiler):
+        packages.append("g++")
+    return packages
+
+
+def install_packages(packages):
+    """Install Debian packages, or end with the command that does."""
+    if not packages:
+        return
+    install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *packages]
+    by_hand = "apt-get update && " + " ".join(install)
+    if shutil.which("apt-get") is None:
+        fail("this system lacks what Debian calls " + ", ".join(packages), "install them and try again")
+    prefix = []
+    if os.geteuid() != 0:
+        allowed = shutil.which("sudo") and subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode == 0
+        if not allowed:
+            fail("missing packages: " + ", ".join(packages), "sudo sh -c '" + by_hand + "'")
+        prefix = ["sudo", "-n"]
+    say("installing with apt-get: " + ", ".join(packages))
+    quiet = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
+    for command in (["apt-get", "update", "-q"], install):
+        done = subprocess.run(prefix + command, env=quiet, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if done.returncode != 0:
+            sys.stderr.write(done.stdout.decode(errors="replace"))
+            fail("apt-get could not install " + ", ".join(packages), by_hand)
+
+
+def digest_of(paths, *words):
+    """Return a digest of the files' names and contents, of `words`, and of this interpreter."""
+    digest = hashlib.sha256(repr((sys.version, sys.executable, words)).encode())
+    for path in paths:
+        digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def sources():
+    """Return every file that goes into the wheel."""
+    found = [ROOT / name for name in ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE")]
+    for folder in ("core", "src"):
+        found += [path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    return sorted(path for path in found if path.suffix != ".so")
+
+
+def pip(environment, *arguments):
+    """Run the environment's pip; end where it fails."""
+    command = [str(ROOT / environment / "bin" / "python"), "-m", "pip", "-q", "--disable-pip-version-check", *arguments]
+    if subprocess.run(command, cwd=ROOT).returncode != 0:
+        fail("pip could not do this: " + " ".join(arguments), "the lines above say why; then run make again")
+
+
+def make_environment(environment):
+    """Create a virtual environment of this interpreter unless it is there."""
+    folder = ROOT / environment
+    stamp, wanted = folder / ".python", digest_of([])
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    say("creating " + environment)
+    shutil.rmtree(folder, ignore_errors=True)
+    if subprocess.run([sys.executable, "-m", "venv", str(folder)]).returncode != 0:
+        fail("could not create " + str(folder), "python3 -m venv " + str(folder))
+    stamp.write_text(wanted)
+
+
+def build_wheel():
+    """Return the one wheel of the sources as they are now, and its digest."""
+    stamp, wanted = WHEELS / ".digest", digest_of(sources())
+    wheels = list(WHEELS.glob("busbw-*.whl"))
+    if not (len(wheels) == 1 and stamp.exists() and stamp.read_text() == wanted):
+        say("compiling busbw")
+        shutil.rmtree(WHEELS, ignore_errors=True)
+        WHEELS.mkdir(parents=True)
+        pip(".venv", "wheel", "--no-deps", "--wheel-dir", str(WHEELS), str(ROOT))
+        wheels = list(WHEELS.glob("busbw-*.whl"))
+        stamp.write_text(wanted)
+    return wheels[0], wanted
+
+
+def group(project, name):
+    """Return the requirements of one dependency group."""
+    return tuple(project["dependency-groups"][name])
+
+
+def install(environment, wheel, wheel_digest, project, groups):
+    """Bring `environment` up to date: dependencies where they changed, and the wheel."""
+    folder = ROOT / environment
+    wanted = [requirement for name in groups if environment == ".venv" for requirement in group(project, name)]
+    wanted += [requirement.replace("busbw", str(wheel)) for requirement in MPI[environment]] + [str(wheel)]
+    dependencies = digest_of([], project["project"], *wanted)
+    stamps = {folder / (".dependencies-" + "-".join(("run", *groups))): dependencies, folder / ".wheel": wheel_digest}
+    stale = [path for path, content in stamps.items() if not path.exists() or path.read_text() != content]
+    if not stale:
+        return
+    say("installing into " + environment)
+    if any(path.name != ".wheel" for path in stale):
+        pip(environment, "install", *wanted)
+    if folder / ".wheel" in stale:
+        pip(environment, "install", "--no-deps", "--force-reinstall", str(wheel))
+    for path, content in stamps.items():
+        path.write_text(content)
+
+
+def main(goal):
+    """Do what one goal of the Makefile needs."""
+    check_version()
+    install_packages(missing_packages())
+    import tomllib  # noqa: PLC0415, only after the version check
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    environments, groups = GOALS[goal]
+    make_environment(".venv")
+    wheel, wheel_digest = build_wheel()
+    for environment in environments:
+        make_environment(environment)
+        install(environment, wheel, wheel_digest, project, groups)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

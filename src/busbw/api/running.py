@@ -1,0 +1,58 @@
+"""Plan, execute, store, load: the main job."""
+
+import dataclasses
+from pathlib import Path
+
+from busbw.api.loading import load
+from busbw.errors import InputError
+from busbw.execute import run as execution
+from busbw.model.plan import Plan
+from busbw.model.run import Outcome, Run
+from busbw.model.sweep import points_of
+from busbw.probe import capture
+from busbw.store import directory as directories
+from busbw.store import outcome as outcomes
+from busbw.store import raw
+
+__all__ = ["Listener", "resume", "start"]
+
+Listener = execution.Listener
+
+
+def start(plan: Plan, directory: Path, listener: Listener) -> Run:
+    """Carry out a plan in a new run directory and return what came of it.
+
+    Raises InputError when the directory cannot be made, RunError when nothing could be started or stored.
+    """
+    directories.create(plan, directory)
+    return _carry_out(plan, directory, frozenset(), listener)
+
+
+def resume(directory: Path, listener: Listener) -> Run:
+    """Measure what is missing in a run directory, with its own plan, and return the whole.
+
+    Raises InputError when nothing is missing, or when this is another machine than the plan was made for.
+    """
+    plan = directories.read_plan(directory)
+    here = capture.host()
+    if here.name not in plan.placement.hosts:
+        raise InputError(
+            f"this run belongs to {', '.join(plan.placement.hosts)}, and this is {here.name}", where=str(directory), hint="resume it there"
+        )
+    run = load(directory)
+    done = frozenset(
+        measurement.point for measurement in run.measurements if measurement.ended not in ("stopped",)
+    )
+    if len(done) == len(points_of(plan.sweeps)):
+        raise InputError("nothing is missing in this run", where=str(directory), hint=f"busbw show {directory.name}")
+    return _carry_out(plan, directory, done, listener)
+
+
+def _carry_out(plan: Plan, directory: Path, done: frozenset[int], listener: Listener) -> Run:
+    before = capture.counters()
+    attempt = raw.attempts(directory)
+    ended = execution.execute(plan, directory, attempt, done, listener)
+    outcomes.write(
+        directory, Outcome(**dataclasses.asdict(ended), counters_before=before, counters_after=capture.counters())
+    )
+    return load(directory)

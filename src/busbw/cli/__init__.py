@@ -1,0 +1,24 @@
+"""The command line: arguments in, text out, exit codes."""
+
+import sys
+
+
+def main() -> None:
+    """Run the `busbw` command and exit with its code."""
+    from busbw.cli.command import busbw
+    from busbw.errors import BusbwError, ExitCode
+
+    try:
+        busbw.main(prog_name="busbw", standalone_mode=True)
+    except BusbwError as error:
+        from busbw.report.plain import printable
+
+        print(printable(str(error)), file=sys.stderr)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        # The reader of our output has gone; nothing is left to say and nobody to say it to.
+        sys.stderr.close()
+        sys.exit(ExitCode.OK)
+    except KeyboardInterrupt:
+        print("ended by the user", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,20 @@
+"""A result on standard output, and the exit code that goes with it."""
+
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from busbw import codec
+from busbw.cli.exits import exit_code
+from busbw.model.run import Run
+from busbw.report.terminal import run_text
+
+
+def present_run(run: Run, where: Path, *, as_json: bool) -> NoReturn:
+    """Print a run as a table with its verdict, or as the JSON of run.json, and exit with its code."""
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(run).decode())
+    else:
+        run_text(run, where)
+    sys.stdout.flush()
+    sys.exit(exit_code(run))

@@ -1,0 +1,110 @@
+"""What a run says while it is under way, on standard error: one live line on a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from busbw.execute.run import Listener
+from busbw.model.event import AnyEvent, Measuring, PointEnded, Preparing
+from busbw.model.plan import Plan
+from busbw.model.sweep import Point, points_of
+from busbw.report.plain import printable
+from busbw.units import format_size, format_time
+
+# Elsewhere than on a terminal: a line for each finished size, and one now and then while a size takes long.
+_PLAIN_EVERY_S = 10.0
+_REDRAW_S = 0.12
+
+
+@contextmanager
+def progress(plan: Plan, where: Path) -> Iterator[Listener]:
+    """Show a run's progress while the block runs."""
+    for note in plan.notes:
+        print(f"note: {printable(note)}", file=sys.stderr)
+    print(f"run: {printable(str(where))}", file=sys.stderr)
+    shown = _live(plan) if sys.stderr.isatty() else _plain(plan)
+    with shown as listener:
+        yield listener
+
+
+@contextmanager
+def _plain(plan: Plan) -> Iterator[Listener]:
+    lines = _Lines(plan)
+    said_s = time.monotonic()
+
+    def event(event: AnyEvent) -> None:
+        nonlocal said_s
+        if isinstance(event, PointEnded) or time.monotonic() - said_s > _PLAIN_EVERY_S:
+            said_s = time.monotonic()
+            _say(lines.line(event))
+
+    yield Listener(event=event, remark=_say)
+
+
+@contextmanager
+def _live(plan: Plan) -> Iterator[Listener]:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    lines = _Lines(plan)
+    screen = Console(stderr=True, highlight=False, emoji=False, markup=False)
+    drawn_s = 0.0
+    # Drawn from here, not from a thread: processes are started while it is on the screen.
+    with Live(Text("starting"), console=screen, transient=True, auto_refresh=False) as live:
+
+        def event(event: AnyEvent) -> None:
+            nonlocal drawn_s
+            if time.monotonic() - drawn_s > _REDRAW_S:
+                drawn_s = time.monotonic()
+                live.update(Text(lines.line(event), overflow="ellipsis", no_wrap=True), refresh=True)
+
+        yield Listener(event=event, remark=lambda text: screen.print(Text(text)))
+
+
+def _say(line: str) -> None:
+    if line:
+        print(line, file=sys.stderr, flush=True)
+
+
+class _Lines:
+    """Words for events."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._points: tuple[Point, ...] = points_of(plan.sweeps)
+        self._latest: Measuring | None = None
+
+    def line(self, event: AnyEvent) -> str:
+        """Return one line: how far, rank count, collective, size, samples, interval so far, time left."""
+        if isinstance(event, Preparing):
+            return f"{self._plan.placement.ranks} ranks: {event.what}"
+        if isinstance(event, Measuring):
+            self._latest = event
+            return self._measuring(event)
+        if isinstance(event, PointEnded):
+            latest = self._latest if self._latest is not None and self._latest.point == event.point else None
+            words = self._measuring(latest) if latest is not None else self._where(event.point)
+            return f"{words}, ended by {event.ended}"
+        return ""
+
+    def _where(self, number: int) -> str:
+        point = self._points[number] if number < len(self._points) else None
+        if point is None:
+            return f"point {number}"
+        sweep = self._plan.sweeps[point.sweep]
+        form = " in place" if sweep.in_place else ""
+        place = f"[{number + 1}/{len(self._points)}]"
+        return f"{place} {self._plan.placement.ranks} ranks, {sweep.collective}{form} {format_size(point.size_bytes)}"
+
+    def _measuring(self, event: Measuring) -> str:
+        parts = [f"{self._where(event.point)}: {event.phase}"]
+        if event.phase == "sampling":
+            parts.append(f"{event.samples} samples")
+        if event.median_s is not None:
+            interval = f" ±{100 * event.half_width:.1f} %" if event.half_width is not None else ""
+            parts.append(f"{format_time(event.median_s)}{interval}")
+        parts.append(f"{event.remaining_s:.0f} s left")
+        return ", ".join(parts)

@@ -1,0 +1,80 @@
+"""Where each rank is, read from its heartbeat file."""
+
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from busbw import layout
+from busbw.collectives import COLLECTIVES
+from busbw.model.plan import Plan
+from busbw.model.sweep import points_of
+from busbw.units import format_size
+
+_WORDS = struct.Struct(f"={len(layout.HEARTBEAT_WORDS)}Q")
+_STOP_OFFSET = 8 * layout.HEARTBEAT_WORDS.index("stop_asked")
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """One rank at one instant. Counts only grow while the rank makes progress."""
+
+    process_id: int
+    state: str
+    point: int
+    samples: int
+    calls: int
+    in_call: bool
+
+
+def read(raw: Path, rank: int) -> Beat | None:
+    """Return where `rank` is; None before it has started."""
+    try:
+        content = (raw / layout.heartbeat_name(rank)).read_bytes()
+    except OSError:
+        return None
+    if len(content) != layout.HEARTBEAT_BYTES:
+        return None
+    process_id, state, point, samples, calls, in_call, _stop, _reserved = _WORDS.unpack(content)
+    if process_id == 0 or state >= len(layout.HEARTBEAT_STATES):
+        return None
+    return Beat(
+        process_id=process_id,
+        state=layout.HEARTBEAT_STATES[state],
+        point=point,
+        samples=samples,
+        calls=calls,
+        in_call=in_call != 0,
+    )
+
+
+def ask_to_stop(raw: Path) -> bool:
+    """Ask rank 0, which decides for all, to end after the samples in hand. Returns whether it can be asked yet."""
+    try:
+        descriptor = os.open(raw / layout.heartbeat_name(0), os.O_WRONLY)
+    except OSError:
+        return False
+    try:
+        os.pwrite(descriptor, struct.pack("=Q", 1), _STOP_OFFSET)
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def clear(raw: Path, ranks: int) -> None:
+    """Remove the heartbeat files of an earlier attempt."""
+    for rank in range(ranks):
+        (raw / layout.heartbeat_name(rank)).unlink(missing_ok=True)
+
+
+def describe(beat: Beat | None, plan: Plan) -> str:
+    """Return what a rank does in words: `sampling all_reduce 4 KiB, sample 17`."""
+    if beat is None:
+        return "starting"
+    points = points_of(plan.sweeps)
+    if beat.state not in ("verifying", "warming up", "sampling", "writing", "attributing") or beat.point >= len(points):
+        return beat.state
+    point = points[beat.point]
+    collective = COLLECTIVES[plan.sweeps[point.sweep].collective].name
+    sample = f", sample {beat.samples}" if beat.state == "sampling" else ""
+    return f"{beat.state} {collective} {format_size(point.size_bytes)}{sample}"

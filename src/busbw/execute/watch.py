@@ -1,0 +1,156 @@
+"""Watches the ranks of a run from outside: which one ended first, which one stands still."""
+
+import contextlib
+import os
+import select
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from busbw.execute import heartbeats, processes
+from busbw.execute.heartbeats import Beat
+from busbw.model.plan import Plan
+from busbw.model.run import Culprit
+
+# A rank in the kernel's stopped state this long, with nothing moving, is not coming back by itself.
+STOPPED_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """A rank that ended before its time, seen from outside."""
+
+    rank: int
+    process_id: int
+    what: str | None
+    step: str
+
+
+class Watch:
+    """Follows each rank's heartbeat and process. `look` is cheap enough for ten times a second."""
+
+    def __init__(self, plan: Plan, raw: Path) -> None:
+        self._plan = plan
+        self._raw = raw
+        self._beats: dict[int, Beat] = {}
+        self._ends: dict[int, int] = {}
+        self._moved_s = time.monotonic()
+        self.deaths: list[Death] = []
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        for descriptor in self._ends.values():
+            os.close(descriptor)
+        self._ends.clear()
+
+    def look(self) -> None:
+        """Read every heartbeat and note what moved and who ended."""
+        for rank in range(self._plan.placement.ranks):
+            beat = heartbeats.read(self._raw, rank)
+            if beat is None:
+                continue
+            if beat != self._beats.get(rank):
+                self._moved_s = time.monotonic()
+            self._beats[rank] = beat
+            if rank not in self._ends and not self._is_dead(rank):
+                self._follow(rank, beat.process_id)
+        self._note_ends()
+
+    def touch(self) -> None:
+        """Count something else as progress: output of the launcher."""
+        self._moved_s = time.monotonic()
+
+    @property
+    def still_s(self) -> float:
+        """Seconds since anything moved."""
+        return time.monotonic() - self._moved_s
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What becomes readable when a rank ends."""
+        return tuple(self._ends.values())
+
+    def stopped(self) -> Culprit | None:
+        """Return the rank that the kernel holds stopped while nothing moves; None when there is none."""
+        if self.still_s < STOPPED_S:
+            return None
+        for rank, beat in sorted(self._beats.items()):
+            if processes.state(beat.process_id) in ("T", "t"):
+                return self._culprit(rank, f"stopped (SIGSTOP or a debugger) for {self.still_s:.0f} s")
+        return None
+
+    def absent(self) -> Culprit | None:
+        """Return the rank the others wait for when nothing moves: the one farthest behind, if it is only one."""
+        ranks = self._plan.placement.ranks
+        missing = [rank for rank in range(ranks) if rank not in self._beats]
+        if missing:
+            return self._culprit(missing[0], "did not start") if len(missing) == 1 else None
+        progress = {rank: (beat.point, beat.calls, beat.in_call) for rank, beat in self._beats.items()}
+        last = min(progress.values())
+        behind = [rank for rank, reached in progress.items() if reached == last]
+        if len(behind) == 1 and len(set(progress.values())) > 1:
+            return self._culprit(behind[0], f"did not arrive; the others have waited {self.still_s:.0f} s")
+        return None
+
+    def by_process(self, process_id: int) -> int | None:
+        """Return the rank of a process."""
+        for rank, beat in self._beats.items():
+            if beat.process_id == process_id:
+                return rank
+        return None
+
+    def culprit(self, rank: int, what: str) -> Culprit:
+        """Return `rank` as the culprit of `what`, doing what it did when last seen."""
+        return self._culprit(rank, what)
+
+    def _culprit(self, rank: int, what: str) -> Culprit:
+        beat = self._beats.get(rank)
+        return Culprit(
+            rank=rank,
+            host=socket.gethostname(),
+            process_id=beat.process_id if beat is not None else 0,
+            what=what,
+            step=heartbeats.describe(beat, self._plan),
+        )
+
+    def _is_dead(self, rank: int) -> bool:
+        return any(death.rank == rank for death in self.deaths)
+
+    def _follow(self, rank: int, process_id: int) -> None:
+        try:
+            self._ends[rank] = os.pidfd_open(process_id)
+        except OSError:
+            self._bury(rank, process_id)
+
+    def _note_ends(self) -> None:
+        if not self._ends:
+            return
+        poller = select.poll()
+        by_descriptor = {descriptor: rank for rank, descriptor in self._ends.items()}
+        for descriptor in by_descriptor:
+            poller.register(descriptor, select.POLLIN)
+        for descriptor, _event in poller.poll(0):
+            rank = by_descriptor[descriptor]
+            self._bury(rank, self._beats[rank].process_id)
+            with contextlib.suppress(OSError):
+                os.close(self._ends.pop(rank))
+
+    def _bury(self, rank: int, process_id: int) -> None:
+        beat = heartbeats.read(self._raw, rank)
+        if beat is not None and beat.state == "done":
+            self.deaths.append(Death(rank=rank, process_id=process_id, what="done", step="done"))
+            return
+        self.deaths.append(
+            Death(
+                rank=rank,
+                process_id=process_id,
+                what=processes.how_it_ended(process_id),
+                step=heartbeats.describe(beat, self._plan),
+            )
+        )
+
+    @property
+    def early_deaths(self) -> list[Death]:
+        """Ranks that ended before they were done, in the order seen."""
+        return [death for death in self.deaths if death.what != "done"]

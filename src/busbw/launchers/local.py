@@ -1,0 +1,55 @@
+"""mpirun on this machine, in the words of each MPI family."""
+
+from busbw.errors import InputError
+from busbw.model.machine import MpiLibrary
+from busbw.model.plan import Job, Placement, Program
+
+name = "local"
+
+# Start-up, machine rates, verification and ending of a run, beside its measuring time.
+GRACE_S = 60.0
+
+
+def job(program: Program, placement: Placement, mpi: MpiLibrary, *, as_root: bool, limits: tuple[float, float]) -> Job:
+    """Return the command that starts the ranks here. `limits`: seconds of measuring, seconds without progress.
+
+    Raises InputError for an MPI family whose mpirun is not known.
+    """
+    arguments = _ARGUMENTS.get(mpi.family)
+    if arguments is None:
+        raise InputError(
+            f"do not know how to start ranks with this mpirun ({mpi.version or 'no version'})",
+            where=mpi.mpirun,
+            hint="put Open MPI, MPICH, Intel MPI or MVAPICH first on PATH, or name one with --mpirun",
+        )
+    measuring_s, stall_s = limits
+    return Job(
+        argv=(mpi.mpirun, *arguments(placement, as_root), *program.argv),
+        # mpi4py loads the library that belongs to this mpirun, not the first one it finds.
+        env=(("MPI4PY_LIBMPI", mpi.library), *program.env),
+        timeout_s=measuring_s + GRACE_S,
+        stall_s=stall_s,
+    )
+
+
+def _open_mpi(placement: Placement, as_root: bool) -> tuple[str, ...]:
+    root = ("--allow-run-as-root",) if as_root else ()
+    if placement.oversubscribed:
+        # Without yielding, a waiting rank keeps the core its partner needs: milliseconds instead of microseconds.
+        place = ("--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1")
+    else:
+        place = ("--map-by", "core", "--bind-to", "core")
+    return (*root, "-n", str(placement.ranks), *place)
+
+
+def _hydra(placement: Placement, _as_root: bool) -> tuple[str, ...]:
+    place = () if placement.oversubscribed else ("-bind-to", "core")
+    return ("-n", str(placement.ranks), *place)
+
+
+def _intel(placement: Placement, _as_root: bool) -> tuple[str, ...]:
+    # Pins each rank to a core of its own by default, and gives up pinning when there are more ranks than cores.
+    return ("-n", str(placement.ranks))
+
+
+_ARGUMENTS = {"Open MPI": _open_mpi, "MPICH": _hydra, "MVAPICH": _hydra, "Intel MPI": _intel}

@@ -1,0 +1,49 @@
+"""What rank 0 says on its standard output while it runs: progress, one JSON line each."""
+
+from typing import Literal
+
+from busbw.model.value import Value
+
+# Marks the lines of standard output that are events; everything else is kept and not interpreted.
+EVENT_PREFIX = "busbw-event "
+
+
+class Event(Value, kw_only=True, tag_field="type"):
+    """One line of progress."""
+
+
+class Preparing(Event, tag="preparing", kw_only=True):
+    """Something before the first point: starting, memory copies, streams."""
+
+    what: str
+
+
+class Measuring(Event, tag="measuring", kw_only=True):
+    """Where one point stands."""
+
+    point: int
+    phase: str
+    samples: int
+    median_s: float | None
+    # How far the interval of the median reaches to its farther side, as a share of it.
+    half_width: float | None
+    # Of the time limit of the whole run.
+    remaining_s: float
+
+
+class PointEnded(Event, tag="point_ended", kw_only=True):
+    """A point is on disk on every rank."""
+
+    point: int
+    samples: int
+    median_s: float | None
+    ended: str
+
+
+class Ending(Event, tag="ending", kw_only=True):
+    """All records are written; nothing follows."""
+
+    reason: Literal["complete", "time", "stopped"]
+
+
+AnyEvent = Preparing | Measuring | PointEnded | Ending

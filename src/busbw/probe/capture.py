@@ -1,0 +1,165 @@
+"""The door to the machine: reads the kernel's files and asks mpirun who it is."""
+
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from busbw.errors import InputError
+from busbw.model.machine import Host, HostCounters, MpiLibrary
+from busbw.probe import read
+
+_MAX_BYTES = 8 * 2**20
+_VERSION_TIMEOUT_S = 20.0
+_NO_MPI_HINT = "load your site's MPI module, or: pip install 'busbw[mpi]'"
+
+
+def _text(path: str | Path) -> str:
+    """Return a small text file's content, or "" when it is not there."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(_MAX_BYTES).decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def host() -> Host:
+    """Describe this host as far as it says."""
+    cpuinfo = _text("/proc/cpuinfo")
+    cpus = tuple(sorted(os.sched_getaffinity(0)))
+    siblings = {cpu: _text(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") for cpu in cpus}
+    memory = read.meminfo(_text("/proc/meminfo"))
+    group = Path("/sys/fs/cgroup" + read.control_group(_text("/proc/self/cgroup")))
+    return Host(
+        name=socket.gethostname(),
+        kernel=platform.release(),
+        os_name=read.os_name(_text("/etc/os-release")),
+        cpu_model=read.cpu_model(cpuinfo),
+        cpus=cpus,
+        cores=read.core_count(cpus, siblings),
+        numa_nodes=max(len(read.cpu_list(_text("/sys/devices/system/node/has_cpu"))), 1),
+        memory_bytes=memory.get("MemTotal", 0),
+        memory_available_bytes=_memory_available_bytes(memory, group),
+        hypervisor=_hypervisor(cpuinfo),
+        container=_container(),
+        governor=_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip() or None,
+        cpu_quota=read.cpu_quota(_text(group / "cpu.max")),
+    )
+
+
+def _memory_available_bytes(memory: dict[str, int], group: Path) -> int:
+    available = memory.get("MemAvailable", memory.get("MemFree", 0))
+    limit, used = _text(group / "memory.max").strip(), _text(group / "memory.current").strip()
+    if limit.isdecimal() and used.isdecimal():
+        reclaimable = read.keyed_numbers(_text(group / "memory.stat")).get("inactive_file", 0)
+        available = min(available, int(limit) - int(used) + reclaimable)
+    return max(available, 0)
+
+
+def _hypervisor(cpuinfo: str) -> str | None:
+    vendor = _text("/sys/hypervisor/type").strip() or _text("/sys/class/dmi/id/sys_vendor").strip()
+    return (vendor or "unnamed") if read.is_virtual(cpuinfo) else None
+
+
+def _container() -> str | None:
+    marks = {"/.dockerenv": "docker", "/run/.containerenv": "podman", "/.singularity.d": "apptainer"}
+    for path, kind in marks.items():
+        if Path(path).exists():
+            return kind
+    return os.environ.get("container") or None
+
+
+def counters() -> HostCounters:
+    """Read the counters whose change over a run tells whether the machine was left alone."""
+    stolen_s, cpu_s = read.stolen_and_total_s(_text("/proc/stat"), os.sysconf("SC_CLK_TCK"))
+    group = Path("/sys/fs/cgroup" + read.control_group(_text("/proc/self/cgroup")))
+    throttles = [_text(path) for path in Path("/sys/devices/system/cpu").glob("cpu*/thermal_throttle/*_throttle_count")]
+    return HostCounters(
+        stolen_s=stolen_s,
+        cpu_s=cpu_s,
+        quota_stops=read.keyed_numbers(_text(group / "cpu.stat")).get("nr_throttled"),
+        throttle_events=sum(int(text) for text in throttles if text.strip().isdecimal()) if throttles else None,
+        memory_kills=read.keyed_numbers(_text("/proc/vmstat")).get("oom_kill"),
+        load_average=os.getloadavg()[0],
+    )
+
+
+def mpi(chosen: str | None) -> MpiLibrary:
+    """Find the MPI to use: `chosen`, else the first mpirun on PATH that is the site's own, else the wheel's.
+
+    Raises InputError when there is none, when it does not answer, or when its library is not where it belongs.
+    """
+    mpirun, origin = _find_mpirun(chosen)
+    family, version = read.mpirun_version(_version_text(mpirun))
+    library = next(_libraries(Path(mpirun), family), None)
+    if library is None:
+        names = " or ".join(read.library_names(family)) or "libmpi.so"
+        raise InputError(
+            f"{family} {version or ''} is here, but not its library ({names})".replace("  ", " "),
+            where=mpirun,
+            hint="add the directory of its libmpi to LD_LIBRARY_PATH, or choose another MPI with --mpirun",
+        )
+    return MpiLibrary(family=family, version=version, mpirun=mpirun, library=str(library), origin=origin)
+
+
+def _find_mpirun(chosen: str | None) -> tuple[str, str]:
+    if chosen is not None:
+        found = shutil.which(chosen)
+        if found is None:
+            raise InputError(f"no program {chosen!r}", hint="give the path of an mpirun or mpiexec")
+        return str(Path(found).absolute()), "chosen"
+    own = Path(sys.prefix, "bin")
+    for directory in os.get_exec_path():
+        if directory and Path(directory).resolve() == own.resolve():
+            continue
+        for name in ("mpirun", "mpiexec"):
+            found = shutil.which(name, path=directory or ".")
+            if found is not None:
+                return str(Path(found).absolute()), "site"
+    for name in ("mpirun", "mpiexec"):
+        found = shutil.which(name, path=str(own))
+        if found is not None:
+            return found, "wheel"
+    raise InputError("no MPI: neither mpirun nor mpiexec is on PATH", hint=_NO_MPI_HINT)
+
+
+def _version_text(mpirun: str) -> str:
+    try:
+        answer = subprocess.run(  # noqa: S603 - the user's own mpirun
+            [mpirun, "--version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_VERSION_TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InputError(f"mpirun does not answer: {error}", where=mpirun, hint=_NO_MPI_HINT) from error
+    if answer.returncode != 0:
+        said = (answer.stderr or answer.stdout).strip().splitlines()
+        raise InputError(
+            f"mpirun --version failed with code {answer.returncode}: {said[0] if said else 'no output'}",
+            where=mpirun,
+            hint=_NO_MPI_HINT,
+        )
+    return answer.stdout
+
+
+def _libraries(mpirun: Path, family: str) -> Iterator[Path]:
+    """Yield where the library of this mpirun can be: beside it, then on LD_LIBRARY_PATH, then with the system's."""
+    directories = []
+    for start in (mpirun, mpirun.resolve()):
+        prefix = start.parent.parent
+        directories += [prefix / "lib", prefix / "lib64", prefix / "lib" / "release", prefix / "lib" / "openmpi" / "lib"]
+    directories += [Path(entry) for entry in os.environ.get("LD_LIBRARY_PATH", "").split(":") if entry]
+    if mpirun.resolve().is_relative_to("/usr"):
+        directories += sorted(Path("/usr/lib").glob("*-linux-gnu"))
+    for directory in directories:
+        for name in read.library_names(family):  # type: ignore[arg-type]
+            if (directory / name).is_file():
+                yield directory / name

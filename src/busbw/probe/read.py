@@ -1,0 +1,125 @@
+"""Captured text of the kernel and of MPI into values. No file is opened here."""
+
+import re
+from collections.abc import Mapping
+
+from busbw.model.machine import MpiFamily
+
+_OPEN_MPI = re.compile(r"mpirun(?:\.real)?\s+\((?:Open MPI|OpenRTE)\)\s+(\S+)")
+_PRRTE = re.compile(r"(?:prte|PRRTE)\b.*?(\d+\.\d+\S*)")
+_HYDRA = re.compile(r"^\s*Version:\s+(\S+)", re.MULTILINE)
+_INTEL = re.compile(r"Intel\(R\) MPI Library.*?Version\s+([\d.]+)")
+_MAX_CPUS = 65_536
+
+
+def mpirun_version(text: str) -> tuple[MpiFamily, str | None]:
+    """Return the family and version that `mpirun --version` printed."""
+    if match := _OPEN_MPI.search(text):
+        return "Open MPI", match[1]
+    if match := _INTEL.search(text):
+        return "Intel MPI", match[1]
+    if "HYDRA" in text or "mpiexec" in text.lower():
+        match = _HYDRA.search(text)
+        return ("MVAPICH" if "mvapich" in text.lower() else "MPICH"), match[1] if match else None
+    if match := _PRRTE.search(text):
+        return "Open MPI", match[1]
+    return "unknown", None
+
+
+def meminfo(text: str) -> dict[str, int]:
+    """Return the fields of /proc/meminfo in bytes."""
+    fields = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        words = value.split()
+        if words and words[0].isdecimal() and len(words[0]) < 19:
+            fields[name.strip()] = int(words[0]) * (1024 if words[1:] == ["kB"] else 1)
+    return fields
+
+
+def cpu_model(cpuinfo: str) -> str | None:
+    """Return the processor's name from /proc/cpuinfo (x86 `model name`, else `CPU part` of Arm)."""
+    for wanted in ("model name", "Model", "CPU part"):
+        for line in cpuinfo.splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() == wanted and value.strip():
+                return value.strip()[:200]
+    return None
+
+
+def is_virtual(cpuinfo: str) -> bool:
+    """Whether the processor says that a hypervisor runs below."""
+    return any(line.startswith("flags") and "hypervisor" in line.split() for line in cpuinfo.splitlines())
+
+
+def os_name(os_release: str) -> str | None:
+    """Return PRETTY_NAME of /etc/os-release."""
+    for line in os_release.splitlines():
+        key, _, value = line.partition("=")
+        if key == "PRETTY_NAME":
+            return value.strip().strip("\"'")[:200]
+    return None
+
+
+def cpu_list(text: str) -> tuple[int, ...]:
+    """Return the numbers of a kernel list such as `0-3,8`; () when it is not one."""
+    numbers: set[int] = set()
+    for part in text.strip().split(","):
+        match = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", part)
+        if match is None:
+            return ()
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first or last >= _MAX_CPUS:
+            return ()
+        numbers.update(range(first, last + 1))
+    return tuple(sorted(numbers))
+
+
+def core_count(cpus: tuple[int, ...], siblings: Mapping[int, str]) -> int:
+    """Return the physical cores among `cpus`; `siblings` holds each CPU's thread_siblings_list."""
+    cores = {cpu_list(siblings.get(cpu, "")) or (cpu,) for cpu in cpus}
+    return len(cores)
+
+
+def stolen_and_total_s(stat: str, ticks_per_s: int) -> tuple[float | None, float]:
+    """Return (stolen, all) CPU seconds of all CPUs since boot from /proc/stat; stolen None where not counted."""
+    for line in stat.splitlines():
+        fields = line.split()
+        if fields[:1] == ["cpu"] and all(field.isdecimal() for field in fields[1:]):
+            ticks = [int(field) for field in fields[1:9]]
+            stolen = ticks[7] / ticks_per_s if len(ticks) == 8 else None
+            return stolen, sum(ticks) / ticks_per_s
+    return None, 0.0
+
+
+def keyed_numbers(text: str) -> dict[str, int]:
+    """Return the `name number` lines of a control group file such as cpu.stat."""
+    pairs = (line.split() for line in text.splitlines())
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal() and len(pair[1]) < 20}
+
+
+def cpu_quota(cpu_max: str) -> float | None:
+    """Return the CPUs that cpu.max (`QUOTA PERIOD`, both in us) allows; None without a limit."""
+    fields = cpu_max.split()
+    if len(fields) == 2 and all(field.isdecimal() for field in fields) and int(fields[1]) > 0:
+        return int(fields[0]) / int(fields[1])
+    return None
+
+
+def control_group(text: str) -> str:
+    """Return the path of the unified control group in /proc/self/cgroup; `/` when there is none."""
+    for line in text.splitlines():
+        if line.startswith("0::"):
+            return line[3:].strip() or "/"
+    return "/"
+
+
+def library_names(family: MpiFamily) -> tuple[str, ...]:
+    """Return the file names that the library of an MPI family goes by, most specific first."""
+    if family == "Open MPI":
+        return ("libmpi.so.40", "libmpi.so.80", "libmpi.so")
+    if family in ("MPICH", "MVAPICH"):
+        return ("libmpi.so.12", "libmpich.so.12", "libmpi.so")
+    if family == "Intel MPI":
+        return ("libmpi.so.12", "libmpi.so")
+    return ()

@@ -1,0 +1,97 @@
+"""Blocks of samples: what all ranks do together between two decisions of rank 0."""
+
+from dataclasses import dataclass, field
+
+from busbw import _core
+from busbw.model.sweep import Mode
+from busbw.rank.heart import Heart
+from busbw.rank.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a block is made of; the same on every rank."""
+
+    samples: int
+    calls: int
+    lead_ns: int
+
+
+@dataclass(slots=True)
+class Series:
+    """Samples of this rank, and for each the value over all ranks, block after block. Nanoseconds."""
+
+    duration_ns: list[int] = field(default_factory=list)
+    lateness_ns: list[int] = field(default_factory=list)
+    off_processor_ns: list[int] = field(default_factory=list)
+    missed: list[bool] = field(default_factory=list)
+    # Isolated: the maximum over ranks; stream: the mean over ranks of one call.
+    combined_ns: list[float] = field(default_factory=list)
+    # Whether any rank missed the start.
+    missed_anywhere: list[bool] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.duration_ns)
+
+    def valid_ns(self) -> list[float]:
+        """Return the combined samples whose start no rank missed."""
+        return [value for value, missed in zip(self.combined_ns, self.missed_anywhere, strict=True) if not missed]
+
+
+class Sampler:
+    """Takes blocks of samples of one exchange on all ranks."""
+
+    def __init__(self, world: World, heart: Heart, exchange: _core.Exchange, mode: Mode, clock: "Clock") -> None:
+        self._world = world
+        self._heart = heart
+        self._exchange = exchange
+        self._mode = mode
+        self._clock = clock
+
+    def take(self, shape: Shape, series: Series) -> None:
+        """Take one block and append it to `series`. Every rank must call this with the same shape."""
+        if self._mode == "stream":
+            block = _core.stream(self._exchange, self._heart.memory, count=shape.samples, calls=shape.calls)
+            totals = self._world.total(block.duration_ns)
+            scale = 1.0 / (self._world.ranks * shape.calls)
+            series.combined_ns.extend(total * scale for total in totals)
+            series.missed_anywhere.extend([False] * shape.samples)
+        else:
+            window = _core.Window(offset_ns=self._clock.offset_ns, lead_ns=shape.lead_ns, yields=self._clock.yields)
+            block = _core.isolated(self._exchange, self._heart.memory, count=shape.samples, window=window)
+            combined = self._world.largest([*block.duration_ns, *block.missed])
+            series.combined_ns.extend(float(value) for value in combined[: shape.samples])
+            series.missed_anywhere.extend(value != 0 for value in combined[shape.samples :])
+            series.lateness_ns.extend(block.lateness_ns)
+        series.duration_ns.extend(block.duration_ns)
+        series.off_processor_ns.extend(block.off_processor_ns)
+        series.missed.extend(value != 0 for value in block.missed)
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """How this rank's clock follows rank 0's, and whether waiting gives the processor away."""
+
+    offset_ns: int
+    error_ns: int
+    shared: bool
+    yields: bool
+
+
+def read_clock(world: World, *, shared: bool, yields: bool, rounds: int) -> Clock:
+    """Measure this rank's clock against rank 0's.
+
+    On a clock that all ranks share the offset is 0 and the error one step of it, unless the measurement contradicts.
+    """
+    measured = _core.clock_offset(
+        world.core,
+        communicator=world.handle(world.communicator),
+        byte=world.byte,
+        rank=world.rank,
+        ranks=world.ranks,
+        rounds=rounds,
+    )
+    contradicts = world.largest([1 if abs(measured.offset_ns) > measured.error_ns else 0])[0] != 0
+    if shared and not contradicts:
+        return Clock(offset_ns=0, error_ns=_core.clock_quality(100).step_ns, shared=True, yields=yields)
+    return Clock(offset_ns=measured.offset_ns, error_ns=measured.error_ns, shared=False, yields=yields)

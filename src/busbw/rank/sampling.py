@@ -1,0 +1,156 @@
+"""Warm-up until stable, then samples until the median is known well enough or time is up.
+
+Rank 0 looks at the samples after each block and tells everyone what to do next.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from busbw.model.sweep import Sampling
+from busbw.rank.blocks import Sampler, Series, Shape
+from busbw.rank.budget import Budget
+from busbw.rank.heart import Heart
+from busbw.rank.world import World
+from busbw.stats.median import median, relative_half_width
+from busbw.stats.warmup import is_stable
+
+Ended = Literal["interval", "samples", "time", "stopped"]
+_REASONS: tuple[Ended, ...] = ("interval", "samples", "time", "stopped")
+_GO_ON = -1
+
+# A stream sample lasts about this long: long enough that reading the clock and the barrier before it do not show.
+_STREAM_SAMPLE_NS = 2_000_000
+_MOST_CALLS = 1000
+# Rank 0 decides about twenty times a second, so that progress is seen and a stop is obeyed.
+_BLOCK_NS = 50_000_000
+_MOST_BLOCK_SAMPLES = 500
+_WARMUP_SHARE = 0.25
+_MOST_WARMUP_SAMPLES = 2000
+_FIRST_LEAD_NS = 20_000
+_FIRST_LEAD_YIELDING_NS = 1_000_000
+_LEAST_LEAD_NS = 5_000
+_MOST_LEAD_NS = 20_000_000
+# Above this share of missed starts the announcements come too late.
+_MISSED_SHARE = 0.02
+
+Report = Callable[[str, int, float | None, float | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """What one rank knows when a point is done."""
+
+    series: Series
+    calls_per_sample: int
+    warmup_calls: int
+    warmup_stable: bool
+    ended: Ended
+
+
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """What steers the sampling of one point; `budget` counts on rank 0 only."""
+
+    sampling: Sampling
+    budget: Budget
+    yields: bool
+    report: Report
+
+
+def take_samples(world: World, heart: Heart, sampler: Sampler, controls: Controls) -> Sampled:
+    """Warm up, then sample. Every rank calls this; all return series of equal length."""
+    heart.enter("warming up")
+    warm, shape, stable = _warm_up(world, heart, sampler, controls)
+    heart.enter("sampling")
+    series = Series()
+    calls = _calls_per_sample(warm, controls.sampling)
+    while True:
+        latest = series if len(series) else warm
+        shape = Shape(
+            samples=_block_samples(latest, calls, controls.budget),
+            calls=calls,
+            lead_ns=_adapted_lead_ns(latest, shape, controls),
+        )
+        decision = _decide(heart, series, controls) if world.rank == 0 else _GO_ON
+        decision, samples, calls, lead_ns = world.from_first([decision, shape.samples, calls, shape.lead_ns])
+        if decision != _GO_ON:
+            break
+        shape = Shape(samples=samples, calls=calls, lead_ns=lead_ns)
+        sampler.take(shape, series)
+    return Sampled(
+        series=series,
+        calls_per_sample=calls,
+        warmup_calls=len(warm),
+        warmup_stable=stable,
+        ended=_REASONS[decision],
+    )
+
+
+def _warm_up(world: World, heart: Heart, sampler: Sampler, controls: Controls) -> tuple[Series, Shape, bool]:
+    """Take samples of one call each until their level stays, at most a quarter of the point's time."""
+    series = Series()
+    first_lead_ns = _FIRST_LEAD_YIELDING_NS if controls.yields else _FIRST_LEAD_NS
+    shape = Shape(samples=1, calls=1, lead_ns=first_lead_ns)
+    ends_after_s = controls.budget.share_left_s * (1 - _WARMUP_SHARE)
+    while True:
+        sampler.take(shape, series)
+        stable = is_stable(series.combined_ns)
+        over = (
+            controls.budget.share_left_s < ends_after_s or len(series) >= _MOST_WARMUP_SAMPLES or heart.stop_asked
+        )
+        shape = Shape(
+            samples=min(2 * shape.samples, _block_samples(series, 1)),
+            calls=1,
+            lead_ns=_adapted_lead_ns(series, shape, controls),
+        )
+        go_on, stable_everywhere, samples, lead_ns = world.from_first(
+            [int(not stable and not over), int(stable), shape.samples, shape.lead_ns]
+        )
+        shape = Shape(samples=samples, calls=1, lead_ns=lead_ns)
+        controls.report("warming up", len(series), None, None)
+        if not go_on:
+            return series, shape, stable_everywhere != 0
+
+
+def _calls_per_sample(warm: Series, sampling: Sampling) -> int:
+    if sampling.mode == "isolated":
+        return 1
+    level_ns = max(median(sorted(warm.combined_ns)), 1.0)
+    return min(max(round(_STREAM_SAMPLE_NS / level_ns), 1), _MOST_CALLS)
+
+
+def _block_samples(series: Series, calls: int, budget: Budget | None = None) -> int:
+    level_ns = max(median(sorted(series.combined_ns[-_MOST_BLOCK_SAMPLES:])), 1.0)
+    block_ns = _BLOCK_NS if budget is None else min(_BLOCK_NS, max(budget.run_left_s, 0.0) * 1e9)
+    return min(max(int(block_ns / (level_ns * calls)), 1), _MOST_BLOCK_SAMPLES)
+
+
+def _adapted_lead_ns(series: Series, shape: Shape, controls: Controls) -> int:
+    """Announce starts earlier when ranks miss them, a little later when none did."""
+    if controls.sampling.mode == "stream":
+        return shape.lead_ns
+    recent = series.missed_anywhere[-shape.samples :]
+    share = sum(recent) / max(len(recent), 1)
+    if share > _MISSED_SHARE:
+        return min(2 * shape.lead_ns, _MOST_LEAD_NS)
+    if share == 0 and len(recent) >= 50:
+        return max(shape.lead_ns * 4 // 5, _LEAST_LEAD_NS)
+    return shape.lead_ns
+
+
+def _decide(heart: Heart, series: Series, controls: Controls) -> int:
+    """Return the number of the reason to end, or _GO_ON. Only rank 0 asks."""
+    sampling, budget = controls.sampling, controls.budget
+    valid = sorted(series.valid_ns())
+    half_width = relative_half_width(valid, sampling.confidence) if valid else None
+    controls.report("sampling", len(valid), median(valid) * 1e-9 if valid else None, half_width)
+    if heart.stop_asked:
+        return _REASONS.index("stopped")
+    if len(valid) >= sampling.min_samples and half_width is not None and half_width <= sampling.half_width:
+        return _REASONS.index("interval")
+    if len(series) >= sampling.max_samples:
+        return _REASONS.index("samples")
+    if budget.run_left_s <= 0 or (budget.share_left_s <= 0 and len(valid) >= sampling.min_samples):
+        return _REASONS.index("time")
+    return _GO_ON

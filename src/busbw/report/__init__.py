@@ -1,0 +1,1 @@
+"""Results for people: the terminal, and one HTML file."""

@@ -1,0 +1,194 @@
+"""A run, a plan or a list of runs as text for a terminal."""
+
+import shlex
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from busbw.collectives import COLLECTIVES
+from busbw.model.finding import Finding, Verdict
+from busbw.model.measurement import Measurement
+from busbw.model.plan import Plan
+from busbw.model.run import Run
+from busbw.report.plain import printable
+from busbw.units import format_size
+
+# Where output is no terminal there is no width to obey, and a cut column would lose data.
+_WIDTH_ELSEWHERE = 132
+# With fewer columns the 99th percentile is left to --json and the report.
+_WIDTH_FOR_P99 = 84
+_COLOURS = {"ok": "bold green", "slow": "bold yellow", "wrong": "bold red", "failed": "bold red", "cannot_tell": "bold cyan"}
+_SEVERITY_COLOURS = {"note": "cyan", "warn": "yellow", "error": "red"}
+# nccl-tests' names where they differ from ours.
+_TYPE_NAMES = {"float32": "float", "float64": "double", "float16": "half"}
+
+
+def console() -> Console:
+    """Return the console for standard output."""
+    made = Console(highlight=False, soft_wrap=False, emoji=False, markup=False)
+    return made if made.is_terminal else Console(highlight=False, emoji=False, markup=False, width=_WIDTH_ELSEWHERE)
+
+
+def run_text(run: Run, where: Path) -> None:
+    """Print what was measured, what was found, and the verdict."""
+    out = console()
+    out.print(Text(_heading(run.plan)), soft_wrap=True)
+    for _sweep, group in groupby(run.measurements, key=lambda item: (item.collective, item.in_place, item.dtype)):
+        measurements = list(group)
+        out.print()
+        out.print(Text(_title(measurements[0])))
+        out.print(_table(run, measurements, wide=out.width >= _WIDTH_FOR_P99))
+    out.print()
+    for finding in run.findings:
+        out.print(_finding(finding), soft_wrap=True)
+    out.print(_verdict(run.verdict), soft_wrap=True)
+    out.print(Text(f"run: {printable(str(where))}", style="dim"), soft_wrap=True)
+
+
+def plan_text(plan: Plan) -> None:
+    """Print what would be done."""
+    out = console()
+    out.print(Text(_heading(plan)), soft_wrap=True)
+    for sweep in plan.sweeps:
+        sizes = ", ".join(format_size(size_bytes) for size_bytes in sweep.sizes_bytes)
+        form = "in place" if sweep.in_place else "out of place"
+        out.print(Text(f"{sweep.collective} ({sweep.dtype}, {form}): {sizes}"), soft_wrap=True)
+    sampling = plan.sampling
+    out.print(
+        Text(
+            f"each size until the {sampling.confidence:.0%} interval of the median is within "
+            f"{sampling.half_width:.0%}, at least {sampling.min_samples} samples, {sampling.time_limit_s:g} s in all"
+        ),
+        soft_wrap=True,
+    )
+    out.print(
+        Text(f"memory: {format_size(plan.memory.needed_bytes)} needed, {format_size(plan.host.memory_available_bytes)} free"),
+        soft_wrap=True,
+    )
+    for note in plan.notes:
+        out.print(Text(f"note: {printable(note)}"), soft_wrap=True)
+    settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in plan.job.env)
+    out.print(Text(printable(f"{settings} {shlex.join(plan.job.argv)}")), soft_wrap=True)
+
+
+def listing_text(rows: "Sequence[object]") -> None:
+    """Print one line a run; `rows` are busbw.api.listing.Row."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("run", "ranks", "points", "verdict", "collectives", "host", "tag"):
+        table.add_column(heading, overflow="fold" if heading in ("run", "collectives") else "ellipsis", no_wrap=heading == "run")
+    for row in rows:
+        cells = (
+            row.run_id, row.ranks if row.ranks is not None else "?", f"{row.measured}/{row.planned}",  # type: ignore[attr-defined]
+            row.outcome, ", ".join(row.collectives), row.host or "", row.tag or "",  # type: ignore[attr-defined]
+        )
+        table.add_row(*(Text(printable(str(cell))) for cell in cells))
+    console().print(table)
+
+
+def _heading(plan: Plan) -> str:
+    host, mpi, placement = plan.host, plan.mpi, plan.placement
+    machine = ", ".join(
+        part
+        for part in (
+            host.cpu_model,
+            f"{host.cores} cores",
+            f"{host.numa_nodes} NUMA node{'s' if host.numa_nodes > 1 else ''}",
+            f"VM ({host.hypervisor})" if host.hypervisor else None,
+            f"container ({host.container})" if host.container else None,
+        )
+        if part
+    )
+    bound = {"core": "one core each", "none": "not bound"}[placement.binding]
+    return printable(
+        f"busbw {plan.busbw_version} on {host.name}: {machine}\n"
+        f"{placement.ranks} ranks, {bound}; {mpi.family} {mpi.version or ''} ({mpi.origin}: {mpi.mpirun}); {plan.sampling.mode} mode"
+    )
+
+
+def _title(measurement: Measurement) -> str:
+    collective = COLLECTIVES[measurement.collective]
+    form = "" if not collective.in_place else ", in place" if measurement.in_place else ", out of place"
+    unit = {
+        "latency": ": half a round trip",
+        "bandwidth": ": one message of a window of 64",
+        "message_rate": ": one message of a window of 64",
+        "bibw": ": one message each way of a window of 64; busbw adds both directions",
+    }.get(measurement.collective, "")
+    return f"# {measurement.collective}{form}, {measurement.ranks} ranks{unit}"
+
+
+def _table(run: Run, measurements: "Sequence[Measurement]", *, wide: bool) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="")
+    columns = ["size\n(B)", "count\n(elem)", "type\n", "redop\n", "root\n", "time\n(us)", "algbw\n(GB/s)", "busbw\n(GB/s)", "#wrong\n"]
+    rates = measurements[0].collective == "message_rate"
+    columns += ["msg/s\n(1e6)"] if rates else []
+    columns += ["ceil\n(%)", "±\n(%)", "n\n"]
+    columns += ["p99\n(us)"] if wide else []
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    ceilings = {ceiling.point: ceiling for ceiling in run.ceilings}
+    for item in measurements:
+        ceiling = ceilings.get(item.point)
+        reached = f"{100 * item.busbw_Bps / ceiling.busbw_Bps:.0f}" if ceiling is not None else ""
+        cells = [*_cells(item)]
+        if rates:
+            cells.append(f"{item.ranks // 2 / item.median_s / 1e6:.2f}")
+        cells += [reached, _interval_percent(item), str(item.samples)]
+        if wide:
+            cells.append(_p99(item))
+        table.add_row(*cells)
+    return table
+
+
+def _cells(item: Measurement) -> list[str]:
+    collective = COLLECTIVES[item.collective]
+    return [
+        str(item.size_bytes),
+        str(item.count),
+        _TYPE_NAMES.get(item.dtype, item.dtype),
+        item.op if collective.reduces else "none",
+        str(item.root) if collective.rooted else "-1",
+        _us(item.median_s),
+        f"{item.algbw_Bps / 1e9:.2f}",
+        f"{item.busbw_Bps / 1e9:.2f}",
+        str(item.wrong.mismatch.wrong) if item.wrong is not None else "0" if item.verified else "N/A",
+    ]
+
+
+def _us(time_s: float) -> str:
+    time_us = time_s * 1e6
+    return f"{time_us:.2f}" if time_us < 1000 else f"{time_us:.1f}" if time_us < 100_000 else f"{time_us:.0f}"
+
+
+def _p99(item: Measurement) -> str:
+    value = dict(item.percentiles).get(99)
+    return _us(value) if value is not None else "n/a"
+
+
+def _interval_percent(item: Measurement) -> str:
+    percent = 100 * max(item.high_s - item.median_s, item.median_s - item.low_s) / item.median_s
+    return f"{percent:.1f}" if percent < 100 else ">99"
+
+
+def _finding(finding: Finding) -> Text:
+    text = Text()
+    text.append(f"{finding.severity} {finding.code}", style=_SEVERITY_COLOURS[finding.severity])
+    text.append(printable(f" {finding.title}: {finding.evidence}"))
+    if finding.fix is not None:
+        text.append(printable(f"\n  fix: {finding.fix}"))
+    return text
+
+
+def _verdict(verdict: Verdict) -> Text:
+    text = Text()
+    text.append(verdict.outcome.replace("_", " "), style=_COLOURS[verdict.outcome])
+    sentence = printable(verdict.sentence)
+    prefix = f"{verdict.outcome.replace('_', ' ')}: "
+    text.append(": " + sentence.removeprefix(prefix))
+    return text
+
+

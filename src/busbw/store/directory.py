@@ -1,0 +1,76 @@
+"""Where runs are kept and how one is found again: by path, by the beginning of its name, or as the last one."""
+
+import os
+from pathlib import Path
+
+from busbw import codec, layout
+from busbw.errors import InputError
+from busbw.model.plan import Plan
+from busbw.store.files import read_whole, write_whole
+
+_MAX_PLAN_BYTES = 64 * 2**20
+_HINT = "see what there is with: busbw runs"
+
+
+def root() -> Path:
+    """Return the folder runs go to: $BUSBW_RUNS, else busbw/runs in the user's data folder (XDG)."""
+    chosen = os.environ.get("BUSBW_RUNS")
+    if chosen:
+        return Path(chosen)
+    data = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(data, "busbw", "runs")
+
+
+def create(plan: Plan, directory: Path) -> None:
+    """Make a run directory with its plan. Raises InputError when it cannot be made or holds something already."""
+    try:
+        if directory.exists() and any(directory.iterdir()):
+            raise InputError(
+                f"{directory} is not empty", hint="choose another folder with -o, or go on with: --resume " + str(directory)
+            )
+        (directory / layout.RAW_DIRECTORY).mkdir(parents=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot make the run's folder: {error.strerror or error}", where=str(directory), hint="choose another folder with -o"
+        ) from error
+    write_whole(directory / layout.PLAN_FILE, codec.encode_pretty(plan))
+
+
+def read_plan(directory: Path) -> Plan:
+    """Return the plan of a run directory."""
+    path = directory / layout.PLAN_FILE
+    return codec.decode(read_whole(path, _MAX_PLAN_BYTES), Plan, where=str(path))
+
+
+def find(name: str, base: Path) -> Path:
+    """Return the run directory that `name` means: a path, `last`, or the beginning of one run's name.
+
+    Raises InputError when there is none or more than one.
+    """
+    path = Path(name)
+    if (path / layout.PLAN_FILE).is_file():
+        return path
+    if path.name == layout.RUN_FILE and (path.parent / layout.PLAN_FILE).is_file():
+        return path.parent
+    known = directories(base)
+    if name == "last":
+        if not known:
+            raise InputError("there is no run yet", where=str(base), hint="make one with: busbw run")
+        return known[-1]
+    matching = [directory for directory in known if directory.name.startswith(name)]
+    exact = [directory for directory in matching if directory.name == name]
+    if len(exact or matching) == 1:
+        return (exact or matching)[0]
+    if matching:
+        names = ", ".join(directory.name for directory in matching[:3])
+        raise InputError(f"{name!r} means {len(matching)} runs: {names}", hint="write more of the name")
+    raise InputError(f"no run {name!r}", where=str(base), hint=_HINT)
+
+
+def directories(base: Path) -> list[Path]:
+    """Return every run directory under `base`, oldest first (names begin with the time)."""
+    try:
+        entries = sorted(base.iterdir())
+    except OSError:
+        return []
+    return [entry for entry in entries if (entry / layout.PLAN_FILE).is_file()]
