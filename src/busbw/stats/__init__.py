@@ -1,0 +1,1 @@
+"""Statistics on the samples of one point: up to tens of thousands of numbers, in plain Python."""

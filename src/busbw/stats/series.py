@@ -1,0 +1,63 @@
+"""Samples in the order they were taken: do neighbours resemble each other, does the level move?"""
+
+from collections.abc import Sequence
+
+from busbw.stats.median import median, median_interval
+
+_LEAST_VALUES = 10
+
+
+def autocorrelation(values: Sequence[float]) -> float | None:
+    """Return the lag-1 autocorrelation of the values' ranks; None below ten values or when all are equal.
+
+    Ranks instead of values, so that one spike among thousands does not hide what the rest does.
+    """
+    if len(values) < _LEAST_VALUES:
+        return None
+    ranks = _ranks(values)
+    mean = (len(values) - 1) / 2
+    deviations = [rank - mean for rank in ranks]
+    spread = sum(deviation * deviation for deviation in deviations)
+    if spread == 0:
+        return None
+    together = sum(one * following for one, following in zip(deviations, deviations[1:], strict=False))
+    return together / spread
+
+
+def drift(values: Sequence[float]) -> float | None:
+    """Return the median of the second half over that of the first, less 1; None below ten values."""
+    if len(values) < _LEAST_VALUES:
+        return None
+    first, second = _halves(values)
+    before = median(first)
+    return median(second) / before - 1 if before > 0 else None
+
+
+def drift_is_shown(values: Sequence[float], confidence: float = 0.95) -> bool:
+    """Whether the intervals of the two halves' medians lie apart: a claim of drift needs that."""
+    if len(values) < _LEAST_VALUES:
+        return False
+    first, second = (median_interval(half, confidence) for half in _halves(values))
+    if first is None or second is None:
+        return False
+    return first[1] < second[0] or second[1] < first[0]
+
+
+def _halves(values: Sequence[float]) -> tuple[list[float], list[float]]:
+    middle = len(values) // 2
+    return sorted(values[:middle]), sorted(values[middle:])
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    """Return each value's rank from 0, equal values sharing the mean of theirs."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranks = [0.0] * len(values)
+    begin = 0
+    while begin < len(order):
+        end = begin
+        while end < len(order) and values[order[end]] == values[order[begin]]:
+            end += 1
+        for place in range(begin, end):
+            ranks[order[place]] = (begin + end - 1) / 2
+        begin = end
+    return ranks

@@ -1,0 +1,133 @@
+"""Slow samples: which they are, and which rank explains them.
+
+A slow sample is blamed on a rank only when that rank alone qualifies; a rank is named only when coincidence would
+hardly ever put so many of them on one rank. Otherwise the answer is None: cannot tell.
+"""
+
+from collections.abc import Callable, Sequence
+
+from busbw.model.record import Attribution
+from busbw.stats.chance import binomial_tail, hypergeometric_tail
+from busbw.stats.median import median
+
+# Standard deviations of the bulk; a normal bulk passes this once in three million samples.
+_DEVIATIONS = 5.0
+# Makes the median absolute deviation of a normal distribution its standard deviation.
+_MAD_TO_DEVIATION = 1.4826
+# Below these a tail is of no consequence, however regular the bulk: half as long again, and the cost of an interrupt.
+_LEAST_EXCESS = 0.5
+_LEAST_EXCESS_S = 5e-6
+# Share of a sample's excess that a rank must account for.
+_EXPLAINS = 0.5
+_LEAST_SLOW = 5
+_BLAMED_SHARE = 0.6
+# Accepted probability of a coincidence.
+_CHANCE = 1e-3
+
+# One row per rank, one column per sample.
+Matrix = Sequence[Sequence[float]]
+
+
+def slow_samples(values: Sequence[float]) -> tuple[int, ...]:
+    """Return the places of the samples, in seconds, slower than median + max(5 deviations, half the median, 5 us).
+
+    The deviation is 1.4826 times the median absolute deviation: the bulk's own spread, whatever the tail holds.
+    """
+    if not values:
+        return ()
+    centre = median(sorted(values))
+    deviation = _MAD_TO_DEVIATION * median(sorted([abs(value - centre) for value in values]))
+    limit = centre + max(_DEVIATIONS * deviation, _LEAST_EXCESS * centre, _LEAST_EXCESS_S)
+    return tuple(index for index, value in enumerate(values) if value > limit)
+
+
+def blame(
+    values: Sequence[float],
+    slow: Sequence[int],
+    *,
+    off_processor: Matrix,
+    durations: Matrix = (),
+    latenesses: Matrix = (),
+) -> tuple[int | None, ...]:
+    """Return for each slow sample the one rank that explains it, or None; everything in seconds of one call.
+
+    `values` are the samples over all ranks. A rank explains a sample when it alone accounts for at least half of the
+    sample's excess over the median: by finishing later than the median of the other ranks, by starting later than
+    they did, or by being off the processor longer than it usually is. None when nobody does, or the three ways
+    point at two ranks. An empty matrix is evidence not taken: in stream mode only `off_processor` is there, because
+    the calls of a sample are not timed alone.
+    """
+    centre = median(sorted(values)) if values else 0.0
+    usual = [median(sorted(row)) if row else 0.0 for row in off_processor]
+    blamed: list[int | None] = []
+    for sample in slow:
+        share = _EXPLAINS * (values[sample] - centre)
+        suspects = {
+            _alone([row[sample] for row in durations], share, _median_of_others),
+            _alone([row[sample] for row in latenesses], share, _median_of_others),
+            _alone([row[sample] - own for row, own in zip(off_processor, usual, strict=True)], share, _nothing),
+        } - {None}
+        blamed.append(suspects.pop() if len(suspects) == 1 else None)
+    return tuple(blamed)
+
+
+def _alone(column: list[float], share: float, reference: Callable[[list[float], int], float]) -> int | None:
+    """Return the one rank whose value exceeds its reference by `share`; None when no rank does, or more than one."""
+    if len(column) < 2:
+        return None
+    ordered = sorted(column)
+    # A larger value has a reference that is no larger, so the two largest decide.
+    exceeds = ordered[-1] - reference(ordered, len(ordered) - 1) >= share
+    second_exceeds = ordered[-2] - reference(ordered, len(ordered) - 2) >= share
+    return column.index(ordered[-1]) if exceeds and not second_exceeds else None
+
+
+def _median_of_others(ordered: list[float], place: int) -> float:
+    return median(ordered[:place] + ordered[place + 1 :])
+
+
+def _nothing(_ordered: list[float], _place: int) -> float:
+    return 0.0
+
+
+def culprit(blamed_counts: Sequence[int], slow_count: int, ranks: int) -> int | None:
+    """Return the rank that explains the slow samples of a point; `blamed_counts` holds one number per rank.
+
+    Named only from 5 slow samples on, when at least 60 % of all are blamed on it, and when blaming each at random
+    would reach that with a probability below 0.001.
+    """
+    if ranks < 2 or slow_count < _LEAST_SLOW or not blamed_counts:
+        return None
+    most = max(blamed_counts)
+    if most < _BLAMED_SHARE * slow_count or binomial_tail(most, slow_count, 1 / ranks) >= _CHANCE:
+        return None
+    return blamed_counts.index(most)
+
+
+def culprit_of_halves(attribution: Sequence[Attribution], ranks: int) -> int | None:
+    """Return the rank whose number the slower halves spell, bit by bit.
+
+    None unless in every bit one group has at least 5 slow calls, and so many more than the other that equal groups
+    would show it with a probability below 0.001.
+    """
+    if ranks < 2:
+        return None
+    spelled = 0
+    for bit in range((ranks - 1).bit_length()):
+        group = _slower_group([half for half in attribution if half.bit == bit])
+        if group is None:
+            return None
+        spelled |= group << bit
+    return spelled if spelled < ranks else None
+
+
+def _slower_group(halves: list[Attribution]) -> int | None:
+    if sorted(half.group for half in halves) != [0, 1]:
+        return None
+    less, more = sorted(halves, key=lambda half: half.slow_calls / max(half.calls, 1))
+    if more.slow_calls < _LEAST_SLOW:
+        return None
+    chance = hypergeometric_tail(
+        more.slow_calls, more.calls, more.calls + less.calls, more.slow_calls + less.slow_calls
+    )
+    return more.group if chance < _CHANCE else None
