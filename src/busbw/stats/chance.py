@@ -30,9 +30,7 @@ def binomial_tail(successes: int, trials: int, probability: float) -> float:
         return 1.0
     odds = math.log(probability / (1 - probability))
     none = trials * math.log1p(-probability)
-    return min(
-        math.fsum(math.exp(_log_comb(trials, k) + k * odds + none) for k in range(successes, trials + 1)), 1.0
-    )
+    return min(math.fsum(math.exp(_log_comb(trials, k) + k * odds + none) for k in range(successes, trials + 1)), 1.0)
 
 
 def hypergeometric_tail(marked: int, drawn: int, total: int, all_marked: int) -> float:

@@ -1,6 +1,7 @@
-"""Samples in the order they were taken: do neighbours resemble each other, does the level move?"""
+"""Samples in the order they were taken: whether neighbours resemble each other, and whether the level moves."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from busbw.stats.median import median, median_interval
 
@@ -20,7 +21,7 @@ def autocorrelation(values: Sequence[float]) -> float | None:
     spread = sum(deviation * deviation for deviation in deviations)
     if spread == 0:
         return None
-    together = sum(one * following for one, following in zip(deviations, deviations[1:], strict=False))
+    together = sum(one * following for one, following in pairwise(deviations))
     return together / spread
 
 
@@ -34,7 +35,11 @@ def drift(values: Sequence[float]) -> float | None:
 
 
 def drift_is_shown(values: Sequence[float], confidence: float = 0.95) -> bool:
-    """Whether the intervals of the two halves' medians lie apart: a claim of drift needs that."""
+    """Whether the intervals of the two halves' medians lie apart: a claim of drift needs that.
+
+    For independent samples without drift this is rarer than one minus the confidence; autocorrelation makes it more
+    frequent.
+    """
     if len(values) < _LEAST_VALUES:
         return False
     first, second = (median_interval(half, confidence) for half in _halves(values))

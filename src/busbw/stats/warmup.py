@@ -1,28 +1,32 @@
-"""When the first calls have done their warming."""
+"""Whether the first calls have done their warming."""
 
 from collections.abc import Sequence
 
 from busbw.stats.median import median, median_interval
 
 _LEAST_VALUES = 8
-# Two halves closer than this are the same level for our purpose: a few times the interval asked of the result.
+# A few times the interval asked of the result. What is left of a warm-up below it hardly matters: the samples that
+# count begin where this rest ends.
 _TOLERANCE = 0.03
+# Below this the intervals of the halves are little more than their extremes, and one lucky call makes them meet.
+_LEAST_NOISY_VALUES = 40
 
 
 def is_stable(durations: Sequence[float]) -> bool:
     """Whether the second half of a series lies on the level of the first.
 
-    True when the two medians differ by at most 3 %, or by no more than their own intervals allow: a noisy series
-    that does not move is stable. Needs eight values.
+    The medians of the halves, which single spikes do not move, may differ by 3 %; from 40 values on also by as much as
+    their own intervals allow, since a noisy series that does not move is stable. False below 8 values.
     """
     if len(durations) < _LEAST_VALUES:
         return False
     middle = len(durations) // 2
     first, second = sorted(durations[:middle]), sorted(durations[middle:])
     before, after = median(first), median(second)
-    if abs(before - after) <= _TOLERANCE * after:
+    if abs(before - after) <= _TOLERANCE * min(before, after):
         return True
-    first_interval, second_interval = median_interval(first), median_interval(second)
-    if first_interval is None or second_interval is None:
-        return False
-    return first_interval[0] <= second_interval[1] and second_interval[0] <= first_interval[1]
+    return len(durations) >= _LEAST_NOISY_VALUES and _meet(median_interval(first), median_interval(second))
+
+
+def _meet(one: tuple[float, float] | None, other: tuple[float, float] | None) -> bool:
+    return one is not None and other is not None and one[0] <= other[1] and other[0] <= one[1]
