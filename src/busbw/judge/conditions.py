@@ -1,0 +1,160 @@
+"""The conditions of the run: what the host and the MPI did besides, and whether speed can be judged under them."""
+
+from dataclasses import dataclass
+
+from busbw.judge.emit import counted, finding, listed, percent
+from busbw.model.finding import Finding
+from busbw.model.plan import Plan
+from busbw.model.record import Hello
+from busbw.model.run import Outcome
+
+# Share of the processor time that the hypervisor took: worth a word, and too much to judge speed.
+STOLEN_NOTED = 0.01
+STOLEN_SPOILS = 0.05
+# Stops for the quota, as a share of the periods of 100 ms (the kernel's default) that the run lasted.
+QUOTA_PERIOD_S = 0.1
+QUOTA_SPOILS = 0.05
+# Processes waiting for or on a core before the run began, beyond the cores that the ranks leave free.
+LOAD_NOTED = 0.5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """How the host's counters changed from before the ranks started to after they ended. None: not kept."""
+
+    stolen_share: float | None
+    quota_stops: int | None
+    quota_share: float | None
+    throttle_events: int | None
+
+
+def change_of(outcome: Outcome) -> Change:
+    """Return what the counters say of the time of the run."""
+    before, after = outcome.counters_before, outcome.counters_after
+    stolen_s = _grown(before.stolen_s, after.stolen_s)
+    cpu_s = after.cpu_s - before.cpu_s
+    stops = _grown(before.quota_stops, after.quota_stops)
+    periods = max(1.0, outcome.wall_s / QUOTA_PERIOD_S)
+    throttled = _grown(before.throttle_events, after.throttle_events)
+    return Change(
+        stolen_share=None if stolen_s is None or cpu_s <= 0 else min(1.0, stolen_s / cpu_s),
+        quota_stops=None if stops is None else int(stops),
+        quota_share=None if stops is None else stops / periods,
+        throttle_events=None if throttled is None else int(throttled),
+    )
+
+
+def _grown(before: float | None, after: float | None) -> float | None:
+    return None if before is None or after is None else max(0, after - before)
+
+
+def spoilers(plan: Plan, outcome: Outcome | None) -> tuple[tuple[str, str], ...]:
+    """Return why speed cannot be judged at all under these conditions, as (code, words): neither ok nor slow."""
+    found = []
+    if plan.placement.oversubscribed:
+        found.append(("RUN006", f"{plan.placement.ranks} ranks share {counted(_cores(plan), 'core')}"))
+    if outcome is None:
+        return tuple(found)
+    change = change_of(outcome)
+    if change.throttle_events:
+        found.append(("RUN007", "the CPU was throttled during the run"))
+    if change.quota_share is not None and change.quota_share > QUOTA_SPOILS:
+        found.append(("RUN008", f"the CPU quota stopped the run {counted(change.quota_stops or 0, 'time')}"))
+    if change.stolen_share is not None and change.stolen_share > STOLEN_SPOILS:
+        found.append(("RUN009", f"the hypervisor took {percent(change.stolen_share)} of the processor time"))
+    return tuple(found)
+
+
+def _cores(plan: Plan) -> int:
+    return plan.host.cores or len(plan.host.cpus)
+
+
+def condition_findings(plan: Plan, outcome: Outcome | None, hellos: tuple[Hello, ...]) -> tuple[Finding, ...]:
+    """Return what a reader must know about the conditions."""
+    return (
+        *_placement_findings(plan),
+        *(() if outcome is None else _counter_findings(plan, outcome)),
+        *_rank_findings(hellos),
+    )
+
+
+def _placement_findings(plan: Plan) -> list[Finding]:
+    found = []
+    if plan.placement.oversubscribed:
+        found.append(
+            finding(
+                "RUN006",
+                ranks=plan.placement.ranks,
+                cores=counted(_cores(plan), "core"),
+                evidence="a rank that waits must give its core away before another can answer",
+                fix=f"measure with at most {_cores(plan)} ranks on this host",
+            )
+        )
+    if plan.host.governor == "powersave":
+        found.append(
+            finding(
+                "RUN016",
+                evidence=f"scaling governor of {plan.host.name}: powersave",
+                fix="cpupower frequency-set --governor performance, as root",
+            )
+        )
+    return found
+
+
+def _counter_findings(plan: Plan, outcome: Outcome) -> list[Finding]:
+    change, found = change_of(outcome), []
+    if change.throttle_events:
+        found.append(
+            finding(
+                "RUN007",
+                evidence=f"{counted(change.throttle_events, 'throttle event')} in {outcome.wall_s:.0f} s",
+                fix="check cooling and power limits of the host",
+            )
+        )
+    if change.quota_stops:
+        quota = f"; the limit is {plan.host.cpu_quota:g} CPUs" if plan.host.cpu_quota is not None else ""
+        found.append(
+            finding(
+                "RUN008",
+                evidence=f"stopped {counted(change.quota_stops, 'time')} in {outcome.wall_s:.0f} s{quota}",
+                fix="give the container a whole CPU for each rank, or measure with fewer ranks",
+            )
+        )
+    if change.stolen_share is not None and change.stolen_share > STOLEN_NOTED:
+        found.append(
+            finding("RUN009", share=percent(change.stolen_share), evidence="stolen over all processor time of the run")
+        )
+    return [*found, *_load_findings(plan, outcome)]
+
+
+def _load_findings(plan: Plan, outcome: Outcome) -> list[Finding]:
+    load = outcome.counters_before.load_average
+    free = max(0, len(plan.host.cpus) - plan.placement.ranks)
+    if load <= free + LOAD_NOTED:
+        return []
+    return [
+        finding(
+            "RUN010",
+            evidence=f"load average {load:.1f} in the minute before the run, {counted(free, 'CPU')} left free by the "
+            "ranks; a run that ended just before counts too",
+            fix="see `ps -eo pcpu,pid,comm --sort=-pcpu`, and measure again when it is quiet",
+        )
+    ]
+
+
+def _rank_findings(hellos: tuple[Hello, ...]) -> list[Finding]:
+    found = []
+    interposed = sorted({name for hello in hellos for name in hello.interposed})
+    if interposed:
+        found.append(
+            finding(
+                "RUN015",
+                evidence=listed(interposed),
+                fix="measure without LD_PRELOAD and without the profiler",
+            )
+        )
+    if multiple := [hello for hello in hellos if hello.thread_level.lower().endswith("multiple")]:
+        found.append(finding("RUN017", evidence=f"thread level {multiple[0].thread_level} on rank {multiple[0].rank}"))
+    if own := [hello for hello in hellos if hello.small_float_reductions == "busbw"]:
+        found.append(finding("RUN018", evidence=f"{own[0].mpi_library} has no such operation (rank {own[0].rank})"))
+    return found

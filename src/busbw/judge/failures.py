@@ -1,0 +1,103 @@
+"""What makes numbers void or missing: wrong results, a failed run, points that were not measured."""
+
+from busbw.judge.emit import counted, finding, label, listed
+from busbw.model.finding import Finding
+from busbw.model.measurement import Measurement, WrongResult
+from busbw.model.plan import Plan
+from busbw.model.run import Outcome
+from busbw.model.sweep import points_of
+from busbw.units import format_size
+
+
+def wrong_results(measurements: tuple[Measurement, ...]) -> tuple[tuple[Measurement, WrongResult], ...]:
+    """Return the measurements whose result was wrong, with what was wrong."""
+    return tuple((point, point.wrong) for point in measurements if point.wrong is not None)
+
+
+def wrong_words(wrong: WrongResult) -> str:
+    """Return the first wrong element in words."""
+    return (
+        f"rank {wrong.rank} on {wrong.host} got {wrong.mismatch.got} at element {wrong.mismatch.index}, "
+        f"expected {wrong.mismatch.expected}"
+    )
+
+
+def missing_points(plan: Plan, measurements: tuple[Measurement, ...]) -> tuple[str, ...]:
+    """Return the points that were planned and not measured, as `all_reduce 4 MiB`."""
+    measured = {measurement.point for measurement in measurements}
+    return tuple(
+        f"{plan.sweeps[point.sweep].collective} {format_size(point.size_bytes)}"
+        for number, point in enumerate(points_of(plan.sweeps))
+        if number not in measured
+    )
+
+
+def failure_findings(plan: Plan, outcome: Outcome | None, measurements: tuple[Measurement, ...]) -> tuple[Finding, ...]:
+    """Return what went wrong, the worst first."""
+    missing = missing_points(plan, measurements)
+    return (
+        *(_wrong_finding(point, wrong) for point, wrong in wrong_results(measurements)),
+        *((_failed_finding(outcome),) if outcome is not None and outcome.ended == "failed" else ()),
+        *((_missing_finding(outcome, missing),) if missing else ()),
+    )
+
+
+def _wrong_finding(measurement: Measurement, wrong: WrongResult) -> Finding:
+    return finding(
+        "RUN001",
+        what=label(measurement),
+        evidence=f"{wrong_words(wrong)}; {counted(wrong.mismatch.wrong, 'element')} of this rank differ",
+        fix="do not compute with this MPI, collective and size until it is understood: try another algorithm or "
+        "version, and test the memory of the host",
+        point=measurement.point,
+    )
+
+
+def failure_words(outcome: Outcome) -> str:
+    """Return why a run failed: the culprit if there is one, else the cause."""
+    if outcome.culprit is None:
+        cause = outcome.cause or "the launcher gave no reason"
+        return cause + (f" (exit code {outcome.exit_code})" if outcome.exit_code not in (None, 0) else "")
+    culprit = outcome.culprit
+    verb = "was " if culprit.what.startswith(("killed", "stopped")) else ""
+    return f"rank {culprit.rank} on {culprit.host} {verb}{culprit.what} (last seen: {culprit.step})"
+
+
+def _failed_finding(outcome: Outcome) -> Finding:
+    words = failure_words(outcome)
+    cause = f"; {outcome.cause}" if outcome.culprit is not None and outcome.cause else ""
+    return finding(
+        "RUN002",
+        evidence=words + cause + _memory_words(outcome),
+        fix="the ranks' own last words are in raw/ of the run directory",
+    )
+
+
+def _memory_words(outcome: Outcome) -> str:
+    before, after = outcome.counters_before.memory_kills, outcome.counters_after.memory_kills
+    if before is None or after is None or after <= before:
+        return ""
+    return f"; meanwhile the kernel ended {counted(after - before, 'process')} because memory ran out"
+
+
+def _missing_finding(outcome: Outcome | None, missing: tuple[str, ...]) -> Finding:
+    return finding(
+        "RUN003",
+        points=counted(len(missing), "point"),
+        evidence=f"{listed(list(missing))}; {ended_words(outcome)}",
+        fix="give the run more time, or measure fewer sizes"
+        if outcome is not None and outcome.ended == "time"
+        else None,
+    )
+
+
+def ended_words(outcome: Outcome | None) -> str:
+    """Return how the run ended, for a sentence about what is missing."""
+    if outcome is None:
+        return "the run was cut off"
+    return {
+        "complete": "the run came to its end without them",
+        "time": "the time limit was reached",
+        "stopped": "the run was stopped",
+        "failed": "the run failed",
+    }[outcome.ended]

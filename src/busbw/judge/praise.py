@@ -1,0 +1,65 @@
+"""What was reached, in words: the best bus bandwidth of each collective, and the shortest time."""
+
+from busbw.judge.emit import percent
+from busbw.judge.usable import is_solid
+from busbw.model.finding import Ceiling
+from busbw.model.measurement import Measurement
+from busbw.units import format_rate, format_size, format_time
+
+# A time up to this size is called latency.
+SMALL_BYTES = 4096
+
+_BASIS = {"memory": "copying memory once allows", "loopback": "TCP over the loopback interface carries"}
+
+
+def best_words(measurements: tuple[Measurement, ...], ceilings: tuple[Ceiling, ...]) -> str:
+    """Return the best point of each collective and its share of the ceiling; "" when no point has a ceiling."""
+    by_point = {ceiling.point: ceiling for ceiling in ceilings}
+    best: dict[tuple[str, bool], Measurement] = {}
+    for measurement in measurements:
+        if not is_solid(measurement) or measurement.point not in by_point:
+            continue
+        key = (measurement.collective, measurement.in_place)
+        if key not in best or measurement.busbw_Bps > best[key].busbw_Bps:
+            best[key] = measurement
+    found = [(measurement, by_point[measurement.point]) for measurement in best.values()]
+    if not found:
+        return ""
+    return _one(*found[0]) if len(found) == 1 else _several(found)
+
+
+def _one(measurement: Measurement, ceiling: Ceiling) -> str:
+    share = measurement.busbw_Bps / ceiling.busbw_Bps
+    cached = " (the working set stays in cache)" if share > 1 and ceiling.basis == "memory" else ""
+    return (
+        f"{_name(measurement)} reaches {format_rate(measurement.busbw_Bps)} bus bandwidth at "
+        f"{format_size(measurement.size_bytes)} over {measurement.ranks} ranks, {percent(share)} of the "
+        f"{format_rate(ceiling.busbw_Bps)} that {_BASIS[ceiling.basis]}{cached}"
+    )
+
+
+def _several(found: list[tuple[Measurement, Ceiling]]) -> str:
+    ranks = found[0][0].ranks
+    bases = " or ".join(dict.fromkeys(_BASIS[ceiling.basis] for _, ceiling in found))
+    each = ", ".join(
+        f"{_name(measurement)} {format_rate(measurement.busbw_Bps)} at {format_size(measurement.size_bytes)} "
+        f"({percent(measurement.busbw_Bps / ceiling.busbw_Bps)})"
+        for measurement, ceiling in found
+    )
+    return f"best bus bandwidth over {ranks} ranks, and its share of what {bases}: {each}"
+
+
+def latency_words(measurements: tuple[Measurement, ...]) -> str:
+    """Return the time of the smallest point; "" when none is small."""
+    small = [point for point in measurements if is_solid(point) and point.size_bytes <= SMALL_BYTES]
+    if not small:
+        return ""
+    # A ping-pong is what latency means to most; else the exchange that was measured first.
+    first = min(small, key=lambda point: (point.collective != "latency", point.size_bytes, point.point))
+    several = len({point.collective for point in measurements}) > 1
+    of = f" of {first.collective}" if several and first.collective != "latency" else ""
+    return f"latency{of} {format_time(first.median_s)} at {format_size(first.size_bytes)}"
+
+
+def _name(measurement: Measurement) -> str:
+    return measurement.collective + (" in place" if measurement.in_place else "")

@@ -1,0 +1,200 @@
+"""The answer in one sentence: wrong, failed, slow, cannot tell, or ok; the first of these that applies."""
+
+from dataclasses import dataclass
+
+from busbw.judge.conditions import spoilers
+from busbw.judge.emit import counted, label, listed
+from busbw.judge.expectation import LARGE_BYTES, Expectation
+from busbw.judge.failures import ended_words, failure_words, missing_points, wrong_results, wrong_words
+from busbw.judge.guidelines import Violation
+from busbw.judge.praise import best_words, latency_words
+from busbw.judge.stragglers import Straggler, host_of, slow_share
+from busbw.judge.usable import LEAST_SAMPLES, is_solid, is_usable
+from busbw.model.finding import Ceiling, Finding, Verdict
+from busbw.model.measurement import Measurement
+from busbw.model.plan import Plan
+from busbw.model.record import Hello
+from busbw.model.run import Outcome
+from busbw.units import format_rate, format_size, format_time
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Case:
+    """Everything a verdict rests on."""
+
+    plan: Plan
+    outcome: Outcome | None
+    hellos: tuple[Hello, ...]
+    measurements: tuple[Measurement, ...]
+    ceilings: tuple[Ceiling, ...]
+    expectations: tuple[Expectation, ...]
+    violations: tuple[Violation, ...]
+    stragglers: tuple[Straggler, ...]
+    findings: tuple[Finding, ...]
+
+
+# (code of the finding it rests on, words)
+Reason = tuple[str, str]
+
+
+def verdict_of(case: Case) -> Verdict:
+    """Return the verdict on a run."""
+    return _wrong(case) or _failed(case) or _slow(case) or _cannot_tell(case) or _ok(case)
+
+
+def _wrong(case: Case) -> Verdict | None:
+    wrong = wrong_results(case.measurements)
+    if not wrong:
+        return None
+    measurement, first = wrong[0]
+    more = f"; {counted(len(wrong) - 1, 'other point')} wrong too" if len(wrong) > 1 else ""
+    return Verdict(
+        outcome="wrong",
+        sentence=f"wrong: {label(measurement)} gives wrong results: {wrong_words(first)}{more}.",
+        because=("RUN001",),
+    )
+
+
+def _failed(case: Case) -> Verdict | None:
+    if case.outcome is None or case.outcome.ended != "failed":
+        return None
+    return Verdict(outcome="failed", sentence=f"failed: {failure_words(case.outcome)}.", because=("RUN002",))
+
+
+def _slow(case: Case) -> Verdict | None:
+    reasons = slow_reasons(case)
+    if not reasons or spoilers(case.plan, case.outcome):
+        return None
+    sentence = "slow: " + "; ".join(words for _, words in reasons) + "."
+    return Verdict(outcome="slow", sentence=sentence, because=_codes(reasons))
+
+
+def slow_reasons(case: Case) -> tuple[Reason, ...]:
+    """Return the evidence that the machine is slow, the strongest of each kind."""
+    reasons = []
+    missed = [expectation for expectation in case.expectations if expectation.is_missed]
+    if missed:
+        reasons.append(_missed_reason(max(missed, key=lambda expectation: expectation.excess)))
+    material = [straggler for straggler in case.stragglers if straggler.is_material]
+    reasons.extend(_straggler_reason(straggler, case.hellos) for straggler in material[:1])
+    large = [violation for violation in case.violations if violation.is_large]
+    if large:
+        reasons.append(_violation_reason(max(large, key=lambda violation: violation.certain_ratio)))
+    return tuple(reasons)
+
+
+def _missed_reason(worst: Expectation) -> Reason:
+    measurement = worst.measurement
+    over = "TCP over the loopback interface" if worst.path == "loopback" else "copying through shared memory"
+    code = "PERF002" if worst.path == "loopback" else "PERF001"
+    words = (
+        f"{label(measurement)} over {measurement.ranks} ranks takes {format_time(measurement.median_s)}, "
+        f"{worst.excess:.1f} times what {over} allows here: {format_rate(measurement.busbw_Bps)} of "
+        f"{format_rate(worst.busbw_Bps)} bus bandwidth"
+    )
+    return code, words
+
+
+def _straggler_reason(straggler: Straggler, hellos: tuple[Hello, ...]) -> Reason:
+    worst = straggler.worst
+    words = (
+        f"rank {straggler.rank} on {host_of(straggler, hellos)} delays {slow_share(worst) * 100:.1f} % of the calls of "
+        f"{label(worst)} by {format_time(worst.slow_excess_s or 0.0)}"
+    )
+    return "PERF004", words
+
+
+def _violation_reason(worst: Violation) -> Reason:
+    grows = worst.right[0].collective == worst.left.collective
+    against = (
+        format_size(worst.right[0].size_bytes)
+        if grows
+        else " and ".join(measurement.collective for measurement in worst.right) + " that do the same work"
+    )
+    words = (
+        f"{label(worst.left)} takes {format_time(worst.left.median_s)}, {worst.ratio:.1f} times as long as {against}"
+    )
+    return ("PERF007" if grows else "PERF006"), words
+
+
+def _cannot_tell(case: Case) -> Verdict | None:
+    reasons = doubts(case)
+    if not reasons:
+        return None
+    seen = [words for code, words in slow_reasons(case) if code.startswith("PERF")]
+    hints = f" (seen, but not to be trusted: {seen[0]})" if seen else ""
+    best = best_words(case.measurements, case.ceilings)
+    latency = latency_words(case.measurements)
+    known = "; measured: " + "; ".join(part for part in (best, latency) if part) if best or latency else ""
+    sentence = "cannot tell: " + "; ".join(words for _, words in reasons) + hints + known + "."
+    declared = {finding.code for finding in case.findings}
+    return Verdict(
+        outcome="cannot_tell", sentence=sentence, because=tuple(code for code in _codes(reasons) if code in declared)
+    )
+
+
+def doubts(case: Case) -> tuple[Reason, ...]:
+    """Return why speed cannot be judged, or not all of it."""
+    reasons: list[Reason] = list(spoilers(case.plan, case.outcome))
+    missing = missing_points(case.plan, case.measurements)
+    if missing:
+        points = f"{counted(len(missing), 'point')} not measured ({listed(list(missing))})"
+        reasons.append(("RUN003", f"{points}, {ended_words(case.outcome)}"))
+    elif case.outcome is None:
+        reasons.append(("RUN003", ended_words(None)))
+    return (*reasons, *_data_doubts(case))
+
+
+def _data_doubts(case: Case) -> list[Reason]:
+    """Return why the measurements cannot be judged, as the first reason that covers all of them."""
+    if not case.measurements:
+        return [("RUN003", "nothing was measured")]
+    if not any(is_usable(measurement) for measurement in case.measurements):
+        unverified = all(not measurement.verified for measurement in case.measurements)
+        return [("RUN020", "no result was verified")] if unverified else [("RUN004", _few_words())]
+    if not any(is_solid(measurement) for measurement in case.measurements):
+        return [("RUN004", _few_words())]
+    if case.expectations:
+        return []
+    if not any(measurement.size_bytes >= LARGE_BYTES for measurement in case.measurements):
+        return [("RUN021", f"nothing of {format_size(LARGE_BYTES)} or more was measured, and time alone is not judged")]
+    return [("RUN021", "there is no measured rate that the large messages could be held against")]
+
+
+def _few_words() -> str:
+    return f"no point has {LEAST_SAMPLES} samples"
+
+
+def _ok(case: Case) -> Verdict:
+    parts = [
+        best_words(case.measurements, case.ceilings),
+        latency_words(case.measurements),
+        _ranks_words(case),
+        _unjudged_words(case),
+    ]
+    warned = tuple(dict.fromkeys(finding.code for finding in case.findings if finding.severity != "note"))
+    with_findings = f" with findings ({', '.join(warned)})" if warned else ""
+    return Verdict(
+        outcome="ok", sentence=f"ok{with_findings}: " + "; ".join(part for part in parts if part) + ".", because=warned
+    )
+
+
+def _ranks_words(case: Case) -> str:
+    if case.stragglers:
+        first = case.stragglers[0]
+        return f"rank {first.rank} on {host_of(first, case.hellos)} delays some calls, but not by much"
+    if any(finding.code == "PERF005" for finding in case.findings):
+        return "some calls are slow, and no rank could be named for it"
+    seen = any(measurement.mode == "isolated" or measurement.attribution for measurement in case.measurements)
+    return "no rank stands out" if seen else ""
+
+
+def _unjudged_words(case: Case) -> str:
+    """Return the collectives of which no point was large and good enough to be judged."""
+    judged = {expectation.measurement.collective for expectation in case.expectations}
+    names = dict.fromkeys(point.collective for point in case.measurements if point.collective not in judged)
+    return f"not judged: {', '.join(names)}" if names else ""
+
+
+def _codes(reasons: tuple[Reason, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(code for code, _ in reasons))

@@ -1,0 +1,51 @@
+"""The rules, their pages and the code that emits them belong together."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import busbw.judge
+from busbw.catalog import rule, rules
+
+ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "docs" / "findings"
+SOURCES = "\n".join(path.read_text() for path in sorted(Path(busbw.judge.__file__).parent.glob("*.py")))
+
+
+def test_every_rule_has_a_page_and_every_page_a_rule():
+    assert {page.stem for page in PAGES.glob("*.md")} == set(rules())
+
+
+@pytest.mark.parametrize("code", list(rules()))
+def test_a_page_has_the_four_headings_in_order_and_says_something_under_each(code):
+    text = (PAGES / f"{code}.md").read_text()
+
+    sections = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
+
+    assert sections[0].startswith(f"# {code}: ")
+    assert sections[1::2] == ["What it finds", "Why it matters", "Example", "Source"]
+    assert all(body.strip() for body in sections[2::2])
+    assert rule(code).why in text
+
+
+@pytest.mark.parametrize("code", list(rules()))
+def test_every_rule_is_emitted(code):
+    assert f'"{code}"' in SOURCES
+
+
+def test_only_declared_codes_are_emitted():
+    assert set(re.findall(r'"((?:RUN|PERF)\d{3})"', SOURCES)) <= set(rules())
+
+
+@pytest.mark.parametrize("code", list(rules()))
+def test_a_title_holds_names_and_no_expressions(code):
+    fields = re.findall(r"\{([^}]*)\}", rule(code).title)
+
+    assert all(field.isidentifier() for field in fields)
+    assert rule(code).why.endswith(".")
+
+
+def test_an_unknown_code_is_refused():
+    with pytest.raises(KeyError):
+        rule("RUN999")
