@@ -54,21 +54,26 @@ def blame(
     `values` are the samples over all ranks. A rank explains a sample when it alone accounts for at least half of the
     sample's excess over the median: by finishing later than the median of the other ranks, by starting later than
     they did, or by being off the processor longer than it usually is. None when nobody does, or the three ways
-    point at two ranks. An empty matrix is evidence not taken: in stream mode only `off_processor` is there, because
-    the calls of a sample are not timed alone.
+    point at two ranks. A matrix without this sample in every row is evidence not taken: in stream mode only
+    `off_processor` is there, because the calls of a sample are not timed alone.
     """
     centre = median(sorted(values)) if values else 0.0
     usual = [median(sorted(row)) if row else 0.0 for row in off_processor]
+    beyond_usual = [[value - own for value in row] for row, own in zip(off_processor, usual, strict=True)]
     blamed: list[int | None] = []
     for sample in slow:
         share = _EXPLAINS * (values[sample] - centre)
         suspects = {
-            _alone([row[sample] for row in durations], share, _median_of_others),
-            _alone([row[sample] for row in latenesses], share, _median_of_others),
-            _alone([row[sample] - own for row, own in zip(off_processor, usual, strict=True)], share, _nothing),
+            _alone(_column(durations, sample), share, _median_of_others),
+            _alone(_column(latenesses, sample), share, _median_of_others),
+            _alone(_column(beyond_usual, sample), share, _nothing),
         } - {None}
         blamed.append(suspects.pop() if len(suspects) == 1 else None)
     return tuple(blamed)
+
+
+def _column(matrix: Matrix, sample: int) -> list[float]:
+    return [row[sample] for row in matrix] if all(sample < len(row) for row in matrix) else []
 
 
 def _alone(column: list[float], share: float, reference: Callable[[list[float], int], float]) -> int | None:
@@ -123,6 +128,8 @@ def culprit_of_halves(attribution: Sequence[Attribution], ranks: int) -> int | N
 
 def _slower_group(halves: list[Attribution]) -> int | None:
     if sorted(half.group for half in halves) != [0, 1]:
+        return None
+    if any(not 0 <= half.slow_calls <= half.calls for half in halves):
         return None
     less, more = sorted(halves, key=lambda half: half.slow_calls / max(half.calls, 1))
     if more.slow_calls < _LEAST_SLOW:

@@ -12,20 +12,20 @@ _TOLERANCE = 0.03
 _LEAST_NOISY_VALUES = 40
 
 
-def is_stable(durations: Sequence[float]) -> bool:
+def is_stable(values: Sequence[float]) -> bool:
     """Whether the second half of a series lies on the level of the first.
 
     The medians of the halves, which single spikes do not move, may differ by 3 %; from 40 values on also by as much as
     their own intervals allow, since a noisy series that does not move is stable. False below 8 values.
     """
-    if len(durations) < _LEAST_VALUES:
+    if len(values) < _LEAST_VALUES:
         return False
-    middle = len(durations) // 2
-    first, second = sorted(durations[:middle]), sorted(durations[middle:])
+    middle = len(values) // 2
+    first, second = sorted(values[:middle]), sorted(values[middle:])
     before, after = median(first), median(second)
     if abs(before - after) <= _TOLERANCE * min(before, after):
         return True
-    return len(durations) >= _LEAST_NOISY_VALUES and _meet(median_interval(first), median_interval(second))
+    return len(values) >= _LEAST_NOISY_VALUES and _meet(median_interval(first), median_interval(second))
 
 
 def _meet(one: tuple[float, float] | None, other: tuple[float, float] | None) -> bool:
