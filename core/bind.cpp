@@ -191,6 +191,12 @@ Samples run_isolated(const AnyExchange& any, nb::handle memory, std::size_t coun
     return std::visit([&](const auto& exchange) { return isolated(exchange, beat, count, window); }, any);
 }
 
+template <Movement (*Copy)(std::span<const std::byte>, std::span<std::byte>)>
+Movement copied(const Buffer& from, const Buffer& into, std::size_t size) {
+    const std::size_t part = std::min({size, from.size(), into.size()});
+    return Copy(from.bytes().first(part), into.bytes().first(part));
+}
+
 std::string library_of(const AnyMpi& mpi) {
     return std::visit([](const auto& api) { return api.library; }, mpi);
 }
@@ -210,6 +216,8 @@ NB_MODULE(_core, module) {
     nb::class_<AnyExchange>(module, "Exchange");
     nb::class_<Buffer>(module, "Buffer")
         .def(nb::init<std::size_t>(), "size"_a)
+        .def(nb::init<int, std::size_t>(), "file"_a, "size"_a)
+        .def("touch", &Buffer::touch, "count"_a, waits)
         .def_prop_ro("size", &Buffer::size)
         .def("overrun", &Buffer::overrun);
     nb::class_<Geometry>(module, "Geometry");
@@ -254,19 +262,7 @@ NB_MODULE(_core, module) {
     module.def("clock_quality", clock_quality, "reads"_a, waits);
     module.def("stream", run_stream, "exchange"_a, "heartbeat"_a, "count"_a, "calls"_a);
     module.def("isolated", run_isolated, "exchange"_a, "heartbeat"_a, "count"_a, "window"_a);
-    module.def(
-        "copy_with_loop",
-        [](const Buffer& from, const Buffer& into, std::size_t size, nanoseconds duration) {
-            const std::size_t part = std::min({size, from.size(), into.size()});
-            return copy_with_loop(from.bytes().first(part), into.bytes().first(part), duration);
-        },
-        "source"_a, "target"_a, "size_bytes"_a, "duration_ns"_a, waits);
-    module.def(
-        "copy_with_memcpy",
-        [](const Buffer& from, const Buffer& into, std::size_t size, nanoseconds duration) {
-            const std::size_t part = std::min({size, from.size(), into.size()});
-            return copy_with_memcpy(from.bytes().first(part), into.bytes().first(part), duration);
-        },
-        "source"_a, "target"_a, "size_bytes"_a, "duration_ns"_a, waits);
+    module.def("copy_with_loop", copied<copy_with_loop>, "source"_a, "target"_a, "size_bytes"_a, waits);
+    module.def("copy_with_memcpy", copied<copy_with_memcpy>, "source"_a, "target"_a, "size_bytes"_a, waits);
     module.def("stream_sockets", stream_sockets, "send_socket"_a, "receive_socket"_a, "duration_ns"_a, waits);
 }

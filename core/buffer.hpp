@@ -1,4 +1,4 @@
-// Page-aligned memory for messages, touched at once, with a guard behind the last byte.
+// Page-aligned memory for messages, touched at once, with a guard behind the last byte of private memory.
 // Units: bytes.
 #pragma once
 
@@ -13,12 +13,19 @@ class Buffer {
     // Maps and touches `size` bytes. Throws std::bad_alloc when the system refuses.
     explicit Buffer(std::size_t size);
 
+    // Maps `size` bytes of a memory file that other processes map too, and touches them. The caller keeps the file.
+    // Throws std::bad_alloc when the system refuses.
+    Buffer(int file, std::size_t size);
+
     [[nodiscard]] std::byte* data() const noexcept { return memory_.get(); }
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] std::span<std::byte> bytes() const noexcept { return {memory_.get(), size_}; }
 
     // Sets every byte to 0xFF: a NaN in each floating type, -1 in each integer type.
     void poison() const noexcept;
+
+    // Writes the first `count` bytes, so that they lie in this core's caches and in no other's.
+    void touch(std::size_t count) const noexcept;
 
     // Whether something wrote behind the last byte since the buffer was made.
     [[nodiscard]] bool overrun() const noexcept;

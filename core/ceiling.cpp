@@ -16,19 +16,12 @@ namespace busbw {
 namespace {
 
 template <class Copy>
-Movement repeat(std::span<const std::byte> from, std::span<std::byte> into, nanoseconds duration, Copy copy) {
+Movement timed(std::span<const std::byte> from, std::span<std::byte> into, Copy copy) {
     const std::size_t size = std::min(from.size(), into.size());
-    // Small copies are repeated between two looks at the clock, so that reading it costs under one percent.
-    const std::size_t repeats = std::max<std::size_t>(1, (256U << 10) / std::max<std::size_t>(size, 1));
-    Movement moved{0, wall_clock(), 0};
-    do {
-        for (std::size_t done = 0; done < repeats; ++done) {
-            copy(from.data(), into.data(), size);
-            asm volatile("" : : "r"(into.data()) : "memory");  // keep copies whose result nobody reads
-        }
-        moved.bytes += repeats * size;
-        moved.end = wall_clock();
-    } while (moved.end - moved.start < duration);
+    Movement moved{size, wall_clock(), 0};
+    copy(from.data(), into.data(), size);
+    asm volatile("" : : "r"(into.data()) : "memory");  // keep a copy whose result nobody reads
+    moved.end = wall_clock();
     return moved;
 }
 
@@ -69,8 +62,8 @@ void wait_until_ready(int send_socket, int receive_socket) {
 
 }  // namespace
 
-Movement copy_with_loop(std::span<const std::byte> from, std::span<std::byte> into, nanoseconds duration) {
-    return repeat(from, into, duration, [](const std::byte* source, std::byte* target, std::size_t size) {
+Movement copy_with_loop(std::span<const std::byte> from, std::span<std::byte> into) {
+    return timed(from, into, [](const std::byte* source, std::byte* target, std::size_t size) {
         const auto* words = reinterpret_cast<const std::uint64_t*>(source);
         auto* copies = reinterpret_cast<std::uint64_t*>(target);
         const std::size_t count = size / sizeof(std::uint64_t);
@@ -81,8 +74,8 @@ Movement copy_with_loop(std::span<const std::byte> from, std::span<std::byte> in
     });
 }
 
-Movement copy_with_memcpy(std::span<const std::byte> from, std::span<std::byte> into, nanoseconds duration) {
-    return repeat(from, into, duration, [](const std::byte* source, std::byte* target, std::size_t size) {
+Movement copy_with_memcpy(std::span<const std::byte> from, std::span<std::byte> into) {
+    return timed(from, into, [](const std::byte* source, std::byte* target, std::size_t size) {
         std::memcpy(target, source, size);
     });
 }

@@ -17,11 +17,11 @@ struct Movement {
     nanoseconds end;
 };
 
-// STREAM's Copy (McCalpin, 1995) over two buffers of equal size, again and again for at least `duration`.
-Movement copy_with_loop(std::span<const std::byte> from, std::span<std::byte> into, nanoseconds duration);
+// STREAM's Copy (McCalpin, 1995): one pass over two buffers of equal size.
+Movement copy_with_loop(std::span<const std::byte> from, std::span<std::byte> into);
 
 // The same with the C library's memcpy, which most MPI libraries use.
-Movement copy_with_memcpy(std::span<const std::byte> from, std::span<std::byte> into, nanoseconds duration);
+Movement copy_with_memcpy(std::span<const std::byte> from, std::span<std::byte> into);
 
 // Sends into one connected socket and receives from another at once, without blocking in either, until `duration` has
 // passed; -1 leaves a side out. Counts what was received, or what was sent where nothing is received. After `duration`

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 # Parts that go to or come from one rank are whole multiples of this, as in nccl-tests.
 PART_ALIGNMENT_BYTES = 16
-# Each of a rank's two buffers holds at least this, so that memory copies can be measured whatever is exchanged.
+# Each of a rank's two buffers holds at least this.
 LEAST_BUFFER_BYTES = 2**20
+# Memory copies are measured up to this size; beyond it a copy is as fast as memory, whatever its size.
+LARGEST_COPY_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +33,9 @@ class Collective:
     # Bytes sent and received by the rank that needs most, for size S over n ranks (the root of a rooted collective).
     send_bytes: Callable[[int, int], int]
     receive_bytes: Callable[[int, int], int]
+    # Bytes that must pass from one rank to another in one exchange, all ranks together, as a factor on S; a
+    # point-to-point pattern counts one message of each pair.
+    crossing: Callable[[int], float]
 
 
 def _ring(ranks: int) -> float:
@@ -47,6 +52,22 @@ def _once(_ranks: int) -> float:
 
 def _both_ways(_ranks: int) -> float:
     return 2.0
+
+
+def _all(ranks: int) -> float:
+    return float(ranks)
+
+
+def _all_but_one(ranks: int) -> float:
+    return float(ranks - 1)
+
+
+def _twice_all_but_one(ranks: int) -> float:
+    return 2.0 * (ranks - 1)
+
+
+def _half(ranks: int) -> float:
+    return ranks / 2
 
 
 def _whole(size_bytes: int, _ranks: int) -> int:
@@ -66,38 +87,110 @@ WINDOW_MESSAGES = 64
 COLLECTIVES: dict[str, Collective] = {
     collective.name: collective
     for collective in (
-        Collective(name="all_reduce", factor=_ring, reduces=True, send_bytes=_whole, receive_bytes=_whole),
-        Collective(name="all_gather", factor=_others, splits=True, send_bytes=_part, receive_bytes=_whole),
         Collective(
-            name="reduce_scatter", factor=_others, splits=True, reduces=True, send_bytes=_whole, receive_bytes=_part
+            name="all_reduce",
+            factor=_ring,
+            reduces=True,
+            send_bytes=_whole,
+            receive_bytes=_whole,
+            crossing=_twice_all_but_one,
         ),
         Collective(
-            name="broadcast", factor=_once, rooted=True, in_place=False, send_bytes=_nothing, receive_bytes=_whole
-        ),
-        Collective(name="reduce", factor=_once, rooted=True, reduces=True, send_bytes=_whole, receive_bytes=_whole),
-        Collective(name="alltoall", factor=_others, splits=True, send_bytes=_whole, receive_bytes=_whole),
-        Collective(
-            name="gather", factor=_others, splits=True, rooted=True, send_bytes=_part, receive_bytes=_whole
-        ),
-        Collective(
-            name="scatter", factor=_others, splits=True, rooted=True, send_bytes=_whole, receive_bytes=_part
-        ),
-        Collective(name="sendrecv", factor=_once, send_bytes=_whole, receive_bytes=_whole),
-        Collective(
-            name="latency", factor=_once, pairs=True, in_place=False, messages_per_call=2,
-            send_bytes=_whole, receive_bytes=_whole,
+            name="all_gather",
+            factor=_others,
+            splits=True,
+            send_bytes=_part,
+            receive_bytes=_whole,
+            crossing=_all_but_one,
         ),
         Collective(
-            name="bandwidth", factor=_once, pairs=True, in_place=False, messages_per_call=WINDOW_MESSAGES,
-            send_bytes=_whole, receive_bytes=_whole,
+            name="reduce_scatter",
+            factor=_others,
+            splits=True,
+            reduces=True,
+            send_bytes=_whole,
+            receive_bytes=_part,
+            crossing=_all_but_one,
         ),
         Collective(
-            name="bibw", factor=_both_ways, pairs=True, in_place=False, messages_per_call=WINDOW_MESSAGES,
-            send_bytes=_whole, receive_bytes=_whole,
+            name="broadcast",
+            factor=_once,
+            rooted=True,
+            in_place=False,
+            send_bytes=_nothing,
+            receive_bytes=_whole,
+            crossing=_all_but_one,
         ),
         Collective(
-            name="message_rate", factor=_once, pairs=True, in_place=False, messages_per_call=WINDOW_MESSAGES,
-            send_bytes=_whole, receive_bytes=_whole,
+            name="reduce",
+            factor=_once,
+            rooted=True,
+            reduces=True,
+            send_bytes=_whole,
+            receive_bytes=_whole,
+            crossing=_all_but_one,
+        ),
+        Collective(
+            name="alltoall", factor=_others, splits=True, send_bytes=_whole, receive_bytes=_whole, crossing=_all_but_one
+        ),
+        Collective(
+            name="gather",
+            factor=_others,
+            splits=True,
+            rooted=True,
+            send_bytes=_part,
+            receive_bytes=_whole,
+            crossing=_others,
+        ),
+        Collective(
+            name="scatter",
+            factor=_others,
+            splits=True,
+            rooted=True,
+            send_bytes=_whole,
+            receive_bytes=_part,
+            crossing=_others,
+        ),
+        Collective(name="sendrecv", factor=_once, send_bytes=_whole, receive_bytes=_whole, crossing=_all),
+        Collective(
+            name="latency",
+            factor=_once,
+            pairs=True,
+            in_place=False,
+            messages_per_call=2,
+            send_bytes=_whole,
+            receive_bytes=_whole,
+            crossing=_half,
+        ),
+        Collective(
+            name="bandwidth",
+            factor=_once,
+            pairs=True,
+            in_place=False,
+            messages_per_call=WINDOW_MESSAGES,
+            send_bytes=_whole,
+            receive_bytes=_whole,
+            crossing=_half,
+        ),
+        Collective(
+            name="bibw",
+            factor=_both_ways,
+            pairs=True,
+            in_place=False,
+            messages_per_call=WINDOW_MESSAGES,
+            send_bytes=_whole,
+            receive_bytes=_whole,
+            crossing=_all,
+        ),
+        Collective(
+            name="message_rate",
+            factor=_once,
+            pairs=True,
+            in_place=False,
+            messages_per_call=WINDOW_MESSAGES,
+            send_bytes=_whole,
+            receive_bytes=_whole,
+            crossing=_half,
         ),
     )
 }
@@ -109,8 +202,18 @@ SUITES: dict[str, tuple[str, ...]] = {
 }
 
 DTYPE_BYTES: dict[str, int] = {
-    "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
-    "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8,
+    "int8": 1,
+    "uint8": 1,
+    "int16": 2,
+    "uint16": 2,
+    "int32": 4,
+    "uint32": 4,
+    "int64": 8,
+    "uint64": 8,
+    "float16": 2,
+    "bfloat16": 2,
+    "float32": 4,
+    "float64": 8,
 }
 OPERATIONS = ("sum", "prod", "min", "max")
 

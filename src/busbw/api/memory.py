@@ -1,6 +1,6 @@
 """Whether a plan fits into this machine's memory, from arithmetic, before anything starts."""
 
-from busbw.collectives import COLLECTIVES, LEAST_BUFFER_BYTES
+from busbw.collectives import COLLECTIVES, LARGEST_COPY_BYTES, LEAST_BUFFER_BYTES
 from busbw.errors import InputError
 from busbw.model.machine import Host
 from busbw.model.plan import MemoryNeed
@@ -27,6 +27,9 @@ def need_of(sweeps: tuple[Sweep, ...], ranks: int) -> MemoryNeed:
         # A reduction may hold one more message to combine with.
         scratch_bytes = max(scratch_bytes, size_bytes if collective.reduces else 0)
     buffers_bytes = max(send_bytes, LEAST_BUFFER_BYTES) + max(receive_bytes, LEAST_BUFFER_BYTES)
+    # Memory copies are measured before these buffers are made, in two of their own.
+    largest_bytes = max(size_bytes for sweep in sweeps for size_bytes in sweep.sizes_bytes)
+    buffers_bytes = max(buffers_bytes, 2 * min(largest_bytes, LARGEST_COPY_BYTES))
     return MemoryNeed(
         buffers_bytes=ranks * buffers_bytes,
         overhead_bytes=ranks * _OVERHEAD_PER_RANK_BYTES,

@@ -35,13 +35,12 @@ class Hello(Record, tag="hello", kw_only=True):
 
 
 class Copied(Record, tag="copied", kw_only=True):
-    """Memory copied by this rank while every other rank did the same."""
+    """Memory of a neighbouring rank, just written there, copied by this rank while every other rank did the same."""
 
     kernel: Literal["loop", "memcpy"]
     size_bytes: int
-    moved_bytes: int
-    start_ns: int
-    end_ns: int
+    # One copy of `size_bytes` each.
+    duration_ns: tuple[int, ...]
 
 
 class Streamed(Record, tag="streamed", kw_only=True):

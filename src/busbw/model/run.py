@@ -38,7 +38,7 @@ class Outcome(Value, kw_only=True):
 
 
 class CopyRate(Value, kw_only=True):
-    """Bytes per second that all ranks together copied, each between two buffers of `size_bytes`."""
+    """Bytes per second that all ranks together copied at once, each `size_bytes` that a neighbour had just written."""
 
     size_bytes: int
     rate_Bps: float

@@ -56,8 +56,8 @@ def _run(plan: Plan, world: World, heart: Heart, journal: Journal, done: frozens
     journal.write(_hello(plan, world))
     say(Preparing(what="memory copies and loopback streams"))
     heart.enter("machine rates")
+    _measure_rates(plan, world, journal)
     buffers = Buffers(world, plan.sweeps)
-    _measure_rates(plan, world, journal, buffers)
     bench = Bench(plan=plan, world=world, heart=heart, buffers=buffers, shared_clock=world.clock_identity())
     run_ends_s = time.monotonic() + plan.sampling.time_limit_s
     reason: Literal["complete", "time", "stopped"] = "complete"
@@ -82,13 +82,12 @@ def _run(plan: Plan, world: World, heart: Heart, journal: Journal, done: frozens
     say(Ending(reason=reason))
 
 
-def _measure_rates(plan: Plan, world: World, journal: Journal, buffers: Buffers) -> None:
+def _measure_rates(plan: Plan, world: World, journal: Journal) -> None:
     largest_bytes = max(size_bytes for sweep in plan.sweeps for size_bytes in sweep.sizes_bytes)
-    for copied in rates.copied(world, buffers, largest_bytes):
-        journal.write(copied)
-    if world.one_host:
-        for streamed in rates.streamed(world):
-            journal.write(streamed)
+    if not world.one_host:
+        return
+    for record in (*rates.copied(world, largest_bytes), *rates.streamed(world)):
+        journal.write(record)
 
 
 def _hello(plan: Plan, world: World) -> Hello:

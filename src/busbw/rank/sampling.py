@@ -31,6 +31,9 @@ _FIRST_LEAD_NS = 20_000
 _FIRST_LEAD_YIELDING_NS = 1_000_000
 _LEAST_LEAD_NS = 5_000
 _MOST_LEAD_NS = 20_000_000
+# Enough for a 99th percentile; taken beyond a narrow interval when they cost no more than this share of the time.
+_TAIL_SAMPLES = 1000
+_TAIL_SHARE = 0.2
 # Above this share of missed starts the announcements come too late.
 _MISSED_SHARE = 0.02
 
@@ -147,7 +150,8 @@ def _decide(heart: Heart, series: Series, controls: Controls) -> int:
     controls.report("sampling", len(valid), median(valid) * 1e-9 if valid else None, half_width)
     if heart.stop_asked:
         return _REASONS.index("stopped")
-    if len(valid) >= sampling.min_samples and half_width is not None and half_width <= sampling.half_width:
+    narrow = half_width is not None and half_width <= sampling.half_width
+    if narrow and len(valid) >= sampling.min_samples and (len(valid) >= _TAIL_SAMPLES or budget.spent_share > _TAIL_SHARE):
         return _REASONS.index("interval")
     if len(series) >= sampling.max_samples:
         return _REASONS.index("samples")

@@ -1,0 +1,186 @@
+"""One measurement from the records that all ranks wrote of it."""
+
+from collections.abc import Mapping, Sequence
+
+from busbw.collectives import COLLECTIVES, Collective, busbw_Bps, part_count
+from busbw.model.measurement import Measurement, RankView, WrongResult
+from busbw.model.plan import Plan
+from busbw.model.record import Hello, Measured
+from busbw.model.sweep import Sweep
+from busbw.stats.median import median, median_interval
+from busbw.stats.percentiles import percentiles
+from busbw.stats.series import autocorrelation, drift
+from busbw.stats.tail import blame, slow_samples
+
+_S_PER_NS = 1e-9
+
+
+def measurement_of(
+    plan: Plan, number: int, records: Sequence[Measured], hellos: Mapping[int, Hello], *, source: str
+) -> Measurement | None:
+    """Return the measurement of point `number`; `records` in rank order.
+
+    None when the ranks took different numbers of samples, or none that counts and no wrong result either.
+    """
+    sweep = plan.sweeps[records[0].sweep]
+    wrong = _wrong(records, hellos)
+    samples = _samples(plan, COLLECTIVES[sweep.collective], records)
+    if samples is None or (not samples.combined_s and wrong is None):
+        return None
+    return _measurement(plan, number, records, hellos, sweep, samples, wrong, source)
+
+
+class _Samples:
+    """Seconds for one exchange, missed samples left out: over all ranks, and by rank."""
+
+    def __init__(self, combined_s: list[float], ranks_s: list[list[float]], missed: int) -> None:
+        self.combined_s = combined_s
+        self.ranks_s = ranks_s
+        self.missed = missed
+
+
+def _samples(plan: Plan, collective: Collective, records: Sequence[Measured]) -> _Samples | None:
+    count = len(records[0].duration_ns)
+    if any(
+        len(record.duration_ns) != count or record.calls_per_sample != records[0].calls_per_sample for record in records
+    ):
+        return None
+    missed = {index for record in records for index in record.missed}
+    kept = [index for index in range(count) if index not in missed]
+    scale = _S_PER_NS / (max(records[0].calls_per_sample, 1) * collective.messages_per_call)
+    ranks_s = [[record.duration_ns[index] * scale for index in kept] for record in records]
+    columns = zip(*ranks_s, strict=True)
+    if plan.sampling.mode == "isolated":
+        combined_s = [max(column) for column in columns]
+    else:
+        combined_s = [sum(column) / len(column) for column in columns]
+    return _Samples(combined_s, ranks_s, count - len(kept))
+
+
+def _measurement(
+    plan: Plan,
+    number: int,
+    records: Sequence[Measured],
+    hellos: Mapping[int, Hello],
+    sweep: Sweep,
+    samples: _Samples,
+    wrong: WrongResult | None,
+    source: str,
+) -> Measurement:
+    collective, first, ranks = COLLECTIVES[sweep.collective], records[0], plan.placement.ranks
+    # A wrong result has no time: nothing of it may look like a fast one.
+    ordered = sorted(samples.combined_s) or [0.0]
+    centre = median(ordered)
+    confidence = plan.sampling.confidence
+    low_s, high_s = median_interval(ordered, confidence) or (ordered[0], ordered[-1])
+    slow = slow_samples(samples.combined_s)
+    blamed = _blamed(plan, records, samples, slow)
+    isolated = plan.sampling.mode == "isolated"
+    return Measurement(
+        point=number,
+        collective=sweep.collective,
+        size_bytes=first.size_bytes,
+        count=part_count(collective, first.size_bytes, ranks, sweep.dtype),
+        dtype=sweep.dtype,
+        op=sweep.op,
+        root=sweep.root,
+        in_place=sweep.in_place,
+        ranks=ranks,
+        mode=plan.sampling.mode,
+        samples=len(samples.combined_s),
+        missed=samples.missed,
+        calls_per_sample=first.calls_per_sample,
+        median_s=centre,
+        low_s=low_s,
+        high_s=high_s,
+        confidence=confidence,
+        min_s=ordered[0],
+        max_s=ordered[-1],
+        mean_s=sum(ordered) / len(ordered),
+        percentiles=percentiles(ordered),
+        busbw_Bps=busbw_Bps(collective, first.size_bytes, ranks, centre) if centre > 0 else 0.0,
+        algbw_Bps=first.size_bytes / centre if centre > 0 else 0.0,
+        clock_error_s=max(record.clock_error_ns for record in records) * _S_PER_NS if isolated else None,
+        warmup_calls=first.warmup_calls,
+        warmup_stable=first.warmup_stable,
+        autocorrelation=autocorrelation(samples.combined_s),
+        drift=drift(samples.combined_s),
+        slow_samples=len(slow),
+        slow_excess_s=median(sorted(samples.combined_s[index] for index in slow)) - centre if slow else None,
+        wrong=wrong,
+        verified=all(record.verified_elements > 0 for record in records if record.mismatch is None)
+        or collective.rooted,
+        ended=first.ended,
+        interface_share=_interface_share(collective, records, ranks),
+        per_rank=tuple(
+            _view(rank, record, samples.ranks_s[rank], blamed.count(rank), hellos)
+            for rank, record in enumerate(records)
+        ),
+        attribution=first.attribution,
+        source=source,
+    )
+
+
+def _view(
+    rank: int, record: Measured, own_s: list[float], blamed: int, hellos: Mapping[int, Hello]
+) -> RankView:
+    ordered = sorted(own_s) or [0.0]
+    return RankView(
+        rank=rank,
+        host=hellos[rank].host if rank in hellos else "",
+        median_s=median(ordered),
+        p99_s=dict(percentiles(ordered, (99.0,))).get(99.0),
+        max_s=ordered[-1],
+        blamed=blamed,
+        involuntary_switches=record.involuntary_switches,
+    )
+
+
+def _blamed(
+    plan: Plan, records: Sequence[Measured], samples: _Samples, slow: Sequence[int]
+) -> tuple[int | None, ...]:
+    if not slow:
+        return ()
+    missed = {index for record in records for index in record.missed}
+    kept = [index for index in range(len(records[0].duration_ns)) if index not in missed]
+    calls = max(records[0].calls_per_sample, 1)
+    messages = COLLECTIVES[plan.sweeps[records[0].sweep].collective].messages_per_call
+    scale = _S_PER_NS / (calls * messages)
+
+    def rows(columns: Sequence[Sequence[int]]) -> list[list[float]]:
+        return [[column[index] * scale for index in kept] if len(column) > max(kept) else [] for column in columns]
+
+    off_processor = rows([record.off_processor_ns for record in records])
+    if plan.sampling.mode == "stream":
+        return blame(samples.combined_s, slow, off_processor=off_processor)
+    return blame(
+        samples.combined_s,
+        slow,
+        off_processor=off_processor,
+        durations=samples.ranks_s,
+        latenesses=rows([record.lateness_ns for record in records]),
+    )
+
+
+def _wrong(records: Sequence[Measured], hellos: Mapping[int, Hello]) -> WrongResult | None:
+    for rank, record in enumerate(records):
+        if record.mismatch is not None:
+            host = hellos[rank].host if rank in hellos else ""
+            return WrongResult(rank=rank, host=host, mismatch=record.mismatch)
+    return None
+
+
+def _interface_share(
+    collective: Collective, records: Sequence[Measured], ranks: int
+) -> tuple[tuple[str, float], ...]:
+    """Return the bytes each interface sent, as a share of what the exchanges of this point had to move."""
+    first = records[0]
+    calls = 1 + first.warmup_calls + len(first.duration_ns) * first.calls_per_sample
+    due_bytes = collective.crossing(ranks) * first.size_bytes * collective.messages_per_call * calls
+    sent: dict[str, int] = {}
+    for record in records:
+        for name, sent_bytes in record.interface_bytes:
+            sent[name] = sent.get(name, 0) + sent_bytes
+    if due_bytes <= 0:
+        return ()
+    return tuple((name, sent[name] / due_bytes) for name in sorted(sent))
