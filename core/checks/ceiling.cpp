@@ -115,11 +115,11 @@ void check_copy(Copy copy, const std::string& name) {
         std::vector<std::uint64_t> from(size / 8);
         std::vector<std::uint64_t> into(size / 8);
         std::iota(from.begin(), from.end(), 1);
-        const Movement moved = copy(std::as_bytes(std::span{from}), std::as_writable_bytes(std::span{into}), duration);
+        const Movement moved = copy(std::as_bytes(std::span{from}), std::as_writable_bytes(std::span{into}));
         const std::string text = name + " of " + std::to_string(size) + " bytes";
         expect(from == into, text + " copies");
-        expect(moved.bytes >= size && moved.bytes % size == 0, text + " counts whole copies");
-        expect(moved.end - moved.start >= duration, text + " lasts as long as asked");
+        expect(moved.bytes == size, text + " counts its bytes");
+        expect(moved.end >= moved.start, text + " ends after its start");
     }
 }
 
