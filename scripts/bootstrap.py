@@ -1,7 +1,7 @@
 """Set up the environments that `make` works in: `python3 scripts/bootstrap.py run|test|envs|fuzz`.
 
-busbw is compiled once, into build/wheels, and that wheel is installed everywhere: .venv (with Open MPI), .venv-mpich and
-.venv-impi. What is up to date is left alone. Needs nothing but the standard library; the version check runs on any
+busbw is compiled once, into build/wheels, and that wheel is installed everywhere: .venv (with Open MPI), .venv-mpich
+and .venv-impi. What is up to date is left alone. Needs nothing but the standard library; the version check runs on any
 Python 3.6 or later, so that an old one gets an answer and not a syntax error.
 """
 
@@ -24,24 +24,24 @@ GOALS = {
     "test": ((".venv", ".venv-mpich", ".venv-impi"), ("dev",)),
     "dev": ((".venv",), ("dev",)),
     "envs": ((".venv-mpich", ".venv-impi"), ()),
-    "fuzz": ((".venv",), ("dev", "fuzz")),
+    "fuzz": ((".venv",), ("dev",)),
 }
 
 
-def say(text):
+def say(text: str) -> None:
     """Write one line of progress."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
 
 
-def fail(cause, hint):
+def fail(cause: str, hint: str) -> None:
     """End with an error for a person."""
     say("error: " + cause)
     say("hint: " + hint)
     sys.exit(2)
 
 
-def check_version():
+def check_version() -> None:
     """End unless this Python is one that busbw runs on."""
     if not OLDEST <= sys.version_info[:2] <= NEWEST:
         fail(
@@ -50,7 +50,12 @@ def check_version():
         )
 
 
-def missing_packages():
+def succeeds(command: list) -> bool:
+    """Run a command silently and return whether it ended well."""
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def missing_packages() -> list:
     """Return the Debian packages without which nothing can be built here."""
     version = "python{}.{}".format(*sys.version_info[:2])
     packages = []
@@ -63,7 +68,7 @@ def missing_packages():
     return packages
 
 
-def install_packages(packages):
+def install_packages(packages: list) -> None:
     """Install Debian packages, or end with the command that does."""
     if not packages:
         return
@@ -73,20 +78,21 @@ def install_packages(packages):
         fail("this system lacks what Debian calls " + ", ".join(packages), "install them and try again")
     prefix = []
     if os.geteuid() != 0:
-        allowed = shutil.which("sudo") and subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode == 0
-        if not allowed:
+        if shutil.which("sudo") is None or not succeeds(["sudo", "-n", "true"]):
             fail("missing packages: " + ", ".join(packages), "sudo sh -c '" + by_hand + "'")
         prefix = ["sudo", "-n"]
     say("installing with apt-get: " + ", ".join(packages))
     quiet = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
     for command in (["apt-get", "update", "-q"], install):
-        done = subprocess.run(prefix + command, env=quiet, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = subprocess.run(
+            prefix + command, env=quiet, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+        )
         if done.returncode != 0:
             sys.stderr.write(done.stdout.decode(errors="replace"))
             fail("apt-get could not install " + ", ".join(packages), by_hand)
 
 
-def digest_of(paths, *words):
+def digest_of(paths: list, *words: object) -> str:
     """Return a digest of the files' names and contents, of `words`, and of this interpreter."""
     digest = hashlib.sha256(repr((sys.version, sys.executable, words)).encode())
     for path in paths:
@@ -94,7 +100,7 @@ def digest_of(paths, *words):
     return digest.hexdigest()
 
 
-def sources():
+def sources() -> list:
     """Return every file that goes into the wheel."""
     found = [ROOT / name for name in ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE")]
     for folder in ("core", "src"):
@@ -102,14 +108,14 @@ def sources():
     return sorted(path for path in found if path.suffix != ".so")
 
 
-def pip(environment, *arguments):
+def pip(environment: str, *arguments: str) -> None:
     """Run the environment's pip; end where it fails."""
     command = [str(ROOT / environment / "bin" / "python"), "-m", "pip", "-q", "--disable-pip-version-check", *arguments]
-    if subprocess.run(command, cwd=ROOT).returncode != 0:
+    if subprocess.run(command, cwd=str(ROOT), check=False).returncode != 0:
         fail("pip could not do this: " + " ".join(arguments), "the lines above say why; then run make again")
 
 
-def make_environment(environment):
+def make_environment(environment: str) -> None:
     """Create a virtual environment of this interpreter unless it is there."""
     folder = ROOT / environment
     stamp, wanted = folder / ".python", digest_of([])
@@ -117,12 +123,12 @@ def make_environment(environment):
         return
     say("creating " + environment)
     shutil.rmtree(folder, ignore_errors=True)
-    if subprocess.run([sys.executable, "-m", "venv", str(folder)]).returncode != 0:
+    if not succeeds([sys.executable, "-m", "venv", str(folder)]):
         fail("could not create " + str(folder), "python3 -m venv " + str(folder))
     stamp.write_text(wanted)
 
 
-def build_wheel():
+def build_wheel() -> tuple:
     """Return the one wheel of the sources as they are now, and its digest."""
     stamp, wanted = WHEELS / ".digest", digest_of(sources())
     wheels = list(WHEELS.glob("busbw-*.whl"))
@@ -136,15 +142,12 @@ def build_wheel():
     return wheels[0], wanted
 
 
-def group(project, name):
-    """Return the requirements of one dependency group."""
-    return tuple(project["dependency-groups"][name])
-
-
-def install(environment, wheel, wheel_digest, project, groups):
+def install(environment: str, wheel: Path, wheel_digest: str, project: dict, groups: tuple) -> None:
     """Bring `environment` up to date: dependencies where they changed, and the wheel."""
     folder = ROOT / environment
-    wanted = [requirement for name in groups if environment == ".venv" for requirement in group(project, name)]
+    wanted = [
+        requirement for name in groups if environment == ".venv" for requirement in project["dependency-groups"][name]
+    ]
     wanted += [requirement.replace("busbw", str(wheel)) for requirement in MPI[environment]] + [str(wheel)]
     dependencies = digest_of([], project["project"], *wanted)
     stamps = {folder / (".dependencies-" + "-".join(("run", *groups))): dependencies, folder / ".wheel": wheel_digest}
@@ -160,7 +163,19 @@ def install(environment, wheel, wheel_digest, project, groups):
         path.write_text(content)
 
 
-def main(goal):
+def install_atheris(project: dict) -> None:
+    """Install the coverage-guided fuzzer where it has a wheel for this interpreter; fuzzing works without it."""
+    stamp = ROOT / ".venv" / ".atheris"
+    wanted = digest_of([], project["dependency-groups"]["fuzz"])
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    command = [str(ROOT / ".venv" / "bin" / "python"), "-m", "pip", "-q", "install", "--only-binary", ":all:"]
+    if not succeeds(command + project["dependency-groups"]["fuzz"]):
+        say("no atheris for this interpreter: fuzzing goes on without coverage")
+    stamp.write_text(wanted)
+
+
+def main(goal: str) -> None:
     """Do what one goal of the Makefile needs."""
     check_version()
     install_packages(missing_packages())
@@ -173,6 +188,8 @@ def main(goal):
     for environment in environments:
         make_environment(environment)
         install(environment, wheel, wheel_digest, project, groups)
+    if goal == "fuzz":
+        install_atheris(project)
 
 
 if __name__ == "__main__":

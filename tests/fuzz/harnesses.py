@@ -1,0 +1,106 @@
+"""One harness per parser: it takes any bytes, and nothing but InputError may come out."""
+
+import contextlib
+import inspect
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from busbw import codec, layout, units
+from busbw.errors import InputError
+from busbw.execute import heartbeats
+from busbw.model.event import AnyEvent
+from busbw.model.plan import Plan
+from busbw.model.record import AnyRecord
+from busbw.model.run import Outcome, Run
+from busbw.probe import read
+from busbw.store import directory, outcome, raw, runs
+
+from . import seeds
+
+Harness = Callable[[bytes], object]
+DOCUMENTS = {"plan": Plan, "run": Run, "outcome": Outcome, "record": AnyRecord, "event": AnyEvent}
+
+
+def feed(harness: Harness, data: bytes) -> None:
+    """Give `data` to a harness; return when the parser takes it or refuses it politely."""
+    with contextlib.suppress(InputError):
+        harness(data)
+
+
+def as_text(data: bytes) -> str:
+    """Return `data` as Python gives arguments and files to a program: undecodable bytes as lone surrogates."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _decoder(kind: type) -> Harness:
+    return lambda data: codec.decode(data, kind, where="fuzz")
+
+
+def _in_run_directory(name: str, reader: Callable[[Path], object]) -> Harness:
+    def harness(data: bytes) -> object:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, name)
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(data)
+            return reader(Path(folder))
+
+    return harness
+
+
+def _found(data: bytes) -> Path:
+    with tempfile.TemporaryDirectory() as base:
+        return directory.find(as_text(data), Path(base))
+
+
+def _heartbeat(data: bytes) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, layout.heartbeat_name(0)).write_bytes(data)
+        plan = codec.decode(
+            seeds.document(Plan).replace(b'"collective": "text"', b'"collective": "all_reduce"'), Plan, where=""
+        )
+        return heartbeats.describe(heartbeats.read(Path(folder), 0), plan)
+
+
+def _argument(annotation: object, text: str) -> object:
+    """Return an argument of a reader of captured text: the text itself, or a plausible number beside it."""
+    known = {str: text, int: 100, tuple[int, ...]: (0, 1), Mapping[int, str]: {0: text}}
+    return known[annotation]  # type: ignore[index]
+
+
+def _readers() -> Iterator[tuple[str, Harness]]:
+    """Yield every public function of probe.read that takes text."""
+    for name, function in inspect.getmembers(read, inspect.isfunction):
+        annotations = [parameter.annotation for parameter in inspect.signature(function).parameters.values()]
+        takes_text = str in annotations or Mapping[int, str] in annotations
+        if function.__module__ != read.__name__ or name.startswith("_") or not takes_text:
+            continue
+
+        def harness(data: bytes, function=function, annotations=annotations) -> object:
+            return function(*(_argument(annotation, as_text(data)) for annotation in annotations))
+
+        yield f"read_{name}", harness
+
+
+TEXT_HARNESSES: dict[str, Harness] = {
+    "parse_size": lambda data: units.parse_size(as_text(data)),
+    "find_run": _found,
+    **dict(_readers()),
+}
+DOCUMENT_HARNESSES: dict[str, Harness] = {
+    **{f"decode_{name}": _decoder(kind) for name, kind in DOCUMENTS.items()},
+    "stored_plan": _in_run_directory(layout.PLAN_FILE, directory.read_plan),
+    "stored_run": _in_run_directory(layout.RUN_FILE, runs.read),
+    "stored_outcome": _in_run_directory(layout.OUTCOME_FILE, outcome.read),
+    "stored_records": _in_run_directory(f"{layout.RAW_DIRECTORY}/{layout.records_name(0, 0)}", raw.read_records),
+    "heartbeat": _heartbeat,
+}
+HARNESSES = TEXT_HARNESSES | DOCUMENT_HARNESSES
+
+
+def seeds_of(name: str) -> tuple[bytes, ...]:
+    """Return valid inputs of a harness."""
+    if name in TEXT_HARNESSES:
+        return tuple(text.encode() for text in seeds.TEXTS)
+    documents = tuple(seeds.document(kind) for kind in (*DOCUMENTS.values(), *AnyRecord.__args__))
+    return (*documents, b"\n".join(documents) + b"\n", bytes(range(64)), bytes(64))

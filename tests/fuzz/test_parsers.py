@@ -1,0 +1,63 @@
+"""Parsers refuse any input politely, and in time that grows with its length only."""
+
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from busbw import codec
+
+from .harnesses import DOCUMENTS, HARNESSES, TEXT_HARNESSES, feed, seeds_of
+from .seeds import FRAGMENTS, document
+
+EXAMPLES = 600
+LONG = 50_000
+
+
+@st.composite
+def damaged(draw: st.DrawFn, valid: tuple[bytes, ...]) -> bytes:
+    """A valid input, cut, or with stretches replaced by something else."""
+    data = draw(st.sampled_from(valid))
+    for _ in range(draw(st.integers(0, 4))):
+        start = draw(st.integers(0, len(data)))
+        end = draw(st.integers(start, min(len(data), start + 40)))
+        data = data[:start] + draw(st.sampled_from(FRAGMENTS) | st.binary(max_size=8)) + data[end:]
+    return data[: draw(st.integers(0, len(data)))] if draw(st.booleans()) else data
+
+
+@pytest.mark.parametrize("name", HARNESSES)
+def test_only_an_input_error_comes_out_of_a_parser(name: str) -> None:
+    valid = seeds_of(name)
+
+    # The same inputs every time; `make fuzz` is for new ones.
+    @settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(
+        st.binary(max_size=200)
+        | st.text(max_size=100).map(lambda text: text.encode("utf-8", "replace"))
+        | damaged(valid)
+    )
+    def parse(data: bytes) -> None:
+        feed(HARNESSES[name], data)
+
+    parse()
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS.values(), ids=list(DOCUMENTS))
+def test_the_seeds_are_valid_documents(kind: type) -> None:
+    value = codec.decode(document(kind), kind, where="seed")
+    assert codec.decode(codec.encode(value), kind, where="again") == value
+
+
+@pytest.mark.parametrize("name", TEXT_HARNESSES)
+def test_a_long_input_takes_no_longer_than_its_length_explains(name: str) -> None:
+    patterns = [b"1", b"1.", b"a", b" ", b",", b"0-1,", b"\n", b"prte ", b"mpirun (Open MPI) ", b"Intel(R) MPI Library"]
+    for pattern in patterns:
+        times_s = []
+        for length_bytes in (LONG // 8, LONG):
+            data = pattern * (length_bytes // len(pattern))
+            start_s = time.process_time()
+            feed(HARNESSES[name], data)
+            times_s.append(time.process_time() - start_s)
+        # Linear is a factor of 8, quadratic 64; what is over in no time is not looked at.
+        assert times_s[1] < 0.5 or times_s[1] < 24 * times_s[0], f"{pattern!r}: {times_s}"
