@@ -110,7 +110,7 @@ def make_rates(copy_Bps: float = 40e9, stream_Bps: float | None = None) -> Rates
     )
 
 
-def make_views(ranks: int = 4, blamed: dict[int, int] | None = None) -> tuple[RankView, ...]:
+def make_views(ranks: int = 4, blamed: dict[int, int] | None = None, losses: int = 0) -> tuple[RankView, ...]:
     return tuple(
         RankView(
             rank=rank,
@@ -119,7 +119,7 @@ def make_views(ranks: int = 4, blamed: dict[int, int] | None = None) -> tuple[Ra
             p99_s=None,
             max_s=1e-3,
             blamed=(blamed or {}).get(rank, 0),
-            involuntary_switches=0,
+            involuntary_switches=losses,
         )
         for rank in range(ranks)
     )

@@ -5,7 +5,7 @@ import pytest
 from busbw.judge.ceiling import ceilings
 from busbw.judge.expectation import cache_findings, expectation_of, expectations, slow_findings
 
-from .factories import MiB, make_measurement, make_plan, make_rates
+from .factories import MiB, make_measurement, make_plan, make_rates, make_views
 
 # all_gather of 1 MiB over 4 ranks, 40 GB/s: 2 (n-1)/n S at 10 GB/s a rank.
 EXPECTED_S = 2 * 0.75 * MiB / 10e9
@@ -74,8 +74,9 @@ def test_over_loopback_the_stream_rate_is_expected():
         {"collective": "all_reduce", "dtype": "bfloat16"},
         {"ranks": 32},
         {"interface_share": (("eth0", 1.0),)},
+        {"per_rank": make_views(losses=900)},
     ],
-    ids=["small", "few samples", "not verified", "16-bit sum", "small parts", "leaves the host"],
+    ids=["small", "few samples", "not verified", "16-bit sum", "small parts", "leaves the host", "disturbed"],
 )
 def test_nothing_is_expected_of(changes):
     assert expectation_of(make_plan(), make_rates(), make_measurement(**changes)) is None

@@ -4,7 +4,7 @@ import pytest
 
 from busbw.judge.guidelines import COMPOSITIONS, guideline_findings, violations
 
-from .factories import MiB, make_measurement, make_plan
+from .factories import MiB, make_measurement, make_plan, make_views
 
 
 def three(all_reduce_s: float, **changes):
@@ -49,8 +49,23 @@ def test_overlapping_intervals_are_not_claimed():
         {"in_place": True},
         {"verified": False},
         {"samples": 3},
+        {"drift": 0.2},
+        {"spread": 0.06},
+        {"missed": 100},
+        {"per_rank": make_views(losses=900)},
     ],
-    ids=["another type", "another operation", "another mode", "in place", "not verified", "three samples"],
+    ids=[
+        "another type",
+        "another operation",
+        "another mode",
+        "in place",
+        "not verified",
+        "three samples",
+        "drift",
+        "wide",
+        "missed",
+        "disturbed",
+    ],
 )
 def test_unlike_measurements_are_not_compared(changes):
     assert violations(three(9e-4, **changes)) == ()

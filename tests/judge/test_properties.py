@@ -70,7 +70,10 @@ def measurements(draw):
         verified=draw(st.booleans()),
         ended=draw(st.sampled_from(("interval", "samples", "time", "stopped", "wrong"))),
         interface_share=draw(st.sampled_from(((), (("lo", 0.4),), (("lo", 1.1),), (("eth0", 1.0), ("lo", 0.1))))),
-        per_rank=draw(st.just(()) | st.builds(lambda rank: make_views(ranks, {rank: slow}), st.integers(0, 7))),
+        per_rank=draw(
+            st.just(())
+            | st.builds(lambda rank, losses: make_views(ranks, {rank: slow}, losses), st.integers(0, 7), small)
+        ),
         attribution=draw(st.just(()) | st.just(halves)),
         percentiles=draw(st.just(()) | st.just(((50.0, median), (99.0, high)))),
     )

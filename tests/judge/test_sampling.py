@@ -4,7 +4,7 @@ import pytest
 
 from busbw.judge.sampling import effective_samples, sampling_findings
 
-from .factories import make_measurement, make_plan, make_wrong
+from .factories import make_measurement, make_plan, make_views, make_wrong
 
 
 def codes(*measurements):
@@ -29,6 +29,12 @@ def test_a_good_measurement_gives_no_warning():
         ("RUN019", {"clock_error_s": 1.1e-5}, {"clock_error_s": 0.9e-5}),
         ("RUN019", {"clock_error_s": 1.1e-5}, {"clock_error_s": 1.1e-5, "mode": "stream"}),
         ("RUN020", {"verified": False}, {"verified": True}),
+        ("RUN022", {"per_rank": make_views(losses=250)}, {"per_rank": make_views(losses=249)}),
+        (
+            "RUN022",
+            {"per_rank": make_views(losses=250), "mean_s": 0.01},
+            {"per_rank": make_views(losses=250), "mean_s": 0.02},
+        ),
     ],
 )
 def test_a_rule_fires_on_its_case_and_not_beside_it(code, case, neighbour):

@@ -165,6 +165,36 @@ def test_too_little_data_is_cannot_tell(words, measurements):
     assert words in found.sentence
 
 
+def test_a_rank_named_at_one_point_of_many_heavy_ones_does_not_make_slow():
+    named = make_measurement(
+        "all_gather", MiB, 1.3e-4, slow_samples=40, slow_excess_s=2e-4, per_rank=make_views(blamed={2: 39})
+    )
+    unnamed = [
+        make_measurement("all_gather", 64, 1e-6, point=point, slow_samples=40, slow_excess_s=2e-4) for point in (1, 2)
+    ]
+
+    assert verdict(named, unnamed[0]).outcome == "slow"
+    assert verdict(named, *unnamed).outcome == "ok"
+
+
+def test_large_messages_that_were_all_disturbed_are_cannot_tell():
+    found = verdict(make_measurement("all_gather", MiB, 5e-4, per_rank=make_views(losses=900)))
+
+    assert found.outcome == "cannot_tell"
+    assert found.because == ("RUN022",)
+
+
+def test_disturbed_points_are_told_beside_another_reason_and_leave_the_rest_to_judge_by():
+    disturbed = make_measurement("sendrecv", MiB, 5e-3, point=1, per_rank=make_views(losses=900))
+    missing = make_plan(make_sweep("all_gather", (MiB, 2 * MiB, 4 * MiB)))
+
+    alone, beside = verdict(GOOD, disturbed), verdict(GOOD, disturbed, plan=missing)
+
+    assert alone.outcome == "ok"
+    assert "not judged: sendrecv" in alone.sentence
+    assert beside.because == ("RUN003", "RUN022")
+
+
 def test_cannot_tell_still_reports_the_latency():
     found = verdict(make_measurement("latency", 8, 9e-7, ranks=2))
 

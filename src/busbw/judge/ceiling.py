@@ -47,8 +47,8 @@ def _memory_ceiling(traffic: Traffic, rates: Rates, measurement: Measurement) ->
         moves=moves,
         formula=f"T >= {moves:.4g} S / B: {traffic.copied_words} (n = {measurement.ranks})",
         busbw_Bps=COLLECTIVES[measurement.collective].factor(measurement.ranks) * rate_Bps / moves,
-        source=f"B: all ranks copying at once between two buffers of {format_size(round(size_bytes))} each, "
-        "as much as this exchange holds per rank",
+        source=f"B: all ranks copying at once {format_size(round(size_bytes))} that a neighbour had just written, "
+        "with as much memory per rank as this exchange holds",
     )
 
 
@@ -68,9 +68,13 @@ def _loopback_ceiling(traffic: Traffic, rates: Rates, measurement: Measurement) 
     )
 
 
+# A rate below one byte a second is no measurement.
+_LEAST_Bps = 1.0
+
+
 def stream_rate_Bps(rates: Rates, pattern: str) -> float | None:
     """Return the loopback rate of `pattern`; None when it was not measured."""
-    found = [rate.rate_Bps for rate in rates.streams if rate.pattern == pattern and rate.rate_Bps > 0]
+    found = [rate.rate_Bps for rate in rates.streams if rate.pattern == pattern and rate.rate_Bps >= _LEAST_Bps]
     return max(found, default=None)
 
 
@@ -94,9 +98,10 @@ def copy_rate_Bps(rates: Rates, size_bytes: float) -> float | None:
 def slowest_copy_rate_Bps(rates: Rates, size_bytes: float) -> float | None:
     """Return the lowest copy rate measured at `size_bytes` or more, of any kernel, or at the largest size.
 
-    What passes between ranks leaves the cache of one core, so an expectation must not rest on a core's own cache.
+    An MPI's own segments and temporary buffers enlarge the working set, so an expectation must not rest on a cache that
+    only just holds the buffers.
     """
-    measured = [rate for rate in rates.copies if rate.size_bytes > 0 and rate.rate_Bps > 0]
+    measured = [rate for rate in rates.copies if rate.size_bytes > 0 and rate.rate_Bps >= _LEAST_Bps]
     if not measured:
         return None
     from_bytes = min(size_bytes, max(rate.size_bytes for rate in measured))
@@ -106,6 +111,6 @@ def slowest_copy_rate_Bps(rates: Rates, size_bytes: float) -> float | None:
 def _fastest(rates: Rates) -> list[tuple[int, float]]:
     best: dict[int, float] = {}
     for rate in rates.copies:
-        if rate.size_bytes > 0 and rate.rate_Bps > 0:
+        if rate.size_bytes > 0 and rate.rate_Bps >= _LEAST_Bps:
             best[rate.size_bytes] = max(best.get(rate.size_bytes, 0.0), rate.rate_Bps)
     return sorted(best.items())

@@ -8,7 +8,7 @@ from busbw.judge.ceiling import slowest_copy_rate_Bps, stream_rate_Bps
 from busbw.judge.emit import counted, finding, label, listed, percent
 from busbw.judge.path import Path, path_of
 from busbw.judge.traffic import TRAFFIC, Traffic, working_set_bytes
-from busbw.judge.usable import is_solid
+from busbw.judge.usable import is_disturbed, is_solid
 from busbw.model.finding import Ceiling, Finding
 from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
@@ -58,9 +58,12 @@ def expectations(plan: Plan, rates: Rates, measurements: tuple[Measurement, ...]
 
 
 def expectation_of(plan: Plan, rates: Rates, measurement: Measurement) -> Expectation | None:
-    """Return what to expect of one measurement; None for small messages, 16-bit sums and unknown paths."""
+    """Return what to expect of one measurement; None where it cannot be judged by one.
+
+    That is small messages, sums of 16-bit floats, disturbed points, unknown paths, and rates that were not measured.
+    """
     traffic = TRAFFIC.get(measurement.collective)
-    if traffic is None or not _is_large(traffic, measurement) or not is_solid(measurement):
+    if traffic is None or not _is_large(traffic, measurement) or not is_solid(measurement) or is_disturbed(measurement):
         return None
     if COLLECTIVES[measurement.collective].reduces and measurement.dtype in SMALL_FLOATS:
         return None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from busbw.judge.advice import advice
 from busbw.judge.emit import counted, finding, label, listed, percent
-from busbw.judge.usable import is_usable
+from busbw.judge.usable import is_steady
 from busbw.model.finding import Finding
 from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
@@ -76,28 +76,28 @@ class Violation:
 
 
 def violations(measurements: tuple[Measurement, ...]) -> tuple[Violation, ...]:
-    """Return every violation that can be claimed among usable measurements."""
-    usable = tuple(measurement for measurement in measurements if is_usable(measurement))
-    pairs = [*_compositions(usable), *_larger_sizes(usable)]
+    """Return every violation that can be claimed among steady measurements."""
+    steady = tuple(measurement for measurement in measurements if is_steady(measurement))
+    pairs = [*_compositions(steady), *_larger_sizes(steady)]
     return tuple(violation for violation in pairs if violation.is_claimed)
 
 
-def _compositions(usable: tuple[Measurement, ...]) -> Iterator[Violation]:
+def _compositions(steady: tuple[Measurement, ...]) -> Iterator[Violation]:
     for name, parts in COMPOSITIONS:
-        for left in usable:
+        for left in steady:
             if left.collective != name or left.in_place:
                 continue
-            right = [_partner(left, part, usable) for part in parts]
+            right = [_partner(left, part, steady) for part in parts]
             found = tuple(measurement for measurement in right if measurement is not None)
             if len(found) == len(parts) and _roots_agree(left, found):
                 yield Violation(left=left, right=found)
 
 
-def _partner(left: Measurement, name: str, usable: tuple[Measurement, ...]) -> Measurement | None:
+def _partner(left: Measurement, name: str, steady: tuple[Measurement, ...]) -> Measurement | None:
     """Return the measurement of `name` nearest in size to `left`, where the two may be compared."""
     candidates = [
         other
-        for other in usable
+        for other in steady
         if other.collective == name
         and not other.in_place
         and _same_kind(left, other)
@@ -118,11 +118,11 @@ def _roots_agree(left: Measurement, right: tuple[Measurement, ...]) -> bool:
     return len({measurement.root for measurement in (left, *right) if measurement.collective in rooted}) <= 1
 
 
-def _larger_sizes(usable: tuple[Measurement, ...]) -> Iterator[Violation]:
+def _larger_sizes(steady: tuple[Measurement, ...]) -> Iterator[Violation]:
     """Compare each measurement with the fastest of the larger ones of its sweep."""
-    for left in usable:
+    for left in steady:
         larger = [
-            right for right in usable if _sweep_of(right) == _sweep_of(left) and right.size_bytes > left.size_bytes
+            right for right in steady if _sweep_of(right) == _sweep_of(left) and right.size_bytes > left.size_bytes
         ]
         if larger:
             yield Violation(left=left, right=(min(larger, key=lambda right: right.high_s),))

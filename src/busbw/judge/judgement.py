@@ -78,7 +78,7 @@ def _no_ceiling_findings(
     elif not rates.copies and not rates.streams:
         why = "no rate of this machine was measured"
     else:
-        why = "messages are too small, too few samples were taken, or the sum is one of 16-bit floats"
+        why = "messages are too small, samples too few or disturbed, or the sum is one of 16-bit floats"
     return (
         finding(
             "RUN021",

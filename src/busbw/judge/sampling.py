@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from busbw.judge.emit import counted, finding, label, listed, percent
-from busbw.judge.usable import LEAST_SAMPLES
+from busbw.judge.usable import LEAST_SAMPLES, core_losses, half_width, is_disturbed, missed_share
 from busbw.model.finding import Finding
 from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
@@ -31,6 +31,7 @@ def sampling_findings(plan: Plan, measurements: tuple[Measurement, ...]) -> tupl
         _missed(points),
         _clock(points),
         _unverified(points),
+        _disturbed(points),
     )
     return tuple(one for one in found if one is not None)
 
@@ -42,12 +43,6 @@ def effective_samples(measurement: Measurement) -> float:
     """
     correlation = max(0.0, min(measurement.autocorrelation or 0.0, 0.999))
     return measurement.samples * (1 - correlation) / (1 + correlation)
-
-
-def half_width(measurement: Measurement) -> float:
-    """Return how far the interval reaches to its farther side, as a share of the median."""
-    reach_s = max(measurement.high_s - measurement.median_s, measurement.median_s - measurement.low_s)
-    return reach_s / measurement.median_s if measurement.median_s > 0 else 0.0
 
 
 def _report(
@@ -131,12 +126,6 @@ def _unstable(points: tuple[Measurement, ...]) -> Finding | None:
     )
 
 
-def missed_share(measurement: Measurement) -> float:
-    """Return the share of the starts that some rank learned of too late."""
-    total = measurement.samples + measurement.missed
-    return measurement.missed / total if total else 0.0
-
-
 def _missed(points: tuple[Measurement, ...]) -> Finding | None:
     missed = [point for point in points if missed_share(point) > MISSED_NOTED]
     return _report(
@@ -168,3 +157,16 @@ def _clock(points: tuple[Measurement, ...]) -> Finding | None:
 def _unverified(points: tuple[Measurement, ...]) -> Finding | None:
     unverified = [point for point in points if not point.verified]
     return _report("RUN020", unverified, lambda point: point.size_bytes, lambda _point: "no element was checked")
+
+
+def _disturbed(points: tuple[Measurement, ...]) -> Finding | None:
+    disturbed = [point for point in points if is_disturbed(point)]
+    return _report(
+        "RUN022",
+        disturbed,
+        lambda point: core_losses(point) / max(point.samples, 1),
+        lambda point: (
+            f"a rank lost its core {counted(core_losses(point), 'time')} in {counted(point.samples, 'sample')}"
+        ),
+        "see `ps -eLo psr,pid,pcpu,comm --sort=-pcpu`, and measure again when it is quiet or with fewer ranks",
+    )

@@ -25,6 +25,8 @@ class Straggler:
 
     rank: int
     measurements: tuple[Measurement, ...]
+    # Measurements with a heavy tail that no rank explains.
+    unexplained: int
 
     @property
     def worst(self) -> Measurement:
@@ -33,8 +35,9 @@ class Straggler:
 
     @property
     def is_material(self) -> bool:
-        """Whether its delays alone make the machine slow."""
-        return any(_is_material(measurement) for measurement in self.measurements)
+        """Whether its delays alone make the machine slow: they cost, and it explains most of the heavy tails."""
+        material = sum(_is_material(measurement) for measurement in self.measurements)
+        return 0 < material >= self.unexplained
 
 
 def slow_share(measurement: Measurement) -> float:
@@ -59,7 +62,10 @@ def stragglers(measurements: tuple[Measurement, ...]) -> tuple[Straggler, ...]:
     for measurement in measurements:
         if is_usable(measurement) and (rank := named_rank(measurement)) is not None:
             named.setdefault(rank, []).append(measurement)
-    found = (Straggler(rank=rank, measurements=tuple(points)) for rank, points in named.items())
+    unexplained = len(unexplained_tails(measurements))
+    found = (
+        Straggler(rank=rank, measurements=tuple(points), unexplained=unexplained) for rank, points in named.items()
+    )
     return tuple(sorted(found, key=lambda straggler: (-cost_share(straggler.worst), straggler.rank)))
 
 
@@ -156,16 +162,21 @@ def _numbers(cpus: tuple[int, ...]) -> str:
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
-def tail_findings(measurements: tuple[Measurement, ...]) -> tuple[Finding, ...]:
-    """Return a note on the points whose slow calls no rank explains."""
-    heavy = [
+def unexplained_tails(measurements: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
+    """Return the measurements with many slow calls that no rank explains."""
+    return tuple(
         measurement
         for measurement in measurements
         if is_usable(measurement)
         and measurement.slow_samples >= HEAVY_SAMPLES
         and slow_share(measurement) >= HEAVY_SHARE
         and named_rank(measurement) is None
-    ]
+    )
+
+
+def tail_findings(measurements: tuple[Measurement, ...]) -> tuple[Finding, ...]:
+    """Return a note on the points whose slow calls no rank explains."""
+    heavy = unexplained_tails(measurements)
     if not heavy:
         return ()
     worst = max(heavy, key=cost_share)

@@ -9,7 +9,7 @@ from busbw.judge.failures import ended_words, failure_words, missing_points, wro
 from busbw.judge.guidelines import Violation
 from busbw.judge.praise import best_words, latency_words
 from busbw.judge.stragglers import Straggler, host_of, slow_share
-from busbw.judge.usable import LEAST_SAMPLES, is_solid, is_usable
+from busbw.judge.usable import LEAST_SAMPLES, is_disturbed, is_solid
 from busbw.model.finding import Ceiling, Finding, Verdict
 from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
@@ -142,27 +142,32 @@ def doubts(case: Case) -> tuple[Reason, ...]:
         reasons.append(("RUN003", f"{points}, {ended_words(case.outcome)}"))
     elif case.outcome is None:
         reasons.append(("RUN003", ended_words(None)))
-    return (*reasons, *_data_doubts(case))
+    reasons.extend(_data_doubts(case))
+    disturbed = sum(is_disturbed(measurement) for measurement in case.measurements)
+    if reasons and disturbed and "RUN022" not in _codes(tuple(reasons)):
+        # Alone it leaves the other points to judge by; beside another reason it is often the cause of it.
+        reasons.append(("RUN022", f"other processes ran on the cores of the ranks at {counted(disturbed, 'point')}"))
+    return tuple(reasons)
 
 
 def _data_doubts(case: Case) -> list[Reason]:
     """Return why the measurements cannot be judged, as the first reason that covers all of them."""
     if not case.measurements:
         return [("RUN003", "nothing was measured")]
-    if not any(is_usable(measurement) for measurement in case.measurements):
-        unverified = all(not measurement.verified for measurement in case.measurements)
-        return [("RUN020", "no result was verified")] if unverified else [("RUN004", _few_words())]
+    if all(not measurement.verified for measurement in case.measurements):
+        return [("RUN020", "no result was verified")]
     if not any(is_solid(measurement) for measurement in case.measurements):
-        return [("RUN004", _few_words())]
-    if case.expectations:
-        return []
-    if not any(measurement.size_bytes >= LARGE_BYTES for measurement in case.measurements):
-        return [("RUN021", f"nothing of {format_size(LARGE_BYTES)} or more was measured, and time alone is not judged")]
-    return [("RUN021", "there is no measured rate that the large messages could be held against")]
+        return [("RUN004", f"no point has {LEAST_SAMPLES} samples of a verified result")]
+    return [] if case.expectations else [_no_expectation(case.measurements)]
 
 
-def _few_words() -> str:
-    return f"no point has {LEAST_SAMPLES} samples"
+def _no_expectation(measurements: tuple[Measurement, ...]) -> Reason:
+    large = [measurement for measurement in measurements if measurement.size_bytes >= LARGE_BYTES]
+    if not large:
+        return "RUN021", f"nothing of {format_size(LARGE_BYTES)} or more was measured, and time alone is not judged"
+    if all(is_disturbed(measurement) for measurement in large):
+        return "RUN022", "other processes ran on the cores of the ranks"
+    return "RUN021", "there is no measured rate that the large messages could be held against"
 
 
 def _ok(case: Case) -> Verdict:
