@@ -19,8 +19,9 @@ Ended = Literal["interval", "samples", "time", "stopped"]
 _REASONS: tuple[Ended, ...] = ("interval", "samples", "time", "stopped")
 _GO_ON = -1
 
-# A stream sample lasts about this long: long enough that reading the clock and the barrier before it do not show.
-_STREAM_SAMPLE_NS = 2_000_000
+# A stream sample lasts about this long: long enough that reading the clock and the barrier before it do not show, short
+# enough that most samples of a noisy machine hold no interruption.
+_STREAM_SAMPLE_NS = 500_000
 _MOST_CALLS = 1000
 # Rank 0 decides about twenty times a second, so that progress is seen and a stop is obeyed.
 _BLOCK_NS = 50_000_000
