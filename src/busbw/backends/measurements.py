@@ -1,6 +1,7 @@
 """One measurement from the records that all ranks wrote of it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from busbw.collectives import COLLECTIVES, Collective, busbw_Bps, part_count
 from busbw.model.measurement import Measurement, RankView, WrongResult
@@ -20,23 +21,32 @@ def measurement_of(
 ) -> Measurement | None:
     """Return the measurement of point `number`; `records` in rank order.
 
-    None when the ranks took different numbers of samples, or none that counts and no wrong result either.
+    None when the ranks took different numbers of samples, or none that counts and no wrong result either; a sample
+    counts when no rank missed its start.
     """
     sweep = plan.sweeps[records[0].sweep]
     wrong = _wrong(records, hellos)
     samples = _samples(plan, COLLECTIVES[sweep.collective], records)
-    if samples is None or (not samples.combined_s and wrong is None):
+    if samples is None or (wrong is None and not samples.take_time()):
         return None
     return _measurement(plan, number, records, hellos, sweep, samples, wrong, source)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
 class _Samples:
-    """Seconds for one exchange, missed samples left out: over all ranks, and by rank."""
+    """Seconds for one exchange (a message), missed samples left out: over all ranks, and by rank."""
 
-    def __init__(self, combined_s: list[float], ranks_s: list[list[float]], missed: int) -> None:
-        self.combined_s = combined_s
-        self.ranks_s = ranks_s
-        self.missed = missed
+    combined_s: list[float]
+    ranks_s: list[list[float]]
+    # Places of the samples that are left, and how many are not.
+    kept: list[int]
+    missed: int
+    # From nanoseconds of a sample to seconds of an exchange.
+    scale: float
+
+    def take_time(self) -> bool:
+        """Whether most samples took any time."""
+        return 2 * sum(value > 0 for value in self.combined_s) > len(self.combined_s)
 
 
 def _samples(plan: Plan, collective: Collective, records: Sequence[Measured]) -> _Samples | None:
@@ -54,7 +64,7 @@ def _samples(plan: Plan, collective: Collective, records: Sequence[Measured]) ->
         combined_s = [max(column) for column in columns]
     else:
         combined_s = [sum(column) / len(column) for column in columns]
-    return _Samples(combined_s, ranks_s, count - len(kept))
+    return _Samples(combined_s=combined_s, ranks_s=ranks_s, kept=kept, missed=count - len(kept), scale=scale)
 
 
 def _measurement(
@@ -73,7 +83,8 @@ def _measurement(
     centre = median(ordered)
     confidence = plan.sampling.confidence
     low_s, high_s = median_interval(ordered, confidence) or (ordered[0], ordered[-1])
-    slow = slow_samples(samples.combined_s)
+    # Slow is a call, not a message: an interrupt costs the same whether a call moves one message or sixty-four.
+    slow = slow_samples([value * collective.messages_per_call for value in samples.combined_s])
     blamed = _blamed(plan, records, samples, slow)
     isolated = plan.sampling.mode == "isolated"
     return Measurement(
@@ -108,22 +119,24 @@ def _measurement(
         slow_samples=len(slow),
         slow_excess_s=median(sorted(samples.combined_s[index] for index in slow)) - centre if slow else None,
         wrong=wrong,
-        verified=all(record.verified_elements > 0 for record in records if record.mismatch is None)
-        or collective.rooted,
+        verified=_verified(collective, sweep.root, records),
         ended=first.ended,
         interface_share=_interface_share(collective, records, ranks),
-        per_rank=tuple(
-            _view(rank, record, samples.ranks_s[rank], blamed.count(rank), hellos)
-            for rank, record in enumerate(records)
-        ),
+        per_rank=_views(records, samples, blamed, hellos),
         attribution=first.attribution,
         source=source,
     )
 
 
-def _view(
-    rank: int, record: Measured, own_s: list[float], blamed: int, hellos: Mapping[int, Hello]
-) -> RankView:
+def _views(
+    records: Sequence[Measured], samples: _Samples, blamed: Sequence[int | None], hellos: Mapping[int, Hello]
+) -> tuple[RankView, ...]:
+    return tuple(
+        _view(rank, record, samples.ranks_s[rank], blamed.count(rank), hellos) for rank, record in enumerate(records)
+    )
+
+
+def _view(rank: int, record: Measured, own_s: list[float], blamed: int, hellos: Mapping[int, Hello]) -> RankView:
     ordered = sorted(own_s) or [0.0]
     return RankView(
         rank=rank,
@@ -136,19 +149,10 @@ def _view(
     )
 
 
-def _blamed(
-    plan: Plan, records: Sequence[Measured], samples: _Samples, slow: Sequence[int]
-) -> tuple[int | None, ...]:
-    if not slow:
-        return ()
-    missed = {index for record in records for index in record.missed}
-    kept = [index for index in range(len(records[0].duration_ns)) if index not in missed]
-    calls = max(records[0].calls_per_sample, 1)
-    messages = COLLECTIVES[plan.sweeps[records[0].sweep].collective].messages_per_call
-    scale = _S_PER_NS / (calls * messages)
-
+def _blamed(plan: Plan, records: Sequence[Measured], samples: _Samples, slow: Sequence[int]) -> tuple[int | None, ...]:
     def rows(columns: Sequence[Sequence[int]]) -> list[list[float]]:
-        return [[column[index] * scale for index in kept] if len(column) > max(kept) else [] for column in columns]
+        # A column cut short is no evidence, and is left short.
+        return [[column[index] * samples.scale for index in samples.kept if index < len(column)] for column in columns]
 
     off_processor = rows([record.off_processor_ns for record in records])
     if plan.sampling.mode == "stream":
@@ -162,6 +166,18 @@ def _blamed(
     )
 
 
+def _verified(collective: Collective, root: int, records: Sequence[Measured]) -> bool:
+    """Whether every rank that receives something checked it."""
+    ranks = set(range(len(records)))
+    if collective.name in ("reduce", "gather"):
+        ranks = {root}
+    elif collective.rooted:
+        ranks -= {root}
+    elif collective.name in ("bandwidth", "message_rate"):
+        ranks -= set(range(len(records) // 2))
+    return all(records[rank].verified_elements > 0 for rank in ranks)
+
+
 def _wrong(records: Sequence[Measured], hellos: Mapping[int, Hello]) -> WrongResult | None:
     for rank, record in enumerate(records):
         if record.mismatch is not None:
@@ -170,9 +186,7 @@ def _wrong(records: Sequence[Measured], hellos: Mapping[int, Hello]) -> WrongRes
     return None
 
 
-def _interface_share(
-    collective: Collective, records: Sequence[Measured], ranks: int
-) -> tuple[tuple[str, float], ...]:
+def _interface_share(collective: Collective, records: Sequence[Measured], ranks: int) -> tuple[tuple[str, float], ...]:
     """Return the bytes each interface sent, as a share of what the exchanges of this point had to move."""
     first = records[0]
     calls = 1 + first.warmup_calls + len(first.duration_ns) * first.calls_per_sample

@@ -1,5 +1,6 @@
 """Our own measuring loops over MPI."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from busbw.backends.measurements import measurement_of
@@ -8,19 +9,26 @@ from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan, Program
 from busbw.model.record import AnyRecord, Copied, Failed, Hello, Measured, Streamed
 from busbw.model.run import Rates
-from busbw.model.sweep import points_of
+from busbw.model.sweep import Point, points_of
 from busbw.model.value import Value
 
 name = "native-mpi"
 
+Records = Mapping[int, Sequence[tuple[str, AnyRecord]]]
 
-class Parsed(Value, kw_only=True):
+# The number of the start in the name of a records file (busbw.layout).
+_ATTEMPT = re.compile(r"\.(\d{1,6})\.jsonl:")
+# Clocks and counters are 64-bit; a number beyond that was never measured.
+_LIMIT = 2**63
+
+
+class Parsed(Value, frozen=True, kw_only=True):
     """What the ranks' records say, put together."""
 
     ranks: tuple[Hello, ...]
     rates: Rates
     measurements: tuple[Measurement, ...]
-    # (rank, why it gave up).
+    # (rank, why it gave up), of every start of the run.
     failures: tuple[tuple[int, Failed], ...]
 
 
@@ -29,41 +37,77 @@ def program(directory: str, python: str) -> Program:
     return Program(argv=(python, "-P", "-m", "busbw.rank", directory), env=())
 
 
-def parse(plan: Plan, records: Mapping[int, Sequence[tuple[str, AnyRecord]]]) -> Parsed:
+def parse(plan: Plan, records: Records) -> Parsed:
     """Put the records of all ranks together. `records`: by rank, in the order written, each with its place.
 
-    A point is a measurement only when every rank of the plan wrote it with as many samples as the others; where a
-    point was measured again after a resume, the last record counts. Records of ranks beyond the plan are ignored.
+    A point is a measurement only when every rank of the plan wrote it in the same start of the run, with as many
+    samples as the others; of several starts the last such one counts. Records of ranks beyond the plan are ignored.
     """
     ranks = range(plan.placement.ranks)
-    hellos = {rank: record for rank in ranks for _place, record in records.get(rank, ()) if isinstance(record, Hello)}
-    points = {rank: _points(records.get(rank, ())) for rank in ranks}
+    kept = {rank: [entry for entry in records.get(rank, ()) if _is_within_limits(entry[1])] for rank in ranks}
+    hellos = {rank: record for rank in ranks for _, record in kept[rank] if isinstance(record, Hello)}
+    points = {rank: _points(kept[rank]) for rank in ranks}
+    attempts = sorted({attempt for found in points.values() for attempt, _ in found}, reverse=True)
     measurements = []
     for number, point in enumerate(points_of(plan.sweeps)):
-        found = [points[rank].get(number) for rank in ranks]
-        seen = [entry for entry in found if entry is not None]
-        if len(seen) == len(found) and all(_is_about(record, point.sweep, point.size_bytes) for _place, record in seen):
-            measurement = measurement_of(plan, number, [record for _, record in seen], hellos, source=seen[0][0])
-            measurements += [measurement] if measurement is not None else []
-    everything = [record for rank in ranks for _place, record in records.get(rank, ())]
+        for attempt in attempts:
+            measurement = _measurement(
+                plan, number, point, [points[rank].get((attempt, number)) for rank in ranks], hellos
+            )
+            if measurement is not None:
+                measurements.append(measurement)
+                break
     return Parsed(
         ranks=tuple(hellos[rank] for rank in sorted(hellos)),
         rates=rates_of(
-            {rank: [record for _, record in records.get(rank, ()) if isinstance(record, Copied)] for rank in ranks},
-            {rank: [record for _, record in records.get(rank, ()) if isinstance(record, Streamed)] for rank in ranks},
-        )
-        if everything
-        else Rates(),
-        measurements=tuple(measurements),
-        failures=tuple(
-            (rank, record) for rank in ranks for _place, record in records.get(rank, ()) if isinstance(record, Failed)
+            {rank: [record for _, record in kept[rank] if isinstance(record, Copied)] for rank in ranks},
+            {rank: [record for _, record in kept[rank] if isinstance(record, Streamed)] for rank in ranks},
         ),
+        measurements=tuple(measurements),
+        failures=tuple((rank, record) for rank in ranks for _, record in kept[rank] if isinstance(record, Failed)),
     )
 
 
-def _points(records: Sequence[tuple[str, AnyRecord]]) -> dict[int, tuple[str, Measured]]:
-    return {record.point: (place, record) for place, record in records if isinstance(record, Measured)}
+def _measurement(
+    plan: Plan,
+    number: int,
+    point: Point,
+    found: Sequence[tuple[str, Measured] | None],
+    hellos: Mapping[int, Hello],
+) -> Measurement | None:
+    entries = [entry for entry in found if entry is not None]
+    about = all(record.sweep == point.sweep and record.size_bytes == point.size_bytes for _, record in entries)
+    if len(entries) < len(found) or not about:
+        return None
+    return measurement_of(plan, number, [record for _, record in entries], hellos, source=entries[0][0])
 
 
-def _is_about(record: Measured, sweep: int, size_bytes: int) -> bool:
-    return record.sweep == sweep and record.size_bytes == size_bytes
+def _points(entries: Sequence[tuple[str, AnyRecord]]) -> dict[tuple[int, int], tuple[str, Measured]]:
+    """Return each point's record with its place, by start of the run and number of the point."""
+    return {
+        (_attempt(place), record.point): (place, record) for place, record in entries if isinstance(record, Measured)
+    }
+
+
+def _attempt(place: str) -> int:
+    match = _ATTEMPT.search(place)
+    return int(match[1]) if match is not None else 0
+
+
+def _is_within_limits(record: AnyRecord) -> bool:
+    """Whether every number that is computed with fits into 64 bits; in a damaged file a number may have any length."""
+    return all(min(numbers) >= -_LIMIT and max(numbers) < _LIMIT for numbers in _numbers(record) if numbers)
+
+
+def _numbers(record: AnyRecord) -> tuple[tuple[int, ...], ...]:
+    match record:
+        case Measured():
+            sent = tuple(count for _, count in record.interface_bytes)
+            single = (record.calls_per_sample, record.warmup_calls, record.clock_error_ns)
+            return record.duration_ns, record.lateness_ns, record.off_processor_ns, sent, single
+        case Copied():
+            return record.duration_ns, (record.size_bytes,)
+        case Streamed():
+            return ((record.moved_bytes, record.start_ns, record.end_ns),)
+        case _:
+            return ()
