@@ -1,0 +1,37 @@
+"""Backends by name: our own, and those that other packages bring with an entry point in the group `busbw.backends`."""
+
+import importlib
+from importlib.metadata import entry_points
+from typing import Protocol, cast
+
+from busbw.backends.native_mpi import Parsed, Records
+from busbw.errors import InputError
+from busbw.model.plan import Plan, Program
+
+GROUP = "busbw.backends"
+# Found without the metadata of an installed package, and not to be replaced by another package's.
+_OWN = {"native-mpi": "busbw.backends.native_mpi"}
+
+
+class Backend(Protocol):
+    """What a backend module offers."""
+
+    name: str
+
+    def program(self, directory: str, python: str) -> Program:
+        """Return what one rank runs."""
+
+    def parse(self, plan: Plan, records: Records) -> Parsed:
+        """Put the records of all ranks together."""
+
+
+def find(name: str) -> Backend:
+    """Return the backend called `name`. Raises InputError when there is none, or when it cannot be imported."""
+    others = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if name not in _OWN and name not in others:
+        raise InputError(f"{name!r} is not a backend", hint="one of: " + ", ".join(sorted({*_OWN, *others})))
+    try:
+        found = importlib.import_module(_OWN[name]) if name in _OWN else others[name].load()
+    except ImportError as error:
+        raise InputError(f"backend {name!r} cannot be imported: {error}") from error
+    return cast("Backend", found)
