@@ -1,7 +1,9 @@
 """Samples in the order they were taken: whether neighbours resemble each other, and whether the level moves."""
 
+from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import islice
+from operator import mul
 
 from busbw.stats.median import median, median_interval
 
@@ -18,11 +20,11 @@ def autocorrelation(values: Sequence[float]) -> float | None:
     ranks = _ranks(values)
     mean = (len(values) - 1) / 2
     deviations = [rank - mean for rank in ranks]
-    spread = sum(deviation * deviation for deviation in deviations)
+    spread = sum(map(mul, deviations, deviations))
     if spread == 0:
         return None
-    together = sum(one * following for one, following in pairwise(deviations))
-    return together / spread
+    # Up to the shorter of the two: each value with the one after it.
+    return sum(map(mul, deviations, islice(deviations, 1, None))) / spread
 
 
 def drift(values: Sequence[float]) -> float | None:
@@ -55,14 +57,9 @@ def _halves(values: Sequence[float]) -> tuple[list[float], list[float]]:
 
 def _ranks(values: Sequence[float]) -> list[float]:
     """Return each value's rank from 0, equal values sharing the mean of theirs."""
-    order = sorted(range(len(values)), key=values.__getitem__)
-    ranks = [0.0] * len(values)
-    begin = 0
-    while begin < len(order):
-        end = begin
-        while end < len(order) and values[order[end]] == values[order[begin]]:
-            end += 1
-        for place in range(begin, end):
-            ranks[order[place]] = (begin + end - 1) / 2
-        begin = end
-    return ranks
+    rank_of = {}
+    first = 0
+    for value, equal in Counter(sorted(values)).items():
+        rank_of[value] = first + (equal - 1) / 2
+        first += equal
+    return [rank_of[value] for value in values]
