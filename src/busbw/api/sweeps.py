@@ -10,8 +10,9 @@ from busbw.units import format_size
 
 _SMALLEST_BYTES = 8
 _LARGEST_BYTES = 64 * 2**20
-# A whole suite has to fit into the time of one collective.
+# A whole suite has to fit into the time of one collective; a window is 64 messages.
 _SUITE_LARGEST_BYTES = 16 * 2**20
+_WINDOW_LARGEST_BYTES = 2 * 2**20
 _FACTOR = 2
 _SUITE_FACTOR = 8
 _MOST_SIZES = 10_000
@@ -26,7 +27,7 @@ def sweeps_of(request: Request, ranks: int) -> tuple[tuple[Sweep, ...], tuple[st
     sweeps, notes = [], []
     for name in names:
         collective = COLLECTIVES[name]
-        sizes, note = _counted(collective, _asked_sizes(request, suite=len(names) > 1), ranks, request.dtype)
+        sizes, note = _counted(collective, _asked_sizes(request, _default_largest(names)), ranks, request.dtype)
         notes += [note] if note else []
         for in_place in _placements(request, collective):
             sweeps.append(
@@ -79,10 +80,16 @@ def _check(request: Request, ranks: int) -> None:
             raise InputError(f"{name} pairs ranks, and {ranks} ranks leave one over", hint=f"-n {ranks + 1}")
 
 
-def _asked_sizes(request: Request, *, suite: bool) -> list[int]:
+def _default_largest(names: tuple[str, ...]) -> int:
+    if len(names) == 1:
+        return _LARGEST_BYTES
+    windows = any(COLLECTIVES[name].messages_per_call > 2 for name in names)
+    return _WINDOW_LARGEST_BYTES if windows else _SUITE_LARGEST_BYTES
+
+
+def _asked_sizes(request: Request, default_largest: int) -> list[int]:
     smallest = request.smallest_bytes if request.smallest_bytes is not None else _SMALLEST_BYTES
-    default = _SUITE_LARGEST_BYTES if suite else _LARGEST_BYTES
-    largest = request.largest_bytes if request.largest_bytes is not None else max(default, smallest)
+    largest = request.largest_bytes if request.largest_bytes is not None else max(default_largest, smallest)
     if smallest < 1:
         raise InputError("sizes begin at 1 byte", where=f"-b {smallest}", hint="-b 8")
     if largest < smallest:
@@ -95,7 +102,7 @@ def _asked_sizes(request: Request, *, suite: bool) -> list[int]:
         if (largest - smallest) // request.step_bytes >= _MOST_SIZES:
             raise InputError(f"these steps make more than {_MOST_SIZES} sizes", hint="a larger -i, or -f 2")
         return list(range(smallest, largest + 1, request.step_bytes))
-    factor = request.factor if request.factor is not None else (_SUITE_FACTOR if suite else _FACTOR)
+    factor = request.factor if request.factor is not None else (_FACTOR if default_largest == _LARGEST_BYTES else _SUITE_FACTOR)
     if factor < 2:
         raise InputError("sizes must grow: the factor is at least 2", where=f"-f {factor}")
     sizes = []

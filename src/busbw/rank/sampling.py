@@ -125,7 +125,9 @@ def _calls_per_sample(warm: Series, sampling: Sampling) -> int:
 
 
 def _block_samples(series: Series, calls: int, budget: Budget | None = None) -> int:
-    level_ns = max(median(sorted(series.combined_ns[-_MOST_BLOCK_SAMPLES:])), 1.0)
+    # The mean, not the median: on a busy machine a few interruptions are most of the time a block takes.
+    recent_ns = series.combined_ns[-_MOST_BLOCK_SAMPLES:]
+    level_ns = max(sum(recent_ns) / len(recent_ns), 1.0)
     block_ns = _BLOCK_NS if budget is None else min(_BLOCK_NS, max(budget.run_left_s, 0.0) * 1e9)
     return min(max(int(block_ns / (level_ns * calls)), 1), _MOST_BLOCK_SAMPLES)
 

@@ -161,6 +161,8 @@ def _cells(item: Measurement) -> list[str]:
 
 def _us(time_s: float) -> str:
     time_us = time_s * 1e6
+    if time_us < 1:
+        return f"{time_us:.3f}"
     return f"{time_us:.2f}" if time_us < 1000 else f"{time_us:.1f}" if time_us < 100_000 else f"{time_us:.0f}"
 
 
