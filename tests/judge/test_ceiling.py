@@ -69,7 +69,7 @@ def test_crossing_bytes_are_what_ranks_receive_from_others(collective, n):
         "bibw": n,
     }
 
-    assert TRAFFIC[collective].crossing(n) == pytest.approx(received[collective])
+    assert COLLECTIVES[collective].crossing(n) == pytest.approx(received[collective])
 
 
 @pytest.mark.parametrize(("collective", "n"), CASES)
@@ -78,7 +78,7 @@ def test_the_usual_algorithm_never_beats_the_ceiling(collective, n):
 
     assert traffic.usual(n) * n >= traffic.copied(n) - 1e-9
     streams = n if traffic.stream == "ring" else n / 2
-    assert traffic.usual_sent(n) * streams >= traffic.crossing(n) - 1e-9
+    assert traffic.usual_sent(n) * streams >= COLLECTIVES[collective].crossing(n) - 1e-9
 
 
 @pytest.mark.parametrize(
@@ -131,6 +131,15 @@ def test_all_reduce_over_loopback_is_bounded_by_the_ring_stream():
     assert ceiling.basis == "loopback"
     assert ceiling.moves == 6
     assert ceiling.busbw_Bps == pytest.approx(6e9 * 1.5 / 6)
+
+
+def test_a_share_that_other_programs_may_have_sent_is_not_taken_for_tcp():
+    foreign = make_measurement("all_gather", 4 * MiB, interface_share=(("lo", 0.6),))
+
+    ceiling = ceiling_of(make_plan(), make_rates(40e9, 6e9), foreign)
+
+    assert ceiling is not None
+    assert ceiling.basis == "memory"
 
 
 def test_small_messages_have_no_ceiling():

@@ -139,7 +139,7 @@ def test_a_large_guideline_violation_makes_slow_and_a_mild_one_does_not():
         ("throttled", {"outcome": make_outcome(after=make_counters(throttle_events=3, cpu_s=40.0))}),
         ("hypervisor took 10 %", {"outcome": make_outcome(after=make_counters(stolen_s=4.0, cpu_s=40.0))}),
         ("quota", {"outcome": make_outcome(after=make_counters(quota_stops=50, cpu_s=40.0))}),
-        ("no measured rate", {"rates": Rates()}),
+        ("nothing that the large messages could be held against", {"rates": Rates()}),
     ],
 )
 def test_conditions_that_spoil_speed_are_cannot_tell(words, case):
@@ -175,6 +175,17 @@ def test_a_rank_named_at_one_point_of_many_heavy_ones_does_not_make_slow():
 
     assert verdict(named, unnamed[0]).outcome == "slow"
     assert verdict(named, *unnamed).outcome == "ok"
+
+
+def test_a_rank_that_lost_its_core_most_is_no_culprit_where_all_ranks_lost_theirs():
+    views = make_views(blamed={2: 39}, losses=900)
+    named = make_measurement("all_gather", MiB, 1.3e-4, slow_samples=40, slow_excess_s=2e-4, per_rank=views)
+    quiet = make_measurement("all_gather", 2 * MiB, 2.6e-4, point=1)
+
+    found = verdict(named, quiet)
+
+    assert found.outcome == "ok"
+    assert found.because == ("PERF004", "RUN022")
 
 
 def test_large_messages_that_were_all_disturbed_are_cannot_tell():

@@ -56,7 +56,7 @@ def _loopback_ceiling(traffic: Traffic, rates: Rates, measurement: Measurement) 
     rate_Bps = stream_rate_Bps(rates, traffic.stream)
     if rate_Bps is None:
         return None
-    moves = traffic.crossing(measurement.ranks)
+    moves = COLLECTIVES[measurement.collective].crossing(measurement.ranks)
     return Ceiling(
         point=measurement.point,
         basis="loopback",

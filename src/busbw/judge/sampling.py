@@ -31,7 +31,7 @@ def sampling_findings(plan: Plan, measurements: tuple[Measurement, ...]) -> tupl
         _missed(points),
         _clock(points),
         _unverified(points),
-        _disturbed(points),
+        None if plan.placement.oversubscribed else _disturbed(points),
     )
     return tuple(one for one in found if one is not None)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from busbw.judge.emit import counted, finding, label, listed, percent
-from busbw.judge.usable import is_usable
+from busbw.judge.usable import is_disturbed, is_usable
 from busbw.model.finding import Finding
 from busbw.model.measurement import Measurement
 from busbw.model.record import Attribution, Hello
@@ -35,8 +35,14 @@ class Straggler:
 
     @property
     def is_material(self) -> bool:
-        """Whether its delays alone make the machine slow: they cost, and it explains most of the heavy tails."""
-        material = sum(_is_material(measurement) for measurement in self.measurements)
+        """Whether its delays alone make the machine slow: they cost, and it explains most of the heavy tails.
+
+        Not where the other ranks lost their cores too: then it is only the one that lost most.
+        """
+        material = sum(
+            _is_material(measurement) and not is_disturbed(measurement, besides=self.rank)
+            for measurement in self.measurements
+        )
         return 0 < material >= self.unexplained
 
 

@@ -18,8 +18,7 @@ class Traffic:
     # Bytes copied by all ranks together when each byte that a rank receives is copied once, and why.
     copied: Callable[[int], float]
     copied_words: str
-    # Bytes that pass from one rank to another, and why.
-    crossing: Callable[[int], float]
+    # Why the bytes that pass from one rank to another are those of Collective.crossing.
     crossing_words: str
     # Bytes of all send and receive buffers: out of place, in place.
     held: Callable[[int], float]
@@ -86,7 +85,6 @@ TRAFFIC: dict[str, Traffic] = {
     "all_gather": Traffic(
         copied=_others,
         copied_words="each of n ranks receives (n-1)/n S",
-        crossing=_others,
         crossing_words="each of n ranks receives (n-1)/n S",
         held=_all_and_one,
         held_in_place=_all,
@@ -98,7 +96,6 @@ TRAFFIC: dict[str, Traffic] = {
     "alltoall": Traffic(
         copied=_others,
         copied_words="each of n ranks receives (n-1)/n S",
-        crossing=_others,
         crossing_words="each of n ranks receives (n-1)/n S",
         held=_all_twice,
         held_in_place=_all,
@@ -110,7 +107,6 @@ TRAFFIC: dict[str, Traffic] = {
     "broadcast": Traffic(
         copied=_others,
         copied_words="n-1 ranks receive S",
-        crossing=_others,
         crossing_words="n-1 ranks receive S",
         held=_all,
         held_in_place=_all,
@@ -121,7 +117,6 @@ TRAFFIC: dict[str, Traffic] = {
     "gather": Traffic(
         copied=_others_share,
         copied_words="the root receives S/n from n-1 ranks",
-        crossing=_others_share,
         crossing_words="the root receives S/n from n-1 ranks",
         held=_two,
         held_in_place=_root_and_parts,
@@ -133,7 +128,6 @@ TRAFFIC: dict[str, Traffic] = {
     "scatter": Traffic(
         copied=_others_share,
         copied_words="n-1 ranks receive S/n",
-        crossing=_others_share,
         crossing_words="n-1 ranks receive S/n",
         held=_two,
         held_in_place=_root_and_parts,
@@ -145,7 +139,6 @@ TRAFFIC: dict[str, Traffic] = {
     "sendrecv": Traffic(
         copied=_all,
         copied_words="each of n ranks receives S",
-        crossing=_all,
         crossing_words="each of n ranks receives S",
         held=_all_twice,
         held_in_place=_all,
@@ -156,7 +149,6 @@ TRAFFIC: dict[str, Traffic] = {
     "reduce_scatter": Traffic(
         copied=_reduced,
         copied_words="n S read and S written; a copy reads and writes",
-        crossing=_others,
         crossing_words="each of n ranks needs S/n of n-1 others",
         held=_all_and_one,
         held_in_place=_all,
@@ -168,7 +160,6 @@ TRAFFIC: dict[str, Traffic] = {
     "all_reduce": Traffic(
         copied=_all,
         copied_words="n S read and n S written; a copy reads and writes",
-        crossing=lambda n: 2.0 * (n - 1),
         crossing_words="reduce_scatter and all_gather: (n-1) S each",
         held=_all_twice,
         held_in_place=_all,
@@ -180,7 +171,6 @@ TRAFFIC: dict[str, Traffic] = {
     "reduce": Traffic(
         copied=_reduced,
         copied_words="n S read and S written; a copy reads and writes",
-        crossing=_others,
         crossing_words="n-1 ranks give S or a partial sum of it",
         held=_all_and_one,
         held_in_place=_all,
@@ -191,7 +181,6 @@ TRAFFIC: dict[str, Traffic] = {
     "latency": Traffic(
         copied=_half,
         copied_words="n/2 pairs, one message of S at a time",
-        crossing=_half,
         crossing_words="n/2 pairs, one message of S at a time",
         held=_all_twice,
         held_in_place=_all_twice,
@@ -203,7 +192,6 @@ TRAFFIC: dict[str, Traffic] = {
     "bandwidth": Traffic(
         copied=_half,
         copied_words="n/2 pairs, S for each message",
-        crossing=_half,
         crossing_words="n/2 pairs, S for each message",
         held=_all,
         held_in_place=_all,
@@ -215,7 +203,6 @@ TRAFFIC: dict[str, Traffic] = {
     "bibw": Traffic(
         copied=_all,
         copied_words="n/2 pairs, S each way for each message",
-        crossing=_all,
         crossing_words="n/2 pairs, S each way for each message",
         held=_all_twice,
         held_in_place=_all_twice,

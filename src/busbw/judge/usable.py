@@ -51,14 +51,14 @@ def missed_share(measurement: Measurement) -> float:
     return measurement.missed / total if total else 0.0
 
 
-def core_losses(measurement: Measurement) -> int:
-    """Return how often the rank that suffered most was taken off its core."""
-    return max((view.involuntary_switches for view in measurement.per_rank), default=0)
+def core_losses(measurement: Measurement, *, besides: int | None = None) -> int:
+    """Return how often the rank that suffered most was taken off its core; `besides` is a rank not to look at."""
+    return max((view.involuntary_switches for view in measurement.per_rank if view.rank != besides), default=0)
 
 
-def is_disturbed(measurement: Measurement) -> bool:
+def is_disturbed(measurement: Measurement, *, besides: int | None = None) -> bool:
     """Whether other processes took the cores of the ranks so often that the median is theirs too."""
-    losses = core_losses(measurement)
+    losses = core_losses(measurement, besides=besides)
     measured_s = measurement.samples * measurement.calls_per_sample * measurement.mean_s
     return losses > 0 and losses >= DISTURBED_SHARE * measurement.samples and losses >= DISTURBED_PER_S * measured_s
 

@@ -144,7 +144,8 @@ def doubts(case: Case) -> tuple[Reason, ...]:
         reasons.append(("RUN003", ended_words(None)))
     reasons.extend(_data_doubts(case))
     disturbed = sum(is_disturbed(measurement) for measurement in case.measurements)
-    if reasons and disturbed and "RUN022" not in _codes(tuple(reasons)):
+    told = {code for code, _ in reasons}
+    if reasons and disturbed and told.isdisjoint({"RUN006", "RUN022"}):
         # Alone it leaves the other points to judge by; beside another reason it is often the cause of it.
         reasons.append(("RUN022", f"other processes ran on the cores of the ranks at {counted(disturbed, 'point')}"))
     return tuple(reasons)
@@ -158,16 +159,16 @@ def _data_doubts(case: Case) -> list[Reason]:
         return [("RUN020", "no result was verified")]
     if not any(is_solid(measurement) for measurement in case.measurements):
         return [("RUN004", f"no point has {LEAST_SAMPLES} samples of a verified result")]
-    return [] if case.expectations else [_no_expectation(case.measurements)]
+    return [] if case.expectations else [_no_expectation(case.plan, case.measurements)]
 
 
-def _no_expectation(measurements: tuple[Measurement, ...]) -> Reason:
+def _no_expectation(plan: Plan, measurements: tuple[Measurement, ...]) -> Reason:
     large = [measurement for measurement in measurements if measurement.size_bytes >= LARGE_BYTES]
     if not large:
         return "RUN021", f"nothing of {format_size(LARGE_BYTES)} or more was measured, and time alone is not judged"
-    if all(is_disturbed(measurement) for measurement in large):
+    if all(is_disturbed(measurement) for measurement in large) and not plan.placement.oversubscribed:
         return "RUN022", "other processes ran on the cores of the ranks"
-    return "RUN021", "there is no measured rate that the large messages could be held against"
+    return "RUN021", "there is nothing that the large messages could be held against"
 
 
 def _ok(case: Case) -> Verdict:
