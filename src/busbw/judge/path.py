@@ -10,8 +10,8 @@ from busbw.model.plan import Plan
 Path = Literal["memory", "loopback", "unknown"]
 
 # Share of the bytes that must have crossed interfaces before the exchange counts as going over them. The bytes due are
-# the least an exchange can send, so TCP gives 1.00 or more (measured: 1.002 to 1.004); other programs' traffic is counted
-# too and was seen at 0.58 on a busy host.
+# the least an exchange can send, so TCP gives 1.00 or more (measured: 1.002 to 1.004). Other programs' traffic is
+# counted too, and was seen at 0.58 on a busy host.
 CROSSED_SHARE = 0.9
 
 
