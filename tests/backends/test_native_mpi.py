@@ -1,6 +1,6 @@
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from busbw.backends.native_mpi import Parsed, parse, program
@@ -182,6 +182,7 @@ measured = agreeing | st.builds(
 )
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from(["all_reduce", "alltoall", "reduce", "latency", "bibw"]),
     st.sampled_from(["isolated", "stream"]),

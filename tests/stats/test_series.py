@@ -1,7 +1,7 @@
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from busbw.stats.series import autocorrelation, drift, drift_is_shown
@@ -27,6 +27,8 @@ def test_autocorrelation_lies_between_minus_one_and_one(values):
     assert found is None or -1 <= found <= 1
 
 
+# The first example imports SciPy.
+@settings(deadline=None)
 @given(st.lists(st.sampled_from([1.0, 2.0, 3.0, 4.0]), min_size=10))
 def test_autocorrelation_is_that_of_the_ranks(values):
     scipy_stats = pytest.importorskip("scipy.stats")

@@ -23,8 +23,9 @@ def autocorrelation(values: Sequence[float]) -> float | None:
     spread = sum(map(mul, deviations, deviations))
     if spread == 0:
         return None
-    # Up to the shorter of the two: each value with the one after it.
-    return sum(map(mul, deviations, islice(deviations, 1, None))) / spread
+    # Each value with the one after it: map ends with the shorter.
+    together = sum(map(mul, deviations, islice(deviations, 1, None)))
+    return float(together / spread)
 
 
 def drift(values: Sequence[float]) -> float | None:
