@@ -26,7 +26,9 @@ HERE = Path(__file__).resolve().parent
 def main() -> int:
     """Print a row for each case; exit 1 when one is over the limit with its whole interval."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--venv", type=Path, default=Path(sys.prefix), help="environment with busbw and an MPI wheel")
+    arguments.add_argument(
+        "--venv", type=Path, default=Path(sys.prefix), help="environment with busbw and an MPI wheel"
+    )
     arguments.add_argument("--rounds", type=int, default=9)
     arguments.add_argument("-n", "--ranks", type=int, default=2)
     given = arguments.parse_args()
@@ -44,7 +46,18 @@ def main() -> int:
 
 def busbw_plan(venv: Path, kind: str, size_bytes: int, ranks: int) -> dict:
     """Return the plan busbw makes: its mpirun line is used for the peer too."""
-    command = [venv / "bin/busbw", "run", kind, *size(size_bytes), "-n", str(ranks), "--mode", "stream", "--plan", "--json"]
+    command = [
+        venv / "bin/busbw",
+        "run",
+        kind,
+        *size(size_bytes),
+        "-n",
+        str(ranks),
+        "--mode",
+        "stream",
+        "--plan",
+        "--json",
+    ]
     return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
@@ -76,8 +89,21 @@ def imb(venv: Path, launcher: list[str], kind: str, size_bytes: int) -> float:
         lengths.flush()
         iterations = "20000" if size_bytes < 2**16 else "100"
         text = output(
-            [*launcher, venv / "bin/IMB-MPI1", name, "-msglen", lengths.name, "-npmin", str(ranks), "-iter", iterations,
-             "-iter_policy", "off", "-off_cache", "-1"]
+            [
+                *launcher,
+                venv / "bin/IMB-MPI1",
+                name,
+                "-msglen",
+                lengths.name,
+                "-npmin",
+                str(ranks),
+                "-iter",
+                iterations,
+                "-iter_policy",
+                "off",
+                "-off_cache",
+                "-1",
+            ]
         )
     for line in text.splitlines():
         fields = line.split()
@@ -96,8 +122,19 @@ def busbw(venv: Path, kind: str, size_bytes: int, ranks: int) -> float:
     """Return busbw's median of one exchange in stream mode, in seconds."""
     with tempfile.TemporaryDirectory() as folder:
         command = [
-            venv / "bin/busbw", "run", kind, *size(size_bytes), "-n", str(ranks), "--mode", "stream",
-            "--time-limit", "3", "--json", "-o", f"{folder}/run",
+            venv / "bin/busbw",
+            "run",
+            kind,
+            *size(size_bytes),
+            "-n",
+            str(ranks),
+            "--mode",
+            "stream",
+            "--time-limit",
+            "3",
+            "--json",
+            "-o",
+            f"{folder}/run",
         ]
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         if done.returncode not in (0, 1, 4):

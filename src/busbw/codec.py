@@ -5,9 +5,11 @@ from typing import TypeVar
 import msgspec
 
 from busbw.errors import InputError
+from busbw.model.event import AnyEvent
 
 T = TypeVar("T")
 MAX_DOCUMENT_BYTES = 2**30
+_EVENTS: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
 
 def encode(value: msgspec.Struct) -> bytes:
@@ -31,6 +33,14 @@ def decode(raw: bytes, kind: type[T], *, where: str) -> T:
         return msgspec.json.decode(raw, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"not a valid {_name(kind)}: {error}", where=where) from error
+
+
+def decode_event(raw: bytes) -> AnyEvent:
+    """Return the event that one line of a rank's standard output spells. Raises InputError."""
+    try:
+        return _EVENTS.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"not a valid event: {error}", where="launcher output") from error
 
 
 def _name(kind: object) -> str:

@@ -27,4 +27,13 @@ def heartbeat_name(rank: int) -> str:
 HEARTBEAT_WORDS = ("process_id", "state", "point", "samples", "calls", "in_call", "stop_asked", "reserved")
 HEARTBEAT_BYTES = 8 * len(HEARTBEAT_WORDS)
 # What the word `state` means.
-HEARTBEAT_STATES = ("starting", "machine rates", "verifying", "warming up", "sampling", "writing", "attributing", "done")
+HEARTBEAT_STATES = (
+    "starting",
+    "machine rates",
+    "verifying",
+    "warming up",
+    "sampling",
+    "writing",
+    "attributing",
+    "done",
+)

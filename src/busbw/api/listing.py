@@ -4,25 +4,8 @@ from pathlib import Path
 
 from busbw.api.loading import read
 from busbw.errors import BusbwError
-from busbw.model.value import Value
+from busbw.model.listing import Row
 from busbw.store import directory as directories
-
-
-class Row(Value, kw_only=True):
-    """One run in a list."""
-
-    run_id: str
-    path: str
-    created: str | None
-    host: str | None
-    ranks: int | None
-    collectives: tuple[str, ...]
-    measured: int
-    planned: int
-    tag: str | None
-    # The verdict's outcome, or "unreadable".
-    outcome: str
-    sentence: str
 
 
 def listing(base: Path) -> tuple[Row, ...]:
@@ -35,8 +18,17 @@ def _row(directory: Path) -> Row:
         run = read(directory)
     except BusbwError as error:
         return Row(
-            run_id=directory.name, path=str(directory), created=None, host=None, ranks=None, collectives=(),
-            measured=0, planned=0, tag=None, outcome="unreadable", sentence=error.cause,
+            run_id=directory.name,
+            path=str(directory),
+            created=None,
+            host=None,
+            ranks=None,
+            collectives=(),
+            measured=0,
+            planned=0,
+            tag=None,
+            outcome="unreadable",
+            sentence=error.cause,
         )
     plan = run.plan
     return Row(

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from busbw import judge
-from busbw.backends import native_mpi
+from busbw.backends import registry
 from busbw.model.run import Run
 from busbw.store import directory as directories
 from busbw.store import outcome as outcomes
@@ -18,7 +18,7 @@ def load(directory: Path) -> Run:
     plan = directories.read_plan(directory)
     outcome = outcomes.read(directory)
     records, unreadable = raw.read_records(directory)
-    parsed = native_mpi.parse(plan, records)
+    parsed = registry.find(plan.backend).parse(plan, records)
     judgement = judge.judge(plan, outcome, parsed.ranks, parsed.rates, parsed.measurements)
     run = Run(
         plan=plan,

@@ -42,13 +42,13 @@ def check_fits(need: MemoryNeed, host: Host, ranks: int) -> str | None:
     available = host.memory_available_bytes
     if need.needed_bytes > available:
         raise InputError(
-            f"{ranks} ranks need {format_size(need.needed_bytes)} of memory for this, {format_size(available)} are free",
+            f"{ranks} ranks need {format_size(need.needed_bytes)} of memory, {format_size(available)} are free",
             where=host.name,
             hint="a smaller -e, or fewer ranks with -n",
         )
     if need.needed_bytes + need.scratch_bytes > available:
         return (
-            f"buffers take {format_size(need.needed_bytes)} of {format_size(available)} free; reductions may need up to "
-            f"{format_size(need.scratch_bytes)} more inside MPI, which is not there"
+            f"buffers take {format_size(need.needed_bytes)} of {format_size(available)} free; reductions may need "
+            f"up to {format_size(need.scratch_bytes)} more inside MPI, which is not there"
         )
     return None

@@ -1,6 +1,6 @@
 """From a request to a plan: every decision taken and written down before anything starts."""
 
-import datetime
+import datetime as dt
 import os
 import secrets
 import sys
@@ -10,7 +10,7 @@ from busbw import __version__
 from busbw.api.memory import check_fits, need_of
 from busbw.api.request import Request
 from busbw.api.sweeps import sweeps_of
-from busbw.backends import native_mpi
+from busbw.backends import registry
 from busbw.launchers import local
 from busbw.model.machine import Host
 from busbw.model.plan import Placement, Plan
@@ -30,8 +30,10 @@ def plan(request: Request, directory: Path | None, base: Path) -> tuple[Plan, Pa
     ranks = request.ranks if request.ranks is not None else _default_ranks(host, request)
     sweeps, notes = sweeps_of(request, ranks)
     mpi = capture.mpi(request.mpirun)
-    created = datetime.datetime.now(datetime.UTC)
-    run_id = f"{created:%Y%m%dT%H%M%S}-{request.suite or '+'.join(request.collectives[:3]) or 'six'}-x{ranks}-{secrets.token_hex(2)}"
+    backend = registry.find("native-mpi")
+    created = dt.datetime.now(dt.UTC)
+    what = request.suite or "+".join(request.collectives[:3]) or "six"
+    run_id = f"{created:%Y%m%dT%H%M%S}-{what}-x{ranks}-{secrets.token_hex(2)}"
     where = (directory if directory is not None else base / run_id).absolute()
     placement = Placement(
         ranks=ranks,
@@ -46,18 +48,16 @@ def plan(request: Request, directory: Path | None, base: Path) -> tuple[Plan, Pa
             busbw_version=__version__,
             run_id=run_id,
             created=created.isoformat(timespec="seconds"),
-            backend=native_mpi.name,
+            backend=backend.name,
             launcher=local.name,
             sweeps=sweeps,
-            sampling=Sampling(
-                mode=request.mode, min_samples=request.min_samples, time_limit_s=request.time_limit_s
-            ),
+            sampling=Sampling(mode=request.mode, min_samples=request.min_samples, time_limit_s=request.time_limit_s),
             placement=placement,
             host=host,
             mpi=mpi,
             memory=memory,
             job=local.job(
-                native_mpi.program(str(where), sys.executable),
+                backend.program(str(where), sys.executable),
                 placement,
                 mpi,
                 as_root=os.geteuid() == 0,

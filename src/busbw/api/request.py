@@ -4,7 +4,7 @@ from busbw.model.sweep import Mode
 from busbw.model.value import Value
 
 
-class Request(Value, kw_only=True):
+class Request(Value, kw_only=True, frozen=True):
     """A measurement as asked for. None: busbw chooses, and the plan says what."""
 
     collectives: tuple[str, ...] = ()

@@ -37,12 +37,12 @@ def resume(directory: Path, listener: Listener) -> Run:
     here = capture.host()
     if here.name not in plan.placement.hosts:
         raise InputError(
-            f"this run belongs to {', '.join(plan.placement.hosts)}, and this is {here.name}", where=str(directory), hint="resume it there"
+            f"this run belongs to {', '.join(plan.placement.hosts)}, and this is {here.name}",
+            where=str(directory),
+            hint="resume it there",
         )
     run = load(directory)
-    done = frozenset(
-        measurement.point for measurement in run.measurements if measurement.ended not in ("stopped",)
-    )
+    done = frozenset(measurement.point for measurement in run.measurements if measurement.ended != "stopped")
     if len(done) == len(points_of(plan.sweeps)):
         raise InputError("nothing is missing in this run", where=str(directory), hint=f"busbw show {directory.name}")
     return _carry_out(plan, directory, done, listener)

@@ -24,23 +24,21 @@ def sweeps_of(request: Request, ranks: int) -> tuple[tuple[Sweep, ...], tuple[st
     """Return the sweeps of a request, and notes on what was left out and why. Raises InputError."""
     _check(request, ranks)
     names = _names(request)
-    sweeps, notes = [], []
-    for name in names:
-        collective = COLLECTIVES[name]
-        sizes, note = _counted(collective, _asked_sizes(request, _default_largest(names)), ranks, request.dtype)
-        notes += [note] if note else []
-        for in_place in _placements(request, collective):
-            sweeps.append(
-                Sweep(
-                    collective=name,
-                    sizes_bytes=sizes,
-                    dtype=request.dtype,
-                    op=request.op,
-                    root=request.root,
-                    in_place=in_place,
-                )
-            )
-    return tuple(sweeps), tuple(notes)
+    asked = _asked_sizes(request, _default_largest(names))
+    counted = {name: _counted(COLLECTIVES[name], asked, ranks, request.dtype) for name in names}
+    sweeps = tuple(
+        Sweep(
+            collective=name,
+            sizes_bytes=sizes,
+            dtype=request.dtype,
+            op=request.op,
+            root=request.root,
+            in_place=in_place,
+        )
+        for name, (sizes, _note) in counted.items()
+        for in_place in _placements(request, COLLECTIVES[name])
+    )
+    return sweeps, tuple(note for _sizes, note in counted.values() if note is not None)
 
 
 def _names(request: Request) -> tuple[str, ...]:
@@ -68,7 +66,10 @@ def _check(request: Request, ranks: int) -> None:
     if request.op not in OPERATIONS:
         raise InputError(f"{request.op!r} is not an operation", hint="one of: " + ", ".join(OPERATIONS))
     if not 2 <= ranks <= MOST_RANKS:
-        raise InputError(f"{ranks} ranks cannot exchange anything" if ranks < 2 else f"{ranks} ranks are too many", hint="-n 2 or more")
+        raise InputError(
+            f"{ranks} ranks cannot exchange anything" if ranks < 2 else f"{ranks} ranks are too many",
+            hint="-n 2 or more",
+        )
     if not 0 <= request.root < ranks:
         raise InputError(f"root {request.root} is not one of the {ranks} ranks", hint=f"-r 0 to {ranks - 1}")
     if request.time_limit_s <= 0 or request.stall_s <= 0:
@@ -93,7 +94,10 @@ def _asked_sizes(request: Request, default_largest: int) -> list[int]:
     if smallest < 1:
         raise InputError("sizes begin at 1 byte", where=f"-b {smallest}", hint="-b 8")
     if largest < smallest:
-        raise InputError(f"the largest size, {format_size(largest)}, is below the smallest, {format_size(smallest)}", hint="exchange -b and -e")
+        raise InputError(
+            f"the largest size, {format_size(largest)}, is below the smallest, {format_size(smallest)}",
+            hint="exchange -b and -e",
+        )
     if request.factor is not None and request.step_bytes is not None:
         raise InputError("sizes grow by a factor (-f) or by a step (-i), not both", hint="leave one out")
     if request.step_bytes is not None:
@@ -102,7 +106,11 @@ def _asked_sizes(request: Request, default_largest: int) -> list[int]:
         if (largest - smallest) // request.step_bytes >= _MOST_SIZES:
             raise InputError(f"these steps make more than {_MOST_SIZES} sizes", hint="a larger -i, or -f 2")
         return list(range(smallest, largest + 1, request.step_bytes))
-    factor = request.factor if request.factor is not None else (_FACTOR if default_largest == _LARGEST_BYTES else _SUITE_FACTOR)
+    factor = (
+        request.factor
+        if request.factor is not None
+        else (_FACTOR if default_largest == _LARGEST_BYTES else _SUITE_FACTOR)
+    )
     if factor < 2:
         raise InputError("sizes must grow: the factor is at least 2", where=f"-f {factor}")
     sizes = []
@@ -118,7 +126,8 @@ def _counted(collective: Collective, asked: list[int], ranks: int, dtype: str) -
     sizes = tuple(dict.fromkeys(size_bytes for size_bytes in counted if size_bytes > 0))
     if not sizes:
         raise InputError(
-            f"no size is left of {format_size(asked[0])} to {format_size(asked[-1])} for {collective.name} over {ranks} ranks",
+            f"no size is left of {format_size(asked[0])} to {format_size(asked[-1])}",
+            where=f"{collective.name} over {ranks} ranks",
             hint=f"a larger -e: parts are multiples of 16 bytes, so at least -e {16 * ranks}",
         )
     part_bytes = sizes[-1] // ranks if collective.splits else sizes[-1]

@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from busbw.model.record import Copied, Streamed
+from busbw.model.record import Copied, Kernel, Streamed
 from busbw.model.run import CopyRate, Rates, StreamRate
 from busbw.stats.median import median
 
-Kernel = Literal["loop", "memcpy"]
 Pattern = Literal["ring", "pairs"]
 
 

@@ -16,7 +16,7 @@ run failed; 4: cannot tell.
 """
 
 
-class _Size(click.ParamType):
+class _Size(click.ParamType[int]):
     name = "size"
 
     def convert(self, value: object, _param: click.Parameter | None, _ctx: click.Context | None) -> int:
@@ -40,23 +40,42 @@ def busbw() -> None:
 @click.option("--suite", metavar="NAME", help="six: the six collectives of the pinning studies; p2p: point to point.")
 @click.option("-n", "ranks", type=int, metavar="RANKS", help="Ranks to start [default: the cores, at most 8].")
 @click.option("-b", "smallest", type=_SIZE, help="Smallest size [default: 8].")
-@click.option("-e", "largest", type=_SIZE, help="Largest size [default: 64M; 16M for several collectives, 2M with windows].")
-@click.option("-f", "factor", type=int, metavar="FACTOR", help="Sizes grow by this factor [default: 2; 8 for several collectives].")
+@click.option(
+    "-e", "largest", type=_SIZE, help="Largest size [default: 64M; 16M for several collectives, 2M with windows]."
+)
+@click.option(
+    "-f",
+    "factor",
+    type=int,
+    metavar="FACTOR",
+    help="Sizes grow by this factor [default: 2; 8 for several collectives].",
+)
 @click.option("-i", "step", type=_SIZE, help="Sizes grow by this many bytes instead.")
 @click.option("-d", "--dtype", default="float32", show_default=True, help="Data type.")
 @click.option("--op", default="sum", show_default=True, help="Operation of reductions: sum, prod, min, max.")
 @click.option("-r", "--root", type=int, default=0, show_default=True, help="Root of rooted collectives.")
 @click.option(
-    "--in-place", "placement", type=click.Choice(["out", "in", "both"]), default="out", show_default=True,
+    "--in-place",
+    "placement",
+    type=click.Choice(["out", "in", "both"]),
+    default="out",
+    show_default=True,
     help="Measure out of place, in place, or both.",
 )
 @click.option(
-    "--mode", type=click.Choice(["isolated", "stream"]), default="isolated", show_default=True,
+    "--mode",
+    type=click.Choice(["isolated", "stream"]),
+    default="isolated",
+    show_default=True,
     help="isolated: each call alone after an aligned start; stream: back to back, as nccl-tests.",
 )
 @click.option("--time-limit", type=float, default=50.0, show_default=True, metavar="SECONDS", help="Of measuring.")
 @click.option(
-    "--stall-timeout", type=float, default=60.0, show_default=True, metavar="SECONDS",
+    "--stall-timeout",
+    type=float,
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
     help="End the run when no rank makes progress for this long.",
 )
 @click.option("--min-samples", type=int, default=30, show_default=True, help="Samples of each size at least.")
@@ -108,7 +127,12 @@ def load(run_name: str, as_json: bool) -> None:
 @busbw.command("report")
 @click.argument("run_name", metavar="RUN", default="last")
 @click.option(
-    "-o", "output", type=click.Path(path_type=Path), default=Path("report.html"), show_default=True, metavar="FILE",
+    "-o",
+    "output",
+    type=click.Path(path_type=Path),
+    default=Path("report.html"),
+    show_default=True,
+    metavar="FILE",
     help="The HTML file to write.",
 )
 def report(run_name: str, output: Path) -> None:

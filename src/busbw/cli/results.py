@@ -8,8 +8,8 @@ import msgspec
 from busbw.api.listing import listing
 from busbw.api.loading import load, read
 from busbw.cli.present import present_run
+from busbw.report.listing import listing_text
 from busbw.report.plain import printable
-from busbw.report.terminal import listing_text
 from busbw.store import directory as directories
 from busbw.store.files import write_whole
 

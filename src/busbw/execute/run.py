@@ -84,7 +84,7 @@ def _start(arguments: list[str], plan: Plan, tag: str) -> subprocess.Popen[bytes
 
     environment = {**os.environ, **dict(plan.job.env), layout.RUN_VARIABLE: tag}
     try:
-        return subprocess.Popen(  # noqa: S603 - the plan's own command, shown and stored before
+        return subprocess.Popen(
             arguments,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -186,7 +186,9 @@ class _Attendance:
             ended = "stopped" if self._stop_asked_s is not None else "failed"
         return Execution(
             ended=ended,
-            cause=self._cause if self._cause is not None or self._reason is not None else "the ranks ended without a result",
+            cause=self._cause
+            if self._cause is not None or self._reason is not None
+            else "the ranks ended without a result",
             culprit=self._culprit,
             exit_code=self._exit_code,
             wall_s=wall_s,
@@ -214,7 +216,7 @@ class _Attendance:
         if not prefix:
             return
         try:
-            event = codec.decode(document.encode(), AnyEvent, where="launcher output")  # type: ignore[arg-type]
+            event = codec.decode_event(document.encode())
         except InputError:
             return
         if isinstance(event, Ending):

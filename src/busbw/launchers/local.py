@@ -24,7 +24,7 @@ def job(program: Program, placement: Placement, mpi: MpiLibrary, *, as_root: boo
         )
     measuring_s, stall_s = limits
     return Job(
-        argv=(mpi.mpirun, *arguments(placement, as_root), *program.argv),
+        argv=(mpi.mpirun, *(_AS_ROOT.get(mpi.family, ()) if as_root else ()), *arguments(placement), *program.argv),
         # mpi4py loads the library that belongs to this mpirun, not the first one it finds.
         env=(("MPI4PY_LIBMPI", mpi.library), *_environment(placement, mpi), *program.env),
         timeout_s=measuring_s + GRACE_S,
@@ -39,24 +39,24 @@ def _environment(placement: Placement, mpi: MpiLibrary) -> tuple[tuple[str, str]
     return ()
 
 
-def _open_mpi(placement: Placement, as_root: bool) -> tuple[str, ...]:
-    root = ("--allow-run-as-root",) if as_root else ()
+def _open_mpi(placement: Placement) -> tuple[str, ...]:
+    count = ("-n", str(placement.ranks))
     if placement.oversubscribed:
         # Without yielding, a waiting rank keeps the core its partner needs: milliseconds instead of microseconds.
-        place = ("--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1")
-    else:
-        place = ("--map-by", "core", "--bind-to", "core")
-    return (*root, "-n", str(placement.ranks), *place)
+        return (*count, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1")
+    return (*count, "--map-by", "core", "--bind-to", "core")
 
 
-def _hydra(placement: Placement, _as_root: bool) -> tuple[str, ...]:
+def _hydra(placement: Placement) -> tuple[str, ...]:
     place = () if placement.oversubscribed else ("-bind-to", "core")
     return ("-n", str(placement.ranks), *place)
 
 
-def _intel(placement: Placement, _as_root: bool) -> tuple[str, ...]:
+def _intel(placement: Placement) -> tuple[str, ...]:
     # Pins each rank to a core of its own by default, and gives up pinning when there are more ranks than cores.
     return ("-n", str(placement.ranks))
 
 
+# Open MPI refuses to start as root unless told to.
+_AS_ROOT = {"Open MPI": ("--allow-run-as-root",)}
 _ARGUMENTS = {"Open MPI": _open_mpi, "MPICH": _hydra, "MVAPICH": _hydra, "Intel MPI": _intel}

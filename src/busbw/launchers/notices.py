@@ -6,13 +6,22 @@ from dataclasses import dataclass
 
 _NOTICES = (
     # Open MPI 4 (mpirun), 5 (prterun), and its wrapping at 75 columns.
-    re.compile(r"process\s+rank\s+(?P<rank>\d+)\s+with\s+PID\s+(?P<pid>\d+)\s+on\s+node\s+\S+\s+exited\s+on\s+signal\s+(?P<signal>\d+)"),
+    re.compile(
+        r"process\s+rank\s+(?P<rank>\d+)\s+with\s+PID\s+(?P<pid>\d+)\s+on\s+node\s+\S+\s+exited\s+on\s+signal\s+(?P<signal>\d+)"
+    ),
     re.compile(r"Process name:\s+\[[^\],]*,\s*(?P<rank>\d+)\]\s+Exit code:\s+(?P<code>\d+)"),
-    re.compile(r"due\s+to\s+process\s+rank\s+(?P<rank>\d+)\s+with\s+PID\s+(?P<pid>\d+)\s+on\s+node\s+\S+\s+exiting\s+improperly"),
+    re.compile(
+        r"due\s+to\s+process\s+rank\s+(?P<rank>\d+)\s+with\s+PID\s+(?P<pid>\d+)\s+on\s+node\s+\S+\s+exiting\s+improperly"
+    ),
     # MPICH, Intel MPI, MVAPICH (Hydra).
-    re.compile(r"=\s+RANK\s+(?P<rank>\d+)\s+PID\s+(?P<pid>\d+)\s+RUNNING\s+AT\s+\S+\s+=\s+KILLED BY SIGNAL:\s+(?P<signal>\d+)"),
+    re.compile(
+        r"=\s+RANK\s+(?P<rank>\d+)\s+PID\s+(?P<pid>\d+)\s+RUNNING\s+AT\s+\S+\s+=\s+KILLED BY SIGNAL:\s+(?P<signal>\d+)"
+    ),
     re.compile(r"=\s+PID\s+(?P<pid>\d+)\s+RUNNING\s+AT\s+\S+\s+=\s+EXIT CODE:\s+(?P<status>\d+)"),
 )
+
+
+_SIGNALS = {number.value: number.name for number in signal.Signals}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,6 @@ def _what(fields: dict[str, str]) -> str:
     # Hydra prints the raw wait status of a process that a signal ended.
     number = _number(fields, "signal") or _number(fields, "status")
     if number is not None:
-        name = signal.Signals(number).name if number in iter(signal.Signals) else "unknown"
+        name = _SIGNALS.get(number, "unknown")
         return f"killed by signal {number} ({name})"
     return f"exited with code {code}" if code is not None else "exited without finishing MPI"

@@ -8,17 +8,17 @@ from busbw.model.value import Value
 EVENT_PREFIX = "busbw-event "
 
 
-class Event(Value, kw_only=True, tag_field="type"):
+class Event(Value, kw_only=True, frozen=True, tag_field="type"):
     """One line of progress."""
 
 
-class Preparing(Event, tag="preparing", kw_only=True):
+class Preparing(Event, tag="preparing", kw_only=True, frozen=True):
     """Something before the first point: starting, memory copies, streams."""
 
     what: str
 
 
-class Measuring(Event, tag="measuring", kw_only=True):
+class Measuring(Event, tag="measuring", kw_only=True, frozen=True):
     """Where one point stands."""
 
     point: int
@@ -31,7 +31,7 @@ class Measuring(Event, tag="measuring", kw_only=True):
     remaining_s: float
 
 
-class PointEnded(Event, tag="point_ended", kw_only=True):
+class PointEnded(Event, tag="point_ended", kw_only=True, frozen=True):
     """A point is on disk on every rank."""
 
     point: int
@@ -40,7 +40,7 @@ class PointEnded(Event, tag="point_ended", kw_only=True):
     ended: str
 
 
-class Ending(Event, tag="ending", kw_only=True):
+class Ending(Event, tag="ending", kw_only=True, frozen=True):
     """All records are written; nothing follows."""
 
     reason: Literal["complete", "time", "stopped"]

@@ -8,7 +8,7 @@ Severity = Literal["note", "warn", "error"]
 Outcome = Literal["ok", "slow", "wrong", "failed", "cannot_tell"]
 
 
-class Finding(Value, kw_only=True):
+class Finding(Value, kw_only=True, frozen=True):
     """One thing a rule found. `code` is for ever and has a page in docs/findings."""
 
     code: str
@@ -21,7 +21,7 @@ class Finding(Value, kw_only=True):
     point: int | None = None
 
 
-class Verdict(Value, kw_only=True):
+class Verdict(Value, kw_only=True, frozen=True):
     """The answer in one sentence, and the codes of the findings it rests on."""
 
     outcome: Outcome
@@ -29,7 +29,7 @@ class Verdict(Value, kw_only=True):
     because: tuple[str, ...] = ()
 
 
-class Ceiling(Value, kw_only=True):
+class Ceiling(Value, kw_only=True, frozen=True):
     """What the machine could do at best for one measurement: a measured rate and the formula that applies it."""
 
     point: int

@@ -5,7 +5,7 @@ from typing import Literal
 from busbw.model.value import Value
 
 
-class Host(Value, kw_only=True):
+class Host(Value, kw_only=True, frozen=True):
     """One host as the kernel describes it. None: this host does not say."""
 
     name: str
@@ -27,7 +27,7 @@ class Host(Value, kw_only=True):
     cpu_quota: float | None
 
 
-class HostCounters(Value, kw_only=True):
+class HostCounters(Value, kw_only=True, frozen=True):
     """Counters of a host at one instant; two of them tell what happened between. None: not kept here."""
 
     stolen_s: float | None
@@ -44,7 +44,10 @@ class HostCounters(Value, kw_only=True):
 MpiFamily = Literal["Open MPI", "MPICH", "Intel MPI", "MVAPICH", "unknown"]
 
 
-class MpiLibrary(Value, kw_only=True):
+MpiOrigin = Literal["site", "wheel", "chosen"]
+
+
+class MpiLibrary(Value, kw_only=True, frozen=True):
     """The MPI that starts the ranks and is loaded in them."""
 
     family: MpiFamily
@@ -53,4 +56,4 @@ class MpiLibrary(Value, kw_only=True):
     mpirun: str
     library: str
     # "site": found on PATH; "wheel": the one installed beside busbw; "chosen": named by --mpirun.
-    origin: Literal["site", "wheel", "chosen"]
+    origin: MpiOrigin

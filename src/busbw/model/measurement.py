@@ -7,7 +7,7 @@ from busbw.model.sweep import Mode
 from busbw.model.value import Value
 
 
-class RankView(Value, kw_only=True):
+class RankView(Value, kw_only=True, frozen=True):
     """One rank's share in a measurement. Seconds for one exchange (a message, for windows and ping-pongs)."""
 
     rank: int
@@ -20,7 +20,7 @@ class RankView(Value, kw_only=True):
     involuntary_switches: int
 
 
-class WrongResult(Value, kw_only=True):
+class WrongResult(Value, kw_only=True, frozen=True):
     """A result that failed verification: the first wrong element of the first wrong rank."""
 
     rank: int
@@ -28,7 +28,7 @@ class WrongResult(Value, kw_only=True):
     mismatch: Mismatch
 
 
-class Measurement(Value, kw_only=True):
+class Measurement(Value, kw_only=True, frozen=True):
     """Time of one exchange of one size: centre, interval, tail, and each rank's view.
 
     A sample is the maximum over ranks in isolated mode, the mean over ranks in stream mode.

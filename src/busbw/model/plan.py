@@ -7,7 +7,7 @@ from busbw.model.value import Value
 PLAN_SCHEMA = 1
 
 
-class Placement(Value, kw_only=True):
+class Placement(Value, kw_only=True, frozen=True):
     """How many ranks run where."""
 
     ranks: int
@@ -18,14 +18,14 @@ class Placement(Value, kw_only=True):
     oversubscribed: bool
 
 
-class Program(Value, kw_only=True):
+class Program(Value, kw_only=True, frozen=True):
     """What one rank runs: argv without the launcher, and the environment it needs beside its parent's."""
 
     argv: tuple[str, ...]
     env: tuple[tuple[str, str], ...]
 
 
-class Job(Value, kw_only=True):
+class Job(Value, kw_only=True, frozen=True):
     """A command ready to start. The environment is the caller's with `env` set."""
 
     argv: tuple[str, ...]
@@ -36,7 +36,7 @@ class Job(Value, kw_only=True):
     stall_s: float
 
 
-class MemoryNeed(Value, kw_only=True):
+class MemoryNeed(Value, kw_only=True, frozen=True):
     """What the ranks of one host allocate, by their own arithmetic."""
 
     buffers_bytes: int
@@ -51,7 +51,7 @@ class MemoryNeed(Value, kw_only=True):
         return self.buffers_bytes + self.overhead_bytes
 
 
-class Plan(Value, kw_only=True):
+class Plan(Value, kw_only=True, frozen=True):
     """One run, word for word: what is measured, where, by which command."""
 
     schema: int = PLAN_SCHEMA

@@ -8,11 +8,11 @@ from typing import Literal
 from busbw.model.value import Value
 
 
-class Record(Value, kw_only=True, tag_field="type"):
+class Record(Value, kw_only=True, frozen=True, tag_field="type"):
     """One line of a rank's file."""
 
 
-class Hello(Record, tag="hello", kw_only=True):
+class Hello(Record, tag="hello", kw_only=True, frozen=True):
     """Who the rank is; always its first line."""
 
     schema: int = 1
@@ -34,16 +34,19 @@ class Hello(Record, tag="hello", kw_only=True):
     clock_step_ns: int
 
 
-class Copied(Record, tag="copied", kw_only=True):
+Kernel = Literal["loop", "memcpy"]
+
+
+class Copied(Record, tag="copied", kw_only=True, frozen=True):
     """Memory of a neighbouring rank, just written there, copied by this rank while every other rank did the same."""
 
-    kernel: Literal["loop", "memcpy"]
+    kernel: Kernel
     size_bytes: int
     # One copy of `size_bytes` each.
     duration_ns: tuple[int, ...]
 
 
-class Streamed(Record, tag="streamed", kw_only=True):
+class Streamed(Record, tag="streamed", kw_only=True, frozen=True):
     """Bytes this rank received (or sent, where it received none) over TCP on the loopback interface."""
 
     # "ring": every rank sends to the next and receives from the one before; "pairs": rank i sends to i + n/2.
@@ -53,7 +56,7 @@ class Streamed(Record, tag="streamed", kw_only=True):
     end_ns: int
 
 
-class Mismatch(Value, kw_only=True):
+class Mismatch(Value, kw_only=True, frozen=True):
     """Elements that differ from what they must be, and the first of them."""
 
     wrong: int
@@ -62,7 +65,7 @@ class Mismatch(Value, kw_only=True):
     expected: str
 
 
-class Attribution(Value, kw_only=True):
+class Attribution(Value, kw_only=True, frozen=True):
     """How often calls were slow on one group of ranks: evidence of who delays the others.
 
     Each pass halves the ranks by one bit of their number; the two groups run the same exchange at the same time.
@@ -75,7 +78,7 @@ class Attribution(Value, kw_only=True):
     slow_calls: int
 
 
-class Measured(Record, tag="measured", kw_only=True):
+class Measured(Record, tag="measured", kw_only=True, frozen=True):
     """One point, as this rank saw it: all samples, in the order taken."""
 
     point: int
@@ -108,14 +111,14 @@ class Measured(Record, tag="measured", kw_only=True):
     ended_unix_s: float
 
 
-class Failed(Record, tag="failed", kw_only=True):
+class Failed(Record, tag="failed", kw_only=True, frozen=True):
     """Why this rank gave up."""
 
     step: str
     cause: str
 
 
-class Finished(Record, tag="finished", kw_only=True):
+class Finished(Record, tag="finished", kw_only=True, frozen=True):
     """The rank came to its end; always its last line."""
 
     reason: Literal["complete", "time", "stopped"]

@@ -6,13 +6,13 @@ from busbw.model.finding import Ceiling, Finding, Verdict
 from busbw.model.machine import HostCounters
 from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
-from busbw.model.record import Hello
+from busbw.model.record import Hello, Kernel
 from busbw.model.value import Value
 
 RUN_SCHEMA = 1
 
 
-class Culprit(Value, kw_only=True):
+class Culprit(Value, kw_only=True, frozen=True):
     """The rank a failure began on, as far as it could be told."""
 
     rank: int
@@ -24,7 +24,7 @@ class Culprit(Value, kw_only=True):
     step: str
 
 
-class Outcome(Value, kw_only=True):
+class Outcome(Value, kw_only=True, frozen=True):
     """How the execution ended. Written by the launching side; the ranks' own words are in raw/."""
 
     ended: Literal["complete", "time", "stopped", "failed"]
@@ -37,29 +37,29 @@ class Outcome(Value, kw_only=True):
     counters_after: HostCounters
 
 
-class CopyRate(Value, kw_only=True):
+class CopyRate(Value, kw_only=True, frozen=True):
     """Bytes per second that all ranks together copied at once, each `size_bytes` that a neighbour had just written."""
 
     size_bytes: int
     rate_Bps: float
-    kernel: Literal["loop", "memcpy"]
+    kernel: Kernel
 
 
-class StreamRate(Value, kw_only=True):
+class StreamRate(Value, kw_only=True, frozen=True):
     """Bytes per second that all ranks together received over TCP on the loopback interface."""
 
     pattern: Literal["ring", "pairs"]
     rate_Bps: float
 
 
-class Rates(Value, kw_only=True):
+class Rates(Value, kw_only=True, frozen=True):
     """What was measured of the machine itself, before the exchanges."""
 
     copies: tuple[CopyRate, ...] = ()
     streams: tuple[StreamRate, ...] = ()
 
 
-class Run(Value, kw_only=True):
+class Run(Value, kw_only=True, frozen=True):
     """Everything about one run."""
 
     schema: int = RUN_SCHEMA

@@ -7,7 +7,7 @@ from busbw.model.value import Value
 Mode = Literal["stream", "isolated"]
 
 
-class Sampling(Value, kw_only=True):
+class Sampling(Value, kw_only=True, frozen=True):
     """How many samples are taken of each point, and when it is enough."""
 
     mode: Mode
@@ -20,7 +20,7 @@ class Sampling(Value, kw_only=True):
     time_limit_s: float
 
 
-class Sweep(Value, kw_only=True):
+class Sweep(Value, kw_only=True, frozen=True):
     """One collective over a list of sizes."""
 
     collective: str
@@ -32,7 +32,7 @@ class Sweep(Value, kw_only=True):
     in_place: bool
 
 
-class Point(Value, kw_only=True):
+class Point(Value, kw_only=True, frozen=True):
     """One size of one sweep: what one measurement is about."""
 
     sweep: int
@@ -42,5 +42,7 @@ class Point(Value, kw_only=True):
 def points_of(sweeps: tuple[Sweep, ...]) -> tuple[Point, ...]:
     """Return every point in the order it is measured."""
     return tuple(
-        Point(sweep=index, size_bytes=size_bytes) for index, sweep in enumerate(sweeps) for size_bytes in sweep.sizes_bytes
+        Point(sweep=index, size_bytes=size_bytes)
+        for index, sweep in enumerate(sweeps)
+        for size_bytes in sweep.sizes_bytes
     )

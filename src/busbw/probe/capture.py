@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from busbw.errors import InputError
-from busbw.model.machine import Host, HostCounters, MpiLibrary
+from busbw.model.machine import Host, HostCounters, MpiLibrary, MpiOrigin
 from busbw.probe import read
 
 _MAX_BYTES = 8 * 2**20
@@ -106,7 +106,7 @@ def mpi(chosen: str | None) -> MpiLibrary:
     return MpiLibrary(family=family, version=version, mpirun=mpirun, library=str(library), origin=origin)
 
 
-def _find_mpirun(chosen: str | None) -> tuple[str, str]:
+def _find_mpirun(chosen: str | None) -> tuple[str, MpiOrigin]:
     if chosen is not None:
         found = shutil.which(chosen)
         if found is None:
@@ -129,7 +129,7 @@ def _find_mpirun(chosen: str | None) -> tuple[str, str]:
 
 def _version_text(mpirun: str) -> str:
     try:
-        answer = subprocess.run(  # noqa: S603 - the user's own mpirun
+        answer = subprocess.run(
             [mpirun, "--version"],
             capture_output=True,
             text=True,
@@ -155,7 +155,12 @@ def _libraries(mpirun: Path, family: str) -> Iterator[Path]:
     directories = []
     for start in (mpirun, mpirun.resolve()):
         prefix = start.parent.parent
-        directories += [prefix / "lib", prefix / "lib64", prefix / "lib" / "release", prefix / "lib" / "openmpi" / "lib"]
+        directories += [
+            prefix / "lib",
+            prefix / "lib64",
+            prefix / "lib" / "release",
+            prefix / "lib" / "openmpi" / "lib",
+        ]
     directories += [Path(entry) for entry in os.environ.get("LD_LIBRARY_PATH", "").split(":") if entry]
     if mpirun.resolve().is_relative_to("/usr"):
         directories += sorted(Path("/usr/lib").glob("*-linux-gnu"))

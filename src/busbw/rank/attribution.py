@@ -14,7 +14,7 @@ from busbw.rank.heart import Heart
 from busbw.rank.world import World
 from busbw.stats.tail import slow_samples
 
-_CALLS = 400
+_CALLS = 1000
 _MOST_SECONDS = 3.0
 # A tail worth looking into: this many slow samples, and this share of all.
 _LEAST_SLOW = 5
@@ -47,9 +47,7 @@ def attribute(
         counts = world.total([slow if leads and group == 0 else 0, slow if leads and group == 1 else 0])
         for number in (0, 1):
             members = tuple(rank for rank in range(world.ranks) if ((rank >> bit) & 1) == number)
-            found.append(
-                Attribution(bit=bit, group=number, ranks=members, calls=_CALLS, slow_calls=counts[number])
-            )
+            found.append(Attribution(bit=bit, group=number, ranks=members, calls=_CALLS, slow_calls=counts[number]))
     return tuple(found)
 
 
@@ -77,5 +75,3 @@ def _slow_calls(
     slowest_ns = world.largest(series.duration_ns, communicator)
     communicator.Free()
     return len(slow_samples([value * 1e-9 for value in slowest_ns]))
-
-

@@ -16,7 +16,9 @@ class Budget:
     def for_next(cls, run_ends_s: float, points_left: int) -> "Budget":
         """Return the budget of the next of `points_left` points: an equal share of the time that is left."""
         now_s = time.monotonic()
-        return cls(began_s=now_s, share_ends_s=now_s + max(run_ends_s - now_s, 0.0) / points_left, run_ends_s=run_ends_s)
+        return cls(
+            began_s=now_s, share_ends_s=now_s + max(run_ends_s - now_s, 0.0) / points_left, run_ends_s=run_ends_s
+        )
 
     @property
     def spent_share(self) -> float:

@@ -92,9 +92,7 @@ def _measure_rates(plan: Plan, world: World, journal: Journal) -> None:
 
 def _hello(plan: Plan, world: World) -> Hello:
     quality = _core.clock_quality(10_000)
-    small = {
-        world.reducer(sweep.dtype, sweep.op).by for sweep in plan.sweeps if sweep.dtype in ("float16", "bfloat16")
-    }
+    small = {world.reducer(sweep.dtype, sweep.op).by for sweep in plan.sweeps if sweep.dtype in ("float16", "bfloat16")}
     return Hello(
         rank=world.rank,
         ranks=world.ranks,

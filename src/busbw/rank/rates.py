@@ -2,14 +2,15 @@
 
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from busbw import _core
 from busbw.collectives import LARGEST_COPY_BYTES
-from busbw.model.record import Copied, Streamed
+from busbw.model.record import Copied, Kernel, Streamed
 from busbw.rank.world import World
 
+_KERNELS: tuple[Kernel, ...] = ("loop", "memcpy")
 _COPY_ROUNDS = 15
 _STREAM_NS = 150_000_000
 _CONNECT_TIMEOUT_S = 10.0
@@ -39,26 +40,22 @@ def copied(world: World, largest_bytes: int) -> Iterator[Copied]:
             return
         target = _core.Buffer(sizes[-1])
         for size_bytes in sizes:
-            yield Copied(
-                kernel="loop",
-                size_bytes=size_bytes,
-                duration_ns=_rounds(world, own, lambda: _core.copy_with_loop(neighbours, target, size_bytes), size_bytes),
-            )
-            yield Copied(
-                kernel="memcpy",
-                size_bytes=size_bytes,
-                duration_ns=_rounds(world, own, lambda: _core.copy_with_memcpy(neighbours, target, size_bytes), size_bytes),
-            )
+            for kernel in _KERNELS:
+                rounds_ns = _rounds(world, kernel, (own, neighbours, target), size_bytes)
+                yield Copied(kernel=kernel, size_bytes=size_bytes, duration_ns=rounds_ns)
 
 
 def _rounds(
-    world: World, own: _core.Buffer, copy: Callable[[], _core.Movement], size_bytes: int
+    world: World, kernel: Kernel, buffers: tuple[_core.Buffer, _core.Buffer, _core.Buffer], size_bytes: int
 ) -> tuple[int, ...]:
+    """Write this rank's memory, then copy the neighbour's, all ranks at once, again and again."""
+    own, neighbours, target = buffers
+    copy = _core.copy_with_loop if kernel == "loop" else _core.copy_with_memcpy
     durations_ns = []
     for _round in range(_COPY_ROUNDS):
         own.touch(size_bytes)
         world.barrier()
-        moved = copy()
+        moved = copy(neighbours, target, size_bytes=size_bytes)
         world.barrier()
         durations_ns.append(moved.end_ns - moved.start_ns)
     return tuple(durations_ns)

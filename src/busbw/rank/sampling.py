@@ -100,9 +100,7 @@ def _warm_up(world: World, heart: Heart, sampler: Sampler, controls: Controls) -
     while True:
         sampler.take(shape, series)
         stable = is_stable(series.combined_ns)
-        over = (
-            controls.budget.share_left_s < ends_after_s or len(series) >= _MOST_WARMUP_SAMPLES or heart.stop_asked
-        )
+        over = controls.budget.share_left_s < ends_after_s or len(series) >= _MOST_WARMUP_SAMPLES or heart.stop_asked
         shape = Shape(
             samples=min(2 * shape.samples, _block_samples(series, 1)),
             calls=1,
@@ -154,7 +152,11 @@ def _decide(heart: Heart, series: Series, controls: Controls) -> int:
     if heart.stop_asked:
         return _REASONS.index("stopped")
     narrow = half_width is not None and half_width <= sampling.half_width
-    if narrow and len(valid) >= sampling.min_samples and (len(valid) >= _TAIL_SAMPLES or budget.spent_share > _TAIL_SHARE):
+    if (
+        narrow
+        and len(valid) >= sampling.min_samples
+        and (len(valid) >= _TAIL_SAMPLES or budget.spent_share > _TAIL_SHARE)
+    ):
         return _REASONS.index("interval")
     if len(series) >= sampling.max_samples:
         return _REASONS.index("samples")

@@ -24,9 +24,16 @@ THREAD_LEVELS = {
     MPI.THREAD_MULTIPLE: "multiple",
 }
 _DATATYPES = {
-    "int8": MPI.INT8_T, "uint8": MPI.UINT8_T, "int16": MPI.INT16_T, "uint16": MPI.UINT16_T,
-    "int32": MPI.INT32_T, "uint32": MPI.UINT32_T, "int64": MPI.INT64_T, "uint64": MPI.UINT64_T,
-    "float32": MPI.FLOAT, "float64": MPI.DOUBLE,
+    "int8": MPI.INT8_T,
+    "uint8": MPI.UINT8_T,
+    "int16": MPI.INT16_T,
+    "uint16": MPI.UINT16_T,
+    "int32": MPI.INT32_T,
+    "uint32": MPI.UINT32_T,
+    "int64": MPI.INT64_T,
+    "uint64": MPI.UINT64_T,
+    "float32": MPI.FLOAT,
+    "float64": MPI.DOUBLE,
 }
 _OPERATIONS = {"sum": MPI.SUM, "prod": MPI.PROD, "min": MPI.MIN, "max": MPI.MAX}
 # 1.0 in each 16-bit format, to try whether MPI can add it.
@@ -74,7 +81,7 @@ class World:
         self._small_float_reducers: dict[tuple[str, str], Reducer] = {}
         self.one_host = on_host.Get_size() == self.ranks
 
-    def handle(self, communicator: MPI.Intracomm) -> int:
+    def handle(self, communicator: MPI.Comm) -> int:
         """Return the handle of `communicator` as an integer."""
         return int(MPI._handleof(communicator))
 
@@ -101,15 +108,15 @@ class World:
         self.communicator.Bcast([buffer, len(buffer), MPI.INT64_T], root=0)
         return list(buffer)
 
-    def largest(self, numbers: "Sequence[int]", communicator: MPI.Intracomm | None = None) -> list[int]:
+    def largest(self, numbers: "Sequence[int]", communicator: MPI.Comm | None = None) -> list[int]:
         """Return the element-wise maximum over all ranks, on every rank."""
         return self._combine(numbers, MPI.MAX, communicator)
 
-    def total(self, numbers: "Sequence[int]", communicator: MPI.Intracomm | None = None) -> list[int]:
+    def total(self, numbers: "Sequence[int]", communicator: MPI.Comm | None = None) -> list[int]:
         """Return the element-wise sum over all ranks, on every rank."""
         return self._combine(numbers, MPI.SUM, communicator)
 
-    def _combine(self, numbers: "Sequence[int]", op: MPI.Op, communicator: MPI.Intracomm | None) -> list[int]:
+    def _combine(self, numbers: "Sequence[int]", op: MPI.Op, communicator: MPI.Comm | None) -> list[int]:
         mine = array.array("q", numbers)
         combined = array.array("q", bytes(8 * len(mine)))
         chosen = self.communicator if communicator is None else communicator
@@ -122,7 +129,7 @@ class World:
         self.communicator.Allgather([mine, 1, MPI.INT64_T], [everyone, 1, MPI.INT64_T])
         return list(everyone)
 
-    def half(self, group: int) -> MPI.Intracomm:
+    def half(self, group: int) -> MPI.Comm:
         """Return the communicator of the ranks that gave the same `group`. Every rank must call this."""
         return self.communicator.Split(group, self.rank)
 

@@ -21,7 +21,13 @@ from busbw.units import format_size
 _WIDTH_ELSEWHERE = 132
 # With fewer columns the 99th percentile is left to --json and the report.
 _WIDTH_FOR_P99 = 84
-_COLOURS = {"ok": "bold green", "slow": "bold yellow", "wrong": "bold red", "failed": "bold red", "cannot_tell": "bold cyan"}
+_COLOURS = {
+    "ok": "bold green",
+    "slow": "bold yellow",
+    "wrong": "bold red",
+    "failed": "bold red",
+    "cannot_tell": "bold cyan",
+}
 _SEVERITY_COLOURS = {"note": "cyan", "warn": "yellow", "error": "red"}
 # nccl-tests' names where they differ from ours.
 _TYPE_NAMES = {"float32": "float", "float64": "double", "float16": "half"}
@@ -65,28 +71,15 @@ def plan_text(plan: Plan) -> None:
         ),
         soft_wrap=True,
     )
+    available_bytes = plan.host.memory_available_bytes
     out.print(
-        Text(f"memory: {format_size(plan.memory.needed_bytes)} needed, {format_size(plan.host.memory_available_bytes)} free"),
+        Text(f"memory: {format_size(plan.memory.needed_bytes)} needed, {format_size(available_bytes)} free"),
         soft_wrap=True,
     )
     for note in plan.notes:
         out.print(Text(f"note: {printable(note)}"), soft_wrap=True)
     settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in plan.job.env)
     out.print(Text(printable(f"{settings} {shlex.join(plan.job.argv)}")), soft_wrap=True)
-
-
-def listing_text(rows: "Sequence[object]") -> None:
-    """Print one line a run; `rows` are busbw.api.listing.Row."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in ("run", "ranks", "points", "verdict", "collectives", "host", "tag"):
-        table.add_column(heading, overflow="fold" if heading in ("run", "collectives") else "ellipsis", no_wrap=heading == "run")
-    for row in rows:
-        cells = (
-            row.run_id, row.ranks if row.ranks is not None else "?", f"{row.measured}/{row.planned}",  # type: ignore[attr-defined]
-            row.outcome, ", ".join(row.collectives), row.host or "", row.tag or "",  # type: ignore[attr-defined]
-        )
-        table.add_row(*(Text(printable(str(cell))) for cell in cells))
-    console().print(table)
 
 
 def _heading(plan: Plan) -> str:
@@ -104,8 +97,8 @@ def _heading(plan: Plan) -> str:
     )
     bound = {"core": "one core each", "none": "not bound"}[placement.binding]
     return printable(
-        f"busbw {plan.busbw_version} on {host.name}: {machine}\n"
-        f"{placement.ranks} ranks, {bound}; {mpi.family} {mpi.version or ''} ({mpi.origin}: {mpi.mpirun}); {plan.sampling.mode} mode"
+        f"busbw {plan.busbw_version} on {host.name}: {machine}\n{placement.ranks} ranks, {bound}; "
+        f"{mpi.family} {mpi.version or ''} ({mpi.origin}: {mpi.mpirun}); {plan.sampling.mode} mode"
     )
 
 
@@ -121,9 +114,19 @@ def _title(measurement: Measurement) -> str:
     return f"# {measurement.collective}{form}, {measurement.ranks} ranks{unit}"
 
 
-def _table(run: Run, measurements: "Sequence[Measurement]", *, wide: bool) -> Table:
+def _table(run: Run, measurements: Sequence[Measurement], *, wide: bool) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="")
-    columns = ["size\n(B)", "count\n(elem)", "type\n", "redop\n", "root\n", "time\n(us)", "algbw\n(GB/s)", "busbw\n(GB/s)", "#wrong\n"]
+    columns = [
+        "size\n(B)",
+        "count\n(elem)",
+        "type\n",
+        "redop\n",
+        "root\n",
+        "time\n(us)",
+        "algbw\n(GB/s)",
+        "busbw\n(GB/s)",
+        "#wrong\n",
+    ]
     rates = measurements[0].collective == "message_rate"
     columns += ["msg/s\n(1e6)"] if rates else []
     columns += ["ceil\n(%)", "±\n(%)", "n\n"]
@@ -192,5 +195,3 @@ def _verdict(verdict: Verdict) -> Text:
     prefix = f"{verdict.outcome.replace('_', ' ')}: "
     text.append(": " + sentence.removeprefix(prefix))
     return text
-
-

@@ -26,12 +26,15 @@ def create(plan: Plan, directory: Path) -> None:
     try:
         if directory.exists() and any(directory.iterdir()):
             raise InputError(
-                f"{directory} is not empty", hint="choose another folder with -o, or go on with: --resume " + str(directory)
+                f"{directory} is not empty",
+                hint="choose another folder with -o, or go on with: --resume " + str(directory),
             )
         (directory / layout.RAW_DIRECTORY).mkdir(parents=True)
     except OSError as error:
         raise InputError(
-            f"cannot make the run's folder: {error.strerror or error}", where=str(directory), hint="choose another folder with -o"
+            f"cannot make the run's folder: {error.strerror or error}",
+            where=str(directory),
+            hint="choose another folder with -o",
         ) from error
     write_whole(directory / layout.PLAN_FILE, codec.encode_pretty(plan))
 

@@ -18,7 +18,9 @@ def write_whole(path: Path, content: bytes) -> None:
     except OSError as error:
         part.unlink(missing_ok=True)
         raise RunError(
-            f"cannot write {path.name}: {error.strerror or error}", where=str(path.parent), hint="free space, or choose another folder with -o"
+            f"cannot write {path.name}: {error.strerror or error}",
+            where=str(path.parent),
+            hint="free space, or choose another folder with -o",
         ) from error
 
 
