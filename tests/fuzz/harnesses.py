@@ -2,13 +2,16 @@
 
 import contextlib
 import inspect
+import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from busbw import codec, layout, units
+from busbw.api import loading
 from busbw.errors import InputError
 from busbw.execute import heartbeats
+from busbw.launchers import notices
 from busbw.model.event import AnyEvent
 from busbw.model.plan import Plan
 from busbw.model.record import AnyRecord
@@ -19,6 +22,7 @@ from busbw.store import directory, outcome, raw, runs
 from . import seeds
 
 Harness = Callable[[bytes], object]
+PLAN = json.dumps(seeds.plan_of_two_ranks()).encode()
 DOCUMENTS = {"plan": Plan, "run": Run, "outcome": Outcome, "record": AnyRecord, "event": AnyEvent}
 
 
@@ -53,13 +57,22 @@ def _found(data: bytes) -> Path:
         return directory.find(as_text(data), Path(base))
 
 
+def _load(plan: bytes, records: bytes) -> object:
+    """Judge a run directory from its plan and the records of two ranks that wrote the same."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / layout.RAW_DIRECTORY).mkdir()
+        (folder / layout.PLAN_FILE).write_bytes(plan)
+        for rank in range(2):
+            (folder / layout.RAW_DIRECTORY / layout.records_name(rank, 0)).write_bytes(records)
+        return loading.load(folder)
+
+
 def _heartbeat(data: bytes) -> str:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, layout.heartbeat_name(0)).write_bytes(data)
-        plan = codec.decode(
-            seeds.document(Plan).replace(b'"collective": "text"', b'"collective": "all_reduce"'), Plan, where=""
-        )
-        return heartbeats.describe(heartbeats.read(Path(folder), 0), plan)
+        beat = heartbeats.read(Path(folder), 0)
+        return heartbeats.describe(beat, codec.decode(PLAN, Plan, where="seed"))
 
 
 def _argument(annotation: object, text: str) -> object:
@@ -85,6 +98,7 @@ def _readers() -> Iterator[tuple[str, Harness]]:
 TEXT_HARNESSES: dict[str, Harness] = {
     "parse_size": lambda data: units.parse_size(as_text(data)),
     "find_run": _found,
+    "launcher_notice": lambda data: notices.first_death(as_text(data)),
     **dict(_readers()),
 }
 DOCUMENT_HARNESSES: dict[str, Harness] = {
@@ -93,6 +107,8 @@ DOCUMENT_HARNESSES: dict[str, Harness] = {
     "stored_run": _in_run_directory(layout.RUN_FILE, runs.read),
     "stored_outcome": _in_run_directory(layout.OUTCOME_FILE, outcome.read),
     "stored_records": _in_run_directory(f"{layout.RAW_DIRECTORY}/{layout.records_name(0, 0)}", raw.read_records),
+    "loaded_plan": lambda data: _load(data, b"".join(seeds.records_of_a_rank())),
+    "loaded_records": lambda data: _load(PLAN, data),
     "heartbeat": _heartbeat,
 }
 HARNESSES = TEXT_HARNESSES | DOCUMENT_HARNESSES
@@ -102,5 +118,6 @@ def seeds_of(name: str) -> tuple[bytes, ...]:
     """Return valid inputs of a harness."""
     if name in TEXT_HARNESSES:
         return tuple(text.encode() for text in seeds.TEXTS)
-    documents = tuple(seeds.document(kind) for kind in (*DOCUMENTS.values(), *AnyRecord.__args__))
-    return (*documents, b"\n".join(documents) + b"\n", bytes(range(64)), bytes(64))
+    documents = tuple(seeds.document(kind) for kind in DOCUMENTS.values())
+    records = seeds.records_of_a_rank()
+    return (PLAN, b"".join(records), *documents, *records, bytes(range(64)), bytes(64))

@@ -2,8 +2,12 @@
 
 import json
 from functools import cache
+from typing import Any
 
 import msgspec
+
+from busbw.model.plan import Plan
+from busbw.model.record import AnyRecord
 
 TEXTS = (
     "",
@@ -23,6 +27,9 @@ TEXTS = (
     "200000 100000\n",
     "max 100000\n",
     "0::/system.slice/job.scope\n12:cpu:/job\n",
+    "prterun noticed that process rank 1 with PID 4242 on node n0 exited on\nsignal 9 (Killed).\n",
+    "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   RANK 1 PID 7 RUNNING AT n0\n=   EXIT CODE: 9\n",
+    "  Process name: [prterun-n0-77@1,1]\n  Exit code:    3\n",
     "last",
 )
 
@@ -43,6 +50,26 @@ def sample(kind: object) -> object:
 def document(kind: object) -> bytes:
     """Return `sample` of a type as JSON."""
     return json.dumps(sample(kind)).encode()
+
+
+def plan_of_two_ranks() -> dict[str, Any]:
+    """Return a plan as JSON-like data: two sizes of one collective over two ranks."""
+    plan: Any = sample(Plan)
+    sweep = plan["sweeps"][0] | {"collective": "all_reduce", "sizes_bytes": [8, 1024], "dtype": "float32", "op": "sum"}
+    plan["sweeps"] = [sweep | {"root": 0, "in_place": False}]
+    plan["placement"]["ranks"] = 2
+    return plan | {"backend": "native-mpi", "launcher": "local"}
+
+
+def records_of_a_rank() -> tuple[bytes, ...]:
+    """Return the lines that a rank of `plan_of_two_ranks` writes."""
+    lines: list[Any] = [sample(kind) for kind in AnyRecord.__args__]
+    for line in lines:
+        if line["type"] == "measured":
+            samples_ns = list(range(1000, 1040))
+            line |= {"sweep": 0, "size_bytes": 1024, "point": 1, "mismatch": None, "calls_per_sample": 1, "missed": []}
+            line |= {"duration_ns": samples_ns, "lateness_ns": samples_ns, "off_processor_ns": samples_ns}
+    return tuple(json.dumps(line).encode() + b"\n" for line in lines)
 
 
 def _sample(info: msgspec.inspect.Type) -> object:

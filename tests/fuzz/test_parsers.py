@@ -1,5 +1,6 @@
 """Parsers refuse any input politely, and in time that grows with its length only."""
 
+import re
 import time
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from busbw import codec
 
 from .harnesses import DOCUMENTS, HARNESSES, TEXT_HARNESSES, feed, seeds_of
-from .seeds import FRAGMENTS, document
+from .seeds import FRAGMENTS, document, records_of_a_rank
 
 EXAMPLES = 600
 LONG = 50_000
@@ -61,3 +62,17 @@ def test_a_long_input_takes_no_longer_than_its_length_explains(name: str) -> Non
             times_s.append(time.process_time() - start_s)
         # Linear is a factor of 8, quadratic 64; what is over in no time is not looked at.
         assert times_s[1] < 0.5 or times_s[1] < 24 * times_s[0], f"{pattern!r}: {times_s}"
+
+
+def test_the_seeds_make_a_run_with_a_measurement() -> None:
+    run = HARNESSES["loaded_records"](b"".join(records_of_a_rank()))
+    assert [measurement.size_bytes for measurement in run.measurements] == [1024]
+    assert run.unreadable == ()
+
+
+@pytest.mark.parametrize("name", HARNESSES)
+@pytest.mark.parametrize("digits", [20, 400, 5000])
+def test_a_number_may_have_any_length(name: str, digits: int) -> None:
+    for valid in seeds_of(name):
+        for number in re.finditer(rb"\d+", valid):
+            feed(HARNESSES[name], valid[: number.start()] + b"9" * digits + valid[number.end() :])
