@@ -1,4 +1,4 @@
-"""Facts that travel with busbw as data: the rules of its findings."""
+"""Facts that travel with busbw as data: the rules of its findings, and the algorithms that MPI libraries offer."""
 
 from functools import cache
 from importlib.resources import files
@@ -6,6 +6,7 @@ from importlib.resources import files
 import msgspec
 
 from busbw.model.finding import Severity
+from busbw.model.machine import MpiFamily
 from busbw.model.value import Value
 
 
@@ -41,3 +42,31 @@ def rules() -> dict[str, Rule]:
 def rule(code: str) -> Rule:
     """Return the rule with this code. Raises KeyError for a code that is not declared."""
     return rules()[code]
+
+
+class Choice(Value, frozen=True, kw_only=True):
+    """The environment variable that chooses the algorithm of one collective, and the names it takes."""
+
+    variable: str
+    values: tuple[str, ...]
+
+
+class Algorithms(Value, frozen=True, kw_only=True):
+    """What one MPI family lets its users choose, by busbw's name of the collective."""
+
+    name: MpiFamily
+    # `NAME=value` settings without which the choice has no effect.
+    requires: tuple[str, ...]
+    choices: dict[str, Choice]
+    source: str
+
+
+class _Families(Value, frozen=True, kw_only=True):
+    family: tuple[Algorithms, ...]
+
+
+@cache
+def algorithms() -> dict[MpiFamily, Algorithms]:
+    """Return what each MPI family lets its users choose."""
+    raw = files("busbw").joinpath("data", "algorithms.toml").read_bytes()
+    return {family.name: family for family in msgspec.toml.decode(raw, type=_Families).family}

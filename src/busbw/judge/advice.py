@@ -1,49 +1,38 @@
-"""What to try when a collective is slow: the variables that choose its algorithm, by MPI family.
+"""What to try when a collective is slow: its other algorithms, as a line to paste."""
 
-Names of Open MPI are those of `ompi_info --all` 5.0.11, of MPICH those of `mpivars` 5.0.2.
-"""
-
+from busbw.catalog import algorithms
 from busbw.model.machine import MpiFamily
-
-# MPI's own names of what busbw measures, as the two families spell them in their variables.
-_OPEN_MPI = {
-    "all_reduce": "allreduce",
-    "all_gather": "allgather",
-    "reduce_scatter": "reduce_scatter_block",
-    "broadcast": "bcast",
-    "reduce": "reduce",
-    "alltoall": "alltoall",
-    "gather": "gather",
-    "scatter": "scatter",
-}
-_MPICH = {name: spelled.upper() for name, spelled in _OPEN_MPI.items()}
+from busbw.model.measurement import Measurement
 
 
-def advice(family: MpiFamily, collective: str) -> str:
-    """Return what to try for a slow `collective` of this MPI."""
-    if collective not in _OPEN_MPI:
+def advice(family: MpiFamily, measurement: Measurement) -> str:
+    """Return what to try for a slow measurement with this MPI."""
+    collective = measurement.collective
+    offered = algorithms().get(family)
+    if offered is not None and collective in offered.choices:
+        choice = offered.choices[collective]
+        settings = " ".join([*offered.requires, f"{choice.variable}=$a"])
+        return (
+            f"try its other algorithms: for a in {' '.join(choice.values)}; do {settings} {_again(measurement)}; done"
+        )
+    if measurement.collective in ("sendrecv", "latency", "bandwidth", "bibw", "message_rate"):
         return _transport_advice(family)
-    if family == "Open MPI":
-        name = f"coll_tuned_{_OPEN_MPI[collective]}_algorithm"
-        return (
-            f"try another algorithm: mpirun --mca coll_tuned_use_dynamic_rules 1 --mca {name} N, with the values of N "
-            f"that `ompi_info --param coll tuned --level 9` lists; then measure again"
-        )
-    if family == "MPICH":
-        return (
-            f"try another algorithm: set MPIR_CVAR_{_MPICH[collective]}_INTRA_ALGORITHM, with the values that the "
-            "documentation of your MPICH lists; then measure again"
-        )
     return (
         f"try another algorithm for {collective}: look for the variables of your MPI that choose collective "
         "algorithms; then measure again"
     )
 
 
+def _again(measurement: Measurement) -> str:
+    size = f"-b {measurement.size_bytes} -e {measurement.size_bytes}"
+    form = " --in-place in" if measurement.in_place else ""
+    return f"busbw run {measurement.collective} -n {measurement.ranks} {size}{form}"
+
+
 def _transport_advice(family: MpiFamily) -> str:
     if family == "Open MPI":
         return (
-            "see which transport is used: mpirun --mca pml_base_verbose 10 --mca btl_base_verbose 30; on one host it "
-            "should be shared memory (btl sm, or UCX)"
+            "see which transport is used: OMPI_MCA_pml_base_verbose=10 OMPI_MCA_btl_base_verbose=30 busbw run ... and "
+            "raw/launcher.0.stderr; on one host it should be shared memory (btl sm, or UCX)"
         )
     return "see which transport your MPI uses between ranks of one host: it should be shared memory"

@@ -129,7 +129,7 @@ def _slow_finding(plan: Plan, missed: list[Expectation]) -> Finding:
         f"({percent(measurement.confidence)} interval, {counted(measurement.samples, 'sample')}); "
         f"expected {format_time(worst.time_s)}, {format_rate(worst.busbw_Bps)} bus bandwidth: {worst.words}, "
         f"at {format_rate(worst.rate_Bps)} for all ranks{also}",
-        fix=advice(plan.mpi.family, measurement.collective),
+        fix=advice(plan.mpi.family, measurement),
         point=measurement.point,
     )
 

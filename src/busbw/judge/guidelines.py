@@ -162,7 +162,7 @@ def _guideline_finding(plan: Plan, group: list[Violation]) -> Finding:
         evidence=f"{_seen(worst.left)} against "
         + " + ".join(_seen(one) for one in worst.right)
         + (f"; also at {listed(others)}" if others else ""),
-        fix=advice(plan.mpi.family, worst.left.collective),
+        fix=advice(plan.mpi.family, worst.left),
         point=worst.left.point,
     )
 

@@ -1,0 +1,54 @@
+"""What busbw says to try must be there to be tried."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.judge.factories import make_measurement
+
+from busbw.catalog import algorithms
+from busbw.collectives import COLLECTIVES
+from busbw.judge.advice import advice
+
+
+def test_advice_is_a_loop_to_paste_that_measures_the_same_point():
+    slow = make_measurement(collective="reduce_scatter", size_bytes=2**24, ranks=8)
+
+    line = advice("Open MPI", slow).removeprefix("try its other algorithms: ")
+
+    assert "OMPI_MCA_coll_tuned_use_dynamic_rules=1" in line
+    assert "busbw run reduce_scatter -n 8 -b 16777216 -e 16777216" in line
+    subprocess.run(["bash", "-n", "-c", line], check=True)
+
+
+def test_every_collective_of_every_family_gets_some_advice():
+    for family in ("Open MPI", "MPICH", "Intel MPI", "MVAPICH", "unknown"):
+        for name in COLLECTIVES:
+            assert advice(family, make_measurement(collective=name))
+
+
+def test_every_choice_is_of_a_collective_that_busbw_measures():
+    for family in algorithms().values():
+        assert set(family.choices) <= set(COLLECTIVES)
+
+
+def test_open_mpi_knows_every_variable_and_value():
+    program = Path(sys.prefix, "bin", "ompi_info")
+    if not program.exists() and shutil.which("ompi_info") is None:
+        pytest.fail("no ompi_info: install the extra [mpi]")
+
+    text = subprocess.run(
+        [program if program.exists() else "ompi_info", "--param", "coll", "tuned", "--level", "9"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+
+    for choice in algorithms()["Open MPI"].choices.values():
+        name = choice.variable.removeprefix("OMPI_MCA_")
+        about = text[text.index(f'"{name}"') :]
+        line = next(line for line in about.splitlines() if "Valid values:" in line)
+        offered = {entry.strip().partition("|")[2] for entry in line.partition("Valid values:")[2].split(",")}
+        assert set(choice.values) <= offered, name
