@@ -1,6 +1,6 @@
 """Every command shown in the documentation works as shown.
 
-A block tagged `console` is run: its lines that begin with `$`, in order, all blocks of a document in one fresh directory.
+A block tagged `console` is run: its lines that begin with `$`, in order, all blocks of a document in one fresh folder.
 busbw must give an answer: 0, or what this machine makes of it, 1 (findings) or 4 (cannot tell). Where its line ends in
 `# exits N` a command must exit with N. No other block is run.
 """
