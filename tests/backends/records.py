@@ -85,7 +85,7 @@ def make_measured(duration_ns: tuple[int, ...] = (100 * US,) * 40, **changes: An
         "verified_elements": 1,
         "voluntary_switches": 0,
         "involuntary_switches": 0,
-        "interface_bytes": (),
+        "tcp_bytes": (),
         "attribution": (),
         "ended": "interval",
         "started_unix_s": 1.0,

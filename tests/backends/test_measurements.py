@@ -143,11 +143,11 @@ def test_a_result_is_verified_when_every_rank_that_receives_has_checked(collecti
 )
 def test_the_share_of_an_interface_is_of_all_bytes_that_all_calls_move(collective, moved_bytes):
     calls = 1 + 10 + 40 * 3
-    first = make_measured(calls_per_sample=3, interface_bytes=(("eth0", calls * moved_bytes // 4), ("lo", 0)))
+    first = make_measured(calls_per_sample=3, tcp_bytes=(("eth0", calls * moved_bytes // 4), ("lo", 0)))
     other = make_measured(calls_per_sample=3)
-    elsewhere = make_measured(calls_per_sample=3, interface_bytes=(("eth0", calls * moved_bytes // 4),))
+    elsewhere = make_measured(calls_per_sample=3, tcp_bytes=(("eth0", calls * moved_bytes // 4),))
     found = measurement(make_plan(make_sweep(collective), mode="stream"), first, other, elsewhere, other)
-    assert dict(found.interface_share) == pytest.approx({"eth0": 0.5, "lo": 0.0})
+    assert dict(found.tcp_share) == pytest.approx({"eth0": 0.5, "lo": 0.0})
 
 
 def test_every_collective_has_a_share_above():
@@ -155,7 +155,7 @@ def test_every_collective_has_a_share_above():
 
 
 def test_without_traffic_there_is_no_share():
-    assert measurement(make_plan(), *constant(*[100 * US] * 4)).interface_share == ()
+    assert measurement(make_plan(), *constant(*[100 * US] * 4)).tcp_share == ()
 
 
 def spiked(count: int, every: int, level_ns: int, spike_ns: int) -> tuple[int, ...]:

@@ -115,9 +115,9 @@ def test_a_copy_that_one_rank_lacks_or_that_took_no_time_is_no_rate():
 
 
 def test_streams_of_all_ranks_add_up():
-    ring = Streamed(pattern="ring", moved_bytes=1000, start_ns=0, end_ns=1000)
-    sender = Streamed(pattern="pairs", moved_bytes=0, start_ns=0, end_ns=1000)
-    receiver = Streamed(pattern="pairs", moved_bytes=500, start_ns=0, end_ns=1000)
+    ring = Streamed(pattern="ring", moved_bytes=(1000,), duration_ns=(1000,))
+    sender = Streamed(pattern="pairs", moved_bytes=(0,), duration_ns=(1000,))
+    receiver = Streamed(pattern="pairs", moved_bytes=(500,), duration_ns=(1000,))
     found = parse(make_plan(ranks=2), placed([ring, sender], [ring, receiver])).rates.streams
     assert found == (
         StreamRate(pattern="pairs", rate_Bps=pytest.approx(0.5e9)),
@@ -126,8 +126,8 @@ def test_streams_of_all_ranks_add_up():
 
 
 def test_a_stream_that_one_rank_lacks_or_that_took_no_time_is_no_rate():
-    ring = Streamed(pattern="ring", moved_bytes=1000, start_ns=0, end_ns=1000)
-    instant = Streamed(pattern="pairs", moved_bytes=1000, start_ns=5, end_ns=5)
+    ring = Streamed(pattern="ring", moved_bytes=(1000,), duration_ns=(1000,))
+    instant = Streamed(pattern="pairs", moved_bytes=(1000,), duration_ns=(0,))
     assert parse(make_plan(ranks=2), placed([ring, instant], [instant])).rates.streams == ()
 
 
@@ -140,7 +140,7 @@ HUGE = 10**400
         make_measured((HUGE,) * 40),
         make_measured(off_processor_ns=(-HUGE,)),
         make_measured(clock_error_ns=HUGE),
-        make_measured(interface_bytes=(("lo", HUGE),)),
+        make_measured(tcp_bytes=(("lo", HUGE),)),
         make_measured(calls_per_sample=HUGE),
     ],
 )
@@ -150,7 +150,7 @@ def test_numbers_that_no_clock_or_counter_gives_are_not_computed_with(damaged):
 
 def test_rates_that_no_clock_gives_are_left_out():
     copied = make_copied((HUGE,))
-    streamed = Streamed(pattern="ring", moved_bytes=HUGE, start_ns=0, end_ns=1)
+    streamed = Streamed(pattern="ring", moved_bytes=(HUGE,), duration_ns=(1,))
     assert parse(make_plan(ranks=2), placed([copied, streamed], [copied, streamed])).rates == Rates()
 
 
@@ -169,7 +169,7 @@ anything = {
     "missed": series,
     "warmup_calls": small,
     "verified_elements": small,
-    "interface_bytes": st.lists(st.tuples(st.text(max_size=3), small), max_size=2).map(tuple),
+    "tcp_bytes": st.lists(st.tuples(st.text(max_size=3), small), max_size=2).map(tuple),
 }
 agreeing = st.builds(make_measured, st.lists(small, min_size=6, max_size=6).map(tuple), **anything)
 measured = agreeing | st.builds(

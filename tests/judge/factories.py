@@ -170,7 +170,7 @@ def make_measurement(
         "wrong": None,
         "verified": True,
         "ended": "interval",
-        "interface_share": (),
+        "tcp_share": (),
         "per_rank": make_views(ranks),
         "attribution": (),
         "source": "rank-00000.0.jsonl:3",

@@ -123,7 +123,7 @@ def test_all_gather_is_bounded_by_the_copy_rate_over_n():
 
 
 def test_all_reduce_over_loopback_is_bounded_by_the_ring_stream():
-    measurement = make_measurement("all_reduce", 4 * MiB, ranks=4, interface_share=(("lo", 0.98),))
+    measurement = make_measurement("all_reduce", 4 * MiB, ranks=4, tcp_share=(("lo", 0.98),))
 
     ceiling = ceiling_of(make_plan(), make_rates(40e9, 6e9), measurement)
 
@@ -134,7 +134,7 @@ def test_all_reduce_over_loopback_is_bounded_by_the_ring_stream():
 
 
 def test_a_share_that_other_programs_may_have_sent_is_not_taken_for_tcp():
-    foreign = make_measurement("all_gather", 4 * MiB, interface_share=(("lo", 0.6),))
+    foreign = make_measurement("all_gather", 4 * MiB, tcp_share=(("lo", 0.6),))
 
     ceiling = ceiling_of(make_plan(), make_rates(40e9, 6e9), foreign)
 
@@ -162,7 +162,7 @@ def test_ranks_on_several_hosts_have_no_memory_ceiling():
 
 
 def test_bytes_over_an_interface_that_leaves_the_host_have_no_ceiling():
-    measurement = make_measurement(interface_share=(("eth0", 0.9),))
+    measurement = make_measurement(tcp_share=(("eth0", 0.9),))
 
     assert ceiling_of(make_plan(), make_rates(40e9, 6e9), measurement) is None
 

@@ -54,8 +54,8 @@ def test_several_slow_sizes_of_one_collective_are_one_finding_about_the_worst():
 def test_over_loopback_the_stream_rate_is_expected():
     share = (("lo", 0.99),)
     expected_s = 3 * MiB / 6e9
-    good = make_measurement("all_gather", MiB, median_s=1.9 * expected_s, interface_share=share)
-    bad = make_measurement("all_gather", MiB, median_s=2.5 * expected_s, interface_share=share)
+    good = make_measurement("all_gather", MiB, median_s=1.9 * expected_s, tcp_share=share)
+    bad = make_measurement("all_gather", MiB, median_s=2.5 * expected_s, tcp_share=share)
 
     found = [
         slow_findings(make_plan(), expectations(make_plan(), make_rates(40e9, 6e9), (one,))) for one in (good, bad)
@@ -73,7 +73,7 @@ def test_over_loopback_the_stream_rate_is_expected():
         {"verified": False},
         {"collective": "all_reduce", "dtype": "bfloat16"},
         {"ranks": 32},
-        {"interface_share": (("eth0", 1.0),)},
+        {"tcp_share": (("eth0", 1.0),)},
         {"per_rank": make_views(losses=900)},
     ],
     ids=["small", "few samples", "not verified", "16-bit sum", "small parts", "leaves the host", "disturbed"],

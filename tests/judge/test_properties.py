@@ -69,7 +69,7 @@ def measurements(draw):
         wrong=draw(st.none() | st.none() | st.just(make_wrong())),
         verified=draw(st.booleans()),
         ended=draw(st.sampled_from(("interval", "samples", "time", "stopped", "wrong"))),
-        interface_share=draw(st.sampled_from(((), (("lo", 0.4),), (("lo", 1.1),), (("eth0", 1.0), ("lo", 0.1))))),
+        tcp_share=draw(st.sampled_from(((), (("lo", 0.4),), (("lo", 1.1),), (("eth0", 1.0), ("lo", 0.1))))),
         per_rank=draw(
             st.just(())
             | st.builds(lambda rank, losses: make_views(ranks, {rank: slow}, losses), st.integers(0, 7), small)

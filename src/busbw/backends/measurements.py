@@ -121,7 +121,7 @@ def _measurement(
         wrong=wrong,
         verified=_verified(collective, sweep.root, records),
         ended=first.ended,
-        interface_share=_interface_share(collective, records, ranks),
+        tcp_share=_tcp_share(collective, records, ranks),
         per_rank=_views(records, samples, blamed, hellos),
         attribution=first.attribution,
         source=source,
@@ -186,14 +186,14 @@ def _wrong(records: Sequence[Measured], hellos: Mapping[int, Hello]) -> WrongRes
     return None
 
 
-def _interface_share(collective: Collective, records: Sequence[Measured], ranks: int) -> tuple[tuple[str, float], ...]:
+def _tcp_share(collective: Collective, records: Sequence[Measured], ranks: int) -> tuple[tuple[str, float], ...]:
     """Return the bytes each interface sent, as a share of what the exchanges of this point had to move."""
     first = records[0]
     calls = 1 + first.warmup_calls + len(first.duration_ns) * first.calls_per_sample
     due_bytes = collective.crossing(ranks) * first.size_bytes * collective.messages_per_call * calls
     sent: dict[str, int] = {}
     for record in records:
-        for name, sent_bytes in record.interface_bytes:
+        for name, sent_bytes in record.tcp_bytes:
             sent[name] = sent.get(name, 0) + sent_bytes
     if due_bytes <= 0:
         return ()

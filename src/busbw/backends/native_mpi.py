@@ -102,12 +102,12 @@ def _is_within_limits(record: AnyRecord) -> bool:
 def _numbers(record: AnyRecord) -> tuple[tuple[int, ...], ...]:
     match record:
         case Measured():
-            sent = tuple(count for _, count in record.interface_bytes)
+            sent = tuple(count for _, count in record.tcp_bytes)
             single = (record.calls_per_sample, record.warmup_calls, record.clock_error_ns)
             return record.duration_ns, record.lateness_ns, record.off_processor_ns, sent, single
         case Copied():
             return record.duration_ns, (record.size_bytes,)
         case Streamed():
-            return ((record.moved_bytes, record.start_ns, record.end_ns),)
+            return record.moved_bytes, record.duration_ns
         case _:
             return ()

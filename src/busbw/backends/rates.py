@@ -35,18 +35,22 @@ def _copies(by_rank: Mapping[int, Sequence[Copied]]) -> tuple[CopyRate, ...]:
 
 
 def _streams(by_rank: Mapping[int, Sequence[Streamed]]) -> tuple[StreamRate, ...]:
-    totals: dict[Pattern, list[float]] = {}
+    """Return the best round of each pattern: what the machine carries when it is left alone."""
+    rounds: dict[Pattern, list[list[float]]] = {}
     for records in by_rank.values():
         latest: dict[Pattern, Streamed] = {record.pattern: record for record in records}
         for pattern, record in latest.items():
-            totals.setdefault(pattern, []).append(_rate_Bps(record))
-    return tuple(
-        StreamRate(pattern=pattern, rate_Bps=sum(rates))
-        for pattern, rates in sorted(totals.items())
-        if len(rates) == len(by_rank) and sum(rates) > 0
-    )
+            rounds.setdefault(pattern, []).append(_rates_Bps(record))
+    best = {
+        pattern: max((sum(round_Bps) for round_Bps in zip(*ranks, strict=False)), default=0.0)
+        for pattern, ranks in rounds.items()
+        if len(ranks) == len(by_rank)
+    }
+    return tuple(StreamRate(pattern=pattern, rate_Bps=rate) for pattern, rate in sorted(best.items()) if rate > 0)
 
 
-def _rate_Bps(record: Streamed) -> float:
-    duration_ns = record.end_ns - record.start_ns
-    return record.moved_bytes / (duration_ns * 1e-9) if duration_ns > 0 else 0.0
+def _rates_Bps(record: Streamed) -> list[float]:
+    return [
+        moved_bytes / (duration_ns * 1e-9) if duration_ns > 0 else 0.0
+        for moved_bytes, duration_ns in zip(record.moved_bytes, record.duration_ns, strict=False)
+    ]

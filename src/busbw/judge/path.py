@@ -19,8 +19,8 @@ def path_of(plan: Plan, measurement: Measurement) -> Path:
     """Return the way the bytes went."""
     if len(set(plan.placement.hosts)) > 1 or len({view.host for view in measurement.per_rank}) > 1:
         return "unknown"
-    crossed = sum(share for _, share in measurement.interface_share)
+    crossed = sum(share for _, share in measurement.tcp_share)
     if crossed < CROSSED_SHARE:
         return "memory"
-    inside = sum(share for name, share in measurement.interface_share if name == "lo")
+    inside = sum(share for name, share in measurement.tcp_share if name == "lo")
     return "loopback" if inside >= crossed / 2 else "unknown"

@@ -74,8 +74,9 @@ class Measurement(Value, kw_only=True, frozen=True):
     # Whether every element of every rank was checked before the time was taken.
     verified: bool
     ended: Literal["interval", "samples", "time", "stopped", "wrong"]
-    # Share of the bytes this exchange must move that crossed network interfaces, by interface; () when none did.
-    interface_share: tuple[tuple[str, float], ...]
+    # Share of the bytes this exchange must move that the ranks sent over TCP, by way: `lo` within a host, else the
+    # local address; () when none did.
+    tcp_share: tuple[tuple[str, float], ...]
     per_rank: tuple[RankView, ...]
     attribution: tuple[Attribution, ...]
     # File and line (from 1) of rank 0's record.

@@ -47,13 +47,12 @@ class Copied(Record, tag="copied", kw_only=True, frozen=True):
 
 
 class Streamed(Record, tag="streamed", kw_only=True, frozen=True):
-    """Bytes this rank received (or sent, where it received none) over TCP on the loopback interface."""
+    """Bytes this rank received (or sent, where it received none) over TCP on the loopback interface, round by round."""
 
     # "ring": every rank sends to the next and receives from the one before; "pairs": rank i sends to i + n/2.
     pattern: Literal["ring", "pairs"]
-    moved_bytes: int
-    start_ns: int
-    end_ns: int
+    moved_bytes: tuple[int, ...]
+    duration_ns: tuple[int, ...]
 
 
 class Mismatch(Value, kw_only=True, frozen=True):
@@ -103,8 +102,8 @@ class Measured(Record, tag="measured", kw_only=True, frozen=True):
     verified_elements: int
     voluntary_switches: int
     involuntary_switches: int
-    # Bytes each interface of this host sent while the point ran, from the lowest rank of each host; empty on others.
-    interface_bytes: tuple[tuple[str, int], ...]
+    # Bytes this rank sent over TCP while the point ran, by way: `lo` to ranks of this host, else the local address.
+    tcp_bytes: tuple[tuple[str, int], ...]
     attribution: tuple[Attribution, ...]
     ended: Literal["interval", "samples", "time", "stopped", "wrong"]
     started_unix_s: float

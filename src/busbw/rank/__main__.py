@@ -2,7 +2,16 @@
 
 import sys
 
-from busbw.rank.program import main
+
+def _main() -> int:
+    try:
+        from busbw.rank.program import main
+    except (ImportError, OSError, RuntimeError) as error:
+        # mpi4py loads the MPI library while it is imported; the launching side repeats this line.
+        print(f"busbw rank failed at loading MPI: {'; '.join(str(error).splitlines())}", file=sys.stderr)
+        return 3
+    return main(sys.argv[1:])
+
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(_main())

@@ -46,7 +46,7 @@ def measure_point(
     sweep = plan.sweeps[point.sweep]
     started_unix_s = time.time()
     switches_before = resource.getrusage(resource.RUSAGE_SELF)
-    interfaces_before = network.transmitted_bytes() if world.leads_host else {}
+    sent_before = network.sent_bytes()
     exchange = make_exchange(world, sweep, point.size_bytes, bench.buffers)
     clock = read_clock(world, shared=bench.shared_clock, yields=plan.placement.oversubscribed, rounds=_SYNC_ROUNDS)
     heart.enter("verifying", number)
@@ -54,7 +54,7 @@ def measure_point(
     mismatch = _verify(bench, exchange, sweep, number)
     wrong_anywhere = world.largest([int(mismatch is not None)])[0] != 0
     sampled = None if wrong_anywhere else _sample(bench, exchange, budget, clock, report)
-    interface_bytes = network.sent_since(interfaces_before) if world.leads_host else ()
+    tcp_bytes = network.sent_since(sent_before)
     switches = resource.getrusage(resource.RUSAGE_SELF)
     drift_ns = _drift_ns(world, clock)
     attribution = _attribution(bench, sweep, point.size_bytes, sampled, budget, clock)
@@ -77,7 +77,7 @@ def measure_point(
         verified_elements=_output_elements(world, sweep, point.size_bytes),
         voluntary_switches=switches.ru_nvcsw - switches_before.ru_nvcsw,
         involuntary_switches=switches.ru_nivcsw - switches_before.ru_nivcsw,
-        interface_bytes=interface_bytes,
+        tcp_bytes=tcp_bytes,
         attribution=attribution if world.rank == 0 else (),
         ended=sampled.ended if sampled is not None else "wrong",
         started_unix_s=started_unix_s,

@@ -34,8 +34,8 @@ def main(arguments: Sequence[str]) -> int:
     world = World()
     if world.ranks != plan.placement.ranks:
         print(
-            f"busbw rank {world.rank}: {world.ranks} ranks started, {plan.placement.ranks} planned; "
-            f"loaded {world.version} from {world.core.library}",
+            f"busbw rank {world.rank}: {world.ranks} rank{'s' if world.ranks > 1 else ''} started, "
+            f"{plan.placement.ranks} planned; loaded {world.version} from {world.core.library}",
             file=sys.stderr,
         )
         world.abort(WRONG_SIZE_CODE)

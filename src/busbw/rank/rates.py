@@ -4,6 +4,7 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 from busbw import _core
 from busbw.collectives import LARGEST_COPY_BYTES
@@ -12,7 +13,9 @@ from busbw.rank.world import World
 
 _KERNELS: tuple[Kernel, ...] = ("loop", "memcpy")
 _COPY_ROUNDS = 15
-_STREAM_NS = 150_000_000
+_STREAM_ROUNDS = 5
+_STREAM_NS = 40_000_000
+_NO_SOCKET = -1
 _CONNECT_TIMEOUT_S = 10.0
 # Bandwidth says nothing below this.
 _SMALLEST_COPY_BYTES = 64 * 2**10
@@ -90,39 +93,45 @@ def _map(path: str, size_bytes: int) -> _core.Buffer | None:
 
 def streamed(world: World) -> Iterator[Streamed]:
     """Measure TCP over the loopback interface: a ring of all ranks, then one-way pairs. For ranks of one host."""
-    yield _streamed_ring(world)
+    yield _streamed(world, "ring", [_streamed_ring(world) for _round in range(_STREAM_ROUNDS)])
     if world.ranks % 2 == 0:
-        yield _streamed_pairs(world)
+        yield _streamed(world, "pairs", [_streamed_pairs(world) for _round in range(_STREAM_ROUNDS)])
 
 
-def _streamed_ring(world: World) -> Streamed:
+def _streamed(world: World, pattern: Literal["ring", "pairs"], rounds: list[_core.Movement]) -> Streamed:
+    # What a pair moves counts once, where it arrives.
+    counts = pattern == "ring" or world.rank >= world.ranks // 2
+    return Streamed(
+        pattern=pattern,
+        moved_bytes=tuple(moved.size_bytes if counts else 0 for moved in rounds),
+        duration_ns=tuple(moved.end_ns - moved.start_ns for moved in rounds),
+    )
+
+
+def _streamed_ring(world: World) -> _core.Movement:
     following = (world.rank + 1) % world.ranks
     with _listener() as listener:
         ports = world.from_each(listener.getsockname()[1])
         with _connected(ports[following]) as outgoing, _accepted(listener) as incoming:
-            world.barrier()
-            moved = _core.stream_sockets(outgoing.fileno(), incoming.fileno(), duration_ns=_STREAM_NS)
-            world.barrier()
-    return Streamed(pattern="ring", moved_bytes=moved.size_bytes, start_ns=moved.start_ns, end_ns=moved.end_ns)
+            return _stream_together(world, outgoing.fileno(), incoming.fileno())
 
 
-def _streamed_pairs(world: World) -> Streamed:
+def _streamed_pairs(world: World) -> _core.Movement:
     half = world.ranks // 2
     with _listener() as listener:
         ports = world.from_each(listener.getsockname()[1])
         if world.rank < half:
             with _connected(ports[world.rank + half]) as outgoing:
-                world.barrier()
-                moved = _core.stream_sockets(outgoing.fileno(), -1, duration_ns=_STREAM_NS)
-                world.barrier()
-        else:
-            with _accepted(listener) as incoming:
-                world.barrier()
-                moved = _core.stream_sockets(-1, incoming.fileno(), duration_ns=_STREAM_NS)
-                world.barrier()
-    # What a pair moves counts once, where it arrives.
-    moved_bytes = 0 if world.rank < half else moved.size_bytes
-    return Streamed(pattern="pairs", moved_bytes=moved_bytes, start_ns=moved.start_ns, end_ns=moved.end_ns)
+                return _stream_together(world, outgoing.fileno(), _NO_SOCKET)
+        with _accepted(listener) as incoming:
+            return _stream_together(world, _NO_SOCKET, incoming.fileno())
+
+
+def _stream_together(world: World, outgoing: int, incoming: int) -> _core.Movement:
+    world.barrier()
+    moved = _core.stream_sockets(outgoing, incoming, duration_ns=_STREAM_NS)
+    world.barrier()
+    return moved
 
 
 def _listener() -> socket.socket:

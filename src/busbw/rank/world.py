@@ -77,7 +77,6 @@ class World:
         self.version = MPI.Get_library_version().rstrip("\0").strip().splitlines()[0].strip()
         self.thread_level = THREAD_LEVELS[MPI.Query_thread()]
         on_host = self.communicator.Split_type(MPI.COMM_TYPE_SHARED)
-        self.leads_host = on_host.Get_rank() == 0
         self._small_float_reducers: dict[tuple[str, str], Reducer] = {}
         self.one_host = on_host.Get_size() == self.ranks
 

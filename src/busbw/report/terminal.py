@@ -50,8 +50,11 @@ def run_text(run: Run, where: Path) -> None:
         out.print(_table(run, measurements, wide=out.width >= _WIDTH_FOR_P99))
     out.print()
     for finding in run.findings:
-        out.print(_finding(finding), soft_wrap=True)
-    out.print(_verdict(run.verdict), soft_wrap=True)
+        out.print(_finding(finding))
+        if finding.fix is not None:
+            # Not wrapped: it may hold a command to copy.
+            out.print(Text(printable(f"  fix: {finding.fix}")), soft_wrap=True)
+    out.print(_verdict(run.verdict))
     out.print(Text(f"run: {printable(str(where))}", style="dim"), soft_wrap=True)
 
 
@@ -183,8 +186,6 @@ def _finding(finding: Finding) -> Text:
     text = Text()
     text.append(f"{finding.severity} {finding.code}", style=_SEVERITY_COLOURS[finding.severity])
     text.append(printable(f" {finding.title}: {finding.evidence}"))
-    if finding.fix is not None:
-        text.append(printable(f"\n  fix: {finding.fix}"))
     return text
 
 
