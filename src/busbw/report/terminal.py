@@ -50,11 +50,11 @@ def run_text(run: Run, where: Path) -> None:
         out.print(_table(run, measurements, wide=out.width >= _WIDTH_FOR_P99))
     out.print()
     for finding in run.findings:
-        out.print(_finding(finding))
+        out.print(_finding(finding), soft_wrap=not out.is_terminal)
         if finding.fix is not None:
             # Not wrapped: it may hold a command to copy.
             out.print(Text(printable(f"  fix: {finding.fix}")), soft_wrap=True)
-    out.print(_verdict(run.verdict))
+    out.print(_verdict(run.verdict), soft_wrap=not out.is_terminal)
     out.print(Text(f"run: {printable(str(where))}", style="dim"), soft_wrap=True)
 
 
