@@ -3,8 +3,7 @@
 import os
 import selectors
 from collections.abc import Callable
-from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
 
 _CHUNK_BYTES = 2**16
 _LONGEST_LINE_BYTES = 2**20
@@ -16,10 +15,10 @@ _KEPT_TAIL_BYTES = 2**16
 class Stream:
     """One stream: its bytes go to a file, its lines to `on_line`, its end is kept in memory for messages."""
 
-    def __init__(self, pipe: IO[bytes], path: Path, on_line: Callable[[bytes], None]) -> None:
+    def __init__(self, pipe: IO[bytes], file: BinaryIO, on_line: Callable[[bytes], None]) -> None:
         os.set_blocking(pipe.fileno(), False)
         self._pipe = pipe
-        self._file = path.open("ab", buffering=0)
+        self._file = file
         self._on_line = on_line
         self._stored_bytes = 0
         self._rest = b""
@@ -47,9 +46,8 @@ class Stream:
         return True
 
     def close(self) -> None:
-        """Close the pipe and the file."""
+        """Close the pipe."""
         self._pipe.close()
-        self._file.close()
 
     def _pass_on(self, *, final: bool) -> None:
         *lines, self._rest = self._rest.split(b"\n")

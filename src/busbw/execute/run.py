@@ -10,17 +10,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
-
-import msgspec
+from typing import BinaryIO, Literal
 
 from busbw import codec, layout
 from busbw.errors import InputError, RunError
 from busbw.execute import heartbeats, processes
+from busbw.execute.blame import blame
 from busbw.execute.interrupts import Interrupts, counted
 from busbw.execute.output import Stream
 from busbw.execute.watch import Watch
-from busbw.launchers.notices import first_death
 from busbw.model.event import EVENT_PREFIX, AnyEvent, Ending
 from busbw.model.plan import Plan
 from busbw.model.run import Culprit
@@ -59,13 +57,14 @@ def execute(plan: Plan, directory: Path, attempt: int, done: frozenset[int], lis
     Raises RunError when it cannot be started, or when its output cannot be stored.
     """
     raw = directory / layout.RAW_DIRECTORY
-    heartbeats.clear(raw, plan.placement.ranks)
     tag = f"{plan.run_id}.{attempt}"
     arguments = [*plan.job.argv, str(attempt), ",".join(str(number) for number in sorted(done))]
     started_s = time.monotonic()
-    with counted() as interrupts:
+    with contextlib.ExitStack() as held:
+        files = _open_outputs(raw, attempt, plan, held)
+        interrupts = held.enter_context(counted())
         process = _start(arguments, plan, tag)
-        attendance = _Attendance(plan, raw, attempt, process, interrupts, listener)
+        attendance = _Attendance(plan, raw, files, process, interrupts, listener)
         try:
             attendance.stay()
         except OSError as error:
@@ -74,6 +73,23 @@ def execute(plan: Plan, directory: Path, attempt: int, done: frozenset[int], lis
             _end(process, tag)
             attendance.close()
     return attendance.result(time.monotonic() - started_s)
+
+
+def _open_outputs(raw: Path, attempt: int, plan: Plan, held: contextlib.ExitStack) -> tuple[BinaryIO, BinaryIO]:
+    """Open what the launcher's words go to, before there is a process that would be left when that fails."""
+    try:
+        heartbeats.clear(raw, plan.placement.ranks)
+        out, err = (
+            held.enter_context((raw / layout.launcher_name(stream, attempt)).open("ab", buffering=0))
+            for stream in ("stdout", "stderr")
+        )
+    except OSError as error:
+        raise RunError(
+            f"cannot write into the run's folder: {error.strerror or error}",
+            where=str(raw),
+            hint="free space, or copy the run to another folder and go on there",
+        ) from error
+    return out, err
 
 
 def _start(arguments: list[str], plan: Plan, tag: str) -> subprocess.Popen[bytes]:
@@ -126,7 +142,7 @@ class _Attendance:
         self,
         plan: Plan,
         raw: Path,
-        attempt: int,
+        files: tuple[BinaryIO, BinaryIO],
         process: subprocess.Popen[bytes],
         interrupts: Interrupts,
         listener: Listener,
@@ -145,9 +161,10 @@ class _Attendance:
         assert process.stdout is not None
         assert process.stderr is not None
         self._streams = (
-            Stream(process.stdout, raw / layout.launcher_name("stdout", attempt), self._hear),
-            Stream(process.stderr, raw / layout.launcher_name("stderr", attempt), lambda _line: None),
+            Stream(process.stdout, files[0], self._hear),
+            Stream(process.stderr, files[1], lambda _line: None),
         )
+        self._open = len(self._streams)
 
     def stay(self) -> None:
         """Follow the job until it has ended or must be ended."""
@@ -155,6 +172,7 @@ class _Attendance:
         with selectors.DefaultSelector() as selector:
             for stream in self._streams:
                 stream.register(selector)
+            selector.register(self._watch, selectors.EVENT_READ)
             while self._cause is None:
                 self._pump(selector)
                 self._watch.look()
@@ -195,20 +213,22 @@ class _Attendance:
         )
 
     def _pump(self, selector: selectors.BaseSelector) -> None:
-        if not selector.get_map():
-            time.sleep(_TICK_S)
-            return
+        """Read what is there, or wait a moment; the end of a rank ends the wait at once."""
         for key, _mask in selector.select(_TICK_S):
+            if key.data is None:
+                continue
             stream: Stream = key.data
             self._watch.touch()
             if not stream.pump():
                 selector.unregister(key.fileobj)
+                self._open -= 1
 
     def _drain(self, selector: selectors.BaseSelector) -> None:
         """Read what the launcher left in the pipes; a process that outlived it may hold them open."""
         ends_s = time.monotonic() + 1.0
-        while selector.get_map() and time.monotonic() < ends_s:
+        while self._open and time.monotonic() < ends_s:
             self._pump(selector)
+            self._watch.look()
 
     def _hear(self, line: bytes) -> None:
         text = line.decode("utf-8", errors="replace")
@@ -253,35 +273,7 @@ class _Attendance:
             self.fail(f"ended by the user; the ranks did not stop within {_STOP_GRACE_S:.0f} s")
 
     def _blame_the_dead(self) -> None:
-        """Name the rank that ended first, with what the launcher says of it where that is more."""
+        """Name the rank that ended first, if it can be told, and say why the job ended."""
         text = b"\n".join(stream.tail for stream in self._streams).decode("utf-8", errors="replace")
-        notice = first_death(text)
-        deaths = self._watch.early_deaths
-        rank = deaths[0].rank if deaths else None
-        what = deaths[0].what if deaths else None
-        if notice is not None:
-            told = notice.rank if notice.rank is not None else self._watch.by_process(notice.process_id or 0)
-            rank = told if told is not None else rank
-            what = notice.what
-        own = _own_words(text)
-        if rank is None:
-            self.fail(own or _first_line(text) or "the launcher failed before any rank started")
-            return
-        death = next((death for death in deaths if death.rank == rank), None)
-        culprit = self._watch.culprit(rank, what or "ended early")
-        if death is not None:
-            culprit = msgspec.structs.replace(culprit, step=death.step, process_id=death.process_id)
-        self.fail(own or f"rank {rank} on {culprit.host} {culprit.what} while {culprit.step}", culprit)
-
-
-def _own_words(text: str) -> str | None:
-    """Return what a rank of ours printed before it gave up."""
-    for line in text.splitlines():
-        if "busbw rank " in line and (" failed at " in line or " ranks started, " in line):
-            return line[line.index("busbw rank ") + len("busbw ") :]
-    return None
-
-
-def _first_line(text: str) -> str | None:
-    lines = [line.strip() for line in text.splitlines() if line.strip().strip("-=")]
-    return lines[0] if lines else None
+        found = blame(text, self._exit_code, self._watch)
+        self.fail(found.cause, found.culprit)

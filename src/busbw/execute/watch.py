@@ -1,8 +1,8 @@
 """Watches the ranks of a run from outside: which one ended first, which one stands still."""
 
-import contextlib
 import os
 import select
+import signal
 import socket
 import time
 from dataclasses import dataclass
@@ -15,6 +15,8 @@ from busbw.model.run import Culprit
 
 # A rank in the kernel's stopped state this long, with nothing moving, is not coming back by itself.
 STOPPED_S = 5.0
+# How launchers end the ranks that are left.
+_FOLLOWERS = tuple(processes.describe_status(-number) for number in (signal.SIGKILL, signal.SIGTERM))
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,8 @@ class Death:
     process_id: int
     what: str | None
     step: str
+    # Number of the look that found it: deaths of one look have no order.
+    look: int = 0
 
 
 class Watch:
@@ -35,6 +39,9 @@ class Watch:
         self._raw = raw
         self._beats: dict[int, Beat] = {}
         self._ends: dict[int, int] = {}
+        # Readable as soon as any rank ends.
+        self._any_end = select.epoll()
+        self._looks = 0
         self._moved_s = time.monotonic()
         self.deaths: list[Death] = []
 
@@ -43,9 +50,15 @@ class Watch:
         for descriptor in self._ends.values():
             os.close(descriptor)
         self._ends.clear()
+        self._any_end.close()
+
+    def fileno(self) -> int:
+        """Return a descriptor that becomes readable when a rank ends, until the next look."""
+        return self._any_end.fileno()
 
     def look(self) -> None:
         """Read every heartbeat and note what moved and who ended."""
+        self._looks += 1
         for rank in range(self._plan.placement.ranks):
             beat = heartbeats.read(self._raw, rank)
             if beat is None:
@@ -65,11 +78,6 @@ class Watch:
     def still_s(self) -> float:
         """Seconds since anything moved."""
         return time.monotonic() - self._moved_s
-
-    @property
-    def descriptors(self) -> tuple[int, ...]:
-        """What becomes readable when a rank ends."""
-        return tuple(self._ends.values())
 
     def stopped(self) -> Culprit | None:
         """Return the rank that the kernel holds stopped while nothing moves; None when there is none."""
@@ -119,27 +127,25 @@ class Watch:
 
     def _follow(self, rank: int, process_id: int) -> None:
         try:
-            self._ends[rank] = os.pidfd_open(process_id)
+            descriptor = os.pidfd_open(process_id)
         except OSError:
             self._bury(rank, process_id)
+            return
+        self._ends[rank] = descriptor
+        self._any_end.register(descriptor, select.EPOLLIN)
 
     def _note_ends(self) -> None:
-        if not self._ends:
-            return
-        poller = select.poll()
         by_descriptor = {descriptor: rank for rank, descriptor in self._ends.items()}
-        for descriptor in by_descriptor:
-            poller.register(descriptor, select.POLLIN)
-        for descriptor, _event in poller.poll(0):
+        for descriptor, _event in self._any_end.poll(0):
             rank = by_descriptor[descriptor]
             self._bury(rank, self._beats[rank].process_id)
-            with contextlib.suppress(OSError):
-                os.close(self._ends.pop(rank))
+            self._any_end.unregister(descriptor)
+            os.close(self._ends.pop(rank))
 
     def _bury(self, rank: int, process_id: int) -> None:
         beat = heartbeats.read(self._raw, rank)
         if beat is not None and beat.state == "done":
-            self.deaths.append(Death(rank=rank, process_id=process_id, what="done", step="done"))
+            self.deaths.append(Death(rank=rank, process_id=process_id, what="done", step="done", look=self._looks))
             return
         self.deaths.append(
             Death(
@@ -147,6 +153,7 @@ class Watch:
                 process_id=process_id,
                 what=processes.how_it_ended(process_id),
                 step=heartbeats.describe(beat, self._plan),
+                look=self._looks,
             )
         )
 
@@ -154,3 +161,14 @@ class Watch:
     def early_deaths(self) -> list[Death]:
         """Ranks that ended before they were done, in the order seen."""
         return [death for death in self.deaths if death.what != "done"]
+
+    def first_death(self) -> Death | None:
+        """Return the rank that ended first of those that ended early; None when that cannot be told.
+
+        Of ranks found dead in the same look, those killed from outside followed another one.
+        """
+        early = self.early_deaths
+        first = [death for death in early if death.look == early[0].look]
+        if len(first) > 1:
+            first = [death for death in first if death.what not in _FOLLOWERS]
+        return first[0] if len(first) == 1 else None

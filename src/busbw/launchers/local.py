@@ -47,14 +47,19 @@ def _open_mpi(placement: Placement) -> tuple[str, ...]:
     return (*count, "--map-by", "core", "--bind-to", "core")
 
 
+# Left to itself, Hydra kills the other ranks within a millisecond of an early end and may say nothing, so that nobody
+# could tell which rank was first. busbw sees it and ends them itself.
+_NO_CLEANUP = "-disable-auto-cleanup"
+
+
 def _hydra(placement: Placement) -> tuple[str, ...]:
     place = () if placement.oversubscribed else ("-bind-to", "core")
-    return ("-n", str(placement.ranks), *place)
+    return (_NO_CLEANUP, "-n", str(placement.ranks), *place)
 
 
 def _intel(placement: Placement) -> tuple[str, ...]:
     # Pins each rank to a core of its own by default, and gives up pinning when there are more ranks than cores.
-    return ("-n", str(placement.ranks))
+    return (_NO_CLEANUP, "-n", str(placement.ranks))
 
 
 # Open MPI refuses to start as root unless told to.
