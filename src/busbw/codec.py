@@ -43,5 +43,23 @@ def decode_event(raw: bytes) -> AnyEvent:
         raise InputError(f"not a valid event: {error}", where="launcher output") from error
 
 
+class _Schema(msgspec.Struct):
+    schema: int = 0
+
+
+def check_schema(raw: bytes, known: int, *, where: str) -> None:
+    """Raise InputError when `raw` says it is of a newer schema than `known`; a damaged document passes here."""
+    try:
+        found = msgspec.json.decode(raw, type=_Schema).schema
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return
+    if found > known:
+        raise InputError(
+            f"written by a newer busbw: schema {found}, and this one reads up to {known}",
+            where=where,
+            hint="upgrade with: pip install --upgrade busbw",
+        )
+
+
 def _name(kind: object) -> str:
     return getattr(kind, "__name__", "document").lower()

@@ -1,9 +1,11 @@
 """A run from its raw files: parsed, judged, written as run.json."""
 
+import contextlib
 from pathlib import Path
 
 from busbw import judge
 from busbw.backends import registry
+from busbw.errors import RunError
 from busbw.model.run import Run
 from busbw.store import directory as directories
 from busbw.store import outcome as outcomes
@@ -15,12 +17,19 @@ def load(directory: Path) -> Run:
 
     Raises InputError when the directory is not a run, RunError when run.json cannot be written.
     """
+    run = rebuild(directory)
+    runs.write(directory, run)
+    return run
+
+
+def rebuild(directory: Path) -> Run:
+    """Return the result of a run from its raw files, and write nothing."""
     plan = directories.read_plan(directory)
     outcome = outcomes.read(directory)
     records, unreadable = raw.read_records(directory)
     parsed = registry.find(plan.backend).parse(plan, records)
     judgement = judge.judge(plan, outcome, parsed.ranks, parsed.rates, parsed.measurements)
-    run = Run(
+    return Run(
         plan=plan,
         outcome=outcome,
         ranks=parsed.ranks,
@@ -31,11 +40,18 @@ def load(directory: Path) -> Run:
         verdict=judgement.verdict,
         unreadable=unreadable,
     )
-    runs.write(directory, run)
-    return run
 
 
 def read(directory: Path) -> Run:
-    """Return the stored result of a run directory, rebuilding it when there is none."""
+    """Return the stored result of a run directory, rebuilt when there is none.
+
+    What was rebuilt is stored if the disk allows, and if it is final: a run may still be under way.
+    """
     stored = runs.read(directory)
-    return stored if stored is not None else load(directory)
+    if stored is not None:
+        return stored
+    run = rebuild(directory)
+    if run.outcome is not None:
+        with contextlib.suppress(RunError):
+            runs.write(directory, run)
+    return run

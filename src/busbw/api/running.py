@@ -3,7 +3,7 @@
 import dataclasses
 from pathlib import Path
 
-from busbw.api.loading import load
+from busbw.api.loading import load, rebuild
 from busbw.errors import InputError
 from busbw.execute import run as execution
 from busbw.model.plan import Plan
@@ -41,10 +41,11 @@ def resume(directory: Path, listener: Listener) -> Run:
             where=str(directory),
             hint="resume it there",
         )
-    run = load(directory)
+    run = rebuild(directory)
     done = frozenset(measurement.point for measurement in run.measurements if measurement.ended != "stopped")
     if len(done) == len(points_of(plan.sweeps)):
         raise InputError("nothing is missing in this run", where=str(directory), hint=f"busbw show {directory.name}")
+    directories.reopen(directory)
     return _carry_out(plan, directory, done, listener)
 
 

@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 from busbw import codec, layout
-from busbw.errors import InputError
-from busbw.model.plan import Plan
+from busbw.errors import InputError, RunError
+from busbw.model.plan import PLAN_SCHEMA, Plan
 from busbw.store.files import read_whole, write_whole
 
 _MAX_PLAN_BYTES = 64 * 2**20
@@ -42,7 +42,25 @@ def create(plan: Plan, directory: Path) -> None:
 def read_plan(directory: Path) -> Plan:
     """Return the plan of a run directory."""
     path = directory / layout.PLAN_FILE
-    return codec.decode(read_whole(path, _MAX_PLAN_BYTES), Plan, where=str(path))
+    content = read_whole(path, _MAX_PLAN_BYTES)
+    codec.check_schema(content, PLAN_SCHEMA, where=str(path))
+    return codec.decode(content, Plan, where=str(path))
+
+
+def reopen(directory: Path) -> None:
+    """Forget what an earlier attempt came to; raw records stay. Raises RunError when that is not allowed.
+
+    A result that an interrupted resume left behind would hide what was measured since.
+    """
+    try:
+        for name in (layout.RUN_FILE, layout.OUTCOME_FILE):
+            (directory / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise RunError(
+            f"cannot write into the run's folder: {error.strerror or error}",
+            where=str(directory),
+            hint="copy the run to another folder and go on there",
+        ) from error
 
 
 def find(name: str, base: Path) -> Path:

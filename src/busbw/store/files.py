@@ -1,5 +1,6 @@
 """Whole files, written so that a reader finds the old or the new one and never half of it."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -16,7 +17,8 @@ def write_whole(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         part.replace(path)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink()
         raise RunError(
             f"cannot write {path.name}: {error.strerror or error}",
             where=str(path.parent),
