@@ -17,6 +17,8 @@ _FACTOR = 2
 _SUITE_FACTOR = 8
 _MOST_SIZES = 10_000
 _MOST_COUNT = 2**31 - 1
+# A month: beyond it somebody mistyped.
+_LONGEST_S = 31 * 24 * 3600
 MOST_RANKS = 65_536
 
 
@@ -72,8 +74,11 @@ def _check(request: Request, ranks: int) -> None:
         )
     if not 0 <= request.root < ranks:
         raise InputError(f"root {request.root} is not one of the {ranks} ranks", hint=f"-r 0 to {ranks - 1}")
-    if request.time_limit_s <= 0 or request.stall_s <= 0:
-        raise InputError("a time limit must be more than 0 seconds")
+    for option, limit_s in (("--time-limit", request.time_limit_s), ("--stall-timeout", request.stall_s)):
+        if not 0 < limit_s <= _LONGEST_S:
+            raise InputError(
+                f"a time must be more than 0 and at most {_LONGEST_S} seconds", where=f"{option} {limit_s:g}"
+            )
     if request.min_samples < 1:
         raise InputError("at least one sample is needed")
     for name in _names(request):

@@ -94,7 +94,15 @@ def mpi(chosen: str | None) -> MpiLibrary:
     Raises InputError when there is none, when it does not answer, or when its library is not where it belongs.
     """
     mpirun, origin = _find_mpirun(chosen)
-    family, version = read.mpirun_version(_version_text(mpirun))
+    text = _version_text(mpirun)
+    family, version = read.mpirun_version(text)
+    if family == "unknown":
+        said = text.strip().splitlines()
+        raise InputError(
+            f"do not know how to start ranks with this mpirun; it says: {said[0] if said else 'nothing'}",
+            where=mpirun,
+            hint="put Open MPI, MPICH, Intel MPI or MVAPICH first on PATH, or name one with --mpirun",
+        )
     library = next(_libraries(Path(mpirun), family), None)
     if library is None:
         names = " or ".join(read.library_names(family)) or "libmpi.so"
