@@ -29,6 +29,7 @@ _COLOURS = {
     "cannot_tell": "bold cyan",
 }
 _SEVERITY_COLOURS = {"note": "cyan", "warn": "yellow", "error": "red"}
+_NO_TIME = ("n/a", "n/a", "n/a")
 # nccl-tests' names where they differ from ours.
 _TYPE_NAMES = {"float32": "float", "float64": "double", "float16": "half"}
 
@@ -142,7 +143,7 @@ def _table(run: Run, measurements: Sequence[Measurement], *, wide: bool) -> Tabl
         reached = f"{100 * item.busbw_Bps / ceiling.busbw_Bps:.0f}" if ceiling is not None else ""
         cells = [*_cells(item)]
         if rates:
-            cells.append(f"{item.ranks // 2 / item.median_s / 1e6:.2f}")
+            cells.append(f"{item.ranks // 2 / item.median_s / 1e6:.2f}" if item.median_s > 0 else "n/a")
         cells += [reached, _interval_percent(item), str(item.samples)]
         if wide:
             cells.append(_p99(item))
@@ -158,9 +159,12 @@ def _cells(item: Measurement) -> list[str]:
         _TYPE_NAMES.get(item.dtype, item.dtype),
         item.op if collective.reduces else "none",
         str(item.root) if collective.rooted else "-1",
-        _us(item.median_s),
-        f"{item.algbw_Bps / 1e9:.2f}",
-        f"{item.busbw_Bps / 1e9:.2f}",
+        # A wrong result has no time, and 0.00 would look like a very good one.
+        *(
+            (_us(item.median_s), f"{item.algbw_Bps / 1e9:.2f}", f"{item.busbw_Bps / 1e9:.2f}")
+            if item.samples
+            else _NO_TIME
+        ),
         str(item.wrong.mismatch.wrong) if item.wrong is not None else "0" if item.verified else "N/A",
     ]
 
@@ -178,6 +182,8 @@ def _p99(item: Measurement) -> str:
 
 
 def _interval_percent(item: Measurement) -> str:
+    if item.median_s <= 0:
+        return "n/a"
     percent = 100 * max(item.high_s - item.median_s, item.median_s - item.low_s) / item.median_s
     return f"{percent:.1f}" if percent < 100 else ">99"
 
