@@ -77,13 +77,17 @@ def stragglers(measurements: tuple[Measurement, ...]) -> tuple[Straggler, ...]:
 
 def named_rank(measurement: Measurement) -> int | None:
     """Return the rank that explains the slow calls of one measurement; None when nobody does, or several could."""
-    by_samples = None
-    if measurement.slow_samples > 0 and len(measurement.per_rank) == measurement.ranks:
-        views = sorted(measurement.per_rank, key=lambda view: view.rank)
-        by_samples = culprit(tuple(view.blamed for view in views), measurement.slow_samples, measurement.ranks)
+    by_samples = _by_samples(measurement)
     if by_samples is not None or not measurement.attribution:
         return by_samples
     return culprit_of_halves(measurement.attribution, measurement.ranks)
+
+
+def _by_samples(measurement: Measurement) -> int | None:
+    if measurement.slow_samples == 0 or len(measurement.per_rank) != measurement.ranks:
+        return None
+    views = sorted(measurement.per_rank, key=lambda view: view.rank)
+    return culprit(tuple(view.blamed for view in views), measurement.slow_samples, measurement.ranks)
 
 
 def straggler_findings(found: tuple[Straggler, ...], hellos: tuple[Hello, ...]) -> tuple[Finding, ...]:
@@ -125,7 +129,7 @@ def _slowness(measurement: Measurement) -> str:
 def _who(rank: int, measurement: Measurement) -> str:
     blamed = sum(view.blamed for view in measurement.per_rank if view.rank == rank)
     switches = sum(view.involuntary_switches for view in measurement.per_rank if view.rank == rank)
-    if blamed:
+    if _by_samples(measurement) == rank:
         words = f"rank {rank} alone explains {blamed} of {measurement.slow_samples}"
     else:
         inside = [half for half in measurement.attribution if rank in half.ranks]
