@@ -90,9 +90,24 @@ def run(resume: str | None, directory: Path | None, plan_only: bool, as_json: bo
     from busbw.cli.run import run_request, run_resume
 
     if resume is not None:
+        _check_alone()
         run_resume(resume, plan_only=plan_only, as_json=as_json)
     else:
         run_request(asked, directory, plan_only=plan_only, as_json=as_json)
+
+
+def _check_alone() -> None:
+    """Raise UsageError when --resume comes with anything that the run's own plan has decided already."""
+    context = click.get_current_context()
+    given = [
+        parameter.opts[0] if isinstance(parameter, click.Option) else "COLLECTIVES"
+        for parameter in context.command.params
+        if (name := parameter.name or "") not in ("resume", "plan_only", "as_json")
+        and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        and context.params.get(name) != ()
+    ]
+    if given:
+        raise click.UsageError(f"--resume goes by the plan of that run; leave out {', '.join(given)}")
 
 
 @busbw.command("show")

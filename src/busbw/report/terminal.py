@@ -29,6 +29,7 @@ _COLOURS = {
     "cannot_tell": "bold cyan",
 }
 _SEVERITY_COLOURS = {"note": "cyan", "warn": "yellow", "error": "red"}
+_MOST_UNREADABLE = 5
 _NO_TIME = ("n/a", "n/a", "n/a")
 # nccl-tests' names where they differ from ours.
 _TYPE_NAMES = {"float32": "float", "float64": "double", "float16": "half"}
@@ -50,6 +51,10 @@ def run_text(run: Run, where: Path) -> None:
         out.print(Text(_title(measurements[0])))
         out.print(_table(run, measurements, wide=out.width >= _WIDTH_FOR_P99))
     out.print()
+    for place in run.unreadable[:_MOST_UNREADABLE]:
+        out.print(Text(printable(f"not readable: {place}"), style="yellow"), soft_wrap=True)
+    if len(run.unreadable) > _MOST_UNREADABLE:
+        out.print(Text(f"not readable: {len(run.unreadable) - _MOST_UNREADABLE} more", style="yellow"))
     for finding in run.findings:
         out.print(_finding(finding), soft_wrap=not out.is_terminal)
         if finding.fix is not None:
