@@ -1,0 +1,89 @@
+"""Every exchange gives right results: element for element, before any time is taken."""
+
+import pytest
+
+from busbw.collectives import COLLECTIVES
+from busbw.model.sweep import points_of
+
+from .runner import Busbw, Result, read_run
+
+ALL = tuple(COLLECTIVES)
+NOT_PAIRS = tuple(name for name, collective in COLLECTIVES.items() if not collective.pairs)
+REDUCTIONS = tuple(name for name, collective in COLLECTIVES.items() if collective.reduces)
+# All of them on both families, the 16-bit floats above all: where MPI has no such sum, busbw brings its own.
+SPREAD = (
+    ("int8", "sum"),
+    ("uint16", "prod"),
+    ("int32", "max"),
+    ("uint64", "min"),
+    ("float64", "prod"),
+    ("float16", "sum"),
+    ("float16", "min"),
+    ("bfloat16", "sum"),
+    ("bfloat16", "max"),
+)
+
+
+def assert_all_right(busbw: Busbw, result: Result, mpi: str = "Open MPI") -> None:
+    result = busbw.to_the_end(result, mpi)
+    assert result.code in {0, 1, 4}, result
+    run = read_run(busbw.directory())
+    assert run.outcome is not None
+    assert run.outcome.ended == "complete", result
+    assert len(run.measurements) == len(points_of(run.plan.sweeps))
+    assert all(point.verified and point.wrong is None for point in run.measurements)
+    assert all(point.median_s > 0 for point in run.measurements)
+    assert run.unreadable == ()
+
+
+@pytest.mark.parametrize("mpi", ["Open MPI", "MPICH"])
+@pytest.mark.parametrize(("ranks", "names"), [(2, ALL), (3, NOT_PAIRS)])
+def test_every_collective_in_and_out_of_place_verifies_right(
+    busbw: Busbw, ranks: int, names: tuple[str, ...], mpi: str
+):
+    result = busbw(
+        "run", *names, "-n", ranks, "-b", 192, "-e", "48K", "-f", 256, "--in-place", "both", "--min-samples", 2,
+        "--time-limit", 12, mpi=mpi,
+    )  # fmt: skip
+
+    assert_all_right(busbw, result, mpi)
+    places = {(point.collective, point.in_place) for point in read_run(busbw.directory()).measurements}
+    assert places == {(name, in_place) for name in names for in_place in {False, COLLECTIVES[name].in_place}}
+
+
+@pytest.mark.parametrize("root", [1, 2])
+def test_rooted_collectives_verify_right_from_another_root(busbw: Busbw, root: int):
+    rooted = [name for name, collective in COLLECTIVES.items() if collective.rooted]
+
+    result = busbw(
+        "run", *rooted, "-n", 3, "-r", root, "-b", "3K", "-e", "3K", "--in-place", "both", "--min-samples", 2,
+        "--time-limit", 4,
+    )  # fmt: skip
+
+    assert_all_right(busbw, result)
+
+
+@pytest.mark.parametrize("mpi", ["Open MPI", "MPICH"])
+@pytest.mark.parametrize(("dtype", "op"), SPREAD)
+def test_reductions_of_every_kind_of_type_verify_right(busbw: Busbw, dtype: str, op: str, mpi: str):
+    result = busbw(
+        "run", *REDUCTIONS, "-n", 2, "-d", dtype, "--op", op, "-b", "4K", "-e", "4K", "--min-samples", 2,
+        "--time-limit", 1, mpi=mpi,
+    )  # fmt: skip
+
+    assert_all_right(busbw, result, mpi)
+    assert {(point.dtype, point.op) for point in read_run(busbw.directory()).measurements} == {(dtype, op)}
+
+
+@pytest.mark.parametrize("mpi", ["Open MPI", "MPICH"])
+def test_streams_are_measured_as_well_as_isolated_calls(busbw: Busbw, mpi: str):
+    result = busbw(
+        "run", "all_reduce", "latency", "bibw", "-n", 2, "-b", 64, "-e", "64K", "-f", 1024, "--mode", "stream",
+        "--min-samples", 5, "--time-limit", 3, mpi=mpi,
+    )  # fmt: skip
+
+    assert_all_right(busbw, result, mpi)
+    measurements = read_run(busbw.directory()).measurements
+    assert {point.mode for point in measurements} == {"stream"}
+    assert max(point.calls_per_sample for point in measurements) > 1
+    assert all(point.clock_error_s is None for point in measurements)

@@ -1,0 +1,73 @@
+"""Ctrl-C and the time limit: what is measured stays, the rest is named and can be measured later."""
+
+import time
+
+from .runner import Busbw, left_of, read_run
+
+SIZES = ("-n", 2, "-b", "4K", "-e", "64K", "-i", "4K", "--time-limit", 4)
+BYTES = [4096 * number for number in range(1, 17)]
+# Far more sizes than the time allows.
+MANY = ("-n", 2, "-b", "1K", "-e", "2000K", "-i", "1K")
+
+
+def test_ctrl_c_stops_after_the_samples_in_hand_and_the_run_can_go_on(busbw: Busbw):
+    started = busbw.start("run", "all_reduce", *SIZES)
+    started.wait_for("ended by")
+    started.interrupt()
+
+    result = started.finish()
+
+    assert result.code == 4, result
+    assert "stopping after the samples in hand; Ctrl-C again ends the ranks at once" in result.err
+    assert " points not measured (all_reduce " in result.out
+    assert "the run was stopped" in result.out
+    assert left_of(busbw.folder) == ()
+    before = read_run(busbw.directory())
+    assert before.outcome is not None
+    assert before.outcome.ended == "stopped"
+    assert before.measurements != ()
+    assert busbw("show").out == result.out
+    resumed = busbw.to_the_end(busbw("run", "--resume", "last"))
+    assert resumed.code in {0, 1, 4}, resumed
+    after = read_run(busbw.directory())
+    assert [point.size_bytes for point in after.measurements] == BYTES
+    assert all(point.ended != "stopped" for point in after.measurements)
+
+
+def test_a_second_ctrl_c_ends_the_ranks_at_once(busbw: Busbw):
+    hanging = {**busbw.shim("fail"), "FAIL_RANK": "1", "FAIL_COUNT": "2048", "FAIL_CALL": "10", "FAIL_HOW": "hang"}
+    started = busbw.start("run", "all_reduce", *SIZES, env=hanging)
+    started.wait_for("ended by")
+    started.interrupt()
+    started.wait_for("Ctrl-C again")
+    began_s = time.monotonic()
+    started.interrupt()
+
+    result = started.finish()
+
+    assert time.monotonic() - began_s < 10
+    assert result.code in {3, 4}, result
+    assert left_of(busbw.folder) == ()
+    run = read_run(busbw.directory())
+    assert run.outcome is not None
+    assert (run.outcome.ended, run.outcome.cause) == ("stopped", "ended by the user")
+    assert [point.size_bytes for point in run.measurements] == [4096]
+
+
+def test_the_time_limit_ends_the_run_says_what_is_missing_and_can_be_given_again(busbw: Busbw):
+    result = busbw("run", "all_reduce", *MANY, "--time-limit", 1)
+
+    assert result.code in {1, 4}, result
+    run = read_run(busbw.directory())
+    assert run.outcome is not None
+    assert run.outcome.ended == "time"
+    # Starting, measuring the machine and ending come on top of the limit; a busy machine takes its time for them.
+    assert run.outcome.wall_s < 20
+    missing = 2000 - len(run.measurements)
+    assert 0 < missing < 2000
+    assert f"{missing} points not measured (all_reduce " in result.out
+    assert "the time limit was reached" in result.out
+    busbw("run", "--resume", "last")
+    again = read_run(busbw.directory())
+    assert len(again.measurements) > len(run.measurements)
+    assert again.measurements[: len(run.measurements)] == run.measurements

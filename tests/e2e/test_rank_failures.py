@@ -1,0 +1,161 @@
+"""A rank dies, hangs or is stopped: busbw ends in bounded time, names it, keeps what was measured, and can go on.
+
+How a rank ended, Open MPI tells. MPICH's Hydra may say nothing and collect the process before busbw can ask the kernel;
+then "ended early" has to do.
+"""
+
+import os
+import signal
+
+import pytest
+
+from busbw.model.run import Run
+
+from .runner import Busbw, Result, left_of, process_of, read_run, wait_until
+
+# Sixteen sizes, a twentieth of a second each on a quiet machine: enough to be caught in the middle of.
+SIZES = ("-n", 2, "-b", "4K", "-e", "64K", "-i", "4K", "--time-limit", 4)
+BYTES = [4096 * number for number in range(1, 17)]
+# The third size, in elements of four bytes: what the shim waits for.
+THIRD_COUNT = 3072
+FIRST_DONE = "ended by"
+
+
+def fail_in_third_size(busbw: Busbw, mpi: str, **settings: object) -> dict[str, str]:
+    """Return what makes rank 1 fail in a call of the third size, the tenth."""
+    told = {f"FAIL_{name.upper()}": str(value) for name, value in settings.items()}
+    return {**busbw.shim("fail", mpi), "FAIL_RANK": "1", "FAIL_COUNT": str(THIRD_COUNT), "FAIL_CALL": "10", **told}
+
+
+def assert_failed_by_rank_1(busbw: Busbw, result: Result, *words: str) -> Run:
+    """Check everything that every failure has in common."""
+    assert result.code == 3, result
+    assert left_of(busbw.folder) == ()
+    run = read_run(busbw.directory())
+    assert run.outcome is not None
+    assert run.outcome.ended == "failed"
+    assert run.outcome.culprit is not None, result
+    assert run.outcome.culprit.rank == 1
+    assert run.verdict.outcome == "failed"
+    for word in ("rank 1 ", "all_reduce", *words):
+        assert word in run.verdict.sentence, result
+    assert run.verdict.sentence.removeprefix("failed: ") in result.out
+    assert [point.size_bytes for point in run.measurements] == BYTES[: len(run.measurements)] != []
+    shown = busbw("show")
+    assert (shown.code, shown.out) == (3, result.out)
+    return run
+
+
+def assert_resumable(busbw: Busbw, mpi: str = "Open MPI") -> None:
+    """Check that the rest is measured, and what was measured before is kept as it was."""
+    before = busbw("show", "--json", mpi=mpi).run().measurements
+    result = busbw.to_the_end(busbw("run", "--resume", busbw.directory().name, mpi=mpi), mpi)
+
+    assert result.code in {0, 1, 4}, result
+    run = read_run(busbw.directory())
+    assert run.outcome is not None
+    assert run.outcome.ended == "complete", result
+    assert [point.size_bytes for point in run.measurements] == BYTES
+    assert run.measurements[: len(before)] == before
+
+
+@pytest.mark.parametrize("mpi", ["Open MPI", "MPICH", "Intel MPI"])
+def test_a_rank_killed_in_the_middle_is_named_and_the_run_can_go_on(busbw: Busbw, mpi: str):
+    started = busbw.start("run", "all_reduce", *SIZES, mpi=mpi)
+    started.wait_for(FIRST_DONE)
+    os.kill(process_of(busbw.directory(), 1), signal.SIGKILL)
+
+    result = started.finish()
+
+    assert_failed_by_rank_1(busbw, result, *([] if mpi == "MPICH" else ["SIGKILL"]))
+    assert_resumable(busbw, mpi)
+
+
+@pytest.mark.parametrize("mpi", ["Open MPI", "MPICH"])
+def test_a_stopped_rank_is_named_and_the_run_can_go_on(busbw: Busbw, mpi: str):
+    started = busbw.start("run", "all_reduce", *SIZES, mpi=mpi)
+    started.wait_for(FIRST_DONE)
+    os.kill(process_of(busbw.directory(), 1), signal.SIGSTOP)
+
+    result = started.finish()
+
+    assert_failed_by_rank_1(busbw, result, "stopped")
+    assert_resumable(busbw, mpi)
+
+
+@pytest.mark.parametrize("mpi", ["Open MPI", "MPICH"])
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_rank_that_exits_early_is_named_whatever_its_code(busbw: Busbw, code: int, mpi: str):
+    early = fail_in_third_size(busbw, mpi, how="exit", code=code)
+
+    result = busbw("run", "all_reduce", *SIZES, mpi=mpi, env=early)
+
+    run = assert_failed_by_rank_1(busbw, result, *([] if mpi == "MPICH" else ["exited"]))
+    assert [point.size_bytes for point in run.measurements] == BYTES[:2]
+    if mpi == "Open MPI":
+        assert_resumable(busbw)
+
+
+@pytest.mark.parametrize("mpi", ["Open MPI", "MPICH"])
+def test_a_rank_with_a_segmentation_fault_is_named(busbw: Busbw, mpi: str):
+    broken = fail_in_third_size(busbw, mpi, how="segv")
+
+    result = busbw("run", "all_reduce", *SIZES, mpi=mpi, env=broken)
+
+    assert_failed_by_rank_1(busbw, result, *([] if mpi == "MPICH" else ["SIGSEGV"]))
+
+
+@pytest.mark.parametrize("mpi", ["Open MPI", "MPICH"])
+def test_a_rank_that_never_comes_is_named_after_the_stall_timeout(busbw: Busbw, mpi: str):
+    hanging = fail_in_third_size(busbw, mpi, how="hang", when="after")
+
+    result = busbw("run", "all_reduce", *SIZES, "--stall-timeout", 2, mpi=mpi, env=hanging)
+
+    run = assert_failed_by_rank_1(busbw, result, "did not arrive")
+    assert run.outcome is not None
+    assert run.outcome.cause is not None
+    assert "no rank made progress for 2 s" in run.outcome.cause
+
+
+def test_ranks_that_hang_together_end_the_run_though_nobody_can_be_named(busbw: Busbw):
+    hanging = fail_in_third_size(busbw, "Open MPI", how="hang", when="before")
+
+    result = busbw("run", "all_reduce", *SIZES, "--stall-timeout", 2, env=hanging)
+
+    assert result.code == 3, result
+    assert left_of(busbw.folder) == ()
+    run = read_run(busbw.directory())
+    assert "no rank made progress for 2 s" in run.verdict.sentence
+    assert [point.size_bytes for point in run.measurements] == BYTES[:2]
+    assert_resumable(busbw)
+
+
+@pytest.mark.parametrize("mpi", ["Open MPI", "MPICH", "Intel MPI"])
+def test_busbw_killed_takes_its_ranks_along_and_the_run_can_go_on(busbw: Busbw, mpi: str):
+    started = busbw.start("run", "all_reduce", *SIZES, mpi=mpi)
+    started.wait_for(FIRST_DONE)
+    os.kill(started.process.pid, signal.SIGKILL)
+    started.process.wait()
+
+    wait_until(lambda: left_of(busbw.folder) == (), 10, "the ranks to be gone")
+    shown = busbw("show", "--json")
+    assert shown.code == 4, shown
+    assert "the run was cut off" in shown.run().verdict.sentence
+    assert shown.run().measurements != ()
+    assert_resumable(busbw, mpi)
+
+
+def test_a_resume_that_is_killed_loses_nothing_either(busbw: Busbw):
+    assert busbw("run", "all_reduce", *SIZES, "--time-limit", 0.2).code in {1, 4}
+    before = read_run(busbw.directory()).measurements
+    started = busbw.start("run", "--resume", "last")
+    started.wait_for("ended by")
+    os.kill(started.process.pid, signal.SIGKILL)
+    started.process.wait()
+    wait_until(lambda: left_of(busbw.folder) == (), 10, "the ranks to be gone")
+
+    shown = busbw("show", "--json").run()
+
+    assert "the run was cut off" in shown.verdict.sentence
+    assert len(shown.measurements) > len(before)
+    assert shown.measurements[: len(before)] == before

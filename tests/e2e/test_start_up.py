@@ -1,0 +1,27 @@
+"""Asking for help costs next to nothing."""
+
+import os
+import statistics
+import subprocess
+
+from .runner import Busbw, environment_of
+
+# A promise of the house. CPU time, not wall time: a busy machine makes it later, not more.
+MOST_CPU_S = 0.150
+TIMES = 7
+
+
+def test_help_takes_less_than_150_ms_of_cpu(busbw: Busbw):
+    command = [str(environment_of("Open MPI") / "bin" / "busbw"), "--help"]
+
+    spent_s = [_cpu_s(command, busbw.environment()) for _ in range(TIMES)]
+
+    assert statistics.median(spent_s) < MOST_CPU_S, [f"{value * 1e3:.0f} ms" for value in spent_s]
+
+
+def _cpu_s(command: list[str], environment: dict[str, str]) -> float:
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+    _process_id, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return usage.ru_utime + usage.ru_stime
