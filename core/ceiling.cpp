@@ -71,6 +71,8 @@ Movement copy_with_loop(std::span<const std::byte> from, std::span<std::byte> in
         for (std::size_t word = 0; word < count; ++word) {
             copies[word] = words[word];
         }
+        std::memcpy(target + count * sizeof(std::uint64_t), source + count * sizeof(std::uint64_t),
+                    size % sizeof(std::uint64_t));
     });
 }
 

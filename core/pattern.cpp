@@ -28,24 +28,54 @@ inline std::uint32_t random_bits(std::uint64_t key, std::size_t index) {
     return bits ^ (bits >> 16) ^ static_cast<std::uint32_t>(key >> 32);
 }
 
+// The largest whole number up to which a 16-bit float holds every whole number.
+template <class T>
+constexpr std::uint32_t exact_limit() {
+    return std::is_same_v<T, Float16> ? 2048 : 256;
+}
+
+// Whether results of this type can be compared exactly: integers always, extremes always, and 16-bit floats where their
+// data are whole numbers so small that no sum of them is rounded. Their rounding would hide any error otherwise.
+template <class T>
+bool is_exact(const Pattern& pattern) {
+    if (pattern.operation == Operation::min || pattern.operation == Operation::max) {
+        return true;
+    }
+    if constexpr (is_small_float<T>) {
+        return pattern.operation == Operation::prod || static_cast<std::uint32_t>(pattern.ranks) <= exact_limit<T>();
+    } else {
+        return !is_float<T>;
+    }
+}
+
 // Integers keep sums within the type: the magnitude is the type's maximum over the number of ranks. Where that leaves
 // no room (int8 over 128 ranks and more) the sum may wrap, and is then compared modulo 2^bits.
-// Factors of a product are 1 or -1 but for one rank per element, which has 3. Floats lie in [-1, 1) for sums and
-// extremes, and in +-[1, 1 + 1/n) for products, so that a product over n ranks stays below e.
+// Factors of a product are 1 or -1 but for one rank per element, which has 3. Sums of 16-bit floats are of whole
+// numbers, as long as those can be added exactly. Other floats lie in [-1, 1) for sums and extremes, and in
+// +-[1, 1 + 1/n) for products, so that a product over n ranks stays below e.
 template <class T>
 T element(const Pattern& pattern, int rank, std::uint32_t bits, std::size_t index) {
     const auto ranks = static_cast<std::uint32_t>(pattern.ranks);
     const bool product = pattern.operation == Operation::prod;
+    const auto factor = [&] { return static_cast<int>(index % ranks) == rank ? 3 : 1; };
+    const bool negative = (bits & 1U) != 0;
+    if constexpr (is_small_float<T>) {
+        if (product) {
+            return from_double<T>(negative ? -factor() : factor());
+        }
+        if (pattern.operation == Operation::sum && is_exact<T>(pattern)) {
+            const std::uint32_t range = exact_limit<T>() / ranks;
+            return from_double<T>(static_cast<double>(bits % (2 * range + 1)) - range);
+        }
+    }
     if constexpr (is_float<T>) {
         if (product) {
             const double magnitude = 1.0 + static_cast<double>(bits >> 1) * 0x1p-31 / ranks;
-            return from_double<T>((bits & 1U) != 0 ? magnitude : -magnitude);
+            return from_double<T>(negative ? -magnitude : magnitude);
         }
         return from_double<T>(static_cast<double>(static_cast<std::int32_t>(bits)) * 0x1p-31);
     } else if (product) {
-        const auto owner = static_cast<std::uint32_t>(index % ranks);
-        const T magnitude = owner == static_cast<std::uint32_t>(rank) ? T{3} : T{1};
-        return std::is_signed_v<T> && (bits & 1U) != 0 ? static_cast<T>(-magnitude) : magnitude;
+        return static_cast<T>(std::is_signed_v<T> && negative ? -factor() : factor());
     } else if (pattern.operation == Operation::sum) {
         const auto most = static_cast<std::uint64_t>(std::numeric_limits<T>::max()) / ranks;
         const std::uint64_t range = std::clamp<std::uint64_t>(most, 1, std::numeric_limits<std::int32_t>::max());
@@ -161,9 +191,8 @@ void reduce_chunk(const Pattern& pattern, std::size_t first, std::size_t count, 
 template <class T>
 bool agrees(const Pattern& pattern, T got, accumulator<T> expected, double magnitude) {
     if constexpr (is_float<T>) {
-        const bool exact = pattern.operation == Operation::min || pattern.operation == Operation::max;
         const double scale = pattern.operation == Operation::sum ? magnitude : std::fabs(expected);
-        const double bound = exact ? 0.0 : (pattern.ranks - 1) * epsilon<T>() * scale;
+        const double bound = is_exact<T>(pattern) ? 0.0 : (pattern.ranks - 1) * epsilon<T>() * scale;
         return std::fabs(to_double(got) - expected) <= bound;  // false for a NaN
     } else {
         return got == narrow<T>(expected);

@@ -43,9 +43,10 @@ void fill(const Pattern& pattern, int rank, std::byte* into, std::size_t count);
 // Writes the operation's neutral element, so that a reduction repeated in place stays finite.
 void fill_neutral(const Pattern& pattern, std::byte* into, std::size_t count);
 
-// Compares every element. Integers, minima and maxima must be equal. A floating sum over n ranks may differ from the
-// sum in double precision by (n-1) * epsilon * sum |x|, a product by (n-1) * epsilon * |product|: the bound for any
-// order of n-1 rounded operations (Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 4.2).
+// Compares every element. Integers, minima and maxima must be equal, and so must 16-bit floats over up to 256 ranks
+// (bfloat16) or 2048 (float16), whose data are whole numbers that add exactly. A floating sum over n ranks may differ
+// from the sum in double precision by (n-1) * epsilon * sum |x|, a product by (n-1) * epsilon * |product|: the bound
+// for any order of n-1 rounded operations (Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 4.2).
 Mismatch compare(const Pattern& pattern, const std::byte* output, std::span<const Segment> segments);
 
 }  // namespace busbw

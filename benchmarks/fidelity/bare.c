@@ -30,6 +30,11 @@ static void *buffer(size_t size) {
     return memory;
 }
 
+static int calls_for(double call_ns) {
+    const double calls = 0.5e6 / call_ns + 0.5;
+    return calls < 1 ? 1 : calls > 1000 ? 1000 : (int)calls;
+}
+
 int main(int argc, char **argv) {
     if (argc != 4) return 2;
     const char *kind = argv[1];
@@ -67,7 +72,7 @@ int main(int argc, char **argv) {
         const double mine = (now_ns() - start) / calls;
         double total = 0;
         MPI_Allreduce(&mine, &total, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-        if (repeat == -2) calls = 0.5e6 * ranks / total < 1 ? 1 : 0.5e6 * ranks / total > 1000 ? 1000 : 0.5e6 * ranks / total;
+        if (repeat == -2) calls = calls_for(total / ranks);
         if (repeat >= 0) times[repeat] = total / ranks / (strcmp(kind, "latency") ? 1 : 2);
     }
     qsort(times, repeats, sizeof *times, ascending);

@@ -139,7 +139,7 @@ def _counted(collective: Collective, asked: list[int], ranks: int, dtype: str) -
     if part_bytes // DTYPE_BYTES[dtype] > _MOST_COUNT:
         raise InputError(
             f"{format_size(sizes[-1])} of {dtype} is more than the 2147483647 elements that MPI counts",
-            hint="a wider type with -d, such as float64",
+            hint="a smaller -e, or a type of more bytes with -d",
         )
     dropped = [size_bytes for size_bytes, kept in zip(asked, counted, strict=True) if kept == 0]
     if not dropped:

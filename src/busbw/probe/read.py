@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from busbw.model.machine import MpiFamily
 
 _OPEN_MPI = re.compile(r"mpirun(?:\.real)?\s+\((?:Open MPI|OpenRTE)\)\s+(\S+)")
-_PRRTE = re.compile(r"(?:prte|PRRTE)\b.*?(\d+\.\d+\S*)")
+_PRRTE = re.compile(r"(?:prte|PRRTE)\b[^\n]{0,80}?(\d+\.\d+\S*)")
 _HYDRA = re.compile(r"^\s*Version:\s+(\S+)", re.MULTILINE)
 _INTEL = re.compile(r"Intel\(R\) MPI Library.*?Version\s+([\d.]+)")
 _MAX_CPUS = 65_536
