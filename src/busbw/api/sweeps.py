@@ -5,6 +5,7 @@ import difflib
 from busbw.api.request import Request
 from busbw.collectives import COLLECTIVES, DTYPE_BYTES, OPERATIONS, SUITES, Collective, counted_size
 from busbw.errors import InputError
+from busbw.model.plan import MOST_RANKS
 from busbw.model.sweep import Sweep
 from busbw.units import format_size
 
@@ -19,7 +20,6 @@ _MOST_SIZES = 10_000
 _MOST_COUNT = 2**31 - 1
 # A month: beyond it somebody mistyped.
 _LONGEST_S = 31 * 24 * 3600
-MOST_RANKS = 65_536
 
 
 def sweeps_of(request: Request, ranks: int) -> tuple[tuple[Sweep, ...], tuple[str, ...]]:

@@ -18,8 +18,6 @@ Records = Mapping[int, Sequence[tuple[str, AnyRecord]]]
 
 # The number of the start in the name of a records file (busbw.layout).
 _ATTEMPT = re.compile(r"\.(\d{1,6})\.jsonl:")
-# Clocks and counters are 64-bit; a number beyond that was never measured.
-_LIMIT = 2**63
 
 
 class Parsed(Value, frozen=True, kw_only=True):
@@ -44,7 +42,7 @@ def parse(plan: Plan, records: Records) -> Parsed:
     samples as the others; of several starts the last such one counts. Records of ranks beyond the plan are ignored.
     """
     ranks = range(plan.placement.ranks)
-    kept = {rank: [entry for entry in records.get(rank, ()) if _is_within_limits(entry[1])] for rank in ranks}
+    kept = {rank: records.get(rank, ()) for rank in ranks}
     hellos = {rank: record for rank in ranks for _, record in kept[rank] if isinstance(record, Hello)}
     points = {rank: _points(kept[rank]) for rank in ranks}
     attempts = sorted({attempt for found in points.values() for attempt, _ in found}, reverse=True)
@@ -92,22 +90,3 @@ def _points(entries: Sequence[tuple[str, AnyRecord]]) -> dict[tuple[int, int], t
 def _attempt(place: str) -> int:
     match = _ATTEMPT.search(place)
     return int(match[1]) if match is not None else 0
-
-
-def _is_within_limits(record: AnyRecord) -> bool:
-    """Whether every number that is computed with fits into 64 bits; in a damaged file a number may have any length."""
-    return all(min(numbers) >= -_LIMIT and max(numbers) < _LIMIT for numbers in _numbers(record) if numbers)
-
-
-def _numbers(record: AnyRecord) -> tuple[tuple[int, ...], ...]:
-    match record:
-        case Measured():
-            sent = tuple(count for _, count in record.tcp_bytes)
-            single = (record.calls_per_sample, record.warmup_calls, record.clock_error_ns)
-            return record.duration_ns, record.lateness_ns, record.off_processor_ns, sent, single
-        case Copied():
-            return record.duration_ns, (record.size_bytes,)
-        case Streamed():
-            return record.moved_bytes, record.duration_ns
-        case _:
-            return ()

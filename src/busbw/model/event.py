@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from busbw.model.value import Value
+from busbw.model.value import Integer, Value
 
 # Marks the lines of standard output that are events; everything else is kept and not interpreted.
 EVENT_PREFIX = "busbw-event "
@@ -21,9 +21,9 @@ class Preparing(Event, tag="preparing", kw_only=True, frozen=True):
 class Measuring(Event, tag="measuring", kw_only=True, frozen=True):
     """Where one point stands."""
 
-    point: int
+    point: Integer
     phase: str
-    samples: int
+    samples: Integer
     median_s: float | None
     # How far the interval of the median reaches to its farther side, as a share of it.
     half_width: float | None
@@ -34,8 +34,8 @@ class Measuring(Event, tag="measuring", kw_only=True, frozen=True):
 class PointEnded(Event, tag="point_ended", kw_only=True, frozen=True):
     """A point is on disk on every rank."""
 
-    point: int
-    samples: int
+    point: Integer
+    samples: Integer
     median_s: float | None
     ended: str
 

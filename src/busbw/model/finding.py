@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from busbw.model.value import Value
+from busbw.model.value import Integer, Value
 
 Severity = Literal["note", "warn", "error"]
 Outcome = Literal["ok", "slow", "wrong", "failed", "cannot_tell"]
@@ -18,7 +18,7 @@ class Finding(Value, kw_only=True, frozen=True):
     fix: str | None = None
     source: str | None = None
     # Number of the measurement it is about; None: the run.
-    point: int | None = None
+    point: Integer | None = None
 
 
 class Verdict(Value, kw_only=True, frozen=True):
@@ -32,7 +32,7 @@ class Verdict(Value, kw_only=True, frozen=True):
 class Ceiling(Value, kw_only=True, frozen=True):
     """What the machine could do at best for one measurement: a measured rate and the formula that applies it."""
 
-    point: int
+    point: Integer
     basis: Literal["memory", "loopback"]
     # Rate of all ranks together while they copied or streamed at once.
     rate_Bps: float

@@ -1,6 +1,6 @@
 """A run in a list of runs."""
 
-from busbw.model.value import Value
+from busbw.model.value import Integer, Value
 
 
 class Row(Value, kw_only=True, frozen=True):
@@ -10,10 +10,10 @@ class Row(Value, kw_only=True, frozen=True):
     path: str
     created: str | None
     host: str | None
-    ranks: int | None
+    ranks: Integer | None
     collectives: tuple[str, ...]
-    measured: int
-    planned: int
+    measured: Integer
+    planned: Integer
     tag: str | None
     # The verdict's outcome, or "unreadable".
     outcome: str

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from busbw.model.value import Value
+from busbw.model.value import Integer, Value
 
 
 class Host(Value, kw_only=True, frozen=True):
@@ -13,13 +13,13 @@ class Host(Value, kw_only=True, frozen=True):
     os_name: str | None
     cpu_model: str | None
     # CPUs this process may use, as numbers of the kernel.
-    cpus: tuple[int, ...]
+    cpus: tuple[Integer, ...]
     # Physical cores among them.
-    cores: int
-    numa_nodes: int
-    memory_bytes: int
+    cores: Integer
+    numa_nodes: Integer
+    memory_bytes: Integer
     # What a new process can have: MemAvailable, or what is left under the memory limit of the control group if less.
-    memory_available_bytes: int
+    memory_available_bytes: Integer
     hypervisor: str | None
     container: str | None
     governor: str | None
@@ -34,10 +34,10 @@ class HostCounters(Value, kw_only=True, frozen=True):
     # Summed over all CPUs.
     cpu_s: float
     # How often the container was stopped for using up its quota, and core or package throttling for heat or power.
-    quota_stops: int | None
-    throttle_events: int | None
+    quota_stops: Integer | None
+    throttle_events: Integer | None
     # Processes the kernel ended because memory ran out.
-    memory_kills: int | None
+    memory_kills: Integer | None
     load_average: float
 
 

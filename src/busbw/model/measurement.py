@@ -4,26 +4,26 @@ from typing import Literal
 
 from busbw.model.record import Attribution, Mismatch
 from busbw.model.sweep import Mode
-from busbw.model.value import Value
+from busbw.model.value import Integer, Value
 
 
 class RankView(Value, kw_only=True, frozen=True):
     """One rank's share in a measurement. Seconds for one exchange (a message, for windows and ping-pongs)."""
 
-    rank: int
+    rank: Integer
     host: str
     median_s: float
     p99_s: float | None
     max_s: float
     # Slow samples that this rank alone explains, see judge.stragglers.
-    blamed: int
-    involuntary_switches: int
+    blamed: Integer
+    involuntary_switches: Integer
 
 
 class WrongResult(Value, kw_only=True, frozen=True):
     """A result that failed verification: the first wrong element of the first wrong rank."""
 
-    rank: int
+    rank: Integer
     host: str
     mismatch: Mismatch
 
@@ -34,20 +34,20 @@ class Measurement(Value, kw_only=True, frozen=True):
     A sample is the maximum over ranks in isolated mode, the mean over ranks in stream mode.
     """
 
-    point: int
+    point: Integer
     collective: str
-    size_bytes: int
-    count: int
+    size_bytes: Integer
+    count: Integer
     dtype: str
     op: str
-    root: int
+    root: Integer
     in_place: bool
-    ranks: int
+    ranks: Integer
     mode: Mode
-    samples: int
+    samples: Integer
     # Samples left out because a rank learned of its start too late.
-    missed: int
-    calls_per_sample: int
+    missed: Integer
+    calls_per_sample: Integer
     median_s: float
     # Distribution-free confidence interval of the median; equal to the extremes when there are too few samples.
     low_s: float
@@ -62,13 +62,13 @@ class Measurement(Value, kw_only=True, frozen=True):
     algbw_Bps: float
     # None in stream mode: there the calls of a sample are not timed alone.
     clock_error_s: float | None
-    warmup_calls: int
+    warmup_calls: Integer
     warmup_stable: bool
     # Lag-1 autocorrelation, and the shift of the median from the first to the second half as a share of it.
     autocorrelation: float | None
     drift: float | None
     # Samples slower than the median by more than stats.tail allows, and by how much they are slower in the median.
-    slow_samples: int
+    slow_samples: Integer
     slow_excess_s: float | None
     wrong: WrongResult | None
     # Whether every element of every rank was checked before the time was taken.

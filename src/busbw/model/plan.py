@@ -1,16 +1,21 @@
 """Everything that will be done, complete before the first process starts."""
 
+from typing import Annotated
+
+from msgspec import Meta
+
 from busbw.model.machine import Host, MpiLibrary
 from busbw.model.sweep import Sampling, Sweep
-from busbw.model.value import Value
+from busbw.model.value import Integer, Value
 
+MOST_RANKS = 65_536
 PLAN_SCHEMA = 1
 
 
 class Placement(Value, kw_only=True, frozen=True):
     """How many ranks run where."""
 
-    ranks: int
+    ranks: Annotated[int, Meta(ge=1, le=MOST_RANKS)]
     hosts: tuple[str, ...]
     # "core": each rank keeps one core; "none": the operating system moves them.
     binding: str
@@ -39,11 +44,11 @@ class Job(Value, kw_only=True, frozen=True):
 class MemoryNeed(Value, kw_only=True, frozen=True):
     """What the ranks of one host allocate, by their own arithmetic."""
 
-    buffers_bytes: int
+    buffers_bytes: Integer
     # Interpreter, MPI and its shared-memory segments, per rank an allowance.
-    overhead_bytes: int
+    overhead_bytes: Integer
     # What the MPI library may take besides for its algorithms; counted in the warning, not in the refusal.
-    scratch_bytes: int
+    scratch_bytes: Integer
 
     @property
     def needed_bytes(self) -> int:
@@ -54,7 +59,7 @@ class MemoryNeed(Value, kw_only=True, frozen=True):
 class Plan(Value, kw_only=True, frozen=True):
     """One run, word for word: what is measured, where, by which command."""
 
-    schema: int = PLAN_SCHEMA
+    schema: Integer = PLAN_SCHEMA
     busbw_version: str
     run_id: str
     created: str

@@ -5,7 +5,7 @@ Times are integers in nanoseconds, as the clock gave them.
 
 from typing import Literal
 
-from busbw.model.value import Value
+from busbw.model.value import Integer, Value
 
 
 class Record(Value, kw_only=True, frozen=True, tag_field="type"):
@@ -15,23 +15,23 @@ class Record(Value, kw_only=True, frozen=True, tag_field="type"):
 class Hello(Record, tag="hello", kw_only=True, frozen=True):
     """Who the rank is; always its first line."""
 
-    schema: int = 1
-    rank: int
-    ranks: int
+    schema: Integer = 1
+    rank: Integer
+    ranks: Integer
     host: str
-    process_id: int
+    process_id: Integer
     # CPUs the rank may run on after the launcher bound it.
-    cpus: tuple[int, ...]
+    cpus: tuple[Integer, ...]
     mpi_version: str
     mpi_library: str
-    handle_bytes: int
+    handle_bytes: Integer
     thread_level: str
     # MPI functions that a preloaded library stands before, as "MPI_Send from /path".
     interposed: tuple[str, ...]
     # float16 and bfloat16 sums: "mpi", or "busbw" where MPI has no such operation.
     small_float_reductions: Literal["mpi", "busbw"]
     clock_cost_ns: float
-    clock_step_ns: int
+    clock_step_ns: Integer
 
 
 Kernel = Literal["loop", "memcpy"]
@@ -41,9 +41,9 @@ class Copied(Record, tag="copied", kw_only=True, frozen=True):
     """Memory of a neighbouring rank, just written there, copied by this rank while every other rank did the same."""
 
     kernel: Kernel
-    size_bytes: int
+    size_bytes: Integer
     # One copy of `size_bytes` each.
-    duration_ns: tuple[int, ...]
+    duration_ns: tuple[Integer, ...]
 
 
 class Streamed(Record, tag="streamed", kw_only=True, frozen=True):
@@ -51,15 +51,15 @@ class Streamed(Record, tag="streamed", kw_only=True, frozen=True):
 
     # "ring": every rank sends to the next and receives from the one before; "pairs": rank i sends to i + n/2.
     pattern: Literal["ring", "pairs"]
-    moved_bytes: tuple[int, ...]
-    duration_ns: tuple[int, ...]
+    moved_bytes: tuple[Integer, ...]
+    duration_ns: tuple[Integer, ...]
 
 
 class Mismatch(Value, kw_only=True, frozen=True):
     """Elements that differ from what they must be, and the first of them."""
 
-    wrong: int
-    index: int
+    wrong: Integer
+    index: Integer
     got: str
     expected: str
 
@@ -70,40 +70,40 @@ class Attribution(Value, kw_only=True, frozen=True):
     Each pass halves the ranks by one bit of their number; the two groups run the same exchange at the same time.
     """
 
-    bit: int
-    group: int
-    ranks: tuple[int, ...]
-    calls: int
-    slow_calls: int
+    bit: Integer
+    group: Integer
+    ranks: tuple[Integer, ...]
+    calls: Integer
+    slow_calls: Integer
 
 
 class Measured(Record, tag="measured", kw_only=True, frozen=True):
     """One point, as this rank saw it: all samples, in the order taken."""
 
-    point: int
-    sweep: int
-    size_bytes: int
-    calls_per_sample: int
-    warmup_calls: int
+    point: Integer
+    sweep: Integer
+    size_bytes: Integer
+    calls_per_sample: Integer
+    warmup_calls: Integer
     warmup_stable: bool
     # A sample: all its calls. Isolated: from the common start to this rank's return.
-    duration_ns: tuple[int, ...]
+    duration_ns: tuple[Integer, ...]
     # Isolated only: from the common start to this rank's own start; empty in stream mode.
-    lateness_ns: tuple[int, ...]
+    lateness_ns: tuple[Integer, ...]
     # Time within the sample that this rank did not run on a processor.
-    off_processor_ns: tuple[int, ...]
+    off_processor_ns: tuple[Integer, ...]
     # Numbers of samples whose start was announced too late on this rank.
-    missed: tuple[int, ...]
+    missed: tuple[Integer, ...]
     # Offset of this rank's clock to rank 0's, and how far it may be off: half round trip, plus drift over the point.
-    clock_offset_ns: int
-    clock_error_ns: int
+    clock_offset_ns: Integer
+    clock_error_ns: Integer
     clock_shared: bool
     mismatch: Mismatch | None
-    verified_elements: int
-    voluntary_switches: int
-    involuntary_switches: int
+    verified_elements: Integer
+    voluntary_switches: Integer
+    involuntary_switches: Integer
     # Bytes this rank sent over TCP while the point ran, by way: `lo` to ranks of this host, else the local address.
-    tcp_bytes: tuple[tuple[str, int], ...]
+    tcp_bytes: tuple[tuple[str, Integer], ...]
     attribution: tuple[Attribution, ...]
     ended: Literal["interval", "samples", "time", "stopped", "wrong"]
     started_unix_s: float

@@ -7,7 +7,7 @@ from busbw.model.machine import HostCounters
 from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
 from busbw.model.record import Hello, Kernel
-from busbw.model.value import Value
+from busbw.model.value import Integer, Value
 
 RUN_SCHEMA = 1
 
@@ -15,9 +15,9 @@ RUN_SCHEMA = 1
 class Culprit(Value, kw_only=True, frozen=True):
     """The rank a failure began on, as far as it could be told."""
 
-    rank: int
+    rank: Integer
     host: str
-    process_id: int
+    process_id: Integer
     # What happened to it: "killed by signal 9 (SIGKILL)", "exited with code 3", "stopped (SIGSTOP)", ...
     what: str
     # What it was doing: "all_reduce 4 KiB, sample 17", "starting".
@@ -31,7 +31,7 @@ class Outcome(Value, kw_only=True, frozen=True):
     # Why, in one line, when it did not come to its end.
     cause: str | None
     culprit: Culprit | None
-    exit_code: int | None
+    exit_code: Integer | None
     wall_s: float
     counters_before: HostCounters
     counters_after: HostCounters
@@ -40,7 +40,7 @@ class Outcome(Value, kw_only=True, frozen=True):
 class CopyRate(Value, kw_only=True, frozen=True):
     """Bytes per second that all ranks together copied at once, each `size_bytes` that a neighbour had just written."""
 
-    size_bytes: int
+    size_bytes: Integer
     rate_Bps: float
     kernel: Kernel
 
@@ -62,7 +62,7 @@ class Rates(Value, kw_only=True, frozen=True):
 class Run(Value, kw_only=True, frozen=True):
     """Everything about one run."""
 
-    schema: int = RUN_SCHEMA
+    schema: Integer = RUN_SCHEMA
     plan: Plan
     # None: the run was cut off before its outcome could be written.
     outcome: Outcome | None

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from busbw.model.value import Value
+from busbw.model.value import Integer, Value
 
 Mode = Literal["stream", "isolated"]
 
@@ -11,8 +11,8 @@ class Sampling(Value, kw_only=True, frozen=True):
     """How many samples are taken of each point, and when it is enough."""
 
     mode: Mode
-    min_samples: int = 30
-    max_samples: int = 20_000
+    min_samples: Integer = 30
+    max_samples: Integer = 20_000
     # Stop when the confidence interval of the median reaches no further than this share of it to either side.
     half_width: float = 0.01
     confidence: float = 0.95
@@ -25,18 +25,18 @@ class Sweep(Value, kw_only=True, frozen=True):
 
     collective: str
     # Counted sizes (collectives.counted_size), ascending, without repetition.
-    sizes_bytes: tuple[int, ...]
+    sizes_bytes: tuple[Integer, ...]
     dtype: str
     op: str
-    root: int
+    root: Integer
     in_place: bool
 
 
 class Point(Value, kw_only=True, frozen=True):
     """One size of one sweep: what one measurement is about."""
 
-    sweep: int
-    size_bytes: int
+    sweep: Integer
+    size_bytes: Integer
 
 
 def points_of(sweeps: tuple[Sweep, ...]) -> tuple[Point, ...]:

@@ -9,11 +9,13 @@ _OPEN_MPI = re.compile(r"mpirun(?:\.real)?\s+\((?:Open MPI|OpenRTE)\)\s+(\S+)")
 _PRRTE = re.compile(r"(?:prte|PRRTE)\b[^\n]{0,80}?(\d+\.\d+\S*)")
 _HYDRA = re.compile(r"^\s*Version:\s+(\S+)", re.MULTILINE)
 _INTEL = re.compile(r"Intel\(R\) MPI Library.*?Version\s+([\d.]+)")
+_LONGEST_VERSION = 4096
 _MAX_CPUS = 65_536
 
 
 def mpirun_version(text: str) -> tuple[MpiFamily, str | None]:
-    """Return the family and version that `mpirun --version` printed."""
+    """Return the family and version that `mpirun --version` printed; its first 4 KiB say it."""
+    text = text[:_LONGEST_VERSION]
     if match := _OPEN_MPI.search(text):
         return "Open MPI", match[1]
     if match := _INTEL.search(text):
@@ -26,13 +28,18 @@ def mpirun_version(text: str) -> tuple[MpiFamily, str | None]:
     return "unknown", None
 
 
+def _is_number(text: str) -> bool:
+    """Whether `text` is a counter of the kernel: decimal digits that fit into 64 bits."""
+    return text.isascii() and text.isdecimal() and len(text) < 20
+
+
 def meminfo(text: str) -> dict[str, int]:
     """Return the fields of /proc/meminfo in bytes."""
     fields = {}
     for line in text.splitlines():
         name, _, value = line.partition(":")
         words = value.split()
-        if words and words[0].isdecimal() and len(words[0]) < 19:
+        if words and _is_number(words[0]):
             fields[name.strip()] = int(words[0]) * (1024 if words[1:] == ["kB"] else 1)
     return fields
 
@@ -85,7 +92,7 @@ def stolen_and_total_s(stat: str, ticks_per_s: int) -> tuple[float | None, float
     """Return (stolen, all) CPU seconds of all CPUs since boot from /proc/stat; stolen None where not counted."""
     for line in stat.splitlines():
         fields = line.split()
-        if fields[:1] == ["cpu"] and all(field.isdecimal() for field in fields[1:]):
+        if fields[:1] == ["cpu"] and all(_is_number(field) for field in fields[1:]):
             ticks = [int(field) for field in fields[1:9]]
             stolen = ticks[7] / ticks_per_s if len(ticks) == 8 else None
             return stolen, sum(ticks) / ticks_per_s
@@ -95,13 +102,13 @@ def stolen_and_total_s(stat: str, ticks_per_s: int) -> tuple[float | None, float
 def keyed_numbers(text: str) -> dict[str, int]:
     """Return the `name number` lines of a control group file such as cpu.stat."""
     pairs = (line.split() for line in text.splitlines())
-    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal() and len(pair[1]) < 20}
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and _is_number(pair[1])}
 
 
 def cpu_quota(cpu_max: str) -> float | None:
     """Return the CPUs that cpu.max (`QUOTA PERIOD`, both in us) allows; None without a limit."""
     fields = cpu_max.split()
-    if len(fields) == 2 and all(field.isdecimal() for field in fields) and int(fields[1]) > 0:
+    if len(fields) == 2 and all(_is_number(field) for field in fields) and int(fields[1]) > 0:
         return int(fields[0]) / int(fields[1])
     return None
 

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from busbw import codec, layout
+from busbw.collectives import COLLECTIVES, DTYPE_BYTES, OPERATIONS
 from busbw.errors import InputError, RunError
 from busbw.model.plan import PLAN_SCHEMA, Plan
 from busbw.store.files import read_whole, write_whole
@@ -44,7 +45,16 @@ def read_plan(directory: Path) -> Plan:
     path = directory / layout.PLAN_FILE
     content = read_whole(path, _MAX_PLAN_BYTES)
     codec.check_schema(content, PLAN_SCHEMA, where=str(path))
-    return codec.decode(content, Plan, where=str(path))
+    plan = codec.decode(content, Plan, where=str(path))
+    for sweep in plan.sweeps:
+        known = sweep.collective in COLLECTIVES and sweep.dtype in DTYPE_BYTES and sweep.op in OPERATIONS
+        if not known or not sweep.sizes_bytes or min(sweep.sizes_bytes) < 1:
+            raise InputError(
+                f"not a plan this busbw can read: {sweep.collective!r} of {sweep.dtype!r}, {sweep.op!r}",
+                where=str(path),
+                hint="read it with the busbw that made it",
+            )
+    return plan
 
 
 def reopen(directory: Path) -> None:
@@ -69,9 +79,9 @@ def find(name: str, base: Path) -> Path:
     Raises InputError when there is none or more than one.
     """
     path = Path(name)
-    if (path / layout.PLAN_FILE).is_file():
+    if _is_run(path):
         return path
-    if path.name == layout.RUN_FILE and (path.parent / layout.PLAN_FILE).is_file():
+    if path.name == layout.RUN_FILE and _is_run(path.parent):
         return path.parent
     known = directories(base)
     if name == "last":
@@ -94,4 +104,12 @@ def directories(base: Path) -> list[Path]:
         entries = sorted(base.iterdir())
     except OSError:
         return []
-    return [entry for entry in entries if (entry / layout.PLAN_FILE).is_file()]
+    return [entry for entry in entries if _is_run(entry)]
+
+
+def _is_run(path: Path) -> bool:
+    try:
+        return (path / layout.PLAN_FILE).is_file()
+    except (OSError, ValueError):
+        # A name too long for the file system, or with a null byte in it, is no run's.
+        return False
