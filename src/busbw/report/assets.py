@@ -1,0 +1,59 @@
+"""What the report is made of besides the run: templates, style, script, Plotly; and JSON that is safe inside a page."""
+
+import pkgutil
+import re
+from functools import cache
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from busbw.report.plain import printable
+
+# All that could end a script element, or that is not plain ASCII (U+2028 and U+2029 among it).
+_UNSAFE = re.compile(r"[<>&\x7f-\U0010ffff]")
+
+
+def embedded(json: bytes) -> Markup:
+    """Return JSON that means the same and can stand in a script element: ASCII without `<`, `>` and `&`."""
+    return Markup(_UNSAFE.sub(_escape, json.decode()))  # noqa: S704  nothing that is left can be markup
+
+
+def inlined(name: str) -> Markup:
+    """Return a style sheet or script of this package, as it is."""
+    return Markup(_text("busbw.report", f"templates/{name}"))  # noqa: S704  shipped with busbw
+
+
+@cache
+def plotly() -> Markup:
+    """Return Plotly's JavaScript, which the plotly package brings along, for a script element."""
+    text = _text("plotly", "package_data/plotly.min.js")
+    # No release had either of them; in a string, which is the only place for them, both escapes change nothing.
+    return Markup(text.replace("</script", "<\\/script").replace("<!--", "<\\!--"))  # noqa: S704
+
+
+def environment() -> Environment:
+    """Return Jinja's environment: everything printed is escaped, and control characters are shown."""
+    return Environment(
+        autoescape=True,
+        finalize=_printable,
+        loader=FunctionLoader(lambda name: _text("busbw.report", f"templates/{name}")),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
+
+
+def _printable(value: object) -> object:
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _escape(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
+
+
+def _text(package: str, path: str) -> str:
+    raw = pkgutil.get_data(package, path)
+    if raw is None:
+        raise FileNotFoundError(f"{package} comes without {path}")
+    return raw.decode()

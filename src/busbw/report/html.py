@@ -1,0 +1,178 @@
+"""A run as one HTML file that needs nothing else: no network, no other file."""
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import msgspec
+from jinja2 import Environment
+
+from busbw import codec
+from busbw.catalog import rules
+from busbw.model.finding import Finding
+from busbw.model.measurement import Measurement
+from busbw.model.run import Run
+from busbw.report import assets, words
+from busbw.report.columns import Column, cells_of, columns_of, us
+from busbw.report.figures import BASIS_WORDS, Figure, busbw_figure, time_figure
+from busbw.report.reproduce import command_of
+from busbw.report.spread import rank_layout, rank_numbers, rank_views, spread_figure
+from busbw.units import format_rate, format_size, format_time
+
+# A ticket system takes attachments of this size; Plotly alone is 5 MB.
+_LARGEST_BYTES = 6_000_000
+# Markup that a page has beside its data, and for each row of a table.
+_PAGE_BYTES = 60_000
+_ROW_BYTES = 700
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Series:
+    """One sweep: its names in the page, and its rows."""
+
+    key: str
+    name: str
+    note: str
+    summary: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    measurements: tuple[Measurement, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Explained:
+    """A finding, why its rule matters (None: a rule this busbw does not know), and the measurement it is about."""
+
+    finding: Finding
+    why: str | None
+    about: str | None
+    # Whether it is the first of its code: where links to the code lead.
+    first: bool
+
+
+def report_html(run: Run) -> str:
+    """Return the report of a run."""
+    series = _series(run)
+    views = rank_views(run.measurements)
+    drawn = assets.embedded(msgspec.json.encode(_figures(run, series)))
+    ranks = assets.embedded(msgspec.json.encode([rank_numbers(item) for item in views.shown] if views else []))
+    raw = assets.embedded(codec.encode(run))
+    plotly = assets.plotly()
+    page_bytes = _PAGE_BYTES + len(plotly.encode()) + len(drawn) + len(ranks) + _ROW_BYTES * len(run.measurements)
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            run=run,
+            plan=run.plan,
+            outcome_words=words.OUTCOMES[run.verdict.outcome],
+            outcomes=tuple(words.OUTCOMES.values()),
+            verdict_rest=words.verdict_rest(run),
+            series=series,
+            findings=_findings(run),
+            finding_codes=frozenset(finding.code for finding in run.findings),
+            all_columns=tuple(dict.fromkeys(column for each in series for column in each.columns)),
+            ceiling_words=_ceiling_words(run),
+            views=views,
+            command=command_of(run.plan),
+            libraries=_distinct(hello.mpi_library for hello in run.ranks),
+            interposed=_distinct(name for hello in run.ranks for name in hello.interposed),
+            thread_levels=_distinct(hello.thread_level for hello in run.ranks),
+            figures_json=drawn,
+            ranks_json=ranks,
+            raw_json=raw if page_bytes + len(raw) < _LARGEST_BYTES else None,
+            raw_bytes=len(raw),
+            plotly=plotly,
+            style=assets.inlined("report.css"),
+            script=assets.inlined("report.js"),
+        )
+    )
+
+
+def _environment() -> Environment:
+    made = assets.environment()
+    made.filters |= {
+        "size": format_size,
+        "duration": format_time,
+        "rate": format_rate,
+        "us": us,
+        "numbers": words.numbers_words,
+        "shell": shlex.join,
+        "quoted": shlex.quote,
+        "point": words.point_name,
+        "tail": words.tail_words,
+    }
+    made.globals |= {"ended_words": words.ENDED_WORDS, "basis_words": BASIS_WORDS, "rank_numbers": rank_numbers}
+    return made
+
+
+def _series(run: Run) -> tuple[Series, ...]:
+    ceilings = {ceiling.point: ceiling for ceiling in run.ceilings}
+    groups = groupby(run.measurements, key=lambda item: (item.collective, item.in_place, item.dtype))
+    return tuple(
+        Series(
+            key=f"series-{number}",
+            name=words.series_name(items[0]),
+            note=words.series_note(items[0]),
+            summary=_summary(items),
+            columns=columns_of(items[0].collective),
+            rows=tuple(cells_of(item, ceilings.get(item.point)) for item in items),
+            measurements=items,
+        )
+        for number, items in enumerate((tuple(group) for _, group in groups), start=1)
+    )
+
+
+def _summary(items: Sequence[Measurement]) -> str:
+    """Return what a figure of these would show, in a sentence for who cannot see it."""
+    first, last = items[0], items[-1]
+    best = max(items, key=lambda item: item.busbw_Bps)
+    return (
+        f"from {format_time(first.median_s)} at {format_size(first.size_bytes)} "
+        f"to {format_time(last.median_s)} at {format_size(last.size_bytes)}; "
+        f"best bus bandwidth {format_rate(best.busbw_Bps)} at {format_size(best.size_bytes)}"
+    )
+
+
+def _figures(run: Run, series: tuple[Series, ...]) -> dict[str, Figure]:
+    """Return every figure by the id of its element."""
+    ceilings = {ceiling.point: ceiling for ceiling in run.ceilings}
+    figures: dict[str, Figure] = {}
+    for each in series:
+        figures[f"{each.key}-time"] = time_figure(each.measurements, ceilings)
+        figures[f"{each.key}-busbw"] = busbw_figure(each.measurements, ceilings)
+        figures[f"{each.key}-spread"] = spread_figure(each.measurements, ceilings)
+    figures["ranks-figure"] = {"data": [], "layout": rank_layout()}
+    return figures
+
+
+def _findings(run: Run) -> tuple[Explained, ...]:
+    """Return the findings, gravest first, each with why its rule matters and what it is about."""
+    severities = ("error", "warn", "note")
+    points = {item.point: words.point_name(item) for item in run.measurements}
+    known = rules()
+    ordered = sorted(run.findings, key=lambda finding: severities.index(finding.severity))
+    return tuple(
+        Explained(
+            finding=finding,
+            why=known[finding.code].why if finding.code in known else None,
+            about=points.get(finding.point) if finding.point is not None else None,
+            first=finding.code not in {earlier.code for earlier in ordered[:number]},
+        )
+        for number, finding in enumerate(ordered)
+    )
+
+
+def _ceiling_words(run: Run) -> tuple[tuple[str, str], ...]:
+    """Return the formula of each collective's ceiling, and where its rate comes from, once for each."""
+    named = {item.point: item for item in run.measurements}
+    found: dict[tuple[str, str], str] = {}
+    for ceiling in run.ceilings:
+        if ceiling.point in named:
+            found[named[ceiling.point].collective, ceiling.formula] = BASIS_WORDS[ceiling.basis]
+    return tuple((collective, f"{formula}; {basis}") for (collective, formula), basis in found.items())
+
+
+def _distinct(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(values))
