@@ -195,14 +195,23 @@ def test_large_messages_that_were_all_disturbed_are_cannot_tell():
     assert found.because == ("RUN022",)
 
 
-def test_disturbed_points_are_told_beside_another_reason_and_leave_the_rest_to_judge_by():
+def test_a_collective_disturbed_at_every_large_message_has_no_answer():
     disturbed = make_measurement("sendrecv", MiB, 5e-3, point=1, per_rank=make_views(losses=900))
+
+    found = verdict(GOOD, disturbed)
+
+    assert found.outcome == "cannot_tell"
+    assert "at every large message of sendrecv" in found.sentence
+    assert found.because == ("RUN022",)
+
+
+def test_a_collective_disturbed_at_some_messages_is_judged_by_the_others():
+    disturbed = make_measurement("all_gather", 2 * MiB, 5e-3, point=1, per_rank=make_views(losses=900))
     missing = make_plan(make_sweep("all_gather", (MiB, 2 * MiB, 4 * MiB)))
 
     alone, beside = verdict(GOOD, disturbed), verdict(GOOD, disturbed, plan=missing)
 
     assert alone.outcome == "ok"
-    assert "not judged: sendrecv" in alone.sentence
     assert beside.because == ("RUN003", "RUN022")
 
 

@@ -142,7 +142,7 @@ def doubts(case: Case) -> tuple[Reason, ...]:
         reasons.append(("RUN003", f"{points}, {ended_words(case.outcome)}"))
     elif case.outcome is None:
         reasons.append(("RUN003", ended_words(None)))
-    reasons.extend(_data_doubts(case))
+    reasons.extend(_data_doubts(case) or _disturbed_collectives(case))
     disturbed = sum(is_disturbed(measurement) for measurement in case.measurements)
     told = {code for code, _ in reasons}
     if reasons and disturbed and told.isdisjoint({"RUN006", "RUN022"}):
@@ -160,6 +160,18 @@ def _data_doubts(case: Case) -> list[Reason]:
     if not any(is_solid(measurement) for measurement in case.measurements):
         return [("RUN004", f"no point has {LEAST_SAMPLES} samples of a verified result")]
     return [] if case.expectations else [_no_expectation(case.plan, case.measurements)]
+
+
+def _disturbed_collectives(case: Case) -> list[Reason]:
+    """Return the collectives whose large messages were all disturbed: they were asked about and have no answer."""
+    large: dict[str, list[bool]] = {}
+    for measurement in case.measurements:
+        if measurement.size_bytes >= LARGE_BYTES:
+            large.setdefault(measurement.collective, []).append(is_disturbed(measurement))
+    names = [name for name, disturbed in large.items() if all(disturbed)]
+    if not names:
+        return []
+    return [("RUN022", f"other processes ran on the cores of the ranks at every large message of {listed(names)}")]
 
 
 def _no_expectation(plan: Plan, measurements: tuple[Measurement, ...]) -> Reason:
