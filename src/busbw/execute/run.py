@@ -99,6 +99,8 @@ def _start(arguments: list[str], plan: Plan, tag: str) -> subprocess.Popen[bytes
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
     environment = {**os.environ, **dict(plan.job.env), layout.RUN_VARIABLE: tag}
+    for name, directory in plan.job.prepend:
+        environment[name] = os.pathsep.join(part for part in (directory, environment.get(name)) if part)
     try:
         return subprocess.Popen(
             arguments,

@@ -1,5 +1,7 @@
 """mpirun on this machine, in the words of each MPI family."""
 
+from pathlib import PurePosixPath
+
 from busbw.errors import InputError
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Job, Placement, Program
@@ -27,9 +29,17 @@ def job(program: Program, placement: Placement, mpi: MpiLibrary, *, as_root: boo
         argv=(mpi.mpirun, *(_AS_ROOT.get(mpi.family, ()) if as_root else ()), *arguments(placement), *program.argv),
         # mpi4py loads the library that belongs to this mpirun, not the first one it finds.
         env=(("MPI4PY_LIBMPI", mpi.library), *_environment(placement, mpi), *program.env),
+        prepend=_prepended(mpi),
         timeout_s=measuring_s + GRACE_S,
         stall_s=stall_s,
     )
+
+
+def _prepended(mpi: MpiLibrary) -> tuple[tuple[str, str], ...]:
+    if mpi.family != "Intel MPI":
+        return ()
+    # Its mpirun is a script that looks for mpiexec.hydra on PATH; its library looks for libfabric beside itself.
+    return ("PATH", str(PurePosixPath(mpi.mpirun).parent)), ("LD_LIBRARY_PATH", str(PurePosixPath(mpi.library).parent))
 
 
 def _environment(placement: Placement, mpi: MpiLibrary) -> tuple[tuple[str, str], ...]:

@@ -31,10 +31,12 @@ class Program(Value, kw_only=True, frozen=True):
 
 
 class Job(Value, kw_only=True, frozen=True):
-    """A command ready to start. The environment is the caller's with `env` set."""
+    """A command ready to start. The environment is the caller's with `env` set and `prepend` put before lists."""
 
     argv: tuple[str, ...]
     env: tuple[tuple[str, str], ...]
+    # (variable, directory): put first in a list such as PATH.
+    prepend: tuple[tuple[str, str], ...] = ()
     # The launcher is ended when it still runs after this long.
     timeout_s: float
     # The run is ended when no rank makes progress for this long.

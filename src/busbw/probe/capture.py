@@ -143,6 +143,8 @@ def _version_text(mpirun: str) -> str:
             text=True,
             errors="replace",
             timeout=_VERSION_TIMEOUT_S,
+            # Intel MPI's mpirun is a script that looks for its programs on PATH.
+            env={**os.environ, "PATH": f"{Path(mpirun).parent}:{os.environ.get('PATH', os.defpath)}"},
             stdin=subprocess.DEVNULL,
             check=False,
         )

@@ -87,8 +87,9 @@ def plan_text(plan: Plan) -> None:
     )
     for note in plan.notes:
         out.print(Text(f"note: {printable(note)}"), soft_wrap=True)
-    settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in plan.job.env)
-    out.print(Text(printable(f"{settings} {shlex.join(plan.job.argv)}")), soft_wrap=True)
+    settings = [f"{name}={shlex.quote(value)}" for name, value in plan.job.env]
+    settings += [f'{name}={shlex.quote(directory)}:"${name}"' for name, directory in plan.job.prepend]
+    out.print(Text(printable(" ".join([*settings, shlex.join(plan.job.argv)]))), soft_wrap=True)
 
 
 def _heading(plan: Plan) -> str:
