@@ -35,7 +35,7 @@ def assert_refused(result: Result, *words: str) -> None:
         (["all_reduce", "-b", "8", "-e", "1G", "-i", "8"], ["more than 10000 sizes"]),
         (["all_gather", "-n", "4", "-b", "8", "-e", "32"], ["no size is left of 8 B to 32 B", "-e 64"]),
         (["all_reduce", "-n", "1024", "-b", "4G", "-e", "4G"], ["1024 ranks need ", " of memory", " are free"]),
-        (["all_reduce", "-b", "16G", "-e", "16G"], ["more than the 2147483647 elements that MPI counts", "float64"]),
+        (["all_reduce", "-b", "16G", "-e", "16G"], ["more than the 2147483647 elements", "hint: a smaller -e"]),
         (["all_reduce", "-d", "float"], ["'float' is not a data type", "float32"]),
         (["all_reduce", "--op", "avg"], ["'avg' is not an operation", "sum"]),
         (["broadcast", "-n", "2", "-r", "2"], ["root 2 is not one of the 2 ranks", "-r 0 to 1"]),
