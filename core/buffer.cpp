@@ -21,7 +21,6 @@ Buffer::Buffer(std::size_t size) : size_{size}, memory_{nullptr, Unmap{0}} {
         throw std::bad_alloc();
     }
     memory_ = decltype(memory_){static_cast<std::byte*>(memory), Unmap{mapped}};
-    madvise(memory, mapped, MADV_HUGEPAGE);  // a wish: refused on kernels without huge pages
     poison();
     std::memset(memory_.get() + size_, guard_value, guard_bytes);
 }

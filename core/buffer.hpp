@@ -10,7 +10,8 @@ namespace busbw {
 
 class Buffer {
    public:
-    // Maps and touches `size` bytes. Throws std::bad_alloc when the system refuses.
+    // Maps and touches `size` bytes, in pages as the system gives them to any program: asking for huge ones would make
+    // messages faster than an application sees them. Throws std::bad_alloc when the system refuses.
     explicit Buffer(std::size_t size);
 
     // Maps `size` bytes of a memory file that other processes map too, and touches them. The caller keeps the file.

@@ -21,11 +21,10 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Memory as busbw gets it, huge pages included: what differs must be the loop. */
+/* Memory as busbw gets it: what differs must be the loop. */
 static void *buffer(size_t size) {
     void *memory = mmap(NULL, size + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) exit(1);
-    madvise(memory, size + 4096, MADV_HUGEPAGE);
     memset(memory, 0, size);
     return memory;
 }

@@ -98,11 +98,11 @@ def imb(case: Case, launcher: list[str]) -> float:
     """Return IMB-MPI1's time of one exchange; its alltoall counts bytes a peer, ours bytes a rank."""
     message = case.size_bytes // case.ranks if case.kind == "alltoall" else case.size_bytes
     program = [Path(launcher[0]).with_name("IMB-MPI1"), IMB_NAMES[case.kind], "-npmin", str(case.ranks)]
-    repeats = ["-iter", "20000" if case.size_bytes < 2**16 else "100", "-iter_policy", "off"]
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as lengths:
-        lengths.write(f"{message}\n")
-        lengths.flush()
-        text = output([*launcher, *program, "-msglen", lengths.name, *repeats], beside=launcher[0])
+    repeats = ["-iter", "20000" if case.size_bytes < 2**16 else "50", "-iter_policy", "off"]
+    # Lengths listed with -msglen are cut at 4 MiB.
+    exponent = message.bit_length() - 1
+    lengths = ["-msglog", f"{exponent}:{exponent}", "-mem", "4"]
+    text = output([*launcher, *program, *lengths, *repeats], beside=launcher[0])
     for line in text.splitlines():
         fields = line.split()
         if fields[:1] == [str(message)] and re.fullmatch(r"\d+", fields[1]):
@@ -119,12 +119,12 @@ def busbw(case: Case) -> float:
 
 
 def output(command: list, beside: str | None = None, fine: tuple[int, ...] = (0,)) -> str:
-    """Return what a command prints. `beside`: an mpirun whose libraries it needs."""
+    """Return what a command prints. `beside`: an mpirun whose programs and libraries it needs."""
     environment = dict(os.environ)
     if beside is not None:
-        environment["LD_LIBRARY_PATH"] = (
-            f"{Path(beside).parent.parent / 'lib'}:{environment.get('LD_LIBRARY_PATH', '')}"
-        )
+        folder = Path(beside).parent
+        environment["PATH"] = f"{folder}:{environment['PATH']}"
+        environment["LD_LIBRARY_PATH"] = f"{folder.parent / 'lib'}:{environment.get('LD_LIBRARY_PATH', '')}"
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     if done.returncode not in fine:
         raise SystemExit(f"{command[0]} failed with code {done.returncode}:\n{done.stdout}{done.stderr}")

@@ -41,6 +41,7 @@ def make_plan(*sweeps: Sweep, ranks: int = 4, mode: Any = "isolated") -> Plan:
             hypervisor=None,
             container=None,
             governor=None,
+            huge_pages=None,
             cpu_quota=None,
         ),
         mpi=MpiLibrary(family="Open MPI", version="5", mpirun="/m", library="/l", origin="site"),

@@ -28,6 +28,7 @@ def make_host(**changes: Any) -> Host:
         "hypervisor": None,
         "container": None,
         "governor": None,
+        "huge_pages": None,
         "cpu_quota": None,
     }
     return Host(**(values | changes))

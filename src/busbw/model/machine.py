@@ -23,6 +23,8 @@ class Host(Value, kw_only=True, frozen=True):
     hypervisor: str | None
     container: str | None
     governor: str | None
+    # Transparent huge pages: "always", "madvise" or "never". Buffers take what the policy gives any program.
+    huge_pages: str | None
     # CPU time the container may use, in CPUs; None without a limit.
     cpu_quota: float | None
 

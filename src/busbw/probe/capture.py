@@ -47,6 +47,7 @@ def host() -> Host:
         hypervisor=_hypervisor(cpuinfo),
         container=_container(),
         governor=_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip() or None,
+        huge_pages=read.chosen(_text("/sys/kernel/mm/transparent_hugepage/enabled")),
         cpu_quota=read.cpu_quota(_text(group / "cpu.max")),
     )
 

@@ -113,6 +113,12 @@ def cpu_quota(cpu_max: str) -> float | None:
     return None
 
 
+def chosen(text: str) -> str | None:
+    """Return the choice in brackets of a kernel file such as `always [madvise] never`."""
+    match = re.search(r"\[(\w{1,32})\]", text)
+    return match[1] if match is not None else None
+
+
 def control_group(text: str) -> str:
     """Return the path of the unified control group in /proc/self/cgroup; `/` when there is none."""
     for line in text.splitlines():
