@@ -6,9 +6,11 @@ then "ended early" has to do.
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
+from busbw.execute.shared_memory import mapped_by
 from busbw.model.run import Run
 
 from .runner import Busbw, Result, left_of, process_of, read_run, wait_until
@@ -63,11 +65,14 @@ def assert_resumable(busbw: Busbw, mpi: str = "Open MPI") -> None:
 def test_a_rank_killed_in_the_middle_is_named_and_the_run_can_go_on(busbw: Busbw, mpi: str):
     started = busbw.start("run", "all_reduce", *SIZES, mpi=mpi)
     started.wait_for(FIRST_DONE)
-    os.kill(process_of(busbw.directory(), 1), signal.SIGKILL)
+    killed = process_of(busbw.directory(), 1)
+    shared = mapped_by(killed)
+    os.kill(killed, signal.SIGKILL)
 
     result = started.finish()
 
     assert_failed_by_rank_1(busbw, result, *([] if mpi == "MPICH" else ["SIGKILL"]))
+    assert [path for path in shared if Path(path).exists()] == []
     assert_resumable(busbw, mpi)
 
 

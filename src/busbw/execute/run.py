@@ -14,7 +14,7 @@ from typing import BinaryIO, Literal
 
 from busbw import codec, layout
 from busbw.errors import InputError, RunError
-from busbw.execute import heartbeats, processes
+from busbw.execute import heartbeats, processes, shared_memory
 from busbw.execute.blame import blame
 from busbw.execute.interrupts import Interrupts, counted
 from busbw.execute.output import Stream
@@ -190,8 +190,9 @@ class _Attendance:
             self._cause, self._culprit = cause, culprit
 
     def close(self) -> None:
-        """Give every descriptor back."""
+        """Give every descriptor back, and what ended ranks left behind."""
         self._watch.close()
+        shared_memory.remove(self._watch.shared_memory)
         for stream in self._streams:
             stream.close()
 

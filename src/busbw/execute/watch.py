@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from busbw.execute import heartbeats, processes
+from busbw.execute import heartbeats, processes, shared_memory
 from busbw.execute.heartbeats import Beat
 from busbw.model.plan import Plan
 from busbw.model.run import Culprit
@@ -44,6 +44,9 @@ class Watch:
         self._looks = 0
         self._moved_s = time.monotonic()
         self.deaths: list[Death] = []
+        # Files under /dev/shm that ranks had mapped when they began to measure.
+        self.shared_memory: frozenset[str] = frozenset()
+        self._mapped: set[int] = set()
 
     def close(self) -> None:
         """Give the descriptors back."""
@@ -66,6 +69,9 @@ class Watch:
             if beat != self._beats.get(rank):
                 self._moved_s = time.monotonic()
             self._beats[rank] = beat
+            if rank not in self._mapped and beat.state not in ("starting", "machine rates"):
+                self._mapped.add(rank)
+                self.shared_memory |= shared_memory.mapped_by(beat.process_id)
             if rank not in self._ends and not self._is_dead(rank):
                 self._follow(rank, beat.process_id)
         self._note_ends()
