@@ -10,7 +10,7 @@ NATIVE := $(wildcard core/*.cpp core/*.hpp core/checks/*.cpp core/checks/*.hpp)
 BOOTSTRAP = @command -v $(PYTHON) >/dev/null || { echo "error: no $(PYTHON) found; choose one: make PYTHON=..." >&2; \
 	exit 2; }; $(PYTHON) scripts/bootstrap.py
 
-.PHONY: help run test envs lint format stub sanitize fuzz clean
+.PHONY: help run test envs lint format stub sanitize fuzz fidelity clean
 
 help:
 	@echo "make run       measure this machine:       busbw run \$$ARGS"
@@ -20,6 +20,7 @@ help:
 	@echo "make stub      write src/busbw/_core.pyi from the compiled core"
 	@echo "make sanitize  run the core's own checks plain and under address, undefined and thread sanitizers"
 	@echo "make fuzz      feed every parser for FUZZ_SECONDS=$(FUZZ_SECONDS) each"
+	@echo "make fidelity  busbw against a bare C program, and against IMB-MPI1"
 	@echo "make envs      environments with MPICH and Intel MPI: .venv-mpich, .venv-impi"
 	@echo "make clean     remove environments and build outputs"
 
@@ -59,6 +60,12 @@ sanitize:
 fuzz:
 	$(BOOTSTRAP) fuzz
 	$(BIN)/python tests/fuzz/campaign.py --seconds $(FUZZ_SECONDS)
+
+fidelity:
+	$(BOOTSTRAP) envs
+	$(BIN)/python benchmarks/fidelity/fidelity.py
+	$(BIN)/python benchmarks/fidelity/fidelity.py --venv .venv-mpich
+	$(BIN)/python benchmarks/fidelity/fidelity.py --venv .venv-impi
 
 clean:
 	rm -rf .venv .venv-mpich .venv-impi build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -136,17 +136,17 @@ def _band(
     items: Sequence[Measurement], interval: Callable[[Measurement], tuple[float, float]], colour: str
 ) -> dict[str, Any]:
     """Return the area between the ends of the interval; one point alone shows it as a short column."""
-    sizes: list[float] = [item.size_bytes for item in items]
+    sizes_bytes: list[float] = [item.size_bytes for item in items]
     ends = [interval(item) for item in items]
     low, high = [end[0] for end in ends], [end[1] for end in ends]
     if len(items) == 1:
-        sizes, low, high = [sizes[0] * 0.97, sizes[0] * 1.03], low * 2, high * 2
+        sizes_bytes, low, high = [sizes_bytes[0] * 0.97, sizes_bytes[0] * 1.03], low * 2, high * 2
     confidence = f"{100 * items[0].confidence:g} % interval" if items else "interval"
     return {
         "type": "scatter",
         "mode": "lines",
         "name": confidence,
-        "x": [*sizes, *reversed(sizes)],
+        "x": [*sizes_bytes, *reversed(sizes_bytes)],
         "y": [float(f"{value:.6g}") for value in [*high, *reversed(low)]],
         "fill": "toself",
         "fillcolor": colour,

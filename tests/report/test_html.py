@@ -1,0 +1,118 @@
+"""The report is one file that shows untrusted words and runs none of them."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import msgspec
+import pytest
+
+from busbw.model.finding import Finding, Verdict
+from busbw.model.run import Run
+from busbw.report.html import report_html
+
+from .factories import HOSTILE, make_empty_run, make_full_plan, make_run
+
+_MOST_BYTES = 6 * 10**6
+
+
+class Page(HTMLParser):
+    """What a browser would make of the page: its elements, and the text of its scripts by id."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.scripts: dict[str, str] = {}
+        self._script: str | None = None
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._script = (dict(attrs).get("id") or "code") if tag == "script" else None
+
+    def handle_endtag(self, tag: str) -> None:
+        self._script = None
+
+    def handle_data(self, data: str) -> None:
+        if self._script is not None:
+            self.scripts[self._script] = self.scripts.get(self._script, "") + data
+        else:
+            self.text.append(data)
+
+
+def hostile_run() -> Run:
+    plan = msgspec.structs.replace(make_full_plan(name=HOSTILE, cpu_model=HOSTILE), tag=HOSTILE, notes=(HOSTILE,))
+    finding = Finding(code="RUN001", severity="error", title=HOSTILE, evidence=HOSTILE, fix=HOSTILE, source=HOSTILE)
+    return make_run(
+        plan,
+        findings=(finding,),
+        verdict=Verdict(outcome="slow", sentence=f"slow: {HOSTILE}", because=("RUN001",)),
+        unreadable=(HOSTILE,),
+        hello_1={"host": HOSTILE, "mpi_library": HOSTILE},
+    )
+
+
+def test_untrusted_words_make_no_element_and_no_script():
+    clean, hostile = Page(report_html(make_run())), Page(report_html(hostile_run()))
+
+    assert [tag for tag, _ in hostile.elements if tag == "script"] == [
+        tag for tag, _ in clean.elements if tag == "script"
+    ]
+    assert not any(name.startswith("on") for _, attributes in hostile.elements for name in attributes)
+    assert "<script>alert(1)</script>" in "".join(hostile.text)
+
+
+def test_control_characters_and_reversed_writing_are_shown_not_sent():
+    shown = "".join(Page(report_html(hostile_run())).text)
+
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "\\x1b[31m" in shown
+
+
+def test_the_run_is_embedded_as_it_is():
+    run = hostile_run()
+
+    embedded = Page(report_html(run)).scripts["run-json"]
+
+    assert json.loads(embedded) == json.loads(msgspec.json.encode(run))
+
+
+def test_the_page_needs_no_network_and_stays_small():
+    html = report_html(make_run())
+
+    assert len(html.encode()) < _MOST_BYTES
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)
+    assert policy is not None
+    assert "default-src 'none'" in policy[1]
+    for tag, attributes in Page(html).elements:
+        assert not str(attributes.get("src") or "").startswith(("http", "//")), tag
+        assert tag != "link" or not str(attributes.get("href")).startswith(("http", "//"))
+
+
+@pytest.mark.parametrize("outcome", ["ok", "slow", "wrong", "failed", "cannot_tell"])
+def test_the_verdict_comes_first_in_words_and_with_a_sign(outcome: str):
+    run = make_run(verdict=Verdict(outcome=outcome, sentence=f"{outcome}: the sentence."))  # type: ignore[arg-type]
+
+    text = " ".join("".join(Page(report_html(run)).text).split())
+
+    assert "the sentence." in text
+    assert text.index("the sentence.") < text.index("Machine")
+    assert outcome.replace("_", " ") in text
+
+
+def test_a_run_that_measured_nothing_has_a_page_too():
+    text = "".join(Page(report_html(make_empty_run())).text)
+
+    assert "cannot tell" in text
+
+
+def test_every_measurement_is_in_a_table():
+    run = make_run()
+
+    page = Page(report_html(run))
+
+    rows = "".join(page.text)
+    for measurement in run.measurements:
+        assert str(measurement.size_bytes) in rows
