@@ -17,6 +17,15 @@ def state(process_id: int) -> str | None:
     return fields[0] if fields else None
 
 
+def busy_s(process_id: int) -> float:
+    """Return the processor time a process has used; 0 when it is gone."""
+    fields = _stat(process_id)
+    if len(fields) < 13:
+        return 0.0
+    # utime and stime are fields 14 and 15 of the line; the list begins with field 3.
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def how_it_ended(process_id: int) -> str | None:
     """Return how an ended process that nobody has collected yet came to its end; None when it is too late to ask."""
     fields = _stat(process_id)

@@ -15,6 +15,9 @@ from busbw.model.run import Culprit
 
 # A rank in the kernel's stopped state this long, with nothing moving, is not coming back by itself.
 STOPPED_S = 5.0
+# Ranks that wait in MPI keep their processor busy; one that uses less than this share of a look is asleep.
+_ASLEEP_LOOK_S = 1.0
+_ASLEEP_SHARE = 0.03
 # How launchers end the ranks that are left.
 _FOLLOWERS = tuple(processes.describe_status(-number) for number in (signal.SIGKILL, signal.SIGTERM))
 
@@ -105,6 +108,16 @@ class Watch:
         behind = [rank for rank, reached in progress.items() if reached == last]
         if len(behind) == 1 and len(set(progress.values())) > 1:
             return self._culprit(behind[0], f"did not arrive; the others have waited {self.still_s:.0f} s")
+        return self._asleep()
+
+    def _asleep(self) -> Culprit | None:
+        """Return the one rank that sleeps while all others wait busily in the same call; None when it is not so."""
+        before = {rank: processes.busy_s(beat.process_id) for rank, beat in self._beats.items()}
+        time.sleep(_ASLEEP_LOOK_S)
+        busy_s = {rank: processes.busy_s(beat.process_id) - before[rank] for rank, beat in self._beats.items()}
+        asleep = [rank for rank, spent_s in busy_s.items() if spent_s <= _ASLEEP_SHARE * _ASLEEP_LOOK_S]
+        if len(asleep) == 1 and len(busy_s) > 1:
+            return self._culprit(asleep[0], f"sleeps while the others wait for it, for {self.still_s:.0f} s")
         return None
 
     def by_process(self, process_id: int) -> int | None:
