@@ -17,9 +17,9 @@ def test_ctrl_c_stops_after_the_samples_in_hand_and_the_run_can_go_on(busbw: Bus
 
     result = started.finish()
 
-    assert result.code == 4, result
+    assert result.code in {1, 4}, result
     assert "stopping after the samples in hand; Ctrl-C again ends the ranks at once" in result.err
-    assert " points not measured (all_reduce " in result.out
+    assert " points not measured: all_reduce " in result.out
     assert "the run was stopped" in result.out
     assert left_of(busbw.folder) == ()
     before = read_run(busbw.directory())
@@ -65,7 +65,8 @@ def test_the_time_limit_ends_the_run_says_what_is_missing_and_can_be_given_again
     assert run.outcome.wall_s < 20
     missing = 2000 - len(run.measurements)
     assert 0 < missing < 2000
-    assert f"{missing} points not measured (all_reduce " in result.out
+    # The finding says it whatever the verdict: a machine that is slow besides has that for its verdict.
+    assert f"RUN003 {missing} points not measured: all_reduce " in result.out
     assert "the time limit was reached" in result.out
     busbw("run", "--resume", "last")
     again = read_run(busbw.directory())
