@@ -8,11 +8,21 @@ from busbw.model.plan import Job, Placement, Program
 
 name = "local"
 
+# Where a run directory keeps links to libraries.
+_LINKS = "lib"
 # Start-up, machine rates, verification and ending of a run, beside its measuring time.
 GRACE_S = 60.0
 
 
-def job(program: Program, placement: Placement, mpi: MpiLibrary, *, as_root: bool, limits: tuple[float, float]) -> Job:
+def job(
+    program: Program,
+    placement: Placement,
+    mpi: MpiLibrary,
+    *,
+    directory: str,
+    as_root: bool,
+    limits: tuple[float, float],
+) -> Job:
     """Return the command that starts the ranks here. `limits`: seconds of measuring, seconds without progress.
 
     Raises InputError for an MPI family whose mpirun is not known.
@@ -25,14 +35,23 @@ def job(program: Program, placement: Placement, mpi: MpiLibrary, *, as_root: boo
             hint="put Open MPI, MPICH, Intel MPI or MVAPICH first on PATH, or name one with --mpirun",
         )
     measuring_s, stall_s = limits
+    links = _links(mpi)
     return Job(
         argv=(mpi.mpirun, *(_AS_ROOT.get(mpi.family, ()) if as_root else ()), *arguments(placement), *program.argv),
         # mpi4py loads the library that belongs to this mpirun, not the first one it finds.
         env=(("MPI4PY_LIBMPI", mpi.library), *_environment(placement, mpi), *program.env),
-        prepend=_prepended(mpi),
+        prepend=(*_prepended(mpi), *(("LD_LIBRARY_PATH", f"{directory}/{_LINKS}") for _ in links)),
+        links=links,
         timeout_s=measuring_s + GRACE_S,
         stall_s=stall_s,
     )
+
+
+def _links(mpi: MpiLibrary) -> tuple[tuple[str, str], ...]:
+    if PurePosixPath(mpi.library).name.startswith("libmpich."):
+        # Debian's name for MPICH's library; mpi4py's extension asks the loader for the name of the MPICH ABI.
+        return ((f"{_LINKS}/libmpi.so.12", mpi.library),)
+    return ()
 
 
 def _prepended(mpi: MpiLibrary) -> tuple[tuple[str, str], ...]:

@@ -37,6 +37,8 @@ class Job(Value, kw_only=True, frozen=True):
     env: tuple[tuple[str, str], ...]
     # (variable, directory): put first in a list such as PATH.
     prepend: tuple[tuple[str, str], ...] = ()
+    # (path within the run directory, what it points to): symbolic links made before the start.
+    links: tuple[tuple[str, str], ...] = ()
     # The launcher is ended when it still runs after this long.
     timeout_s: float
     # The run is ended when no rank makes progress for this long.

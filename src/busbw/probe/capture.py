@@ -171,10 +171,9 @@ def _libraries(mpirun: Path, family: str) -> Iterator[Path]:
             prefix / "lib64",
             prefix / "lib" / "release",
             prefix / "lib" / "openmpi" / "lib",
+            *sorted((prefix / "lib").glob("*-linux-gnu")),
         ]
     directories += [Path(entry) for entry in os.environ.get("LD_LIBRARY_PATH", "").split(":") if entry]
-    if mpirun.resolve().is_relative_to("/usr"):
-        directories += sorted(Path("/usr/lib").glob("*-linux-gnu"))
     for directory in directories:
         for name in read.library_names(family):  # type: ignore[arg-type]
             if (directory / name).is_file():

@@ -31,6 +31,9 @@ def create(plan: Plan, directory: Path) -> None:
                 hint="choose another folder with -o, or go on with: --resume " + str(directory),
             )
         (directory / layout.RAW_DIRECTORY).mkdir(parents=True)
+        for name, target in plan.job.links:
+            (directory / name).parent.mkdir(exist_ok=True)
+            (directory / name).symlink_to(target)
     except OSError as error:
         raise InputError(
             f"cannot make the run's folder: {error.strerror or error}",

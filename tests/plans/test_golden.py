@@ -1,0 +1,122 @@
+"""What busbw plans, word for word, for every MPI family, and what must hold of every plan.
+
+After a wanted change: `GOLDEN=write python -m pytest tests/plans`, then read the difference before it is committed.
+"""
+
+import datetime as dt
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from tests.judge.factories import make_host
+
+from busbw.api.planning import Surroundings, compose
+from busbw.api.request import Request
+from busbw.collectives import COLLECTIVES, SUITES, part_count
+from busbw.errors import InputError
+from busbw.model.machine import MpiLibrary
+from busbw.model.plan import Plan
+
+GOLDEN = Path(__file__).parent / "golden"
+LIBRARIES = {
+    "open-mpi": MpiLibrary(
+        family="Open MPI",
+        version="5.0.11",
+        mpirun="/opt/m/bin/mpirun",
+        library="/opt/m/lib/libmpi.so.40",
+        origin="site",
+    ),
+    "mpich": MpiLibrary(
+        family="MPICH", version="5.0.2", mpirun="/opt/m/bin/mpirun", library="/opt/m/lib/libmpi.so.12", origin="wheel"
+    ),
+    "debian-mpich": MpiLibrary(
+        family="MPICH", version="4.0.2", mpirun="/usr/bin/mpirun", library="/usr/lib/libmpich.so.12", origin="site"
+    ),
+    "intel": MpiLibrary(
+        family="Intel MPI",
+        version="2021.18",
+        mpirun="/opt/m/bin/mpirun",
+        library="/opt/m/lib/libmpi.so.12",
+        origin="chosen",
+    ),
+}
+REQUESTS = {
+    "default": Request(),
+    "p2p": Request(suite="p2p"),
+    "crowded": Request(collectives=("alltoall",), ranks=6, largest_bytes=4096, tag="x y"),
+    "both": Request(
+        collectives=("all_reduce", "broadcast"), ranks=2, placement="both", mode="stream", dtype="bfloat16"
+    ),
+}
+
+
+def composed(request: Request, mpi: MpiLibrary) -> Plan:
+    surroundings = Surroundings(
+        host=make_host(memory_available_bytes=2**35),
+        mpi=mpi,
+        python="/opt/venv/bin/python",
+        as_root=False,
+        created=dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC),
+        token="beef",
+    )
+    return compose(request, surroundings, None, Path("/runs"))[0]
+
+
+def assert_sound(plan: Plan, request: Request) -> None:
+    """Check what must hold of any plan: it starts what was asked, measures what was asked, and fits."""
+    argv = plan.job.argv
+    assert argv[argv.index("-n") + 1] == str(plan.placement.ranks)
+    assert request.ranks in (None, plan.placement.ranks)
+    assert argv[0] == plan.mpi.mpirun
+    assert argv[-1] == f"/runs/{plan.run_id}"
+    assert ("--oversubscribe" in argv) <= plan.placement.oversubscribed
+    assert plan.placement.oversubscribed == (plan.placement.ranks > plan.host.cores)
+    asked = request.collectives or SUITES[request.suite or "six"]
+    assert {sweep.collective for sweep in plan.sweeps} == set(asked)
+    assert plan.memory.needed_bytes <= plan.host.memory_available_bytes
+    for sweep in plan.sweeps:
+        assert sorted(set(sweep.sizes_bytes)) == list(sweep.sizes_bytes) != []
+        for size_bytes in sweep.sizes_bytes:
+            count = part_count(COLLECTIVES[sweep.collective], size_bytes, plan.placement.ranks, sweep.dtype)
+            assert 0 < count < 2**31
+
+
+@pytest.mark.parametrize("request_name", REQUESTS)
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_plan_is_as_it_was(library: str, request_name: str):
+    plan = composed(REQUESTS[request_name], LIBRARIES[library])
+    text = msgspec.json.format(msgspec.json.encode(plan), indent=1).decode() + "\n"
+    file = GOLDEN / f"{library}-{request_name}.json"
+    if os.environ.get("GOLDEN") == "write":
+        file.write_text(text, encoding="utf-8")
+
+    assert text == file.read_text(encoding="utf-8")
+    assert_sound(plan, REQUESTS[request_name])
+
+
+requests = st.builds(
+    Request,
+    collectives=st.lists(st.sampled_from(sorted(COLLECTIVES)), max_size=3, unique=True).map(tuple),
+    ranks=st.none() | st.integers(-1, 70),
+    smallest_bytes=st.none() | st.integers(-1, 2**20),
+    largest_bytes=st.none() | st.integers(0, 2**34),
+    factor=st.none() | st.integers(0, 9),
+    step_bytes=st.none() | st.integers(0, 2**22),
+    dtype=st.sampled_from(["int8", "float16", "float32", "float64", "float8"]),
+    root=st.integers(-1, 5),
+    placement=st.sampled_from(["out", "in", "both"]),
+)
+
+
+@given(requests, st.sampled_from(sorted(LIBRARIES)))
+def test_every_request_gives_a_sound_plan_or_a_clear_error(request: Request, library: str):
+    try:
+        plan = composed(request, LIBRARIES[library])
+    except InputError as error:
+        assert 1 <= len(str(error).splitlines()) <= 4  # noqa: PT017 - the plan may be sound instead
+        return
+    assume(plan.sweeps)
+    assert_sound(plan, request)
