@@ -94,6 +94,16 @@ def test_slow_says_how_far_from_what():
     assert "takes 500.0 us, 3.2 times what copying through shared memory allows here" in found.sentence
 
 
+def test_more_than_twice_the_expected_time_is_a_finding_and_not_yet_slow():
+    doubtful = make_measurement("all_gather", MiB, 3.9e-4)
+
+    found = verdict(doubtful)
+
+    assert found.outcome == "ok"
+    assert found.because == ("PERF001",)
+    assert "with findings (PERF001)" in found.sentence
+
+
 def test_a_material_straggler_makes_slow():
     delayed = make_measurement(
         "all_gather", MiB, 1.3e-4, slow_samples=40, slow_excess_s=2e-4, per_rank=make_views(blamed={2: 39})

@@ -18,8 +18,9 @@ from busbw.units import format_rate, format_time
 # Large messages: the size, and the messages that the usual algorithm makes of it.
 LARGE_BYTES = 2**20
 LARGE_PART_BYTES = 64 * 2**10
-# How many times longer than expected an exchange may take before it is called slow.
+# How many times longer than expected an exchange may take before that is a finding, and before the run is slow for it.
 TOLERANCE = 2.0
+SLOW_TIMES = 3.0
 # Sums of these are made in software by most MPI libraries: their time is not that of memory.
 SMALL_FLOATS = ("float16", "bfloat16")
 
@@ -47,8 +48,13 @@ class Expectation:
 
     @property
     def is_missed(self) -> bool:
-        """Whether the exchange is slow beyond the tolerance."""
+        """Whether the exchange took longer than the tolerance allows."""
         return self.excess > TOLERANCE
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it took so much longer that no doubt about the expectation explains it."""
+        return self.excess > SLOW_TIMES
 
 
 def expectations(plan: Plan, rates: Rates, measurements: tuple[Measurement, ...]) -> tuple[Expectation, ...]:

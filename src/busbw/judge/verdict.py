@@ -72,9 +72,9 @@ def _slow(case: Case) -> Verdict | None:
 def slow_reasons(case: Case) -> tuple[Reason, ...]:
     """Return the evidence that the machine is slow, the strongest of each kind."""
     reasons = []
-    missed = [expectation for expectation in case.expectations if expectation.is_missed]
-    if missed:
-        reasons.append(_missed_reason(max(missed, key=lambda expectation: expectation.excess)))
+    slow = [expectation for expectation in case.expectations if expectation.is_slow]
+    if slow:
+        reasons.append(_missed_reason(max(slow, key=lambda expectation: expectation.excess)))
     material = [straggler for straggler in case.stragglers if straggler.is_material]
     reasons.extend(_straggler_reason(straggler, case.hellos) for straggler in material[:1])
     large = [violation for violation in case.violations if violation.is_large]
