@@ -19,7 +19,7 @@ def test_advice_is_a_loop_to_paste_that_measures_the_same_point():
     line = advice("Open MPI", slow).removeprefix("try its other algorithms: ")
 
     assert "OMPI_MCA_coll_tuned_use_dynamic_rules=1" in line
-    assert "busbw run reduce_scatter -n 8 -b 16777216 -e 16777216" in line
+    assert "busbw run reduce_scatter -n 8 -b 16M -e 16M" in line
     subprocess.run(["bash", "-n", "-c", line], check=True)
 
 

@@ -24,9 +24,17 @@ def advice(family: MpiFamily, measurement: Measurement) -> str:
 
 
 def _again(measurement: Measurement) -> str:
-    size = f"-b {measurement.size_bytes} -e {measurement.size_bytes}"
+    size = f"-b {_option(measurement.size_bytes)} -e {_option(measurement.size_bytes)}"
     form = " --in-place in" if measurement.in_place else ""
     return f"busbw run {measurement.collective} -n {measurement.ranks} {size}{form}"
+
+
+def _option(size_bytes: int) -> str:
+    """Return a size as the options -b and -e take it: 16M, not 16777216."""
+    for unit, bytes_per_unit in (("G", 2**30), ("M", 2**20), ("K", 2**10)):
+        if size_bytes % bytes_per_unit == 0:
+            return f"{size_bytes // bytes_per_unit}{unit}"
+    return str(size_bytes)
 
 
 def _transport_advice(family: MpiFamily) -> str:
