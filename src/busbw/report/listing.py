@@ -24,7 +24,7 @@ def listing_text(rows: Sequence[Row]) -> None:
             row.ranks if row.ranks is not None else "?",
             f"{row.measured}/{row.planned}",
             row.outcome.replace("_", " "),
-            ", ".join(row.collectives),
+            row.sentence if row.outcome == "unreadable" else ", ".join(row.collectives),
             row.host or "",
             row.tag or "",
         )

@@ -44,7 +44,7 @@ def console() -> Console:
 def run_text(run: Run, where: Path) -> None:
     """Print what was measured, what was found, and the verdict."""
     out = console()
-    out.print(Text(_heading(run.plan)), soft_wrap=True)
+    out.print(Text(_heading(run.plan)), soft_wrap=not out.is_terminal)
     for _sweep, group in groupby(run.measurements, key=lambda item: (item.collective, item.in_place, item.dtype)):
         measurements = list(group)
         out.print()
@@ -67,7 +67,7 @@ def run_text(run: Run, where: Path) -> None:
 def plan_text(plan: Plan) -> None:
     """Print what would be done."""
     out = console()
-    out.print(Text(_heading(plan)), soft_wrap=True)
+    out.print(Text(_heading(plan)), soft_wrap=not out.is_terminal)
     for sweep in plan.sweeps:
         sizes = ", ".join(format_size(size_bytes) for size_bytes in sweep.sizes_bytes)
         form = "in place" if sweep.in_place else "out of place"
