@@ -121,3 +121,15 @@ def test_a_run_of_another_machine_is_not_resumed_here(busbw: Busbw, stored: Path
     change(stored / "plan.json", lambda document: document["placement"].update(hosts=["elsewhere"]))  # type: ignore[attr-defined]
 
     assert_refused(busbw("run", "--resume", "last"), "this run belongs to elsewhere")
+
+
+def test_a_run_that_was_moved_is_not_resumed_elsewhere(busbw: Busbw):
+    result = busbw("run", "all_reduce", "-n", 2, "-b", "1K", "-e", "2000K", "-i", "1K", "--time-limit", 1)
+    assert result.code in {1, 4}, result
+    moved = busbw.directory().rename(busbw.directory().with_name("moved"))
+
+    refused = busbw("run", "--resume", moved)
+
+    assert refused.code == 2
+    assert "this run was planned for another folder" in refused.err
+    assert "hint: move it back: mv " in refused.err

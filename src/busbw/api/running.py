@@ -1,6 +1,7 @@
 """Plan, execute, store, load: the main job."""
 
 import dataclasses
+import shlex
 from pathlib import Path
 
 from busbw.api.loading import load, rebuild
@@ -31,7 +32,7 @@ def start(plan: Plan, directory: Path, listener: Listener) -> Run:
 def resume(directory: Path, listener: Listener) -> Run:
     """Measure what is missing in a run directory, with its own plan, and return the whole.
 
-    Raises InputError when nothing is missing, or when this is another machine than the plan was made for.
+    Raises InputError when nothing is missing, or when this is another machine or folder than the plan was made for.
     """
     plan = directories.read_plan(directory)
     here = capture.host()
@@ -40,6 +41,13 @@ def resume(directory: Path, listener: Listener) -> Run:
             f"this run belongs to {', '.join(plan.placement.hosts)}, and this is {here.name}",
             where=str(directory),
             hint="resume it there",
+        )
+    planned = Path(plan.job.argv[-1])
+    if planned.resolve() != directory.resolve():
+        raise InputError(
+            f"this run was planned for another folder, {planned}, and its command is carried out word for word",
+            where=str(directory),
+            hint=f"move it back: mv {shlex.quote(str(directory))} {shlex.quote(str(planned))}",
         )
     run = rebuild(directory)
     done = frozenset(measurement.point for measurement in run.measurements if measurement.ended != "stopped")
