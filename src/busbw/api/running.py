@@ -42,6 +42,10 @@ def resume(directory: Path, listener: Listener) -> Run:
             where=str(directory),
             hint="resume it there",
         )
+    run = rebuild(directory)
+    done = frozenset(measurement.point for measurement in run.measurements if measurement.ended != "stopped")
+    if len(done) == len(points_of(plan.sweeps)):
+        raise InputError("nothing is missing in this run", where=str(directory), hint=f"busbw show {directory.name}")
     planned = Path(plan.job.argv[-1])
     if planned.resolve() != directory.resolve():
         raise InputError(
@@ -49,10 +53,6 @@ def resume(directory: Path, listener: Listener) -> Run:
             where=str(directory),
             hint=f"move it back: mv {shlex.quote(str(directory))} {shlex.quote(str(planned))}",
         )
-    run = rebuild(directory)
-    done = frozenset(measurement.point for measurement in run.measurements if measurement.ended != "stopped")
-    if len(done) == len(points_of(plan.sweeps)):
-        raise InputError("nothing is missing in this run", where=str(directory), hint=f"busbw show {directory.name}")
     directories.reopen(directory)
     return _carry_out(plan, directory, done, listener)
 
