@@ -6,7 +6,7 @@ ARGS ?=
 FUZZ_SECONDS ?= 60
 
 BIN := .venv/bin
-NATIVE := $(wildcard core/*.cpp core/*.hpp core/checks/*.cpp core/checks/*.hpp)
+NATIVE := $(shell find core tests benchmarks -name '*.[ch]' -o -name '*.[ch]pp' -o -name '*.cu')
 BOOTSTRAP = @command -v $(PYTHON) >/dev/null || { echo "error: no $(PYTHON) found; choose one: make PYTHON=..." >&2; \
 	exit 2; }; $(PYTHON) scripts/bootstrap.py
 
@@ -31,7 +31,7 @@ run:
 
 test:
 	$(BOOTSTRAP) test
-	$(BIN)/python -m pytest $(ARGS)
+	scripts/test.sh $(ARGS)
 
 envs:
 	$(BOOTSTRAP) envs

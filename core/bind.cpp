@@ -1,4 +1,5 @@
-// The only file that knows Python. Every function that can wait releases the interpreter lock.
+// With bind_logs.cpp and bind_nccl.cpp the only file that knows Python. Every function that can wait releases the
+// interpreter lock.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -7,6 +8,9 @@
 #include <limits>
 #include <variant>
 
+#include "bind_logs.hpp"
+#include "bind_mpi.hpp"
+#include "bind_nccl.hpp"
 #include "buffer.hpp"
 #include "ceiling.hpp"
 #include "clock.hpp"
@@ -19,39 +23,6 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace busbw {
-namespace {
-
-using AnyMpi = std::variant<MpiApi<pointer_handle>, MpiApi<integer_handle>>;
-using AnyExchange = std::variant<Exchange<pointer_handle>, Exchange<integer_handle>>;
-using handle_value = std::uint64_t;  // a handle as mpi4py's _handleof gives it
-
-template <class Handle>
-Handle to_handle(handle_value value) {
-    if constexpr (std::is_pointer_v<Handle>) {
-        return reinterpret_cast<Handle>(value);
-    } else {
-        return static_cast<Handle>(static_cast<std::uint32_t>(value));
-    }
-}
-
-template <class Handle>
-handle_value from_handle(Handle handle) {
-    if constexpr (std::is_pointer_v<Handle>) {
-        return reinterpret_cast<handle_value>(handle);
-    } else {
-        return static_cast<std::uint32_t>(handle);
-    }
-}
-
-AnyMpi open_mpi(const std::string& module, std::size_t handle_bytes) {
-    if (handle_bytes == sizeof(pointer_handle)) {
-        return find_mpi<pointer_handle>(module);
-    }
-    if (handle_bytes == sizeof(integer_handle)) {
-        return find_mpi<integer_handle>(module);
-    }
-    throw std::invalid_argument("MPI handles of " + std::to_string(handle_bytes) + " bytes are not known");
-}
 
 Heartbeat heartbeat_on(nb::handle memory) {
     Py_buffer view{};
@@ -61,6 +32,20 @@ Heartbeat heartbeat_on(nb::handle memory) {
     const std::span<std::byte> bytes{static_cast<std::byte*>(view.buf), static_cast<std::size_t>(view.len)};
     PyBuffer_Release(&view);  // the mapping behind it stays: the rank keeps it for its whole life
     return Heartbeat{bytes};
+}
+
+namespace {
+
+using AnyExchange = std::variant<Exchange<pointer_handle>, Exchange<integer_handle>>;
+
+AnyMpi open_mpi(const std::string& module, std::size_t handle_bytes) {
+    if (handle_bytes == sizeof(pointer_handle)) {
+        return find_mpi<pointer_handle>(module);
+    }
+    if (handle_bytes == sizeof(integer_handle)) {
+        return find_mpi<integer_handle>(module);
+    }
+    throw std::invalid_argument("MPI handles of " + std::to_string(handle_bytes) + " bytes are not known");
 }
 
 struct Geometry {
@@ -90,7 +75,7 @@ struct Handles {
     std::uint64_t in_place_mark;
 };
 
-AnyExchange make_exchange(const AnyMpi& mpi, const Geometry& shape, const Handles& handles, const Buffer& send,
+AnyExchange exchange_over(const AnyMpi& mpi, const Geometry& shape, const Handles& handles, const Buffer& send,
                           const Buffer& receive, std::size_t element_bytes, int window) {
     const Footprint need = footprint(shape.kind, shape.seat, shape.count, shape.in_place);
     if (need.send * element_bytes > send.size() || need.receive * element_bytes > receive.size()) {
@@ -122,12 +107,45 @@ AnyExchange make_exchange(const AnyMpi& mpi, const Geometry& shape, const Handle
         mpi);
 }
 
+AnyExchange make_exchange(const AnyMpi& mpi, const Geometry& shape, const Handles& handles, const Buffer& send,
+                          const Buffer& receive, std::size_t element_bytes, int window) {
+    if (shape.kind == Kind::alltoall_2dh) {
+        throw std::invalid_argument("a two-level alltoall needs its two levels");
+    }
+    return exchange_over(mpi, shape, handles, send, receive, element_bytes, window);
+}
+
+// Communicators of the two levels: see Levels.
+struct LevelHandles {
+    handle_value intra;
+    handle_value rail;
+    int group;
+};
+
+AnyExchange make_two_level(const AnyMpi& mpi, const Geometry& shape, const Handles& handles, const LevelHandles& levels,
+                           const Buffer& send, const Buffer& receive, const Buffer& scratch,
+                           std::size_t element_bytes) {
+    AnyExchange any = exchange_over(mpi, shape, handles, send, receive, element_bytes, 1);
+    const std::size_t used = footprint(shape.kind, shape.seat, shape.count, shape.in_place).send * element_bytes;
+    if (used > scratch.size()) {
+        throw std::invalid_argument("the scratch buffer is too small for this exchange");
+    }
+    std::visit(
+        [&]<class Handle>(Exchange<Handle>& exchange) {
+            exchange.levels = {to_handle<Handle>(levels.intra), to_handle<Handle>(levels.rail), levels.group,
+                               scratch.bytes().first(used)};
+            check_levels(exchange);
+        },
+        any);
+    return any;
+}
+
 template <class Handle>
 std::byte* input_of(const Exchange<Handle>& exchange, const Contract& rules) {
     return rules.input_in_receive ? exchange.receive + rules.input_at * exchange.element_bytes : exchange.send;
 }
 
-// Poisons both buffers, writes this rank's input, does the exchange once and compares every element of the output.
+// Poisons every buffer, writes this rank's input, does the exchange once and compares every element of the output.
 Mismatch verify(const AnyExchange& any, const Pattern& pattern, const Buffer& send, const Buffer& receive) {
     return std::visit(
         [&]<class Handle>(const Exchange<Handle>& exchange) {
@@ -135,7 +153,8 @@ Mismatch verify(const AnyExchange& any, const Pattern& pattern, const Buffer& se
             const Contract rules = contract(exchange.kind, exchange.seat, count, exchange.in_place);
             send.poison();
             receive.poison();
-            fill(pattern, exchange.seat.rank, input_of(exchange, rules), rules.input_count);
+            std::ranges::fill(exchange.levels.scratch, std::byte{0xFF});
+            fill(pattern, exchange.seat.rank, 0, input_of(exchange, rules), rules.input_count);
             with_call(exchange, [](auto&& call) { call(); });
             return compare(pattern, exchange.receive, rules.output);
         },
@@ -224,6 +243,8 @@ NB_MODULE(_core, module) {
     nb::class_<Handles>(module, "Handles")
         .def(nb::init<handle_value, handle_value, handle_value, handle_value, std::uint64_t>(), "communicator"_a,
              "datatype"_a, "operation"_a, "byte"_a, "in_place_mark"_a);
+    nb::class_<LevelHandles>(module, "Levels")
+        .def(nb::init<handle_value, handle_value, int>(), "intra"_a, "rail"_a, "group"_a);
     nb::class_<Pattern>(module, "Pattern");
     nb::class_<Mismatch>(module, "Mismatch")
         .def_ro("wrong", &Mismatch::wrong)
@@ -231,6 +252,7 @@ NB_MODULE(_core, module) {
         .def_ro("got", &Mismatch::got)
         .def_ro("expected", &Mismatch::expected);
     nb::class_<ClockOffset>(module, "ClockOffset")
+        .def(nb::init<nanoseconds, nanoseconds>(), "offset_ns"_a, "error_ns"_a)
         .def_ro("offset_ns", &ClockOffset::offset)
         .def_ro("error_ns", &ClockOffset::error);
     nb::class_<Window>(module, "Window")
@@ -253,6 +275,9 @@ NB_MODULE(_core, module) {
     module.def("footprint", footprint_of, "kind"_a, "rank"_a, "ranks"_a, "root"_a, "count"_a, "in_place"_a);
     module.def("make_exchange", make_exchange, "mpi"_a, "geometry"_a, "handles"_a, "send"_a, "receive"_a,
                "element_bytes"_a, "window"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 4>(), nb::keep_alive<0, 5>());
+    module.def("make_two_level", make_two_level, "mpi"_a, "geometry"_a, "handles"_a, "levels"_a, "send"_a, "receive"_a,
+               "scratch"_a, "element_bytes"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 5>(), nb::keep_alive<0, 6>(),
+               nb::keep_alive<0, 7>());
     module.def("make_operation", make_operation, "mpi"_a, "dtype"_a, "op"_a);
     module.def("pattern", pattern, "seed"_a, "ranks"_a, "dtype"_a, "op"_a);
     module.def("verify", verify, "exchange"_a, "pattern"_a, "send"_a, "receive"_a, waits);
@@ -264,5 +289,7 @@ NB_MODULE(_core, module) {
     module.def("isolated", run_isolated, "exchange"_a, "heartbeat"_a, "count"_a, "window"_a);
     module.def("copy_with_loop", copied<copy_with_loop>, "source"_a, "target"_a, "size_bytes"_a, waits);
     module.def("copy_with_memcpy", copied<copy_with_memcpy>, "source"_a, "target"_a, "size_bytes"_a, waits);
+    bind_logs(module);
+    bind_nccl(module);
     module.def("stream_sockets", stream_sockets, "send_socket"_a, "receive_socket"_a, "duration_ns"_a, waits);
 }

@@ -1,7 +1,9 @@
 #include "exchange.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
+#include <string>
 
 namespace busbw {
 namespace {
@@ -44,6 +46,11 @@ Contract contract(Kind kind, const Seat& seat, std::size_t count, bool in_place)
         case Kind::bibw: return {count, false, 0, whole(count, seat.peer())};
         case Kind::bandwidth:
             return {count, false, 0, seat.starts_pair() ? std::vector<Segment>{} : whole(count, seat.peer())};
+        case Kind::alltoall_2dh:
+            if (in_place) {
+                throw std::invalid_argument("a two-level alltoall has no in-place form");
+            }
+            return {count * ranks, false, 0, one_part_each(seat, count, mine)};
     }
     throw std::invalid_argument("unknown collective");
 }
@@ -56,5 +63,51 @@ Footprint footprint(Kind kind, const Seat& seat, std::size_t count, bool in_plac
     }
     return {rules.input_in_receive ? 0 : rules.input_count, receive};
 }
+
+namespace {
+
+// Throws unless this rank is number `rank` of `ranks` in the communicator.
+template <class Handle>
+void check_seat(const MpiApi<Handle>& mpi, Handle communicator, int rank, int ranks) {
+    int found_rank = 0;
+    int found_ranks = 0;
+    check(mpi, mpi.comm_rank(communicator, &found_rank), "MPI_Comm_rank");
+    check(mpi, mpi.comm_size(communicator, &found_ranks), "MPI_Comm_size");
+    if (found_rank != rank || found_ranks != ranks) {
+        throw std::invalid_argument("a two-level alltoall needs rank " + std::to_string(rank) + " of " +
+                                    std::to_string(ranks) + " here, not rank " + std::to_string(found_rank) + " of " +
+                                    std::to_string(found_ranks));
+    }
+}
+
+}  // namespace
+
+template <class Handle>
+void check_levels(const Exchange<Handle>& exchange) {
+    const auto& [intra, rail, group, scratch] = exchange.levels;
+    const Seat& seat = exchange.seat;
+    if (group < 1 || seat.ranks % group != 0) {
+        throw std::invalid_argument(std::to_string(seat.ranks) + " ranks are not equal groups of " +
+                                    std::to_string(group));
+    }
+    const int groups = seat.ranks / group;
+    check_seat(*exchange.mpi, intra, seat.rank % group, group);
+    check_seat(*exchange.mpi, rail, seat.rank / group, groups);
+    const auto count = static_cast<std::size_t>(exchange.count);
+    const std::size_t needed = count * static_cast<std::size_t>(seat.ranks) * exchange.element_bytes;
+    if (scratch.size() != needed) {
+        throw std::invalid_argument("the scratch of this exchange is " + std::to_string(needed) + " bytes, not " +
+                                    std::to_string(scratch.size()));
+    }
+    constexpr auto most = static_cast<std::size_t>(std::numeric_limits<int>::max());
+    const std::size_t largest = count * static_cast<std::size_t>(std::max(group, groups));
+    if (largest > most) {
+        throw std::invalid_argument("MPI counts elements in 32 bits: at most " + std::to_string(most) +
+                                    " a message, not " + std::to_string(largest));
+    }
+}
+
+template void check_levels(const Exchange<pointer_handle>&);
+template void check_levels(const Exchange<integer_handle>&);
 
 }  // namespace busbw

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "element.hpp"
 #include "mpi_api.hpp"
 #include "pattern.hpp"
+#include "slices.hpp"
 
 namespace busbw {
 
@@ -22,13 +24,14 @@ enum class Kind {
     gather,
     scatter,
     sendrecv,
-    latency,    // ping-pong between the ranks of a pair
-    bandwidth,  // `window` messages one way, then a 4-byte answer
-    bibw,       // `window` messages each way at once
+    latency,       // ping-pong between the ranks of a pair
+    bandwidth,     // `window` messages one way, then a 4-byte answer
+    bibw,          // `window` messages each way at once
+    alltoall_2dh,  // within groups of ranks, then between the ranks of one place in their groups
 };
-inline constexpr std::string_view kind_names[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast",
-                                                  "reduce",     "alltoall",   "gather",         "scatter",
-                                                  "sendrecv",   "latency",    "bandwidth",      "bibw"};
+inline constexpr std::string_view kind_names[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",
+                                                  "alltoall",   "gather",     "scatter",        "sendrecv",  "latency",
+                                                  "bandwidth",  "bibw",       "alltoall_2dh"};
 
 // Who a rank is and whom it meets; pairs are rank i and rank i + ranks / 2.
 struct Seat {
@@ -39,6 +42,16 @@ struct Seat {
     [[nodiscard]] int previous() const noexcept { return (rank + ranks - 1) % ranks; }
     [[nodiscard]] bool starts_pair() const noexcept { return rank < ranks / 2; }
     [[nodiscard]] int peer() const noexcept { return starts_pair() ? rank + ranks / 2 : rank - ranks / 2; }
+};
+
+// What a two-level alltoall needs beside: the ranks of this rank's group, in order; the ranks of its place in every
+// group, in order of the groups; and room for a copy of the input. Groups are `group` neighbouring ranks each.
+template <class Handle>
+struct Levels {
+    Handle intra{};
+    Handle rail{};
+    int group = 1;
+    std::span<std::byte> scratch{};
 };
 
 template <class Handle>
@@ -60,7 +73,13 @@ struct Exchange {
     // Room for the requests and statuses of one window; a loop never allocates.
     mutable std::vector<Handle> requests;
     mutable std::vector<status_space> statuses;
+    Levels<Handle> levels{};  // alltoall_2dh
 };
+
+// Throws std::invalid_argument unless the groups are equal, their communicators number the ranks as `Levels` says, the
+// scratch is as large as the input, and no message has more elements than MPI counts.
+template <class Handle>
+void check_levels(const Exchange<Handle>& exchange);
 
 // Where a rank's input lies, and what must stand in its output afterwards, in elements of a part of `count`.
 struct Contract {
@@ -128,6 +147,29 @@ void window_both_ways(const Exchange<Handle>& x) {
     post(x, false, 0);
     post(x, true, static_cast<std::size_t>(x.window));
     check(mpi, mpi.waitall(2 * x.window, x.requests.data(), x.statuses.data()), "MPI_Waitall");
+}
+
+// Tutel's two-level alltoall (Hwang et al., "Tutel", MLSys 2023, appendix A): slices for one place of every group are
+// brought together, exchanged within the group, brought together by group, and exchanged between the groups. What
+// arrives last stands in the order of the ranks it came from.
+template <class Handle>
+void two_level(const Exchange<Handle>& x) {
+    const MpiApi<Handle>& mpi = *x.mpi;
+    const int groups = x.seat.ranks / x.levels.group;
+    const auto members = static_cast<std::size_t>(x.levels.group);
+    const auto others = static_cast<std::size_t>(groups);
+    const std::size_t slice = static_cast<std::size_t>(x.count) * x.element_bytes;
+    const std::span<std::byte> sent{x.send, slice * members * others};
+    const std::span<std::byte> received{x.receive, sent.size()};
+    std::byte* const scratch = x.levels.scratch.data();
+    const int to_member = x.count * groups;
+    const int to_group = x.count * x.levels.group;
+    stride_copy(sent, x.levels.scratch, slice, others, members);
+    check(mpi, mpi.alltoall(scratch, to_member, x.datatype, x.receive, to_member, x.datatype, x.levels.intra),
+          "MPI_Alltoall");
+    stride_copy(received, x.levels.scratch, slice, members, others);
+    check(mpi, mpi.alltoall(scratch, to_group, x.datatype, x.receive, to_group, x.datatype, x.levels.rail),
+          "MPI_Alltoall");
 }
 
 }  // namespace detail
@@ -205,6 +247,7 @@ auto with_call(const Exchange<Handle>& x, Visitor&& visit) {
         case Kind::latency: return visit([&x] { detail::ping_pong(x); });
         case Kind::bandwidth: return visit([&x] { detail::window_one_way(x); });
         case Kind::bibw: return visit([&x] { detail::window_both_ways(x); });
+        case Kind::alltoall_2dh: return visit([&x] { detail::two_level(x); });
     }
     throw std::invalid_argument("unknown collective");
 }

@@ -23,7 +23,9 @@ class Heartbeat {
         }
     }
 
+    // 0 outside of a call, 1 inside, 2 when all it can do is wait for a GPU.
     void enter_call() const noexcept { word(in_call).store(1, std::memory_order_relaxed); }
+    void wait_in_call() const noexcept { word(in_call).store(2, std::memory_order_relaxed); }
     void leave_call(std::uint64_t done) const noexcept {
         word(in_call).store(0, std::memory_order_relaxed);
         word(calls).fetch_add(done, std::memory_order_relaxed);

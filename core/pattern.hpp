@@ -37,8 +37,8 @@ struct Mismatch {
     std::string expected;
 };
 
-// Writes elements 0..count-1 of the input of `rank`.
-void fill(const Pattern& pattern, int rank, std::byte* into, std::size_t count);
+// Writes elements first..first+count-1 of the input of `rank`.
+void fill(const Pattern& pattern, int rank, std::size_t first, std::byte* into, std::size_t count);
 
 // Writes the operation's neutral element, so that a reduction repeated in place stays finite.
 void fill_neutral(const Pattern& pattern, std::byte* into, std::size_t count);

@@ -6,7 +6,7 @@ namespace busbw {
 namespace {
 
 template <class T, Operation Op>
-void combine(void* in, void* inout, int* length, void* /*datatype*/) {
+void combine_all(void* in, void* inout, int* length, void* /*datatype*/) {
     const T* left = static_cast<const T*>(in);
     T* right = static_cast<T*>(inout);
     for (int index = 0; index < *length; ++index) {
@@ -29,12 +29,14 @@ void combine(void* in, void* inout, int* length, void* /*datatype*/) {
 template <class T>
 reduction* choose(Operation operation) {
     switch (operation) {
-        case Operation::sum: return combine<T, Operation::sum>;
-        case Operation::prod: return combine<T, Operation::prod>;
-        case Operation::min: return combine<T, Operation::min>;
-        case Operation::max: return combine<T, Operation::max>;
+        case Operation::sum: return combine_all<T, Operation::sum>;
+        case Operation::prod: return combine_all<T, Operation::prod>;
+        case Operation::min: return combine_all<T, Operation::min>;
+        case Operation::max: return combine_all<T, Operation::max>;
+        case Operation::avg:
+        case Operation::mulsum: break;  // NCCL's
     }
-    throw std::invalid_argument("unknown operation");
+    throw std::invalid_argument("MPI has no such operation");
 }
 
 }  // namespace

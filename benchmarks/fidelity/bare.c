@@ -1,8 +1,8 @@
 /* What a C programmer would write to time one exchange: a barrier, then calls back to back, again and again.
  * usage: bare latency|all_reduce|alltoall SIZE_BYTES REPEATS
- * As many calls a repeat as fit into 0.5 ms, at most 1000: busbw's own rule, so that both meet the machine's noise alike.
- * Prints one line: the median over the repeats of the mean time of one exchange, in nanoseconds (half a round trip for
- * latency), averaged over the ranks. */
+ * As many calls a repeat as fit into 0.5 ms, at most 1000: busbw's own rule, so that both meet the machine's noise
+ * alike. Prints one line: the median over the repeats of the mean time of one exchange, in nanoseconds (half a round
+ * trip for latency), averaged over the ranks. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,15 +16,16 @@ static double now_ns(void) {
     return now.tv_sec * 1e9 + now.tv_nsec;
 }
 
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
+static int ascending(const void* a, const void* b) {
+    const double x = *(const double*)a, y = *(const double*)b;
     return (x > y) - (x < y);
 }
 
 /* Memory as busbw gets it: what differs must be the loop. */
-static void *buffer(size_t size) {
-    void *memory = mmap(NULL, size + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) exit(1);
+static void* buffer(size_t size) {
+    void* memory = mmap(NULL, size + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        exit(1);
     memset(memory, 0, size);
     return memory;
 }
@@ -34,9 +35,10 @@ static int calls_for(double call_ns) {
     return calls < 1 ? 1 : calls > 1000 ? 1000 : (int)calls;
 }
 
-int main(int argc, char **argv) {
-    if (argc != 4) return 2;
-    const char *kind = argv[1];
+int main(int argc, char** argv) {
+    if (argc != 4)
+        return 2;
+    const char* kind = argv[1];
     const int size = atoi(argv[2]), repeats = atoi(argv[3]);
     int rank, ranks, calls = 1;
     MPI_Init(&argc, &argv);
@@ -45,7 +47,7 @@ int main(int argc, char **argv) {
     /* As busbw does: no buffer is smaller than 1 MiB. */
     const size_t room = size < 1 << 20 ? 1 << 20 : size;
     char *out = buffer(room), *in = buffer(room);
-    double *times = malloc(repeats * sizeof *times);
+    double* times = malloc(repeats * sizeof *times);
     const int peer = rank < ranks / 2 ? rank + ranks / 2 : rank - ranks / 2;
     const int floats = size / 4, part = size / 4 / ranks;
     for (int repeat = -20; repeat < repeats; ++repeat) {
@@ -71,11 +73,14 @@ int main(int argc, char **argv) {
         const double mine = (now_ns() - start) / calls;
         double total = 0;
         MPI_Allreduce(&mine, &total, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-        if (repeat == -2) calls = calls_for(total / ranks);
-        if (repeat >= 0) times[repeat] = total / ranks / (strcmp(kind, "latency") ? 1 : 2);
+        if (repeat == -2)
+            calls = calls_for(total / ranks);
+        if (repeat >= 0)
+            times[repeat] = total / ranks / (strcmp(kind, "latency") ? 1 : 2);
     }
     qsort(times, repeats, sizeof *times, ascending);
-    if (rank == 0) printf("%.3f\n", times[repeats / 2]);
+    if (rank == 0)
+        printf("%.3f\n", times[repeats / 2]);
     MPI_Finalize();
     return 0;
 }

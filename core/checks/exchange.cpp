@@ -46,7 +46,7 @@ Table lay(Kind kind, int ranks, int root, std::size_t count, bool in_place, cons
         table.send.emplace_back(need.send * table.size());
         table.receive.emplace_back(need.receive * table.size());
         const Contract rules = table.rules(rank);
-        fill(pattern, rank, rules.input_in_receive ? table.received(rank, rules.input_at) : table.sent(rank),
+        fill(pattern, rank, 0, rules.input_in_receive ? table.received(rank, rules.input_at) : table.sent(rank),
              rules.input_count);
     }
     return table;
@@ -103,7 +103,7 @@ void play_reduction(const Table& table) {
 }
 
 void play_parts(const Table& table) {
-    const bool everyone_has_all = table.kind == Kind::alltoall;
+    const bool everyone_has_all = table.kind == Kind::alltoall || table.kind == Kind::alltoall_2dh;
     const std::vector<Message> taken = inputs(table, everyone_has_all ? static_cast<std::size_t>(table.ranks) : 1);
     for (int to = 0; to < table.ranks; ++to) {
         if (table.kind == Kind::gather && to != table.root) {
@@ -147,7 +147,8 @@ void play(const Table& table) {
         case Kind::reduce_scatter: return play_reduction(table);
         case Kind::all_gather:
         case Kind::gather:
-        case Kind::alltoall: return play_parts(table);
+        case Kind::alltoall:
+        case Kind::alltoall_2dh: return play_parts(table);
         case Kind::broadcast:
         case Kind::scatter: return play_from_root(table);
         case Kind::sendrecv:
@@ -221,8 +222,9 @@ int main() {
             for (const bool in_place : {false, true}) {
                 for (const std::size_t count : {1UL, 4UL, 1025UL}) {
                     for (const int root : {0, ranks - 1}) {
-                        // In place, the three patterns between pairs do not differ.
-                        const bool same = in_place && in_pairs(kind);
+                        // In place, the three patterns between pairs do not differ; the two-level alltoall has no
+                        // such form.
+                        const bool same = in_place && (in_pairs(kind) || kind == Kind::alltoall_2dh);
                         const Pattern pattern{11, ranks, DataType::float32, Operation::sum};
                         check_unplayed(lay(kind, ranks, root, count, in_place && !same, pattern));
                         check_played(lay(kind, ranks, root, count, in_place && !same, pattern));

@@ -49,13 +49,15 @@ struct World {
     MpiApi<Handle> mpi;
     Handle communicator;
     Handle byte;
+    int (*split)(Handle, int, int, Handle*);
     int rank = 0;
     int ranks = 0;
 };
 
 World enter(const Library& library) {
     World world{find_mpi<Handle>(library.path()), library.handle("ompi_mpi_comm_world"),
-                library.handle("ompi_mpi_byte")};
+                library.handle("ompi_mpi_byte"),
+                reinterpret_cast<int (*)(Handle, int, int, Handle*)>(library.handle("MPI_Comm_split"))};
     check(world.mpi, world.mpi.comm_rank(world.communicator, &world.rank), "MPI_Comm_rank");
     check(world.mpi, world.mpi.comm_size(world.communicator, &world.ranks), "MPI_Comm_size");
     return world;
@@ -73,18 +75,20 @@ struct Case {
     int root;
     int count;
     bool in_place;
+    Levels<Handle> levels{};
 };
 
 std::string text_of(const World& world, const Case& point) {
     return std::string(kind_names[static_cast<std::size_t>(point.kind)]) + (point.in_place ? " in place" : "") +
-           ", root " + std::to_string(point.root) + ", " + std::to_string(point.count) + " elements, rank " +
-           std::to_string(world.rank);
+           ", root " + std::to_string(point.root) + ", groups of " + std::to_string(point.levels.group) + ", " +
+           std::to_string(point.count) + " elements, rank " + std::to_string(world.rank);
 }
 
 Exchange<Handle> exchange_of(const World& world, const Elements& elements, const Case& point, const Buffer& send,
-                             const Buffer& receive) {
+                             const Buffer& receive, const Buffer& scratch) {
     constexpr int window = 8;
     constexpr std::size_t slots = 2UL * window;
+    const Levels<Handle>& levels = point.levels;
     return {.mpi = &world.mpi,
             .communicator = world.communicator,
             .datatype = elements.datatype,
@@ -100,7 +104,8 @@ Exchange<Handle> exchange_of(const World& world, const Elements& elements, const
             .receive = receive.data(),
             .element_bytes = elements.bytes,
             .requests = std::vector<Handle>(slots),
-            .statuses = std::vector<status_space>(slots)};
+            .statuses = std::vector<status_space>(slots),
+            .levels = {levels.intra, levels.rail, levels.group, scratch.bytes()}};
 }
 
 void check_samples(const Samples& samples, std::size_t count, const std::string& text) {
@@ -117,13 +122,16 @@ void check_case(const World& world, const Elements& elements, const Case& point,
     const Footprint need = footprint(point.kind, seat, count, point.in_place);
     const Buffer send{need.send * elements.bytes};
     const Buffer receive{need.receive * elements.bytes};
-    const Exchange<Handle> exchange = exchange_of(world, elements, point, send, receive);
+    const Buffer scratch{point.kind == Kind::alltoall_2dh ? send.size() : 0};
+    const Exchange<Handle> exchange = exchange_of(world, elements, point, send, receive, scratch);
     const Contract rules = contract(point.kind, seat, count, point.in_place);
     const Pattern pattern{99, world.ranks, elements.type, Operation::sum};
     std::byte* input = rules.input_in_receive ? receive.data() + rules.input_at * elements.bytes : send.data();
 
-    fill(pattern, world.rank, input, rules.input_count);
+    fill(pattern, world.rank, 0, input, rules.input_count);
+    const std::vector<std::byte> sent(send.bytes().begin(), send.bytes().end());
     with_call(exchange, [](auto&& call) { call(); });
+    expect(std::ranges::equal(sent, send.bytes()), text + ": the input stays");
     const Mismatch none = compare(pattern, receive.data(), rules.output);
     expect(none.wrong == 0, text + ": " + std::to_string(none.index) + " is " + none.got + " for " + none.expected);
 
@@ -134,7 +142,7 @@ void check_case(const World& world, const Elements& elements, const Case& point,
     for (std::size_t sample = 0; sample < alone.lateness.size(); ++sample) {
         expect(alone.lateness[sample] >= 0 && alone.lateness[sample] <= alone.duration[sample], text + ": lateness");
     }
-    expect(!send.overrun() && !receive.overrun(), text + ": stays in its buffers");
+    expect(!send.overrun() && !receive.overrun() && !scratch.overrun(), text + ": stays in its buffers");
 }
 
 bool in_pairs(Kind kind) { return kind == Kind::latency || kind == Kind::bandwidth || kind == Kind::bibw; }
@@ -142,7 +150,7 @@ bool in_pairs(Kind kind) { return kind == Kind::latency || kind == Kind::bandwid
 void check_kinds(const World& world, const Elements& elements, const Heartbeat& beat, const ClockOffset& clock) {
     for (std::size_t index = 0; index < std::size(kind_names); ++index) {
         const auto kind = static_cast<Kind>(index);
-        if (in_pairs(kind) && world.ranks % 2 != 0) {
+        if ((in_pairs(kind) && world.ranks % 2 != 0) || kind == Kind::alltoall_2dh) {
             continue;
         }
         for (const bool in_place : {false, true}) {
@@ -153,6 +161,24 @@ void check_kinds(const World& world, const Elements& elements, const Heartbeat& 
                 check_case(world, elements, {kind, 0, count, in_place}, beat, clock);
                 check_case(world, elements, {kind, world.ranks - 1, count, in_place}, beat, clock);
             }
+        }
+    }
+}
+
+// Every way to make equal groups, with slices that are no multiple of anything.
+void check_two_levels(const World& world, const Library& library, const Heartbeat& beat, const ClockOffset& clock) {
+    const Elements bytes{DataType::int8, 1, library.handle("ompi_mpi_int8_t"), library.handle("ompi_mpi_op_sum")};
+    for (int group = 1; group <= world.ranks; ++group) {
+        if (world.ranks % group != 0) {
+            continue;
+        }
+        Levels<Handle> levels{.group = group};
+        const int place = world.rank % group;
+        const int number = world.rank / group;
+        check(world.mpi, world.split(world.communicator, number, place, &levels.intra), "MPI_Comm_split");
+        check(world.mpi, world.split(world.communicator, place, number, &levels.rail), "MPI_Comm_split");
+        for (const int count : {1, 7, 40, 1001, 70'001}) {
+            check_case(world, bytes, {Kind::alltoall_2dh, 0, count, false, levels}, beat, clock);
         }
     }
 }
@@ -188,6 +214,7 @@ int main(int argc, char** argv) {
     expect((world.rank == 0) == (clock.error == 0), "rank 0 alone is without error");
     const Elements floats{DataType::float32, 4, library.handle("ompi_mpi_float"), library.handle("ompi_mpi_op_sum")};
     check_kinds(world, floats, beat, clock);
+    check_two_levels(world, library, beat, clock);
     check_own_operation(world, library, beat, clock);
     return verdict();
 }

@@ -22,16 +22,35 @@ std::string name_of(const Pattern& pattern) {
 
 std::vector<std::byte> input_of(const Pattern& pattern, int rank, std::size_t count) {
     std::vector<std::byte> input(count * element_bytes(pattern.type));
-    fill(pattern, rank, input.data(), count);
+    fill(pattern, rank, 0, input.data(), count);
     return input;
 }
 
-std::vector<std::byte> reduced(const Pattern& pattern, std::size_t count) {
-    std::vector<std::byte> total = input_of(pattern, 0, count);
-    for (int rank = 1; rank < pattern.ranks; ++rank) {
-        combine(pattern, input_of(pattern, rank, count).data(), total.data(), count);
+// The reduction over the first `ranks` ranks.
+std::vector<std::byte> reduced_over(const Pattern& pattern, int ranks, std::size_t count) {
+    std::vector<std::byte> total;
+    for (int rank = 0; rank < ranks; ++rank) {
+        std::vector<std::byte> next = input_of(pattern, rank, count);
+        prepare(pattern, next.data(), count);
+        if (rank == 0) {
+            total = next;
+        } else {
+            combine(pattern, next.data(), total.data(), count);
+        }
     }
+    finish(pattern, total.data(), count);
     return total;
+}
+
+std::vector<std::byte> reduced(const Pattern& pattern, std::size_t count) {
+    return reduced_over(pattern, pattern.ranks, count);
+}
+
+// Rounding 1/n to 8 bits, and every product with it, leaves no digit to check.
+bool bound_says_nothing(const Pattern& pattern) {
+    const bool smallest = pattern.type == DataType::float8e4m3 || pattern.type == DataType::float8e5m2;
+    const auto ranks = static_cast<unsigned>(pattern.ranks);
+    return pattern.operation == Operation::avg && !is_power_of_two(ranks) && (smallest || ranks > 100);
 }
 
 // Changes one element to a far different value of its type.
@@ -59,7 +78,8 @@ void check_copy(const Pattern& pattern, std::size_t count) {
         const std::vector<Segment> shifted{{0, count - 1, source, 1}};
         expect(compare(pattern, right.data() + size, shifted).wrong == 0,
                name_of(pattern) + " from its second element");
-        const bool distinct = pattern.operation != Operation::prod || is_floating(pattern.type);
+        // Of few values many are equal to their neighbours.
+        const bool distinct = (pattern.operation != Operation::prod || is_floating(pattern.type)) && size > 1;
         expect(!distinct || compare(pattern, right.data(), shifted).wrong > (count - 1) / 4,
                name_of(pattern) + " shifted by one");
     }
@@ -83,14 +103,9 @@ void check_reduction(const Pattern& pattern, std::size_t count) {
 
 // A sum that lost one rank's share must not pass: the bound is for rounding only.
 void check_missing_rank(const Pattern& pattern, std::size_t count) {
-    Pattern fewer = pattern;
-    --fewer.ranks;
-    std::vector<std::byte> total = input_of(pattern, 0, count);
-    for (int rank = 1; rank < fewer.ranks; ++rank) {
-        combine(pattern, input_of(pattern, rank, count).data(), total.data(), count);
-    }
+    const std::vector<std::byte> total = reduced_over(pattern, pattern.ranks - 1, count);
     const std::size_t wrong = compare(pattern, total.data(), std::vector<Segment>{{0, count, all_ranks, 0}}).wrong;
-    expect(wrong > count / 10, name_of(pattern) + " without one rank: " + std::to_string(wrong) + " wrong");
+    expect(wrong > count / 15, name_of(pattern) + " without one rank: " + std::to_string(wrong) + " wrong");
 }
 
 template <class T>
@@ -109,7 +124,7 @@ void check_bound(const Pattern& pattern) {
             magnitude += std::fabs(to_double(element));
         }
         const double scale = pattern.operation == Operation::sum ? magnitude : std::fabs(total);
-        const double bound = (pattern.ranks - 1) * epsilon<T>() * scale;
+        const double bound = (pattern.ranks - 1) * Traits<T>::epsilon * scale;
         within[index] = from_double<T>(total + bound / 4);
         beyond[index] = from_double<T>(total + bound * 2);
     }
@@ -124,6 +139,7 @@ void check_neutral(const Pattern& pattern) {
     constexpr std::size_t count = 9;
     std::vector<std::byte> once(count * element_bytes(pattern.type));
     fill_neutral(pattern, once.data(), count);
+    prepare(pattern, once.data(), count);
     std::vector<std::byte> twice = once;
     combine(pattern, once.data(), twice.data(), count);
     expect(once == twice, name_of(pattern) + " is neutral");
@@ -136,6 +152,9 @@ int main() {
         for (std::size_t operation = 0; operation < std::size(operation_names); ++operation) {
             for (const int ranks : {1, 2, 3, 8, 130}) {
                 const Pattern pattern{42, ranks, static_cast<DataType>(type), static_cast<Operation>(operation)};
+                if (bound_says_nothing(pattern)) {
+                    continue;
+                }
                 for (const std::size_t count : {1UL, 1024UL, 2500UL}) {
                     check_copy(pattern, count);
                     check_reduction(pattern, count);

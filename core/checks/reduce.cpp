@@ -15,8 +15,8 @@ int main() {
             const Pattern pattern{3, 2, type, operation};
             std::vector<std::uint16_t> left(count);
             std::vector<std::uint16_t> right(count);
-            fill(pattern, 0, reinterpret_cast<std::byte*>(left.data()), count);
-            fill(pattern, 1, reinterpret_cast<std::byte*>(right.data()), count);
+            fill(pattern, 0, 0, reinterpret_cast<std::byte*>(left.data()), count);
+            fill(pattern, 1, 0, reinterpret_cast<std::byte*>(right.data()), count);
             std::vector<std::uint16_t> expected = right;
             combine(pattern, reinterpret_cast<const std::byte*>(left.data()),
                     reinterpret_cast<std::byte*>(expected.data()), count);

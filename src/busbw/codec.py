@@ -62,4 +62,4 @@ def check_schema(raw: bytes, known: int, *, where: str) -> None:
 
 
 def _name(kind: object) -> str:
-    return getattr(kind, "__name__", "document").lower()
+    return getattr(kind, "__name__", "document").lower().lstrip("_")

@@ -7,12 +7,16 @@ a rank sends and receives; algbw = size / time; busbw = algbw x factor(ranks).
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# Parts that go to or come from one rank are whole multiples of this, as in nccl-tests.
+# Parts that go to or come from one rank are whole multiples of this, as in nccl-tests, unless asked for otherwise.
 PART_ALIGNMENT_BYTES = 16
 # Each of a rank's two buffers holds at least this.
 LEAST_BUFFER_BYTES = 2**20
 # Memory copies are measured up to this size; beyond it a copy is as fast as memory, whatever its size.
 LARGEST_COPY_BYTES = 64 * 2**20
+
+
+def _once(_ranks: int) -> float:
+    return 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,6 +25,8 @@ class Collective:
 
     name: str
     factor: Callable[[int], float]
+    # algbw = size / time x this: 1 but for the hypercube, which nccl-tests counts without the part a rank has already.
+    algbw_factor: Callable[[int], float] = _once
     # Whether the size is split into one part per rank.
     splits: bool = False
     reduces: bool = False
@@ -44,10 +50,6 @@ def _ring(ranks: int) -> float:
 
 def _others(ranks: int) -> float:
     return (ranks - 1) / ranks
-
-
-def _once(_ranks: int) -> float:
-    return 1.0
 
 
 def _both_ways(_ranks: int) -> float:
@@ -151,6 +153,32 @@ COLLECTIVES: dict[str, Collective] = {
             receive_bytes=_part,
             crossing=_others,
         ),
+        Collective(
+            name="alltoallv",
+            factor=_others,
+            in_place=False,
+            send_bytes=_whole,
+            receive_bytes=_whole,
+            crossing=_all_but_one,
+        ),
+        Collective(
+            name="hypercube",
+            factor=_others,
+            algbw_factor=_others,
+            splits=True,
+            send_bytes=_part,
+            receive_bytes=_whole,
+            crossing=_all_but_one,
+        ),
+        Collective(
+            name="alltoall_2dh",
+            factor=_others,
+            splits=True,
+            in_place=False,
+            send_bytes=_whole,
+            receive_bytes=_whole,
+            crossing=_all_but_one,
+        ),
         Collective(name="sendrecv", factor=_once, send_bytes=_whole, receive_bytes=_whole, crossing=_all),
         Collective(
             name="latency",
@@ -210,31 +238,87 @@ DTYPE_BYTES: dict[str, int] = {
     "uint32": 4,
     "int64": 8,
     "uint64": 8,
+    "float8e4m3": 1,
+    "float8e5m2": 1,
     "float16": 2,
     "bfloat16": 2,
     "float32": 4,
     "float64": 8,
 }
-OPERATIONS = ("sum", "prod", "min", "max")
+# nccl-tests' names for the same types.
+DTYPE_ALIASES = {
+    "half": "float16",
+    "float": "float32",
+    "double": "float64",
+    "f8e4m3": "float8e4m3",
+    "f8e5m2": "float8e5m2",
+}
+MPI_DTYPES = tuple(dtype for dtype in DTYPE_BYTES if not dtype.startswith("float8"))
+MPI_OPERATIONS = ("sum", "prod", "min", "max")
+# `mulsum` doubles every input and adds.
+OPERATIONS = (*MPI_OPERATIONS, "avg", "mulsum")
+# What each interface offers, and which of it has an in-place form there.
+MPI_COLLECTIVES = tuple(name for name in COLLECTIVES if name not in ("alltoallv", "hypercube"))
+NCCL_COLLECTIVES = (
+    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "alltoallv", "gather", "scatter",
+    "sendrecv", "hypercube", "alltoall_2dh",
+)  # fmt: skip
+NCCL_IN_PLACE = (
+    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter", "hypercube",
+)  # fmt: skip
 
 
-def counted_size(collective: Collective, size_bytes: int, ranks: int, dtype: str) -> int:
+def counted_size(
+    collective: Collective, size_bytes: int, ranks: int, dtype: str, alignment_bytes: int = PART_ALIGNMENT_BYTES
+) -> int:
     """Return the size that is measured when `size_bytes` is asked for; 0 when nothing would be sent.
 
     As nccl-tests counts: whole elements, and for collectives split over ranks equal parts that are multiples of 16
-    bytes.
+    bytes. `alignment_bytes`: of these parts; 1 keeps whole elements.
     """
     element_bytes = DTYPE_BYTES[dtype]
     if not collective.splits:
         return size_bytes - size_bytes % element_bytes
     part_bytes = size_bytes // ranks
-    return (part_bytes - part_bytes % PART_ALIGNMENT_BYTES) * ranks
+    return (part_bytes - part_bytes % max(alignment_bytes, element_bytes)) * ranks
 
 
 def part_count(collective: Collective, size_bytes: int, ranks: int, dtype: str) -> int:
     """Return the elements of one part of a counted size: what the MPI call is given as its count."""
     part_bytes = size_bytes // ranks if collective.splits else size_bytes
     return part_bytes // DTYPE_BYTES[dtype]
+
+
+Matrix = tuple[tuple[int, ...], ...]
+
+
+def distance_matrix(ranks: int) -> Matrix:
+    """Return nccl-tests' pattern for alltoallv: the farther a rank (counted upwards, cyclic), the more it is sent."""
+    return tuple(tuple((target - source) % ranks for target in range(ranks)) for source in range(ranks))
+
+
+def busiest_bytes(matrix: Matrix) -> int:
+    """Return the most that any rank of an alltoallv sends or receives."""
+    sent: list[int] = [sum(row) for row in matrix]
+    received: list[int] = [sum(column) for column in zip(*matrix, strict=True)]
+    return max([*sent, *received])
+
+
+def scaled_matrix(matrix: Matrix, size_bytes: int) -> Matrix:
+    """Return bytes from each rank to each, so that the busiest rank moves `size_bytes`, each a multiple of 16."""
+    busiest = busiest_bytes(matrix)
+
+    def scaled(cell: int) -> int:
+        moved_bytes = cell * size_bytes // busiest
+        return moved_bytes - moved_bytes % PART_ALIGNMENT_BYTES
+
+    return tuple(tuple(scaled(cell) for cell in row) for row in matrix)
+
+
+def matrix_counts(matrix: Matrix, size_bytes: int, dtype: str) -> tuple[int, ...]:
+    """Return elements from each rank to each, row by row, for an alltoallv of `size_bytes`."""
+    element_bytes = DTYPE_BYTES[dtype]
+    return tuple(cell // element_bytes for row in scaled_matrix(matrix, size_bytes) for cell in row)
 
 
 def busbw_Bps(collective: Collective, size_bytes: int, ranks: int, time_s: float) -> float:

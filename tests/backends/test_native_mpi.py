@@ -92,7 +92,7 @@ def test_records_of_two_starts_are_never_mixed():
 
 
 def test_the_last_words_of_a_rank_are_kept():
-    failed = Failed(step="sampling, point 0", cause="OSError: no space left on device")
+    failed = Failed(step="sampling all_reduce 1 KiB, sample 3", cause="OSError: no space left on device")
     found = parse(make_plan(ranks=2), placed([make_hello(0)], [make_hello(1), failed]))
     assert found.failures == ((1, failed),)
     assert len(found.ranks) == 2

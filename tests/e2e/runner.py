@@ -31,6 +31,8 @@ ENVIRONMENTS = {
 }
 # A run of the tests takes a few seconds; a busy machine may take ten times as long.
 TIMEOUT_S = 90.0
+# How long without a sign of life makes a rank of a test hang: more than a busy machine keeps one from running.
+STALL_S = 6
 # What decides how an MPI behaves must come from the test, not from the shell it was started in.
 _FOREIGN = (
     "BUSBW_",
@@ -206,6 +208,21 @@ class Busbw:
             env=self.environment(mpi),
         )
         return {"LD_PRELOAD": str(library)}
+
+    def held(self, count: int, mpi: str = "Open MPI") -> dict[str, str]:
+        """Return what makes rank 1 hang in its tenth call of `count` elements: the run goes on until the test ends it.
+
+        Otherwise a run of a second may be over before a busy machine lets the test strike. Intel MPI has no mpicc here.
+        """
+        if mpi == "Intel MPI":
+            return {}
+        return {
+            **self.shim("fail", mpi),
+            "FAIL_RANK": "1",
+            "FAIL_COUNT": str(count),
+            "FAIL_CALL": "10",
+            "FAIL_HOW": "hang",
+        }
 
     def clean_up(self) -> tuple[int, ...]:
         """End what this test started and return the processes of its runs that were left."""

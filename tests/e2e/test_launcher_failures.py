@@ -100,7 +100,7 @@ def test_ranks_that_do_not_know_of_each_other_are_refused(busbw: Busbw):
     assert left_of(busbw.folder) == ()
     run = read_run(busbw.directory())
     assert run.measurements == ()
-    assert "1 rank started, 2 planned" in run.verdict.sentence
+    assert "1 process started, 2 planned" in run.verdict.sentence
     assert "Open MPI" in run.verdict.sentence
 
 
@@ -120,7 +120,7 @@ def test_a_library_that_cannot_be_loaded_is_quoted(busbw: Busbw):
 
 @pytest.mark.parametrize("mpi", ["Open MPI", "MPICH"])
 def test_an_mpirun_that_vanishes_takes_the_run_with_it(busbw: Busbw, mpi: str):
-    started = busbw.start("run", "all_reduce", *SIZES, mpi=mpi)
+    started = busbw.start("run", "all_reduce", *SIZES, mpi=mpi, env=busbw.held(3072, mpi))
     started.wait_for("ended by")
     (mpirun,) = children_of(started.process.pid)
     os.kill(mpirun, signal.SIGKILL)

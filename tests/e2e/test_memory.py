@@ -10,7 +10,7 @@ import pytest
 from busbw.execute import heartbeats
 from busbw.units import parse_size
 
-from .runner import Busbw, Started, read_plan, wait_until
+from .runner import TIMEOUT_S, Busbw, Started, read_plan, wait_until
 
 RANKS = 8
 _PROPORTIONAL = re.compile(rb"^Pss:\s+(\d+) kB$", re.MULTILINE)
@@ -32,7 +32,7 @@ def test_all_ranks_together_stay_within_the_planned_memory(busbw: Busbw, size: s
     started = busbw.start(
         "run", "all_reduce", "-n", RANKS, "-b", size, "-e", size, "--min-samples", 1, "--time-limit", 2, "-o", where
     )
-    wait_until(lambda: (where / "plan.json").exists() or started.process.poll() is not None, 30, "a plan")
+    wait_until(lambda: (where / "plan.json").exists() or started.process.poll() is not None, TIMEOUT_S, "a plan")
     if not (where / "plan.json").exists():
         pytest.skip(f"not enough memory here: {started.finish().err}")
 

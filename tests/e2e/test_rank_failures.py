@@ -13,13 +13,14 @@ import pytest
 from busbw.execute.shared_memory import mapped_by
 from busbw.model.run import Run
 
-from .runner import Busbw, Result, left_of, process_of, read_run, wait_until
+from .runner import STALL_S, TIMEOUT_S, Busbw, Result, left_of, process_of, read_run, wait_until
 
 # Sixteen sizes, a twentieth of a second each on a quiet machine: enough to be caught in the middle of.
 SIZES = ("-n", 2, "-b", "4K", "-e", "64K", "-i", "4K", "--time-limit", 4)
 BYTES = [4096 * number for number in range(1, 17)]
 # The third size, in elements of four bytes: what the shim waits for.
 THIRD_COUNT = 3072
+LAST_COUNT = 16384
 FIRST_DONE = "ended by"
 
 
@@ -48,6 +49,12 @@ def assert_failed_by_rank_1(busbw: Busbw, result: Result, *words: str) -> Run:
     return run
 
 
+def assert_cut_off(run: Run) -> None:
+    """Check that what is missing is named, and that nothing but a cut explains it."""
+    (missing,) = [finding for finding in run.findings if finding.code == "RUN003"]
+    assert "the run was cut off" in missing.evidence
+
+
 def assert_resumable(busbw: Busbw, mpi: str = "Open MPI") -> None:
     """Check that the rest is measured, and what was measured before is kept as it was."""
     before = busbw("show", "--json", mpi=mpi).run().measurements
@@ -63,7 +70,7 @@ def assert_resumable(busbw: Busbw, mpi: str = "Open MPI") -> None:
 
 @pytest.mark.parametrize("mpi", ["Open MPI", "MPICH", "Intel MPI"])
 def test_a_rank_killed_in_the_middle_is_named_and_the_run_can_go_on(busbw: Busbw, mpi: str):
-    started = busbw.start("run", "all_reduce", *SIZES, mpi=mpi)
+    started = busbw.start("run", "all_reduce", *SIZES, mpi=mpi, env=busbw.held(THIRD_COUNT, mpi))
     started.wait_for(FIRST_DONE)
     killed = process_of(busbw.directory(), 1)
     shared = mapped_by(killed)
@@ -78,7 +85,7 @@ def test_a_rank_killed_in_the_middle_is_named_and_the_run_can_go_on(busbw: Busbw
 
 @pytest.mark.parametrize("mpi", ["Open MPI", "MPICH"])
 def test_a_stopped_rank_is_named_and_the_run_can_go_on(busbw: Busbw, mpi: str):
-    started = busbw.start("run", "all_reduce", *SIZES, mpi=mpi)
+    started = busbw.start("run", "all_reduce", *SIZES, mpi=mpi, env=busbw.held(THIRD_COUNT, mpi))
     started.wait_for(FIRST_DONE)
     os.kill(process_of(busbw.directory(), 1), signal.SIGSTOP)
 
@@ -114,18 +121,18 @@ def test_a_rank_with_a_segmentation_fault_is_named(busbw: Busbw, mpi: str):
 def test_a_rank_that_never_comes_is_named_after_the_stall_timeout(busbw: Busbw, mpi: str):
     hanging = fail_in_third_size(busbw, mpi, how="hang", when="after")
 
-    result = busbw("run", "all_reduce", *SIZES, "--stall-timeout", 2, mpi=mpi, env=hanging)
+    result = busbw("run", "all_reduce", *SIZES, "--stall-timeout", STALL_S, mpi=mpi, env=hanging)
 
     run = assert_failed_by_rank_1(busbw, result, "did not arrive")
     assert run.outcome is not None
     assert run.outcome.cause is not None
-    assert "no rank made progress for 2 s" in run.outcome.cause
+    assert f"no rank made progress for {STALL_S} s" in run.outcome.cause
 
 
 def test_a_rank_that_sleeps_in_the_call_the_others_wait_in_is_named(busbw: Busbw):
     hanging = fail_in_third_size(busbw, "Open MPI", how="hang", when="before")
 
-    result = busbw("run", "all_reduce", *SIZES, "--stall-timeout", 2, env=hanging)
+    result = busbw("run", "all_reduce", *SIZES, "--stall-timeout", STALL_S, env=hanging)
 
     run = assert_failed_by_rank_1(busbw, result, "sleeps while the others wait for it")
     assert [point.size_bytes for point in run.measurements] == BYTES[:2]
@@ -134,30 +141,32 @@ def test_a_rank_that_sleeps_in_the_call_the_others_wait_in_is_named(busbw: Busbw
 
 @pytest.mark.parametrize("mpi", ["Open MPI", "MPICH", "Intel MPI"])
 def test_busbw_killed_takes_its_ranks_along_and_the_run_can_go_on(busbw: Busbw, mpi: str):
-    started = busbw.start("run", "all_reduce", *SIZES, mpi=mpi)
+    started = busbw.start("run", "all_reduce", *SIZES, mpi=mpi, env=busbw.held(THIRD_COUNT, mpi))
     started.wait_for(FIRST_DONE)
     os.kill(started.process.pid, signal.SIGKILL)
     started.process.wait()
 
-    wait_until(lambda: left_of(busbw.folder) == (), 10, "the ranks to be gone")
+    wait_until(lambda: left_of(busbw.folder) == (), TIMEOUT_S, "the ranks to be gone")
     shown = busbw("show", "--json")
-    assert shown.code == 4, shown
-    assert "the run was cut off" in shown.run().verdict.sentence
+    # 1: what was measured before may be slow on a busy machine, and the verdict says that first.
+    assert shown.code in {1, 4}, shown
+    assert_cut_off(shown.run())
     assert shown.run().measurements != ()
     assert_resumable(busbw, mpi)
 
 
 def test_a_resume_that_is_killed_loses_nothing_either(busbw: Busbw):
-    assert busbw("run", "all_reduce", *SIZES, "--time-limit", 0.2).code in {1, 4}
-    before = read_run(busbw.directory()).measurements
-    started = busbw.start("run", "--resume", "last")
-    started.wait_for("ended by")
-    os.kill(started.process.pid, signal.SIGKILL)
-    started.process.wait()
-    wait_until(lambda: left_of(busbw.folder) == (), 10, "the ranks to be gone")
+    start = ("run", "all_reduce", *SIZES, "--time-limit", 8)
+    for arguments, count in ((start, THIRD_COUNT), (("run", "--resume", "last"), LAST_COUNT)):
+        before = busbw("show", "--json").run().measurements if arguments != start else ()
+        started = busbw.start(*arguments, env=busbw.held(count))
+        started.wait_for(FIRST_DONE)
+        os.kill(started.process.pid, signal.SIGKILL)
+        started.process.wait()
+        wait_until(lambda: left_of(busbw.folder) == (), TIMEOUT_S, "the ranks to be gone")
 
     shown = busbw("show", "--json").run()
 
-    assert "the run was cut off" in shown.verdict.sentence
+    assert_cut_off(shown)
     assert len(shown.measurements) > len(before)
     assert shown.measurements[: len(before)] == before

@@ -6,17 +6,25 @@ import subprocess
 
 from .runner import Busbw, environment_of
 
-# A promise of the house. CPU time, not wall time: a busy machine makes it later, not more.
+# A promise of the house. CPU time, not wall time: a busy machine makes it later. A slow one, or one whose cores are two
+# halves of one, makes it more: there it is so many bare starts of Python, measured beside it.
 MOST_CPU_S = 0.150
+MOST_BARE_STARTS = 10
 TIMES = 7
 
 
 def test_help_takes_less_than_150_ms_of_cpu(busbw: Busbw):
     command = [str(environment_of("Open MPI") / "bin" / "busbw"), "--help"]
 
-    spent_s = [_cpu_s(command, busbw.environment()) for _ in range(TIMES)]
+    bare = [str(environment_of("Open MPI") / "bin" / "python"), "-c", "pass"]
 
-    assert statistics.median(spent_s) < MOST_CPU_S, [f"{value * 1e3:.0f} ms" for value in spent_s]
+    spent_s, bare_s = [], []
+    for _ in range(TIMES):
+        spent_s.append(_cpu_s(command, busbw.environment()))
+        bare_s.append(_cpu_s(bare, busbw.environment()))
+
+    most_s = max(MOST_CPU_S, MOST_BARE_STARTS * statistics.median(bare_s))
+    assert statistics.median(spent_s) < most_s, [f"{value * 1e3:.0f} ms" for value in (*spent_s, most_s)]
 
 
 def _cpu_s(command: list[str], environment: dict[str, str]) -> float:

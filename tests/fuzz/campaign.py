@@ -5,52 +5,85 @@ build/fuzz/NAME/.
 """
 
 import argparse
+import contextlib
+import importlib
 import importlib.util
+import io
 import os
 import random
 import subprocess
 import sys
 import time
 import traceback
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 LONGEST_INPUT_BYTES = 65536
+PROCESSES = os.cpu_count() or 1
 
 
-def guided(name: str, seconds: int, folder: Path) -> bool:
-    """Fuzz one harness with atheris, which ends the process it runs in. Return whether nothing was found."""
-    command = [
-        sys.executable, str(Path(__file__)), "--within", name, str(folder / "corpus"), f"-max_total_time={seconds}",
-        f"-max_len={LONGEST_INPUT_BYTES}", "-timeout=20", "-rss_limit_mb=4096", "-verbosity=0", "-len_control=0",
-        f"-artifact_prefix={folder}/", "-print_final_stats=0",
-    ]  # fmt: skip
-    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    if done.returncode != 0:
-        sys.stderr.write(done.stdout.decode(errors="replace")[-6000:])
-    return done.returncode == 0
+def guided(names: tuple[str, ...], seconds: int) -> list[str]:
+    """Fuzz harnesses with atheris, in a process whose busbw tells which lines it came to. Return those that crashed."""
+    command = [sys.executable, str(Path(__file__)), "--within", str(seconds), *names]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return done.stdout.split()
 
 
-def within(name: str, arguments: list[str]) -> None:
-    """Be the process that atheris runs one harness in."""
+def within(seconds: int, names: list[str]) -> None:
+    """Be the process that atheris runs in: instrument busbw once, fork for each harness, write out what crashed."""
     import atheris
 
-    with atheris.instrument_imports(include=["busbw"]):
-        from tests.fuzz.harnesses import HARNESSES, feed, seeds_of
-    corpus = Path(arguments[0])
+    # It names every module that it instruments.
+    with contextlib.redirect_stderr(io.StringIO()), atheris.instrument_imports(include=["busbw"]):
+        importlib.import_module("tests.fuzz.harnesses")
+    waiting, running = list(names), {}
+    while waiting or running:
+        while waiting and len(running) < PROCESSES:
+            name = waiting.pop(0)
+            print(f"{name}: {seconds} s guided", file=sys.stderr, flush=True)
+            child = os.fork()
+            if child == 0:
+                guide(name, seconds)
+            running[child] = name
+        ended, status = os.wait()
+        name = running.pop(ended)
+        if status != 0:
+            sys.stderr.write((folder_of(name) / "guided.log").read_text(errors="replace")[-6000:])
+            print(name, flush=True)
+
+
+def guide(name: str, seconds: int) -> NoReturn:
+    """Be the process that atheris runs one harness in, and ends."""
+    import atheris
+    from tests.fuzz.harnesses import HARNESSES, feed, seeds_of
+
+    folder = folder_of(name)
+    with (folder / "guided.log").open("wb") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
     for number, seed in enumerate(seeds_of(name)):
-        (corpus / f"seed-{number}").write_bytes(seed)
-    atheris.Setup([sys.argv[0], *arguments], lambda data: feed(HARNESSES[name], data))
+        (folder / "corpus" / f"seed-{number}").write_bytes(seed)
+    options = [
+        str(folder / "corpus"), f"-max_total_time={seconds}", f"-max_len={LONGEST_INPUT_BYTES}", "-timeout=20",
+        "-rss_limit_mb=4096", "-verbosity=0", "-len_control=0", f"-artifact_prefix={folder}/", "-print_final_stats=0",
+    ]  # fmt: skip
+    atheris.Setup([sys.argv[0], *options], lambda data: feed(HARNESSES[name], data))
     atheris.Fuzz()
+    sys.exit("atheris came back, and should have ended this process")
 
 
-def unguided(name: str, seconds: int, folder: Path) -> bool:
+def unguided(name: str, seconds: int) -> bool:
     """Fuzz one harness with randomly damaged seeds. Return whether nothing was found."""
     from tests.fuzz.harnesses import HARNESSES, feed, seeds_of
     from tests.fuzz.seeds import FRAGMENTS
 
+    print(f"{name}: {seconds} s unguided", file=sys.stderr, flush=True)
+    folder = folder_of(name)
     seed = int.from_bytes(os.urandom(4))
     chance = random.Random(seed)
     valid = seeds_of(name)
@@ -71,10 +104,18 @@ def unguided(name: str, seconds: int, folder: Path) -> bool:
     return True
 
 
+def folder_of(name: str) -> Path:
+    """Return where a harness's inputs and crashes go, made if need be."""
+    folder = ROOT / "build" / "fuzz" / name
+    (folder / "corpus").mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def main() -> int:
-    """Run the harnesses one after the other and return the exit code."""
+    """Run the harnesses, as many at once as there are processors, and return the exit code."""
     if sys.argv[1:2] == ["--within"]:
-        within(sys.argv[2], sys.argv[3:])
+        within(int(sys.argv[2]), sys.argv[3:])
+        return 0
     from tests.fuzz.harnesses import HARNESSES
 
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -84,15 +125,15 @@ def main() -> int:
     unknown = set(chosen.names) - set(HARNESSES)
     if unknown:
         options.error(f"no harness {', '.join(sorted(unknown))}; there are: {', '.join(HARNESSES)}")
-    ways = (unguided, guided) if importlib.util.find_spec("atheris") else (unguided,)
-    crashed = []
-    for name in chosen.names or HARNESSES:
-        folder = ROOT / "build" / "fuzz" / name
-        (folder / "corpus").mkdir(parents=True, exist_ok=True)
-        print(f"{name}: {chosen.seconds} s, {' and '.join(way.__name__ for way in ways)}", flush=True)
-        if not all(way(name, max(1, chosen.seconds // len(ways)), folder) for way in ways):
-            crashed.append(name)
-    print(f"crashed: {', '.join(crashed)}" if crashed else f"nothing found in {len(chosen.names or HARNESSES)} parsers")
+    names = tuple(chosen.names or HARNESSES)
+    has_atheris = importlib.util.find_spec("atheris") is not None
+    seconds = max(1, chosen.seconds // 2) if has_atheris else chosen.seconds
+    with ProcessPoolExecutor(PROCESSES) as workers:
+        found = workers.map(partial(unguided, seconds=seconds), names)
+        crashed = [name for name, is_clean in zip(names, found, strict=True) if not is_clean]
+    if has_atheris:
+        crashed += guided(tuple(name for name in names if name not in crashed), seconds)
+    print(f"crashed: {', '.join(crashed)}" if crashed else f"nothing found in {len(names)} parsers")
     return 1 if crashed else 0
 
 

@@ -9,21 +9,52 @@ from pathlib import Path
 
 from busbw import codec, layout, units
 from busbw.api import loading
+from busbw.containers import inside
 from busbw.errors import InputError
 from busbw.execute import heartbeats
+from busbw.formats.driver import Reader
+from busbw.formats.registry import FORMATS
+from busbw.judge.autopsy import autopsy
 from busbw.launchers import notices
 from busbw.model.event import AnyEvent
+from busbw.model.imported import Imported, Reading, Unread
 from busbw.model.plan import Plan
 from busbw.model.record import AnyRecord
 from busbw.model.run import Outcome, Run
-from busbw.probe import read
-from busbw.store import directory, outcome, raw, runs
+from busbw.model.visit import VisitLine
+from busbw.probe.read import kernel
+from busbw.rank import visit_stacks
+from busbw.report.autopsy_text import autopsy_lines
+from busbw.store import directory, imports, outcome, raw, runs, visits
 
 from . import seeds
+from .allocation_harnesses import ALLOCATION_HARNESSES, ALLOCATION_SEEDS
+from .machine_harnesses import MACHINE_HARNESSES
+from .machine_seeds import machine_seeds
+from .settings_harnesses import SETTINGS_HARNESSES, SETTINGS_SEEDS
 
 Harness = Callable[[bytes], object]
 PLAN = json.dumps(seeds.plan_of_two_ranks()).encode()
-DOCUMENTS = {"plan": Plan, "run": Run, "outcome": Outcome, "record": AnyRecord, "event": AnyEvent}
+DOCUMENTS = {
+    "plan": Plan,
+    "run": Run,
+    "outcome": Outcome,
+    "record": AnyRecord,
+    "event": AnyEvent,
+    "visit": VisitLine,
+    "imported": Imported,
+    "reading": Reading,
+    "unread": Unread,
+}
+# One output of each form that importing reads; together they hold every kind of line.
+_OUTPUTS = (
+    "nccl-tests-2.9-alltoall.log",
+    "nccl-tests-2.19.6-torn.log",
+    "nccl-tests-json-2.json",
+    "rccl-tests.jsonl",
+    "osu-7.5-cuda.log",
+)
+_SAMPLES = Path(__file__).parents[1] / "formats" / "samples"
 
 
 def feed(harness: Harness, data: bytes) -> None:
@@ -75,6 +106,19 @@ def _heartbeat(data: bytes) -> str:
         return heartbeats.describe(beat, codec.decode(PLAN, Plan, where="seed"))
 
 
+def _imported_lines(data: bytes) -> int:
+    """Read a source in small blocks. Raises AssertionError when a line of it is not accounted for, or twice."""
+    reader = Reader(FORMATS, source=0, first_table=0, copy=lambda _copied: None)
+    for at in range(0, len(data), 97):
+        reader.feed(data[at : at + 97])
+    reader.finish()
+    ledger = reader.ledger
+    accounted = ledger.reading_lines + ledger.known_lines + ledger.unread_lines
+    lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
+    assert accounted == reader.lines == lines, f"{accounted} of {lines} lines are accounted for"
+    return accounted
+
+
 def _argument(annotation: object, text: str) -> object:
     """Return an argument of a reader of captured text: the text itself, or a plausible number beside it."""
     known = {str: text, int: 100, tuple[int, ...]: (0, 1), Mapping[int, str]: {0: text}}
@@ -82,11 +126,11 @@ def _argument(annotation: object, text: str) -> object:
 
 
 def _readers() -> Iterator[tuple[str, Harness]]:
-    """Yield every public function of probe.read that takes text."""
-    for name, function in inspect.getmembers(read, inspect.isfunction):
+    """Yield every public function of probe.read.kernel that takes text."""
+    for name, function in inspect.getmembers(kernel, inspect.isfunction):
         annotations = [parameter.annotation for parameter in inspect.signature(function).parameters.values()]
         takes_text = str in annotations or Mapping[int, str] in annotations
-        if function.__module__ != read.__name__ or name.startswith("_") or not takes_text:
+        if function.__module__ != kernel.__name__ or name.startswith("_") or not takes_text:
             continue
 
         def harness(data: bytes, function=function, annotations=annotations) -> object:
@@ -98,9 +142,23 @@ def _readers() -> Iterator[tuple[str, Harness]]:
 TEXT_HARNESSES: dict[str, Harness] = {
     "parse_size": lambda data: units.parse_size(as_text(data)),
     "find_run": _found,
+    "container_check": lambda data: inside.compare(
+        as_text(data), 0, version="0.1.0", family="Open MPI", image="image.sif"
+    ),
     "launcher_notice": lambda data: notices.first_death(as_text(data)),
+    "launcher_lost": lambda data: (notices.lost_host(as_text(data)), notices.peer_lost(as_text(data))),
+    "slurm_ended": lambda data: notices.batch_end(as_text(data)),
+    "python_stack": lambda data: visit_stacks.parse(as_text(data)),
     **dict(_readers()),
 }
+
+
+def _autopsy(folder: Path) -> object:
+    lines, _unreadable = visits.read_visits(folder)
+    found = autopsy(codec.decode(PLAN, Plan, where="seed"), lines)
+    return autopsy_lines(found) if found is not None else None
+
+
 DOCUMENT_HARNESSES: dict[str, Harness] = {
     **{f"decode_{name}": _decoder(kind) for name, kind in DOCUMENTS.items()},
     "stored_plan": _in_run_directory(layout.PLAN_FILE, directory.read_plan),
@@ -110,14 +168,28 @@ DOCUMENT_HARNESSES: dict[str, Harness] = {
     "loaded_plan": lambda data: _load(data, b"".join(seeds.records_of_a_rank())),
     "loaded_records": lambda data: _load(PLAN, data),
     "heartbeat": _heartbeat,
+    "stored_visits": _in_run_directory(f"{layout.RAW_DIRECTORY}/{layout.visit_name(0)}", _autopsy),
+    "stored_import": _in_run_directory(imports.IMPORT_FILE, imports.read),
+    "stored_readings": _in_run_directory(imports.READINGS_FILE, lambda folder: list(imports.readings(folder))),
 }
-HARNESSES = TEXT_HARNESSES | DOCUMENT_HARNESSES
+OUTPUT_HARNESSES: dict[str, Harness] = {"imported_lines": _imported_lines}
+# Those of a run: tests/fuzz/test_parsers.py feeds them; those of machines, settings and hosts have their own.
+RUN_HARNESSES = TEXT_HARNESSES | DOCUMENT_HARNESSES | OUTPUT_HARNESSES
+HARNESSES = RUN_HARNESSES | MACHINE_HARNESSES | SETTINGS_HARNESSES | ALLOCATION_HARNESSES
 
 
 def seeds_of(name: str) -> tuple[bytes, ...]:
     """Return valid inputs of a harness."""
+    if name in MACHINE_HARNESSES:
+        return machine_seeds(name)
+    if name in SETTINGS_HARNESSES:
+        return SETTINGS_SEEDS[name]
+    if name in ALLOCATION_HARNESSES:
+        return ALLOCATION_SEEDS
     if name in TEXT_HARNESSES:
         return tuple(text.encode() for text in seeds.TEXTS)
+    if name in OUTPUT_HARNESSES:
+        return tuple((_SAMPLES / output).read_bytes() for output in _OUTPUTS)
     documents = tuple(seeds.document(kind) for kind in DOCUMENTS.values())
     records = seeds.records_of_a_rank()
     return (PLAN, b"".join(records), *documents, *records, bytes(range(64)), bytes(64))

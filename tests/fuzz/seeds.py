@@ -15,6 +15,7 @@ TEXTS = (
     "4 GiB",
     "mpirun (Open MPI) 5.0.11\n\nReport bugs to ...\n",
     "mpirun.real (OpenRTE) 4.1.4\n",
+    "mpirun.openmpi (OpenRTE) 4.1.4\n",
     "Intel(R) MPI Library for Linux* OS, Version 2021.18 Build 20260101\n",
     "HYDRA build details:\n    Version:                                 5.0.2\n",
     "prterun (PRRTE) 3.0.13\n",
@@ -22,6 +23,7 @@ TEXTS = (
     "processor\t: 0\nmodel name\t: A Processor @ 2.00GHz\nflags\t\t: fpu vme hypervisor\n",
     'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nNAME="Debian GNU/Linux"\n',
     "0-3,8,10-11\n",
+    '{"busbw": "0.1.0", "mpi": "MPICH Version:      5.0.2\\nMPICH ABI: 17:0:5", "error": null}\n',
     "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 12 0 9\n",
     "usage_usec 100\nnr_periods 5\nnr_throttled 1\nthrottled_usec 20\n",
     "200000 100000\n",
@@ -58,7 +60,7 @@ def plan_of_two_ranks() -> dict[str, Any]:
     sweep = plan["sweeps"][0] | {"collective": "all_reduce", "sizes_bytes": [8, 1024], "dtype": "float32", "op": "sum"}
     plan["sweeps"] = [sweep | {"root": 0, "in_place": False}]
     plan["placement"]["ranks"] = 2
-    return plan | {"backend": "native-mpi", "launcher": "local"}
+    return plan | {"backend": "native-mpi", "launcher": "local", "steps": []}
 
 
 def records_of_a_rank() -> tuple[bytes, ...]:
@@ -72,7 +74,7 @@ def records_of_a_rank() -> tuple[bytes, ...]:
     return tuple(json.dumps(line).encode() + b"\n" for line in lines)
 
 
-def _sample(info: msgspec.inspect.Type) -> object:
+def _sample(info: msgspec.inspect.Type) -> object:  # noqa: PLR0911, one form of type each
     if type(info) in _PLAIN:
         return _PLAIN[type(info)]
     match info:
@@ -85,6 +87,8 @@ def _sample(info: msgspec.inspect.Type) -> object:
             return [_sample(info.item_type), _sample(info.item_type)]
         case msgspec.inspect.TupleType():
             return [_sample(item) for item in info.item_types]
+        case msgspec.inspect.DictType():
+            return {"name": _sample(info.value_type)}
         case msgspec.inspect.LiteralType():
             return info.values[0]
     raise NotImplementedError(f"no sample for {info}")

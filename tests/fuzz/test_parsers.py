@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from busbw import codec
 
-from .harnesses import DOCUMENTS, HARNESSES, TEXT_HARNESSES, feed, seeds_of
+from .harnesses import DOCUMENTS, RUN_HARNESSES, TEXT_HARNESSES, feed, seeds_of
 from .seeds import FRAGMENTS, document, records_of_a_rank
 
 EXAMPLES = 600
@@ -27,7 +27,7 @@ def damaged(draw: st.DrawFn, valid: tuple[bytes, ...]) -> bytes:
     return data[: draw(st.integers(0, len(data)))] if draw(st.booleans()) else data
 
 
-@pytest.mark.parametrize("name", HARNESSES)
+@pytest.mark.parametrize("name", RUN_HARNESSES)
 def test_only_an_input_error_comes_out_of_a_parser(name: str) -> None:
     valid = seeds_of(name)
 
@@ -39,7 +39,7 @@ def test_only_an_input_error_comes_out_of_a_parser(name: str) -> None:
         | damaged(valid)
     )
     def parse(data: bytes) -> None:
-        feed(HARNESSES[name], data)
+        feed(RUN_HARNESSES[name], data)
 
     parse()
 
@@ -58,21 +58,21 @@ def test_a_long_input_takes_no_longer_than_its_length_explains(name: str) -> Non
         for length_bytes in (LONG // 8, LONG):
             data = pattern * (length_bytes // len(pattern))
             start_s = time.process_time()
-            feed(HARNESSES[name], data)
+            feed(RUN_HARNESSES[name], data)
             times_s.append(time.process_time() - start_s)
         # Linear is a factor of 8, quadratic 64; what is over in no time is not looked at.
         assert times_s[1] < 0.5 or times_s[1] < 24 * times_s[0], f"{pattern!r}: {times_s}"
 
 
 def test_the_seeds_make_a_run_with_a_measurement() -> None:
-    run = HARNESSES["loaded_records"](b"".join(records_of_a_rank()))
+    run = RUN_HARNESSES["loaded_records"](b"".join(records_of_a_rank()))
     assert [measurement.size_bytes for measurement in run.measurements] == [1024]
     assert run.unreadable == ()
 
 
-@pytest.mark.parametrize("name", HARNESSES)
+@pytest.mark.parametrize("name", RUN_HARNESSES)
 @pytest.mark.parametrize("digits", [20, 400, 5000])
 def test_a_number_may_have_any_length(name: str, digits: int) -> None:
     for valid in seeds_of(name):
         for number in re.finditer(rb"\d+", valid):
-            feed(HARNESSES[name], valid[: number.start()] + b"9" * digits + valid[number.end() :])
+            feed(RUN_HARNESSES[name], valid[: number.start()] + b"9" * digits + valid[number.end() :])

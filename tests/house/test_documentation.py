@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.standin.build import build
 
 from busbw.errors import ExitCode
 
@@ -23,6 +24,8 @@ from .tree import ROOT
 LONGEST_S = 180
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```console[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# Their commands measure GPUs; here that is the stand-ins of tests/standin.
+ON_STAND_INS = ("nccl.md",)
 # Without a shell: neither pipes nor redirection.
 PROGRAMS = {"busbw", "cat", "cp", "ls", "rm"}
 ANSWERS = (ExitCode.OK, ExitCode.FINDINGS, ExitCode.CANNOT_TELL)
@@ -54,13 +57,28 @@ def examples(text: str) -> list[Example]:
     return found
 
 
+def _stand_ins() -> dict[str, str]:
+    """Return what makes busbw find the stand-ins for CUDA's driver, NVRTC and NCCL, built if need be."""
+    made = build(ROOT / "build" / "standin")
+    folders = [str(made.cuda.parent), str(made.nccl().parent)]
+    return {"LD_LIBRARY_PATH": os.pathsep.join([*folders, os.environ.get("LD_LIBRARY_PATH", "")]).rstrip(os.pathsep)}
+
+
+def _parameter(document: Path) -> pytest.ParameterSet:
+    """Return a document by its name; it runs alone where a command of it measures."""
+    measures = any(example.argv[:2] == ("busbw", "run") for example in examples(document.read_text(encoding="utf-8")))
+    return pytest.param(document, id=str(document.relative_to(ROOT)), marks=[pytest.mark.timed] if measures else [])
+
+
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("document", [_parameter(document) for document in DOCUMENTS])
 def test_the_commands_of_a_document_exit_as_stated(document: Path, tmp_path: Path) -> None:
     binaries = Path(sys.executable).parent
     environment = {**os.environ, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"}
     environment["XDG_DATA_HOME"] = str(tmp_path / "data")
     environment.pop("BUSBW_RUNS", None)
+    if document.name in ON_STAND_INS:
+        environment |= _stand_ins()
     for example in examples(document.read_text(encoding="utf-8")):
         where = f"{document.relative_to(ROOT)}:{example.line}: {shlex.join(example.argv)}"
         assert example.argv[0] in PROGRAMS, f"{where}: only {sorted(PROGRAMS)} are run; tag other blocks `text` or `sh`"

@@ -8,20 +8,22 @@ from .tree import Module, imports, modules, outside_imports
 
 FLOORS = (
     ("errors",),
-    ("units", "collectives", "layout"),
+    ("units", "cpus", "collectives", "layout"),
     ("model",),
     ("codec", "catalog", "stats"),
-    ("topo", "backends", "launchers"),
-    ("probe.read", "env", "judge", "report", "fabric", "train"),
+    ("formats",),
+    ("topo", "detect", "limits", "backends", "launchers", "containers"),
+    ("probe.read", "env", "doctor", "judge", "report", "exports", "fabric", "train"),
     ("probe.capture", "execute", "store"),
     ("api",),
     ("cli",),
+    ("__main__",),
 )
 DOORS = ("probe.capture", "execute", "store")
 FLOOR_OF = {package: floor for floor, packages in enumerate(FLOORS) for package in packages}
 # The program a rank runs stands beside the floors: nobody imports it.
-RANK_MAY_IMPORT = {"rank", "codec", "stats", "collectives", "layout", "model", "errors", "units", "_core", ""}
-CORE_IMPORTERS = {"rank", "probe.capture"}
+RANK_MAY_IMPORT = {"rank", "codec", "stats", "cpus", "collectives", "layout", "model", "errors", "units", "_core", ""}
+CORE_IMPORTERS = {"rank", "doctor"}
 # What a pure module has no use for; `signal` is not here: it also names signals.
 WORLD = {"os", "platform", "random", "secrets", "shutil", "socket", "subprocess", "tempfile", "threading", "time"}
 FILE_METHODS = {

@@ -6,32 +6,38 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.judge.factories import make_measurement
+from msgspec.structs import replace
+from tests.judge.factories import make_measurement, make_plan
 
-from busbw.catalog import algorithms
-from busbw.collectives import COLLECTIVES
+from busbw.catalog.algorithms import algorithms
+from busbw.collectives import MPI_COLLECTIVES, NCCL_COLLECTIVES
 from busbw.judge.advice import advice
 
 
 def test_advice_is_a_loop_to_paste_that_measures_the_same_point():
     slow = make_measurement(collective="reduce_scatter", size_bytes=2**24, ranks=8)
 
-    line = advice("Open MPI", slow).removeprefix("try its other algorithms: ")
+    line = advice(make_plan(), slow).removeprefix("try its other algorithms: ")
 
     assert "OMPI_MCA_coll_tuned_use_dynamic_rules=1" in line
-    assert "busbw run reduce_scatter -n 8 -b 16M -e 16M" in line
+    assert "busbw run reduce_scatter --ranks 8 -b 16M -e 16M" in line
     subprocess.run(["bash", "-n", "-c", line], check=True)
 
 
 def test_every_collective_of_every_family_gets_some_advice():
     for family in ("Open MPI", "MPICH", "Intel MPI", "MVAPICH", "unknown"):
-        for name in COLLECTIVES:
-            assert advice(family, make_measurement(collective=name))
+        for name in MPI_COLLECTIVES:
+            assert "MPI" in advice(make_plan(family=family), make_measurement(collective=name))
+
+
+def test_without_mpi_the_advice_is_of_nccl():
+    for name in NCCL_COLLECTIVES:
+        assert "NCCL_ALGO=" in advice(replace(make_plan(), mpi=None), make_measurement(collective=name))
 
 
 def test_every_choice_is_of_a_collective_that_busbw_measures():
     for family in algorithms().values():
-        assert set(family.choices) <= set(COLLECTIVES)
+        assert set(family.choices) <= set(MPI_COLLECTIVES)
 
 
 def test_open_mpi_knows_every_variable_and_value():

@@ -4,12 +4,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from busbw import codec
-from busbw.catalog import rules
+from busbw.catalog.rules import rules
 from busbw.collectives import COLLECTIVES, DTYPE_BYTES
 from busbw.judge import Judgement, judge
 from busbw.judge.usable import is_usable
+from busbw.model.culprit import Culprit
 from busbw.model.record import Attribution
-from busbw.model.run import CopyRate, Culprit, Rates, StreamRate
+from busbw.model.run import CopyRate, Rates, StreamRate
 
 from .factories import (
     make_counters,

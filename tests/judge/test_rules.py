@@ -5,12 +5,15 @@ from pathlib import Path
 
 import pytest
 
-import busbw.judge
-from busbw.catalog import rule, rules
+import busbw
+from busbw.catalog.rules import rule, rules
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "findings"
-SOURCES = "\n".join(path.read_text() for path in sorted(Path(busbw.judge.__file__).parent.glob("*.py")))
+PACKAGE = Path(busbw.__file__).parent
+# The packages whose modules emit findings.
+EMITTERS = ("judge", "topo", "env", "doctor")
+SOURCES = "\n".join(path.read_text() for name in EMITTERS for path in sorted((PACKAGE / name).rglob("*.py")))
 
 
 def test_every_rule_has_a_page_and_every_page_a_rule():
@@ -35,7 +38,7 @@ def test_every_rule_is_emitted(code):
 
 
 def test_only_declared_codes_are_emitted():
-    assert set(re.findall(r'"((?:RUN|PERF)\d{3})"', SOURCES)) <= set(rules())
+    assert set(re.findall(r'"((?:RUN|PERF|IMP|TOP|ENV|LOG|HOST)\d{3})"', SOURCES)) <= set(rules())
 
 
 @pytest.mark.parametrize("code", list(rules()))

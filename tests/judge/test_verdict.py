@@ -3,7 +3,8 @@
 import pytest
 
 from busbw.judge import judge
-from busbw.model.run import Culprit, Rates
+from busbw.model.culprit import Culprit
+from busbw.model.run import Rates
 
 from .factories import (
     HOST,

@@ -13,7 +13,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.judge.factories import make_host
 
-from busbw.api.planning import Surroundings, compose
+from busbw.api.around import Surroundings
+from busbw.api.planning import compose
 from busbw.api.request import Request
 from busbw.collectives import COLLECTIVES, SUITES, part_count
 from busbw.errors import InputError
@@ -47,6 +48,16 @@ REQUESTS = {
     "default": Request(),
     "p2p": Request(suite="p2p"),
     "crowded": Request(collectives=("alltoall",), ranks=6, largest_bytes=4096, tag="x y"),
+    "two-level": Request(
+        collectives=("alltoall", "alltoall_2dh"),
+        ranks=6,
+        group=2,
+        unaligned=True,
+        dtype="int8",
+        smallest_bytes=7,
+        largest_bytes=2048,
+        factor=3,
+    ),
     "both": Request(
         collectives=("all_reduce", "broadcast"), ranks=2, placement="both", mode="stream", dtype="bfloat16"
     ),
@@ -82,6 +93,11 @@ def assert_sound(plan: Plan, request: Request) -> None:
         for size_bytes in sweep.sizes_bytes:
             count = part_count(COLLECTIVES[sweep.collective], size_bytes, plan.placement.ranks, sweep.dtype)
             assert 0 < count < 2**31
+        assert (sweep.group is not None) == (sweep.collective == "alltoall_2dh")
+        if sweep.group is not None:
+            assert plan.placement.ranks % sweep.group == 0
+            assert count * max(sweep.group, plan.placement.ranks // sweep.group) < 2**31
+            assert plan.memory.buffers_bytes >= 3 * plan.placement.ranks * size_bytes
 
 
 @pytest.mark.parametrize("request_name", REQUESTS)
@@ -108,6 +124,8 @@ requests = st.builds(
     dtype=st.sampled_from(["int8", "float16", "float32", "float64", "float8"]),
     root=st.integers(-1, 5),
     placement=st.sampled_from(["out", "in", "both"]),
+    group=st.none() | st.integers(-1, 9),
+    unaligned=st.booleans(),
 )
 
 

@@ -4,12 +4,15 @@ import contextlib
 from pathlib import Path
 
 from busbw import judge
+from busbw.api import foreign_run
 from busbw.backends import registry
 from busbw.errors import RunError
+from busbw.judge.autopsy import autopsy
 from busbw.model.run import Run
 from busbw.store import directory as directories
 from busbw.store import outcome as outcomes
 from busbw.store import raw, runs
+from busbw.store.visits import read_visits
 
 
 def load(directory: Path) -> Run:
@@ -26,9 +29,16 @@ def rebuild(directory: Path) -> Run:
     """Return the result of a run from its raw files, and write nothing."""
     plan = directories.read_plan(directory)
     outcome = outcomes.read(directory)
-    records, unreadable = raw.read_records(directory)
-    parsed = registry.find(plan.backend).parse(plan, records)
-    judgement = judge.judge(plan, outcome, parsed.ranks, parsed.rates, parsed.measurements)
+    unreadable: tuple[str, ...] = ()
+    if plan.steps:
+        parsed = foreign_run.parse(plan, directory)
+    else:
+        records, unreadable = raw.read_records(directory)
+        parsed = registry.find(plan.backend).parse(plan, records)
+    visits, damaged = read_visits(directory)
+    judgement = judge.judge(
+        plan, outcome, parsed.ranks, parsed.rates, parsed.measurements, parsed.failures, parsed.nodes
+    )
     return Run(
         plan=plan,
         outcome=outcome,
@@ -38,7 +48,10 @@ def rebuild(directory: Path) -> Run:
         ceilings=judgement.ceilings,
         findings=judgement.findings,
         verdict=judgement.verdict,
-        unreadable=unreadable,
+        unreadable=(*unreadable, *damaged),
+        nodes=parsed.nodes,
+        # A run that somebody stopped was visited too, but only to end it.
+        autopsy=autopsy(plan, visits) if outcome is None or outcome.ended == "failed" else None,
     )
 
 

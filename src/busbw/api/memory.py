@@ -14,9 +14,9 @@ _OVERHEAD_PER_RANK_BYTES = 96 * 2**20
 def need_of(sweeps: tuple[Sweep, ...], ranks: int) -> MemoryNeed:
     """Return what `ranks` on one host allocate for these sweeps.
 
-    Every rank is counted with the buffers of the rank that needs most, and keeps one pair of them for the whole run.
+    Every rank is counted with the buffers of the rank that needs most, and keeps one set of them for the whole run.
     """
-    send_bytes = receive_bytes = scratch_bytes = 0
+    send_bytes = receive_bytes = copy_bytes = scratch_bytes = 0
     for sweep in sweeps:
         collective = COLLECTIVES[sweep.collective]
         size_bytes = max(sweep.sizes_bytes)
@@ -24,9 +24,11 @@ def need_of(sweeps: tuple[Sweep, ...], ranks: int) -> MemoryNeed:
         if sweep.in_place:
             sent, received = 0, max(sent, received)
         send_bytes, receive_bytes = max(send_bytes, sent), max(receive_bytes, received)
+        # A two-level alltoall copies its input.
+        copy_bytes = max(copy_bytes, sent if sweep.group is not None else 0)
         # A reduction may hold one more message to combine with.
         scratch_bytes = max(scratch_bytes, size_bytes if collective.reduces else 0)
-    buffers_bytes = max(send_bytes, LEAST_BUFFER_BYTES) + max(receive_bytes, LEAST_BUFFER_BYTES)
+    buffers_bytes = max(send_bytes, LEAST_BUFFER_BYTES) + max(receive_bytes, LEAST_BUFFER_BYTES) + copy_bytes
     # Memory copies are measured before these buffers are made, in two of their own.
     largest_bytes = max(size_bytes for sweep in sweeps for size_bytes in sweep.sizes_bytes)
     buffers_bytes = max(buffers_bytes, 2 * min(largest_bytes, LARGEST_COPY_BYTES))

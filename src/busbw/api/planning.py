@@ -1,110 +1,210 @@
 """From a request to a plan: every decision taken and written down before anything starts."""
 
-import datetime as dt
 import os
-import secrets
 import sys
-from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 
-from busbw import __version__
-from busbw.api.memory import check_fits, need_of
+import msgspec
+
+from busbw import __version__, layout
+from busbw.api import foreign
+from busbw.api.around import Surroundings, surroundings
+from busbw.api.containing import in_container
+from busbw.api.gpus import setup_of
+from busbw.api.hosts import check_started_once, hosts_of, said
+from busbw.api.naming import run_id
+from busbw.api.offer import MPI_OFFER, nccl_offer
+from busbw.api.placing import counts_of, memory_of, mpi_counts, placement_of
 from busbw.api.request import Request
+from busbw.api.settings_files import surroundings_now
+from busbw.api.starting import Jobs, jobs, launcher_of
 from busbw.api.sweeps import sweeps_of
-from busbw.backends import registry
-from busbw.launchers import local
-from busbw.model.machine import Host, MpiLibrary
-from busbw.model.plan import Placement, Plan
+from busbw.backends import native_nccl, registry
+from busbw.backends.native_mpi import visitor
+from busbw.errors import InputError
+from busbw.launchers import mpirun, processes
+from busbw.model.gpu import GpuSetup
+from busbw.model.launch import Allocation, Start
+from busbw.model.machine import Host
+from busbw.model.plan import Placement, Plan, Program, Reach
 from busbw.model.sweep import Sampling
-from busbw.probe import capture
+from busbw.probe.capture import machine as capture
+from busbw.probe.capture.gpus import Named, gpus
 
-# On a larger machine more ranks are asked for by name: a first look should be over in a minute.
-_MOST_DEFAULT_RANKS = 8
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Surroundings:
-    """What a plan depends on beside the request: the machine, and who asks."""
-
-    host: Host
-    mpi: MpiLibrary
-    # The interpreter that the ranks run.
-    python: str
-    as_root: bool
-    created: dt.datetime
-    # Tells runs of the same second apart.
-    token: str
+# Beside this package's modules.
+_PLUGIN = "_nccl_profiler.so"
 
 
 def plan(request: Request, directory: Path | None, base: Path) -> tuple[Plan, Path]:
     """Return the plan of a request, and the run directory it is for: `directory`, or a new one under `base`.
 
-    Raises InputError for what cannot be measured on this machine.
+    Raises InputError for what cannot be measured on this machine, and where a launcher started busbw several times.
     """
+    check_started_once()
+    made, where = _planned(request, directory, base)
+    return msgspec.structs.replace(made, surroundings=surroundings_now()), where
+
+
+def _planned(request: Request, directory: Path | None, base: Path) -> tuple[Plan, Path]:
     host = capture.host()
+    allocation = hosts_of(request)
+    if request.backend in foreign.NAMES:
+        if allocation is not None:
+            raise InputError(
+                f"{request.backend} is started on this host alone",
+                where="--hosts" if request.hosts is not None else "--nodes",
+                hint="busbw's own backends measure over several hosts: native-mpi, native-nccl",
+            )
+        return foreign.plan(request, host, directory, base)
+    if request.backend == native_nccl.name:
+        return _nccl_plan(request, host, allocation, directory, base)
     # Checked before the MPI is looked for: what is wrong with the request is the user's to hear first.
-    sweeps_of(request, _ranks(host, request))
-    surroundings = Surroundings(
-        host=host,
-        mpi=capture.mpi(request.mpirun),
-        python=sys.executable,
-        as_root=os.geteuid() == 0,
-        created=dt.datetime.now(dt.UTC),
-        token=secrets.token_hex(2),
-    )
-    return compose(request, surroundings, directory, base)
+    sweeps_of(request, sum(mpi_counts(host, request, allocation)))
+    return compose(request, surroundings(request, host, capture.mpi(request.mpirun), allocation), directory, base)
+
+
+def _nccl_plan(
+    request: Request, host: Host, allocation: Allocation | None, directory: Path | None, base: Path
+) -> tuple[Plan, Path]:
+    named = Named(nccl=request.nccl, driver=request.driver, nvrtc=request.nvrtc)
+    found = gpus(named, sys.executable)
+    mpi = None
+    if allocation is not None or request.launcher in (None, "mpirun"):
+        try:
+            mpi = capture.mpi(request.mpirun)
+        except InputError:
+            # NCCL does not need it; asked for by name it must be there.
+            if allocation is not None or request.launcher is not None or request.mpirun is not None:
+                raise
+    plugin = None if "NCCL_PROFILER_PLUGIN" in os.environ else str(resources.files("busbw") / _PLUGIN)
+    around = surroundings(request, host, mpi, allocation, gpus=found, plugin=plugin)
+    return compose(request, around, directory, base)
 
 
 def compose(request: Request, around: Surroundings, directory: Path | None, base: Path) -> tuple[Plan, Path]:
     """Return the plan of a request in the given surroundings, and its run directory. Touches nothing."""
-    host, mpi = around.host, around.mpi
-    ranks = _ranks(host, request)
-    sweeps, notes = sweeps_of(request, ranks)
-    what = request.suite or "+".join(request.collectives[:3]) or "six"
-    run_id = f"{around.created:%Y%m%dT%H%M%S}-{what}-x{ranks}-{around.token}"
-    where = (directory if directory is not None else base / run_id).absolute()
-    oversubscribed = ranks > host.cores
-    placement = Placement(
-        ranks=ranks,
-        hosts=(host.name,),
-        binding="none" if oversubscribed else "core",
-        oversubscribed=oversubscribed,
-    )
-    memory = need_of(sweeps, ranks)
-    tight = check_fits(memory, host, ranks)
-    backend = registry.find("native-mpi")
+    setup = setup_of(request, around.gpus, around.plugin) if around.gpus is not None else None
+    counts = counts_of(request, around)
+    ranks = sum(counts)
+    offer = nccl_offer(around.gpus.dtypes) if around.gpus is not None else MPI_OFFER
+    sweeps, notes = sweeps_of(request, ranks, offer)
+    where = (
+        directory if directory is not None else base / run_id(request, around.created, around.token, ranks)
+    ).absolute()
+    placement = placement_of(request, around, counts, setup)
+    memory, tight = memory_of(sweeps, around, setup, counts)
+    launcher = _launcher(request, around)
+    mode = request.mode or ("isolated" if setup is None else "stream")
+    _check_mode(mode, setup)
+    made = _jobs(request, around, placement, setup, str(where))
     return (
         Plan(
             busbw_version=__version__,
-            run_id=run_id,
+            run_id=run_id(request, around.created, around.token, ranks),
             created=around.created.isoformat(timespec="seconds"),
-            backend=backend.name,
-            launcher=local.name,
+            backend=request.backend,
+            launcher=launcher,
             sweeps=sweeps,
-            sampling=Sampling(mode=request.mode, min_samples=request.min_samples, time_limit_s=request.time_limit_s),
-            placement=placement,
-            host=host,
-            mpi=mpi,
-            memory=memory,
-            job=local.job(
-                backend.program(str(where), around.python),
-                placement,
-                mpi,
-                directory=str(where),
-                as_root=around.as_root,
-                limits=(request.time_limit_s, request.stall_s),
+            sampling=Sampling(
+                mode=mode,
+                min_samples=request.min_samples,
+                calls=request.calls,
+                warmup_calls=request.warmup_calls,
+                verify=request.verify,
+                time_limit_s=request.time_limit_s,
             ),
-            notes=(*notes, *([tight] if tight else [])),
+            placement=placement,
+            reach=_reach(request) if around.allocation is not None else None,
+            host=around.host,
+            mpi=around.mpi,
+            gpus=around.gpus,
+            gpu_setup=setup,
+            memory=memory,
+            job=made.job,
+            visit=made.visit,
+            visit_each=made.visit_each,
+            notes=(
+                *(said(around.allocation, launcher) if around.allocation is not None else ()),
+                *notes,
+                *([tight] if tight else []),
+                *_gpu_note(around),
+            ),
+            allow_mixed=request.allow_mixed,
             tag=request.tag,
         ),
         where,
     )
 
 
-def _ranks(host: Host, request: Request) -> int:
-    if request.ranks is not None:
-        return request.ranks
-    if request.suite == "p2p":
-        return 2
-    ranks = min(max(host.cores, 2), _MOST_DEFAULT_RANKS)
-    return ranks - ranks % 2
+def _gpu_note(around: Surroundings) -> tuple[str, ...]:
+    if around.gpus is not None or not around.gpus_seen:
+        return ()
+    return (f"{around.gpus_seen} NVIDIA GPUs here, not measured over MPI: busbw run --backend nccl",)
+
+
+def _reach(request: Request) -> Reach:
+    return Reach(interface=request.interface, remote_shell=request.remote_shell, options=request.launcher_options)
+
+
+def _check_mode(mode: str, setup: GpuSetup | None) -> None:
+    if mode in ("graph", "loaded") and setup is None:
+        raise InputError(f"{mode} mode needs a GPU", where=f"--mode {mode}", hint="--backend native-nccl")
+
+
+def _launcher(request: Request, around: Surroundings) -> str:
+    allocation = around.allocation
+    if allocation is not None:
+        return launcher_of(request, has_slurm=around.slurm is not None, in_slurm=allocation.kind == "slurm")
+    if around.mpi is not None:
+        return mpirun.LOCAL
+    return request.launcher or processes.NAMES[0]
+
+
+def _jobs(request: Request, around: Surroundings, placement: Placement, setup: GpuSetup | None, directory: str) -> Jobs:
+    backend = registry.find(request.backend)
+    contained = around.containment
+    python = around.python if contained is None else request.image_python
+    program = backend.program(directory, python)
+    if setup is not None:
+        program = Program(argv=program.argv, env=native_nccl.environment(setup, around.plugin or ""))
+    per_process = setup.per_process if setup is not None else 1
+    launcher = _launcher(request, around)
+    if around.mpi is None:
+        if contained is not None:
+            raise InputError("ranks in a container are started by MPI", hint="--launcher mpirun, or srun")
+        limits = (request.time_limit_s, request.stall_s)
+        return Jobs(
+            job=processes.job(
+                launcher, program, placement, per_process=per_process, python=around.python, limits=limits
+            )
+        )
+    given = {name for name, _value in program.env}
+    start = Start(
+        program=program,
+        placement=placement,
+        per_process=per_process,
+        directory=directory,
+        mpi=around.mpi,
+        through_mpi4py=True,
+        slurm=around.slurm,
+        # By the last of them what is left of a run is found on its hosts.
+        forward=(
+            *(name for name in around.settings if name not in given),
+            *((layout.RUN_VARIABLE,) if around.allocation is not None else ()),
+        ),
+        interface=request.interface,
+        remote_shell=request.remote_shell,
+        gpus_per_host=len(around.gpus.devices) if around.gpus is not None else None,
+        options=request.launcher_options,
+        as_root=around.as_root,
+        measuring_s=request.time_limit_s,
+        stall_s=request.stall_s,
+    )
+    # Visitors look at the host from outside of the container.
+    visiting = start
+    if contained is not None:
+        start = in_container(start, contained, launcher)
+    if around.allocation is None:
+        return Jobs(job=mpirun.job(start))
+    return jobs(launcher, start, visiting, visitor(directory, around.python))

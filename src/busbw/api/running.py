@@ -4,13 +4,16 @@ import dataclasses
 import shlex
 from pathlib import Path
 
+from busbw.api import foreign_run
+from busbw.api.hosts import check_started_once
 from busbw.api.loading import load, rebuild
+from busbw.api.resuming import check_hosts
 from busbw.errors import InputError
 from busbw.execute import run as execution
 from busbw.model.plan import Plan
 from busbw.model.run import Outcome, Run
 from busbw.model.sweep import points_of
-from busbw.probe import capture
+from busbw.probe.capture import machine as capture
 from busbw.store import directory as directories
 from busbw.store import outcome as outcomes
 from busbw.store import raw
@@ -32,16 +35,16 @@ def start(plan: Plan, directory: Path, listener: Listener) -> Run:
 def resume(directory: Path, listener: Listener) -> Run:
     """Measure what is missing in a run directory, with its own plan, and return the whole.
 
-    Raises InputError when nothing is missing, or when this is another machine or folder than the plan was made for.
+    Raises InputError when nothing is missing, when this is another machine or folder than the plan was made for, and
+    where a launcher started busbw several times.
     """
+    check_started_once()
     plan = directories.read_plan(directory)
-    here = capture.host()
-    if here.name not in plan.placement.hosts:
-        raise InputError(
-            f"this run belongs to {', '.join(plan.placement.hosts)}, and this is {here.name}",
-            where=str(directory),
-            hint="resume it there",
-        )
+    check_hosts(plan, directory)
+    if plan.steps:
+        done = foreign_run.finished(plan, directory)
+        directories.reopen(directory)
+        return _carry_out(plan, directory, done, listener)
     run = rebuild(directory)
     done = frozenset(measurement.point for measurement in run.measurements if measurement.ended != "stopped")
     if len(done) == len(points_of(plan.sweeps)):
@@ -59,8 +62,10 @@ def resume(directory: Path, listener: Listener) -> Run:
 
 def _carry_out(plan: Plan, directory: Path, done: frozenset[int], listener: Listener) -> Run:
     before = capture.counters()
-    attempt = raw.attempts(directory)
-    ended = execution.execute(plan, directory, attempt, done, listener)
+    if plan.steps:
+        ended = foreign_run.execute(plan, directory, done, listener)
+    else:
+        ended = execution.execute(plan, directory, raw.attempts(directory), done, listener)
     outcomes.write(
         directory, Outcome(**dataclasses.asdict(ended), counters_before=before, counters_after=capture.counters())
     )

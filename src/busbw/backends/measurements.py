@@ -24,12 +24,10 @@ def measurement_of(
     None when the ranks took different numbers of samples, or none that counts and no wrong result either; a sample
     counts when no rank missed its start.
     """
-    sweep = plan.sweeps[records[0].sweep]
-    wrong = _wrong(records, hellos)
-    samples = _samples(plan, COLLECTIVES[sweep.collective], records)
-    if samples is None or (wrong is None and not samples.take_time()):
+    samples = _samples(plan, plan.sweeps[records[0].sweep], records)
+    if samples is None or (_wrong(records, hellos) is None and not samples.take_time()):
         return None
-    return _measurement(plan, number, records, hellos, sweep, samples, wrong, source)
+    return _measurement(plan, number, records, hellos, samples, source)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,8 +46,13 @@ class _Samples:
         """Whether most samples took any time."""
         return 2 * sum(value > 0 for value in self.combined_s) > len(self.combined_s)
 
+    def ordered_s(self) -> list[float]:
+        """The times over all ranks, smallest first."""
+        # A wrong result may have none left: nothing of it may look like a fast one.
+        return sorted(self.combined_s) or [0.0]
 
-def _samples(plan: Plan, collective: Collective, records: Sequence[Measured]) -> _Samples | None:
+
+def _samples(plan: Plan, sweep: Sweep, records: Sequence[Measured]) -> _Samples | None:
     count = len(records[0].duration_ns)
     if any(
         len(record.duration_ns) != count or record.calls_per_sample != records[0].calls_per_sample for record in records
@@ -57,9 +60,11 @@ def _samples(plan: Plan, collective: Collective, records: Sequence[Measured]) ->
         return None
     missed = {index for record in records for index in record.missed}
     kept = [index for index in range(count) if index not in missed]
-    scale = _S_PER_NS / (max(records[0].calls_per_sample, 1) * collective.messages_per_call)
+    messages = COLLECTIVES[sweep.collective].messages_per_call
+    scale = _S_PER_NS / (max(records[0].calls_per_sample, 1) * messages)
     ranks_s = [[record.duration_ns[index] * scale for index in kept] for record in records]
-    columns = zip(*ranks_s, strict=True)
+    # Where two ranks meet, the others only look on: their times are of nothing.
+    columns = zip(*(ranks_s[rank] for rank in sweep.pair or range(len(ranks_s))), strict=True)
     if plan.sampling.mode == "isolated":
         combined_s = [max(column) for column in columns]
     else:
@@ -68,25 +73,16 @@ def _samples(plan: Plan, collective: Collective, records: Sequence[Measured]) ->
 
 
 def _measurement(
-    plan: Plan,
-    number: int,
-    records: Sequence[Measured],
-    hellos: Mapping[int, Hello],
-    sweep: Sweep,
-    samples: _Samples,
-    wrong: WrongResult | None,
-    source: str,
+    plan: Plan, number: int, records: Sequence[Measured], hellos: Mapping[int, Hello], samples: _Samples, source: str
 ) -> Measurement:
-    collective, first, ranks = COLLECTIVES[sweep.collective], records[0], plan.placement.ranks
-    # A wrong result has no time: nothing of it may look like a fast one.
-    ordered = sorted(samples.combined_s) or [0.0]
+    first, ranks = records[0], plan.placement.ranks
+    sweep = plan.sweeps[first.sweep]
+    collective = COLLECTIVES[sweep.collective]
+    ordered = samples.ordered_s()
     centre = median(ordered)
-    confidence = plan.sampling.confidence
-    low_s, high_s = median_interval(ordered, confidence) or (ordered[0], ordered[-1])
-    # Slow is a call, not a message: an interrupt costs the same whether a call moves one message or sixty-four.
-    slow = slow_samples([value * collective.messages_per_call for value in samples.combined_s])
+    low_s, high_s = median_interval(ordered, plan.sampling.confidence) or (ordered[0], ordered[-1])
+    slow = _slow(collective, samples)
     blamed = _blamed(plan, records, samples, slow)
-    isolated = plan.sampling.mode == "isolated"
     return Measurement(
         point=number,
         collective=sweep.collective,
@@ -96,6 +92,8 @@ def _measurement(
         op=sweep.op,
         root=sweep.root,
         in_place=sweep.in_place,
+        pair=sweep.pair,
+        group=sweep.group,
         ranks=ranks,
         mode=plan.sampling.mode,
         samples=len(samples.combined_s),
@@ -104,28 +102,41 @@ def _measurement(
         median_s=centre,
         low_s=low_s,
         high_s=high_s,
-        confidence=confidence,
+        confidence=plan.sampling.confidence,
         min_s=ordered[0],
         max_s=ordered[-1],
         mean_s=sum(ordered) / len(ordered),
         percentiles=percentiles(ordered),
         busbw_Bps=busbw_Bps(collective, first.size_bytes, ranks, centre) if centre > 0 else 0.0,
-        algbw_Bps=first.size_bytes / centre if centre > 0 else 0.0,
-        clock_error_s=max(record.clock_error_ns for record in records) * _S_PER_NS if isolated else None,
+        algbw_Bps=collective.algbw_factor(ranks) * first.size_bytes / centre if centre > 0 else 0.0,
+        clock_error_s=_clock_error_s(plan, records),
         warmup_calls=first.warmup_calls,
         warmup_stable=first.warmup_stable,
         autocorrelation=autocorrelation(samples.combined_s),
         drift=drift(samples.combined_s),
         slow_samples=len(slow),
         slow_excess_s=median(sorted(samples.combined_s[index] for index in slow)) - centre if slow else None,
-        wrong=wrong,
-        verified=_verified(collective, sweep.root, records),
+        wrong=_wrong(records, hellos),
+        verified=_verified(collective, sweep, records),
         ended=first.ended,
         tcp_share=_tcp_share(collective, records, ranks),
         per_rank=_views(records, samples, blamed, hellos),
         attribution=first.attribution,
+        nccl=first.nccl,
         source=source,
     )
+
+
+def _slow(collective: Collective, samples: _Samples) -> tuple[int, ...]:
+    # Slow is a call, not a message: an interrupt costs the same whether a call moves one message or sixty-four.
+    return slow_samples([value * collective.messages_per_call for value in samples.combined_s])
+
+
+def _clock_error_s(plan: Plan, records: Sequence[Measured]) -> float | None:
+    """Return the error of the clocks that an aligned start needs; None where ranks need no common clock."""
+    if plan.sampling.mode != "isolated":
+        return None
+    return max(record.clock_error_ns for record in records) * _S_PER_NS
 
 
 def _views(
@@ -155,7 +166,7 @@ def _blamed(plan: Plan, records: Sequence[Measured], samples: _Samples, slow: Se
         return [[column[index] * samples.scale for index in samples.kept if index < len(column)] for column in columns]
 
     off_processor = rows([record.off_processor_ns for record in records])
-    if plan.sampling.mode == "stream":
+    if plan.sampling.mode != "isolated":
         return blame(samples.combined_s, slow, off_processor=off_processor)
     return blame(
         samples.combined_s,
@@ -166,12 +177,17 @@ def _blamed(plan: Plan, records: Sequence[Measured], samples: _Samples, slow: Se
     )
 
 
-def _verified(collective: Collective, root: int, records: Sequence[Measured]) -> bool:
+def _verified(collective: Collective, sweep: Sweep, records: Sequence[Measured]) -> bool:
     """Whether every rank that receives something checked it."""
-    ranks = set(range(len(records)))
+    root, ranks = sweep.root, set(range(len(records)))
+    if sweep.pair is not None:
+        return all(records[rank].verified_elements > 0 for rank in sweep.pair)
+    if sweep.collective == "alltoallv":
+        ranks = {rank for rank in ranks if sum(row[rank] for row in sweep.matrix) > 0}
     if collective.name in ("reduce", "gather"):
         ranks = {root}
-    elif collective.rooted:
+    elif collective.rooted and records[0].nccl is None:
+        # MPI's root keeps what it sends; NCCL's receives it too.
         ranks -= {root}
     elif collective.name in ("bandwidth", "message_rate"):
         ranks -= set(range(len(records) // 2))

@@ -7,7 +7,7 @@ from busbw.backends.measurements import measurement_of
 from busbw.backends.rates import rates_of
 from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan, Program
-from busbw.model.record import AnyRecord, Copied, Failed, Hello, Measured, Streamed
+from busbw.model.record import AnyRecord, Copied, Failed, Hello, Measured, Node, Streamed
 from busbw.model.run import Rates
 from busbw.model.sweep import Point, points_of
 from busbw.model.value import Value
@@ -28,11 +28,18 @@ class Parsed(Value, frozen=True, kw_only=True):
     measurements: tuple[Measurement, ...]
     # (rank, why it gave up), of every start of the run.
     failures: tuple[tuple[int, Failed], ...]
+    # The hosts as the latest start found them; () where there is one only.
+    nodes: tuple[Node, ...] = ()
 
 
 def program(directory: str, python: str) -> Program:
     """Return what one rank runs; the launching side appends the attempt and the points already measured."""
     return Program(argv=(python, "-P", "-m", "busbw.rank", directory), env=())
+
+
+def visitor(directory: str, python: str) -> Program:
+    """Return what is started once on each host to look after a run; the launching side appends what it is to do."""
+    return Program(argv=(python, "-P", "-m", "busbw.rank.visit", directory), env=())
 
 
 def parse(plan: Plan, records: Records) -> Parsed:
@@ -63,6 +70,7 @@ def parse(plan: Plan, records: Records) -> Parsed:
         ),
         measurements=tuple(measurements),
         failures=tuple((rank, record) for rank in ranks for _, record in kept[rank] if isinstance(record, Failed)),
+        nodes=_nodes(kept.get(0, ())),
     )
 
 
@@ -85,6 +93,13 @@ def _points(entries: Sequence[tuple[str, AnyRecord]]) -> dict[tuple[int, int], t
     return {
         (_attempt(place), record.point): (place, record) for place, record in entries if isinstance(record, Measured)
     }
+
+
+def _nodes(entries: Sequence[tuple[str, AnyRecord]]) -> tuple[Node, ...]:
+    """Return the hosts that rank 0 wrote down last."""
+    found = [(_attempt(place), record) for place, record in entries if isinstance(record, Node)]
+    latest = max((attempt for attempt, _ in found), default=0)
+    return tuple(record for attempt, record in found if attempt == latest)
 
 
 def _attempt(place: str) -> int:

@@ -4,13 +4,24 @@ import importlib
 from importlib.metadata import entry_points
 from typing import Protocol, cast
 
+from busbw.backends.foreign import ForeignBackend
 from busbw.backends.native_mpi import Parsed, Records
 from busbw.errors import InputError
 from busbw.model.plan import Plan, Program
 
 GROUP = "busbw.backends"
 # Found without the metadata of an installed package, and not to be replaced by another package's.
-_OWN = {"native-mpi": "busbw.backends.native_mpi"}
+_OWN = {
+    "native-mpi": "busbw.backends.native_mpi",
+    "native-nccl": "busbw.backends.native_nccl",
+}
+
+
+# Programs of others, which print what busbw reads.
+_FOREIGN = {
+    "nccl-tests": "busbw.backends.nccl_tests",
+    "osu": "busbw.backends.osu",
+}
 
 
 class Backend(Protocol):
@@ -27,11 +38,18 @@ class Backend(Protocol):
 
 def find(name: str) -> Backend:
     """Return the backend called `name`. Raises InputError when there is none, or when it cannot be imported."""
-    others = {entry.name: entry for entry in entry_points(group=GROUP)}
+    others = {} if name in _OWN else {entry.name: entry for entry in entry_points(group=GROUP)}
     if name not in _OWN and name not in others:
-        raise InputError(f"{name!r} is not a backend", hint="one of: " + ", ".join(sorted({*_OWN, *others})))
+        raise InputError(f"{name!r} is not a backend", hint="one of: " + ", ".join(sorted({*_OWN, *_FOREIGN, *others})))
     try:
         found = importlib.import_module(_OWN[name]) if name in _OWN else others[name].load()
     except ImportError as error:
         raise InputError(f"backend {name!r} cannot be imported: {error}") from error
     return cast("Backend", found)
+
+
+def find_foreign(name: str) -> ForeignBackend:
+    """Return the backend that runs the programs of others called `name`. Raises InputError when there is none."""
+    if name not in _FOREIGN:
+        raise InputError(f"{name!r} runs no foreign programs", hint="one of: " + ", ".join(_FOREIGN))
+    return cast("ForeignBackend", importlib.import_module(_FOREIGN[name]))

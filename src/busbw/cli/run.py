@@ -1,32 +1,38 @@
 """The verb `run`."""
 
 import sys
-from pathlib import Path
 from typing import Any
 
 from busbw import codec
 from busbw.api.planning import plan as make_plan
-from busbw.api.request import Request
+from busbw.api.resuming import place_of
 from busbw.api.running import resume, start
+from busbw.cli.asked import request_of
 from busbw.cli.present import present_run
 from busbw.cli.progress import progress
+from busbw.cli.split import part_of
+from busbw.errors import InputError
 from busbw.model.plan import Plan
 from busbw.report.terminal import plan_text
 from busbw.store import directory as directories
 
 
-def run_request(asked: dict[str, Any], directory: Path | None, *, plan_only: bool, as_json: bool) -> None:
+def run_request(asked: dict[str, Any], *, plan_only: bool, as_json: bool) -> None:
     """Plan what was asked for; print the plan, or carry it out and print the result."""
-    smallest, largest, step = asked.pop("smallest"), asked.pop("largest"), asked.pop("step")
-    stall_s, time_limit_s = asked.pop("stall_timeout"), asked.pop("time_limit")
-    request = Request(
-        smallest_bytes=smallest,
-        largest_bytes=largest,
-        step_bytes=step,
-        stall_s=stall_s,
-        time_limit_s=time_limit_s,
-        **asked,
-    )
+    request, directory = request_of(asked)
+    if request.launcher == "sbatch":
+        from busbw.cli.batch import run_batch
+
+        run_batch(request, directory, asked, plan_only=plan_only, as_json=as_json)
+        return
+    _check_of_batch(asked)
+    if asked["split_part"] is not None:
+        request, directory = part_of(request, directory, asked["split_part"])
+    if asked["go_on"] and directory is not None:
+        earlier, directory = place_of(directory)
+        if earlier:
+            run_resume(str(directory), plan_only=plan_only, as_json=as_json)
+            return
     plan, where = make_plan(request, directory, directories.root())
     if plan_only:
         _print_plan(plan, as_json=as_json)
@@ -34,6 +40,15 @@ def run_request(asked: dict[str, Any], directory: Path | None, *, plan_only: boo
     with progress(plan, where) as listener:
         run = start(plan, where, listener)
     present_run(run, where, as_json=as_json)
+
+
+def _check_of_batch(asked: dict[str, Any]) -> None:
+    given = [option for option in ("batch_options", "split", "no_follow") if asked[option]]
+    if given:
+        names = ", ".join(f"--{option.rstrip('s').replace('_', '-')}" for option in given)
+        raise InputError(f"only for jobs of a batch system: {names}", hint="--launcher sbatch")
+    if (asked["go_on"] or asked["split_part"] is not None) and asked["directory"] is None and asked["letter_o"] is None:
+        raise InputError("it has to be known where the run is", hint="name its folder: --out DIR")
 
 
 def run_resume(name: str, *, plan_only: bool, as_json: bool) -> None:

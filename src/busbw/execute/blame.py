@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import msgspec
 
 from busbw.execute import processes
+from busbw.execute.distant import Distant
 from busbw.execute.watch import Watch
 from busbw.launchers.notices import first_death
-from busbw.model.run import Culprit
+from busbw.model.culprit import Culprit
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class Blame:
     culprit: Culprit | None
 
 
-def blame(text: str, exit_code: int | None, watch: Watch) -> Blame:
+def blame(text: str, exit_code: int | None, watch: Watch | Distant) -> Blame:
     """Return why a job ended; `text` is what the launcher printed, `exit_code` is None while it runs.
 
     A launcher that a signal ended took its ranks along; nothing that happened to them counts then.
@@ -36,7 +37,7 @@ def blame(text: str, exit_code: int | None, watch: Watch) -> Blame:
     return Blame(own or f"ranks {names} ended early, too close together to tell which was first", None)
 
 
-def _culprit(text: str, watch: Watch) -> Culprit | None:
+def _culprit(text: str, watch: Watch | Distant) -> Culprit | None:
     """Return the rank that ended first, with what the launcher says of it where that is more."""
     first = watch.first_death()
     rank, what = (first.rank, first.what) if first is not None else (None, None)

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from busbw import layout
-from busbw.collectives import COLLECTIVES
 from busbw.model.plan import Plan
-from busbw.model.sweep import points_of
-from busbw.units import format_size
+from busbw.model.step import step_words
 
 _WORDS = struct.Struct(f"={len(layout.HEARTBEAT_WORDS)}Q")
 _STOP_OFFSET = 8 * layout.HEARTBEAT_WORDS.index("stop_asked")
@@ -24,7 +22,8 @@ class Beat:
     point: int
     samples: int
     calls: int
-    in_call: bool
+    # 0 outside of a call, 1 inside, 2 when all that is left is to wait for a GPU.
+    in_call: int
 
 
 def read(raw: Path, rank: int) -> Beat | None:
@@ -44,7 +43,7 @@ def read(raw: Path, rank: int) -> Beat | None:
         point=point,
         samples=samples,
         calls=calls,
-        in_call=in_call != 0,
+        in_call=in_call,
     )
 
 
@@ -71,10 +70,4 @@ def describe(beat: Beat | None, plan: Plan) -> str:
     """Return what a rank does in words: `sampling all_reduce 4 KiB, sample 17`."""
     if beat is None:
         return "starting"
-    points = points_of(plan.sweeps)
-    if beat.state not in ("verifying", "warming up", "sampling", "writing", "attributing") or beat.point >= len(points):
-        return beat.state
-    point = points[beat.point]
-    collective = COLLECTIVES[plan.sweeps[point.sweep].collective].name
-    sample = f", sample {beat.samples}" if beat.state == "sampling" else ""
-    return f"{beat.state} {collective} {format_size(point.size_bytes)}{sample}"
+    return step_words(beat.state, beat.point, beat.samples, plan.sweeps)

@@ -9,6 +9,7 @@ from pathlib import Path
 from busbw import layout
 
 _END_TIMEOUT_S = 10.0
+_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "busybox")
 
 
 def state(process_id: int) -> str | None:
@@ -49,6 +50,24 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def behind_shells(process_id: int) -> int:
+    """Return the program that a process runs: itself, or the only child of a script that waits for it.
+
+    Intel MPI's mpirun is such a script, and a shell dies of most signals.
+    """
+    for _depth in range(4):
+        try:
+            name = Path(f"/proc/{process_id}/comm").read_text(encoding="utf-8", errors="replace").strip()
+            program = Path(f"/proc/{process_id}/exe").readlink().name
+            children = Path(f"/proc/{process_id}/task/{process_id}/children").read_text(encoding="ascii").split()
+        except OSError:
+            break
+        if len(children) != 1 or not (name in _SHELLS or program in _SHELLS):
+            break
+        process_id = int(children[0])
+    return process_id
 
 
 def end_all(run: str) -> tuple[int, ...]:

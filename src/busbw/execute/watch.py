@@ -10,8 +10,8 @@ from pathlib import Path
 
 from busbw.execute import heartbeats, processes, shared_memory
 from busbw.execute.heartbeats import Beat
+from busbw.model.culprit import Culprit
 from busbw.model.plan import Plan
-from busbw.model.run import Culprit
 
 # A rank in the kernel's stopped state this long, with nothing moving, is not coming back by itself.
 STOPPED_S = 5.0
@@ -103,7 +103,7 @@ class Watch:
         missing = [rank for rank in range(ranks) if rank not in self._beats]
         if missing:
             return self._culprit(missing[0], "did not start") if len(missing) == 1 else None
-        progress = {rank: (beat.point, beat.calls, beat.in_call) for rank, beat in self._beats.items()}
+        progress = {rank: _reached(beat) for rank, beat in self._beats.items()}
         last = min(progress.values())
         behind = [rank for rank, reached in progress.items() if reached == last]
         if len(behind) == 1 and len(set(progress.values())) > 1:
@@ -119,6 +119,11 @@ class Watch:
         if len(asleep) == 1 and len(busy_s) > 1:
             return self._culprit(asleep[0], f"sleeps while the others wait for it, for {self.still_s:.0f} s")
         return None
+
+    @property
+    def step(self) -> str:
+        """What the rank that is the least far does, in words."""
+        return heartbeats.describe(min(self._beats.values(), key=_reached, default=None), self._plan)
 
     def by_process(self, process_id: int) -> int | None:
         """Return the rank of a process."""
@@ -191,3 +196,7 @@ class Watch:
         if len(first) > 1:
             first = [death for death in first if death.what not in _FOLLOWERS]
         return first[0] if len(first) == 1 else None
+
+
+def _reached(beat: Beat) -> tuple[int, int, int]:
+    return beat.point, beat.calls, beat.in_call

@@ -1,13 +1,20 @@
 """What to try when a collective is slow: its other algorithms, as a line to paste."""
 
-from busbw.catalog import algorithms
+from busbw.catalog.algorithms import algorithms
 from busbw.model.machine import MpiFamily
 from busbw.model.measurement import Measurement
+from busbw.model.plan import Plan
 
 
-def advice(family: MpiFamily, measurement: Measurement) -> str:
-    """Return what to try for a slow measurement with this MPI."""
+def advice(plan: Plan, measurement: Measurement) -> str:
+    """Return what to try for a slow measurement with this MPI or NCCL."""
     collective = measurement.collective
+    if plan.mpi is None or measurement.nccl is not None:
+        return (
+            "see what NCCL chose (the column `NCCL used`), and try what else there is: NCCL_ALGO=Ring, NCCL_ALGO=Tree, "
+            "NCCL_PROTO=Simple, each for one run"
+        )
+    family = plan.mpi.family
     offered = algorithms().get(family)
     if offered is not None and collective in offered.choices:
         choice = offered.choices[collective]
@@ -26,7 +33,7 @@ def advice(family: MpiFamily, measurement: Measurement) -> str:
 def _again(measurement: Measurement) -> str:
     size = f"-b {_option(measurement.size_bytes)} -e {_option(measurement.size_bytes)}"
     form = " --in-place in" if measurement.in_place else ""
-    return f"busbw run {measurement.collective} -n {measurement.ranks} {size}{form}"
+    return f"busbw run {measurement.collective} --ranks {measurement.ranks} {size}{form}"
 
 
 def _option(size_bytes: int) -> str:

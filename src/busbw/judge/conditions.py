@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from busbw.judge.emit import counted, finding, listed, percent
+from busbw.catalog.findings import finding
+from busbw.judge.phrases import counted, listed, percent
 from busbw.model.finding import Finding
 from busbw.model.plan import Plan
 from busbw.model.record import Hello

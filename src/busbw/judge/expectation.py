@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
+from busbw.catalog.findings import finding
 from busbw.collectives import COLLECTIVES
 from busbw.judge.advice import advice
 from busbw.judge.ceiling import slowest_copy_rate_Bps, stream_rate_Bps
-from busbw.judge.emit import counted, finding, label, listed, percent
 from busbw.judge.path import Path, path_of
+from busbw.judge.phrases import counted, label, listed, percent
 from busbw.judge.traffic import TRAFFIC, Traffic, working_set_bytes
 from busbw.judge.usable import is_disturbed, is_solid
 from busbw.model.finding import Ceiling, Finding
@@ -135,7 +136,7 @@ def _slow_finding(plan: Plan, missed: list[Expectation]) -> Finding:
         f"({percent(measurement.confidence)} interval, {counted(measurement.samples, 'sample')}); "
         f"expected {format_time(worst.time_s)}, {format_rate(worst.busbw_Bps)} bus bandwidth: {worst.words}, "
         f"at {format_rate(worst.rate_Bps)} for all ranks{also}",
-        fix=advice(plan.mpi.family, measurement),
+        fix=advice(plan, measurement),
         point=measurement.point,
     )
 

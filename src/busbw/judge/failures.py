@@ -1,12 +1,17 @@
 """What makes numbers void or missing: wrong results, a failed run, points that were not measured."""
 
-from busbw.judge.emit import counted, finding, label, listed
+from busbw.catalog.findings import finding
+from busbw.judge.phrases import counted, label, listed
 from busbw.model.finding import Finding
 from busbw.model.measurement import Measurement, WrongResult
 from busbw.model.plan import Plan
+from busbw.model.record import Failed
 from busbw.model.run import Outcome
 from busbw.model.sweep import points_of
 from busbw.units import format_size
+
+# (rank, why it gave up).
+Failures = tuple[tuple[int, Failed], ...]
 
 
 def wrong_results(measurements: tuple[Measurement, ...]) -> tuple[tuple[Measurement, WrongResult], ...]:
@@ -16,6 +21,8 @@ def wrong_results(measurements: tuple[Measurement, ...]) -> tuple[tuple[Measurem
 
 def wrong_words(wrong: WrongResult) -> str:
     """Return the first wrong element in words."""
+    if wrong.rank is None:
+        return f"the program's own check counted {wrong.mismatch.wrong} wrong"
     return (
         f"rank {wrong.rank} on {wrong.host} got {wrong.mismatch.got} at element {wrong.mismatch.index}, "
         f"expected {wrong.mismatch.expected}"
@@ -32,12 +39,14 @@ def missing_points(plan: Plan, measurements: tuple[Measurement, ...]) -> tuple[s
     )
 
 
-def failure_findings(plan: Plan, outcome: Outcome | None, measurements: tuple[Measurement, ...]) -> tuple[Finding, ...]:
-    """Return what went wrong, the worst first."""
+def failure_findings(
+    plan: Plan, outcome: Outcome | None, measurements: tuple[Measurement, ...], failures: Failures = ()
+) -> tuple[Finding, ...]:
+    """Return what went wrong, the worst first. `failures`: why ranks gave up, in their own words."""
     missing = missing_points(plan, measurements)
     return (
         *(_wrong_finding(point, wrong) for point, wrong in wrong_results(measurements)),
-        *((_failed_finding(outcome),) if outcome is not None and outcome.ended == "failed" else ()),
+        *((_failed_finding(outcome, failures),) if outcome is not None and outcome.ended == "failed" else ()),
         *((_missing_finding(outcome, missing),) if missing else ()),
     )
 
@@ -46,9 +55,10 @@ def _wrong_finding(measurement: Measurement, wrong: WrongResult) -> Finding:
     return finding(
         "RUN001",
         what=label(measurement),
-        evidence=f"{wrong_words(wrong)}; {counted(wrong.mismatch.wrong, 'element')} of this rank differ",
-        fix="do not compute with this MPI, collective and size until it is understood: try another algorithm or "
-        "version, and test the memory of the host",
+        evidence=wrong_words(wrong)
+        + (f"; {counted(wrong.mismatch.wrong, 'element')} of this rank differ" if wrong.rank is not None else ""),
+        fix="do not compute with this library, collective and size until it is understood: try another algorithm or "
+        "version, and test the memory of the host and of its GPUs",
         point=measurement.point,
     )
 
@@ -63,14 +73,23 @@ def failure_words(outcome: Outcome) -> str:
     return f"rank {culprit.rank} on {culprit.host} {verb}{culprit.what} (last seen: {culprit.step})"
 
 
-def _failed_finding(outcome: Outcome) -> Finding:
+def _failed_finding(outcome: Outcome, failures: Failures) -> Finding:
     words = failure_words(outcome)
     cause = f"; {outcome.cause}" if outcome.culprit is not None and outcome.cause else ""
     return finding(
         "RUN002",
-        evidence=words + cause + _memory_words(outcome),
+        evidence=words + cause + _last_words(outcome, failures) + _memory_words(outcome),
         fix="the ranks' own last words are in raw/ of the run directory",
     )
+
+
+def _last_words(outcome: Outcome, failures: Failures) -> str:
+    """Return what a rank said that the cause does not say already."""
+    told = (outcome.cause or "") + failure_words(outcome)
+    for rank, failed in failures:
+        if failed.cause not in told:
+            return f"; rank {rank} says: {failed.cause}"
+    return ""
 
 
 def _memory_words(outcome: Outcome) -> str:
@@ -95,9 +114,10 @@ def ended_words(outcome: Outcome | None) -> str:
     """Return how the run ended, for a sentence about what is missing."""
     if outcome is None:
         return "the run was cut off"
+    stopped = "the run was stopped" + (f" ({outcome.cause})" if outcome.cause is not None else "")
     return {
         "complete": "the run came to its end without them",
         "time": "the time limit was reached",
-        "stopped": "the run was stopped",
+        "stopped": stopped,
         "failed": "the run failed",
     }[outcome.ended]

@@ -8,8 +8,9 @@ docs/method-judging.md.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from busbw.catalog.findings import finding
 from busbw.judge.advice import advice
-from busbw.judge.emit import counted, finding, label, listed, percent
+from busbw.judge.phrases import counted, label, listed, percent
 from busbw.judge.usable import is_steady
 from busbw.model.finding import Finding
 from busbw.model.measurement import Measurement
@@ -162,7 +163,7 @@ def _guideline_finding(plan: Plan, group: list[Violation]) -> Finding:
         evidence=f"{_seen(worst.left)} against "
         + " + ".join(_seen(one) for one in worst.right)
         + (f"; also at {listed(others)}" if others else ""),
-        fix=advice(plan.mpi.family, worst.left),
+        fix=advice(plan, worst.left),
         point=worst.left.point,
     )
 

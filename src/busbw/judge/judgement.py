@@ -1,19 +1,21 @@
 """What a run amounts to."""
 
+from busbw.catalog.findings import finding
 from busbw.judge.ceiling import ceilings
 from busbw.judge.conditions import condition_findings
-from busbw.judge.emit import counted, finding, label
 from busbw.judge.expectation import cache_findings, expectations, slow_findings
-from busbw.judge.failures import failure_findings
+from busbw.judge.failures import Failures, failure_findings
 from busbw.judge.guidelines import guideline_findings, violations
+from busbw.judge.nodes import node_findings
 from busbw.judge.path import path_of
+from busbw.judge.phrases import counted, label
 from busbw.judge.sampling import sampling_findings
 from busbw.judge.stragglers import straggler_findings, stragglers, tail_findings
 from busbw.judge.verdict import Case, verdict_of
 from busbw.model.finding import Ceiling, Finding, Verdict
 from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
-from busbw.model.record import Hello
+from busbw.model.record import Hello, Node
 from busbw.model.run import Outcome, Rates
 from busbw.model.value import Value
 
@@ -34,6 +36,8 @@ def judge(
     hellos: tuple[Hello, ...],
     rates: Rates,
     measurements: tuple[Measurement, ...],
+    failures: Failures = (),
+    nodes: tuple[Node, ...] = (),
 ) -> Judgement:
     """Return what the run amounts to: ceilings, findings with the severest first, and the verdict."""
     found_ceilings = ceilings(plan, rates, measurements)
@@ -41,12 +45,13 @@ def judge(
     violated = violations(measurements)
     delaying = stragglers(measurements)
     findings = (
-        *failure_findings(plan, outcome, measurements),
+        *failure_findings(plan, outcome, measurements, failures),
         *slow_findings(plan, expected),
         *straggler_findings(delaying, hellos),
         *guideline_findings(plan, violated),
         *tail_findings(measurements),
         *condition_findings(plan, outcome, hellos),
+        *node_findings(nodes),
         *sampling_findings(plan, measurements),
         *cache_findings(measurements, found_ceilings),
         *_no_ceiling_findings(plan, rates, measurements, expected=bool(expected)),
@@ -56,6 +61,7 @@ def judge(
         plan=plan,
         outcome=outcome,
         hellos=hellos,
+        nodes=nodes,
         measurements=measurements,
         ceilings=found_ceilings,
         expectations=expected,
@@ -73,7 +79,11 @@ def _no_ceiling_findings(
     if expected or not measurements:
         return ()
     largest = max(measurements, key=lambda measurement: measurement.size_bytes)
-    if path_of(plan, largest) == "unknown":
+    if plan.steps:
+        why = "programs of others do not measure what this machine can do"
+    elif plan.gpu_setup is not None:
+        why = "what the links between these GPUs can carry is not known here"
+    elif path_of(plan, largest) == "unknown":
         why = "the ranks are on several hosts, or bytes left the host: the memory of one host is no measure"
     elif not rates.copies and not rates.streams:
         why = "no rate of this machine was measured"
@@ -84,6 +94,8 @@ def _no_ceiling_findings(
             "RUN021",
             points=counted(len(measurements), "point"),
             evidence=f"largest: {label(largest)}; {why}",
-            fix="measure 1 MiB and more on one host" if path_of(plan, largest) != "unknown" else None,
+            fix="measure 1 MiB and more on one host"
+            if path_of(plan, largest) != "unknown" and not plan.steps
+            else None,
         ),
     )

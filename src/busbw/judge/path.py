@@ -6,7 +6,7 @@ from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
 
 # "memory": between ranks of one host; "loopback": TCP that did not leave it; "unknown": several hosts, or an interface
-# that leaves the host.
+# that leaves the host, or the links between GPUs.
 Path = Literal["memory", "loopback", "unknown"]
 
 # Share of the bytes that must have crossed interfaces before the exchange counts as going over them. The bytes due are
@@ -17,7 +17,11 @@ CROSSED_SHARE = 0.9
 
 def path_of(plan: Plan, measurement: Measurement) -> Path:
     """Return the way the bytes went."""
-    if len(set(plan.placement.hosts)) > 1 or len({view.host for view in measurement.per_rank}) > 1:
+    if (
+        plan.gpu_setup is not None
+        or len(set(plan.placement.hosts)) > 1
+        or len({view.host for view in measurement.per_rank}) > 1
+    ):
         return "unknown"
     crossed = sum(share for _, share in measurement.tcp_share)
     if crossed < CROSSED_SHARE:

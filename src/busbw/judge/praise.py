@@ -1,6 +1,7 @@
 """What was reached, in words: the best bus bandwidth of each collective, and the shortest time."""
 
-from busbw.judge.emit import percent
+from busbw.judge.expectation import LARGE_BYTES
+from busbw.judge.phrases import percent
 from busbw.judge.usable import is_solid
 from busbw.model.finding import Ceiling
 from busbw.model.measurement import Measurement
@@ -8,12 +9,17 @@ from busbw.units import format_rate, format_size, format_time
 
 # A time up to this size is called latency.
 SMALL_BYTES = 4096
+# A sentence names no more collectives than this.
+_MOST_NAMED = 6
 
 _BASIS = {"memory": "copying memory once allows", "loopback": "TCP over the loopback interface carries"}
 
 
 def best_words(measurements: tuple[Measurement, ...], ceilings: tuple[Ceiling, ...]) -> str:
-    """Return the best point of each collective and its share of the ceiling; "" when no point has a ceiling."""
+    """Return the best point of each collective and its share of the ceiling, where points have one.
+
+    Without ceilings the best large points alone; "" when there are none of either.
+    """
     by_point = {ceiling.point: ceiling for ceiling in ceilings}
     best: dict[tuple[str, bool], Measurement] = {}
     for measurement in measurements:
@@ -24,8 +30,22 @@ def best_words(measurements: tuple[Measurement, ...], ceilings: tuple[Ceiling, .
             best[key] = measurement
     found = [(measurement, by_point[measurement.point]) for measurement in best.values()]
     if not found:
-        return ""
+        return _bare(measurements)
     return _one(*found[0]) if len(found) == 1 else _several(found)
+
+
+def _bare(measurements: tuple[Measurement, ...]) -> str:
+    """Return the best large point of each collective, held against nothing."""
+    best: dict[str, Measurement] = {}
+    for measurement in measurements:
+        if is_solid(measurement) and measurement.size_bytes >= LARGE_BYTES:
+            name = _name(measurement)
+            if name not in best or measurement.busbw_Bps > best[name].busbw_Bps:
+                best[name] = measurement
+    return ", ".join(
+        f"{name} {format_rate(point.busbw_Bps)} bus bandwidth at {format_size(point.size_bytes)}"
+        for name, point in list(best.items())[:_MOST_NAMED]
+    )
 
 
 def _one(measurement: Measurement, ceiling: Ceiling) -> str:

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from busbw.judge.emit import counted, finding, label, listed, percent
+from busbw.catalog.findings import finding
+from busbw.judge.phrases import counted, label, listed, percent
 from busbw.judge.usable import LEAST_SAMPLES, core_losses, half_width, is_disturbed, missed_share
 from busbw.model.finding import Finding
 from busbw.model.measurement import Measurement

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from busbw.judge.emit import counted, finding, label, listed, percent
+from busbw.catalog.findings import finding
+from busbw.judge.phrases import counted, label, listed, percent
 from busbw.judge.usable import is_disturbed, is_usable
 from busbw.model.finding import Finding
 from busbw.model.measurement import Measurement

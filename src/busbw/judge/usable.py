@@ -51,6 +51,10 @@ def missed_share(measurement: Measurement) -> float:
     return measurement.missed / total if total else 0.0
 
 
+# A GPU works on while the rank that waits for it is off its core; that shows in the last tens of microseconds only.
+GPU_SAMPLE_S = 2e-3
+
+
 def core_losses(measurement: Measurement, *, besides: int | None = None) -> int:
     """Return how often the rank that suffered most was taken off its core; `besides` is a rank not to look at."""
     return max((view.involuntary_switches for view in measurement.per_rank if view.rank != besides), default=0)
@@ -58,6 +62,8 @@ def core_losses(measurement: Measurement, *, besides: int | None = None) -> int:
 
 def is_disturbed(measurement: Measurement, *, besides: int | None = None) -> bool:
     """Whether other processes took the cores of the ranks so often that the median is theirs too."""
+    if measurement.nccl is not None and measurement.calls_per_sample * measurement.median_s > GPU_SAMPLE_S:
+        return False
     losses = core_losses(measurement, besides=besides)
     measured_s = measurement.samples * measurement.calls_per_sample * measurement.mean_s
     return losses > 0 and losses >= DISTURBED_SHARE * measurement.samples and losses >= DISTURBED_PER_S * measured_s

@@ -3,17 +3,18 @@
 from dataclasses import dataclass
 
 from busbw.judge.conditions import spoilers
-from busbw.judge.emit import counted, label, listed
 from busbw.judge.expectation import LARGE_BYTES, Expectation
 from busbw.judge.failures import ended_words, failure_words, missing_points, wrong_results, wrong_words
 from busbw.judge.guidelines import Violation
+from busbw.judge.nodes import mixture_words
+from busbw.judge.phrases import counted, label, listed
 from busbw.judge.praise import best_words, latency_words
 from busbw.judge.stragglers import Straggler, host_of, slow_share
 from busbw.judge.usable import LEAST_SAMPLES, is_disturbed, is_solid
 from busbw.model.finding import Ceiling, Finding, Verdict
 from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
-from busbw.model.record import Hello
+from busbw.model.record import Hello, Node
 from busbw.model.run import Outcome
 from busbw.units import format_rate, format_size, format_time
 
@@ -25,6 +26,7 @@ class Case:
     plan: Plan
     outcome: Outcome | None
     hellos: tuple[Hello, ...]
+    nodes: tuple[Node, ...] = ()
     measurements: tuple[Measurement, ...]
     ceilings: tuple[Ceiling, ...]
     expectations: tuple[Expectation, ...]
@@ -136,6 +138,8 @@ def _cannot_tell(case: Case) -> Verdict | None:
 def doubts(case: Case) -> tuple[Reason, ...]:
     """Return why speed cannot be judged, or not all of it."""
     reasons: list[Reason] = list(spoilers(case.plan, case.outcome))
+    if mixture := mixture_words(case.nodes):
+        reasons.append(("RUN023", mixture))
     missing = missing_points(case.plan, case.measurements)
     if missing:
         points = f"{counted(len(missing), 'point')} not measured ({listed(list(missing))})"

@@ -1,4 +1,4 @@
-"""What the launchers of the MPI families print when a rank ends too early."""
+"""What launchers and batch systems print when a rank, a host or a whole job ends too early."""
 
 import re
 import signal
@@ -7,30 +7,69 @@ from dataclasses import dataclass
 _NOTICES = (
     # Open MPI 4 (mpirun), 5 (prterun), and its wrapping at 75 columns.
     re.compile(
-        r"process\s+rank\s+(?P<rank>\d+)\s+with\s+PID\s+(?P<pid>\d+)\s+on\s+node\s+\S+\s+exited\s+on\s+signal\s+(?P<signal>\d+)"
+        r"process\s+rank\s+(?P<rank>\d+)\s+with\s+PID\s+(?P<pid>\d+)\s+on\s+node\s+(?P<host>\S+)\s+exited\s+on\s+signal\s+(?P<signal>\d+)"
     ),
     re.compile(r"Process name:\s+\[[^\],]*,\s*(?P<rank>\d+)\]\s+Exit code:\s+(?P<code>\d+)"),
     re.compile(
-        r"due\s+to\s+process\s+rank\s+(?P<rank>\d+)\s+with\s+PID\s+(?P<pid>\d+)\s+on\s+node\s+\S+\s+exiting\s+improperly"
+        r"due\s+to\s+process\s+rank\s+(?P<rank>\d+)\s+with\s+PID\s+(?P<pid>\d+)\s+on\s+node\s+(?P<host>\S+)\s+exiting\s+improperly"
     ),
     # MPICH, Intel MPI, MVAPICH (Hydra).
     re.compile(
-        r"=\s+RANK\s+(?P<rank>\d+)\s+PID\s+(?P<pid>\d+)\s+RUNNING\s+AT\s+\S+\s+=\s+KILLED BY SIGNAL:\s+(?P<signal>\d+)"
+        r"=\s+RANK\s+(?P<rank>\d+)\s+PID\s+(?P<pid>\d+)\s+RUNNING\s+AT\s+(?P<host>\S+)\s+="
+        r"\s+KILLED BY SIGNAL:\s+(?P<signal>\d+)"
     ),
-    re.compile(r"=\s+PID\s+(?P<pid>\d+)\s+RUNNING\s+AT\s+\S+\s+=\s+EXIT CODE:\s+(?P<status>\d+)"),
+    re.compile(r"=\s+PID\s+(?P<pid>\d+)\s+RUNNING\s+AT\s+(?P<host>\S+)\s+=\s+EXIT CODE:\s+(?P<status>\d+)"),
+    # srun; of several tasks of a host the first. Terminated tasks followed another one.
+    re.compile(r"srun: error: (?P<host>[^\s:]+): tasks? (?P<rank>\d+)[\d,-]*: Exited with exit code (?P<code>\d+)"),
+    re.compile(
+        r"srun: error: (?P<host>[^\s:]+): tasks? (?P<rank>\d+)[\d,-]*: "
+        r"(?P<name>Killed|Aborted|Segmentation fault|Bus error|Illegal instruction|Floating point exception|"
+        r"Out Of Memory)"
+    ),
 )
-
-
+# The C library's words for signals, which srun prints.
+_SIGNALS_BY_WORD = {
+    "Killed": signal.SIGKILL,
+    "Aborted": signal.SIGABRT,
+    "Segmentation fault": signal.SIGSEGV,
+    "Bus error": signal.SIGBUS,
+    "Illegal instruction": signal.SIGILL,
+    "Floating point exception": signal.SIGFPE,
+}
 _SIGNALS = {number.value: number.name for number in signal.Signals}
+_LOST_HOSTS = (
+    # Open MPI 4: `... lost communication with a remote daemon. HNP daemon : [[1,0],0] on node n0 / Remote daemon: ...`.
+    # Open MPI 5 has names such as `[prterun-n0-12@0,2] on node n2`.
+    re.compile(r"[Rr]emote daemon\s*:?\s*\[[^\n]*?\]\s+on\s+node\s+(?P<host>\S+)"),
+    re.compile(r"srun: error: Node failure on (?P<host>\S+)"),
+    re.compile(r"srun: error: (?:Nodes? )?(?P<host>[A-Za-z0-9_.-]+)(?:: | )[Uu]nable to contact slurmd"),
+    # Hydra, when a proxy's connection is closed.
+    re.compile(r"HYD\w* \(.*\): .*(?:lost connection|connection closed)[^\n]*?\bhost:? (?P<host>[A-Za-z0-9_.-]+)"),
+    # Intel MPI's mpiexec.
+    re.compile(r"mpiexec\S*\] [^\n]*(?:Unable to run|launch) [^\n]*?on (?P<host>[A-Za-z0-9_.-]+) \("),
+    # ssh, before a daemon was there at all.
+    re.compile(r"ssh: connect to host (?P<host>\S+) port \d+: "),
+)
+# Open MPI's TCP transport (help-mpi-btl-tcp.txt, "peer hung up").
+_LOST_PEER = re.compile(r"unexpectedly disconnected.{0,1500}?Peer host:\s+(?P<host>\S+)", re.DOTALL)
+_BATCH = re.compile(r"\*\*\* (?:STEP|JOB) \S+ ON \S+ CANCELLED AT \S+(?: DUE TO (?P<why>[A-Z ]+?))?(?:,[^*]*)? \*\*\*")
+_BATCH_WORDS = {
+    "TIME LIMIT": "time limit",
+    "PREEMPTION": "preempted",
+    "NODE FAILURE": "node failure",
+    "JOB REQUEUE": "requeued",
+    None: "cancelled",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The first rank that ended too early, as its launcher tells it; either number may be unknown."""
+    """The first rank that ended too early, as its launcher tells it; what it does not tell is None."""
 
     rank: int | None
     process_id: int | None
     what: str
+    host: str | None = None
 
 
 def first_death(text: str) -> Notice | None:
@@ -39,7 +78,30 @@ def first_death(text: str) -> Notice | None:
     if not found:
         return None
     fields = min(found, key=lambda match: match.start()).groupdict()
-    return Notice(rank=_number(fields, "rank"), process_id=_number(fields, "pid"), what=_what(fields))
+    return Notice(
+        rank=_number(fields, "rank"), process_id=_number(fields, "pid"), what=_what(fields), host=fields.get("host")
+    )
+
+
+def lost_host(text: str) -> str | None:
+    """Return the first host that a launcher says it cannot reach any more; None when it says nothing of the kind."""
+    found = [match for pattern in _LOST_HOSTS if (match := pattern.search(text)) is not None]
+    return min(found, key=lambda match: match.start())["host"] if found else None
+
+
+def peer_lost(text: str) -> str | None:
+    """Return the host of the first rank that MPI in another rank lost its connection to; None when none says so."""
+    match = _LOST_PEER.search(text)
+    return match["host"] if match is not None else None
+
+
+def batch_end(text: str) -> str | None:
+    """Return why Slurm ended a step or a job: `time limit`, `preempted`, `node failure`, `requeued`, `cancelled`."""
+    match = _BATCH.search(text)
+    if match is None:
+        return None
+    why = match["why"]
+    return _BATCH_WORDS.get(why.strip() if why is not None else None, (why or "cancelled").strip().lower())
 
 
 def _number(fields: dict[str, str], name: str) -> int | None:
@@ -50,8 +112,9 @@ def _number(fields: dict[str, str], name: str) -> int | None:
 def _what(fields: dict[str, str]) -> str:
     code = _number(fields, "code")
     # Hydra prints the raw wait status of a process that a signal ended.
-    number = _number(fields, "signal") or _number(fields, "status")
+    number = _number(fields, "signal") or _number(fields, "status") or _SIGNALS_BY_WORD.get(fields.get("name", ""))
     if number is not None:
-        name = _SIGNALS.get(number, "unknown")
-        return f"killed by signal {number} ({name})"
+        return f"killed by signal {int(number)} ({_SIGNALS.get(number, 'unknown')})"
+    if fields.get("name") == "Out Of Memory":
+        return "killed because its host or its limit had no memory left"
     return f"exited with code {code}" if code is not None else "exited without finishing MPI"

@@ -46,4 +46,10 @@ class Ending(Event, tag="ending", kw_only=True, frozen=True):
     reason: Literal["complete", "time", "stopped"]
 
 
-AnyEvent = Preparing | Measuring | PointEnded | Ending
+class Refused(Event, tag="refused", kw_only=True, frozen=True):
+    """Ranks that must not measure together: nothing begins, and no rank is to blame. Any rank may say so."""
+
+    why: str
+
+
+AnyEvent = Preparing | Measuring | PointEnded | Ending | Refused

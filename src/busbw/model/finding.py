@@ -5,6 +5,8 @@ from typing import Literal
 from busbw.model.value import Integer, Value
 
 Severity = Literal["note", "warn", "error"]
+# certain: it cannot be otherwise; likely: the evidence has one other explanation; possible: it has several.
+Confidence = Literal["certain", "likely", "possible"]
 Outcome = Literal["ok", "slow", "wrong", "failed", "cannot_tell"]
 
 
@@ -19,6 +21,10 @@ class Finding(Value, kw_only=True, frozen=True):
     source: str | None = None
     # Number of the measurement it is about; None: the run.
     point: Integer | None = None
+    # Where: in a file (`topo.xml:12:5`), or the command that shows it on a host. How sure, and what NCCL makes of it.
+    where: str | None = None
+    confidence: Confidence | None = None
+    effect: str | None = None
 
 
 class Verdict(Value, kw_only=True, frozen=True):

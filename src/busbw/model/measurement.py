@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from busbw.model.record import Attribution, Mismatch
+from busbw.model.record import Attribution, Mismatch, NcclPoint
 from busbw.model.sweep import Mode
 from busbw.model.value import Integer, Value
 
@@ -23,7 +23,8 @@ class RankView(Value, kw_only=True, frozen=True):
 class WrongResult(Value, kw_only=True, frozen=True):
     """A result that failed verification: the first wrong element of the first wrong rank."""
 
-    rank: Integer
+    # None: a foreign program's own check, which tells neither the rank nor the element, only how many were wrong.
+    rank: Integer | None
     host: str
     mismatch: Mismatch
 
@@ -31,7 +32,8 @@ class WrongResult(Value, kw_only=True, frozen=True):
 class Measurement(Value, kw_only=True, frozen=True):
     """Time of one exchange of one size: centre, interval, tail, and each rank's view.
 
-    A sample is the maximum over ranks in isolated mode, the mean over ranks in stream mode.
+    A sample is the maximum over ranks in isolated mode, the mean over ranks in the other modes; of a foreign program it
+    is what the plan's notes say.
     """
 
     point: Integer
@@ -42,6 +44,8 @@ class Measurement(Value, kw_only=True, frozen=True):
     op: str
     root: Integer
     in_place: bool
+    pair: tuple[Integer, Integer] | None = None
+    group: Integer | None = None
     ranks: Integer
     mode: Mode
     samples: Integer
@@ -79,5 +83,6 @@ class Measurement(Value, kw_only=True, frozen=True):
     tcp_share: tuple[tuple[str, float], ...]
     per_rank: tuple[RankView, ...]
     attribution: tuple[Attribution, ...]
+    nccl: NcclPoint | None = None
     # File and line (from 1) of rank 0's record.
     source: str

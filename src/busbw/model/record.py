@@ -5,11 +5,31 @@ Times are integers in nanoseconds, as the clock gave them.
 
 from typing import Literal
 
+from busbw.model.node import LoadedLibrary, NodeLimit, NodePort
 from busbw.model.value import Integer, Value
 
 
 class Record(Value, kw_only=True, frozen=True, tag_field="type"):
     """One line of a rank's file."""
+
+
+class GpuHello(Value, kw_only=True, frozen=True):
+    """The GPU of a rank and what drives it, as the rank found them."""
+
+    ordinal: Integer
+    model: str
+    bus_id: str
+    free_bytes: Integer
+    nccl: str
+    nccl_path: str
+    driver: Integer
+    driver_path: str
+    # None: no kernels; the host checks results.
+    nvrtc_path: str | None
+    # Variables in force in the rank whose names begin with NCCL_, and those that keep multicast off.
+    environment: tuple[tuple[str, str], ...]
+    # Devices that CUDA shows this process.
+    visible: Integer | None = None
 
 
 class Hello(Record, tag="hello", kw_only=True, frozen=True):
@@ -28,10 +48,57 @@ class Hello(Record, tag="hello", kw_only=True, frozen=True):
     thread_level: str
     # MPI functions that a preloaded library stands before, as "MPI_Send from /path".
     interposed: tuple[str, ...]
+    # Of a rank without MPI: empty, 0 and "none".
     # float16 and bfloat16 sums: "mpi", or "busbw" where MPI has no such operation.
     small_float_reductions: Literal["mpi", "busbw"]
     clock_cost_ns: float
     clock_step_ns: Integer
+    gpu: GpuHello | None = None
+
+
+class Node(Record, tag="node", kw_only=True, frozen=True):
+    """A host as its first rank finds it before anything is measured; rank 0 writes those of all. None: not told."""
+
+    # The first rank of the host, and how many follow it there.
+    rank: Integer
+    ranks: Integer
+    host: str
+    boot_id: str | None
+    kernel: str
+    cpu_model: str | None
+    # CPUs that are online, and hardware threads of one core.
+    cpus: Integer
+    threads_per_core: Integer | None
+    numa_nodes: Integer
+    memory_bytes: Integer
+    memory_available_bytes: Integer
+    # CPU time that the control group may use, in CPUs; None without a limit.
+    cpu_quota: float | None
+    governor: str | None
+    numa_balancing: Integer | None
+    busbw: str
+    # Of the files of busbw that the rank has loaded.
+    busbw_fingerprint: str
+    python: str
+    mpi4py: str | None
+    mpi: str
+    libraries: tuple[LoadedLibrary, ...]
+    # Settings in force in the rank, of the allow-list of model.variables; NCCL's settings files with a fingerprint of
+    # each.
+    environment: tuple[tuple[str, str], ...]
+    settings_files: tuple[tuple[str, str], ...]
+    limits: tuple[NodeLimit, ...]
+    shared_memory_bytes: Integer
+    shared_memory_free_bytes: Integer
+    # GPUs by their PCI addresses, as the kernel shows them; how many CUDA shows a rank, where GPUs are measured.
+    gpus: tuple[str, ...]
+    cuda_devices: Integer | None
+    # The least that is free on a GPU of this host's ranks.
+    gpu_free_bytes: Integer | None
+    ports: tuple[NodePort, ...]
+    unix_s: float
+    # Whether the host reads in the run directory what rank 0 has just written there.
+    sees_directory: bool
 
 
 Kernel = Literal["loop", "memcpy"]
@@ -77,6 +144,29 @@ class Attribution(Value, kw_only=True, frozen=True):
     slow_calls: Integer
 
 
+class NcclChoice(Value, kw_only=True, frozen=True):
+    """What NCCL itself says it did for one kind of call. None: it does not say."""
+
+    function: str
+    algorithm: str | None
+    protocol: str | None
+    channels: Integer | None
+
+
+class NcclPoint(Value, kw_only=True, frozen=True):
+    """What is particular to a point measured over NCCL."""
+
+    # Different places in memory that calls went through, and how many bytes those are on one GPU.
+    slots: Integer
+    footprint_bytes: Integer
+    # Calls in one graph; 0 without.
+    graph_calls: Integer
+    # Time of one matrix product alone; None without a load.
+    product_ns: Integer | None
+    choices: tuple[NcclChoice, ...]
+    checked_by: Literal["gpu", "host"]
+
+
 class Measured(Record, tag="measured", kw_only=True, frozen=True):
     """One point, as this rank saw it: all samples, in the order taken."""
 
@@ -105,6 +195,7 @@ class Measured(Record, tag="measured", kw_only=True, frozen=True):
     # Bytes this rank sent over TCP while the point ran, by way: `lo` to ranks of this host, else the local address.
     tcp_bytes: tuple[tuple[str, Integer], ...]
     attribution: tuple[Attribution, ...]
+    nccl: NcclPoint | None = None
     ended: Literal["interval", "samples", "time", "stopped", "wrong"]
     started_unix_s: float
     ended_unix_s: float
@@ -123,4 +214,4 @@ class Finished(Record, tag="finished", kw_only=True, frozen=True):
     reason: Literal["complete", "time", "stopped"]
 
 
-AnyRecord = Hello | Copied | Streamed | Measured | Failed | Finished
+AnyRecord = Hello | Node | Copied | Streamed | Measured | Failed | Finished

@@ -2,26 +2,16 @@
 
 from typing import Literal
 
+from busbw.model.autopsy import Autopsy
+from busbw.model.culprit import Culprit
 from busbw.model.finding import Ceiling, Finding, Verdict
 from busbw.model.machine import HostCounters
 from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
-from busbw.model.record import Hello, Kernel
+from busbw.model.record import Hello, Kernel, Node
 from busbw.model.value import Integer, Value
 
 RUN_SCHEMA = 1
-
-
-class Culprit(Value, kw_only=True, frozen=True):
-    """The rank a failure began on, as far as it could be told."""
-
-    rank: Integer
-    host: str
-    process_id: Integer
-    # What happened to it: "killed by signal 9 (SIGKILL)", "exited with code 3", "stopped (SIGSTOP)", ...
-    what: str
-    # What it was doing: "all_reduce 4 KiB, sample 17", "starting".
-    step: str
 
 
 class Outcome(Value, kw_only=True, frozen=True):
@@ -74,3 +64,7 @@ class Run(Value, kw_only=True, frozen=True):
     verdict: Verdict
     # Lines of the raw files that could not be read, with file and line.
     unreadable: tuple[str, ...]
+    # The hosts as they were before anything was measured; () where there is one only.
+    nodes: tuple[Node, ...] = ()
+    # What the hosts said when they were visited; None: there was no need to, or nobody to ask.
+    autopsy: Autopsy | None = None

@@ -2,9 +2,12 @@
 
 from typing import Literal
 
+from busbw.collectives import PART_ALIGNMENT_BYTES
 from busbw.model.value import Integer, Value
 
-Mode = Literal["stream", "isolated"]
+# stream: calls back to back; isolated: each alone after an aligned start; graph: calls captured once and replayed;
+# loaded: back to back while matrix products run beside them. The last two need a GPU.
+Mode = Literal["stream", "isolated", "graph", "loaded"]
 
 
 class Sampling(Value, kw_only=True, frozen=True):
@@ -16,6 +19,12 @@ class Sampling(Value, kw_only=True, frozen=True):
     # Stop when the confidence interval of the median reaches no further than this share of it to either side.
     half_width: float = 0.01
     confidence: float = 0.95
+    # Calls of one stream, graph or loaded sample; None: as many as make a sample half a millisecond long.
+    calls: Integer | None = None
+    # Calls before the first sample, at least; None: until their level stays.
+    warmup_calls: Integer | None = None
+    # Whether results are checked; a time without is marked as one that nobody checked.
+    verify: bool = True
     # For all points of all sweeps together, start-up apart; each point gets its share of what is left.
     time_limit_s: float
 
@@ -30,6 +39,16 @@ class Sweep(Value, kw_only=True, frozen=True):
     op: str
     root: Integer
     in_place: bool
+    # sendrecv: only these two ranks exchange, both ways; None: every rank sends to the next one.
+    pair: tuple[Integer, Integer] | None = None
+    # alltoall_2dh: ranks of one node (or of one group that stands for it).
+    group: Integer | None = None
+    # A split collective's parts are multiples of this, and of an element: 16 as in nccl-tests, or 1.
+    part_alignment_bytes: Integer = PART_ALIGNMENT_BYTES
+    # alltoallv: bytes, or shares, from rank i to rank j at [i][j].
+    matrix: tuple[tuple[Integer, ...], ...] = ()
+    # alltoallv: what the busiest rank would move if nothing were rounded, for each of `sizes_bytes`.
+    scales_bytes: tuple[Integer, ...] = ()
 
 
 class Point(Value, kw_only=True, frozen=True):

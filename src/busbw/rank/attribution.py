@@ -7,11 +7,11 @@ ranks it is felt only if its cause is in that half; log2(ranks) ways of halving 
 from busbw.collectives import COLLECTIVES
 from busbw.model.record import Attribution
 from busbw.model.sweep import Sweep
-from busbw.rank.blocks import Clock, Sampler, Series, Shape
+from busbw.rank.blocks import Clock, MpiSampler, Series, Shape
 from busbw.rank.budget import Budget
 from busbw.rank.exchange import Buffers, make_group_exchange
 from busbw.rank.heart import Heart
-from busbw.rank.world import World
+from busbw.rank.mpi_world import MpiWorld
 from busbw.stats.tail import slow_samples
 
 _CALLS = 1000
@@ -21,9 +21,12 @@ _LEAST_SLOW = 5
 _LEAST_SLOW_SHARE = 0.005
 
 
-def is_worth_it(sweep: Sweep, world: World, series: Series, budget: Budget) -> bool:
-    """Whether a point's tail should be traced, and there is time for it. Only rank 0 decides."""
-    if COLLECTIVES[sweep.collective].pairs or world.ranks < 2:
+def is_worth_it(sweep: Sweep, world: MpiWorld, series: Series, budget: Budget) -> bool:
+    """Whether a point's tail should be traced, and there is time for it. Only rank 0 decides.
+
+    Pairs name their ranks themselves; groups of ranks do not stay whole when every other rank is left out.
+    """
+    if COLLECTIVES[sweep.collective].pairs or sweep.group is not None or world.ranks < 2:
         return False
     valid_ns = series.valid_ns()
     if not valid_ns:
@@ -35,7 +38,7 @@ def is_worth_it(sweep: Sweep, world: World, series: Series, budget: Budget) -> b
 
 
 def attribute(
-    world: World, heart: Heart, sweep: Sweep, size_bytes: int, buffers: Buffers, clock: Clock
+    world: MpiWorld, heart: Heart, sweep: Sweep, size_bytes: int, buffers: Buffers, clock: Clock
 ) -> tuple[Attribution, ...]:
     """Count slow calls in each half, for each way of halving. Every rank calls this; all return the same."""
     heart.enter("attributing")
@@ -56,7 +59,7 @@ def _passes(ranks: int) -> int:
 
 
 def _slow_calls(
-    world: World, heart: Heart, sweep: Sweep, size_bytes: int, buffers: Buffers, clock: Clock, group: int
+    world: MpiWorld, heart: Heart, sweep: Sweep, size_bytes: int, buffers: Buffers, clock: Clock, group: int
 ) -> int:
     communicator = world.half(group)
     exchange = make_group_exchange(
@@ -70,7 +73,7 @@ def _slow_calls(
     )
     # One call a sample, timed locally: among halves there is no common start to wait for, and none is needed.
     series = Series()
-    sampler = Sampler(world, heart, exchange, "stream", clock)
+    sampler = MpiSampler(world, heart, exchange, "stream", clock)
     sampler.take(Shape(samples=_CALLS, calls=1, lead_ns=0), series)
     slowest_ns = world.largest(series.duration_ns, communicator)
     communicator.Free()

@@ -1,11 +1,17 @@
 """Blocks of samples: what all ranks do together between two decisions of rank 0."""
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from busbw import _core
 from busbw.model.sweep import Mode
 from busbw.rank.heart import Heart
 from busbw.rank.world import World
+
+# A stream sample lasts about this long: long enough that reading the clock and the barrier before it do not show, short
+# enough that most samples of a noisy machine hold no interruption.
+_SAMPLE_NS = 500_000
+_MOST_CALLS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +35,8 @@ class Series:
     combined_ns: list[float] = field(default_factory=list)
     # Whether any rank missed the start.
     missed_anywhere: list[bool] = field(default_factory=list)
+    # The other ranks of this process, where one drives several GPUs; they have no combined values of their own.
+    others: list["Series"] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.duration_ns)
@@ -38,8 +46,18 @@ class Series:
         return [value for value, missed in zip(self.combined_ns, self.missed_anywhere, strict=True) if not missed]
 
 
-class Sampler:
+class Sampler(Protocol):
     """Takes blocks of samples of one exchange on all ranks."""
+
+    def take(self, shape: Shape, series: Series) -> None:
+        """Take one block and append it to `series`. Every rank must call this with the same shape."""
+
+    def calls_for(self, level_ns: float) -> int:
+        """Return how many calls a sample should have when one takes `level_ns`."""
+
+
+class MpiSampler:
+    """Takes blocks of samples of one exchange over MPI."""
 
     def __init__(self, world: World, heart: Heart, exchange: _core.Exchange, mode: Mode, clock: "Clock") -> None:
         self._world = world
@@ -47,6 +65,12 @@ class Sampler:
         self._exchange = exchange
         self._mode = mode
         self._clock = clock
+
+    def calls_for(self, level_ns: float) -> int:
+        """Return as many calls as fill a sample, 1 in isolated mode."""
+        if self._mode == "isolated":
+            return 1
+        return min(max(round(_SAMPLE_NS / max(level_ns, 1.0)), 1), _MOST_CALLS)
 
     def take(self, shape: Shape, series: Series) -> None:
         """Take one block and append it to `series`. Every rank must call this with the same shape."""
@@ -83,14 +107,7 @@ def read_clock(world: World, *, shared: bool, yields: bool, rounds: int) -> Cloc
 
     On a clock that all ranks share the offset is 0 and the error one step of it, unless the measurement contradicts.
     """
-    measured = _core.clock_offset(
-        world.core,
-        communicator=world.handle(world.communicator),
-        byte=world.byte,
-        rank=world.rank,
-        ranks=world.ranks,
-        rounds=rounds,
-    )
+    measured = world.clock_offset(rounds)
     contradicts = world.largest([1 if abs(measured.offset_ns) > measured.error_ns else 0])[0] != 0
     if shared and not contradicts:
         return Clock(offset_ns=0, error_ns=_core.clock_quality(100).step_ns, shared=True, yields=yields)

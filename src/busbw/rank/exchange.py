@@ -3,30 +3,34 @@
 from busbw import _core
 from busbw.collectives import COLLECTIVES, DTYPE_BYTES, LEAST_BUFFER_BYTES, part_count
 from busbw.model.sweep import Sweep
-from busbw.rank.world import World
+from busbw.rank.mpi_world import MpiWorld
 
 # The loop of the core that a collective runs in, where the names differ.
 _KINDS = {"message_rate": "bandwidth"}
 
 
 class Buffers:
-    """One send and one receive buffer, large enough for every point of the run."""
+    """One send, one receive and one scratch buffer, large enough for every point of the run."""
 
-    def __init__(self, world: World, sweeps: tuple[Sweep, ...]) -> None:
+    def __init__(self, world: MpiWorld, sweeps: tuple[Sweep, ...]) -> None:
         send_bytes = receive_bytes = LEAST_BUFFER_BYTES
+        scratch_bytes = 0
         for sweep in sweeps:
             for size_bytes in sweep.sizes_bytes:
                 sent, received = _footprint_bytes(world, sweep, size_bytes)
                 send_bytes, receive_bytes = max(send_bytes, sent), max(receive_bytes, received)
+                # A two-level alltoall copies its whole input.
+                scratch_bytes = max(scratch_bytes, sent if sweep.group is not None else 0)
         self.send = _core.Buffer(send_bytes)
         self.receive = _core.Buffer(receive_bytes)
+        self.scratch = _core.Buffer(scratch_bytes)
 
     def overrun(self) -> bool:
         """Whether anything wrote behind the end of a buffer."""
-        return self.send.overrun() or self.receive.overrun()
+        return self.send.overrun() or self.receive.overrun() or self.scratch.overrun()
 
 
-def _footprint_bytes(world: World, sweep: Sweep, size_bytes: int) -> tuple[int, int]:
+def _footprint_bytes(world: MpiWorld, sweep: Sweep, size_bytes: int) -> tuple[int, int]:
     count = part_count(COLLECTIVES[sweep.collective], size_bytes, world.ranks, sweep.dtype)
     send, receive = _core.footprint(
         kind=_KINDS.get(sweep.collective, sweep.collective),
@@ -40,14 +44,26 @@ def _footprint_bytes(world: World, sweep: Sweep, size_bytes: int) -> tuple[int, 
     return send * element_bytes, receive * element_bytes
 
 
-def make_exchange(world: World, sweep: Sweep, size_bytes: int, buffers: Buffers) -> _core.Exchange:
-    """Return the exchange of one point over all ranks."""
+def make_exchange(world: MpiWorld, sweep: Sweep, size_bytes: int, buffers: Buffers) -> _core.Exchange:
+    """Return the exchange of one point over all ranks. Every rank must call this."""
     count = part_count(COLLECTIVES[sweep.collective], size_bytes, world.ranks, sweep.dtype)
-    return _make(world, sweep, count, buffers, world.handle(world.communicator), (world.rank, world.ranks, sweep.root))
+    communicator, seat = world.handle(world.communicator), (world.rank, world.ranks, sweep.root)
+    if sweep.group is not None:
+        return _core.make_two_level(
+            mpi=world.core,
+            geometry=_geometry(sweep, count, seat),
+            handles=_handles(world, sweep, communicator),
+            levels=world.levels(sweep.group),
+            send=buffers.send,
+            receive=buffers.receive,
+            scratch=buffers.scratch,
+            element_bytes=DTYPE_BYTES[sweep.dtype],
+        )
+    return _make(world, sweep, count, buffers, communicator, seat)
 
 
 def make_group_exchange(
-    world: World, sweep: Sweep, size_bytes: int, buffers: Buffers, communicator: int, rank: int, ranks: int
+    world: MpiWorld, sweep: Sweep, size_bytes: int, buffers: Buffers, communicator: int, rank: int, ranks: int
 ) -> _core.Exchange:
     """Return the same exchange, with the same part, among some of the ranks; its root is the first of them."""
     count = part_count(COLLECTIVES[sweep.collective], size_bytes, world.ranks, sweep.dtype)
@@ -55,30 +71,37 @@ def make_group_exchange(
 
 
 def _make(
-    world: World, sweep: Sweep, count: int, buffers: Buffers, communicator: int, seat: tuple[int, int, int]
+    world: MpiWorld, sweep: Sweep, count: int, buffers: Buffers, communicator: int, seat: tuple[int, int, int]
 ) -> _core.Exchange:
-    collective = COLLECTIVES[sweep.collective]
-    rank, ranks, root = seat
-    reducer = world.reducer(sweep.dtype, sweep.op)
     return _core.make_exchange(
         mpi=world.core,
-        geometry=_core.geometry(
-            kind=_KINDS.get(collective.name, collective.name),
-            rank=rank,
-            ranks=ranks,
-            root=root,
-            count=count,
-            in_place=sweep.in_place,
-        ),
-        handles=_core.Handles(
-            communicator=communicator,
-            datatype=reducer.datatype,
-            operation=reducer.operation,
-            byte=world.byte,
-            in_place_mark=world.in_place_mark,
-        ),
+        geometry=_geometry(sweep, count, seat),
+        handles=_handles(world, sweep, communicator),
         send=buffers.send,
         receive=buffers.receive,
         element_bytes=DTYPE_BYTES[sweep.dtype],
-        window=collective.messages_per_call,
+        window=COLLECTIVES[sweep.collective].messages_per_call,
+    )
+
+
+def _geometry(sweep: Sweep, count: int, seat: tuple[int, int, int]) -> _core.Geometry:
+    rank, ranks, root = seat
+    return _core.geometry(
+        kind=_KINDS.get(sweep.collective, sweep.collective),
+        rank=rank,
+        ranks=ranks,
+        root=root,
+        count=count,
+        in_place=sweep.in_place,
+    )
+
+
+def _handles(world: MpiWorld, sweep: Sweep, communicator: int) -> _core.Handles:
+    reducer = world.reducer(sweep.dtype, sweep.op)
+    return _core.Handles(
+        communicator=communicator,
+        datatype=reducer.datatype,
+        operation=reducer.operation,
+        byte=world.byte,
+        in_place_mark=world.in_place_mark,
     )

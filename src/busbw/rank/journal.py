@@ -11,6 +11,7 @@ class Journal:
     """Appends records as JSON lines and syncs each."""
 
     def __init__(self, path: Path) -> None:
+        self.path = path
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def write(self, record: Record) -> None:

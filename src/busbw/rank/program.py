@@ -1,7 +1,7 @@
 """What one rank does from its start to its end."""
 
+import contextlib
 import os
-import socket
 import sys
 import time
 import traceback
@@ -12,102 +12,133 @@ from typing import Literal
 from busbw import _core, codec, layout
 from busbw.model.event import EVENT_PREFIX, Ending, Event, Measuring, PointEnded, Preparing
 from busbw.model.plan import Plan
-from busbw.model.record import Failed, Finished, Hello
+from busbw.model.record import Failed, Finished, Record
 from busbw.model.sweep import points_of
-from busbw.rank import rates
+from busbw.rank.bench import open_bench
 from busbw.rank.budget import Budget
-from busbw.rank.exchange import Buffers
+from busbw.rank.count import suspicion, wrong_count
 from busbw.rank.heart import Heart
 from busbw.rank.journal import Journal
-from busbw.rank.point import Bench, measure_point
-from busbw.rank.world import World
+from busbw.rank.nccl.ras import ras_status
+from busbw.rank.preflight import admit, inspect_nodes, read_plan
+from busbw.rank.presence import Presence, hearts_folder
+from busbw.rank.refusal import refuse
+from busbw.rank.sampling import Report
+from busbw.rank.stop import StopRequests
+from busbw.rank.world import World, open_world
 
 ABORT_CODE = 3
 WRONG_SIZE_CODE = 4
+# A compiler's complaint may be pages long; all of it is in the trace on standard error.
+_MOST_WORDS = 600
 
 
 def main(arguments: Sequence[str]) -> int:
     """Measure the points of the plan in a run directory. Arguments: the directory, the attempt, points to leave out."""
     directory, attempt = Path(arguments[0]), int(arguments[1])
     done = frozenset(int(number) for number in arguments[2].split(",") if number)
-    plan = codec.decode((directory / layout.PLAN_FILE).read_bytes(), Plan, where=layout.PLAN_FILE)
-    world = World()
-    if world.ranks != plan.placement.ranks:
-        print(
-            f"busbw rank {world.rank}: {world.ranks} rank{'s' if world.ranks > 1 else ''} started, "
-            f"{plan.placement.ranks} planned; loaded {world.version} from {world.core.library}",
-            file=sys.stderr,
-        )
+    try:
+        plan = read_plan(directory)
+    except RuntimeError as error:
+        refuse(str(error))
+        return ABORT_CODE
+    # On one host the launching side writes into the heartbeat, and whoever ends a rank with a signal wants it to end.
+    requests = StopRequests(plan.job.stop_grace_s, plan.job.stall_s) if plan.placement.is_spread else None
+    if plan.mpi is not None and (doubt := suspicion(plan.mpi.family, plan.mpi.library, os.environ)) is not None:
+        print(f"busbw rank failed at loading MPI, possibly: {doubt}", file=sys.stderr, flush=True)
+    try:
+        world = open_world(plan, directory, attempt)
+    except (ImportError, OSError, RuntimeError) as error:
+        # The launching side repeats this line.
+        step = "meeting the others" if plan.mpi is None else "loading MPI"
+        print(f"busbw rank failed at {step}: {_one_line(error)}", file=sys.stderr)
+        return ABORT_CODE
+    per_process = plan.gpu_setup.per_process if plan.gpu_setup is not None else 1
+    if world.ranks * per_process != plan.placement.ranks:
+        words = wrong_count(world, plan.placement.ranks // per_process, os.environ)
+        if words is not None:
+            refuse(words)
         world.abort(WRONG_SIZE_CODE)
     heart: Heart | None = None
-    journal: Journal | None = None
+    journals: tuple[Journal, ...] = ()
     try:
         raw = directory / layout.RAW_DIRECTORY
-        heart = Heart(raw / layout.heartbeat_name(world.rank))
-        journal = Journal(raw / layout.records_name(world.rank, attempt))
-        _run(plan, world, heart, journal, done)
+        mine = range(world.rank * per_process, (world.rank + 1) * per_process)
+        hearts = hearts_folder(plan, raw, attempt)
+        heart = Heart([hearts / layout.heartbeat_name(rank) for rank in mine], plan.sweeps)
+        presence = None
+        if requests is not None:
+            requests.tell(heart.ask_to_stop, heart.read)
+            presence = Presence(hearts, mine, keeps_counters=world.local_rank == 0)
+        journals = tuple(Journal(raw / layout.records_name(rank, attempt)) for rank in mine)
+        _run(plan, world, heart, presence, journals, done)
+        if presence is not None:
+            presence.leave()
     except Exception as error:  # noqa: BLE001 - whatever it is, the other ranks must not wait for this one
-        _give_up(world, journal, heart.step if heart is not None else "starting", error)
+        step = heart.step if heart is not None else "starting"
+        _give_up(world, journals, step, error, stays_s=plan.job.stall_s if isinstance(error, _core.Stalled) else 0.0)
     return 0
 
 
-def _run(plan: Plan, world: World, heart: Heart, journal: Journal, done: frozenset[int]) -> None:
+def _run(
+    plan: Plan,
+    world: World,
+    heart: Heart,
+    presence: Presence | None,
+    journals: Sequence[Journal],
+    done: frozenset[int],
+) -> None:
     say = _speaker(world)
-    journal.write(_hello(plan, world))
-    say(Preparing(what="memory copies and loopback streams"))
+    bench = open_bench(plan, world, heart)
+    hellos = bench.hellos()
+    _write(journals, hellos)
+    heart.enter("comparing the hosts")
+    nodes = inspect_nodes(plan, world, hellos, journals[0].path.parent)
+    for node in nodes:
+        journals[0].write(node)
+    admit(plan, world, nodes)
+    say(Preparing(what="memory copies and loopback streams" if plan.gpu_setup is None else "joining"))
     heart.enter("machine rates")
-    _measure_rates(plan, world, journal)
-    buffers = Buffers(world, plan.sweeps)
-    bench = Bench(plan=plan, world=world, heart=heart, buffers=buffers, shared_clock=world.clock_identity())
+    for record in bench.rates():
+        journals[0].write(record)
+    bench.prepare()
+    if presence is not None:
+        # By now the MPI library has made its segments.
+        presence.note()
     run_ends_s = time.monotonic() + plan.sampling.time_limit_s
     reason: Literal["complete", "time", "stopped"] = "complete"
     todo = [(number, point) for number, point in enumerate(points_of(plan.sweeps)) if number not in done]
     for place, (number, point) in enumerate(todo):
-        budget = Budget.for_next(run_ends_s, len(todo) - place)
+        budget = Budget.for_next(run_ends_s, len(todo) - place, plan.sampling.time_limit_s / len(todo))
         over, stop = world.from_first([int(budget.run_left_s <= 0), int(heart.stop_asked)])
         if over or stop:
             reason = "stopped" if stop else "time"
             break
-        measured = measure_point(bench, number, point, budget, _reporter(say, number, budget))
+        if presence is not None:
+            presence.begin_point()
+        measured = bench.measure(number, point, budget, _reporter(say, number, budget))
         heart.enter("writing")
-        journal.write(measured)
+        _write(journals, measured)
         world.barrier()
-        say(PointEnded(point=number, samples=len(measured.duration_ns), median_s=None, ended=measured.ended))
-        if measured.ended == "stopped":
+        first = measured[0]
+        say(PointEnded(point=number, samples=len(first.duration_ns), median_s=None, ended=first.ended))
+        if first.ended == "stopped":
             reason = "stopped"
             break
-    journal.write(Finished(reason=reason))
+        if first.ended == "time" and not first.duration_ns:
+            # Cut off before its first sample: this point is as good as not begun.
+            reason = "time"
+            break
+    _write(journals, [Finished(reason=reason)] * len(journals))
     heart.enter("done")
     world.barrier()
     say(Ending(reason=reason))
 
 
-def _measure_rates(plan: Plan, world: World, journal: Journal) -> None:
-    largest_bytes = max(size_bytes for sweep in plan.sweeps for size_bytes in sweep.sizes_bytes)
-    if not world.one_host:
-        return
-    for record in (*rates.copied(world, largest_bytes), *rates.streamed(world)):
+def _write(journals: Sequence[Journal], records: Sequence[Record]) -> None:
+    """Write one record for each rank of this process."""
+    for journal, record in zip(journals, records, strict=True):
         journal.write(record)
-
-
-def _hello(plan: Plan, world: World) -> Hello:
-    quality = _core.clock_quality(10_000)
-    small = {world.reducer(sweep.dtype, sweep.op).by for sweep in plan.sweeps if sweep.dtype in ("float16", "bfloat16")}
-    return Hello(
-        rank=world.rank,
-        ranks=world.ranks,
-        host=socket.gethostname(),
-        process_id=os.getpid(),
-        cpus=tuple(sorted(os.sched_getaffinity(0))),
-        mpi_version=world.version,
-        mpi_library=world.core.library,
-        handle_bytes=world.handle_bytes,
-        thread_level=world.thread_level,
-        interposed=tuple(world.core.interposed),
-        small_float_reductions="busbw" if "busbw" in small else "mpi",
-        clock_cost_ns=quality.cost_ns,
-        clock_step_ns=quality.step_ns,
-    )
 
 
 def _speaker(world: World) -> Callable[[Event], None]:
@@ -121,9 +152,7 @@ def _speaker(world: World) -> Callable[[Event], None]:
     return say
 
 
-def _reporter(
-    say: Callable[[Event], None], number: int, budget: Budget
-) -> Callable[[str, int, float | None, float | None], None]:
+def _reporter(say: Callable[[Event], None], number: int, budget: Budget) -> Report:
     def report(phase: str, samples: int, median_s: float | None, half_width: float | None) -> None:
         say(
             Measuring(
@@ -139,15 +168,27 @@ def _reporter(
     return report
 
 
-def _give_up(world: World, journal: Journal | None, step: str, error: Exception) -> None:
-    """Tell why on standard error and, if it can still be written, in the records; then end every rank."""
-    cause = f"{type(error).__name__}: {error}"
-    print(f"busbw rank {world.rank} failed at {step}: {cause}", file=sys.stderr)
-    traceback.print_exception(error, file=sys.stderr)
-    sys.stderr.flush()
-    if journal is not None:
+def _one_line(error: Exception) -> str:
+    return "; ".join(line.strip() for line in str(error).splitlines() if line.strip())[:_MOST_WORDS]
+
+
+def _give_up(world: World, journals: Sequence[Journal], step: str, error: Exception, *, stays_s: float) -> None:
+    """Tell why in the records, if they can still be written, and on standard error; then end every rank.
+
+    `stays_s`: how long it leaves to the launching side, which sees all ranks, to say which one the others wait for.
+    """
+    words = _one_line(error)
+    cause = words if type(error) in (RuntimeError, _core.Stalled) else f"{type(error).__name__}: {words}"
+    for journal in journals:
         try:
             journal.write(Failed(step=step, cause=cause))
         except OSError as unwritten:
             print(f"busbw rank {world.rank} cannot write its records: {unwritten}", file=sys.stderr)
+    if stays_s > 0 and journals and (status := ras_status()):
+        with contextlib.suppress(OSError):
+            journals[0].path.with_name(layout.RAS_FILE).write_bytes(status)
+    time.sleep(stays_s)
+    print(f"busbw rank {world.rank} failed at {step}: {cause}", file=sys.stderr)
+    traceback.print_exception(error, file=sys.stderr)
+    sys.stderr.flush()
     world.abort(ABORT_CODE)

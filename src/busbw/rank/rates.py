@@ -9,7 +9,7 @@ from typing import Literal
 from busbw import _core
 from busbw.collectives import LARGEST_COPY_BYTES
 from busbw.model.record import Copied, Kernel, Streamed
-from busbw.rank.world import World
+from busbw.rank.mpi_world import MpiWorld
 
 _KERNELS: tuple[Kernel, ...] = ("loop", "memcpy")
 _COPY_ROUNDS = 15
@@ -31,7 +31,7 @@ def copy_sizes(largest_bytes: int) -> list[int]:
     return [*sizes, max(largest_bytes, _SMALLEST_COPY_BYTES)]
 
 
-def copied(world: World, largest_bytes: int) -> Iterator[Copied]:
+def copied(world: MpiWorld, largest_bytes: int) -> Iterator[Copied]:
     """Measure STREAM's copy and memcpy at each size: every rank takes what its neighbour has just written.
 
     What a rank copies to itself stays in its own caches and says nothing about bytes that come from another core.
@@ -49,7 +49,7 @@ def copied(world: World, largest_bytes: int) -> Iterator[Copied]:
 
 
 def _rounds(
-    world: World, kernel: Kernel, buffers: tuple[_core.Buffer, _core.Buffer, _core.Buffer], size_bytes: int
+    world: MpiWorld, kernel: Kernel, buffers: tuple[_core.Buffer, _core.Buffer, _core.Buffer], size_bytes: int
 ) -> tuple[int, ...]:
     """Write this rank's memory, then copy the neighbour's, all ranks at once, again and again."""
     own, neighbours, target = buffers
@@ -65,7 +65,7 @@ def _rounds(
 
 
 @contextmanager
-def _segments(world: World, size_bytes: int) -> Iterator[tuple[_core.Buffer, _core.Buffer | None]]:
+def _segments(world: MpiWorld, size_bytes: int) -> Iterator[tuple[_core.Buffer, _core.Buffer | None]]:
     """Give this rank's shared memory and the next rank's; None where any rank is refused."""
     file = os.memfd_create("busbw-copies")
     try:
@@ -91,14 +91,14 @@ def _map(path: str, size_bytes: int) -> _core.Buffer | None:
         os.close(file)
 
 
-def streamed(world: World) -> Iterator[Streamed]:
+def streamed(world: MpiWorld) -> Iterator[Streamed]:
     """Measure TCP over the loopback interface: a ring of all ranks, then one-way pairs. For ranks of one host."""
     yield _streamed(world, "ring", [_streamed_ring(world) for _round in range(_STREAM_ROUNDS)])
     if world.ranks % 2 == 0:
         yield _streamed(world, "pairs", [_streamed_pairs(world) for _round in range(_STREAM_ROUNDS)])
 
 
-def _streamed(world: World, pattern: Literal["ring", "pairs"], rounds: list[_core.Movement]) -> Streamed:
+def _streamed(world: MpiWorld, pattern: Literal["ring", "pairs"], rounds: list[_core.Movement]) -> Streamed:
     # What a pair moves counts once, where it arrives.
     counts = pattern == "ring" or world.rank >= world.ranks // 2
     return Streamed(
@@ -108,7 +108,7 @@ def _streamed(world: World, pattern: Literal["ring", "pairs"], rounds: list[_cor
     )
 
 
-def _streamed_ring(world: World) -> _core.Movement:
+def _streamed_ring(world: MpiWorld) -> _core.Movement:
     following = (world.rank + 1) % world.ranks
     with _listener() as listener:
         ports = world.from_each(listener.getsockname()[1])
@@ -116,7 +116,7 @@ def _streamed_ring(world: World) -> _core.Movement:
             return _stream_together(world, outgoing.fileno(), incoming.fileno())
 
 
-def _streamed_pairs(world: World) -> _core.Movement:
+def _streamed_pairs(world: MpiWorld) -> _core.Movement:
     half = world.ranks // 2
     with _listener() as listener:
         ports = world.from_each(listener.getsockname()[1])
@@ -127,7 +127,7 @@ def _streamed_pairs(world: World) -> _core.Movement:
             return _stream_together(world, _NO_SOCKET, incoming.fileno())
 
 
-def _stream_together(world: World, outgoing: int, incoming: int) -> _core.Movement:
+def _stream_together(world: MpiWorld, outgoing: int, incoming: int) -> _core.Movement:
     world.barrier()
     moved = _core.stream_sockets(outgoing, incoming, duration_ns=_STREAM_NS)
     world.barrier()

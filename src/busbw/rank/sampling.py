@@ -19,10 +19,6 @@ Ended = Literal["interval", "samples", "time", "stopped"]
 _REASONS: tuple[Ended, ...] = ("interval", "samples", "time", "stopped")
 _GO_ON = -1
 
-# A stream sample lasts about this long: long enough that reading the clock and the barrier before it do not show, short
-# enough that most samples of a noisy machine hold no interruption.
-_STREAM_SAMPLE_NS = 500_000
-_MOST_CALLS = 1000
 # Rank 0 decides about twenty times a second, so that progress is seen and a stop is obeyed.
 _BLOCK_NS = 50_000_000
 _MOST_BLOCK_SAMPLES = 500
@@ -68,7 +64,7 @@ def take_samples(world: World, heart: Heart, sampler: Sampler, controls: Control
     warm, shape, stable = _warm_up(world, heart, sampler, controls)
     heart.enter("sampling")
     series = Series()
-    calls = _calls_per_sample(warm, controls.sampling)
+    calls = controls.sampling.calls or sampler.calls_for(median(sorted(warm.combined_ns)))
     while True:
         latest = series if len(series) else warm
         shape = Shape(
@@ -99,7 +95,8 @@ def _warm_up(world: World, heart: Heart, sampler: Sampler, controls: Controls) -
     ends_after_s = controls.budget.share_left_s * (1 - _WARMUP_SHARE)
     while True:
         sampler.take(shape, series)
-        stable = is_stable(series.combined_ns)
+        asked = controls.sampling.warmup_calls
+        stable = is_stable(series.combined_ns) if asked is None else len(series) >= asked
         over = controls.budget.share_left_s < ends_after_s or len(series) >= _MOST_WARMUP_SAMPLES or heart.stop_asked
         shape = Shape(
             samples=min(2 * shape.samples, _block_samples(series, 1)),
@@ -115,13 +112,6 @@ def _warm_up(world: World, heart: Heart, sampler: Sampler, controls: Controls) -
             return series, shape, stable_everywhere != 0
 
 
-def _calls_per_sample(warm: Series, sampling: Sampling) -> int:
-    if sampling.mode == "isolated":
-        return 1
-    level_ns = max(median(sorted(warm.combined_ns)), 1.0)
-    return min(max(round(_STREAM_SAMPLE_NS / level_ns), 1), _MOST_CALLS)
-
-
 def _block_samples(series: Series, calls: int, budget: Budget | None = None) -> int:
     # The mean, not the median: on a busy machine a few interruptions are most of the time a block takes.
     recent_ns = series.combined_ns[-_MOST_BLOCK_SAMPLES:]
@@ -132,7 +122,7 @@ def _block_samples(series: Series, calls: int, budget: Budget | None = None) -> 
 
 def _adapted_lead_ns(series: Series, shape: Shape, controls: Controls) -> int:
     """Announce starts earlier when ranks miss them, a little later when none did."""
-    if controls.sampling.mode == "stream":
+    if controls.sampling.mode != "isolated":
         return shape.lead_ns
     recent = series.missed_anywhere[-shape.samples :]
     share = sum(recent) / max(len(recent), 1)

@@ -1,151 +1,77 @@
-"""MPI as this rank sees it: who it is, whom it can talk to, and the handles the core needs."""
+"""All ranks of a run as one of them sees it, however they were started."""
 
-import array
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-import mpi4py
-
-# THREAD_MULTIPLE, mpi4py's default, costs about 100 ns a message in Open MPI.
-mpi4py.rc.thread_level = "single"
-
-from mpi4py import MPI  # noqa: E402
-
-from busbw import _core  # noqa: E402
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-THREAD_LEVELS = {
-    MPI.THREAD_SINGLE: "single",
-    MPI.THREAD_FUNNELED: "funneled",
-    MPI.THREAD_SERIALIZED: "serialized",
-    MPI.THREAD_MULTIPLE: "multiple",
-}
-_DATATYPES = {
-    "int8": MPI.INT8_T,
-    "uint8": MPI.UINT8_T,
-    "int16": MPI.INT16_T,
-    "uint16": MPI.UINT16_T,
-    "int32": MPI.INT32_T,
-    "uint32": MPI.UINT32_T,
-    "int64": MPI.INT64_T,
-    "uint64": MPI.UINT64_T,
-    "float32": MPI.FLOAT,
-    "float64": MPI.DOUBLE,
-}
-_OPERATIONS = {"sum": MPI.SUM, "prod": MPI.PROD, "min": MPI.MIN, "max": MPI.MAX}
-# 1.0 in each 16-bit format, to try whether MPI can add it.
-_ONE = {"float16": 0x3C00, "bfloat16": 0x3F80}
-_TWO = {"float16": 0x4000, "bfloat16": 0x4000}
+from busbw import _core
+from busbw.model.plan import Plan
 
 
-def _own_datatype(dtype: str) -> MPI.Datatype | None:
-    """Return MPI's own 16-bit float if it has one that it can also add."""
-    datatype: MPI.Datatype = {"float16": MPI.FLOAT16_T, "bfloat16": MPI.BFLOAT16_T}[dtype]
-    if datatype == MPI.DATATYPE_NULL:
-        return None
-    left, right = array.array("H", [_ONE[dtype]]), array.array("H", [_ONE[dtype]])
-    try:
-        MPI.SUM.Reduce_local([left, 1, datatype], [right, 1, datatype])
-    except MPI.Exception:
-        return None
-    return datatype if right[0] == _TWO[dtype] else None
+class World(Protocol):
+    """Who this process is among all of them, and how they agree. A rank here is a process."""
 
+    rank: int
+    ranks: int
+    # Its place among the processes of its host.
+    local_rank: int
+    one_host: bool
+    # What they talk over: version, library file; for records only.
+    version: str
+    library: str
+    handle_bytes: int
+    thread_level: str
+    interposed: tuple[str, ...]
 
-@dataclass(frozen=True)
-class Reducer:
-    """How elements of one type are given to MPI: a data type and, for reductions, an operation. Handles as integers."""
-
-    datatype: int
-    operation: int
-    by: str
-
-
-class World:
-    """All ranks of the run."""
-
-    def __init__(self) -> None:
-        self.communicator = MPI.COMM_WORLD
-        self.rank = self.communicator.Get_rank()
-        self.ranks = self.communicator.Get_size()
-        self.handle_bytes = MPI._sizeof(MPI.Comm)
-        self.core = _core.open_mpi(MPI.__file__, self.handle_bytes)
-        self.byte = MPI._handleof(MPI.BYTE)
-        self.in_place_mark = int(MPI.IN_PLACE) & (2**64 - 1)
-        self.version = MPI.Get_library_version().rstrip("\0").strip().splitlines()[0].strip()
-        self.thread_level = THREAD_LEVELS[MPI.Query_thread()]
-        on_host = self.communicator.Split_type(MPI.COMM_TYPE_SHARED)
-        self._small_float_reducers: dict[tuple[str, str], Reducer] = {}
-        self.one_host = on_host.Get_size() == self.ranks
-
-    def handle(self, communicator: MPI.Comm) -> int:
-        """Return the handle of `communicator` as an integer."""
-        return int(MPI._handleof(communicator))
-
-    def reducer(self, dtype: str, op: str) -> Reducer:
-        """Return what MPI is told about elements of `dtype` combined by `op`."""
-        if dtype in _DATATYPES:
-            return Reducer(MPI._handleof(_DATATYPES[dtype]), MPI._handleof(_OPERATIONS[op]), "mpi")
-        return self._small_float_reducer(dtype, op)
-
-    def _small_float_reducer(self, dtype: str, op: str) -> Reducer:
-        if (dtype, op) not in self._small_float_reducers:
-            own = _own_datatype(dtype)
-            if own is not None:
-                reducer = Reducer(MPI._handleof(own), MPI._handleof(_OPERATIONS[op]), "mpi")
-            else:
-                made = _core.make_operation(self.core, dtype=dtype, op=op)
-                reducer = Reducer(MPI._handleof(MPI.UINT16_T), made, "busbw")
-            self._small_float_reducers[dtype, op] = reducer
-        return self._small_float_reducers[dtype, op]
-
-    def from_first(self, numbers: "Sequence[int]") -> list[int]:
+    def from_first(self, numbers: Sequence[int]) -> list[int]:
         """Return rank 0's `numbers` on every rank; all ranks give the same count."""
-        buffer = array.array("q", numbers)
-        self.communicator.Bcast([buffer, len(buffer), MPI.INT64_T], root=0)
-        return list(buffer)
 
-    def largest(self, numbers: "Sequence[int]", communicator: MPI.Comm | None = None) -> list[int]:
+    def bytes_from_first(self, content: bytes) -> bytes:
+        """Return rank 0's `content` on every rank; all ranks give the same length."""
+
+    def to_first(self, content: bytes) -> list[bytes]:
+        """Return every rank's `content`, in their order, on rank 0; nothing elsewhere."""
+
+    def largest(self, numbers: Sequence[int]) -> list[int]:
         """Return the element-wise maximum over all ranks, on every rank."""
-        return self._combine(numbers, MPI.MAX, communicator)
 
-    def total(self, numbers: "Sequence[int]", communicator: MPI.Comm | None = None) -> list[int]:
+    def total(self, numbers: Sequence[int]) -> list[int]:
         """Return the element-wise sum over all ranks, on every rank."""
-        return self._combine(numbers, MPI.SUM, communicator)
-
-    def _combine(self, numbers: "Sequence[int]", op: MPI.Op, communicator: MPI.Comm | None) -> list[int]:
-        mine = array.array("q", numbers)
-        combined = array.array("q", bytes(8 * len(mine)))
-        chosen = self.communicator if communicator is None else communicator
-        chosen.Allreduce([mine, len(mine), MPI.INT64_T], [combined, len(mine), MPI.INT64_T], op=op)
-        return list(combined)
 
     def from_each(self, number: int) -> list[int]:
         """Return one number of every rank, on every rank."""
-        mine, everyone = array.array("q", [number]), array.array("q", bytes(8 * self.ranks))
-        self.communicator.Allgather([mine, 1, MPI.INT64_T], [everyone, 1, MPI.INT64_T])
-        return list(everyone)
-
-    def half(self, group: int) -> MPI.Comm:
-        """Return the communicator of the ranks that gave the same `group`. Every rank must call this."""
-        return self.communicator.Split(group, self.rank)
 
     def barrier(self) -> None:
         """Wait for every rank."""
-        self.communicator.Barrier()
+
+    def gate(self, timeout_s: float) -> _core.Gate:
+        """Return where the loops of the core meet."""
+
+    def clock_offset(self, rounds: int) -> _core.ClockOffset:
+        """Measure this rank's clock against rank 0's."""
 
     def abort(self, code: int) -> None:
         """End every rank of the run at once."""
-        self.communicator.Abort(code)
 
-    def clock_identity(self) -> bool:
-        """Whether every rank reads the same kernel's clock as rank 0 (same boot, same time namespace)."""
-        identity = Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
-        namespace = Path("/proc/self/ns/time")
-        identity += str(namespace.readlink()).encode() if namespace.is_symlink() else b""
-        buffer = bytearray(identity[:128].ljust(128))
-        first = bytearray(buffer)
-        self.communicator.Bcast([first, 128, MPI.BYTE], root=0)
-        return self.largest([0 if first == buffer else 1])[0] == 0
+
+def open_world(plan: Plan, directory: Path, attempt: int) -> World:
+    """Return the ranks of this run: through MPI where the plan has one, else through the launcher's variables."""
+    if plan.mpi is not None:
+        from busbw.rank.mpi_world import MpiWorld  # noqa: PLC0415 - importing it initialises MPI
+
+        return MpiWorld()
+    from busbw.rank.socket_world import SocketWorld  # noqa: PLC0415
+
+    return SocketWorld(directory, attempt, timeout_s=plan.job.stall_s)
+
+
+_IDENTITY_BYTES = 128
+
+
+def same_clock(world: World) -> bool:
+    """Whether every rank reads the same kernel's clock as rank 0 (same boot, same time namespace)."""
+    identity = Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
+    namespace = Path("/proc/self/ns/time")
+    identity += str(namespace.readlink()).encode() if namespace.is_symlink() else b""
+    mine = identity[:_IDENTITY_BYTES].ljust(_IDENTITY_BYTES)
+    return world.largest([0 if world.bytes_from_first(mine) == mine else 1])[0] == 0

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from busbw.collectives import COLLECTIVES
 from busbw.model.finding import Ceiling
 from busbw.model.measurement import Measurement
+from busbw.report.nccl import choice_words
 from busbw.report.words import percentile_s
 
 # nccl-tests' names where they differ from ours.
@@ -32,17 +33,21 @@ _SHARED = (
     Column(name="#wrong", unit="", meaning="wrong elements; N/A: not verified"),
 )
 _MESSAGES = Column(name="msg/s", unit="1e6", meaning="messages a second, all pairs together")
+_CEILING = Column(name="ceil", unit="%", meaning="busbw as a share of its ceiling")
+_CHOICE = Column(name="NCCL used", unit="", meaning="algorithm, protocol and channels, by NCCL's own word")
 _OWN = (
-    Column(name="ceil", unit="%", meaning="busbw as a share of its ceiling"),
     Column(name="±", unit="%", meaning="how far the interval of the median reaches"),
     Column(name="n", unit="", meaning="samples"),
     Column(name="p99", unit="us", meaning="99th percentile of the time; n/a: too few samples for it"),
 )
 
 
-def columns_of(collective: str) -> tuple[Column, ...]:
-    """Return the columns of a collective's table."""
-    return (*_SHARED, *((_MESSAGES,) if collective == "message_rate" else ()), *_OWN)
+def columns_of(item: Measurement) -> tuple[Column, ...]:
+    """Return the columns of the table that `item` stands in."""
+    messages = (_MESSAGES,) if item.collective == "message_rate" else ()
+    if item.nccl is not None:
+        return (*_SHARED, *messages, *_OWN, _CHOICE)
+    return (*_SHARED, *messages, _CEILING, *_OWN)
 
 
 def cells_of(item: Measurement, ceiling: Ceiling | None) -> tuple[str, ...]:
@@ -63,10 +68,11 @@ def cells_of(item: Measurement, ceiling: Ceiling | None) -> tuple[str, ...]:
         f"{item.busbw_Bps / 1e9:.2f}",
         str(item.wrong.mismatch.wrong) if item.wrong is not None else "0" if item.verified else "N/A",
         *(rate if item.collective == "message_rate" else ()),
-        share_percent(item, ceiling),
+        *(() if item.nccl is not None else (share_percent(item, ceiling),)),
         _interval_percent(item),
         str(item.samples),
         us(p99_s) if p99_s is not None else "n/a",
+        *((choice_words(item),) if item.nccl is not None else ()),
     )
 
 

@@ -9,13 +9,16 @@ import msgspec
 from jinja2 import Environment
 
 from busbw import codec
-from busbw.catalog import rules
+from busbw.catalog.rules import rules
 from busbw.model.finding import Finding
 from busbw.model.measurement import Measurement
 from busbw.model.run import Run
 from busbw.report import assets, words
+from busbw.report.autopsy_text import autopsy_lines
 from busbw.report.columns import Column, cells_of, columns_of, us
 from busbw.report.figures import BASIS_WORDS, Figure, busbw_figure, time_figure
+from busbw.report.nccl import gpu_words
+from busbw.report.placement_words import placement_words
 from busbw.report.reproduce import command_of
 from busbw.report.spread import rank_layout, rank_numbers, rank_views, spread_figure
 from busbw.units import format_rate, format_size, format_time
@@ -64,6 +67,7 @@ def report_html(run: Run) -> str:
         _environment()
         .get_template("report.html.j2")
         .render(
+            ranks_words=placement_words(run.plan.placement),
             run=run,
             plan=run.plan,
             outcome_words=words.OUTCOMES[run.verdict.outcome],
@@ -78,6 +82,8 @@ def report_html(run: Run) -> str:
             command=command_of(run.plan),
             libraries=_distinct(hello.mpi_library for hello in run.ranks),
             interposed=_distinct(name for hello in run.ranks for name in hello.interposed),
+            gpu_lines=gpu_words(run.plan),
+            autopsy=autopsy_lines(run.autopsy)[1:] if run.autopsy is not None else (),
             thread_levels=_distinct(hello.thread_level for hello in run.ranks),
             figures_json=drawn,
             ranks_json=ranks,
@@ -109,19 +115,24 @@ def _environment() -> Environment:
 
 def _series(run: Run) -> tuple[Series, ...]:
     ceilings = {ceiling.point: ceiling for ceiling in run.ceilings}
-    groups = groupby(run.measurements, key=lambda item: (item.collective, item.in_place, item.dtype))
+    groups = groupby(run.measurements, key=_line)
     return tuple(
         Series(
             key=f"series-{number}",
             name=words.series_name(items[0]),
             note=words.series_note(items[0]),
             summary=_summary(items),
-            columns=columns_of(items[0].collective),
+            columns=columns_of(items[0]),
             rows=tuple(cells_of(item, ceilings.get(item.point)) for item in items),
             measurements=items,
         )
         for number, items in enumerate((tuple(group) for _, group in groups), start=1)
     )
+
+
+def _line(item: Measurement) -> tuple[object, ...]:
+    """Return what all points of one line in a figure share: everything but their size."""
+    return item.collective, item.in_place, item.dtype, item.op, item.root, item.pair, item.group
 
 
 def _summary(items: Sequence[Measurement]) -> str:

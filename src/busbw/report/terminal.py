@@ -12,9 +12,15 @@ from rich.text import Text
 from busbw.collectives import COLLECTIVES
 from busbw.model.finding import Finding, Verdict
 from busbw.model.measurement import Measurement
-from busbw.model.plan import Plan
+from busbw.model.plan import Job, Plan
 from busbw.model.run import Run
+from busbw.report.autopsy_text import autopsy_lines
+from busbw.report.nccl import choice_words, gpu_words, has_choices
+from busbw.report.nodes import node_lines
+from busbw.report.placement_words import placement_words
 from busbw.report.plain import printable
+from busbw.report.skew import skew_words
+from busbw.report.trimming import TrimmedLines
 from busbw.units import format_size
 
 # Where output is no terminal there is no width to obey, and a cut column would lose data.
@@ -38,30 +44,45 @@ _TYPE_NAMES = {"float32": "float", "float64": "double", "float16": "half"}
 def console() -> Console:
     """Return the console for standard output."""
     made = Console(highlight=False, soft_wrap=False, emoji=False, markup=False)
-    return made if made.is_terminal else Console(highlight=False, emoji=False, markup=False, width=_WIDTH_ELSEWHERE)
+    if not made.is_terminal:
+        made = Console(highlight=False, emoji=False, markup=False, width=_WIDTH_ELSEWHERE)
+    made.push_render_hook(TrimmedLines())
+    return made
 
 
 def run_text(run: Run, where: Path) -> None:
     """Print what was measured, what was found, and the verdict."""
     out = console()
     out.print(Text(_heading(run.plan)), soft_wrap=not out.is_terminal)
-    for _sweep, group in groupby(run.measurements, key=lambda item: (item.collective, item.in_place, item.dtype)):
+    for line in node_lines(run.nodes):
+        out.print(Text(printable(line)), soft_wrap=not out.is_terminal)
+    for _sweep, group in groupby(run.measurements, key=_table_of):
         measurements = list(group)
         out.print()
         out.print(Text(_title(measurements[0])))
         out.print(_table(run, measurements, wide=out.width >= _WIDTH_FOR_P99))
+        if words := skew_words(measurements):
+            out.print(Text(f"# {words}"), soft_wrap=not out.is_terminal)
     out.print()
+    if run.autopsy is not None:
+        for line in autopsy_lines(run.autopsy):
+            out.print(Text(printable(line)), soft_wrap=True)
+        out.print()
     for place in run.unreadable[:_MOST_UNREADABLE]:
         out.print(Text(printable(f"not readable: {place}"), style="yellow"), soft_wrap=True)
     if len(run.unreadable) > _MOST_UNREADABLE:
         out.print(Text(f"not readable: {len(run.unreadable) - _MOST_UNREADABLE} more", style="yellow"))
     for finding in run.findings:
-        out.print(_finding(finding), soft_wrap=not out.is_terminal)
+        out.print(finding_text(finding), soft_wrap=not out.is_terminal)
         if finding.fix is not None:
             # Not wrapped: it may hold a command to copy.
             out.print(Text(printable(f"  fix: {finding.fix}")), soft_wrap=True)
     out.print(_verdict(run.verdict), soft_wrap=not out.is_terminal)
     out.print(Text(f"run: {printable(str(where))}", style="dim"), soft_wrap=True)
+
+
+def _table_of(item: Measurement) -> tuple[object, ...]:
+    return item.collective, item.in_place, item.group, item.pair, item.nccl is None
 
 
 def plan_text(plan: Plan) -> None:
@@ -72,6 +93,9 @@ def plan_text(plan: Plan) -> None:
         sizes = ", ".join(format_size(size_bytes) for size_bytes in sweep.sizes_bytes)
         form = "in place" if sweep.in_place else "out of place"
         out.print(Text(f"{sweep.collective} ({sweep.dtype}, {form}): {sizes}"), soft_wrap=True)
+    if plan.steps:
+        _steps(out, plan)
+        return
     sampling = plan.sampling
     out.print(
         Text(
@@ -87,13 +111,31 @@ def plan_text(plan: Plan) -> None:
     )
     for note in plan.notes:
         out.print(Text(f"note: {printable(note)}"), soft_wrap=True)
-    settings = [f"{name}={shlex.quote(value)}" for name, value in plan.job.env]
-    settings += [f'{name}={shlex.quote(directory)}:"${name}"' for name, directory in plan.job.prepend]
-    out.print(Text(printable(" ".join([*settings, shlex.join(plan.job.argv)]))), soft_wrap=True)
+    out.print(Text(_command(plan.job)), soft_wrap=True)
+
+
+def _steps(out: Console, plan: Plan) -> None:
+    """Print what foreign programs are found, and every line that is started, in order."""
+    for program in plan.programs:
+        version = f" {program.version}" if program.version is not None else ""
+        mpi = "with MPI" if program.with_mpi else "one process"
+        out.print(
+            Text(printable(f"{program.collective}: {program.tool}{version}, {mpi}: {program.path}")), soft_wrap=True
+        )
+    for note in plan.notes:
+        out.print(Text(f"note: {printable(note)}"), soft_wrap=True)
+    for step in plan.steps:
+        out.print(Text(_command(step.job)), soft_wrap=True)
+
+
+def _command(job: Job) -> str:
+    settings = [f"{name}={shlex.quote(value)}" for name, value in job.env]
+    settings += [f'{name}={shlex.quote(directory)}:"${name}"' for name, directory in job.prepend]
+    return printable(" ".join([*settings, shlex.join(job.argv)]))
 
 
 def _heading(plan: Plan) -> str:
-    host, mpi, placement = plan.host, plan.mpi, plan.placement
+    host, mpi = plan.host, plan.mpi
     machine = ", ".join(
         part
         for part in (
@@ -105,23 +147,28 @@ def _heading(plan: Plan) -> str:
         )
         if part
     )
-    bound = {"core": "one core each", "none": "not bound"}[placement.binding]
-    return printable(
-        f"busbw {plan.busbw_version} on {host.name}: {machine}\n{placement.ranks} ranks, {bound}; "
-        f"{mpi.family} {mpi.version or ''} ({mpi.origin}: {mpi.mpirun}); {plan.sampling.mode} mode"
-    )
+    started = f"{mpi.family} {mpi.version or ''} ({mpi.origin}: {mpi.mpirun})" if mpi is not None else plan.launcher
+    lines = [
+        f"busbw {plan.busbw_version} on {host.name}: {machine}",
+        f"{placement_words(plan.placement)}; {started}; {plan.sampling.mode} mode",
+        *gpu_words(plan),
+    ]
+    return printable("\n".join(lines))
 
 
 def _title(measurement: Measurement) -> str:
     collective = COLLECTIVES[measurement.collective]
-    form = "" if not collective.in_place else ", in place" if measurement.in_place else ", out of place"
+    has_forms = collective.in_place or measurement.in_place
+    form = "" if not has_forms else ", in place" if measurement.in_place else ", out of place"
     unit = {
         "latency": ": half a round trip",
         "bandwidth": ": one message of a window of 64",
         "message_rate": ": one message of a window of 64",
         "bibw": ": one message each way of a window of 64; busbw adds both directions",
     }.get(measurement.collective, "")
-    return f"# {measurement.collective}{form}, {measurement.ranks} ranks{unit}"
+    who = f"ranks {measurement.pair[0]} and {measurement.pair[1]} of" if measurement.pair is not None else ""
+    nodes = f", groups of {measurement.group}" if measurement.group is not None else ""
+    return f"# {measurement.collective}{form}, {who}{' ' if who else ''}{measurement.ranks} ranks{nodes}{unit}"
 
 
 def _table(run: Run, measurements: Sequence[Measurement], *, wide: bool) -> Table:
@@ -139,8 +186,12 @@ def _table(run: Run, measurements: Sequence[Measurement], *, wide: bool) -> Tabl
     ]
     rates = measurements[0].collective == "message_rate"
     columns += ["msg/s\n(1e6)"] if rates else []
-    columns += ["ceil\n(%)", "±\n(%)", "n\n"]
+    over_nccl = measurements[0].nccl is not None
+    columns += [] if over_nccl else ["ceil\n(%)"]
+    columns += ["±\n(%)", "n\n"]
     columns += ["p99\n(us)"] if wide else []
+    chosen = wide and has_choices(measurements)
+    columns += ["NCCL used\n"] if chosen else []
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
     ceilings = {ceiling.point: ceiling for ceiling in run.ceilings}
@@ -150,9 +201,10 @@ def _table(run: Run, measurements: Sequence[Measurement], *, wide: bool) -> Tabl
         cells = [*_cells(item)]
         if rates:
             cells.append(f"{item.ranks // 2 / item.median_s / 1e6:.2f}" if item.median_s > 0 else "n/a")
-        cells += [reached, _interval_percent(item), str(item.samples)]
-        if wide:
-            cells.append(_p99(item))
+        cells += [] if over_nccl else [reached]
+        cells += [_interval_percent(item), str(item.samples)]
+        cells += [_p99(item)] if wide else []
+        cells += [choice_words(item)] if chosen else []
         table.add_row(*cells)
     return table
 
@@ -188,13 +240,15 @@ def _p99(item: Measurement) -> str:
 
 
 def _interval_percent(item: Measurement) -> str:
-    if item.median_s <= 0:
+    # One sample has no spread, and 0.0 would look like certainty.
+    if item.median_s <= 0 or item.samples < 2:
         return "n/a"
     percent = 100 * max(item.high_s - item.median_s, item.median_s - item.low_s) / item.median_s
     return f"{percent:.1f}" if percent < 100 else ">99"
 
 
-def _finding(finding: Finding) -> Text:
+def finding_text(finding: Finding) -> Text:
+    """Return a finding as one line, its severity coloured."""
     text = Text()
     text.append(f"{finding.severity} {finding.code}", style=_SEVERITY_COLOURS[finding.severity])
     text.append(printable(f" {finding.title}: {finding.evidence}"))

@@ -75,8 +75,14 @@ def form_of(measurement: Measurement) -> str:
 
 def series_name(measurement: Measurement) -> str:
     """Return what the sizes of one sweep have in common: `all_reduce, in place`."""
-    form = form_of(measurement)
-    return f"{measurement.collective}, {form}" if form else measurement.collective
+    parts = [f"{measurement.collective}{pair_words(measurement)}", form_of(measurement)]
+    parts += [f"groups of {measurement.group}"] if measurement.group is not None else []
+    return ", ".join(part for part in parts if part)
+
+
+def pair_words(measurement: Measurement) -> str:
+    """Return " 0-1" where only two ranks exchange, else nothing."""
+    return f" {measurement.pair[0]}-{measurement.pair[1]}" if measurement.pair is not None else ""
 
 
 def series_note(measurement: Measurement) -> str:
@@ -95,7 +101,7 @@ def series_note(measurement: Measurement) -> str:
 def point_name(measurement: Measurement) -> str:
     """Return how a measurement is called: `all_reduce in place 4 MiB`."""
     place = " in place" if measurement.in_place else ""
-    return f"{measurement.collective}{place} {format_size(measurement.size_bytes)}"
+    return f"{measurement.collective}{pair_words(measurement)}{place} {format_size(measurement.size_bytes)}"
 
 
 def interval_words(measurement: Measurement) -> str:

@@ -2,13 +2,18 @@
 
 import contextlib
 import os
+import stat
 from pathlib import Path
 
 from busbw.errors import InputError, RunError
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace the file at `path`. Raises RunError when the disk is full or refuses."""
+    """Replace the file at `path`.
+
+    Raises InputError when something else than a file is there, RunError when the disk is full or refuses.
+    """
+    _check_replaceable(path)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
@@ -24,6 +29,17 @@ def write_whole(path: Path, content: bytes) -> None:
             where=str(path.parent),
             hint="free space, or choose another folder with -o",
         ) from error
+
+
+def _check_replaceable(path: Path) -> None:
+    """Refuse a folder, a device, a pipe: a file in its place would take it from everybody."""
+    try:
+        is_file = stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        # Nothing is there, or writing says better what is wrong.
+        return
+    if not is_file:
+        raise InputError(f"{path} is not a file, and is not replaced by one", hint="choose another name with -o")
 
 
 def read_whole(path: Path, limit_bytes: int) -> bytes:

@@ -1,6 +1,6 @@
 // Delays MPI_Allreduce on one rank: DELAY_RANK, in DELAY_PER_CENT of its calls, by DELAY_US microseconds.
-// DELAY_HOW is "sleep" (the processor is given away) or "spin" (it is kept); DELAY_WHEN is "before" or "after" the call.
-// Preloaded into every process of a run; compiled with the mpicc of the MPI under test.
+// DELAY_HOW is "sleep" (the processor is given away) or "spin" (it is kept); DELAY_WHEN is "before" or "after" the
+// call. Preloaded into every process of a run; compiled with the mpicc of the MPI under test.
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdint.h>

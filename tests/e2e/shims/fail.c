@@ -1,6 +1,6 @@
 // Makes one rank, FAIL_RANK, end or hang in an MPI_Allreduce of FAIL_COUNT elements, the FAIL_CALL-th of them.
-// FAIL_HOW is "exit" (with FAIL_CODE, past MPI_Finalize), "segv", or "hang" (for ever; FAIL_WHEN "before" or "after" the
-// exchange). Preloaded into every process of a run; compiled with the mpicc of the MPI under test.
+// FAIL_HOW is "exit" (with FAIL_CODE, past MPI_Finalize), "segv", or "hang" (for ever; FAIL_WHEN "before" or "after"
+// the exchange). Preloaded into every process of a run; compiled with the mpicc of the MPI under test.
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <signal.h>

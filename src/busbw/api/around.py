@@ -1,0 +1,96 @@
+"""What a plan depends on beside the request."""
+
+import datetime as dt
+import os
+import secrets
+import sys
+from dataclasses import dataclass
+
+from busbw.api.containing import Containment, containment
+from busbw.api.rank_masks import rank_masks
+from busbw.api.request import Request
+from busbw.cpus import format_cpu_list
+from busbw.errors import InputError
+from busbw.model.gpu import GpuHost
+from busbw.model.launch import Allocation, Slurm
+from busbw.model.machine import Host, MpiLibrary
+from busbw.probe.capture import allocation as batch_systems
+from busbw.probe.capture import machine as capture
+from busbw.probe.capture.environment import environment
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Surroundings:
+    """What a plan depends on beside the request: the machine, and who asks."""
+
+    host: Host
+    # None where ranks start without MPI.
+    mpi: MpiLibrary | None
+    # None where nothing is measured on GPUs.
+    gpus: GpuHost | None = None
+    # The plug-in that tells what NCCL chose; None where the user has one of his own.
+    plugin: str | None = None
+    # GPUs that the kernel shows, whether or not they are measured.
+    gpus_seen: int = 0
+    # None: this host alone.
+    allocation: Allocation | None = None
+    # Seen where there are several hosts; None: no srun here.
+    slurm: Slurm | None = None
+    # CPUs of each rank of a host, as lists, where they were asked for.
+    masks: tuple[str, ...] = ()
+    # None: ranks run on the host as it is.
+    containment: Containment | None = None
+    # Names of the settings that ranks on other hosts must have too.
+    settings: tuple[str, ...] = ()
+    # The interpreter that the ranks run.
+    python: str
+    as_root: bool
+    created: dt.datetime
+    # Tells runs of the same second apart.
+    token: str
+
+
+def surroundings(
+    request: Request,
+    host: Host,
+    mpi: MpiLibrary | None,
+    allocation: Allocation | None,
+    *,
+    gpus: GpuHost | None = None,
+    plugin: str | None = None,
+) -> Surroundings:
+    """Return the machine as it is now, and who asks."""
+    return Surroundings(
+        host=host,
+        mpi=mpi,
+        gpus=gpus,
+        plugin=plugin,
+        gpus_seen=capture.gpus_seen(),
+        allocation=allocation,
+        slurm=batch_systems.slurm() if allocation is not None else None,
+        masks=_masks(of_node=gpus is not None) if request.binding == "masks" else (),
+        containment=containment(request.container, mpi, tuple(environment()), request.image_python)
+        if request.container is not None
+        else None,
+        settings=tuple(environment()) if allocation is not None else (),
+        python=sys.executable,
+        as_root=os.geteuid() == 0,
+        created=dt.datetime.now(dt.UTC),
+        token=secrets.token_hex(2),
+    )
+
+
+def _masks(*, of_node: bool) -> tuple[str, ...]:
+    """Return the CPUs of each local rank of this host: all of its NUMA node, or an even share of them.
+
+    Raises InputError where its topology does not tell.
+    """
+    found = rank_masks(None, here=True)
+    lists = [place.cpus if of_node else place.share for place in found.ranks]
+    if not lists or any(cpus is None for cpus in lists):
+        raise InputError(
+            "cannot tell which CPUs each rank should have" + "".join(f"; {each}" for each in found.missing),
+            where="--bind-to masks",
+            hint="busbw topo masks --here",
+        )
+    return tuple(format_cpu_list(cpus) for cpus in lists if cpus is not None)

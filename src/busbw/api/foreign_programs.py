@@ -1,0 +1,103 @@
+"""Which programs of others a request needs, where they are, and what they say they can do."""
+
+from dataclasses import dataclass
+
+from busbw.api.request import Request
+from busbw.backends import nccl_tests, osu
+from busbw.backends.usage import Usage, is_rccl, nccl_tests_version, read_usage
+from busbw.errors import InputError
+from busbw.launchers import mpirun
+from busbw.model.launch import Start
+from busbw.model.machine import MpiLibrary
+from busbw.model.plan import ForeignProgram, Placement, Program
+from busbw.probe.capture import programs
+
+_ALONE = Placement(ranks=1, hosts=("localhost",), binding="none", oversubscribed=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A program and its own usage text."""
+
+    program: ForeignProgram
+    usage: Usage
+
+
+def nccl_tests_programs(request: Request, names: tuple[str, ...]) -> dict[str, Found]:
+    """Return the nccl-tests or rccl-tests program of each collective. Raises InputError."""
+    _check_one_file(request, names)
+    found = {}
+    for name in names:
+        path = programs.find((f"{name}_perf", f"{name}_perf_mpi"), request.programs)
+        usage = _usage(path, programs.usage(path))
+        program = ForeignProgram(
+            collective=name,
+            path=path,
+            tool="rccl-tests" if is_rccl(usage) else nccl_tests.name,
+            version=nccl_tests_version(usage),
+            with_mpi=_with_mpi(request.launcher, path),
+            options=tuple(sorted(usage.options)),
+        )
+        found[name] = Found(program, usage)
+    if len({one.program.with_mpi for one in found.values()}) > 1:
+        raise InputError("some of these programs are built with MPI and some without", hint="--bin FOLDER of one build")
+    return found
+
+
+def osu_programs(request: Request, names: tuple[str, ...], mpi: MpiLibrary, *, as_root: bool) -> dict[str, Found]:
+    """Return the OSU program of each collective. They answer under a launcher only. Raises InputError."""
+    _check_one_file(request, names)
+    found = {}
+    for name in names:
+        path = programs.find((osu.PROGRAMS[name],), request.programs)
+        asking = mpirun.job(
+            Start(
+                program=Program(argv=(), env=()),
+                placement=_ALONE,
+                directory="",
+                mpi=mpi,
+                as_root=as_root,
+                measuring_s=1.0,
+                stall_s=1.0,
+            )
+        )
+        usage = _usage(path, programs.usage(path, started_by=asking.argv))
+        program = ForeignProgram(
+            collective=name, path=path, tool=osu.name, version=None, with_mpi=True, options=tuple(sorted(usage.options))
+        )
+        found[name] = Found(program, usage)
+    return found
+
+
+def _check_one_file(request: Request, names: tuple[str, ...]) -> None:
+    if request.programs is not None and len(names) > 1 and programs.is_file(request.programs):
+        raise InputError(
+            f"one program measures one collective, and {len(names)} were asked for",
+            where=f"--bin {request.programs}",
+            hint=f"--bin FOLDER, or one of: {', '.join(names)}",
+        )
+
+
+def _usage(path: str, text: str) -> Usage:
+    usage = read_usage(text)
+    if usage is None:
+        said = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
+        raise InputError(f"it does not tell its options; it says: {said[:300]}", where=f"{path} -h")
+    return usage
+
+
+def _with_mpi(launcher: str | None, path: str) -> bool:
+    if launcher in ("mpirun", "direct"):
+        return launcher == "mpirun"
+    if launcher is not None:
+        raise InputError(f"{launcher!r} starts no foreign programs", hint="--launcher mpirun, or --launcher direct")
+    uses = programs.uses_mpi(path)
+    if uses is not None:
+        return uses
+    if path.endswith("_mpi"):
+        return True
+    raise InputError(
+        "this is a script, and cannot tell whether it is built with MPI",
+        where=path,
+        hint="--launcher mpirun, or --launcher direct for one process that drives every GPU",
+    )

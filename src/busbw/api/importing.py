@@ -1,0 +1,138 @@
+"""Import what other tools wrote: every source through every reader, into a directory beside the runs."""
+
+import datetime as dt
+import re
+import secrets
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from busbw import __version__
+from busbw.api.imported import Import, Summary
+from busbw.api.locating import is_import
+from busbw.errors import InputError
+from busbw.formats.driver import Reader
+from busbw.formats.ledger import Event
+from busbw.formats.registry import FORMATS
+from busbw.formats.stream import NOBODYS, NOBODYS_DOCUMENT
+from busbw.judge.imported import judge_import
+from busbw.model.imported import Imported, Reading, Source, Table, Unread
+from busbw.store import imports, sources
+
+_UNCLAIMED = frozenset({NOBODYS, NOBODYS_DOCUMENT})
+# Of an import's name, which a line of a list has to hold.
+_LONGEST_STEM = 16
+_WORD = re.compile(r"[^\w-]+", re.ASCII)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What is counted while events go by on their way to the disk."""
+
+    draft: imports.Draft
+    tables: list[Table] = field(default_factory=list)
+    summary: Summary = field(default_factory=Summary)
+    unclaimed: int = 0
+
+    def take(self, events: Sequence[Event]) -> None:
+        self.tables += [event for event in events if isinstance(event, Table)]
+        readings = [event for event in events if isinstance(event, Reading)]
+        unread = [event for event in events if isinstance(event, Unread)]
+        self.summary.take(readings, unread)
+        self.unclaimed += sum(line.why in _UNCLAIMED for line in unread)
+        self.draft.keep(readings, unread)
+
+
+def import_files(
+    paths: Sequence[str], directory: Path | None, base: Path, *, tag: str | None = None, with_copies: bool = True
+) -> Import:
+    """Read files, folders and standard input ("-"), and store what they hold in `directory`, or a new one under `base`.
+
+    Raises InputError when there is nothing to read or nothing in it that a reader knows, RunError when the disk
+    refuses.
+    """
+    files = sources.found(tuple(paths))
+    _check_new(files)
+    created = dt.datetime.now(dt.UTC)
+    stem = (
+        _WORD.sub("-", Path(files[0]).name.split(".")[0] if files[0] != sources.STDIN else "stdin")
+        .strip("-")[:_LONGEST_STEM]
+        .strip("-")
+    )
+    import_id = f"{created:%Y%m%dT%H%M%S}-import-{stem or 'files'}-{secrets.token_hex(2)}"
+    where = (directory if directory is not None else base / import_id).absolute()
+    with imports.draft(where) as draft:
+        tally = _Tally(draft)
+        read, account, incomplete = _read_all(files, tally, with_copies=with_copies)
+        tables = tuple(sorted(tally.tables, key=lambda table: table.number))
+        if not tally.summary.readings and not any(table.failures for table in tables):
+            raise _nothing(files, tally.summary)
+        imported = Imported(
+            import_id=import_id,
+            created=f"{created:%Y-%m-%dT%H:%M:%SZ}",
+            busbw_version=__version__,
+            tag=tag,
+            sources=read,
+            tables=tables,
+            readings=tally.summary.readings,
+            unread=tally.summary.unread,
+            reading_lines=account["reading"],
+            known_lines=account["known"],
+        )
+        findings = judge_import(imported, unclaimed=tally.unclaimed, incomplete=incomplete)
+        imported = msgspec.structs.replace(imported, findings=findings)
+        draft.finish(imported)
+    return tally.summary.of(imported, where)
+
+
+def _read_all(
+    files: Sequence[str], tally: _Tally, *, with_copies: bool
+) -> tuple[tuple[Source, ...], Counter[str], list[str]]:
+    """Return the sources, how many lines hold readings and how many are known, and what could not be read whole."""
+    read: list[Source] = []
+    account: Counter[str] = Counter()
+    incomplete: list[str] = []
+    next_table = 0
+    for index, path in enumerate(files):
+        with sources.opened(path) as source:
+            copy = tally.draft.copy_of(index, path, compressed=source.compressed) if with_copies else None
+            reader = Reader(FORMATS, source=index, first_table=next_table, copy=copy)
+            for block in source.blocks():
+                tally.take(reader.feed(block))
+            if source.problem is None:
+                tally.take(reader.finish())
+            else:
+                tally.take(reader.give_up(source.problem))
+                incomplete.append(f"{path}: {source.problem}")
+            read.append(source.source(reader.lines))
+        next_table = reader.ledger.next_table
+        account["reading"] += reader.ledger.reading_lines
+        account["known"] += reader.ledger.known_lines
+    return tuple(read), account, incomplete
+
+
+def _check_new(files: Sequence[str]) -> None:
+    """Raise InputError when one of the files is what an import keeps; the copies in it can be imported again."""
+    for path in map(Path, files):
+        if path.name == imports.IMPORT_FILE and is_import(path.parent):
+            raise InputError(
+                f"{path.parent} is an import already",
+                hint=f"look at it with: busbw show {shlex.quote(str(path.parent))}",
+            )
+
+
+def _nothing(files: Sequence[str], tally: Summary) -> InputError:
+    name = "standard input" if files[0] == sources.STDIN else files[0]
+    named = name if len(files) == 1 else f"{len(files)} files"
+    if not tally.first:
+        return InputError("there is no result of any tool in it", where=named)
+    first = tally.first[0]
+    return InputError(
+        f"nothing in it is readable: of {tally.unread} lines the first is {first.text[:80]!r} ({first.why})",
+        where=f"{files[first.source]}:{first.line}",
+        hint="see what busbw reads in docs/import.md",
+    )

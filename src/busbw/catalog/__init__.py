@@ -1,0 +1,1 @@
+"""Facts that travel with busbw as data."""

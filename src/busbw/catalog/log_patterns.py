@@ -1,0 +1,38 @@
+"""What programs print when something is wrong: the lines, what they mean, what to do; from data/log_patterns.toml."""
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+import msgspec
+
+from busbw.model.value import Value
+
+Role = Literal["origin", "follower", "death", "timeout", "notice", "aside"]
+
+
+class LogPattern(Value, kw_only=True, frozen=True):
+    """One kind of line. `what` may hold names of groups of `regex`, in braces."""
+
+    id: str
+    regex: str
+    role: Role
+    what: str
+    cause: str
+    fix: str
+    source: str
+    # Whether a line of level INFO counts too.
+    quiet: bool = False
+
+
+class _Patterns(Value, kw_only=True, frozen=True):
+    pattern: tuple[LogPattern, ...]
+
+
+@cache
+def log_patterns() -> tuple[tuple[re.Pattern[str], LogPattern], ...]:
+    """Return every pattern with its compiled regex, in the order in which they count."""
+    raw = files("busbw").joinpath("data", "log_patterns.toml").read_bytes()
+    every = msgspec.toml.decode(raw, type=_Patterns).pattern
+    return tuple((re.compile(each.regex, re.ASCII), each) for each in every)

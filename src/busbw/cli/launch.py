@@ -1,0 +1,67 @@
+"""The verb `launch`: how to start a program on a platform. Nothing is started."""
+
+from pathlib import Path
+
+import click
+
+from busbw.cli.sizes import SIZE
+
+_GOALS = "bandwidth, latency, nvlink-check, nic-check, sharp, training"
+
+
+@click.command(context_settings={"ignore_unknown_options": False})
+@click.argument("program", nargs=-1, required=True, metavar="-- PROGRAM [ARGUMENTS]...")
+@click.option("--platform", metavar="ID", help="The platform [default: the one this host is].")
+@click.option("--nodes", type=int, default=1, show_default=True, metavar="N", help="Nodes of the job.")
+@click.option("--goal", default="bandwidth", show_default=True, metavar="GOAL", help=_GOALS)
+@click.option("--collective", metavar="NAME", help="The collective that matters most.")
+@click.option("--size", "size_bytes", type=SIZE, metavar="SIZE", help="The size that matters most.")
+@click.option("--follow", metavar="SOURCE", help="Follow this source where sources disagree.")
+@click.option("--nccl", metavar="VERSION", help="The version of NCCL [default: the newest known].")
+@click.option(
+    "--launcher",
+    default="mpirun",
+    show_default=True,
+    metavar="NAME",
+    help="mpirun, srun, sbatch; for pods of Kubernetes mpijob, kubernetes-job.",
+)
+@click.option(
+    "--mpi",
+    default="open-mpi-4",
+    show_default=True,
+    metavar="NAME",
+    help="open-mpi-4, open-mpi-5, hpcx, mpich, intel-mpi, mvapich, cray-mpich.",
+)
+@click.option("--hosts", metavar="FILE|LIST", help="A host file, or a list such as n[0-3].")
+@click.option("--ranks-per-node", type=int, metavar="N", help="Processes of a node [default: one for each GPU].")
+@click.option(
+    "--bind-to",
+    "binding",
+    type=click.Choice(["core", "numa", "masks", "none"]),
+    help="CPUs of each process [default: those beside its GPU, where they are published].",
+)
+@click.option("--interface", metavar="NAME", help="The network interface that hosts meet over.")
+@click.option("--launcher-option", "options", multiple=True, metavar="WORD", help="One word more for the launcher.")
+@click.option("--batch-option", "batch_options", multiple=True, metavar="WORD", help="sbatch: a directive more.")
+@click.option("--time", "time_s", type=int, metavar="SECONDS", help="sbatch: the time limit.")
+@click.option("--image", metavar="IMAGE", help="Pods: their image.")
+@click.option(
+    "--resource",
+    "resources",
+    multiple=True,
+    metavar="NAME=QUANTITY",
+    help="Pods: what each asks for beside GPUs, such as rdma/ib=1.",
+)
+@click.option("--name", default="busbw", show_default=True, help="Pods: what the job is called.")
+@click.option("--namespace", metavar="NAME", help="Pods: where the job is.")
+@click.option("--claim", metavar="NAME", help="Pods: a volume that all of them can write, at the job's folder.")
+@click.option("--host-network", is_flag=True, help="Pods: the network of the node.")
+@click.option(
+    "-o", "output", type=click.Path(path_type=Path), metavar="DIR", help="Write the files of the job into this folder."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def launch(program: tuple[str, ...], output: Path | None, *, as_json: bool, **asked: object) -> None:
+    """Print how to start PROGRAM on a platform: settings with reasons, CPUs of the ranks, launcher. Starts nothing."""
+    from busbw.cli.launch_text import print_launch
+
+    print_launch(program, output, asked, as_json=as_json)

@@ -1,0 +1,24 @@
+"""The verb `limit`."""
+
+import sys
+
+from busbw import codec
+from busbw.api.limits import limit_of_platform
+from busbw.errors import ExitCode
+
+
+def show_limit(
+    name: str, *, nodes: int, gpus: int | None, collective: str | None, algorithm: str | None, as_json: bool
+) -> None:
+    """Print the budget and the ceilings it leads to; exit with 4 where none can be told."""
+    limit = limit_of_platform(name, nodes=nodes, gpus=gpus, collective=collective, algorithm=algorithm)
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(limit).decode())
+    else:
+        from busbw.report.limit_text import limit_text
+
+        limit_text(limit, detailed=collective is not None)
+        if collective is None:
+            print("add --collective all_reduce to see the formulas", file=sys.stderr)
+    if all(bound.busbw_Bps is None for bound in limit.bounds):
+        sys.exit(ExitCode.CANNOT_TELL)

@@ -1,0 +1,1 @@
+"""The container that ranks run in: a runtime turns a program into one that starts inside an image, as values."""

@@ -1,0 +1,1 @@
+"""Which platform a host is, and why."""

@@ -1,0 +1,1 @@
+"""What the logs of NCCL say about a job."""

@@ -1,0 +1,133 @@
+"""Everything a rule may ask about one job, worked out once."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from busbw.doctor.fitting import Fitting, fitting, look_of
+from busbw.doctor.people import Member, People, people_of, words
+from busbw.doctor.reader import LogReader
+from busbw.doctor.state import State
+from busbw.doctor.traffic import Way, ways_of
+from busbw.doctor.troubles import Event
+from busbw.model.diagnosis import Fact, Held
+from busbw.model.platform import Platform
+
+# Name to value to those who have it.
+Table = Mapping[str, Mapping[str, tuple[Member, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One job."""
+
+    state: State
+    people: People
+    hosts: frozenset[str]
+    # As NCCL counts them; None: it does not say.
+    nodes: int | None
+    facts: Table
+    settings: Table
+    ways: tuple[Way, ...]
+    events: tuple[Event, ...]
+    sources: tuple[str, ...]
+    platform: Platform | None
+    # Without a platform: those that the log looks like.
+    fitting: Fitting
+
+    @property
+    def spans_nodes(self) -> bool:
+        """Whether the job runs on several nodes."""
+        return (self.nodes or len(self.hosts)) > 1
+
+    def has(self, name: str) -> Mapping[str, tuple[Member, ...]]:
+        """Return the values of a fact, and who has each."""
+        return self.facts.get(name, {})
+
+    def setting(self, name: str) -> str | None:
+        """Return the value of a variable that NCCL says it took; one of them, where ranks differ."""
+        return next(iter(self.settings.get(name, {})), None)
+
+    def who(self, event: Event) -> tuple[Member, ...]:
+        """Return whom an event comes from."""
+        if event.process is not None:
+            return self.people.of_name(event.process, event.device)
+        return (event.rank,) if event.rank is not None else ()
+
+    def place(self, event: Event) -> str:
+        """Return `file:line` of an event."""
+        return f"{self.sources[min(event.source, len(self.sources) - 1)]}:{event.line}"
+
+
+def case_of(
+    reader: LogReader,
+    state: State,
+    events: tuple[Event, ...],
+    *,
+    sources: tuple[str, ...],
+    platform: Platform | None,
+) -> Case:
+    """Return a job that a reader has read; `state` and `events`: what of it belongs to this job."""
+    people = people_of(state)
+    nodes = state.nodes(people.ranks) if people.ranks is not None else None
+    hosts = frozenset(process.host for process in state.processes.values())
+    facts = _facts(state, people)
+    look = look_of(facts, hosts, -(-(people.ranks or 0) // nodes) if nodes else 0)
+    return Case(
+        state=state,
+        people=people,
+        hosts=hosts,
+        nodes=nodes,
+        facts=facts,
+        settings=_settings(state, people),
+        ways=ways_of(reader, state, people, nodes),
+        events=events,
+        sources=sources,
+        platform=platform,
+        fitting=fitting(look) if platform is None else Fitting(),
+    )
+
+
+def facts_in(table: Table) -> tuple[Fact, ...]:
+    """Return a table as values, the most common first."""
+    return tuple(
+        Fact(
+            name=name,
+            values=tuple(
+                Held(value=value, who=words(who), count=len(set(who)))
+                for value, who in sorted(values.items(), key=lambda item: (-len(item[1]), item[0]))
+            ),
+        )
+        for name, values in sorted(table.items())
+    )
+
+
+def _facts(state: State, people: People) -> Table:
+    found: dict[str, dict[str, list[Member]]] = defaultdict(lambda: defaultdict(list))
+    for process in state.processes.values():
+        _add(found, process.facts.items(), people.of_process(process))
+        for seat in process.seats.values():
+            _add(found, seat.facts.items(), people.of_seat(process, seat))
+    if state.bare_version is not None and "version" not in found:
+        found["version"][state.bare_version] = ["one rank, which does not say who it is"]
+    for model in state.gpu_models:
+        found["GPU"][model].append("a benchmark's list of devices")
+    return _frozen(found)
+
+
+def _settings(state: State, people: People) -> Table:
+    found: dict[str, dict[str, list[Member]]] = defaultdict(lambda: defaultdict(list))
+    for process in state.processes.values():
+        _add(found, process.settings.items(), people.of_process(process))
+    return _frozen(found)
+
+
+def _add(found: dict[str, dict[str, list[Member]]], items: Iterable[tuple[str, str]], who: tuple[Member, ...]) -> None:
+    for name, value in items:
+        # The address is another on every node.
+        shown = value.split(":", 1)[0] if name == "bootstrap" else value
+        found[name][shown].extend(who)
+
+
+def _frozen(found: Mapping[str, Mapping[str, list[Member]]]) -> Table:
+    return {name: {value: tuple(who) for value, who in values.items()} for name, values in found.items()}

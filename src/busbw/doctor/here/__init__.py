@@ -1,0 +1,1 @@
+"""The checks that a node allows without a job: what was captured of it in, findings out."""

@@ -1,0 +1,1 @@
+"""Settings: read from wherever they stand, explained, recommended, checked, written."""

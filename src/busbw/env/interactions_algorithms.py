@@ -1,0 +1,205 @@
+"""Algorithms and protocols: choices that leave nothing, or something that NCCL would not have taken."""
+
+from collections.abc import Iterator
+
+from busbw.env.algo import read_algorithms, read_protocols
+from busbw.env.together import Rule, Together
+from busbw.model.understood import Interaction
+
+_TUNING = "NVIDIA/nccl, src/graph/tuning.cc"
+_COLLNET = ("CollNetDirect", "CollNetChain")
+_SIMPLE_ONLY = {*_COLLNET, "NVLS", "NVLSTree", "PAT"}
+_LL128_SOURCE = "NVIDIA/nccl issue 786 and pull request 1081; src/graph/tuning.cc"
+
+
+def _left_over(set_: Together, nodes: int | None) -> dict[str, tuple[str, ...]] | None:
+    """Return what NCCL_ALGO and the switches leave to each function on so many nodes; None: NCCL_ALGO is not read."""
+    text = set_.text("NCCL_ALGO")
+    read = None if text is None else read_algorithms(text, set_.version)
+    if read is None or read.kind == "fails":
+        return None
+    return {
+        function: tuple(name for name in names if _can_run(set_, name, nodes))
+        for function, names in read.enabled.items()
+    }
+
+
+def _can_run(set_: Together, algorithm: str, nodes: int | None) -> bool:
+    collnet = set_.number("NCCL_COLLNET_ENABLE") == 1
+    several = nodes is not None and nodes > 1
+    if algorithm in _COLLNET:
+        return collnet
+    if algorithm == "NVLS":
+        return not set_.is_off("NCCL_NVLS_ENABLE") and (collnet or not several)
+    if algorithm == "NVLSTree":
+        return not set_.is_off("NCCL_NVLS_ENABLE") and nodes != 1
+    return algorithm != "PAT" or not set_.is_off("NCCL_PAT_ENABLE")
+
+
+def _nothing_left(set_: Together) -> Iterator[Interaction]:
+    left = _left_over(set_, set_.nodes)
+    if left is None:
+        return
+    empty = [function for function, names in left.items() if not names]
+    strict = set_.from_version(2, 24)
+    if "AllReduce" in empty:
+        yield Interaction(
+            id="no algorithm",
+            names=_involved(set_),
+            condition=f"{_together(set_)} leave no algorithm to {_listed(empty)}",
+            effect="the first call fails" if strict else "before 2.24 NCCL takes rings instead, whatever was asked for",
+            kind="fails" if strict else "misleading",
+            fix="name Ring too, or leave NCCL_ALGO out",
+            source=_TUNING,
+        )
+    elif empty and strict:
+        yield Interaction(
+            id="some without algorithm",
+            names=("NCCL_ALGO",),
+            condition=f"{set_.written('NCCL_ALGO')} leaves no algorithm to {_listed(empty)}",
+            effect="calls to them fail; all_reduce works",
+            kind="misleading",
+            fix=f'NCCL_ALGO="allreduce:{set_.values["NCCL_ALGO"][:200]}" holds for all_reduce alone'
+            if ":" not in set_.values["NCCL_ALGO"]
+            else None,
+            source=_TUNING,
+        )
+
+
+def _involved(set_: Together) -> tuple[str, ...]:
+    names = ("NCCL_ALGO", "NCCL_COLLNET_ENABLE", "NCCL_NVLS_ENABLE", "NCCL_PAT_ENABLE")
+    return tuple(name for name in names if set_.has(name))
+
+
+def _together(set_: Together) -> str:
+    names = _involved(set_)
+    if len(names) > 1:
+        return " and ".join(map(set_.written, names))
+    where = "" if set_.nodes is None else " on one node" if set_.nodes == 1 else " on several nodes"
+    return f"{set_.written('NCCL_ALGO')} and the defaults{where}"
+
+
+def _listed(functions: list[str]) -> str:
+    return ", ".join(functions)
+
+
+def _nvls_alone(set_: Together) -> Iterator[Interaction]:
+    """Yield NVLS as the only choice, where the number of nodes is not known."""
+    if set_.nodes is not None or not set_.from_version(2, 24):
+        return
+    one, several = _left_over(set_, 1), _left_over(set_, 2)
+    if one is None or several is None or not one["AllReduce"] or several["AllReduce"]:
+        return
+    yield Interaction(
+        id="NVLS alone",
+        names=("NCCL_ALGO",),
+        condition=f"{set_.written('NCCL_ALGO')} is for one node",
+        effect="on several nodes NVLS needs CollNet: without it the first all_reduce fails",
+        kind="misleading",
+        fix='add NVLSTree: NCCL_ALGO="NVLS,NVLSTree"',
+        source=_TUNING,
+    )
+
+
+def _collnet_off(set_: Together) -> Iterator[Interaction]:
+    text = set_.text("NCCL_ALGO")
+    if text is None or not set_.is_off("NCCL_COLLNET_ENABLE"):
+        return
+    named = [name for name in _COLLNET if name.lower() in text.lower()]
+    if named and not text.startswith("^") and ":^" not in text:
+        yield Interaction(
+            id="CollNet asked for and off",
+            names=("NCCL_COLLNET_ENABLE", "NCCL_ALGO"),
+            condition=f"{set_.written('NCCL_ALGO')} with {set_.written('NCCL_COLLNET_ENABLE')}",
+            effect=f"{' and '.join(named)} cannot be used",
+            kind="contradiction",
+            fix='NCCL_COLLNET_ENABLE="1", or leave CollNet out of NCCL_ALGO',
+            source=_TUNING,
+        )
+
+
+def _nvls_off(set_: Together) -> Iterator[Interaction]:
+    text = set_.text("NCCL_ALGO")
+    if text is None or not set_.is_off("NCCL_NVLS_ENABLE") or text.startswith("^") or ":^" in text:
+        return
+    if "nvls" in text.lower():
+        yield Interaction(
+            id="NVLS asked for and off",
+            names=("NCCL_NVLS_ENABLE", "NCCL_ALGO"),
+            condition=f"{set_.written('NCCL_ALGO')} with {set_.written('NCCL_NVLS_ENABLE')}",
+            effect="NVLS and NVLSTree cannot be used",
+            kind="contradiction",
+            fix="leave NCCL_NVLS_ENABLE out, or NVLS out of NCCL_ALGO",
+            source=_TUNING,
+        )
+
+
+def _without_simple(set_: Together) -> Iterator[Interaction]:
+    """Yield protocols that the algorithms do not have: all but rings and trees send with Simple only."""
+    text, left = set_.text("NCCL_PROTO"), _left_over(set_, set_.nodes)
+    if text is None or left is None:
+        return
+    protocols = read_protocols(text, set_.version)
+    names = set(left["AllReduce"])
+    if protocols.kind == "fails" or not names or not names <= _SIMPLE_ONLY:
+        return
+    if "Simple" not in protocols.enabled["AllReduce"] and set_.from_version(2, 24):
+        yield Interaction(
+            id="no protocol",
+            names=("NCCL_PROTO", "NCCL_ALGO"),
+            condition=f"{set_.written('NCCL_PROTO')} with {set_.written('NCCL_ALGO')}",
+            effect=f"{', '.join(sorted(names))} send with Simple only: nothing is left, and all_reduce fails",
+            kind="fails",
+            fix="leave NCCL_PROTO out",
+            source=_TUNING,
+        )
+
+
+def _ll128_forced(set_: Together) -> Iterator[Interaction]:
+    text = set_.text("NCCL_PROTO")
+    if text is None or text == "":
+        return
+    read = read_protocols(text, set_.version)
+    if read.kind is None and any("LL128" in protocols for protocols in _set_by(text, read.enabled).values()):
+        yield Interaction(
+            id="LL128 forced",
+            names=("NCCL_PROTO",),
+            condition=f"{set_.written('NCCL_PROTO')} turns LL128 on everywhere",
+            effect="also on paths on which NCCL leaves it out because it can give wrong data there",
+            kind="misleading",
+            fix="leave NCCL_PROTO out, or exclude: ^LL128",
+            source=_LL128_SOURCE,
+        )
+
+
+def _set_by(text: str, enabled: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Return the functions that a list says something about: all, unless each of its parts names one."""
+    parts = [part for part in text.split(";") if part]
+    named = {part.partition(":")[0].lower() for part in parts}
+    if any(":" not in part for part in parts):
+        return enabled
+    return {function: protocols for function, protocols in enabled.items() if function.lower() in named}
+
+
+def _symmetric(set_: Together) -> Iterator[Interaction]:
+    if set_.has("NCCL_SYM_KERNEL") and not set_.has("NCCL_ALGO") and set_.from_version(2, 31):
+        yield Interaction(
+            id="symmetric kernels alone",
+            names=("NCCL_SYM_KERNEL",),
+            condition=f"{set_.written('NCCL_SYM_KERNEL')} without NCCL_ALGO",
+            effect="since 2.31 this turns the other algorithms off: what symmetric kernels cannot do fails",
+            kind="misleading",
+            fix="set NCCL_ALGO beside it",
+            source="NVIDIA/nccl, wheel 2.31.2",
+        )
+
+
+ALGORITHMS: tuple[Rule, ...] = (
+    _nothing_left,
+    _nvls_alone,
+    _collnet_off,
+    _nvls_off,
+    _without_simple,
+    _ll128_forced,
+    _symmetric,
+)

@@ -1,0 +1,162 @@
+"""Which network is used, and settings of another that then do nothing."""
+
+from collections.abc import Iterator
+
+from busbw.env.together import Rule, Together
+from busbw.model.understood import Interaction
+
+_NET = "NVIDIA/nccl, src/plugin/net.cc"
+_IB = "NVIDIA/nccl, src/transport/net_ib"
+# Settings of NCCL's own InfiniBand and RoCE; plug-ins that build on it read some of them too.
+_OF_IB = ("NCCL_IB_HCA", "NCCL_IB_TC", "NCCL_IB_SL", "NCCL_IB_GID_INDEX", "NCCL_IB_QPS_PER_CONNECTION")
+_GID_CHOICE = ("NCCL_IB_ADDR_FAMILY", "NCCL_IB_ADDR_RANGE", "NCCL_IB_ROCE_VERSION_NUM")
+_SAME_FOR_UCX = (("NCCL_IB_GID_INDEX", "UCX_IB_GID_INDEX"), ("NCCL_IB_TC", "UCX_IB_TRAFFIC_CLASS"))
+
+
+def _own_plugin(set_: Together) -> bool:
+    """Return whether a plug-in is asked for by name."""
+    return set_.taken("NCCL_NET_PLUGIN") not in (None, "none")
+
+
+def _network(set_: Together) -> str:
+    return (set_.taken("NCCL_NET") or "").lower()
+
+
+def _ib_and_off(set_: Together) -> Iterator[Interaction]:
+    if _network(set_) == "ib" and set_.is_on("NCCL_IB_DISABLE"):
+        yield Interaction(
+            id="IB asked for and off",
+            names=("NCCL_IB_DISABLE", "NCCL_NET"),
+            condition=f"{set_.written('NCCL_NET')} with {set_.written('NCCL_IB_DISABLE')}",
+            effect="no network of that name is left: making a communicator fails",
+            kind="fails",
+            fix="leave NCCL_IB_DISABLE out",
+            source=_NET,
+        )
+
+
+def _ib_settings_unused(set_: Together) -> Iterator[Interaction]:
+    chosen = [name for name in _OF_IB if set_.has(name)]
+    off = "NCCL_IB_DISABLE" if set_.is_on("NCCL_IB_DISABLE") else "NCCL_NET" if _network(set_) == "socket" else None
+    if chosen and off is not None and not _own_plugin(set_):
+        yield Interaction(
+            id="IB settings without IB",
+            names=(*chosen, off),
+            condition=f"{', '.join(chosen)} with {set_.written(off)}",
+            effect="data goes over TCP sockets, for which these settings do nothing",
+            kind="no effect",
+            fix=f"leave {off} out, or the others",
+            source=_IB,
+        )
+
+
+def _plugin_passed_over(set_: Together) -> Iterator[Interaction]:
+    if _network(set_) in ("ib", "socket") and _own_plugin(set_):
+        yield Interaction(
+            id="plug-in passed over",
+            names=("NCCL_NET", "NCCL_NET_PLUGIN"),
+            condition=f"{set_.written('NCCL_NET')} with {set_.written('NCCL_NET_PLUGIN')}",
+            effect="NCCL takes its own network: the plug-in's has another name, unless it took this one",
+            kind="misleading",
+            fix="leave NCCL_NET out, or set it to the name that the plug-in prints",
+            source=_NET,
+        )
+
+
+def _plugin_needed(set_: Together) -> Iterator[Interaction]:
+    if set_.taken("NCCL_NET_PLUGIN") == "none" and _network(set_) not in ("", "ib", "socket"):
+        yield Interaction(
+            id="plug-in needed and off",
+            names=("NCCL_NET_PLUGIN", "NCCL_NET"),
+            condition=f"{set_.written('NCCL_NET')} with {set_.written('NCCL_NET_PLUGIN')}",
+            effect="only a plug-in has a network of that name, and none is loaded: making a communicator fails",
+            kind="fails",
+            fix="leave NCCL_NET_PLUGIN out",
+            source=_NET,
+        )
+
+
+def _collnet_without_plugin(set_: Together) -> Iterator[Interaction]:
+    without = "NCCL_NET_PLUGIN" if set_.taken("NCCL_NET_PLUGIN") == "none" else None
+    without = "NCCL_NET" if _network(set_) in ("ib", "socket") else without
+    if set_.number("NCCL_COLLNET_ENABLE") == 1 and without is not None:
+        yield Interaction(
+            id="CollNet without plug-in",
+            names=("NCCL_COLLNET_ENABLE", without),
+            condition=f"{set_.written('NCCL_COLLNET_ENABLE')} with {set_.written(without)}",
+            effect="CollNet is in a plug-in, and NCCL's own networks have none: a line in the log says so",
+            kind="no effect",
+            fix=f"leave {without} out, with the plug-in of HPC-X in LD_LIBRARY_PATH",
+            source=_NET,
+        )
+
+
+def _gid(set_: Together) -> Iterator[Interaction]:
+    chosen = [name for name in _GID_CHOICE if set_.has(name)]
+    index = set_.number("NCCL_IB_GID_INDEX")
+    if chosen and index is not None and index >= 0:
+        yield Interaction(
+            id="GID by number and by choice",
+            names=(*chosen, "NCCL_IB_GID_INDEX"),
+            condition=f"{', '.join(chosen)} with {set_.written('NCCL_IB_GID_INDEX')}",
+            effect="the number decides: the others are for choosing one",
+            kind="no effect",
+            fix="leave NCCL_IB_GID_INDEX out, which since 2.21 lets NCCL choose",
+            source="NVIDIA/nccl, src/transport/net_ib/connect.cc, ncclIbGetGidIndex",
+        )
+
+
+def _partition_key(set_: Together) -> Iterator[Interaction]:
+    value = set_.number("NCCL_IB_PKEY_VALUE")
+    if set_.has("NCCL_IB_PKEY") and value is not None and value >= 0 and set_.from_version(2, 31):
+        yield Interaction(
+            id="partition key twice",
+            names=("NCCL_IB_PKEY", "NCCL_IB_PKEY_VALUE"),
+            condition=f"{set_.written('NCCL_IB_PKEY')} with {set_.written('NCCL_IB_PKEY_VALUE')}",
+            effect="the key by value decides",
+            kind="no effect",
+            fix="leave NCCL_IB_PKEY out",
+            source="NVIDIA/nccl, wheel 2.31.2 and its manual",
+        )
+
+
+def _split(set_: Together) -> Iterator[Interaction]:
+    queue_pairs = set_.number("NCCL_IB_QPS_PER_CONNECTION")
+    if set_.number("NCCL_IB_SPLIT_DATA_ON_QPS") == 1 and queue_pairs in (None, 1):
+        yield Interaction(
+            id="splitting over one queue pair",
+            names=("NCCL_IB_SPLIT_DATA_ON_QPS",),
+            condition=f"{set_.written('NCCL_IB_SPLIT_DATA_ON_QPS')} with one queue pair",
+            effect="there is nothing to split a message over",
+            kind="no effect",
+            fix="NCCL_IB_QPS_PER_CONNECTION is the number of queue pairs",
+            source=_IB,
+        )
+
+
+def _unlike_ucx(set_: Together) -> Iterator[Interaction]:
+    for name, ucx in _SAME_FOR_UCX:
+        one, other = set_.number(name), set_.number(ucx)
+        if one is not None and other is not None and one != other and one >= 0:
+            yield Interaction(
+                id=f"{name} unlike {ucx}",
+                names=(ucx, name),
+                condition=f"{set_.written(name)} with {set_.written(ucx)}",
+                effect="MPI and NCCL then use the network differently",
+                kind="misleading",
+                fix=f"{ucx}={one}",
+                source="openucx/ucx and NVIDIA/nccl: both name the same field of the fabric",
+            )
+
+
+NETWORK: tuple[Rule, ...] = (
+    _ib_and_off,
+    _ib_settings_unused,
+    _plugin_passed_over,
+    _plugin_needed,
+    _collnet_without_plugin,
+    _gid,
+    _partition_key,
+    _split,
+    _unlike_ucx,
+)

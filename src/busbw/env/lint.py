@@ -1,0 +1,107 @@
+"""Finding what is wrong with settings, wherever they stand."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+
+from msgspec import structs
+
+from busbw.env.rules.combinations import combinations
+from busbw.env.rules.conf_lines import conf_lines
+from busbw.env.rules.context import Context
+from busbw.env.rules.devices import devices
+from busbw.env.rules.effects import effects
+from busbw.env.rules.files import files
+from busbw.env.rules.forwarding import forwarding
+from busbw.env.rules.hazards import hazards
+from busbw.env.rules.leftovers import leftovers
+from busbw.env.rules.names import names
+from busbw.env.rules.placement import placement
+from busbw.env.rules.pods import pods
+from busbw.env.rules.ranks import ranks
+from busbw.env.rules.repeats import repeats, same_parameter
+from busbw.env.rules.slips import slips
+from busbw.env.rules.startup import startup
+from busbw.env.rules.subject import Subject, subject_of
+from busbw.env.rules.topology_files import topology_files
+from busbw.env.rules.values import values
+from busbw.model.assignment import Assignment, Reading
+from busbw.model.finding import Finding
+
+_Rule = Callable[[Subject], Iterator[Finding]]
+# What each text says by itself, and what all of them say together.
+_ALONE: tuple[_Rule, ...] = (
+    slips,
+    conf_lines,
+    names,
+    values,
+    devices,
+    repeats,
+    effects,
+    topology_files,
+    forwarding,
+    pods,
+    placement,
+    files,
+    leftovers,
+    ranks,
+)
+_TOGETHER: tuple[_Rule, ...] = (combinations, same_parameter, hazards, startup)
+# A page may be about looking for faults, and show one thing after the other to choose from.
+_OF_EXAMPLES: tuple[_Rule, ...] = tuple(rule for rule in (*_ALONE, *_TOGETHER) if rule not in (leftovers, repeats))
+# A text with more has one fault many times over.
+MOST_FINDINGS = 5_000
+
+
+def lint(reading: Reading, context: Context) -> tuple[Finding, ...]:
+    """Return what is wrong with the settings of a text, in its order, each thing once."""
+    found = _found(reading, context, (*_ALONE, *_TOGETHER))
+    for part in reading.parts:
+        found += _found(part, context, _OF_EXAMPLES)
+    return _ordered(reading, found)
+
+
+def lint_layers(readings: tuple[Reading, ...], context: Context) -> tuple[Finding, ...]:
+    """Return what is wrong with texts that hold together, the strongest first: what it sets, the others do not."""
+    found = [each for reading in readings for each in _ordered(reading, _found(reading, context, _ALONE))]
+    if readings:
+        found += _found(_merged(readings), context, _TOGETHER)
+    return tuple(_once(found))
+
+
+def _found(reading: Reading, context: Context, rules: tuple[_Rule, ...]) -> list[Finding]:
+    subject = subject_of(reading, context)
+    return [each for rule in rules for each in islice(rule(subject), MOST_FINDINGS)]
+
+
+def _merged(readings: tuple[Reading, ...]) -> Reading:
+    """Return one reading with what is in force of each name."""
+    in_force: dict[str, Assignment] = {}
+    for reading in readings:
+        own = {each.name: each for each in subject_of(reading, Context()).reading.assignments if not each.unsets}
+        in_force = {**own, **in_force}
+    first = readings[0]
+    whole = tuple(structs.replace(each, form="environment") for each in in_force.values())
+    return Reading(file=first.file, language=first.language, assignments=whole)
+
+
+def _ordered(reading: Reading, found: list[Finding]) -> tuple[Finding, ...]:
+    in_order = sorted(found, key=lambda each: (not _is_in(each, reading.file), *_place(each), each.code))
+    return tuple(_once(in_order[:MOST_FINDINGS]))
+
+
+def _once(found: Iterable[Finding]) -> Iterator[Finding]:
+    told: set[tuple[str, str | None, str]] = set()
+    for each in found:
+        key = each.code, each.where, each.title
+        if key not in told:
+            told.add(key)
+            yield each
+
+
+def _is_in(found: Finding, file: str) -> bool:
+    return (found.where or "").rsplit(":", 2)[0] == file
+
+
+def _place(found: Finding) -> tuple[int, int]:
+    _file, line, column = (found.where or ":0:0").rsplit(":", 2)
+    return int(line), int(column)

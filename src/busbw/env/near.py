@@ -1,0 +1,140 @@
+"""What was meant by a name that nothing reads."""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from busbw.catalog.envvars import misspellings, variables
+from busbw.env.near_index import Candidate, folded, index
+from busbw.model.envvar import Misspelling
+from busbw.model.understood import NameRead
+
+# Every name that NCCL itself reads is known.
+_COMPLETE = "NCCL_"
+# What else begins so is read by plug-ins, whose names are not...
+_PLUGINS = (
+    "NCCL_FASTRAK_",
+    "NCCL_GPUDIRECTTCPX_",
+    "NCCL_GPUDIRECTTCPXO_",
+    "NCCL_SHIMNET_",
+    "NCCL_GIB_",
+    "NCCL_SHARP_",
+    "NCCL_UCX_",
+    "NCCL_INSPECTOR_",
+    "NCCL_PROFILE_",
+    "NCCL_TESTS_",
+    "NCCL_EP_",
+)
+# ... or made up by a script for itself: NCCL_TEST_ARGS, NCCL_IMAGE_TAG.
+_OF_SCRIPTS = re.compile(
+    r"[A-Z0-9_]*_(HOME|ROOT|DIR|DIRS|FOLDER|BIN|EXE|EXEC|CMD|COMMAND|ARGS|ARGV|OPTS|OPTIONS|FLAGS|PARAMS|SETTINGS|ENV|"
+    r"ENVS|VARS|VERSION|VER|TAG|BRANCH|COMMIT|REPO|URL|IMAGE|CONTAINER|SIF|SRC|BUILD|INSTALL|TEST|TESTS|BENCH|BENCHMARK|"
+    r"SCRIPT|LOG|LOGS|OUT|OUTPUT|RESULT|RESULTS|JOB|NODES|HOSTS|HOSTFILE|NAME|PREFIX|MODULE|PKG|PACKAGE)",
+    re.ASCII,
+)
+_LONGEST = 128
+# How many letters may be off in a name with so many letters behind its prefix.
+_LETTERS_OFF = ((2, 0), (11, 1), (23, 2), (_LONGEST, 3))
+_MOST_SHOWN = 3
+_SWITCHES = {"ENABLE": "DISABLE", "DISABLE": "ENABLE"}
+
+
+@lru_cache(maxsize=8192)
+def read_name(name: str) -> NameRead:
+    """Return whether anything reads `name`, and what was meant where nothing does.
+
+    A name is misspelt only where one is near that something reads: a letter off, two swapped, small letters, a hyphen,
+    words shortened or in another order. A name of an open-ended reader (UCX, Open MPI, Slurm, ...) is never called
+    unknown.
+    """
+    mistake = misspellings().get(name)
+    if name in variables() and (mistake is None or mistake.kind != "misspelling"):
+        return NameRead(seen=name, verdict="known")
+    if mistake is not None:
+        return _by_mistake(mistake)
+    if len(name) > _LONGEST:
+        return NameRead(seen=name, verdict="open")
+    meant = tuple(dict.fromkeys(_candidates(name)))[:_MOST_SHOWN]
+    if meant:
+        return NameRead(seen=name, verdict="misspelt", meant=meant)
+    if name.startswith(_COMPLETE) and not name.startswith(_PLUGINS) and not _OF_SCRIPTS.fullmatch(name):
+        note = _opposite(name) or "no version of NCCL that is known reads it"
+        return NameRead(seen=name, verdict="unknown", note=note)
+    return NameRead(seen=name, verdict="open")
+
+
+def _by_mistake(mistake: Misspelling) -> NameRead:
+    return NameRead(
+        seen=mistake.seen,
+        verdict="misspelt" if mistake.intended else "unknown",
+        meant=mistake.intended,
+        note=mistake.note,
+        source=mistake.source,
+    )
+
+
+def _candidates(name: str) -> Iterator[str]:
+    """Yield names that something reads and that are near, the nearest first."""
+    spelled = folded(name)
+    known = index()
+    alike = tuple(known.alike(spelled))
+    yield from alike
+    if alike or _OF_SCRIPTS.fullmatch(name):
+        return
+    yield from known.with_words_moved(spelled)
+    if not name.startswith(_COMPLETE) and known.has_words_of(spelled):
+        # Such as RX for TX: of these readers not every name is known.
+        return
+    yield from known.with_words_shortened(spelled)
+    yield from _few_letters_off(spelled, known.beginning_alike(spelled))
+    for ending in ("_ENABLE", "_FILE"):
+        if spelled + ending in variables():
+            yield spelled + ending
+
+
+def _opposite(name: str) -> str | None:
+    """Return a sentence where the name turns on what a variable turns off, or the other way round."""
+    prefix, *words = name.split("_")
+    for place, word in enumerate(words):
+        if word in _SWITCHES:
+            others = words[:place] + words[place + 1 :]
+            opposite = "_".join((prefix, *others, _SWITCHES[word]))
+            return f"{opposite} says the opposite" if opposite in variables() else None
+    return f"{name}_DISABLE says the opposite" if f"{name}_DISABLE" in variables() else None
+
+
+def _few_letters_off(spelled: str, known: Iterator[Candidate]) -> Iterator[str]:
+    """Yield the known names with the least letters off, where these are few for the length of the name."""
+    body = spelled.partition("_")[2]
+    allowed = next(off for length, off in _LETTERS_OFF if len(body) <= length)
+    if not spelled.startswith(_COMPLETE):
+        # Of other readers not every name is known: what is two letters off may be one that is not.
+        allowed = min(allowed, 1)
+    if allowed == 0:
+        return
+    near = []
+    for each in known:
+        if each.may_be_near(spelled, allowed):
+            distance = letters_off(spelled, each.spelled, allowed)
+            if distance <= allowed:
+                near.append((distance, each.name))
+    least = min((distance for distance, _name in near), default=None)
+    yield from (name for distance, name in sorted(near) if distance == least)
+
+
+def letters_off(one: str, other: str, limit: int) -> int:
+    """Return how many letters are missing, too many, wrong or swapped with their neighbour; `limit` + 1 for more."""
+    if abs(len(one) - len(other)) > limit:
+        return limit + 1
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for place, letter in enumerate(one, 1):
+        earlier, before, row = before, row, [place]
+        for column, opposite in enumerate(other, 1):
+            cost = min(before[column] + 1, row[-1] + 1, before[column - 1] + (letter != opposite))
+            if place > 1 and column > 1 and letter == other[column - 2] and one[place - 2] == opposite:
+                cost = min(cost, earlier[column - 2] + 1)
+            row.append(cost)
+        if min(row) > limit:
+            return limit + 1
+    return row[-1]

@@ -1,0 +1,312 @@
+"""What one command line sets, through all the programs that start each other on it."""
+
+import re
+from collections.abc import Callable
+from typing import Literal
+
+from msgspec.structs import replace
+
+from busbw.env.reading import containers, mpi, slurm
+from busbw.env.reading.arguments import Arguments
+from busbw.env.reading.context import NAME, Context
+from busbw.env.reading.expansion import Field
+from busbw.env.reading.options import ENV, PREFIXES, SSH, SUDO, TORCHRUN
+from busbw.env.reading.slips import is_cut_off, note_space_after, note_space_before
+from busbw.env.reading.spelled import Spelled, joined
+from busbw.model.assignment import Launch
+
+Kind = Literal["mpirun", "srun", "torchrun", "container", "other"]
+Reader = Callable[[list[Field], Context, int], list[Field]]
+
+SHELLS = {"bash", "sh", "zsh", "ksh", "dash", "ash", "csh", "tcsh"}
+# A shell's options in one word that end in the one with the script: -c, -lc, -exc.
+_SCRIPT_OPTION = re.compile(r"-[a-zA-Z]*c")
+# Programs that start each other on one line.
+_DEEPEST_COMMANDS = 24
+# Commands that name others and start none.
+_TALKING = frozenset(
+    {
+        "echo",
+        "printf",
+        "which",
+        "type",
+        "grep",
+        "pgrep",
+        "pkill",
+        "killall",
+        "man",
+        "module",
+        "ml",
+        "alias",
+        "hash",
+        "cat",
+    }
+    | {
+        "test",
+        "[",
+        "apt",
+        "apt-get",
+        "yum",
+        "dnf",
+        "pip",
+        "conda",
+        "spack",
+        "log",
+        "die",
+        "logger",
+        "info",
+        "awk",
+        "sed",
+        ":",
+    }
+)
+# One argument that is a command line with a launcher in it.
+_COMMAND_LINE = re.compile(
+    r"(?:[\w./=-]+ +){0,6}?(?:[\w./-]*/)?(?:mpirun|mpiexec|srun|torchrun|docker run|apptainer|singularity) +-"
+)
+_TORCH_MODULES = {"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"}
+
+
+def run(fields: list[Field], context: Context) -> int | None:
+    """Take down what a command sets, and the launches in it; return the number of the outermost launch."""
+    while fields and fields[0].is_open:
+        fields = fields[1:]
+    if not fields or context.depth > _DEEPEST_COMMANDS or note_space_before(context, fields):
+        return None
+    name = fields[0].text.rpartition("/")[2]
+    if name in _LAUNCHERS:
+        kind, reader = _LAUNCHERS[name]
+        starts = kind != "container" or containers.starts(fields)
+        return _launch(fields, context, kind, reader) if starts else None
+    if name.startswith("python") and _is_torch(fields):
+        return _launch(fields, context, "torchrun", _torchrun)
+    return _wrapper(name)(fields, context)
+
+
+def is_known(word: str) -> bool:
+    """Whether a word may be a program that starts others, by its last part."""
+    name = word.rpartition("/")[2]
+    return name in _KNOWN or name.startswith("python")
+
+
+def _wrapper(name: str) -> Callable[[list[Field], Context], int | None]:
+    """Return the reader of a command that starts no ranks itself."""
+    if name in _WRAPPERS:
+        return _WRAPPERS[name]
+    if name in PREFIXES:
+        return _prefixed
+    return _shell if name in SHELLS else _unknown
+
+
+def _unknown(fields: list[Field], context: Context) -> int | None:
+    """Read a command line that a program or a function nobody knows is given: as words, or as one text."""
+    if fields[0].text.rpartition("/")[2] in _TALKING:
+        return None
+    for at, field in enumerate(fields):
+        if at and field.text.rpartition("/")[2] in _LAUNCHERS and at + 1 < len(fields):
+            return _go_on(fields[at:], context)
+        if at and field.is_quoted and _COMMAND_LINE.match(field.text):
+            _read_script(field.spelled, context)
+    return None
+
+
+def _launch(fields: list[Field], context: Context, kind: Kind, reader: Reader) -> int | None:
+    """Take one launch down and go on with the command that it starts."""
+    line, column = context.ledger.place(max(fields[0].start, context.runs_at))
+    launch = Launch(kind=kind, argv=context.argv(fields), file=context.ledger.file, line=line, column=column)
+    number = context.start(launch)
+    if number is None:
+        return None
+    program = reader(fields, context, number)
+    if program:
+        run(program, _within(context, number))
+    return number
+
+
+def _within(context: Context, number: int) -> Context:
+    return replace(context, launch=number, depth=context.depth + 1)
+
+
+def _prefixed(fields: list[Field], context: Context) -> int | None:
+    name = fields[0].text.rpartition("/")[2]
+    prefix = PREFIXES[name]
+    arguments = Arguments(fields, 1 + prefix.before, prefix.grammar)
+    for option in arguments.options():
+        # `taskset -p`, `command -v` and the like start nothing.
+        if name == "command" and option.name in {"-v", "-V"}:
+            return None
+    return _go_on(arguments.rest[prefix.behind :], context)
+
+
+def _go_on(fields: list[Field], context: Context) -> int | None:
+    return run(fields, replace(context, depth=context.depth + 1)) if fields else None
+
+
+def _env(fields: list[Field], context: Context) -> int | None:
+    arguments = Arguments(fields, 1, ENV)
+    numbers: list[int] = []
+    for option in arguments.options():
+        if option.name in {"-u", "--unset"} and option.values and NAME.fullmatch(option.values[0].text):
+            field = option.values[0]
+            numbers += _some(context.put(field.text, None, "prefix", at=field.start))
+        elif option.name in {"-S", "--split-string"} and option.values:
+            _read_script(option.values[0].spelled, context)
+            return None
+    return _assignments_before(arguments, context, numbers)
+
+
+def _sudo(fields: list[Field], context: Context) -> int | None:
+    arguments = Arguments(fields, 1, SUDO)
+    list(arguments.options())
+    return _assignments_before(arguments, context, [])
+
+
+def _assignments_before(arguments: Arguments, context: Context, numbers: list[int]) -> int | None:
+    """Read `NAME=VALUE... command`, where the settings are arguments of what starts the command."""
+    while arguments.rest and re.match(r"[A-Za-z_]\w*=", arguments.rest[0].text):
+        field = arguments.rest[0]
+        numbers += _some(context.assign(field, "prefix"))
+        arguments.at += 1
+        if arguments.rest and is_cut_off(field, arguments.rest[0]):
+            note_space_after(context, field, arguments.rest[0])
+            arguments.at += 1
+    launch = _go_on(arguments.rest, context)
+    if numbers:
+        launch = belong(numbers, launch, arguments.rest or arguments.fields, context)
+    return launch
+
+
+def belong(numbers: list[int], launch: int | None, fields: list[Field], context: Context) -> int | None:
+    """Give settings to the command that they stand before; one that launches nothing becomes a launch by them."""
+    if launch is None and context.launch is None:
+        launch = other(fields, context)
+    if launch is not None:
+        context.ledger.belong(numbers, launch)
+    return launch
+
+
+def other(fields: list[Field], context: Context, family: str | None = None) -> int | None:
+    """Take down a command that starts no ranks but has an environment of its own; return its number."""
+    line, column = context.ledger.place(fields[0].start)
+    return context.start(
+        Launch(
+            kind="other",
+            family=family,
+            argv=context.argv(fields),
+            file=context.ledger.file,
+            line=line,
+            column=column,
+            computed=any(field.is_open for field in fields),
+        )
+    )
+
+
+def _some(number: int | None) -> list[int]:
+    return [] if number is None else [number]
+
+
+def _shell(fields: list[Field], context: Context) -> None:
+    at = next((at for at, field in enumerate(fields) if at and _SCRIPT_OPTION.fullmatch(field.text)), None)
+    if at is not None and at + 1 < len(fields):
+        _read_script(fields[at + 1].spelled, context)
+
+
+def _read_script(script: Spelled, context: Context) -> None:
+    context.read("shell", script, context.inner())
+
+
+def _eval(fields: list[Field], context: Context) -> None:
+    parts: list[Spelled] = []
+    for field in fields[1:]:
+        parts += [field.spelled, Spelled(" ", ((0, field.end),))]
+    _read_script(joined(parts, at=fields[0].end), context)
+
+
+def _ssh(fields: list[Field], context: Context) -> int | None:
+    """Read a command for another host, which sees nothing of the environment here."""
+    arguments = Arguments(fields, 1, SSH)
+    list(arguments.options())
+    name = fields[0].text.rpartition("/")[2]
+    command = arguments.rest[1 if name == "ssh" else 0 :]
+    if not command:
+        return None
+    number = other(fields, context, family=name)
+    if number is None:
+        return None
+    context.ledger.correct(number, replace(context.ledger.launched(number), forwards_all=False))
+    parts = [part for field in command for part in (field.spelled, Spelled(" ", ((0, field.end),)))]
+    context.read("shell", joined(parts, at=fields[0].end), context.inner(launch=number, is_new=True))
+    return number
+
+
+def _is_torch(fields: list[Field]) -> bool:
+    at = next((at for at, field in enumerate(fields) if field.text == "-m"), None)
+    return at is not None and at + 1 < len(fields) and fields[at + 1].text in _TORCH_MODULES
+
+
+def _torchrun(fields: list[Field], context: Context, number: int) -> list[Field]:
+    start = 1
+    if fields[0].text.rpartition("/")[2].startswith("python"):
+        start = next(at for at, field in enumerate(fields) if field.text == "-m") + 2
+    arguments = Arguments(fields, start, TORCHRUN)
+    list(arguments.options())
+    launch = context.ledger.launched(number)
+    context.ledger.correct(
+        number,
+        replace(
+            launch,
+            family="torchrun",
+            forwards_all=True,
+            program=arguments.at if arguments.rest else None,
+            computed=launch.computed or arguments.is_open,
+        ),
+    )
+    return []
+
+
+def _starts_workers(fields: list[Field], context: Context, number: int) -> list[Field]:
+    """Read a launcher of a framework that gives its workers its own environment."""
+    launch = context.ledger.launched(number)
+    family = fields[0].text.rpartition("/")[2]
+    context.ledger.correct(number, replace(launch, family=family, forwards_all=True))
+    return []
+
+
+def _flux(fields: list[Field], context: Context) -> int | None:
+    if len(fields) > 1 and fields[1].text in {"run", "submit", "batch", "alloc"}:
+        return _launch(fields, context, "mpirun", mpi.read_flux)
+    return None
+
+
+_LAUNCHERS: dict[str, tuple[Kind, Reader]] = {
+    **dict.fromkeys(
+        (
+            "mpirun", "mpiexec", "orterun", "prterun", "prun", "oshrun", "shmemrun", "mpiexec.hydra", "mpirun.hydra",
+            "mpirun.openmpi", "mpiexec.openmpi", "mpirun.mpich", "mpiexec.mpich",
+        ),
+        ("mpirun", mpi.read_mpirun),
+    ),
+    "mpirun_rsh": ("mpirun", mpi.read_mpirun_rsh),
+    "jsrun": ("mpirun", mpi.read_jsrun),
+    "aprun": ("mpirun", mpi.read_aprun),
+    "srun": ("srun", slurm.read_srun),
+    "sbatch": ("other", slurm.read_sbatch),
+    "salloc": ("other", slurm.read_srun),
+    **dict.fromkeys(("docker", "podman", "nerdctl", "podman-hpc"), ("container", containers.read_docker)),
+    **dict.fromkeys(("apptainer", "singularity"), ("container", containers.read_apptainer)),
+    "enroot": ("container", containers.read_enroot),
+    "ch-run": ("container", containers.read_charliecloud),
+    "shifter": ("container", containers.read_shifter),
+    "torchrun": ("torchrun", _torchrun),
+    **dict.fromkeys(("deepspeed", "accelerate", "horovodrun"), ("torchrun", _starts_workers)),
+}  # fmt: skip
+_WRAPPERS: dict[str, Callable[[list[Field], Context], int | None]] = {
+    "env": _env,
+    "sudo": _sudo,
+    "eval": _eval,
+    "su": _shell,
+    "runuser": _shell,
+    "flux": _flux,
+    **dict.fromkeys(("ssh", "pdsh", "clush", "rsh"), _ssh),
+}
+_KNOWN = frozenset((*_LAUNCHERS, *_WRAPPERS, *PREFIXES, *SHELLS))

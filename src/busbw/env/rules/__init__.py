@@ -1,0 +1,1 @@
+"""Rules for settings, one concept a file."""

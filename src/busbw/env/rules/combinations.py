@@ -1,0 +1,94 @@
+"""Settings together: what they do to each other where they hold at once."""
+
+from collections.abc import Iterator, Mapping
+
+from busbw.env.interactions import interactions
+from busbw.env.rules.job import spans_nodes
+from busbw.env.rules.situations import Situation
+from busbw.env.rules.subject import Subject, report, setting_text, where
+from busbw.model.finding import Finding
+from busbw.model.understood import Interaction
+
+_CODES = {
+    "contradiction": "ENV060",
+    "fails": "ENV061",
+    "wrong data": "ENV062",
+    "hang": "ENV063",
+    "slow": "ENV064",
+    "no effect": "ENV065",
+    "clipped": "ENV066",
+    "misleading": "ENV067",
+}
+# Languages of what is completed where it is used.
+_OF_PARTS = {"dockerfile", "apptainer", "modulefile"}
+_NCCL = "NCCL_"
+_ALL_REDUCE = "all_reduce_perf"
+
+
+def combinations(subject: Subject) -> Iterator[Finding]:
+    """Yield what settings that hold together do to each other; commands with the same settings are told once."""
+    told: set[tuple[int | None, frozenset[tuple[str, str]]]] = set()
+    for situation in subject.situations:
+        nodes = _nodes(subject, situation)
+        values = situation.values()
+        key = nodes, frozenset(values.items())
+        if key in told:
+            continue
+        told.add(key)
+        for each in interactions(values, version=subject.version, nodes=nodes):
+            is_vouched = _is_published(each, values, subject) or _is_all_reduce(each, situation)
+            if not is_vouched and not (_rests_on_absence(each) and _is_part(subject, situation)):
+                yield _finding(each, situation)
+
+
+def _is_published(each: Interaction, values: Mapping[str, str], subject: Subject) -> bool:
+    """Return whether the platform's owner publishes just these settings, and so vouches for what might mislead."""
+    platform = subject.context.platform
+    if platform is None or each.kind != "misleading":
+        return False
+    published = {(setting.name, setting.value) for setting in platform.settings}
+    return all((name, values.get(name)) in published for name in each.names)
+
+
+def _is_all_reduce(each: Interaction, situation: Situation) -> bool:
+    """Whether it is about collectives that the program does not call: nccl-tests name theirs."""
+    words = situation.launch.argv if situation.launch is not None else ()
+    programs = {word.rpartition("/")[2] for word in words}
+    return each.id == "some without algorithm" and _ALL_REDUCE in programs
+
+
+def _rests_on_absence(each: Interaction) -> bool:
+    """Whether it is one setting that does nothing, for want of another."""
+    return each.kind == "no effect" and len(each.names) == 1
+
+
+def _is_part(subject: Subject, situation: Situation) -> bool:
+    """Whether more may be set than is known: in the job that an image is for, in a file that is sourced, by a value."""
+    reading, launch = subject.reading, situation.launch
+    if reading.language in _OF_PARTS or reading.unread:
+        return True
+    if any(each.value is None for name, each in situation.settings.items() if name.startswith(_NCCL)):
+        return True
+    passed = launch.forwards if launch is not None else ()
+    return any(name.startswith(_NCCL) and name not in situation.settings for name in passed)
+
+
+def _nodes(subject: Subject, situation: Situation) -> int | None:
+    """Return the nodes of a command: 2 stands for several."""
+    several = spans_nodes(situation.launch, subject.nodes) if situation.launch is not None else None
+    return subject.nodes if several is None else 2 if several else 1
+
+
+def _finding(each: Interaction, situation: Situation) -> Finding:
+    involved = [situation.settings[name] for name in each.names if name in situation.settings]
+    place = involved[0] if involved else next(iter(situation.settings.values()))
+    return report(
+        _CODES[each.kind],
+        at=where(place),
+        evidence=" and ".join(map(setting_text, involved)) or each.condition,
+        effect=each.effect,
+        fix=each.fix,
+        source=each.source,
+        names=" and ".join(setting.name for setting in involved),
+        condition=each.condition,
+    )

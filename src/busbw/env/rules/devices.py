@@ -1,0 +1,279 @@
+"""Lists of devices: how they are written, and what they take of the machine they are for."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from busbw.catalog.platforms import all_platforms
+from busbw.env.hca import compare, compute_nics, frontend_devices, lists_alike, parse_devices
+from busbw.env.hca_problems import INTERFACES, device_problems
+from busbw.env.rules.subject import Subject, report, setting_text, shown, where_value
+from busbw.model.assignment import Assignment, Reading
+from busbw.model.finding import Finding
+from busbw.model.platform import Platform
+from busbw.model.understood import DeviceComparison, DeviceList
+
+_HCA = "NCCL_IB_HCA"
+_CODES = {"duplicate": "ENV042", "operator": "ENV041"}
+# A shape is asked for in the lines right before its list.
+_LINES_BEFORE = 4
+_LONGEST_LINE = 400
+_SHORTEST_NAME = 6
+_FEW = 6
+# Names that are meant as beginnings.
+_DRIVERS = ("mlx4", "mlx5")
+# What network interfaces are called, which NCCL_IB_HCA does not look at.
+_INTERFACES = ("eth", "en", "bond", "hsn")
+_HOST_NETWORK = re.compile(r"\s*hostNetwork:\s*[\"']?(?:true|\{\{)")
+
+
+def devices(subject: Subject) -> Iterator[Finding]:
+    """Yield what is wrong with lists of devices."""
+    told: set[tuple[str, tuple[str, ...], frozenset[str]]] = set()
+    for each in subject.reading.assignments:
+        if each.unsets or not (each.name.endswith(_HCA) or each.name in INTERFACES):
+            continue
+        texts = (each.value,) if each.value else each.alternatives
+        key = each.name, texts, frozenset(_shapes_before(subject.reading, each))
+        # A script that says the same a thousand times is told once.
+        if key in told:
+            continue
+        told.add(key)
+        found = [list(_list(subject, each, text)) for text in texts]
+        # Where branches decide, one list that is right stands for all.
+        if found and all(found):
+            yield from found[0]
+
+
+def _has_devices_of_host(reading: Reading) -> bool:
+    """Whether the ranks have the host's NICs by their names: a pod has the ones it is given, unless it says so."""
+    return reading.language != "kubernetes" or any(_HOST_NETWORK.match(line) is not None for line in reading.lines)
+
+
+def _list(subject: Subject, each: Assignment, text: str) -> Iterator[Finding]:
+    listed = parse_devices(text)
+    if each.name not in (_HCA, *INTERFACES):
+        yield from _of_shape(subject.reading, each, text, None)
+        return
+    platform = subject.context.platform
+    is_held = each.name == _HCA and platform is not None and bool(compute_nics(platform))
+    held = platform if is_held and _has_devices_of_host(subject.reading) else None
+    against = list(_against(subject, each, text, listed, held)) if each.name == _HCA else []
+    told = {found.code for found in against}
+    problems = device_problems(listed, each.name, subject.version)
+    for problem in problems:
+        code = _CODES.get(problem.kind, "ENV047")
+        # A repeated name is told with what it stands for.
+        if not (code == "ENV042" and "ENV043" in told):
+            yield report(
+                code,
+                at=where_value(each, problem.offset),
+                evidence=setting_text(each),
+                effect=problem.problem,
+                fix=f"name {shown(problem.written)} once" if code == "ENV042" else None,
+                name=each.name,
+                entry=problem.written,
+                written=shown(problem.written),
+                problem=problem.problem,
+            )
+    # A list that is wrong already need not be told what else it may take.
+    yield from (found for found in against if not (problems and found.code == "ENV049"))
+
+
+def _against(
+    subject: Subject, each: Assignment, text: str, listed: DeviceList, platform: Platform | None
+) -> Iterator[Finding]:
+    asked = _shapes_before(subject.reading, each)
+    if platform is None or (asked and platform.id not in asked):
+        wrong = list(_of_shape(subject.reading, each, text, asked))
+        yield from wrong
+        if not wrong:
+            yield from _prefixes(each, listed)
+        return
+    owners = lists_alike(text, _published())
+    if owners and platform.id not in owners:
+        yield _swapped(each, owners, platform.id, "certain")
+        return
+    others = tuple(name for name in frontend_devices(platform) if not name.startswith(_INTERFACES))
+    compared = compare(listed, compute_nics(platform), others)
+    yield from _compared(each, listed, compared, platform)
+
+
+def _compared(
+    each: Assignment, listed: DeviceList, compared: DeviceComparison, platform: Platform
+) -> Iterator[Finding]:
+    evidence = setting_text(each)
+    names = [entry.name for entry in listed.entries]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice and compared.missed and len(names) == len(compute_nics(platform)):
+        yield report(
+            "ENV043",
+            at=where_value(each, _second(listed, twice[0])),
+            evidence=f"{evidence}; {platform.id} has {len(compute_nics(platform))} compute NICs",
+            effect=f"{_few(compared.missed)} carries nothing on any node",
+            fix=f"{compared.missed[0]} instead of the second {twice[0]}",
+            name=each.name,
+            entry=twice[0],
+            missing=_few(compared.missed),
+        )
+    elif compared.missed and (compared.choice.taken or listed.exclude):
+        yield report(
+            "ENV046",
+            at=where_value(each),
+            evidence=evidence,
+            confidence="likely" if len(compared.missed) * 2 <= len(compute_nics(platform)) else "possible",
+            effect=f"{len(compared.missed)} of {len(compute_nics(platform))} compute NICs carry nothing",
+            fix=_whole(platform),
+            name=each.name,
+            missing=_few(compared.missed),
+        )
+    if compared.choice.absent and not listed.exclude:
+        yield report(
+            "ENV048",
+            at=where_value(each, listed.text.find(compared.choice.absent[0])),
+            evidence=evidence,
+            confidence="likely",
+            effect="they are left out" if compared.choice.taken else "no device is left: TCP sockets",
+            fix=_whole(platform),
+            platform=platform.id,
+            entry=_few(compared.choice.absent),
+        )
+    also = dict(compared.choice.prefixes)
+    for entry, more in also.items():
+        yield _prefix(each, entry, listed.text.find(entry), _few(more))
+    foreign = tuple(name for name in compared.foreign if not any(name in more for more in also.values()))
+    if foreign:
+        yield report(
+            "ENV045",
+            at=where_value(each),
+            evidence=evidence,
+            confidence="likely",
+            effect="NCCL counts it among the NICs for collectives",
+            fix=_whole(platform),
+            name=each.name,
+            foreign=_few(foreign),
+            what=f"{'is a front-end port' if len(foreign) == 1 else 'are front-end ports'} of {platform.id}",
+        )
+
+
+def _prefixes(each: Assignment, listed: DeviceList) -> Iterator[Finding]:
+    """Yield entries that are the beginning of another name, as far as that is seen without the machine."""
+    if listed.exact:
+        return
+    names = {entry.name for entry in listed.entries}
+    for entry in listed.entries:
+        gaps = _gaps(entry.name, names)
+        if gaps:
+            yield _prefix(each, entry.written, entry.offset, _few(gaps))
+            return
+    for entry in listed.entries:
+        if entry.name not in _DRIVERS and re.search(r"(?<![0-9])[1-9]$", entry.name, re.ASCII) is not None:
+            yield report(
+                "ENV049",
+                at=where_value(each, entry.offset),
+                evidence=setting_text(each),
+                confidence="possible",
+                effect=f"it takes {entry.name}0 to {entry.name}9 too, where there are such",
+                fix=f'{each.name}="{_exactly(listed)}"',
+                entry=entry.name,
+            )
+            return
+
+
+def _gaps(name: str, names: set[str]) -> tuple[str, ...]:
+    """Return the names that a beginning takes beside those that are listed: `mlx5_1` with 10 to 12 and 14 takes 13."""
+    if not name[-1:].isdecimal():
+        return ()
+    listed = {int(other[len(name) :]) for other in names if other.startswith(name) and other[len(name) :].isdecimal()}
+    small = {number for number in listed if number < 10}
+    return tuple(f"{name}{number}" for number in range(max(small, default=0)) if number not in small)
+
+
+def _prefix(each: Assignment, entry: str, offset: int, also: str) -> Finding:
+    return report(
+        "ENV040",
+        at=where_value(each, max(0, offset)),
+        evidence=setting_text(each),
+        confidence="likely",
+        effect="names are beginnings unless the list begins with =",
+        fix=f'{each.name}="{_exactly(parse_devices(each.value or ""))}"',
+        entry=entry,
+        also=also,
+    )
+
+
+def _exactly(listed: DeviceList) -> str:
+    entries = ",".join(entry.written for entry in listed.entries)
+    return f"{'^' if listed.exclude else ''}={entries}"
+
+
+def _of_shape(reading: Reading, each: Assignment, text: str, asked: set[str] | None) -> Iterator[Finding]:
+    """Yield a list that is published for another shape than the lines before it ask for."""
+    asked = _shapes_before(reading, each) if asked is None else asked
+    owners = lists_alike(text, _published()) if asked else ()
+    if owners and not asked & set(owners):
+        yield _swapped(each, owners, " and ".join(sorted(asked)), "likely")
+
+
+def _swapped(each: Assignment, owners: tuple[str, ...], platform: str, confidence: str) -> Finding:
+    return report(
+        "ENV044",
+        at=where_value(each),
+        evidence=setting_text(each),
+        confidence="certain" if confidence == "certain" else "likely",
+        effect="front-end ports are taken and compute NICs left out",
+        fix=f'{each.name}="{_published().get(platform.split(" ", maxsplit=1)[0], "")}"',
+        name=each.name,
+        other=" and ".join(owners),
+        platform=platform,
+    )
+
+
+def _shapes_before(reading: Reading, each: Assignment) -> set[str]:
+    """Return the platforms whose names stand in the lines right before an assignment, and in its own."""
+    lines = [line for line in reading.lines[max(0, each.line - 20) : each.line] if line.strip()][-_LINES_BEFORE:]
+    for place, line in enumerate(reversed(lines)):
+        own = line[: each.column] if place == 0 else line
+        found = {
+            platform for platform, names in _called().items() if any(name in own[:_LONGEST_LINE] for name in names)
+        }
+        if found:
+            return found
+    return set()
+
+
+@cache
+def _published() -> dict[str, str]:
+    """Return the list of each platform that has one with names of its own."""
+    lists: dict[str, str] = {}
+    for platform in all_platforms():
+        text = platform.nic.hca_list
+        for setting in platform.settings:
+            if setting.name == _HCA and setting.value is not None and setting.goal is None:
+                text = text or setting.value
+        if text is not None and not text.startswith("^") and "," in text:
+            lists[platform.id] = text
+    return lists
+
+
+@cache
+def _called() -> dict[str, tuple[str, ...]]:
+    """Return what the platforms with lists are called, by id."""
+    return {
+        platform.id: tuple(name for name in (*platform.names, *platform.match.skus) if len(name) >= _SHORTEST_NAME)
+        for platform in all_platforms()
+        if platform.id in _published()
+    }
+
+
+def _second(listed: DeviceList, name: str) -> int:
+    return [entry.offset for entry in listed.entries if entry.name == name][1]
+
+
+def _whole(platform: Platform) -> str:
+    text = _published().get(platform.id) or "=" + ",".join(compute_nics(platform))
+    return f'NCCL_IB_HCA="{text}"'
+
+
+def _few(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:_FEW]) + (f" and {len(names) - _FEW} more" if len(names) > _FEW else "")

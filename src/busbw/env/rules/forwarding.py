@@ -1,0 +1,191 @@
+"""What is set and does not reach the ranks: launchers, containers and shells pass on what they are told to."""
+
+import re
+from collections.abc import Iterator
+
+from busbw.env.rules.job import spans_nodes
+from busbw.env.rules.situations import Situation, started_at
+from busbw.env.rules.subject import OF_BUILDING, Subject, known, report, setting_text, where
+from busbw.model.assignment import Assignment, Launch, Reading
+from busbw.model.finding import Finding
+
+# Forms that set a variable for the launching side only.
+_EXPORTED = {"export", "prefix", "environment"}
+# Owners whose variables mpirun of Open MPI passes on by itself, and programs that only the launching side needs.
+_HOSTS_OF_OPEN_MPI = {"-H", "--host", "--hostfile"}
+_OWN_OF_OPEN_MPI = ("OMPI_", "PMIX_", "PRTE_")
+# A variable that is used or exported elsewhere in the text, as in a string that is run later.
+_USE = re.compile(r"(?:\$\{?|\bexport )([A-Za-z_]\w*)", re.ASCII)
+_FOR_RANKS = ("NCCL_", "UCX_", "FI_", "OFI_", "SHARP_", "CUDA_", "TORCH_NCCL_", "HCOLL_", "NVSHMEM_")
+
+
+def forwarding(subject: Subject) -> Iterator[Finding]:
+    """Yield what is set where the ranks do not see it."""
+    for each in subject.situations:
+        if each.launch is not None:
+            yield from _mpirun(subject, each, each.launch)
+            yield from _srun(each, each.launch)
+            yield from _container(each, each.launch)
+    yield from _left_in_shell(subject)
+    yield from _named_and_unset(subject)
+    yield from _too_late(subject)
+
+
+def _matters(name: str) -> bool:
+    variable = known(name)
+    return variable is not None and name.startswith(_FOR_RANKS) and variable.owner not in OF_BUILDING
+
+
+def _mpirun(subject: Subject, situation: Situation, launch: Launch) -> Iterator[Finding]:
+    """Yield what mpirun of Open MPI keeps from other nodes."""
+    if launch.kind != "mpirun" or not _passes_on_what_is_named(launch) or launch.computed:
+        return
+    # Under a batch system mpirun starts its daemons through that, and they have the environment of the script.
+    if spans_nodes(launch, subject.nodes) is not True or subject.batch_system is not None:
+        return
+    for name, each in situation.settings.items():
+        if each.form not in _EXPORTED or name in launch.forwards or not _matters(name):
+            continue
+        if name.startswith(_OWN_OF_OPEN_MPI):
+            continue
+        yield report(
+            "ENV100",
+            at=where(each),
+            evidence=f"mpirun in line {launch.line} names no -x {name}, and starts ranks on other nodes",
+            confidence="likely",
+            effect=f"{setting_text(each)} holds for the ranks of this node only",
+            fix=f"-x {name} in line {launch.line}",
+            name=name,
+        )
+
+
+def _passes_on_what_is_named(launch: Launch) -> bool:
+    """Whether an mpirun is Open MPI's; where no option tells, the way in which hosts are given does."""
+    if launch.forwards_all is not None or launch.family is not None:
+        return launch.forwards_all is False
+    return any(word in _HOSTS_OF_OPEN_MPI for word in launch.argv[: launch.program])
+
+
+def _srun(situation: Situation, launch: Launch) -> Iterator[Finding]:
+    if launch.kind != "srun" or launch.forwards_all is not False or launch.computed:
+        return
+    lost = [
+        each
+        for name, each in situation.settings.items()
+        if each.form in _EXPORTED and each.launch is None and name not in launch.forwards and _matters(name)
+    ]
+    if lost:
+        yield report(
+            "ENV103",
+            at=where(launch),
+            evidence=f"{', '.join(each.name for each in lost[:4])}{' and more' if len(lost) > 4 else ''} "
+            f"set before, from line {lost[0].line} on",
+            effect="the ranks run without them, and without PATH and LD_LIBRARY_PATH of the script",
+            fix="--export=ALL,...",
+        )
+
+
+def _container(situation: Situation, launch: Launch) -> Iterator[Finding]:
+    if launch.kind != "container" or launch.forwards_all is not False or launch.computed:
+        return
+    program = launch.argv[0].rpartition("/")[2] if launch.argv else ""
+    for name, each in situation.settings.items():
+        if each.form not in ("export", "environment") or name in launch.forwards or not _matters(name):
+            continue
+        if program in ("apptainer", "singularity"):
+            yield report(
+                "ENV105",
+                at=where(launch),
+                evidence=setting_text(each),
+                fix=f"--env {name}=..., or APPTAINERENV_{name} before the command",
+                option=_clearing_option(launch),
+                name=name,
+            )
+        elif program in ("docker", "podman", "nerdctl"):
+            yield report(
+                "ENV104",
+                at=where(each),
+                evidence=f"{setting_text(each)}; {program} in line {launch.line} does not name it",
+                fix=f"-e {name} in line {launch.line}",
+                confidence="likely",
+                name=name,
+            )
+
+
+def _clearing_option(launch: Launch) -> str:
+    for word in launch.argv:
+        if word in ("--cleanenv", "-e", "--containall", "-C", "--no-env"):
+            return word
+    return "its environment option"
+
+
+def _left_in_shell(subject: Subject) -> Iterator[Finding]:
+    """Yield assignments that no program sees, where something is started that would need them."""
+    reading = subject.reading
+    if not reading.launches or reading.language not in ("shell", "slurm"):
+        return
+    seen = {each.name for each in reading.assignments if each.form != "shell"}
+    used = frozenset(_USE.findall("\n".join(reading.lines)))
+    for each in reading.assignments:
+        if each.form != "shell" or each.name in seen or each.unsets or not _matters(each.name) or each.name in used:
+            continue
+        yield report(
+            "ENV102",
+            at=where(each),
+            evidence=setting_text(each),
+            effect="no program that this script starts sees it",
+            fix=f"export {each.name}={each.written}",
+            name=each.name,
+        )
+
+
+def _named_and_unset(subject: Subject) -> Iterator[Finding]:
+    """Yield names that mpirun is told to pass on and that the text does not set."""
+    reading = subject.reading
+    set_here = {each.name for each in reading.assignments if not each.unsets}
+    if not any(each.form in ("export", "environment") for each in reading.assignments):
+        return
+    told: set[str] = set()
+    for launch in reading.launches:
+        if launch.kind != "mpirun" or launch.family not in (None, "Open MPI"):
+            continue
+        for name in launch.forwards:
+            if name in set_here or name in told or not _matters(name):
+                continue
+            told.add(name)
+            yield report(
+                "ENV101",
+                at=where(launch),
+                evidence=f"{name} is set nowhere in {reading.file}",
+                confidence="possible",
+                fix=f"-x {name}=VALUE",
+                name=name,
+            )
+
+
+def _too_late(subject: Subject) -> Iterator[Finding]:
+    reading = subject.reading
+    last: dict[str | None, int] = {}
+    for number, launch in enumerate(reading.launches):
+        before = last.get(launch.target)
+        if launch.kind != "other" and (before is None or started_at(reading, before) <= started_at(reading, number)):
+            last[launch.target] = number
+    for each in reading.assignments:
+        number_of = last.get(each.target)
+        if number_of is None or not _matters(each.name) or not _is_late(each, reading, number_of):
+            continue
+        yield report(
+            "ENV107",
+            at=where(each),
+            evidence=f"{setting_text(each)}; the last command is in line {started_at(reading, number_of)[0]}",
+            confidence="likely",
+            effect="no rank of this script sees it",
+            fix="set it before the command",
+            name=each.name,
+        )
+
+
+def _is_late(each: Assignment, reading: Reading, number: int) -> bool:
+    if each.form != "export" or each.launch is not None or each.unsets or each.arms or reading.launches[number].arms:
+        return False
+    return (each.line, each.column) > started_at(reading, number)

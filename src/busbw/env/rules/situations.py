@@ -1,0 +1,132 @@
+"""What is in force where ranks are started: every assignment that certainly reaches a command, by name.
+
+A text with branches has several: one for each way on which something is set, with what is certain on that way.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from busbw.model.assignment import Arm, Assignment, Launch, Reading, exclude_each_other
+
+# Forms that everything after them sees, for as long as the text goes on.
+_LASTING = {"environment", "nccl_conf", "export", "modulefile", "dockerfile", "apptainer"}
+# More ways and commands than a script for people has: what is beyond is not looked at together.
+MOST_WAYS = 16
+MOST_LAUNCHES = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What one command, or the end of a text that starts none, has in force."""
+
+    # Number in Reading.launches; None: the text starts nothing, or this is its end.
+    number: int | None
+    launch: Launch | None
+    settings: dict[str, Assignment]
+
+    def values(self) -> dict[str, str]:
+        """Return the values that are known."""
+        return {name: each.value for name, each in self.settings.items() if each.value is not None}
+
+
+@dataclass(slots=True)
+class _Way:
+    """One way through the branches of a text, and what is in force on it so far."""
+
+    arms: tuple[Arm, ...]
+    settings: dict[str, Assignment] = field(default_factory=dict)
+
+
+def situations(reading: Reading) -> Iterator[Situation]:
+    """Yield the situations of a text in its order, those of each file that it writes apart."""
+    own = _by_launch(reading)
+    lasting: dict[str | None, list[Assignment]] = {each.target: [] for each in reading.assignments}
+    numbers: dict[str | None, list[int]] = {each.target: [] for each in reading.launches}
+    for each in reading.assignments:
+        if each.launch is None and each.form in _LASTING:
+            lasting[each.target].append(each)
+    for number, launch in enumerate(reading.launches):
+        numbers[launch.target].append(number)
+    for target in lasting | numbers:
+        yield from _of_target(reading, lasting.get(target, []), numbers.get(target, [])[:MOST_LAUNCHES], own)
+
+
+def _by_launch(reading: Reading) -> dict[int, list[Assignment]]:
+    own: dict[int, list[Assignment]] = {}
+    for each in reading.assignments:
+        if each.launch is not None:
+            own.setdefault(each.launch, []).append(each)
+    return own
+
+
+def _of_target(
+    reading: Reading, lasting: list[Assignment], numbers: list[int], own: dict[int, list[Assignment]]
+) -> Iterator[Situation]:
+    arms = [each.arms for each in lasting]
+    arms += [reading.launches[number].arms for number in numbers]
+    arms += [each.arms for number in numbers for each in own.get(number, [])]
+    ways = [_Way(each) for each in list(dict.fromkeys([(), *arms]))[:MOST_WAYS]]
+    place = 0
+    for number in sorted(numbers, key=lambda each: started_at(reading, each)):
+        launch = reading.launches[number]
+        while place < len(lasting) and _position(lasting[place]) <= started_at(reading, number):
+            _apply(ways, lasting[place])
+            place += 1
+        for way in ways:
+            if set(launch.arms) <= set(way.arms):
+                yield Situation(number, launch, _with_own(reading, number, own, way))
+    for each in lasting[place:]:
+        _apply(ways, each)
+    if not numbers:
+        yield from (Situation(None, None, way.settings) for way in ways)
+
+
+def started_at(reading: Reading, number: int) -> tuple[int, int]:
+    """Return line and column at which a command runs: a text that was put together before runs where it is used."""
+    return max(_position(reading.launches[each]) for each in _chain(reading, number))
+
+
+def _chain(reading: Reading, number: int) -> list[int]:
+    """Return a launch and those that it is within, innermost first."""
+    chain: list[int] = []
+    each: int | None = number
+    while each is not None and each not in chain and 0 <= each < len(reading.launches):
+        chain.append(each)
+        each = reading.launches[each].within
+    return chain
+
+
+def _position(each: Assignment | Launch) -> tuple[int, int]:
+    return each.line, each.column
+
+
+def _apply(ways: list[_Way], each: Assignment) -> None:
+    needed = set(each.arms)
+    for way in ways:
+        if needed <= set(way.arms):
+            _put(way.settings, each)
+        elif not exclude_each_other(each.arms, way.arms):
+            # On this way it may be set so or not: nothing is certain about it.
+            way.settings.pop(each.name, None)
+
+
+def _put(settings: dict[str, Assignment], each: Assignment) -> None:
+    if each.unsets:
+        settings.pop(each.name, None)
+    elif each.form == "nccl_conf":
+        # Of two lines the first counts.
+        settings.setdefault(each.name, each)
+    else:
+        settings[each.name] = each
+
+
+def _with_own(reading: Reading, number: int, own: dict[int, list[Assignment]], way: _Way) -> dict[str, Assignment]:
+    """Return what a launch sees: what lasts, then what each launch that it is within sets, then its own."""
+    settings = dict(way.settings)
+    for each_number in reversed(_chain(reading, number)):
+        for setting in own.get(each_number, []):
+            if set(setting.arms) <= set(way.arms):
+                _put(settings, setting)
+            elif not exclude_each_other(setting.arms, way.arms):
+                settings.pop(setting.name, None)
+    return settings

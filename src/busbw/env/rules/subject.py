@@ -1,0 +1,127 @@
+"""What the rules look at: a reading, what it is checked against, and how to say where something stands."""
+
+import re
+from dataclasses import dataclass
+
+from msgspec import structs
+
+from busbw.catalog.envvars import variables
+from busbw.catalog.findings import finding
+from busbw.env.rules.context import Context
+from busbw.env.rules.job import batch_system, nodes_of
+from busbw.env.rules.plain import as_meant
+from busbw.env.rules.situations import Situation, situations
+from busbw.env.versions import newest, spelled
+from busbw.model.assignment import Assignment, Launch, Reading, Slip, Unread
+from busbw.model.envvar import EnvVar
+from busbw.model.finding import Confidence, Finding
+
+Place = Assignment | Launch | Slip | Unread
+_LONGEST_SHOWN = 60
+_OF_AMD = ("RCCL_", "HSA_", "HIP_", "ROCR_", "ROCM_", "PYTORCH_ROCM_")
+_ROCM = re.compile(r"(?<![A-Za-z])(?:rocm|rccl)(?![a-z])", re.IGNORECASE | re.ASCII)
+# Owners of variables that are for building programs and starting them, and not for ranks.
+OF_BUILDING = {"build scripts", "loader", "shell"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Subject:
+    """A reading, ready to be checked."""
+
+    # As it is meant, and as it is written: they differ in lines of an nccl.conf.
+    reading: Reading
+    written: Reading
+    context: Context
+    # The version of NCCL that is meant.
+    version: tuple[int, ...]
+    situations: tuple[Situation, ...]
+    # Whether it is for AMD's GPUs, where RCCL reads the variables of NCCL, with limits and versions of its own.
+    is_for_rccl: bool
+    # Of the job; None: not said.
+    nodes: int | None
+    # The word its directives begin with; None: it has none.
+    batch_system: str | None
+
+    @property
+    def version_text(self) -> str:
+        """The version as it is written."""
+        return spelled(self.version)
+
+
+def subject_of(reading: Reading, context: Context) -> Subject:
+    """Return a reading ready to be checked."""
+    version = context.nccl if context.nccl is not None else newest()
+    meant = as_meant(reading)
+    return Subject(
+        reading=meant,
+        written=reading,
+        context=context,
+        version=version,
+        situations=tuple(situations(meant)),
+        is_for_rccl=_is_for_rccl(reading),
+        nodes=context.nodes if context.nodes is not None else nodes_of(reading),
+        batch_system=batch_system(reading),
+    )
+
+
+def _is_for_rccl(reading: Reading) -> bool:
+    """Whether a text names what only AMD's GPUs have."""
+    return any(each.name.startswith(_OF_AMD) for each in reading.assignments) or any(
+        _ROCM.search(line) is not None for line in reading.lines
+    )
+
+
+def known(name: str) -> EnvVar | None:
+    """Return the variable of this name, None where nothing is known to read it."""
+    return variables().get(name)
+
+
+def where(place: Place) -> str:
+    """Return where a name, a command or a slip begins."""
+    return f"{place.file}:{place.line}:{place.column}"
+
+
+def where_value(each: Assignment, offset: int = 0) -> str:
+    """Return where the value of an assignment begins, or the part of it `offset` characters on.
+
+    A quote before the value is counted in. A value that is written otherwise than it reads is pointed at as a whole,
+    and one of a manifest, which stands in another line than its name, by its name.
+    """
+    if each.form == "manifest" or each.value_line is not None:
+        return where(each)
+    column = each.value_column if each.value_column is not None else each.column
+    if offset and each.value is not None:
+        if each.written[:1] in ("'", '"') and each.written[1:-1] == each.value:
+            offset += 1
+        elif each.written != each.value:
+            offset = 0
+    return f"{each.file}:{each.line}:{column + offset}"
+
+
+def shown(text: str) -> str:
+    """Return a value as it is quoted in a finding, cut where it is very long."""
+    return f'"{text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."}"'
+
+
+def setting_text(each: Assignment) -> str:
+    """Return an assignment as evidence, with a quoted value: it may begin with an equals sign."""
+    value = each.value if each.value is not None else each.written
+    return f"{each.name} = {shown(value)}"
+
+
+def report(
+    code: str,
+    *,
+    at: str,
+    evidence: str,
+    confidence: Confidence = "certain",
+    effect: str | None = None,
+    fix: str | None = None,
+    source: str | None = None,
+    **names: str,
+) -> Finding:
+    """Return a finding of the rule `code`; `source` is given where it is known more exactly than by the rule."""
+    found = finding(
+        code, evidence=evidence, fix=fix, point=None, where=at, confidence=confidence, effect=effect, **names
+    )
+    return found if source is None else structs.replace(found, source=source)

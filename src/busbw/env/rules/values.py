@@ -1,0 +1,107 @@
+"""Values: what their reader makes of them, where that is not what they seem to say."""
+
+from collections.abc import Iterator
+
+from busbw.env.hca_problems import INTERFACES
+from busbw.env.rules.plain import is_unexpanded
+from busbw.env.rules.subject import Subject, known, report, setting_text, shown, where, where_value
+from busbw.env.values import read_value
+from busbw.env.versions import default_in
+from busbw.model.assignment import Assignment
+from busbw.model.envvar import EnvVar
+from busbw.model.finding import Finding
+from busbw.model.understood import Understood
+
+_CODES = {
+    "other value": "ENV030",
+    "ignored": "ENV031",
+    "clipped": "ENV032",
+    "fails": "ENV033",
+    "odd": "ENV034",
+    "out of range": "ENV037",
+}
+# What rests on limits and defaults of NCCL, of which RCCL has its own: 128 channels, for one.
+_OF_LIMITS = {"ENV032", "ENV035"}
+# Defaults that are no value somebody could write.
+_NO_VALUE = {None, "", "auto", "unset", "none", "undef"}
+_NCCL = "NCCL"
+# Where no version is asked for, what holds since this one only is not certain.
+_EARLIER = (2, 27)
+_LISTS = ("NCCL_IB_HCA", *INTERFACES)
+
+
+def values(subject: Subject) -> Iterator[Finding]:
+    """Yield values that are not taken as they are written, and those that need not be."""
+    told: set[tuple[str, str]] = set()
+    for each in subject.reading.assignments:
+        variable = known(each.name)
+        # Lists of devices have rules of their own.
+        if variable is None or each.unsets or each.form == "shell" or each.name in _LISTS:
+            continue
+        texts = (each.value,) if each.value is not None else each.alternatives
+        version = subject.version if variable.owner == _NCCL else None
+        by_limits = not (subject.is_for_rccl and variable.owner == _NCCL)
+        for text in texts:
+            # A script that says the same a thousand times is told once.
+            if (each.name, text) not in told:
+                found = _value(each, variable, text, version, is_asked=subject.context.nccl is not None)
+                yield from (one for one in found if by_limits or one.code not in _OF_LIMITS)
+            if text:
+                told.add((each.name, text))
+
+
+def _value(
+    each: Assignment, variable: EnvVar, text: str, version: tuple[int, ...] | None, *, is_asked: bool
+) -> Iterator[Finding]:
+    if not text:
+        yield from _empty(each, variable)
+        return
+    if variable.kind == "path" and is_unexpanded(text):
+        return
+    understood = read_value(variable, text, version)
+    if understood.kind is not None:
+        depends = not is_asked and version is not None and read_value(variable, text, _EARLIER) != understood
+        yield _finding(each, variable, text, understood, is_certain=each.value is not None and not depends)
+    elif variable.owner == _NCCL and version is not None and _is_default(variable, text, understood, version):
+        yield report(
+            "ENV035",
+            at=where(each),
+            evidence=setting_text(each),
+            fix="leave it out",
+            source=variable.source,
+            name=each.name,
+            written=shown(text),
+        )
+
+
+def _finding(each: Assignment, variable: EnvVar, text: str, understood: Understood, *, is_certain: bool) -> Finding:
+    return report(
+        _CODES[understood.kind or "odd"],
+        at=where_value(each),
+        evidence=setting_text(each),
+        confidence="certain" if is_certain else "likely",
+        effect=understood.problem,
+        fix=f'{each.name}="{understood.instead}"' if understood.instead is not None else None,
+        source=variable.source,
+        name=each.name,
+        value=understood.value if understood.value is not None else "something else",
+        written=shown(text),
+    )
+
+
+def _empty(each: Assignment, variable: EnvVar) -> Iterator[Finding]:
+    if variable.owner == _NCCL and not each.computed:
+        yield report(
+            "ENV036",
+            at=where(each),
+            evidence=f"{each.name} is empty",
+            fix=f"unset {each.name}, or a value",
+            name=each.name,
+        )
+
+
+def _is_default(variable: EnvVar, text: str, understood: Understood, version: tuple[int, ...]) -> bool:
+    default = default_in(variable, version)
+    if default in _NO_VALUE or default is None:
+        return False
+    return text == default or (understood.value is not None and read_value(variable, default, version) == understood)

@@ -1,0 +1,160 @@
+"""What NCCL makes of a text: numbers through strtoll, a few typed parameters since 2.30, words and lists of their own.
+
+Read in src/misc/param.cc, src/include/param and where each variable is used, tags 2.11 to 2.30.7.
+"""
+
+from collections.abc import Callable
+
+from busbw.env.algo import understood_list
+from busbw.env.given import Given
+from busbw.env.hca import understood_devices
+from busbw.env.sizes import leading_integer
+from busbw.env.values_c import OFF_WORDS, ON_WORDS, judged_number, without_number
+from busbw.env.words_nccl import WORDS
+from busbw.model.understood import Understood
+
+_Reader = Callable[[Given], Understood]
+# Typed parameters that are switches: param.h of 2.30.
+_TYPED_SWITCHES = {"NCCL_SET_THREAD_NAME", "NCCL_PARAM_DUMP_ALL", "NCCL_WARN_ENABLE_DEBUG_INFO"}
+_CHANNELS = {
+    "NCCL_MIN_NCHANNELS",
+    "NCCL_MAX_NCHANNELS",
+    "NCCL_MIN_NRINGS",
+    "NCCL_MAX_NRINGS",
+    "NCCL_MIN_CTAS",
+    "NCCL_MAX_CTAS",
+    "NCCL_MIN_P2P_NCHANNELS",
+    "NCCL_MAX_P2P_NCHANNELS",
+}
+_WARP = 32
+_THREADS = {"NCCL_NTHREADS": (64, 512), "NCCL_LL128_NTHREADS": (160, 640)}
+_POWERS_OF_TWO = {"NCCL_WORK_FIFO_BYTES", "NCCL_WORK_FIFO_DEPTH"}
+_MOST_SOCKET_THREADS = 16
+_ENDLESS_TIMEOUT = 32
+
+
+def read_nccl(given: Given) -> Understood:
+    """Return what NCCL makes of a text."""
+    if given.var.name in _TYPED_SWITCHES and given.from_version(2, 30):
+        return _switch(given)
+    reader = _READERS.get(given.var.name) or WORDS.get(given.var.name) or _BY_KIND.get(given.var.kind)
+    return reader(given) if reader is not None else Understood(value=given.text)
+
+
+def _number(given: Given) -> Understood:
+    number = leading_integer(given.text)
+    if number is None and not given.text:
+        return Understood(value=given.default)
+    if number is None:
+        if given.from_version(2, 32):
+            return without_number(given.var, given.text, taken=given.default, kind="ignored")
+        return without_number(given.var, given.text, taken="0")
+    understood = judged_number(given.var, given.text, number)
+    if number.value is None or understood.kind == "other value":
+        return understood
+    return _used(given, number.value) or understood
+
+
+def _switch(given: Given) -> Understood:
+    word = given.text.upper()
+    if word in ("1", "T", "TRUE"):
+        return Understood(value="1")
+    if word in ("0", "F", "FALSE"):
+        return Understood(value="0")
+    meant = {**dict.fromkeys(ON_WORDS, "1"), **dict.fromkeys(OFF_WORDS, "0")}.get(given.text.strip().lower())
+    problem = f"since 2.30 it takes 1, T, TRUE, 0, F and FALSE only: {given.shown} is ignored"
+    return Understood(value=given.default, problem=problem, kind="ignored", instead=meant)
+
+
+def _used(given: Given, value: int) -> Understood | None:
+    """Return what NCCL takes instead of a number that it read right; None: that number."""
+    name = given.var.name
+    if name in _CHANNELS:
+        most = 64 if given.from_version(2, 25) else 32
+        return _clipped(value, most, f"NCCL has {most} channels at most") if value > most else None
+    if name in _THREADS and value > 0:
+        return _threads(value, *_THREADS[name])
+    if name == "NCCL_SOCKET_NTHREADS" and value > _MOST_SOCKET_THREADS:
+        return _clipped(value, _MOST_SOCKET_THREADS, "a connection has 16 threads at most")
+    if name in _POWERS_OF_TWO and (value < 1 or value & (value - 1)):
+        return Understood(value=given.default, problem=f"{value} is no power of two: it is ignored", kind="ignored")
+    return _meaning(name, value)
+
+
+def _meaning(name: str, value: int) -> Understood | None:
+    """Return what NCCL takes a number for that it takes as it is; None: for that number."""
+    if name == "NCCL_IB_TIMEOUT" and (value == 0 or value >= _ENDLESS_TIMEOUT):
+        problem = f"{value} is no limit at all: a lost packet is waited for without end"
+        return Understood(value="no limit", problem=problem, kind="out of range")
+    if name == "NCCL_COLLNET_ENABLE" and value not in (0, 1):
+        return Understood(value="0", problem=f"{value} is neither 0 nor 1: it is taken for 0", kind="other value")
+    return None
+
+
+def _clipped(value: int, limit: int, why: str) -> Understood:
+    return Understood(value=str(limit), problem=f"{why}: {value} becomes {limit}", kind="clipped", instead=str(limit))
+
+
+def _threads(value: int, least: int, most: int) -> Understood | None:
+    if value % _WARP:
+        problem = f"{value} is no multiple of 32: NCCL takes the maximum, {most}"
+        return Understood(value=str(most), problem=problem, kind="other value")
+    if value > most:
+        return _clipped(value, most, f"it is {most} at most")
+    return _clipped(value, least, f"it is {least} at least") if value < least else None
+
+
+def _p2p_disable(given: Given) -> Understood:
+    number = leading_integer(given.text)
+    if number is not None and number.value == 1:
+        return Understood(value="1")
+    if not given.text or (number is not None and number.value == 0 and not number.rest.strip()):
+        return Understood(value="0")
+    instead = "1" if given.text.strip().lower() in ON_WORDS else None
+    if given.text.strip().lower() in OFF_WORDS:
+        return Understood(value="0", problem=f"only 1 counts: {given.shown} is as if unset", kind="odd", instead="0")
+    problem = f"only 1 turns peer-to-peer off: {given.shown} has no effect"
+    return Understood(value="0", problem=problem, kind="ignored", instead=instead)
+
+
+def _float(given: Given) -> Understood:
+    if not given.from_version(2, 31):
+        return _number(given)
+    try:
+        float(given.text)
+    except ValueError:
+        problem = f"{given.shown} is no number: the default stays"
+        return Understood(value=given.default, problem=problem, kind="ignored")
+    return Understood(value=given.text)
+
+
+def _path(given: Given) -> Understood:
+    if given.text.startswith("~"):
+        problem = "NCCL does not expand ~: it looks for a folder of that name"
+        return Understood(value=given.text, problem=problem, kind="other value")
+    return Understood(value=given.text)
+
+
+def _thresholds(given: Given) -> Understood:
+    if "," in given.text:
+        problem = "the six numbers are separated by spaces: at a comma NCCL stops reading"
+        return Understood(value=given.text.split(",", 1)[0], problem=problem, kind="other value")
+    return Understood(value=given.text)
+
+
+_BY_KIND: dict[str, _Reader] = {
+    "int": _number,
+    "bool": _number,
+    "size": _number,
+    "float": _float,
+    "path": _path,
+}
+_READERS: dict[str, _Reader] = {
+    "NCCL_P2P_DISABLE": _p2p_disable,
+    "NCCL_THREAD_THRESHOLDS": _thresholds,
+    "NCCL_ALGO": understood_list,
+    "NCCL_PROTO": understood_list,
+    "NCCL_IB_HCA": understood_devices,
+    "NCCL_SOCKET_IFNAME": understood_devices,
+    "NCCL_OOB_NET_IFNAME": understood_devices,
+}

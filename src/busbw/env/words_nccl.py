@@ -1,0 +1,252 @@
+"""The words that NCCL takes: path types, log levels, policies. Some by exact spelling, some whatever their case."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from busbw.env.given import Given
+from busbw.env.versions import reaches
+from busbw.model.understood import Understood
+
+_Reader = Callable[[Given], Understood]
+# topoPathTypeStr of src/graph/topo.cc: the tag from which each name is there, nearest first.
+_PATH_TYPES = {
+    "LOC": (2, 4),
+    "NVL": (2, 5),
+    "NVB": (2, 11),
+    "C2C": (2, 26),
+    "PIX": (2, 4),
+    "PXB": (2, 4),
+    "P2C": (2, 27),
+    "PXN": (2, 12),
+    "PHB": (2, 4),
+    "SYS": (2, 4),
+}
+# ncclGetLevel: numbers of before 2.5; what is beyond counts as the last.
+_OLD_LEVELS = ("LOC", "PIX", "PXB", "PHB", "SYS")
+_MERGE_LEVELS = ("LOC", "PORT", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS")
+# src/debug.cc, the tag from which each is there.
+_SUBSYSTEMS = {
+    **dict.fromkeys(("INIT", "COLL", "P2P", "SHM", "NET", "GRAPH", "TUNING", "ENV", "ALLOC", "CALL", "ALL"), (2, 5)),
+    **dict.fromkeys(("PROXY", "NVLS"), (2, 18)),
+    **dict.fromkeys(("BOOTSTRAP", "REG"), (2, 21)),
+    "PROFILE": (2, 22),
+    "RAS": (2, 24),
+    **dict.fromkeys(("ALLOC_HOST", "DESTROY"), (2, 30)),
+}
+_LEVELS = {**dict.fromkeys(("VERSION", "WARN", "INFO", "ABORT", "TRACE"), (2, 0)), "ATTN": (2, 32)}
+_MEANT_LEVELS = {
+    **dict.fromkeys(("DEBUG", "VERBOSE", "1", "ON", "TRUE", "YES", "Y", "2", "ALL"), "INFO"),
+    **dict.fromkeys(("WARNING", "WARNINGS", "ERROR", "ERR"), "WARN"),
+}
+# Names of libraries and networks that stand where NCCL expects the name that a plug-in reports.
+_NOT_A_NETWORK = {
+    **dict.fromkeys(("ofi", "libfabric", "efa", "aws-ofi-nccl", "aws", "aws_libfabric", "cxi"), "AWS Libfabric"),
+    **dict.fromkeys(("sockets", "tcp", "ethernet"), "Socket"),
+    **dict.fromkeys(("infiniband", "roce", "rdma", "verbs"), "IB"),
+}
+
+
+def _known(words: dict[str, tuple[int, int]], version: tuple[int, ...] | None) -> list[str]:
+    return [word for word, since in words.items() if reaches(version, since)]
+
+
+def _path_type(given: Given) -> Understood:
+    known = _known(_PATH_TYPES, given.version)
+    if given.text in known:
+        return Understood(value=given.text)
+    number = re.match(r"[0-9]+", given.text, re.ASCII)
+    if number is not None:
+        digits = number[0].lstrip("0") or "0"
+        return Understood(value=_OLD_LEVELS[int(digits)] if len(digits) == 1 and int(digits) < 5 else "SYS")
+    meant = given.text.strip().upper()
+    if not given.text:
+        return Understood(value=given.default)
+    if meant in known:
+        problem = f"NCCL takes these names in capitals only: {given.shown} is ignored, without a word"
+        return Understood(value=given.default, problem=problem, kind="ignored", instead=meant)
+    since = _PATH_TYPES.get(given.text)
+    why = f"it came with {since[0]}.{since[1]}" if since is not None else f"NCCL knows {', '.join(known)}"
+    problem = f"{given.shown} is ignored, without a word: {why}"
+    return Understood(value=given.default, problem=problem, kind="ignored")
+
+
+def _merge_level(given: Given) -> Understood:
+    for level in _MERGE_LEVELS:
+        if given.text.startswith(level):
+            return Understood(value=level)
+    instead = given.text.strip().upper()
+    return Understood(
+        value="LOC",
+        problem=f"it takes {', '.join(_MERGE_LEVELS)}, in capitals: {given.shown} is LOC, which fuses nothing",
+        kind="other value",
+        instead=instead if instead in _MERGE_LEVELS else None,
+    )
+
+
+def _debug(given: Given) -> Understood:
+    word = (given.text.strip() if given.from_version(2, 30) else given.text).upper()
+    known = _known(_LEVELS, given.version)
+    if word in known:
+        return Understood(value=word)
+    if not word:
+        return Understood(value="none")
+    meant = word.strip()
+    if meant == "ATTN":
+        problem = "ATTN came with 2.32: before, it turns all messages off"
+        return Understood(value="none", problem=problem, kind="ignored", instead="WARN")
+    instead = meant if meant in known else _MEANT_LEVELS.get(meant)
+    problem = f"NCCL knows {', '.join(known)}: {given.shown} turns all messages off, and nothing says so"
+    return Understood(value="none", problem=problem, kind="ignored", instead=instead)
+
+
+def _flags(given: Given, words: dict[str, tuple[int, int]]) -> Understood:
+    text = given.text
+    known = _known(words, given.version)
+    listed = [item for item in text.removeprefix("^").split(",") if item.strip()]
+    typed = given.from_version(2, 30)
+    unknown = [item for item in listed if (item.strip() if typed else item).upper() not in known]
+    if not unknown:
+        return Understood(value=text)
+    shown = ", ".join(repr(item[:40]) for item in unknown[:5])
+    if typed and given.var.name != "NCCL_DEBUG_LEVELS":
+        problem = f"since 2.30 one word that NCCL does not know spoils the list: {shown}; the default stays"
+        return Understood(value=given.default, problem=problem, kind="ignored")
+    kept = ",".join(item for item in listed if item not in unknown)
+    mark = "^" if text.startswith("^") else ""
+    return Understood(value=mark + kept, problem=f"NCCL does not know {shown}, and says nothing", kind="other value")
+
+
+def _subsystems(given: Given) -> Understood:
+    return _flags(given, _SUBSYSTEMS)
+
+
+def _levels(given: Given) -> Understood:
+    return _flags(given, {**_LEVELS, "ALL": (2, 0)})
+
+
+def _exact(given: Given) -> Understood:
+    if given.text in given.var.choices or not given.text:
+        return Understood(value=given.text or given.default)
+    instead = given.text.strip().upper()
+    return Understood(
+        value=given.default,
+        problem=f"it takes {' or '.join(given.var.choices)}, in capitals: {given.shown} is ignored",
+        kind="ignored",
+        instead=instead if instead in given.var.choices else None,
+    )
+
+
+def _one_of(given: Given, choices: Sequence[str], *, otherwise: str) -> Understood:
+    word = given.text.upper()
+    if word in choices:
+        return Understood(value=word)
+    if not word:
+        return Understood(value=otherwise)
+    problem = f"it takes {', '.join(choices)}: {given.shown} is taken for {otherwise}"
+    meant = word.strip() if word.strip() in choices else None
+    return Understood(value=otherwise, problem=problem, kind="ignored", instead=meant)
+
+
+def _check_mode(given: Given) -> Understood:
+    return _one_of(given, ("DEFAULT", "DEBUG_LOCAL", "DEBUG_GLOBAL"), otherwise="DEFAULT")
+
+
+def _launch_mode(given: Given) -> Understood:
+    return _one_of(given, ("PARALLEL", "GROUP"), otherwise="PARALLEL")
+
+
+def _merge_policy(given: Given) -> Understood:
+    return _one_of(given, ("ALL", "RAIL"), otherwise="ALL")
+
+
+def _netdevs_policy(given: Given) -> Understood:
+    if re.match(r"max:\s*[+]?0*[1-9]", given.text, re.ASCII | re.IGNORECASE):
+        return Understood(value=given.text.upper())
+    return _one_of(given, ("AUTO", "ALL", "MAX:N"), otherwise="AUTO")
+
+
+def _cta_policy(given: Given) -> Understood:
+    names = ("DEFAULT", "EFFICIENCY", "ZERO")
+    if given.text[:1] in ("0", "1", "2"):
+        return Understood(value=names[int(given.text[0])])
+    if not given.from_version(2, 29):
+        number = str(names.index(given.text.upper())) if given.text.upper() in names else None
+        problem = f"before 2.29 it takes the numbers 0, 1 and 2: {given.shown} is taken for DEFAULT"
+        return Understood(value="DEFAULT", problem=problem, kind="other value", instead=number)
+    words = [word.upper() for word in given.text.split("|") if word]
+    unknown = [word for word in words if word not in names]
+    if unknown or not words:
+        kept = "|".join(word for word in words if word in names) or given.default
+        problem = f"it takes {', '.join(names)}, joined by `|`, or 0, 1, 2: {given.shown} is taken for {kept}"
+        return Understood(value=kept, problem=problem, kind="ignored")
+    if "EFFICIENCY" in words and "ZERO" in words:
+        return Understood(value="ZERO", problem="EFFICIENCY is dropped beside ZERO, with a warning", kind="ignored")
+    return Understood(value="|".join(words))
+
+
+def _network(given: Given) -> Understood:
+    if not given.text:
+        problem = "no network has an empty name: NCCL fails to start; unset it to let NCCL choose"
+        return Understood(value="", problem=problem, kind="fails")
+    meant = _NOT_A_NETWORK.get(given.text.strip().lower())
+    if meant is None:
+        return Understood(value=given.text)
+    problem = f"no network reports the name {given.shown}: NCCL fails to start; {meant!r} is one"
+    return Understood(value=given.text, problem=problem, kind="fails", instead=meant)
+
+
+def _plugin(given: Given) -> Understood:
+    if given.text.lower() == "none" or not given.text:
+        return Understood(value="none")
+    if any(item != item.strip() for item in given.text.split(",")):
+        problem = "a space is part of the file's name: no such plug-in is found"
+        return Understood(
+            value=given.text, problem=problem, kind="ignored", instead=",".join(map(str.strip, given.text.split(",")))
+        )
+    return Understood(value=given.text)
+
+
+def _address_range(given: Given) -> Understood:
+    if given.text and "/" not in given.text:
+        problem = "without a prefix length, such as /16, NCCL ignores it"
+        return Understood(value="unset", problem=problem, kind="ignored")
+    return Understood(value=given.text or "unset")
+
+
+def _magic(given: Given) -> Understood:
+    if not given.text or re.fullmatch(r"\s*[+-]?(0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20})", given.text, re.ASCII):
+        return Understood(value=given.text or given.default)
+    problem = f"{given.shown} is no number: the built-in one stays"
+    return Understood(value=given.default, problem=problem, kind="ignored")
+
+
+def _symmetric_kernel(given: Given) -> Understood:
+    if not given.from_version(2, 31) and ("," in given.text or (given.text.startswith("^") and given.text != "^")):
+        problem = "before 2.31 it takes the name of one kernel, exactly: a list leaves none"
+        return Understood(value="none", problem=problem, kind="other value")
+    return Understood(value=given.text)
+
+
+WORDS: dict[str, _Reader] = {
+    "NCCL_P2P_LEVEL": _path_type,
+    "NCCL_NET_GDR_LEVEL": _path_type,
+    "NCCL_NET_MERGE_LEVEL": _merge_level,
+    "NCCL_NET_MERGE_POLICY": _merge_policy,
+    "NCCL_DEBUG": _debug,
+    "NCCL_DEBUG_SUBSYS": _subsystems,
+    "NCCL_DEBUG_LEVELS": _levels,
+    "NCCL_DEBUG_TIMESTAMP_LEVELS": _levels,
+    "NCCL_SOCKET_FAMILY": _exact,
+    "NCCL_IB_ADDR_FAMILY": _exact,
+    "NCCL_IB_ADDR_RANGE": _address_range,
+    "NCCL_CHECK_MODE": _check_mode,
+    "NCCL_LAUNCH_MODE": _launch_mode,
+    "NCCL_NETDEVS_POLICY": _netdevs_policy,
+    "NCCL_CTA_POLICY": _cta_policy,
+    "NCCL_NET": _network,
+    "NCCL_NET_PLUGIN": _plugin,
+    "NCCL_TUNER_PLUGIN": _plugin,
+    "NCCL_PROFILER_PLUGIN": _plugin,
+    "NCCL_SOCKET_MAGIC": _magic,
+    "NCCL_SYM_KERNEL": _symmetric_kernel,
+}

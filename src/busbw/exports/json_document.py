@@ -1,0 +1,17 @@
+"""All rows as one JSON document."""
+
+from busbw import codec
+from busbw.exports.rows import ROW_SCHEMA, Export, PointRow
+from busbw.model.value import Integer, Value
+
+
+class Document(Value, kw_only=True, frozen=True):
+    """Rows and the number of their schema."""
+
+    schema: Integer = ROW_SCHEMA
+    rows: tuple[PointRow, ...]
+
+
+def json_bytes(export: Export) -> bytes:
+    """Return the rows of an export as indented JSON."""
+    return codec.encode_pretty(Document(rows=export.rows))

@@ -1,0 +1,46 @@
+"""The formats of `busbw export`, by name."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from busbw.errors import InputError
+from busbw.exports.csv_table import csv_text
+from busbw.exports.json_document import json_bytes
+from busbw.exports.nccl_tests import nccl_tests_text
+from busbw.exports.parquet_table import parquet_bytes
+from busbw.exports.prometheus import prometheus_text
+from busbw.exports.rows import Export
+from busbw.exports.superbench import superbench_lines
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Format:
+    """A format: how it is written, and whether a terminal can show it."""
+
+    name: str
+    write: Callable[[Export], bytes]
+    is_text: bool = True
+
+
+def _utf8(write: Callable[[Export], str]) -> Callable[[Export], bytes]:
+    return lambda export: write(export).encode()
+
+
+FORMATS = {
+    form.name: form
+    for form in (
+        Format(name="nccl-tests", write=_utf8(nccl_tests_text)),
+        Format(name="json", write=json_bytes),
+        Format(name="csv", write=_utf8(csv_text)),
+        Format(name="parquet", write=parquet_bytes, is_text=False),
+        Format(name="superbench", write=superbench_lines),
+        Format(name="prometheus", write=_utf8(prometheus_text)),
+    )
+}
+
+
+def find(name: str) -> Format:
+    """Return the format called `name`. Raises InputError when there is none."""
+    if name not in FORMATS:
+        raise InputError(f"{name!r} is not a format", hint="one of: " + ", ".join(FORMATS))
+    return FORMATS[name]

@@ -1,0 +1,63 @@
+"""The cells of text tables: strict numbers, and the columns that a header line names."""
+
+import re
+from collections.abc import Sequence
+
+# What tools print where a number was not measured or came out as none.
+_ABSENT = frozenset({"n/a", "na", "nan", "-nan", "inf", "-inf", "+inf", "-"})
+_DECIMAL = re.compile(r"[+-]?\d{1,40}(?:\.\d{0,40})?(?:e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)
+_WHOLE = re.compile(r"\d{1,19}", re.ASCII)
+# No row of a table is as long; a longer line is not taken apart, whatever it costs to list its words.
+LONGEST_ROW = 4096
+# In any unit that a tool prints; so that its conversion stays finite.
+LARGEST_NUMBER = 1e30
+LARGEST_INTEGER = 2**63 - 1
+
+
+class CellError(ValueError):
+    """A cell, or a row of them, that is not what its header says; the text is one sentence."""
+
+
+def number(text: str) -> float | None:
+    """Return the number that `text` spells, None for `nan`, `inf` and `N/A`. Raises CellError for anything else."""
+    if text.lower() in _ABSENT:
+        return None
+    if _DECIMAL.fullmatch(text) is None:
+        raise CellError(f"{_shown(text)} is not a number")
+    value = float(text)
+    if abs(value) > LARGEST_NUMBER:
+        raise CellError(f"{_shown(text)} is too large for any time or rate")
+    return value
+
+
+def quantity(text: str) -> float | None:
+    """Return what `number` does. Raises CellError for negative numbers too: no time, size or rate is below zero."""
+    value = number(text)
+    if value is not None and value < 0:
+        raise CellError(f"{_shown(text)} is below zero")
+    return value
+
+
+def whole(text: str) -> int:
+    """Return the natural number of at most 63 bits that `text` spells. Raises CellError for anything else."""
+    if _WHOLE.fullmatch(text) and int(text) <= LARGEST_INTEGER:
+        return int(text)
+    raise CellError(f"{_shown(text)} is not a whole number of at most 63 bits")
+
+
+def named(columns: Sequence[str], cells: Sequence[str]) -> dict[str, str]:
+    """Return `cells` by the names of their columns. Raises CellError when there are more or fewer than columns."""
+    if not columns:
+        raise CellError("no header line names the columns of this row")
+    if len(cells) != len(columns):
+        raise CellError(f"{len(cells)} cells under a header of {len(columns)} columns")
+    return dict(zip(columns, cells, strict=True))
+
+
+def scaled(value: float | None, factor: float) -> float | None:
+    """Return `value` times `factor`, None for None."""
+    return None if value is None else value * factor
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:37] + "...")

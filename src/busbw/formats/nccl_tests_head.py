@@ -1,0 +1,180 @@
+"""What nccl-tests prints around its rows: version, parameters, devices, conclusions, failures."""
+
+import re
+from dataclasses import dataclass, field
+
+from busbw.formats.form import Line, Taken
+from busbw.model.imported import Device
+
+# Lines that a run of a program begins with, first to last; one of them may be missing or cut off.
+STARTS = (
+    r"\s*(?:#\s*(?:Writing JSON output to |nccl-tests version |Collective test starting:|nThread \d+ nGpus \d|"
+    r"busbw(?: \S+ wrote this|: )|Using devices|NCCL Tests compiled with NCCL|(?:size|bytes) +(?:count|N) +type\b)|"
+    r"nThread \d+ nGpus \d+ minBytes|rccl-tests: Version )"
+)
+# Each failure has one of these in it. They are looked for first: most lines are another program's.
+_FAILURE_WORDS = ("failure ", "Test timeout (", "Invalid number of GPUs")
+MAY_BE_FAILURE = "(?:" + "|".join(f"(?=.*{re.escape(words)})" for words in _FAILURE_WORDS) + ")"
+FAILURE = re.compile(
+    r"Test (?:CUDA|NCCL|HIP) failure \S+:\d+|Test timeout \(\d+s\)| \.\. \S+(?: pid \d+)?: Test failure \S+:\d+|"
+    r"Invalid number of GPUs: \d+ requested|^(?:Cuda|NCCL) failure \S+:\d+ '",
+    re.ASCII,
+)
+_MARKS = (
+    ("busbw", re.compile(r"# busbw (?P<version>\S{1,40}) wrote this in the format of [^;]*; measured by (?P<by>.+)")),
+    (
+        "version",
+        re.compile(
+            r"# nccl-tests version (?P<version>\S+)(?: nccl-headers=(?P<headers>\d{1,9}))?"
+            r"(?: nccl-library=(?P<library>\d{1,9}))?"
+        ),
+    ),
+    ("program", re.compile(r"# Collective test starting: *(?P<program>\S+)")),
+    ("parameters", re.compile(r"#? ?nThread \d+ nGpus \d")),
+    ("rccl", re.compile(r"#? ?rccl-tests: Version (?P<version>\S+)")),
+    ("devices", re.compile(r"# Using devices\b")),
+    ("compiled", re.compile(r"# NCCL Tests compiled with NCCL (?P<headers>[\d.]+)")),
+    ("json", re.compile(r"# Writing JSON output to (?P<path>.+)")),
+)
+_PARAMETER = re.compile(r"([A-Za-z][A-Za-z ]{0,30}?):? (\d{1,20}(?:\(\w{1,10}\))?)(?= |$)")
+_DEVICE = re.compile(
+    r"#\s+Rank\s+(?P<rank>\d{1,7})(?:\s+Group\s+(?P<group>-?\d{1,7}))?(?:\s+Pid\s+(?P<pid>\d{1,10}))?"
+    r"\s+on\s+(?P<host>\S{1,255})\s+device\s+(?P<device>\d{1,6})\s+\[(?P<bus>[^\]\s]{1,20})\]\s*(?P<model>.{0,120})",
+    re.ASCII,
+)
+_FOOTER = re.compile(r"#? ?(?P<name>Out of bounds values|Avg bus bandwidth|GPU memory usage)\s*:\s*(?P<value>.{1,300})")
+_CONCLUDED = re.compile(r"# Collective test concluded:")
+_ERROR = re.compile(r"# error: (?P<error>.+)")
+# What busbw says of itself where it writes this format.
+_OURS = re.compile(r"# busbw: (?:column time: (?P<statistic>.{1,300}?)(?:; nan: there is none)?$)?")
+_COMMENT = re.compile(
+    r"#?\s*(?:(?:Blocking|Parallel Init|Swap Comms) Enabled|Per-Iteration Report|Reducing maxBytes to \d|"
+    r"Testing \d+ cycle|Errors with asterisks|skipping json output|\(B\)\s+\(elements\)|out-of-place\b|in-place\s*$|"
+    r"Option -\w .*not supported)|#\s*$"
+)
+# How every line begins that is neither a row nor a header nor a failure.
+_BEGINNINGS = (
+    "#", "nThread ", "rccl-tests: ", "Out of bounds ", "Avg bus ", "GPU memory ", "Blocking ", "Parallel ", "Swap ",
+    "Per-Iteration ", "Reducing ", "Testing ", "Errors ", "skipping ", "(B)", "out-of-place", "in-place", "Option -",
+)  # fmt: skip
+# A parameter of tables that several processes printed line by line into one another.
+COPIES = "runs printed into one another"
+_LONGEST_FAILURE = 300
+_MOST_FAILURES = 50
+_MOST_PARAMETERS = 40
+_MOST_DEVICES = 65_536
+
+
+@dataclass(slots=True)
+class Head:
+    """Everything about a run that is no row."""
+
+    tool: str = "nccl-tests"
+    tool_version: str | None = None
+    program: str | None = None
+    versions: tuple[tuple[str, str], ...] = ()
+    parameters: tuple[tuple[str, str], ...] = ()
+    # Of a table that busbw wrote: who measured. There `nan` stands for what was not measured.
+    origin: tuple[tuple[str, str], ...] = ()
+    devices: list[Device] = field(default_factory=list)
+    footer: dict[str, str] = field(default_factory=dict)
+    # The line of the average, until somebody has looked at it.
+    footer_lines: dict[str, int] = field(default_factory=dict)
+    failures: list[tuple[int, str]] = field(default_factory=list)
+    complete: bool = False
+    copies: int = 1
+    # What a time is, where a table that busbw wrote says so.
+    statistic: str | None = None
+    # Of each mark how often it came, and the one that came last.
+    _seen: dict[str, int] = field(default_factory=dict)
+    _last: tuple[str, str] = ("", "")
+
+    def take(self, line: Line, *, has_header: bool) -> Taken:
+        """Return what a line is. A beginning that was there before, or comes after the header, is another run's."""
+        text = line.text.strip()
+        if text.startswith(_BEGINNINGS) or any(words in text for words in _FAILURE_WORDS):
+            return self._read(line, text, has_header=has_header)
+        return "foreign"
+
+    def _read(self, line: Line, text: str, *, has_header: bool) -> Taken:
+        for name, pattern in _MARKS:
+            if match := pattern.match(text):
+                return self._mark(name, match, text, has_header=has_header)
+        if match := _FOOTER.match(text):
+            return self._foot(line.number, match["name"], match["value"].strip())
+        if match := _DEVICE.match(text):
+            self._device(match)
+        elif match := _ERROR.match(text) or FAILURE.search(line.text):
+            self._fail(line.number, match["error"] if match.re is _ERROR else text)
+        elif _CONCLUDED.match(text):
+            self.complete = True
+        elif match := _OURS.match(text):
+            self.statistic = match["statistic"] or self.statistic
+        elif not _COMMENT.match(text):
+            return "foreign"
+        return "known"
+
+    def ranks(self) -> int | None:
+        """Return the ranks of the group that the first device belongs to; None without a list of devices."""
+        if not self.devices:
+            return None
+        first = self.devices[0].group
+        return len({device.rank for device in self.devices if device.group == first})
+
+    def _mark(self, name: str, match: re.Match[str], text: str, *, has_header: bool) -> Taken:
+        if has_header or (name in self._seen and self._last != (name, text)):
+            return "foreign"
+        self._last = (name, text)
+        self._seen[name] = self._seen.get(name, 0) + 1
+        self.copies = max(self.copies, self._seen[name])
+        found = match.groupdict()
+        if name == "busbw":
+            self.origin = (("written by", f"busbw {found['version']}"), ("measured by", found["by"][:200]))
+        elif name == "version":
+            self.tool_version = found["version"]
+            pairs = (("NCCL headers", found["headers"]), ("NCCL", found["library"]))
+            self.versions = tuple((library, version_of(int(code))) for library, code in pairs if code)
+        elif name == "rccl":
+            self.tool, self.tool_version = "rccl-tests", found["version"]
+        elif name == "compiled":
+            self.versions = (("NCCL headers", found["headers"]),)
+        elif name == "program":
+            self.program = found["program"]
+        elif name == "parameters":
+            settings = _PARAMETER.findall(text.lstrip("# "))[:_MOST_PARAMETERS]
+            self.parameters = tuple((key.strip(), value) for key, value in settings)
+        return "known"
+
+    def _device(self, match: re.Match[str]) -> None:
+        if len(self.devices) < _MOST_DEVICES:
+            self.devices.append(
+                Device(
+                    rank=int(match["rank"]),
+                    group=int(match["group"]) if match["group"] else None,
+                    process_id=int(match["pid"]) if match["pid"] else None,
+                    host=match["host"],
+                    device=int(match["device"]),
+                    bus_id=match["bus"],
+                    model=match["model"].strip() or None,
+                )
+            )
+
+    def _foot(self, line: int, name: str, value: str) -> Taken:
+        if name in self.footer:
+            return "known" if self.copies > 1 and self.footer[name] == value else "foreign"
+        self.footer[name] = value
+        if name == "Avg bus bandwidth":
+            self.complete = True
+            self.footer_lines["average"] = line
+        return "known"
+
+    def _fail(self, line: int, text: str) -> None:
+        if len(self.failures) < _MOST_FAILURES:
+            self.failures.append((line, text[:_LONGEST_FAILURE]))
+
+
+def version_of(code: int) -> str:
+    """Return NCCL's version from its number: 22809 is 2.28.9, and before 2.9 2708 was 2.7.8."""
+    if code < 10_000:
+        return f"{code // 1000}.{code // 100 % 10}.{code % 100}"
+    return f"{code // 10_000}.{code // 100 % 100}.{code % 100}"

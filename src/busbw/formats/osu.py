@@ -1,0 +1,206 @@
+"""The tables of the OSU micro-benchmarks, versions 5 to 7, and of OMB-Py, which leaves the # out."""
+
+import math
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from busbw.formats.arithmetic import in_unit
+from busbw.formats.form import Line, Taken, Unreadable
+from busbw.model.imported import Reading, Table
+
+_TITLE = re.compile(
+    r"^\s*(?:#\s*)?(?P<title>OSU (?:MPI|NCCL|RCCL|xCCL|OpenSHMEM|UPC)[\w+-]*(?: MANAGED)? .{1,100}?(?:Test|Benchmark))"
+    r"(?: v(?P<version>\d[\w.-]{0,20}))?\s*$"
+)
+_KIND = re.compile(r"OSU \S+ (?:MANAGED )?(?P<kind>.+?)(?: Latency)? (?:Test|Benchmark)$")
+# As nccl-tests spells a collective, and as busbw calls the patterns between pairs.
+_NAMES = {
+    "Allreduce": "all_reduce", "Allgather": "all_gather", "Reduce_scatter": "reduce_scatter",
+    "Broadcast": "broadcast", "Reduce": "reduce", "All-to-All Personalized Exchange": "alltoall",
+    "All-to-All": "alltoall", "Alltoall": "alltoall", "Gather": "gather", "Scatter": "scatter",
+    "Latency": "latency", "Bandwidth": "bandwidth", "Bi-Directional Bandwidth": "bibw",
+    "Multiple Bandwidth / Message Rate": "message_rate",
+}  # fmt: skip
+_PAIRS = frozenset({"latency", "bandwidth", "bibw"})
+_PER_PART = frozenset({"all_gather", "alltoall", "gather", "scatter"})
+_COLUMN = re.compile(
+    r"Transmit Size|(?:Avg |Min |Max )?Latency ?\(us\)|Bandwidth ?\(MB/s\)|P\d{1,2} Tail (?:Lat\(us\)|BW\(MB/s\))|"
+    r"Coll\. Init\(us\)|(?:Pure|Min|Max) Comm\.\(us\)|(?:Wait|Init) avg\(us\)|\S+(?: \S+)*?(?=\s|$)"
+)
+_HEADER = re.compile(
+    r"\s*(?:#\s*)?(?:Size\s+\S.*|(?:Avg Latency ?\(us\)|Overall\(us\)|Bandwidth ?\(MB/s\)|MB/s)(?:\s.*)?)$"
+)
+_PAIRS_LINE = re.compile(r"\s*(?:#\s*)?\[ pairs: (?P<pairs>\d{1,7}) \](?: \[ window size: (?P<window>\d{1,9}) \])?")
+_SETTING = re.compile(r"\s*#\s*(?P<name>[A-Z][\w ]{1,40}): (?P<value>\S.{0,100}?)\.?\s*$")
+_COMMENT = re.compile(
+    r"\s*#\s*(?:$|Overall = |Send Buffer on |Rank 0 Memory on |Number of |Please note|Datatype|Iterations)"
+)
+_ROW = re.compile(r"\s*\d[\d.]*(?:\s|$)", re.ASCII)
+_DTYPES = {
+    "MPI_CHAR": "int8", "MPI_SIGNED_CHAR": "int8", "MPI_BYTE": "uint8", "MPI_INT": "int32", "MPI_FLOAT": "float32",
+    "MPI_DOUBLE": "float64",
+}  # fmt: skip
+_WHOLE = re.compile(r"\d{1,18}", re.ASCII)
+_NUMBER = re.compile(r"\d{1,40}(?:\.\d{0,40})?(?:e[+-]?\d{1,3})?|-?nan|inf", re.ASCII | re.IGNORECASE)
+
+
+class _Unit(NamedTuple):
+    """What a column is called in a reading, and what its number is multiplied with."""
+
+    name: str
+    factor: float
+
+
+_UNITS = {
+    "Latency": _Unit("time_s", 1e-6), "Avg Latency": _Unit("time_s", 1e-6), "Min Latency": _Unit("min_s", 1e-6),
+    "Max Latency": _Unit("max_s", 1e-6), "Bandwidth": _Unit("bandwidth_Bps", 1e6), "MB/s": _Unit("bandwidth_Bps", 1e6),
+    "Messages/s": _Unit("messages_per_s", 1.0), "Iterations": _Unit("iterations", 1.0),
+    "Overall": _Unit("time_s", 1e-6), "Compute": _Unit("compute_s", 1e-6), "Coll. Init": _Unit("init_s", 1e-6),
+    "MPI_Test": _Unit("test_s", 1e-6), "MPI_Wait": _Unit("wait_s", 1e-6), "Pure Comm.": _Unit("communication_s", 1e-6),
+    "Min Comm.": _Unit("communication_min_s", 1e-6), "Max Comm.": _Unit("communication_max_s", 1e-6),
+    "Overlap": _Unit("overlap", 1e-2), "Wait avg": _Unit("wait_s", 1e-6), "Init avg": _Unit("init_s", 1e-6),
+    "Transmit Size": _Unit("transmitted_bytes", 1.0),
+}  # fmt: skip
+_TAIL = re.compile(r"P(\d{1,2}) Tail (Lat|BW)")
+_FIELDS = ("time_s", "bandwidth_Bps", "messages_per_s")
+
+
+class _OpenTable:
+    """One test of the OSU micro-benchmarks. It has no end of its own: the next one, or the end of the file."""
+
+    def __init__(self, line: Line, *, number: int, source: int) -> None:
+        self._number = number
+        self._source = source
+        self._first_line = line.number
+        self._title: str | None = None
+        self._version: str | None = None
+        self._columns: tuple[str, ...] = ()
+        self._settings: dict[str, str] = {}
+        self._pairs: int | None = None
+        self._has_rows = False
+
+    @property
+    def _what(self) -> str:
+        match = _KIND.match(self._title or "")
+        kind = match["kind"] if match is not None else self._title or "unknown"
+        return _NAMES.get(kind, kind)
+
+    @property
+    def _ranks(self) -> int | None:
+        if self._what in _PAIRS:
+            return 2
+        return 2 * self._pairs if self._pairs is not None else None
+
+    def take(self, line: Line) -> Taken | Sequence[Reading] | Unreadable:
+        text = line.text
+        if match := _TITLE.match(text):
+            if self._title is not None:
+                return "foreign"
+            self._title, self._version = match["title"], match["version"]
+            return "known"
+        if _ROW.match(text):
+            return self._row(line) if self._columns else "foreign"
+        if _HEADER.match(text):
+            if self._has_rows:
+                return "foreign"
+            self._columns = tuple(match[0] for match in _COLUMN.finditer(text.lstrip("# \t")))
+            return "known"
+        return self._comment(text)
+
+    def finish(self, last_line: int) -> Table:
+        settings = dict(self._settings)
+        if self._what in _PER_PART:
+            settings["size counts"] = "the part of one rank"
+        return Table(
+            number=self._number,
+            source=self._source,
+            first_line=self._first_line,
+            last_line=last_line,
+            tool="osu",
+            tool_version=self._version,
+            program=self._title,
+            statistic="mean over iterations, half a round trip"
+            if self._what == "latency"
+            else "mean over iterations and ranks",
+            ranks=self._ranks,
+            parameters=tuple(settings.items()),
+            # Nothing ends such a table, so nothing can show that it is cut off, but that there is nothing in it.
+            complete=self._has_rows,
+        )
+
+    def _comment(self, text: str) -> Taken:
+        if match := _PAIRS_LINE.match(text):
+            self._pairs = int(match["pairs"])
+            self._settings["pairs"] = match["pairs"]
+            if match["window"] is not None:
+                self._settings["window size"] = match["window"]
+        elif match := _SETTING.match(text):
+            if self._has_rows or len(self._settings) > 20:
+                return "foreign"
+            self._settings[match["name"]] = match["value"]
+        elif _COMMENT.match(text):
+            buffers = text.strip("# \t")
+            if buffers.startswith(("Send Buffer", "Rank 0 Memory")):
+                self._settings["buffers"] = buffers[:100]
+        else:
+            return "foreign"
+        return "known"
+
+    def _row(self, line: Line) -> Sequence[Reading] | Unreadable:
+        words = line.text.split()
+        if len(words) != len(self._columns):
+            return Unreadable(f"{len(words)} values where the header names {len(self._columns)} columns")
+        values: dict[str, float] = {}
+        size_bytes: int | None = None
+        wrong: int | None = None
+        for column, word in zip(self._columns, words, strict=True):
+            if column == "Size":
+                if _WHOLE.fullmatch(word) is None:
+                    return Unreadable(f"{word[:40]!r} is not a size")
+                size_bytes = int(word)
+            elif column == "Validation":
+                if word.lower() not in ("pass", "fail"):
+                    return Unreadable(f"{word[:40]!r} is neither Pass nor Fail")
+                wrong = int(word.lower() == "fail")
+            elif _NUMBER.fullmatch(word) is None:
+                return Unreadable(f"{word[:40]!r} is no value of the column {column[:40]}")
+            elif math.isfinite(float(word)):
+                unit = _unit(column)
+                values[unit.name] = in_unit(float(word), unit.factor)
+        self._has_rows = True
+        return [self._reading(line.number, size_bytes, wrong, values)]
+
+    def _reading(self, line: int, size_bytes: int | None, wrong: int | None, values: dict[str, float]) -> Reading:
+        dtype = self._settings.get("Datatype")
+        return Reading(
+            table=self._number,
+            line=line,
+            what=self._what,
+            size_bytes=size_bytes,
+            dtype=_DTYPES.get(dtype, dtype) if dtype is not None else None,
+            ranks=self._ranks,
+            time_s=values.get("time_s"),
+            bandwidth_Bps=values.get("bandwidth_Bps"),
+            messages_per_s=values.get("messages_per_s"),
+            wrong=wrong,
+            more=tuple((name, value) for name, value in values.items() if name not in _FIELDS),
+        )
+
+
+class _Osu:
+    tool = "osu"
+    passes_by = True
+    starts = _TITLE
+
+    def begin(self, line: Line, *, number: int, source: int) -> _OpenTable:
+        return _OpenTable(line, number=number, source=source)
+
+
+def _unit(column: str) -> _Unit:
+    if match := _TAIL.match(column):
+        return _Unit(f"p{match[1]}_s", 1e-6) if match[2] == "Lat" else _Unit(f"p{match[1]}_Bps", 1e6)
+    return _UNITS.get(re.sub(r" ?\(.*\)$", "", column), _Unit(column, 1.0))
+
+
+FORMAT = _Osu()

@@ -1,0 +1,21 @@
+"""A look at each host of a run by a start of its own."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from busbw.model.launch import Start
+from busbw.model.plan import Job
+
+
+def visit_each(visit: Callable[[Start], Job], start: Start) -> tuple[Job, ...]:
+    """Return the `visit` of a launcher to each host alone: one that is gone does not keep the others from answering.
+
+    Raises InputError as `visit` does.
+    """
+    return tuple(visit(_only(start, host)) for host in start.placement.hosts)
+
+
+def _only(start: Start, host: str) -> Start:
+    placement = msgspec.structs.replace(start.placement, ranks=1, hosts=(host,), ranks_of_hosts=(1,))
+    return msgspec.structs.replace(start, placement=placement, per_process=1)

@@ -1,0 +1,1 @@
+"""What a platform could reach at best, as a budget."""

@@ -1,0 +1,113 @@
+"""What to set for a job on a platform, what not to set, and why."""
+
+from typing import Literal
+
+from busbw.model.platform import PlatformSource
+from busbw.model.value import Integer, Value
+
+Goal = Literal["bandwidth", "latency", "nvlink-check", "nic-check", "sharp", "training"]
+# needed: without it the job fails, hangs or takes another network; helps: somebody measured or explained a gain;
+# check_first: it can cost as much as it gains, so measure here with and without.
+Need = Literal["needed", "helps", "check_first"]
+Topic = Literal[
+    "transport", "nics", "topology", "affinity", "channels", "algorithm", "sharp", "start_up", "log", "other"
+]
+LeftOutKind = Literal[
+    "default",  # what happens anyway in this version
+    "set_already",  # by the plug-in, when it is loaded
+    "unread",  # nothing reads this name
+    "not_yet",  # this version does not read it yet
+    "removed",  # this version no longer reads it
+    "other_job",  # for another goal, collective or number of nodes
+    "no_effect",  # read, and changes nothing for this job
+    "risky",  # it can break a job or slow it down, and nobody shows that it helps
+    "unreasoned",  # published without a reason
+    "logging",  # for looking for a fault
+]
+
+
+class Alternative(Value, kw_only=True, frozen=True):
+    """What another source says to set instead."""
+
+    # None: leave it unset.
+    value: str | None
+    source: tuple[str, ...]
+    # Why it is not followed.
+    reason: str | None = None
+
+
+class Recommended(Value, kw_only=True, frozen=True):
+    """One variable to set."""
+
+    name: str
+    # None: make sure that it is unset.
+    value: str | None
+    need: Need
+    topic: Topic
+    # What reads it: nccl, mpi, libfabric, sharp, cuda...
+    scope: str
+    reason: str
+    # Ids of `Recommendation.sources`.
+    source: tuple[str, ...]
+    # What it takes for the reason to hold.
+    conditions: str | None = None
+    # What it takes from the job.
+    cost: str | None = None
+    # Commands that show whether it holds and helps on this machine.
+    checks: tuple[str, ...] = ()
+    # The older spelling under which it is published.
+    published_as: str | None = None
+    alternatives: tuple[Alternative, ...] = ()
+
+
+class LeftOut(Value, kw_only=True, frozen=True):
+    """One variable that somebody publishes for this platform, and that is not recommended for this job."""
+
+    name: str
+    value: str | None
+    kind: LeftOutKind
+    reason: str
+    source: tuple[str, ...]
+
+
+class LaunchAdvice(Value, kw_only=True, frozen=True):
+    """An option of the launcher that belongs to the settings."""
+
+    option: str
+    reason: str
+    source: tuple[str, ...]
+
+
+class Recommendation(Value, kw_only=True, frozen=True):
+    """Settings for one job: so many nodes of a platform, for a goal."""
+
+    # Id of the platform; `generic` where the machine is none that is known.
+    platform: str
+    nodes: Integer
+    goal: Goal
+    # What matters most; None: everything alike.
+    collective: str | None = None
+    size_bytes: Integer | None = None
+    # The source that was followed where sources disagree, as its id.
+    follow: str | None = None
+    # The version of NCCL that it is for.
+    nccl: str
+    # Those that are needed first, then those that help, then those to check first; by topic within.
+    settings: tuple[Recommended, ...] = ()
+    launch: tuple[LaunchAdvice, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    # What could not be told, and why.
+    cannot_tell: tuple[str, ...] = ()
+    # Ids of sources that `follow` takes here.
+    followable: tuple[str, ...] = ()
+    # Every source that is cited.
+    sources: tuple[PlatformSource, ...] = ()
+
+    def env(self) -> dict[str, str]:
+        """Return the variables to set, in order; those that are to be unset are left out."""
+        return {each.name: each.value for each in self.settings if each.value is not None}
+
+    @property
+    def recommends(self) -> bool:
+        """Whether there is more to set than what is logged."""
+        return any(each.topic != "log" for each in self.settings)

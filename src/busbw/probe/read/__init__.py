@@ -1,0 +1,1 @@
+"""What was captured, read: text in, values out. No file is opened here."""

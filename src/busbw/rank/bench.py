@@ -1,0 +1,40 @@
+"""What measures points in a rank: over MPI, or over NCCL."""
+
+from collections.abc import Iterable
+from typing import Protocol, cast
+
+from busbw.model.plan import Plan
+from busbw.model.record import Hello, Measured, Record
+from busbw.model.sweep import Point
+from busbw.rank.budget import Budget
+from busbw.rank.heart import Heart
+from busbw.rank.sampling import Report
+from busbw.rank.world import World
+
+
+class Bench(Protocol):
+    """A way to measure. Every rank calls the same, at the same time."""
+
+    def hellos(self) -> tuple[Hello, ...]:
+        """Say who the ranks of this process are."""
+
+    def rates(self) -> Iterable[Record]:
+        """Measure what the machine can do at best."""
+
+    def prepare(self) -> None:
+        """Make what all points share."""
+
+    def measure(self, number: int, point: Point, budget: Budget, report: Report) -> tuple[Measured, ...]:
+        """Measure one point; one record for each rank of this process."""
+
+
+def open_bench(plan: Plan, world: World, heart: Heart) -> Bench:
+    """Return what the plan's backend measures with."""
+    if plan.gpu_setup is not None:
+        from busbw.rank.nccl.bench import NcclBench  # noqa: PLC0415 - each rank needs one of the two
+
+        return NcclBench(plan, world, heart)
+    from busbw.rank.mpi_bench import MpiBench  # noqa: PLC0415
+    from busbw.rank.mpi_world import MpiWorld  # noqa: PLC0415
+
+    return MpiBench(plan, cast("MpiWorld", world), heart)

@@ -1,0 +1,64 @@
+"""The record of one point of one rank, from what sampling left behind."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from busbw.model.record import Attribution, Measured, Mismatch, NcclPoint
+from busbw.model.sweep import Point
+from busbw.rank.blocks import Clock, Series
+from busbw.rank.sampling import Sampled
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Taken:
+    """What all ranks of a process share of one point. `sampled` is None where a result was wrong."""
+
+    number: int
+    point: Point
+    sampled: Sampled | None
+    clock: Clock
+    # How far the clock moved against rank 0's while the point ran.
+    drift_ns: int
+    # Voluntary and involuntary.
+    switches: tuple[int, int]
+    started_unix_s: float
+
+
+def measured(
+    taken: Taken,
+    series: Series,
+    *,
+    mismatch: Mismatch | None,
+    verified_elements: int,
+    tcp_bytes: Sequence[tuple[str, int]] = (),
+    attribution: Sequence[Attribution] = (),
+    nccl: NcclPoint | None = None,
+) -> Measured:
+    """Return the record of the rank that took `series`, ended now."""
+    sampled = taken.sampled
+    return Measured(
+        point=taken.number,
+        sweep=taken.point.sweep,
+        size_bytes=taken.point.size_bytes,
+        calls_per_sample=sampled.calls_per_sample if sampled is not None else 1,
+        warmup_calls=sampled.warmup_calls if sampled is not None else 0,
+        warmup_stable=sampled.warmup_stable if sampled is not None else False,
+        duration_ns=tuple(series.duration_ns),
+        lateness_ns=tuple(series.lateness_ns),
+        off_processor_ns=tuple(series.off_processor_ns),
+        missed=tuple(index for index, missed in enumerate(series.missed) if missed),
+        clock_offset_ns=taken.clock.offset_ns,
+        clock_error_ns=taken.clock.error_ns + taken.drift_ns,
+        clock_shared=taken.clock.shared,
+        mismatch=mismatch,
+        verified_elements=verified_elements,
+        voluntary_switches=taken.switches[0],
+        involuntary_switches=taken.switches[1],
+        tcp_bytes=tuple(tcp_bytes),
+        attribution=tuple(attribution),
+        nccl=nccl,
+        ended=sampled.ended if sampled is not None else "wrong",
+        started_unix_s=taken.started_unix_s,
+        ended_unix_s=time.time(),
+    )

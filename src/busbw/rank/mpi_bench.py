@@ -1,0 +1,164 @@
+"""Measuring over MPI: who the rank is, what its machine can do, and one point from verification to record."""
+
+import resource
+import time
+import zlib
+from collections.abc import Iterator
+
+from busbw import _core
+from busbw.collectives import COLLECTIVES, DTYPE_BYTES
+from busbw.model.plan import Plan
+from busbw.model.record import Attribution, Hello, Measured, Mismatch, Record
+from busbw.model.sweep import Point, Sweep
+from busbw.rank import network, rates
+from busbw.rank.attribution import attribute, is_worth_it
+from busbw.rank.blocks import Clock, MpiSampler, Series, read_clock
+from busbw.rank.budget import Budget
+from busbw.rank.exchange import Buffers, make_exchange
+from busbw.rank.heart import Heart
+from busbw.rank.introduction import introduce
+from busbw.rank.measured import Taken, measured
+from busbw.rank.mpi_world import MpiWorld
+from busbw.rank.sampling import Controls, Report, Sampled, take_samples
+from busbw.rank.world import same_clock
+
+_SYNC_ROUNDS = 40
+
+
+class MpiBench:
+    """What every point over MPI is measured with."""
+
+    def __init__(self, plan: Plan, world: MpiWorld, heart: Heart) -> None:
+        self.plan = plan
+        self.world = world
+        self.heart = heart
+        self.buffers: Buffers
+        self.shared_clock = False
+
+    def hellos(self) -> tuple[Hello, ...]:
+        """Say who this rank is."""
+        small = {
+            self.world.reducer(sweep.dtype, sweep.op).by
+            for sweep in self.plan.sweeps
+            if sweep.dtype in ("float16", "bfloat16")
+        }
+        return (introduce(self.world, self.world.rank, small_floats="busbw" if "busbw" in small else "mpi"),)
+
+    def rates(self) -> Iterator[Record]:
+        """Measure what the machine can do at best."""
+        if self.world.one_host:
+            largest_bytes = max(size_bytes for sweep in self.plan.sweeps for size_bytes in sweep.sizes_bytes)
+            yield from rates.copied(self.world, largest_bytes)
+            yield from rates.streamed(self.world)
+
+    def prepare(self) -> None:
+        """Make what all points share."""
+        self.buffers = Buffers(self.world, self.plan.sweeps)
+        self.shared_clock = same_clock(self.world)
+
+    def measure(self, number: int, point: Point, budget: Budget, report: Report) -> tuple[Measured, ...]:
+        """Measure one point. Every rank calls this at the same time."""
+        return (measure_point(self, number, point, budget, report),)
+
+
+def measure_point(
+    bench: MpiBench,
+    number: int,
+    point: Point,
+    budget: Budget,
+    report: Report,
+) -> Measured:
+    """Verify, warm up, sample and describe one point. Every rank calls this at the same time."""
+    world, heart, plan = bench.world, bench.heart, bench.plan
+    sweep = plan.sweeps[point.sweep]
+    started_unix_s = time.time()
+    switches_before = resource.getrusage(resource.RUSAGE_SELF)
+    sent_before = network.sent_bytes()
+    exchange = make_exchange(world, sweep, point.size_bytes, bench.buffers)
+    heart.enter("verifying", number)
+    clock = read_clock(world, shared=bench.shared_clock, yields=plan.placement.oversubscribed, rounds=_SYNC_ROUNDS)
+    report("verifying", 0, None, None)
+    mismatch = _verify(bench, exchange, sweep, number)
+    wrong_anywhere = world.largest([int(mismatch is not None)])[0] != 0
+    sampled = None if wrong_anywhere else _sample(bench, exchange, budget, clock, report)
+    tcp_bytes = network.sent_since(sent_before)
+    switches = resource.getrusage(resource.RUSAGE_SELF)
+    drift_ns = _drift_ns(world, clock)
+    attribution = _attribution(bench, sweep, point.size_bytes, sampled, budget, clock)
+    series = sampled.series if sampled is not None else Series()
+    taken = Taken(
+        number=number,
+        point=point,
+        sampled=sampled,
+        clock=clock,
+        drift_ns=drift_ns,
+        switches=(
+            switches.ru_nvcsw - switches_before.ru_nvcsw,
+            switches.ru_nivcsw - switches_before.ru_nivcsw,
+        ),
+        started_unix_s=started_unix_s,
+    )
+    return measured(
+        taken,
+        series,
+        mismatch=mismatch,
+        verified_elements=_output_elements(world, sweep, point.size_bytes),
+        tcp_bytes=tcp_bytes,
+        attribution=attribution if world.rank == 0 else (),
+    )
+
+
+def _verify(bench: MpiBench, exchange: _core.Exchange, sweep: Sweep, number: int) -> Mismatch | None:
+    """Do the exchange once on random data over poisoned outputs, check every element, leave harmless inputs behind."""
+    seed = zlib.crc32(bench.plan.run_id.encode()) * 1_000_003 + number
+    pattern = _core.pattern(seed=seed, ranks=bench.world.ranks, dtype=sweep.dtype, op=sweep.op)
+    found = _core.verify(exchange, pattern, send=bench.buffers.send, receive=bench.buffers.receive)
+    _core.settle(exchange, pattern)
+    if bench.buffers.overrun():
+        raise RuntimeError("the MPI library wrote behind the end of a buffer")
+    if found.wrong == 0:
+        return None
+    return Mismatch(wrong=found.wrong, index=found.index, got=found.got, expected=found.expected)
+
+
+def _sample(
+    bench: MpiBench,
+    exchange: _core.Exchange,
+    budget: Budget,
+    clock: Clock,
+    report: Report,
+) -> Sampled:
+    sampling = bench.plan.sampling
+    sampler = MpiSampler(bench.world, bench.heart, exchange, sampling.mode, clock)
+    controls = Controls(sampling=sampling, budget=budget, yields=bench.plan.placement.oversubscribed, report=report)
+    return take_samples(bench.world, bench.heart, sampler, controls)
+
+
+def _drift_ns(world: MpiWorld, before: Clock) -> int:
+    """Return how far this rank's clock moved against rank 0's while the point ran."""
+    if before.shared:
+        return 0
+    after = read_clock(world, shared=False, yields=before.yields, rounds=_SYNC_ROUNDS)
+    return abs(after.offset_ns - before.offset_ns)
+
+
+def _attribution(
+    bench: MpiBench, sweep: Sweep, size_bytes: int, sampled: Sampled | None, budget: Budget, clock: Clock
+) -> tuple[Attribution, ...]:
+    world = bench.world
+    wanted = (
+        world.rank == 0
+        and sampled is not None
+        and sampled.ended != "stopped"
+        and is_worth_it(sweep, world, sampled.series, budget)
+    )
+    if not world.from_first([int(wanted)])[0]:
+        return ()
+    return attribute(world, bench.heart, sweep, size_bytes, bench.buffers, clock)
+
+
+def _output_elements(world: MpiWorld, sweep: Sweep, size_bytes: int) -> int:
+    collective = COLLECTIVES[sweep.collective]
+    received = collective.receive_bytes(size_bytes, world.ranks)
+    receives = collective.name in ("broadcast", "scatter") or not collective.rooted or world.rank == sweep.root
+    return received // DTYPE_BYTES[sweep.dtype] if receives else 0

@@ -1,0 +1,246 @@
+"""Measuring over NCCL: this process's GPUs, and one point from verification to records."""
+
+import resource
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from busbw import _core, layout
+from busbw.model.plan import Plan
+from busbw.model.record import Hello, Measured, Mismatch, NcclChoice, NcclPoint, Record
+from busbw.model.sweep import Point, Sweep
+from busbw.rank.blocks import Clock, Series, read_clock
+from busbw.rank.budget import Budget
+from busbw.rank.heart import Heart
+from busbw.rank.introduction import introduce
+from busbw.rank.measured import Taken, measured
+from busbw.rank.nccl.buffers import NcclBuffers, shape_of
+from busbw.rank.nccl.choices import Watcher
+from busbw.rank.nccl.equipment import describe, host_of_plan, join, open_gpus, open_libraries
+from busbw.rank.nccl.sampler import Measure, NcclSampler
+from busbw.rank.nccl.tuning_log import TuningLog
+from busbw.rank.sampling import Controls, Report, Sampled, take_samples
+from busbw.rank.world import World, same_clock
+
+_SYNC_ROUNDS = 40
+# The GPUs may take this share of the stall limit before the rank itself says that they hang: its own words, NCCL's
+# among them, must be written before the launching side ends it.
+_HANG_SHARE = 0.7
+# And ranks wait for each other for longer than the launching side, which sees who is missing, waits for any of them.
+_GATE_SHARE = 2.0
+
+
+class NcclBench:
+    """What every point over NCCL is measured with."""
+
+    def __init__(self, plan: Plan, world: World, heart: Heart) -> None:
+        self._plan = plan
+        self._world = world
+        self._heart = heart
+        host, self._setup = host_of_plan(plan)
+        self._libraries = open_libraries(host, self._setup)
+        self._gpus = open_gpus(self._libraries, world, self._setup)
+        self._ranks = world.ranks * len(self._gpus)
+        self._first = world.rank * len(self._gpus)
+        log = TuningLog(self._libraries.nccl, Path(plan.job.argv[-1]) / layout.RAW_DIRECTORY / f"tuning.{self._first}")
+        # A profiler is not shown symmetric kernels; with plain buffers there are none, and the log is left alone.
+        self._watcher = Watcher(self._setup.profiler, log if self._setup.buffers == "symmetric" else None)
+
+    def hellos(self) -> tuple[Hello, ...]:
+        """Say who the ranks of this process are."""
+        hellos = (
+            introduce(self._world, self._first + place, gpu=describe(self._libraries, gpu))
+            for place, gpu in enumerate(self._gpus)
+        )
+        # There are more ranks than processes where each drives several GPUs.
+        return tuple(msgspec.structs.replace(hello, ranks=self._ranks) for hello in hellos)
+
+    def rates(self) -> Iterator[Record]:
+        """Measure nothing: what links could carry at best is not for the host to find out."""
+        yield from ()
+
+    def prepare(self) -> None:
+        """Join the other ranks and make the buffers that all points share."""
+        self._heart.enter("joining")
+        self._all = join(self._libraries, self._gpus, self._world, self._setup.config)
+        self._groups: dict[int, tuple[_core.Communicators, _core.Communicators]] = {}
+        for group in {sweep.group for sweep in self._plan.sweeps if sweep.group is not None}:
+            self._groups[group] = self._split(group)
+        self._buffers = NcclBuffers(self._libraries, self._gpus, self._setup, self._plan.sweeps, self._ranks)
+        self._register()
+        self._bench = _core.nccl_bench(
+            self._world.gate(_GATE_SHARE * self._plan.job.stall_s),
+            heartbeats=list(self._heart.memories),
+            step_ns=round(_HANG_SHARE * self._plan.job.stall_s * 1e9),
+        )
+        self._shared_clock = same_clock(self._world)
+        self._loads: tuple[_core.GpuLoad, ...] = ()
+        if self._plan.sampling.mode == "loaded":
+            self._loads = tuple(_core.GpuLoad(gpu, n=self._setup.load_side) for gpu in self._gpus)
+
+    def _split(self, group: int) -> tuple[_core.Communicators, _core.Communicators]:
+        """Return the communicators within groups of `group` ranks, and between the ranks of one place in them."""
+        ranks = range(self._first, self._first + len(self._gpus))
+        return (
+            self._all.split(colors=[rank // group for rank in ranks], keys=[rank % group for rank in ranks]),
+            self._all.split(colors=[rank % group for rank in ranks], keys=[rank // group for rank in ranks]),
+        )
+
+    def _register(self) -> None:
+        both = (self._buffers.send, self._buffers.receive)
+        for memories in both:
+            if self._setup.buffers == "registered":
+                self._all.register_buffers(memories)
+            elif self._setup.buffers == "symmetric":
+                self._all.register_windows(memories)
+
+    def measure(self, number: int, point: Point, budget: Budget, report: Report) -> tuple[Measured, ...]:
+        """Verify, warm up, sample, verify again and describe one point."""
+        sweep = self._plan.sweeps[point.sweep]
+        started_unix_s = time.time()
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        clock = read_clock(
+            self._world,
+            shared=self._shared_clock,
+            yields=self._plan.placement.oversubscribed,
+            rounds=_SYNC_ROUNDS,
+        )
+        self._heart.enter("verifying", number)
+        report("verifying", 0, None, None)
+        exchange = self._exchange(sweep, point.size_bytes, shift=0)
+        mismatches = self._verified(sweep, point.size_bytes, exchange, number)
+        choices = self._watcher.seen
+        sampler = NcclSampler(self._world, self._what(sweep, exchange, clock), len(self._gpus))
+        sampled = None if self._wrong_anywhere(mismatches) else self._sampled(sampler, budget, report)
+        if self._plan.sampling.verify and sampled is not None and sampled.ended != "stopped":
+            # What went wrong only now and then may have done so while the time was taken.
+            self._heart.enter("verifying")
+            mismatches = self._checked(exchange, sweep, self._seed(number, 2))
+            sampled = None if self._wrong_anywhere(mismatches) else sampled
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        nccl = self._nccl_point(sweep, point.size_bytes, sampler, choices)
+        taken = Taken(
+            number=number,
+            point=point,
+            sampled=sampled,
+            clock=clock,
+            drift_ns=0,
+            switches=(after.ru_nvcsw - before.ru_nvcsw, after.ru_nivcsw - before.ru_nivcsw),
+            started_unix_s=started_unix_s,
+        )
+        checks = self._plan.sampling.verify
+        return tuple(
+            measured(
+                taken,
+                series,
+                mismatch=mismatch,
+                verified_elements=self._output(sweep, point.size_bytes, place) if checks else 0,
+                nccl=nccl,
+            )
+            for place, (series, mismatch) in enumerate(zip(self._series(sampled), mismatches, strict=True))
+        )
+
+    def _what(self, sweep: Sweep, exchange: _core.NcclExchange, clock: Clock) -> Measure:
+        partners = sweep.pair or range(self._ranks)
+        return Measure(
+            exchange=exchange,
+            bench=self._bench,
+            mode=self._plan.sampling.mode,
+            clock=clock,
+            partners=len(partners),
+            places=[place for place in range(len(self._gpus)) if self._first + place in partners],
+            loads=self._loads,
+        )
+
+    def _series(self, sampled: Sampled | None) -> tuple[Series, ...]:
+        taken = () if sampled is None else (sampled.series, *sampled.series.others)
+        # Time may have run out before the first block, which adds those of the other GPUs.
+        return (*taken, *(Series() for _gpu in self._gpus[len(taken) :]))
+
+    def _exchange(self, sweep: Sweep, size_bytes: int, shift: int) -> _core.NcclExchange:
+        (send, slots), (receive, _), (scratch, _) = self._buffers.rotation(sweep, size_bytes, self._ranks)
+        intra, rail = self._groups[sweep.group] if sweep.group is not None else (None, None)
+        return _core.make_nccl_exchange(
+            self._libraries.nccl,
+            shape_of(sweep, size_bytes, self._ranks),
+            _core.Equipment(
+                gpus=list(self._gpus),
+                send=self._buffers.send,
+                receive=self._buffers.receive,
+                scratch=self._buffers.scratch,
+                first=self._first,
+            ),
+            self._all,
+            intra=intra,
+            rail=rail,
+            rotation=_core.Rotation(
+                slots=slots if shift == 0 else 1,
+                send_stride=send,
+                receive_stride=receive,
+                scratch_stride=scratch,
+            ),
+            shift=shift,
+        )
+
+    def _verified(
+        self, sweep: Sweep, size_bytes: int, exchange: _core.NcclExchange, number: int
+    ) -> tuple[Mismatch | None, ...]:
+        """Check the exchange as it will be timed, and once with every buffer moved by one element."""
+        if not self._plan.sampling.verify:
+            with self._watcher:
+                _core.nccl_once(exchange, self._bench)
+            return (None,) * len(self._gpus)
+        with self._watcher:
+            found = self._checked(exchange, sweep, self._seed(number, 0))
+        if not self._wrong_anywhere(found):
+            moved = self._exchange(sweep, size_bytes, shift=1)
+            found = self._checked(moved, sweep, self._seed(number, 1))
+        _core.nccl_settle(exchange, self._pattern(sweep, 0))
+        return found
+
+    def _checked(self, exchange: _core.NcclExchange, sweep: Sweep, seed: int) -> tuple[Mismatch | None, ...]:
+        found = _core.nccl_verify(exchange, self._bench, self._pattern(sweep, seed))
+        return tuple(
+            Mismatch(wrong=one.wrong, index=one.index, got=one.got, expected=one.expected) if one.wrong else None
+            for one in found
+        )
+
+    def _pattern(self, sweep: Sweep, seed: int) -> _core.Pattern:
+        return _core.pattern(seed=seed, ranks=self._ranks, dtype=sweep.dtype, op=sweep.op)
+
+    def _seed(self, number: int, turn: int) -> int:
+        return (zlib.crc32(self._plan.run_id.encode()) * 1_000_003 + number) * 3 + turn
+
+    def _wrong_anywhere(self, mismatches: Sequence[Mismatch | None]) -> bool:
+        return self._world.largest([int(any(one is not None for one in mismatches))])[0] != 0
+
+    def _sampled(self, sampler: NcclSampler, budget: Budget, report: Report) -> Sampled:
+        controls = Controls(
+            sampling=self._plan.sampling,
+            budget=budget,
+            yields=self._plan.placement.oversubscribed,
+            report=report,
+        )
+        return take_samples(self._world, self._heart, sampler, controls)
+
+    def _nccl_point(
+        self, sweep: Sweep, size_bytes: int, sampler: NcclSampler, choices: tuple[NcclChoice, ...]
+    ) -> NcclPoint:
+        rotation = self._buffers.rotation(sweep, size_bytes, self._ranks)
+        # A graph is replayed in the places that its calls were captured with.
+        slots = min(rotation[0][1], sampler.graph_calls or rotation[0][1])
+        return NcclPoint(
+            slots=slots,
+            footprint_bytes=sum(stride * slots for stride, _slots in rotation[:2]),
+            graph_calls=sampler.graph_calls,
+            product_ns=self._loads[0].product_ns if self._loads else None,
+            choices=choices,
+            checked_by="gpu" if self._gpus[0].has_kernels else "host",
+        )
+
+    def _output(self, sweep: Sweep, size_bytes: int, place: int) -> int:
+        shape = shape_of(sweep, size_bytes, self._ranks)
+        return _core.nccl_output(shape, rank=self._first + place)

@@ -1,0 +1,107 @@
+"""What a rank leaves on its host so that a visit finds it: its heartbeat, its processes, where it writes its stack."""
+
+import contextlib
+import faulthandler
+import json
+import os
+import shutil
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from busbw import layout
+from busbw.model.plan import Plan
+from busbw.rank.counters import read_counters
+
+# A visit sends it; faulthandler answers without Python's lock, so that a rank that hangs in a call answers too.
+STACK_SIGNAL = signal.SIGUSR2
+_SHARED = "/dev/shm/"  # noqa: S108 - where every MPI library keeps its segments
+_MOST_MAPS_BYTES = 8 * 2**20
+# Launchers' processes on a host that start ranks and outlive them.
+_STARTERS = ("prted", "orted", "hydra_pmi_proxy", "hydra_bstrap_pr", "pmi_proxy")
+_MOST_PARENTS = 16
+
+
+class Presence:
+    """The files of one process of a run on several hosts, in a folder of this host that is its owner's alone."""
+
+    def __init__(self, folder: Path, ranks: Sequence[int], *, keeps_counters: bool) -> None:
+        self._folder = folder
+        self._ranks = tuple(ranks)
+        self._keeps_counters = keeps_counters
+        self._stack: BinaryIO = (folder / layout.stack_name(self._ranks[0])).open("wb", buffering=0)
+        faulthandler.register(STACK_SIGNAL, file=self._stack, all_threads=True, chain=False)
+        self.note()
+
+    def note(self) -> None:
+        """Write down what belongs to this process now: who started it, what it shares with others on this host."""
+        said = {"process_id": os.getpid(), "starters": _starters(), "shared_memory": sorted(_shared_memory())}
+        path = self._folder / layout.presence_name(self._ranks[0])
+        # A folder in memory that is full must not end a measurement.
+        with contextlib.suppress(OSError):
+            path.write_text(json.dumps(said), encoding="utf-8")
+
+    def begin_point(self) -> None:
+        """Keep the counters of the network devices as they are before a point; one process of each host does."""
+        if self._keeps_counters:
+            with contextlib.suppress(OSError):
+                (self._folder / layout.COUNTERS_FILE).write_text(json.dumps(read_counters()), encoding="utf-8")
+
+    def leave(self) -> None:
+        """Remove what this process has written, and the folder with the last one."""
+        faulthandler.unregister(STACK_SIGNAL)
+        self._stack.close()
+        for rank in self._ranks:
+            for name in (layout.heartbeat_name(rank), layout.stack_name(rank), layout.presence_name(rank)):
+                (self._folder / name).unlink(missing_ok=True)
+        if self._keeps_counters:
+            (self._folder / layout.COUNTERS_FILE).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self._folder.rmdir()
+
+
+def hearts_folder(plan: Plan, raw: Path, attempt: int) -> Path:
+    """Return where heartbeats of this host go: `raw` where all ranks are on one host, else memory of this host.
+
+    Raises RuntimeError when the folder is there and somebody else's.
+    """
+    if not plan.placement.is_spread:
+        return raw
+    for earlier in range(attempt):
+        # Left where nobody could clean up: busbw was killed with its job, the host was cut off.
+        shutil.rmtree(layout.hearts_folder(os.getuid(), f"{plan.run_id}.{earlier}"), ignore_errors=True)
+    folder = Path(layout.hearts_folder(os.getuid(), f"{plan.run_id}.{attempt}"))
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    if folder.is_symlink() or not folder.is_dir() or folder.stat().st_uid != os.geteuid():
+        raise RuntimeError(f"{folder} is there already, and not this user's folder")
+    return folder
+
+
+def _shared_memory() -> frozenset[str]:
+    with Path("/proc/self/maps").open("rb") as file:
+        lines = file.read(_MOST_MAPS_BYTES).splitlines()
+    paths = (line.split(maxsplit=5)[5].decode("utf-8", errors="replace") for line in lines if line.count(b"/"))
+    own = layout.hearts_folder(os.getuid(), "")
+    return frozenset(
+        path for path in paths if path.startswith(_SHARED) and not path.startswith(own) and "(deleted)" not in path
+    )
+
+
+def _starters() -> list[tuple[int, int]]:
+    """Return the launcher's processes among the parents, as id and start time: an id alone may be given again."""
+    found: list[tuple[int, int]] = []
+    process_id = os.getppid()
+    while process_id > 1 and len(found) < _MOST_PARENTS:
+        try:
+            line = Path(f"/proc/{process_id}/stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            break
+        name = line[line.index("(") + 1 : line.rindex(")")]
+        fields = line.rpartition(")")[2].split()
+        if name in _STARTERS:
+            # The start time is field 22 of the line; the list begins with field 3.
+            found.append((process_id, int(fields[19])))
+        process_id = int(fields[1])
+    return found

@@ -1,0 +1,150 @@
+"""Looks at what is on this host of a run, or ends it: `python -P -m busbw.rank.visit DIRECTORY TAG look|end`.
+
+The launching side starts it once on every host when something went wrong, and reads the one line it prints. It needs
+nothing of the run directory, which may be what hangs.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from busbw import layout
+from busbw.model.visit import VISIT_PREFIX, ProcessSeen, Visit
+from busbw.rank import visit_host, visit_processes, visit_stacks
+from busbw.rank.counters import read_counters
+from busbw.rank.nccl.ras import ras_status
+from busbw.rank.patience import within
+
+_WATCHED_S = 1.0
+_RAS_S = 10.0
+_END_S = 8.0
+_TAG = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
+
+
+def look(directory: str, tag: str) -> Visit:
+    """Return what is here of the run, and change nothing."""
+    folder = Path(layout.hearts_folder(os.getuid(), tag))
+    process_ids = visit_processes.of_run(directory, tag)
+    beats = visit_host.beats(folder)
+    ranks = {beat.process_id: beat.rank for beat in reversed(beats)}
+    before = {process_id: visit_processes.stat(process_id) for process_id in process_ids}
+    counted = read_counters()
+    began_s = time.monotonic()
+    time.sleep(_WATCHED_S)
+    after = {process_id: visit_processes.stat(process_id) for process_id in process_ids}
+    watched_s = time.monotonic() - began_s
+    counted_later = read_counters()
+    ours = tuple(process_id for process_id in process_ids if process_id in ranks)
+    # What the kernel says of a rank that waits must be asked before a signal has woken it.
+    waits = {each: (visit_processes.wchan(each), visit_processes.kernel_stack(each)) for each in process_ids}
+    stacks = visit_stacks.ask(folder, {process_id: ranks[process_id] for process_id in ours})
+    native = visit_stacks.native(ours)
+    processes = []
+    for process_id in process_ids:
+        then, now = before[process_id], after[process_id]
+        if then is None or now is None:
+            continue
+        processes.append(
+            ProcessSeen(
+                process_id=process_id,
+                rank=ranks.get(process_id),
+                name=now.name,
+                state=now.state,
+                wchan=waits[process_id][0],
+                kernel_stack=waits[process_id][1],
+                busy_s=round(now.busy_s - then.busy_s, 3),
+                watched_s=round(watched_s, 3),
+                python_stack=stacks.get(process_id, ()),
+                native_stack=native.get(process_id, ()),
+            )
+        )
+    has_nccl = any(visit_processes.mapped(process_id, "libnccl") for process_id in ours)
+    status = within(_RAS_S, ras_status) if has_nccl else None
+    return Visit(
+        host=socket.gethostname(),
+        asked="look",
+        unix_s=time.time(),
+        beats=beats,
+        moved=visit_host.beats(folder) != beats,
+        processes=tuple(processes),
+        counters=visit_host.counters(folder, counted, counted_later),
+        shared_memory=visit_host.shared_memory(folder),
+        load_average=os.getloadavg()[0],
+        kernel_lines=visit_host.kernel_lines(),
+        ras=status.decode("utf-8", errors="replace") if status else None,
+    )
+
+
+def end(directory: str, tag: str) -> Visit:
+    """End every process of the run here, remove what it kept in memory, and say what would not go."""
+    folder = Path(layout.hearts_folder(os.getuid(), tag))
+    beats = visit_host.beats(folder)
+    starters = visit_host.starters(folder)
+    ended: set[int] = set()
+    ends_s = time.monotonic() + _END_S
+    while left := (*visit_processes.of_run(directory, tag), *_still_there(starters)):
+        if time.monotonic() > ends_s:
+            break
+        for process_id in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(process_id, signal.SIGKILL)
+        ended.update(left)
+        time.sleep(0.05)
+    shared = visit_host.shared_memory(folder)
+    if not left:
+        for path in _unused(shared):
+            with contextlib.suppress(OSError):
+                Path(path).unlink()
+        if not folder.is_symlink():
+            shutil.rmtree(folder, ignore_errors=True)
+    return Visit(
+        host=socket.gethostname(),
+        asked="end",
+        unix_s=time.time(),
+        beats=beats,
+        shared_memory=tuple(path for path in shared if Path(path).exists()),
+        ended=len(ended - set(left)),
+        left=tuple(sorted(left)),
+        problems=(f"{folder} could not be removed",) if not left and folder.exists() else (),
+    )
+
+
+def _still_there(starters: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    """Return those of the launcher's processes that are the same as when a rank named them."""
+    found = []
+    for process_id, started in starters:
+        seen = visit_processes.stat(process_id)
+        if seen is not None and seen.started == started and seen.state not in "ZX":
+            found.append(process_id)
+    return tuple(found)
+
+
+def _unused(paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of `paths` that no process maps: another run of this user may share a name, never a mapping."""
+    processes = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()] if paths else []
+    return tuple(path for path in paths if not any(visit_processes.mapped(process, path) for process in processes))
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print one line, and leave without waiting for reads that never come back."""
+    directory, tag, asked = arguments
+    if _TAG.fullmatch(tag) is None or asked not in ("look", "end"):
+        sys.stderr.write(f"busbw visit: not a run and a task: {tag!r} {asked!r}\n")
+        os._exit(2)
+    found = look(directory, tag) if asked == "look" else end(directory, tag)
+    sys.stdout.write(VISIT_PREFIX + msgspec.json.encode(found).decode() + "\n")
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,79 @@
+"""What joins the GPUs and the NUMA nodes of one node, in a few lines."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from busbw.model.topology import Gpu, Topology
+from busbw.report.topology_tree import number_of, short_list
+from busbw.topo.ways.constants import cpu_link_Bps, nvlink_Bps
+from busbw.topo.ways.nearest import gpu_numbers
+
+_SWITCHES = "NVSwitches"
+
+
+def summary(topology: Topology) -> str:
+    """Return the heading: what the node is called and how many of everything it has."""
+    nics = sum(device.kind == "nic" for device in topology.devices)
+    ports = _count(len(topology.nets), "port") if topology.nets else _count(nics, "NIC")
+    parts = [_count(len(topology.gpus), "GPU"), ports, _count(len(topology.numa), "NUMA node")]
+    return f"{topology.name or 'node'}: {', '.join(parts)}"
+
+
+def link_lines(topology: Topology) -> tuple[str, ...]:
+    """Return lines about NVLink, chip-to-chip links and the links between NUMA nodes, where there are any."""
+    return (*_nvlink_lines(topology), *_chip_lines(topology), *_numa_lines(topology))
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number} {name}{'' if number == 1 else 's'}"
+
+
+def _nvlink_lines(topology: Topology) -> Iterator[str]:
+    names = {gpu.bus_id: f"GPU{number}" for gpu, number in zip(topology.gpus, gpu_numbers(topology.gpus), strict=True)}
+    gpus: dict[str, Gpu] = {gpu.bus_id: gpu for gpu in topology.gpus}
+    counts: dict[str, Counter[str]] = {}
+    for link in topology.nvlinks:
+        if link.target not in gpus and (link.target_class or "").startswith("0x03"):
+            peer = f"absent {link.target}"
+        else:
+            peer = names.get(link.target, _SWITCHES if not (link.target_class or "").startswith("0x068001") else "CPU")
+        counts.setdefault(link.gpu, Counter())[peer] += link.count
+    # GPUs whose links go the same way share a line.
+    alike: dict[tuple[tuple[str, int], ...], list[str]] = {}
+    for gpu in topology.gpus:
+        if gpu.bus_id in counts:
+            alike.setdefault(tuple(counts[gpu.bus_id].items()), []).append(gpu.bus_id)
+    if _is_full_mesh(counts, len(gpus)):
+        count = next(iter(counts.values())).most_common(1)[0][1]
+        rate_Bps = count * nvlink_Bps(topology.gpus[0].sm)
+        yield f"NVLink: every pair of GPUs, {_count(count, 'link')}, {number_of(rate_Bps)}"
+        return
+    for peers, members in alike.items():
+        words = ", ".join(f"{count} to {peer}" for peer, count in peers)
+        rate_Bps = sum(count for _peer, count in peers) * nvlink_Bps(gpus[members[0]].sm)
+        who = short_list([names[member] for member in members]) + (" each" if len(members) > 1 else "")
+        yield f"NVLink: {who} {words}, {number_of(rate_Bps)}{' in all' if len(peers) > 1 else ''}"
+
+
+def _is_full_mesh(counts: dict[str, Counter[str]], gpus: int) -> bool:
+    """Return whether every GPU has the same number of links to every other, and none elsewhere."""
+    numbers = {number for peers in counts.values() for number in peers.values()}
+    return (
+        gpus > 2
+        and len(counts) == gpus
+        and len(numbers) == 1
+        and all(len(peers) == gpus - 1 and all(peer.startswith("GPU") for peer in peers) for peers in counts.values())
+    )
+
+
+def _chip_lines(topology: Topology) -> Iterator[str]:
+    rates = Counter(link.count * link.link_MBps * 1e6 for link in topology.chip_links)
+    for rate_Bps, count in rates.items():
+        yield f"NVLink-C2C: {_count(count, 'GPU')} to the own CPU, {number_of(rate_Bps)}"
+
+
+def _numa_lines(topology: Topology) -> Iterator[str]:
+    if len(topology.numa) > 1:
+        rates = sorted({cpu_link_Bps(numa) for numa in topology.numa})
+        words = " or ".join(number_of(rate_Bps) if rate_Bps < 1e12 else "no known limit" for rate_Bps in rates)
+        yield f"between NUMA nodes: {words}"

@@ -1,0 +1,1 @@
+"""Two topologies held against each other by meaning."""

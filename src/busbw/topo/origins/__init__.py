@@ -1,0 +1,1 @@
+"""A topology from what knows it: a file, a platform, a host."""

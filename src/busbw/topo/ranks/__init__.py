@@ -1,0 +1,1 @@
+"""Ranks on the CPUs of a node: where they belong, and where a binding puts them."""

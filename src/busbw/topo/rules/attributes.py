@@ -1,0 +1,266 @@
+"""Attributes that are missing, malformed, or hold what NCCL does not know."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from busbw.catalog.findings import finding
+from busbw.model.finding import Finding
+from busbw.topo.file.document import Element
+from busbw.topo.file.numerals import read_integer
+from busbw.topo.rules.addresses import canonical, is_hidden, is_written
+from busbw.topo.rules.subject import Device, Node, Subject
+
+_ARCHITECTURES = ("x86_64", "arm64", "ppc64")
+_OTHER_SPELLINGS = {"aarch64": "arm64", "arm": "arm64", "amd64": "x86_64", "x86": "x86_64", "ppc64le": "ppc64"}
+_VENDORS = ("GenuineIntel", "AuthenticAMD", "CentaurHauls", "  Shanghai  ")
+_NUMBERS = {
+    "cpu": ("numaid", "familyid", "modelid"),
+    "pci": ("link_width",),
+    "gpu": ("dev", "sm", "rank"),
+    "nvlink": ("count",),
+    "c2c": ("bw", "count"),
+    "net": ("dev", "port", "maxconn", "speed"),
+}
+# NCCL up to 2.30 adds sixteen times the extended family to the base family of 15.
+_AMD_BASE = 15
+_FAILS = "NCCL fails with an internal error"
+_ASKS = "NCCL asks the machine"
+
+
+def attributes(subject: Subject) -> Iterator[Finding]:
+    """Yield what is wrong with single attributes, and what the file leaves to detection."""
+    for node in subject.nodes:
+        yield from _processor(subject, node)
+    for device in subject.devices:
+        yield from _address(subject, device)
+        yield from _class(subject, device)
+    yield from _ends(subject)
+    for element in subject.document.root.walk():
+        yield from _numbers(subject, element)
+        if (mark := element.attribute("keep")) is not None:
+            yield finding(
+                "TOP030",
+                evidence=f'keep="{mark.value}" in <{element.name}>',
+                fix="leave it out",
+                where=subject.where(element, "keep"),
+                confidence="certain",
+                effect="NCCL replaces it for devices of the job",
+            )
+    yield from _left_out(subject)
+
+
+def _missing(subject: Subject, element: Element, attribute: str, why: str) -> Finding:
+    return finding(
+        "TOP020",
+        evidence=why,
+        fix=f'add {attribute}="..."',
+        where=subject.where(element),
+        confidence="certain",
+        effect=_FAILS,
+        element=element.name,
+        attribute=attribute,
+    )
+
+
+def _processor(subject: Subject, node: Node) -> Iterator[Finding]:
+    element = node.element
+    if element.attribute("numaid") is None:
+        yield _missing(subject, element, "numaid", "NCCL tells NUMA nodes apart by their number")
+    architecture = element.value("arch")
+    if architecture is None:
+        yield finding(
+            "TOP021",
+            evidence="the architecture is left to detection",
+            fix='arch="x86_64" vendor="..." familyid="..." modelid="...", or arch="arm64"',
+            where=subject.where(element),
+            confidence="likely",
+            effect="NCCL fills it in where a GPU or NIC of the job leads to this node, and fails without",
+            attribute="arch",
+        )
+        return
+    if not architecture.startswith(_ARCHITECTURES):
+        right = _OTHER_SPELLINGS.get(architecture.lower())
+        yield finding(
+            "TOP027",
+            evidence=f'arch="{architecture}"; NCCL knows {", ".join(_ARCHITECTURES)}',
+            fix=f'arch="{right}"' if right else None,
+            where=subject.where(element, "arch"),
+            confidence="certain",
+            effect="NCCL takes the link between sockets for no limit",
+            value=architecture,
+        )
+    elif architecture.startswith("x86_64"):
+        yield from _vendor(subject, element)
+
+
+def _vendor(subject: Subject, element: Element) -> Iterator[Finding]:
+    vendor = element.value("vendor")
+    if vendor is None:
+        return
+    if not vendor.startswith(_VENDORS):
+        right = next((known for known in _VENDORS[:2] if vendor and vendor.lower()[:3] in known.lower()), None)
+        yield finding(
+            "TOP028",
+            evidence=f'vendor="{vendor}"',
+            fix=f'vendor="{right}"' if right else None,
+            where=subject.where(element, "vendor"),
+            confidence="certain",
+            effect="NCCL takes the link between sockets for no limit",
+            value=vendor or '""',
+        )
+    family = read_integer(element.value("familyid"))
+    if not vendor.startswith("AuthenticAMD"):
+        # NCCL asks the machine for both numbers only where it finds no family.
+        if family is not None and element.attribute("modelid") is None:
+            yield _missing(
+                subject, element, "modelid", "NCCL asks the machine for it only where familyid is missing too"
+            )
+        return
+    if family is not None and family > 2 * _AMD_BASE + 1 and family % 16 == _AMD_BASE:
+        yield finding(
+            "TOP029",
+            evidence=f"15 + 16 x {family // 16}",
+            where=subject.where(element, "familyid"),
+            confidence="certain",
+            effect="NCCL does not look at it for AMD",
+            value=family,
+            family=_AMD_BASE + family // 16,
+        )
+
+
+def _address(subject: Subject, device: Device) -> Iterator[Finding]:
+    written = device.element.value("busid")
+    if written is None:
+        yield _missing(subject, device.element, "busid", "NCCL tells devices apart by their bus id")
+    elif device.bus_id is None:
+        yield _malformed(subject, device.element, "busid", written)
+    elif written != device.bus_id:
+        yield _spelling(subject, device.element, "busid", written, device.bus_id)
+
+
+def _malformed(subject: Subject, element: Element, attribute: str, written: str) -> Finding:
+    return finding(
+        "TOP023",
+        evidence=f'{attribute}="{written}"; a bus id has the form 0000:0f:00.0',
+        where=subject.where(element, attribute),
+        confidence="certain",
+        effect="no device matches: NCCL drops the entry, and finds the device by itself if the machine shows it",
+        value=written or '""',
+    )
+
+
+def _spelling(subject: Subject, element: Element, attribute: str, written: str, right: str) -> Finding:
+    return finding(
+        "TOP024",
+        evidence=f'{attribute}="{written}"',
+        fix=f'{attribute}="{right}"',
+        where=subject.where(element, attribute),
+        confidence="certain",
+        effect="no device matches the text: NCCL ignores the entry",
+        value=written,
+    )
+
+
+def _class(subject: Subject, device: Device) -> Iterator[Finding]:
+    element = device.element
+    written = element.value("class")
+    if written is None:
+        if device.bus_id is not None and is_written(device.bus_id):
+            yield _missing(
+                subject, element, "class", f"{device.bus_id} exists in the file only: there is no machine to ask"
+            )
+        return
+    problem = _class_problem(element, written)
+    if problem is not None:
+        yield finding(
+            "TOP026",
+            evidence=problem,
+            where=subject.where(element, "class"),
+            confidence="likely",
+            effect="NCCL takes an unknown class for a PCI switch, unless the machine says otherwise",
+            value=written or '""',
+        )
+
+
+def _class_problem(element: Element, written: str) -> str | None:
+    if not written.lower().startswith("0x"):
+        return f'class="{written}" lacks the 0x in front'
+    if not written.startswith(("0x02", "0x03", "0x06", "0x080100", "0x12", "0x0b", "0x01")):
+        return f'class="{written}" is none of a GPU (0x03), a NIC (0x02) or a switch (0x060400)'
+    if element.named("gpu") and not written.startswith(("0x03", "0x12")):
+        return f'class="{written}" on a device with a gpu element inside; GPUs have 0x0302'
+    if element.named("nic") and not written.startswith(("0x02", "0x080100")):
+        return f'class="{written}" on a device with a nic element inside; NICs have 0x0200 or 0x0207'
+    if element.named("pci") and written.startswith(("0x02", "0x03")):
+        return f'class="{written}" on a device with devices below it; switches have 0x060400'
+    return None
+
+
+def _ends(subject: Subject) -> Iterator[Finding]:
+    """Yield what is wrong with the elements at the ends of the tree: links and nets."""
+    for element in subject.document.root.walk():
+        needed = {"nvlink": ("target", "count"), "c2c": ("bw", "count"), "pcilink": ("target",)}
+        for attribute in needed.get(element.name, ()):
+            if element.attribute(attribute) is None:
+                yield _missing(subject, element, attribute, f"NCCL cannot use <{element.name}> without it")
+        if element.name == "net" and not element.value("name"):
+            yield finding(
+                "TOP013",
+                evidence="NCCL finds nets by their name",
+                fix='add name="...", as in ibv_devices, or leave the net out',
+                where=subject.where(element),
+                confidence="certain",
+                effect="NCCL drops the entry, and what it says of speed and GUID with it",
+                what="a net without a name",
+            )
+        target = element.value("target")
+        if target is None or is_hidden(target):
+            continue
+        right = canonical(target)
+        if right is None:
+            yield _malformed(subject, element, "target", target)
+        elif right != target and element.name == "pcilink":
+            yield _spelling(subject, element, "target", target, right)
+
+
+def _numbers(subject: Subject, element: Element) -> Iterator[Finding]:
+    for name in _NUMBERS.get(element.name, ()):
+        written = element.attribute(name)
+        if written is None or _is_number(written.value) or (name == "link_width" and not written.value):
+            continue
+        yield finding(
+            "TOP025",
+            evidence=f'{name}="{written.value}" in <{element.name}>; NCCL reads {read_integer(written.value) or 0}',
+            where=subject.where(element, name),
+            confidence="certain",
+            effect="NCCL takes the digits at the beginning, or 0",
+            attribute=name,
+            value=written.value or '""',
+        )
+
+
+def _is_number(text: str) -> bool:
+    digits = text.strip().removeprefix("-")
+    return digits.isascii() and (digits.isdigit() or (digits[:2].lower() == "0x" and read_integer(text) is not None))
+
+
+def _left_out(subject: Subject) -> Iterator[Finding]:
+    """Yield one note for each attribute that elements leave to detection."""
+    counts: Counter[tuple[str, str]] = Counter()
+    first: dict[tuple[str, str], Element] = {}
+    expected = {"pci": ("class", "link_speed", "link_width"), "cpu": ("affinity",), "net": ("speed",)}
+    for element in subject.document.root.walk():
+        for name in expected.get(element.name, ()):
+            if element.attribute(name) is not None or (name == "class" and is_written(element.value("busid") or "")):
+                continue
+            counts[name, element.name] += 1
+            first.setdefault((name, element.name), element)
+    for (name, kind), count in counts.items():
+        yield finding(
+            "TOP022",
+            evidence="a virtual machine may answer what the file was meant to correct",
+            where=subject.where(first[name, kind]),
+            confidence="certain",
+            effect=_ASKS,
+            what=f"{name} of {count} {kind} element{'s' if count > 1 else ''}",
+        )

@@ -1,0 +1,68 @@
+"""Nets: speeds that NCCL takes for something else."""
+
+from collections.abc import Iterator
+
+from busbw.catalog.findings import finding
+from busbw.model.finding import Finding
+from busbw.topo.file.numerals import read_integer
+from busbw.topo.reference import Reference
+from busbw.topo.rules.addresses import card
+from busbw.topo.rules.subject import Net, Subject
+
+_LEAST_Mbps = 1_000
+_MOST_Mbps = 1_600_000
+_MOST_DIFFERENCE = 0.01
+
+
+def nets(subject: Subject, reference: Reference | None) -> Iterator[Finding]:
+    """Yield what is wrong with the speeds of nets."""
+    for net in subject.nets:
+        written = net.element.value("speed")
+        if written is None:
+            continue
+        speed_Mbps = read_integer(written) or 0
+        if speed_Mbps <= 0:
+            yield finding(
+                "TOP100",
+                evidence=f'speed="{written}"',
+                fix="leave it out: NCCL then asks the NIC",
+                where=subject.where(net.element, "speed"),
+                confidence="certain",
+                effect="NCCL takes it for 10 Gb/s",
+                name=net.name,
+                value=written or '""',
+            )
+        elif not _LEAST_Mbps <= speed_Mbps <= _MOST_Mbps:
+            yield finding(
+                "TOP101",
+                evidence=f'speed="{written}" is {speed_Mbps / 8000:g} GB/s; the unit is Mb/s',
+                fix="leave it out: NCCL then asks the NIC",
+                where=subject.where(net.element, "speed"),
+                confidence="likely",
+                effect="NCCL plans with it",
+                name=net.name,
+                value=f"{speed_Mbps} Mb/s",
+            )
+        elif reference is not None:
+            yield from _other(subject, net, speed_Mbps, reference)
+
+
+def _other(subject: Subject, net: Net, speed_Mbps: int, reference: Reference) -> Iterator[Finding]:
+    if net.device is None or net.device.bus_id is None:
+        return
+    key = card(net.device.bus_id)
+    right_Mbps = reference.port_Mbps.get(key)
+    if right_Mbps is None and key in reference.nics:
+        right_Mbps = reference.port_Mbps.get(None)
+    if right_Mbps is None or abs(speed_Mbps - right_Mbps) <= right_Mbps * _MOST_DIFFERENCE:
+        return
+    yield finding(
+        "TOP102",
+        evidence=f'speed="{net.element.value("speed")}"; {reference.name} has {right_Mbps}',
+        where=subject.where(net.element, "speed"),
+        confidence=reference.confidence,
+        effect=f"NCCL plans with {speed_Mbps / 8000:g} GB/s instead of {right_Mbps / 8000:g}",
+        name=net.name,
+        speed=f"{speed_Mbps / 1000:g} Gb/s",
+        truth=f"{right_Mbps / 1000:g} Gb/s",
+    )

@@ -1,0 +1,153 @@
+"""What is checked: the elements of a topology file, read once, each with its place in the file."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from busbw.cpus import parse_mask
+from busbw.topo.file.document import Document, Element
+from busbw.topo.file.numerals import read_integer
+from busbw.topo.rules.addresses import canonical
+
+Kind = Literal["gpu", "nic", "switch", "nvswitch", "cpu"]
+_CLASSES: tuple[tuple[str, Kind], ...] = (
+    ("0x060400", "switch"),
+    ("0x080100", "switch"),
+    ("0x068000", "nvswitch"),
+    ("0x068001", "cpu"),
+    ("0x03", "gpu"),
+    ("0x02", "nic"),
+)
+WORDS = {"gpu": "GPU", "nic": "NIC", "switch": "switch", "nvswitch": "NVSwitch", "cpu": "CPU"}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One `cpu` element."""
+
+    element: Element
+    # None: it has no number.
+    id: int | None
+    host: str | None
+    # None: no mask, or one that is not readable.
+    cpus: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One `pci` element."""
+
+    element: Element
+    # As NCCL spells it; None: none, or none that is one.
+    bus_id: str | None
+    # None: the file does not say.
+    kind: Kind | None
+    node: Node
+    parent: "Device | None"
+
+    @property
+    def name(self) -> str:
+        """What it is and where, for a sentence."""
+        return f"{WORDS.get(self.kind or '', 'device')} {self.bus_id or self.element.value('busid') or '?'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One `nvlink` element."""
+
+    element: Element
+    gpu: Device
+    # As NCCL spells a bus id, or the text as it stands.
+    target: str
+    count: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Net:
+    """One `net` element."""
+
+    element: Element
+    node: Node
+    # None: it hangs below its NUMA node.
+    device: Device | None
+
+    @property
+    def name(self) -> str:
+        """Its name, or a question mark."""
+        return self.element.value("name") or "?"
+
+
+@dataclass(slots=True)
+class Subject:
+    """A topology file with its elements by what they are, in the order of the file."""
+
+    document: Document
+    nodes: list[Node] = field(default_factory=list)
+    devices: list[Device] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+    nets: list[Net] = field(default_factory=list)
+
+    def of_kind(self, kind: Kind) -> Iterator[Device]:
+        """Yield the devices of one kind that have an address."""
+        return (device for device in self.devices if device.kind == kind and device.bus_id is not None)
+
+    def where(self, element: Element, attribute: str | None = None) -> str:
+        """Return the place of an element, or of one of its attributes where it has it, as `file:line:column`."""
+        found = element.attribute(attribute) if attribute is not None else None
+        place = found or element
+        return f"{self.document.where}:{place.line}:{place.column}"
+
+
+def subject_of(document: Document) -> Subject:
+    """Return what a document holds. Elements are where NCCL would keep them."""
+    subject = Subject(document)
+    for cpu in document.root.named("cpu"):
+        mask = cpu.value("affinity")
+        cpus = parse_mask(mask) if mask is not None else None
+        node = Node(cpu, read_integer(cpu.value("numaid")), cpu.value("host_hash"), cpus)
+        subject.nodes.append(node)
+        for child in cpu.children:
+            if child.name == "pci":
+                _add_device(subject, child, node, None)
+            elif child.name == "nic":
+                subject.nets += [Net(net, node, None) for net in child.named("net")]
+    return subject
+
+
+def _add_device(subject: Subject, element: Element, node: Node, parent: Device | None) -> None:
+    """Add a device and all below it; a loop, since a file may nest as deep as it likes."""
+    waiting = [(element, parent)]
+    while waiting:
+        pci, above = waiting.pop()
+        device = Device(pci, canonical(pci.value("busid") or ""), _kind(pci), node, above)
+        subject.devices.append(device)
+        _add_ends(subject, device)
+        # Depth first and the last one first, so that devices come in the order of the file.
+        waiting += [(child, device) for child in reversed(pci.named("pci"))]
+
+
+def _add_ends(subject: Subject, device: Device) -> None:
+    for gpu in device.element.named("gpu"):
+        for link in gpu.named("nvlink"):
+            target = link.value("target") or ""
+            count = read_integer(link.value("count"))
+            subject.links.append(Link(link, device, canonical(target) or target.lower(), count))
+    for nic in device.element.named("nic"):
+        subject.nets += [Net(net, device.node, device) for net in nic.named("net")]
+
+
+def _kind(pci: Element) -> Kind | None:
+    """Return what NCCL takes a device for: what stands in it counts before its class."""
+    if pci.named("gpu"):
+        return "gpu"
+    if pci.named("nic"):
+        return "nic"
+    written = pci.value("class")
+    if written is None:
+        return None
+    return next((kind for prefix, kind in _CLASSES if written.startswith(prefix)), "switch")
+
+
+def is_rccls(device: Device) -> bool:
+    """Return whether RCCL has described this GPU: it writes the name of the processor, which NCCL does not."""
+    return any(gpu.attribute("gcn") is not None for gpu in device.element.named("gpu"))

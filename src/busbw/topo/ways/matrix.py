@@ -1,0 +1,129 @@
+"""The ways between GPUs and NICs in the words of nvidia-smi topo -m.
+
+They are not NCCL's: a way within one NUMA node is PHB where one host bridge joins both ends and NODE where two do, and
+NCCL says PHB to both. A captured host shows its host bridges, an NCCL file does not name them; in that, devices right
+below the CPU on the same PCI bus share one for certain, and everything else counts as NODE.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from busbw.model.paths import MatrixRow, PathMatrix
+from busbw.model.topology import PciDevice, Topology
+from busbw.model.value import Value
+from busbw.topo.ways.constants import DEFAULT_NCCL, Nccl
+from busbw.topo.ways.detours import nccl_paths
+from busbw.topo.ways.nearest import gpu_numbers, port_spots
+from busbw.topo.ways.paths import NO_PATH
+
+# As nvidia-smi explains them under its matrix.
+MEANINGS = (
+    ("X", "itself"),
+    ("SYS", "through PCIe and the link between NUMA nodes"),
+    ("NODE", "through PCIe and the link between host bridges of one NUMA node"),
+    ("PHB", "through PCIe and one host bridge"),
+    ("PXB", "through several PCIe switches, and no host bridge"),
+    ("PIX", "through at most one PCIe switch"),
+    ("NV#", "through # NVLinks"),
+)
+
+
+class _End(Value, kw_only=True, frozen=True):
+    """A GPU or port of the matrix."""
+
+    name: str
+    # As in model.paths.
+    device: str
+    bus_id: str
+    numa: int
+    # Bus ids of the switches above, the nearest first.
+    switches: tuple[str, ...]
+    host_bridge: str | None
+
+
+def path_matrix(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> PathMatrix:
+    """Return the matrix of all GPUs, then all ports of PCI devices, with the CPUs and NUMA node of each GPU.
+
+    Raises InputError for a topology larger than a node can be.
+    """
+    paths = nccl_paths(topology, nccl)
+    devices: dict[str | None, PciDevice] = {device.bus_id: device for device in topology.devices}
+    cpus = {numa.id: numa.cpus for numa in topology.numa}
+    gpus = tuple(
+        _end(f"GPU{number}", f"GPU/{gpu.bus_id}", gpu.bus_id, _numa(devices, gpu.bus_id), devices)
+        for number, gpu in zip(gpu_numbers(topology.gpus), topology.gpus, strict=True)
+    )
+    # nvidia-smi knows ports of the PCI bus only; a host may have a hundred interfaces beside them.
+    ports = tuple((port, port.bus_id) for port in port_spots(topology) if port.bus_id is not None)
+    nics = tuple(
+        _end(f"NIC{place}", f"{'NIC' if port.rate_Bps is None else 'NET'}/{port.name}", bus_id, port.numa, devices)
+        for place, (port, bus_id) in enumerate(ports)
+    )
+    nvlinks = _nvlinks(topology)
+    rows = tuple(
+        MatrixRow(
+            name=end.name,
+            cells=tuple("X" if end is other else _cell(end, other, nvlinks) for other in (*gpus, *nics)),
+            nccl=tuple(paths.get(end.device, {}).get(other.device, NO_PATH).type for other in (*gpus, *nics)),
+            cpus=cpus.get(end.numa) if end in gpus else None,
+            numa=end.numa if end in gpus and end.numa >= 0 else None,
+        )
+        for end in (*gpus, *nics)
+    )
+    return PathMatrix(
+        rows=rows, legend=tuple((nic.name, port.name) for nic, (port, _bus_id) in zip(nics, ports, strict=True))
+    )
+
+
+def _numa(devices: Mapping[str | None, PciDevice], bus_id: str) -> int:
+    return devices[bus_id].numa if bus_id in devices else -1
+
+
+def _end(name: str, device: str, bus_id: str, numa: int, devices: Mapping[str | None, PciDevice]) -> _End:
+    switches = tuple(_switches(bus_id, devices)) if bus_id in devices else ()
+    bridge = devices[bus_id].host_bridge if bus_id in devices else None
+    return _End(name=name, device=device, bus_id=bus_id, numa=numa, switches=switches, host_bridge=bridge)
+
+
+def _switches(bus_id: str | None, devices: Mapping[str | None, PciDevice]) -> Iterator[str]:
+    seen = {bus_id}
+    parent = devices[bus_id].parent
+    while parent is not None and parent in devices and parent not in seen:
+        seen.add(parent)
+        yield parent
+        parent = devices[parent].parent
+
+
+def _cell(one: _End, other: _End, nvlinks: Mapping[tuple[str | None, str | None], int]) -> str:
+    straight = nvlinks.get((one.bus_id, other.bus_id), 0)
+    links = straight or min(nvlinks.get((end.bus_id, None), 0) for end in (one, other))
+    if links:
+        return f"NV{links}"
+    if one.numa != other.numa:
+        return "SYS"
+    shared = next((switch for switch in one.switches if switch in other.switches), None)
+    if shared is not None:
+        return "PIX" if one.switches[0] == shared == other.switches[0] else "PXB"
+    if one.bus_id.rpartition(".")[0] == other.bus_id.rpartition(".")[0]:
+        # Ports of one card.
+        return "PIX"
+    return "PHB" if _root_bus(one) == _root_bus(other) is not None else "NODE"
+
+
+def _root_bus(end: _End) -> str | None:
+    """Return the root bus above a device; where that is not known its own bus, unless it is below a switch."""
+    if end.host_bridge is not None:
+        return end.host_bridge
+    return end.bus_id.rpartition(":")[0] if not end.switches else None
+
+
+def _nvlinks(topology: Topology) -> Mapping[tuple[str | None, str | None], int]:
+    """Return how many NVLinks each GPU has to each other one, and under None to switches."""
+    gpus = {gpu.bus_id for gpu in topology.gpus}
+    counts: Counter[tuple[str | None, str | None]] = Counter()
+    for link in topology.nvlinks:
+        if link.target in gpus:
+            counts[link.gpu, link.target] += link.count
+        elif not (link.target_class or "").startswith(("0x03", "0x068001")):
+            counts[link.gpu, None] += link.count
+    return counts

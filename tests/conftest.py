@@ -1,0 +1,57 @@
+"""What holds for all tests: those that time processes, or are alone with something, may try once more, and say so.
+
+`--timed` picks one part: `scripts/test.sh` runs `no` on all processors; then `hosts`, those on hosts of the lab, which
+wait more than they work, two at a time; and after that `only`, the others, one test at a time.
+"""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+HERE = Path(__file__).parent
+# They start ranks on as many cores as there are, and something else may hold those cores for seconds; or, the
+# containers, use names that a machine has once. What is wrong in busbw is wrong the second time too; the summary names
+# every test that needed one (`-r R`). Single tests elsewhere carry the marker themselves.
+TIMED = ("containers/test_real.py", "e2e", "gpu", "nccl")
+# The hosts of the lab: whoever asks for them starts ranks there.
+TIMED_FIXTURES = {"cluster_of_session", "hosts_of_session", "open_mpi_4"}
+
+# How long an example takes says nothing where others use the same cores.
+settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let one part of the tests be picked, apart from what `-m` and `-k` pick."""
+    parser.addoption(
+        "--timed",
+        choices=("yes", "no", "hosts", "only"),
+        default="yes",
+        help="all tests; those that time no processes; those on hosts of the lab; the others that do",
+    )
+
+
+@cache
+def lies_among_timed(path: Path) -> bool:
+    """Return whether all tests of a file or folder time processes."""
+    return any(path.is_relative_to(HERE / name) for name in TIMED)
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` picks by marker
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark each test that times processes, give it a second try, and keep the part that was asked for."""
+    parts: dict[str, list[pytest.Item]] = {"no": [], "hosts": [], "only": []}
+    for item in items:
+        is_on_hosts = not TIMED_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+        if lies_among_timed(item.path) or is_on_hosts:
+            item.add_marker(pytest.mark.timed)
+        is_timed = item.get_closest_marker("timed") is not None
+        if is_timed:
+            item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=3))
+        parts["hosts" if is_on_hosts else "only" if is_timed else "no"].append(item)
+    wanted = config.getoption("timed")
+    if wanted != "yes":
+        items[:] = parts.pop(wanted)
+        config.hook.pytest_deselected(items=[item for left in parts.values() for item in left])

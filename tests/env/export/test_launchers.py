@@ -1,0 +1,38 @@
+"""What real launchers hand on to a rank, word for word."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.e2e.runner import clean_environment, environment_of
+
+from busbw.env.export import export_text
+
+from .values import nasty_settings, settings_of
+
+# Each form with the MPIs that it is for, and a setting that only this family reads.
+LAUNCHERS = {
+    "Open MPI": ("mpirun", "OMPI_MCA_coll", "^hcoll", ("--oversubscribe", "-n", "1")),
+    "MPICH": ("mpiexec", "MPIR_CVAR_CH4_NETMOD", "ofi", ("-n", "1")),
+    "Intel MPI": ("mpiexec", "I_MPI_DEBUG", "0", ("-n", "1")),
+}
+
+
+@pytest.mark.parametrize("mpi", LAUNCHERS)
+def test_a_rank_gets_every_value_as_it_is(mpi: str, tmp_path: Path) -> None:
+    form, name, value, options = LAUNCHERS[mpi]
+    environment = clean_environment(environment_of(mpi), tmp_path)
+    values = {**nasty_settings(), name: value}
+    script = tmp_path / "start.sh"
+    script.write_text(export_text(form, settings_of(dict(values), "because")), encoding="utf-8")
+    done = subprocess.run(
+        ["bash", str(script), *options, "/usr/bin/env", "-0"],
+        env={**environment, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=90,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = dict(entry.split("=", maxsplit=1) for entry in done.stdout.decode().split("\0") if "=" in entry)
+    assert {each: found.get(each) for each in values} == values

@@ -1,0 +1,125 @@
+"""Scripts in pages of Markdown: which are read, where they stand, and that each is one by itself."""
+
+from busbw.env.fixes import corrected
+from busbw.env.lint import lint
+from busbw.env.reading import read
+from busbw.env.rules.context import Context
+from busbw.env.versions import newest
+
+PAGE = """\
+# How to
+Set NCCL_BUFFSIZE=8M, or
+export NCCL_MIN_CHANNELS=3
+    export NCCL_MAX_CHANNELS=3
+```bash
+export NCCL_P2P_DISABLE=1
+srun ./app
+```
+1. Or so:
+   ~~~~sh
+   export NCCL_P2P_LEVEL=NVL
+   cat > /etc/nccl.conf <<EOF
+   NCCL_BUFFSIZE=8M
+   EOF
+   ~~~
+   mpirun -x NCCL_P2P_NET_CHUNKSIZE=512K ./a
+   ~~~~
+```console
+$ export NCCL_ALGO=Ring \\
+   NCCL_NTHREADS=256
+NCCL_MAX_CHANNELS=3 was printed
+```
+```
+[0] NCCL_IB_HCA=mlx5_0
+export NCCL_MAX_CHANNELS=4
+```
+```
+export NCCL_CROSS_NIC=1
+```
+```text
+export NCCL_MAX_CHANNELS=4
+```
+```yaml
+kind: Pod
+spec:
+  containers:
+  - name: a
+    env:
+    - {name: NCCL_SHM_DISABLE, value: "1"}
+```
+"""
+
+
+def test_each_block_in_a_language_that_is_read_is_a_script_by_itself():
+    parts = read(PAGE, "README.md").parts
+
+    assert [part.language for part in parts] == ["shell", "shell", "shell", "shell", "kubernetes"]
+    assert [[each.name for each in part.assignments] for part in parts] == [
+        ["NCCL_P2P_DISABLE"],
+        ["NCCL_P2P_LEVEL", "NCCL_BUFFSIZE", "NCCL_P2P_NET_CHUNKSIZE"],
+        ["NCCL_ALGO", "NCCL_NTHREADS"],
+        ["NCCL_CROSS_NIC"],
+        ["NCCL_SHM_DISABLE"],
+    ]
+
+
+def test_what_is_set_stands_where_the_page_has_it():
+    page = read(PAGE, "README.md")
+
+    for part in page.parts:
+        for each in part.assignments:
+            assert page.lines[each.line - 1].startswith(each.name, each.column - 1)
+    assert page.count == 8
+
+
+def test_blocks_do_not_contradict_each_other_and_prose_is_never_at_fault():
+    found = lint(read(PAGE, "README.md"), Context())
+
+    assert [((each.where or "").split(":")[1], each.code) for each in found] == [
+        ("13", "ENV030"),
+        ("16", "ENV030"),
+    ]
+
+
+def test_a_choice_that_is_shown_and_debugging_are_no_faults_of_a_page():
+    text = "```sh\nexport NCCL_DEBUG=INFO\nexport NCCL_SOCKET_IFNAME=eth0\nexport NCCL_SOCKET_IFNAME=eth1\n```\n"
+
+    assert lint(read(text, "a.md"), Context()) == ()
+    assert len(lint(read(text.replace("```sh", "").replace("```", ""), "a.sh"), Context())) == 2
+
+
+def test_a_page_is_corrected_in_its_blocks_alone():
+    def check(tried: str):
+        return lint(read(tried, "README.md"), Context())
+
+    after = corrected(PAGE, read(PAGE, "README.md"), newest(), check)
+
+    assert after == PAGE.replace("=512K", "=524288")
+
+
+def test_a_here_document_in_a_session_is_read_to_its_end():
+    text = "```console\n$ cat > nccl.conf <<'E'\nNCCL_ALGO=Ring\nE\nNCCL_PROTO=LL\n$ export A=b\n```\n"
+
+    part = read(text, "a.md").parts[0]
+
+    assert [each.name for each in part.assignments] == ["NCCL_ALGO", "A"]
+    assert part.unread == ()
+
+
+def test_a_block_that_is_never_closed_goes_on_to_the_end():
+    assert [each.name for each in read("```sh\nexport A=b\n", "a.md").parts[0].assignments] == ["A"]
+
+
+def test_a_session_without_a_prompt_was_printed():
+    assert read("```console\nexport A='b\n```\n", "a.md").parts == ()
+
+
+def test_a_page_without_blocks_sets_nothing():
+    assert read("export A=b\n", "a.md").parts == ()
+
+
+def test_marks_of_notes_are_not_part_of_a_script():
+    reading = read("```bash\nsrun --mpi=pmix \\ # (1)!\n  -n 8 ./a\n```\n", "a.md")
+
+    assert reading.parts[0].slips == ()
+    assert reading.parts[0].launches[0].argv[-1] == "./a"

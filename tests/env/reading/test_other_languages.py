@@ -1,0 +1,21 @@
+"""Files in languages that are not read are refused by their name, rather than read as scripts."""
+
+import pytest
+
+from busbw.env.reading import read
+from busbw.errors import InputError
+
+
+@pytest.mark.parametrize("name", ["test.toml", "main.tf", "src/Makefile", "Makefile.am", "train.py", "a.ini", "X.CU"])
+def test_a_file_in_another_language_is_refused(name: str):
+    with pytest.raises(InputError, match=r"by its name it is .*, which is not read"):
+        read('NCCL_IB_TC = "41"\n', name)
+
+
+def test_it_is_read_where_its_language_is_given():
+    assert read("export NCCL_IB_TC=41\n", "job.py", "shell").assignments[0].value == "41"
+
+
+@pytest.mark.parametrize("name", ["job", "job.txt", "job.sub", "Dockerfile.rocm", "a.nccl", "stdin", "makefile.sh"])
+def test_any_other_name_is_read(name: str):
+    assert read("#!/bin/sh\nexport NCCL_IB_TC=41\n", name)

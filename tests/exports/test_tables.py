@@ -1,0 +1,130 @@
+"""CSV, JSON and Parquet hold the same rows, and read back as them."""
+
+import csv
+import io
+import json
+import re
+import subprocess
+import sys
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from busbw.errors import InputError
+from busbw.exports.csv_table import COLUMNS, csv_text
+from busbw.exports.json_document import Document, json_bytes
+from busbw.exports.parquet_table import parquet_bytes
+from busbw.exports.rows import ROW_SCHEMA, Export
+from busbw.exports.runs import export_of_run
+
+from .factories import HOSTILE, make_run
+
+
+def export(**changes: object) -> Export:
+    return export_of_run(make_run(**changes))
+
+
+def read_csv(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+
+
+def spelled(value: object) -> str:
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def test_csv_reads_back_as_the_rows():
+    exported = export(tag="plain")
+
+    read = read_csv(csv_text(exported))
+
+    assert [[row[name] for name in COLUMNS] for row in read] == [
+        [spelled(getattr(row, name)) for name in COLUMNS] for row in exported.rows
+    ]
+
+
+def test_csv_has_one_header_lines_end_in_crlf_and_times_and_rates_name_their_unit():
+    text = csv_text(export())
+
+    assert text.count("\r\n") == text.count("\n") == 10
+    assert text.endswith("\r\n")
+    header = text.split("\r\n", 1)[0].split(",")
+    assert {"size_bytes", "median_s", "p99_s", "busbw_Bps"} <= set(header)
+    assert not {"size", "time", "median", "busbw", "algbw"} & set(header)
+
+
+def test_csv_keeps_quotes_commas_and_line_ends_and_defuses_formulas():
+    (tag,) = {row["tag"] for row in read_csv(csv_text(export(tag=HOSTILE)))}
+
+    assert tag == "'" + HOSTILE.replace("\t", "\\t").replace("\x1b", "\\x1b").replace("\u202e", "\\u202e")
+
+
+@pytest.mark.parametrize("tag", ["=1+1", "+1", "-1", "@SUM(A1)", " =1+1", "\n=1", "\uff1d1", "=1,2"])
+def test_csv_text_that_a_spreadsheet_would_run_gets_an_apostrophe(tag: str):
+    assert read_csv(csv_text(export(tag=tag)))[0]["tag"] == "'" + tag
+
+
+def test_csv_numbers_get_no_apostrophe():
+    text = csv_text(export())
+
+    assert not re.search(r"'-?\d", text)
+
+
+@given(st.text(st.characters(exclude_categories=("C", "Zl", "Zp"))))
+def test_csv_gives_back_every_tag_that_can_be_shown(tag: str):
+    assert read_csv(csv_text(export(tag=tag)))[0]["tag"].removeprefix("'") == tag.removeprefix("'")
+
+
+def test_json_is_one_document_with_the_number_of_its_schema():
+    exported = export(tag=HOSTILE)
+
+    raw = json_bytes(exported)
+
+    assert json.loads(raw)["schema"] == ROW_SCHEMA
+    assert msgspec.json.decode(raw, type=Document).rows == exported.rows
+
+
+def test_json_says_null_for_what_is_unknown():
+    rows = json.loads(json_bytes(export()))["rows"]
+
+    assert rows[4]["median_s"] is None
+    assert rows[7]["busbw_Bps"] is None
+    assert set(rows[0]) == set(COLUMNS)
+
+
+def test_parquet_reads_back_as_the_rows_with_their_types():
+    from pyarrow import parquet
+
+    exported = export(tag=HOSTILE)
+
+    table = parquet.read_table(io.BytesIO(parquet_bytes(exported)))
+
+    assert table.to_pylist() == [msgspec.structs.asdict(row) for row in exported.rows]
+    kinds = {field.name: str(field.type) for field in table.schema}
+    assert tuple(kinds) == COLUMNS
+    assert (kinds["size_bytes"], kinds["median_s"], kinds["verified"], kinds["tag"]) == (
+        "int64",
+        "double",
+        "bool",
+        "string",
+    )
+    # A column without any value keeps its type, so that files of many runs fit together.
+    assert kinds["messages_per_s"] == "double"
+    assert table.schema.metadata[b"busbw.row_schema"] == str(ROW_SCHEMA).encode()
+
+
+def test_parquet_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+
+    with pytest.raises(InputError) as refused:
+        parquet_bytes(export())
+
+    assert "hint: pip install 'busbw[parquet]'" in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 2
+
+
+def test_pyarrow_is_not_loaded_until_parquet_is_written():
+    code = "import sys, busbw.cli.exporting; sys.exit('pyarrow' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0

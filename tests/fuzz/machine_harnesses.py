@@ -1,0 +1,127 @@
+"""Harnesses of what describes machines: topology files, platforms of a site, snapshots, tools, services, bindings."""
+
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from busbw.catalog.clouds import clouds
+from busbw.catalog.platforms import all_platforms, find_platform
+from busbw.detect.ladder import detect
+from busbw.model.hardware import Hardware
+from busbw.model.platform import Platform
+from busbw.model.site import SiteFile
+from busbw.model.snapshot import Answer, CapturedFile, CapturedLink, Snapshot
+from busbw.model.topology import Topology
+from busbw.probe.read.hardware import hardware_of
+from busbw.probe.read.host import host_of
+from busbw.store.snapshots import read_snapshot
+from busbw.topo.check import check
+from busbw.topo.file.portable import portable
+from busbw.topo.file.reader import read_document
+from busbw.topo.file.writer import file_text
+from busbw.topo.origins.from_document import topologies_of
+from busbw.topo.origins.from_hardware import topology_of_hardware
+from busbw.topo.origins.from_platform import topology_of_platform
+from busbw.topo.ranks.masks import masks_of
+from busbw.topo.reference import Reference, reference_of_platform
+
+from .machine_seeds import SITE_FAMILY, captured
+
+
+@cache
+def _platforms() -> tuple[Platform, ...]:
+    return all_platforms()
+
+
+@cache
+def _reference() -> Reference:
+    return reference_of_platform(find_platform("azure-nd-h100-v5").platform)
+
+
+@cache
+def _node() -> Topology:
+    return topology_of_platform(find_platform("alps-gh200").platform)
+
+
+@cache
+def _hardware() -> Hardware:
+    return hardware_of(captured())
+
+
+def _topology_file(data: bytes) -> int:
+    """Read a topology file, hold it against rules alone and beside a platform, write what it says and read that."""
+    document = read_document(data, "topo.xml")
+    found = [*check(document), *check(document, _reference())]
+    for topology in topologies_of(document):
+        for each in (topology, portable(topology)):
+            read_document(file_text(each).encode(), "again.xml")
+    return len(found)
+
+
+def _site_file(data: bytes) -> object:
+    text = data.decode("utf-8", "surrogateescape")
+    return find_platform("ours", (SITE_FAMILY, SiteFile(path="/etc/busbw/platforms/ours.toml", text=text)))
+
+
+def _snapshot(data: bytes) -> object:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "host.tar")
+        path.write_bytes(data)
+        return host_of(read_snapshot(path))
+
+
+def _host(data: bytes) -> object:
+    """Read a host from texts, `NAME NUL TEXT NUL`, beside what a whole machine says for itself.
+
+    A name is the path of a file, `@` and the path of a link, or the name of an answer.
+    """
+    words = data.decode("utf-8", "replace").split("\0")
+    files = {file.path: file for file in captured().files}
+    links = {link.path: link for link in captured().links}
+    answers = {answer.name: answer for answer in captured().answers}
+    for name, text in zip(words[::2], words[1::2], strict=False):
+        if name.startswith("/"):
+            files[name] = CapturedFile(path=name, text=text)
+        elif name.startswith("@"):
+            links[name[1:]] = CapturedLink(path=name[1:], target=text)
+        else:
+            answers[name] = Answer(name=name, argv=(name,), ended="ok", output=text)
+    snapshot = Snapshot(
+        busbw_version="1",
+        captured="",
+        hostname="h",
+        root=True,
+        files=tuple(files.values()),
+        links=tuple(links.values()),
+        answers=tuple(answers.values()),
+    )
+    host = host_of(snapshot)
+    return file_text(topology_of_hardware(host.hardware))
+
+
+def _service(data: bytes) -> object:
+    """Detect a machine of which each service says the same."""
+    text = data.decode("utf-8", "replace")
+    answers = tuple(
+        Answer(name=f"metadata-{cloud.id}", argv=("GET",), ended="ok", output=text, error=text) for cloud in clouds()
+    )
+    return [detect(_hardware(), told, _platforms()) for told in (answers, answers[:1], answers[1:2])]
+
+
+def _binding(data: bytes) -> object:
+    text = data.decode("utf-8", "surrogateescape")
+    return masks_of(_node(), sockets=4, binding=text)
+
+
+MACHINE_HARNESSES: dict[str, Callable[[bytes], object]] = {
+    "topology_file": _topology_file,
+    "site_platform": _site_file,
+    "snapshot": _snapshot,
+    "host_gpus": _host,
+    "host_nvlinks": _host,
+    "host_rdma": _host,
+    "host_kernel": _host,
+    "metadata": _service,
+    "binding": _binding,
+}

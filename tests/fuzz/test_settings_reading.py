@@ -1,0 +1,144 @@
+"""Readers of scripts and settings refuse any input politely, and in time that grows with its length only."""
+
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from busbw.env.reading import LANGUAGES, from_environment, read, text_of
+from busbw.errors import InputError
+from busbw.model.assignment import Reading
+
+VALID = {
+    "shell": b"""#!/bin/bash
+#SBATCH --export=ALL,A=b
+set -a; D=/opt
+if [ "$1" = x ]; then H==mlx5_0; else H="=mlx5_1"; fi
+ARGS=(-x NCCL_IB_HCA="$H" -x "C=${D:-e f}")
+case $x in a|b) f() { export A=$'b\\tc'; } ;; esac
+for n in 1 2; do A=$n mpirun "${ARGS[@]}" --mca pml ucx ./x $(date) 2>&1 | tee log; done
+cat > /etc/nccl.conf <<EOF
+A=$D
+EOF
+srun --export=ALL,"A='b,c'" apptainer exec --env A=b,C=d i.sif bash -c 'export E=f; env G=h ./x' # end
+docker run -e A=b --env-file f image \\
+  ./y &
+""",
+    "dockerfile": b'ARG V=1\nFROM x\nENV A=b C="d e" \\\n  E=f\nRUN <<EOF\nexport A=b\nEOF\nCMD ["a", "b"]\n',
+    "apptainer": b"Bootstrap: docker\n%environment\n export A=b\n%post\n echo A=b >> nccl.conf\n",
+    "kubernetes": b"""kind: Pod
+x: &e
+- {name: A, value: b}
+containers:
+- name: a
+  env: *e
+  args: ["bash", "-c", "C=d ./x"]
+  command:
+  - |
+    export A=b
+---
+kind: ConfigMap
+data: {nccl.conf: "A=b"}
+---
+env: {A: b}
+jobs: {a: {steps: [{env: {C: d}, run: "export E=f"}]}}
+---
+variables: {A: {value: b}}
+c: {script: [export D=e]}
+""",
+    "modulefile": b"local r = '/o'\nsetenv('A', r .. \"b\")\n-- x\npushenv(\"C\", [[d]])\n",
+    "nccl.conf": b"A=b\n#C\n",
+    "markdown": b"# a\nA=b\n```bash\nexport A=b\n```\n- c\n  ~~~\n"
+    b"  $ export C=d \\\n   E=f\n  g\n  ~~~\n```yaml\na: b\n",
+    "systemd": b"[Service]\nEnvironment=A=b \"C=d e\" \\\n F='g'\n"
+    b"UnsetEnvironment=H\nExecStart=-/usr/bin/env I=j mpirun ./a\n",
+    "environment": b"A=b\nC=d\ne\n",
+}
+FRAGMENTS = (
+    b"'", b'"', b"`", b"$(", b"${", b"}", b")", b"(", b"((", b"[[", b"\\", b"\\\n", b"\n", b"\r\n", b" ", b"\t",
+    b"<<E\n", b"E\n", b"<<<", b">", b"&&", b"||", b";;", b"|", b"#", b"=", b"+=", b"$", b"${A:-", b"${A[@]}",
+    b"$'\\x", b"if ", b"fi\n", b"do ", b"esac", b"case x in ", b"{ ", b"export ", b"unset ", b"eval ", b"bash -c ",
+    b"```\n", b"~~~sh\n",
+    b"mpirun -x ", b"srun --export=", b"docker run ", b"--mca ", b": ", b"- ", b"&a ", b"*a", b"!!x ", b"{{", b"}}",
+    b"|\n", b"? ", b"--[[", b"]]", b"..", b"\xff", b"\xc3\xa9", b"\x00", b"\xef\xbf\xbf", b"99999999999999999999",
+)  # fmt: skip
+
+
+@st.composite
+def damaged(draw: st.DrawFn, valid: bytes) -> bytes:
+    data = valid
+    for _ in range(draw(st.integers(1, 8))):
+        start = draw(st.integers(0, len(data)))
+        end = draw(st.integers(start, min(len(data), start + 30)))
+        data = data[:start] + draw(st.sampled_from(FRAGMENTS) | st.binary(max_size=6)) + data[end:]
+    return data
+
+
+def check(data: bytes, language: str | None) -> None:
+    try:
+        reading = read(text_of(data), "fuzz", language)
+    except InputError:
+        return
+    for each in (reading, *reading.parts):
+        check_places(each)
+
+
+def check_places(reading: Reading) -> None:
+    for each in (*reading.assignments, *reading.launches, *reading.unread, *reading.slips):
+        assert 1 <= each.line <= len(reading.lines)
+        assert 1 <= each.column <= len(reading.lines[each.line - 1]) + 2
+    for each in reading.assignments:
+        assert each.launch is None or each.launch < len(reading.launches)
+        assert each.value is None or not set(each.value) & {"\ufffe", "\uffff"}
+        assert (each.value is None) == (each.computed or each.unsets)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_only_an_input_error_comes_out_and_every_place_is_in_the_text(language: str) -> None:
+    valid = VALID["shell" if language == "slurm" else language]
+
+    @settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(damaged(valid) | st.binary(max_size=100) | st.lists(st.sampled_from(FRAGMENTS), max_size=30).map(b"".join))
+    def parse(data: bytes) -> None:
+        check(data, language)
+        check(data, None)
+
+    parse()
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.dictionaries(st.text(max_size=10), st.text(max_size=20), max_size=5))
+def test_any_environment_becomes_a_reading(variables: dict[str, str]) -> None:
+    reading = from_environment(variables)
+    assert {each.name for each in reading.assignments} == set(variables)
+
+
+PATTERNS = (
+    "'", '"', "`", '"$(', '"$("\n', "$(", "${", "${a:-", "(", "((", "A=(", "if ", "if x; then A=1\n",
+    "[ x ] && A=1 && ", 'A="$A x"\n', 'A="$A$A"\n', 'B="$B$A"\nA="$B"\n', "cat <<E\n",
+    "cat > nccl.conf <<E\nA=b\nE\n", "case x in a) A=1;; ", "\\", "\\ ", "bash -c '", "env A=b ", "mpirun : ",
+    "-x A=b ", "[[ ", "f() { ", "export A\n", "srun --export=A=b,", "for x in 1 2 3; do A=$x; ", "a", "=", "A= ",
+    "Environment=A=b \\\n", "ExecStart=", "```\n", "~~~~sh\nA=b\n",
+    "- ", "- - ", "{a: ", "[", "a: &a\n", "&a ", "{{", "a = a .. a\n", "{", "setenv A $a$b", "set a $a$a\n", '"$a',
+    "ENV A=b \\\n", "RUN <<E\n", "%post\n", "{{ x }}", "? ", "\t", "\u201c",
+)  # fmt: skip
+
+
+def taken_s(pattern: str, length: int, language: str) -> float:
+    start_s = time.process_time()
+    check((pattern * (length // len(pattern))).encode(), language)
+    return time.process_time() - start_s
+
+
+@pytest.mark.parametrize(
+    "language", ["shell", "dockerfile", "apptainer", "kubernetes", "modulefile", "environment", "markdown", "systemd"]
+)
+def test_a_long_input_takes_no_longer_than_its_length_explains(language: str) -> None:
+    for pattern in PATTERNS:
+        times_s = [taken_s(pattern, length, language) for length in (4_000, 16_000)]
+        if times_s[1] > 0.5:
+            # Whatever else the machine and the interpreter do takes no time twice.
+            times_s = [min(time_s, taken_s(pattern, 4_000 * 4**at, language)) for at, time_s in enumerate(times_s)]
+        # Linear is a factor of 4, quadratic 16; what is over in no time is not looked at.
+        assert times_s[1] < 0.5 or times_s[1] < 10 * times_s[0], f"{pattern!r}: {times_s}"

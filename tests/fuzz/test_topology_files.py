@@ -1,0 +1,70 @@
+"""Readers of topology files refuse any input politely, and in time that grows with its length only."""
+
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from busbw.errors import InputError
+from busbw.topo.comparison.difference import differences
+from busbw.topo.file.portable import portable
+from busbw.topo.file.reader import read_document
+from busbw.topo.file.writer import file_text
+from busbw.topo.origins.from_document import topologies_of
+
+from .harnesses import feed
+from .machine_seeds import TOPOLOGY_FILE as VALID
+
+FRAGMENTS = (
+    b"\t", b" ", b"  ", b"\n", b'"', b"'", b"=", b"/", b">", b"<", b"<!-- a -->", b"<!--a=b-->", b"<foo>", b"</foo>",
+    b"</pci>", b"<pci/>", b"<pci>", b"<?xml?>", b"<![CDATA[", b"<!DOCTYPE a [", b"&amp;", b"-->", b"\xff", b"\xc3\xa9",
+    b"99999999999999999999", b"-1", b"0x", b"a" * 260, b"<system>", b"</system>",
+)  # fmt: skip
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    data = VALID
+    for _ in range(draw(st.integers(1, 6))):
+        start = draw(st.integers(0, len(data)))
+        end = draw(st.integers(start, min(len(data), start + 30)))
+        data = data[:start] + draw(st.sampled_from(FRAGMENTS) | st.binary(max_size=6)) + data[end:]
+    return data[: draw(st.integers(0, len(data)))] if draw(st.integers(0, 4)) == 0 else data
+
+
+@settings(max_examples=500, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(damaged() | st.binary(max_size=200) | st.text(max_size=100).map(lambda text: text.encode("utf-8", "replace")))
+def test_only_an_input_error_comes_out_and_what_is_read_can_be_written_and_compared(data: bytes) -> None:
+    try:
+        topologies = topologies_of(read_document(data, "topo.xml"))
+        texts = [file_text(topology) for topology in topologies]
+    except InputError:
+        return
+    valid = topologies_of(read_document(VALID, "valid.xml"))[0]
+    for topology in topologies:
+        assert differences(topology, topology) == ()
+        assert bool(differences(topology, valid)) == bool(differences(valid, topology))
+        file_text(portable(topology))
+    for text, topology in zip(texts, topologies, strict=True):
+        again = topologies_of(read_document(text.encode(), "again.xml"))
+        assert [device.bus_id for device in again[0].devices] == [device.bus_id for device in topology.devices]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        b"<cpu>", b"<pci/>", b"<foo>", b"</foo>", b'<pci a="1">', b"<!-- a -->", b"<!--a=b-->", b'"', b"a=", b" ",
+        b"\t", b"\n", b"<", b"<!", b"<?", b"&a;", b"<!--", b"<![CDATA[", b"/", b" a='1'", b"= ", b"]",
+    ],
+)  # fmt: skip
+def test_a_long_file_takes_no_longer_than_its_length_explains(pattern: bytes) -> None:
+    times_s = []
+    for length_bytes in (25_000, 200_000):
+        for data in (b"<system version='1'><cpu " + pattern * (length_bytes // len(pattern)),
+                     b"<system version='1'>" + pattern * (length_bytes // len(pattern))):  # fmt: skip
+            start_s = time.process_time()
+            feed(lambda raw: read_document(raw, "topo.xml"), data)
+            times_s.append(time.process_time() - start_s)
+    # Linear is a factor of 8, quadratic 64; what is over in no time is not looked at.
+    assert max(times_s[2:]) < 0.3 or max(times_s[2:]) < 24 * max(times_s[:2]), times_s

@@ -1,0 +1,149 @@
+"""Who is named from what the hosts say, and when nobody is."""
+
+from typing import Any
+
+import msgspec
+
+from busbw.judge.autopsy import autopsy
+from busbw.model.plan import Placement, Plan
+from busbw.model.visit import BeatSeen, CounterSeen, Heard, ProcessSeen, Silent, Visit, VisitLine
+
+from .factories import make_plan, make_sweep
+
+
+def plan() -> Plan:
+    made = make_plan(make_sweep("all_reduce", (4096, 8192)))
+    placement = Placement(
+        ranks=3, hosts=("n0", "n1", "n2"), ranks_of_hosts=(1, 1, 1), binding="none", oversubscribed=False
+    )
+    return msgspec.structs.replace(made, placement=placement)
+
+
+def look(rank: int, *, calls: int = 40, state: str = "R", busy_s: float = 0.9, **changes: Any) -> Visit:
+    """Return what host nRANK says of its only rank."""
+    beat = BeatSeen(rank=rank, process_id=100 + rank, state="sampling", point=1, samples=17, calls=calls, in_call=1)
+    process = ProcessSeen(
+        process_id=100 + rank, rank=rank, name="python", state=state, wchan=None, busy_s=busy_s, watched_s=1.0
+    )
+    values = {"host": f"n{rank}", "asked": "look", "unix_s": 1.0, "beats": (beat,), "processes": (process,)}
+    return Visit(**(values | changes))
+
+
+def silent(host: str, words: str | None = None) -> Silent:
+    return Silent(host=host, asked="look", unix_s=1.0, waited_s=30.0, words=words)
+
+
+def found(*lines: VisitLine) -> tuple[int | None, str]:
+    """Return the rank that is named, and why."""
+    made = autopsy(plan(), lines)
+    assert made is not None
+    return made.culprit.rank if made.culprit is not None else None, made.because
+
+
+def test_without_visits_there_is_no_autopsy() -> None:
+    assert autopsy(plan(), (Heard(text="bad news"),)) is None
+
+
+def test_a_stopped_rank_is_named() -> None:
+    assert found(look(0), look(1), look(2, state="T"))[0] == 2
+
+
+def test_the_only_silent_host_is_named_with_the_words_of_the_launcher() -> None:
+    rank, because = found(look(0), silent("n1", "ssh: timed out"), look(2))
+
+    assert rank == 1
+    assert because == "n1 does not answer (ssh: timed out), and every other host does"
+
+
+def test_two_silent_hosts_leave_it_open() -> None:
+    assert found(look(0), silent("n1"), silent("n2")) == (None, "cannot tell: n1, n2 do not answer")
+
+
+def test_all_hosts_silent_leave_it_open() -> None:
+    assert found(silent("n0"), silent("n1"), silent("n2"))[0] is None
+
+
+def test_the_only_rank_behind_is_named() -> None:
+    assert found(look(0), look(1, calls=39), look(2))[0] == 1
+
+
+def test_a_rank_that_moved_between_two_looks_is_not_behind() -> None:
+    rank, because = found(look(0), look(1, calls=39), look(2), look(0), look(1, calls=40), look(2, calls=41))
+
+    assert rank is None
+    assert "slow, not stuck" in because
+
+
+def test_a_rank_that_moved_during_a_look_is_not_behind() -> None:
+    assert found(look(0, moved=True), look(1, calls=39), look(2))[0] is None
+
+
+def test_the_only_rank_asleep_is_named() -> None:
+    assert found(look(0), look(1), look(2, state="S", busy_s=0.0))[0] == 2
+
+
+def test_ranks_in_the_same_call_leave_it_open() -> None:
+    rank, because = found(look(0), look(1), look(2))
+
+    assert rank is None
+    assert because.startswith("cannot tell: all ranks are in the same call")
+
+
+def test_a_rank_whose_process_is_gone_is_named() -> None:
+    assert found(look(0), look(1), look(2, processes=()))[0] == 2
+
+
+def test_the_launcher_is_believed_before_what_is_seen_afterwards() -> None:
+    told = Heard(text="srun: error: n1: task 1: Killed\n")
+
+    assert found(told, look(0, processes=()), look(1, processes=()), look(2, processes=()))[0] == 1
+
+
+def test_a_process_that_hydra_names_by_its_id_is_found_by_host_and_heartbeat() -> None:
+    told = Heard(text="=   PID 102 RUNNING AT n2\n=   EXIT CODE: 9\n")
+
+    assert found(told, look(0, processes=()), look(1, processes=()), look(2, processes=()))[0] == 2
+
+
+def test_the_first_rank_that_gave_up_is_named_with_its_step() -> None:
+    told = Heard(text="busbw rank 1 failed at writing all_reduce 8 KiB: OSError: No space left on device\n")
+
+    made = autopsy(plan(), (told, look(0), look(1), look(2)))
+
+    assert made is not None
+    assert made.culprit is not None
+    assert (made.culprit.rank, made.culprit.step) == (1, "writing all_reduce 8 KiB")
+    assert made.culprit.what == "gave up: OSError: No space left on device"
+
+
+def test_a_host_that_mpi_lost_first_is_named_when_all_have_ended() -> None:
+    told = Heard(text="process has unexpectedly disconnected.\n  Local host: n0\n  Peer host:  n2\n")
+
+    assert found(told, look(0, processes=()), look(1, processes=()), look(2, processes=()))[0] == 2
+
+
+def test_ranks_that_had_all_ended_leave_it_open() -> None:
+    looks = [look(rank, processes=()) for rank in range(3)]
+
+    assert found(*looks) == (None, "cannot tell: every rank had ended before anyone could look")
+
+
+def test_counters_that_moved_and_faults_since_the_point_began_are_told() -> None:
+    sent = CounterSeen(name="mlx5_0/1 port_xmit_data", at_point=5, now=10, later=10)
+    received = CounterSeen(name="mlx5_0/1 port_rcv_data", at_point=5, now=10, later=14)
+    lost = CounterSeen(name="mlx5_0/1 out_of_sequence", at_point=1, now=3, later=3)
+
+    made = autopsy(plan(), (look(0, counters=(sent, received, lost)), look(1), look(2)))
+
+    assert made is not None
+    assert (made.hosts[0].counters, made.hosts[0].moved) == (3, ("mlx5_0/1 port_rcv_data +4",))
+    assert made.hosts[0].faults == ("mlx5_0/1 out_of_sequence +2",)
+
+
+def test_processes_that_would_not_end_are_told() -> None:
+    ended = Visit(host="n1", asked="end", unix_s=2.0, left=(101,))
+
+    made = autopsy(plan(), (look(0), look(1), look(2), ended))
+
+    assert made is not None
+    assert [host.left for host in made.hosts] == [(), (101,), ()]

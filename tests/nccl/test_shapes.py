@@ -1,0 +1,161 @@
+"""Who exchanges with whom: pairs of ranks, the matrix of an alltoallv, the groups of a two-level alltoall."""
+
+import pytest
+
+from busbw.api.offer import nccl_offer
+from busbw.api.request import Request
+from busbw.api.sweeps import sweeps_of
+from busbw.collectives import distance_matrix, matrix_counts
+
+from .harness import BRIEF, NcclBusbw, assert_all_right, assert_refused
+
+PAIRED = ("sendrecv", *BRIEF, "--ranks", 4, "-b", "1K", "-e", "1K", "--time-limit", 1)
+VARIED = ("alltoallv", *BRIEF, "--ranks", 3, "-b", 999, "-e", "64K", "-f", 8, "--time-limit", 1)
+
+
+@pytest.mark.parametrize("per_process", [1, 2, 4])
+@pytest.mark.parametrize(
+    ("asked", "pairs"),
+    [
+        (("--pairs", "all"), {(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)}),
+        (("--pairs", "2-1,3-0"), {(2, 1), (3, 0)}),
+        (("--pairs", "rail", "--group", 2), {(0, 2), (1, 3)}),
+        (("--pairs", "cross", "--group", 2), {(0, 3), (1, 2)}),
+    ],
+)
+def test_pairs_of_ranks_are_measured_one_at_a_time(
+    busbw: NcclBusbw, asked: tuple[object, ...], pairs: set[tuple[int, int]], per_process: int
+):
+    result = busbw.nccl(*PAIRED, *asked, "-g", per_process)
+
+    assert {one.pair for one in assert_all_right(busbw, result)} == pairs
+
+
+@pytest.mark.parametrize("mode", ["stream", "isolated", "graph"])
+def test_the_time_of_a_pair_is_not_that_of_the_ranks_that_look_on(busbw: NcclBusbw, mode: str):
+    paced = {"STANDIN_LATENCY_US": "3000"}
+    result = busbw.nccl(*PAIRED, "--pairs", "1-2", "--mode", mode, "-g", 2, env=paced)
+
+    (one,) = assert_all_right(busbw, result, paced)
+    assert one.median_s >= 3e-3
+    assert one.busbw_Bps <= 1024 / 3e-3
+
+
+def test_a_wrong_element_of_a_pair_is_found(busbw: NcclBusbw):
+    result = busbw.nccl(*PAIRED, "--pairs", "1-3", "-g", 4, env={"STANDIN_FAULT": "kind=wrong,rank=3,element=200"})
+
+    assert result.code == 1, result
+    (one,) = busbw.run_of().measurements
+    assert one.wrong is not None
+    assert (one.wrong.rank, one.wrong.mismatch.index) == (3, 200)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--pairs", "rail"), ("rails need to know how many ranks a node has", "--group 8")),
+        (("--pairs", "rail", "--group", 3), ("rails need to know",)),
+        (("--pairs", "cross", "--group", 1), ("no two ranks are left",)),
+        (("--pairs", "0-4"), ("'0-4' is not two of the 4 ranks",)),
+        (("--pairs", "1-1"), ("'1-1' is not two of",)),
+        (("--pairs", "1"), ("'1' is not a pair of ranks",)),
+        (("--pairs", "a-b"), ("'a-b' is not a pair of ranks",)),
+    ],
+)
+def test_pairs_that_are_none_are_refused(busbw: NcclBusbw, arguments: tuple[object, ...], words: tuple[str, ...]):
+    assert_refused(busbw.nccl(*PAIRED, *arguments), *words)
+
+
+def test_alltoallv_has_a_pattern_of_its_own(busbw: NcclBusbw):
+    result = busbw.nccl(*VARIED)
+
+    assert_all_right(busbw, result)
+    (sweep,) = busbw.run_of().plan.sweeps
+    assert sweep.matrix == distance_matrix(3)
+
+
+@pytest.mark.parametrize("per_process", [1, 3])
+@pytest.mark.parametrize(
+    ("text", "matrix"),
+    [
+        ("0 4096 128\n512 0 64\n1 1 1\n", ((0, 4096, 128), (512, 0, 64), (1, 1, 1))),
+        ("# all from rank 1\n\n0,0,0\n10, 0, 10 # itself not\n0,0,0\n", ((0, 0, 0), (10, 0, 10), (0, 0, 0))),
+        ("1 2 3 4\n5 6 7 8\n9 10 11 12\n13 14 15 16\n", ((1, 2, 3), (5, 6, 7), (9, 10, 11))),
+        ("7 0 0\n0 7 0\n0 0 7\n", ((7, 0, 0), (0, 7, 0), (0, 0, 7))),
+    ],
+    ids=["uneven", "empty rows and columns", "larger than the ranks", "nothing to others"],
+)  # fmt: skip
+def test_alltoallv_moves_what_a_matrix_says(
+    busbw: NcclBusbw, text: str, matrix: tuple[tuple[int, ...], ...], per_process: int
+):
+    path = busbw.folder / "matrix.txt"
+    path.write_text(text)
+
+    result = busbw.nccl(*VARIED, "--matrix", path, "-g", per_process)
+
+    assert_all_right(busbw, result)
+    assert [sweep.matrix for sweep in busbw.run_of().plan.sweeps] == [matrix]
+
+
+@pytest.mark.parametrize("asked", [999, 8000, 65_536])
+def test_the_size_of_an_alltoallv_is_what_its_busiest_rank_moves(asked: int):
+    matrix = ((0, 4096, 128), (512, 0, 64), (1, 1, 1))
+    request = Request(collectives=("alltoallv",), matrix=matrix, smallest_bytes=asked, largest_bytes=asked)
+
+    ((sweep,), _notes) = sweeps_of(request, 3, nccl_offer(("float32",)))
+
+    moved = matrix_counts(sweep.matrix, sweep.scales_bytes[0], "float32")
+    rows = [moved[rank * 3 : rank * 3 + 3] for rank in range(3)]
+    busiest = max(*(sum(row) for row in rows), *(sum(column) for column in zip(*rows, strict=True)))
+    assert sweep.sizes_bytes == (4 * busiest,)
+    assert asked - 3 * 16 < 4 * busiest <= asked
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ("0 rows for 3 ranks",)),
+        ("1 2 3\n1 2 3\n", ("2 rows for 3 ranks",)),
+        ("1 2 3\n1 2\n1 2 3\n", ("row 1 has 2 numbers",)),
+        ("1 2 3\n1 x 3\n1 2 3\n", ("'x' is not a number of bytes", "matrix.txt:2")),
+        ("1 2 3\n1 -2 3\n1 2 3\n", ("'-2' is not a number of bytes",)),
+        ("1 2 3\n1 2.5 3\n1 2 3\n", ("'2.5' is not a number of bytes",)),
+        (f"1 2 3\n1 {'9' * 400} 3\n1 2 3\n", ("is not a number of bytes",)),
+        ("0 0 0\n" * 3, ("nobody sends anything",)),
+        ("0 0 0 1\n" * 4, ("nobody sends anything",)),
+    ],
+)
+def test_a_matrix_that_is_none_is_refused(busbw: NcclBusbw, text: str, words: tuple[str, ...]):
+    path = busbw.folder / "matrix.txt"
+    path.write_text(text)
+
+    assert_refused(busbw.nccl(*VARIED, "--matrix", path), *words)
+
+
+@pytest.mark.parametrize(("ranks", "group"), [(4, 1), (4, 2), (4, 4), (6, 3)])
+def test_a_two_level_alltoall_verifies_right_in_any_groups(busbw: NcclBusbw, ranks: int, group: int):
+    six = {"STANDIN_GPUS": "6"}
+    # Slices of 48 bytes: parts are multiples of 16 and not of 32.
+    size = 48 * ranks
+    result = busbw.nccl(
+        "alltoall_2dh", *BRIEF, "--ranks", ranks, "-g", ranks // 2, "--group", group, "-b", size, "-e", size,
+        "--time-limit", 0.5, env=six,
+    )  # fmt: skip
+
+    (one,) = assert_all_right(busbw, result, six)
+    assert (one.group, one.size_bytes) == (group, size)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("alltoall_2dh",), ("needs to know how many ranks a node has", "--group 2")),
+        (("alltoall_2dh", "--group", 3), ("4 ranks are not equal groups of 3",)),
+        (("alltoall_2dh", "--group", 0), ("not equal groups of 0",)),
+        (("hypercube", "--ranks", 3), ("a power of two of ranks",)),
+        (("latency",), ("latency is not measured over NCCL",)),
+        (("all_reduce", "-r", 4), ("root 4 is not one of the 4 ranks",)),
+    ],
+)
+def test_shapes_that_cannot_be_are_refused(busbw: NcclBusbw, arguments: tuple[object, ...], words: tuple[str, ...]):
+    assert_refused(busbw.nccl("--ranks", 4, *arguments), *words)

@@ -1,0 +1,92 @@
+"""Bounds of a ring over all GPUs of a node, and the link that sets them."""
+
+import msgspec
+import pytest
+
+from busbw.model.topology import Gpu, NvLink, Topology
+from busbw.topo.ways.rings import ring_ceilings
+
+from .nodes import GEN4, four_gh200, four_h200, make_device, make_numa, shared_switches, two_sockets
+
+
+def rate_of_ring(node: Topology) -> float:
+    return ring_ceilings(node)[0].busbw_Bps / 1e9
+
+
+def test_over_switched_nvlink_a_ring_carries_what_one_gpus_links_do():
+    ring, tree = ring_ceilings(four_h200())
+    assert ring.busbw_Bps == pytest.approx(370.8e9)
+    assert "NVSwitches" in ring.formula
+    assert tree.busbw_Bps == pytest.approx(370.8e9 * 3 / 4)
+
+
+def test_where_every_pair_is_linked_a_ring_carries_the_sum_of_a_gpus_links():
+    assert rate_of_ring(four_gh200()) == pytest.approx(3 * 6 * 20.6)
+
+
+def test_without_nvlink_the_link_between_sockets_limits():
+    ring = ring_ceilings(two_sockets(nvlinks=False))[0]
+    assert ring.busbw_Bps == 22e9
+    assert ring.limit == "links between NUMA node 0 and 1 other"
+    assert ring.formula == "over PCIe alone: out of NUMA node 0: 22.0 GB/s"
+
+
+def test_an_intel_cpu_takes_its_share_of_a_pcie_link():
+    node = msgspec.structs.replace(four_h200(), nvlinks=())
+    ring = ring_ceilings(node)[0]
+    assert ring.busbw_Bps == pytest.approx(48e9 / 1.2)
+    assert ring.limit == "PCIe link of GPU0"
+
+
+def test_behind_an_amd_cpu_a_pcie_link_is_whole():
+    numa = (make_numa(-1, vendor="AuthenticAMD", family=25, model=17),)
+    node = msgspec.structs.replace(four_h200(), nvlinks=(), numa=numa)
+    assert rate_of_ring(node) == 48
+
+
+def test_a_shared_uplink_limits_all_below_it():
+    node = shared_switches()
+    slow = tuple(
+        msgspec.structs.replace(device, link_width=4) if device.bus_id.endswith(":01:00.0") else device
+        for device in node.devices
+    )
+    ring = ring_ceilings(msgspec.structs.replace(node, devices=slow))[0]
+    assert ring.busbw_Bps == 6e9
+    assert ring.limit == "PCIe link of switch 0000:01:00.0"
+    assert rate_of_ring(node) == 16
+
+
+def test_pairs_of_gpus_with_a_bridge_are_limited_by_what_joins_the_pairs():
+    gpus = tuple(Gpu(bus_id=f"000{place}:00:00.0", dev=place, sm=80) for place in range(4))
+    node = Topology(
+        numa=tuple(make_numa(place, vendor="AuthenticAMD") for place in range(4)),
+        devices=tuple(make_device(gpu.bus_id, "gpu", numa=place, link_speed=GEN4) for place, gpu in enumerate(gpus)),
+        gpus=gpus,
+        nvlinks=tuple(
+            NvLink(gpu=gpus[one].bus_id, target=gpus[other].bus_id, count=12, target_class="0x030200")
+            for one, other in ((0, 1), (1, 0), (2, 3), (3, 2))
+        ),
+    )
+    ring = ring_ceilings(node)[0]
+    assert ring.busbw_Bps == 48e9
+    assert ring.limit == "PCIe links of GPU0, GPU1"
+
+
+def test_links_to_the_gpu_itself_carry_nothing():
+    node = msgspec.structs.replace(four_h200(), nvlinks=())
+    own = tuple(NvLink(gpu=gpu.bus_id, target=gpu.bus_id, count=12, target_class="0x030200") for gpu in node.gpus)
+    with_own = ring_ceilings(msgspec.structs.replace(node, nvlinks=own))
+    assert [ceiling.busbw_Bps for ceiling in with_own] == [ceiling.busbw_Bps for ceiling in ring_ceilings(node)]
+
+
+def test_a_single_gpu_and_none_have_no_ring():
+    node = four_h200()
+    assert ring_ceilings(msgspec.structs.replace(node, gpus=node.gpus[:1], devices=node.devices[:1])) == ()
+    assert ring_ceilings(Topology()) == ()
+
+
+def test_over_two_gpus_a_tree_is_as_good_as_a_ring():
+    node = four_h200()
+    two = msgspec.structs.replace(node, gpus=node.gpus[:2], nvlinks=node.nvlinks[:2])
+    ring, tree = ring_ceilings(two)
+    assert ring.busbw_Bps == tree.busbw_Bps
