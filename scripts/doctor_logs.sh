@@ -12,12 +12,15 @@ RANKS=$((GPUS < 4 ? GPUS : 4))
 LOGS=tests/doctor/logs
 SMALL=(-b 8 -e 64M -f 8 -g 1 -n 5 -w 1)
 mkdir -p "$LOGS"
+# On machines that share an NVSwitch, NVLink multicast of one program can disturb all: it stays off in every process.
+export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
+ALL=(-x NCCL_NVLS_ENABLE=0 -x NCCL_DEBUG=INFO)
 
-# take NAME RANKS [SETTING...]: one job, with NCCL_DEBUG=INFO and these settings on every rank.
+# take NAME RANKS [SETTING...]: one job, with NCCL_DEBUG=INFO, multicast off and these settings on every rank.
 take() {
-    local name=$1 ranks=$2 settings=()
+    local name=$1 ranks=$2 settings=("${ALL[@]}")
     shift 2
-    for setting in NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH,TUNING "$@"; do settings+=(-x "$setting"); done
+    for setting in NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH,TUNING "$@"; do settings+=(-x "$setting"); done
     "${MPIRUN[@]}" --tag-output -n "$ranks" "${settings[@]}" "$PROGRAM" "${SMALL[@]}" >"$LOGS/$name.log" 2>&1 || true
     echo "$name: $(wc -l <"$LOGS/$name.log") lines"
 }
@@ -28,14 +31,13 @@ if ((RANKS < 2)); then
     exit 0
 fi
 take healthy "$RANKS"
-take nvls-off "$RANKS" NCCL_NVLS_ENABLE=0
 take p2p-off "$RANKS" NCCL_P2P_DISABLE=1
 take sockets "$RANKS" NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_NET=Socket
 take no-topology-file "$RANKS" NCCL_TOPO_FILE=/nonexistent/topo.xml
 take no-plugin "$RANKS" NCCL_NET_PLUGIN=nonexistent
 
 # One rank is set differently.
-ALL=(-x NCCL_DEBUG=INFO -x NCCL_DEBUG_SUBSYS=INIT,ENV)
+ALL+=(-x NCCL_DEBUG_SUBSYS=INIT,ENV)
 "${MPIRUN[@]}" --tag-output -n $((RANKS - 1)) "${ALL[@]}" "$PROGRAM" "${SMALL[@]}" : \
     -n 1 "${ALL[@]}" -x NCCL_BUFFSIZE=1048576 "$PROGRAM" "${SMALL[@]}" >"$LOGS/one-rank-differs.log" 2>&1 || true
 

@@ -11,7 +11,6 @@ LOGS = Path(__file__).parent / "logs"
 MUST = {
     "one-gpu": frozenset(),
     "healthy": frozenset(),
-    "nvls-off": frozenset(),
     "p2p-off": frozenset({"LOG010"}),
     "sockets": frozenset({"LOG012"}),
     "no-topology-file": frozenset({"LOG013"}),
