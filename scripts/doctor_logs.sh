@@ -16,12 +16,17 @@ mkdir -p "$LOGS"
 export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
 ALL=(-x NCCL_NVLS_ENABLE=0 -x NCCL_DEBUG=INFO)
 
+# Some of these jobs hang.
+bounded() {
+    timeout --kill-after=10 60 "${MPIRUN[@]}" "$@"
+}
+
 # take NAME RANKS [SETTING...]: one job, with NCCL_DEBUG=INFO, multicast off and these settings on every rank.
 take() {
     local name=$1 ranks=$2 settings=("${ALL[@]}")
     shift 2
     for setting in NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH,TUNING "$@"; do settings+=(-x "$setting"); done
-    "${MPIRUN[@]}" --tag-output -n "$ranks" "${settings[@]}" "$PROGRAM" "${SMALL[@]}" >"$LOGS/$name.log" 2>&1 || true
+    bounded --tag-output -n "$ranks" "${settings[@]}" "$PROGRAM" "${SMALL[@]}" >"$LOGS/$name.log" 2>&1 || true
     echo "$name: $(wc -l <"$LOGS/$name.log") lines"
 }
 
@@ -38,7 +43,7 @@ take no-plugin "$RANKS" NCCL_NET_PLUGIN=nonexistent
 
 # One rank is set differently.
 ALL+=(-x NCCL_DEBUG_SUBSYS=INIT,ENV)
-"${MPIRUN[@]}" --tag-output -n $((RANKS - 1)) "${ALL[@]}" "$PROGRAM" "${SMALL[@]}" : \
+bounded --tag-output -n $((RANKS - 1)) "${ALL[@]}" "$PROGRAM" "${SMALL[@]}" : \
     -n 1 "${ALL[@]}" -x NCCL_BUFFSIZE=1048576 "$PROGRAM" "${SMALL[@]}" >"$LOGS/one-rank-differs.log" 2>&1 || true
 
 # One rank is killed while the job runs.

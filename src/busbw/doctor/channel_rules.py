@@ -95,6 +95,9 @@ def _doubt(case: Case, channels: int, cause: str | None) -> str | None:
             return f"if this is {platform.id}, it needs {needed[0]}: {needed[1]}"
     if cause is not None:
         return "what NCCL would choose itself is not known"
+    inside = [way for way in case.ways if way.place == "within nodes"]
+    if inside and not any(way.via.startswith("P2P") for way in inside):
+        return None  # few channels are what such a way needs, and the way has its own finding
     if case.nodes == 1 and channels <= _FEW and (case.has("NVLink") or "available" in case.has("NVLS")):
         return "GPUs behind NVSwitches mostly have 16 and more, two GPUs with a few links have 2 to 4"
     listed = max((len(re.findall(r"\[\d+\]", value)) for value in case.has("NICs")), default=0)

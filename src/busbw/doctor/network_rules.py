@@ -32,6 +32,8 @@ _NO_DEVICE = (
     "ibv_devinfo, on a node and in the container, must show ports that are up (a container needs /dev/infiniband); "
     "on EFA, Slingshot and TCPX the network's plug-in must be installed"
 )
+# Each 1 takes one of the ways between GPUs of one host; with both gone only the network is left.
+_WAYS_WITHIN = ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE")
 _TOO_FAR = (
     "busbw topo show --here: a NIC below another CPU or switch than the GPU; in a virtual machine NCCL needs the "
     "platform's topology file"
@@ -82,6 +84,9 @@ def _sockets(case: Case, used: dict[str, tuple[int | str, ...]]) -> Iterator[Fin
     between = [way for way in case.ways if way.place == "between nodes"]
     # Ranks may say Socket and reach each other over NVLinks all the same.
     if between and not any(way.network == "Socket" for way in between):
+        return
+    # One host that the network was forced on is no fabric: NCCL then counts each GPU as a node.
+    if not between and len(case.hosts) == 1 and all(case.setting(name) == "1" for name in _WAYS_WITHIN):
         return
     cause, fix = _why_sockets(case, kind)
     share = "all" if len(used) == 1 else "part of the"

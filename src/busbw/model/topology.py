@@ -48,6 +48,10 @@ class PciDevice(Value, kw_only=True, frozen=True):
     link_width: Integer | None = None
     # Domain and bus of the host bridge above, as 0000:00; None: not known, as from a file, which has none.
     host_bridge: str | None = None
+    # What the kernel calls local to a device of which it shows no NUMA node, and the NUMA nodes those CPUs are of.
+    # NCCL asks for neither there.
+    near_cpus: tuple[Integer, ...] = ()
+    near_numa: tuple[Integer, ...] = ()
 
 
 class Gpu(Value, kw_only=True, frozen=True):

@@ -48,7 +48,7 @@ def boxes_of(topology: Topology) -> tuple[Box, ...]:
         Box(
             kind="numa",
             title=_numa_title(numa),
-            address=_cpu_words(numa),
+            address=_cpu_words(numa, topology),
             below=(*shelves.below(None, numa.id, 1), *shelves.loose(numa.id)),
         )
         for numa in numa_nodes
@@ -184,7 +184,8 @@ def _numa_title(numa: NumaNode) -> str:
     return f"{name}, {vendor}" if vendor else name
 
 
-def _cpu_words(numa: NumaNode) -> str:
+def _cpu_words(numa: NumaNode, topology: Topology) -> str:
     if numa.cpus is None:
-        return "CPUs not given"
+        near = {device.near_cpus for device in topology.devices if device.numa == numa.id}
+        return f"near CPUs {format_cpu_list(*near)}" if len(near) == 1 and near != {()} else "CPUs not given"
     return f"CPUs {format_cpu_list(numa.cpus)}" if numa.cpus else "no CPUs"

@@ -28,7 +28,9 @@ def topology_of_hardware(hardware: Hardware) -> Topology:
     nets = nets_of(hardware, functions)
     ends: dict[str, DeviceKind] = {net.bus_id: "nic" for net in nets if net.bus_id is not None}
     ends |= {gpu.bus_id: "gpu" for gpu in gpus}
-    devices = devices_above(ends, functions, {gpu.bus_id: gpu for gpu in gpus})
+    devices = tuple(
+        _near(device, hardware) for device in devices_above(ends, functions, {gpu.bus_id: gpu for gpu in gpus})
+    )
     numa = _numa_nodes(hardware, devices)
     return Topology(
         name=hardware.hostname,
@@ -39,6 +41,12 @@ def topology_of_hardware(hardware: Hardware) -> Topology:
         chip_links=tuple(link for gpu in gpus if (link := _chip_link(gpu)) is not None),
         nets=tuple(_placed(net, devices, numa) for net in nets),
     )
+
+
+def _near(device: PciDevice, hardware: Hardware) -> PciDevice:
+    """Return a device with the NUMA nodes of the CPUs that are local to it."""
+    near = frozenset(device.near_cpus)
+    return structs.replace(device, near_numa=tuple(node.id for node in hardware.numa if not near.isdisjoint(node.cpus)))
 
 
 def _gpu(gpu: HostGpu) -> Gpu:

@@ -99,6 +99,7 @@ def _device(
         link_speed=speed if speed is not None else driver_speed,
         link_width=width if width is not None else driver_width,
         host_bridge=_host_bridge(function, functions),
+        near_cpus=function.local_cpus if numa == NO_NUMA else (),
     )
 
 

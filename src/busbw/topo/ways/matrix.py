@@ -65,14 +65,26 @@ def path_matrix(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> PathMatrix:
             name=end.name,
             cells=tuple("X" if end is other else _cell(end, other, nvlinks) for other in (*gpus, *nics)),
             nccl=tuple(paths.get(end.device, {}).get(other.device, NO_PATH).type for other in (*gpus, *nics)),
-            cpus=cpus.get(end.numa) if end in gpus else None,
-            numa=end.numa if end in gpus and end.numa >= 0 else None,
+            cpus=cpus.get(end.numa) or _near_cpus(devices, end.bus_id) if end in gpus else None,
+            numa=_numa_near(devices, end) if end in gpus else None,
         )
         for end in (*gpus, *nics)
     )
     return PathMatrix(
         rows=rows, legend=tuple((nic.name, port.name) for nic, (port, _bus_id) in zip(nics, ports, strict=True))
     )
+
+
+def _near_cpus(devices: Mapping[str | None, PciDevice], bus_id: str) -> tuple[int, ...] | None:
+    return devices[bus_id].near_cpus or None if bus_id in devices else None
+
+
+def _numa_near(devices: Mapping[str | None, PciDevice], end: _End) -> int | None:
+    """Return the NUMA node of an end; of one that shows none, that of all CPUs that are local to it."""
+    if end.numa >= 0:
+        return end.numa
+    near = devices[end.bus_id].near_numa if end.bus_id in devices else ()
+    return near[0] if len(near) == 1 else None
 
 
 def _numa(devices: Mapping[str | None, PciDevice], bus_id: str) -> int:
