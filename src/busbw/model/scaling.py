@@ -1,0 +1,162 @@
+"""How a result changes with the size of the machine: collectives under their limit, applications against a base.
+
+Shares are of one: 0.97 is 97 %. An efficiency is a share of the limit for collectives (`of_limit`), and a share of what
+the base would give for applications (`efficiency`).
+"""
+
+from typing import Literal
+
+from busbw.model.finding import Finding
+from busbw.model.value import Integer, Value
+
+SCALING_SCHEMA = 1
+
+# What the axis counts.
+Axis = Literal["nodes", "gpus", "ranks", "cores"]
+# collective: bus bandwidth of one exchange; strong: the same work on more of the machine; weak: work that grows with it.
+Kind = Literal["collective", "strong", "weak"]
+# What an interval is made of: the extremes of several launches (the interval of their median from six on); the interval
+# of the median within one launch; the digits that were printed, so that 18.4 is anything from 18.35 to 18.45.
+Basis = Literal["launches", "samples", "digits"]
+
+
+class Estimate(Value, kw_only=True, frozen=True):
+    """A value and the interval around it; all None but `value`: nothing is known of its uncertainty."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    basis: Basis | None = None
+
+
+class Observation(Value, kw_only=True, frozen=True):
+    """One result on one size of the machine, as it was read. None: not told."""
+
+    # The run, or the file and line.
+    source: str
+    # What must be the same on one line, by name: ("collective", "all_reduce"), ("type", "float32").
+    conditions: tuple[tuple[str, str], ...] = ()
+    # What may tell lines apart, by name: ("algorithm", "ring"), ("tag", "sharp"), ("series", "BF16").
+    settings: tuple[tuple[str, str], ...] = ()
+    nodes: Integer | None = None
+    gpus: Integer | None = None
+    ranks: Integer | None = None
+    cores: Integer | None = None
+    size_bytes: Integer | None = None
+    time_s: Estimate | None = None
+    # Bytes a second of a collective; else work a second, in `rate_unit`.
+    busbw_Bps: Estimate | None = None
+    rate: Estimate | None = None
+    rate_unit: str | None = None
+
+
+class ScalingPoint(Value, kw_only=True, frozen=True):
+    """One size of the machine: what was measured there, and what it is held against. None: not known, or no base."""
+
+    # Its place on the axis, and the other counts where they are known.
+    at: Integer
+    nodes: Integer | None = None
+    ranks: Integer | None = None
+    time_s: Estimate | None = None
+    busbw_Bps: Estimate | None = None
+    # Work a second, in the view's `rate_unit`.
+    rate: Estimate | None = None
+    # The ceiling of bus bandwidth here by line rates, by which algorithm, and what part of the machine sets it.
+    limit_Bps: float | None = None
+    limit_words: str | None = None
+    of_limit: Estimate | None = None
+    # Against the base: times as fast, and that over times as large (weak: work a second and worker).
+    speedup: Estimate | None = None
+    efficiency: Estimate | None = None
+    # Karp and Flatt: the share of the base's time that did not shrink, were that all that is wrong.
+    serial_share: float | None = None
+    # Launches, or rows, behind it, and where they are.
+    observations: Integer = 1
+    sources: tuple[str, ...] = ()
+
+
+class Trend(Value, kw_only=True, frozen=True):
+    """What doubling the machine changes, as a share: a straight line through logarithms, and its interval."""
+
+    answer: Literal["falls", "rises", "level", "cannot_tell"]
+    per_doubling: float | None = None
+    low: float | None = None
+    high: float | None = None
+    confidence: float = 0.95
+    points: Integer
+    words: str
+
+
+class Bend(Value, kw_only=True, frozen=True):
+    """From where on a curve stays below the level it had before."""
+
+    answer: Literal["bends", "straight", "cannot_tell"]
+    # The first place below the level, the last one on it.
+    at: Integer | None = None
+    after: Integer | None = None
+    # By how much, as a share of the level: the mildest place from `at` on.
+    drop: float | None = None
+    words: str
+
+
+class SerialPart(Value, kw_only=True, frozen=True):
+    """Amdahl's law fitted to strong scaling: the share of the base's time that more of the machine does not shorten."""
+
+    answer: Literal["fits", "grows", "cannot_tell"]
+    share: float | None = None
+    low: float | None = None
+    high: float | None = None
+    confidence: float = 0.95
+    points: Integer
+    words: str
+
+
+class Extrapolation(Value, kw_only=True, frozen=True):
+    """What the law that was fitted gives where nobody measured; `low` and `high` are where one more run would fall."""
+
+    at: Integer
+    # None: it cannot be told, for what `words` say.
+    time_s: Estimate | None = None
+    speedup: Estimate | None = None
+    confidence: float = 0.95
+    words: str
+
+
+class ScalingSeries(Value, kw_only=True, frozen=True):
+    """One line of the figure, its points by size of the machine."""
+
+    label: str
+    settings: tuple[tuple[str, str], ...] = ()
+    points: tuple[ScalingPoint, ...]
+    # Places that trend and bend leave out, each with the reason.
+    left_out: tuple[tuple[Integer, str], ...] = ()
+    base: Integer | None = None
+    trend: Trend | None = None
+    bend: Bend | None = None
+    serial: SerialPart | None = None
+    beyond: tuple[Extrapolation, ...] = ()
+
+
+class Scaling(Value, kw_only=True, frozen=True):
+    """One figure: lines that may stand beside each other."""
+
+    kind: Kind
+    title: str
+    axis: Axis
+    size_bytes: Integer | None = None
+    # Of `ScalingPoint.rate`: "tokens", "days of simulation"; each a second.
+    rate_unit: str | None = None
+    # What all points share.
+    conditions: tuple[tuple[str, str], ...] = ()
+    platform: str | None = None
+    series: tuple[ScalingSeries, ...]
+    # What a reader should know of how it came about.
+    notes: tuple[str, ...] = ()
+
+
+class ScalingReport(Value, kw_only=True, frozen=True):
+    """What `busbw scaling` answers: a figure for each collective and size, or one for an application."""
+
+    schema: Integer = SCALING_SCHEMA
+    views: tuple[Scaling, ...]
+    findings: tuple[Finding, ...] = ()
