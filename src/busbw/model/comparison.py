@@ -1,0 +1,130 @@
+"""What a comparison came to: how much faster than the first of its sides each other one is, and what of it is shown."""
+
+from typing import Literal
+
+from busbw.model.finding import Finding
+from busbw.model.value import Integer, Value
+
+COMPARISON_SCHEMA = 1
+
+# faster, slower: the side beside the first one is, by more than the least difference that counts; same: it differs by
+# no more than that; none: no difference is shown, nor that there is none; cannot_tell: nothing could be.
+Claim = Literal["faster", "slower", "same", "none", "cannot_tell"]
+# By message size, as the write-ups on pinning have it: latency of small ones, bandwidth of the others.
+Band = Literal["small", "medium", "large"]
+# mixed: faster at some points and slower at others; wrong: a side gave wrong results.
+ComparisonOutcome = Literal["faster", "slower", "mixed", "same", "none", "wrong", "cannot_tell"]
+
+
+class Side(Value, kw_only=True, frozen=True):
+    """One thing that is compared; the first is what the others are held against."""
+
+    # "A" for the first.
+    letter: str
+    # Settings as they were asked for ("default", "NCCL_PROTO=LL"), else the name of the run or import.
+    name: str
+    kind: Literal["settings", "run", "import"]
+    # The folders of its launches that were compared, in the order of their starts; of an import, the tables in it.
+    launches: tuple[str, ...]
+
+
+class Estimate(Value, kw_only=True, frozen=True):
+    """How much faster than the first side another one is, from blocks that hold a launch of each.
+
+    A ratio is the first side's time over the other's: 1.03 is 3 % faster.
+    """
+
+    # Median over the blocks.
+    ratio: float
+    # Bootstrap interval of that median over blocks; None where there are too few of them.
+    low: float | None = None
+    high: float | None = None
+    confidence: float = 0.95
+    # The ratio of each block, in the order of time.
+    blocks: tuple[float, ...]
+    # Of the exact signed-rank test against the least difference that counts, adjusted by Holm over all points of the
+    # comparison; None where there are too few blocks, and in summaries that were not asked for.
+    p_value: float | None = None
+    claim: Claim
+    # The smallest difference, as a share, that these blocks would have shown; None where none would.
+    detectable: float | None = None
+
+
+class ComparedPoint(Value, kw_only=True, frozen=True):
+    """One size of one collective on two sides. Times are medians over launches, of each launch's median."""
+
+    collective: str
+    size_bytes: Integer
+    dtype: str
+    op: str
+    root: Integer
+    in_place: bool
+    pair: tuple[Integer, Integer] | None = None
+    group: Integer | None = None
+    ranks: Integer
+    band: Band
+    first_s: float
+    other_s: float
+    first_busbw_Bps: float
+    other_busbw_Bps: float
+    estimate: Estimate
+
+
+class ComparedBand(Value, kw_only=True, frozen=True):
+    """The sizes of one band of one collective taken together, as the write-ups show them.
+
+    Of each launch the geometric mean over the sizes of the band; then as for a single size.
+    """
+
+    collective: str
+    in_place: bool
+    band: Band
+    # What `first` and `other` are: "latency" in seconds, "bandwidth" as bus bandwidth in bytes per second.
+    measure: Literal["latency", "bandwidth"]
+    sizes_bytes: tuple[Integer, ...]
+    first: float
+    other: float
+    estimate: Estimate
+
+
+class Versus(Value, kw_only=True, frozen=True):
+    """One side held against the first."""
+
+    # Place in Comparison.sides, from 1.
+    other: Integer
+    points: tuple[ComparedPoint, ...]
+    bands: tuple[ComparedBand, ...]
+    # Over all points, of any size and collective; None where it was not asked for.
+    geometric_mean: Estimate | None = None
+    # Points that only one of the two sides has, as `all_reduce 4 MiB (only A)`.
+    unmatched: tuple[str, ...] = ()
+
+
+class ComparisonVerdict(Value, kw_only=True, frozen=True):
+    """The answer in one sentence, and the codes of the findings it rests on."""
+
+    outcome: ComparisonOutcome
+    sentence: str
+    because: tuple[str, ...] = ()
+
+
+class Comparison(Value, kw_only=True, frozen=True):
+    """Everything about one comparison."""
+
+    schema: Integer = COMPARISON_SCHEMA
+    busbw_version: str
+    # The name of the measured comparison; None where stored results were compared.
+    comparison_id: str | None = None
+    sides: tuple[Side, ...]
+    versus: tuple[Versus, ...]
+    # Rate of false claims, over all points together, that claims are held to; and the least difference that counts, as
+    # a share.
+    false_claims: float
+    least_difference: float
+    # Blocks that hold a launch of each side, and how many were planned; 0 planned where stored results were compared.
+    blocks: Integer
+    blocks_planned: Integer = 0
+    # What was unlike beside what was to be compared, and other things that a reader should know.
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    verdict: ComparisonVerdict
