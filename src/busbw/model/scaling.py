@@ -13,7 +13,7 @@ SCALING_SCHEMA = 1
 
 # What the axis counts.
 Axis = Literal["nodes", "gpus", "ranks", "cores"]
-# collective: bus bandwidth of one exchange; strong: the same work on more of the machine; weak: work that grows with it.
+# collective: bus bandwidth of one exchange; strong: the same work on more of the machine; weak: work that grows too.
 Kind = Literal["collective", "strong", "weak"]
 # What an interval is made of: the extremes of several launches (the interval of their median from six on); the interval
 # of the median within one launch; the digits that were printed, so that 18.4 is anything from 18.35 to 18.45.
