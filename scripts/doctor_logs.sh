@@ -42,7 +42,7 @@ take no-topology-file "$RANKS" NCCL_TOPO_FILE=/nonexistent/topo.xml
 take no-plugin "$RANKS" NCCL_NET_PLUGIN=nonexistent
 
 # One rank is set differently.
-ALL+=(-x NCCL_DEBUG_SUBSYS=INIT,ENV)
+ALL+=(-x "NCCL_DEBUG_SUBSYS=INIT,ENV")
 bounded --tag-output -n $((RANKS - 1)) "${ALL[@]}" "$PROGRAM" "${SMALL[@]}" : \
     -n 1 "${ALL[@]}" -x NCCL_BUFFSIZE=1048576 "$PROGRAM" "${SMALL[@]}" >"$LOGS/one-rank-differs.log" 2>&1 || true
 

@@ -1,9 +1,12 @@
-"""What holds for all tests: those that time processes, or are alone with something, may try once more, and say so.
+"""What holds for all tests: those that time something, or are alone with something, may try once more, and say so.
 
 `--timed` picks one part: `scripts/test.sh` runs `no` on all processors; then `hosts`, those on hosts of the lab, which
 wait more than they work, two at a time; and after that `only`, the others, one test at a time.
 """
 
+import gc
+import os
+import re
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +20,11 @@ HERE = Path(__file__).parent
 TIMED = ("containers/test_real.py", "e2e", "gpu", "nccl")
 # The hosts of the lab: whoever asks for them starts ranks there.
 TIMED_FIXTURES = {"cluster_of_session", "hosts_of_session", "open_mpi_4"}
+# Who reads one of these bounds a time.
+CLOCKS = {"process_time", "perf_counter", "monotonic", "getrusage"}
+
+# Open MPI 5 asks libfabric for devices at every start, which sleeps a second and finds none here.
+os.environ.setdefault("OMPI_MCA_btl", "^ofi")
 
 # How long an example takes says nothing where others use the same cores.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -34,6 +42,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @cache
+def reads_a_clock(path: Path) -> bool:
+    """Return whether tests of a file bound how long something takes."""
+    return not CLOCKS.isdisjoint(re.findall(r"\w+", path.read_text(encoding="utf-8")))
+
+
+@cache
 def lies_among_timed(path: Path) -> bool:
     """Return whether all tests of a file or folder time processes."""
     return any(path.is_relative_to(HERE / name) for name in TIMED)
@@ -41,17 +55,23 @@ def lies_among_timed(path: Path) -> bool:
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` picks by marker
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark each test that times processes, give it a second try, and keep the part that was asked for."""
+    """Mark each test that times processes, give those that time anything a second try, and keep the part asked for."""
     parts: dict[str, list[pytest.Item]] = {"no": [], "hosts": [], "only": []}
     for item in items:
         is_on_hosts = not TIMED_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
         if lies_among_timed(item.path) or is_on_hosts:
             item.add_marker(pytest.mark.timed)
         is_timed = item.get_closest_marker("timed") is not None
-        if is_timed:
+        if is_timed or reads_a_clock(item.path):
             item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=3))
         parts["hosts" if is_on_hosts else "only" if is_timed else "no"].append(item)
     wanted = config.getoption("timed")
     if wanted != "yes":
         items[:] = parts.pop(wanted)
         config.hook.pytest_deselected(items=[item for left in parts.values() for item in left])
+
+
+def pytest_collection_finish() -> None:
+    """Keep the thousands of tests out of every later collection of garbage, whose time some tests would count."""
+    gc.collect()
+    gc.freeze()
