@@ -7,7 +7,6 @@ import sys
 from dataclasses import dataclass
 
 from busbw.api.containing import Containment, containment
-from busbw.api.rank_masks import rank_masks
 from busbw.api.request import Request
 from busbw.cpus import format_cpu_list
 from busbw.errors import InputError
@@ -85,6 +84,8 @@ def _masks(*, of_node: bool) -> tuple[str, ...]:
 
     Raises InputError where its topology does not tell.
     """
+    from busbw.api.rank_masks import rank_masks  # noqa: PLC0415 - reading a topology takes long, and few ask for it
+
     found = rank_masks(None, here=True)
     lists = [place.cpus if of_node else place.share for place in found.ranks]
     if not lists or any(cpus is None for cpus in lists):

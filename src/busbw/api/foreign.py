@@ -27,7 +27,6 @@ from busbw.model.sweep import Mode, Sampling, Sweep
 from busbw.probe.capture import machine as capture
 from busbw.probe.capture.programs import gpu_count
 
-NAMES = (nccl_tests.name, osu.name)
 # On a larger machine more ranks are asked for by name.
 _MOST_DEFAULT_RANKS = 8
 

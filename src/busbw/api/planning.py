@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 
 from busbw import __version__, layout
-from busbw.api import foreign
 from busbw.api.around import Surroundings, surroundings
 from busbw.api.containing import in_container
 from busbw.api.gpus import setup_of
@@ -49,13 +48,15 @@ def plan(request: Request, directory: Path | None, base: Path) -> tuple[Plan, Pa
 def _planned(request: Request, directory: Path | None, base: Path) -> tuple[Plan, Path]:
     host = capture.host()
     allocation = hosts_of(request)
-    if request.backend in foreign.NAMES:
+    if request.backend in registry.FOREIGN:
         if allocation is not None:
             raise InputError(
                 f"{request.backend} is started on this host alone",
                 where="--hosts" if request.hosts is not None else "--nodes",
                 hint="busbw's own backends measure over several hosts: native-mpi, native-nccl",
             )
+        from busbw.api import foreign  # noqa: PLC0415 - importing it takes as long as planning a run of our own
+
         return foreign.plan(request, host, directory, base)
     if request.backend == native_nccl.name:
         return _nccl_plan(request, host, allocation, directory, base)

@@ -4,7 +4,6 @@ import dataclasses
 import shlex
 from pathlib import Path
 
-from busbw.api import foreign_run
 from busbw.api.hosts import check_started_once
 from busbw.api.loading import load, rebuild
 from busbw.api.resuming import check_hosts
@@ -42,6 +41,8 @@ def resume(directory: Path, listener: Listener) -> Run:
     plan = directories.read_plan(directory)
     check_hosts(plan, directory)
     if plan.steps:
+        from busbw.api import foreign_run  # noqa: PLC0415 - for programs of others alone
+
         done = foreign_run.finished(plan, directory)
         directories.reopen(directory)
         return _carry_out(plan, directory, done, listener)
@@ -63,6 +64,8 @@ def resume(directory: Path, listener: Listener) -> Run:
 def _carry_out(plan: Plan, directory: Path, done: frozenset[int], listener: Listener) -> Run:
     before = capture.counters()
     if plan.steps:
+        from busbw.api import foreign_run  # noqa: PLC0415 - the same
+
         ended = foreign_run.execute(plan, directory, done, listener)
     else:
         ended = execution.execute(plan, directory, raw.attempts(directory), done, listener)

@@ -15,10 +15,8 @@ _OWN = {
     "native-mpi": "busbw.backends.native_mpi",
     "native-nccl": "busbw.backends.native_nccl",
 }
-
-
 # Programs of others, which print what busbw reads.
-_FOREIGN = {
+FOREIGN = {
     "nccl-tests": "busbw.backends.nccl_tests",
     "osu": "busbw.backends.osu",
 }
@@ -40,7 +38,7 @@ def find(name: str) -> Backend:
     """Return the backend called `name`. Raises InputError when there is none, or when it cannot be imported."""
     others = {} if name in _OWN else {entry.name: entry for entry in entry_points(group=GROUP)}
     if name not in _OWN and name not in others:
-        raise InputError(f"{name!r} is not a backend", hint="one of: " + ", ".join(sorted({*_OWN, *_FOREIGN, *others})))
+        raise InputError(f"{name!r} is not a backend", hint="one of: " + ", ".join(sorted({*_OWN, *FOREIGN, *others})))
     try:
         found = importlib.import_module(_OWN[name]) if name in _OWN else others[name].load()
     except ImportError as error:
@@ -50,6 +48,6 @@ def find(name: str) -> Backend:
 
 def find_foreign(name: str) -> ForeignBackend:
     """Return the backend that runs the programs of others called `name`. Raises InputError when there is none."""
-    if name not in _FOREIGN:
-        raise InputError(f"{name!r} runs no foreign programs", hint="one of: " + ", ".join(_FOREIGN))
-    return cast("ForeignBackend", importlib.import_module(_FOREIGN[name]))
+    if name not in FOREIGN:
+        raise InputError(f"{name!r} runs no foreign programs", hint="one of: " + ", ".join(FOREIGN))
+    return cast("ForeignBackend", importlib.import_module(FOREIGN[name]))
