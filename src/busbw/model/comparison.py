@@ -36,13 +36,13 @@ class Estimate(Value, kw_only=True, frozen=True):
 
     # Median over the blocks.
     ratio: float
-    # Bootstrap interval of that median over blocks; None where there are too few of them.
+    # Interval of that median that assumes nothing about the distribution; None where there are too few of them.
     low: float | None = None
     high: float | None = None
     confidence: float = 0.95
     # The ratio of each block, in the order of time.
     blocks: tuple[float, ...]
-    # Of the exact signed-rank test against the least difference that counts, adjusted by Holm over all points of the
+    # Of an exact signed-rank test against the least difference that counts, adjusted by Holm over all points of the
     # comparison; None where there are too few blocks, and in summaries that were not asked for.
     p_value: float | None = None
     claim: Claim
