@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import msgspec
 
-from busbw.model.limit import PartName
+from busbw.model.limit import Attained, PartName
 from busbw.model.platform import Platform
 from busbw.model.value import Integer, Value
 
@@ -36,15 +36,32 @@ def attained_rows() -> tuple[AttainedRow, ...]:
     return msgspec.toml.decode(raw, type=_Rows).attained
 
 
-def attained_on(platform: Platform) -> tuple[AttainedRow, ...]:
-    """Return the rows that hold for a platform."""
-    return tuple(row for row in attained_rows() if _holds(row, platform))
+def attained_on(platform: Platform) -> tuple[Attained, ...]:
+    """Return what holds for a platform."""
+    return attained_where(
+        sm=platform.gpu.sm,
+        switched=platform.nvlink.switched,
+        fabric=platform.fabric.kind,
+        port_bps=platform.nic.port_bps,
+    )
 
 
-def _holds(row: AttainedRow, platform: Platform) -> bool:
-    return (
-        (not row.sm or platform.gpu.sm in row.sm)
-        and (row.switched is None or platform.nvlink.switched is row.switched)
-        and (not row.fabrics or platform.fabric.kind in row.fabrics)
-        and (row.port_bps is None or platform.nic.port_bps == row.port_bps)
+def attained_where(
+    *, sm: int | None, switched: bool | None, fabric: str | None, port_bps: float | None
+) -> tuple[Attained, ...]:
+    """Return what holds for nodes whose GPUs, switch, fabric and ports are these. None: not known."""
+    return tuple(
+        Attained(
+            part=row.part,
+            algorithm=row.algorithm,
+            share=row.share,
+            words=row.words,
+            fitted=row.fitted,
+            source=row.source,
+        )
+        for row in attained_rows()
+        if (not row.sm or sm in row.sm)
+        and (row.switched is None or switched is row.switched)
+        and (not row.fabrics or fabric in row.fabrics)
+        and (row.port_bps is None or port_bps == row.port_bps)
     )

@@ -6,7 +6,7 @@ from busbw.catalog.attained import attained_on
 from busbw.errors import InputError
 from busbw.limits.islands import island_of_platform
 from busbw.limits.slots import slot_rate
-from busbw.model.limit import Attained, NodeRates, Rate
+from busbw.model.limit import NodeRates, Rate
 from busbw.model.platform import NicPlace, Platform, Variant
 
 
@@ -47,7 +47,7 @@ def rates_of_platform(platform: Platform, *, gpus: int | None = None, name: str 
         ports=ports,
         nic=nic,
         nic_slot=_nic_slot(platform, nic),
-        attained=_attained(platform),
+        attained=attained_on(platform),
         assumptions=tuple(assumptions),
         missing=unknown,
     )
@@ -78,7 +78,7 @@ def _cpu_rates(platform: Platform, variant: Variant | None, assumptions: list[st
         ports=platform.nic.ports,
         nic=nic,
         nic_slot=_nic_slot(platform, nic),
-        attained=_attained(platform),
+        attained=attained_on(platform),
         assumptions=(*assumptions, words),
     )
 
@@ -162,17 +162,3 @@ def _nic_slot(platform: Platform, nic: Rate | None) -> Rate | None:
 def _card(place: NicPlace) -> str | None:
     """Return the address of a port's card: its functions share a slot."""
     return place.bus_id.rpartition(".")[0] if place.bus_id is not None else None
-
-
-def _attained(platform: Platform) -> tuple[Attained, ...]:
-    return tuple(
-        Attained(
-            part=row.part,
-            algorithm=row.algorithm,
-            share=row.share,
-            words=row.words,
-            fitted=row.fitted,
-            source=row.source,
-        )
-        for row in attained_on(platform)
-    )

@@ -228,6 +228,14 @@ class Published(Section, kw_only=True, frozen=True):
     # `several nodes`, where no count is given.
     scope: str | None = None
     conditions: str | None = None
+    # The conditions that decide whether it applies to another result; None: not said. The algorithm as NCCL calls it;
+    # NVLink SHARP; SHARP of the network's switches.
+    algorithm: str | None = None
+    nvls: bool | None = None
+    sharp: bool | None = None
+    # fabric: the platform's own network with its plug-in; fallback: what is used where the plug-in is not found (TCP);
+    # loopback: one node that sends to itself through its NICs.
+    network: Literal["fabric", "fallback", "loopback"] | None = None
 
 
 class Threshold(Section, kw_only=True, frozen=True):

@@ -1,0 +1,41 @@
+"""What the platforms have in common that have the same GPU: known of a GPU by its name alone."""
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+from busbw.model.platform import GpuKind, NvLinkKind, Platform
+from busbw.model.value import Integer, Value
+
+
+class GpuFacts(Value, frozen=True, kw_only=True):
+    """What holds for a GPU wherever it is sold."""
+
+    # As the driver names it.
+    name: str
+    # Compute capability times ten.
+    sm: Integer | None
+    nvlink: NvLinkKind
+    # Ids of the platforms it was taken from.
+    platforms: tuple[str, ...]
+
+
+def facts_of_gpu(name: str, platforms: Iterable[Platform]) -> GpuFacts | None:
+    """Return what all platforms with this GPU say alike of its links; None where none has it, or they contradict."""
+    having = [each for each in platforms if any(fnmatchcase(name, glob) for glob in each.match.gpu_names)]
+    links = {_links(each.nvlink) for each in having}
+    if len(links) != 1:
+        return None
+    return GpuFacts(name=name, sm=_sm(each.gpu for each in having), nvlink=having[0].nvlink, platforms=_ids(having))
+
+
+def _links(link: NvLinkKind) -> tuple[float | None, float | None, bool | None, bool | None, int | None]:
+    return link.gpu_Bps, link.pair_Bps, link.switched, link.nvls, link.domain_gpus
+
+
+def _sm(kinds: Iterable[GpuKind]) -> int | None:
+    said = {kind.sm for kind in kinds}
+    return said.pop() if len(said) == 1 else None
+
+
+def _ids(platforms: list[Platform]) -> tuple[str, ...]:
+    return tuple(each.id for each in platforms)
