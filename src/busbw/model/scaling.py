@@ -18,6 +18,10 @@ Kind = Literal["collective", "strong", "weak"]
 # What an interval is made of: the extremes of several launches (the interval of their median from six on); the interval
 # of the median within one launch; the digits that were printed, so that 18.4 is anything from 18.35 to 18.45.
 Basis = Literal["launches", "samples", "digits"]
+TrendAnswer = Literal["falls", "rises", "level", "cannot_tell"]
+BendAnswer = Literal["bends", "straight", "cannot_tell"]
+# fits: the law holds as far as can be seen; grows: the share grows with the machine, so that the law does not hold.
+SerialAnswer = Literal["fits", "grows", "cannot_tell"]
 
 
 class Estimate(Value, kw_only=True, frozen=True):
@@ -78,7 +82,7 @@ class ScalingPoint(Value, kw_only=True, frozen=True):
 class Trend(Value, kw_only=True, frozen=True):
     """What doubling the machine changes, as a share: a straight line through logarithms, and its interval."""
 
-    answer: Literal["falls", "rises", "level", "cannot_tell"]
+    answer: TrendAnswer
     per_doubling: float | None = None
     low: float | None = None
     high: float | None = None
@@ -90,7 +94,7 @@ class Trend(Value, kw_only=True, frozen=True):
 class Bend(Value, kw_only=True, frozen=True):
     """From where on a curve stays below the level it had before."""
 
-    answer: Literal["bends", "straight", "cannot_tell"]
+    answer: BendAnswer
     # The first place below the level, the last one on it.
     at: Integer | None = None
     after: Integer | None = None
@@ -102,7 +106,7 @@ class Bend(Value, kw_only=True, frozen=True):
 class SerialPart(Value, kw_only=True, frozen=True):
     """Amdahl's law fitted to strong scaling: the share of the base's time that more of the machine does not shorten."""
 
-    answer: Literal["fits", "grows", "cannot_tell"]
+    answer: SerialAnswer
     share: float | None = None
     low: float | None = None
     high: float | None = None

@@ -1,0 +1,122 @@
+"""Amdahl's law through the times of one line, the serial share by Karp and Flatt, and what the law gives beyond.
+
+T(P) = T(1) (f + (1 - f)/P), with P in units of the base: a straight line over 1/P. Karp, Flatt, Measuring parallel
+processor performance, CACM 33(5), 1990: e = (1/S - 1/P) / (1 - 1/P). A share that grows with P is no serial part but
+communication or imbalance, which the law does not know: then nothing is extrapolated.
+"""
+
+import math
+from collections.abc import Sequence
+
+from busbw.judge.phrases import percent
+from busbw.judge.scaling.places import Place
+from busbw.judge.scaling.trend import CONFIDENCE, LEAST_PLACES
+from busbw.model.scaling import Axis, Estimate, Extrapolation, SerialAnswer, SerialPart
+from busbw.stats.line import Line, line_through
+from busbw.units import format_time
+
+# Beyond this many times the largest machine that was measured, the law is a guess whatever its interval says.
+FARTHEST_TIMES = 4
+
+
+def serial_share(speedup: float, times: float) -> float | None:
+    """Return the share of the base's time that did not shrink; None at the base."""
+    return (1 / speedup - 1 / times) / (1 - 1 / times) if times > 1 and speedup > 0 else None
+
+
+def amdahl_line(places: Sequence[Place], base: int) -> Line | None:
+    """Return the times over base/at, each weighed by its size: scatter is taken as a share of the time."""
+    points = [(base / place.at, value) for place in places for value in place.values]
+    weights = [1 / value**2 for place in places for value in place.values]
+    return line_through(points, weights) if len(places) >= LEAST_PLACES else None
+
+
+def serial_part(places: Sequence[Place], base: int, axis: Axis) -> SerialPart:
+    """Return the serial share of strong scaling from `base` on, or why there is none. The values are times."""
+    line, count = amdahl_line(places, base), len(places)
+    if line is None or line.intercept + line.slope <= 0:
+        words = f"{count} places on the line: Amdahl's law has two parameters, and needs three"
+        return SerialPart(answer="cannot_tell", points=count, words=words)
+    share = line.intercept / (line.intercept + line.slope)
+    ends = line.share_interval(CONFIDENCE)
+    if ends is None or ends[1] - ends[0] > 1:
+        words = "the scatter is too large for a serial share"
+        return SerialPart(answer="cannot_tell", share=share, points=count, words=words)
+    low, high = ends
+    span = f"{percent_of(share)} ({percent(CONFIDENCE)} interval {percent_of(low)} to {percent_of(high)})"
+    growth = _growth(places, base)
+    if growth is not None:
+        first, last = growth
+        words = (
+            f"the share that does not shrink grows with the {axis}, from {percent_of(first)} to {percent_of(last)} of "
+            f"the time on {base}: that is communication or imbalance, not a serial part, and Amdahl's law does not hold"
+        )
+        return _part("grows", share, low, high, count, words)
+    words = f"serial share of the time on {base} {axis}: {span}"
+    if low <= 0:
+        words += ": none is shown"
+    return _part("fits", share, low, high, count, words)
+
+
+def _part(answer: SerialAnswer, share: float, low: float, high: float, points: int, words: str) -> SerialPart:
+    return SerialPart(
+        answer=answer,
+        share=share,
+        low=low,
+        high=high,
+        confidence=CONFIDENCE,
+        points=points,
+        words=words,
+    )
+
+
+def _growth(places: Sequence[Place], base: int) -> tuple[float, float] | None:
+    """Return the shares on the smallest and the largest machine beyond the base, where they are shown to grow."""
+    base_s = next((place.estimate.value for place in places if place.at == base), None)
+    if base_s is None:
+        return None
+    points = []
+    for place in places:
+        for value in place.values:
+            share = serial_share(base_s / value, place.at / base)
+            if share is not None:
+                points.append((math.log2(place.at / base), share))
+    line = line_through(points) if len({x for x, _ in points}) >= LEAST_PLACES else None
+    if line is None or line.slope_interval(CONFIDENCE)[0] <= 0:
+        return None
+    return points[0][1], points[-1][1]
+
+
+def beyond(places: Sequence[Place], base: int, at: int, axis: Axis, serial: SerialPart) -> Extrapolation:
+    """Return the time that the law gives on `at`, where nobody measured; None in it where that cannot be told."""
+    line, largest = amdahl_line(places, base), places[-1].at
+    if serial.answer != "fits" or line is None:
+        why = "Amdahl's law does not hold" if serial.answer == "grows" else "there is no law to go by"
+        return Extrapolation(at=at, words=f"{at} {axis}: cannot tell: {why}")
+    if at > FARTHEST_TIMES * largest:
+        words = f"{at} {axis}: cannot tell: more than {FARTHEST_TIMES} times the {largest} {axis} that were measured"
+        return Extrapolation(at=at, words=words)
+    time_s = line.at(base / at)
+    if time_s <= 0:
+        return Extrapolation(at=at, words=f"{at} {axis}: cannot tell: the law gives no positive time there")
+    low_s, high_s = line.prediction_interval(base / at, CONFIDENCE, weight=1 / time_s**2)
+    base_s = line.intercept + line.slope
+    if low_s <= 0:
+        return Extrapolation(at=at, words=f"{at} {axis}: cannot tell: one more run could take anything")
+    words = (
+        f"{at} {axis}, by Amdahl's law and not measured: {format_time(time_s)} "
+        f"({percent(CONFIDENCE)} of runs between {format_time(low_s)} and {format_time(high_s)}), "
+        f"{base_s / time_s:.3g} times as fast as {base}, if nothing but the law changes"
+    )
+    return Extrapolation(
+        at=at,
+        time_s=Estimate(value=time_s, low=low_s, high=high_s),
+        speedup=Estimate(value=base_s / time_s, low=base_s / high_s, high=base_s / low_s),
+        confidence=CONFIDENCE,
+        words=words,
+    )
+
+
+def percent_of(share: float) -> str:
+    """Return a share in percent with three digits, and none behind zero."""
+    return f"{100 * share:.3g} %"

@@ -1,0 +1,148 @@
+"""The figure of one collective at one size: bus bandwidth and time under the limit of each place."""
+
+from collections.abc import Sequence
+
+from busbw.judge.scaling.ceilings import Height, Known, height_of
+from busbw.judge.scaling.estimates import combined, scaled
+from busbw.judge.scaling.lines import Group, changes_along, groups_of, setting
+from busbw.judge.scaling.places import Place, by_place
+from busbw.judge.scaling.selecting import condition
+from busbw.judge.scaling.trend import bend_of, trend_of
+from busbw.model.scaling import Axis, Observation, Scaling, ScalingPoint, ScalingSeries
+from busbw.units import format_size
+
+# A double binary tree has its full traffic at a node from four nodes on (busbw.limits.tree).
+_TREES_EVEN_FROM = 4
+
+
+def collective_view(
+    observations: Sequence[Observation],
+    *,
+    axis: Axis,
+    size_bytes: int | None,
+    known: Known | None = None,
+    series: Sequence[str] | None = None,
+    notes: Sequence[str] = (),
+) -> Scaling:
+    """Return the figure of what was selected. Raises InputError for what cannot stand on one line."""
+    here = [each for each in observations if each.size_bytes == size_bytes and each.busbw_Bps is not None]
+    groups = groups_of(here, axis, series)
+    lines = tuple(_line(group, axis, known) for group in groups)
+    changes = [
+        f"{group.label}: {words}" if group.label else words for group in groups for words in changes_along(group, axis)
+    ]
+    conditions = _shared(here)
+    collective = dict(conditions).get("collective", "collective")
+    size = f" {format_size(size_bytes)}" if size_bytes is not None else ""
+    return Scaling(
+        kind="collective",
+        title=f"{collective}{size}",
+        axis=axis,
+        size_bytes=size_bytes,
+        conditions=conditions,
+        platform=known.name if known is not None else None,
+        series=lines,
+        notes=(*notes, *changes),
+    )
+
+
+def _shared(observations: Sequence[Observation]) -> tuple[tuple[str, str], ...]:
+    names = dict.fromkeys(name for each in observations for name, _ in each.conditions)
+    found = {name: {condition(each, name) for each in observations} for name in names}
+    return tuple((name, str(next(iter(values)))) for name, values in found.items() if len(values) == 1)
+
+
+def _line(group: Group, axis: Axis, known: Known | None) -> ScalingSeries:
+    heights: dict[int, Height | None] = {}
+    points: list[ScalingPoint] = []
+    places: list[Place] = []
+    for at, here in by_place(group.observations, axis).items():
+        heights[at] = _height(here, known)
+        point = _point(at, here, heights[at])
+        points.append(point)
+        if point.busbw_Bps is not None:
+            values = tuple(each.busbw_Bps.value for each in here if each.busbw_Bps is not None)
+            places.append(Place(at=at, values=values, estimate=point.busbw_Bps))
+    # Shares of limits may be compared where each is that of the algorithm that ran, or where all are alike.
+    compared = {height.busbw_Bps if height is not None else None for height in heights.values()}
+    by_share = None not in compared and (
+        len(compared) == 1 or all(height is not None and height.is_sure for height in heights.values())
+    )
+    left_out = _left_out(points, axis, by_share=by_share, is_tree=_may_be_tree(group))
+    kept = [place for place in places if place.at not in dict(left_out)]
+    if by_share:
+        kept = [_share(place, heights[place.at]) for place in kept]
+    return ScalingSeries(
+        label=group.label,
+        settings=group.settings,
+        points=tuple(points),
+        left_out=left_out,
+        trend=trend_of(kept, axis),
+        bend=bend_of(kept, axis),
+    )
+
+
+def _height(here: Sequence[Observation], known: Known | None) -> Height | None:
+    nodes, ranks = here[0].nodes, here[0].ranks
+    collective = condition(here[0], "collective")
+    if known is None or nodes is None or collective is None:
+        return None
+    algorithms = {setting(each, "algorithm") for each in here}
+    return height_of(
+        known,
+        collective,
+        nodes=nodes,
+        ranks_of_node=ranks // nodes if ranks is not None and ranks % nodes == 0 else None,
+        algorithm=next(iter(algorithms)) if len(algorithms) == 1 else None,
+    )
+
+
+def _point(at: int, here: Sequence[Observation], height: Height | None) -> ScalingPoint:
+    rates = [each.busbw_Bps for each in here if each.busbw_Bps is not None]
+    times = [each.time_s for each in here if each.time_s is not None]
+    busbw_Bps = combined(rates)
+    return ScalingPoint(
+        at=at,
+        nodes=here[0].nodes,
+        ranks=here[0].ranks,
+        time_s=combined(times) if times else None,
+        busbw_Bps=busbw_Bps,
+        limit_Bps=height.busbw_Bps if height is not None else None,
+        limit_words=height.words if height is not None else None,
+        of_limit=scaled(busbw_Bps, 1 / height.busbw_Bps) if height is not None else None,
+        observations=len(here),
+        sources=tuple(dict.fromkeys(each.source for each in here)),
+    )
+
+
+def _share(place: Place, height: Height | None) -> Place:
+    if height is None:
+        return place
+    return Place(
+        at=place.at,
+        values=tuple(value / height.busbw_Bps for value in place.values),
+        estimate=scaled(place.estimate, 1 / height.busbw_Bps),
+    )
+
+
+def _may_be_tree(group: Group) -> bool:
+    """Whether a tree may have run: its traffic at a node grows up to four nodes."""
+    if any(condition(each, "collective") not in ("all_reduce", None) for each in group.observations):
+        return False
+    return any("ring" not in setting(each, "algorithm").lower() for each in group.observations)
+
+
+def _left_out(
+    points: Sequence[ScalingPoint], axis: Axis, *, by_share: bool, is_tree: bool
+) -> tuple[tuple[int, str], ...]:
+    """Return the places that are no part of the same curve, with the reason."""
+    if axis == "nodes" or len({point.nodes for point in points}) > 1:
+        found = []
+        for point in points:
+            if point.nodes == 1:
+                found.append((point.at, "one node: its own links, not the network"))
+            elif not by_share and is_tree and point.nodes is not None and point.nodes < _TREES_EVEN_FROM:
+                words = f"{point.nodes} nodes: a tree sends less from a node than on four and more"
+                found.append((point.at, words))
+        return tuple(found)
+    return ()

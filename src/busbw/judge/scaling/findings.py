@@ -1,0 +1,78 @@
+"""What a scaling figure shows that somebody should look at."""
+
+from busbw.catalog.findings import finding
+from busbw.judge.phrases import counted, percent
+from busbw.judge.scaling.trend import LEAST_EFFECT
+from busbw.model.finding import Finding
+from busbw.model.scaling import Scaling, ScalingPoint, ScalingSeries
+from busbw.units import format_rate
+
+
+def findings_of(view: Scaling) -> tuple[Finding, ...]:
+    """Return the findings of one figure; of applications there are none: their efficiency always falls."""
+    if view.kind != "collective":
+        return ()
+    return tuple(found for series in view.series for found in (*_falling(view, series), *_impossible(view, series)))
+
+
+def can_tell(view: Scaling) -> bool:
+    """Whether a figure answers anything beyond the numbers themselves."""
+    return any(
+        answer is not None and answer.answer != "cannot_tell"
+        for series in view.series
+        for answer in (series.trend, series.bend, series.serial)
+    )
+
+
+def _falling(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
+    what = f"{view.title}, {series.label}" if series.label else view.title
+    bend, trend = series.bend, series.trend
+    if bend is not None and bend.answer == "bends" and bend.at is not None:
+        return (
+            finding(
+                "SCAL001",
+                what=what,
+                at=bend.at,
+                axis=view.axis,
+                evidence=f"{bend.words}; {_values(series, bend.at)}",
+                fix=f"measure {bend.after} and {bend.at} {view.axis} again with several launches each, then the pairs "
+                "of nodes that only the larger one has",
+            ),
+        )
+    slope = trend.per_doubling if trend is not None and trend.answer == "falls" else None
+    if trend is not None and slope is not None and slope <= -LEAST_EFFECT:
+        return (finding("SCAL002", what=what, axis=view.axis, evidence=trend.words),)
+    return ()
+
+
+def _values(series: ScalingSeries, at: int) -> str:
+    left_out = dict(series.left_out)
+    shown = [point for point in series.points if point.at not in left_out and point.busbw_Bps is not None]
+    before = [format_rate(point.busbw_Bps.value) for point in shown if point.at < at and point.busbw_Bps is not None]
+    after = [format_rate(point.busbw_Bps.value) for point in shown if point.at >= at and point.busbw_Bps is not None]
+    return f"{', '.join(before)} before, {', '.join(after)} from there on"
+
+
+def _impossible(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
+    above = [point for point in series.points if _is_above(point)]
+    if not above:
+        return ()
+    worst = max(above, key=lambda point: point.of_limit.value if point.of_limit is not None else 0.0)
+    busbw_Bps = worst.busbw_Bps.value if worst.busbw_Bps is not None else 0.0
+    share = worst.of_limit.value if worst.of_limit is not None else 0.0
+    return (
+        finding(
+            "SCAL003",
+            what=f"{view.title}, {series.label}" if series.label else view.title,
+            places=counted(len(above), "place"),
+            evidence=f"{worst.at} {view.axis}: {format_rate(busbw_Bps)} is {percent(share)} of "
+            f"{format_rate(worst.limit_Bps or 0.0)} {worst.limit_words}",
+            fix="check the platform, the number of nodes and ranks, and with --algorithm what ran",
+        ),
+    )
+
+
+def _is_above(point: ScalingPoint) -> bool:
+    """Whether even the lower end is above the limit."""
+    share = point.of_limit
+    return share is not None and (share.low if share.low is not None else share.value) > 1

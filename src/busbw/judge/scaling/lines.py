@@ -1,0 +1,111 @@
+"""Which observations make one line of a figure, and what changes along it besides the size of the machine."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from busbw.errors import InputError
+from busbw.judge.phrases import listed
+from busbw.judge.scaling.places import by_place
+from busbw.judge.scaling.selecting import LINE_WHY, condition
+from busbw.model.scaling import Axis, Observation
+
+# These always tell lines apart, as every variable does (`NCCL_...`); the others only where one place has two of them:
+# NCCL itself goes from one algorithm to another with the number of nodes, and a tag may be the name of a single run.
+_ALWAYS = ("series", "tool")
+_WHERE_NEEDED = ("tag", "algorithm", "libraries")
+# Their values say by themselves what they are.
+_PLAIN = ("series", "tool", "tag", "algorithm", "libraries")
+_UNTOLD = "not told"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Group:
+    """The observations of one line, the settings that tell it from the others, and what changes along it."""
+
+    settings: tuple[tuple[str, str], ...]
+    observations: tuple[Observation, ...]
+
+    @property
+    def label(self) -> str:
+        """Return the line's name in the legend; "" where there is one line."""
+        return ", ".join(value if name in _PLAIN else f"{name}={value}" for name, value in self.settings)
+
+
+def setting(observation: Observation, name: str) -> str:
+    """Return what an observation says of a setting."""
+    return dict(observation.settings).get(name, _UNTOLD)
+
+
+def groups_of(observations: Sequence[Observation], axis: Axis, asked: Sequence[str] | None) -> tuple[Group, ...]:
+    """Return the lines, in the order in which they appear.
+
+    `asked`: the settings that tell them apart; None: those that must. Raises InputError for a setting that there is
+    not, and for a line that mixes what cannot be compared.
+    """
+    names = list(dict.fromkeys(name for each in observations for name, _ in each.settings))
+    for name in asked or ():
+        if name not in names:
+            raise InputError(f"no result here has a setting {name!r}", hint=f"there is {listed(names, 8) or 'none'}")
+    telling = tuple(asked) if asked is not None else _telling(observations, names, axis)
+    found: dict[tuple[tuple[str, str], ...], list[Observation]] = {}
+    for each in observations:
+        found.setdefault(tuple((name, setting(each, name)) for name in telling), []).append(each)
+    groups = tuple(Group(settings=key, observations=tuple(members)) for key, members in found.items())
+    for group in groups:
+        _check(group, axis)
+    return groups
+
+
+def changes_along(group: Group, axis: Axis) -> tuple[str, ...]:
+    """Return a sentence for each setting that changes along a line: what bends there may be this."""
+    names = dict.fromkeys(name for each in group.observations for name, _ in each.settings)
+    found = []
+    for name in names:
+        places = by_place(group.observations, axis)
+        values = {at: "/".join(sorted({setting(each, name) for each in here})) for at, here in places.items()}
+        if len(set(values.values())) > 1:
+            steps = [f"{value} at {at}" for at, value in _steps(values)]
+            found.append(f"{name} changes along the line: {listed(steps)}")
+    return tuple(found)
+
+
+def _steps(values: dict[int, str]) -> list[tuple[int, str]]:
+    """Return the places where a value begins."""
+    found: list[tuple[int, str]] = []
+    for at, value in values.items():
+        if not found or found[-1][1] != value:
+            found.append((at, value))
+    return found
+
+
+def _telling(observations: Sequence[Observation], names: Sequence[str], axis: Axis) -> tuple[str, ...]:
+    always = [name for name in names if name in _ALWAYS or name not in _WHERE_NEEDED]
+    telling = [name for name in always if len({setting(each, name) for each in observations}) > 1]
+    for name in _WHERE_NEEDED:
+        if name in names and _meet(observations, telling, name, axis):
+            telling.append(name)
+    return tuple(telling)
+
+
+def _meet(observations: Sequence[Observation], telling: Sequence[str], name: str, axis: Axis) -> bool:
+    """Whether one place of what would be one line has two values of a setting."""
+    here: dict[tuple[object, ...], set[str]] = {}
+    for each in observations:
+        key = (getattr(each, axis), each.size_bytes, *(setting(each, other) for other in telling))
+        here.setdefault(key, set()).add(setting(each, name))
+    return any(len(values) > 1 for values in here.values())
+
+
+def _check(group: Group, axis: Axis) -> None:
+    """Raise InputError when a line would mix what cannot be compared."""
+    for name, why in LINE_WHY.items():
+        if name == "ranks of a node" and (axis != "nodes" or len({each.nodes for each in group.observations}) == 1):
+            continue
+        values = {value: each for each in group.observations if (value := condition(each, name)) is not None}
+        if len(values) > 1:
+            first, other = list(values)[:2]
+            raise InputError(
+                f"{name} {first} and {other} cannot stand on one line: {why}",
+                where=f"{values[first].source}, {values[other].source}",
+                hint="give the results of one of them",
+            )

@@ -1,0 +1,61 @@
+"""The axis of a figure, and the observations of one line by their place on it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from busbw.errors import InputError
+from busbw.model.scaling import Axis, Estimate, Observation
+
+# In the order in which one is taken where nobody says.
+AXES: tuple[Axis, ...] = ("nodes", "gpus", "ranks", "cores")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """What was measured at one place of a line: a value for each observation, and what they come to."""
+
+    at: int
+    values: tuple[float, ...]
+    estimate: Estimate
+
+
+def axis_of(observations: Sequence[Observation], asked: Axis | None) -> Axis:
+    """Return what to draw over: what is asked for, else the first count that all know and that changes.
+
+    Raises InputError where there is none.
+    """
+    known = [axis for axis in AXES if all(getattr(each, axis) is not None for each in observations)]
+    if asked is not None:
+        if asked not in known:
+            lacking = next(each for each in observations if getattr(each, asked) is None)
+            raise InputError(
+                f"how many {asked} this was measured on is not known",
+                where=lacking.source,
+                hint="say it with --ranks-per-node, or draw over ranks: --by ranks" if asked == "nodes" else None,
+            )
+        return asked
+    if not known:
+        lacking = next((each for each in observations if count_of(each, "ranks") is None), observations[0])
+        raise InputError(
+            "on how much of the machine this was measured is not known",
+            where=lacking.source,
+            hint="a table needs a column nodes, gpus, ranks or cores",
+        )
+    changing = [axis for axis in known if len({getattr(each, axis) for each in observations}) > 1]
+    return (changing or known)[0]
+
+
+def count_of(observation: Observation, axis: Axis) -> int | None:
+    """Return the place of an observation on an axis."""
+    count: int | None = getattr(observation, axis)
+    return count
+
+
+def by_place(observations: Sequence[Observation], axis: Axis) -> dict[int, list[Observation]]:
+    """Return the observations of each place, the smallest first; those that do not know theirs are left out."""
+    found: dict[int, list[Observation]] = {}
+    for each in observations:
+        at = count_of(each, axis)
+        if at is not None:
+            found.setdefault(at, []).append(each)
+    return dict(sorted(found.items()))
