@@ -53,6 +53,8 @@ c: {script: [export D=e]}
     b"  $ export C=d \\\n   E=f\n  g\n  ~~~\n```yaml\na: b\n",
     "systemd": b"[Service]\nEnvironment=A=b \"C=d e\" \\\n F='g'\n"
     b"UnsetEnvironment=H\nExecStart=-/usr/bin/env I=j mpirun ./a\n",
+    "python": b"import os\nos.environ['A'] = 'b'\nenv = dict(os.environ, C=\"d\")\nenv.update({'E': str(1), 'F': g})\n"
+    b"os.environ.setdefault('H', 'i' 'j')\ndel env['K']\nenv |= {'L': '''m\nn'''}  # o\n",
     "environment": b"A=b\nC=d\ne\n",
 }
 FRAGMENTS = (
@@ -119,6 +121,7 @@ PATTERNS = (
     "[ x ] && A=1 && ", 'A="$A x"\n', 'A="$A$A"\n', 'B="$B$A"\nA="$B"\n', "cat <<E\n",
     "cat > nccl.conf <<E\nA=b\nE\n", "case x in a) A=1;; ", "\\", "\\ ", "bash -c '", "env A=b ", "mpirun : ",
     "-x A=b ", "[[ ", "f() { ", "export A\n", "srun --export=A=b,", "for x in 1 2 3; do A=$x; ", "a", "=", "A= ",
+    "env['A'] = 'b'\n", "env.update({'A': ", "env = dict(", "'''", "del env[", "if a:\n ",
     "Environment=A=b \\\n", "ExecStart=", "```\n", "~~~~sh\nA=b\n",
     "- ", "- - ", "{a: ", "[", "a: &a\n", "&a ", "{{", "a = a .. a\n", "{", "setenv A $a$b", "set a $a$a\n", '"$a',
     "ENV A=b \\\n", "RUN <<E\n", "%post\n", "{{ x }}", "? ", "\t", "\u201c",
@@ -132,7 +135,8 @@ def taken_s(pattern: str, length: int, language: str) -> float:
 
 
 @pytest.mark.parametrize(
-    "language", ["shell", "dockerfile", "apptainer", "kubernetes", "modulefile", "environment", "markdown", "systemd"]
+    "language",
+    ["shell", "dockerfile", "apptainer", "kubernetes", "modulefile", "environment", "markdown", "systemd", "python"],
 )
 def test_a_long_input_takes_no_longer_than_its_length_explains(language: str) -> None:
     for pattern in PATTERNS:

@@ -23,12 +23,15 @@ _QUOTED_LINE = re.compile(r"[A-Za-z_]\w*=(?:[\"'].*[\"']|\(.*\)|.*\$[({A-Za-z_].
 # Files that name variables too, and that no shell would read as they are meant.
 _NOT_READ = {
     ".toml": "TOML", ".tf": "Terraform", ".tfvars": "Terraform", ".hcl": "HCL", ".ini": "an INI file",
-    ".py": "Python", ".c": "C", ".cc": "C++", ".cpp": "C++", ".h": "C", ".hpp": "C++", ".cu": "CUDA", ".go": "Go",
+    ".c": "C", ".cc": "C++", ".cpp": "C++", ".h": "C", ".hpp": "C++", ".cu": "CUDA", ".go": "Go",
     ".rs": "Rust", ".am": "a makefile", ".mk": "a makefile", ".ac": "an input of Autoconf", ".cmake": "CMake",
     ".json": "JSON", ".html": "HTML", ".xml": "XML", ".csv": "a table", ".ipynb": "a notebook",
 }  # fmt: skip
-_UNITS = {".service", ".mount", ".socket", ".timer"}
-_PAGES = {".md", ".markdown"}
+_BY_SUFFIX = {
+    ".md": "markdown", ".markdown": "markdown", ".py": "python", ".pyw": "python",
+    ".service": "systemd", ".mount": "systemd", ".socket": "systemd", ".timer": "systemd",
+}  # fmt: skip
+_PYTHON = re.compile(r"\A#![^\n]*\bpython[\d.]*\s*$|^(?:import|from) os\b", re.MULTILINE)
 _HOSTS = re.compile(r"(?:^|/)(?:host|machine|rank)file(?:[.\w-]*\.txt)?$")
 _MAKEFILE = re.compile(r"(?:^|/)(?:GNU)?[Mm]akefile$")
 
@@ -39,10 +42,9 @@ def language(text: str, file: str) -> str:
     Raises InputError for a file whose name says that it is in a language that is not read.
     """
     _refuse(file)
-    if PurePath(file).suffix.lower() in _PAGES:
-        return "markdown"
-    if PurePath(file).suffix.lower() in _UNITS:
-        return "systemd"
+    suffixed = _BY_SUFFIX.get(PurePath(file).suffix.lower())
+    if suffixed is not None:
+        return suffixed
     named = language_of(file, "")
     start = text[:_FIRST]
     if named == "modulefile" or _MODULE.search(start):
@@ -50,8 +52,15 @@ def language(text: str, file: str) -> str:
     if named is not None and named not in {"shell", "environment"}:
         return named
     if _SHEBANG.match(start) or named == "shell":
-        return "slurm" if _BATCH.search(start) else "shell"
+        return _script(start)
     return _by_content(start)
+
+
+def _script(start: str) -> str:
+    """Return what a text is that begins with the program that reads it, or is called a shell script."""
+    if _BATCH.search(start):
+        return "slurm"
+    return "python" if _SHEBANG.match(start) and _PYTHON.match(start) else "shell"
 
 
 def _refuse(file: str) -> None:
@@ -74,6 +83,12 @@ def _by_content(start: str) -> str:
         return "kubernetes"
     if _LUA.search(start):
         return "modulefile"
+    return _by_lines(start)
+
+
+def _by_lines(start: str) -> str:
+    if _PYTHON.search(start):
+        return "python"
     if _BATCH.search(start):
         return "slurm"
     return "environment" if _is_environment(start) else "shell"

@@ -15,6 +15,7 @@ from busbw.env.reading.ledger import Ledger
 from busbw.env.reading.markdown import blocks
 from busbw.env.reading.modulefile import read_modulefile
 from busbw.env.reading.nccl_conf import read_nccl_conf
+from busbw.env.reading.python import read_python
 from busbw.env.reading.scope import Scope
 from busbw.env.reading.shell import read_shell
 from busbw.env.reading.spelled import Spelled
@@ -24,7 +25,7 @@ from busbw.model.assignment import Reading
 
 LARGEST_BYTES = 8 * 2**20
 # Manifests and modulefiles are read slower, and written by hand.
-_LARGEST = {"kubernetes": 2**20, "modulefile": 2**20, "markdown": 2**20}
+_LARGEST = {"kubernetes": 2**20, "modulefile": 2**20, "markdown": 2**20, "python": 2**20}
 _READERS: dict[str, Callable[[Spelled, Context], None]] = {
     "environment": read_environment,
     "nccl.conf": read_nccl_conf,
@@ -35,6 +36,7 @@ _READERS: dict[str, Callable[[Spelled, Context], None]] = {
     "kubernetes": read_kubernetes,
     "modulefile": read_modulefile,
     "systemd": read_systemd,
+    "python": read_python,
 }
 _MARKDOWN = "markdown"
 LANGUAGES = (*_READERS, _MARKDOWN)
