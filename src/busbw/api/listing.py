@@ -1,41 +1,97 @@
-"""The runs and imports there are, one row each, with what can be said of a damaged one."""
+"""A stored run or import as the history keeps it, with what can be said of a damaged one."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
 from busbw.api.loading import read
-from busbw.api.locating import import_directories
+from busbw.api.locating import is_import
 from busbw.errors import BusbwError
+from busbw.exports.imports import export_of_import
+from busbw.exports.rows import Export, PointRow, is_missing
+from busbw.exports.runs import export_of_run
+from busbw.model.history import HistoryPoint, HistoryRun
+from busbw.model.imported import Imported
 from busbw.model.listing import Row
-from busbw.store import directory as directories
+from busbw.model.moment import unix_s, unix_s_of_name
+from busbw.model.run import Run
 from busbw.store import imports
 
 _SOURCES_NAMED = 3
+_POINT_FIELDS = tuple(name for name in HistoryPoint.__struct_fields__ if name != "number")
 
 
-def listing(base: Path) -> tuple[Row, ...]:
-    """Return every run and import under `base`, oldest first. One that cannot be read has a row that says so."""
-    rows: dict[Path, Callable[[Path], Row]] = dict.fromkeys(import_directories(base), _import_row)
-    rows |= dict.fromkeys(directories.directories(base), _row)
-    return tuple(row(directory) for directory, row in sorted(rows.items()))
-
-
-def _import_row(directory: Path) -> Row:
+def run_of(directory: Path) -> HistoryRun:
+    """Return a run or an import with its points. One that cannot be read has a row that says so, and no points."""
+    kind: Literal["run", "import"] = "import" if is_import(directory) else "run"
     try:
-        imported = imports.read(directory)
+        if kind == "import":
+            imported = imports.read(directory)
+            return _kept(_import_row(imported, directory), export_of_import(imported, imports.readings(directory)))
+        run = read(directory)
+        return _kept(_run_row(run, directory), export_of_run(run))
     except BusbwError as error:
-        return _unreadable("import", directory, error)
+        return _unreadable(kind, directory, error.cause)
+
+
+def remnant_of(directory: Path) -> HistoryRun:
+    """Return the row of a directory that was made for a run whose plan was never written."""
+    return _unreadable("run", directory, "it ended before its plan was written: nothing was started")
+
+
+def _kept(row: Row, export: Export) -> HistoryRun:
+    made = unix_s(row.created)
+    return HistoryRun(
+        row=row,
+        created_unix_s=made if made is not None else unix_s_of_name(row.run_id),
+        points=tuple(_point(number, each) for number, each in enumerate(export.rows) if not is_missing(each)),
+    )
+
+
+def _point(number: int, row: PointRow) -> HistoryPoint:
+    return HistoryPoint(number=number, **{name: getattr(row, name) for name in _POINT_FIELDS})
+
+
+def _run_row(run: Run, directory: Path) -> Row:
+    plan = run.plan
+    return Row(
+        run_id=plan.run_id,
+        path=str(directory),
+        created=plan.created,
+        host=plan.host.name,
+        hosts=plan.placement.hosts,
+        ranks=plan.placement.ranks,
+        platform=plan.surroundings.platform if plan.surroundings is not None else None,
+        backend=plan.backend,
+        nccl=tuple(dict.fromkeys(hello.gpu.nccl for hello in run.ranks if hello.gpu is not None)),
+        busbw_version=plan.busbw_version,
+        collectives=tuple(dict.fromkeys(sweep.collective for sweep in plan.sweeps)),
+        measured=len(run.measurements),
+        planned=sum(len(sweep.sizes_bytes) for sweep in plan.sweeps),
+        tag=plan.tag,
+        ended=run.outcome.ended if run.outcome is not None else "unfinished",
+        outcome=run.verdict.outcome,
+        sentence=run.verdict.sentence,
+    )
+
+
+def _import_row(imported: Imported, directory: Path) -> Row:
     names = ", ".join(Path(source.name).name for source in imported.sources[:_SOURCES_NAMED])
     more = len(imported.sources) - _SOURCES_NAMED
+    tables = imported.tables
+    tools = tuple(dict.fromkeys(table.tool for table in tables))
+    versions = (version for table in tables for name, version in table.versions if name == "NCCL")
     return Row(
         kind="import",
         run_id=imported.import_id,
         path=str(directory),
         created=imported.created,
         host=None,
+        hosts=tuple(dict.fromkeys(device.host for table in tables for device in table.devices if device.host)),
         ranks=None,
-        collectives=tuple(dict.fromkeys(table.tool for table in imported.tables)),
+        backend=tools[0] if len(tools) == 1 else None,
+        nccl=tuple(dict.fromkeys(versions)),
+        busbw_version=imported.busbw_version,
+        collectives=tools,
         measured=imported.readings,
         planned=0,
         tag=imported.tag,
@@ -44,8 +100,8 @@ def _import_row(directory: Path) -> Row:
     )
 
 
-def _unreadable(kind: Literal["run", "import"], directory: Path, error: BusbwError) -> Row:
-    return Row(
+def _unreadable(kind: Literal["run", "import"], directory: Path, cause: str) -> HistoryRun:
+    row = Row(
         kind=kind,
         run_id=directory.name,
         path=str(directory),
@@ -57,26 +113,6 @@ def _unreadable(kind: Literal["run", "import"], directory: Path, error: BusbwErr
         planned=0,
         tag=None,
         outcome="unreadable",
-        sentence=error.cause,
+        sentence=cause,
     )
-
-
-def _row(directory: Path) -> Row:
-    try:
-        run = read(directory)
-    except BusbwError as error:
-        return _unreadable("run", directory, error)
-    plan = run.plan
-    return Row(
-        run_id=plan.run_id,
-        path=str(directory),
-        created=plan.created,
-        host=plan.host.name,
-        ranks=plan.placement.ranks,
-        collectives=tuple(dict.fromkeys(sweep.collective for sweep in plan.sweeps)),
-        measured=len(run.measurements),
-        planned=sum(len(sweep.sizes_bytes) for sweep in plan.sweeps),
-        tag=plan.tag,
-        outcome=run.verdict.outcome,
-        sentence=run.verdict.sentence,
-    )
+    return HistoryRun(row=row, created_unix_s=unix_s_of_name(directory.name), points=())

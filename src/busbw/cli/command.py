@@ -12,6 +12,7 @@ from busbw.cli.env import env
 from busbw.cli.host_options import host_options
 from busbw.cli.launch import launch
 from busbw.cli.machine import limit, platform, probe
+from busbw.cli.runs import runs
 from busbw.cli.sizes import SIZE
 from busbw.cli.topo import topo
 
@@ -185,15 +186,6 @@ def show(run_name: str, as_json: bool) -> None:
     show_run(run_name, as_json=as_json)
 
 
-@busbw.command("runs")
-@_JSON
-def runs(as_json: bool) -> None:
-    """List the runs and imports there are, newest last."""
-    from busbw.cli.results import list_runs
-
-    list_runs(as_json=as_json)
-
-
 @busbw.command("load")
 @click.argument("run_name", metavar="RUN")
 @_JSON
@@ -205,7 +197,7 @@ def load(run_name: str, as_json: bool) -> None:
 
 
 @busbw.command("report")
-@click.argument("run_name", metavar="RUN", default="last")
+@click.argument("run_names", metavar="RUN...", nargs=-1)
 @click.option(
     "-o",
     "output",
@@ -215,11 +207,12 @@ def load(run_name: str, as_json: bool) -> None:
     metavar="FILE",
     help="The HTML file to write.",
 )
-def report(run_name: str, output: Path) -> None:
-    """Write one self-contained HTML file about a RUN."""
-    from busbw.cli.results import write_report
+@click.option("--machine", metavar="FILE|PLATFORM", help="The node to draw: a topology file, snapshot or platform.")
+def report(run_names: tuple[str, ...], output: Path, machine: str | None) -> None:
+    """Write one self-contained HTML file about one RUN [default: last] or several."""
+    from busbw.cli.reporting import write_report
 
-    write_report(run_name, output)
+    write_report(run_names or ("last",), output, machine)
 
 
 @busbw.command("export")
@@ -258,5 +251,5 @@ def import_(paths: tuple[str, ...], directory: Path | None, tag: str | None, no_
     import_results(paths, directory, tag=tag, with_copies=not no_copy, as_json=as_json)
 
 
-for verb in (platform, probe, topo, limit, env, launch, doctor):
+for verb in (runs, platform, probe, topo, limit, env, launch, doctor):
     busbw.add_command(verb)

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -15,10 +16,15 @@ _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 def csv_text(export: Export) -> str:
     """Return the rows of an export; what is unknown is empty, and text that could be a formula gets a leading `'`."""
+    return csv_lines(COLUMNS, [[getattr(row, name) for name in COLUMNS] for row in export.rows])
+
+
+def csv_lines(columns: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """Return a header and lines; None is an empty cell, and text that could be a formula gets a leading `'`."""
     file = io.StringIO(newline="")
     writer = csv.writer(file)
-    writer.writerow(COLUMNS)
-    writer.writerows([_cell(getattr(row, name)) for name in COLUMNS] for row in export.rows)
+    writer.writerow(columns)
+    writer.writerows([_cell(value) for value in line] for line in lines)
     return file.getvalue()
 
 

@@ -1,6 +1,5 @@
 """Gauges in the text format of Prometheus, as node_exporter reads them from a file: base units, no timestamps."""
 
-import datetime as dt
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from typing import get_args
 from busbw.exports.plain import shown
 from busbw.exports.rows import Export, PointRow, is_missing, is_wrong
 from busbw.model.finding import Outcome
+from busbw.model.moment import unix_s
 
 Labels = tuple[tuple[str, str], ...]
 Sample = tuple[Labels, float]
@@ -50,7 +50,7 @@ def prometheus_text(export: Export) -> str:
 
 def _run_families(export: Export) -> tuple[Family, ...]:
     tag: Labels = (("tag", export.tag or ""),)
-    created_s = _unix_s(export.created)
+    created_s = unix_s(export.created)
     states = Counter(map(_state, export.rows))
     verdicts = get_args(Outcome) if export.verdict is not None else ()
     return (
@@ -84,14 +84,6 @@ def _state(row: PointRow) -> str:
     if is_missing(row):
         return "missing"
     return "wrong" if is_wrong(row) else "right" if row.verified else "unverified"
-
-
-def _unix_s(created: str) -> float | None:
-    try:
-        moment = dt.datetime.fromisoformat(created)
-    except ValueError:
-        return None
-    return moment.timestamp() if moment.tzinfo is not None else None
 
 
 def _run_labels(export: Export) -> Labels:

@@ -12,13 +12,25 @@ class Row(Value, kw_only=True, frozen=True):
     run_id: str
     path: str
     created: str | None
+    # The host that it was planned on; all hosts that took part.
     host: str | None
+    hosts: tuple[str, ...] = ()
     ranks: Integer | None
+    # The platform of the planning host, where it was recognised.
+    platform: str | None = None
+    backend: str | None = None
+    # Versions of NCCL in use; more than one when ranks loaded different ones.
+    nccl: tuple[str, ...] = ()
+    busbw_version: str | None = None
     # What was measured; of an import the tools that it is from.
     collectives: tuple[str, ...]
     measured: Integer
     planned: Integer
+    # The tag it was made with, and all: that one first, then those it was given later.
     tag: str | None
+    tags: tuple[str, ...] = ()
+    # How the execution ended (model.run.Outcome); "unfinished": under way, or cut off before that could be written.
+    ended: str | None = None
     # The verdict's outcome, "imported" for an import, or "unreadable".
     outcome: str
     sentence: str

@@ -1,49 +1,54 @@
-"""A list of runs and imports as text for a terminal."""
+"""A list of runs and imports as text for a terminal: plain lines, since there may be ten thousand of them."""
 
-from collections.abc import Sequence
-
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Iterator, Sequence
 
 from busbw.model.listing import Row
 from busbw.report.plain import printable
-from busbw.report.terminal import console
 
-# With fewer columns host and tag are left to --json, and a row stays one line.
-_WIDTH_FOR_ALL = 100
-_LEAST_ROOM = 12
+# Whole: a name that is cut off cannot be pasted. What comes last is left to --json where there is no room.
 _WHOLE = ("run", "ranks", "points", "verdict")
+_OTHERS = ("collectives", "host", "tags")
+_GAP = "  "
+_LEAST_ROOM = 10
+_WIDEST = 40
 
 
-def listing_text(rows: Sequence[Row]) -> None:
-    """Print one line a run or import."""
-    out = console()
-    wide = out.width >= _WIDTH_FOR_ALL
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+def listing_lines(rows: Sequence[Row], width: int) -> Iterator[str]:
+    """Yield a heading and a line for each run or import, none longer than `width` unless its first columns are."""
     cells = [_cells(row) for row in rows]
-    for heading in _WHOLE:
-        # A name that is cut off cannot be pasted.
-        table.add_column(heading, no_wrap=True)
-    taken = sum(max(len(heading), *(len(row[index]) for row in cells)) + 2 for index, heading in enumerate(_WHOLE))
-    room = out.width - taken
-    # The name says most of it where there is no room left.
-    headings = ("collectives", "host", "tag") if wide else ("collectives",) if room >= _LEAST_ROOM else ()
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    for whole, row in zip(cells, rows, strict=True):
-        about = printable(_about(row))
-        others = (about, row.host or "", row.tag or "") if wide else (about[:room],)
-        cells_shown = (*whole, *others[: len(headings)])
-        table.add_row(*(Text(printable(cell)) for cell in cells_shown))
-    out.print(table)
+    whole = [_longest(_WHOLE[index], [each[index] for each in cells]) for index in range(len(_WHOLE))]
+    room = width - sum(whole) - len(_GAP) * len(_WHOLE)
+    others = []
+    for index, heading in enumerate(_OTHERS):
+        wanted = min(_longest(heading, [each[len(_WHOLE) + index] for each in cells]), _WIDEST)
+        if room < min(_LEAST_ROOM, wanted):
+            break
+        others.append(min(wanted, room))
+        room -= others[-1] + len(_GAP)
+    widths = [*whole, *others]
+    for line in ((*_WHOLE, *_OTHERS), *cells):
+        yield _GAP.join(_cut(cell, each) for cell, each in zip(line, widths, strict=False)).rstrip()
+
+
+def _longest(heading: str, cells: Sequence[str]) -> int:
+    return max(len(heading), *(len(cell) for cell in cells))
+
+
+def _cut(cell: str, width: int) -> str:
+    return cell.ljust(width) if len(cell) <= width else cell[: width - 1] + "…"
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    """Return what stands under the headings that are never shortened."""
-    if row.kind == "import":
-        return row.run_id, "", str(row.measured), row.outcome
-    ranks = str(row.ranks) if row.ranks is not None else "?"
-    return row.run_id, ranks, f"{row.measured}/{row.planned}", row.outcome.replace("_", " ")
+    of_import = row.kind == "import"
+    ranks = "" if of_import else str(row.ranks) if row.ranks is not None else "?"
+    points = str(row.measured) if of_import else f"{row.measured}/{row.planned}"
+    cells = (row.run_id, ranks, points, verdict_word(row), _about(row), row.host or "", " ".join(row.tags))
+    return tuple(printable(cell).replace("\n", " ") for cell in cells)
+
+
+def verdict_word(row: Row) -> str:
+    """Return the verdict; of a run that did not come to its end that it is unfinished says more."""
+    return "unfinished" if row.ended == "unfinished" and row.outcome == "cannot_tell" else row.outcome.replace("_", " ")
 
 
 def _about(row: Row) -> str:

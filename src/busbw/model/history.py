@@ -1,0 +1,93 @@
+"""What is kept of each stored run so that thousands can be asked at once, and what can be asked."""
+
+from busbw.model.listing import Row
+from busbw.model.value import Integer, Value
+
+
+class HistoryPoint(Value, kw_only=True, frozen=True):
+    """One point of one run. None: not measured, not told, or void; a wrong result has no time and no rate."""
+
+    # Place in the run, from 0.
+    number: Integer
+    backend: str
+    # The hosts' names separated by commas; libraries with their versions.
+    hosts: str
+    libraries: str
+    collective: str
+    size_bytes: Integer | None
+    dtype: str | None
+    op: str | None
+    root: Integer | None
+    in_place: bool | None
+    ranks: Integer | None
+    mode: str | None
+    source: str | None
+    target: str | None
+    group: Integer | None
+    statistic: str
+    verified: bool
+    wrong: Integer | None
+    algorithm: str | None
+    protocol: str | None
+    time_s: float | None
+    min_s: float | None
+    max_s: float | None
+    mean_s: float | None
+    p50_s: float | None
+    p95_s: float | None
+    p99_s: float | None
+    algbw_Bps: float | None
+    busbw_Bps: float | None
+    bandwidth_Bps: float | None
+    messages_per_s: float | None
+
+
+class HistoryRun(Value, kw_only=True, frozen=True):
+    """One run or import as the history keeps it."""
+
+    row: Row
+    # Seconds since 1970; None: neither the run nor its name says when it was made.
+    created_unix_s: float | None
+    points: tuple[HistoryPoint, ...]
+
+
+class Selection(Value, kw_only=True, frozen=True):
+    """Which runs are meant: those that every part which is given holds for."""
+
+    # Patterns (`node0*`): one of the hosts, the platform.
+    host: str | None = None
+    platform: str | None = None
+    collective: str | None = None
+    # One of these; (): any.
+    outcomes: tuple[str, ...] = ()
+    # Seconds since 1970; the first belongs to it, the second does not.
+    since_unix_s: float | None = None
+    until_unix_s: float | None = None
+    # All of these.
+    tags: tuple[str, ...] = ()
+    backend: str | None = None
+    # A version or its beginning: 2.28 means 2.28.9 too.
+    nccl: str | None = None
+
+
+class PointSelection(Value, kw_only=True, frozen=True):
+    """Which points of those runs are meant."""
+
+    collective: str | None = None
+    # (): any.
+    sizes_bytes: tuple[Integer, ...] = ()
+    dtype: str | None = None
+    op: str | None = None
+    in_place: bool | None = None
+    ranks: Integer | None = None
+
+
+class PointOfRun(Value, kw_only=True, frozen=True):
+    """A point with what is needed of its run."""
+
+    run_id: str
+    created_unix_s: float
+    platform: str | None
+    tags: tuple[str, ...]
+    busbw_version: str | None
+    point: HistoryPoint

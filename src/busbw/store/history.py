@@ -1,0 +1,191 @@
+"""What was read of stored runs, kept in one Parquet file per folder of runs in the user's cache folder.
+
+The run directories are the truth. A row of the file counts only while the mark it was read under is still the run's
+(`store.scan`); the file is replaced whole, never locked, and may be deleted at any time. Of two who write it at once
+the later wins, and what the other had read is read again.
+"""
+
+import contextlib
+import hashlib
+import os
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from busbw.errors import RunError
+from busbw.model.history import HistoryPoint, HistoryRun
+from busbw.model.listing import Row
+from busbw.store import duck
+from busbw.store.scan import Stored, scan
+
+# Part of the file's name: another one when what is kept of a run changes.
+_SCHEMA = 1
+_PART = ".part"
+_ALL, _RUNS, _POINTS = "all.parquet", "runs.jsonl", "points.jsonl"
+_ABANDONED_S = 86_400.0
+ROW_COLUMNS = tuple(name for name in duck.columns(Row) if name not in {"path", "tags"})
+_RUN_TYPES = {"name": "VARCHAR", "mark": "VARCHAR", "created_unix_s": "DOUBLE"} | {
+    name: kind for name, kind in duck.columns(Row).items() if name in ROW_COLUMNS
+}
+_POINT_TYPES = duck.columns(HistoryPoint)
+
+
+class History:
+    """The stored runs of one folder: a connection in which the view `runs` has a row for each of them.
+
+    Its columns are those of model.listing.Row without `path` and `tags`, with `name` (of the directory), `mark`,
+    `created_unix_s`, and `points`: a list of model.history.HistoryPoint. The table `tagged` has (name, tag).
+    """
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self._scan = scan(base)
+        # Tags given later, by the name of the directory.
+        self.tags = self._scan.tags
+        self._marks = {stored.name: stored.mark for stored in self._scan.stored}
+        self._file = _cache_file(base)
+        self._stack = contextlib.ExitStack()
+        self.connection = self._stack.enter_context(contextlib.closing(duck.connect()))
+        # One file as it was opened, whoever replaces it meanwhile.
+        self._pinned = self._pin(self._file)
+        self._cached = self._read_marks()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_details: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connection and of the file it reads."""
+        self._stack.close()
+
+    def stale(self) -> tuple[Stored, ...]:
+        """Return what is new or has changed since it was last read."""
+        return tuple(stored for stored in self._scan.stored if self._cached.get(stored.name) != stored.mark)
+
+    def renew(self, read: Iterable[tuple[str, HistoryRun]]) -> None:
+        """Take in what was read of each stale name, keep the whole for the next call, and open it to questions.
+
+        Raises RunError where there is no room for it.
+        """
+        if self._cached != self._marks:
+            try:
+                self._store(read)
+            except (OSError, duck.error()) as error:
+                raise RunError(
+                    f"cannot keep what was read of the runs: {error}",
+                    where=str(self._file.parent),
+                    hint="free space, or choose another folder with XDG_CACHE_HOME",
+                ) from error
+        self._open()
+
+    def _pin(self, file: Path) -> str | None:
+        """Open a file until this is closed, and return a path to it as it is now; None where there is none."""
+        try:
+            return f"/proc/self/fd/{self._stack.enter_context(file.open('rb')).fileno()}"
+        except OSError:
+            return None
+
+    def _read_marks(self) -> dict[str, str]:
+        """Return the mark of each run in the file; nothing where there is none or it is damaged."""
+        if self._pinned is None:
+            return {}
+        try:
+            return dict(self.connection.execute(f"SELECT name, mark FROM read_parquet('{self._pinned}')").fetchall())  # noqa: S608
+        except duck.error():
+            return {}
+
+    def _store(self, read: Iterable[tuple[str, HistoryRun]]) -> None:
+        folder = self._file.parent
+        if not _takes_files(folder):
+            # Read again at each call, which takes its time and is right.
+            folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="busbw-history-")))
+        _sweep(folder)
+        part = folder / f"{self._file.name}.{os.getpid()}.{secrets.token_hex(4)}{_PART}"
+        part.mkdir()
+        try:
+            self._write_lines(part, read)
+            kept = [name for name, mark in self._marks.items() if self._cached.get(name) == mark]
+            query = f"COPY ({self._merged(part, has_kept=bool(kept))}) TO {_literal(part / _ALL)} (FORMAT parquet)"
+            self.connection.execute(query, [kept] if kept else None)
+            self._pinned = self._pin(part / _ALL)
+            (part / _ALL).replace(folder / self._file.name)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+
+    def _write_lines(self, part: Path, read: Iterable[tuple[str, HistoryRun]]) -> None:
+        """Write a line for each run and each point that was read: they may be too many to be held at once."""
+        encoder = msgspec.json.Encoder()
+        with (part / _RUNS).open("wb") as runs, (part / _POINTS).open("wb") as points:
+            for name, run in read:
+                keys = {"name": name, "mark": self._marks[name], "created_unix_s": run.created_unix_s}
+                fields = {column: getattr(run.row, column) for column in ROW_COLUMNS}
+                runs.write(encoder.encode(keys | fields) + b"\n")
+                for point in run.points:
+                    points.write(encoder.encode({"name": name} | msgspec.structs.asdict(point)) + b"\n")
+
+    def _merged(self, part: Path, *, has_kept: bool) -> str:
+        """Return the query for all rows that hold: those just read, and those of the file whose mark is the same."""
+        of_point = ", ".join(f"{duck.quoted(name)} := {duck.quoted(name)}" for name in _POINT_TYPES)
+        fresh = f"""
+            SELECT runs.*, coalesce(points, []) AS points
+            FROM {_lines(part / _RUNS, _RUN_TYPES)} AS runs
+            LEFT JOIN (
+                SELECT name, list(struct_pack({of_point}) ORDER BY "number") AS points
+                FROM {_lines(part / _POINTS, {"name": "VARCHAR"} | _POINT_TYPES)} GROUP BY name
+            ) USING (name)"""  # noqa: S608 - names of our own fields
+        kept = f"SELECT * FROM read_parquet('{self._pinned}') WHERE name IN (SELECT unnest(?::VARCHAR[]))"  # noqa: S608
+        return f"SELECT * FROM ({fresh}{f' UNION ALL {kept}' if has_kept else ''}) ORDER BY name"  # noqa: S608
+
+    def _open(self) -> None:
+        if self._marks:
+            self.connection.execute(f"CREATE VIEW runs AS SELECT * FROM read_parquet('{self._pinned}')")  # noqa: S608
+        else:
+            of_point = ", ".join(f"{duck.quoted(name)} {kind}" for name, kind in _POINT_TYPES.items())
+            names = ", ".join(f"{duck.quoted(name)} {kind}" for name, kind in _RUN_TYPES.items())
+            self.connection.execute(f"CREATE TABLE runs ({names}, points STRUCT({of_point})[])")
+        pairs = [(name, tag) for name, tags in self.tags.items() for tag in tags]
+        self.connection.execute(
+            "CREATE TABLE tagged AS SELECT unnest(?::VARCHAR[]) AS name, unnest(?::VARCHAR[]) AS tag",
+            [[name for name, _ in pairs], [tag for _, tag in pairs]],
+        )
+
+
+def _cache_file(base: Path) -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    digest = hashlib.sha256(os.fsencode(base.resolve())).hexdigest()[:16]
+    return Path(cache, "busbw", f"history-{_SCHEMA}-{digest}.parquet")
+
+
+def _takes_files(folder: Path) -> bool:
+    """Whether the cache folder is there, or can be made, and may be written to."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK | os.X_OK)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what writers left that were killed more than a day ago."""
+    with contextlib.suppress(OSError):
+        for part in folder.glob(f"*{_PART}"):
+            if time.time() - part.stat().st_mtime > _ABANDONED_S:
+                shutil.rmtree(part, ignore_errors=True)
+
+
+def _lines(path: Path, fields: dict[str, str]) -> str:
+    """Return the call that reads a file of JSON lines with the given columns."""
+    declared = ", ".join(f"{duck.quoted(name)}: '{kind}'" for name, kind in fields.items())
+    return f"read_json({_literal(path)}, format = 'newline_delimited', columns = {{{declared}}})"
+
+
+def _literal(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"

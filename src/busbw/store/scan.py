@@ -1,0 +1,90 @@
+"""What lies in a folder of runs, with a mark for each that changes when its files do. No file is opened."""
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from busbw import layout
+from busbw.store import tags
+from busbw.store.imports import IMPORT_FILE
+
+# The operating system writes it while a run is under way, and no result is read from it.
+_NO_RECORD = ".beat"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stored:
+    """A run, an import, or what is left of one that had not begun."""
+
+    name: str
+    kind: Literal["run", "import", "remnant"]
+    # Inode, size and times of the files that a result is read from.
+    mark: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scan:
+    """Everything in one folder, by name."""
+
+    stored: tuple[Stored, ...]
+    # Tags given later, of those that have any.
+    tags: dict[str, tuple[str, ...]]
+
+
+def scan(base: Path) -> Scan:
+    """Return what lies in a folder of runs; nothing where there is no such folder."""
+    stored, tagged = [], {}
+    for name in _names(base):
+        if name.endswith(tags.SUFFIX):
+            tagged[name.removesuffix(tags.SUFFIX)] = tags.tags_in(base / name)
+        elif not name.startswith(".") and (found := _stored(f"{base}/{name}", name)) is not None:
+            stored.append(found)
+    return Scan(stored=tuple(stored), tags=tagged)
+
+
+def _names(base: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(base))  # noqa: PTH208 - names alone, ten thousand of them
+    except OSError:
+        return []
+
+
+def _stored(directory: str, name: str) -> Stored | None:
+    plan, run = _mark(f"{directory}/{layout.PLAN_FILE}"), _mark(f"{directory}/{layout.RUN_FILE}")
+    if plan is not None and run is not None:
+        return Stored(name=name, kind="run", mark=f"{plan} {run}")
+    if plan is not None:
+        outcome = _mark(f"{directory}/{layout.OUTCOME_FILE}")
+        return Stored(name=name, kind="run", mark=f"{plan} {outcome} {_marks_in(directory)}")
+    imported = _mark(f"{directory}/{IMPORT_FILE}")
+    if imported is not None:
+        return Stored(name=name, kind="import", mark=imported)
+    # A run's folder is made with this one in it, and the plan is written next.
+    if _is_directory(f"{directory}/{layout.RAW_DIRECTORY}"):
+        return Stored(name=name, kind="remnant", mark="no plan")
+    return None
+
+
+def _marks_in(directory: str) -> str:
+    """Return the marks of the raw files of a run that has no result yet."""
+    raw = f"{directory}/{layout.RAW_DIRECTORY}"
+    return " ".join(f"{name} {_mark(f'{raw}/{name}')}" for name in _names(Path(raw)) if not name.endswith(_NO_RECORD))
+
+
+def _mark(path: str) -> str | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116 - a Path for each of twenty thousand files takes longer than the call
+    except (OSError, ValueError):
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return f"{status.st_ino}.{status.st_size}.{status.st_mtime_ns}.{status.st_ctime_ns}"
+
+
+def _is_directory(path: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116 - as above
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,113 @@
+"""Questions to the history: which runs, and which points of them. What is asked for goes in as parameters only."""
+
+import msgspec
+
+from busbw.model.history import HistoryPoint, PointOfRun, PointSelection, Selection
+from busbw.model.listing import Row
+from busbw.store import duck
+from busbw.store.history import ROW_COLUMNS, History
+
+# What rows can be ordered by, as SQL; the name of a run begins with its time.
+ORDERS = {
+    "time": "created_unix_s NULLS FIRST, name",
+    "name": "name",
+    "host": "host NULLS FIRST, name",
+    "platform": "platform NULLS FIRST, name",
+    "verdict": "outcome, name",
+    "collective": "collectives, name",
+    "ranks": "ranks NULLS FIRST, name",
+    "tag": "tag NULLS FIRST, name",
+}
+_HAS_TAG = "(tag = {0} OR name IN (SELECT name FROM tagged WHERE tag = {0}))"
+_POINT_FIELDS = tuple(duck.columns(HistoryPoint))
+
+
+def rows(history: History, selection: Selection, *, order: str = "time", limit: int | None = None) -> tuple[Row, ...]:
+    """Return the selected runs in one of ORDERS, of more than `limit` the last; imports and unreadable runs too."""
+    conditions, parameters = _conditions(selection)
+    names = ", ".join(map(duck.quoted, ROW_COLUMNS))
+    query = f"SELECT name, {names} FROM runs WHERE {conditions} ORDER BY {ORDERS[order]}"  # noqa: S608 - our own names
+    found = history.connection.execute(query, parameters).fetchall()
+    return tuple(
+        _row(history, name, dict(zip(ROW_COLUMNS, values, strict=True)), history.tags.get(name, ()))
+        for name, *values in found[-limit if limit is not None else 0 :]
+    )
+
+
+def count(history: History, selection: Selection) -> int:
+    """Return how many runs are selected."""
+    conditions, parameters = _conditions(selection)
+    found = history.connection.execute(f"SELECT count(*) FROM runs WHERE {conditions}", parameters).fetchone()  # noqa: S608
+    return int(found[0]) if found is not None else 0
+
+
+def points(history: History, selection: Selection, wanted: PointSelection) -> tuple[PointOfRun, ...]:
+    """Return the wanted points of the selected runs, in the order of time; runs without a time have no place in it."""
+    conditions, parameters = _conditions(selection)
+    of_points = _point_conditions(wanted, parameters)
+    fields = ", ".join(f"point.{duck.quoted(name)}" for name in _POINT_FIELDS)
+    query = f"""
+        SELECT name, run_id, created_unix_s, platform, tag, busbw_version, {fields}
+        FROM (SELECT * EXCLUDE (points), unnest(points) AS point FROM runs
+              WHERE {conditions} AND created_unix_s IS NOT NULL)
+        WHERE {of_points} ORDER BY created_unix_s, name, point."number"
+        """  # noqa: S608 - names of our own fields
+    return tuple(
+        PointOfRun(
+            run_id=run_id,
+            created_unix_s=created_unix_s,
+            platform=platform,
+            tags=_all_tags(tag, history.tags.get(name, ())),
+            busbw_version=version,
+            point=HistoryPoint(**dict(zip(_POINT_FIELDS, values, strict=True))),
+        )
+        for name, run_id, created_unix_s, platform, tag, version, *values in history.connection.execute(
+            query, parameters
+        ).fetchall()
+    )
+
+
+def _conditions(selection: Selection) -> tuple[str, list[object]]:
+    """Return the condition on a row of `runs`, and its parameters."""
+    asked: list[tuple[str, object]] = [
+        ("(host GLOB {0} OR len(list_filter(hosts, lambda each: each GLOB {0})) > 0)", selection.host),
+        ("platform GLOB {0}", selection.platform),
+        (
+            "(list_contains(collectives, {0}) OR len(list_filter(points, lambda each: each.collective = {0})) > 0)",
+            selection.collective,
+        ),
+        ("list_contains({0}::VARCHAR[], outcome)", list(selection.outcomes) or None),
+        ("created_unix_s >= {0}", selection.since_unix_s),
+        ("created_unix_s < {0}", selection.until_unix_s),
+        *((_HAS_TAG, tag) for tag in selection.tags),
+        ("backend = {0}", selection.backend),
+        ("len(list_filter(nccl, lambda each: each = {0} OR starts_with(each, {0} || '.'))) > 0", selection.nccl),
+    ]
+    given = [(condition, value) for condition, value in asked if value is not None]
+    parts = [condition.format(f"${number}") for number, (condition, _) in enumerate(given, start=1)]
+    return " AND ".join(["true", *parts]), [value for _, value in given]
+
+
+def _point_conditions(wanted: PointSelection, parameters: list[object]) -> str:
+    """Return the condition on a point, and add its parameters to those there are."""
+    parts = ["true"]
+    for name in ("collective", "dtype", "op", "in_place", "ranks"):
+        value = getattr(wanted, name)
+        if value is not None:
+            parameters.append(value)
+            parts.append(f"point.{duck.quoted(name)} = ${len(parameters)}")
+    if wanted.sizes_bytes:
+        parameters.append(list(wanted.sizes_bytes))
+        parts.append(f"list_contains(${len(parameters)}::BIGINT[], point.size_bytes)")
+    return " AND ".join(parts)
+
+
+def _row(history: History, name: str, values: dict[str, object], given: tuple[str, ...]) -> Row:
+    """Return a row of the list."""
+    tag = values["tag"]
+    assert tag is None or isinstance(tag, str)
+    return msgspec.convert(values | {"path": str(history.base / name), "tags": _all_tags(tag, given)}, Row)
+
+
+def _all_tags(tag: str | None, given: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each for each in (tag, *given) if each is not None))
