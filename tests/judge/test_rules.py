@@ -38,7 +38,7 @@ def test_every_rule_is_emitted(code):
 
 
 def test_only_declared_codes_are_emitted():
-    assert set(re.findall(r'"((?:RUN|PERF|IMP|TOP|ENV|LOG|HOST)\d{3})"', SOURCES)) <= set(rules())
+    assert set(re.findall(r'"((?:RUN|PERF|IMP|TOP|ENV|LOG|HOST|CMP)\d{3})"', SOURCES)) <= set(rules())
 
 
 @pytest.mark.parametrize("code", list(rules()))

@@ -1,0 +1,103 @@
+"""What a launch has to say to a comparison: a time for each point."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from busbw.model.imported import Reading
+from busbw.model.measurement import Measurement
+from busbw.model.value import Value
+
+
+class PointKey(Value, kw_only=True, frozen=True):
+    """What two launches must have in common for their times to be of the same thing."""
+
+    collective: str
+    size_bytes: int
+    dtype: str
+    op: str
+    root: int
+    in_place: bool
+    pair: tuple[int, int] | None = None
+    group: int | None = None
+
+
+class TimedPoint(Value, kw_only=True, frozen=True):
+    """The time of one point in one launch, and the interval of it within the launch; seconds and bytes per second."""
+
+    key: PointKey
+    time_s: float
+    low_s: float | None = None
+    high_s: float | None = None
+    busbw_Bps: float
+    ranks: int
+    wrong: bool
+
+
+class Launch(Value, kw_only=True, frozen=True):
+    """One start of one side. Launches of the same block were started one after the other."""
+
+    # Place in the sides of the comparison.
+    side: int
+    block: int
+    name: str
+    points: tuple[TimedPoint, ...]
+    # How it ended, where that was not as it should.
+    ended: Literal["complete", "time", "stopped", "failed"] = "complete"
+    cause: str | None = None
+
+
+def measured_points(measurements: Iterable[Measurement]) -> tuple[TimedPoint, ...]:
+    """Return the points of a run; those without a time are left out."""
+    return tuple(
+        TimedPoint(
+            key=PointKey(
+                collective=each.collective,
+                size_bytes=each.size_bytes,
+                dtype=each.dtype,
+                op=each.op,
+                root=each.root,
+                in_place=each.in_place,
+                pair=each.pair,
+                group=each.group,
+            ),
+            time_s=each.median_s,
+            low_s=each.low_s,
+            high_s=each.high_s,
+            busbw_Bps=each.busbw_Bps,
+            ranks=each.ranks,
+            wrong=each.wrong is not None,
+        )
+        for each in measurements
+        if each.median_s > 0 or each.wrong is not None
+    )
+
+
+def imported_points(readings: Iterable[Reading]) -> tuple[tuple[TimedPoint, ...], ...]:
+    """Return the points of a table; what it repeats comes in as many parts, in the order of the lines.
+
+    Rows without a time, a size or a bus bandwidth are left out.
+    """
+    parts: list[dict[PointKey, TimedPoint]] = []
+    for each in readings:
+        if not each.time_s or each.time_s < 0 or each.size_bytes is None or each.busbw_Bps is None:
+            continue
+        point = TimedPoint(
+            key=PointKey(
+                collective=each.what,
+                size_bytes=each.size_bytes,
+                dtype=each.dtype or "",
+                op=each.op or "",
+                root=each.root if each.root is not None else -1,
+                in_place=bool(each.in_place),
+            ),
+            time_s=each.time_s,
+            busbw_Bps=each.busbw_Bps,
+            ranks=each.ranks or 0,
+            wrong=bool(each.wrong),
+        )
+        part = next((part for part in parts if point.key not in part), None)
+        if part is None:
+            part = {}
+            parts.append(part)
+        part[point.key] = point
+    return tuple(tuple(part.values()) for part in parts)

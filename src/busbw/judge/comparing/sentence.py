@@ -1,0 +1,131 @@
+"""A comparison in one sentence."""
+
+from collections.abc import Sequence
+
+from busbw.judge.comparing.launch import Launch
+from busbw.judge.comparing.versus import point_words
+from busbw.judge.phrases import counted, listed, percent
+from busbw.model.comparison import ComparedPoint, ComparisonOutcome, ComparisonVerdict, Side, Versus
+from busbw.model.finding import Finding
+from busbw.stats.signed_rank import least_p_value
+from busbw.units import format_size
+
+
+def verdict_of(
+    sides: Sequence[Side], held: Sequence[Versus], launches: Sequence[Launch], findings: Sequence[Finding]
+) -> ComparisonVerdict:
+    """Return the answer: what is faster or slower where, or why it cannot be told."""
+    wrong = [each for each in findings if each.code == "CMP005"]
+    because = tuple(dict.fromkeys(each.code for each in findings if each.severity != "note"))
+    if wrong:
+        named = "; ".join(each.evidence for each in wrong)
+        return ComparisonVerdict(
+            outcome="wrong", sentence=f"wrong results, whose speed does not matter: {named}", because=because
+        )
+    outcomes = [_outcome(each) for each in held]
+    sentences = [_sentence(sides, each, outcome, launches) for each, outcome in zip(held, outcomes, strict=True)]
+    return ComparisonVerdict(outcome=_together(outcomes), sentence="; ".join(sentences), because=because)
+
+
+def _outcome(held: Versus) -> ComparisonOutcome:
+    claims = {point.estimate.claim for point in held.points}
+    if {"faster", "slower"} <= claims:
+        return "mixed"
+    for claim in ("faster", "slower"):
+        if claim in claims:
+            return claim
+    if not claims or claims == {"cannot_tell"}:
+        return "cannot_tell"
+    return "same" if claims == {"same"} else "none"
+
+
+def _together(outcomes: Sequence[ComparisonOutcome]) -> ComparisonOutcome:
+    """Return the outcome of several sides: what should be looked at first."""
+    order: tuple[ComparisonOutcome, ...] = ("mixed", "slower", "faster", "none", "same", "cannot_tell")
+    found = set(outcomes)
+    if {"faster", "slower"} <= found:
+        return "mixed"
+    return next(outcome for outcome in order if outcome in found)
+
+
+def _sentence(sides: Sequence[Side], held: Versus, outcome: ComparisonOutcome, launches: Sequence[Launch]) -> str:
+    first, other = sides[0], sides[held.other]
+    name = f"{other.letter} ({other.name})"
+    if outcome == "cannot_tell":
+        return f"cannot tell whether {name} differs from {first.letter} ({first.name}): {_why_not(held, launches)}"
+    total = counted(len(held.points), "point")
+    said = [
+        f"{claim} at {_places(points)}, {_extent(points)}"
+        for claim in ("faster", "slower")
+        if (points := [point for point in held.points if point.estimate.claim == claim])
+    ]
+    counts = {claim: sum(point.estimate.claim == claim for point in held.points) for claim in ("same", "none")}
+    if not said:
+        alike = f", and at {counts['same']} it is within 1 %" if counts["same"] else ""
+        return (
+            f"no difference between {name} and {first.letter} ({first.name}) is shown at any of {total}{alike}"
+            f"{_would_have(held)}"
+        )
+    rest = len(held.points) - sum(point.estimate.claim in ("faster", "slower") for point in held.points)
+    untold = f"; no difference shown at {rest} of {total}" if rest else f", which are all {total}"
+    return f"{name} is {' and '.join(said)}{untold}"
+
+
+def _places(points: Sequence[ComparedPoint]) -> str:
+    if len(points) == 1:
+        return f"{points[0].collective} {format_size(points[0].size_bytes)}"
+    names = list(dict.fromkeys(point.collective for point in points))
+    return f"{counted(len(points), 'point')} ({listed(names, 6)})"
+
+
+def _extent(points: Sequence[ComparedPoint]) -> str:
+    """Return how much faster or slower, as a share of the first side's speed."""
+    shares = sorted(abs(point.estimate.ratio - 1) for point in points)
+    if len(shares) == 1:
+        return f"by {percent(shares[0])}"
+    return f"by {percent(shares[0])} to {percent(shares[-1])}"
+
+
+def _would_have(held: Versus) -> str:
+    shown = sorted(point.estimate.detectable for point in held.points if point.estimate.detectable is not None)
+    if not shown:
+        return ""
+    return f"; at half of them these launches would have shown {percent(shown[len(shown) // 2])}"
+
+
+def _why_not(held: Versus, launches: Sequence[Launch]) -> str:
+    blocks = max((len(point.estimate.blocks) for point in held.points), default=0)
+    if not held.points:
+        return "no block has a launch of both"
+    if blocks == 1:
+        return f"one launch of each, and launches differ by themselves; {_within(held, launches)}"
+    points = counted(len(held.points), "point")
+    least = least_blocks(len(held.points))
+    return f"{counted(blocks, 'block')} of launches are too few to claim anything of {points}; {least} are the least"
+
+
+def _within(held: Versus, launches: Sequence[Launch]) -> str:
+    """Return at how many points the intervals within two single launches lie apart."""
+    of_side = {launch.side: {point.key: point for point in launch.points} for launch in launches}
+    apart = [
+        point_words(key)
+        for key, first in of_side.get(0, {}).items()
+        if (other := of_side.get(held.other, {}).get(key)) is not None
+        and first.low_s is not None
+        and first.high_s is not None
+        and other.low_s is not None
+        and other.high_s is not None
+        and (first.high_s < other.low_s or other.high_s < first.low_s)
+    ]
+    if not apart:
+        return "within them no interval lies apart from the other's"
+    return f"these two differ at {len(apart)} of {counted(len(held.points), 'point')} ({listed(apart, 3)})"
+
+
+def least_blocks(points: int, false_claims: float = 0.05) -> int:
+    """Return how many blocks it takes before anything can be claimed of that many points together."""
+    blocks = 1
+    while least_p_value(blocks) > false_claims / max(points, 1):
+        blocks += 1
+    # The interval of a median needs six.
+    return max(blocks, 6)
