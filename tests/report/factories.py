@@ -16,6 +16,7 @@ from tests.judge.factories import (
 from busbw import judge
 from busbw.model.plan import Plan
 from busbw.model.run import Run
+from busbw.report.subject import Subject, labels_of
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "alltoall", "sendrecv")
 SIZES = tuple(8 * 8**step for step in range(8))
@@ -73,3 +74,7 @@ def make_empty_run(**changes: Any) -> Run:
         "verdict": judgement.verdict,
     }
     return make_run(plan, **(values | changes))
+
+
+def subjects(*runs: Run) -> tuple[Subject, ...]:
+    return tuple(Subject(run=run, label=label) for run, label in zip(runs, labels_of(runs), strict=True))

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from busbw.report.html import report_html
 
-from .factories import make_empty_run, make_run
+from .factories import make_empty_run, make_run, subjects
 
 _ARGUMENTS = [
     "--no-sandbox",
@@ -48,20 +48,23 @@ class Opened:
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("report") / "report.html"
-    file.write_text(report_html(make_run()), encoding="utf-8")
+    file.write_text(report_html(subjects(make_run())), encoding="utf-8")
     return file
 
 
 @pytest.fixture
 def opened(browser: Browser, report: Path) -> Iterator[Opened]:
     tab = Opened(browser, report, viewport={"width": 1200, "height": 900})
+    tab.page.locator("#curves .plot").first.scroll_into_view_if_needed()
     tab.page.wait_for_selector("#curves .plot .main-svg")
     yield tab
     tab.context.close()
 
 
 def test_it_loads_from_a_file_without_network_or_error(opened: Opened):
-    opened.page.wait_for_timeout(500)
+    for plot in opened.page.locator("#curves .plot").all():
+        plot.scroll_into_view_if_needed()
+        plot.locator(".main-svg").first.wait_for()
 
     assert opened.faults == []
     assert opened.page.locator("#curves .plot .scatterlayer path.js-line").count() >= 12
@@ -131,7 +134,7 @@ def test_every_figure_and_table_has_a_name(opened: Opened):
 
 def test_a_run_that_measured_nothing_opens_without_error(browser: Browser, tmp_path: Path):
     file = tmp_path / "empty.html"
-    file.write_text(report_html(make_empty_run()), encoding="utf-8")
+    file.write_text(report_html(subjects(make_empty_run())), encoding="utf-8")
 
     tab = Opened(browser, file)
     tab.page.wait_for_timeout(300)

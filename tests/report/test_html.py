@@ -11,7 +11,7 @@ from busbw.model.finding import Finding, Verdict
 from busbw.model.run import Run
 from busbw.report.html import report_html
 
-from .factories import HOSTILE, make_empty_run, make_full_plan, make_run
+from .factories import HOSTILE, make_empty_run, make_full_plan, make_run, subjects
 
 _MOST_BYTES = 6 * 10**6
 
@@ -54,7 +54,7 @@ def hostile_run() -> Run:
 
 
 def test_untrusted_words_make_no_element_and_no_script():
-    clean, hostile = Page(report_html(make_run())), Page(report_html(hostile_run()))
+    clean, hostile = Page(report_html(subjects(make_run()))), Page(report_html(subjects(hostile_run())))
 
     assert [tag for tag, _ in hostile.elements if tag == "script"] == [
         tag for tag, _ in clean.elements if tag == "script"
@@ -64,7 +64,7 @@ def test_untrusted_words_make_no_element_and_no_script():
 
 
 def test_control_characters_and_reversed_writing_are_shown_not_sent():
-    shown = "".join(Page(report_html(hostile_run())).text)
+    shown = "".join(Page(report_html(subjects(hostile_run()))).text)
 
     assert "\x1b" not in shown
     assert "\u202e" not in shown
@@ -74,13 +74,13 @@ def test_control_characters_and_reversed_writing_are_shown_not_sent():
 def test_the_run_is_embedded_as_it_is():
     run = hostile_run()
 
-    embedded = Page(report_html(run)).scripts["run-json"]
+    embedded = Page(report_html(subjects(run))).scripts["raw-1"]
 
     assert json.loads(embedded) == json.loads(msgspec.json.encode(run))
 
 
 def test_the_page_needs_no_network_and_stays_small():
-    html = report_html(make_run())
+    html = report_html(subjects(make_run()))
 
     assert len(html.encode()) < _MOST_BYTES
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)
@@ -95,7 +95,7 @@ def test_the_page_needs_no_network_and_stays_small():
 def test_the_verdict_comes_first_in_words_and_with_a_sign(outcome: str):
     run = make_run(verdict=Verdict(outcome=outcome, sentence=f"{outcome}: the sentence."))  # type: ignore[arg-type]
 
-    text = " ".join("".join(Page(report_html(run)).text).split())
+    text = " ".join("".join(Page(report_html(subjects(run))).text).split())
 
     assert "the sentence." in text
     assert text.index("the sentence.") < text.index("Machine")
@@ -103,7 +103,7 @@ def test_the_verdict_comes_first_in_words_and_with_a_sign(outcome: str):
 
 
 def test_a_run_that_measured_nothing_has_a_page_too():
-    text = "".join(Page(report_html(make_empty_run())).text)
+    text = "".join(Page(report_html(subjects(make_empty_run()))).text)
 
     assert "cannot tell" in text
 
@@ -111,7 +111,7 @@ def test_a_run_that_measured_nothing_has_a_page_too():
 def test_every_measurement_is_in_a_table():
     run = make_run()
 
-    page = Page(report_html(run))
+    page = Page(report_html(subjects(run)))
 
     rows = "".join(page.text)
     for measurement in run.measurements:

@@ -1,99 +1,111 @@
-"""A run as one HTML file that needs nothing else: no network, no other file."""
+"""Runs as one HTML file that needs nothing else: no network, no other file.
+
+What is large is packed (gzip, base64) and unpacked by the page when it is looked at: the program that draws, the
+figures, and, where there are several runs, what the page says of each.
+"""
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from typing import Any
 
 import msgspec
 from jinja2 import Environment
+from markupsafe import Markup
 
 from busbw import codec
-from busbw.catalog.rules import rules
-from busbw.model.finding import Finding
-from busbw.model.measurement import Measurement
-from busbw.model.run import Run
 from busbw.report import assets, words
-from busbw.report.autopsy_text import autopsy_lines
-from busbw.report.columns import Column, cells_of, columns_of, us
-from busbw.report.figures import BASIS_WORDS, Figure, busbw_figure, time_figure
-from busbw.report.nccl import gpu_words
-from busbw.report.placement_words import placement_words
-from busbw.report.reproduce import command_of
-from busbw.report.spread import rank_layout, rank_numbers, rank_views, spread_figure
+from busbw.report.columns import us
+from busbw.report.figures import BASIS_WORDS
+from busbw.report.overview import overview_of
+from busbw.report.palette import style_sheet
+from busbw.report.section import section_of
+from busbw.report.spread import rank_numbers
+from busbw.report.subject import Subject
 from busbw.units import format_rate, format_size, format_time
 
-# A ticket system takes attachments of this size; Plotly alone is 5 MB.
+# A ticket system takes attachments of this size. Raw data that would go beyond stay in the folders of the runs.
 _LARGEST_BYTES = 6_000_000
-# Markup that a page has beside its data, and for each row of a table.
-_PAGE_BYTES = 60_000
-_ROW_BYTES = 700
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Series:
-    """One sweep: its names in the page, and its rows."""
+class Raw:
+    """The JSON of one run; None where it is left out."""
 
-    key: str
-    name: str
-    note: str
-    summary: str
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[str, ...], ...]
-    measurements: tuple[Measurement, ...]
+    place: int
+    run_id: str
+    size_bytes: int
+    json: Markup | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Explained:
-    """A finding, why its rule matters (None: a rule this busbw does not know), and the measurement it is about."""
-
-    finding: Finding
-    why: str | None
-    about: str | None
-    # Whether it is the first of its code: where links to the code lead.
-    first: bool
+def report_html(subjects: Sequence[Subject]) -> str:
+    """Return the report of one run or of several; at least one."""
+    environment = _environment()
+    return _single(environment, subjects[0]) if len(subjects) == 1 else _several(environment, subjects)
 
 
-def report_html(run: Run) -> str:
-    """Return the report of a run."""
-    series = _series(run)
-    views = rank_views(run.measurements)
-    drawn = assets.embedded(msgspec.json.encode(_figures(run, series)))
-    ranks = assets.embedded(msgspec.json.encode([rank_numbers(item) for item in views.shown] if views else []))
-    raw = assets.embedded(codec.encode(run))
-    plotly = assets.plotly()
-    page_bytes = _PAGE_BYTES + len(plotly.encode()) + len(drawn) + len(ranks) + _ROW_BYTES * len(run.measurements)
-    return (
-        _environment()
-        .get_template("report.html.j2")
-        .render(
-            ranks_words=placement_words(run.plan.placement),
-            run=run,
-            plan=run.plan,
-            outcome_words=words.OUTCOMES[run.verdict.outcome],
-            outcomes=tuple(words.OUTCOMES.values()),
-            verdict_rest=words.verdict_rest(run),
-            series=series,
-            findings=_findings(run),
-            finding_codes=frozenset(finding.code for finding in run.findings),
-            all_columns=tuple(dict.fromkeys(column for each in series for column in each.columns)),
-            ceiling_words=_ceiling_words(run),
-            views=views,
-            command=command_of(run.plan),
-            libraries=_distinct(hello.mpi_library for hello in run.ranks),
-            interposed=_distinct(name for hello in run.ranks for name in hello.interposed),
-            gpu_lines=gpu_words(run.plan),
-            autopsy=autopsy_lines(run.autopsy)[1:] if run.autopsy is not None else (),
-            thread_levels=_distinct(hello.thread_level for hello in run.ranks),
-            figures_json=drawn,
-            ranks_json=ranks,
-            raw_json=raw if page_bytes + len(raw) < _LARGEST_BYTES else None,
-            raw_bytes=len(raw),
-            plotly=plotly,
-            style=assets.inlined("report.css"),
-            script=assets.inlined("report.js"),
-        )
+def _single(environment: Environment, subject: Subject) -> str:
+    section = section_of(subject, prefix="", level=2)
+    plan = subject.run.plan
+    payload = assets.packed(msgspec.json.encode({"figures": section.figures, "ranks": section.ranks}))
+    return _page(
+        environment,
+        (subject,),
+        {
+            "title": f"{section.values['outcome_words'].word}: busbw {plan.run_id} on {plan.host.name}",
+            "section": section.values,
+            "body": Markup(environment.get_template("run.html.j2").render(section.values)),  # noqa: S704  by Jinja
+            "payloads": (("payload", payload),),
+        },
     )
+
+
+def _several(environment: Environment, subjects: Sequence[Subject]) -> str:
+    overview = overview_of(subjects)
+    joint = {
+        f"{each.key}-{kind}": figure
+        for each in overview.joints
+        for kind, figure in (("time", each.time), ("busbw", each.busbw))
+    }
+    payloads = [("payload", assets.packed(msgspec.json.encode({"figures": joint, "ranks": []})))]
+    for row, subject in zip(overview.rows, subjects, strict=True):
+        section = section_of(subject, prefix=f"run-{row.place}-", level=3)
+        html = environment.get_template("run.html.j2").render(section.values)
+        inside = {"figures": section.figures, "ranks": section.ranks, "html": html}
+        payloads.append((f"run-{row.place}-payload", assets.packed(msgspec.json.encode(inside))))
+    return _page(
+        environment,
+        subjects,
+        {
+            "title": f"busbw: {overview.sentence}",
+            "section": None,
+            "overview": overview,
+            "payloads": tuple(payloads),
+        },
+    )
+
+
+def _page(environment: Environment, subjects: Sequence[Subject], values: dict[str, Any]) -> str:
+    """Return the page with as much raw data as fits beside everything else."""
+    values |= {
+        "version": subjects[0].run.plan.busbw_version,
+        "plotly": assets.packed(assets.plotly()),
+        "style": Markup(style_sheet()) + assets.inlined("report.css"),  # noqa: S704  no more than colours
+        "script": assets.inlined("report.js"),
+    }
+    template = environment.get_template("report.html.j2")
+    room = _LARGEST_BYTES - len(template.render(values | {"raws": ()}).encode())
+    return template.render(values | {"raws": _raws(subjects, room)})
+
+
+def _raws(subjects: Sequence[Subject], room_bytes: int) -> tuple[Raw, ...]:
+    raws: list[Raw] = []
+    for place, subject in enumerate(subjects, start=1):
+        json = assets.embedded(codec.encode(subject.run))
+        fits = len(json) <= room_bytes
+        room_bytes -= len(json) if fits else 0
+        raws.append(Raw(place=place, run_id=subject.run.plan.run_id, size_bytes=len(json), json=json if fits else None))
+    return tuple(raws)
 
 
 def _environment() -> Environment:
@@ -111,79 +123,3 @@ def _environment() -> Environment:
     }
     made.globals |= {"ended_words": words.ENDED_WORDS, "basis_words": BASIS_WORDS, "rank_numbers": rank_numbers}
     return made
-
-
-def _series(run: Run) -> tuple[Series, ...]:
-    ceilings = {ceiling.point: ceiling for ceiling in run.ceilings}
-    groups = groupby(run.measurements, key=_line)
-    return tuple(
-        Series(
-            key=f"series-{number}",
-            name=words.series_name(items[0]),
-            note=words.series_note(items[0]),
-            summary=_summary(items),
-            columns=columns_of(items[0]),
-            rows=tuple(cells_of(item, ceilings.get(item.point)) for item in items),
-            measurements=items,
-        )
-        for number, items in enumerate((tuple(group) for _, group in groups), start=1)
-    )
-
-
-def _line(item: Measurement) -> tuple[object, ...]:
-    """Return what all points of one line in a figure share: everything but their size."""
-    return item.collective, item.in_place, item.dtype, item.op, item.root, item.pair, item.group
-
-
-def _summary(items: Sequence[Measurement]) -> str:
-    """Return what a figure of these would show, in a sentence for who cannot see it."""
-    first, last = items[0], items[-1]
-    best = max(items, key=lambda item: item.busbw_Bps)
-    return (
-        f"from {format_time(first.median_s)} at {format_size(first.size_bytes)} "
-        f"to {format_time(last.median_s)} at {format_size(last.size_bytes)}; "
-        f"best bus bandwidth {format_rate(best.busbw_Bps)} at {format_size(best.size_bytes)}"
-    )
-
-
-def _figures(run: Run, series: tuple[Series, ...]) -> dict[str, Figure]:
-    """Return every figure by the id of its element."""
-    ceilings = {ceiling.point: ceiling for ceiling in run.ceilings}
-    figures: dict[str, Figure] = {}
-    for each in series:
-        figures[f"{each.key}-time"] = time_figure(each.measurements, ceilings)
-        figures[f"{each.key}-busbw"] = busbw_figure(each.measurements, ceilings)
-        figures[f"{each.key}-spread"] = spread_figure(each.measurements, ceilings)
-    figures["ranks-figure"] = {"data": [], "layout": rank_layout()}
-    return figures
-
-
-def _findings(run: Run) -> tuple[Explained, ...]:
-    """Return the findings, gravest first, each with why its rule matters and what it is about."""
-    severities = ("error", "warn", "note")
-    points = {item.point: words.point_name(item) for item in run.measurements}
-    known = rules()
-    ordered = sorted(run.findings, key=lambda finding: severities.index(finding.severity))
-    return tuple(
-        Explained(
-            finding=finding,
-            why=known[finding.code].why if finding.code in known else None,
-            about=points.get(finding.point) if finding.point is not None else None,
-            first=finding.code not in {earlier.code for earlier in ordered[:number]},
-        )
-        for number, finding in enumerate(ordered)
-    )
-
-
-def _ceiling_words(run: Run) -> tuple[tuple[str, str], ...]:
-    """Return the formula of each collective's ceiling, and where its rate comes from, once for each."""
-    named = {item.point: item for item in run.measurements}
-    found: dict[tuple[str, str], str] = {}
-    for ceiling in run.ceilings:
-        if ceiling.point in named:
-            found[named[ceiling.point].collective, ceiling.formula] = BASIS_WORDS[ceiling.basis]
-    return tuple((collective, f"{formula}; {basis}") for (collective, formula), basis in found.items())
-
-
-def _distinct(values: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(values))

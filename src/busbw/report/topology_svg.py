@@ -21,7 +21,8 @@ _LONGEST_PORTS = 16
 # Lines of their own may be as long as the page is wide; the title is of 15 px.
 _LONGEST_LINE = int((_PAGE - 2 * _MARGIN) / _CHARACTER)
 _LONGEST_TITLE = int(_LONGEST_LINE * 12 / 15)
-_STYLE = """
+# Light and dark, for any drawing of boxes.
+STYLE = """
 svg { color-scheme: light dark; }
 text { font: 12px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #1f2328; }
 .head { font-weight: 700; }
@@ -105,7 +106,7 @@ def _page(title: str, parts: list[str], width: float, height: float) -> str:
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size[0]} {size[1]}" {extent} role="img" {label}>',
             f"<title>{shown}</title>",
-            f"<style>{_STYLE}</style>",
+            f"<style>{STYLE}</style>",
             f'<rect class="ground" {extent}/>',
             f'<text class="page" x="{_MARGIN}" y="28">{shown}</text>',
             _text(_MARGIN, 48, "link rates in GB/s, one direction, as NCCL counts them", "dim"),

@@ -1,8 +1,5 @@
 "use strict";
 (() => {
-  const read = (id) => JSON.parse(document.getElementById(id).textContent);
-  const figures = read("figures-json");
-  const rankViews = read("ranks-json");
   const config = {
     displaylogo: false, responsive: true, showTips: false, modeBarButtons: [["toImage", "resetScale2d"]],
     toImageButtonOptions: { format: "svg" }, plotlyServerURL: "", showSendToCloud: false, showEditInChartStudio: false,
@@ -11,6 +8,26 @@
   // On paper a figure keeps this width: two beside each other on A4 or letter.
   const paperWidth = { pair: 340, alone: 690 };
   let onPaper = false;
+  // By the id of the element; what has been drawn, and is drawn again when the colours change.
+  const figures = {};
+  const drawn = new Set();
+
+  const unpacked = async (id) => {
+    const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Response(stream).text();
+  };
+
+  let drawing = null;
+  // The program that draws is unpacked once, when the first figure comes into sight.
+  const drawer = () => {
+    drawing ??= unpacked("plotly").then((source) => {
+      const script = document.createElement("script");
+      script.textContent = source;
+      document.head.append(script);
+    });
+    return drawing;
+  };
 
   // Figures name the page's colours; their values follow the reader's light or dark.
   const coloured = (value, style) => {
@@ -24,23 +41,35 @@
   const draw = (id) => {
     const element = document.getElementById(id);
     if (element === null || typeof Plotly === "undefined") return;
-    const drawn = coloured(figures[id], getComputedStyle(root));
+    const figure = coloured(figures[id], getComputedStyle(root));
     if (onPaper) {
-      drawn.layout.autosize = false;
-      drawn.layout.width = element.closest(".pair") === null ? paperWidth.alone : paperWidth.pair;
+      figure.layout.autosize = false;
+      figure.layout.width = element.closest(".pair") === null ? paperWidth.alone : paperWidth.pair;
     }
-    Plotly.react(element, drawn.data, drawn.layout, config);
+    Plotly.react(element, figure.data, figure.layout, config);
+    drawn.add(id);
+    performance.mark("figure");
   };
 
-  // One after the other, so that the page can be scrolled meanwhile.
-  const drawAll = (ids) => {
-    if (ids.length === 0) {
-      root.dataset.drawn = "all";
-      return;
-    }
-    draw(ids[0]);
-    setTimeout(drawAll, 0, ids.slice(1));
+  // Figures are drawn when they come near the window, one after the other, so that the page can be scrolled meanwhile.
+  const waiting = [];
+  const work = () => {
+    const id = waiting.shift();
+    if (id === undefined) return;
+    if (!drawn.has(id)) draw(id);
+    setTimeout(work, 0);
   };
+  const near = new IntersectionObserver(
+    (entries) => {
+      const seen = entries.filter((entry) => entry.isIntersecting).map((entry) => entry.target);
+      if (seen.length === 0) return;
+      seen.forEach((element) => near.unobserve(element));
+      const idle = waiting.length === 0;
+      waiting.push(...seen.map((element) => element.id));
+      if (idle) drawer().then(work);
+    },
+    { rootMargin: "400px 0px" },
+  );
 
   const escaped = (text) => text.replace(/[&<>]/g, (character) => `&#${character.charCodeAt(0)};`);
   const us = (time) => (time === null ? "n/a" : String(time));
@@ -69,8 +98,7 @@
     return { range: [low, high], tickvals: shown, ticktext: shown.map(String) };
   };
 
-  const setRanks = (view) => {
-    const figure = figures["ranks-figure"];
+  const setRanks = (figure, view) => {
     const bars = rankTrace(view, "blamed slow samples", view.blamed, "square", "--fig-ceiling");
     figure.data = [
       rankTrace(view, "median", view.median, "circle", "--fig-median"),
@@ -82,52 +110,103 @@
     if (times.length > 0) Object.assign(figure.layout.yaxis, logTicks(times));
   };
 
-  const showRanks = (view) => {
-    setRanks(view);
-    draw("ranks-figure");
-    document.getElementById("ranks-note").textContent = `${view.name}: ${view.note}`;
-    document.getElementById("ranks-name").textContent = view.name;
-    const rows = view.rank.map((rank, row) => {
-      const line = document.createElement("tr");
-      const cells = [
-        rank, view.hosts[view.host[row]], us(view.median[row]), us(view.p99[row]), us(view.max[row]),
-        view.blamed[row], view.switches[row],
-      ];
-      cells.forEach((text, column) => {
-        const cell = document.createElement(column === 0 ? "th" : "td");
-        if (column === 0) cell.scope = "row";
-        if (column === 1) cell.className = "text";
-        cell.textContent = String(text);
-        line.append(cell);
-      });
-      return line;
+  const rankRow = (view, row) => {
+    const line = document.createElement("tr");
+    const cells = [
+      view.rank[row], view.hosts[view.host[row]], us(view.median[row]), us(view.p99[row]), us(view.max[row]),
+      view.blamed[row], view.switches[row],
+    ];
+    cells.forEach((text, column) => {
+      const cell = document.createElement(column === 0 ? "th" : "td");
+      if (column === 0) cell.scope = "row";
+      if (column === 1) cell.className = "text";
+      cell.textContent = String(text);
+      line.append(cell);
     });
-    document.querySelector("#ranks-table tbody").replaceChildren(...rows);
+    return line;
   };
 
-  const choice = document.getElementById("ranks-choice");
-  if (choice !== null) {
-    setRanks(rankViews[choice.selectedIndex]);
-    choice.addEventListener("change", () => showRanks(rankViews[choice.selectedIndex]));
+  // Lets a reader choose whose ranks are shown. `prefix` stands before the ids of a run that is one of several.
+  const offerRanks = (prefix, views) => {
+    const choice = document.getElementById(`${prefix}ranks-choice`);
+    if (choice === null) return;
+    const id = `${prefix}ranks-figure`;
+    const show = () => {
+      const view = views[choice.selectedIndex];
+      setRanks(figures[id], view);
+      draw(id);
+      document.getElementById(`${prefix}ranks-note`).textContent = `${view.name}: ${view.note}`;
+      document.getElementById(`${prefix}ranks-name`).textContent = view.name;
+      const rows = view.rank.map((rank, row) => rankRow(view, row));
+      document.querySelector(`#${prefix}ranks-table tbody`).replaceChildren(...rows);
+    };
+    setRanks(figures[id], views[choice.selectedIndex]);
+    choice.addEventListener("change", show);
+  };
+
+  // Takes in what a payload holds, and watches its figures come into sight.
+  const open = async (payload, prefix, inside) => {
+    const held = JSON.parse(await unpacked(payload));
+    if (inside !== null) inside.innerHTML = held.html;
+    Object.assign(figures, held.figures);
+    offerRanks(prefix, held.ranks);
+    for (const id of Object.keys(held.figures)) {
+      const element = document.getElementById(id);
+      if (element !== null) near.observe(element);
+    }
+  };
+
+  const opened = new Map();
+  const openRun = (run) => {
+    if (!opened.has(run)) opened.set(run, open(run.dataset.payload, `${run.id}-`, run.querySelector(".inside")));
+    return opened.get(run);
+  };
+  for (const run of document.querySelectorAll("details.run")) {
+    run.addEventListener("toggle", () => { if (run.open) openRun(run); });
+  }
+  // A link to a run, or to a part of one, opens it.
+  const follow = async () => {
+    const id = decodeURIComponent(location.hash.slice(1));
+    const named = /^run-\d+/.exec(id);
+    const run = named === null ? null : document.getElementById(named[0]);
+    if (run === null || run.tagName !== "DETAILS") return;
+    await openRun(run);
+    run.open = true;
+    document.getElementById(id)?.scrollIntoView();
+    if (id === run.id) run.querySelector("summary").focus();
+  };
+  addEventListener("hashchange", follow);
+
+  if (typeof DecompressionStream === "undefined") {
+    const said = document.createElement("p");
+    said.textContent = "This browser is too old to unpack the figures (it lacks DecompressionStream, of 2023).";
+    document.getElementById("main").prepend(said);
+  } else {
+    open("payload", "", null).then(follow);
+    // Whoever prints before scrolling wants the figures too.
+    setTimeout(drawer, 500);
   }
 
-  const ids = Object.keys(figures).filter((id) => document.getElementById(id) !== null);
-  drawAll(ids);
-
-  const redraw = () => ids.forEach(draw);
+  const redraw = () => drawn.forEach(draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   const setPaper = (paper) => {
     onPaper = paper;
     root.classList.toggle("on-paper", paper);
     redraw();
   };
-  addEventListener("beforeprint", () => setPaper(true));
+  addEventListener("beforeprint", () => {
+    // Everything on the page is drawn for paper; what stands in a closed run is not on it.
+    const unseen = Object.keys(figures).filter((id) => !drawn.has(id));
+    setPaper(true);
+    unseen.forEach(draw);
+  });
   addEventListener("afterprint", () => setPaper(false));
 
-  const raw = document.getElementById("run-json");
-  if (raw !== null) {
-    const link = document.getElementById("download-link");
-    link.href = URL.createObjectURL(new Blob([raw.textContent], { type: "application/json" }));
+  for (const link of document.querySelectorAll("[data-raw]")) {
+    const raw = document.getElementById(link.dataset.raw);
+    link.addEventListener("click", () => {
+      link.href = URL.createObjectURL(new Blob([raw.textContent], { type: "application/json" }));
+    });
     document.getElementById("download").hidden = false;
   }
 })();

@@ -1,0 +1,101 @@
+"""What reports are made of: runs, the settings they had, and the machine they ran on."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from busbw.api.loading import read
+from busbw.api.locating import find, is_import
+from busbw.api.topologies import node_view
+from busbw.env.layers import layers
+from busbw.errors import InputError
+from busbw.model.run import Run
+from busbw.model.settings import Setting, Settings
+from busbw.report.subject import Picture, Subject, labels_of
+
+MOST_RUNS = 1000
+
+
+def subjects(names: Sequence[str], machine: str | None = None) -> tuple[Subject, ...]:
+    """Return the runs that `names` mean, in their order, each once, for a report or a plot.
+
+    `machine` names the node to draw: an NCCL topology file, a platform or a snapshot; None: the platform that a run
+    stored, if it did. Raises InputError for a name that means no run, for an import, and for too many.
+    """
+    if len(names) > MOST_RUNS:
+        raise InputError(f"{len(names)} runs are too many for one page", hint=f"name at most {MOST_RUNS}")
+    folders = tuple(dict.fromkeys(_run_folder(name) for name in names))
+    runs = tuple(read(folder) for folder in folders)
+    named = (
+        Picture(view=node_view(machine), whose=f"{machine}, as named for this report") if machine is not None else None
+    )
+    return tuple(
+        Subject(
+            run=run,
+            label=label,
+            settings=settings_of(run),
+            unseen=_unseen(run),
+            picture=named or _platform_picture(run),
+        )
+        for run, label in zip(runs, labels_of(runs), strict=True)
+    )
+
+
+def settings_of(run: Run) -> Settings | None:
+    """Return every choice that the ranks met, weakest first; None: the run did not store them.
+
+    Weakest first: NCCL's settings files and the environment of whoever started it, what busbw set for the job, and what
+    rank 0 had that none of them explains.
+    """
+    plan = run.plan
+    if plan.surroundings is None and not plan.job.env:
+        return None
+    found = layers(plan.surroundings) if plan.surroundings is not None else Settings()
+    planned = "busbw, in the plan of this run"
+    found = found.then(
+        *(Setting(name=name, value=None, layer="command_line", source=planned) for name in plan.job.unset),
+        *(Setting(name=name, value=value, layer="command_line", source=planned) for name, value in plan.job.env),
+    )
+    first = next((rank for rank in run.ranks if rank.gpu is not None), None)
+    if first is None or first.gpu is None:
+        return found
+    known = found.env()
+    return found.then(
+        *(
+            Setting(name=name, value=value, layer="shell", source=f"as rank {first.rank} found it when it started")
+            for name, value in first.gpu.environment
+            if known.get(name) != value
+        )
+    )
+
+
+def _run_folder(name: str) -> Path:
+    where = find(name)
+    if is_import(where):
+        raise InputError(
+            f"{name} is an import: there is no page about one",
+            where=str(where),
+            hint=f"busbw show {where.name}, or busbw export --format csv {where.name}",
+        )
+    return where
+
+
+def _unseen(run: Run) -> tuple[str, ...]:
+    start = run.plan.surroundings
+    others = len(run.plan.placement.hosts) - 1
+    elsewhere = (f"settings files of the other {others} hosts",) if others > 0 else ()
+    if start is None:
+        return ("the environment of whoever started it, which was not stored", *elsewhere)
+    return (*start.unseen, *elsewhere)
+
+
+def _platform_picture(run: Run) -> Picture | None:
+    """Return the published node of the platform that a run was found to be on; None: it was not."""
+    start = run.plan.surroundings
+    if start is None or start.platform is None:
+        return None
+    try:
+        view = node_view(start.platform)
+    except InputError:
+        # A platform of another site: its file is not here.
+        return None
+    return Picture(view=view, whose=f"as published of platform {start.platform}; this host's own may differ")

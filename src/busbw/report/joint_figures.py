@@ -1,0 +1,82 @@
+"""The curves of several runs in one figure: a few told apart by colour, dash and marker, all others in a quiet one."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from busbw.model.measurement import Measurement
+from busbw.report.axes import size_axis, value_axis
+from busbw.report.figures import Figure, base_layout, hover_text, plain
+from busbw.report.palette import STYLES
+from busbw.units import format_size
+
+MOST_TOLD_APART = len(STYLES)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """One sweep of one run."""
+
+    label: str
+    measurements: tuple[Measurement, ...]
+
+
+def joint_time_figure(lines: Sequence[Line], others: Sequence[Line]) -> Figure:
+    """Return median times in microseconds against size; `lines` are told apart, `others` are not."""
+    return _figure(lines, others, "time (us)", lambda item: item.median_s * 1e6)
+
+
+def joint_busbw_figure(lines: Sequence[Line], others: Sequence[Line]) -> Figure:
+    """Return bus bandwidth in GB/s against size; `lines` are told apart, `others` are not."""
+    return _figure(lines, others, "busbw (GB/s)", lambda item: item.busbw_Bps / 1e9)
+
+
+def _figure(lines: Sequence[Line], others: Sequence[Line], title: str, value: Callable[[Measurement], float]) -> Figure:
+    traces = [_quiet(others, title, value)] if others else []
+    traces += [_told(line, STYLES[number], value) for number, line in enumerate(lines[:MOST_TOLD_APART])]
+    sizes = [item.size_bytes for line in (*lines, *others) for item in line.measurements]
+    values = [float(each) for trace in traces for each in trace["y"] if each is not None]
+    return {"data": traces, "layout": base_layout(size_axis(sizes), value_axis(title, values))}
+
+
+def _told(line: Line, style: tuple[str, str, str], value: Callable[[Measurement], float]) -> dict[str, Any]:
+    colour, dash, symbol = style
+    items = [item for item in line.measurements if value(item) > 0]
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": plain(line.label),
+        "x": [item.size_bytes for item in items],
+        "y": [float(f"{value(item):.6g}") for item in items],
+        "text": [f"<b>{plain(line.label)}</b><br>{hover_text(item, None)}" for item in items],
+        "hovertemplate": "%{text}<extra></extra>",
+        "line": {"color": colour, "width": 2, "dash": dash},
+        "marker": {"symbol": symbol, "size": 7, "color": colour, "line": {"color": colour, "width": 1.5}},
+    }
+
+
+def _quiet(lines: Sequence[Line], title: str, value: Callable[[Measurement], float]) -> dict[str, Any]:
+    """Return one trace of many lines, with a gap after each."""
+    sizes: list[int | None] = []
+    values: list[float | None] = []
+    texts: list[str] = []
+    for line in lines:
+        for item in line.measurements:
+            if value(item) > 0:
+                sizes.append(item.size_bytes)
+                values.append(float(f"{value(item):.4g}"))
+                texts.append(f"{plain(line.label)}<br>{format_size(item.size_bytes)}")
+        sizes.append(None)
+        values.append(None)
+        texts.append("")
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": f"{len(lines)} other run{'s' if len(lines) != 1 else ''}",
+        "x": sizes,
+        "y": values,
+        "text": texts,
+        "hovertemplate": f"%{{text}}: %{{y}} {title.partition('(')[2].rstrip(')')}<extra></extra>",
+        "line": {"color": "--fig-others", "width": 1},
+        "connectgaps": False,
+    }
