@@ -1,0 +1,108 @@
+"""The budget of one size: from the rate of the wire, step by step, down to what was measured."""
+
+from busbw.judge.explaining.latency import EmptyCall
+from busbw.judge.explaining.series import Sample, Series
+from busbw.limits.budget import parts_of
+from busbw.limits.shape import shape_of
+from busbw.model.budget import BudgetStep, StepName
+from busbw.model.limit import Bound, NodeRates
+from busbw.units import format_time
+
+# Data in what each protocol of NCCL sends: LL a flag for each 4 bytes, LL128 8 bytes in each 128.
+_PROTOCOLS = {
+    "LL": (1 / 2, "half of what LL sends is flags"),
+    "LL128": (120 / 128, "8 of 128 bytes of LL128 are flags"),
+}
+_PROTOCOL_SOURCE = ("NVIDIA/nccl, src/device, prims_ll.h and prims_ll128.h",)
+# Less than this of what was there before is no step worth a reason.
+_WORTH = 0.2
+
+
+class _Steps:
+    """Steps as they are taken, each from what the one before left."""
+
+    def __init__(self) -> None:
+        self.taken: list[BudgetStep] = []
+
+    @property
+    def left_Bps(self) -> float:
+        return self.taken[-1].busbw_Bps if self.taken else 0.0
+
+    def to(self, name: StepName, title: str, busbw_Bps: float, words: str, source: tuple[str, ...] = ()) -> None:
+        change_Bps = busbw_Bps - self.left_Bps if self.taken else 0.0
+        self.taken.append(
+            BudgetStep(name=name, title=title, busbw_Bps=busbw_Bps, change_Bps=change_Bps, words=words, source=source)
+        )
+
+
+def budget(
+    series: Series,
+    sample: Sample,
+    bound: Bound,
+    rates: NodeRates,
+    fitted: tuple[float, str] | None,
+    empty: EmptyCall | None,
+) -> tuple[BudgetStep, ...]:
+    """Return where the bandwidth of one size went, if it was measured with the algorithm of `bound`.
+
+    `fitted`: the latency that the sweep shows, and how. Without it what NCCL counts on takes its place, and says so.
+    """
+    ceiling_Bps = bound.busbw_Bps
+    wire = _wire(series, bound, rates)
+    if ceiling_Bps is None or wire is None:
+        return ()
+    steps = _Steps()
+    steps.to("wire", *wire)
+    line = next((line for line in bound.lines if line.limits), None)
+    formula = f" ({line.formula})" if line is not None else ""
+    steps.to("algorithm", bound.algorithm, ceiling_Bps, f"{bound.why}{formula}", bound.source)
+    share, why = _PROTOCOLS.get((sample.protocol or "").upper(), (1.0, ""))
+    if why:
+        steps.to("protocol", sample.protocol or "", steps.left_Bps * share, why, _PROTOCOL_SOURCE)
+    if bound.attained_Bps is not None:
+        seen = line.attained_words if line is not None and line.attained_words else "part of the line rate"
+        steps.to("seen", "as seen elsewhere", steps.left_Bps * bound.attained_Bps / ceiling_Bps, seen)
+    _latency(series, sample, steps, fitted, empty)
+    words = "nothing is left" if sample.busbw_Bps >= steps.left_Bps else "what none of this explains"
+    steps.to("unexplained", "measured", sample.busbw_Bps, words)
+    return tuple(steps.taken)
+
+
+def _wire(series: Series, bound: Bound, rates: NodeRates) -> tuple[str, float, str, tuple[str, ...]] | None:
+    if bound.busbw_Bps is not None and series.network == "loopback" and rates.nic is not None:
+        return "NICs of a GPU", bound.busbw_Bps, f"{rates.ports} x {rates.nic.figures}", rates.nic.source
+    for part in parts_of(rates, shape_of(rates, series.nodes or 1)):
+        if part.name == bound.limited_by and part.rate_Bps is not None:
+            return part.title, part.rate_Bps, part.figures, part.source
+    return None
+
+
+def _latency(
+    series: Series, sample: Sample, steps: _Steps, fitted: tuple[float, str] | None, empty: EmptyCall | None
+) -> None:
+    if fitted is not None:
+        latency_s, words = fitted
+    elif empty is not None:
+        latency_s, words = empty.time_s, "as NCCL counts on it; the sweep does not show it"
+    else:
+        return
+    moved = series.factor * sample.size_bytes
+    left_Bps = moved / (moved / steps.left_Bps + latency_s) if steps.left_Bps > 0 else 0.0
+    steps.to("latency", "latency", left_Bps, f"{format_time(latency_s)} a call, {words}")
+
+
+def limiter(steps: tuple[BudgetStep, ...]) -> str | None:
+    """Return in words what limits a size: the wire, unless a later step takes a larger part of what was there."""
+    if not steps:
+        return None
+    losses = {
+        step.name: -step.change_Bps / (step.busbw_Bps - step.change_Bps)
+        for step in steps
+        if step.name in ("protocol", "latency", "unexplained") and step.busbw_Bps > step.change_Bps
+    }
+    worst = max(losses, key=lambda name: losses[name], default=None)
+    if worst is None or losses[worst] < _WORTH:
+        return steps[0].title
+    if worst == "unexplained":
+        return "something that is not explained"
+    return next(step.title for step in steps if step.name == worst)

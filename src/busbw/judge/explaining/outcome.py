@@ -1,0 +1,159 @@
+"""The verdict on one size, with its evidence and what to do next."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from busbw.judge.explaining.candidates import Candidates
+from busbw.judge.explaining.expecting import LEAST_SHARE, MOST_TIMES, SLOW_TIMES, Target
+from busbw.judge.explaining.latency import EmptyCall
+from busbw.judge.explaining.series import Sample, Series
+from busbw.judge.phrases import percent
+from busbw.model.curve import Regime
+from busbw.model.finding import Outcome, Verdict
+from busbw.model.limit import Bound
+from busbw.units import format_rate, format_size, format_time
+
+# Where nobody has measured what an algorithm reaches there is its ceiling alone: near it a result is sound, and far
+# below it is not, whatever is lost on the way.
+_NEAR_CEILING = 0.7
+_FAR_BELOW = 1 / 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Held:
+    """One size and what it is held against."""
+
+    series: Series
+    sample: Sample
+    regime: Regime | None
+    possible: Candidates
+    targets: Sequence[Target | None]
+    empty: EmptyCall | None
+    # Why there is no bound, where there is none.
+    no_bound: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Answer:
+    outcome: Outcome
+    words: str
+
+
+def verdict_of(held: Held) -> Verdict:
+    """Return the verdict on a size."""
+    sample, what = held.sample, label(held.series, held.sample)
+    if sample.is_wrong:
+        return Verdict(outcome="wrong", sentence=f"wrong: {what} gives wrong results; its time means nothing.")
+    if sample.spoiled is not None:
+        return _cannot(f"{what}: {sample.spoiled}")
+    highest = held.possible.highest
+    if not held.possible.bounds and highest is not None:
+        return Verdict(outcome="cannot_tell", sentence=f"cannot tell: {_impossible(held, highest)}.", because=(ABOVE,))
+    answers = _answers(held)
+    if not answers:
+        return _cannot(f"{what}: {_nothing_to_hold(held)}")
+    outcomes = {answer.outcome for answer in answers}
+    sentence = "; ".join(dict.fromkeys(answer.words for answer in answers))
+    outcome: Outcome = outcomes.pop() if len(outcomes) == 1 else "cannot_tell"
+    return Verdict(outcome=outcome, sentence=f"{outcome.replace('_', ' ')}: {what}: {sentence}.")
+
+
+# The rule of a result above every ceiling.
+ABOVE = "PERF010"
+
+
+def _cannot(words: str) -> Verdict:
+    return Verdict(outcome="cannot_tell", sentence=f"cannot tell: {words}.")
+
+
+def label(series: Series, sample: Sample) -> str:
+    """Return how a size is called in a sentence: `all_reduce 8 GiB`."""
+    return f"{series.collective} {format_size(sample.size_bytes)}"
+
+
+def _impossible(held: Held, highest: Bound) -> str:
+    return (
+        f"{label(held.series, held.sample)} reads {format_rate(held.sample.busbw_Bps)}, above the "
+        f"{format_rate(highest.busbw_Bps or 0.0)} that {held.series.ranks} ranks on {held.series.nodes} such nodes can "
+        f"carry with any algorithm ({highest.algorithm}): the nodes, the ranks or the rates are others, or the result "
+        "is wrong"
+    )
+
+
+def _nothing_to_hold(held: Held) -> str:
+    if held.no_bound is not None:
+        return held.no_bound
+    if held.regime == "latency":
+        return "nobody says what so small a message should take"
+    return "nobody has measured what this should reach, and it is neither near its ceiling nor far below"
+
+
+def _answers(held: Held) -> list[_Answer]:
+    if held.regime == "latency":
+        return [_by_latency(held, held.empty)] if held.empty is not None else []
+    pairs = zip(held.possible.bounds, held.targets, strict=True)
+    if held.regime == "bandwidth":
+        found = [_by_bandwidth(held, bound, target) for bound, target in pairs]
+    else:
+        found = [_by_both(held, target) for target in held.targets]
+    return [answer for answer in found if answer is not None]
+
+
+def _by_latency(held: Held, empty: EmptyCall) -> _Answer:
+    times = held.sample.time_s / empty.time_s
+    outcome: Outcome = "ok" if times <= MOST_TIMES else "slow" if _surely(held, empty.time_s) else "cannot_tell"
+    return _Answer(
+        outcome=outcome,
+        words=f"{format_time(held.sample.time_s)}, {times:.1f} times the {format_time(empty.time_s)} that NCCL counts "
+        f"on for an empty call ({empty.algorithm})",
+    )
+
+
+def _surely(held: Held, expected_s: float) -> bool:
+    """Whether even the favourable end of the interval is too long."""
+    return (held.sample.low_s or held.sample.time_s) > SLOW_TIMES * expected_s
+
+
+def _by_bandwidth(held: Held, bound: Bound, target: Target | None) -> _Answer | None:
+    reached = held.sample.busbw_Bps
+    if target is None:
+        return _by_ceiling(held, bound)
+    share = reached / target.low_Bps
+    outcome: Outcome = "ok" if _best_Bps(held) >= LEAST_SHARE * target.low_Bps else "slow"
+    return _Answer(
+        outcome=outcome,
+        words=f"{format_rate(reached)}, {percent(share)} of the {format_rate(target.low_Bps)} to expect of "
+        f"{bound.algorithm} ({target.words})",
+    )
+
+
+def _best_Bps(held: Held) -> float:
+    """Return the bandwidth at the favourable end of the interval."""
+    sample = held.sample
+    return sample.busbw_Bps * sample.time_s / sample.low_s if sample.low_s else sample.busbw_Bps
+
+
+def _by_ceiling(held: Held, bound: Bound) -> _Answer | None:
+    ceiling_Bps = bound.busbw_Bps or 0.0
+    share = _best_Bps(held) / ceiling_Bps if ceiling_Bps else 0.0
+    if _FAR_BELOW <= share < _NEAR_CEILING:
+        return None
+    return _Answer(
+        outcome="ok" if share >= _NEAR_CEILING else "slow",
+        words=f"{format_rate(held.sample.busbw_Bps)}, {percent(share)} of the {format_rate(ceiling_Bps)} that "
+        f"{bound.algorithm} could reach at most; nobody has measured what it does reach",
+    )
+
+
+def _by_both(held: Held, target: Target | None) -> _Answer | None:
+    """Judge a size between latency and bandwidth by the sum of what both should take."""
+    if target is None or held.empty is None:
+        return None
+    expected_s = held.empty.time_s + held.series.factor * held.sample.size_bytes / target.low_Bps
+    times = held.sample.time_s / expected_s
+    outcome: Outcome = "ok" if times <= MOST_TIMES else "slow" if _surely(held, expected_s) else "cannot_tell"
+    return _Answer(
+        outcome=outcome,
+        words=f"{format_time(held.sample.time_s)}, {times:.1f} times the {format_time(expected_s)} of an empty call and "
+        f"of the bytes at {format_rate(target.low_Bps)} ({target.algorithm})",
+    )

@@ -1,0 +1,115 @@
+"""Where latency decides, where bandwidth does, and the knee between, as the sweep itself shows."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from statistics import median
+
+from busbw.judge.explaining.series import Sample, Series
+from busbw.model.curve import Hill, Line, Regime, SweepCurve
+from busbw.stats.curves import LEAST_FOR_LINE, hill, line
+
+# Time is latency where at least this part of it does not depend on the size; bandwidth decides from this part of the
+# fitted bandwidth on.
+_LATENCY_SHARE = 2 / 3
+_BANDWIDTH_SHARE = 0.9
+# Below this part of the highest bandwidth the curve is a straight line of latency, which no Hill curve is.
+_HILL_FROM = 0.05
+# Without a sweep that shows it: messages of this size last milliseconds, and no latency does.
+LARGE_BYTES = 256 * 2**20
+# Beyond this no fit says otherwise.
+_ALWAYS_LARGE_BYTES = 2**30
+
+
+def curve_of(series: Series) -> SweepCurve:
+    """Return what the sweep of a series looks like, with the reasons where it does not tell."""
+    samples = _one_a_size(series)
+    times = [(sample.size_bytes, sample.time_s) for sample in samples]
+    most_Bps = max((sample.busbw_Bps for sample in samples), default=0.0)
+    rates = [(sample.size_bytes, sample.busbw_Bps) for sample in samples if sample.busbw_Bps >= _HILL_FROM * most_Bps]
+    whole, bent = line(times), hill(rates)
+    missing = []
+    if whole is None:
+        missing.append(f"latency: {_why_no_line(times)}")
+    elif whole.algbw_Bps is None:
+        missing.append("bandwidth: the time of the largest size is mostly latency still")
+    if bent is None:
+        missing.append("the bandwidth curve: too few sizes between a twentieth and all of the bandwidth, or no plateau")
+    return SweepCurve(
+        whole=whole,
+        segments=_segments(samples),
+        hill=bent,
+        latency_to_bytes=_latency_to(samples, whole),
+        bandwidth_from_bytes=_bandwidth_from(samples, whole, bent),
+        missing=tuple(missing),
+    )
+
+
+def _one_a_size(series: Series) -> tuple[Sample, ...]:
+    """Return a sample a size, ascending: of several, one of a median time; none whose time says nothing."""
+    sound = [sample for sample in series.samples if sample.spoiled is None]
+    found = []
+    for _, group in groupby(sound, key=lambda sample: sample.size_bytes):
+        same = tuple(group)
+        middle = median(sample.time_s for sample in same)
+        found.append(min(same, key=lambda sample: abs(sample.time_s - middle)))
+    return tuple(found)
+
+
+def _why_no_line(times: Sequence[tuple[int, float]]) -> str:
+    if len(times) < LEAST_FOR_LINE:
+        return f"{len(times)} sizes, and a line takes {LEAST_FOR_LINE}"
+    return "no size is so small that its time is latency"
+
+
+def _segments(samples: Sequence[Sample]) -> tuple[Line, ...]:
+    found = []
+    for (algorithm, protocol), group in groupby(samples, key=lambda sample: (sample.algorithm, sample.protocol)):
+        if algorithm is None:
+            continue
+        fitted = line([(each.size_bytes, each.time_s) for each in group], algorithm=algorithm, protocol=protocol)
+        if fitted is not None:
+            found.append(fitted)
+    return tuple(found)
+
+
+def _latency_to(samples: Sequence[Sample], whole: Line | None) -> int | None:
+    if whole is None:
+        return None
+    if whole.half_bytes is None:
+        return samples[-1].size_bytes
+    border = whole.half_bytes.value * (1 / _LATENCY_SHARE - 1)
+    return max((sample.size_bytes for sample in samples if sample.size_bytes <= border), default=None)
+
+
+def _bandwidth_from(samples: Sequence[Sample], whole: Line | None, bent: Hill | None) -> int | None:
+    if bent is not None:
+        odds = (1 / _BANDWIDTH_SHARE - 1) ** (1 / bent.steepness.value)
+        border = bent.half_bytes.value / odds
+    elif whole is not None and whole.half_bytes is not None:
+        border = whole.half_bytes.value / (1 / _BANDWIDTH_SHARE - 1)
+    else:
+        return None
+    return min((sample.size_bytes for sample in samples if sample.size_bytes >= border), default=None)
+
+
+def regime(curve: SweepCurve, size_bytes: int) -> Regime | None:
+    """Return what decides the time of a size; None: it cannot be told."""
+    if size_bytes >= _ALWAYS_LARGE_BYTES:
+        return "bandwidth"
+    if curve.bandwidth_from_bytes is not None and size_bytes >= curve.bandwidth_from_bytes:
+        return "bandwidth"
+    if curve.latency_to_bytes is not None and size_bytes <= curve.latency_to_bytes:
+        return "latency"
+    if curve.latency_to_bytes is not None or curve.bandwidth_from_bytes is not None:
+        return "knee"
+    return "bandwidth" if size_bytes >= LARGE_BYTES else None
+
+
+def latency_at(curve: SweepCurve, size_bytes: int) -> tuple[float, str] | None:
+    """Return the fitted latency that holds at a size, and of which line; None where none was fitted."""
+    for segment in curve.segments:
+        if segment.from_bytes <= size_bytes <= segment.to_bytes:
+            return segment.latency_s.value, f"fitted to {segment.points} sizes of {segment.algorithm}"
+    if curve.whole is not None:
+        return curve.whole.latency_s.value, f"fitted to all {curve.whole.points} sizes"
+    return None
