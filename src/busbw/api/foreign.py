@@ -3,51 +3,42 @@
 import datetime as dt
 import os
 import secrets
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from busbw import __version__
+from busbw.api.foreign_placing import ForeignSurroundings, counts_of, launcher_of, per_process, placement_of
 from busbw.api.foreign_programs import Found, nccl_tests_programs, osu_programs
 from busbw.api.foreign_steps import Asked, Start, nccl_tests_steps, osu_steps
+from busbw.api.hosts import said
 from busbw.api.memory import need_of
 from busbw.api.naming import run_id
 from busbw.api.offer import OSU_OFFER, Offer, nccl_tests_offer
+from busbw.api.placing import reach_of
 from busbw.api.request import Request
 from busbw.api.sweeps import asked_sizes, growth_of, names_of, sweeps_of
 from busbw.backends import nccl_tests, osu
 from busbw.backends.usage import operations
 from busbw.collectives import OPERATIONS
 from busbw.errors import InputError
-from busbw.model.machine import Host, MpiLibrary
-from busbw.model.plan import MemoryNeed, Placement, Plan, Step
+from busbw.model.launch import Allocation
+from busbw.model.machine import Host
+from busbw.model.plan import MemoryNeed, Plan, Step
 from busbw.model.sweep import Mode, Sampling, Sweep
+from busbw.probe.capture import allocation as batch_systems
 from busbw.probe.capture import machine as capture
+from busbw.probe.capture.environment import environment
 from busbw.probe.capture.programs import gpu_count
 
-# On a larger machine more ranks are asked for by name.
-_MOST_DEFAULT_RANKS = 8
+_NOT_LOOKED_AT = "these programs do not compare the hosts before they measure, as busbw's own ranks do"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ForeignSurroundings:
-    """What the plan depends on beside the request: the machine, the programs found on it, and who asks."""
-
-    host: Host
-    # None where one process drives every GPU.
-    mpi: MpiLibrary | None
-    # By collective.
-    found: Mapping[str, Found]
-    # GPUs that a program sees; None where that cannot be told.
-    gpus: int | None
-    as_root: bool
-    created: dt.datetime
-    token: str
-
-
-def plan(request: Request, host: Host, directory: Path | None, base: Path) -> tuple[Plan, Path]:
+def plan(
+    request: Request, host: Host, allocation: Allocation | None, directory: Path | None, base: Path
+) -> tuple[Plan, Path]:
     """Return the plan of a request and its run directory. Finds the programs and asks them for their options.
 
     Raises InputError for what cannot be measured here, or not by these programs.
@@ -67,6 +58,10 @@ def plan(request: Request, host: Host, directory: Path | None, base: Path) -> tu
         mpi=mpi,
         found=found,
         gpus=gpu_count() if request.backend == nccl_tests.name else None,
+        allocation=allocation,
+        slurm=batch_systems.slurm() if allocation is not None else None,
+        settings=tuple(environment()) if allocation is not None else (),
+        python=sys.executable,
         as_root=as_root,
         created=dt.datetime.now(dt.UTC),
         token=secrets.token_hex(2),
@@ -79,38 +74,53 @@ def compose(request: Request, around: ForeignSurroundings, directory: Path | Non
     request = _usual(request)
     mode = _checked_mode(request)
     offer = _offer(request, around.found)
-    ranks = _ranks(request, around, names_of(request, offer))
+    counts = counts_of(request, around, names_of(request, offer))
+    ranks = sum(counts)
     sweeps, notes = sweeps_of(request, ranks, offer)
     sweeps = tuple(_as_moved(request, sweep, around) for sweep in sweeps)
     name = run_id(request, around.created, around.token, ranks)
     where = (directory if directory is not None else base / name).absolute()
-    placement = _placement(request, around, ranks)
+    placement = placement_of(request, around, counts)
+    launcher = launcher_of(request, around)
     start = Start(
         found=around.found,
         mpi=around.mpi,
         placement=placement,
-        per_process=_per_process(request, around, ranks),
+        per_process=per_process(request, around, ranks),
         directory=str(where),
         as_root=around.as_root,
+        launcher=launcher if around.allocation is not None else None,
+        slurm=around.slurm,
+        settings=around.settings,
+        python=around.python,
     )
     steps = _steps(request, start, sweeps, offer)
+    looking = start.jobs(request, ())
     return (
         Plan(
             busbw_version=__version__,
             run_id=name,
             created=around.created.isoformat(timespec="seconds"),
             backend=request.backend,
-            launcher="local" if around.mpi is not None else "direct",
+            launcher=launcher,
             sweeps=sweeps,
             sampling=_sampling(request, mode),
             placement=placement,
+            reach=reach_of(request, around.allocation),
             host=around.host,
             mpi=around.mpi,
             memory=_memory(request, sweeps, ranks),
             job=steps[0].job,
+            visit=looking.visit,
+            visit_each=looking.visit_each,
             programs=tuple(one.program for one in around.found.values()),
             steps=steps,
-            notes=(*notes, _sample_note(request, steps[0])),
+            notes=(
+                *(said(around.allocation, launcher) if around.allocation is not None else ()),
+                *notes,
+                _sample_note(request, steps[0]),
+                *((_NOT_LOOKED_AT,) if around.allocation is not None else ()),
+            ),
             tag=request.tag,
         ),
         where,
@@ -137,6 +147,8 @@ def _checked_mode(request: Request) -> Mode:
         ("--pairs", request.pairs is not None),
         ("--matrix", request.matrix is not None),
         ("--unaligned", request.unaligned),
+        ("--container", request.container is not None),
+        ("--bind-to masks", request.binding == "masks"),
         ("--config", bool(request.config)),
         ("--cache warm", request.cache == "warm"),
         ("--gpu-buffers", request.gpu_buffers and request.backend != osu.name),
@@ -152,49 +164,12 @@ def _checked_mode(request: Request) -> Mode:
     return "graph" if graph else "stream"
 
 
-def _ranks(request: Request, around: ForeignSurroundings, names: tuple[str, ...]) -> int:
-    if request.backend == osu.name:
-        pairs = [name for name in names if name in osu.TWO_RANKS]
-        if pairs and request.ranks not in (None, 2):
-            raise InputError(f"OSU's {pairs[0]} is between two ranks", where=f"--ranks {request.ranks}")
-        usual = 2 if pairs else min(max(around.host.cores, 2), _MOST_DEFAULT_RANKS)
-        return request.ranks or usual - usual % 2
-    ranks = request.ranks or (request.gpus_per_process if around.mpi is None and request.gpus_per_process > 1 else None)
-    ranks = ranks or around.gpus
-    if ranks is None or ranks < 1:
-        raise InputError("cannot tell how many GPUs there are", hint="say how many to use: --ranks 8")
-    if around.gpus is not None and ranks > around.gpus:
-        raise InputError(f"{ranks} GPUs asked for, {around.gpus} here", hint=f"--ranks {around.gpus}")
-    if request.gpus_per_process < 1 or ranks % request.gpus_per_process:
-        raise InputError(f"{ranks} GPUs are not equal parts of {request.gpus_per_process}", where="-g")
-    return ranks
-
-
-def _per_process(request: Request, around: ForeignSurroundings, ranks: int) -> int:
-    if request.backend == osu.name:
-        return 1
-    return request.gpus_per_process if around.mpi is not None else ranks
-
-
 def _as_moved(request: Request, sweep: Sweep, around: ForeignSurroundings) -> Sweep:
     """Return a sweep with the type that the program really moves."""
     if request.backend != osu.name:
         return sweep
     dtype = osu.dtype_of(sweep.collective, sweep.dtype, around.found[sweep.collective].usage)
     return msgspec.structs.replace(sweep, dtype=dtype)
-
-
-def _placement(request: Request, around: ForeignSurroundings, ranks: int) -> Placement:
-    processes = ranks // _per_process(request, around, ranks)
-    oversubscribed = processes > around.host.cores
-    on_gpus = request.backend == nccl_tests.name or request.gpu_buffers
-    return Placement(
-        ranks=ranks,
-        hosts=(around.host.name,),
-        # NCCL moves its threads to the cores beside their GPU, unless somebody bound them elsewhere.
-        binding="none" if oversubscribed or on_gpus else "core",
-        oversubscribed=oversubscribed,
-    )
 
 
 def _steps(request: Request, start: Start, sweeps: tuple[Sweep, ...], offer: Offer) -> tuple[Step, ...]:

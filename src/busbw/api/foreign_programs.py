@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from busbw.api.request import Request
+from busbw.api.starting import LAUNCHERS
 from busbw.backends import nccl_tests, osu
 from busbw.backends.usage import Usage, is_rccl, nccl_tests_version, read_usage
 from busbw.errors import InputError
@@ -87,10 +88,11 @@ def _usage(path: str, text: str) -> Usage:
 
 
 def _with_mpi(launcher: str | None, path: str) -> bool:
-    if launcher in ("mpirun", "direct"):
-        return launcher == "mpirun"
+    if launcher in (*LAUNCHERS, "direct"):
+        return launcher != "direct"
     if launcher is not None:
-        raise InputError(f"{launcher!r} starts no foreign programs", hint="--launcher mpirun, or --launcher direct")
+        known = ", ".join(f"--launcher {name}" for name in (*LAUNCHERS, "direct"))
+        raise InputError(f"{launcher!r} starts no foreign programs", hint=f"one of: {known}")
     uses = programs.uses_mpi(path)
     if uses is not None:
         return uses

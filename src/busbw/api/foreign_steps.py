@@ -9,10 +9,13 @@ import msgspec
 from busbw import layout
 from busbw.api.foreign_programs import Found
 from busbw.api.request import Request
+from busbw.api.starting import Jobs, jobs
 from busbw.backends import nccl_tests, osu
+from busbw.backends.native_mpi import visitor
 from busbw.backends.native_nccl import MULTICAST_OFF
 from busbw.launchers import mpirun, times
 from busbw.model import launch
+from busbw.model.launch import Slurm
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Job, Placement, Program, Step
 from busbw.model.sweep import Sweep, points_of
@@ -31,25 +34,44 @@ class Start:
     per_process: int
     directory: str
     as_root: bool
+    # What starts ranks on several hosts; None: this host alone.
+    launcher: str | None = None
+    slurm: Slurm | None = None
+    # Names of the settings that other hosts must have too.
+    settings: tuple[str, ...] = ()
+    # The interpreter that looks after a run on other hosts.
+    python: str = ""
 
-    def job(self, request: Request, argv: tuple[str, ...]) -> Job:
-        """Return the command that starts a program over all ranks, or the program itself where there is no MPI."""
+    def jobs(self, request: Request, argv: tuple[str, ...]) -> Jobs:
+        """Return the command that starts a program over all ranks, or the program itself where there is no MPI.
+
+        With several hosts, also the commands that look after it there.
+        """
         program = Program(argv=argv, env=MULTICAST_OFF if request.multicast_off else ())
         if self.mpi is None:
             timeout_s = request.time_limit_s + times.MPI_GRACE_S
-            return Job(argv=argv, env=program.env, timeout_s=timeout_s, stall_s=request.stall_s)
-        return mpirun.job(
-            launch.Start(
-                program=program,
-                placement=self.placement,
-                per_process=self.per_process,
-                directory=self.directory,
-                mpi=self.mpi,
-                as_root=self.as_root,
-                measuring_s=request.time_limit_s,
-                stall_s=request.stall_s,
-            )
+            return Jobs(job=Job(argv=argv, env=program.env, timeout_s=timeout_s, stall_s=request.stall_s))
+        given = {name for name, _value in program.env}
+        start = launch.Start(
+            program=program,
+            placement=self.placement,
+            per_process=self.per_process,
+            directory=self.directory,
+            mpi=self.mpi,
+            slurm=self.slurm,
+            forward=()
+            if self.launcher is None
+            else (*(name for name in self.settings if name not in given), layout.RUN_VARIABLE),
+            interface=request.interface,
+            remote_shell=request.remote_shell,
+            options=request.launcher_options,
+            as_root=self.as_root,
+            measuring_s=request.time_limit_s,
+            stall_s=request.stall_s,
         )
+        if self.launcher is None:
+            return Jobs(job=mpirun.job(start))
+        return jobs(self.launcher, start, start, visitor(self.directory, self.python))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,7 +106,7 @@ def nccl_tests_steps(request: Request, start: Start, sweeps: tuple[Sweep, ...], 
             report = f"{start.directory}/{layout.RAW_DIRECTORY}/{name}"
             argv, samples = nccl_tests.arguments(sweep, found.usage, settings, report)
             return Step(
-                job=start.job(request, (found.program.path, *argv)),
+                job=start.jobs(request, (found.program.path, *argv)).job,
                 program=found.program.path,
                 points=_points(sweeps, numbers),
                 samples=samples,
@@ -128,7 +150,7 @@ def osu_steps(request: Request, start: Start, sweeps: tuple[Sweep, ...]) -> tupl
         found = start.found[part.collective]
         argv = osu.arguments(part, found.usage, settings, start.placement.ranks)
         made = Step(
-            job=start.job(request, (found.program.path, *argv)),
+            job=start.jobs(request, (found.program.path, *argv)).job,
             program=found.program.path,
             points=_points(sweeps, [number], part.sizes_bytes),
             samples=1,

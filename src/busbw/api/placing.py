@@ -11,7 +11,7 @@ from busbw.errors import InputError
 from busbw.model.gpu import GpuSetup
 from busbw.model.launch import Allocation
 from busbw.model.machine import Host
-from busbw.model.plan import MemoryNeed, Placement
+from busbw.model.plan import MemoryNeed, Placement, Reach
 from busbw.model.sweep import Sweep
 
 # On a larger machine more ranks are asked for by name: a first look should be over in a minute.
@@ -72,6 +72,13 @@ def placement_of(request: Request, around: Surroundings, counts: tuple[int, ...]
         masks=around.masks,
         oversubscribed=oversubscribed,
     )
+
+
+def reach_of(request: Request, allocation: Allocation | None) -> Reach | None:
+    """Return how the launcher comes to other hosts; None where there are none."""
+    if allocation is None:
+        return None
+    return Reach(interface=request.interface, remote_shell=request.remote_shell, options=request.launcher_options)
 
 
 def mpi_counts(host: Host, request: Request, allocation: Allocation | None) -> tuple[int, ...]:

@@ -1,7 +1,9 @@
 """From a request to a plan: every decision taken and written down before anything starts."""
 
+import dataclasses
 import os
 import sys
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from busbw.api.gpus import setup_of
 from busbw.api.hosts import check_started_once, hosts_of, said
 from busbw.api.naming import run_id
 from busbw.api.offer import MPI_OFFER, nccl_offer
-from busbw.api.placing import counts_of, memory_of, mpi_counts, placement_of
+from busbw.api.placing import counts_of, memory_of, mpi_counts, placement_of, reach_of
 from busbw.api.request import Request
 from busbw.api.settings_files import surroundings_now
 from busbw.api.starting import Jobs, jobs, launcher_of
@@ -26,7 +28,7 @@ from busbw.launchers import mpirun, processes
 from busbw.model.gpu import GpuSetup
 from busbw.model.launch import Allocation, Start
 from busbw.model.machine import Host
-from busbw.model.plan import Placement, Plan, Program, Reach
+from busbw.model.plan import Placement, Plan, Program
 from busbw.model.sweep import Sampling
 from busbw.probe.capture import machine as capture
 from busbw.probe.capture.gpus import Named, gpus
@@ -41,33 +43,43 @@ def plan(request: Request, directory: Path | None, base: Path) -> tuple[Plan, Pa
     Raises InputError for what cannot be measured on this machine, and where a launcher started busbw several times.
     """
     check_started_once()
-    made, where = _planned(request, directory, base)
+    ((made, where),) = _planned(request, (directory,), base)
     return msgspec.structs.replace(made, surroundings=surroundings_now()), where
 
 
-def _planned(request: Request, directory: Path | None, base: Path) -> tuple[Plan, Path]:
+def plans(request: Request, directories: Sequence[Path]) -> tuple[Plan, ...]:
+    """Return the plans of several runs of the same request, one for each directory; the machine is looked at once.
+
+    Raises InputError as `plan` does.
+    """
+    check_started_once()
+    now = surroundings_now()
+    made = _planned(request, directories, Path())
+    return tuple(msgspec.structs.replace(each, surroundings=now) for each, _where in made)
+
+
+def _planned(request: Request, directories: Sequence[Path | None], base: Path) -> tuple[tuple[Plan, Path], ...]:
     host = capture.host()
     allocation = hosts_of(request)
     if request.backend in registry.FOREIGN:
-        if allocation is not None:
-            raise InputError(
-                f"{request.backend} is started on this host alone",
-                where="--hosts" if request.hosts is not None else "--nodes",
-                hint="busbw's own backends measure over several hosts: native-mpi, native-nccl",
-            )
         from busbw.api import foreign  # noqa: PLC0415 - importing it takes as long as planning a run of our own
 
-        return foreign.plan(request, host, directory, base)
+        return tuple(foreign.plan(request, host, allocation, directory, base) for directory in directories)
     if request.backend == native_nccl.name:
-        return _nccl_plan(request, host, allocation, directory, base)
-    # Checked before the MPI is looked for: what is wrong with the request is the user's to hear first.
-    sweeps_of(request, sum(mpi_counts(host, request, allocation)))
-    return compose(request, surroundings(request, host, capture.mpi(request.mpirun), allocation), directory, base)
+        around = _nccl_surroundings(request, host, allocation)
+    else:
+        # Checked before the MPI is looked for: what is wrong with the request is the user's to hear first.
+        sweeps_of(request, sum(mpi_counts(host, request, allocation)))
+        around = surroundings(request, host, capture.mpi(request.mpirun), allocation)
+    if len(directories) == 1:
+        return (compose(request, around, directories[0], base),)
+    return tuple(
+        compose(request, dataclasses.replace(around, token=f"{around.token}-{number:03d}"), directory, base)
+        for number, directory in enumerate(directories)
+    )
 
 
-def _nccl_plan(
-    request: Request, host: Host, allocation: Allocation | None, directory: Path | None, base: Path
-) -> tuple[Plan, Path]:
+def _nccl_surroundings(request: Request, host: Host, allocation: Allocation | None) -> Surroundings:
     named = Named(nccl=request.nccl, driver=request.driver, nvrtc=request.nvrtc)
     found = gpus(named, sys.executable)
     mpi = None
@@ -79,8 +91,7 @@ def _nccl_plan(
             if allocation is not None or request.launcher is not None or request.mpirun is not None:
                 raise
     plugin = None if "NCCL_PROFILER_PLUGIN" in os.environ else str(resources.files("busbw") / _PLUGIN)
-    around = surroundings(request, host, mpi, allocation, gpus=found, plugin=plugin)
-    return compose(request, around, directory, base)
+    return surroundings(request, host, mpi, allocation, gpus=found, plugin=plugin)
 
 
 def compose(request: Request, around: Surroundings, directory: Path | None, base: Path) -> tuple[Plan, Path]:
@@ -116,7 +127,7 @@ def compose(request: Request, around: Surroundings, directory: Path | None, base
                 time_limit_s=request.time_limit_s,
             ),
             placement=placement,
-            reach=_reach(request) if around.allocation is not None else None,
+            reach=reach_of(request, around.allocation),
             host=around.host,
             mpi=around.mpi,
             gpus=around.gpus,
@@ -142,10 +153,6 @@ def _gpu_note(around: Surroundings) -> tuple[str, ...]:
     if around.gpus is not None or not around.gpus_seen:
         return ()
     return (f"{around.gpus_seen} NVIDIA GPUs here, not measured over MPI: busbw run --backend nccl",)
-
-
-def _reach(request: Request) -> Reach:
-    return Reach(interface=request.interface, remote_shell=request.remote_shell, options=request.launcher_options)
 
 
 def _check_mode(mode: str, setup: GpuSetup | None) -> None:

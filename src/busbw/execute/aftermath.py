@@ -8,7 +8,7 @@ from busbw.execute.execution import Listener
 from busbw.execute.interrupts import Interrupts
 from busbw.judge.autopsy import autopsy
 from busbw.model.plan import Plan
-from busbw.model.visit import Answer, Silent
+from busbw.model.visit import Answer
 
 
 class Aftermath:
@@ -47,13 +47,8 @@ class Aftermath:
         answers = visiting.visit(
             self._plan, self._directory, self._attempt, "end", lambda: self._interrupts.count > max(asked, 1)
         )
-        silent = [answer.host for answer in answers if isinstance(answer, Silent)]
-        if silent:
-            attendance.add(f"cannot tell whether processes are left on {', '.join(silent)}")
-        for answer in answers:
-            if not isinstance(answer, Silent) and answer.left:
-                left = ", ".join(map(str, answer.left))
-                attendance.add(f"processes {left} on {answer.host} do not end, even by SIGKILL")
+        for words in visiting.left_words(answers):
+            attendance.add(words)
 
     def _is_wanted(self, attendance: Attendance) -> bool:
         several = self._plan.placement.is_spread

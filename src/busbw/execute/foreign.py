@@ -12,7 +12,7 @@ from typing import BinaryIO, Literal
 
 from busbw import layout
 from busbw.backends.foreign import ForeignBackend, Rows
-from busbw.execute import launch
+from busbw.execute import launch, visiting
 from busbw.execute.execution import Execution, Listener
 from busbw.execute.foreign_blame import blame_program
 from busbw.execute.interrupts import Interrupts, counted
@@ -123,9 +123,23 @@ def _run_step(
         except OSError as error:
             attendance.end("failed", f"cannot store what the program prints: {error.strerror or error}")
         finally:
-            launch.end(process, tag)
-            attendance.close()
+            with contextlib.ExitStack() as ending:
+                ending.callback(attendance.close)
+                # Also where processes of this host do not end, those of the others must.
+                ending.callback(_end_elsewhere, plan, directory, attempt, attendance, interrupts)
+                ending.callback(launch.end, process, tag)
     return attendance
+
+
+def _end_elsewhere(
+    plan: Plan, directory: Path, attempt: int, attendance: "_Attendance", interrupts: Interrupts
+) -> None:
+    """End what a step that did not come to its end left on other hosts, and say where that cannot be done."""
+    if attendance.ended == "complete" or not plan.placement.is_spread or not visiting.has_visits(plan):
+        return
+    asked = interrupts.count
+    answers = visiting.visit(plan, directory, attempt, "end", lambda: interrupts.count > max(asked, 1))
+    attendance.add(visiting.left_words(answers))
 
 
 def _output_names(attempt: int, number: int) -> tuple[str, str]:
@@ -189,6 +203,11 @@ class _Attendance:
         """Note how the step ends; the first reason counts."""
         if self.ended is None:
             self.ended, self.cause = ended, cause
+
+    def add(self, more: tuple[str, ...]) -> None:
+        """Add to the cause what came out afterwards."""
+        if more:
+            self.cause = "; ".join(([self.cause] if self.cause is not None else []) + list(more))
 
     def close(self) -> None:
         """Give every descriptor back."""

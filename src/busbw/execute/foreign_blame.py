@@ -3,6 +3,7 @@
 from busbw.backends.foreign import Failure
 from busbw.execute import processes
 from busbw.execute.blame import Blame
+from busbw.judge.autopsy import hosts_of_ranks
 from busbw.launchers.notices import Notice, first_death
 from busbw.model.culprit import Culprit
 from busbw.model.plan import Plan, Step
@@ -40,11 +41,16 @@ def _culprit(plan: Plan, failure: Failure | None, notice: Notice | None, where: 
         process_id = notice.process_id
     return Culprit(
         rank=rank,
-        host=(failure.host if failure is not None else None) or plan.host.name,
+        host=(failure.host if failure is not None else None) or _host_of(plan, rank),
         process_id=process_id or 0,
         what=f"gave up: {failure.cause}" if failure is not None else notice.what if notice is not None else "",
         step=where,
     )
+
+
+def _host_of(plan: Plan, rank: int) -> str:
+    hosts = hosts_of_ranks(plan)
+    return hosts[rank] if rank < len(hosts) else plan.host.name
 
 
 def _place(failure: Failure) -> str:

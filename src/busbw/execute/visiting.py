@@ -82,6 +82,16 @@ def visit(plan: Plan, directory: Path, attempt: int, asked: Asked, give_up: Call
     return tuple(answers)
 
 
+def left_words(answers: Sequence[Answer]) -> tuple[str, ...]:
+    """Return, in words, where processes of a run are left, and where that cannot be told."""
+    silent = [answer.host for answer in answers if isinstance(answer, Silent)]
+    left = [answer for answer in answers if not isinstance(answer, Silent) and answer.left]
+    return (
+        *((f"cannot tell whether processes are left on {', '.join(silent)}",) if silent else ()),
+        *(f"processes {', '.join(map(str, one.left))} on {one.host} do not end, even by SIGKILL" for one in left),
+    )
+
+
 def keep_words(directory: Path, attempt: int, text: str) -> Heard:
     """Keep what the launcher had printed by now beside what the hosts say, and return it."""
     heard = Heard(text=text)
