@@ -62,15 +62,9 @@ def _planned(request: Request, directories: Sequence[Path | None], base: Path) -
     host = capture.host()
     allocation = hosts_of(request)
     if request.backend in registry.FOREIGN:
-        if allocation is not None:
-            raise InputError(
-                f"{request.backend} is started on this host alone",
-                where="--hosts" if request.hosts is not None else "--nodes",
-                hint="busbw's own backends measure over several hosts: native-mpi, native-nccl",
-            )
         from busbw.api import foreign  # noqa: PLC0415 - importing it takes as long as planning a run of our own
 
-        return tuple(foreign.plan(request, host, directory, base) for directory in directories)
+        return tuple(foreign.plan(request, host, allocation, directory, base) for directory in directories)
     if request.backend == native_nccl.name:
         around = _nccl_surroundings(request, host, allocation)
     else:
