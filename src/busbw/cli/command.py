@@ -13,6 +13,7 @@ from busbw.cli.host_options import host_options
 from busbw.cli.launch import launch
 from busbw.cli.machine import limit, platform, probe
 from busbw.cli.runs import runs
+from busbw.cli.scaling import scaling
 from busbw.cli.sizes import SIZE
 from busbw.cli.topo import topo
 
@@ -215,6 +216,32 @@ def report(run_names: tuple[str, ...], output: Path, machine: str | None) -> Non
     write_report(run_names or ("last",), output, machine)
 
 
+@busbw.command("plot")
+@click.argument("run_names", metavar="RUN...", nargs=-1)
+@click.option(
+    "-o",
+    "output",
+    type=click.Path(path_type=Path),
+    default=Path("curves.svg"),
+    show_default=True,
+    metavar="FILE",
+    help="The file to write: .svg, or .png.",
+)
+@click.option(
+    "--figure",
+    "figures",
+    multiple=True,
+    type=click.Choice(["time", "busbw", "spread"]),
+    help="What to draw; may be given several times [default: time and busbw].",
+)
+@click.option("--dark", is_flag=True, help="Light lines on dark ground.")
+def plot(run_names: tuple[str, ...], output: Path, figures: tuple[str, ...], dark: bool) -> None:
+    """Draw the curves of one RUN [default: last] or of several, as SVG or PNG."""
+    from busbw.cli.plotting import plot_runs
+
+    plot_runs(run_names or ("last",), output, figures, dark=dark)
+
+
 @busbw.command("export")
 @click.argument("run_name", metavar="RUN", default="last")
 @click.option(
@@ -251,5 +278,5 @@ def import_(paths: tuple[str, ...], directory: Path | None, tag: str | None, no_
     import_results(paths, directory, tag=tag, with_copies=not no_copy, as_json=as_json)
 
 
-for verb in (runs, platform, probe, topo, limit, env, launch, doctor):
+for verb in (runs, scaling, platform, probe, topo, limit, env, launch, doctor):
     busbw.add_command(verb)

@@ -15,9 +15,10 @@ MOST_TOLD_APART = len(STYLES)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Line:
-    """One sweep of one run."""
+    """One sweep of one run. `style` is the run's place in STYLES, the same in every figure; None: not told apart."""
 
     label: str
+    style: int | None
     measurements: tuple[Measurement, ...]
 
 
@@ -33,10 +34,10 @@ def joint_busbw_figure(lines: Sequence[Line], others: Sequence[Line]) -> Figure:
 
 def _figure(lines: Sequence[Line], others: Sequence[Line], title: str, value: Callable[[Measurement], float]) -> Figure:
     traces = [_quiet(others, title, value)] if others else []
-    traces += [_told(line, STYLES[number], value) for number, line in enumerate(lines[:MOST_TOLD_APART])]
-    sizes = [item.size_bytes for line in (*lines, *others) for item in line.measurements]
+    traces += [_told(line, STYLES[line.style], value) for line in lines if line.style is not None]
+    sizes_bytes = [item.size_bytes for line in (*lines, *others) for item in line.measurements]
     values = [float(each) for trace in traces for each in trace["y"] if each is not None]
-    return {"data": traces, "layout": base_layout(size_axis(sizes), value_axis(title, values))}
+    return {"data": traces, "layout": base_layout(size_axis(sizes_bytes), value_axis(title, values))}
 
 
 def _told(line: Line, style: tuple[str, str, str], value: Callable[[Measurement], float]) -> dict[str, Any]:
@@ -57,23 +58,23 @@ def _told(line: Line, style: tuple[str, str, str], value: Callable[[Measurement]
 
 def _quiet(lines: Sequence[Line], title: str, value: Callable[[Measurement], float]) -> dict[str, Any]:
     """Return one trace of many lines, with a gap after each."""
-    sizes: list[int | None] = []
+    sizes_bytes: list[int | None] = []
     values: list[float | None] = []
     texts: list[str] = []
     for line in lines:
         for item in line.measurements:
             if value(item) > 0:
-                sizes.append(item.size_bytes)
+                sizes_bytes.append(item.size_bytes)
                 values.append(float(f"{value(item):.4g}"))
                 texts.append(f"{plain(line.label)}<br>{format_size(item.size_bytes)}")
-        sizes.append(None)
+        sizes_bytes.append(None)
         values.append(None)
         texts.append("")
     return {
         "type": "scatter",
         "mode": "lines",
         "name": f"{len(lines)} other run{'s' if len(lines) != 1 else ''}",
-        "x": sizes,
+        "x": sizes_bytes,
         "y": values,
         "text": texts,
         "hovertemplate": f"%{{text}}: %{{y}} {title.partition('(')[2].rstrip(')')}<extra></extra>",

@@ -108,23 +108,23 @@ def _best(items: Sequence[Measurement]) -> str:
 def joints_of(subjects: Sequence[Subject]) -> tuple[Joint, ...]:
     """Return the curves of each collective together; of many runs the gravest are told apart."""
     graver = sorted(range(len(subjects)), key=lambda place: _GRAVITY.index(subjects[place].run.verdict.outcome))
-    told = set(graver[:MOST_TOLD_APART])
-    groups: dict[tuple[str, str], list[tuple[bool, Line]]] = {}
+    told = {place: style for style, place in enumerate(sorted(graver[:MOST_TOLD_APART]))}
+    groups: dict[tuple[str, str], list[Line]] = {}
     for place, subject in enumerate(subjects):
         for series in series_of(subject.run):
             key = series.name, series.measurements[0].dtype
-            line = Line(label=subject.label, measurements=series.measurements)
-            groups.setdefault(key, []).append((place in told, line))
+            line = Line(label=subject.label, style=told.get(place), measurements=series.measurements)
+            groups.setdefault(key, []).append(line)
     return tuple(
         _joint(f"joint-{number}", name, dtype, lines)
         for number, ((name, dtype), lines) in enumerate(groups.items(), start=1)
     )
 
 
-def _joint(key: str, name: str, dtype: str, every: list[tuple[bool, Line]]) -> Joint:
-    lines = [line for is_told, line in every if is_told]
-    others = [line for is_told, line in every if not is_told]
-    ranks = sorted({item.ranks for _, line in every for item in line.measurements})
+def _joint(key: str, name: str, dtype: str, every: Sequence[Line]) -> Joint:
+    lines = [line for line in every if line.style is not None]
+    others = [line for line in every if line.style is None]
+    ranks = sorted({item.ranks for line in every for item in line.measurements})
     counted = f"{ranks[0]} ranks" if len(ranks) == 1 else f"{ranks[0]} to {ranks[-1]} ranks"
     return Joint(
         key=key,

@@ -77,14 +77,13 @@ def _host(host: str, ranks: Sequence[Hello], run: Run, top: float) -> tuple[list
 
 def _head(host: str, ranks: int, run: Run) -> str:
     node = next((node for node in run.nodes if node.host == host), None)
+    known: tuple[str | None, ...] = ()
     if node is not None:
         known = (node.cpu_model, f"{node.cpus} CPUs", f"{node.numa_nodes} NUMA nodes" if node.numa_nodes > 1 else None)
     elif host == run.plan.host.name:
         here = run.plan.host
         several = f"{here.numa_nodes} NUMA nodes" if here.numa_nodes > 1 else None
         known = (here.cpu_model, f"{here.cores} cores", several)
-    else:
-        known = (None, None, None)
     said = f"{ranks} rank{'s' if ranks != 1 else ''}" if ranks else "no rank said anything"
     ports = [f"{port.name} {port.rate or ''}".strip() for port in node.ports if port.up] if node is not None else []
     return f"{host}: {', '.join(part for part in (*known, said, *ports) if part)}"
