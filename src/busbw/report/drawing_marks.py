@@ -68,7 +68,10 @@ def marker_element(symbol: str, left: float, top: float, size: float, colour: st
     paths = {
         "square": f"M{left - half:.1f} {top - half:.1f}h{size:.1f}v{size:.1f}h{-size:.1f}Z",
         "triangle-up": f"M{left:.1f} {top - half:.1f}l{half:.1f} {size:.1f}h{-size:.1f}Z",
-        "diamond": f"M{left - half:.1f} {top:.1f}L{left:.1f} {top - half:.1f}l{half:.1f} {half:.1f}l{-half:.1f} {half:.1f}Z",
+        "diamond": (
+            f"M{left:.1f} {top - half:.1f}L{left + half:.1f} {top:.1f}L{left:.1f} {top + half:.1f}"
+            f"L{left - half:.1f} {top:.1f}Z"
+        ),
         "line-ew": f"M{left - half:.1f} {top:.1f}h{size:.1f}",
         "x-thin": f"M{left - half:.1f} {top - half:.1f}l{size:.1f} {size:.1f}m0 {-size:.1f}l{-size:.1f} {size:.1f}",
     }
