@@ -25,7 +25,9 @@ if any(option[1:] not in known for option in options):
     print(USAGE)
     sys.exit(0)
 
-world, rank = int(os.environ.get("OMPI_COMM_WORLD_SIZE", 1)), int(os.environ.get("OMPI_COMM_WORLD_RANK", 0))
+here = os.environ.get
+world = int(here("OMPI_COMM_WORLD_SIZE", here("SLURM_STEP_NUM_TASKS", 1)))
+rank = int(here("OMPI_COMM_WORLD_RANK", here("SLURM_PROCID", 0)))
 if not PLAN["mpi"]:
     world, rank = 1, 0
 if PLAN.get("dies") == rank:
@@ -122,7 +124,9 @@ import os, sys, time
 USAGE = {usage!r}
 PLAN = {plan!r}
 arguments = sys.argv[1:]
-world, rank = int(os.environ.get("OMPI_COMM_WORLD_SIZE", 1)), int(os.environ.get("OMPI_COMM_WORLD_RANK", 0))
+here = os.environ.get
+world = int(here("OMPI_COMM_WORLD_SIZE", here("SLURM_STEP_NUM_TASKS", 1)))
+rank = int(here("OMPI_COMM_WORLD_RANK", here("SLURM_PROCID", 0)))
 if rank > 0:
     time.sleep(0.3)
     sys.exit(0)

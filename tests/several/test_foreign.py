@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 
 
 def of_nccl_tests(folder: Path, *more: object) -> tuple[object, ...]:
-    where = ("--hosts", "n0,n1", "--interface", "eth0", "-o", folder / "run")
+    where = ("--hosts", "n0,n1", "--interface", "eth0", "--out", folder / "run")
     return (
         "run",
         "all_reduce",
@@ -62,7 +62,7 @@ def test_osu_measures_between_two_hosts_of_an_allocation(jobs: Jobs, tmp_path: P
 
     done = jobs(
         "run", "latency", "--backend", "osu", "--bin", tmp_path / "osu", "--nodes", 2, "-b", 64, "-e", 128,
-        "--launches", 1, "-o", where,
+        "--launches", 1, "--out", where,
         within=("salloc", "--nodes=2", "--ntasks-per-node=1"),
     )  # fmt: skip
 
