@@ -8,7 +8,7 @@ communication or imbalance, which the law does not know: then nothing is extrapo
 import math
 from collections.abc import Sequence
 
-from busbw.judge.phrases import percent
+from busbw.judge.phrases import counted, percent
 from busbw.judge.scaling.places import Place
 from busbw.judge.scaling.trend import CONFIDENCE, LEAST_PLACES
 from busbw.model.scaling import Axis, Estimate, Extrapolation, SerialAnswer, SerialPart
@@ -35,7 +35,7 @@ def serial_part(places: Sequence[Place], base: int, axis: Axis) -> SerialPart:
     """Return the serial share of strong scaling from `base` on, or why there is none. The values are times."""
     line, count = amdahl_line(places, base), len(places)
     if line is None or line.intercept + line.slope <= 0:
-        words = f"{count} places on the line: Amdahl's law has two parameters, and needs three"
+        words = f"no serial share from {counted(count, 'place')} on the line: three are the least"
         return SerialPart(answer="cannot_tell", points=count, words=words)
     share = line.intercept / (line.intercept + line.slope)
     ends = line.share_interval(CONFIDENCE)

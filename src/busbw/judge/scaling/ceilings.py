@@ -8,6 +8,9 @@ from busbw.limits.ceiling import ceiling
 from busbw.limits.from_platform import rates_of_platform
 from busbw.model.platform import Platform
 
+# The switches between nodes add (SHARP): off unless somebody turns it on, and then the library says so.
+_IN_NETWORK = "collnet"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Known:
@@ -32,8 +35,8 @@ def height_of(
 ) -> Height | None:
     """Return the limit on `nodes` nodes, None where it cannot be told.
 
-    `algorithm`: what the library says it used. Raises InputError for a collective without a bound, and for more ranks
-    than a node has GPUs.
+    `algorithm`: what the library says it used; None: the highest without SHARP. Raises InputError for a collective
+    without a bound, and for more ranks than a node has GPUs.
     """
     asked = known.algorithm or _known_algorithm(algorithm)
     gpus = ranks_of_node if known.platform.kind == "gpu" else None
@@ -46,7 +49,8 @@ def height_of(
             raise
         limit = ceiling(rates, nodes=nodes, collective=collective)
         asked = None
-    bound = next((bound for bound in limit.bounds if bound.busbw_Bps is not None), None)
+    told = [bound for bound in limit.bounds if bound.busbw_Bps is not None]
+    bound = next((bound for bound in told if asked is not None or bound.algorithm != _IN_NETWORK), None)
     if bound is None or bound.busbw_Bps is None:
         return None
     titles = {part.name: part.title for part in limit.parts}

@@ -7,6 +7,8 @@ from busbw.model.finding import Finding
 from busbw.model.scaling import Scaling, ScalingPoint, ScalingSeries
 from busbw.units import format_rate
 
+_LONGEST_LABEL = 40
+
 
 def findings_of(view: Scaling) -> tuple[Finding, ...]:
     """Return the findings of one figure; of applications there are none: their efficiency always falls."""
@@ -25,7 +27,7 @@ def can_tell(view: Scaling) -> bool:
 
 
 def _falling(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
-    what = f"{view.title}, {series.label}" if series.label else view.title
+    what = _what(view, series)
     bend, trend = series.bend, series.trend
     if bend is not None and bend.answer == "bends" and bend.at is not None:
         return (
@@ -43,6 +45,11 @@ def _falling(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
     if trend is not None and slope is not None and slope <= -LEAST_EFFECT:
         return (finding("SCAL002", what=what, axis=view.axis, evidence=trend.words),)
     return ()
+
+
+def _what(view: Scaling, series: ScalingSeries) -> str:
+    label = series.label if len(series.label) <= _LONGEST_LABEL else f"{series.label[: _LONGEST_LABEL - 3]}..."
+    return f"{view.title} ({label})" if label else view.title
 
 
 def _values(series: ScalingSeries, at: int) -> str:
@@ -63,7 +70,7 @@ def _impossible(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
     return (
         finding(
             "SCAL003",
-            what=f"{view.title}, {series.label}" if series.label else view.title,
+            what=_what(view, series),
             places=counted(len(above), "place"),
             evidence=f"{worst.at} {view.axis}: {format_rate(busbw_Bps)} is {percent(share)} of "
             f"{format_rate(worst.limit_Bps or 0.0)} {worst.limit_words}",

@@ -12,9 +12,9 @@ from busbw.model.scaling import Axis, Observation
 # These always tell lines apart, as every variable does (`NCCL_...`); the others only where one place has two of them:
 # NCCL itself goes from one algorithm to another with the number of nodes, and a tag may be the name of a single run.
 _ALWAYS = ("series", "tool")
-_WHERE_NEEDED = ("tag", "algorithm", "libraries")
+_WHERE_NEEDED = ("tag", "algorithm", "libraries", "conditions")
 # Their values say by themselves what they are.
-_PLAIN = ("series", "tool", "tag", "algorithm", "libraries")
+_PLAIN = ("series", "tool", "tag", "algorithm", "libraries", "conditions")
 _UNTOLD = "not told"
 
 

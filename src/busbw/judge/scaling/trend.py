@@ -7,7 +7,7 @@ place. The smallest effect that counts is a fiftieth: below that launches of one
 import math
 from collections.abc import Sequence
 
-from busbw.judge.phrases import percent
+from busbw.judge.phrases import counted, percent
 from busbw.judge.scaling.estimates import half_width
 from busbw.judge.scaling.places import Place
 from busbw.model.scaling import Axis, Bend, Trend, TrendAnswer
@@ -103,7 +103,7 @@ def _centre(place: Place) -> float:
 
 
 def _too_few(count: int) -> str:
-    return f"{count} places on the line: three are the least from which anything can be told"
+    return f"cannot tell from {counted(count, 'place')} on the line: three are the least"
 
 
 def signed(share: float) -> str:

@@ -1,0 +1,68 @@
+"""What `busbw scaling` prints, and the exit code that goes with it."""
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from busbw import codec
+from busbw.api.scaling import Form, ScalingRequest, scaling
+from busbw.errors import ExitCode
+from busbw.judge.scaling.findings import can_tell
+from busbw.model.scaling import ScalingReport
+
+_FORMS: dict[str | None, Form] = {"in": "in place", "out": "out of place"}
+
+
+def print_scaling(options: Mapping[str, Any], *, as_json: bool, as_csv: bool) -> None:
+    """Print the figures of what is asked for; exit with 1 for findings, 4 where nothing can be told."""
+    report = scaling(_request(options))
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(report).decode())
+    elif as_csv:
+        from busbw.exports.scaling import scaling_csv
+
+        sys.stdout.write(scaling_csv(report))
+    else:
+        from busbw.report.scaling_text import scaling_text
+
+        scaling_text(report)
+    sys.exit(_exit_code(report))
+
+
+def _request(options: Mapping[str, Any]) -> ScalingRequest:
+    """Return the options as a request."""
+    same = {
+        name: options[name]
+        for name in (
+            "sources",
+            "published",
+            "platform",
+            "algorithm",
+            "collective",
+            "sizes_bytes",
+            "dtype",
+            "op",
+            "axis",
+            "ranks_per_node",
+            "patterns",
+            "application",
+            "name_pattern",
+            "last",
+            "result",
+            "base",
+            "beyond",
+            "ignored",
+        )
+    }
+    return ScalingRequest(
+        **same,
+        form=_FORMS.get(options["form"]),
+        series=options["series"] or None,
+        kind="weak" if options["weak"] else "strong",
+    )
+
+
+def _exit_code(report: ScalingReport) -> ExitCode:
+    if any(finding.severity != "note" for finding in report.findings):
+        return ExitCode.FINDINGS
+    return ExitCode.OK if any(can_tell(view) for view in report.views) else ExitCode.CANNOT_TELL

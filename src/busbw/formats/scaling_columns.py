@@ -1,0 +1,91 @@
+"""The names of columns and of places in a template, which say what a number is and in which unit.
+
+A count of the machine: nodes, gpus, ranks, cores, or a usual word for one. A result: a time (`time_s`, `wall_min`),
+work a time (`tokens_per_s`, `ns_per_day`), a time of one piece of work (`s_per_step`), or `busbw_GBps`. Anything else
+is a setting of the row.
+"""
+
+import re
+from typing import Literal
+
+from busbw.errors import InputError
+from busbw.formats.arithmetic import Printed, printed
+from busbw.model.scaling import Axis, Estimate
+from busbw.model.value import Value
+
+_COUNTS: dict[str, Axis] = {
+    "nodes": "nodes",
+    "node": "nodes",
+    "vms": "nodes",
+    "vm": "nodes",
+    "hosts": "nodes",
+    "gpus": "gpus",
+    "gpu": "gpus",
+    "ranks": "ranks",
+    "processes": "ranks",
+    "tasks": "ranks",
+    "cores": "cores",
+    "cpus": "cores",
+}
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "day": 86400.0, "days": 86400.0}
+_PREFIXES = {"K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_BUSBW = re.compile(r"busbw_([KMGT])([Bb])ps", re.ASCII)
+_RATE = re.compile(r"([a-z][a-z0-9]{0,30})_per_(s|min|h|day)", re.ASCII)
+_INVERSE = re.compile(r"(us|ms|s|min|h|days?)_per_([a-z][a-z0-9]{0,30})", re.ASCII)
+_TIME = re.compile(r"[a-z][a-z0-9_]{0,60}_(us|ms|s|min|h)", re.ASCII)
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,60}", re.ASCII)
+MOST_WORKERS = 10_000_000
+
+
+class Column(Value, kw_only=True, frozen=True):
+    """What a name means. `factor` takes the number as printed to seconds, bytes a second, or `unit` a second."""
+
+    name: str
+    kind: Literal["count", "time", "rate", "busbw", "setting"]
+    axis: Axis | None = None
+    factor: float = 1.0
+    unit: str | None = None
+
+
+def column(name: str) -> Column:
+    """Return what the name of a column means. Raises InputError for one that is no name."""
+    name = name.strip().replace(" ", "_")
+    if match := _BUSBW.fullmatch(name):
+        return Column(name=name, kind="busbw", factor=_PREFIXES[match[1]] / (8 if match[2] == "b" else 1))
+    low = name.lower()
+    if low in _COUNTS:
+        return Column(name=name, kind="count", axis=_COUNTS[low])
+    if (match := _INVERSE.fullmatch(low)) and match[2] not in _SECONDS:
+        return Column(name=name, kind="time", factor=_SECONDS[match[1]])
+    if match := _RATE.fullmatch(low):
+        return Column(name=name, kind="rate", factor=1 / _SECONDS[match[2]], unit=match[1])
+    if match := _TIME.fullmatch(low):
+        return Column(name=name, kind="time", factor=_SECONDS[match[1]])
+    if not _NAME.fullmatch(name):
+        raise InputError(f"{name[:60]!r} is no name of a column", hint="letters, digits and _, as in nodes or time_s")
+    return Column(name=name, kind="setting")
+
+
+def count(text: str, where: str) -> int:
+    """Return a number of nodes, GPUs, ranks or cores. Raises InputError for anything else, and for none."""
+    text = text.strip()
+    if not (text.isascii() and text.isdigit() and len(text) <= 8 and 1 <= int(text) <= MOST_WORKERS):
+        raise InputError(f"{text[:40]!r} is no number of nodes, GPUs, ranks or cores", where=where)
+    return int(text)
+
+
+def result(text: str, meaning: Column, where: str) -> Estimate:
+    """Return a number with what its digits stand for. Raises InputError for anything else, and for zero."""
+    read: Printed | None = printed(text.strip())
+    if read is None or read.value <= 0 or not 0 < read.value * meaning.factor < float("inf"):
+        raise InputError(
+            f"{text.strip()[:40]!r} in {meaning.name} is no number above zero",
+            where=where,
+            hint="leave out rows that have no result",
+        )
+    return Estimate(
+        value=read.value * meaning.factor,
+        low=read.low * meaning.factor,
+        high=read.high * meaning.factor,
+        basis="digits",
+    )

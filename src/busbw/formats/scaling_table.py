@@ -1,0 +1,176 @@
+"""A small table of results by the size of the machine: comma-separated values under a line of names.
+
+    nodes, time_s, series
+    1, 812.4, HBv3
+    2, 409.9, HBv3
+
+Separated by commas, semicolons or tabs; lines that begin with # are comments. Names are those of
+`busbw.formats.scaling_columns`; `collective`, `type`, `op` and `size` are conditions; any other column is a setting.
+"""
+
+import csv
+from collections.abc import Sequence
+
+from busbw.errors import InputError
+from busbw.formats.scaling_columns import Column, column, count, result
+from busbw.model.scaling import Estimate, Observation
+from busbw.units import parse_size
+
+MOST_BYTES = 4 * 2**20
+_MOST_ROWS = 20_000
+_MOST_COLUMNS = 64
+_LONGEST_LINE = 4096
+_CONDITIONS = {"collective": "collective", "type": "type", "dtype": "type", "op": "op"}
+_SIZE = "size"
+_SEPARATORS = (",", ";", "\t")
+
+
+def is_table(text: str) -> bool:
+    """Whether a text begins with the names of such a table: one of them a count of the machine."""
+    line = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
+    if len(line) > _LONGEST_LINE:
+        return False
+    try:
+        columns = [column(name) for name in _cells(line, _separator(line))]
+    except (InputError, csv.Error):
+        return False
+    return len(columns) > 1 and any(each.kind == "count" for each in columns)
+
+
+def read_table(text: str, where: str, *, wanted: str | None = None) -> tuple[Observation, ...]:
+    """Return its rows. `wanted`: the column with the result, where there is more than one.
+
+    Raises InputError with the line for what is no such table.
+    """
+    if len(text) > MOST_BYTES:
+        raise InputError(f"a table of more than {MOST_BYTES // 2**20} MiB", where=where)
+    columns: list[Column] = []
+    separator, taken = ",", None
+    rows: list[Observation] = []
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
+        place = f"{where}:{number}"
+        if not line.strip() or line.startswith("#"):
+            continue
+        if len(line) > _LONGEST_LINE:
+            raise InputError(f"a line of {len(line)} characters", where=place, hint=f"at most {_LONGEST_LINE}")
+        if not columns:
+            separator = _separator(line)
+            columns = _header(_split(line, separator, place), place)
+            taken = _result_of(columns, wanted, place)
+            continue
+        cells = _split(line, separator, place)
+        if len(cells) != len(columns):
+            raise InputError(f"{len(cells)} cells under {len(columns)} names", where=place)
+        if len(rows) == _MOST_ROWS:
+            raise InputError(f"more than {_MOST_ROWS} rows", where=place)
+        assert taken is not None
+        rows.append(_row(columns, taken, cells, place))
+    if not rows:
+        raise InputError("a table without rows", where=where)
+    return tuple(rows)
+
+
+def observation(
+    counts: dict[str, int],
+    taken: Column,
+    value: Estimate,
+    *,
+    source: str,
+    settings: Sequence[tuple[str, str]] = (),
+    conditions: Sequence[tuple[str, str]] = (),
+    size_bytes: int | None = None,
+) -> Observation:
+    """Return what a result on so much of the machine is."""
+    return Observation(
+        source=source,
+        conditions=tuple(conditions),
+        settings=tuple(settings),
+        nodes=counts.get("nodes"),
+        gpus=counts.get("gpus"),
+        # A rank a GPU is what the results of collectives are counted by.
+        ranks=counts.get("ranks", counts.get("gpus") if taken.kind == "busbw" else None),
+        cores=counts.get("cores"),
+        size_bytes=size_bytes,
+        time_s=value if taken.kind == "time" else None,
+        busbw_Bps=value if taken.kind == "busbw" else None,
+        rate=value if taken.kind == "rate" else None,
+        rate_unit=taken.unit,
+    )
+
+
+def _header(names: Sequence[str], where: str) -> list[Column]:
+    if len(names) > _MOST_COLUMNS:
+        raise InputError(f"{len(names)} columns", where=where, hint=f"at most {_MOST_COLUMNS}")
+    try:
+        columns = [column(name) for name in names]
+    except InputError as error:
+        raise InputError(error.cause, where=where, hint=error.hint) from error
+    axes = [each.axis for each in columns if each.axis is not None]
+    seen = [each.name for each in columns]
+    if len(set(seen)) < len(seen) or len(set(axes)) < len(axes):
+        raise InputError("two columns mean the same", where=where)
+    if not axes:
+        raise InputError("no column says on how much it was measured", where=where, hint="add nodes, gpus or cores")
+    return columns
+
+
+def _result_of(columns: Sequence[Column], wanted: str | None, where: str) -> Column:
+    results = [each for each in columns if each.kind in ("time", "rate", "busbw")]
+    if wanted is not None:
+        found = next((each for each in results if each.name == wanted), None)
+        if found is None:
+            names = ", ".join(each.name for each in results) or "none"
+            raise InputError(f"{wanted!r} is no column with a result", where=where, hint=f"there is {names}")
+        return found
+    if len(results) != 1:
+        names = ", ".join(each.name for each in results)
+        raise InputError(
+            f"{len(results)} columns hold a result: {names}" if results else "no column holds a result",
+            where=where,
+            hint=f"choose: --result {results[0].name}" if results else "such as time_s, tokens_per_s, busbw_GBps",
+        )
+    return results[0]
+
+
+def _row(columns: Sequence[Column], taken: Column, cells: Sequence[str], where: str) -> Observation:
+    counts: dict[str, int] = {}
+    settings: list[tuple[str, str]] = []
+    conditions: list[tuple[str, str]] = []
+    size_bytes, value = None, None
+    for meaning, cell in zip(columns, cells, strict=True):
+        if meaning.axis is not None:
+            counts[meaning.axis] = count(cell, where)
+        elif meaning == taken:
+            value = result(cell, meaning, where)
+        elif meaning.kind == "setting" and meaning.name.lower() == _SIZE:
+            size_bytes = _size(cell, where)
+        elif meaning.kind == "setting" and meaning.name.lower() in _CONDITIONS:
+            conditions.append((_CONDITIONS[meaning.name.lower()], cell.strip()))
+        elif meaning.kind == "setting":
+            settings.append((meaning.name, cell.strip()[:200]))
+    assert value is not None
+    return observation(
+        counts, taken, value, source=where, settings=settings, conditions=conditions, size_bytes=size_bytes
+    )
+
+
+def _size(cell: str, where: str) -> int:
+    try:
+        return parse_size(cell)
+    except InputError as error:
+        raise InputError(error.cause, where=where, hint=error.hint) from error
+
+
+def _separator(line: str) -> str:
+    return max(_SEPARATORS, key=line.count)
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    return next(csv.reader([line], delimiter=separator, strict=True, skipinitialspace=True))
+
+
+def _split(line: str, separator: str, where: str) -> list[str]:
+    try:
+        return _cells(line, separator)
+    except (csv.Error, StopIteration) as error:
+        raise InputError(f"not a line of a table: {error}", where=where) from error

@@ -1,0 +1,148 @@
+"""Observations of runs, of what other tools printed, and of what somebody published."""
+
+from collections.abc import Iterable, Sequence
+
+from busbw.judge.scaling.selecting import OUT_OF_PLACE
+from busbw.model.imported import Imported, Reading, Source, Table
+from busbw.model.measurement import Measurement
+from busbw.model.platform import Platform
+from busbw.model.run import Run
+from busbw.model.scaling import Basis, Estimate, Observation
+
+# Variables that change what is measured; others are noise here.
+_VARIABLES = ("NCCL_", "UCX_", "FI_", "SHARP_", "OMPI_MCA_")
+_NOT_THESE = ("NCCL_DEBUG",)
+
+
+def of_run(run: Run) -> tuple[Observation, ...]:
+    """Return one observation for each point whose result was not wrong and took a time."""
+    plan = run.plan
+    environment = plan.surroundings.environment if plan.surroundings is not None else {}
+    libraries = f"{plan.mpi.family} {plan.mpi.version or ''}".strip() if plan.mpi is not None else ""
+    nccl = dict.fromkeys(hello.gpu.nccl for hello in run.ranks if hello.gpu is not None)
+    setup = plan.gpu_setup
+    settings = (
+        ("tool", plan.backend),
+        *_named("tag", plan.tag),
+        *_named("libraries", ", ".join([*([libraries] if libraries else []), *(f"NCCL {each}" for each in nccl)])),
+        *_named("buffers", f"{setup.buffers}, {setup.cache}" if setup is not None else None),
+        *_variables(environment.items()),
+    )
+    return tuple(
+        _measured(run, item, settings)
+        for item in run.measurements
+        if item.wrong is None and item.median_s > 0 and item.busbw_Bps > 0
+    )
+
+
+def _measured(run: Run, item: Measurement, settings: tuple[tuple[str, str], ...]) -> Observation:
+    plan = run.plan
+    nodes = len(plan.placement.hosts) or 1
+    used = dict.fromkeys(choice.algorithm for choice in item.nccl.choices if choice.algorithm) if item.nccl else {}
+    # One sample says nothing of how far the next may lie off.
+    bounds = (item.low_s, item.high_s) if item.samples > 1 and item.low_s > 0 else (None, None)
+    basis: Basis | None = "samples" if bounds[0] is not None else None
+    return Observation(
+        source=plan.run_id,
+        conditions=(
+            ("collective", item.collective),
+            ("type", item.dtype),
+            ("op", item.op),
+            ("form", "in place" if item.in_place else OUT_OF_PLACE),
+            ("mode", item.mode),
+            ("statistic", "median"),
+            *_named("ranks of a node", str(item.ranks // nodes) if item.ranks % nodes == 0 else None),
+            *_named("pair", "two ranks" if item.pair is not None else None),
+        ),
+        settings=(*settings, *_named("algorithm", ",".join(used))),
+        nodes=nodes,
+        gpus=item.ranks if plan.gpus is not None else None,
+        ranks=item.ranks,
+        size_bytes=item.size_bytes,
+        time_s=Estimate(value=item.median_s, low=bounds[0], high=bounds[1], basis=basis),
+        busbw_Bps=Estimate(
+            value=item.busbw_Bps,
+            low=item.busbw_Bps * item.median_s / bounds[1] if bounds[1] is not None else None,
+            high=item.busbw_Bps * item.median_s / bounds[0] if bounds[0] is not None else None,
+            basis=basis,
+        ),
+    )
+
+
+def of_import(imported: Imported, readings: Iterable[Reading]) -> tuple[Observation, ...]:
+    """Return one observation for each row of a collective with a bus bandwidth above zero that was not wrong."""
+    tables = {table.number: table for table in imported.tables}
+    return of_readings(imported.sources, tables, imported.tag, readings)
+
+
+def of_readings(
+    sources: Sequence[Source], tables: dict[int, Table], tag: str | None, readings: Iterable[Reading]
+) -> tuple[Observation, ...]:
+    """Return what `of_import` does."""
+    found = []
+    for reading in readings:
+        table = tables.get(reading.table)
+        if table is None or not reading.busbw_Bps or not reading.time_s or (reading.wrong or 0) > 0:
+            continue
+        name = sources[table.source].name if 0 <= table.source < len(sources) else "?"
+        found.append(_printed(table, reading, name, tag))
+    return tuple(found)
+
+
+def _printed(table: Table, reading: Reading, name: str, tag: str | None) -> Observation:
+    told = (reading.ranks, table.ranks, table.ranks_from_rates)
+    ranks = next((ranks for ranks in told if ranks is not None), None)
+    nodes = len({device.host for device in table.devices if device.host}) or None
+    forms = {True: "in place", False: OUT_OF_PLACE, None: None}
+    return Observation(
+        source=f"{name}:{reading.line}",
+        conditions=(
+            ("collective", reading.what),
+            *_named("type", reading.dtype),
+            *_named("op", reading.op if reading.op != "none" else None),
+            *_named("form", forms[reading.in_place]),
+            ("statistic", table.statistic),
+            *_named("ranks of a node", str(ranks // nodes) if ranks and nodes and ranks % nodes == 0 else None),
+        ),
+        settings=(
+            ("tool", table.tool),
+            *_named("tag", tag),
+            *_named("libraries", ", ".join(f"{library} {version}" for library, version in table.versions)),
+            *_variables(table.environment),
+        ),
+        nodes=nodes,
+        ranks=ranks,
+        size_bytes=reading.size_bytes,
+        time_s=Estimate(value=reading.time_s or 0.0),
+        busbw_Bps=Estimate(value=reading.busbw_Bps or 0.0),
+    )
+
+
+def of_platform(platform: Platform) -> tuple[Observation, ...]:
+    """Return the bus bandwidths that somebody measured on such a platform and published with their number of nodes."""
+    return tuple(
+        Observation(
+            source=f"published: {', '.join(row.source)}",
+            conditions=(("collective", row.test.removeprefix("rccl ")),),
+            settings=(("series", f"published, {platform.id}"), *_named("conditions", row.conditions)),
+            nodes=row.nodes,
+            gpus=row.gpus,
+            ranks=row.gpus,
+            size_bytes=row.size_bytes,
+            busbw_Bps=Estimate(value=row.value * 1e9),
+        )
+        for row in platform.published
+        if row.metric == "busbw" and row.kind == "measured" and row.nodes is not None and row.unit == "GB/s"
+    )
+
+
+def _named(name: str, value: str | None) -> tuple[tuple[str, str], ...]:
+    return ((name, value),) if value else ()
+
+
+def _variables(environment: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (name, value)
+        for name, value in sorted(environment)
+        if name.startswith(_VARIABLES) and not name.startswith(_NOT_THESE)
+    )

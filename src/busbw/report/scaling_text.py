@@ -1,0 +1,190 @@
+"""Scaling figures as text for a terminal: a table and a small plot for each, then what can be told of each line."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from busbw.model.scaling import Estimate, Scaling, ScalingPoint, ScalingReport, ScalingSeries
+from busbw.report.plain import printable
+from busbw.report.scaling_plot import legend, mark, plot_lines
+from busbw.report.terminal import console, finding_text
+from busbw.units import format_rate, format_time
+
+_NOT_KNOWN = ""
+_BY = "limit by"
+_PLOT_WIDTH = 72
+_MOST_NOTES = 12
+_BASES = {
+    "launches": "how far several results lie apart",
+    "samples": "the interval of the median within one launch",
+    "digits": "the digits that were printed",
+}
+
+
+def scaling_text(report: ScalingReport) -> None:
+    """Print every figure, then the findings."""
+    out = console()
+    for number, view in enumerate(report.views):
+        if number:
+            out.print()
+        _view(out, view)
+    for finding in report.findings:
+        out.print(finding_text(finding), soft_wrap=not out.is_terminal)
+        if finding.fix is not None:
+            out.print(Text(printable(f"  fix: {finding.fix}")), soft_wrap=not out.is_terminal)
+
+
+def _view(out: Console, view: Scaling) -> None:
+    def say(words: str, style: str = "") -> None:
+        out.print(Text(printable(words), style=style), soft_wrap=not out.is_terminal)
+
+    say(_title(view), "bold")
+    for number, series in enumerate(view.series):
+        if series.label:
+            say(f"{mark(number)} {series.label}")
+        out.print(_table(view, series))
+    for line in _plot(view, min(out.width, _PLOT_WIDTH)):
+        say(line)
+    for number, series in enumerate(view.series):
+        for words in _answers(series):
+            say(f"{mark(number)} {words}" if len(view.series) > 1 else words)
+    for words in (*view.notes[:_MOST_NOTES], *_interval_notes(view)):
+        say(f"note: {words}", "dim")
+    if len(view.notes) > _MOST_NOTES:
+        say(f"note: {len(view.notes) - _MOST_NOTES} more notes with --json", "dim")
+
+
+def _title(view: Scaling) -> str:
+    conditions = [value for name, value in view.conditions if name != "collective"]
+    where = f", limits of {view.platform}" if view.platform is not None else ""
+    return ", ".join([f"{view.title} over {view.axis}", *conditions]) + where
+
+
+def _table(view: Scaling, series: ScalingSeries) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+    points = series.points
+    table.add_column(view.axis, justify="right", no_wrap=True)
+    columns = _collective_columns(points) if view.kind == "collective" else _application_columns(view, points)
+    for heading, _ in columns:
+        table.add_column(heading, justify="left" if heading == _BY else "right", no_wrap=heading != _BY)
+    left_out = dict(series.left_out)
+    for row, point in enumerate(points):
+        star = "*" if point.at in left_out else ""
+        table.add_row(f"{star}{point.at}", *(cells[row] for _, cells in columns))
+    return table
+
+
+def _collective_columns(points: Sequence[ScalingPoint]) -> list[tuple[str, list[str]]]:
+    columns = [
+        ("time", [_time(point.time_s) for point in points]),
+        ("busbw", [format_rate(point.busbw_Bps.value) if point.busbw_Bps else _NOT_KNOWN for point in points]),
+        ("+-", [_half_percent(point.busbw_Bps) for point in points]),
+        ("limit", [format_rate(point.limit_Bps) if point.limit_Bps else _NOT_KNOWN for point in points]),
+        ("of it", [_percent(point.of_limit) for point in points]),
+        ("n", [str(point.observations) for point in points]),
+        (_BY, [printable(_by(point)) for point in points]),
+    ]
+    return _filled(columns)
+
+
+def _application_columns(view: Scaling, points: Sequence[ScalingPoint]) -> list[tuple[str, list[str]]]:
+    columns = [
+        ("time", [_time(point.time_s) for point in points]),
+        (f"{view.rate_unit}/s", [_number(point.rate) for point in points]),
+        ("+-", [_half_percent(point.time_s or point.rate) for point in points]),
+        ("speed-up", [_number(point.speedup) for point in points]),
+        ("efficiency", [_percent(point.efficiency) for point in points]),
+        ("between", [_span(point.efficiency) for point in points]),
+        ("serial", [f"{100 * point.serial_share:.3g} %" if point.serial_share is not None else "" for point in points]),
+        ("n", [str(point.observations) for point in points]),
+    ]
+    return _filled(columns)
+
+
+def _filled(columns: list[tuple[str, list[str]]]) -> list[tuple[str, list[str]]]:
+    """Return the columns that say anything."""
+    return [(heading, cells) for heading, cells in columns if any(cells)]
+
+
+def _by(point: ScalingPoint) -> str:
+    return (point.limit_words or "").removeprefix("by ")
+
+
+def _time(estimate: Estimate | None) -> str:
+    return format_time(estimate.value) if estimate is not None else _NOT_KNOWN
+
+
+def _number(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return _NOT_KNOWN
+    value = estimate.value
+    return f"{value:.0f}" if value >= 10_000 else f"{value:.4g}"
+
+
+def _percent(estimate: Estimate | None) -> str:
+    return f"{100 * estimate.value:.1f} %" if estimate is not None else _NOT_KNOWN
+
+
+def _span(estimate: Estimate | None) -> str:
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return _NOT_KNOWN
+    return f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f} %"
+
+
+def _half_percent(estimate: Estimate | None) -> str:
+    if estimate is None or estimate.low is None or estimate.high is None or estimate.value <= 0:
+        return _NOT_KNOWN
+    half = max(estimate.high - estimate.value, estimate.value - estimate.low) / estimate.value
+    return f"{100 * half:.1f} %" if half >= 0.001 else "<0.1 %"
+
+
+def _plot(view: Scaling, width: int) -> list[str]:
+    if view.kind == "collective":
+        rates = plot_lines(
+            view, lambda point: point.busbw_Bps.value if point.busbw_Bps else None, _axis_rate, width=width
+        )
+        has_limit = any(point.limit_Bps for series in view.series for point in series.points)
+        words = legend(view.series, with_limit=has_limit)
+    else:
+        rates = plot_lines(
+            view,
+            lambda point: point.efficiency.value if point.efficiency else None,
+            lambda share: f"{100 * share:.0f} %",
+            width=width,
+        )
+        words = legend(view.series, with_limit=False)
+    if not rates:
+        return []
+    axis = f"{view.axis}, {'bus bandwidth' if view.kind == 'collective' else 'efficiency'} upwards"
+    return ["", *rates, f"  {axis}{': ' if words else ''}{words}", ""]
+
+
+def _axis_rate(rate_Bps: float) -> str:
+    return format_rate(rate_Bps) if rate_Bps else "0"
+
+
+def _answers(series: ScalingSeries) -> list[str]:
+    """Return what can be told of a line, and what not."""
+    bends = series.bend is not None and series.bend.answer == "bends"
+    # What holds for a line as a whole says nothing where it has a bend.
+    answers = (series.bend, None if bends else series.trend, series.serial, *series.beyond)
+    words = dict.fromkeys(each.words for each in answers if each is not None)
+    return [*words, *(f"* {at}: {why}" for at, why in series.left_out)]
+
+
+def _interval_notes(view: Scaling) -> list[str]:
+    """Return what the intervals of a figure are made of."""
+    estimates = [
+        estimate
+        for series in view.series
+        for point in series.points
+        for estimate in (point.busbw_Bps, point.time_s, point.rate)
+        if estimate is not None
+    ]
+    found = dict.fromkeys(_BASES[estimate.basis] for estimate in estimates if estimate.basis is not None)
+    notes = [f"+- is {' or '.join(found)}"] if found else []
+    if not found:
+        notes.append("one result without an interval for each place: what is told rests on their scatter")
+    return notes
