@@ -6,13 +6,14 @@ import click
 
 from busbw import __version__
 from busbw.cli.batch_options import batch_options
+from busbw.cli.compare import compare_command
 from busbw.cli.container_options import container_options
 from busbw.cli.doctor import doctor
 from busbw.cli.env import env
 from busbw.cli.host_options import host_options
 from busbw.cli.launch import launch
 from busbw.cli.machine import limit, platform, probe
-from busbw.cli.runs import runs
+from busbw.cli.runs import runs, trend
 from busbw.cli.scaling import scaling
 from busbw.cli.sizes import SIZE
 from busbw.cli.topo import topo
@@ -278,5 +279,5 @@ def import_(paths: tuple[str, ...], directory: Path | None, tag: str | None, no_
     import_results(paths, directory, tag=tag, with_copies=not no_copy, as_json=as_json)
 
 
-for verb in (runs, scaling, platform, probe, topo, limit, env, launch, doctor):
+for verb in (runs, compare_command(run), trend, scaling, platform, probe, topo, limit, env, launch, doctor):
     busbw.add_command(verb)

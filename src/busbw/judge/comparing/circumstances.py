@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 
 from busbw.model.imported import Table
+from busbw.model.plan import Plan
 from busbw.model.run import Run
 
 # From here on nccl-tests warms up with one call instead of five, and opens sendrecv to two peers at most (with NCCL
@@ -11,39 +12,46 @@ from busbw.model.run import Run
 _ONE_WARMUP_CALL = (2, 16, 8)
 _FEWER_PEERS = (2, 18, 3)
 _PEERS_SINCE_NCCL = (2, 30)
+_LONGEST = 80
 
 # Words of a circumstance, by the rule that speaks of it.
 Circumstances = Mapping[str, str]
+
+
+def of_plan(plan: Plan) -> Circumstances:
+    """Return how a run is going to be measured, by rule: what is known before it is started."""
+    tool = plan.programs[0].tool if plan.programs else "busbw"
+    verification = f"verification {'on' if plan.sampling.verify else 'off'}"
+    found = {
+        "CMP001": plan.sampling.mode,
+        "CMP002": f"{plan.placement.ranks} ranks",
+        "CMP003": f"{tool}, median of {'samples' if tool == 'busbw' else 'what it prints'}",
+        # OSU checks between the calls that it times; the others before or after them.
+        "CMP004" if tool == "osu" else "CMP016": verification,
+    }
+    return {code: words for code, words in found.items() if words}
 
 
 def of_run(run: Run) -> Circumstances:
     """Return how a run was measured, by rule; what is not known is left out."""
     plan = run.plan
     gpu = run.ranks[0].gpu if run.ranks else None
-    setup = plan.gpu_setup
-    tool = plan.programs[0].tool if plan.programs else "busbw"
-    version = plan.programs[0].version if plan.programs else None
-    calls = {measurement.calls_per_sample for measurement in run.measurements}
-    environment = dict(plan.surroundings.environment) if plan.surroundings is not None else None
+    program = plan.programs[0] if plan.programs else None
+    tool, version = (program.tool, program.version) if program is not None else ("busbw", None)
+    calls = f", {plan.sampling.calls} calls a sample" if plan.sampling.calls else ""
+    crowded = ", more ranks than cores" if plan.placement.oversubscribed else ""
     found = {
-        "CMP001": plan.sampling.mode,
-        "CMP002": f"{plan.placement.ranks} ranks",
-        "CMP003": f"{tool}, median of samples" if tool == "busbw" else f"{tool}, median of what it prints",
-        "CMP004": f"verification {'on' if plan.sampling.verify else 'off'}" if tool == "osu" else "",
-        "CMP006": _warmup(tool, version, plan.sampling.warmup_calls)
-        + (f", {plan.sampling.calls} calls a sample" if plan.sampling.calls and calls else ""),
+        "CMP006": _warmup(tool, version, plan.sampling.warmup_calls) + calls,
         "CMP007": f"NCCL {gpu.nccl}" if gpu is not None else "",
-        "CMP008": _buffers(run) if setup is not None else "",
-        "CMP009": _peers(run, tool, version, gpu.nccl if gpu is not None else None),
-        "CMP010": run.ranks[0].mpi_library.partition("\n")[0][:80] if run.ranks and setup is None else "",
+        "CMP008": _buffers(plan),
+        "CMP009": _peers(plan, tool, version, gpu.nccl if gpu is not None else None),
+        "CMP010": _mpi(run),
         "CMP011": ", ".join(plan.placement.hosts),
-        "CMP012": f"binding {plan.placement.binding}"
-        + (", more ranks than cores" if plan.placement.oversubscribed else ""),
-        "CMP013": _settings(environment) if environment is not None else "",
-        "CMP016": f"verification {'on' if plan.sampling.verify else 'off'}" if tool != "osu" else "",
+        "CMP012": f"binding {plan.placement.binding}{crowded}",
+        "CMP013": _settings(plan.surroundings.environment) if plan.surroundings is not None else "",
         "CMP018": f"busbw {plan.busbw_version}",
     }
-    return {code: words for code, words in found.items() if words}
+    return {**of_plan(plan), **{code: words for code, words in found.items() if words}}
 
 
 def of_table(table: Table) -> Circumstances:
@@ -81,16 +89,23 @@ def _warmup(tool: str, version: str | None, asked: int | None) -> str:
     return "nccl-tests with 1 warm-up call" if known >= _ONE_WARMUP_CALL else "nccl-tests with 5 warm-up calls"
 
 
-def _peers(run: Run, tool: str, version: str | None, nccl: str | None) -> str:
-    if all(sweep.collective != "sendrecv" for sweep in run.plan.sweeps) or nccl is None:
+def _mpi(run: Run) -> str:
+    """Return what the ranks' MPI says it is; "" where they measured NCCL."""
+    if not run.ranks or run.plan.gpu_setup is not None:
+        return ""
+    return run.ranks[0].mpi_library.partition("\n")[0].strip("\0 ")[:_LONGEST]
+
+
+def _peers(plan: Plan, tool: str, version: str | None, nccl: str | None) -> str:
+    if all(sweep.collective != "sendrecv" for sweep in plan.sweeps) or nccl is None:
         return ""
     tests, library = _version(version), _version(nccl)
     few = tool == "nccl-tests" and (tests or ()) >= _FEWER_PEERS and (library or ()) >= _PEERS_SINCE_NCCL
     return "sendrecv tuned for 2 peers" if few else "sendrecv not tuned for its peers"
 
 
-def _buffers(run: Run) -> str:
-    setup = run.plan.gpu_setup
+def _buffers(plan: Plan) -> str:
+    setup = plan.gpu_setup
     if setup is None:
         return ""
     memory = "ncclMemAlloc" if setup.nccl_memory else "cuMemAlloc"

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Literal
 
+import msgspec
+
 from busbw.model.imported import Reading
 from busbw.model.measurement import Measurement
 from busbw.model.value import Value
@@ -72,32 +74,32 @@ def measured_points(measurements: Iterable[Measurement]) -> tuple[TimedPoint, ..
     )
 
 
-def imported_points(readings: Iterable[Reading]) -> tuple[tuple[TimedPoint, ...], ...]:
-    """Return the points of a table; what it repeats comes in as many parts, in the order of the lines.
+def imported_points(readings: Iterable[Reading]) -> tuple[TimedPoint, ...]:
+    """Return the points of a table, those that it repeats with the median of their times.
 
     Rows without a time, a size or a bus bandwidth are left out.
     """
-    parts: list[dict[PointKey, TimedPoint]] = []
+    rows: dict[PointKey, list[TimedPoint]] = {}
     for each in readings:
-        if not each.time_s or each.time_s < 0 or each.size_bytes is None or each.busbw_Bps is None:
+        if not each.time_s or each.time_s < 0 or each.size_bytes is None or not each.busbw_Bps:
             continue
-        point = TimedPoint(
-            key=PointKey(
-                collective=each.what,
-                size_bytes=each.size_bytes,
-                dtype=each.dtype or "",
-                op=each.op or "",
-                root=each.root if each.root is not None else -1,
-                in_place=bool(each.in_place),
-            ),
-            time_s=each.time_s,
-            busbw_Bps=each.busbw_Bps,
-            ranks=each.ranks or 0,
-            wrong=bool(each.wrong),
+        key = PointKey(
+            collective=each.what,
+            size_bytes=each.size_bytes,
+            dtype=each.dtype or "",
+            op=each.op or "",
+            root=each.root if each.root is not None else -1,
+            in_place=bool(each.in_place),
         )
-        part = next((part for part in parts if point.key not in part), None)
-        if part is None:
-            part = {}
-            parts.append(part)
-        part[point.key] = point
-    return tuple(tuple(part.values()) for part in parts)
+        rows.setdefault(key, []).append(
+            TimedPoint(
+                key=key, time_s=each.time_s, busbw_Bps=each.busbw_Bps, ranks=each.ranks or 0, wrong=bool(each.wrong)
+            )
+        )
+    return tuple(_middle(row) for row in rows.values())
+
+
+def _middle(row: list[TimedPoint]) -> TimedPoint:
+    """Return one point for several of the same: the lower one of the two in the middle, wrong if any is."""
+    ordered = sorted(row, key=lambda point: point.time_s)
+    return msgspec.structs.replace(ordered[(len(ordered) - 1) // 2], wrong=any(point.wrong for point in row))

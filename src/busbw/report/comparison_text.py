@@ -1,0 +1,168 @@
+"""A comparison as text for a terminal: one table a collective, the bands as the write-ups show them, the answer."""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from busbw.collectives import COLLECTIVES
+from busbw.model.comparison import Claim, ComparedBand, ComparedPoint, Comparison, Estimate, Versus
+from busbw.model.comparison_plan import ComparisonPlan
+from busbw.report.columns import us
+from busbw.report.plain import printable
+from busbw.report.terminal import console, finding_text
+
+# A claim in a word; without one `~`, and `?` where nothing could be claimed whatever the times.
+CLAIM_WORDS: dict[Claim, str] = {"faster": "faster", "slower": "slower", "same": "=", "none": "~", "cannot_tell": "?"}
+_COLOURS = {"faster": "bold green", "slower": "bold yellow", "same": "", "none": "dim", "cannot_tell": "cyan"}
+_OUTCOME_COLOURS = {
+    "faster": "bold green", "slower": "bold yellow", "mixed": "bold yellow", "same": "bold", "none": "bold",
+    "wrong": "bold red", "cannot_tell": "bold cyan",
+}  # fmt: skip
+_NOTHING = "n/a"
+
+
+def comparison_text(comparison: Comparison) -> None:
+    """Print the sides, every point, every band, what was found and the answer."""
+    out = console()
+    _sides(out, comparison)
+    for versus in comparison.versus:
+        letters = (comparison.sides[0].letter, comparison.sides[versus.other].letter)
+        for _key, group in groupby(versus.points, key=lambda point: (point.collective, point.in_place, point.dtype)):
+            points = list(group)
+            out.print()
+            out.print(Text(printable(_title(points[0], letters))))
+            out.print(_table(points, letters))
+        out.print()
+        _bands(out, versus, letters)
+        _unmatched(out, versus)
+    out.print()
+    _legend(out, comparison)
+    for finding in comparison.findings:
+        out.print(finding_text(finding), soft_wrap=not out.is_terminal)
+        if finding.fix is not None:
+            out.print(Text(printable(f"  fix: {finding.fix}")), soft_wrap=True)
+    verdict = Text()
+    verdict.append(comparison.verdict.outcome.replace("_", " "), style=_OUTCOME_COLOURS[comparison.verdict.outcome])
+    sentence = comparison.verdict.sentence.removeprefix("cannot tell ")
+    verdict.append(printable(f": {sentence}"))
+    out.print(verdict, soft_wrap=not out.is_terminal)
+
+
+def plan_of_comparison_text(plan: ComparisonPlan) -> None:
+    """Print what a comparison would start, in which order."""
+    out = console()
+    for side in plan.sides:
+        out.print(Text(printable(f"{side.letter}  {side.name}")), soft_wrap=True)
+    order = " ".join(
+        "".join(plan.sides[launch.side].letter for launch in group)
+        for _block, group in groupby(plan.launches, key=lambda launch: launch.block)
+    )
+    out.print(
+        Text(
+            f"{len(plan.launches)} launches, at most {plan.launch_limit_s:.1f} s of measuring each, "
+            f"{plan.budget_s:g} s in all; order drawn with seed {plan.seed}:"
+        ),
+        soft_wrap=not out.is_terminal,
+    )
+    out.print(Text(f"  {order}"), soft_wrap=not out.is_terminal)
+    for note in plan.notes:
+        out.print(Text(printable(f"note: {note}")), soft_wrap=not out.is_terminal)
+
+
+def _sides(out: Console, comparison: Comparison) -> None:
+    for side in comparison.sides:
+        count = f"{len(side.launches)} launch{'' if len(side.launches) == 1 else 'es'}"
+        out.print(Text(printable(f"{side.letter}  {side.name} ({count})")), soft_wrap=True)
+    for note in comparison.notes:
+        out.print(Text(printable(f"note: {note}")), soft_wrap=not out.is_terminal)
+
+
+def _title(point: ComparedPoint, letters: tuple[str, str]) -> str:
+    place = ", in place" if point.in_place else ""
+    ranks = f", {point.ranks} ranks" if point.ranks else ""
+    known = COLLECTIVES.get(point.collective)
+    op = f" {point.op}" if known is not None and known.reduces else ""
+    return f"# {point.collective}{place}, {point.dtype}{op}{ranks}: {letters[1]} against {letters[0]}"
+
+
+def _table(points: Sequence[ComparedPoint], letters: tuple[str, str]) -> Table:
+    first, other = letters
+    table = _columns(
+        "size\n(B)", f"{first}\n(us)", f"{other}\n(us)", f"{first}\n(GB/s)", f"{other}\n(GB/s)", *_shown(other)
+    )
+    for point in points:
+        rates = (f"{rate_Bps / 1e9:.2f}" for rate_Bps in (point.first_busbw_Bps, point.other_busbw_Bps))
+        table.add_row(str(point.size_bytes), us(point.first_s), us(point.other_s), *rates, *_cells(point.estimate))
+    return table
+
+
+def _shown(other: str) -> tuple[str, ...]:
+    return (f"{other} is faster\n(%)", "95 % interval\n(%)", "shown\n")
+
+
+def _cells(estimate: Estimate) -> tuple[str | Text, ...]:
+    interval = _NOTHING
+    if estimate.low is not None and estimate.high is not None:
+        interval = f"{_change(estimate.low)} to {_change(estimate.high)}"
+    word = Text(CLAIM_WORDS[estimate.claim], style=_COLOURS[estimate.claim])
+    return _change(estimate.ratio), interval, word
+
+
+def _change(ratio: float) -> str:
+    """Return how much faster a ratio of times is, in percent: `+3.1`."""
+    percent = 100 * (ratio - 1)
+    return f"{percent:+.1f}" if abs(percent) < 100 else f"{percent:+.0f}"
+
+
+def _columns(*names: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="")
+    for name in names:
+        table.add_column(name, justify="left" if name in ("collective\n", "sizes\n") else "right", no_wrap=True)
+    return table
+
+
+def _bands(out: Console, versus: Versus, letters: tuple[str, str]) -> None:
+    if not versus.bands:
+        return
+    first, other = letters
+    out.print(Text("# by size: latency of small messages (us), bus bandwidth of medium and large ones (GB/s)"))
+    table = _columns("collective\n", "sizes\n", f"{first}\n", f"{other}\n", *_shown(other))
+    for band in versus.bands:
+        values = (_value(band, band.first), _value(band, band.other))
+        place = " in place" if band.in_place else ""
+        table.add_row(printable(f"{band.collective}{place}"), band.band, *values, *_cells(band.estimate))
+    out.print(table)
+    if versus.geometric_mean is not None:
+        estimate = versus.geometric_mean
+        cells = _cells(estimate)
+        text = Text(f"geometric mean over all points, as asked: {other} is {cells[0]} % faster ({cells[1]})  ")
+        text.append(CLAIM_WORDS[estimate.claim])
+        out.print(text, soft_wrap=not out.is_terminal)
+
+
+def _value(band: ComparedBand, value: float) -> str:
+    return us(value) if band.measure == "latency" else f"{value / 1e9:.2f}"
+
+
+def _unmatched(out: Console, versus: Versus) -> None:
+    if versus.unmatched:
+        more = len(versus.unmatched) - 4
+        rest = f" and {more} more" if more > 0 else ""
+        words = f"not compared: {', '.join(versus.unmatched[:4])}{rest}"
+        out.print(Text(printable(words), style="yellow"), soft_wrap=not out.is_terminal)
+
+
+def _legend(out: Console, comparison: Comparison) -> None:
+    claims = {point.estimate.claim for versus in comparison.versus for point in versus.points}
+    rate, least = f"{100 * comparison.false_claims:g} %", f"{100 * comparison.least_difference:g} %"
+    planned = f" of {comparison.blocks_planned}" if comparison.blocks_planned else ""
+    words = [f"{comparison.blocks}{planned} block{'' if comparison.blocks == 1 else 's'} with a launch of each"]
+    if claims & {"faster", "slower"}:
+        words.append(f"faster, slower: by more than {least}; in {rate} of such tables one of these words is wrong")
+    words += ["~: no difference shown"] if "none" in claims else []
+    words += [f"=: within {least}"] if "same" in claims else []
+    words += ["?: too few blocks to show any"] if "cannot_tell" in claims else []
+    out.print(Text("; ".join(words), style="dim"), soft_wrap=not out.is_terminal)
