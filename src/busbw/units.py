@@ -47,6 +47,13 @@ def format_rate(rate_Bps: float) -> str:
     return f"{_digits(rate_Bps / 1e9)} GB/s"
 
 
+def format_in(value: float, unit: str) -> str:
+    """Return a value of a unit: `s` as a time, `B/s` as a rate, any other with four digits and the unit."""
+    if unit == "s":
+        return format_time(value)
+    return format_rate(value) if unit == "B/s" else f"{value:.4g} {unit}"
+
+
 def _digits(value: float) -> str:
     magnitude = abs(value)
     decimals = 2 if magnitude < 10 else 1 if magnitude < 1000 else 0

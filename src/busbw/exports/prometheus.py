@@ -1,27 +1,13 @@
 """Gauges in the text format of Prometheus, as node_exporter reads them from a file: base units, no timestamps."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import get_args
 
-from busbw.exports.plain import shown
+from busbw.exports.gauges import Family, Labels, families_text
 from busbw.exports.rows import Export, PointRow, is_missing, is_wrong
 from busbw.model.finding import Outcome
 from busbw.model.moment import unix_s
-
-Labels = tuple[tuple[str, str], ...]
-Sample = tuple[Labels, float]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Family:
-    """One quantity: its name, what it is, and its samples."""
-
-    name: str
-    help: str
-    samples: tuple[Sample, ...]
-
 
 # (metric, field of a row, what it is)
 _QUANTITIES = (
@@ -45,7 +31,7 @@ _QUANTITIES = (
 
 def prometheus_text(export: Export) -> str:
     """Return the families of an export. What was not measured, and the time of a wrong result, has no sample."""
-    return "".join(_text(family) for family in (*_run_families(export), *_point_families(export)) if family.samples)
+    return families_text((*_run_families(export), *_point_families(export)))
 
 
 def _run_families(export: Export) -> tuple[Family, ...]:
@@ -135,25 +121,3 @@ def _point_labels(row: PointRow) -> Labels:
 
 def _number(value: int | None) -> str:
     return "" if value is None else str(value)
-
-
-def _text(family: Family) -> str:
-    lines = [f"# HELP {family.name} {_help(family.help)}", f"# TYPE {family.name} gauge"]
-    lines += [f"{family.name}{_labels(labels)} {value!r}" for labels, value in family.samples]
-    return "\n".join(lines) + "\n"
-
-
-def _labels(labels: Sequence[tuple[str, str]]) -> str:
-    """Return labels in braces; an empty one is left out: to Prometheus it is the same as none."""
-    shown_labels = ",".join(f'{name}="{_value(value)}"' for name, value in labels if value)
-    return f"{{{shown_labels}}}" if shown_labels else ""
-
-
-def _value(text: str) -> str:
-    """Return a label's value: backslash, quote and line end escaped, other control characters shown."""
-    lines = (shown(line).replace("\\", "\\\\").replace('"', '\\"') for line in text.split("\n"))
-    return "\\n".join(lines)
-
-
-def _help(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n")

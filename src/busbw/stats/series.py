@@ -17,9 +17,9 @@ def autocorrelation(values: Sequence[float]) -> float | None:
     """
     if len(values) < _LEAST_VALUES:
         return None
-    ranks = _ranks(values)
+    ranked = ranks(values)
     mean = (len(values) - 1) / 2
-    deviations = [rank - mean for rank in ranks]
+    deviations = [rank - mean for rank in ranked]
     spread = sum(map(mul, deviations, deviations))
     if spread == 0:
         return None
@@ -56,7 +56,7 @@ def _halves(values: Sequence[float]) -> tuple[list[float], list[float]]:
     return sorted(values[:middle]), sorted(values[middle:])
 
 
-def _ranks(values: Sequence[float]) -> list[float]:
+def ranks(values: Sequence[float]) -> list[float]:
     """Return each value's rank from 0, equal values sharing the mean of theirs."""
     rank_of = {}
     first = 0

@@ -1,0 +1,79 @@
+"""The verb `trend`."""
+
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+from busbw import codec
+from busbw.api.trending import trend_of
+from busbw.cli.listing import say, selection_of
+from busbw.errors import ExitCode, InputError
+from busbw.model.history import PointSelection
+from busbw.model.trend import Trend
+from busbw.report.plain import printable
+from busbw.report.terminal import console
+from busbw.report.trend_text import trend_lines
+from busbw.store import directory as directories
+from busbw.store.files import write_whole
+
+_EXITS = {"worse": ExitCode.FINDINGS, "cannot_tell": ExitCode.CANNOT_TELL}
+
+
+def show_trend(metric: str, asked: dict[str, Any]) -> NoReturn:
+    """Print or write a trend, and exit. `asked`: the options of the command by name."""
+    _check(asked)
+    wanted = PointSelection(
+        collective=asked["collective"],
+        sizes_bytes=asked["sizes"],
+        dtype=asked["dtype"],
+        op=asked["op"],
+        in_place=None if asked["placement"] is None else asked["placement"] == "in",
+        ranks=asked["ranks"],
+    )
+    found = trend_of(
+        directories.root(),
+        metric,
+        selection_of(asked),
+        wanted,
+        by=asked["by"],
+        false_alarms=asked["false_alarms"],
+        least_change=asked["least_percent"] / 100,
+        say=say,
+    )
+    _present(found, asked["form"], asked["output"])
+    if asked["fail_on_regression"] and (asked["form"] != "text" or asked["output"] is not None):
+        say(found.sentence)
+    sys.stdout.flush()
+    sys.exit(_EXITS.get(found.outcome, ExitCode.OK) if asked["fail_on_regression"] else ExitCode.OK)
+
+
+def _check(asked: dict[str, Any]) -> None:
+    if not 0 < asked["false_alarms"] <= 0.2:
+        raise InputError("a rate of false alarms lies above 0 and is at most 0.2", where="--false-alarms", hint="0.01")
+    if not 0 <= asked["least_percent"] < 100:
+        raise InputError("a least change lies from 0 to 100 percent", where="--least", hint="--least 1")
+    output: Path | None = asked["output"]
+    if output is not None and output.exists() and not output.is_file():
+        raise InputError(f"{output} is not a file", hint="leave out -o to print it")
+
+
+def _present(trend: Trend, form: str, output: Path | None) -> None:
+    if form == "text":
+        content = "\n".join(trend_lines(trend, console().width if output is None else 100)) + "\n"
+    else:
+        content = _written(trend, form)
+    if output is None:
+        sys.stdout.write(content)
+    else:
+        write_whole(output.absolute(), content.encode())
+        print(f"wrote {printable(str(output))}", file=sys.stderr)
+
+
+def _written(trend: Trend, form: str) -> str:
+    from busbw.exports.trend_markdown import trend_markdown
+    from busbw.exports.trend_prometheus import trend_prometheus
+    from busbw.exports.trend_table import trend_csv
+
+    if form == "json":
+        return codec.encode_pretty(trend).decode()
+    return {"csv": trend_csv, "markdown": trend_markdown, "prometheus": trend_prometheus}[form](trend)
