@@ -13,6 +13,13 @@ SCALING_SCHEMA = 1
 
 # What the axis counts.
 Axis = Literal["nodes", "gpus", "ranks", "cores"]
+# One of them and several, in a sentence.
+AXIS_WORDS: dict[Axis, tuple[str, str]] = {
+    "nodes": ("node", "nodes"),
+    "gpus": ("GPU", "GPUs"),
+    "ranks": ("rank", "ranks"),
+    "cores": ("core", "cores"),
+}
 # collective: bus bandwidth of one exchange; strong: the same work on more of the machine; weak: work that grows too.
 Kind = Literal["collective", "strong", "weak"]
 # What an interval is made of: the extremes of several launches (the interval of their median from six on); the interval
@@ -20,8 +27,8 @@ Kind = Literal["collective", "strong", "weak"]
 Basis = Literal["launches", "samples", "digits"]
 TrendAnswer = Literal["falls", "rises", "level", "cannot_tell"]
 BendAnswer = Literal["bends", "straight", "cannot_tell"]
-# fits: the law holds as far as can be seen; grows: the share grows with the machine, so that the law does not hold.
-SerialAnswer = Literal["fits", "grows", "cannot_tell"]
+# fits: the law holds as far as can be seen; grows, shrinks: the share does with the machine, and the law does not hold.
+SerialAnswer = Literal["fits", "grows", "shrinks", "cannot_tell"]
 
 
 class Estimate(Value, kw_only=True, frozen=True):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from busbw.model.scaling import Scaling, ScalingPoint, ScalingSeries
 
-_MARKS = "o+x*#@%&"
+_MARKS = "o+x#@%&s"
 _LIMIT = "-"
 _HEIGHT = 9
 _LEAST_WIDTH = 24

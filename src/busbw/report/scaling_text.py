@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from busbw.model.scaling import Estimate, Scaling, ScalingPoint, ScalingReport, ScalingSeries
+from busbw.model.scaling import AXIS_WORDS, Estimate, Scaling, ScalingPoint, ScalingReport, ScalingSeries
 from busbw.report.plain import printable
 from busbw.report.scaling_plot import legend, mark, plot_lines
 from busbw.report.terminal import console, finding_text
@@ -59,13 +59,13 @@ def _view(out: Console, view: Scaling) -> None:
 def _title(view: Scaling) -> str:
     conditions = [value for name, value in view.conditions if name != "collective"]
     where = f", limits of {view.platform}" if view.platform is not None else ""
-    return ", ".join([f"{view.title} over {view.axis}", *conditions]) + where
+    return ", ".join([f"{view.title} over {AXIS_WORDS[view.axis][1]}", *conditions]) + where
 
 
 def _table(view: Scaling, series: ScalingSeries) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
     points = series.points
-    table.add_column(view.axis, justify="right", no_wrap=True)
+    table.add_column(AXIS_WORDS[view.axis][1], justify="right", no_wrap=True)
     columns = _collective_columns(points) if view.kind == "collective" else _application_columns(view, points)
     for heading, _ in columns:
         table.add_column(heading, justify="left" if heading == _BY else "right", no_wrap=heading != _BY)
@@ -157,7 +157,7 @@ def _plot(view: Scaling, width: int) -> list[str]:
         words = legend(view.series, with_limit=False)
     if not rates:
         return []
-    axis = f"{view.axis}, {'bus bandwidth' if view.kind == 'collective' else 'efficiency'} upwards"
+    axis = f"{AXIS_WORDS[view.axis][1]}, {'bus bandwidth' if view.kind == 'collective' else 'efficiency'} upwards"
     return ["", *rates, f"  {axis}{': ' if words else ''}{words}", ""]
 
 
@@ -171,7 +171,10 @@ def _answers(series: ScalingSeries) -> list[str]:
     # What holds for a line as a whole says nothing where it has a bend.
     answers = (series.bend, None if bends else series.trend, series.serial, *series.beyond)
     words = dict.fromkeys(each.words for each in answers if each is not None)
-    return [*words, *(f"* {at}: {why}" for at, why in series.left_out)]
+    reasons: dict[str, list[str]] = {}
+    for at, why in series.left_out:
+        reasons.setdefault(why, []).append(str(at))
+    return [*words, *(f"*{', '.join(places)}: {why}" for why, places in reasons.items())]
 
 
 def _interval_notes(view: Scaling) -> list[str]:

@@ -1,17 +1,18 @@
 """Amdahl's law through the times of one line, the serial share by Karp and Flatt, and what the law gives beyond.
 
 T(P) = T(1) (f + (1 - f)/P), with P in units of the base: a straight line over 1/P. Karp, Flatt, Measuring parallel
-processor performance, CACM 33(5), 1990: e = (1/S - 1/P) / (1 - 1/P). A share that grows with P is no serial part but
-communication or imbalance, which the law does not know: then nothing is extrapolated.
+processor performance, CACM 33(5), 1990: e = (1/S - 1/P) / (1 - 1/P). A share that changes with P is no serial part: one
+that grows is communication or imbalance, which the law does not know. Then nothing is extrapolated.
 """
 
 import math
 from collections.abc import Sequence
 
 from busbw.judge.phrases import counted, percent
-from busbw.judge.scaling.places import Place
+from busbw.judge.scaling.places import Place, several, workers
 from busbw.judge.scaling.trend import CONFIDENCE, LEAST_PLACES
 from busbw.model.scaling import Axis, Estimate, Extrapolation, SerialAnswer, SerialPart
+from busbw.stats.added import added_term
 from busbw.stats.line import Line, line_through
 from busbw.units import format_time
 
@@ -44,15 +45,16 @@ def serial_part(places: Sequence[Place], base: int, axis: Axis) -> SerialPart:
         return SerialPart(answer="cannot_tell", share=share, points=count, words=words)
     low, high = ends
     span = f"{percent_of(share)} ({percent(CONFIDENCE)} interval {percent_of(low)} to {percent_of(high)})"
-    growth = _growth(places, base)
-    if growth is not None:
-        first, last = growth
+    change = _change(places, base)
+    if change is not None:
+        first, last = change
+        moves, why = ("grows", "communication or imbalance") if last > first else ("shrinks", "cache, for example")
         words = (
-            f"the share that does not shrink grows with the {axis}, from {percent_of(first)} to {percent_of(last)} of "
-            f"the time on {base}: that is communication or imbalance, not a serial part, and Amdahl's law does not hold"
+            f"no serial share: what would be one {moves} with the {several(axis)}, {percent_of(first)} to "
+            f"{percent_of(last)} of the time on {workers(base, axis)} ({why}): Amdahl's law does not hold"
         )
-        return _part("grows", share, low, high, count, words)
-    words = f"serial share of the time on {base} {axis}: {span}"
+        return _part("grows" if last > first else "shrinks", share, low, high, count, words)
+    words = f"serial share of the time on {workers(base, axis)}: {span}"
     if low <= 0:
         words += ": none is shown"
     return _part("fits", share, low, high, count, words)
@@ -70,41 +72,64 @@ def _part(answer: SerialAnswer, share: float, low: float, high: float, points: i
     )
 
 
-def _growth(places: Sequence[Place], base: int) -> tuple[float, float] | None:
-    """Return the shares on the smallest and the largest machine beyond the base, where they are shown to grow."""
+def _change(places: Sequence[Place], base: int) -> tuple[float, float] | None:
+    """Return the share on the smallest and the largest machine, where it is shown to change between them.
+
+    The larger half of the machines is looked at by itself too: there a share that grows begins to count.
+    """
     base_s = next((place.estimate.value for place in places if place.at == base), None)
     if base_s is None:
         return None
-    points = []
-    for place in places:
-        for value in place.values:
-            share = serial_share(base_s / value, place.at / base)
-            if share is not None:
-                points.append((math.log2(place.at / base), share))
-    line = line_through(points) if len({x for x, _ in points}) >= LEAST_PLACES else None
-    if line is None or line.slope_interval(CONFIDENCE)[0] <= 0:
-        return None
-    return points[0][1], points[-1][1]
+    for some in (places[len(places) // 2 :], places):
+        if _is_changing(some, base):
+            beyond_base = [place for place in some if place.at > base]
+            ends = [
+                serial_share(base_s / place.estimate.value, place.at / base)
+                for place in (beyond_base[0], beyond_base[-1])
+            ]
+            if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
+                return ends[0], ends[1]
+    return None
+
+
+def _is_changing(places: Sequence[Place], base: int) -> bool:
+    """Whether a share f + g log2(P) explains times better than a constant one, at half the error of both looks.
+
+    T(P) = T(1) (1/P + f (1 - 1/P) + g log2(P) (1 - 1/P)): linear in its three terms.
+    """
+    points = [(place.at / base, value) for place in places for value in place.values]
+    if len(places) <= LEAST_PLACES:
+        return False
+    found = added_term(
+        [1.0] * len(points),
+        ([1 / times / value for times, value in points], [(1 - 1 / times) / value for times, value in points]),
+        [math.log2(times) * (1 - 1 / times) / value for times, value in points],
+        (1 + CONFIDENCE) / 2,
+    )
+    return found is not None and (found[1] > 0 or found[2] < 0)
 
 
 def beyond(places: Sequence[Place], base: int, at: int, axis: Axis, serial: SerialPart) -> Extrapolation:
     """Return the time that the law gives on `at`, where nobody measured; None in it where that cannot be told."""
     line, largest = amdahl_line(places, base), places[-1].at
     if serial.answer != "fits" or line is None:
-        why = "Amdahl's law does not hold" if serial.answer == "grows" else "there is no law to go by"
-        return Extrapolation(at=at, words=f"{at} {axis}: cannot tell: {why}")
+        why = "there is no law to go by" if serial.answer == "cannot_tell" else "Amdahl's law does not hold"
+        return Extrapolation(at=at, words=f"{workers(at, axis)}: cannot tell: {why}")
     if at > FARTHEST_TIMES * largest:
-        words = f"{at} {axis}: cannot tell: more than {FARTHEST_TIMES} times the {largest} {axis} that were measured"
+        words = (
+            f"{workers(at, axis)}: cannot tell: more than {FARTHEST_TIMES} times the {workers(largest, axis)} "
+            "that were measured"
+        )
         return Extrapolation(at=at, words=words)
     time_s = line.at(base / at)
     if time_s <= 0:
-        return Extrapolation(at=at, words=f"{at} {axis}: cannot tell: the law gives no positive time there")
+        return Extrapolation(at=at, words=f"{workers(at, axis)}: cannot tell: the law gives no time there")
     low_s, high_s = line.prediction_interval(base / at, CONFIDENCE, weight=1 / time_s**2)
     base_s = line.intercept + line.slope
     if low_s <= 0:
-        return Extrapolation(at=at, words=f"{at} {axis}: cannot tell: one more run could take anything")
+        return Extrapolation(at=at, words=f"{workers(at, axis)}: cannot tell: one more run could take anything")
     words = (
-        f"{at} {axis}, by Amdahl's law and not measured: {format_time(time_s)} "
+        f"{workers(at, axis)}, by Amdahl's law and not measured: {format_time(time_s)} "
         f"({percent(CONFIDENCE)} of runs between {format_time(low_s)} and {format_time(high_s)}), "
         f"{base_s / time_s:.3g} times as fast as {base}, if nothing but the law changes"
     )

@@ -12,7 +12,7 @@ from busbw.judge.phrases import listed
 from busbw.judge.scaling.amdahl import beyond, serial_part, serial_share
 from busbw.judge.scaling.estimates import combined, ratio, scaled
 from busbw.judge.scaling.lines import Group, groups_of, setting
-from busbw.judge.scaling.places import Place, by_place
+from busbw.judge.scaling.places import Place, by_place, workers
 from busbw.judge.scaling.trend import trend_of
 from busbw.model.scaling import Axis, Estimate, Observation, Scaling, ScalingPoint, ScalingSeries
 
@@ -55,7 +55,9 @@ def _line(
     here = by_place(group.observations, axis)
     base = base if base is not None else next(iter(here))
     if base not in here:
-        raise InputError(f"nothing was measured on {base} {axis}", hint=f"there is {listed([str(at) for at in here])}")
+        raise InputError(
+            f"nothing was measured on {workers(base, axis)}", hint=f"there is {listed([str(at) for at in here])}"
+        )
     left_out = _other_work(here, base, free)
     kept = {place: members for place, members in here.items() if place not in dict(left_out)}
     base_point = _measured(base, kept[base])

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from busbw.judge.scaling.ceilings import Height, Known, height_of
 from busbw.judge.scaling.estimates import combined, scaled
-from busbw.judge.scaling.lines import Group, changes_along, groups_of, setting
+from busbw.judge.scaling.lines import UNTOLD, Group, changes_along, groups_of, setting
 from busbw.judge.scaling.places import Place, by_place
 from busbw.judge.scaling.selecting import condition
 from busbw.judge.scaling.trend import bend_of, trend_of
@@ -129,7 +129,8 @@ def _may_be_tree(group: Group) -> bool:
     """Whether a tree may have run: its traffic at a node grows up to four nodes."""
     if any(condition(each, "collective") not in ("all_reduce", None) for each in group.observations):
         return False
-    return any("ring" not in setting(each, "algorithm").lower() for each in group.observations)
+    used = {setting(each, "algorithm").lower() for each in group.observations}
+    return any("tree" in name or name == UNTOLD for name in used)
 
 
 def _left_out(

@@ -2,6 +2,7 @@
 
 from busbw.catalog.findings import finding
 from busbw.judge.phrases import counted, percent
+from busbw.judge.scaling.places import several, workers
 from busbw.judge.scaling.trend import LEAST_EFFECT
 from busbw.model.finding import Finding
 from busbw.model.scaling import Scaling, ScalingPoint, ScalingSeries
@@ -34,16 +35,15 @@ def _falling(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
             finding(
                 "SCAL001",
                 what=what,
-                at=bend.at,
-                axis=view.axis,
+                at=workers(bend.at, view.axis),
                 evidence=f"{bend.words}; {_values(series, bend.at)}",
-                fix=f"measure {bend.after} and {bend.at} {view.axis} again with several launches each, then the pairs "
-                "of nodes that only the larger one has",
+                fix=f"measure {bend.after} and {workers(bend.at, view.axis)} again with several launches each, then "
+                "the pairs of nodes that only the larger one has",
             ),
         )
     slope = trend.per_doubling if trend is not None and trend.answer == "falls" else None
     if trend is not None and slope is not None and slope <= -LEAST_EFFECT:
-        return (finding("SCAL002", what=what, axis=view.axis, evidence=trend.words),)
+        return (finding("SCAL002", what=what, axis=several(view.axis), evidence=trend.words),)
     return ()
 
 
@@ -72,7 +72,7 @@ def _impossible(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
             "SCAL003",
             what=_what(view, series),
             places=counted(len(above), "place"),
-            evidence=f"{worst.at} {view.axis}: {format_rate(busbw_Bps)} is {percent(share)} of "
+            evidence=f"{workers(worst.at, view.axis)}: {format_rate(busbw_Bps)} is {percent(share)} of "
             f"{format_rate(worst.limit_Bps or 0.0)} {worst.limit_words}",
             fix="check the platform, the number of nodes and ranks, and with --algorithm what ran",
         ),

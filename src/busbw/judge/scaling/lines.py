@@ -15,7 +15,7 @@ _ALWAYS = ("series", "tool")
 _WHERE_NEEDED = ("tag", "algorithm", "libraries", "conditions")
 # Their values say by themselves what they are.
 _PLAIN = ("series", "tool", "tag", "algorithm", "libraries", "conditions")
-_UNTOLD = "not told"
+UNTOLD = "not told"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,7 +33,7 @@ class Group:
 
 def setting(observation: Observation, name: str) -> str:
     """Return what an observation says of a setting."""
-    return dict(observation.settings).get(name, _UNTOLD)
+    return dict(observation.settings).get(name, UNTOLD)
 
 
 def groups_of(observations: Sequence[Observation], axis: Axis, asked: Sequence[str] | None) -> tuple[Group, ...]:

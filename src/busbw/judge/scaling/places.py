@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from busbw.errors import InputError
-from busbw.model.scaling import Axis, Estimate, Observation
+from busbw.model.scaling import AXIS_WORDS, Axis, Estimate, Observation
 
 # In the order in which one is taken where nobody says.
 AXES: tuple[Axis, ...] = ("nodes", "gpus", "ranks", "cores")
@@ -19,6 +19,16 @@ class Place:
     estimate: Estimate
 
 
+def several(axis: Axis) -> str:
+    """Return what an axis counts, in a sentence."""
+    return AXIS_WORDS[axis][1]
+
+
+def workers(number: int, axis: Axis) -> str:
+    """Return a place of an axis in a sentence: `1 node`, `64 GPUs`."""
+    return f"{number} {AXIS_WORDS[axis][number != 1]}"
+
+
 def axis_of(observations: Sequence[Observation], asked: Axis | None) -> Axis:
     """Return what to draw over: what is asked for, else the first count that all know and that changes.
 
@@ -29,7 +39,7 @@ def axis_of(observations: Sequence[Observation], asked: Axis | None) -> Axis:
         if asked not in known:
             lacking = next(each for each in observations if getattr(each, asked) is None)
             raise InputError(
-                f"how many {asked} this was measured on is not known",
+                f"how many {several(asked)} this was measured on is not known",
                 where=lacking.source,
                 hint="say it with --ranks-per-node, or draw over ranks: --by ranks" if asked == "nodes" else None,
             )

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from busbw.errors import InputError
 from busbw.judge.phrases import listed
-from busbw.judge.scaling.places import by_place
+from busbw.judge.scaling.places import by_place, several
 from busbw.model.scaling import Axis, Observation
 from busbw.units import format_size
 
@@ -79,7 +79,7 @@ def sizes_of(
     common = [size_bytes for size_bytes in shared if size_bytes is not None]
     if not common:
         raise InputError(
-            f"no size was measured at all of {listed([str(at) for at in places], 8)} {axis}",
+            f"no size was measured on each of {listed([str(at) for at in places], 8)} {several(axis)}",
             hint="choose one that most have: --size 1G",
         )
     notes = (f"the largest size that all have of {len(known)}; another with --size",) if len(known) > 1 else ()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from busbw.judge.phrases import counted, percent
 from busbw.judge.scaling.estimates import half_width
-from busbw.judge.scaling.places import Place
+from busbw.judge.scaling.places import Place, several, workers
 from busbw.model.scaling import Axis, Bend, Trend, TrendAnswer
 from busbw.stats.line import line_through
 from busbw.stats.student import student_quantile
@@ -34,7 +34,8 @@ def trend_of(places: Sequence[Place], axis: Axis) -> Trend:
     rounding = least / max(1.0, math.log2(places[-1].at / places[0].at))
     low, high = min(low, line.slope - rounding), max(high, line.slope + rounding)
     slope, low, high = (math.expm1(value) for value in (line.slope, low, high))
-    span = f"{signed(slope)} for twice the {axis} ({percent(CONFIDENCE)} interval {signed(low)} to {signed(high)})"
+    ends = f"{percent(CONFIDENCE)} interval {signed(low)} to {signed(high)}"
+    span = f"{signed(slope)} for twice the {several(axis)} ({ends})"
     if high < 0:
         return _trend("falls", slope, low, high, count, f"falls: {span}")
     if low > 0:
@@ -71,13 +72,15 @@ def bend_of(places: Sequence[Place], axis: Axis) -> Bend:
         if all(_is_below(place, level, margin) for place in rest):
             drop = min(1 - _centre(place) / math.exp(level) for place in rest)
             at, after = places[start].at, places[start - 1].at
-            words = f"from {at} {axis} on it stays {percent(drop)} or more below the level up to {after}"
+            words = f"from {workers(at, axis)} on it stays {percent(drop)} or more below the level up to {after}"
             return Bend(answer="bends", at=at, after=after, drop=drop, words=words)
     level, margin = _level(places[:-1], len(starts))
     unseen = -math.expm1(-max(margin, LEAST_EFFECT))
-    words = f"a drop at {places[-1].at} {axis} could be told from {percent(unseen)} on"
+    words = f"a drop at {workers(places[-1].at, axis)} could be told from {percent(unseen)} on"
     if unseen > LARGEST_UNSEEN:
-        return Bend(answer="cannot_tell", words=f"whether it bends cannot be told: {words}")
+        once = all(len(place.values) == 1 for place in places)
+        more = "; several launches of each place would tell more" if once else ""
+        return Bend(answer="cannot_tell", words=f"whether it bends cannot be told: {words}{more}")
     return Bend(answer="straight", words=f"no bend is shown: {words}")
 
 
