@@ -154,6 +154,6 @@ def _by_both(held: Held, target: Target | None) -> _Answer | None:
     outcome: Outcome = "ok" if times <= MOST_TIMES else "slow" if _surely(held, expected_s) else "cannot_tell"
     return _Answer(
         outcome=outcome,
-        words=f"{format_time(held.sample.time_s)}, {times:.1f} times the {format_time(expected_s)} of an empty call and "
-        f"of the bytes at {format_rate(target.low_Bps)} ({target.algorithm})",
+        words=f"{format_time(held.sample.time_s)}, {times:.1f} times the {format_time(expected_s)} of an empty call "
+        f"and of the bytes at {format_rate(target.low_Bps)} ({target.algorithm})",
     )

@@ -1,10 +1,11 @@
-"""Slow results that equal a figure somebody published under other conditions: it names the cause."""
+"""Slow results that equal what another network gives, as somebody published it: it names the cause."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from busbw.judge.explaining.expecting import LEAST_SHARE
 from busbw.judge.explaining.matching import conditions, is_of, value_Bps
-from busbw.judge.explaining.series import Sample, Series
+from busbw.judge.explaining.outcome import Held
+from busbw.judge.explaining.series import Network, Sample, Series
 from busbw.model.platform import Published
 
 # Within this a result equals a figure of the platform's own loopback; of its fall-back network, whose speed depends on
@@ -13,9 +14,31 @@ _EQUAL = 0.15
 _TIMES = 3.0
 # Of what is expected between nodes: less is seldom reached by anything but TCP.
 _TCP_SHARE = 0.15
+_WORDS = {"fallback": "TCP in place of the fabric", "loopback": "a node that sends to itself through its NICs"}
 
 
-def resembling(series: Series, sample: Sample, published: Sequence[Published]) -> Published | None:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Suspect:
+    """The network that a slow result seems to have used, and why."""
+
+    network: Network
+    words: str
+
+
+def suspect(held: Held, published: Sequence[Published]) -> Suspect | None:
+    """Return the network that a slow result resembles; None where it resembles none."""
+    if held.regime == "latency":
+        return None
+    like = _resembling(held.series, held.sample, published)
+    if like is not None and like.network is not None:
+        return Suspect(network=like.network, words=f"{_WORDS[like.network]} ({like.value:g} {like.unit} as published)")
+    least_Bps = min((aim.low_Bps for aim in held.targets if aim is not None), default=0.0)
+    if held.regime == "bandwidth" and (held.series.nodes or 1) > 1 and held.sample.busbw_Bps < _TCP_SHARE * least_Bps:
+        return Suspect(network="fallback", words=_WORDS["fallback"])
+    return None
+
+
+def _resembling(series: Series, sample: Sample, published: Sequence[Published]) -> Published | None:
     """Return a figure that differs from this size in its network alone, and equals it."""
     for figure in published:
         if figure.network in (None, "fabric", series.network) or not is_of(figure, series):
@@ -33,10 +56,3 @@ def _equals(figure: Published, sample: Sample) -> bool:
     if figure.network == "loopback":
         return abs(ratio - 1) <= _EQUAL
     return 1 / _TIMES <= ratio <= _TIMES
-
-
-def is_like_tcp(series: Series, sample: Sample, expected_Bps: float | None) -> bool:
-    """Whether a result between nodes is so far below that TCP in place of the fabric is the likely cause."""
-    if expected_Bps is None or (series.nodes or 1) < 2:
-        return False
-    return sample.busbw_Bps < min(_TCP_SHARE, LEAST_SHARE) * expected_Bps

@@ -1,0 +1,166 @@
+"""From the verdicts on sizes to that on a series, and to findings."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from busbw.catalog.findings import finding
+from busbw.judge.explaining.expecting import MOST_TIMES
+from busbw.judge.explaining.outcome import ABOVE, label
+from busbw.judge.explaining.resembling import Suspect
+from busbw.judge.explaining.series import Sample, Series
+from busbw.judge.phrases import listed, percent
+from busbw.model.budget import SizeExplanation
+from busbw.model.finding import Finding, Verdict
+from busbw.model.limit import NodeRates
+from busbw.units import format_rate, format_size, format_time
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sized:
+    """A size as it was measured, as it is explained, and the network it seems to have used where that is why."""
+
+    sample: Sample
+    size: SizeExplanation
+    suspect: Suspect | None = None
+
+
+def verdict_of_series(explained: Sequence[Sized]) -> Verdict:
+    """Return the verdict on all sizes: wrong or slow if one is, else that of the largest size that has one."""
+    sizes = [each.size for each in explained]
+    for outcome in ("wrong", "slow"):
+        found = [size for size in sizes if size.verdict.outcome == outcome]
+        if found:
+            worst = max(found, key=_shortfall)
+            more = f" ({len(found) - 1} other sizes too)" if len(found) > 1 else ""
+            return Verdict(
+                outcome=worst.verdict.outcome,
+                sentence=f"{worst.verdict.sentence[:-1]}{more}.",
+                because=tuple(dict.fromkeys(code for size in found for code in size.verdict.because)),
+            )
+    if not sizes:
+        return Verdict(outcome="cannot_tell", sentence="cannot tell: nothing was measured.")
+    above = [size for size in sizes if ABOVE in size.verdict.because]
+    largest = above[-1] if above else sizes[-1]
+    if largest.verdict.outcome != "ok":
+        return largest.verdict
+    small = [size for size in sizes if size.regime == "latency" and size.verdict.outcome == "ok"]
+    also = f"; {_small_words(small[0])}" if small and small[0] is not largest else ""
+    return Verdict(outcome="ok", sentence=f"{largest.verdict.sentence[:-1]}{also}.")
+
+
+def _shortfall(size: SizeExplanation) -> float:
+    """Return how far a size stays below what applies; for sizes judged by time, by how much they exceed it."""
+    if size.regime != "latency" and size.band_high_Bps:
+        return size.band_high_Bps / size.busbw_Bps
+    return size.time_s / size.band_time_s if size.band_time_s else 1.0
+
+
+def _small_words(size: SizeExplanation) -> str:
+    times = f", {size.time_s / size.band_time_s:.1f} times what NCCL counts on" if size.band_time_s else ""
+    return f"{format_size(size.size_bytes)} takes {format_time(size.time_s)}{times}"
+
+
+def findings_of_series(series: Series, explained: Sequence[Sized], rates: NodeRates | None) -> tuple[Finding, ...]:
+    """Return one finding of each kind about a series."""
+    found = [
+        _above(series, explained),
+        _slow_network(series, explained),
+        _slow_bandwidth(series, explained),
+        _slow_latency(series, explained),
+        _more_than_nics(series, explained, rates),
+    ]
+    return tuple(each for each in found if each is not None)
+
+
+def _above(series: Series, explained: Sequence[Sized]) -> Finding | None:
+    above = [each for each in explained if ABOVE in each.size.verdict.because]
+    if not above:
+        return None
+    highest = max(above, key=lambda each: each.size.busbw_Bps)
+    sample, size = highest.sample, highest.size
+    return finding(
+        ABOVE,
+        what=label(series, sample),
+        evidence=size.verdict.sentence.removeprefix("cannot tell: ").rstrip("."),
+        fix="say how many nodes and ranks it was (--nodes, --gpus-per-node), or what machine; if they are right, check "
+        "results with -c 1",
+        point=size.point,
+    )
+
+
+def _slow(explained: Sequence[Sized], *, by_time: bool) -> list[Sized]:
+    return [
+        each for each in explained if each.size.verdict.outcome == "slow" and (each.size.regime == "latency") is by_time
+    ]
+
+
+def _slow_network(series: Series, explained: Sequence[Sized]) -> Finding | None:
+    slow = [each for each in explained if each.suspect is not None]
+    if not slow:
+        return None
+    largest = max(slow, key=lambda each: each.size.size_bytes)
+    sample, size = largest.sample, largest.size
+    return finding(
+        "PERF012",
+        what=label(series, sample),
+        network=largest.suspect.words if largest.suspect is not None else "",
+        evidence=size.verdict.sentence.partition(": ")[2].rstrip("."),
+        fix=size.next_step,
+        point=size.point,
+        confidence="likely",
+    )
+
+
+def _slow_bandwidth(series: Series, explained: Sequence[Sized]) -> Finding | None:
+    slow = _slow(explained, by_time=False)
+    if not slow or any(each.suspect is not None for each in explained):
+        return None
+    worst = max(slow, key=lambda each: _shortfall(each.size))
+    sample, size = worst.sample, worst.size
+    others = [format_size(each.size.size_bytes) for each in slow if each is not worst]
+    also = f"; also {listed(others)}" if others else ""
+    return finding(
+        "PERF011",
+        what=label(series, sample),
+        share=percent(1 / _shortfall(size)),
+        evidence=f"{size.verdict.sentence.partition(': ')[2].rstrip('.')}{also}",
+        fix=size.next_step,
+        point=size.point,
+    )
+
+
+def _slow_latency(series: Series, explained: Sequence[Sized]) -> Finding | None:
+    slow = _slow(explained, by_time=True)
+    if not slow:
+        return None
+    worst = max(slow, key=lambda each: _shortfall(each.size))
+    sample, size = worst.sample, worst.size
+    return finding(
+        "PERF014",
+        what=label(series, sample),
+        times=f"{_shortfall(size):.1f}",
+        evidence=f"{size.verdict.sentence.partition(': ')[2].rstrip('.')}; up to {MOST_TIMES:g} times is sound",
+        fix=size.next_step,
+        point=size.point,
+    )
+
+
+def _more_than_nics(series: Series, explained: Sequence[Sized], rates: NodeRates | None) -> Finding | None:
+    if rates is None or rates.nic is None or not rates.ports or (series.nodes or 1) < 2 or rates.domain_gpus:
+        return None
+    total_Bps = rates.nic.rate_Bps * rates.ports
+    above = [each for each in explained if each.size.busbw_Bps > total_Bps and not each.size.verdict.because]
+    if not above:
+        return None
+    highest = max(above, key=lambda each: each.size.busbw_Bps)
+    sample, size = highest.sample, highest.size
+    used = ", ".join(size.candidates) or size.algorithm or "a tree"
+    return finding(
+        "PERF015",
+        what=label(series, sample),
+        evidence=f"{format_rate(size.busbw_Bps)} bus bandwidth over {rates.ports} x {rates.nic.figures} = "
+        f"{format_rate(total_Bps)} a node; what passes the NICs is the algorithm bandwidth, "
+        f"{format_rate(size.algbw_Bps)}, {percent(size.algbw_Bps / total_Bps)} of them ({used}, {series.nodes} nodes)",
+        fix="to measure the network of two nodes alone, set NCCL_ALGO=Ring",
+        point=size.point,
+    )

@@ -1,0 +1,179 @@
+"""The explained verdict: every series, size by size, and the answer they give together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from busbw.judge.explaining.concluding import Sized, findings_of_series, verdict_of_series
+from busbw.judge.explaining.doubts import doubt_of, doubts
+from busbw.judge.explaining.grounds import Grounds, bounds
+from busbw.judge.explaining.latency import empty_call
+from busbw.judge.explaining.memory import explain_in_memory, measured_of
+from busbw.judge.explaining.regimes import curve_of, regime
+from busbw.judge.explaining.series import Series
+from busbw.judge.explaining.sizing import Against, explain_size
+from busbw.model.explained_verdict import ExplainedVerdict, SeriesExplanation
+from busbw.model.finding import Finding, Verdict
+from busbw.model.run import Run
+
+_SEVERITY = {"error": 0, "warn": 1, "note": 2}
+_WORST_FIRST = ("wrong", "failed", "slow", "cannot_tell", "ok")
+# What a run says when nothing was known of its links; here something is.
+_NO_CEILING = "RUN021"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Explained:
+    series: SeriesExplanation
+    findings: tuple[Finding, ...]
+    grounds: str
+
+
+def explain(
+    subject: str,
+    series: Sequence[Series],
+    grounds: Grounds,
+    *,
+    run: Run | None = None,
+    findings: tuple[Finding, ...] = (),
+    left_out: tuple[str, ...] = (),
+) -> ExplainedVerdict:
+    """Return everything explained and judged.
+
+    `run`: whose measurements the series are, for what it measured of its host and for its own verdict. `findings`: what
+    was found of single GPUs and pairs.
+    """
+    known = [_explain_series(each, grounds, run) for each in series]
+    about_platform = doubts(grounds.platform) if grounds.platform is not None else ()
+    every = (*findings, *(found for each in known for found in each.findings), *about_platform)
+    steps = [each.series.next_step for each in known if each.series.next_step is not None]
+    steps += [found.fix for found in findings if found.fix is not None]
+    explained = tuple(each.series for each in known)
+    return ExplainedVerdict(
+        subject=subject,
+        machine=_machine(grounds),
+        grounds=tuple(dict.fromkeys(each.grounds for each in known)),
+        series=explained,
+        findings=tuple(sorted(every, key=lambda found: _SEVERITY[found.severity])),
+        left_out=left_out,
+        verdict=_together(explained, run, findings, grounds),
+        next_steps=tuple(dict.fromkeys(steps)),
+    )
+
+
+def _machine(grounds: Grounds) -> str | None:
+    if grounds.hardware is not None:
+        return grounds.hardware.hostname
+    return grounds.platform.id if grounds.platform is not None else None
+
+
+def _explain_series(series: Series, grounds: Grounds, run: Run | None) -> _Explained:
+    at_home = run is not None and series.library == "mpi" and series.nodes == 1
+    rates, where = grounds.rates(series)
+    found, no_bound = bounds(rates, series)
+    platform = grounds.platform
+    published = platform.published if platform is not None else ()
+    against = Against(
+        series=series,
+        grounds=grounds,
+        rates=rates,
+        bounds=found,
+        no_bound=no_bound if rates is not None else where,
+        curve=curve_of(series),
+        published=tuple((each, doubt_of(each, platform) if platform is not None else None) for each in published),
+        empty=empty_call(series, rates),
+    )
+    if at_home and run is not None:
+        sizes = _at_home(series, against, run)
+        return _Explained(
+            series=_conclude(series, against, sizes), findings=(), grounds="the memory of the host, measured in the run"
+        )
+    sized: list[Sized] = []
+    for sample in series.samples:
+        size, seems = explain_size(against, sample)
+        sized.append(Sized(sample=sample, size=size, suspect=seems))
+    return _Explained(
+        series=_conclude(series, against, sized), findings=findings_of_series(series, sized, rates), grounds=where
+    )
+
+
+def _at_home(series: Series, against: Against, run: Run) -> list[Sized]:
+    curve = against.curve
+    return [
+        Sized(
+            sample=sample,
+            size=explain_in_memory(
+                series, sample, measured_of(run, sample.point), curve, regime(curve, sample.size_bytes)
+            ),
+        )
+        for sample in series.samples
+    ]
+
+
+def _conclude(series: Series, against: Against, sized: Sequence[Sized]) -> SeriesExplanation:
+    verdict = verdict_of_series(sized)
+    steps = [each.size.next_step for each in reversed(sized) if each.size.verdict.outcome == verdict.outcome]
+    return SeriesExplanation(
+        title=series.title,
+        collective=series.collective,
+        dtype=series.dtype,
+        op=series.op,
+        in_place=series.in_place,
+        ranks=series.ranks,
+        nodes=series.nodes,
+        gpus_per_node=series.gpus_per_node,
+        library=series.library,
+        statistic=series.statistic,
+        settings=_settings(series),
+        curve=against.curve,
+        sizes=tuple(each.size for each in sized),
+        verdict=verdict,
+        next_step=next((step for step in steps if step is not None), None),
+    )
+
+
+def _settings(series: Series) -> tuple[tuple[str, str], ...]:
+    found = []
+    if series.nvls is not None:
+        found.append(("NVLS", "on" if series.nvls else "off"))
+    if series.sharp is not None:
+        found.append(("SHARP", "on" if series.sharp else "off"))
+    if series.algorithms:
+        found.append(("algorithm", ", ".join(series.algorithms)))
+    if series.network is not None:
+        found.append(("network", series.network))
+    return tuple(found)
+
+
+def _together(
+    series: Sequence[SeriesExplanation], run: Run | None, findings: Sequence[Finding], grounds: Grounds
+) -> Verdict:
+    """Return the verdict on everything; what a run says of its own conditions goes before what its figures say."""
+    if run is not None and run.verdict.outcome in ("wrong", "failed"):
+        return run.verdict
+    if run is not None and run.verdict.outcome == "cannot_tell" and set(run.verdict.because) - {_NO_CEILING}:
+        return run.verdict
+    slow_ends = [found for found in findings if found.code == "PERF013"]
+    if not series:
+        return _without_series(slow_ends, grounds)
+    worst = min(series, key=lambda each: _WORST_FIRST.index(each.verdict.outcome)).verdict
+    if slow_ends and worst.outcome in ("slow", "cannot_tell", "ok"):
+        return _slow_end(slow_ends[0])
+    others = sum(each.verdict.outcome == worst.outcome for each in series) - 1
+    if worst.outcome == "ok" or not others:
+        return worst
+    return Verdict(
+        outcome=worst.outcome,
+        sentence=f"{worst.sentence[:-1]}; {others} other table{'s' if others > 1 else ''} too.",
+        because=worst.because,
+    )
+
+
+def _slow_end(found: Finding) -> Verdict:
+    return Verdict(outcome="slow", sentence=f"slow: {found.title}: {found.evidence}.", because=(found.code,))
+
+
+def _without_series(slow_ends: Sequence[Finding], grounds: Grounds) -> Verdict:
+    if slow_ends:
+        return _slow_end(slow_ends[0])
+    what = "nothing was measured that can be judged" if grounds.platform is None else "no result is given"
+    return Verdict(outcome="cannot_tell", sentence=f"cannot tell: {what}.")

@@ -1,0 +1,95 @@
+"""Slow GPUs and pairs in words: which GPU of which host, and the NICs next to it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from busbw.catalog.findings import finding
+from busbw.judge.explaining.grounds import Grounds
+from busbw.judge.explaining.laggards import Laggard, Pair, laggards
+from busbw.judge.phrases import percent
+from busbw.model.finding import Finding
+from busbw.model.imported import Reading
+from busbw.model.run import Run
+from busbw.topo.origins.from_hardware import topology_of_hardware
+from busbw.topo.ways.view import view_of
+from busbw.units import format_rate, format_size
+
+
+def pair_findings_of_run(run: Run, grounds: Grounds) -> tuple[Finding, ...]:
+    """Return what `--pairs` shows: GPUs, or ranks, that are slow with every other one, and single slow pairs."""
+    pairs = _largest_pairs(run)
+    if pairs is None:
+        return ()
+    size_bytes, found = pairs
+    nics = nics_of_gpus(grounds)
+    named = {str(hello.rank): _rank_words(hello.rank, hello.host, run, nics) for hello in run.ranks}
+    where = f"sendrecv {format_size(size_bytes)}, pair by pair"
+    return tuple(_finding(each, named, where) for each in laggards(found))
+
+
+def pair_findings_of_import(readings: Iterable[Reading]) -> tuple[Finding, ...]:
+    """Return what matrices of bandwidth between every two devices show."""
+    tables: dict[tuple[int, str], list[Pair]] = {}
+    for row in readings:
+        if row.source is None or row.target is None or row.source == row.target or row.bandwidth_Bps is None:
+            continue
+        pair = Pair(ends=(row.source, row.target), rate_Bps=row.bandwidth_Bps)
+        tables.setdefault((row.table, row.what), []).append(pair)
+    return tuple(
+        _finding(each, {}, f"{what}, every pair") for (_, what), pairs in tables.items() for each in laggards(pairs)
+    )
+
+
+def _largest_pairs(run: Run) -> tuple[int, list[Pair]] | None:
+    measured = [item for item in run.measurements if item.pair is not None and item.wrong is None and item.median_s > 0]
+    if not measured:
+        return None
+    size_bytes = max(item.size_bytes for item in measured)
+    hosts = {hello.rank: hello.host for hello in run.ranks}
+    found = [
+        Pair(
+            ends=(str(item.pair[0]), str(item.pair[1])),
+            rate_Bps=item.busbw_Bps,
+            kind="one host" if hosts.get(item.pair[0]) == hosts.get(item.pair[1]) else "two hosts",
+        )
+        for item in measured
+        if item.size_bytes == size_bytes and item.pair is not None
+    ]
+    return size_bytes, found
+
+
+def _rank_words(rank: int, host: str, run: Run, nics: Sequence[Sequence[str]]) -> str:
+    gpu = next((hello.gpu for hello in run.ranks if hello.rank == rank), None)
+    if gpu is None:
+        return f"rank {rank} on {host}"
+    over = nics[gpu.ordinal] if gpu.ordinal < len(nics) else ()
+    through = f" over NIC {', '.join(over)}" if over and len(set(run.plan.placement.hosts)) > 1 else ""
+    return f"GPU {gpu.ordinal} on {host} (rank {rank}){through}"
+
+
+def nics_of_gpus(grounds: Grounds) -> tuple[tuple[str, ...], ...]:
+    """Return the names of the NICs nearest to each GPU, in the order of the GPUs; () where they are not known."""
+    if grounds.hardware is not None:
+        return tuple(spot.ports for spot in view_of(topology_of_hardware(grounds.hardware), ()).gpus)
+    if grounds.platform is not None:
+        return tuple(place.nics for place in sorted(grounds.platform.gpus, key=lambda place: place.gpu))
+    return ()
+
+
+def _finding(slow: Laggard, named: Mapping[str, str], where: str) -> Finding:
+    names = [named.get(end, end) for end in slow.ends]
+    who = names[0] if len(names) == 1 else f"the pair of {names[0]} and {names[1]}"
+    with_whom = f"each of {slow.pairs} others" if len(names) == 1 else "one another"
+    fix = (
+        "look at its own links there: busbw doctor --here; then measure its pairs again with another cable or port"
+        if len(names) == 1
+        else "look at what lies between these two alone: the cable, the switch port, the path in the topology"
+    )
+    return finding(
+        "PERF013",
+        who=who,
+        share=percent(slow.share),
+        evidence=f"{where}: {format_rate(slow.rate_Bps)} with {with_whom}; the median of all other pairs is "
+        f"{format_rate(slow.others_Bps)}",
+        fix=fix,
+        confidence="likely",
+    )
