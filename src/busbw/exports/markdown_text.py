@@ -4,8 +4,9 @@ import re
 
 from busbw.exports.plain import shown
 
-# What begins or ends markup: emphasis, links, images, code, tables, HTML, headings, mentions, references, autolinks.
-_MARKUP = re.compile(r"([\\`*_{}\[\]()#+!|<>&~$:@])")
+# What begins or ends markup: emphasis, links, images, code, tables, HTML, headings, mentions, references, emoji,
+# addresses.
+_MARKUP = re.compile(r"[\\`*{}\[\]()#!|<>&~$@]|:(?=\S)|(?<=www)\.|(?<![^\W_])_|_(?![^\W_])", re.IGNORECASE)
 
 
 def escaped(text: str) -> str:
@@ -13,7 +14,7 @@ def escaped(text: str) -> str:
 
     Backslashes are not enough: mentions, references to issues and bare addresses are found after them.
     """
-    return _MARKUP.sub(lambda found: f"&#{ord(found[1])};", shown(text.replace("\n", " "))).replace(".", "&#46;")
+    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", shown(text.replace("\n", " ")))
 
 
 def table(headings: tuple[str, ...], lines: list[tuple[str, ...]], *, right: frozenset[int] = frozenset()) -> str:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from busbw.errors import InputError
 from busbw.exports.csv_table import csv_text
 from busbw.exports.json_document import json_bytes
+from busbw.exports.junit import junit_xml
+from busbw.exports.markdown import markdown_text
 from busbw.exports.nccl_tests import nccl_tests_text
 from busbw.exports.parquet_table import parquet_bytes
 from busbw.exports.prometheus import prometheus_text
@@ -35,6 +37,8 @@ FORMATS = {
         Format(name="parquet", write=parquet_bytes, is_text=False),
         Format(name="superbench", write=superbench_lines),
         Format(name="prometheus", write=_utf8(prometheus_text)),
+        Format(name="junit", write=junit_xml),
+        Format(name="markdown", write=_utf8(markdown_text)),
     )
 }
 

@@ -6,6 +6,7 @@ from typing import Literal, TypeVar
 
 from msgspec.structs import replace
 
+from busbw.model.finding import Finding
 from busbw.model.imported import Device
 from busbw.model.value import Integer, Value
 
@@ -106,6 +107,9 @@ class Export(Value, kw_only=True, frozen=True):
     verdict: str | None
     # Codes of the findings the verdict rests on.
     because: tuple[str, ...]
+    # The verdict in a sentence, and all findings; of an import there is no verdict.
+    sentence: str | None = None
+    findings: tuple[Finding, ...] = ()
     groups: tuple[Group, ...]
     rows: tuple[PointRow, ...]
 

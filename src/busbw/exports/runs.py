@@ -31,6 +31,8 @@ def export_of_run(run: Run) -> Export:
         tag=plan.tag,
         verdict=run.verdict.outcome,
         because=run.verdict.because,
+        sentence=run.verdict.sentence,
+        findings=run.findings,
         groups=tuple(
             Group(
                 table=table,

@@ -1,0 +1,70 @@
+"""A run as a summary in GitHub's Markdown: the verdict first, then points and findings."""
+
+from busbw.exports.markdown_text import escaped, table
+from busbw.exports.point_names import point_name
+from busbw.exports.point_outcomes import PointOutcome, point_outcomes
+from busbw.exports.rows import Export, PointRow
+from busbw.units import format_rate, format_time
+
+_MARKS = {"ok": "✅", "slow": "❌", "wrong": "❌", "failed": "❌", "cannot_tell": "❔"}
+# A summary of GitHub may have 1 MiB, and nobody reads more lines than this.
+_MOST_POINTS = 100
+_MOST_FINDINGS = 30
+
+
+def markdown_text(export: Export) -> str:
+    """Return the summary. What comes from outside cannot be markup."""
+    judged = list(zip(export.rows, point_outcomes(export), strict=True))
+    # What is not right stands first when not all of it is shown.
+    ordered = judged if len(judged) <= _MOST_POINTS else sorted(judged, key=lambda each: each[1].outcome == "ok")
+    shown_points = ordered[:_MOST_POINTS]
+    more = len(judged) - len(shown_points)
+    parts = [
+        f"### busbw: {escaped(', '.join(dict.fromkeys(row.collective for row in export.rows)) or export.run_id)}\n",
+        _verdict(export),
+        table(
+            ("", "collective", "point", "time", "busbw", ""),
+            [_line(row, each) for row, each in shown_points],
+            right=frozenset({3, 4}),
+        )
+        if judged
+        else "",
+        f"{more} more points are left out here.\n" if more else "",
+        _findings(export),
+        _about(export),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _verdict(export: Export) -> str:
+    if export.verdict is None:
+        return "❔ an import: busbw does not judge it\n"
+    return f"{_MARKS.get(export.verdict, '❔')} {escaped(export.sentence or export.verdict)}\n"
+
+
+def _line(row: PointRow, judged: PointOutcome) -> tuple[str, ...]:
+    return (
+        _MARKS[judged.outcome],
+        escaped(row.collective),
+        escaped(point_name(row)),
+        format_time(row.time_s) if row.time_s is not None else "",
+        format_rate(row.busbw_Bps) if row.busbw_Bps is not None else "",
+        escaped(judged.reason) if judged.outcome in {"slow", "wrong"} else "",
+    )
+
+
+def _findings(export: Export) -> str:
+    lines = []
+    for finding in [each for each in export.findings if each.severity != "note"][:_MOST_FINDINGS]:
+        fix = f"; {escaped(finding.fix)}" if finding.fix is not None else ""
+        lines.append(f"- **{escaped(finding.code)}** {escaped(finding.title)}: {escaped(finding.evidence)}{fix}\n")
+    return "".join(lines)
+
+
+def _about(export: Export) -> str:
+    first = export.rows[0] if export.rows else None
+    parts = [export.run_id, *((first.hosts, first.backend, first.libraries) if first is not None else ())]
+    tag = [f"tag {export.tag}"] if export.tag else []
+    return (
+        f"<sub>{escaped(' · '.join(part for part in [*parts, *tag, f'busbw {export.busbw_version}'] if part))}</sub>\n"
+    )

@@ -1,0 +1,51 @@
+"""What is said of single points: the verdict of the run, broken down by what its findings and results say of each."""
+
+from dataclasses import dataclass
+
+from busbw.exports.rows import Export, PointRow, is_missing, is_wrong
+from busbw.model.finding import Finding, Outcome
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PointOutcome:
+    """The outcome of a point, and why it is not ok; "" where it is."""
+
+    outcome: Outcome
+    reason: str = ""
+
+
+def point_outcomes(export: Export) -> tuple[PointOutcome, ...]:
+    """Return the outcome of each row. ok takes a verified result, a run that could be judged, and no finding."""
+    about: dict[int, list[Finding]] = {}
+    for finding in export.findings:
+        if finding.point is not None and finding.severity != "note":
+            about.setdefault(finding.point, []).append(finding)
+    return tuple(_outcome(export, row, about.get(number, [])) for number, row in enumerate(export.rows))
+
+
+def _outcome(export: Export, row: PointRow, findings: list[Finding]) -> PointOutcome:
+    if is_wrong(row):
+        return PointOutcome(outcome="wrong", reason=f"{row.wrong} elements of the result are wrong")
+    if is_missing(row):
+        outcome: Outcome = "failed" if export.verdict == "failed" else "cannot_tell"
+        return PointOutcome(outcome=outcome, reason=f"not measured: {export.sentence or 'the run did not get to it'}")
+    slow = [each for each in findings if each.code in export.because and export.verdict == "slow"]
+    if slow and row.verified:
+        return PointOutcome(outcome="slow", reason=_words(slow[0]))
+    doubt = _doubt(export, row, findings)
+    return PointOutcome(outcome="ok") if doubt is None else PointOutcome(outcome="cannot_tell", reason=doubt)
+
+
+def _doubt(export: Export, row: PointRow, findings: list[Finding]) -> str | None:
+    """Return why a point that was measured cannot be told to be right and quick."""
+    if not row.verified:
+        return "nobody verified the result"
+    if findings:
+        return _words(findings[0])
+    if export.verdict is None:
+        return "imports are not judged"
+    return export.sentence or export.verdict if export.verdict in {"cannot_tell", "failed"} else None
+
+
+def _words(finding: Finding) -> str:
+    return f"{finding.code} {finding.title}: {finding.evidence}"
