@@ -170,7 +170,8 @@ def _answers(series: ScalingSeries) -> list[str]:
     bends = series.bend is not None and series.bend.answer == "bends"
     # What holds for a line as a whole says nothing where it has a bend.
     answers = (series.bend, None if bends else series.trend, series.serial, *series.beyond)
-    words = dict.fromkeys(each.words for each in answers if each is not None)
+    is_empty = len(series.left_out) == len(series.points)
+    words = dict.fromkeys(each.words for each in answers if each is not None and not is_empty)
     reasons: dict[str, list[str]] = {}
     for at, why in series.left_out:
         reasons.setdefault(why, []).append(str(at))

@@ -6,7 +6,7 @@ from busbw.judge.scaling.ceilings import Height, Known, height_of
 from busbw.judge.scaling.estimates import combined, scaled
 from busbw.judge.scaling.lines import UNTOLD, Group, changes_along, groups_of, setting
 from busbw.judge.scaling.places import Place, by_place
-from busbw.judge.scaling.selecting import condition
+from busbw.judge.scaling.selecting import condition, is_same_size
 from busbw.judge.scaling.trend import bend_of, trend_of
 from busbw.model.scaling import Axis, Observation, Scaling, ScalingPoint, ScalingSeries
 from busbw.units import format_size
@@ -25,7 +25,7 @@ def collective_view(
     notes: Sequence[str] = (),
 ) -> Scaling:
     """Return the figure of what was selected. Raises InputError for what cannot stand on one line."""
-    here = [each for each in observations if each.size_bytes == size_bytes and each.busbw_Bps is not None]
+    here = [each for each in observations if _is_of(each, size_bytes) and each.busbw_Bps is not None]
     groups = groups_of(here, axis, series)
     lines = tuple(_line(group, axis, known) for group in groups)
     changes = [
@@ -44,6 +44,11 @@ def collective_view(
         series=lines,
         notes=(*notes, *changes),
     )
+
+
+def _is_of(observation: Observation, size_bytes: int | None) -> bool:
+    size = observation.size_bytes
+    return size == size_bytes or (size is not None and size_bytes is not None and is_same_size(size, size_bytes))
 
 
 def _shared(observations: Sequence[Observation]) -> tuple[tuple[str, str], ...]:
@@ -68,7 +73,7 @@ def _line(group: Group, axis: Axis, known: Known | None) -> ScalingSeries:
     by_share = None not in compared and (
         len(compared) == 1 or all(height is not None and height.is_sure for height in heights.values())
     )
-    left_out = _left_out(points, axis, by_share=by_share, is_tree=_may_be_tree(group))
+    left_out = _left_out(points, axis, is_tree=_may_be_tree(group))
     kept = [place for place in places if place.at not in dict(left_out)]
     if by_share:
         kept = [_share(place, heights[place.at]) for place in kept]
@@ -133,16 +138,14 @@ def _may_be_tree(group: Group) -> bool:
     return any("tree" in name or name == UNTOLD for name in used)
 
 
-def _left_out(
-    points: Sequence[ScalingPoint], axis: Axis, *, by_share: bool, is_tree: bool
-) -> tuple[tuple[int, str], ...]:
+def _left_out(points: Sequence[ScalingPoint], axis: Axis, *, is_tree: bool) -> tuple[tuple[int, str], ...]:
     """Return the places that are no part of the same curve, with the reason."""
     if axis == "nodes" or len({point.nodes for point in points}) > 1:
         found = []
         for point in points:
             if point.nodes == 1:
                 found.append((point.at, "one node: its own links, not the network"))
-            elif not by_share and is_tree and point.nodes is not None and point.nodes < _TREES_EVEN_FROM:
+            elif is_tree and point.nodes is not None and point.nodes < _TREES_EVEN_FROM:
                 words = f"{point.nodes} nodes: a tree sends less from a node than on four and more"
                 found.append((point.at, words))
         return tuple(found)

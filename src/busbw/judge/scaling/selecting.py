@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from busbw.errors import InputError
 from busbw.judge.phrases import listed
-from busbw.judge.scaling.places import by_place, several
+from busbw.judge.scaling.places import several
 from busbw.model.scaling import Axis, Observation
 from busbw.units import format_size
 
@@ -25,6 +25,8 @@ LINE_WHY = {
 # What to write for a condition of a figure.
 OPTIONS = {"collective": "--collective", "type": "--dtype", "op": "--op", "form": "--form"}
 OUT_OF_PLACE = "out of place"
+_OPTION_VALUES = {"in place": "in"}
+_ROUNDING = 0.01
 
 
 def condition(observation: Observation, name: str) -> str | None:
@@ -53,7 +55,8 @@ def selected(
             notes.append("out of place only; in place with --form in")
         elif len(values) > 1:
             raise InputError(
-                f"{listed(values, 8)} cannot stand in one figure: {why}", hint=f"choose: {OPTIONS[name]} {values[0]}"
+                f"{' and '.join(values[:8])} cannot stand in one figure: {why}",
+                hint=f"choose: {OPTIONS[name]} {_OPTION_VALUES.get(values[0], values[0])}",
             )
     return tuple(kept), tuple(notes)
 
@@ -61,26 +64,45 @@ def selected(
 def sizes_of(
     observations: Sequence[Observation], asked: Sequence[int], axis: Axis
 ) -> tuple[tuple[int | None, ...], tuple[str, ...]]:
-    """Return the sizes to draw, and a note on how they were chosen: the largest that every place has.
+    """Return the sizes to draw, and a note on how they were chosen: the largest that all places of all lines have.
 
     Raises InputError for a size that nothing was measured with, and where no size is common.
     """
-    known = {each.size_bytes for each in observations if each.size_bytes is not None}
+    known = sorted({each.size_bytes for each in observations if each.size_bytes is not None}, reverse=True)
     if not known:
         return (None,), ("which size these results are of is not told",)
+    chosen = []
     for size_bytes in asked:
-        if size_bytes not in known:
-            has = [format_size(each) for each in sorted(known)]
+        near = next((each for each in known if is_same_size(each, size_bytes)), None)
+        if near is None:
+            has = [format_size(each) for each in reversed(known)]
             raise InputError(f"nothing was measured with {format_size(size_bytes)}", hint=f"there is {listed(has, 8)}")
+        chosen.append(near)
     if asked:
-        return tuple(dict.fromkeys(asked)), ()
-    places = by_place(observations, axis)
-    shared = set.intersection(*({each.size_bytes for each in group} for group in places.values()))
-    common = [size_bytes for size_bytes in shared if size_bytes is not None]
+        return tuple(dict.fromkeys(chosen)), ()
+    sizes_of_place: dict[tuple[object, ...], set[int]] = {}
+    for each in observations:
+        if each.size_bytes is not None:
+            settings = dict(each.settings)
+            key = (getattr(each, axis), settings.get("tool"), settings.get("series"))
+            sizes_of_place.setdefault(key, set()).add(each.size_bytes)
+    having = {
+        size_bytes: sum(any(is_same_size(each, size_bytes) for each in sizes) for sizes in sizes_of_place.values())
+        for size_bytes in known
+    }
+    common = [size_bytes for size_bytes, number in having.items() if number == len(sizes_of_place)]
     if not common:
+        most = max(having, key=having.__getitem__)
+        places = sorted({str(key[0]) for key in sizes_of_place}, key=int)
         raise InputError(
-            f"no size was measured on each of {listed([str(at) for at in places], 8)} {several(axis)}",
-            hint="choose one that most have: --size 1G",
+            f"no size was measured by all of these results, on {listed(places, 8)} {several(axis)}",
+            hint=f"{having[most]} of {len(sizes_of_place)} have {format_size(most)}: --size {most}",
         )
-    notes = (f"the largest size that all have of {len(known)}; another with --size",) if len(known) > 1 else ()
-    return (max(common),), notes
+    more = len(known) - sum(is_same_size(each, common[0]) for each in known)
+    notes = ["the largest size that all have; another with --size"] if more else []
+    return (common[0],), tuple(notes)
+
+
+def is_same_size(one: int, other: int) -> bool:
+    """Whether two sizes are one but for rounding: parts are whole multiples of 16 bytes for any number of ranks."""
+    return abs(one - other) <= _ROUNDING * max(one, other)

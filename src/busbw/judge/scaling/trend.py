@@ -19,6 +19,8 @@ LEAST_PLACES = 3
 LEAST_EFFECT = 0.02
 # A line is called straight only where a larger drop at its end would have been told.
 LARGEST_UNSEEN = 0.1
+# An interval that goes beyond this says nothing that is worth printing.
+_WIDEST = 1.0
 
 
 def trend_of(places: Sequence[Place], axis: Axis) -> Trend:
@@ -42,7 +44,8 @@ def trend_of(places: Sequence[Place], axis: Axis) -> Trend:
         return _trend("rises", slope, low, high, count, f"rises: {span}")
     if low > -LEAST_EFFECT and high < LEAST_EFFECT:
         return _trend("level", slope, low, high, count, f"level: {span}")
-    return _trend("cannot_tell", slope, low, high, count, f"whether it falls or rises cannot be told: {span}")
+    told = f": {span}" if high < _WIDEST else ""
+    return _trend("cannot_tell", slope, low, high, count, f"whether it falls or rises cannot be told{told}")
 
 
 def _trend(answer: TrendAnswer, slope: float, low: float, high: float, points: int, words: str) -> Trend:
