@@ -15,6 +15,8 @@ from busbw.store import comparisons, imports
 from busbw.store import outcome as outcomes
 
 _MOST_SIDES = 26
+# Other processes ran on the cores of the ranks.
+_DISTURBED = ("RUN022",)
 
 
 def compare_stored(names: tuple[str, ...], *, anyway: bool, geometric_mean: bool) -> Comparison:
@@ -102,12 +104,14 @@ def compare_launches(directory: Path) -> Comparison:
     plan = comparisons.read_plan(directory)
     launches: list[Launch] = []
     circumstances: list[Circumstances] = [{} for _side in plan.sides]
+    disturbed = 0
     for planned in plan.launches:
         place = directory / planned.folder
         outcome = outcomes.read(place)
         if outcome is None or outcome.ended == "stopped":
             continue
         run = read(place)
+        disturbed += any(finding.code in _DISTURBED for finding in run.findings)
         launches.append(launch_of(run, side=planned.side, block=planned.block, name=planned.folder))
         circumstances[planned.side] = {**of_run(run), **circumstances[planned.side]}
     sides = tuple(
@@ -128,7 +132,13 @@ def compare_launches(directory: Path) -> Comparison:
         geometric_mean=plan.geometric_mean,
         comparison_id=plan.comparison_id,
         blocks_planned=len({launch.block for launch in plan.launches}),
-        notes=plan.notes,
+        notes=(*plan.notes, *_disturbed_words(disturbed, len(launches))),
     )
     comparisons.write(directory, found)
     return found
+
+
+def _disturbed_words(disturbed: int, launches: int) -> tuple[str, ...]:
+    if not disturbed:
+        return ()
+    return (f"other processes ran on the ranks' cores in {disturbed} of {launches} launches: what is shown takes more",)

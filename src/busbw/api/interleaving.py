@@ -36,7 +36,7 @@ DEFAULT_BLOCKS = 18
 DEFAULT_BUDGET_S = 600.0
 _MOST_LAUNCHES = 1000
 # What a launch takes beside measuring, roughly; and the least that is worth a launch.
-_START_UP_S = 3.0
+_START_UP_S = 5.0
 _LEAST_LIMIT_S = 2.0
 
 
@@ -181,13 +181,15 @@ def go_on(directory: Path, follower: Follower) -> Comparison:
     """Start the launches that are missing, and return what all of them come to."""
     plan = comparisons.read_plan(directory)
     ends_s = time.monotonic() + plan.budget_s
+    # A block that would not be whole is not begun; a launch is taken to last as long as the longest one did.
     longest_s = 0.0
     with counted() as interrupts:
         for number, launch in enumerate(plan.launches, start=1):
             place = directory / launch.folder
             if _is_done(place):
                 continue
-            if time.monotonic() + longest_s > ends_s or interrupts.count:
+            left = [other for other in plan.launches[number - 1 :] if other.block == launch.block]
+            if interrupts.count or time.monotonic() + len(left) * longest_s > ends_s:
                 break
             began_s = time.monotonic()
             run = _carry_out(place, number, plan, follower)

@@ -59,8 +59,6 @@ def compare_command(run: click.Command) -> click.Command:
 
 def given_of_run(given: dict[str, Any], run: click.Command) -> dict[str, Any]:
     """Return the options of `busbw run` as a launch of a comparison has them."""
-    context = click.Context(run)
-    defaults = {parameter.name or "": parameter.get_default(context) for parameter in run.params}
-    defaults |= dict.fromkeys(("collectives", "batch_options"), ())
+    defaults = run.make_context("run", []).params
     directory: Path | None = given.get("directory")
     return {**defaults, **{name: value for name, value in given.items() if name in defaults}, "directory": directory}
