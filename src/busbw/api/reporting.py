@@ -3,16 +3,21 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from busbw import codec
 from busbw.api.loading import read
 from busbw.api.locating import find, is_import
 from busbw.api.topologies import node_view
 from busbw.env.layers import layers
 from busbw.errors import InputError
+from busbw.model.comparison import COMPARISON_SCHEMA, Comparison
 from busbw.model.run import Run
+from busbw.model.scaling import SCALING_SCHEMA, Scaling, ScalingReport
 from busbw.model.settings import Setting, Settings
 from busbw.report.subject import Picture, Subject, labels_of
+from busbw.store.files import read_whole
 
 MOST_RUNS = 1000
+_MOST_BYTES = 64 * 2**20
 
 
 def subjects(names: Sequence[str], machine: str | None = None) -> tuple[Subject, ...]:
@@ -38,6 +43,23 @@ def subjects(names: Sequence[str], machine: str | None = None) -> tuple[Subject,
         )
         for run, label in zip(runs, labels_of(runs), strict=True)
     )
+
+
+def comparison(path: Path) -> Comparison:
+    """Return what `busbw compare --json` wrote. Raises InputError for a file that holds something else."""
+    content = read_whole(path, _MOST_BYTES)
+    codec.check_schema(content, COMPARISON_SCHEMA, where=str(path))
+    found = codec.decode(content, Comparison, where=str(path))
+    if any(not 0 < versus.other < len(found.sides) for versus in found.versus):
+        raise InputError("not a comparison: a side is held against the first that is not there", where=str(path))
+    return found
+
+
+def scaling(path: Path) -> tuple[Scaling, ...]:
+    """Return what `busbw scaling --json` wrote. Raises InputError for a file that holds something else."""
+    content = read_whole(path, _MOST_BYTES)
+    codec.check_schema(content, SCALING_SCHEMA, where=str(path))
+    return codec.decode(content, ScalingReport, where=str(path)).views
 
 
 def settings_of(run: Run) -> Settings | None:

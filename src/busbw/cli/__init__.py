@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import io
 import sys
 
 # A full disk or quota, a device that fails, a file that is as long as it may be, an output that is not open.
@@ -50,12 +51,22 @@ def _run_and_flush() -> None:
     """Run the command, and write all of its output before exiting: what fails later has no exit code."""
     from busbw.cli.command import busbw
 
+    _replace_what_cannot_be_written()
     try:
         sys.exit(busbw.main(prog_name="busbw", standalone_mode=False))
     except SystemExit:
         # Not sys.stdout.flush(): there is none where standard output is closed.
         print(end="", flush=True)
         raise
+
+
+def _replace_what_cannot_be_written() -> None:
+    """Have a terminal that is not of UTF-8 show `?` for what it cannot; JSON stays whole, or fails."""
+    if "--json" in sys.argv:
+        return
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
+            stream.reconfigure(errors="replace")
 
 
 def _forget_output() -> None:

@@ -11,6 +11,7 @@ from busbw.cli.container_options import container_options
 from busbw.cli.doctor import doctor
 from busbw.cli.env import env
 from busbw.cli.host_options import host_options
+from busbw.cli.judging import judge
 from busbw.cli.launch import launch
 from busbw.cli.machine import limit, platform, probe
 from busbw.cli.runs import runs, trend
@@ -198,6 +199,14 @@ def load(run_name: str, as_json: bool) -> None:
     load_run(run_name, as_json=as_json)
 
 
+_COMPARISON = click.option(
+    "--comparison", type=click.Path(path_type=Path), metavar="FILE", help="What `busbw compare --json` printed."
+)
+_SCALING = click.option(
+    "--scaling", type=click.Path(path_type=Path), metavar="FILE", help="What `busbw scaling --json` printed."
+)
+
+
 @busbw.command("report")
 @click.argument("run_names", metavar="RUN...", nargs=-1)
 @click.option(
@@ -210,11 +219,15 @@ def load(run_name: str, as_json: bool) -> None:
     help="The HTML file to write.",
 )
 @click.option("--machine", metavar="FILE|PLATFORM", help="The node to draw: a topology file, snapshot or platform.")
-def report(run_names: tuple[str, ...], output: Path, machine: str | None) -> None:
+@_COMPARISON
+@_SCALING
+def report(
+    run_names: tuple[str, ...], output: Path, machine: str | None, comparison: Path | None, scaling: Path | None
+) -> None:
     """Write one self-contained HTML file about one RUN [default: last] or several."""
     from busbw.cli.reporting import write_report
 
-    write_report(run_names or ("last",), output, machine)
+    write_report(run_names, output, machine=machine, compared=comparison, scaled=scaling)
 
 
 @busbw.command("plot")
@@ -235,12 +248,28 @@ def report(run_names: tuple[str, ...], output: Path, machine: str | None) -> Non
     type=click.Choice(["time", "busbw", "spread"]),
     help="What to draw; may be given several times [default: time and busbw].",
 )
+@_COMPARISON
+@_SCALING
 @click.option("--dark", is_flag=True, help="Light lines on dark ground.")
-def plot(run_names: tuple[str, ...], output: Path, figures: tuple[str, ...], dark: bool) -> None:
-    """Draw the curves of one RUN [default: last] or of several, as SVG or PNG."""
-    from busbw.cli.plotting import plot_runs
+def plot(
+    run_names: tuple[str, ...],
+    output: Path,
+    figures: tuple[str, ...],
+    comparison: Path | None,
+    scaling: Path | None,
+    dark: bool,
+) -> None:
+    """Draw the curves of one RUN [default: last] or of several, a comparison, or scaling, as SVG or PNG."""
+    from busbw.cli.plotting import plot_comparison, plot_runs, plot_scaling
 
-    plot_runs(run_names or ("last",), output, figures, dark=dark)
+    if sum((bool(run_names or figures), comparison is not None, scaling is not None)) > 1:
+        raise click.UsageError("one drawing is of runs, of a comparison or of scaling: name one of them")
+    if comparison is not None:
+        plot_comparison(comparison, output, dark=dark)
+    elif scaling is not None:
+        plot_scaling(scaling, output, dark=dark)
+    else:
+        plot_runs(run_names, output, figures, dark=dark)
 
 
 @busbw.command("export")
@@ -248,7 +277,7 @@ def plot(run_names: tuple[str, ...], output: Path, figures: tuple[str, ...], dar
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["nccl-tests", "json", "csv", "parquet", "superbench", "prometheus"]),
+    type=click.Choice(["nccl-tests", "json", "csv", "parquet", "superbench", "prometheus", "junit", "markdown"]),
     required=True,
     help="What to write: see docs/export.md.",
 )
@@ -279,5 +308,5 @@ def import_(paths: tuple[str, ...], directory: Path | None, tag: str | None, no_
     import_results(paths, directory, tag=tag, with_copies=not no_copy, as_json=as_json)
 
 
-for verb in (runs, compare_command(run), trend, scaling, platform, probe, topo, limit, env, launch, doctor):
+for verb in (runs, compare_command(run), trend, scaling, platform, probe, topo, limit, env, launch, doctor, judge):
     busbw.add_command(verb)

@@ -11,6 +11,7 @@ _MOST_LABELS = 6
 # From 8 B on: 8, 64, 512 B, 4 KiB ..., or every fourth, fifth, tenth power of two.
 _STEPS = (1, 2, 3, 4, 5, 10)
 _MARGIN_DECADES = 0.06
+_MOST_COUNTS = 8
 
 
 def size_axis(sizes_bytes: list[int]) -> dict[str, Any]:
@@ -34,6 +35,25 @@ def value_axis(title: str, values: list[float]) -> dict[str, Any]:
         low, high = low - 0.1, high + 0.1
     ticks = _ticks(low, high)
     return _axis(title, [low, high], ticks, [plain_number(tick) for tick in ticks])
+
+
+def even_axis(title: str, values: list[float]) -> dict[str, Any]:
+    """Return an axis that is not logarithmic and holds all `values`, of either sign."""
+    finite = [value for value in values if isfinite(value)] or [0.0]
+    margin = 0.06 * (max(finite) - min(finite)) or 0.1 * abs(finite[0]) or 1.0
+    low, high = min(finite) - margin, max(finite) + margin
+    ticks = _even_ticks(low, high)
+    return _axis(title, [low, high], ticks, [plain_number(tick) for tick in ticks]) | {"type": "linear"}
+
+
+def count_axis(title: str, counts: list[int]) -> dict[str, Any]:
+    """Return a logarithmic axis of counts, labelled at some of them."""
+    known = sorted({count for count in counts if count > 0}) or [1]
+    margin = max(0.04 * log10(known[-1] / known[0]), 0.1)
+    every = ceil(len(known) / _MOST_COUNTS)
+    ticks = known[::every]
+    axis_range = [log10(known[0]) - margin, log10(known[-1]) + margin]
+    return _axis(title, axis_range, [float(tick) for tick in ticks], [str(tick) for tick in ticks])
 
 
 def plain_number(value: float) -> str:

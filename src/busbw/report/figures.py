@@ -6,12 +6,15 @@ Plotly reads a little HTML in its texts, so every text from a run goes through `
 
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from types import MappingProxyType
 from typing import Any
 
 from busbw.collectives import COLLECTIVES
+from busbw.model.budget import SizeExplanation
 from busbw.model.finding import Ceiling
 from busbw.model.measurement import Measurement
 from busbw.report.axes import size_axis, value_axis
+from busbw.report.bounds import bound_traces
 from busbw.report.columns import share_percent
 from busbw.report.plain import printable
 from busbw.report.words import interval_words, percentile_s, point_name
@@ -19,6 +22,7 @@ from busbw.units import format_rate, format_time
 
 Figure = dict[str, Any]
 Ceilings = Mapping[int, Ceiling]
+Explanations = Mapping[int, SizeExplanation]
 
 BASIS_WORDS = {"memory": "copying memory once", "loopback": "TCP over the loopback interface"}
 
@@ -50,8 +54,13 @@ def time_figure(measurements: Sequence[Measurement], ceilings: Ceilings) -> Figu
     return {"data": traces, "layout": _layout("time (us)", usable, traces)}
 
 
-def busbw_figure(measurements: Sequence[Measurement], ceilings: Ceilings) -> Figure:
-    """Return bus bandwidth with its interval, and the ceiling where there is one, in GB/s against size."""
+def busbw_figure(
+    measurements: Sequence[Measurement], ceilings: Ceilings, explained: Explanations = MappingProxyType({})
+) -> Figure:
+    """Return bus bandwidth with its interval, in GB/s against size, under what is expected and what is possible.
+
+    `explained` holds explanations by the point they are of; where none says a ceiling, that of `ceilings` is drawn.
+    """
     usable = [item for item in measurements if item.median_s > 0 and item.busbw_Bps > 0]
     texts = [hover_text(item, ceilings.get(item.point)) for item in usable]
     band = _band(usable, _busbw_interval, "--fig-busbw-band")
@@ -68,7 +77,8 @@ def busbw_figure(measurements: Sequence[Measurement], ceilings: Ceilings) -> Fig
         "line": {"color": "--fig-ceiling", "width": 2, "dash": "dash"},
         "marker": _marker("line-ew-open", "--fig-ceiling", 9),
     }
-    traces = [band, busbw, ceiling] if limited else [band, busbw]
+    limits = [explained[item.point] for item in usable if item.point in explained and item.point not in ceilings]
+    traces = [*bound_traces(limits), band, busbw, *([ceiling] if limited else [])]
     return {"data": traces, "layout": _layout("busbw (GB/s)", usable, traces)}
 
 

@@ -5,7 +5,7 @@ figures, and, where there are several runs, what the page says of each.
 """
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +13,16 @@ import msgspec
 from jinja2 import Environment
 from markupsafe import Markup
 
-from busbw import codec
+from busbw import __version__, codec
+from busbw.model.comparison import Comparison
+from busbw.model.scaling import Scaling
 from busbw.report import assets, words
 from busbw.report.columns import us
-from busbw.report.figures import BASIS_WORDS
-from busbw.report.overview import overview_of
+from busbw.report.comparison_figures import CLAIM_WORDS, versus_figures
+from busbw.report.figures import BASIS_WORDS, Figure
+from busbw.report.overview import overview_of, overview_sentence
 from busbw.report.palette import style_sheet
+from busbw.report.scaling_figures import scaling_figures
 from busbw.report.section import section_of
 from busbw.report.spread import rank_numbers
 from busbw.report.subject import Subject
@@ -38,64 +42,75 @@ class Raw:
     json: Markup | None
 
 
-def report_html(subjects: Sequence[Subject]) -> str:
-    """Return the report of one run or of several; at least one."""
+def report_html(
+    subjects: Sequence[Subject], comparison: Comparison | None = None, scaling: Sequence[Scaling] = ()
+) -> str:
+    """Return the report of one run or of several, of a comparison, of scaling, or of all of them; of something."""
     environment = _environment()
-    return _single(environment, subjects[0]) if len(subjects) == 1 else _several(environment, subjects)
-
-
-def _single(environment: Environment, subject: Subject) -> str:
-    section = section_of(subject, prefix="", level=2)
-    plan = subject.run.plan
-    payload = assets.packed(msgspec.json.encode({"figures": section.figures, "ranks": section.ranks}))
-    return _page(
-        environment,
-        (subject,),
-        {
-            "title": f"{section.values['outcome_words'].word}: busbw {plan.run_id} on {plan.host.name}",
+    values: dict[str, Any] = {
+        "section": None,
+        "overview": None,
+        "comparison": comparison,
+        "versus": versus_figures(comparison) if comparison is not None else (),
+        "claim_words": CLAIM_WORDS,
+        "scaling": scaling_figures(scaling),
+    }
+    figures = {each.key: each.figure for each in values["versus"]}
+    for view in values["scaling"]:
+        figures[f"{view.key}-reached"] = view.reached
+        figures |= {f"{view.key}-share": view.share} if view.share is not None else {}
+    if len(subjects) == 1:
+        section = section_of(subjects[0], prefix="", level=2)
+        values |= {
             "section": section.values,
             "body": Markup(environment.get_template("run.html.j2").render(section.values)),  # noqa: S704  by Jinja
-            "payloads": (("payload", payload),),
-        },
-    )
+        }
+        payloads = [_payload("payload", figures | section.figures, section.ranks)]
+    elif subjects:
+        overview = overview_of(subjects)
+        values |= {"overview": overview}
+        for joint in overview.joints:
+            figures |= {f"{joint.key}-time": joint.time, f"{joint.key}-busbw": joint.busbw}
+        payloads = [_payload("payload", figures, []), *_each_run(environment, subjects)]
+    else:
+        payloads = [_payload("payload", figures, [])]
+    return _page(environment, subjects, values | {"payloads": payloads, "title": _title(subjects, comparison)})
 
 
-def _several(environment: Environment, subjects: Sequence[Subject]) -> str:
-    overview = overview_of(subjects)
-    joint = {
-        f"{each.key}-{kind}": figure
-        for each in overview.joints
-        for kind, figure in (("time", each.time), ("busbw", each.busbw))
-    }
-    payloads = [("payload", assets.packed(msgspec.json.encode({"figures": joint, "ranks": []})))]
-    for row, subject in zip(overview.rows, subjects, strict=True):
-        section = section_of(subject, prefix=f"run-{row.place}-", level=3)
+def _title(subjects: Sequence[Subject], comparison: Comparison | None) -> str:
+    if len(subjects) == 1:
+        run = subjects[0].run
+        return f"{words.OUTCOMES[run.verdict.outcome].word}: busbw {run.plan.run_id} on {run.plan.host.name}"
+    if subjects:
+        return f"busbw: {overview_sentence(subjects)}"
+    return "busbw compare" if comparison is not None else "busbw scaling"
+
+
+def _each_run(environment: Environment, subjects: Sequence[Subject]) -> Iterator[tuple[str, Markup]]:
+    """Yield what the page says of each run, as a payload that it unpacks when the run is opened."""
+    for place, subject in enumerate(subjects, start=1):
+        section = section_of(subject, prefix=f"run-{place}-", level=3)
         html = environment.get_template("run.html.j2").render(section.values)
-        inside = {"figures": section.figures, "ranks": section.ranks, "html": html}
-        payloads.append((f"run-{row.place}-payload", assets.packed(msgspec.json.encode(inside))))
-    return _page(
-        environment,
-        subjects,
-        {
-            "title": f"busbw: {overview.sentence}",
-            "section": None,
-            "overview": overview,
-            "payloads": tuple(payloads),
-        },
-    )
+        yield _payload(f"run-{place}-payload", section.figures, section.ranks, html)
+
+
+def _payload(
+    name: str, figures: dict[str, Figure], ranks: list[dict[str, Any]], html: str | None = None
+) -> tuple[str, Markup]:
+    return name, assets.packed(msgspec.json.encode({"figures": figures, "ranks": ranks, "html": html}))
 
 
 def _page(environment: Environment, subjects: Sequence[Subject], values: dict[str, Any]) -> str:
     """Return the page with as much raw data as fits beside everything else."""
     values |= {
-        "version": subjects[0].run.plan.busbw_version,
+        "version": __version__,
         "plotly": assets.packed(assets.plotly()),
         "style": Markup(style_sheet()) + assets.inlined("report.css"),  # noqa: S704  no more than colours
         "script": assets.inlined("report.js"),
     }
     template = environment.get_template("report.html.j2")
-    room = _LARGEST_BYTES - len(template.render(values | {"raws": ()}).encode())
-    return template.render(values | {"raws": _raws(subjects, room)})
+    room_bytes = _LARGEST_BYTES - len(template.render(values | {"raws": ()}).encode())
+    return template.render(values | {"raws": _raws(subjects, room_bytes)})
 
 
 def _raws(subjects: Sequence[Subject], room_bytes: int) -> tuple[Raw, ...]:
@@ -120,6 +135,12 @@ def _environment() -> Environment:
         "quoted": shlex.quote,
         "point": words.point_name,
         "tail": words.tail_words,
+        "rest": words.verdict_rest,
     }
-    made.globals |= {"ended_words": words.ENDED_WORDS, "basis_words": BASIS_WORDS, "rank_numbers": rank_numbers}
+    made.globals |= {
+        "ended_words": words.ENDED_WORDS,
+        "basis_words": BASIS_WORDS,
+        "rank_numbers": rank_numbers,
+        "outcome_table": words.OUTCOMES,
+    }
     return made

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from busbw.model.measurement import Measurement
-from busbw.model.run import Run
 from busbw.report import words
 from busbw.report.columns import us
 from busbw.report.figures import Figure
@@ -67,17 +66,18 @@ def overview_of(subjects: Sequence[Subject]) -> Overview:
     collectives = tuple(dict.fromkeys(item.collective for each in subjects for item in each.run.measurements))
     shown = collectives[:_MOST_COLUMNS]
     return Overview(
-        sentence=_sentence([each.run for each in subjects]),
+        sentence=overview_sentence(subjects),
         rows=tuple(_row(place, each, shown) for place, each in enumerate(subjects, start=1)),
         collectives=shown,
         joints=joints_of(subjects),
     )
 
 
-def _sentence(runs: Sequence[Run]) -> str:
-    outcomes = [run.verdict.outcome for run in runs]
+def overview_sentence(subjects: Sequence[Subject]) -> str:
+    """Return how many runs came to which verdict, the gravest first."""
+    outcomes = [each.run.verdict.outcome for each in subjects]
     parts = [f"{outcomes.count(each)} {words.OUTCOMES[each].word}" for each in _GRAVITY if each in outcomes]
-    return f"{len(runs)} runs: {', '.join(parts)}."
+    return f"{len(subjects)} runs: {', '.join(parts)}."
 
 
 def _row(place: int, subject: Subject, collectives: tuple[str, ...]) -> Row:
@@ -91,7 +91,7 @@ def _row(place: int, subject: Subject, collectives: tuple[str, ...]) -> Row:
         place=place,
         label=subject.label,
         outcome=words.OUTCOMES[run.verdict.outcome],
-        sentence=words.verdict_rest(run),
+        sentence=words.verdict_rest(run.verdict),
         created=plan.created,
         hosts=f"{hosts} and {more} more" if more > 0 else hosts,
         ranks=plan.placement.ranks,

@@ -3,11 +3,15 @@
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from busbw.model.comparison import Comparison
+from busbw.model.scaling import Scaling
+from busbw.report.comparison_figures import versus_figures
 from busbw.report.drawing import Panel, figures_svg
 from busbw.report.figures import busbw_figure, time_figure
 from busbw.report.overview import joints_of
 from busbw.report.palette import Theme
-from busbw.report.section import series_of
+from busbw.report.scaling_figures import scaling_figures
+from busbw.report.section import explanations_of, series_of
 from busbw.report.spread import spread_figure
 from busbw.report.subject import Subject
 from busbw.report.words import OUTCOMES
@@ -34,13 +38,35 @@ def runs_svg(subjects: Sequence[Subject], wanted: Sequence[FigureName], theme: T
     )
 
 
+def comparison_svg(comparison: Comparison, theme: Theme) -> str | None:
+    """Return how each side differs from the first, size by size; None: no size was measured on two sides."""
+    panels = [Panel(title=each.title, figure=each.figure) for each in versus_figures(comparison) if each.rows]
+    title = f"busbw compare: {comparison.verdict.outcome.replace('_', ' ')}"
+    return figures_svg(title, comparison.verdict.sentence, panels, theme) if panels else None
+
+
+def scaling_svg(views: Sequence[Scaling], theme: Theme) -> str | None:
+    """Return what was reached against the size of the machine, and its share; None: there is no view."""
+    panels: list[Panel] = []
+    for each in scaling_figures(views):
+        panels.append(Panel(title=each.title, figure=each.reached))
+        panels += (
+            [Panel(title=f"{each.title}: {each.share_words}", figure=each.share)] if each.share is not None else []
+        )
+    return figures_svg("busbw scaling", scaling_figures(views)[0].conditions, panels, theme) if panels else None
+
+
 def _of_one(subject: Subject, wanted: Sequence[FigureName]) -> Iterator[Panel]:
     ceilings = {ceiling.point: ceiling for ceiling in subject.run.ceilings}
-    drawn = {"time": time_figure, "busbw": busbw_figure, "spread": spread_figure}
+    explained = explanations_of(subject)
     for series in series_of(subject.run):
+        figures = {
+            "time": time_figure(series.measurements, ceilings),
+            "busbw": busbw_figure(series.measurements, ceilings, explained),
+            "spread": spread_figure(series.measurements, ceilings),
+        }
         for name in wanted:
-            figure = drawn[name](series.measurements, ceilings)
-            yield Panel(title=f"{series.name}: {_TITLES[name]}", figure=figure)
+            yield Panel(title=f"{series.name}: {_TITLES[name]}", figure=figures[name])
 
 
 def _of_several(subjects: Sequence[Subject], wanted: Sequence[FigureName]) -> Iterator[Panel]:

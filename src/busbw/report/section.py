@@ -12,7 +12,7 @@ from busbw.model.run import Run
 from busbw.report import words
 from busbw.report.autopsy_text import autopsy_lines
 from busbw.report.columns import Column, cells_of, columns_of
-from busbw.report.figures import BASIS_WORDS, Figure, busbw_figure, time_figure
+from busbw.report.figures import BASIS_WORDS, Explanations, Figure, busbw_figure, time_figure
 from busbw.report.nccl import gpu_words
 from busbw.report.nodes import node_lines
 from busbw.report.pictures import pictures_of
@@ -74,7 +74,6 @@ def section_of(subject: Subject, *, prefix: str, level: int) -> Section:
         "ranks_words": placement_words(run.plan.placement),
         "outcome_words": words.OUTCOMES[run.verdict.outcome],
         "outcomes": tuple(words.OUTCOMES.values()),
-        "verdict_rest": words.verdict_rest(run),
         "series": series,
         "findings": _findings(run),
         "finding_codes": frozenset(finding.code for finding in run.findings),
@@ -91,8 +90,9 @@ def section_of(subject: Subject, *, prefix: str, level: int) -> Section:
         "settings": setting_rows(subject.settings),
         "unseen": subject.unseen,
         "pictures": pictures_of(subject),
+        "explained": subject.explained,
     }
-    figures = dict(_figures(run, series))
+    figures = dict(_figures(subject, series))
     if views is not None:
         figures[f"{prefix}ranks-figure"] = {"data": [], "layout": rank_layout()}
     return Section(
@@ -135,12 +135,19 @@ def _summary(items: Sequence[Measurement]) -> str:
     )
 
 
-def _figures(run: Run, series: tuple[Series, ...]) -> Iterator[tuple[str, Figure]]:
+def explanations_of(subject: Subject) -> Explanations:
+    """Return the explanation of each size that has one, by its point."""
+    series = subject.explained.series if subject.explained is not None else ()
+    return {size.point: size for each in series for size in each.sizes if size.point is not None}
+
+
+def _figures(subject: Subject, series: tuple[Series, ...]) -> Iterator[tuple[str, Figure]]:
     """Yield every figure with the id of its element."""
-    ceilings = {ceiling.point: ceiling for ceiling in run.ceilings}
+    ceilings = {ceiling.point: ceiling for ceiling in subject.run.ceilings}
+    explained = explanations_of(subject)
     for each in series:
         yield f"{each.key}-time", time_figure(each.measurements, ceilings)
-        yield f"{each.key}-busbw", busbw_figure(each.measurements, ceilings)
+        yield f"{each.key}-busbw", busbw_figure(each.measurements, ceilings, explained)
         yield f"{each.key}-spread", spread_figure(each.measurements, ceilings)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from busbw.model.explained_verdict import ExplainedVerdict
 from busbw.model.paths import NodeView
 from busbw.model.run import Run
 from busbw.model.settings import Settings
@@ -26,6 +27,8 @@ class Subject:
     # What could not be looked at and may set something, a line each.
     unseen: tuple[str, ...] = ()
     picture: Picture | None = None
+    # Each size with what was expected and what is possible there; None: nobody explained it.
+    explained: ExplainedVerdict | None = None
 
 
 def labels_of(runs: tuple[Run, ...]) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from busbw.report.nodes import node_lines
 from busbw.report.placement_words import placement_words
 from busbw.report.plain import printable
 from busbw.report.skew import skew_words
+from busbw.report.sparkline import curve_lines
 from busbw.report.trimming import TrimmedLines
 from busbw.units import format_size
 
@@ -27,14 +28,14 @@ from busbw.units import format_size
 _WIDTH_ELSEWHERE = 132
 # With fewer columns the 99th percentile is left to --json and the report.
 _WIDTH_FOR_P99 = 84
-_COLOURS = {
+VERDICT_COLOURS = {
     "ok": "bold green",
     "slow": "bold yellow",
     "wrong": "bold red",
     "failed": "bold red",
     "cannot_tell": "bold cyan",
 }
-_SEVERITY_COLOURS = {"note": "cyan", "warn": "yellow", "error": "red"}
+SEVERITY_COLOURS = {"note": "cyan", "warn": "yellow", "error": "red"}
 _MOST_UNREADABLE = 5
 _NO_TIME = ("n/a", "n/a", "n/a")
 # nccl-tests' names where they differ from ours.
@@ -61,8 +62,9 @@ def run_text(run: Run, where: Path) -> None:
         out.print()
         out.print(Text(_title(measurements[0])))
         out.print(_table(run, measurements, wide=out.width >= _WIDTH_FOR_P99))
-        if words := skew_words(measurements):
-            out.print(Text(f"# {words}"), soft_wrap=not out.is_terminal)
+        skew = skew_words(measurements)
+        for line in (*curve_lines(measurements), *((f"# {skew}",) if skew else ())):
+            out.print(Text(line), soft_wrap=not out.is_terminal)
     out.print()
     if run.autopsy is not None:
         for line in autopsy_lines(run.autopsy):
@@ -77,7 +79,7 @@ def run_text(run: Run, where: Path) -> None:
         if finding.fix is not None:
             # Not wrapped: it may hold a command to copy.
             out.print(Text(printable(f"  fix: {finding.fix}")), soft_wrap=True)
-    out.print(_verdict(run.verdict), soft_wrap=not out.is_terminal)
+    out.print(verdict_line(run.verdict), soft_wrap=not out.is_terminal)
     out.print(Text(f"run: {printable(str(where))}", style="dim"), soft_wrap=True)
 
 
@@ -250,14 +252,15 @@ def _interval_percent(item: Measurement) -> str:
 def finding_text(finding: Finding) -> Text:
     """Return a finding as one line, its severity coloured."""
     text = Text()
-    text.append(f"{finding.severity} {finding.code}", style=_SEVERITY_COLOURS[finding.severity])
+    text.append(f"{finding.severity} {finding.code}", style=SEVERITY_COLOURS[finding.severity])
     text.append(printable(f" {finding.title}: {finding.evidence}"))
     return text
 
 
-def _verdict(verdict: Verdict) -> Text:
+def verdict_line(verdict: Verdict) -> Text:
+    """Return a verdict as one line, its first word coloured."""
     text = Text()
-    text.append(verdict.outcome.replace("_", " "), style=_COLOURS[verdict.outcome])
+    text.append(verdict.outcome.replace("_", " "), style=VERDICT_COLOURS[verdict.outcome])
     sentence = printable(verdict.sentence)
     prefix = f"{verdict.outcome.replace('_', ' ')}: "
     text.append(": " + sentence.removeprefix(prefix))

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from busbw.collectives import COLLECTIVES
+from busbw.model.finding import Verdict
 from busbw.model.measurement import Measurement
-from busbw.model.run import Run
 from busbw.units import format_size, format_time
 
 
@@ -60,9 +60,9 @@ _UNITS = {
 }
 
 
-def verdict_rest(run: Run) -> str:
+def verdict_rest(verdict: Verdict) -> str:
     """Return the verdict's sentence without the word of its outcome, which is shown apart."""
-    return run.verdict.sentence.removeprefix(OUTCOMES[run.verdict.outcome].word).removeprefix(":").strip()
+    return verdict.sentence.removeprefix(OUTCOMES[verdict.outcome].word).removeprefix(":").strip()
 
 
 def form_of(measurement: Measurement) -> str:

@@ -1,0 +1,157 @@
+"""Bus bandwidth, or an application's speed, against the size of the machine: under its limit, and as a share of it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from busbw.model.scaling import Estimate, Scaling, ScalingPoint, ScalingSeries
+from busbw.report.axes import count_axis, even_axis, value_axis
+from busbw.report.figures import Figure, base_layout, plain
+from busbw.report.palette import STYLES
+from busbw.units import format_rate
+
+Pick = Callable[[ScalingPoint], Estimate | None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScalingFigure:
+    """One view: what was reached, the share of the limit or of the base, and the numbers of both as rows.
+
+    A row: line, place on the axis, value in `unit`, limit in GB/s, share in percent. "" where it is not known.
+    """
+
+    key: str
+    title: str
+    conditions: str
+    unit: str
+    share_words: str
+    reached: Figure
+    # None: there is neither a limit nor a base.
+    share: Figure | None
+    rows: tuple[tuple[str, ...], ...]
+    words: tuple[str, ...]
+
+
+def scaling_figures(views: Sequence[Scaling]) -> tuple[ScalingFigure, ...]:
+    """Return a pair of figures for each view."""
+    return tuple(_view(view, f"scaling-{number}") for number, view in enumerate(views, start=1))
+
+
+def _view(view: Scaling, key: str) -> ScalingFigure:
+    pick, unit, factor = _reached(view)
+    share, share_words = _share(view)
+    traces = [*_limits(view)] if view.kind == "collective" else []
+    traces += [_line(series, number, pick, factor, unit) for number, series in enumerate(view.series)]
+    shares = [_line(series, number, share, 100.0, "%") for number, series in enumerate(view.series)]
+    has_share = any(share(point) is not None for series in view.series for point in series.points)
+    return ScalingFigure(
+        key=key,
+        title=view.title,
+        conditions=", ".join(f"{name} {value}" for name, value in view.conditions),
+        unit=unit,
+        share_words=share_words,
+        reached=_figure(view, traces, unit, logarithmic=view.kind != "collective"),
+        share=_figure(view, shares, f"{share_words} (%)", logarithmic=False) if has_share else None,
+        rows=tuple(_rows(view, pick, factor, share)),
+        words=tuple(_words(view)),
+    )
+
+
+def _reached(view: Scaling) -> tuple[Pick, str, float]:
+    """Return what stands on the axis, its unit, and the factor from the value to the unit."""
+    if view.kind == "collective":
+        return (lambda point: point.busbw_Bps), "busbw (GB/s)", 1e-9
+    if any(point.rate is not None for series in view.series for point in series.points):
+        return (lambda point: point.rate), f"{plain(view.rate_unit or 'work')} a second", 1.0
+    return (lambda point: point.time_s), "time (s)", 1.0
+
+
+def _share(view: Scaling) -> tuple[Pick, str]:
+    if view.kind == "collective":
+        return (lambda point: point.of_limit), "share of the limit"
+    return (lambda point: point.efficiency), "efficiency"
+
+
+def _figure(view: Scaling, traces: list[dict[str, Any]], title: str, *, logarithmic: bool) -> Figure:
+    counts = [point.at for series in view.series for point in series.points]
+    values = [value for trace in traces for value in trace["y"] if value is not None]
+    y_axis = value_axis(title, values) if logarithmic else even_axis(title, [0.0, *values])
+    return {"data": traces, "layout": base_layout(count_axis(view.axis, counts), y_axis)}
+
+
+def _line(series: ScalingSeries, number: int, pick: Pick, factor: float, unit: str) -> dict[str, Any]:
+    colour, dash, symbol = STYLES[number % len(STYLES)]
+    found = [(point, value) for point in series.points if (value := pick(point)) is not None]
+    high = [factor * (value.high - value.value) if value.high is not None else None for _, value in found]
+    low = [factor * (value.value - value.low) if value.low is not None else None for _, value in found]
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": plain(series.label) or "measured",
+        "x": [point.at for point, _ in found],
+        "y": [float(f"{factor * value.value:.6g}") for _, value in found],
+        "text": [_text(series, point, factor * value.value, unit) for point, value in found],
+        "hovertemplate": "%{text}<extra></extra>",
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "array": high,
+            "arrayminus": low,
+            "color": colour,
+            "thickness": 1.2,
+        },
+        "line": {"color": colour, "width": 2, "dash": dash},
+        "marker": {"symbol": symbol, "size": 7, "color": colour, "line": {"color": colour, "width": 1.5}},
+    }
+
+
+def _limits(view: Scaling) -> Iterator[dict[str, Any]]:
+    """Yield the theoretical limits, each once: lines under the same limit share it."""
+    seen: set[tuple[tuple[int, float], ...]] = set()
+    for series in view.series:
+        limits = tuple((point.at, point.limit_Bps) for point in series.points if point.limit_Bps is not None)
+        if not limits or limits in seen:
+            continue
+        seen.add(limits)
+        words = next((point.limit_words for point in series.points if point.limit_words), None)
+        yield {
+            "type": "scatter",
+            "mode": "lines",
+            "name": "theoretical limit",
+            "x": [at for at, _ in limits],
+            "y": [float(f"{limit / 1e9:.6g}") for _, limit in limits],
+            "text": [f"limit {format_rate(limit)}<br>{plain(words or '')}" for _, limit in limits],
+            "hovertemplate": "%{text}<extra></extra>",
+            "line": {"color": "--fig-text", "width": 1.5, "dash": "dot"},
+        }
+
+
+def _text(series: ScalingSeries, point: ScalingPoint, value: float, unit: str) -> str:
+    name = plain(series.label)
+    lines = [
+        f"<b>{name + ', ' if name else ''}{point.at}</b>",
+        f"{value:.4g} {unit}",
+        f"limit {format_rate(point.limit_Bps)}" if point.limit_Bps is not None else "",
+    ]
+    return "<br>".join(line for line in lines if line)
+
+
+def _rows(view: Scaling, pick: Pick, factor: float, share: Pick) -> Iterator[tuple[str, ...]]:
+    for series in view.series:
+        for point in series.points:
+            value, part = pick(point), share(point)
+            yield (
+                series.label,
+                str(point.at),
+                f"{factor * value.value:.4g}" if value is not None else "",
+                f"{point.limit_Bps / 1e9:.1f}" if point.limit_Bps is not None else "",
+                f"{100 * part.value:.1f}" if part is not None else "",
+            )
+
+
+def _words(view: Scaling) -> Iterator[str]:
+    for series in view.series:
+        told = [part.words for part in (series.trend, series.bend, series.serial) if part is not None]
+        if told:
+            yield f"{series.label}: {'; '.join(told)}" if series.label else "; ".join(told)
+    yield from view.notes
