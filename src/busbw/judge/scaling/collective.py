@@ -13,6 +13,7 @@ from busbw.units import format_size
 
 # A double binary tree has its full traffic at a node from four nodes on (busbw.limits.tree).
 _TREES_EVEN_FROM = 4
+_OVER_MPI = ("native-mpi", "osu", "imb")
 
 
 def collective_view(
@@ -131,8 +132,10 @@ def _share(place: Place, height: Height | None) -> Place:
 
 
 def _may_be_tree(group: Group) -> bool:
-    """Whether a tree may have run: its traffic at a node grows up to four nodes."""
+    """Whether NCCL's tree may have run: its traffic at a node grows up to four nodes."""
     if any(condition(each, "collective") not in ("all_reduce", None) for each in group.observations):
+        return False
+    if all(setting(each, "tool") in _OVER_MPI for each in group.observations):
         return False
     used = {setting(each, "algorithm").lower() for each in group.observations}
     return any("tree" in name or name == UNTOLD for name in used)

@@ -1,14 +1,17 @@
 """What a scaling figure shows that somebody should look at."""
 
+import math
+
 from busbw.catalog.findings import finding
 from busbw.judge.phrases import counted, percent
 from busbw.judge.scaling.places import several, workers
-from busbw.judge.scaling.trend import LEAST_EFFECT
 from busbw.model.finding import Finding
 from busbw.model.scaling import Scaling, ScalingPoint, ScalingSeries
 from busbw.units import format_rate
 
 _LONGEST_LABEL = 40
+# From the smallest to the largest machine: less is not worth a warning, even where it is shown.
+_LEAST_FALL = 0.05
 
 
 def findings_of(view: Scaling) -> tuple[Finding, ...]:
@@ -41,10 +44,15 @@ def _falling(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
                 "the pairs of nodes that only the larger one has",
             ),
         )
-    slope = trend.per_doubling if trend is not None and trend.answer == "falls" else None
-    if trend is not None and slope is not None and slope <= -LEAST_EFFECT:
-        return (finding("SCAL002", what=what, axis=several(view.axis), evidence=trend.words),)
-    return ()
+    if trend is None or trend.answer != "falls" or trend.per_doubling is None:
+        return ()
+    left_out = dict(series.left_out)
+    at = [point.at for point in series.points if point.at not in left_out]
+    fall = 1 - (1 + trend.per_doubling) ** math.log2(at[-1] / at[0])
+    if fall < _LEAST_FALL:
+        return ()
+    words = f"{trend.words}; {percent(fall)} from {at[0]} to {workers(at[-1], view.axis)}"
+    return (finding("SCAL002", what=what, axis=several(view.axis), evidence=words),)
 
 
 def _what(view: Scaling, series: ScalingSeries) -> str:
