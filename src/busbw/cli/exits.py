@@ -1,15 +1,28 @@
 """From a verdict to the exit code a script can rely on."""
 
 from busbw.errors import ExitCode
+from busbw.model.explained_verdict import ExplainedVerdict
+from busbw.model.finding import Finding, Verdict
 from busbw.model.run import Run
 
 
 def exit_code(run: Run) -> ExitCode:
     """Return 0 for ok (notes allowed), 1 for findings, 3 for a failed run, 4 for cannot tell."""
-    if run.verdict.outcome == "failed":
+    return _code(run.verdict, run.findings)
+
+
+def exit_code_of(explained: ExplainedVerdict) -> ExitCode:
+    """Return the same for results that were explained; 0 too where only a platform's figures were looked at."""
+    if not explained.series and explained.verdict.outcome == "cannot_tell" and explained.findings:
+        return ExitCode.OK
+    return _code(explained.verdict, explained.findings)
+
+
+def _code(verdict: Verdict, findings: tuple[Finding, ...]) -> ExitCode:
+    if verdict.outcome == "failed":
         return ExitCode.RUN_FAILED
-    if run.verdict.outcome in ("slow", "wrong"):
+    if verdict.outcome in ("slow", "wrong"):
         return ExitCode.FINDINGS
-    if run.verdict.outcome == "cannot_tell":
+    if verdict.outcome == "cannot_tell":
         return ExitCode.CANNOT_TELL
-    return ExitCode.FINDINGS if any(finding.severity != "note" for finding in run.findings) else ExitCode.OK
+    return ExitCode.FINDINGS if any(finding.severity != "note" for finding in findings) else ExitCode.OK

@@ -48,9 +48,14 @@ def verdict_of_series(explained: Sequence[Sized]) -> Verdict:
     return Verdict(outcome="ok", sentence=f"{largest.verdict.sentence[:-1]}{also}.")
 
 
+def _evidence(size: SizeExplanation) -> str:
+    """Return what the sentence of a verdict says after the verdict and the size."""
+    return size.verdict.sentence.split(": ", 2)[-1].rstrip(".")
+
+
 def _shortfall(size: SizeExplanation) -> float:
     """Return how far a size stays below what applies; for sizes judged by time, by how much they exceed it."""
-    if size.regime != "latency" and size.band_high_Bps:
+    if size.band_high_Bps:
         return size.band_high_Bps / size.busbw_Bps
     return size.time_s / size.band_time_s if size.band_time_s else 1.0
 
@@ -90,7 +95,9 @@ def _above(series: Series, explained: Sequence[Sized]) -> Finding | None:
 
 def _slow(explained: Sequence[Sized], *, by_time: bool) -> list[Sized]:
     return [
-        each for each in explained if each.size.verdict.outcome == "slow" and (each.size.regime == "latency") is by_time
+        each
+        for each in explained
+        if each.size.verdict.outcome == "slow" and (each.size.regime != "bandwidth") is by_time
     ]
 
 
@@ -104,7 +111,7 @@ def _slow_network(series: Series, explained: Sequence[Sized]) -> Finding | None:
         "PERF012",
         what=label(series, sample),
         network=largest.suspect.words if largest.suspect is not None else "",
-        evidence=size.verdict.sentence.partition(": ")[2].rstrip("."),
+        evidence=_evidence(size),
         fix=size.next_step,
         point=size.point,
         confidence="likely",
@@ -123,7 +130,7 @@ def _slow_bandwidth(series: Series, explained: Sequence[Sized]) -> Finding | Non
         "PERF011",
         what=label(series, sample),
         share=percent(1 / _shortfall(size)),
-        evidence=f"{size.verdict.sentence.partition(': ')[2].rstrip('.')}{also}",
+        evidence=f"{_evidence(size)}{also}",
         fix=size.next_step,
         point=size.point,
     )
@@ -139,7 +146,7 @@ def _slow_latency(series: Series, explained: Sequence[Sized]) -> Finding | None:
         "PERF014",
         what=label(series, sample),
         times=f"{_shortfall(size):.1f}",
-        evidence=f"{size.verdict.sentence.partition(': ')[2].rstrip('.')}; up to {MOST_TIMES:g} times is sound",
+        evidence=f"{_evidence(size)}; up to {MOST_TIMES:g} times is sound",
         fix=size.next_step,
         point=size.point,
     )

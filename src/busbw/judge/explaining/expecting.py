@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from busbw.judge.explaining.candidates import Candidates
+from busbw.judge.explaining.candidates import ABOVE, Candidates
 from busbw.judge.explaining.latency import EmptyCall
 from busbw.judge.explaining.matching import conditions, is_of, value_Bps
 from busbw.judge.explaining.series import Sample, Series
@@ -46,7 +46,7 @@ def _target(series: Series, sample: Sample, bound: Bound, published: Sequence[Pu
         for figure in published
         if is_of(figure, series)
         and figure.kind != "threshold"
-        and applies(conditions(figure, series, sample, bound.algorithm)) == "yes"
+        and applies(_conditions(figure, series, sample, bound)) == "yes"
     ]
     best = [figure for figure in applying if figure.kind == "measured"] or applying
     if best:
@@ -60,13 +60,22 @@ def _target(series: Series, sample: Sample, bound: Bound, published: Sequence[Pu
         algorithm=bound.algorithm,
         low_Bps=bound.attained_Bps,
         high_Bps=bound.attained_Bps,
-        words=f"what was seen of the line rate: {_seen_words(bound)}",
+        words=f"as seen: {_seen_words(bound)}",
     )
+
+
+def _conditions(figure: Published, series: Series, sample: Sample, bound: Bound | None) -> tuple[Condition, ...]:
+    """Return the conditions of a figure, and that the algorithm can carry it at all."""
+    held = conditions(figure, series, sample, bound.algorithm if bound is not None else None)
+    if bound is None or bound.busbw_Bps is None or value_Bps(figure) <= ABOVE * bound.busbw_Bps:
+        return held
+    most = f"{bound.algorithm}, {format_rate(bound.busbw_Bps)} at most"
+    return (*held, Condition(name="algorithm", asked="one that carries as much", here=most, outcome="differs"))
 
 
 def _published_words(figures: list[Published]) -> str:
     values = ", ".join(f"{figure.value:g}" for figure in figures)
-    return f"published: {values} GB/s ({figures[0].kind}, {', '.join(figures[0].source)})"
+    return f"published: {values} GB/s, {figures[0].kind}"
 
 
 def _seen_words(bound: Bound) -> str:
@@ -135,10 +144,10 @@ def _is_used(bound: Bound) -> Condition:
 def _of_published(
     figure: Published, doubt: str | None, series: Series, sample: Sample, possible: Candidates
 ) -> Expected:
-    names: tuple[str | None, ...] = tuple(bound.algorithm for bound in possible.bounds) or (None,)
-    held = [conditions(figure, series, sample, name) for name in names]
+    held = [_conditions(figure, series, sample, bound) for bound in possible.bounds]
+    held = held or [_conditions(figure, series, sample, None)]
     ways = [applies(each) for each in held]
-    best = min(range(len(ways)), key=lambda place: _ORDER[ways[place]])
+    best = min(range(len(ways)), key=lambda place: (_ORDER[ways[place]], _differing(held[place])))
     way: Applies = "if" if ways[best] == "yes" and any(each != "yes" for each in ways) else ways[best]
     value = value_Bps(figure)
     floor_Bps = value if figure.kind == "threshold" else LEAST_SHARE * value
@@ -153,6 +162,10 @@ def _of_published(
         doubt=doubt,
         source=figure.source,
     )
+
+
+def _differing(held: Sequence[Condition]) -> int:
+    return sum(condition.outcome == "differs" for condition in held)
 
 
 def _of_model(empty: EmptyCall) -> Expected:

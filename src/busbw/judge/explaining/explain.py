@@ -11,6 +11,7 @@ from busbw.judge.explaining.memory import explain_in_memory, measured_of
 from busbw.judge.explaining.regimes import curve_of, regime
 from busbw.judge.explaining.series import Series
 from busbw.judge.explaining.sizing import Against, explain_size
+from busbw.judge.phrases import counted
 from busbw.model.explained_verdict import ExplainedVerdict, SeriesExplanation
 from busbw.model.finding import Finding, Verdict
 from busbw.model.run import Run
@@ -44,7 +45,7 @@ def explain(
     """
     known = [_explain_series(each, grounds, run) for each in series]
     about_platform = doubts(grounds.platform) if grounds.platform is not None else ()
-    every = (*findings, *(found for each in known for found in each.findings), *about_platform)
+    every = dict.fromkeys((*findings, *(found for each in known for found in each.findings), *about_platform))
     steps = [each.series.next_step for each in known if each.series.next_step is not None]
     steps += [found.fix for found in findings if found.fix is not None]
     explained = tuple(each.series for each in known)
@@ -55,7 +56,7 @@ def explain(
         series=explained,
         findings=tuple(sorted(every, key=lambda found: _SEVERITY[found.severity])),
         left_out=left_out,
-        verdict=_together(explained, run, findings, grounds),
+        verdict=_together(explained, run, findings, grounds, len(about_platform)),
         next_steps=tuple(dict.fromkeys(steps)),
     )
 
@@ -145,7 +146,7 @@ def _settings(series: Series) -> tuple[tuple[str, str], ...]:
 
 
 def _together(
-    series: Sequence[SeriesExplanation], run: Run | None, findings: Sequence[Finding], grounds: Grounds
+    series: Sequence[SeriesExplanation], run: Run | None, findings: Sequence[Finding], grounds: Grounds, doubtful: int
 ) -> Verdict:
     """Return the verdict on everything; what a run says of its own conditions goes before what its figures say."""
     if run is not None and run.verdict.outcome in ("wrong", "failed"):
@@ -154,7 +155,7 @@ def _together(
         return run.verdict
     slow_ends = [found for found in findings if found.code == "PERF013"]
     if not series:
-        return _without_series(slow_ends, grounds)
+        return _without_series(slow_ends, grounds, doubtful)
     worst = min(series, key=lambda each: _WORST_FIRST.index(each.verdict.outcome)).verdict
     if slow_ends and worst.outcome in ("slow", "cannot_tell", "ok"):
         return _slow_end(slow_ends[0])
@@ -172,8 +173,11 @@ def _slow_end(found: Finding) -> Verdict:
     return Verdict(outcome="slow", sentence=f"slow: {found.title}: {found.evidence}.", because=(found.code,))
 
 
-def _without_series(slow_ends: Sequence[Finding], grounds: Grounds) -> Verdict:
+def _without_series(slow_ends: Sequence[Finding], grounds: Grounds, doubtful: int) -> Verdict:
     if slow_ends:
         return _slow_end(slow_ends[0])
-    what = "nothing was measured that can be judged" if grounds.platform is None else "no result is given"
+    what = "nothing was measured that can be judged"
+    if grounds.platform is not None:
+        checks = counted(doubtful, "finding") if doubtful else "nothing"
+        what = f"no result is given; {checks} on the health checks that are in use for {grounds.platform.id}"
     return Verdict(outcome="cannot_tell", sentence=f"cannot tell: {what}.")

@@ -13,6 +13,7 @@ _NCCL = frozenset({"nccl-tests", "rccl-tests"})
 _MPI = frozenset({"osu", "imb"})
 # OSU counts the size of a message between two ranks so too; its collectives count otherwise.
 _PAIRS = frozenset({"latency", "bandwidth", "bibw"})
+_NO_RANKS = "how many ranks took part is not known: say --nodes and --gpus-per-node"
 
 
 def series_of_import(
@@ -54,7 +55,7 @@ def _of_table(
         # What the rates say goes before what was declared: programs that were not joined declare too many.
         ranks = table.ranks_from_rates or same[0].ranks or table.ranks or _ranks(what, told, node_gpus)
         if ranks is None or ranks < 2:
-            why.append("how many ranks took part is not known" if ranks is None else "one rank alone sends nothing")
+            why.append(_NO_RANKS if ranks is None else "one rank alone sends nothing")
             continue
         samples = tuple(sorted(_samples(same, what, ranks), key=lambda sample: sample.size_bytes))
         if not samples:

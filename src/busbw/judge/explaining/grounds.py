@@ -93,11 +93,11 @@ def least_bound(rates: NodeRates, series: Series) -> Bound | None:
 
 
 def _as_said(rates: NodeRates, series: Series) -> NodeRates:
-    """Return the rates with what is said of switches that add."""
+    """Return the rates with what is said of switches that add; SHARP is off in NCCL until it is switched on."""
     return structs.replace(
         rates,
         nvls=rates.nvls if series.nvls is None else series.nvls and rates.nvls is not False,
-        sharp=rates.sharp if series.sharp is None else series.sharp,
+        sharp=bool(series.sharp),
     )
 
 

@@ -88,7 +88,7 @@ def _network(asked: str, series: Series) -> Condition:
     """Hold networks against each other: whoever says nothing means the one that the machine has for this."""
     words = {"fabric": "the platform's own", "fallback": "TCP in its place", "loopback": "loopback through the NICs"}
     here = series.network or "fabric"
-    said = words[here] if series.network is not None else "nothing else is said"
+    said = words[here] if series.network is not None else None
     return _condition("network", words[asked], said, "matches" if here == asked else "differs")
 
 

@@ -89,24 +89,54 @@ def _nothing_to_hold(held: Held) -> str:
 
 
 def _answers(held: Held) -> list[_Answer]:
-    if held.regime == "latency":
-        return [_by_latency(held, held.empty)] if held.empty is not None else []
-    pairs = zip(held.possible.bounds, held.targets, strict=True)
     if held.regime == "bandwidth":
-        found = [_by_bandwidth(held, bound, target) for bound, target in pairs]
-    else:
-        found = [_by_both(held, target) for target in held.targets]
-    return [answer for answer in found if answer is not None]
+        alike = _alike([aim for aim in held.targets if aim is not None])
+        found = [_by_bandwidth(held, low_Bps, why, names) for (low_Bps, why), names in alike.items()]
+        pairs = zip(held.possible.bounds, held.targets, strict=True)
+        bare = [_by_ceiling(held, bound) for bound, target in pairs if target is None]
+        return [*found, *(answer for answer in bare if answer is not None)]
+    return [_by_time(held, *expected) for expected in expected_times(held)]
 
 
-def _by_latency(held: Held, empty: EmptyCall) -> _Answer:
-    times = held.sample.time_s / empty.time_s
-    outcome: Outcome = "ok" if times <= MOST_TIMES else "slow" if _surely(held, empty.time_s) else "cannot_tell"
-    return _Answer(
-        outcome=outcome,
-        words=f"{format_time(held.sample.time_s)}, {times:.1f} times the {format_time(empty.time_s)} that NCCL counts "
-        f"on for an empty call ({empty.algorithm})",
+def expected_times(held: Held) -> tuple[tuple[float, str], ...]:
+    """Return what a size that is no bandwidth alone should take, for each candidate, and how that comes about.
+
+    An empty call, and the bytes at what is expected of large messages. Without the latter the former alone, which says
+    something only where latency decides.
+    """
+    if held.empty is None:
+        return ()
+    empty_s = held.empty.time_s
+    aims = [aim for aim in held.targets if aim is not None]
+    if not aims:
+        only = f"{format_time(empty_s)} that NCCL counts on for an empty call ({held.empty.algorithm})"
+        return ((empty_s, only),) if held.regime == "latency" else ()
+    moved = held.series.factor * held.sample.size_bytes
+    return tuple(
+        (empty_s + moved / low_Bps, _of_both(empty_s + moved / low_Bps, low_Bps, names))
+        for (low_Bps, _), names in _alike(aims).items()
     )
+
+
+def _of_both(expected_s: float, rate_Bps: float, names: str) -> str:
+    return (
+        f"{format_time(expected_s)} of an empty call, as NCCL counts on it, and of the bytes at "
+        f"{format_rate(rate_Bps)} ({names})"
+    )
+
+
+def _alike(aims: Sequence[Target]) -> dict[tuple[float, str], str]:
+    """Return the algorithms of which the same is expected, by what and why."""
+    names: dict[tuple[float, str], list[str]] = {}
+    for aim in aims:
+        names.setdefault((aim.low_Bps, aim.words), []).append(aim.algorithm)
+    return {key: " or ".join(same) for key, same in names.items()}
+
+
+def _by_time(held: Held, expected_s: float, words: str) -> _Answer:
+    times = held.sample.time_s / expected_s
+    outcome: Outcome = "ok" if times <= MOST_TIMES else "slow" if _surely(held, expected_s) else "cannot_tell"
+    return _Answer(outcome=outcome, words=f"{format_time(held.sample.time_s)}, {times:.1f} times the {words}")
 
 
 def _surely(held: Held, expected_s: float) -> bool:
@@ -114,16 +144,12 @@ def _surely(held: Held, expected_s: float) -> bool:
     return (held.sample.low_s or held.sample.time_s) > SLOW_TIMES * expected_s
 
 
-def _by_bandwidth(held: Held, bound: Bound, target: Target | None) -> _Answer | None:
-    reached = held.sample.busbw_Bps
-    if target is None:
-        return _by_ceiling(held, bound)
-    share = reached / target.low_Bps
-    outcome: Outcome = "ok" if _best_Bps(held) >= LEAST_SHARE * target.low_Bps else "slow"
+def _by_bandwidth(held: Held, low_Bps: float, why: str, names: str) -> _Answer:
+    outcome: Outcome = "ok" if _best_Bps(held) >= LEAST_SHARE * low_Bps else "slow"
     return _Answer(
         outcome=outcome,
-        words=f"{format_rate(reached)}, {percent(share)} of the {format_rate(target.low_Bps)} to expect of "
-        f"{bound.algorithm} ({target.words})",
+        words=f"{format_rate(held.sample.busbw_Bps)}, {percent(held.sample.busbw_Bps / low_Bps)} of the "
+        f"{format_rate(low_Bps)} to expect of {names} ({why})",
     )
 
 
@@ -142,18 +168,4 @@ def _by_ceiling(held: Held, bound: Bound) -> _Answer | None:
         outcome="ok" if share >= _NEAR_CEILING else "slow",
         words=f"{format_rate(held.sample.busbw_Bps)}, {percent(share)} of the {format_rate(ceiling_Bps)} that "
         f"{bound.algorithm} could reach at most; nobody has measured what it does reach",
-    )
-
-
-def _by_both(held: Held, target: Target | None) -> _Answer | None:
-    """Judge a size between latency and bandwidth by the sum of what both should take."""
-    if target is None or held.empty is None:
-        return None
-    expected_s = held.empty.time_s + held.series.factor * held.sample.size_bytes / target.low_Bps
-    times = held.sample.time_s / expected_s
-    outcome: Outcome = "ok" if times <= MOST_TIMES else "slow" if _surely(held, expected_s) else "cannot_tell"
-    return _Answer(
-        outcome=outcome,
-        words=f"{format_time(held.sample.time_s)}, {times:.1f} times the {format_time(expected_s)} of an empty call "
-        f"and of the bytes at {format_rate(target.low_Bps)} ({target.algorithm})",
     )

@@ -5,6 +5,7 @@ from itertools import groupby
 from statistics import median
 
 from busbw.judge.explaining.series import Sample, Series
+from busbw.judge.phrases import counted
 from busbw.model.curve import Hill, Line, Regime, SweepCurve
 from busbw.stats.curves import LEAST_FOR_LINE, hill, line
 
@@ -57,7 +58,7 @@ def _one_a_size(series: Series) -> tuple[Sample, ...]:
 
 def _why_no_line(times: Sequence[tuple[int, float]]) -> str:
     if len(times) < LEAST_FOR_LINE:
-        return f"{len(times)} sizes, and a line takes {LEAST_FOR_LINE}"
+        return f"{counted(len(times), 'size')}, and a line takes {LEAST_FOR_LINE}"
     return "no size is so small that its time is latency"
 
 

@@ -10,7 +10,7 @@ from busbw.judge.explaining.candidates import Candidates, candidates
 from busbw.judge.explaining.expecting import LEAST_SHARE, expectations, targets
 from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.latency import EmptyCall
-from busbw.judge.explaining.outcome import Held, verdict_of
+from busbw.judge.explaining.outcome import Held, expected_times, verdict_of
 from busbw.judge.explaining.regimes import latency_at, regime
 from busbw.judge.explaining.resembling import Suspect, suspect
 from busbw.judge.explaining.series import Sample, Series
@@ -57,7 +57,7 @@ def explain_size(against: Against, sample: Sample) -> tuple[SizeExplanation, Sus
     verdict = verdict_of(held)
     seems = suspect(held, against.figures) if verdict.outcome == "slow" else None
     if verdict.outcome == "slow":
-        code = "PERF012" if seems is not None else "PERF014" if held.regime == "latency" else "PERF011"
+        code = "PERF012" if seems is not None else "PERF011" if held.regime == "bandwidth" else "PERF014"
         verdict = structs.replace(verdict, because=(code,))
     return _explanation(against, held, verdict, next_step(held, verdict, against.grounds, seems)), seems
 
@@ -67,7 +67,8 @@ def _explanation(against: Against, held: Held, verdict: Verdict, step: str | Non
     taken = _budget(against, held)
     lows = [aim.low_Bps for aim in held.targets if aim is not None]
     highs = [aim.high_Bps for aim in held.targets if aim is not None]
-    is_small = held.regime == "latency"
+    is_large = held.regime == "bandwidth"
+    times = () if is_large else expected_times(held)
     return SizeExplanation(
         point=sample.point,
         line=sample.line,
@@ -84,11 +85,11 @@ def _explanation(against: Against, held: Held, verdict: Verdict, step: str | Non
         regime=held.regime,
         ceiling_Bps=possible.highest.busbw_Bps if possible.highest is not None else None,
         ceiling_words=_ceiling_words(possible),
-        limited_by="latency" if is_small else limiter(taken),
-        band_low_Bps=LEAST_SHARE * min(lows) if lows and not is_small else None,
-        band_high_Bps=max(highs) if highs and not is_small else None,
-        band_time_s=held.empty.time_s if held.empty is not None and is_small else None,
-        expected=expectations(against.series, sample, possible, against.published, held.empty if is_small else None),
+        limited_by="latency" if held.regime == "latency" else limiter(taken),
+        band_low_Bps=LEAST_SHARE * min(lows) if lows and is_large else None,
+        band_high_Bps=max(highs) if highs and is_large else None,
+        band_time_s=min((time_s for time_s, _ in times), default=None),
+        expected=expectations(against.series, sample, possible, against.published, None if is_large else held.empty),
         budget=taken,
         verdict=verdict,
         next_step=step,

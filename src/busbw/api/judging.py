@@ -1,0 +1,159 @@
+"""Results explained and judged: of a run, an import, or files of other tools, held against a machine."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from busbw.api.importing import import_files
+from busbw.api.loading import read
+from busbw.api.locating import find, is_import
+from busbw.api.platforms import platform, platforms
+from busbw.api.probing import hardware_of_file
+from busbw.catalog.gpu_kinds import GpuFacts, facts_of_gpu
+from busbw.errors import InputError
+from busbw.judge.explaining.explain import explain
+from busbw.judge.explaining.from_run import series_of_run
+from busbw.judge.explaining.from_tables import series_of_import
+from busbw.judge.explaining.grounds import Grounds
+from busbw.judge.explaining.series import Network
+from busbw.judge.explaining.slow_ends import pair_findings_of_import, pair_findings_of_run
+from busbw.judge.explaining.told import Told
+from busbw.limits.algorithms import algorithm_name
+from busbw.limits.ceiling import MOST_NODES
+from busbw.model.explained_verdict import ExplainedVerdict
+from busbw.model.finding import Verdict
+from busbw.model.hardware import Hardware
+from busbw.model.imported import Imported
+from busbw.model.platform import Platform
+from busbw.store import imports
+
+_SHOWN_NAMES = 3
+_NETWORKS: dict[str, Network] = {"fabric": "fabric", "fallback": "fallback", "loopback": "loopback"}
+
+
+def judge_results(
+    names: tuple[str, ...],
+    *,
+    platform_name: str | None = None,
+    host: Path | None = None,
+    here: bool = False,
+    told: Told | None = None,
+) -> ExplainedVerdict:
+    """Return everything explained: one run or import, files of other tools, or, without a name, a platform's figures.
+
+    `platform_name`, `host` (a snapshot) or `here`: the machine to hold it against; without them the names of the GPUs
+    that a result holds. Raises InputError for what there is not, and where nothing at all is named.
+    """
+    if not names and platform_name is None:
+        raise InputError(
+            "nothing to judge is named",
+            hint="name a run (last), files of nccl-tests, or a platform: busbw judge --platform aws-p5",
+        )
+    grounds = _grounds(platform_name, host, here=here)
+    said = told or Told()
+    if not names:
+        return explain(f"what is published for {grounds.platform.id if grounds.platform else ''}", (), grounds)
+    if all(Path(name).is_file() and not is_import(Path(name).parent) for name in names):
+        return _judge_files(names, grounds, said)
+    if len(names) > 1:
+        raise InputError(
+            f"{len(names)} results are named, and not all are files: {', '.join(names[:_SHOWN_NAMES])}",
+            hint="judge runs and imports one by one; to hold them against each other: busbw compare A B",
+        )
+    where = find(names[0])
+    if is_import(where):
+        return _judge_import(where, where.name, grounds, said)
+    run = read(where)
+    return explain(
+        run.plan.run_id,
+        series_of_run(run, said),
+        grounds,
+        run=run,
+        findings=pair_findings_of_run(run, grounds),
+    )
+
+
+def _grounds(platform_name: str | None, host: Path | None, *, here: bool) -> Grounds:
+    if here and host is not None:
+        raise InputError(f"both {str(host)!r} and --here are given", hint="choose one of them")
+    known = tuple(each.platform for each in platforms())
+    return Grounds(
+        hardware=_hardware(host, here=here),
+        platform=platform(platform_name).platform if platform_name is not None else None,
+        platform_name=platform_name,
+        gpus=_gpus(known),
+    )
+
+
+def _hardware(host: Path | None, *, here: bool) -> Hardware | None:
+    if here:
+        from busbw.api.probing import hardware_here  # noqa: PLC0415 - importing it takes as long as judging a file
+
+        return hardware_here()
+    return hardware_of_file(host) if host is not None else None
+
+
+def _gpus(known: tuple[Platform, ...]) -> dict[str, GpuFacts]:
+    names = {name for each in known for name in each.match.gpu_names if "*" not in name}
+    found = {name: facts_of_gpu(name, known) for name in names}
+    return {name: facts for name, facts in found.items() if facts is not None}
+
+
+def _judge_files(names: tuple[str, ...], grounds: Grounds, told: Told) -> ExplainedVerdict:
+    """Judge files without keeping an import of them."""
+    with TemporaryDirectory(prefix="busbw-judge-") as folder:
+        done = import_files(names, Path(folder) / "import", Path(folder), tag=None, with_copies=False)
+        shown = ", ".join(Path(name).name for name in names[:_SHOWN_NAMES])
+        more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+        return _judge_import(done.where, f"{shown}{more}", grounds, told)
+
+
+def _judge_import(where: Path, subject: str, grounds: Grounds, told: Told) -> ExplainedVerdict:
+    imported = imports.read(where)
+    node_gpus = _node_gpus(grounds)
+    series, left_out = series_of_import(imported, imports.readings(where), told, node_gpus=node_gpus)
+    found = (*imported.findings, *pair_findings_of_import(imports.readings(where)))
+    explained = explain(subject, series, grounds, findings=found, left_out=left_out)
+    return _failed(explained, imported)
+
+
+def _failed(explained: ExplainedVerdict, imported: Imported) -> ExplainedVerdict:
+    """Return it as failed where the programs failed before they measured anything."""
+    said = [f"{table.program or table.tool}: {text}" for table in imported.tables for _, text in table.failures]
+    if not said or any(table.readings for table in imported.tables):
+        return explained
+    verdict = Verdict(outcome="failed", sentence=f"failed: {said[0]}.", because=("IMP001",))
+    return msgspec.structs.replace(explained, verdict=verdict)
+
+
+def _node_gpus(grounds: Grounds) -> int | None:
+    if grounds.hardware is not None:
+        return len(grounds.hardware.gpus) or None
+    return grounds.platform.gpu.count or None if grounds.platform is not None else None
+
+
+def said(
+    *,
+    nodes: int | None = None,
+    gpus_per_node: int | None = None,
+    nvls: str | None = None,
+    sharp: str | None = None,
+    algorithm: str | None = None,
+    network: str | None = None,
+) -> Told:
+    """Return what somebody says of how a result was measured, in the words of the command line.
+
+    Raises InputError for numbers below 1 and for algorithms without a bound.
+    """
+    for name, number in (("--nodes", nodes), ("--gpus-per-node", gpus_per_node)):
+        if number is not None and not 1 <= number <= MOST_NODES:
+            raise InputError(f"{name} {number}", hint=f"from 1 to {MOST_NODES}")
+    return Told(
+        nodes=nodes,
+        gpus_per_node=gpus_per_node,
+        nvls=None if nvls is None else nvls == "on",
+        sharp=None if sharp is None else sharp == "on",
+        algorithms=(algorithm_name(algorithm),) if algorithm is not None else (),
+        network=_NETWORKS[network] if network is not None else None,
+    )

@@ -1,0 +1,192 @@
+"""An explained verdict as text for a terminal: a table of sizes, then where the bandwidth of one went, and why."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from busbw.model.budget import BudgetStep, Expected, SizeExplanation
+from busbw.model.curve import Estimate, SweepCurve
+from busbw.model.explained_verdict import ExplainedVerdict, SeriesExplanation
+from busbw.report.plain import printable
+from busbw.report.terminal import SEVERITY_COLOURS, VERDICT_COLOURS, console, verdict_line
+from busbw.units import format_rate, format_size, format_time
+
+# With fewer columns the ceiling and the algorithm are left to what is said of one size, and to --json.
+_WIDTH_FOR_ALL = 100
+# Expectations that do not apply are shown up to this many; --json has all.
+_MOST_OTHERS = 4
+_INDENT = 2
+
+
+def verdict_text(explained: ExplainedVerdict, sizes: Sequence[int] = ()) -> None:
+    """Print every series with its sizes, the explanation of `sizes` (the largest, if none), findings, the verdict."""
+    out = console()
+    _say(out, _heading(explained))
+    for series in explained.series:
+        out.print()
+        _say(out, _title(series), "bold")
+        out.print(_table(series.sizes, wide=out.width >= _WIDTH_FOR_ALL))
+        for words in _curve_lines(series.curve):
+            _say(out, f"# {words}")
+        for size in _chosen(series, sizes):
+            _explain(out, series, size)
+    for words in explained.left_out:
+        _say(out, f"left out: {words}", "yellow")
+    if explained.findings:
+        out.print()
+    for finding in explained.findings:
+        _say(
+            out,
+            f"{finding.severity} {finding.code} {finding.title}: {finding.evidence}",
+            SEVERITY_COLOURS[finding.severity],
+        )
+        if finding.fix is not None and finding.fix not in explained.next_steps:
+            _say(out, finding.fix, indent=2 * _INDENT)
+    out.print()
+    for step in explained.next_steps:
+        _say(out, f"next: {step}")
+    out.print(verdict_line(explained.verdict), soft_wrap=not out.is_terminal)
+
+
+def _say(out: Console, words: str, style: str = "", indent: int = 0) -> None:
+    """Print one line; what does not fit goes on below, indented."""
+    text = printable(words)
+    if not out.is_terminal:
+        out.print(Text(" " * indent + text, style=style), soft_wrap=True)
+        return
+    lines = Text(text, style=style).wrap(out, max(20, out.width - indent - _INDENT))
+    for place, line in enumerate(lines):
+        out.print(Text(" " * (indent + (_INDENT if place else 0))) + line)
+
+
+def _heading(explained: ExplainedVerdict) -> str:
+    against = f" against {explained.machine}" if explained.machine is not None else ""
+    grounds = f" (rates {'; '.join(explained.grounds)})" if explained.grounds else ""
+    return f"{explained.subject}{against}{grounds}"
+
+
+def _title(series: SeriesExplanation) -> str:
+    nodes = f", {series.nodes} node{'s' if series.nodes > 1 else ''}" if series.nodes is not None else ", nodes unknown"
+    settings = "".join(f", {name} {value}" for name, value in series.settings)
+    return f"{series.title}: {series.ranks} ranks{nodes}{settings}; {series.statistic}"
+
+
+def _table(sizes: Sequence[SizeExplanation], *, wide: bool) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("size", "time", "busbw", "expected", "of it"):
+        table.add_column(name, justify="right", no_wrap=True)
+    if wide:
+        table.add_column("at most", justify="right", no_wrap=True)
+    table.add_column("decided by", no_wrap=True)
+    if wide:
+        table.add_column("algorithm")
+    table.add_column("verdict", no_wrap=True)
+    for size in sizes:
+        expected, share = _expected(size)
+        row = [format_size(size.size_bytes), format_time(size.time_s), format_rate(size.busbw_Bps), expected, share]
+        row += [format_rate(size.ceiling_Bps) if size.ceiling_Bps is not None else "?"] if wide else []
+        row.append(size.regime or "?")
+        row += [printable(_algorithm(size))] if wide else []
+        table.add_row(*row, Text(size.verdict.outcome.replace("_", " "), style=VERDICT_COLOURS[size.verdict.outcome]))
+    return table
+
+
+def _expected(size: SizeExplanation) -> tuple[str, str]:
+    """Return what is expected of a size, and what part of it, or how many times, it comes to."""
+    if size.band_time_s is not None:
+        return format_time(size.band_time_s), f"{size.time_s / size.band_time_s:.1f} x"
+    if size.band_high_Bps is not None:
+        return format_rate(size.band_high_Bps), f"{size.busbw_Bps / size.band_high_Bps * 100:.0f} %"
+    return "", ""
+
+
+def _algorithm(size: SizeExplanation) -> str:
+    if size.algorithm is not None:
+        return " ".join(part for part in (size.algorithm, size.protocol) if part)
+    return " or ".join(size.candidates) or "?"
+
+
+def _curve_lines(curve: SweepCurve) -> Iterator[str]:
+    if curve.whole is not None:
+        yield f"latency {_estimate(curve.whole.latency_s, format_time)} (T = a + S/B)"
+    if curve.hill is not None:
+        hill = curve.hill
+        yield (
+            f"bandwidth {_estimate(hill.busbw_Bps, format_rate)} for very large messages, half of it at "
+            f"{_estimate(hill.half_bytes, _size)}"
+        )
+    if curve.latency_to_bytes is not None and curve.bandwidth_from_bytes is not None:
+        low, high = format_size(curve.latency_to_bytes), format_size(curve.bandwidth_from_bytes)
+        yield f"the knee: above {low} and below {high} neither alone decides"
+    for words in curve.missing:
+        yield f"cannot tell {words}"
+
+
+def _estimate(estimate: Estimate, form: Callable[[float], str]) -> str:
+    return f"{form(estimate.value)} ({form(estimate.low)} to {form(estimate.high)})"
+
+
+def _size(size_bytes: float) -> str:
+    unit, name = next(
+        ((unit, name) for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")) if size_bytes >= unit),
+        (1, "B"),
+    )
+    return f"{size_bytes / unit:.3g} {name}"
+
+
+def _chosen(series: SeriesExplanation, sizes: Sequence[int]) -> Sequence[SizeExplanation]:
+    if not sizes:
+        telling = [size for size in series.sizes if size.verdict.outcome == series.verdict.outcome]
+        return (telling or list(series.sizes))[-1:]
+    return [size for size in series.sizes if size.size_bytes in sizes]
+
+
+def _explain(out: Console, series: SeriesExplanation, size: SizeExplanation) -> None:
+    out.print()
+    _say(out, f"{series.collective} {format_size(size.size_bytes)}: {format_rate(size.busbw_Bps)}", "bold")
+    if size.budget:
+        if len(size.candidates) > 1:
+            _say(out, f"if it was {size.budget[1].title}:", indent=_INDENT)
+        for step in size.budget:
+            _say(out, _step(step), indent=_INDENT)
+        if size.limited_by is not None:
+            _say(out, f"limited by: {size.limited_by}", indent=_INDENT)
+    apply = [each for each in size.expected if each.applies != "no"]
+    others = [each for each in size.expected if each.applies == "no"]
+    for each in apply:
+        _say(out, _applying(each), indent=_INDENT)
+    for each in others[:_MOST_OTHERS]:
+        _say(out, _not_applying(each), indent=_INDENT)
+    if len(others) > _MOST_OTHERS:
+        _say(out, f"and {len(others) - _MOST_OTHERS} other figures that do not apply", indent=_INDENT)
+
+
+def _step(step: BudgetStep) -> str:
+    change = "" if step.name == "wire" else f"{step.change_Bps / 1e9:+.1f}"
+    return f"{format_rate(step.busbw_Bps):>11} {change:>8}  {step.title}: {step.words}"
+
+
+def _applying(each: Expected) -> str:
+    mark = "at most" if each.basis == "physical" else "applies" if each.applies == "yes" else "may apply"
+    value = format_rate(each.busbw_Bps) if each.busbw_Bps is not None else format_time(each.time_s or 0.0)
+    unknown = [f"{held.name} {held.asked}" for held in each.conditions if held.outcome == "unknown"]
+    if_ = f", if {', '.join(unknown)}" if unknown else ""
+    doubt = f"; {each.doubt}" if each.doubt is not None else ""
+    return f"{mark}: {value}, {each.basis}{if_}: {each.title}{doubt}{_sources(each)}"
+
+
+def _not_applying(each: Expected) -> str:
+    value = format_rate(each.busbw_Bps) if each.busbw_Bps is not None else format_time(each.time_s or 0.0)
+    differs = [
+        f"{held.name} {held.asked}, here {held.here or 'not said'}"
+        for held in each.conditions
+        if held.outcome == "differs"
+    ]
+    doubt = f" ({each.doubt})" if each.doubt is not None else ""
+    return f"does not: {value}, {each.basis}: {'; '.join(differs)}{doubt}{_sources(each)}"
+
+
+def _sources(each: Expected) -> str:
+    return f" [{', '.join(each.source[:2])}]" if each.source else ""
