@@ -90,10 +90,10 @@ def _warmup(tool: str, version: str | None, asked: int | None) -> str:
 
 
 def _mpi(run: Run) -> str:
-    """Return what the ranks' MPI says it is; "" where they measured NCCL."""
+    """Return the MPI that the ranks loaded, by its own word; "" where they measured NCCL."""
     if not run.ranks or run.plan.gpu_setup is not None:
         return ""
-    return run.ranks[0].mpi_library.partition("\n")[0].strip("\0 ")[:_LONGEST]
+    return run.ranks[0].mpi_version.partition(",")[0].strip("\0\n ")[:_LONGEST]
 
 
 def _peers(plan: Plan, tool: str, version: str | None, nccl: str | None) -> str:
