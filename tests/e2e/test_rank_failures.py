@@ -91,7 +91,10 @@ def test_a_stopped_rank_is_named_and_the_run_can_go_on(busbw: Busbw, mpi: str):
 
     result = started.finish()
 
-    assert_failed_by_rank_1(busbw, result, "stopped")
+    run = assert_failed_by_rank_1(busbw, result, "stopped")
+    assert run.autopsy is not None
+    assert [(rank.rank, rank.state) for rank in run.autopsy.ranks if rank.state == "stopped"] == [(1, "stopped")]
+    assert next(rank.frame for rank in run.autopsy.ranks if rank.rank == 0), "no stack of the rank that waits"
     assert_resumable(busbw, mpi)
 
 

@@ -19,7 +19,7 @@ from busbw.api.offer import MPI_OFFER, nccl_offer
 from busbw.api.placing import counts_of, memory_of, mpi_counts, placement_of, reach_of
 from busbw.api.request import Request
 from busbw.api.settings_files import surroundings_now
-from busbw.api.starting import Jobs, jobs, launcher_of
+from busbw.api.starting import Jobs, jobs, jobs_here, launcher_of
 from busbw.api.sweeps import sweeps_of
 from busbw.backends import native_nccl, registry
 from busbw.backends.native_mpi import visitor
@@ -182,11 +182,8 @@ def _jobs(request: Request, around: Surroundings, placement: Placement, setup: G
         if contained is not None:
             raise InputError("ranks in a container are started by MPI", hint="--launcher mpirun, or srun")
         limits = (request.time_limit_s, request.stall_s)
-        return Jobs(
-            job=processes.job(
-                launcher, program, placement, per_process=per_process, python=around.python, limits=limits
-            )
-        )
+        job = processes.job(launcher, program, placement, per_process=per_process, python=around.python, limits=limits)
+        return jobs_here(job, visitor(directory, around.python))
     given = {name for name, _value in program.env}
     start = Start(
         program=program,
@@ -214,5 +211,5 @@ def _jobs(request: Request, around: Surroundings, placement: Placement, setup: G
     if contained is not None:
         start = in_container(start, contained, launcher)
     if around.allocation is None:
-        return Jobs(job=mpirun.job(start))
+        return jobs_here(mpirun.job(start), visitor(directory, around.python))
     return jobs(launcher, start, visiting, visitor(directory, around.python))

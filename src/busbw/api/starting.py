@@ -7,7 +7,7 @@ import msgspec
 from busbw.api.request import Request
 from busbw.errors import InputError
 from busbw.launchers import mpirun, srun
-from busbw.launchers.visiting import visit_each
+from busbw.launchers.visiting import visit_each, visit_here
 from busbw.model.launch import Start
 from busbw.model.plan import Job, Program
 
@@ -36,6 +36,11 @@ def launcher_of(request: Request, *, has_slurm: bool, in_slurm: bool) -> str:
     if request.launcher == srun.name and not has_slurm:
         raise InputError("there is no srun on PATH", where="--launcher srun", hint="--launcher mpirun")
     return request.launcher
+
+
+def jobs_here(job: Job, visitor: Program) -> Jobs:
+    """Return the commands of a run on this host alone: a look at it needs no launcher."""
+    return Jobs(job=job, visit=visit_here(visitor))
 
 
 def jobs(launcher: str, start: Start, visiting: Start, visitor: Program) -> Jobs:

@@ -12,7 +12,7 @@ from busbw.model.visit import Answer
 
 
 class Aftermath:
-    """The visits of one start of a run; none where it came to its end, or is on this host alone."""
+    """The visits of one start of a run; none where it came to its end."""
 
     def __init__(self, plan: Plan, directory: Path, attempt: int, interrupts: Interrupts, listener: Listener) -> None:
         self._plan = plan
@@ -24,9 +24,10 @@ class Aftermath:
     def look(self, attendance: Attendance) -> None:
         """Ask every host what it sees of the run before anything is ended; who stops a run does not wait for that."""
         is_explained = attendance.is_stopping or attendance.is_refused or attendance.is_ended_by_batch
-        if is_explained or not self._is_wanted(attendance):
+        if is_explained or not self._is_worth_a_look(attendance):
             return
-        self._listener.remark(f"the run failed; looking at {len(self._plan.placement.hosts)} hosts")
+        number = len(self._plan.placement.hosts)
+        self._listener.remark(f"the run failed; looking at {f'{number} hosts' if number > 1 else 'its ranks'}")
         heard = visiting.keep_words(self._directory, self._attempt, attendance.words)
         answers = self._look()
         found = autopsy(self._plan, (heard, *answers))
@@ -49,6 +50,12 @@ class Aftermath:
         )
         for words in visiting.left_words(answers):
             attendance.add(words)
+
+    def _is_worth_a_look(self, attendance: Attendance) -> bool:
+        """Whether a visit can tell more: on this host alone it can of ranks that are still there, and do not move."""
+        if self._plan.placement.is_spread:
+            return self._is_wanted(attendance)
+        return attendance.has_failed and attendance.is_alive and visiting.has_visits(self._plan)
 
     def _is_wanted(self, attendance: Attendance) -> bool:
         several = self._plan.placement.is_spread

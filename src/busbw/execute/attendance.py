@@ -106,6 +106,11 @@ class Attendance:
         return self._cause is not None or self._exit_code != 0 or self._reason is None
 
     @property
+    def is_alive(self) -> bool:
+        """Whether the launcher has not ended by itself."""
+        return self._exit_code is None
+
+    @property
     def is_stopping(self) -> bool:
         """Whether somebody has asked for the end."""
         return self._stop_asked_s is not None
@@ -116,7 +121,9 @@ class Attendance:
         return self._batch is not None
 
     def learn(self, found: Autopsy) -> None:
-        """Take what the hosts say as the reason why the job ended."""
+        """Take what the hosts say as the reason why the job ended; what was seen from here of a rank is surer."""
+        if self._culprit is not None and isinstance(self._watch, Watch):
+            return
         if self._cause is None:
             own = blame(self.words, self._exit_code, self._watch).cause
             self._cause = found.because if found.culprit is not None else f"{own}: {found.because}"

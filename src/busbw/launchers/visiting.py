@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import msgspec
 
+from busbw.launchers import times
 from busbw.model.launch import Start
-from busbw.model.plan import Job
+from busbw.model.plan import Job, Program
 
 
 def visit_each(visit: Callable[[Start], Job], start: Start) -> tuple[Job, ...]:
@@ -19,3 +20,8 @@ def visit_each(visit: Callable[[Start], Job], start: Start) -> tuple[Job, ...]:
 def _only(start: Start, host: str) -> Start:
     placement = msgspec.structs.replace(start.placement, ranks=1, hosts=(host,), ranks_of_hosts=(1,))
     return msgspec.structs.replace(start, placement=placement, per_process=1)
+
+
+def visit_here(visitor: Program) -> Job:
+    """Return the look at this host, which needs no launcher."""
+    return Job(argv=visitor.argv, env=visitor.env, timeout_s=times.VISIT_S, stall_s=times.VISIT_S)

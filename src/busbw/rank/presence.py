@@ -24,12 +24,17 @@ _MOST_PARENTS = 16
 
 
 class Presence:
-    """The files of one process of a run on several hosts, in a folder of this host that is its owner's alone."""
+    """The files of one process beside its heartbeat.
 
-    def __init__(self, folder: Path, ranks: Sequence[int], *, keeps_counters: bool) -> None:
+    With several hosts that is a folder of this host alone (`is_own_folder`), else the one that the launching side
+    watches.
+    """
+
+    def __init__(self, folder: Path, ranks: Sequence[int], *, keeps_counters: bool, is_own_folder: bool) -> None:
         self._folder = folder
         self._ranks = tuple(ranks)
         self._keeps_counters = keeps_counters
+        self._is_own_folder = is_own_folder
         self._stack: BinaryIO = (folder / layout.stack_name(self._ranks[0])).open("wb", buffering=0)
         faulthandler.register(STACK_SIGNAL, file=self._stack, all_threads=True, chain=False)
         self.note()
@@ -49,14 +54,18 @@ class Presence:
                 (self._folder / layout.COUNTERS_FILE).write_text(json.dumps(read_counters()), encoding="utf-8")
 
     def leave(self) -> None:
-        """Remove what this process has written, and the folder with the last one."""
+        """Remove what this process has written, and its own folder with the last one."""
         faulthandler.unregister(STACK_SIGNAL)
         self._stack.close()
         for rank in self._ranks:
-            for name in (layout.heartbeat_name(rank), layout.stack_name(rank), layout.presence_name(rank)):
+            for name in (layout.stack_name(rank), layout.presence_name(rank)):
                 (self._folder / name).unlink(missing_ok=True)
         if self._keeps_counters:
             (self._folder / layout.COUNTERS_FILE).unlink(missing_ok=True)
+        if not self._is_own_folder:
+            return
+        for rank in self._ranks:
+            (self._folder / layout.heartbeat_name(rank)).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             self._folder.rmdir()
 

@@ -66,14 +66,12 @@ def main(arguments: Sequence[str]) -> int:
         mine = range(world.rank * per_process, (world.rank + 1) * per_process)
         hearts = hearts_folder(plan, raw, attempt)
         heart = Heart([hearts / layout.heartbeat_name(rank) for rank in mine], plan.sweeps)
-        presence = None
         if requests is not None:
             requests.tell(heart.ask_to_stop, heart.read)
-            presence = Presence(hearts, mine, keeps_counters=world.local_rank == 0)
+        presence = Presence(hearts, mine, keeps_counters=world.local_rank == 0, is_own_folder=hearts != raw)
         journals = tuple(Journal(raw / layout.records_name(rank, attempt)) for rank in mine)
         _run(plan, world, heart, presence, journals, done)
-        if presence is not None:
-            presence.leave()
+        presence.leave()
     except Exception as error:  # noqa: BLE001 - whatever it is, the other ranks must not wait for this one
         step = heart.step if heart is not None else "starting"
         _give_up(world, journals, step, error, stays_s=plan.job.stall_s if isinstance(error, _core.Stalled) else 0.0)
@@ -84,7 +82,7 @@ def _run(
     plan: Plan,
     world: World,
     heart: Heart,
-    presence: Presence | None,
+    presence: Presence,
     journals: Sequence[Journal],
     done: frozenset[int],
 ) -> None:
@@ -102,9 +100,8 @@ def _run(
     for record in bench.rates():
         journals[0].write(record)
     bench.prepare()
-    if presence is not None:
-        # By now the MPI library has made its segments.
-        presence.note()
+    # By now the MPI library has made its segments.
+    presence.note()
     run_ends_s = time.monotonic() + plan.sampling.time_limit_s
     reason: Literal["complete", "time", "stopped"] = "complete"
     todo = [(number, point) for number, point in enumerate(points_of(plan.sweeps)) if number not in done]
@@ -114,8 +111,7 @@ def _run(
         if over or stop:
             reason = "stopped" if stop else "time"
             break
-        if presence is not None:
-            presence.begin_point()
+        presence.begin_point()
         measured = bench.measure(number, point, budget, _reporter(say, number, budget))
         heart.enter("writing")
         _write(journals, measured)

@@ -1,7 +1,7 @@
 """Looks at what is on this host of a run, or ends it: `python -P -m busbw.rank.visit DIRECTORY TAG look|end`.
 
-The launching side starts it once on every host when something went wrong, and reads the one line it prints. It needs
-nothing of the run directory, which may be what hangs.
+The launching side starts it once on every host when something went wrong, and reads the one line it prints. Where there
+are several it needs nothing of the run directory, which may be what hangs.
 """
 
 import contextlib
@@ -30,9 +30,15 @@ _END_S = 8.0
 _TAG = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
 
 
+def _hearts(directory: str, tag: str) -> Path:
+    """Return where the ranks of this host are told of: memory of the host, or the run's folder with one host."""
+    folder = Path(layout.hearts_folder(os.getuid(), tag))
+    return folder if folder.is_dir() else Path(directory) / layout.RAW_DIRECTORY
+
+
 def look(directory: str, tag: str) -> Visit:
     """Return what is here of the run, and change nothing."""
-    folder = Path(layout.hearts_folder(os.getuid(), tag))
+    folder = _hearts(directory, tag)
     process_ids = visit_processes.of_run(directory, tag)
     beats = visit_host.beats(folder)
     ranks = {beat.process_id: beat.rank for beat in reversed(beats)}
