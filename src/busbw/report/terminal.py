@@ -63,7 +63,8 @@ def run_text(run: Run, where: Path) -> None:
         out.print(Text(_title(measurements[0])))
         out.print(_table(run, measurements, wide=out.width >= _WIDTH_FOR_P99))
         skew = skew_words(measurements)
-        for line in (*curve_lines(measurements), *((f"# {skew}",) if skew else ())):
+        curves = curve_lines(measurements) if out.encoding.startswith("utf") else ()
+        for line in (*curves, *((f"# {skew}",) if skew else ())):
             out.print(Text(line), soft_wrap=not out.is_terminal)
     out.print()
     if run.autopsy is not None:

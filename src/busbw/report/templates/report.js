@@ -38,6 +38,25 @@
     return typeof value === "string" && value.startsWith("--fig-") ? style.getPropertyValue(value).trim() : value;
   };
 
+  // Names in a legend are reached and chosen by keyboard too.
+  const offerLegend = (element) => {
+    for (const toggle of element.querySelectorAll(".legendtoggle")) {
+      const { trace } = toggle.__data__[0];
+      const isShown = trace.visible === true;
+      toggle.setAttribute("tabindex", "0");
+      toggle.setAttribute("role", "button");
+      toggle.setAttribute("aria-pressed", String(isShown));
+      toggle.setAttribute("aria-label", trace.name);
+      toggle.onkeydown = async (pressed) => {
+        if (pressed.key !== "Enter" && pressed.key !== " ") return;
+        pressed.preventDefault();
+        await Plotly.restyle(element, { visible: isShown ? "legendonly" : true }, [trace.index]);
+        const again = [...element.querySelectorAll(".legendtoggle")];
+        again.find((each) => each.__data__[0].trace.index === trace.index)?.focus();
+      };
+    }
+  };
+
   const draw = (id) => {
     const element = document.getElementById(id);
     if (element === null || typeof Plotly === "undefined") return;
@@ -47,6 +66,8 @@
       figure.layout.width = element.closest(".pair") === null ? paperWidth.alone : paperWidth.pair;
     }
     Plotly.react(element, figure.data, figure.layout, config);
+    if (!drawn.has(id)) element.on("plotly_afterplot", () => offerLegend(element));
+    offerLegend(element);
     drawn.add(id);
     performance.mark("figure");
   };
