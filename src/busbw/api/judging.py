@@ -10,9 +10,9 @@ from busbw.api.loading import read
 from busbw.api.locating import find, is_import
 from busbw.api.platforms import platform, platforms
 from busbw.api.probing import hardware_of_file
-from busbw.catalog.gpu_kinds import GpuFacts, facts_of_gpu
+from busbw.catalog.gpu_kinds import facts_of_gpus
 from busbw.errors import InputError
-from busbw.judge.explaining.explain import explain
+from busbw.judge.explaining.explain import explain, explain_published
 from busbw.judge.explaining.from_run import series_of_run
 from busbw.judge.explaining.from_tables import series_of_import
 from busbw.judge.explaining.grounds import Grounds
@@ -25,7 +25,6 @@ from busbw.model.explained_verdict import ExplainedVerdict
 from busbw.model.finding import Verdict
 from busbw.model.hardware import Hardware
 from busbw.model.imported import Imported
-from busbw.model.platform import Platform
 from busbw.store import imports
 
 _SHOWN_NAMES = 3
@@ -52,8 +51,8 @@ def judge_results(
         )
     grounds = _grounds(platform_name, host, here=here)
     said = told or Told()
-    if not names:
-        return explain(f"what is published for {grounds.platform.id if grounds.platform else ''}", (), grounds)
+    if not names and grounds.platform is not None:
+        return explain_published(grounds.platform)
     if all(Path(name).is_file() and not is_import(Path(name).parent) for name in names):
         return _judge_files(names, grounds, said)
     if len(names) > 1:
@@ -82,7 +81,7 @@ def _grounds(platform_name: str | None, host: Path | None, *, here: bool) -> Gro
         hardware=_hardware(host, here=here),
         platform=platform(platform_name).platform if platform_name is not None else None,
         platform_name=platform_name,
-        gpus=_gpus(known),
+        gpus=facts_of_gpus(known),
     )
 
 
@@ -92,12 +91,6 @@ def _hardware(host: Path | None, *, here: bool) -> Hardware | None:
 
         return hardware_here()
     return hardware_of_file(host) if host is not None else None
-
-
-def _gpus(known: tuple[Platform, ...]) -> dict[str, GpuFacts]:
-    names = {name for each in known for name in each.match.gpu_names if "*" not in name}
-    found = {name: facts_of_gpu(name, known) for name in names}
-    return {name: facts for name, facts in found.items() if facts is not None}
 
 
 def _judge_files(names: tuple[str, ...], grounds: Grounds, told: Told) -> ExplainedVerdict:

@@ -4,17 +4,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from busbw import codec
+from busbw.api.judging import judge_results
 from busbw.api.loading import read
 from busbw.api.locating import find, is_import
+from busbw.api.platforms import platforms
 from busbw.api.topologies import node_view
 from busbw.env.layers import layers
 from busbw.errors import InputError
 from busbw.model.comparison import COMPARISON_SCHEMA, Comparison
+from busbw.model.explained_verdict import ExplainedVerdict
 from busbw.model.run import Run
 from busbw.model.scaling import SCALING_SCHEMA, Scaling, ScalingReport
 from busbw.model.settings import Setting, Settings
 from busbw.report.subject import Picture, Subject, labels_of
 from busbw.store.files import read_whole
+from busbw.store.node_sources import source_kind
 
 MOST_RUNS = 1000
 _MOST_BYTES = 64 * 2**20
@@ -40,8 +44,9 @@ def subjects(names: Sequence[str], machine: str | None = None) -> tuple[Subject,
             settings=settings_of(run),
             unseen=_unseen(run),
             picture=named or _platform_picture(run),
+            explained=_explained(folder, run, machine),
         )
-        for run, label in zip(runs, labels_of(runs), strict=True)
+        for folder, run, label in zip(folders, runs, labels_of(runs), strict=True)
     )
 
 
@@ -88,6 +93,18 @@ def settings_of(run: Run) -> Settings | None:
             if known.get(name) != value
         )
     )
+
+
+def _explained(folder: Path, run: Run, machine: str | None) -> ExplainedVerdict:
+    """Return every size of a run held against the machine that is named, else against the platform it stored."""
+    if machine is not None:
+        kind = source_kind(machine)
+        host = Path(machine) if kind == "snapshot" else None
+        return judge_results((str(folder),), host=host, platform_name=machine if kind == "absent" else None)
+    start = run.plan.surroundings
+    known = {each.platform.id for each in platforms()}
+    stored = start.platform if start is not None and start.platform in known else None
+    return judge_results((str(folder),), platform_name=stored)
 
 
 def _run_folder(name: str) -> Path:
