@@ -1,7 +1,7 @@
 """What holds for all tests: those that time something, or are alone with something, may try once more, and say so.
 
 `--timed` picks one part: `scripts/test.sh` runs `no` on all processors; then `hosts`, those on hosts of the lab, which
-wait more than they work, two at a time; and after that `only`, the others, one test at a time.
+wait more than they work, three at a time; and after that `only`, the others, one test at a time.
 """
 
 import gc
@@ -18,6 +18,8 @@ HERE = Path(__file__).parent
 # containers, use names that a machine has once. What is wrong in busbw is wrong the second time too; the summary names
 # every test that needed one (`-r R`). Single tests elsewhere carry the marker themselves.
 TIMED = ("containers/test_real.py", "e2e", "gpu", "nccl")
+# Of these files the results are right or wrong, however busy the cores are: they run beside others, in twice the time.
+BESIDE_OTHERS = ("contract", "exchanges", "kernels", "libraries", "shapes", "unaligned", "versions", "wrong_results")
 # The hosts of the lab: whoever asks for them starts ranks there.
 TIMED_FIXTURES = {"cluster_of_session", "hosts_of_session", "open_mpi_4"}
 # Who reads one of these bounds a time.
@@ -50,7 +52,13 @@ def reads_a_clock(path: Path) -> bool:
 @cache
 def lies_among_timed(path: Path) -> bool:
     """Return whether all tests of a file or folder time processes."""
-    return any(path.is_relative_to(HERE / name) for name in TIMED)
+    return any(path.is_relative_to(HERE / name) for name in TIMED) and not runs_beside_others(path)
+
+
+@cache
+def runs_beside_others(path: Path) -> bool:
+    """Return whether the tests of a file start ranks and judge no times."""
+    return path.parent == HERE / "nccl" and path.stem.removeprefix("test_") in BESIDE_OTHERS
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` picks by marker
@@ -62,7 +70,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if lies_among_timed(item.path) or is_on_hosts:
             item.add_marker(pytest.mark.timed)
         is_timed = item.get_closest_marker("timed") is not None
-        if is_timed or reads_a_clock(item.path):
+        if is_timed or reads_a_clock(item.path) or runs_beside_others(item.path):
             item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=3))
         parts["hosts" if is_on_hosts else "only" if is_timed else "no"].append(item)
     wanted = config.getoption("timed")
