@@ -25,6 +25,7 @@ from busbw.model.explained_verdict import ExplainedVerdict
 from busbw.model.finding import Verdict
 from busbw.model.hardware import Hardware
 from busbw.model.imported import Imported
+from busbw.model.run import Run
 from busbw.store import imports
 
 _SHOWN_NAMES = 3
@@ -49,7 +50,7 @@ def judge_results(
             "nothing to judge is named",
             hint="name a run (last), files of nccl-tests, or a platform: busbw judge --platform aws-p5",
         )
-    grounds = _grounds(platform_name, host, here=here)
+    grounds = grounds_of(platform_name, host, here=here)
     said = told or Told()
     if not names and grounds.platform is not None:
         return explain_published(grounds.platform)
@@ -63,17 +64,21 @@ def judge_results(
     where = find(names[0])
     if is_import(where):
         return _judge_import(where, where.name, grounds, said)
-    run = read(where)
+    return judge_run(read(where), grounds, said)
+
+
+def judge_run(run: Run, grounds: Grounds, told: Told) -> ExplainedVerdict:
+    """Return a run explained."""
     return explain(
-        run.plan.run_id,
-        series_of_run(run, said),
-        grounds,
-        run=run,
-        findings=pair_findings_of_run(run, grounds),
+        run.plan.run_id, series_of_run(run, told), grounds, run=run, findings=pair_findings_of_run(run, grounds)
     )
 
 
-def _grounds(platform_name: str | None, host: Path | None, *, here: bool) -> Grounds:
+def grounds_of(platform_name: str | None, host: Path | None = None, *, here: bool = False) -> Grounds:
+    """Return the machine to hold results against: a platform, a host by its snapshot, this host, or none of them.
+
+    Raises InputError for a platform or a snapshot that there is not.
+    """
     if here and host is not None:
         raise InputError(f"both {str(host)!r} and --here are given", hint="choose one of them")
     known = tuple(each.platform for each in platforms())

@@ -1,18 +1,19 @@
 """What reports are made of: runs, the settings they had, and the machine they ran on."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from busbw import codec
-from busbw.api.judging import judge_results
+from busbw.api.judging import grounds_of, judge_run
 from busbw.api.loading import read
 from busbw.api.locating import find, is_import
 from busbw.api.platforms import platforms
 from busbw.api.topologies import node_view
 from busbw.env.layers import layers
 from busbw.errors import InputError
+from busbw.judge.explaining.grounds import Grounds
+from busbw.judge.explaining.told import Told
 from busbw.model.comparison import COMPARISON_SCHEMA, Comparison
-from busbw.model.explained_verdict import ExplainedVerdict
 from busbw.model.run import Run
 from busbw.model.scaling import SCALING_SCHEMA, Scaling, ScalingReport
 from busbw.model.settings import Setting, Settings
@@ -34,6 +35,7 @@ def subjects(names: Sequence[str], machine: str | None = None) -> tuple[Subject,
         raise InputError(f"{len(names)} runs are too many for one page", hint=f"name at most {MOST_RUNS}")
     folders = tuple(dict.fromkeys(_run_folder(name) for name in names))
     runs = tuple(read(folder) for folder in folders)
+    grounds = _grounds(runs, machine)
     named = (
         Picture(view=node_view(machine), whose=f"{machine}, as named for this report") if machine is not None else None
     )
@@ -44,9 +46,9 @@ def subjects(names: Sequence[str], machine: str | None = None) -> tuple[Subject,
             settings=settings_of(run),
             unseen=_unseen(run),
             picture=named or _platform_picture(run),
-            explained=_explained(folder, run, machine),
+            explained=judge_run(run, grounds(run), Told()),
         )
-        for folder, run, label in zip(folders, runs, labels_of(runs), strict=True)
+        for run, label in zip(runs, labels_of(runs), strict=True)
     )
 
 
@@ -95,16 +97,22 @@ def settings_of(run: Run) -> Settings | None:
     )
 
 
-def _explained(folder: Path, run: Run, machine: str | None) -> ExplainedVerdict:
-    """Return every size of a run held against the machine that is named, else against the platform it stored."""
+def _grounds(runs: Iterable[Run], machine: str | None) -> Callable[[Run], Grounds]:
+    """Return what each run is held against: the machine that is named, else the platform it stored."""
     if machine is not None:
         kind = source_kind(machine)
-        host = Path(machine) if kind == "snapshot" else None
-        return judge_results((str(folder),), host=host, platform_name=machine if kind == "absent" else None)
-    start = run.plan.surroundings
+        named = grounds_of(machine if kind == "absent" else None, Path(machine) if kind == "snapshot" else None)
+        return lambda _run: named
+    # A platform of another site is not known here.
     known = {each.platform.id for each in platforms()}
-    stored = start.platform if start is not None and start.platform in known else None
-    return judge_results((str(folder),), platform_name=stored)
+    stored = {name for name in map(_platform_of, runs) if name in known}
+    by_name = {name: grounds_of(name) for name in (None, *stored)}
+    return lambda run: by_name.get(_platform_of(run), by_name[None])
+
+
+def _platform_of(run: Run) -> str | None:
+    start = run.plan.surroundings
+    return start.platform if start is not None else None
 
 
 def _run_folder(name: str) -> Path:
@@ -129,12 +137,12 @@ def _unseen(run: Run) -> tuple[str, ...]:
 
 def _platform_picture(run: Run) -> Picture | None:
     """Return the published node of the platform that a run was found to be on; None: it was not."""
-    start = run.plan.surroundings
-    if start is None or start.platform is None:
+    name = _platform_of(run)
+    if name is None:
         return None
     try:
-        view = node_view(start.platform)
+        view = node_view(name)
     except InputError:
         # A platform of another site: its file is not here.
         return None
-    return Picture(view=view, whose=f"as published of platform {start.platform}; this host's own may differ")
+    return Picture(view=view, whose=f"as published of platform {name}; this host's own may differ")
