@@ -25,7 +25,7 @@ def series_of(view: Scaling, label: str) -> ScalingSeries:
 
 
 def test_azure_table_2_is_level_up_to_512_gpus_and_three_percent_lower_at_1024() -> None:
-    report = scaling(ScalingRequest(published="azure-nd-h100-v5", platform="azure-nd-h100-v5", algorithm="ring"))
+    report = scaling(ScalingRequest(published="azure-nd-h100-v5", platform="azure-nd-h100-v5"))
     (view,) = report.views
     line = series_of(view, "several nodes")
     assert [(point.nodes, point.ranks) for point in line.points] == [

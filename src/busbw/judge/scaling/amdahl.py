@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from busbw.judge.phrases import counted, percent
 from busbw.judge.scaling.places import Place, several, workers
-from busbw.judge.scaling.trend import CONFIDENCE, LEAST_PLACES
+from busbw.judge.scaling.trend import CONFIDENCE, LEAST_EFFECT, LEAST_PLACES
 from busbw.model.scaling import Axis, Estimate, Extrapolation, SerialAnswer, SerialPart
 from busbw.stats.added import added_term
 from busbw.stats.line import Line, line_through
@@ -20,9 +20,9 @@ from busbw.units import format_time
 FARTHEST_TIMES = 4
 
 
-def serial_share(speedup: float, times: float) -> float | None:
-    """Return the share of the base's time that did not shrink; None at the base."""
-    return (1 / speedup - 1 / times) / (1 - 1 / times) if times > 1 and speedup > 0 else None
+def serial_share(speedup: float, growth: float) -> float | None:
+    """Return the share of the base's time that did not shrink on `growth` bases; None on one."""
+    return (1 / speedup - 1 / growth) / (1 - 1 / growth) if growth > 1 and speedup > 0 else None
 
 
 def amdahl_line(places: Sequence[Place], base: int) -> Line | None:
@@ -75,20 +75,19 @@ def _part(answer: SerialAnswer, share: float, low: float, high: float, points: i
 def _change(places: Sequence[Place], base: int) -> tuple[float, float] | None:
     """Return the share on the smallest and the largest machine, where it is shown to change between them.
 
-    The larger half of the machines is looked at by itself too: there a share that grows begins to count.
+    The larger half of the machines is looked at by itself too: there a share that grows begins to count. What changes
+    the time on the largest machine by less than 2 % is none.
     """
-    base_s = next((place.estimate.value for place in places if place.at == base), None)
-    if base_s is None:
+    times_s = {place.at: place.estimate.value for place in places}
+    if base not in times_s:
         return None
     for some in (places[len(places) // 2 :], places):
-        if _is_changing(some, base):
-            beyond_base = [place for place in some if place.at > base]
-            ends = [
-                serial_share(base_s / place.estimate.value, place.at / base)
-                for place in (beyond_base[0], beyond_base[-1])
-            ]
-            if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
-                return ends[0], ends[1]
+        at = [place.at for place in some if place.at > base]
+        if not at or not _is_changing(some, base):
+            continue
+        first, last = (serial_share(times_s[base] / times_s[end], end / base) or 0.0 for end in (at[0], at[-1]))
+        if abs(last - first) * times_s[base] >= LEAST_EFFECT * times_s[at[-1]]:
+            return first, last
     return None
 
 
@@ -102,8 +101,8 @@ def _is_changing(places: Sequence[Place], base: int) -> bool:
         return False
     found = added_term(
         [1.0] * len(points),
-        ([1 / times / value for times, value in points], [(1 - 1 / times) / value for times, value in points]),
-        [math.log2(times) * (1 - 1 / times) / value for times, value in points],
+        ([1 / growth / value for growth, value in points], [(1 - 1 / growth) / value for growth, value in points]),
+        [math.log2(growth) * (1 - 1 / growth) / value for growth, value in points],
         (1 + CONFIDENCE) / 2,
     )
     return found is not None and (found[1] > 0 or found[2] < 0)

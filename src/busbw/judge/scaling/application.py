@@ -119,12 +119,12 @@ def _point(
     point = _measured(at, members)
     if base is None:
         return point
-    times = at / base_at
+    growth = at / base_at
     if point.rate is not None and base.rate is not None:
         speedup = ratio(point.rate, base.rate)
     elif point.time_s is not None and base.time_s is not None:
         faster = ratio(base.time_s, point.time_s)
-        speedup = scaled(faster, times) if faster is not None and kind == "weak" else faster
+        speedup = scaled(faster, growth) if faster is not None and kind == "weak" else faster
     else:
         speedup = None
     if at == base_at:
@@ -137,8 +137,8 @@ def _point(
         time_s=point.time_s,
         rate=point.rate,
         speedup=speedup,
-        efficiency=scaled(speedup, 1 / times) if speedup is not None else None,
-        serial_share=serial_share(speedup.value, times) if speedup is not None and kind == "strong" else None,
+        efficiency=scaled(speedup, 1 / growth) if speedup is not None else None,
+        serial_share=serial_share(speedup.value, growth) if speedup is not None and kind == "strong" else None,
         observations=point.observations,
         sources=point.sources,
     )

@@ -1,0 +1,33 @@
+"""Observations with what a test changes as arguments."""
+
+from typing import Any
+
+from busbw.model.scaling import Estimate, Observation
+
+GiB = 2**30
+
+
+def measured(nodes: int | None, busbw: float, **changes: Any) -> Observation:
+    """Return an all_reduce of 1 GiB on nodes of eight ranks, with bus bandwidth in GB/s."""
+    conditions = {"collective": "all_reduce", "type": "float32"} | changes.pop("conditions", {})
+    settings = changes.pop("settings", {})
+    values: dict[str, Any] = {
+        "source": f"run-{nodes}",
+        "nodes": nodes,
+        "ranks": 8 * nodes if nodes is not None else None,
+        "size_bytes": GiB,
+        "busbw_Bps": Estimate(value=busbw * 1e9),
+    }
+    return Observation(**(values | changes), conditions=tuple(conditions.items()), settings=tuple(settings.items()))
+
+
+def timed(nodes: int, time_s: float, **changes: Any) -> Observation:
+    """Return the time of an application."""
+    settings = changes.pop("settings", {})
+    return Observation(
+        source=f"times.csv:{nodes}",
+        nodes=nodes,
+        time_s=Estimate(value=time_s),
+        settings=tuple(settings.items()),
+        **changes,
+    )
