@@ -6,8 +6,10 @@ from pathlib import Path
 from busbw import judge
 from busbw.api import foreign_run
 from busbw.backends import registry
+from busbw.catalog.platforms import all_platforms
 from busbw.errors import RunError
 from busbw.judge.autopsy import autopsy
+from busbw.judge.explaining.over_links import judged_by_links
 from busbw.model.run import Run
 from busbw.store import directory as directories
 from busbw.store import outcome as outcomes
@@ -39,7 +41,7 @@ def rebuild(directory: Path) -> Run:
     judgement = judge.judge(
         plan, outcome, parsed.ranks, parsed.rates, parsed.measurements, parsed.failures, parsed.nodes
     )
-    return Run(
+    run = Run(
         plan=plan,
         outcome=outcome,
         ranks=parsed.ranks,
@@ -53,6 +55,7 @@ def rebuild(directory: Path) -> Run:
         # A run that somebody stopped was visited too, but only to end it.
         autopsy=autopsy(plan, visits) if outcome is None or outcome.ended == "failed" else None,
     )
+    return judged_by_links(run, all_platforms()) if plan.gpu_setup is not None else run
 
 
 def read(directory: Path) -> Run:

@@ -1,6 +1,6 @@
 """What the platforms have in common that have the same GPU: known of a GPU by its name alone."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from busbw.model.platform import GpuKind, NvLinkKind, Platform
@@ -26,6 +26,13 @@ def facts_of_gpu(name: str, platforms: Iterable[Platform]) -> GpuFacts | None:
     if len(links) != 1:
         return None
     return GpuFacts(name=name, sm=_sm(each.gpu for each in having), nvlink=having[0].nvlink, platforms=_ids(having))
+
+
+def facts_of_gpus(platforms: Sequence[Platform]) -> dict[str, GpuFacts]:
+    """Return what is known of every GPU that platforms name, by its name."""
+    names = {name for each in platforms for name in each.match.gpu_names if "*" not in name}
+    found = {name: facts_of_gpu(name, platforms) for name in sorted(names)}
+    return {name: facts for name, facts in found.items() if facts is not None}
 
 
 def _links(link: NvLinkKind) -> tuple[float | None, float | None, bool | None, bool | None, int | None]:

@@ -12,9 +12,7 @@ def exit_code(run: Run) -> ExitCode:
 
 
 def exit_code_of(explained: ExplainedVerdict) -> ExitCode:
-    """Return the same for results that were explained; 0 too where only a platform's figures were looked at."""
-    if not explained.series and explained.verdict.outcome == "cannot_tell" and explained.findings:
-        return ExitCode.OK
+    """Return the same for results that were explained."""
     return _code(explained.verdict, explained.findings)
 
 

@@ -8,6 +8,7 @@ from busbw.judge.explaining.candidates import ABOVE, Candidates
 from busbw.judge.explaining.latency import EmptyCall
 from busbw.judge.explaining.matching import conditions, is_of, value_Bps
 from busbw.judge.explaining.series import Sample, Series
+from busbw.judge.phrases import percent
 from busbw.model.budget import Condition, Expected
 from busbw.model.limit import Bound
 from busbw.model.platform import Published
@@ -16,6 +17,8 @@ from busbw.units import format_rate
 # Of what is expected of a large message this part must be reached. Sound rings on InfiniBand are seen at 0.80 to 0.86
 # or at 0.92 to 0.98 of line, and what is expected is 0.96 to 0.98 of it.
 LEAST_SHARE = 0.85
+# Of a curve that is this near its highest bandwidth nothing needs to be said.
+_WHOLE = 0.99
 # A small message may take this many times what NCCL counts on; from SLOW_TIMES on it is slow.
 MOST_TIMES = 2.0
 SLOW_TIMES = 3.0
@@ -34,13 +37,19 @@ class Target:
 
 
 def targets(
-    series: Series, sample: Sample, possible: Candidates, published: Sequence[Published]
+    series: Series, sample: Sample, possible: Candidates, published: Sequence[Published], saturation: float
 ) -> tuple[Target | None, ...]:
-    """Return what is expected of each candidate; None where nobody has measured anything of the kind."""
-    return tuple(_target(series, sample, bound, published) for bound in possible.bounds)
+    """Return what is expected of each candidate; None where nobody has measured anything of the kind.
+
+    `saturation`: what part of its highest bandwidth the sweep's own curve has at this size. What is expected of very
+    large messages is that much less here; a figure that is published for this very size is not.
+    """
+    return tuple(_target(series, sample, bound, published, saturation) for bound in possible.bounds)
 
 
-def _target(series: Series, sample: Sample, bound: Bound, published: Sequence[Published]) -> Target | None:
+def _target(
+    series: Series, sample: Sample, bound: Bound, published: Sequence[Published], saturation: float
+) -> Target | None:
     applying = [
         figure
         for figure in published
@@ -58,9 +67,9 @@ def _target(series: Series, sample: Sample, bound: Bound, published: Sequence[Pu
         return None
     return Target(
         algorithm=bound.algorithm,
-        low_Bps=bound.attained_Bps,
-        high_Bps=bound.attained_Bps,
-        words=f"as seen: {_seen_words(bound)}",
+        low_Bps=bound.attained_Bps * saturation,
+        high_Bps=bound.attained_Bps * saturation,
+        words=f"as seen: {_seen_words(bound)}{_part_words(saturation)}",
     )
 
 
@@ -76,6 +85,10 @@ def _conditions(figure: Published, series: Series, sample: Sample, bound: Bound 
 def _published_words(figures: list[Published]) -> str:
     values = ", ".join(f"{figure.value:g}" for figure in figures)
     return f"published: {values} GB/s, {figures[0].kind}"
+
+
+def _part_words(saturation: float) -> str:
+    return f"; {percent(saturation)} of it at this size, by the sweep's own curve" if saturation < _WHOLE else ""
 
 
 def _seen_words(bound: Bound) -> str:

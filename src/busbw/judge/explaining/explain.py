@@ -14,12 +14,13 @@ from busbw.judge.explaining.sizing import Against, explain_size
 from busbw.judge.phrases import counted
 from busbw.model.explained_verdict import ExplainedVerdict, SeriesExplanation
 from busbw.model.finding import Finding, Verdict
+from busbw.model.platform import Platform
 from busbw.model.run import Run
 
 _SEVERITY = {"error": 0, "warn": 1, "note": 2}
 _WORST_FIRST = ("wrong", "failed", "slow", "cannot_tell", "ok")
 # What a run says when nothing was known of its links; here something is.
-_NO_CEILING = "RUN021"
+NO_CEILING = "RUN021"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +57,7 @@ def explain(
         series=explained,
         findings=tuple(sorted(every, key=lambda found: _SEVERITY[found.severity])),
         left_out=left_out,
-        verdict=_together(explained, run, findings, grounds, len(about_platform)),
+        verdict=_together(explained, run, findings),
         next_steps=tuple(dict.fromkeys(steps)),
     )
 
@@ -145,17 +146,15 @@ def _settings(series: Series) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _together(
-    series: Sequence[SeriesExplanation], run: Run | None, findings: Sequence[Finding], grounds: Grounds, doubtful: int
-) -> Verdict:
+def _together(series: Sequence[SeriesExplanation], run: Run | None, findings: Sequence[Finding]) -> Verdict:
     """Return the verdict on everything; what a run says of its own conditions goes before what its figures say."""
     if run is not None and run.verdict.outcome in ("wrong", "failed"):
         return run.verdict
-    if run is not None and run.verdict.outcome == "cannot_tell" and set(run.verdict.because) - {_NO_CEILING}:
+    if run is not None and run.verdict.outcome == "cannot_tell" and set(run.verdict.because) - {NO_CEILING}:
         return run.verdict
     slow_ends = [found for found in findings if found.code == "PERF013"]
     if not series:
-        return _without_series(slow_ends, grounds, doubtful)
+        return _without_series(slow_ends)
     worst = min(series, key=lambda each: _WORST_FIRST.index(each.verdict.outcome)).verdict
     if slow_ends and worst.outcome in ("slow", "cannot_tell", "ok"):
         return _slow_end(slow_ends[0])
@@ -173,11 +172,24 @@ def _slow_end(found: Finding) -> Verdict:
     return Verdict(outcome="slow", sentence=f"slow: {found.title}: {found.evidence}.", because=(found.code,))
 
 
-def _without_series(slow_ends: Sequence[Finding], grounds: Grounds, doubtful: int) -> Verdict:
+def _without_series(slow_ends: Sequence[Finding]) -> Verdict:
     if slow_ends:
         return _slow_end(slow_ends[0])
-    what = "nothing was measured that can be judged"
-    if grounds.platform is not None:
-        checks = counted(doubtful, "finding") if doubtful else "nothing"
-        what = f"no result is given; {checks} on the health checks that are in use for {grounds.platform.id}"
-    return Verdict(outcome="cannot_tell", sentence=f"cannot tell: {what}.")
+    return Verdict(outcome="cannot_tell", sentence="cannot tell: nothing was measured that can be judged.")
+
+
+def explain_published(platform: Platform) -> ExplainedVerdict:
+    """Return what the health checks that are in use for a platform ask for, held against what its parts carry."""
+    found = doubts(platform)
+    words = f"{counted(len(found), 'finding')} on" if found else "nothing speaks against"
+    return ExplainedVerdict(
+        subject=f"health checks of {platform.id}",
+        machine=platform.id,
+        grounds=(f"published for {platform.id}",),
+        findings=found,
+        verdict=Verdict(
+            outcome="ok",
+            sentence=f"ok: {words} the {counted(len(platform.thresholds), 'limit')} of health checks in use for "
+            f"{platform.id}; no result was judged.",
+        ),
+    )

@@ -53,7 +53,7 @@ def _of_table(
             why.append(f"{what} is counted otherwise by {table.tool}, or unknown")
             continue
         # What the rates say goes before what was declared: programs that were not joined declare too many.
-        ranks = table.ranks_from_rates or same[0].ranks or table.ranks or _ranks(what, told, node_gpus)
+        ranks = table.ranks_from_rates or same[0].ranks or table.ranks or _ranks(what, told, imported, table)
         if ranks is None or ranks < 2:
             why.append(_NO_RANKS if ranks is None else "one rank alone sends nothing")
             continue
@@ -65,12 +65,18 @@ def _of_table(
     return found, list(dict.fromkeys(why))
 
 
-def _ranks(what: str, told: Told, node_gpus: int | None) -> int | None:
-    """Return how many ranks there are by what is said of nodes and GPUs."""
+def _ranks(what: str, told: Told, imported: Imported, table: Table) -> int | None:
+    """Return how many ranks there are, by what is said, or as in the other tables of the file if they agree."""
     if what in _PAIRS:
         return 2
-    each = told.gpus_per_node or node_gpus
-    return told.nodes * each if told.nodes and each else None
+    if told.nodes and told.gpus_per_node:
+        return told.nodes * told.gpus_per_node
+    others = {
+        other.ranks_from_rates
+        for other in imported.tables
+        if (other.source, other.tool, other.parameters) == (table.source, table.tool, table.parameters)
+    }
+    return others.pop() if len(others := others - {None}) == 1 else None
 
 
 def _series(

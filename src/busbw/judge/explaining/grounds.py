@@ -12,8 +12,9 @@ from busbw.limits.ceiling import ceiling
 from busbw.limits.from_hardware import rates_of_gpus, rates_of_hardware
 from busbw.limits.from_platform import rates_of_platform
 from busbw.model.hardware import Hardware
-from busbw.model.limit import Bound, NodeRates
+from busbw.model.limit import Bound, Line, NodeRates
 from busbw.model.platform import Platform
+from busbw.units import format_rate
 
 # Ways of NCCL that are one kernel over memory that all GPUs see: bound by the links alone.
 _LEAST = "any"
@@ -106,15 +107,26 @@ def _loopback(rates: NodeRates, series: Series) -> tuple[tuple[Bound, ...], str 
     if nic is None or not rates.ports or not rates.gpus:
         return (), "not known: the number of NIC ports and their rate"
     each_Bps = nic.rate_Bps * rates.ports / rates.gpus
-    share = next((seen.share for seen in rates.attained if seen.part == "nic"), None)
+    seen = next((seen for seen in rates.attained if seen.part == "nic"), None)
+    attained_Bps = each_Bps * seen.share if seen is not None else None
+    line = Line(
+        part="nic",
+        formula="busbw <= k B / g",
+        figures=f"{rates.ports} x {nic.figures} / {rates.gpus} = {format_rate(each_Bps)}",
+        busbw_Bps=each_Bps,
+        attained_Bps=attained_Bps,
+        attained_words=seen.words if seen is not None else None,
+        limits=True,
+    )
     bound = Bound(
         collective=series.collective,
         algorithm="ring",
         why="each GPU sends f S bytes to the next through the NICs that are its own",
         source=nic.source,
+        lines=(line,),
         busbw_Bps=each_Bps,
         algbw_Bps=each_Bps / series.factor,
-        attained_Bps=each_Bps * share if share is not None else None,
+        attained_Bps=attained_Bps,
         limited_by="nic",
     )
     return (bound,), None

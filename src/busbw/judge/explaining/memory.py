@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from busbw.judge.expectation import SLOW_TIMES, TOLERANCE, Expectation, expectation_of
+from busbw.judge.explaining.budgeting import limiter
 from busbw.judge.explaining.outcome import label
 from busbw.judge.explaining.regimes import latency_at
 from busbw.judge.explaining.series import Sample, Series
@@ -37,6 +38,7 @@ def explain_in_memory(
 ) -> SizeExplanation:
     """Return one size explained by the rates of this host."""
     expectation, ceiling = found.expectation, found.ceiling
+    taken = _budget(series, sample, found, curve)
     return SizeExplanation(
         point=sample.point,
         line=sample.line,
@@ -49,11 +51,11 @@ def explain_in_memory(
         regime=regime,
         ceiling_Bps=ceiling.busbw_Bps if ceiling is not None else None,
         ceiling_words=ceiling.formula if ceiling is not None else None,
-        limited_by="memory of the host" if ceiling is not None and ceiling.basis == "memory" else None,
+        limited_by=limiter(taken),
         band_low_Bps=expectation.busbw_Bps / TOLERANCE if expectation is not None else None,
         band_high_Bps=expectation.busbw_Bps if expectation is not None else None,
         expected=_expected(found),
-        budget=_budget(series, sample, found, curve),
+        budget=taken,
         verdict=_verdict(series, sample, expectation),
         next_step=f"try its other algorithms: busbw show says which, for {series.collective}"
         if expectation is not None and expectation.is_slow

@@ -13,6 +13,8 @@ from busbw.stats.curves import LEAST_FOR_LINE, hill, line
 # fitted bandwidth on.
 _LATENCY_SHARE = 2 / 3
 _BANDWIDTH_SHARE = 0.9
+# A line that its points lie so far off does not tell where bandwidth begins: the sweep has a step, or a second plateau.
+_LOOSE = 0.25
 # Below this part of the highest bandwidth the curve is a straight line of latency, which no Hill curve is.
 _HILL_FROM = 0.05
 # Without a sweep that shows it: messages of this size last milliseconds, and no latency does.
@@ -86,7 +88,7 @@ def _bandwidth_from(samples: Sequence[Sample], whole: Line | None, bent: Hill | 
     if bent is not None:
         odds = (1 / _BANDWIDTH_SHARE - 1) ** (1 / bent.steepness.value)
         border = bent.half_bytes.value / odds
-    elif whole is not None and whole.half_bytes is not None:
+    elif whole is not None and whole.half_bytes is not None and whole.spread <= _LOOSE:
         border = whole.half_bytes.value / (1 / _BANDWIDTH_SHARE - 1)
     else:
         return None
@@ -104,6 +106,15 @@ def regime(curve: SweepCurve, size_bytes: int) -> Regime | None:
     if curve.latency_to_bytes is not None or curve.bandwidth_from_bytes is not None:
         return "knee"
     return "bandwidth" if size_bytes >= LARGE_BYTES else None
+
+
+def saturation(curve: SweepCurve, size_bytes: int) -> float:
+    """Return what part of its highest bandwidth this sweep's own curve has at a size; 1 where it has none."""
+    bent = curve.hill
+    if bent is None:
+        return 1.0
+    odds: float = (bent.half_bytes.value / size_bytes) ** bent.steepness.value
+    return 1 / (1 + odds)
 
 
 def latency_at(curve: SweepCurve, size_bytes: int) -> tuple[float, str] | None:

@@ -11,7 +11,7 @@ from busbw.judge.explaining.expecting import LEAST_SHARE, expectations, targets
 from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.latency import EmptyCall
 from busbw.judge.explaining.outcome import Held, expected_times, verdict_of
-from busbw.judge.explaining.regimes import latency_at, regime
+from busbw.judge.explaining.regimes import latency_at, regime, saturation
 from busbw.judge.explaining.resembling import Suspect, suspect
 from busbw.judge.explaining.series import Sample, Series
 from busbw.model.budget import BudgetStep, SizeExplanation
@@ -45,12 +45,15 @@ class Against:
 def explain_size(against: Against, sample: Sample) -> tuple[SizeExplanation, Suspect | None]:
     """Return one size explained, and the network it seems to have used if that is why it is slow."""
     possible = candidates(against.series, sample, against.rates, against.bounds)
+    decides = regime(against.curve, sample.size_bytes)
+    # Between latency and bandwidth the time of an empty call is counted apart.
+    part = saturation(against.curve, sample.size_bytes) if decides == "bandwidth" else 1.0
     held = Held(
         series=against.series,
         sample=sample,
-        regime=regime(against.curve, sample.size_bytes),
+        regime=decides,
         possible=possible,
-        targets=targets(against.series, sample, possible, against.figures),
+        targets=targets(against.series, sample, possible, against.figures, part),
         empty=against.empty,
         no_bound=against.no_bound if possible.highest is None else None,
     )
