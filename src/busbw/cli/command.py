@@ -6,6 +6,7 @@ import click
 
 from busbw import __version__
 from busbw.cli.batch_options import batch_options
+from busbw.cli.bisect import bisect_command
 from busbw.cli.compare import compare_command
 from busbw.cli.container_options import container_options
 from busbw.cli.doctor import doctor
@@ -308,5 +309,19 @@ def import_(paths: tuple[str, ...], directory: Path | None, tag: str | None, no_
     import_results(paths, directory, tag=tag, with_copies=not no_copy, as_json=as_json)
 
 
-for verb in (runs, compare_command(run), trend, scaling, platform, probe, topo, limit, env, launch, doctor, judge):
+for verb in (
+    runs,
+    compare_command(run),
+    bisect_command(run),
+    trend,
+    scaling,
+    platform,
+    probe,
+    topo,
+    limit,
+    env,
+    launch,
+    doctor,
+    judge,
+):
     busbw.add_command(verb)

@@ -1,6 +1,5 @@
 """What `busbw compare` does once its options are read."""
 
-import shlex
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
@@ -10,10 +9,10 @@ import click
 from busbw import codec
 from busbw.api.comparing import compare_launches, compare_stored
 from busbw.api.interleaving import DEFAULT_BLOCKS, DEFAULT_BUDGET_S, Terms, go_on, plan_comparison, start
-from busbw.api.side import Asked, parse_words
 from busbw.cli.asked import request_of
 from busbw.cli.compare import given_of_run
 from busbw.cli.comparison_progress import comparison_progress
+from busbw.cli.setting_words import setting_of
 from busbw.errors import ExitCode, InputError
 from busbw.exports.comparison_csv import comparison_csv
 from busbw.model.comparison import Comparison
@@ -53,7 +52,8 @@ def compare_verb(run: click.Command, given: dict[str, Any]) -> NoReturn:
 
 def _measure(run: click.Command, given: dict[str, Any]) -> NoReturn:
     common = given_of_run(given, run) | {"collectives": given["names"]}
-    asked, directory = sides_of(run, common, given["settings"])
+    _request, directory = request_of(common)
+    asked = tuple(setting_of(text, run, f"--set {text!r}").asked(common) for text in given["settings"])
     terms = Terms(
         blocks=given["blocks"] if given["blocks"] is not None else DEFAULT_BLOCKS,
         budget_s=given["budget"] if given["budget"] is not None else DEFAULT_BUDGET_S,
@@ -81,54 +81,6 @@ def _resume(name: str, given: dict[str, Any]) -> NoReturn:
     with comparison_progress(plan, where) as follower:
         found = go_on(where.absolute(), follower)
     _ended(found, where, given)
-
-
-def sides_of(
-    run: click.Command, common: dict[str, Any], settings: tuple[str, ...]
-) -> tuple[tuple[Asked, ...], Path | None]:
-    """Return the sides asked for, and the folder. Raises InputError for words that are no setting."""
-    _request, directory = request_of(common)
-    return tuple(_side(run, common, text) for text in settings), directory
-
-
-def _side(run: click.Command, common: dict[str, Any], text: str) -> Asked:
-    where = f"--set {text!r}"
-    try:
-        words = parse_words(shlex.split(text), where)
-    except ValueError as error:
-        raise InputError(f"this setting cannot be read: {error}", where=where) from error
-    own = _own_options(run, words.options, where)
-    request, _directory = request_of({**common, **own, "directory": None, "letter_o": own.get("letter_o")})
-    if request.launcher == "sbatch":
-        raise InputError(
-            "a comparison starts its launches itself", where="--launcher sbatch", hint="run it inside a job"
-        )
-    return Asked(
-        name=" ".join(text.split()) or "default",
-        environment=words.environment,
-        unset=words.unset,
-        options=words.options,
-        request=request,
-    )
-
-
-def _own_options(run: click.Command, options: tuple[str, ...], where: str) -> dict[str, Any]:
-    """Return the options that a side alone has, by name. Raises InputError for those that `busbw run` has not."""
-    try:
-        context = run.make_context("run", list(options))
-    except click.ClickException as error:
-        raise InputError(error.format_message(), where=where) from error
-    except click.exceptions.Exit as error:
-        raise InputError("--help is no setting", where=where) from error
-    given = {
-        name: value
-        for name, value in context.params.items()
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE and value != ()
-    }
-    shared = sorted(given.keys() & {"collectives", "directory", "resume", "plan_only", "as_json", "tag", "time_limit"})
-    if shared:
-        raise InputError(f"not an option of one setting: {', '.join(shared)}", where=where)
-    return given
 
 
 def _ended(found: Comparison, where: Path, given: dict[str, Any]) -> NoReturn:

@@ -1,0 +1,152 @@
+"""What `busbw bisect` does once its options are read."""
+
+import sys
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import click
+
+from busbw import codec
+from busbw.api.bisecting import Search, bisect
+from busbw.api.interleaving import DEFAULT_BLOCKS, DEFAULT_BUDGET_S, Terms
+from busbw.api.side import Asked
+from busbw.cli.asked import request_of
+from busbw.cli.compare import given_of_run
+from busbw.cli.comparison_progress import comparison_progress
+from busbw.cli.setting_words import Setting, setting_of
+from busbw.errors import ExitCode, InputError
+from busbw.report.bisection_text import bisection_text
+from busbw.report.plain import printable
+from busbw.store import directory as directories
+
+_LEAST_IN_ORDER = 3
+
+
+def bisect_verb(run: click.Command, given: dict[str, Any]) -> NoReturn:
+    """Search what made the difference; print what was found, and exit with its code."""
+    common = given_of_run(given, run) | {"collectives": given["names"]}
+    search = _search(run, common, given)
+    if given["plan_only"]:
+        for item in search.items:
+            print(printable(item))
+        sys.exit(ExitCode.OK)
+    terms = Terms(
+        blocks=given["blocks"] if given["blocks"] is not None else DEFAULT_BLOCKS,
+        budget_s=given["budget"] if given["budget"] is not None else DEFAULT_BUDGET_S,
+        seed=given["seed"],
+    )
+    _request, directory = request_of(common)
+    found = bisect(search, terms, directory, directories.root(), comparison_progress)
+    if given["as_json"]:
+        sys.stdout.write(codec.encode_pretty(found).decode())
+    else:
+        bisection_text(found)
+    sys.stdout.flush()
+    sys.exit(ExitCode.OK if found.outcome == "found" else ExitCode.CANNOT_TELL)
+
+
+def _search(run: click.Command, common: dict[str, Any], given: dict[str, Any]) -> Search:
+    in_order: tuple[str, ...] = given["in_order"]
+    if in_order and (given["good"] is not None or given["bad"] is not None):
+        raise InputError("--in-order names both ends itself", hint="leave --good and --bad out")
+    if in_order:
+        return _in_order(run, common, in_order)
+    if given["good"] is None or given["bad"] is None:
+        raise InputError(
+            "there are no two ends to search between",
+            hint="busbw bisect --good default --bad 'NCCL_PROTO=LL NCCL_ALGO=Tree'",
+        )
+    good = setting_of(given["good"], run, f"--good {given['good']!r}")
+    bad = setting_of(given["bad"], run, f"--bad {given['bad']!r}")
+    differences = _differences(good, bad)
+    if len(differences) < 2:
+        raise InputError(
+            f"{good.name} and {bad.name} differ in {len(differences) or 'nothing'}: there is nothing to search",
+            hint="busbw compare --set ... --set ... tells whether they differ",
+        )
+
+    def side(items: frozenset[int]) -> Asked:
+        chosen = [differences[item] for item in items]
+        if not chosen:
+            name = good.name
+        else:
+            name = (
+                bad.name if len(chosen) == len(differences) else "good, with " + ", ".join(one.short for one in chosen)
+            )
+        return _mixed(name, good, bad, chosen).asked(common)
+
+    return Search(
+        good=good.name, bad=bad.name, items=tuple(one.words for one in differences), in_order=False, side=side
+    )
+
+
+def _in_order(run: click.Command, common: dict[str, Any], texts: tuple[str, ...]) -> Search:
+    if len(texts) < _LEAST_IN_ORDER:
+        raise InputError(
+            f"{len(texts)} settings have nothing between them", hint="busbw compare --set ... --set ... compares two"
+        )
+    settings = [setting_of(text, run, f"--in-order {text!r}") for text in texts]
+    names = tuple(setting.name for setting in settings)
+    if len(set(names)) < len(names):
+        raise InputError("a setting is given twice", where="--in-order")
+
+    def side(items: frozenset[int]) -> Asked:
+        return settings[max(items, default=0)].asked(common)
+
+    return Search(good=names[0], bad=names[-1], items=names, in_order=True, side=side)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Difference:
+    """One variable or option that the two ends do not have alike."""
+
+    name: str
+    is_option: bool
+    short: str
+    words: str
+
+
+def _differences(good: Setting, bad: Setting) -> list[_Difference]:
+    """Return what two settings differ in, variables first, in the order they were given."""
+    found = []
+    for name in dict.fromkeys((*bad.environment, *bad.unset, *good.environment, *good.unset)):
+        before, after = _variable(good, name), _variable(bad, name)
+        if before != after:
+            found.append(
+                _Difference(name=name, is_option=False, short=name, words=f"{name} ({before} before, {after} after)")
+            )
+    for name in dict.fromkeys((*bad.options, *good.options)):
+        old, new = good.options.get(name), bad.options.get(name)
+        if old != new:
+            option = f"--{name.replace('_', '-')}"
+            words = f"{option} ({_value(old)} before, {_value(new)} after)"
+            found.append(_Difference(name=name, is_option=True, short=option, words=words))
+    return found
+
+
+def _variable(setting: Setting, name: str) -> str:
+    if name in setting.environment:
+        return f'"{setting.environment[name]}"'
+    return "left out" if name in setting.unset else "as it is here"
+
+
+def _value(value: object) -> str:
+    return "as it is by default" if value is None else str(value)
+
+
+def _mixed(name: str, good: Setting, bad: Setting, chosen: list[_Difference]) -> Setting:
+    """Return the good setting with the chosen differences as the bad one has them."""
+    variables = {one.name for one in chosen if not one.is_option}
+    options = {one.name for one in chosen if one.is_option}
+    environment = {key: value for key, value in good.environment.items() if key not in variables}
+    environment |= {key: value for key, value in bad.environment.items() if key in variables}
+    unset = [key for key in good.unset if key not in variables] + [key for key in bad.unset if key in variables]
+    own = {key: value for key, value in good.options.items() if key not in options}
+    own |= {key: value for key, value in bad.options.items() if key in options}
+    return Setting(
+        name=name,
+        environment=environment,
+        unset=tuple(unset),
+        options=own,
+        words=tuple(f"{key}={value}" for key, value in own.items()),
+    )

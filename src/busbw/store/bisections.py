@@ -1,0 +1,51 @@
+"""Bisection directories: what is searched, a comparison for each question, and what was found."""
+
+from pathlib import Path
+
+from busbw import codec
+from busbw.errors import InputError
+from busbw.model.bisection import BISECTION_SCHEMA, Bisection, BisectionPlan
+from busbw.store.files import read_whole, write_whole
+
+PLAN_FILE = "bisection.json"
+RESULT_FILE = "result.json"
+_MAX_BYTES = 2**26
+
+
+def create(directory: Path, plan: BisectionPlan) -> None:
+    """Make a bisection directory, or go on in one that was made for the same.
+
+    Raises InputError where it cannot be made, or holds something else.
+    """
+    path = directory / PLAN_FILE
+    try:
+        if path.is_file():
+            if read_plan(directory) != plan:
+                raise InputError(
+                    "another bisection is in this folder", where=str(directory), hint="choose another with --out"
+                )
+            return
+        if directory.exists() and any(directory.iterdir()):
+            raise InputError(f"{directory} is not empty", hint="choose another folder with --out")
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make the folder: {error.strerror or error}", where=str(directory)) from error
+    write_whole(path, codec.encode_pretty(plan))
+
+
+def read_plan(directory: Path) -> BisectionPlan:
+    """Return what a bisection searches. Raises InputError when that is missing, damaged or too new."""
+    path = directory / PLAN_FILE
+    content = read_whole(path, _MAX_BYTES)
+    codec.check_schema(content, BISECTION_SCHEMA, where=str(path))
+    return codec.decode(content, BisectionPlan, where=str(path))
+
+
+def is_begun(directory: Path) -> bool:
+    """Whether a bisection lies here already."""
+    return (directory / PLAN_FILE).is_file()
+
+
+def write(directory: Path, found: Bisection) -> None:
+    """Store what was found."""
+    write_whole(directory / RESULT_FILE, codec.encode_pretty(found))
