@@ -21,6 +21,17 @@ from busbw.model.scaling import Axis, Observation, ScalingReport
 from busbw.model.value import Value
 
 Form = Literal["in place", "out of place"]
+_OF_APPLICATIONS = {"kind": "--weak", "base": "--base", "beyond": "--beyond", "ignored": "--ignore"}
+_OF_COLLECTIVES = {
+    "platform": "--platform",
+    "algorithm": "--algorithm",
+    "collective": "--collective",
+    "sizes_bytes": "--size",
+    "dtype": "--dtype",
+    "op": "--op",
+    "form": "--form",
+    "ranks_per_node": "--ranks-per-node",
+}
 
 
 class ScalingRequest(Value, kw_only=True, frozen=True):
@@ -70,7 +81,17 @@ def scaling(asked: ScalingRequest) -> ScalingReport:
             where=f"{collectives[0].source}, {others[0].source}",
             hint="draw them one after the other",
         )
+    _check_meant(asked, is_collective=bool(collectives))
     return _collectives(asked, collectives) if collectives else _application(asked, others)
+
+
+def _check_meant(asked: ScalingRequest, *, is_collective: bool) -> None:
+    """Raise InputError for an option that has no meaning here."""
+    names = _OF_APPLICATIONS if is_collective else _OF_COLLECTIVES
+    for name, option in names.items():
+        if getattr(asked, name) not in (None, (), "strong"):
+            what, own = ("collectives", "applications") if is_collective else ("applications", "collectives")
+            raise InputError(f"{option} is for {own}, and these are results of {what}", hint=f"leave out {option}")
 
 
 def _application(asked: ScalingRequest, observations: Sequence[Observation]) -> ScalingReport:

@@ -81,6 +81,8 @@ def _stored(path: Path, name: str) -> list[Path]:
     """Return the runs and imports that a name means: one, or those in a folder of them."""
     if path.is_dir() and not is_import(path) and not (path / layout.PLAN_FILE).exists():
         return [*directories.directories(path), *import_directories(path)]
+    if not path.exists() and (path.suffix or len(path.parts) > 1):
+        raise InputError(f"there is no {name}", where=name)
     return [find(name)]
 
 

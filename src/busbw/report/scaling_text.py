@@ -15,6 +15,9 @@ from busbw.units import format_rate, format_time
 _NOT_KNOWN = ""
 _BY = "limit by"
 _PLOT_WIDTH = 72
+# Of a narrow terminal.
+_LEFT_OUT_FIRST = ("n", "+-", "serial", "between", _BY, "limit", "time")
+_FIRST_COLUMN = 8
 _MOST_NOTES = 12
 _BASES = {
     "launches": "how far several results lie apart",
@@ -44,12 +47,14 @@ def _view(out: Console, view: Scaling) -> None:
     for number, series in enumerate(view.series):
         if series.label:
             say(f"{mark(number)} {series.label}")
-        out.print(_table(view, series))
+        out.print(_table(view, series, out.width))
     for line in _plot(view, min(out.width, _PLOT_WIDTH)):
         say(line)
     for number, series in enumerate(view.series):
         for words in _answers(series):
             say(f"{mark(number)} {words}" if len(view.series) > 1 else words)
+    for words in _left_out(view):
+        say(words)
     for words in (*view.notes[:_MOST_NOTES], *_interval_notes(view)):
         say(f"note: {words}", "dim")
     if len(view.notes) > _MOST_NOTES:
@@ -62,11 +67,12 @@ def _title(view: Scaling) -> str:
     return ", ".join([f"{view.title} over {AXIS_WORDS[view.axis][1]}", *conditions]) + where
 
 
-def _table(view: Scaling, series: ScalingSeries) -> Table:
+def _table(view: Scaling, series: ScalingSeries, width: int) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
     points = series.points
     table.add_column(AXIS_WORDS[view.axis][1], justify="right", no_wrap=True)
     columns = _collective_columns(points) if view.kind == "collective" else _application_columns(view, points)
+    columns = _fitting(columns, width)
     for heading, _ in columns:
         table.add_column(heading, justify="left" if heading == _BY else "right", no_wrap=heading != _BY)
     left_out = dict(series.left_out)
@@ -101,6 +107,16 @@ def _application_columns(view: Scaling, points: Sequence[ScalingPoint]) -> list[
         ("n", [str(point.observations) for point in points]),
     ]
     return _filled(columns)
+
+
+def _fitting(columns: list[tuple[str, list[str]]], width: int) -> list[tuple[str, list[str]]]:
+    """Return the columns that fit beside each other; what is left out first is in --json all the same."""
+    kept = list(columns)
+    for name in _LEFT_OUT_FIRST:
+        wide = _FIRST_COLUMN + sum(max(len(heading), *map(len, cells)) + 2 for heading, cells in kept)
+        if wide > width:
+            kept = [column for column in kept if column[0] != name]
+    return kept
 
 
 def _filled(columns: list[tuple[str, list[str]]]) -> list[tuple[str, list[str]]]:
@@ -172,10 +188,23 @@ def _answers(series: ScalingSeries) -> list[str]:
     answers = (series.bend, None if bends else series.trend, series.serial, *series.beyond)
     is_empty = len(series.left_out) == len(series.points)
     words = dict.fromkeys(each.words for each in answers if each is not None and not is_empty)
-    reasons: dict[str, list[str]] = {}
-    for at, why in series.left_out:
-        reasons.setdefault(why, []).append(str(at))
-    return [*words, *(f"*{', '.join(places)}: {why}" for why, places in reasons.items())]
+    return list(words)
+
+
+def _left_out(view: Scaling) -> list[str]:
+    """Return why places are no part of what is told, each reason once."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for number, series in enumerate(view.series):
+        places: dict[str, list[str]] = {}
+        for at, why in series.left_out:
+            places.setdefault(why, []).append(str(at))
+        for why, here in places.items():
+            reasons.setdefault((f"*{', '.join(here)}", why), []).append(mark(number))
+    every = len(view.series)
+    return [
+        f"{here} is left out: {why}" if len(marks) == every else f"{' '.join(marks)} {here} is left out: {why}"
+        for (here, why), marks in reasons.items()
+    ]
 
 
 def _interval_notes(view: Scaling) -> list[str]:
