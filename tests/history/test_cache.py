@@ -1,0 +1,203 @@
+"""What is kept of runs costs nothing but time when it is old, foreign, damaged or missing."""
+
+import os
+import shutil
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from busbw.errors import InputError, RunError
+from busbw.store import runs, tags
+from busbw.store.history import History
+
+from .asking import listed, names, read_again
+from .stored import keep, make_run
+
+
+def cache_file(base: Path) -> Path:
+    """Return the one file that is kept."""
+    (file,) = (base.parent / "cache" / "busbw").glob("*.parquet")
+    return file
+
+
+def test_a_run_is_read_once_and_again_when_it_has_changed(base: Path):
+    first, second = keep(make_run(0), base), keep(make_run(1), base)
+    assert read_again(base) == [first.name, second.name]
+    listed(base)
+    assert read_again(base) == []
+    keep(make_run(2), base)
+    assert [name[-4:] for name in read_again(base)] == ["0002"]
+    listed(base)
+    run = make_run(1)
+    runs.write(second, replace(run, verdict=replace(run.verdict, outcome="slow")))
+    assert read_again(base) == [second.name]
+    assert [row.outcome for row in listed(base)] == ["ok", "slow", "ok"]
+
+
+def test_a_result_that_was_damaged_in_place_is_noticed(base: Path):
+    directory = keep(make_run(0), base)
+    listed(base)
+    content = (directory / "run.json").read_bytes()
+    (directory / "run.json").write_bytes(b" " * len(content))
+    (row,) = listed(base)
+    assert row.outcome == "unreadable"
+    assert "not a valid run" in row.sentence
+
+
+def test_a_run_that_is_gone_or_renamed_is_gone_or_renamed(base: Path):
+    first, second = keep(make_run(0), base), keep(make_run(1), base)
+    listed(base)
+    shutil.rmtree(first)
+    second.rename(second.with_name("renamed"))
+    (row,) = listed(base)
+    assert row.path == str(base / "renamed")
+
+
+def test_an_empty_and_a_missing_folder_have_no_runs(base: Path):
+    assert listed(base) == ()
+    assert listed(base / "nowhere") == ()
+    keep(make_run(0), base)
+    listed(base)
+    shutil.rmtree(base)
+    assert listed(base) == ()
+
+
+@pytest.mark.parametrize("damage", [b"", b"PAR1", b"no parquet at all", None])
+def test_a_damaged_cache_is_made_again(base: Path, damage: bytes | None):
+    keep(make_run(0), base)
+    before = listed(base)
+    file = cache_file(base)
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2] if damage is None else damage)
+    assert listed(base) == before
+    assert read_again(base) == []
+
+
+def test_a_cache_of_the_same_name_with_other_columns_is_made_again(base: Path):
+    keep(make_run(0), base)
+    before = listed(base)
+    with History(base) as history:
+        history.connection.execute(f"COPY (SELECT 1 AS name, 2 AS mark) TO '{cache_file(base)}' (FORMAT parquet)")
+    assert listed(base) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_folders_that_may_only_be_read_are_read(base: Path):
+    keep(make_run(0), base)
+    base.chmod(0o500)
+    cache = base.parent / "cache"
+    cache.mkdir()
+    cache.chmod(0o500)
+    try:
+        assert names(base) == ["0000"]
+    finally:
+        base.chmod(0o700)
+        cache.chmod(0o700)
+
+
+def test_where_the_cache_folder_cannot_be_made_runs_are_read_each_time(base: Path):
+    keep(make_run(0), base)
+    (base.parent / "cache").write_text("a file")
+    assert names(base) == ["0000"]
+    assert len(read_again(base)) == 1
+
+
+def test_a_full_disk_is_said_and_leaves_nothing(base: Path, monkeypatch: pytest.MonkeyPatch):
+    import resource  # noqa: PLC0415
+
+    directory = keep(make_run(0), base)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    monkeypatch.setattr("signal.SIGXFSZ", None, raising=False)
+    import signal  # noqa: PLC0415
+
+    kept = signal.signal(25, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        with pytest.raises(RunError, match="cannot keep what was read"):
+            listed(base)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(25, kept)
+    assert not list((base.parent / "cache" / "busbw").iterdir())
+    assert directory.exists()
+
+
+def test_the_cache_is_its_owners_alone(base: Path):
+    keep(make_run(0), base)
+    listed(base)
+    assert stat.S_IMODE(cache_file(base).parent.stat().st_mode) == 0o700
+
+
+def test_readers_at_once_while_runs_come_and_go_see_whole_lists(base: Path):
+    for number in range(10):
+        keep(make_run(number), base)
+    wrong: list[object] = []
+    done = threading.Event()
+
+    def ask() -> None:
+        while not done.is_set():
+            try:
+                seen = names(base)
+                if seen[:10] != [f"{number:04d}" for number in range(10)]:
+                    wrong.append(seen)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is wrong
+                wrong.append(error)
+                return
+
+    readers = [threading.Thread(target=ask) for _ in range(4)]
+    for reader in readers:
+        reader.start()
+    for number in range(10, 25):
+        keep(make_run(number), base)
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert not wrong
+    assert len(names(base)) == 25
+
+
+def test_what_is_neither_a_run_nor_was_one_is_not_listed(base: Path):
+    (base / "notes.txt").write_text("mine")
+    (base / "results").mkdir()
+    (base / ".hidden").mkdir()
+    directory = keep(make_run(0), base)
+    (base / f"{directory.name}.job").mkdir()
+    tags.add(directory, "a")
+    assert names(base) == ["0000"]
+
+
+def test_tags_are_files_beside_the_run_and_the_run_stays_as_it_is(base: Path):
+    directory = keep(make_run(0, tag="nightly"), base)
+    before = {path: path.stat().st_mtime_ns for path in directory.rglob("*")}
+    tags.add(directory, "a")
+    tags.add(directory, "a")
+    tags.add(directory, "2.28=x")
+    assert tags.tags_of(directory) == ("2.28=x", "a")
+    assert read_again(base) == [directory.name]
+    listed(base)
+    assert tags.remove(directory, "a")
+    assert not tags.remove(directory, "a")
+    assert listed(base)[0].tags == ("nightly", "2.28=x")
+    assert read_again(base) == []
+    assert {path: path.stat().st_mtime_ns for path in directory.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    "tag", ["", ".", "..", "a/b", "-x", "_x", "a b", "a\n", "x" * 65, "\x1b[31m", "a\u202e", "a'b"]
+)
+def test_what_could_be_a_path_or_a_control_code_is_no_tag(base: Path, tag: str):
+    directory = keep(make_run(0), base)
+    with pytest.raises(InputError, match="is no tag"):
+        tags.add(directory, tag)
+    assert not list(base.glob("*.tags"))
+
+
+def test_files_of_other_names_among_tags_are_no_tags(base: Path):
+    directory = keep(make_run(0), base)
+    tags.add(directory, "a")
+    (base / f"{directory.name}.tags" / "\x1b[31mred").touch()
+    (base / f"{directory.name}.tags" / ".nfs0001").touch()
+    assert listed(base)[0].tags == ("a",)
