@@ -63,7 +63,8 @@ def _target(
         return Target(
             algorithm=bound.algorithm, low_Bps=min(values), high_Bps=max(values), words=_published_words(best)
         )
-    if bound.attained_Bps is None:
+    if bound.attained_Bps is None or series.network == "fallback":
+        # What was seen of the fabric says nothing of what takes its place.
         return None
     return Target(
         algorithm=bound.algorithm,
