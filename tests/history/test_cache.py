@@ -1,7 +1,9 @@
 """What is kept of runs costs nothing but time when it is old, foreign, damaged or missing."""
 
 import os
+import resource
 import shutil
+import signal
 import stat
 import threading
 from pathlib import Path
@@ -105,22 +107,18 @@ def test_where_the_cache_folder_cannot_be_made_runs_are_read_each_time(base: Pat
     assert len(read_again(base)) == 1
 
 
-def test_a_full_disk_is_said_and_leaves_nothing(base: Path, monkeypatch: pytest.MonkeyPatch):
-    import resource  # noqa: PLC0415
-
+def test_a_full_disk_is_said_and_leaves_nothing(base: Path):
     directory = keep(make_run(0), base)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    monkeypatch.setattr("signal.SIGXFSZ", None, raising=False)
-    import signal  # noqa: PLC0415
-
-    kept = signal.signal(25, signal.SIG_IGN)
+    # A file that may not grow is refused as a full disk is, once the signal that would end the process is ignored.
+    kept = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
     try:
         with pytest.raises(RunError, match="cannot keep what was read"):
             listed(base)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(25, kept)
+        signal.signal(signal.SIGXFSZ, kept)
     assert not list((base.parent / "cache" / "busbw").iterdir())
     assert directory.exists()
 
