@@ -20,6 +20,8 @@ MOST_BYTES = 4 * 2**20
 _MOST_ROWS = 20_000
 _MOST_COLUMNS = 64
 _LONGEST_LINE = 4096
+# Some programs put it before the first line of a file.
+_MARK = "\ufeff"
 _CONDITIONS = {"collective": "collective", "type": "type", "dtype": "type", "op": "op"}
 _SIZE = "size"
 _SEPARATORS = (",", ";", "\t")
@@ -27,7 +29,8 @@ _SEPARATORS = (",", ";", "\t")
 
 def is_table(text: str) -> bool:
     """Whether a text begins with the names of such a table: one of them a count of the machine."""
-    line = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
+    lines = text.removeprefix(_MARK).splitlines()
+    line = next((line for line in lines if line.strip() and not line.startswith("#")), "")
     if len(line) > _LONGEST_LINE:
         return False
     try:
@@ -47,7 +50,7 @@ def read_table(text: str, where: str, *, wanted: str | None = None) -> tuple[Obs
     columns: list[Column] = []
     separator, taken = ",", None
     rows: list[Observation] = []
-    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
+    for number, line in enumerate(text.removeprefix(_MARK).splitlines(), start=1):
         place = f"{where}:{number}"
         if not line.strip() or line.startswith("#"):
             continue

@@ -33,7 +33,7 @@ def collective_view(
         f"{group.label}: {words}" if group.label else words for group in groups for words in changes_along(group, axis)
     ]
     conditions = _shared(here)
-    collective = dict(conditions).get("collective", "collective")
+    collective = dict(conditions).get("collective", "bus bandwidth")
     size = f" {format_size(size_bytes)}" if size_bytes is not None else ""
     return Scaling(
         kind="collective",
@@ -43,8 +43,18 @@ def collective_view(
         conditions=conditions,
         platform=known.name if known is not None else None,
         series=lines,
-        notes=(*notes, *changes),
+        notes=(*notes, *_without_limit(lines, known), *changes),
     )
+
+
+def _without_limit(lines: Sequence[ScalingSeries], known: Known | None) -> tuple[str, ...]:
+    """Return a note where a limit was asked for and there is none."""
+    points = [point for line in lines for point in line.points]
+    if known is None or any(point.limit_Bps is not None for point in points):
+        return ()
+    if all(point.nodes is None for point in points):
+        return ("no limit: how many nodes these were is not told; --ranks-per-node",)
+    return ("no limit: which collective this is is not told, or the rates of this platform are not known",)
 
 
 def _is_of(observation: Observation, size_bytes: int | None) -> bool:

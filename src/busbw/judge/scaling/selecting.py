@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from busbw.errors import InputError
 from busbw.judge.phrases import listed
 from busbw.judge.scaling.places import several
@@ -34,6 +36,12 @@ def condition(observation: Observation, name: str) -> str | None:
     return dict(observation.conditions).get(name)
 
 
+def _told(observation: Observation, name: str, value: str) -> Observation:
+    if condition(observation, name) is not None:
+        return observation
+    return replace(observation, conditions=(*observation.conditions, (name, value)))
+
+
 def selected(
     observations: Sequence[Observation], asked: Mapping[str, str]
 ) -> tuple[tuple[Observation, ...], tuple[str, ...]]:
@@ -45,9 +53,10 @@ def selected(
     for name, why in FIGURE_WHY.items():
         wanted = asked.get(name)
         if wanted is not None:
-            kept = [each for each in kept if condition(each, name) in (wanted, None)]
+            # What is not told is what is asked for.
+            kept = [_told(each, name, wanted) for each in kept if condition(each, name) in (wanted, None)]
         values = sorted({value for each in kept if (value := condition(each, name)) is not None})
-        if not kept or (wanted is not None and not values and name == "collective"):
+        if not kept:
             has = sorted({value for each in observations if (value := condition(each, name)) is not None})
             raise InputError(f"nothing here was measured with {name} {wanted}", hint=f"there is {listed(has, 8)}")
         if name == "form" and len(values) > 1 and OUT_OF_PLACE in values:

@@ -1,0 +1,97 @@
+"""Tables, templates and logs for scaling figures: read, or refused with InputError, whatever they hold."""
+
+import contextlib
+import io
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from busbw.errors import InputError
+from busbw.formats.log_template import match, read_log, template
+from busbw.formats.scaling_table import is_table, read_table
+from busbw.judge.scaling.application import application_view
+from busbw.judge.scaling.collective import collective_view
+from busbw.judge.scaling.places import axis_of
+from busbw.judge.scaling.selecting import selected, sizes_of
+from busbw.model.scaling import Observation, ScalingReport
+from busbw.report.scaling_text import scaling_text
+
+HEADERS = (
+    "nodes,time_s", "gpus;tokens_per_s;series", "ranks\tbusbw_GBps\tcollective\tsize", "nodes,gpus,busbw_Gbps,tag",
+    "cores,s_per_step,layers", "nodes,time_s,time_ms", "nodes,nodes,time_s", "time_s", "", "\ufeffnodes,time_s",
+)  # fmt: skip
+CELLS = st.sampled_from([
+    "1", "2", "4", "0", "-1", "1e3", "1e400", "1e-300", "8.", "nan", "99999999", "all_reduce", "16G",
+    '"', "'", "x" * 300, "\x1b[31m", "",
+    "\u202e", "\u0661", "1e30", "9" * 50,
+])  # fmt: skip
+LINES = st.lists(st.lists(CELLS, min_size=1, max_size=4).map(",".join), max_size=8)
+PIECES = [
+    "{time_s}",
+    "{nodes}",
+    "{*}",
+    "{",
+    "}",
+    " ",
+    "a",
+    "time: ",
+    " s",
+    "{s_per_step}",
+    "{layers}",
+    "{{}}",
+    "\t",
+    "1",
+]
+EXAMPLES = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+
+
+def draw(observations: tuple[Observation, ...]) -> None:
+    """Go the whole way to the text with what was read."""
+    rates = [each for each in observations if each.busbw_Bps is not None]
+    with contextlib.suppress(InputError):
+        if rates:
+            kept, _ = selected(rates, {})
+            axis = axis_of(kept, None)
+            sizes, _ = sizes_of(kept, (), axis)
+            views = tuple(collective_view(kept, axis=axis, size_bytes=size_bytes) for size_bytes in sizes)
+        else:
+            axis = axis_of(observations, None)
+            views = (application_view(observations, axis=axis, kind="strong", at=(64,)),)
+        with contextlib.redirect_stdout(io.StringIO()):
+            scaling_text(ScalingReport(views=views))
+
+
+@EXAMPLES
+@given(header=st.sampled_from(HEADERS), lines=LINES, separator=st.sampled_from([",", ";", "\t"]))
+def test_a_table_is_read_and_drawn_or_refused(header: str, lines: list[str], separator: str) -> None:
+    text = "\n".join([header, *(line.replace(",", separator) for line in lines)])
+    try:
+        rows = read_table(text, "t.csv")
+    except InputError:
+        return
+    assert is_table(text)
+    draw(rows)
+
+
+@EXAMPLES
+@given(text=st.text(max_size=200))
+def test_any_text_is_a_table_or_none(text: str) -> None:
+    is_table(text)
+    with contextlib.suppress(InputError):
+        read_table(text, "t.csv")
+
+
+@EXAMPLES
+@given(
+    pieces=st.lists(st.sampled_from(PIECES), max_size=10),
+    lines=st.lists(st.text("a1 s:time.e-\t\x00", max_size=60), max_size=6),
+)
+def test_a_template_is_matched_or_refused(pieces: list[str], lines: list[str]) -> None:
+    try:
+        pattern = template("".join(pieces))
+    except InputError:
+        return
+    for line in lines:
+        match(pattern, line)
+    with contextlib.suppress(InputError):
+        draw(read_log(lines, "x.log", [pattern], known={"nodes": 1}))
