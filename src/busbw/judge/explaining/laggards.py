@@ -29,6 +29,7 @@ class Laggard:
     rate_Bps: float
     others_Bps: float
     pairs: int
+    kind: str = ""
 
     @property
     def share(self) -> float:
@@ -62,7 +63,7 @@ def _slow_end(end: str, pairs: Sequence[Pair]) -> Laggard | None:
     level_Bps = median(others)
     if max(own) >= SLOW_SHARE * level_Bps:
         return None
-    return Laggard(ends=(end,), rate_Bps=median(own), others_Bps=level_Bps, pairs=len(own))
+    return Laggard(ends=(end,), rate_Bps=median(own), others_Bps=level_Bps, pairs=len(own), kind=pairs[0].kind)
 
 
 def _slow_pairs(pairs: Sequence[Pair]) -> list[Laggard]:
@@ -70,7 +71,7 @@ def _slow_pairs(pairs: Sequence[Pair]) -> list[Laggard]:
         return []
     level_Bps = median(pair.rate_Bps for pair in pairs)
     return [
-        Laggard(ends=pair.ends, rate_Bps=pair.rate_Bps, others_Bps=level_Bps, pairs=1)
+        Laggard(ends=pair.ends, rate_Bps=pair.rate_Bps, others_Bps=level_Bps, pairs=1, kind=pair.kind)
         for pair in pairs
         if pair.rate_Bps < SLOW_SHARE * level_Bps
     ]

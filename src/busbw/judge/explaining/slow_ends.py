@@ -8,10 +8,14 @@ from busbw.judge.explaining.laggards import Laggard, Pair, laggards
 from busbw.judge.phrases import percent
 from busbw.model.finding import Finding
 from busbw.model.imported import Reading
+from busbw.model.record import Hello
 from busbw.model.run import Run
 from busbw.topo.origins.from_hardware import topology_of_hardware
 from busbw.topo.ways.view import view_of
 from busbw.units import format_rate, format_size
+
+# Kinds of pairs: on one host, and on two.
+_TOGETHER, _APART = "one host", "two hosts"
 
 
 def pair_findings_of_run(run: Run, grounds: Grounds) -> tuple[Finding, ...]:
@@ -21,9 +25,8 @@ def pair_findings_of_run(run: Run, grounds: Grounds) -> tuple[Finding, ...]:
         return ()
     size_bytes, found = pairs
     nics = nics_of_gpus(grounds)
-    named = {str(hello.rank): _rank_words(hello.rank, hello.host, run, nics) for hello in run.ranks}
     where = f"sendrecv {format_size(size_bytes)}, pair by pair"
-    return tuple(_finding(each, named, where) for each in laggards(found))
+    return tuple(_finding(each, _names(run, nics if each.kind == _APART else ()), where) for each in laggards(found))
 
 
 def pair_findings_of_import(readings: Iterable[Reading]) -> tuple[Finding, ...]:
@@ -49,7 +52,7 @@ def _largest_pairs(run: Run) -> tuple[int, list[Pair]] | None:
         Pair(
             ends=(str(item.pair[0]), str(item.pair[1])),
             rate_Bps=item.busbw_Bps,
-            kind="one host" if hosts.get(item.pair[0]) == hosts.get(item.pair[1]) else "two hosts",
+            kind=_TOGETHER if hosts.get(item.pair[0]) == hosts.get(item.pair[1]) else _APART,
         )
         for item in measured
         if item.size_bytes == size_bytes and item.pair is not None
@@ -57,13 +60,17 @@ def _largest_pairs(run: Run) -> tuple[int, list[Pair]] | None:
     return size_bytes, found
 
 
-def _rank_words(rank: int, host: str, run: Run, nics: Sequence[Sequence[str]]) -> str:
-    gpu = next((hello.gpu for hello in run.ranks if hello.rank == rank), None)
-    if gpu is None:
-        return f"rank {rank} on {host}"
-    over = nics[gpu.ordinal] if gpu.ordinal < len(nics) else ()
-    through = f" over NIC {', '.join(over)}" if over and len(set(run.plan.placement.hosts)) > 1 else ""
-    return f"GPU {gpu.ordinal} on {host} (rank {rank}){through}"
+def _names(run: Run, nics: Sequence[Sequence[str]]) -> dict[str, str]:
+    """Return what each rank is called, with the NICs next to its GPU where they are given."""
+    return {str(hello.rank): _rank_words(hello, nics) for hello in run.ranks}
+
+
+def _rank_words(hello: Hello, nics: Sequence[Sequence[str]]) -> str:
+    if hello.gpu is None:
+        return f"rank {hello.rank} on {hello.host}"
+    over = nics[hello.gpu.ordinal] if hello.gpu.ordinal < len(nics) else ()
+    through = f" over NIC {', '.join(over)}" if over else ""
+    return f"GPU {hello.gpu.ordinal} on {hello.host} (rank {hello.rank}){through}"
 
 
 def nics_of_gpus(grounds: Grounds) -> tuple[tuple[str, ...], ...]:

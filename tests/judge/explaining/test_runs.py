@@ -1,0 +1,245 @@
+"""Runs of our own loops: over NCCL by the links of their GPUs, over MPI by the memory of their host."""
+
+from itertools import combinations
+
+import pytest
+from msgspec import structs
+from tests.judge.factories import MiB, make_hello, make_measurement, make_outcome, make_plan, make_rates, make_wrong
+
+from busbw.api.judging import judge_results, said
+from busbw.catalog.gpu_kinds import facts_of_gpus
+from busbw.catalog.platforms import all_platforms, find_platform
+from busbw.judge import judge
+from busbw.judge.explaining.explain import explain
+from busbw.judge.explaining.from_run import series_of_run
+from busbw.judge.explaining.grounds import Grounds
+from busbw.judge.explaining.over_links import judged_by_links
+from busbw.judge.explaining.slow_ends import pair_findings_of_run
+from busbw.judge.explaining.told import Told, told_by_settings
+from busbw.model.record import NcclChoice
+from busbw.model.run import Run
+
+from .gpu_runs import make_gpu_run, make_point
+from .tables import HOST, SAMPLES, codes
+
+# docs/measurements/2026-11-21-nccl-four-h200.md: size, seconds, what NCCL said that it used.
+FOUR_H200 = (
+    (2**10, 9.65e-6, ("RING", "LL")),
+    (64 * 2**10, 11.20e-6, ("RING", "LL")),
+    (MiB, 19.76e-6, ("RING", "LL")),
+    (16 * MiB, 100.54e-6, ("RING", "SIMPLE")),
+    (256 * MiB, 1184.2e-6, ("RING", "SIMPLE")),
+    (2**33, 35370e-6, ("RING", "SIMPLE")),
+)
+PLATFORMS = all_platforms()
+
+
+def four_h200(slower=1.0):
+    points = [
+        make_point(number, size, time_s * slower, chosen=chosen)
+        for number, (size, time_s, chosen) in enumerate(FOUR_H200)
+    ]
+    return make_gpu_run(points)
+
+
+def explained(run, grounds=None, told=None):
+    grounds = grounds or Grounds()
+    return explain(
+        "run", series_of_run(run, told or Told()), grounds, run=run, findings=pair_findings_of_run(run, grounds)
+    )
+
+
+class TestFourH200:
+    """Without a platform: the name of the GPU tells its links."""
+
+    def test_the_run_is_ok_and_not_cannot_tell(self):
+        before = four_h200()
+        assert before.verdict.outcome == "cannot_tell"
+        run = judged_by_links(before, PLATFORMS)
+        assert run.verdict.outcome == "ok"
+        assert "364.3 GB/s, 99 % of the 367.2 GB/s to expect of ring" in run.verdict.sentence
+        assert "RUN021" not in {found.code for found in run.findings}
+
+    def test_the_algorithm_is_the_own_word_and_the_protocol_a_step_of_the_budget(self):
+        run = four_h200()
+        sizes = explained(run, Grounds(gpus=facts())).series[0].sizes
+        assert {(size.algorithm, size.algorithm_from) for size in sizes} == {("ring", "nccl")}
+        assert "protocol" in {step.name for step in sizes[2].budget}
+        assert next(step for step in sizes[2].budget if step.name == "protocol").busbw_Bps == pytest.approx(225e9)
+        assert "protocol" not in {step.name for step in sizes[-1].budget}
+
+    def test_nvls_being_off_is_known(self):
+        series = explained(four_h200(), Grounds(gpus=facts())).series[0]
+        assert ("NVLS", "off") in series.settings
+
+    def test_twice_as_slow_is_slow(self):
+        run = judged_by_links(four_h200(slower=2.0), PLATFORMS)
+        assert run.verdict.outcome == "slow"
+        assert run.verdict.because == ("PERF011",)
+
+    def test_small_messages_that_take_four_times_as_long_are_slow(self):
+        points = [make_point(number, 2**number * 1024, 45e-6, chosen=("RING", "LL")) for number in range(6)]
+        run = judged_by_links(make_gpu_run(points), PLATFORMS)
+        assert run.verdict.outcome == "slow"
+        assert run.verdict.because == ("PERF014",)
+
+    def test_more_than_the_links_carry_is_no_result(self):
+        run = make_gpu_run([make_point(0, 2**33, 2**33 * 1.5 / 500e9)])
+        found = explained(run, Grounds(gpus=facts()))
+        assert found.verdict.outcome == "cannot_tell"
+        assert found.verdict.because == ("PERF010",)
+
+    def test_a_gpu_that_nobody_knows_leaves_the_run_as_it_is(self):
+        run = make_gpu_run([make_point(0, 2**33, 35370e-6)], model="Stand-in GPU")
+        assert judged_by_links(run, PLATFORMS) == run
+
+    def test_a_wrong_result_stays_wrong(self):
+        point = structs.replace(make_point(0, MiB, 2e-5), wrong=make_wrong())
+        run = judged_by_links(make_gpu_run([point]), PLATFORMS)
+        assert run.verdict.outcome == "wrong"
+
+    def test_symmetric_kernels_are_bounded_by_the_links_alone(self):
+        run = make_gpu_run([make_point(0, 2**30, 5498e-6, chosen=None)])
+        point = run.measurements[0]
+        choice = make_choice("AGxLL_R")
+        nccl = structs.replace(point.nccl, choices=(choice,))
+        run = structs.replace(run, measurements=(structs.replace(point, nccl=nccl),))
+        size = explained(run, Grounds(gpus=facts())).series[0].sizes[0]
+        assert size.algorithm == "symmetric"
+        assert size.ceiling_Bps == pytest.approx(450e9)
+
+
+def make_choice(function):
+    return NcclChoice(function=function, algorithm=None, protocol=None, channels=7)
+
+
+def facts():
+    return facts_of_gpus(PLATFORMS)
+
+
+class TestFourH200OfNcclTests:
+    """The same host through nccl-tests, six collectives, held against a captured host."""
+
+    def judged(self):
+        return judge_results((str(SAMPLES / "four-h200.log"),), host=HOST, told=said(nvls="off"))
+
+    def test_every_table_is_ok_or_says_why_it_cannot_tell(self):
+        assert {series.verdict.outcome for series in self.judged().series} == {"ok"}
+
+    def test_no_size_is_slow(self):
+        slow = [
+            (series.title, size.size_bytes)
+            for series in self.judged().series
+            for size in series.sizes
+            if size.verdict.outcome == "slow"
+        ]
+        assert slow == []
+
+    def test_links_come_from_the_capture(self):
+        found = self.judged()
+        assert found.machine == "host1"
+        wire = found.series[0].sizes[-1].budget[0]
+        assert wire.busbw_Bps == pytest.approx(450e9)
+        assert "18 links up x 25 GB/s" in wire.words
+
+    def test_the_knee_lies_between_latency_and_bandwidth(self):
+        curve = self.judged().series[0].curve
+        assert curve.whole.latency_s.low < 10.5e-6 < curve.whole.latency_s.high
+        assert curve.hill.busbw_Bps.low < 365e9 < curve.hill.busbw_Bps.high
+        assert curve.latency_to_bytes < curve.hill.half_bytes.value < curve.bandwidth_from_bytes
+
+
+def test_steps_of_a_budget_lead_from_the_wire_to_what_was_measured():
+    for series in TestFourH200OfNcclTests().judged().series:
+        for size in series.sizes:
+            steps = size.budget
+            assert steps[0].name == "wire"
+            assert steps[-1].busbw_Bps == pytest.approx(size.busbw_Bps)
+            left_Bps = steps[0].busbw_Bps
+            for step in steps[1:]:
+                left_Bps += step.change_Bps
+                assert left_Bps == pytest.approx(step.busbw_Bps)
+
+
+class TestPairs:
+    """Rates of every two GPUs name the slow one, and the NIC next to it."""
+
+    def run_of_pairs(self, hosts=("a", "b"), slow=13, each=8):
+        ranks = each * len(hosts)
+        points = [
+            make_point(
+                number,
+                64 * MiB,
+                64 * MiB / (370e9 if pair[0] // each == pair[1] // each else 24e9 if slow in pair else 48e9),
+                collective="sendrecv",
+                ranks=2,
+                pair=pair,
+            )
+            for number, pair in enumerate(combinations(range(ranks), 2))
+        ]
+        return make_gpu_run(points, ranks=ranks, hosts=hosts, model="NVIDIA H100 80GB HBM3")
+
+    def test_the_gpu_and_its_nic_are_named(self):
+        platform = find_platform("azure-nd-h100-v5").platform
+        found = explained(self.run_of_pairs(), Grounds(platform=platform))
+        assert found.verdict.outcome == "slow"
+        assert found.verdict.because == ("PERF013",)
+        assert "GPU 5 on b (rank 13) over NIC mlx5_ib5 reaches 50 % of what the others reach" in found.verdict.sentence
+
+    def test_without_a_platform_the_gpu_is_named_alone(self):
+        run = judged_by_links(self.run_of_pairs(), PLATFORMS)
+        assert run.verdict.because == ("PERF013",)
+        assert "GPU 5 on b (rank 13)" in run.verdict.sentence
+
+    def test_sound_pairs_are_no_finding(self):
+        assert "PERF013" not in codes(explained(self.run_of_pairs(slow=99)))
+
+
+class TestMpi:
+    """One host: its own memory, measured in the run."""
+
+    def mpi_run(self, time_s):
+        plan = make_plan()
+        measurements = (make_measurement("all_reduce", 16 * MiB, time_s),)
+        hellos = tuple(make_hello(rank) for rank in range(4))
+        judgement = judge(plan, make_outcome(), hellos, make_rates(), measurements)
+        return Run(
+            plan=plan,
+            outcome=make_outcome(),
+            ranks=hellos,
+            rates=make_rates(),
+            measurements=measurements,
+            ceilings=judgement.ceilings,
+            findings=judgement.findings,
+            verdict=judgement.verdict,
+            unreadable=(),
+        )
+
+    @pytest.mark.parametrize(("time_s", "outcome"), [(4e-3, "ok"), (60e-3, "slow")])
+    def test_it_says_what_the_run_itself_says(self, time_s, outcome):
+        run = self.mpi_run(time_s)
+        found = explained(run)
+        assert run.verdict.outcome == found.verdict.outcome == outcome
+
+    def test_the_budget_begins_with_the_rate_of_memory(self):
+        (size,) = explained(self.mpi_run(4e-3)).series[0].sizes
+        assert [step.name for step in size.budget] == ["wire", "algorithm", "seen", "unexplained"]
+        assert size.budget[0].busbw_Bps == pytest.approx(40e9)
+        assert {each.basis for each in size.expected} == {"here"}
+
+
+def test_settings_decide_what_applies():
+    told = told_by_settings(
+        [
+            ("NCCL_NVLS_ENABLE", "0"),
+            ("NCCL_ALGO", "Ring,NVLSTree"),
+            ("NCCL_NET", "Socket"),
+            ("NCCL_COLLNET_ENABLE", "1"),
+        ]
+    )
+    assert told == Told(nvls=False, sharp=True, algorithms=("ring", "nvlstree"), network="fallback")
+    # Exclusions and lists by function are left to NCCL.
+    assert told_by_settings([("NCCL_ALGO", "^Ring")]).algorithms == ()
+    assert told_by_settings([("NCCL_ALGO", "allreduce:tree")]).algorithms == ()
+    assert told_by_settings([("NCCL_P2P_DISABLE", "1"), ("NCCL_SHM_DISABLE", "1")]).network == "loopback"
+    assert told_by_settings([]) == Told()
