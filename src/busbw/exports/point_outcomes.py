@@ -25,7 +25,7 @@ def point_outcomes(export: Export) -> tuple[PointOutcome, ...]:
 
 def _outcome(export: Export, row: PointRow, findings: list[Finding]) -> PointOutcome:
     if is_wrong(row):
-        return PointOutcome(outcome="wrong", reason=f"{row.wrong} elements of the result are wrong")
+        return PointOutcome(outcome="wrong", reason=f"wrong elements in the result: {row.wrong}")
     if is_missing(row):
         outcome: Outcome = "failed" if export.verdict == "failed" else "cannot_tell"
         return PointOutcome(outcome=outcome, reason=f"not measured: {export.sentence or 'the run did not get to it'}")
