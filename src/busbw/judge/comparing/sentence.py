@@ -23,7 +23,11 @@ def verdict_of(
             outcome="wrong", sentence=f"wrong results, whose speed does not matter: {named}", because=because
         )
     outcomes = [_outcome(each) for each in held]
-    sentences = [_sentence(sides, each, outcome, launches) for each, outcome in zip(held, outcomes, strict=True)]
+    points = sum(len(each.points) for each in held)
+    sentences = [
+        _untold(sides, each, launches, points) if outcome == "cannot_tell" else _sentence(sides, each)
+        for each, outcome in zip(held, outcomes, strict=True)
+    ]
     return ComparisonVerdict(outcome=_together(outcomes), sentence="; ".join(sentences), because=because)
 
 
@@ -48,11 +52,17 @@ def _together(outcomes: Sequence[ComparisonOutcome]) -> ComparisonOutcome:
     return next(outcome for outcome in order if outcome in found)
 
 
-def _sentence(sides: Sequence[Side], held: Versus, outcome: ComparisonOutcome, launches: Sequence[Launch]) -> str:
+def _untold(sides: Sequence[Side], held: Versus, launches: Sequence[Launch], points: int) -> str:
+    first, other = sides[0], sides[held.other]
+    return (
+        f"cannot tell whether {other.letter} ({other.name}) differs from {first.letter} ({first.name}): "
+        f"{_why_not(held, launches, points)}"
+    )
+
+
+def _sentence(sides: Sequence[Side], held: Versus) -> str:
     first, other = sides[0], sides[held.other]
     name = f"{other.letter} ({other.name})"
-    if outcome == "cannot_tell":
-        return f"cannot tell whether {name} differs from {first.letter} ({first.name}): {_why_not(held, launches)}"
     total = counted(len(held.points), "point")
     said = [
         f"{claim} at {_places(points)}, {_extent(points)}"
@@ -93,14 +103,14 @@ def _would_have(held: Versus) -> str:
     return f"; at half of them these launches would have shown {percent(shown[len(shown) // 2])}"
 
 
-def _why_not(held: Versus, launches: Sequence[Launch]) -> str:
+def _why_not(held: Versus, launches: Sequence[Launch], all_points: int) -> str:
     blocks = max((len(point.estimate.blocks) for point in held.points), default=0)
     if not held.points:
         return "no block has a launch of both"
     if blocks == 1:
         return f"one launch of each, and launches differ by themselves; {_within(held, launches)}"
-    points = counted(len(held.points), "point")
-    least = least_blocks(len(held.points))
+    points = counted(all_points, "point")
+    least = least_blocks(all_points)
     return f"{counted(blocks, 'block')} of launches are too few to claim anything of {points}; {least} are the least"
 
 

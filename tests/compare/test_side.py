@@ -1,0 +1,86 @@
+"""Settings as they are written, and what a launch gets of them."""
+
+import os
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.judge.factories import make_plan
+
+from busbw.api.interleaving import order_of
+from busbw.api.request import Request
+from busbw.api.side import Asked, in_force, parse_words, with_settings
+from busbw.errors import InputError
+
+
+def test_words_are_variables_then_names_to_leave_out_then_options():
+    found = parse_words(["NCCL_PROTO=LL", "NCCL_IB_HCA==mlx5_0", "-u", "NCCL_ALGO", "--register", "2"], "--set")
+
+    assert found.environment == (("NCCL_PROTO", "LL"), ("NCCL_IB_HCA", "=mlx5_0"))
+    assert found.unset == ("NCCL_ALGO",)
+    assert found.options == ("--register", "2")
+
+
+@pytest.mark.parametrize("words", [[], ["default"]])
+def test_default_is_nothing(words):
+    found = parse_words(words, "--set")
+
+    assert (found.environment, found.unset, found.options) == ((), (), ())
+
+
+@pytest.mark.parametrize("words", [["LL"], ["=LL"], ["2A=1"], ["A-B=1"], ["-u"], ["-u", "A=1"], ["A=1", "default"]])
+def test_what_is_no_setting_is_refused(words):
+    with pytest.raises(InputError):
+        parse_words(words, "--set")
+
+
+@given(st.lists(st.text(max_size=20), max_size=8))
+def test_any_words_are_read_or_refused(words):
+    try:
+        found = parse_words(words, "--set")
+    except InputError:
+        return
+    assert all("\0" not in value and name.isidentifier() for name, value in found.environment)
+
+
+def side(**fields):
+    return Asked(name="x", request=Request(), **fields)
+
+
+def test_a_side_is_in_force_while_it_is_planned_and_no_longer(monkeypatch):
+    monkeypatch.setenv("BUSBW_TEST_A", "before")
+    monkeypatch.setenv("BUSBW_TEST_B", "before")
+
+    with in_force(side(environment=(("BUSBW_TEST_A", "now"), ("BUSBW_TEST_C", "new")), unset=("BUSBW_TEST_B",))):
+        inside = {name: value for name, value in os.environ.items() if name.startswith("BUSBW_TEST")}
+
+    assert inside == {"BUSBW_TEST_A": "now", "BUSBW_TEST_C": "new"}
+    assert os.environ["BUSBW_TEST_A"] == os.environ["BUSBW_TEST_B"] == "before"
+    assert "BUSBW_TEST_C" not in os.environ
+
+
+def test_a_plan_has_a_sides_variables_once_and_not_those_left_out():
+    plan = make_plan()
+    plan = msgspec.structs.replace(
+        plan, job=msgspec.structs.replace(plan.job, env=(("A", "old"), ("B", "1"), ("C", "2")))
+    )
+
+    job = with_settings(plan, side(environment=(("A", "new"),), unset=("B",))).job
+
+    assert job.env == (("C", "2"), ("A", "new"))
+    assert job.unset[-1:] == ("B",)
+
+
+@given(st.integers(1, 5), st.integers(1, 40), st.integers(0, 2**32))
+def test_every_block_has_every_side_once_and_every_second_is_a_mirror(sides, blocks, seed):
+    order = order_of(sides, blocks, seed)
+
+    by_block = [[side for block, side in order if block == number] for number in range(blocks)]
+    assert all(sorted(block) == list(range(sides)) for block in by_block)
+    assert all(by_block[number] == by_block[number - 1][::-1] for number in range(1, blocks, 2))
+    assert order == order_of(sides, blocks, seed)
+
+
+def test_orders_of_other_seeds_differ():
+    assert len({order_of(2, 18, seed) for seed in range(50)}) > 40

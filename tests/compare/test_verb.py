@@ -1,0 +1,137 @@
+"""`busbw compare` and `busbw bisect` as a user starts them, with real launches."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from busbw.errors import ExitCode
+
+SMALL = ("all_reduce", "-n", "2", "-b", "8", "-e", "8", "--time-limit", "5", "--min-samples", "5")
+LEAVING_OUT = ("--set", "default", "--set", "OMPI_MCA_mpi_yield_when_idle=1 -u BUSBW_NOBODY")
+
+
+def started(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "BUSBW_RUNS": str(folder), "NO_COLOR": "1", "COLUMNS": "80"}
+    return subprocess.run(
+        [sys.executable, "-m", "busbw", *words],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.timed
+def test_launches_are_planned_first_and_a_comparison_goes_on_where_it_ended(tmp_path):
+    # So short that one block fits, and no second one.
+    short = started(
+        tmp_path, "compare", *SMALL, *LEAVING_OUT, "--blocks", "2", "--seed", "5", "--budget", "0.5", "--out", "it"
+    )
+    plan = json.loads((tmp_path / "it" / "comparison.json").read_text())
+    folders = [launch["folder"] for launch in plan["launches"]]
+    of_b = json.loads((tmp_path / "it" / next(f for f in folders if f.endswith("B")) / "plan.json").read_text())
+    measured = [folder for folder in folders if (tmp_path / "it" / folder / "run.json").is_file()]
+
+    assert short.returncode == ExitCode.CANNOT_TELL, short.stderr
+    assert "go on with: busbw compare --resume it" in short.stderr
+    assert len(folders) == 4
+    assert all((tmp_path / "it" / folder / "plan.json").is_file() for folder in folders)
+    assert 1 <= len(measured) < 4
+    assert ["OMPI_MCA_mpi_yield_when_idle", "1"] in of_b["job"]["env"]
+    assert "BUSBW_NOBODY" in of_b["job"]["unset"]
+    assert of_b["surroundings"]["environment"]["OMPI_MCA_mpi_yield_when_idle"] == "1"
+
+    # A launch that was cut off is not patched up with another.
+    (tmp_path / "it" / measured[-1] / "outcome.json").unlink()
+    plan["budget_s"] = 100.0
+    (tmp_path / "it" / "comparison.json").write_text(json.dumps(plan))
+    whole = started(tmp_path, "compare", "--resume", "it", "--json")
+    found = json.loads(whole.stdout)
+
+    assert whole.returncode == ExitCode.CANNOT_TELL, whole.stderr
+    assert (found["blocks"], found["blocks_planned"]) == (2, 2)
+    assert found["verdict"]["outcome"] == "cannot_tell"
+    assert (tmp_path / "it" / f"{measured[-1]}.cut-off-1" / "plan.json").is_file()
+    assert json.loads((tmp_path / "it" / "result.json").read_text()) == found
+
+    shown = started(tmp_path, "compare", "it")
+    assert "B  OMPI_MCA_mpi_yield_when_idle=1 -u BUSBW_NOBODY (2 launches)" in shown.stdout
+    assert "too few to claim anything of 1 point; 6 are the least" in shown.stdout
+
+    one, other = (f"it/{folder}" for folder in folders[:2])
+    stored = started(tmp_path, "compare", one, other, "--csv")
+    assert stored.returncode == ExitCode.CANNOT_TELL
+    assert stored.stdout.splitlines()[0].startswith("first,other,collective,size_bytes,")
+    assert len(stored.stdout.splitlines()) == 2
+
+
+def test_a_plan_is_printed_and_nothing_is_made(tmp_path):
+    done = started(tmp_path, "compare", *SMALL, *LEAVING_OUT, "--plan", "--seed", "1", "--blocks", "4")
+
+    assert done.returncode == ExitCode.OK, done.stderr
+    assert "8 launches" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+REFUSED = {
+    "nothing": ((), "nothing to compare"),
+    "one setting": (("--set", "default"), "one setting is no comparison"),
+    "no setting": (("--set", "default", "--set", "LL"), "is neither NAME=VALUE"),
+    "no option": (("--set", "default", "--set", "--nonsense"), "No such option"),
+    "another mode": (("--set", "default", "--set", "--mode stream"), "no fair comparison"),
+    "other ranks": (("--set", "default", "--set", "-n 3"), "over different numbers of ranks"),
+    "other collectives": (("--set", "-d int32", "--set", "-d float64"), "measures nothing that"),
+    "no run": (("nowhere", "neither"), "'nowhere'"),
+    "blocks": (("--set", "default", "--set", "A=1", "--blocks", "0"), "0 blocks"),
+    "stored, with a seed": (("a", "b", "--seed", "1"), "--seed is for settings"),
+    "a batch system": (("--set", "default", "--set", "--launcher sbatch"), "starts its launches itself"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_compared_is_refused_in_words(tmp_path, case):
+    words, said = REFUSED[case]
+    if "--set" in words:
+        words = (*SMALL, *words)
+
+    done = started(tmp_path, "compare", *words)
+
+    assert done.returncode == ExitCode.BAD_INPUT, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bisection_names_the_differences_it_would_search(tmp_path):
+    (tmp_path / "bad.env").write_text("# a job\nexport NCCL_PROTO=LL\nNCCL_ALGO='Ring'\n")
+
+    done = started(tmp_path, "bisect", "--good", "NCCL_PROTO=Simple -u NCCL_ALGO", "--bad", "@bad.env", "--plan")
+
+    assert done.returncode == ExitCode.OK, done.stderr
+    assert done.stdout.splitlines() == [
+        'NCCL_PROTO ("Simple" before, "LL" after)',
+        'NCCL_ALGO (left out before, "Ring" after)',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--good", "default"), "no two ends"),
+        (("--good", "default", "--bad", "A=1"), "differ in 1"),
+        (("--good", "A=1", "--bad", "A=1"), "nothing to search"),
+        (("--in-order", "A=1", "--in-order", "A=2"), "nothing between them"),
+        (("--good", "default", "--bad", "@nowhere"), "cannot read nowhere"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused_in_words(tmp_path, words, said):
+    done = started(tmp_path, "bisect", *words)
+
+    assert done.returncode == ExitCode.BAD_INPUT, done.stderr
+    assert said in done.stderr
