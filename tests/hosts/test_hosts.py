@@ -49,14 +49,14 @@ def said_by_nvidia_smi(host: Path) -> list[list[str]]:
     return [[cell.strip() for cell in row] for row in rows if re.fullmatch(r"(GPU|NIC)\d+", row[0].strip())]
 
 
-@pytest.mark.parametrize("host", [host for host in HOSTS if "h100" in host.name], ids=lambda path: path.name)
+@pytest.mark.parametrize("host", [host for host in HOSTS if "-h" in host.name], ids=lambda path: path.name)
 def test_the_matrix_is_that_of_the_driver_s_own_tool(host: Path) -> None:
     rows = path_matrix(topology_of_hardware(host_of(read_snapshot(host / "host.tar.gz")).hardware)).rows
 
     ours = [[row.name, *row.cells, format_cpu_list(row.cpus or ()), str(row.numa)] for row in rows]
 
     theirs = said_by_nvidia_smi(host)
-    assert len(theirs) > 1
+    assert theirs
     assert ours == [row[: len(rows) + 3] for row in theirs]
 
 

@@ -50,7 +50,7 @@ def memory_health(node: Node) -> HostCheck:
     if not told:
         return unknown(name, _SILENT if not node.state.gpus else "the GPUs count no errors", look=look)
     made = [each for gpu in told for each in _memory(gpu, look)]
-    return found(name, *made, look=look) if made else fine(name, f"no such error on {len(told)} GPUs", look=look)
+    return found(name, *made, look=look) if made else fine(name, f"no such error; GPUs: {len(told)}", look=look)
 
 
 def _memory(gpu: GpuState, look: str) -> list[Finding]:
@@ -109,7 +109,7 @@ def persistence(node: Node) -> HostCheck:
         return unknown(name, _SILENT if not node.state.gpus else "nvidia-smi does not say", look=look)
     off = [gpu.index for gpu in told if gpu.persistence is False]
     if not off:
-        return fine(name, f"on, for {len(told)} GPUs", look=look)
+        return fine(name, f"on; GPUs: {len(told)}", look=look)
     evidence = f"persistence mode is off on GPU {format_cpu_list(tuple(off))}"
     fix = "sudo systemctl enable --now nvidia-persistenced"
     return found(name, fault("HOST035", evidence=evidence, fix=fix, look=look), look=look)
@@ -167,7 +167,7 @@ def _fabric(node: Node, look: str) -> list[Finding]:
     if not bad:
         return []
     first = bad[0]
-    evidence = f"state {first.fabric_state}, status {first.fabric_status or 'not said'}, on {len(bad)} GPUs"
+    evidence = f"state {first.fabric_state}, status {first.fabric_status or 'not said'}, on {len(bad)} of the GPUs"
     fix = "sudo systemctl restart nvidia-fabricmanager; its version must be that of the driver"
     return [fault("HOST037", evidence=evidence, fix=fix, look=look)]
 
