@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from msgspec import structs
 from tests.judge.factories import (
     MiB,
     make_hello,
@@ -14,17 +15,28 @@ from tests.judge.factories import (
 )
 
 from busbw import judge
+from busbw.env.layers import layers
+from busbw.model.autopsy import Autopsy
+from busbw.model.finding import Finding, Verdict
 from busbw.model.plan import Plan
 from busbw.model.run import Run
+from busbw.model.settings import Surroundings
 from busbw.report.subject import Subject, labels_of
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "alltoall", "sendrecv")
 SIZES = tuple(8 * 8**step for step in range(8))
-HOSTILE = "<script>alert(1)</script>\"'&\x1b[31m\u202e</script><!--"
+HOSTILE = (
+    "<script>window.injected=1</script><img src=x onerror=window.injected=1>\"'&"
+    "\x1b[31m\x9b31m\u202e</script><!--${7*7}"
+)
 
 
 def make_full_plan(**host: Any) -> Plan:
-    return make_plan(*(make_sweep(name, SIZES) for name in COLLECTIVES), **host)
+    return make_plan_of(*COLLECTIVES, **host)
+
+
+def make_plan_of(*collectives: str, **host: Any) -> Plan:
+    return make_plan(*(make_sweep(name, SIZES) for name in collectives), **host)
 
 
 def make_run(plan: Plan | None = None, **changes: Any) -> Run:
@@ -76,5 +88,34 @@ def make_empty_run(**changes: Any) -> Run:
     return make_run(plan, **(values | changes))
 
 
+def make_hostile_run() -> Run:
+    """Return a run whose host, tag, notes, settings, findings, hosts and log lines hold markup and control codes."""
+    surroundings = Surroundings(where=HOSTILE, environment={f"NCCL_{HOSTILE}": HOSTILE}, unseen=(HOSTILE,))
+    plan = structs.replace(
+        make_full_plan(name=HOSTILE, cpu_model=HOSTILE), tag=HOSTILE, notes=(HOSTILE,), surroundings=surroundings
+    )
+    autopsy = Autopsy(
+        culprit=None, because=HOSTILE, compared=False, ranks=(), hosts=(), silent=(), ras=HOSTILE, words=(HOSTILE,)
+    )
+    return make_run(
+        plan,
+        findings=(
+            Finding(code="RUN001", severity="error", title=HOSTILE, evidence=HOSTILE, fix=HOSTILE, source=HOSTILE),
+        ),
+        verdict=Verdict(outcome="slow", sentence=f"slow: {HOSTILE}", because=("RUN001",)),
+        unreadable=(HOSTILE,),
+        autopsy=autopsy,
+        hello_1={"host": HOSTILE, "mpi_library": HOSTILE},
+    )
+
+
 def subjects(*runs: Run) -> tuple[Subject, ...]:
-    return tuple(Subject(run=run, label=label) for run, label in zip(runs, labels_of(runs), strict=True))
+    return tuple(
+        Subject(
+            run=run,
+            label=label,
+            settings=layers(run.plan.surroundings) if run.plan.surroundings is not None else None,
+            unseen=run.plan.surroundings.unseen if run.plan.surroundings is not None else (),
+        )
+        for run, label in zip(runs, labels_of(runs), strict=True)
+    )

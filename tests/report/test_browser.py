@@ -1,143 +1,154 @@
-"""The report in a real browser, from a file, without a network."""
+"""The report of one run in a real browser: everything on one page, opened once."""
 
-import shutil
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser
 
+from busbw.api.topologies import node_view
 from busbw.report.html import report_html
+from busbw.report.subject import Picture, Subject
 
+from .browsing import Tab, opened
 from .factories import make_empty_run, make_run, subjects
-
-_ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
+from .valued import make_comparison, make_explained, make_scaling
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    assert chromium is not None, "no chromium: apt-get install chromium"
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=_ARGUMENTS)
-        yield started
-        started.close()
-
-
-class Opened:
-    """A report in a tab, and everything that went wrong in it."""
-
-    def __init__(self, browser: Browser, file: Path, **options: object) -> None:
-        self.context = browser.new_context(offline=True, **options)
-        self.page: Page = self.context.new_page()
-        self.faults: list[str] = []
-        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
-        self.page.on("console", lambda said: self.faults.append(said.text) if said.type == "error" else None)
-        self.page.on("request", lambda asked: None if asked.url.startswith("file:") else self.faults.append(asked.url))
-        self.page.goto(file.as_uri())
-        self.page.wait_for_function("document.readyState === 'complete'")
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
+    run = make_run()
+    picture = Picture(view=node_view("azure-nd-h100-v5"), whose="a platform")
+    subject = Subject(run=run, label="r", explained=make_explained(run), picture=picture)
     file = tmp_path_factory.mktemp("report") / "report.html"
-    file.write_text(report_html(subjects(make_run())), encoding="utf-8")
-    return file
+    file.write_text(report_html((subject,), make_comparison(), make_scaling()), encoding="utf-8")
+    with opened(browser, file) as tab:
+        yield tab
 
 
-@pytest.fixture
-def opened(browser: Browser, report: Path) -> Iterator[Opened]:
-    tab = Opened(browser, report, viewport={"width": 1200, "height": 900})
-    tab.page.locator("#curves .plot").first.scroll_into_view_if_needed()
-    tab.page.wait_for_selector("#curves .plot .main-svg")
-    yield tab
-    tab.context.close()
+def test_every_figure_is_drawn_without_network_or_error(tab: Tab):
+    tab.draw_all()
+
+    assert tab.faults == []
+    assert tab.page.locator("#curves .plot .scatterlayer path.js-line").count() >= 12
+    assert tab.page.locator("#versus-1 .errorbar").count() == 10
+    assert tab.page.locator("#scaling .plot .main-svg").count() >= 2
+    assert tab.page.locator("img").evaluate_all("all => all.every((image) => image.naturalWidth > 0)")
 
 
-def test_it_loads_from_a_file_without_network_or_error(opened: Opened):
-    for plot in opened.page.locator("#curves .plot").all():
-        plot.scroll_into_view_if_needed()
-        plot.locator(".main-svg").first.wait_for()
-
-    assert opened.faults == []
-    assert opened.page.locator("#curves .plot .scatterlayer path.js-line").count() >= 12
-
-
-def test_pointing_at_a_curve_tells_its_numbers(opened: Opened):
-    point = opened.page.locator("#curves .plot").first.locator(".scatterlayer .points path").nth(3)
+def test_pointing_at_a_curve_tells_its_numbers(tab: Tab):
+    plot = tab.page.locator("#series-1-time")
+    point = plot.locator(".scatterlayer .points path").nth(3)
     point.scroll_into_view_if_needed()
     box = point.bounding_box()
     assert box is not None
 
-    opened.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    tab.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
 
-    opened.page.wait_for_selector("#curves .hoverlayer .hovertext")
-    assert "us" in opened.page.locator("#curves .hoverlayer .hovertext").first.text_content()
+    plot.locator(".hoverlayer .hovertext").first.wait_for()
+    assert "us" in (plot.locator(".hoverlayer .hovertext").first.text_content() or "")
 
 
-def test_a_name_in_the_legend_hides_its_curve(opened: Opened):
-    plot = opened.page.locator("#curves .plot").first
-    before = plot.locator(".scatterlayer .trace").count()
+def test_dragging_over_a_curve_zooms(tab: Tab):
+    plot = tab.page.locator("#series-2-busbw")
     plot.scroll_into_view_if_needed()
+    box = plot.locator(".nsewdrag").first.bounding_box()
+    assert box is not None
+    labels = plot.locator(".xtick").count()
+
+    tab.page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.2)
+    tab.page.mouse.down()
+    tab.page.mouse.move(box["x"] + box["width"] * 0.8, box["y"] + box["height"] * 0.8, steps=4)
+    tab.page.mouse.up()
+
+    tab.page.wait_for_function(
+        "([plot, labels]) => plot.querySelectorAll('.xtick').length < labels", arg=[plot.element_handle(), labels]
+    )
+
+
+def test_a_name_in_the_legend_hides_its_curve_by_mouse(tab: Tab):
+    plot = tab.page.locator("#series-1-busbw")
+    plot.scroll_into_view_if_needed()
+    before = plot.locator(".scatterlayer .trace").count()
 
     plot.locator(".legendtoggle").last.click()
 
-    opened.page.wait_for_function(
+    tab.page.wait_for_function(
         "([plot, before]) => plot.querySelectorAll('.scatterlayer .trace').length < before",
         arg=[plot.element_handle(), before],
     )
 
 
-def test_another_measurement_is_chosen_by_keyboard(opened: Opened):
-    choice = opened.page.locator("#ranks-choice")
-    shown = opened.page.locator("#ranks-name").inner_text()
-    choice.focus()
+def test_a_name_in_the_legend_hides_its_curve_by_keyboard_and_keeps_the_focus(tab: Tab):
+    plot = tab.page.locator("#series-1-time")
+    name = plot.locator(".legendtoggle").last
+    assert name.get_attribute("aria-label") == "median"
+    assert name.get_attribute("aria-pressed") == "true"
 
-    opened.page.keyboard.press("ArrowDown")
+    name.focus()
+    tab.page.keyboard.press("Enter")
 
-    opened.page.wait_for_function("shown => document.querySelector('#ranks-name').textContent !== shown", arg=shown)
-    assert opened.faults == []
+    tab.page.wait_for_function("() => document.activeElement.getAttribute('aria-pressed') === 'false'")
+    assert tab.page.evaluate("document.activeElement.getAttribute('aria-label')") == "median"
+
+
+def test_another_measurement_is_chosen_by_keyboard(tab: Tab):
+    shown = tab.page.locator("#ranks-name").inner_text()
+    tab.page.locator("#ranks-choice").focus()
+
+    tab.page.keyboard.press("ArrowDown")
+
+    tab.page.wait_for_function("shown => document.querySelector('#ranks-name').textContent !== shown", arg=shown)
+
+
+def test_the_raw_data_are_saved_as_they_are(tab: Tab):
+    with tab.page.expect_download() as saved:
+        tab.page.locator("[data-raw]").click()
+
+    content = json.loads(saved.value.path().read_text(encoding="utf-8"))
+    assert content == json.loads(msgspec.json.encode(make_run()))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_follows_the_light_of_the_reader(browser: Browser, report: Path, scheme: str):
-    tab = Opened(browser, report, color_scheme=scheme)
+def test_axe_finds_no_fault_in_the_light_of_the_reader(tab: Tab, scheme: str):
+    tab.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    tab.page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
 
+    assert tab.accessibility_faults() == []
     colour = tab.page.evaluate("getComputedStyle(document.body).backgroundColor")
     brightness = sum(int(part) for part in colour[colour.index("(") + 1 : -1].split(",")[:3]) / 3
-
     assert (brightness > 127) == (scheme == "light")
-    tab.context.close()
 
 
-def test_a_narrow_screen_scrolls_down_only(browser: Browser, report: Path):
-    tab = Opened(browser, report, viewport={"width": 400, "height": 800})
+def test_a_narrow_screen_scrolls_down_only(tab: Tab):
+    tab.page.set_viewport_size({"width": 400, "height": 800})
 
-    wide = tab.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    tab.page.wait_for_function("() => document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
-    assert wide <= 0
-    tab.context.close()
+    tab.page.set_viewport_size({"width": 1200, "height": 900})
 
 
-def test_every_figure_and_table_has_a_name(opened: Opened):
-    assert opened.page.locator("[role=img]:not([aria-label])").count() == 0
-    assert opened.page.locator("table:not(:has(caption))").count() == 0
-    assert opened.page.locator("html[lang]").count() == 1
+def test_on_paper_figures_are_as_wide_as_two_beside_each_other_allow(tab: Tab):
+    tab.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    widths = tab.page.locator("#curves .pair .main-svg").evaluate_all(
+        "all => all.map((each) => Number(each.getAttribute('width')))"
+    )
+    tab.page.evaluate("dispatchEvent(new Event('afterprint'))")
+
+    assert set(widths) == {340}
+
+
+def test_nothing_went_wrong_in_all_of_this(tab: Tab):
+    assert tab.faults == []
 
 
 def test_a_run_that_measured_nothing_opens_without_error(browser: Browser, tmp_path: Path):
     file = tmp_path / "empty.html"
     file.write_text(report_html(subjects(make_empty_run())), encoding="utf-8")
 
-    tab = Opened(browser, file)
-    tab.page.wait_for_timeout(300)
+    with opened(browser, file) as tab:
+        tab.page.wait_for_timeout(300)
 
-    assert tab.faults == []
-    tab.context.close()
+        assert tab.faults == []

@@ -7,11 +7,10 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from busbw.model.finding import Finding, Verdict
-from busbw.model.run import Run
+from busbw.model.finding import Verdict
 from busbw.report.html import report_html
 
-from .factories import HOSTILE, make_empty_run, make_full_plan, make_run, subjects
+from .factories import make_empty_run, make_hostile_run, make_run, subjects
 
 _MOST_BYTES = 6 * 10**6
 
@@ -41,38 +40,27 @@ class Page(HTMLParser):
             self.text.append(data)
 
 
-def hostile_run() -> Run:
-    plan = msgspec.structs.replace(make_full_plan(name=HOSTILE, cpu_model=HOSTILE), tag=HOSTILE, notes=(HOSTILE,))
-    finding = Finding(code="RUN001", severity="error", title=HOSTILE, evidence=HOSTILE, fix=HOSTILE, source=HOSTILE)
-    return make_run(
-        plan,
-        findings=(finding,),
-        verdict=Verdict(outcome="slow", sentence=f"slow: {HOSTILE}", because=("RUN001",)),
-        unreadable=(HOSTILE,),
-        hello_1={"host": HOSTILE, "mpi_library": HOSTILE},
-    )
-
-
 def test_untrusted_words_make_no_element_and_no_script():
-    clean, hostile = Page(report_html(subjects(make_run()))), Page(report_html(subjects(hostile_run())))
+    clean, hostile = Page(report_html(subjects(make_run()))), Page(report_html(subjects(make_hostile_run())))
 
     assert [tag for tag, _ in hostile.elements if tag == "script"] == [
         tag for tag, _ in clean.elements if tag == "script"
     ]
     assert not any(name.startswith("on") for _, attributes in hostile.elements for name in attributes)
-    assert "<script>alert(1)</script>" in "".join(hostile.text)
+    assert "<script>window.injected=1</script>" in "".join(hostile.text)
 
 
 def test_control_characters_and_reversed_writing_are_shown_not_sent():
-    shown = "".join(Page(report_html(subjects(hostile_run()))).text)
+    shown = "".join(Page(report_html(subjects(make_hostile_run()))).text)
 
     assert "\x1b" not in shown
+    assert "\x9b" not in shown
     assert "\u202e" not in shown
     assert "\\x1b[31m" in shown
 
 
 def test_the_run_is_embedded_as_it_is():
-    run = hostile_run()
+    run = make_hostile_run()
 
     embedded = Page(report_html(subjects(run))).scripts["raw-1"]
 

@@ -1,12 +1,10 @@
 """A node as a drawing: well-formed, the same every time, and no text over another in a real browser."""
 
-import shutil
-from collections.abc import Iterator
 from xml.etree import ElementTree as ET
 
 import msgspec
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 from tests.topo.nodes import (
     four_gh200,
     four_h200,
@@ -21,7 +19,6 @@ from busbw.model.topology import Gpu, Net, Topology
 from busbw.report.topology_svg import topology_svg
 from busbw.topo.ways.view import view_of
 
-_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 _OVERLAPS = """() => {
   const drawing = document.querySelector("svg").getBoundingClientRect();
   const texts = [...document.querySelectorAll("svg text")].map((text) => [
@@ -38,16 +35,6 @@ _OVERLAPS = """() => {
   });
   return faults;
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    assert chromium is not None, "no chromium: apt-get install chromium"
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=_ARGUMENTS)
-        yield started
-        started.close()
 
 
 def large_node(gpus: int, ports: int) -> Topology:
