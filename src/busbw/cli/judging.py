@@ -38,7 +38,9 @@ Exit code 0: ok; 1: slow, wrong, or findings; 2: bad input; 3: what is judged ha
     type=click.Choice(["fabric", "fallback", "loopback"]),
     help="fallback: TCP on purpose; loopback: one node that sends to itself through its NICs.",
 )
-@click.option("--size", "sizes", type=SIZE, multiple=True, metavar="SIZE", help="Explain this size [default: largest].")
+@click.option(
+    "--size", "sizes_bytes", type=SIZE, multiple=True, metavar="SIZE", help="Explain this size [default: largest]."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: everything, of every size.")
 def judge(
     names: tuple[str, ...],
@@ -51,7 +53,7 @@ def judge(
     sharp: str | None,
     algorithm: str | None,
     network: str | None,
-    sizes: tuple[int, ...],
+    sizes_bytes: tuple[int, ...],
     as_json: bool,
 ) -> NoReturn:
     """Explain and judge measured sizes, and exit with the code of the verdict."""
@@ -72,6 +74,6 @@ def judge(
     if as_json:
         sys.stdout.write(codec.encode_pretty(explained).decode())
     else:
-        verdict_text(explained, sizes)
+        verdict_text(explained, sizes_bytes)
     sys.stdout.flush()
     sys.exit(exit_code_of(explained))

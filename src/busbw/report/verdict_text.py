@@ -20,8 +20,8 @@ _MOST_OTHERS = 4
 _INDENT = 2
 
 
-def verdict_text(explained: ExplainedVerdict, sizes: Sequence[int] = ()) -> None:
-    """Print every series with its sizes, the explanation of `sizes` (the largest, if none), findings, the verdict."""
+def verdict_text(explained: ExplainedVerdict, sizes_bytes: Sequence[int] = ()) -> None:
+    """Print every series with its sizes, the explanation of `sizes_bytes` (the largest, if none), findings, the verdict."""
     out = console()
     _say(out, _heading(explained))
     for series in explained.series:
@@ -30,7 +30,7 @@ def verdict_text(explained: ExplainedVerdict, sizes: Sequence[int] = ()) -> None
         out.print(_table(series.sizes, wide=out.width >= _WIDTH_FOR_ALL))
         for words in _curve_lines(series.curve):
             _say(out, f"# {words}")
-        for size in _chosen(series, sizes):
+        for size in _chosen(series, sizes_bytes):
             _explain(out, series, size)
     for words in explained.left_out:
         _say(out, f"left out: {words}", "yellow")
@@ -136,11 +136,11 @@ def _size(size_bytes: float) -> str:
     return f"{size_bytes / unit:.3g} {name}"
 
 
-def _chosen(series: SeriesExplanation, sizes: Sequence[int]) -> Sequence[SizeExplanation]:
-    if not sizes:
+def _chosen(series: SeriesExplanation, sizes_bytes: Sequence[int]) -> Sequence[SizeExplanation]:
+    if not sizes_bytes:
         telling = [size for size in series.sizes if size.verdict.outcome == series.verdict.outcome]
         return (telling or list(series.sizes))[-1:]
-    return [size for size in series.sizes if size.size_bytes in sizes]
+    return [size for size in series.sizes if size.size_bytes in sizes_bytes]
 
 
 def _explain(out: Console, series: SeriesExplanation, size: SizeExplanation) -> None:

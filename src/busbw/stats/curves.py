@@ -88,16 +88,16 @@ def _estimate(fitted: Fit, weights: Sequence[float]) -> Estimate | None:
     return Estimate(value=math.exp(centre), low=math.exp(low), high=math.exp(high), confidence=CONFIDENCE)
 
 
-def _line(size: float, values: Sequence[float]) -> tuple[float, tuple[float, ...]]:
+def _line(size_bytes: float, values: Sequence[float]) -> tuple[float, tuple[float, ...]]:
     """Return log(a + b S) for the parameters log a and log b."""
-    fixed, moving = math.exp(values[0]), math.exp(values[1]) * size
+    fixed, moving = math.exp(values[0]), math.exp(values[1]) * size_bytes
     return math.log(fixed + moving), (fixed / (fixed + moving), moving / (fixed + moving))
 
 
-def _hill(size: float, values: Sequence[float]) -> tuple[float, tuple[float, ...]]:
+def _hill(size_bytes: float, values: Sequence[float]) -> tuple[float, tuple[float, ...]]:
     """Return log(B / (1 + (H/S)^p)) for the parameters log B, log H and log p."""
     steepness = math.exp(min(values[2], 5.0))
-    reach = steepness * (values[1] - math.log(size))
+    reach = steepness * (values[1] - math.log(size_bytes))
     # log(1 + e^x) and its derivative, without overflow.
     soft = max(reach, 0.0) + math.log1p(math.exp(-abs(reach)))
     share = 1 / (1 + math.exp(-reach)) if reach > -_OVERFLOW else 0.0

@@ -58,9 +58,9 @@ def _one_a_size(series: Series) -> tuple[Sample, ...]:
     return tuple(found)
 
 
-def _why_no_line(times: Sequence[tuple[int, float]]) -> str:
-    if len(times) < LEAST_FOR_LINE:
-        return f"{counted(len(times), 'size')}, and a line takes {LEAST_FOR_LINE}"
+def _why_no_line(points: Sequence[tuple[int, float]]) -> str:
+    if len(points) < LEAST_FOR_LINE:
+        return f"{counted(len(points), 'size')}, and a line takes {LEAST_FOR_LINE}"
     return "no size is so small that its time is latency"
 
 
