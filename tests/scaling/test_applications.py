@@ -31,7 +31,7 @@ def test_efficiency_is_speedup_over_how_much_larger_the_machine_is_than_a_chosen
 def test_weak_scaling_by_time_and_by_throughput_agree() -> None:
     by_time = application_view([timed(1, 10.0), timed(2, 10.5), timed(4, 11.0)], axis="nodes", kind="weak")
     rates = [
-        Observation(source="r", nodes=p, rate=Estimate(value=p * 1000 / time_s), rate_unit="tokens")
+        Observation(source="r", nodes=p, rate=Estimate(value=p * 1000 / time_s), rate_unit="tokens/s")
         for p, time_s in ((1, 10.0), (2, 10.5), (4, 11.0))
     ]
     by_rate = application_view(rates, axis="nodes", kind="weak")
@@ -45,7 +45,7 @@ def test_weak_scaling_by_time_and_by_throughput_agree() -> None:
     assert trends[0] is not None
     assert trends[1] is not None
     assert trends[0].per_doubling == pytest.approx(trends[1].per_doubling)
-    assert by_rate.title == "tokens a second, weak scaling"
+    assert by_rate.title == "tokens/s, weak scaling"
 
 
 def test_a_column_that_differs_from_the_base_leaves_a_place_out_unless_it_may() -> None:
@@ -73,3 +73,15 @@ def test_units_do_not_mix() -> None:
     ]
     with pytest.raises(InputError, match="samples, tokens cannot stand in one figure"):
         application_view(here, axis="nodes", kind="weak")
+
+
+def test_rates_are_extrapolated_as_rates_in_their_own_unit() -> None:
+    rates = [
+        Observation(source="r", nodes=p, rate=Estimate(value=20 / (0.05 + 0.95 / p)), rate_unit="ns/day")
+        for p in (1, 2, 4, 8)
+    ]
+    (found,) = application_view(rates, axis="nodes", kind="strong", at=(16,)).series[0].beyond
+    assert found.time_s is None
+    assert found.rate is not None
+    assert found.rate.value == pytest.approx(20 / (0.05 + 0.95 / 16))
+    assert "ns/day" in found.words

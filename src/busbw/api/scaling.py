@@ -95,6 +95,8 @@ def _check_meant(asked: ScalingRequest, *, is_collective: bool) -> None:
 
 
 def _application(asked: ScalingRequest, observations: Sequence[Observation]) -> ScalingReport:
+    if asked.beyond and asked.kind == "weak":
+        raise InputError("--beyond goes by Amdahl's law, which is of strong scaling", hint="leave out --beyond")
     view = application_view(
         observations,
         axis=axis_of(observations, asked.axis),

@@ -21,7 +21,7 @@ COLUMNS = (
     "limit_Bps",
     "of_limit",
     "rate_unit",
-    "rate_per_s",
+    "rate",
     "speedup",
     "efficiency",
     "efficiency_low",

@@ -38,7 +38,7 @@ MOST_WORKERS = 10_000_000
 
 
 class Column(Value, kw_only=True, frozen=True):
-    """What a name means. `factor` takes the number as printed to seconds, bytes a second, or `unit` a second."""
+    """What a name means. `factor` takes the number as printed to seconds or bytes a second; a rate stays in `unit`."""
 
     name: str
     kind: Literal["count", "time", "rate", "busbw", "setting"]
@@ -58,7 +58,7 @@ def column(name: str) -> Column:
     if (match := _INVERSE.fullmatch(low)) and match[2] not in _SECONDS:
         return Column(name=name, kind="time", factor=_SECONDS[match[1]])
     if match := _RATE.fullmatch(low):
-        return Column(name=name, kind="rate", factor=1 / _SECONDS[match[2]], unit=match[1])
+        return Column(name=name, kind="rate", unit=f"{match[1]}/{match[2]}")
     if match := _TIME.fullmatch(low):
         return Column(name=name, kind="time", factor=_SECONDS[match[1]])
     if not _NAME.fullmatch(name):

@@ -55,7 +55,7 @@ class Observation(Value, kw_only=True, frozen=True):
     cores: Integer | None = None
     size_bytes: Integer | None = None
     time_s: Estimate | None = None
-    # Bytes a second of a collective; else work a second, in `rate_unit`.
+    # Bytes a second of a collective; else work a time, in `rate_unit`: "tokens/s", "ns/day".
     busbw_Bps: Estimate | None = None
     rate: Estimate | None = None
     rate_unit: str | None = None
@@ -70,7 +70,7 @@ class ScalingPoint(Value, kw_only=True, frozen=True):
     ranks: Integer | None = None
     time_s: Estimate | None = None
     busbw_Bps: Estimate | None = None
-    # Work a second, in the view's `rate_unit`.
+    # Work a time, in the view's `rate_unit`.
     rate: Estimate | None = None
     # The ceiling of bus bandwidth here by line rates, by which algorithm, and what part of the machine sets it.
     limit_Bps: float | None = None
@@ -128,6 +128,8 @@ class Extrapolation(Value, kw_only=True, frozen=True):
     at: Integer
     # None: it cannot be told, for what `words` say.
     time_s: Estimate | None = None
+    # Instead of a time where rates were measured.
+    rate: Estimate | None = None
     speedup: Estimate | None = None
     confidence: float = 0.95
     words: str
@@ -155,7 +157,7 @@ class Scaling(Value, kw_only=True, frozen=True):
     title: str
     axis: Axis
     size_bytes: Integer | None = None
-    # Of `ScalingPoint.rate`: "tokens", "days of simulation"; each a second.
+    # Of `ScalingPoint.rate`: "tokens/s", "ns/day".
     rate_unit: str | None = None
     # What all points share.
     conditions: tuple[tuple[str, str], ...] = ()

@@ -62,7 +62,11 @@ def _view(out: Console, view: Scaling) -> None:
 
 
 def _title(view: Scaling) -> str:
-    conditions = [value for name, value in view.conditions if name != "collective"]
+    conditions = [
+        f"{value} {name}" if name.startswith("ranks") else value
+        for name, value in view.conditions
+        if name != "collective"
+    ]
     where = f", limits of {view.platform}" if view.platform is not None else ""
     return ", ".join([f"{view.title} over {AXIS_WORDS[view.axis][1]}", *conditions]) + where
 
@@ -98,7 +102,7 @@ def _collective_columns(points: Sequence[ScalingPoint]) -> list[tuple[str, list[
 def _application_columns(view: Scaling, points: Sequence[ScalingPoint]) -> list[tuple[str, list[str]]]:
     columns = [
         ("time", [_time(point.time_s) for point in points]),
-        (f"{view.rate_unit}/s", [_number(point.rate) for point in points]),
+        (view.rate_unit or "rate", [_number(point.rate) for point in points]),
         ("+-", [_half_percent(point.time_s or point.rate) for point in points]),
         ("speed-up", [_number(point.speedup) for point in points]),
         ("efficiency", [_percent(point.efficiency) for point in points]),

@@ -49,9 +49,10 @@ class Line:
         cross = self.intercept * total - cov_total
         constant = self.intercept * self.intercept - scale * self.cov_intercept
         root = cross * cross - square * constant
-        if square <= 0 or root < 0:
+        if square <= 0 or root < -1e-12 * cross * cross:
             return None
-        return (cross - math.sqrt(root)) / square, (cross + math.sqrt(root)) / square
+        half = math.sqrt(max(root, 0.0))
+        return (cross - half) / square, (cross + half) / square
 
     def _times(self, confidence: float) -> float:
         return student_quantile((1 + confidence) / 2, self.degrees)

@@ -7,10 +7,11 @@ that grows is communication or imbalance, which the law does not know. Then noth
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from busbw.judge.phrases import counted, percent
 from busbw.judge.scaling.places import Place, several, workers
-from busbw.judge.scaling.trend import CONFIDENCE, LEAST_EFFECT, LEAST_PLACES
+from busbw.judge.scaling.trend import CONFIDENCE, LEAST_EFFECT, LEAST_PLACES, known_scatter
 from busbw.model.scaling import Axis, Estimate, Extrapolation, SerialAnswer, SerialPart
 from busbw.stats.added import added_term
 from busbw.stats.line import Line, line_through
@@ -26,10 +27,18 @@ def serial_share(speedup: float, growth: float) -> float | None:
 
 
 def amdahl_line(places: Sequence[Place], base: int) -> Line | None:
-    """Return the times over base/at, each weighed by its size: scatter is taken as a share of the time."""
+    """Return the times over base/at, each weighed by its size: scatter is taken as a share of the time.
+
+    Its scatter is no smaller than what is known of single times: their digits, or their spread within a launch.
+    """
     points = [(base / place.at, value) for place in places for value in place.values]
     weights = [1 / value**2 for place in places for value in place.values]
-    return line_through(points, weights) if len(places) >= LEAST_PLACES else None
+    line = line_through(points, weights) if len(places) >= LEAST_PLACES else None
+    if line is None:
+        return None
+    # An even spread over an interval has its half width over the root of three as its standard deviation.
+    least = max(known_scatter(place) for place in places) ** 2 / 3
+    return replace(line, variance=max(line.variance, least))
 
 
 def serial_part(places: Sequence[Place], base: int, axis: Axis) -> SerialPart:
@@ -108,8 +117,13 @@ def _is_changing(places: Sequence[Place], base: int) -> bool:
     return found is not None and (found[1] > 0 or found[2] < 0)
 
 
-def beyond(places: Sequence[Place], base: int, at: int, axis: Axis, serial: SerialPart) -> Extrapolation:
-    """Return the time that the law gives on `at`, where nobody measured; None in it where that cannot be told."""
+def beyond(
+    places: Sequence[Place], base: int, at: int, axis: Axis, serial: SerialPart, *, unit: str | None = None
+) -> Extrapolation:
+    """Return the time that the law gives on `at`, where nobody measured; None in it where that cannot be told.
+
+    `unit`: of the rates that were measured instead of times.
+    """
     line, largest = amdahl_line(places, base), places[-1].at
     if serial.answer != "fits" or line is None:
         why = "there is no law to go by" if serial.answer == "cannot_tell" else "Amdahl's law does not hold"
@@ -121,20 +135,24 @@ def beyond(places: Sequence[Place], base: int, at: int, axis: Axis, serial: Seri
         )
         return Extrapolation(at=at, words=words)
     time_s = line.at(base / at)
-    if time_s <= 0:
-        return Extrapolation(at=at, words=f"{workers(at, axis)}: cannot tell: the law gives no time there")
-    low_s, high_s = line.prediction_interval(base / at, CONFIDENCE, weight=1 / time_s**2)
-    base_s = line.intercept + line.slope
+    low_s, high_s = line.prediction_interval(base / at, CONFIDENCE, weight=1 / time_s**2) if time_s > 0 else (0.0, 0.0)
     if low_s <= 0:
         return Extrapolation(at=at, words=f"{workers(at, axis)}: cannot tell: one more run could take anything")
+    base_s = line.intercept + line.slope
+    found = Estimate(value=time_s, low=low_s, high=high_s)
+    rate = Estimate(value=1 / time_s, low=1 / high_s, high=1 / low_s) if unit is not None else None
+    shown = (format_time(time_s), format_time(low_s), format_time(high_s))
+    if rate is not None:
+        shown = (f"{1 / time_s:.4g} {unit}", f"{1 / high_s:.4g}", f"{1 / low_s:.4g}")
     words = (
-        f"{workers(at, axis)}, by Amdahl's law and not measured: {format_time(time_s)} "
-        f"({percent(CONFIDENCE)} of runs between {format_time(low_s)} and {format_time(high_s)}), "
-        f"{base_s / time_s:.3g} times as fast as {base}, if nothing but the law changes"
+        f"{workers(at, axis)}, by Amdahl's law and not measured: {shown[0]} "
+        f"({percent(CONFIDENCE)} of runs between {shown[1]} and {shown[2]}), "
+        f"{base_s / time_s:.3g} times as fast as {workers(base, axis)}, if nothing but the law changes"
     )
     return Extrapolation(
         at=at,
-        time_s=Estimate(value=time_s, low=low_s, high=high_s),
+        time_s=found if rate is None else None,
+        rate=rate,
         speedup=Estimate(value=base_s / time_s, low=base_s / high_s, high=base_s / low_s),
         confidence=CONFIDENCE,
         words=words,

@@ -40,7 +40,7 @@ def application_view(
     groups = groups_of(observations, axis, tuple(name for name in has if name in names) if series is None else series)
     lines = tuple(_line(group, axis, kind, base, at, {*names, *ignored}) for group in groups)
     unit = next(iter(units))
-    what = f"{unit} a second" if unit is not None else "time"
+    what = unit if unit is not None else "time"
     return Scaling(kind=kind, title=f"{what}, {kind} scaling", axis=axis, rate_unit=unit, series=lines)
 
 
@@ -83,7 +83,7 @@ def _line(
         left_out=left_out,
         base=base,
         serial=serial,
-        beyond=tuple(beyond(places, base, each, axis, serial) for each in at),
+        beyond=tuple(beyond(places, base, each, axis, serial, unit=group.observations[0].rate_unit) for each in at),
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from busbw.collectives import COLLECTIVES, busbw_Bps
 from busbw.judge.scaling.selecting import OUT_OF_PLACE
 from busbw.model.imported import Imported, Reading, Source, Table
 from busbw.model.measurement import Measurement
@@ -12,6 +13,8 @@ from busbw.model.scaling import Basis, Estimate, Observation
 # Variables that change what is measured; others are noise here.
 _VARIABLES = ("NCCL_", "UCX_", "FI_", "SHARP_", "OMPI_MCA_")
 _NOT_THESE = ("NCCL_DEBUG",)
+# Of the others some tools count what one rank gives, some what it has in the end.
+_COUNTED_ALIKE = ("all_reduce", "broadcast", "reduce")
 
 
 def of_run(run: Run) -> tuple[Observation, ...]:
@@ -70,7 +73,10 @@ def _measured(run: Run, item: Measurement, settings: tuple[tuple[str, str], ...]
 
 
 def of_import(imported: Imported, readings: Iterable[Reading]) -> tuple[Observation, ...]:
-    """Return one observation for each row of a collective with a bus bandwidth above zero that was not wrong."""
+    """Return one observation for each row of a collective that was not wrong and has a bus bandwidth above zero.
+
+    Where a tool prints times only, bus bandwidth follows for the collectives whose size all tools count alike.
+    """
     tables = {table.number: table for table in imported.tables}
     return of_readings(imported.sources, tables, imported.tag, readings)
 
@@ -82,16 +88,26 @@ def of_readings(
     found = []
     for reading in readings:
         table = tables.get(reading.table)
-        if table is None or not reading.busbw_Bps or not reading.time_s or (reading.wrong or 0) > 0:
+        if table is None or not reading.time_s or (reading.wrong or 0) > 0:
             continue
-        name = sources[table.source].name if 0 <= table.source < len(sources) else "?"
-        found.append(_printed(table, reading, name, tag))
+        told = (reading.ranks, table.ranks, table.ranks_from_rates)
+        ranks = next((ranks for ranks in told if ranks is not None), None)
+        rate_Bps = reading.busbw_Bps or _from_time(reading, ranks)
+        if rate_Bps:
+            name = sources[table.source].name if 0 <= table.source < len(sources) else "?"
+            found.append(_printed(table, reading, name, tag, ranks=ranks, rate_Bps=rate_Bps))
     return tuple(found)
 
 
-def _printed(table: Table, reading: Reading, name: str, tag: str | None) -> Observation:
-    told = (reading.ranks, table.ranks, table.ranks_from_rates)
-    ranks = next((ranks for ranks in told if ranks is not None), None)
+def _from_time(reading: Reading, ranks: int | None) -> float | None:
+    if reading.what not in _COUNTED_ALIKE or not ranks or not reading.size_bytes or not reading.time_s:
+        return None
+    return busbw_Bps(COLLECTIVES[reading.what], reading.size_bytes, ranks, reading.time_s)
+
+
+def _printed(
+    table: Table, reading: Reading, name: str, tag: str | None, *, ranks: int | None, rate_Bps: float
+) -> Observation:
     nodes = len({device.host for device in table.devices if device.host}) or None
     forms = {True: "in place", False: OUT_OF_PLACE, None: None}
     return Observation(
@@ -114,7 +130,7 @@ def _printed(table: Table, reading: Reading, name: str, tag: str | None) -> Obse
         ranks=ranks,
         size_bytes=reading.size_bytes,
         time_s=Estimate(value=reading.time_s or 0.0),
-        busbw_Bps=Estimate(value=reading.busbw_Bps or 0.0),
+        busbw_Bps=Estimate(value=rate_Bps),
     )
 
 

@@ -31,7 +31,7 @@ def trend_of(places: Sequence[Place], axis: Axis) -> Trend:
     if line is None:
         return Trend(answer="cannot_tell", points=count, words=_too_few(count))
     # Rounding alone makes points lie on a line; what is known of each keeps the interval from vanishing.
-    least = max(half_width(place.estimate) for place in places)
+    least = max(known_scatter(place) for place in places)
     low, high = line.slope_interval(CONFIDENCE)
     rounding = least / max(1.0, math.log2(places[-1].at / places[0].at))
     low, high = min(low, line.slope - rounding), max(high, line.slope + rounding)
@@ -92,9 +92,14 @@ def _level(before: Sequence[Place], tests: int) -> tuple[float, float]:
     logs = [math.log(value) for place in before for value in place.values if value > 0]
     mean = math.fsum(logs) / len(logs)
     scatter = math.sqrt(math.fsum((value - mean) ** 2 for value in logs) / (len(logs) - 1))
-    scatter = max(scatter, *(half_width(place.estimate) for place in before))
+    scatter = max(scatter, *(known_scatter(place) for place in before))
     times = student_quantile(1 - (1 - CONFIDENCE) / tests, len(logs) - 1)
     return mean, times * scatter * math.sqrt(1 + 1 / len(logs))
+
+
+def known_scatter(place: Place) -> float:
+    """Return how far a value may be off by itself; how far launches lie apart is in the values already."""
+    return half_width(place.estimate) if place.estimate.basis != "launches" else 0.0
 
 
 def _is_below(place: Place, level: float, margin: float) -> bool:
