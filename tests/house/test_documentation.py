@@ -28,6 +28,7 @@ BLOCK = re.compile(r"^```console[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 ON_STAND_INS = ("nccl.md",)
 # Without a shell: neither pipes nor redirection.
 PROGRAMS = {"busbw", "cat", "cp", "ls", "rm"}
+MEASURING = (("busbw", "run"), ("busbw", "compare"))
 ANSWERS = (ExitCode.OK, ExitCode.FINDINGS, ExitCode.CANNOT_TELL)
 EXIT = re.compile(r"\s*#\s*exits (\d+)\s*$")
 
@@ -66,7 +67,7 @@ def _stand_ins() -> dict[str, str]:
 
 def _parameter(document: Path) -> pytest.ParameterSet:
     """Return a document by its name; it runs alone where a command of it measures."""
-    measures = any(example.argv[:2] == ("busbw", "run") for example in examples(document.read_text(encoding="utf-8")))
+    measures = any(example.argv[:2] in MEASURING for example in examples(document.read_text(encoding="utf-8")))
     return pytest.param(document, id=str(document.relative_to(ROOT)), marks=[pytest.mark.timed] if measures else [])
 
 

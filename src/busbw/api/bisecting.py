@@ -193,7 +193,9 @@ def _nothing(plan: BisectionPlan, whole: Comparison) -> Bisection:
 
 def _unclear(plan: BisectionPlan, asking: _Asking, left: frozenset[int]) -> Bisection:
     names = ", ".join(plan.items[item] for item in sorted(left))
-    untold = f"it is one or more of {len(left)}, and these launches do not tell which: {names}"
+    few = min((len(step.estimate.blocks) for step in asking.steps), default=asking.terms.blocks)
+    why = f" ({few} of {asking.terms.blocks} blocks, give it more --budget)" if few < asking.terms.blocks else ""
+    untold = f"it is one or more of {len(left)}, and these launches do not tell which{why}: {names}"
     return Bisection(
         plan=plan,
         point=_point_words(asking.point),

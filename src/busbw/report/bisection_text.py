@@ -29,7 +29,7 @@ def bisection_text(found: Bisection) -> None:
 
 
 def _estimate(estimate: Estimate) -> str:
-    change = f"{100 * (estimate.ratio - 1):+.1f} % faster"
+    change = f"gain {100 * (estimate.ratio - 1):+.1f} %"
     if estimate.low is None or estimate.high is None:
         return f"{change} ({len(estimate.blocks)} blocks)"
     return (

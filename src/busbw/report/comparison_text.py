@@ -22,6 +22,8 @@ _OUTCOME_COLOURS = {
     "wrong": "bold red", "cannot_tell": "bold cyan",
 }  # fmt: skip
 _NOTHING = "n/a"
+# How much faster the other side is than the first.
+_SHOWN = ("gain\n(%)", "95 % interval\n(%)", "shown\n")
 
 
 def comparison_text(comparison: Comparison) -> None:
@@ -90,17 +92,11 @@ def _title(point: ComparedPoint, letters: tuple[str, str]) -> str:
 
 def _table(points: Sequence[ComparedPoint], letters: tuple[str, str]) -> Table:
     first, other = letters
-    table = _columns(
-        "size\n(B)", f"{first}\n(us)", f"{other}\n(us)", f"{first}\n(GB/s)", f"{other}\n(GB/s)", *_shown(other)
-    )
+    table = _columns("size\n(B)", f"{first}\n(us)", f"{other}\n(us)", f"{first}\n(GB/s)", f"{other}\n(GB/s)", *_SHOWN)
     for point in points:
         rates = (f"{rate_Bps / 1e9:.2f}" for rate_Bps in (point.first_busbw_Bps, point.other_busbw_Bps))
         table.add_row(str(point.size_bytes), us(point.first_s), us(point.other_s), *rates, *_cells(point.estimate))
     return table
-
-
-def _shown(other: str) -> tuple[str, ...]:
-    return (f"{other} is faster\n(%)", "95 % interval\n(%)", "shown\n")
 
 
 def _cells(estimate: Estimate) -> tuple[str | Text, ...]:
@@ -129,7 +125,7 @@ def _bands(out: Console, versus: Versus, letters: tuple[str, str]) -> None:
         return
     first, other = letters
     out.print(Text("# by size: latency of small messages (us), bus bandwidth of medium and large ones (GB/s)"))
-    table = _columns("collective\n", "sizes\n", f"{first}\n", f"{other}\n", *_shown(other))
+    table = _columns("collective\n", "sizes\n", f"{first}\n", f"{other}\n", *_SHOWN)
     for band in versus.bands:
         values = (_value(band, band.first), _value(band, band.other))
         place = " in place" if band.in_place else ""
@@ -138,7 +134,7 @@ def _bands(out: Console, versus: Versus, letters: tuple[str, str]) -> None:
     if versus.geometric_mean is not None:
         estimate = versus.geometric_mean
         cells = _cells(estimate)
-        text = Text(f"geometric mean over all points, as asked: {other} is {cells[0]} % faster ({cells[1]})  ")
+        text = Text(f"geometric mean over all points, as asked: gain {cells[0]} % ({cells[1]})  ")
         text.append(CLAIM_WORDS[estimate.claim])
         out.print(text, soft_wrap=not out.is_terminal)
 
