@@ -21,17 +21,21 @@ _INDENT = 2
 
 
 def verdict_text(explained: ExplainedVerdict, sizes_bytes: Sequence[int] = ()) -> None:
-    """Print every series with its sizes, the explanation of `sizes_bytes` (the largest, if none), findings, the verdict."""
+    """Print every series with its sizes, findings and the verdict; explain `sizes_bytes`, or the largest of each."""
     out = console()
     _say(out, _heading(explained))
+    shown: set[tuple[str, str]] = set()
     for series in explained.series:
         out.print()
         _say(out, _title(series), "bold")
         out.print(_table(series.sizes, wide=out.width >= _WIDTH_FOR_ALL))
         for words in _curve_lines(series.curve):
             _say(out, f"# {words}")
-        for size in _chosen(series, sizes_bytes):
+        kind = (series.collective, series.verdict.outcome)
+        # In place is mostly as out of place: the same explanation twice helps nobody.
+        for size in _chosen(series, sizes_bytes) if sizes_bytes or kind not in shown else ():
             _explain(out, series, size)
+        shown.add(kind)
     for words in explained.left_out:
         _say(out, f"left out: {words}", "yellow")
     if explained.findings:

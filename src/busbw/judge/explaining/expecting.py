@@ -1,6 +1,6 @@
 """The expectations of one size: what is published, what was seen of the machine's parts, what NCCL counts on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,13 +10,15 @@ from busbw.judge.explaining.matching import conditions, is_of, value_Bps
 from busbw.judge.explaining.series import Sample, Series
 from busbw.judge.phrases import percent
 from busbw.model.budget import Condition, Expected
-from busbw.model.limit import Bound
+from busbw.model.limit import Attained, Bound
 from busbw.model.platform import Published
 from busbw.units import format_rate
 
 # Of what is expected of a large message this part must be reached. Sound rings on InfiniBand are seen at 0.80 to 0.86
 # or at 0.92 to 0.98 of line, and what is expected is 0.96 to 0.98 of it.
 LEAST_SHARE = 0.85
+# How a bound marks what was taken from the result it explains.
+_FITTED = ", fitted"
 # Of a curve that is this near its highest bandwidth nothing needs to be said.
 _WHOLE = 0.99
 # A small message may take this many times what NCCL counts on; from SLOW_TIMES on it is slow.
@@ -109,11 +111,16 @@ def expectations(
     possible: Candidates,
     published: Sequence[tuple[Published, str | None]],
     empty: EmptyCall | None,
+    attained: Sequence[Attained],
 ) -> tuple[Expected, ...]:
-    """Return every expectation, those that apply first; `published` with what is doubtful about each figure."""
+    """Return every expectation, those that apply first; `published` with what is doubtful about each figure.
+
+    `attained`: what was seen of the machine's parts, with its sources.
+    """
+    sources = {seen.words: seen.source for seen in attained}
     found = [
         *(_of_bound(bound, alone=len(possible.bounds) == 1) for bound in possible.bounds),
-        *(_of_seen(bound, alone=len(possible.bounds) == 1) for bound in possible.bounds if bound.attained_Bps),
+        *(_of_seen(bound, sources, alone=len(possible.bounds) == 1) for bound in possible.bounds if bound.attained_Bps),
         *(
             _of_published(figure, doubt, series, sample, possible)
             for figure, doubt in published
@@ -138,8 +145,9 @@ def _of_bound(bound: Bound, *, alone: bool) -> Expected:
     )
 
 
-def _of_seen(bound: Bound, *, alone: bool) -> Expected:
+def _of_seen(bound: Bound, sources: Mapping[str, tuple[str, ...]], *, alone: bool) -> Expected:
     attained_Bps = bound.attained_Bps or 0.0
+    words = [line.attained_words for line in bound.lines if line.limits and line.attained_words]
     return Expected(
         title=f"{bound.algorithm} at what was seen of the line rate: {_seen_words(bound)}",
         basis="seen",
@@ -147,7 +155,7 @@ def _of_seen(bound: Bound, *, alone: bool) -> Expected:
         least_Bps=LEAST_SHARE * attained_Bps,
         applies="yes" if alone else "if",
         conditions=() if alone else (_is_used(bound),),
-        source=bound.source,
+        source=sources.get(words[0].removesuffix(_FITTED), bound.source) if words else bound.source,
     )
 
 

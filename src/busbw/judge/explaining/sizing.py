@@ -14,7 +14,7 @@ from busbw.judge.explaining.outcome import Held, expected_times, verdict_of
 from busbw.judge.explaining.regimes import latency_at, regime, saturation
 from busbw.judge.explaining.resembling import Suspect, suspect
 from busbw.judge.explaining.series import Sample, Series
-from busbw.model.budget import BudgetStep, SizeExplanation
+from busbw.model.budget import BudgetStep, Expected, SizeExplanation
 from busbw.model.curve import SweepCurve
 from busbw.model.finding import Verdict
 from busbw.model.limit import Bound, NodeRates
@@ -92,11 +92,17 @@ def _explanation(against: Against, held: Held, verdict: Verdict, step: str | Non
         band_low_Bps=LEAST_SHARE * min(lows) if lows and is_large else None,
         band_high_Bps=max(highs) if highs and is_large else None,
         band_time_s=min((time_s for time_s, _ in times), default=None),
-        expected=expectations(against.series, sample, possible, against.published, None if is_large else held.empty),
+        expected=_expected(against, held),
         budget=taken,
         verdict=verdict,
         next_step=step,
     )
+
+
+def _expected(against: Against, held: Held) -> tuple[Expected, ...]:
+    empty = held.empty if held.regime != "bandwidth" else None
+    attained = against.rates.attained if against.rates is not None else ()
+    return expectations(against.series, held.sample, held.possible, against.published, empty, attained)
 
 
 def _ceiling_words(possible: Candidates) -> str | None:
