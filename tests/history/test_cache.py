@@ -86,6 +86,30 @@ def test_a_cache_of_the_same_name_with_other_columns_is_made_again(base: Path):
     assert listed(base) == before
 
 
+def test_few_new_runs_among_many_are_read_each_time_until_there_are_more(base: Path):
+    for number in range(45):
+        keep(make_run(number), base)
+    listed(base)
+    before = cache_file(base).stat().st_ino
+    keep(make_run(45), base)
+    assert len(listed(base)) == 46
+    assert cache_file(base).stat().st_ino == before
+    keep(make_run(46), base)
+    keep(make_run(47), base)
+    assert len(listed(base)) == 48
+    assert cache_file(base).stat().st_ino != before
+    assert read_again(base) == []
+
+
+def test_a_file_that_is_damaged_inside_is_named_with_what_to_do(base: Path):
+    keep(make_run(0), base)
+    listed(base)
+    with History(base) as history:
+        history.renew(())
+        with pytest.raises(RunError, match="cannot ask what is kept"):
+            history.ask("SELECT nothing FROM runs")
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_folders_that_may_only_be_read_are_read(base: Path):
     keep(make_run(0), base)
@@ -119,7 +143,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(base: Path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, kept)
-    assert not list((base.parent / "cache" / "busbw").iterdir())
+    assert not [path for path in (base.parent / "cache").rglob("*") if path.is_file()]
     assert directory.exists()
 
 

@@ -9,12 +9,13 @@ import contextlib
 import hashlib
 import os
 import secrets
-import shutil
+import shlex
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 
@@ -27,7 +28,13 @@ from busbw.store.scan import Stored, scan
 # Part of the file's name: another one when what is kept of a run changes.
 _SCHEMA = 1
 _PART = ".part"
-_ALL, _RUNS, _POINTS = "all.parquet", "runs.jsonl", "points.jsonl"
+_RUNS, _POINTS = "runs.jsonl", "points.jsonl"
+# The file is written again from this many changed runs on, or this share of those in it: fewer are read faster than
+# all of it is written.
+_MANY_CHANGED = 50
+_SHARE_CHANGED = 0.05
+# Runs whose lines lie on disk together on their way into memory.
+_AT_ONCE = 500
 _ABANDONED_S = 86_400.0
 ROW_COLUMNS = tuple(name for name in duck.columns(Row) if name not in {"path", "tags"})
 _RUN_TYPES = {"name": "VARCHAR", "mark": "VARCHAR", "created_unix_s": "DOUBLE"} | {
@@ -71,20 +78,32 @@ class History:
         return tuple(stored for stored in self._scan.stored if self._cached.get(stored.name) != stored.mark)
 
     def renew(self, read: Iterable[tuple[str, HistoryRun]]) -> None:
-        """Take in what was read of each stale name, keep the whole for the next call, and open it to questions.
+        """Take in what was read of each stale name and open the whole to questions; keep it for later calls.
 
         Raises RunError where there is no room for it.
         """
-        if self._cached != self._marks:
-            try:
-                self._store(read)
-            except (OSError, duck.error()) as error:
-                raise RunError(
-                    f"cannot keep what was read of the runs: {error}",
-                    where=str(self._file.parent),
-                    hint="free space, or choose another folder with XDG_CACHE_HOME",
-                ) from error
-        self._open()
+        changed = len(self.stale()) + len(self._cached.keys() - self._marks.keys())
+        try:
+            self._take(read if changed else ())
+            if changed >= min(_MANY_CHANGED, _SHARE_CHANGED * len(self._cached)) and changed:
+                self._keep()
+        except (OSError, duck.error()) as error:
+            raise RunError(
+                f"cannot keep what was read of the runs: {error}",
+                where=str(self._file.parent),
+                hint="free space, or choose other folders with TMPDIR and XDG_CACHE_HOME",
+            ) from error
+
+    def ask(self, query: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a query. Raises RunError where what was kept is damaged inside."""
+        try:
+            return self.connection.execute(query, parameters).fetchall()
+        except duck.error() as error:
+            raise RunError(
+                f"cannot ask what is kept of the runs: {error}",
+                where=str(self._file),
+                hint=f"remove it, it is made again: rm {shlex.quote(str(self._file))}",
+            ) from error
 
     def _pin(self, file: Path) -> str | None:
         """Open a file until this is closed, and return a path to it as it is now; None where there is none."""
@@ -98,64 +117,73 @@ class History:
         if self._pinned is None:
             return {}
         try:
-            return dict(self.connection.execute(f"SELECT name, mark FROM read_parquet('{self._pinned}')").fetchall())  # noqa: S608
+            names = ", ".join(map(duck.quoted, (*_RUN_TYPES, "points")))
+            file = f"read_parquet('{self._pinned}')"
+            self.connection.execute(f"SELECT {names} FROM {file} LIMIT 0")  # noqa: S608 - names of our own fields
+            return dict(self.connection.execute(f"SELECT name, mark FROM {file}").fetchall())  # noqa: S608 - as above
         except duck.error():
             return {}
 
-    def _store(self, read: Iterable[tuple[str, HistoryRun]]) -> None:
-        folder = self._file.parent
-        if not _takes_files(folder):
-            # Read again at each call, which takes its time and is right.
-            folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="busbw-history-")))
-        _sweep(folder)
-        part = folder / f"{self._file.name}.{os.getpid()}.{secrets.token_hex(4)}{_PART}"
-        part.mkdir()
-        try:
-            self._write_lines(part, read)
-            kept = [name for name, mark in self._marks.items() if self._cached.get(name) == mark]
-            query = f"COPY ({self._merged(part, has_kept=bool(kept))}) TO {_literal(part / _ALL)} (FORMAT parquet)"
-            self.connection.execute(query, [kept] if kept else None)
-            self._pinned = self._pin(part / _ALL)
-            (part / _ALL).replace(folder / self._file.name)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
-
-    def _write_lines(self, part: Path, read: Iterable[tuple[str, HistoryRun]]) -> None:
-        """Write a line for each run and each point that was read: they may be too many to be held at once."""
-        encoder = msgspec.json.Encoder()
-        with (part / _RUNS).open("wb") as runs, (part / _POINTS).open("wb") as points:
-            for name, run in read:
-                keys = {"name": name, "mark": self._marks[name], "created_unix_s": run.created_unix_s}
-                fields = {column: getattr(run.row, column) for column in ROW_COLUMNS}
-                runs.write(encoder.encode(keys | fields) + b"\n")
-                for point in run.points:
-                    points.write(encoder.encode({"name": name} | msgspec.structs.asdict(point)) + b"\n")
-
-    def _merged(self, part: Path, *, has_kept: bool) -> str:
-        """Return the query for all rows that hold: those just read, and those of the file whose mark is the same."""
-        of_point = ", ".join(f"{duck.quoted(name)} := {duck.quoted(name)}" for name in _POINT_TYPES)
-        fresh = f"""
-            SELECT runs.*, coalesce(points, []) AS points
-            FROM {_lines(part / _RUNS, _RUN_TYPES)} AS runs
-            LEFT JOIN (
-                SELECT name, list(struct_pack({of_point}) ORDER BY "number") AS points
-                FROM {_lines(part / _POINTS, {"name": "VARCHAR"} | _POINT_TYPES)} GROUP BY name
-            ) USING (name)"""  # noqa: S608 - names of our own fields
-        kept = f"SELECT * FROM read_parquet('{self._pinned}') WHERE name IN (SELECT unnest(?::VARCHAR[]))"  # noqa: S608
-        return f"SELECT * FROM ({fresh}{f' UNION ALL {kept}' if has_kept else ''}) ORDER BY name"  # noqa: S608
-
-    def _open(self) -> None:
-        if self._marks:
-            self.connection.execute(f"CREATE VIEW runs AS SELECT * FROM read_parquet('{self._pinned}')")  # noqa: S608
-        else:
-            of_point = ", ".join(f"{duck.quoted(name)} {kind}" for name, kind in _POINT_TYPES.items())
-            names = ", ".join(f"{duck.quoted(name)} {kind}" for name, kind in _RUN_TYPES.items())
-            self.connection.execute(f"CREATE TABLE runs ({names}, points STRUCT({of_point})[])")
+    def _take(self, read: Iterable[tuple[str, HistoryRun]]) -> None:
+        """Make the tables: what was just read, what still holds of the file, both as `runs`, and the tags."""
+        of_point = ", ".join(f"{duck.quoted(name)} {kind}" for name, kind in _POINT_TYPES.items())
+        of_run = ", ".join(f"{duck.quoted(name)} {kind}" for name, kind in _RUN_TYPES.items())
+        self.connection.execute(f"CREATE TABLE fresh ({of_run}, points STRUCT({of_point})[])")
+        waiting = iter(read)
+        with tempfile.TemporaryDirectory(prefix="busbw-history-") as folder:
+            while self._write_lines(Path(folder), islice(waiting, _AT_ONCE)):
+                self.connection.execute(f"INSERT INTO fresh {_joined(Path(folder))}")
+        kept = [name for name, mark in self._marks.items() if self._cached.get(name) == mark]
+        self.connection.execute("CREATE TABLE kept AS SELECT unnest(?::VARCHAR[]) AS name", [kept])
+        # Where nothing has gone the file is taken as it is.
+        where = "" if len(kept) == len(self._cached) else " WHERE name IN (SELECT name FROM kept)"
+        of_file = f" UNION ALL SELECT * FROM read_parquet('{self._pinned}'){where}" if kept else ""  # noqa: S608 - as below
+        self.connection.execute(f"CREATE VIEW runs AS SELECT * FROM fresh{of_file}")  # noqa: S608 - our own path
         pairs = [(name, tag) for name, tags in self.tags.items() for tag in tags]
         self.connection.execute(
             "CREATE TABLE tagged AS SELECT unnest(?::VARCHAR[]) AS name, unnest(?::VARCHAR[]) AS tag",
             [[name for name, _ in pairs], [tag for _, tag in pairs]],
         )
+
+    def _write_lines(self, folder: Path, read: Iterable[tuple[str, HistoryRun]]) -> int:
+        """Write a line for each run and each point that was read, and return how many runs there were."""
+        encoder = msgspec.json.Encoder()
+        number = 0
+        with (folder / _RUNS).open("wb") as runs, (folder / _POINTS).open("wb") as points:
+            for name, run in read:
+                number += 1
+                keys = {"name": name, "mark": self._marks[name], "created_unix_s": run.created_unix_s}
+                fields = {column: getattr(run.row, column) for column in ROW_COLUMNS}
+                runs.write(encoder.encode(keys | fields) + b"\n")
+                for point in run.points:
+                    points.write(encoder.encode({"name": name} | msgspec.structs.asdict(point)) + b"\n")
+        return number
+
+    def _keep(self) -> None:
+        """Replace the file, whole. Where its folder takes none, runs are read again at each call."""
+        if not _takes_files(self._file.parent):
+            return
+        _sweep(self._file.parent)
+        part = self._file.with_name(f"{self._file.name}.{os.getpid()}.{secrets.token_hex(4)}{_PART}")
+        try:
+            self.connection.execute(
+                f"COPY (SELECT * FROM runs ORDER BY name) TO {_literal(part)} (FORMAT parquet)"  # noqa: S608 - our own path
+            )
+            part.replace(self._file)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _joined(folder: Path) -> str:
+    """Return the query for the runs in a folder of lines, each with the list of its points."""
+    of_point = ", ".join(f"{duck.quoted(name)} := {duck.quoted(name)}" for name in _POINT_TYPES)
+    return f"""
+        SELECT runs.*, coalesce(points, []) AS points
+        FROM {_lines(folder / _RUNS, _RUN_TYPES)} AS runs
+        LEFT JOIN (
+            SELECT name, list(struct_pack({of_point}) ORDER BY "number") AS points
+            FROM {_lines(folder / _POINTS, {"name": "VARCHAR"} | _POINT_TYPES)} GROUP BY name
+        ) USING (name)"""  # noqa: S608 - names of our own fields
 
 
 def _cache_file(base: Path) -> Path:
@@ -178,7 +206,7 @@ def _sweep(folder: Path) -> None:
     with contextlib.suppress(OSError):
         for part in folder.glob(f"*{_PART}"):
             if time.time() - part.stat().st_mtime > _ABANDONED_S:
-                shutil.rmtree(part, ignore_errors=True)
+                part.unlink(missing_ok=True)
 
 
 def _lines(path: Path, fields: dict[str, str]) -> str:

@@ -26,19 +26,21 @@ def rows(history: History, selection: Selection, *, order: str = "time", limit: 
     """Return the selected runs in one of ORDERS, of more than `limit` the last; imports and unreadable runs too."""
     conditions, parameters = _conditions(selection)
     names = ", ".join(map(duck.quoted, ROW_COLUMNS))
-    query = f"SELECT name, {names} FROM runs WHERE {conditions} ORDER BY {ORDERS[order]}"  # noqa: S608 - our own names
-    found = history.connection.execute(query, parameters).fetchall()
+    skipped = max(count(history, selection) - limit, 0) if limit is not None else 0
+    query = f"""
+        SELECT name, {names} FROM runs WHERE {conditions} ORDER BY {ORDERS[order]} OFFSET {skipped}
+        """  # noqa: S608 - our own names
     return tuple(
         _row(history, name, dict(zip(ROW_COLUMNS, values, strict=True)), history.tags.get(name, ()))
-        for name, *values in found[-limit if limit is not None else 0 :]
+        for name, *values in history.ask(query, parameters)
     )
 
 
 def count(history: History, selection: Selection) -> int:
     """Return how many runs are selected."""
     conditions, parameters = _conditions(selection)
-    found = history.connection.execute(f"SELECT count(*) FROM runs WHERE {conditions}", parameters).fetchone()  # noqa: S608
-    return int(found[0]) if found is not None else 0
+    ((number,),) = history.ask(f"SELECT count(*) FROM runs WHERE {conditions}", parameters)  # noqa: S608 - our own names
+    return int(number)
 
 
 def points(history: History, selection: Selection, wanted: PointSelection) -> tuple[PointOfRun, ...]:
@@ -61,9 +63,7 @@ def points(history: History, selection: Selection, wanted: PointSelection) -> tu
             busbw_version=version,
             point=HistoryPoint(**dict(zip(_POINT_FIELDS, values, strict=True))),
         )
-        for name, run_id, created_unix_s, platform, tag, version, *values in history.connection.execute(
-            query, parameters
-        ).fetchall()
+        for name, run_id, created_unix_s, platform, tag, version, *values in history.ask(query, parameters)
     )
 
 
