@@ -35,6 +35,14 @@ def test_what_is_no_setting_is_refused(words):
         parse_words(words, "--set")
 
 
+@pytest.mark.parametrize("word", ["HF_TOKEN=abcdef", "NCCL_X=hf_0123456789abcdef0123", "MY_PASSWORD=1"])
+def test_a_secret_is_not_stored_as_a_setting(word):
+    with pytest.raises(InputError, match="looks like a secret") as caught:
+        parse_words([word], "--set")
+
+    assert word.partition("=")[2] not in str(caught.value)
+
+
 @given(st.lists(st.text(max_size=20), max_size=8))
 def test_any_words_are_read_or_refused(words):
     try:

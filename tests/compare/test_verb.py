@@ -39,7 +39,7 @@ def test_launches_are_planned_first_and_a_comparison_goes_on_where_it_ended(tmp_
     measured = [folder for folder in folders if (tmp_path / "it" / folder / "run.json").is_file()]
 
     assert short.returncode == ExitCode.CANNOT_TELL, short.stderr
-    assert "go on with: busbw compare --resume it" in short.stderr
+    assert f"go on with: busbw compare --resume {tmp_path / 'it'}" in short.stderr
     assert len(folders) == 4
     assert all((tmp_path / "it" / folder / "plan.json").is_file() for folder in folders)
     assert 1 <= len(measured) < 4

@@ -12,7 +12,7 @@ from busbw.api.request import Request
 from busbw.errors import InputError
 from busbw.model.comparison_plan import PlannedSide
 from busbw.model.plan import Job, Plan
-from busbw.model.variables import is_allowed
+from busbw.model.variables import is_allowed, plain
 
 DEFAULT = "default"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -69,6 +69,12 @@ def parse_words(words: list[str], where: str) -> Words:
                 f"{rest[0]!r} is neither NAME=VALUE, nor -u NAME, nor an option of `busbw run`",
                 where=where,
                 hint="--set 'NCCL_PROTO=LL NCCL_ALGO=Ring', --set '--register 2', or --set default",
+            )
+        if plain(rest[0]) != rest[0]:
+            raise InputError(
+                f"{name} looks like a secret, and settings are stored with the comparison",
+                where=where.partition(" ")[0],
+                hint="set it in the shell: every launch has it then, and it is not stored",
             )
         environment[name] = value
         del rest[0]

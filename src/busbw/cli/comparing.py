@@ -1,5 +1,6 @@
 """What `busbw compare` does once its options are read."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
@@ -86,7 +87,7 @@ def _resume(name: str, given: dict[str, Any]) -> NoReturn:
 def _ended(found: Comparison, where: Path, given: dict[str, Any]) -> NoReturn:
     if found.blocks < found.blocks_planned:
         # The folder stays as it is: what is missing can be started any time.
-        print(f"go on with: busbw compare --resume {printable(where.name)}", file=sys.stderr)
+        print(f"go on with: busbw compare --resume {printable(shlex.quote(str(where)))}", file=sys.stderr)
     _present(found, given)
 
 

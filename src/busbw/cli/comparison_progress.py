@@ -57,7 +57,8 @@ class _Lines:
         ended = run.outcome.ended if run.outcome is not None else "cut off"
         cause = f": {run.outcome.cause}" if run.outcome is not None and ended == "failed" else ""
         taken_s = time.monotonic() - self._began_s
-        _say(f"{_head(number, plan)}: {len(run.measurements)} points in {taken_s:.1f} s, {ended}{cause}")
+        points = f"{len(run.measurements)} point{'' if len(run.measurements) == 1 else 's'}"
+        _say(f"{_head(number, plan)}: {points} in {taken_s:.1f} s, {ended}{cause}")
 
     def clear(self) -> None:
         """Leave no half line on the terminal."""

@@ -65,11 +65,11 @@ def _estimate(values: Sequence[float], shown: Shown, level: float) -> Estimate:
     detectable = shown_from(values, _MARGIN, level)
     low, high = shown.interval if shown.interval is not None else (None, None)
     return Estimate(
-        ratio=math.exp(median(sorted(values))),
-        low=math.exp(low) if low is not None else None,
-        high=math.exp(high) if high is not None else None,
+        ratio=_ratio(median(sorted(values))),
+        low=_ratio(low) if low is not None else None,
+        high=_ratio(high) if high is not None else None,
         confidence=CONFIDENCE,
-        blocks=tuple(math.exp(value) for value in values),
+        blocks=tuple(map(_ratio, values)),
         p_value=shown.p_value if detectable is not None else None,
         claim=shown.claim,
         detectable=_share(detectable),
@@ -79,3 +79,7 @@ def _estimate(values: Sequence[float], shown: Shown, level: float) -> Estimate:
 def _share(difference: float | None) -> float | None:
     """Return a difference of logarithms as a share; None for one that no machine has."""
     return math.expm1(difference) if difference is not None and difference < _LARGEST else None
+
+
+def _ratio(logarithm: float) -> float:
+    return math.exp(max(-_LARGEST, min(logarithm, _LARGEST)))

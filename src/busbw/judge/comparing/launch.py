@@ -1,7 +1,8 @@
 """What a launch has to say to a comparison: a time for each point."""
 
+import math
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, TypeGuard
 
 import msgspec
 
@@ -70,7 +71,7 @@ def measured_points(measurements: Iterable[Measurement]) -> tuple[TimedPoint, ..
             wrong=each.wrong is not None,
         )
         for each in measurements
-        if each.median_s > 0 or each.wrong is not None
+        if _is_time(each.median_s) or each.wrong is not None
     )
 
 
@@ -81,7 +82,7 @@ def imported_points(readings: Iterable[Reading]) -> tuple[TimedPoint, ...]:
     """
     rows: dict[PointKey, list[TimedPoint]] = {}
     for each in readings:
-        if not each.time_s or each.time_s < 0 or each.size_bytes is None or not each.busbw_Bps:
+        if each.size_bytes is None or not _is_time(each.time_s) or not _is_time(each.busbw_Bps):
             continue
         key = PointKey(
             collective=each.what,
@@ -97,6 +98,11 @@ def imported_points(readings: Iterable[Reading]) -> tuple[TimedPoint, ...]:
             )
         )
     return tuple(_middle(row) for row in rows.values())
+
+
+def _is_time(value: float | None) -> TypeGuard[float]:
+    """Whether a value is a time or rate that a machine can have."""
+    return value is not None and math.isfinite(value) and value > 0
 
 
 def _middle(row: list[TimedPoint]) -> TimedPoint:

@@ -32,7 +32,7 @@ class _Pair:
 
     @property
     def log_ratio(self) -> float:
-        return math.log(self.first.time_s / self.other.time_s)
+        return math.log(self.first.time_s) - math.log(self.other.time_s)
 
 
 _Pairs = dict[PointKey, dict[int, _Pair]]
