@@ -9,7 +9,7 @@ from busbw.units import format_size
 
 _BARS = "▁▂▃▄▅▆▇█"
 # A line of 80 columns holds these and the words beside them.
-_MOST_BARS = 32
+_MOST_BARS = 24
 _FEWEST = 3
 
 
@@ -37,7 +37,7 @@ def curve_lines(measurements: Sequence[Measurement]) -> tuple[str, ...]:
     every = -(-len(items) // _MOST_BARS)
     shown = items[::every]
     sizes = f"{format_size(shown[0].size_bytes)} to {format_size(shown[-1].size_bytes)}"
-    sizes += f", 1 of {every} sizes" if every > 1 else ""
+    sizes += f" (1 in {every})" if every > 1 else ""
     times_s = [item.median_s for item in shown]
     rates_Bps = [item.busbw_Bps for item in shown]
     first = f"# time  {spark(times_s)} {us(min(times_s))} to {us(max(times_s))} us; {sizes}"

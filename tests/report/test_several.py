@@ -1,0 +1,110 @@
+"""Several runs, comparisons and scaling on one page, without a browser."""
+
+import base64
+import gzip
+import json
+import re
+
+import pytest
+from msgspec import structs
+
+from busbw.report import html as page
+from busbw.report.html import report_html
+from busbw.report.joint_figures import MOST_TOLD_APART
+from busbw.report.overview import overview_of
+from busbw.report.subject import Subject, labels_of
+
+from .factories import make_plan_of, make_run, subjects
+from .valued import make_comparison, make_explained, make_scaling
+
+
+def payload(html: str, name: str) -> dict[str, object]:
+    """Return what a script of the page holds."""
+    found = re.search(rf'id="{name}">([^<]*)<', html)
+    assert found is not None
+    return json.loads(gzip.decompress(base64.b64decode(found[1])))
+
+
+def some_runs(number: int):
+    run = make_run(make_plan_of("all_reduce"))
+    return tuple(structs.replace(run, plan=structs.replace(run.plan, run_id=f"r{each}")) for each in range(number))
+
+
+def test_each_run_is_packed_with_its_figures_and_words():
+    html = report_html(subjects(*some_runs(3)))
+
+    second = payload(html, "run-2-payload")
+
+    assert set(second["figures"]) == {f"run-2-series-1-{kind}" for kind in ("time", "busbw", "spread")} | {
+        "run-2-ranks-figure"
+    }
+    assert 'id="run-2-verdict-heading"' in second["html"]
+    assert html.count('<details class="run"') == 3
+
+
+def test_ids_are_there_once_even_with_every_run_open():
+    html = report_html(subjects(*some_runs(3)), make_comparison(), make_scaling())
+    whole = html + "".join(str(payload(html, f"run-{place}-payload")["html"]) for place in (1, 2, 3))
+
+    ids = re.findall(r'\sid="([^"]+)"', whole)
+
+    assert sorted(set(ids)) == sorted(ids)
+
+
+def test_every_link_within_a_page_leads_somewhere():
+    for html in (
+        report_html(subjects(*some_runs(2)), make_comparison(), make_scaling()),
+        report_html(subjects(make_run())),
+    ):
+        whole = html + "".join(str(payload(html, name)["html"]) for name in re.findall(r'id="(run-\d+-payload)"', html))
+        assert set(re.findall(r'href="#([^"]+)"', whole)) <= set(re.findall(r'\sid="([^"]+)"', whole))
+
+
+def test_the_gravest_runs_are_told_apart_when_there_are_many():
+    runs = list(some_runs(20))
+    runs[13] = structs.replace(runs[13], verdict=structs.replace(runs[13].verdict, outcome="wrong"))
+
+    joint = overview_of(subjects(*runs)).joints[0]
+
+    assert "r13" in joint.labels
+    assert len(joint.labels) == MOST_TOLD_APART
+    assert joint.others == 20 - MOST_TOLD_APART
+    assert joint.time["data"][0]["name"] == f"{joint.others} other runs"
+
+
+def test_raw_data_that_do_not_fit_are_named(monkeypatch: pytest.MonkeyPatch):
+    runs = subjects(*some_runs(2))
+    size_bytes = len(report_html(runs).encode())
+    monkeypatch.setattr(page, "_LARGEST_BYTES", size_bytes - 1000)
+
+    html = report_html(runs)
+
+    assert "Left out, as this file would become too large: r1" in html
+    assert html.count('type="application/json"') == 1
+
+
+def test_runs_of_one_name_are_told_apart():
+    run = make_run(make_plan_of("all_reduce"))
+    tagged = structs.replace(run, plan=structs.replace(run.plan, tag="before"))
+
+    assert labels_of((run, tagged)) == ("r", "before")
+    assert labels_of((run, run)) == ("r (1)", "r (2)")
+
+
+def test_explained_sizes_have_expectation_ceiling_and_budget_on_the_page():
+    run = make_run(make_plan_of("all_reduce"))
+
+    html = report_html((Subject(run=run, label="r", explained=make_explained(run)),))
+
+    assert "40.0 GB/s to 46.0 GB/s" in html
+    assert "does not apply: published for two nodes" in html
+    names = [trace["name"] for trace in payload(html, "payload")["figures"]["series-1-busbw"]["data"]]
+    assert "expected" in names
+    assert "physical ceiling" in names
+
+
+def test_a_page_may_be_of_a_comparison_alone():
+    html = report_html((), make_comparison())
+
+    assert "mixed: NCCL_PROTO=LL is faster" in html
+    assert set(payload(html, "payload")["figures"]) == {"versus-1"}
