@@ -35,7 +35,7 @@ def test_text_names_lines_points_answers_and_findings() -> None:
     assert "all_reduce 32 GiB over nodes" in done.stdout
     assert "o ring" in done.stdout
     assert "388.0 GB/s" in done.stdout
-    assert "o level:" in done.stdout
+    assert "o bus bandwidth is level:" in done.stdout
     assert "warn SCAL002 all_reduce 32 GiB (collnet) falls steadily" in done.stdout
 
 

@@ -2,12 +2,15 @@
 
 import pytest
 
+from busbw.api.platforms import platform
 from busbw.errors import InputError
+from busbw.judge.scaling.ceilings import Known
 from busbw.judge.scaling.collective import collective_view
+from busbw.judge.scaling.findings import findings_of
 from busbw.judge.scaling.lines import groups_of
 from busbw.judge.scaling.places import axis_of
 from busbw.judge.scaling.selecting import selected, sizes_of
-from busbw.model.scaling import Observation, Scaling
+from busbw.model.scaling import Estimate, Observation, Scaling
 
 from .observed import GiB, measured
 
@@ -139,3 +142,54 @@ def test_over_mpi_two_nodes_are_part_of_the_line_and_over_nccl_they_are_not() ->
     for tool, left_out in (("native-mpi", [1]), ("native-nccl", [1, 2, 3])):
         (line,) = drawn([measured(nodes, 10, settings={"tool": tool}) for nodes in (1, 2, 3, 4, 8)]).series
         assert [at for at, _ in line.left_out] == left_out
+
+
+def test_small_messages_are_looked_at_by_their_time_and_warn_of_nothing() -> None:
+    latency_s = {2: 20e-6, 4: 30e-6, 8: 40e-6, 16: 50e-6}
+    sizes = {2**10: 0.0, 2**20: 3e-6, 2**30: 3e-3}
+    here = [
+        measured(
+            nodes,
+            size_bytes / (latency_s[nodes] + more_s) / 1e9,
+            size_bytes=size_bytes,
+            time_s=Estimate(value=latency_s[nodes] + more_s),
+            settings={"tool": "native-nccl", "algorithm": "ring"},
+        )
+        for nodes in latency_s
+        for size_bytes, more_s in sizes.items()
+    ]
+    small, large = (collective_view(here, axis="nodes", size_bytes=size_bytes) for size_bytes in (2**20, 2**30))
+    assert (small.series[0].judged_by, large.series[0].judged_by) == ("time", "busbw")
+    assert small.series[0].trend is not None
+    assert small.series[0].trend.answer == "rises"
+    assert findings_of(small) == ()
+    assert any("a small message takes up to 94 % of its time" in note for note in small.notes)
+
+
+def test_a_fall_within_one_node_is_no_finding_and_over_nodes_it_is() -> None:
+    rates = {2: 400, 4: 300, 8: 200, 16: 100}
+    within = [measured(1, rate, ranks=ranks) for ranks, rate in rates.items()]
+    over = [measured(nodes, rate, settings={"algorithm": "ring"}) for nodes, rate in rates.items()]
+    one, many = (
+        collective_view(here, axis=axis, size_bytes=GiB) for here, axis in ((within, "ranks"), (over, "nodes"))
+    )
+    assert {view.series[0].trend.answer for view in (one, many) if view.series[0].trend is not None} == {"falls"}
+    assert findings_of(one) == ()
+    assert [finding.code for finding in findings_of(many)] == ["SCAL002"]
+
+
+def test_sharp_that_is_turned_on_has_its_own_limit() -> None:
+    known = Known(platform=platform("azure-nd-h100-v5").platform, name="azure-nd-h100-v5")
+    here = [
+        measured(nodes, rate, settings=settings)
+        for settings, rate in (({}, 360), ({"NCCL_COLLNET_ENABLE": "1"}, 600), ({"NCCL_ALGO": "Ring"}, 350))
+        for nodes in (4, 8, 16)
+    ]
+    view = drawn(here, known=known)
+    words = [series.points[-1].limit_words for series in view.series]
+    assert words == [
+        "by ring, the highest: NICs of a node",
+        "by collnet, the highest: links of a GPU",
+        "by ring: NICs of a node",
+    ]
+    assert findings_of(view) == ()

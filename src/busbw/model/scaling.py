@@ -143,6 +143,8 @@ class ScalingSeries(Value, kw_only=True, frozen=True):
     points: tuple[ScalingPoint, ...]
     # Places that trend and bend leave out, each with the reason.
     left_out: tuple[tuple[Integer, str], ...] = ()
+    # What trend and bend are of: the time of messages so small that latency is what they show.
+    judged_by: Literal["busbw", "time", "efficiency"] = "busbw"
     base: Integer | None = None
     trend: Trend | None = None
     bend: Bend | None = None

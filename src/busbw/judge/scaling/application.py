@@ -73,7 +73,8 @@ def _line(
             points=points,
             left_out=left_out,
             base=base,
-            trend=trend_of(shares, axis),
+            judged_by="efficiency",
+            trend=trend_of(shares, axis, "efficiency"),
         )
     serial = serial_part(places, base, axis)
     return ScalingSeries(
@@ -81,6 +82,7 @@ def _line(
         settings=group.settings,
         points=points,
         left_out=left_out,
+        judged_by="efficiency",
         base=base,
         serial=serial,
         beyond=tuple(beyond(places, base, each, axis, serial, unit=group.observations[0].rate_unit) for each in at),

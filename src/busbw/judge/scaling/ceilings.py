@@ -31,12 +31,18 @@ class Height:
 
 
 def height_of(
-    known: Known, collective: str, *, nodes: int, ranks_of_node: int | None, algorithm: str | None
+    known: Known,
+    collective: str,
+    *,
+    nodes: int,
+    ranks_of_node: int | None,
+    algorithm: str | None,
+    in_network: bool = False,
 ) -> Height | None:
     """Return the limit on `nodes` nodes, None where it cannot be told.
 
-    `algorithm`: what the library says it used; None: the highest without SHARP. Raises InputError for a collective
-    without a bound, and for more ranks than a node has GPUs.
+    `algorithm`: what the library says it used; None: the highest, with SHARP only where it is on (`in_network`).
+    Raises InputError for a collective without a bound, and for more ranks than a node has GPUs.
     """
     asked = known.algorithm or _known_algorithm(algorithm)
     gpus = ranks_of_node if known.platform.kind == "gpu" else None
@@ -50,7 +56,7 @@ def height_of(
         limit = ceiling(rates, nodes=nodes, collective=collective)
         asked = None
     told = [bound for bound in limit.bounds if bound.busbw_Bps is not None]
-    bound = next((bound for bound in told if asked is not None or bound.algorithm != _IN_NETWORK), None)
+    bound = next((each for each in told if asked is not None or in_network or each.algorithm != _IN_NETWORK), None)
     if bound is None or bound.busbw_Bps is None:
         return None
     titles = {part.name: part.title for part in limit.parts}

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+from busbw.judge.phrases import percent
 from busbw.judge.scaling.ceilings import Height, Known, height_of
 from busbw.judge.scaling.estimates import combined, scaled
-from busbw.judge.scaling.lines import UNTOLD, Group, changes_along, groups_of, setting
+from busbw.judge.scaling.latency import is_latency, latency_share
+from busbw.judge.scaling.lines import UNTOLD, Group, algorithm_of, changes_along, groups_of, setting
 from busbw.judge.scaling.places import Place, by_place
 from busbw.judge.scaling.selecting import condition, is_same_size
 from busbw.judge.scaling.trend import bend_of, trend_of
@@ -28,7 +30,11 @@ def collective_view(
     """Return the figure of what was selected. Raises InputError for what cannot stand on one line."""
     here = [each for each in observations if _is_of(each, size_bytes) and each.busbw_Bps is not None]
     groups = groups_of(here, axis, series)
-    lines = tuple(_line(group, axis, known) for group in groups)
+    shares = [latency_share(group, observations, axis, size_bytes or 0) for group in groups]
+    lines = tuple(
+        _line(group, axis, known, by_time=size_bytes is not None and is_latency(share, size_bytes))
+        for group, share in zip(groups, shares, strict=True)
+    )
     changes = [
         f"{group.label}: {words}" if group.label else words for group in groups for words in changes_along(group, axis)
     ]
@@ -43,8 +49,18 @@ def collective_view(
         conditions=conditions,
         platform=known.name if known is not None else None,
         series=lines,
-        notes=(*notes, *_without_limit(lines, known), *changes),
+        notes=(*notes, *_without_limit(lines, known), *_by_time(lines, shares), *changes),
     )
+
+
+def _by_time(lines: Sequence[ScalingSeries], shares: Sequence[float | None]) -> tuple[str, ...]:
+    """Return why the time of lines is looked at."""
+    told = {share for line, share in zip(lines, shares, strict=True) if line.judged_by == "time"}
+    if not told:
+        return ()
+    largest = max((share for share in told if share is not None), default=None)
+    why = f"a small message takes up to {percent(min(largest, 1.0))} of its time" if largest else "it is below 1 MiB"
+    return (f"its time is looked at, not its bandwidth: {why}",)
 
 
 def _without_limit(lines: Sequence[ScalingSeries], known: Known | None) -> tuple[str, ...]:
@@ -68,7 +84,7 @@ def _shared(observations: Sequence[Observation]) -> tuple[tuple[str, str], ...]:
     return tuple((name, str(next(iter(values)))) for name, values in found.items() if len(values) == 1)
 
 
-def _line(group: Group, axis: Axis, known: Known | None) -> ScalingSeries:
+def _line(group: Group, axis: Axis, known: Known | None, *, by_time: bool) -> ScalingSeries:
     heights: dict[int, Height | None] = {}
     points: list[ScalingPoint] = []
     places: list[Place] = []
@@ -85,6 +101,8 @@ def _line(group: Group, axis: Axis, known: Known | None) -> ScalingSeries:
         len(compared) == 1 or all(height is not None and height.is_sure for height in heights.values())
     )
     left_out = _left_out(points, axis, is_tree=_may_be_tree(group))
+    if by_time:
+        return _line_of_times(group, axis, points)
     kept = [place for place in places if place.at not in dict(left_out)]
     if by_share:
         kept = [_share(place, heights[place.at]) for place in kept]
@@ -98,18 +116,39 @@ def _line(group: Group, axis: Axis, known: Known | None) -> ScalingSeries:
     )
 
 
+def _line_of_times(group: Group, axis: Axis, points: Sequence[ScalingPoint]) -> ScalingSeries:
+    """Return a line of small messages, whose time grows with the machine by nature: a trend, and no bend."""
+    places = [
+        Place(
+            at=point.at,
+            values=tuple(each.time_s.value for each in here if each.time_s is not None),
+            estimate=point.time_s,
+        )
+        for point, here in zip(points, by_place(group.observations, axis).values(), strict=True)
+        if point.time_s is not None
+    ]
+    return ScalingSeries(
+        label=group.label,
+        settings=group.settings,
+        points=tuple(points),
+        judged_by="time",
+        trend=trend_of(places, axis, "time"),
+    )
+
+
 def _height(here: Sequence[Observation], known: Known | None) -> Height | None:
     nodes, ranks = here[0].nodes, here[0].ranks
     collective = condition(here[0], "collective")
     if known is None or nodes is None or collective is None:
         return None
-    algorithms = {setting(each, "algorithm") for each in here}
+    algorithms = {algorithm_of(each) for each in here}
     return height_of(
         known,
         collective,
         nodes=nodes,
         ranks_of_node=ranks // nodes if ranks is not None and ranks % nodes == 0 else None,
         algorithm=next(iter(algorithms)) if len(algorithms) == 1 else None,
+        in_network=all(setting(each, "NCCL_COLLNET_ENABLE") == "1" for each in here),
     )
 
 
@@ -147,7 +186,7 @@ def _may_be_tree(group: Group) -> bool:
         return False
     if all(setting(each, "tool") in _OVER_MPI for each in group.observations):
         return False
-    used = {setting(each, "algorithm").lower() for each in group.observations}
+    used = {algorithm_of(each).lower() for each in group.observations}
     return any("tree" in name or name == UNTOLD for name in used)
 
 

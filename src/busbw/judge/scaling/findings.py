@@ -12,6 +12,8 @@ from busbw.units import format_rate
 _LONGEST_LABEL = 40
 # From the smallest to the largest machine: less is not worth a warning, even where it is shown.
 _LEAST_FALL = 0.05
+# Places with several nodes.
+_LEAST_NODES = 2
 
 
 def findings_of(view: Scaling) -> tuple[Finding, ...]:
@@ -31,6 +33,9 @@ def can_tell(view: Scaling) -> bool:
 
 
 def _falling(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
+    # Within one node, and for small messages, bandwidth falls with the ranks by nature.
+    if series.judged_by != "busbw" or len({point.nodes for point in series.points} - {None, 1}) < _LEAST_NODES:
+        return ()
     what = _what(view, series)
     bend, trend = series.bend, series.trend
     if bend is not None and bend.answer == "bends" and bend.at is not None:

@@ -36,6 +36,13 @@ def setting(observation: Observation, name: str) -> str:
     return dict(observation.settings).get(name, UNTOLD)
 
 
+def algorithm_of(observation: Observation) -> str:
+    """Return the algorithm that the library said it used, or else the one it was told to use."""
+    used = setting(observation, "algorithm")
+    asked = setting(observation, "NCCL_ALGO")
+    return asked if used == UNTOLD and asked.isalpha() else used
+
+
 def groups_of(observations: Sequence[Observation], axis: Axis, asked: Sequence[str] | None) -> tuple[Group, ...]:
     """Return the lines, in the order in which they appear.
 

@@ -23,8 +23,8 @@ LARGEST_UNSEEN = 0.1
 _WIDEST = 1.0
 
 
-def trend_of(places: Sequence[Place], axis: Axis) -> Trend:
-    """Return what doubling the machine changes."""
+def trend_of(places: Sequence[Place], axis: Axis, what: str = "bus bandwidth") -> Trend:
+    """Return what doubling the machine changes; `what`: the quantity, in a sentence."""
     count = len(places)
     points = [(math.log2(place.at), math.log(value)) for place in places for value in place.values if value > 0]
     line = line_through(points) if count >= LEAST_PLACES else None
@@ -39,13 +39,13 @@ def trend_of(places: Sequence[Place], axis: Axis) -> Trend:
     ends = f"{percent(CONFIDENCE)} interval {signed(low)} to {signed(high)}"
     span = f"{signed(slope)} for twice the {several(axis)} ({ends})"
     if high < 0:
-        return _trend("falls", slope, low, high, count, f"falls: {span}")
+        return _trend("falls", slope, low, high, count, f"{what} falls: {span}")
     if low > 0:
-        return _trend("rises", slope, low, high, count, f"rises: {span}")
+        return _trend("rises", slope, low, high, count, f"{what} rises: {span}")
     if low > -LEAST_EFFECT and high < LEAST_EFFECT:
-        return _trend("level", slope, low, high, count, f"level: {span}")
+        return _trend("level", slope, low, high, count, f"{what} is level: {span}")
     told = f": {span}" if high < _WIDEST else ""
-    return _trend("cannot_tell", slope, low, high, count, f"whether it falls or rises cannot be told{told}")
+    return _trend("cannot_tell", slope, low, high, count, f"whether {what} falls or rises cannot be told{told}")
 
 
 def _trend(answer: TrendAnswer, slope: float, low: float, high: float, points: int, words: str) -> Trend:
