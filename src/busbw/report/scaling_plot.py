@@ -20,23 +20,27 @@ def mark(number: int) -> str:
     return _MARKS[number % len(_MARKS)]
 
 
-def plot_lines(view: Scaling, value: Value, label: Callable[[float], str], *, width: int) -> list[str]:
+def plot_lines(
+    view: Scaling, value: Value, label: Callable[[float], str], *, width: int, limit: Value | None = None
+) -> list[str]:
     """Return the lines of the plot of what `value` says of each point; [] with fewer than two places.
 
-    The axis of values begins at zero: a fall looks as large as it is. `label` writes a value beside it.
+    The axis of values begins at zero: a fall looks as large as it is. `label` writes a value beside it, and `limit` is
+    drawn too, where it is no more than twice as high as the highest value.
     """
     places = sorted({point.at for series in view.series for point in series.points if value(point) is not None})
     if len(places) < 2:
         return []
-    limits = [(point.at, point.limit_Bps) for series in view.series for point in series.points if point.limit_Bps]
-    drawn = [here for series in view.series for point in series.points if (here := value(point)) is not None]
-    top = max([*drawn, *(limit for _, limit in limits if view.kind == "collective" and limit <= 2 * max(drawn))])
+    points = [point for series in view.series for point in series.points]
+    drawn = [here for point in points if (here := value(point)) is not None]
+    limits = [(point.at, here) for point in points if limit is not None and (here := limit(point)) is not None]
+    top = max([*drawn, *(here for _, here in limits if here <= 2 * max(drawn))])
     margin = max(len(label(top)), len(label(0.0)))
     columns = max(_LEAST_WIDTH, width - margin - 3)
     canvas = [[" "] * columns for _ in range(_HEIGHT)]
     scale = _Scale(places[0], places[-1], top, columns)
-    for at, limit in limits if view.kind == "collective" else ():
-        scale.put(canvas, at, limit, _LIMIT)
+    for at, height in limits:
+        scale.put(canvas, at, height, _LIMIT)
     for number, series in enumerate(view.series):
         for point in series.points:
             here = value(point)

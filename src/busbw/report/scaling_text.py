@@ -161,24 +161,42 @@ def _half_percent(estimate: Estimate | None) -> str:
 
 
 def _plot(view: Scaling, width: int) -> list[str]:
-    if view.kind == "collective":
-        rates = plot_lines(
-            view, lambda point: point.busbw_Bps.value if point.busbw_Bps else None, _axis_rate, width=width
-        )
+    words = legend(view.series, with_limit=False)
+    if view.kind != "collective":
+        what, lines = "efficiency", plot_lines(view, _efficiency, _axis_share, width=width)
+    elif all(series.judged_by == "time" for series in view.series):
+        what, lines = "time", plot_lines(view, _seconds, _axis_time, width=width)
+    else:
+        what, lines = "bus bandwidth", plot_lines(view, _busbw, _axis_rate, limit=_limit, width=width)
         has_limit = any(point.limit_Bps for series in view.series for point in series.points)
         words = legend(view.series, with_limit=has_limit)
-    else:
-        rates = plot_lines(
-            view,
-            lambda point: point.efficiency.value if point.efficiency else None,
-            lambda share: f"{100 * share:.0f} %",
-            width=width,
-        )
-        words = legend(view.series, with_limit=False)
-    if not rates:
+    if not lines:
         return []
-    axis = f"{AXIS_WORDS[view.axis][1]}, {'bus bandwidth' if view.kind == 'collective' else 'efficiency'} upwards"
-    return ["", *rates, f"  {axis}{': ' if words else ''}{words}", ""]
+    return ["", *lines, f"  {AXIS_WORDS[view.axis][1]}, {what} upwards{': ' if words else ''}{words}", ""]
+
+
+def _efficiency(point: ScalingPoint) -> float | None:
+    return point.efficiency.value if point.efficiency is not None else None
+
+
+def _seconds(point: ScalingPoint) -> float | None:
+    return point.time_s.value if point.time_s is not None else None
+
+
+def _busbw(point: ScalingPoint) -> float | None:
+    return point.busbw_Bps.value if point.busbw_Bps is not None else None
+
+
+def _limit(point: ScalingPoint) -> float | None:
+    return point.limit_Bps
+
+
+def _axis_share(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _axis_time(time_s: float) -> str:
+    return format_time(time_s) if time_s else "0"
 
 
 def _axis_rate(rate_Bps: float) -> str:
