@@ -62,7 +62,7 @@ def _reached(view: Scaling) -> tuple[Pick, str, float]:
     if view.kind == "collective":
         return (lambda point: point.busbw_Bps), "busbw (GB/s)", 1e-9
     if any(point.rate is not None for series in view.series for point in series.points):
-        return (lambda point: point.rate), f"{plain(view.rate_unit or 'work')} a second", 1.0
+        return (lambda point: point.rate), plain(view.rate_unit or "work a second"), 1.0
     return (lambda point: point.time_s), "time (s)", 1.0
 
 
