@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.e2e.foreign_programs import nccl_tests
 
 from busbw.errors import ExitCode
 
@@ -135,3 +136,60 @@ def test_what_cannot_be_searched_is_refused_in_words(tmp_path, words, said):
 
     assert done.returncode == ExitCode.BAD_INPUT, done.stderr
     assert said in done.stderr
+
+
+def steady_program(folder: Path, factor: str) -> Path:
+    """Write a program of nccl-tests' kind that takes the same time at every start, times `factor` of its variables."""
+    made = nccl_tests(folder, "nccl-tests-2.19.6") / "all_reduce_perf"
+    text = made.read_text()
+    known = text.replace("us = 10 + size", f"us = ({factor}) * (10 + size").replace("cycle % 3", "cycle % 3)")
+    assert known != text
+    made.write_text(known.replace('time.sleep(PLAN.get("row_s", 0.01))', "pass"))
+    return folder
+
+
+def measured_by(program: Path) -> tuple[str, ...]:
+    return (
+        "--backend",
+        "nccl-tests",
+        "--bin",
+        str(program),
+        "--launcher",
+        "direct",
+        "--ranks",
+        "2",
+        "-b",
+        "4K",
+        "-e",
+        "4K",
+    )
+
+
+@pytest.mark.timed
+def test_a_program_that_is_slower_with_a_setting_is_found_to_be(tmp_path):
+    program = steady_program(tmp_path / "bin", "1.05 if os.environ.get('A') == '1' else 1")
+
+    done = started(
+        tmp_path, "compare", "all_reduce", *measured_by(program), "--blocks", "6", "--set", "default", "--set", "A=1"
+    )
+
+    assert done.returncode == ExitCode.FINDINGS, done.stderr
+    assert "slower: B (A=1) is slower at all_reduce 4 KiB, by 4.0 %\n" in done.stdout
+
+
+@pytest.mark.timed
+def test_two_settings_that_are_slow_only_together_are_found(tmp_path):
+    program = steady_program(
+        tmp_path / "bin", "1.5 if os.environ.get('A', '') + os.environ.get('B', '') == '12' else 1"
+    )
+
+    done = started(
+        tmp_path, "bisect", "all_reduce", *measured_by(program), "--blocks", "7", "--out", "it",
+        "--good", "default", "--bad", "A=1 B=2",
+    )  # fmt: skip
+
+    assert done.returncode == ExitCode.OK, done.stderr
+    assert "together do it; neither half does alone" in done.stdout
+    found = json.loads((tmp_path / "it" / "result.json").read_text())
+    assert [cause["items"] for cause in found["causes"]] == [[0, 1]]
+    assert [step["answer"] for step in found["steps"]] == ["absent", "absent"]

@@ -77,7 +77,8 @@ def _sentence(sides: Sequence[Side], held: Versus) -> str:
             f"{_would_have(held)}"
         )
     rest = len(held.points) - sum(point.estimate.claim in ("faster", "slower") for point in held.points)
-    untold = f"; no difference shown at {rest} of {total}" if rest else f", which are all {total}"
+    everywhere = f", at all of {total}" if len(held.points) > 1 else ""
+    untold = f"; no difference shown at {rest} of {total}" if rest else everywhere
     return f"{name} is {' and '.join(said)}{untold}"
 
 
