@@ -1,0 +1,88 @@
+"""Comparisons and scaling from files that anybody may have written: drawn, whatever numbers and words are in them."""
+
+from xml.etree import ElementTree as ET
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import structs
+from tests.report.valued import make_comparison, make_scaling
+
+from busbw.model.comparison import Comparison
+from busbw.model.scaling import Estimate, Scaling
+from busbw.report.html import report_html
+from busbw.report.panels import comparison_svg, scaling_svg
+
+INTEGERS = st.integers(-(2**63), 2**63 - 1)
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+MAYBE = st.none() | FLOATS
+WORDS = st.text(max_size=30)
+# A page is made of it now and then: packing takes most of the time.
+_SOME_PAGES = 8
+
+
+@st.composite
+def comparisons(draw: st.DrawFn) -> Comparison:
+    usual = make_comparison(draw(WORDS))
+    points = tuple(
+        structs.replace(
+            point,
+            collective=draw(WORDS),
+            size_bytes=draw(INTEGERS),
+            first_s=draw(FLOATS),
+            other_s=draw(FLOATS),
+            estimate=structs.replace(point.estimate, ratio=draw(FLOATS), low=draw(MAYBE), high=draw(MAYBE)),
+        )
+        for point in usual.versus[0].points[: draw(st.integers(0, 4))]
+    )
+    versus = (structs.replace(usual.versus[0], points=points),)
+    return structs.replace(usual, versus=versus, least_difference=draw(FLOATS), false_claims=draw(FLOATS))
+
+
+@st.composite
+def views(draw: st.DrawFn) -> tuple[Scaling, ...]:
+    (usual,) = make_scaling(draw(WORDS))
+    estimates = st.none() | st.builds(Estimate, value=FLOATS, low=MAYBE, high=MAYBE)
+    series = tuple(
+        structs.replace(
+            each,
+            points=tuple(
+                structs.replace(
+                    point,
+                    at=draw(INTEGERS),
+                    busbw_Bps=draw(estimates),
+                    rate=draw(estimates),
+                    time_s=draw(estimates),
+                    of_limit=draw(estimates),
+                    efficiency=draw(estimates),
+                    limit_Bps=draw(MAYBE),
+                    limit_words=draw(WORDS),
+                )
+                for point in each.points[: draw(st.integers(0, 3))]
+            ),
+        )
+        for each in usual.series
+    )
+    kind = draw(st.sampled_from(["collective", "strong", "weak"]))
+    return (structs.replace(usual, kind=kind, title=draw(WORDS), rate_unit=draw(WORDS), series=series),)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(comparisons())
+def test_any_comparison_is_a_well_formed_drawing(comparison: Comparison) -> None:
+    svg = comparison_svg(comparison, "light")
+
+    assert svg is None or ET.fromstring(svg) is not None
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(views())
+def test_any_scaling_is_a_well_formed_drawing(scaling: tuple[Scaling, ...]) -> None:
+    svg = scaling_svg(scaling, "dark")
+
+    assert svg is None or ET.fromstring(svg) is not None
+
+
+@settings(max_examples=_SOME_PAGES, deadline=None, derandomize=True)
+@given(comparisons(), views())
+def test_any_of_them_is_a_page(comparison: Comparison, scaling: tuple[Scaling, ...]) -> None:
+    assert report_html((), comparison, scaling).startswith("<!DOCTYPE html>")
