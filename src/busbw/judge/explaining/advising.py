@@ -56,7 +56,7 @@ def _cannot_tell(held: Held) -> str | None:
         return _say_more(held)
     if not held.possible.bounds:
         return "say on what it ran: --nodes, --gpus-per-node, --platform or --host"
-    if len(held.possible.bounds) > 1:
+    if len(held.possible.bounds) > 1 and any(aim is not None for aim in held.targets):
         names = ", ".join(bound.algorithm for bound in held.possible.bounds)
         return (
             f"say which algorithm it was ({names}): --algorithm NAME, or --nvls off; NCCL_DEBUG=INFO with "

@@ -83,7 +83,7 @@ def _latency(
     if fitted is not None:
         latency_s, words = fitted
     elif empty is not None:
-        latency_s, words = empty.time_s, "as NCCL counts on it; the sweep does not show it"
+        latency_s, words = empty.time_s, f"{empty.by}; the sweep does not show it"
     else:
         return
     moved = series.factor * sample.size_bytes

@@ -24,8 +24,11 @@ class Sized:
     suspect: Suspect | None = None
 
 
-def verdict_of_series(explained: Sequence[Sized]) -> Verdict:
-    """Return the verdict on all sizes: wrong or slow if one is, else that of the largest size that has one."""
+def verdict_of_series(series: Series, explained: Sequence[Sized]) -> Verdict:
+    """Return the verdict on all sizes: wrong or slow if one is, else that of the largest.
+
+    Of a test of latency only the sizes that latency decides count.
+    """
     sizes = [each.size for each in explained]
     for outcome in ("wrong", "slow"):
         found = [size for size in sizes if size.verdict.outcome == outcome]
@@ -39,6 +42,8 @@ def verdict_of_series(explained: Sequence[Sized]) -> Verdict:
             )
     if not sizes:
         return Verdict(outcome="cannot_tell", sentence="cannot tell: nothing was measured.")
+    if series.collective == "latency":
+        sizes = [size for size in sizes if size.regime == "latency"] or sizes
     above = [size for size in sizes if ABOVE in size.verdict.because]
     largest = above[-1] if above else sizes[-1]
     if largest.verdict.outcome != "ok":
@@ -61,7 +66,7 @@ def _shortfall(size: SizeExplanation) -> float:
 
 
 def _small_words(size: SizeExplanation) -> str:
-    times = f", {size.time_s / size.band_time_s:.1f} times what NCCL counts on" if size.band_time_s else ""
+    times = f", {size.time_s / size.band_time_s:.1f} times what to expect" if size.band_time_s else ""
     return f"{format_size(size.size_bytes)} takes {format_time(size.time_s)}{times}"
 
 

@@ -86,8 +86,8 @@ def _conditions(figure: Published, series: Series, sample: Sample, bound: Bound 
 
 
 def _published_words(figures: list[Published]) -> str:
-    values = ", ".join(f"{figure.value:g}" for figure in figures)
-    return f"published: {values} GB/s, {figures[0].kind}"
+    values = ", ".join(f"{figure.value:g} {figure.unit}" for figure in figures)
+    return f"published: {values}, {figures[0].kind}"
 
 
 def _part_words(saturation: float) -> str:
@@ -192,10 +192,10 @@ def _differing(held: Sequence[Condition]) -> int:
 
 def _of_model(empty: EmptyCall) -> Expected:
     return Expected(
-        title=f"a call of a few bytes, as NCCL itself counts on it: {empty.words}",
-        basis="model",
+        title=f"a call of a few bytes, {empty.by}: {empty.words}",
+        basis=empty.basis,
         time_s=empty.time_s,
         most_s=MOST_TIMES * empty.time_s,
         applies="yes",
-        source=(empty.source,),
+        source=empty.source,
     )

@@ -9,9 +9,10 @@ from busbw.judge.explaining.grounds import Grounds, bounds
 from busbw.judge.explaining.latency import empty_call
 from busbw.judge.explaining.memory import explain_in_memory, measured_of
 from busbw.judge.explaining.regimes import curve_of, regime
-from busbw.judge.explaining.series import Series
+from busbw.judge.explaining.series import Sample, Series
 from busbw.judge.explaining.sizing import Against, explain_size
 from busbw.judge.phrases import counted
+from busbw.model.curve import Regime
 from busbw.model.explained_verdict import ExplainedVerdict, SeriesExplanation
 from busbw.model.finding import Finding, Verdict
 from busbw.model.platform import Platform
@@ -82,7 +83,7 @@ def _explain_series(series: Series, grounds: Grounds, run: Run | None) -> _Expla
         no_bound=no_bound if rates is not None else where,
         curve=curve_of(series),
         published=tuple((each, doubt_of(each, platform) if platform is not None else None) for each in published),
-        empty=empty_call(series, rates),
+        empty=empty_call(series, rates, published),
     )
     if at_home and run is not None:
         sizes = _at_home(series, against, run)
@@ -99,12 +100,18 @@ def _explain_series(series: Series, grounds: Grounds, run: Run | None) -> _Expla
 
 
 def _at_home(series: Series, against: Against, run: Run) -> list[Sized]:
-    curve = against.curve
+    def decides(sample: Sample) -> Regime | None:
+        return regime(against.curve, series.collective, sample.size_bytes)
+
     return [
         Sized(
             sample=sample,
             size=explain_in_memory(
-                series, sample, measured_of(run, sample.point), curve, regime(curve, sample.size_bytes)
+                series,
+                sample,
+                measured_of(run, sample.point),
+                against.curve,
+                decides(sample),
             ),
         )
         for sample in series.samples
@@ -112,7 +119,7 @@ def _at_home(series: Series, against: Against, run: Run) -> list[Sized]:
 
 
 def _conclude(series: Series, against: Against, sized: Sequence[Sized]) -> SeriesExplanation:
-    verdict = verdict_of_series(sized)
+    verdict = verdict_of_series(series, sized)
     steps = [each.size.next_step for each in reversed(sized) if each.size.verdict.outcome == verdict.outcome]
     return SeriesExplanation(
         title=series.title,

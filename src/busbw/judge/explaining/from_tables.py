@@ -130,15 +130,24 @@ def _nodes_by_size(ranks: int, node_gpus: int | None) -> int | None:
 
 def _samples(rows: tuple[Reading, ...], what: str, ranks: int) -> Iterator[Sample]:
     for row in rows:
-        if not row.size_bytes or not row.time_s or row.time_s <= 0:
+        time_s = row.time_s or _time_of_rate(row, what, ranks)
+        if not row.size_bytes or not time_s or time_s <= 0:
             continue
-        busbw_Bps, algbw_Bps = rates_of(what, ranks, row.size_bytes, row.time_s)
+        busbw_Bps, algbw_Bps = rates_of(what, ranks, row.size_bytes, time_s)
         yield Sample(
             size_bytes=row.size_bytes,
-            time_s=row.time_s,
+            time_s=time_s,
             busbw_Bps=busbw_Bps,
             algbw_Bps=algbw_Bps,
             line=row.line,
             is_wrong=bool(row.wrong),
             spoiled="the result is wrong" if row.wrong else None,
         )
+
+
+def _time_of_rate(row: Reading, what: str, ranks: int) -> float | None:
+    """Return the time of a message where a tool prints only how many bytes a second pass between two ranks."""
+    rate_Bps = row.busbw_Bps or row.bandwidth_Bps
+    if what not in _PAIRS or not rate_Bps or row.size_bytes is None:
+        return None
+    return COLLECTIVES[what].factor(ranks) * row.size_bytes / rate_Bps

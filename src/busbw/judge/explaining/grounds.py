@@ -50,11 +50,17 @@ class Grounds:
         known = self.gpus.get(series.gpu_name) if series.gpu_name is not None else None
         if known is not None and used is not None:
             return rates_of_gpus(known, used), f"by the name of the GPU, {known.name}: links only"
-        if series.library == "mpi":
-            return None, "no platform is named"
-        if series.gpu_name is None:
-            return None, "no platform is named, and no GPU either"
-        return None, f"nothing is published about {series.gpu_name}, or how many of them a node has is not known"
+        return None, _why_unknown(series, is_known=known is not None)
+
+
+def _why_unknown(series: Series, *, is_known: bool) -> str:
+    if series.library == "mpi":
+        return "no platform is named"
+    if series.gpu_name is None:
+        return "no platform is named, and no GPU either"
+    if not is_known:
+        return f"no platform is named, and nothing is published about {series.gpu_name}"
+    return f"no platform is named, and how many {series.gpu_name} of a node took part is not known"
 
 
 def bounds(rates: NodeRates | None, series: Series) -> tuple[tuple[Bound, ...], str | None]:

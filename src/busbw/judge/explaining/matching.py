@@ -15,17 +15,25 @@ LARGE_BYTES = 256 * 2**20
 _SAME_SIZE = 0.01
 _SEVERAL = "several nodes"
 _AVERAGE = "avg busbw"
+_UNITS_Bps = {"GB/s": 1e9, "Gb/s": 1e9 / 8}
+_PAIRS = {"MPI bandwidth": "bandwidth", "MPI bi-directional bandwidth": "bibw"}
+# Large, for a message between two processes.
+_LARGE_MESSAGE_BYTES = 2**20
 _ADDING = frozenset({"nvls", "nvlstree"})
 
 
 def is_of(published: Published, series: Series) -> bool:
-    """Whether a figure is of this collective at all, as a bus bandwidth."""
-    return published.test == series.collective and published.unit == "GB/s" and "busbw" in published.metric
+    """Whether a figure is of this collective at all, as a bus bandwidth, or that of pairs over MPI."""
+    if published.unit not in _UNITS_Bps:
+        return False
+    if published.test == series.collective:
+        return "busbw" in published.metric
+    return _PAIRS.get(published.test) == series.collective
 
 
 def value_Bps(published: Published) -> float:
-    """Return a published bus bandwidth in bytes per second."""
-    return published.value * 1e9
+    """Return a published bandwidth in bytes per second."""
+    return published.value * _UNITS_Bps[published.unit]
 
 
 def conditions(published: Published, series: Series, sample: Sample, algorithm: str | None) -> tuple[Condition, ...]:
@@ -68,7 +76,8 @@ def _size(published: Published, sample: Sample) -> Iterator[Condition]:
     elif published.metric == _AVERAGE:
         yield _condition("statistic", "average over several sizes", f"{here} alone", "differs")
     else:
-        large = sample.size_bytes >= LARGE_BYTES
+        least_bytes = _LARGE_MESSAGE_BYTES if published.test in _PAIRS else LARGE_BYTES
+        large = sample.size_bytes >= least_bytes
         yield _condition("size", "large messages", here, "matches" if large else "differs")
 
 

@@ -109,20 +109,17 @@ def expected_times(held: Held) -> tuple[tuple[float, str], ...]:
     empty_s = held.empty.time_s
     aims = [aim for aim in held.targets if aim is not None]
     if not aims:
-        only = f"{format_time(empty_s)} that NCCL counts on for an empty call ({held.empty.algorithm})"
+        only = f"{format_time(empty_s)} of a few bytes, {held.empty.by}"
         return ((empty_s, only),) if held.regime == "latency" else ()
     moved = held.series.factor * held.sample.size_bytes
     return tuple(
-        (empty_s + moved / low_Bps, _of_both(empty_s + moved / low_Bps, low_Bps, names))
+        (empty_s + moved / low_Bps, _of_both(empty_s + moved / low_Bps, held.empty.by, low_Bps, names))
         for (low_Bps, _), names in _alike(aims).items()
     )
 
 
-def _of_both(expected_s: float, rate_Bps: float, names: str) -> str:
-    return (
-        f"{format_time(expected_s)} of an empty call, as NCCL counts on it, and of the bytes at "
-        f"{format_rate(rate_Bps)} ({names})"
-    )
+def _of_both(expected_s: float, by: str, rate_Bps: float, names: str) -> str:
+    return f"{format_time(expected_s)} of an empty call, {by}, and of the bytes at {format_rate(rate_Bps)} ({names})"
 
 
 def _alike(aims: Sequence[Target]) -> dict[tuple[float, str], str]:

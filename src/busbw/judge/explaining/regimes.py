@@ -19,6 +19,10 @@ _LOOSE = 0.25
 _HILL_FROM = 0.05
 # Without a sweep that shows it: messages of this size last milliseconds, and no latency does.
 LARGE_BYTES = 256 * 2**20
+# Between two processes: many large messages under way at once, and single ones of a few bytes.
+_PAIRS = frozenset({"bandwidth", "bibw"})
+_LARGE_MESSAGE_BYTES = 2**20
+_FEW_BYTES = 128
 # Beyond this no fit says otherwise.
 _ALWAYS_LARGE_BYTES = 2**30
 
@@ -95,9 +99,11 @@ def _bandwidth_from(samples: Sequence[Sample], whole: Line | None, bent: Hill | 
     return min((sample.size_bytes for sample in samples if sample.size_bytes >= border), default=None)
 
 
-def regime(curve: SweepCurve, size_bytes: int) -> Regime | None:
+def regime(curve: SweepCurve, collective: str, size_bytes: int) -> Regime | None:
     """Return what decides the time of a size; None: it cannot be told."""
-    if size_bytes >= _ALWAYS_LARGE_BYTES:
+    if collective == "latency" and size_bytes <= _FEW_BYTES:
+        return "latency"
+    if size_bytes >= (_LARGE_MESSAGE_BYTES if collective in _PAIRS else _ALWAYS_LARGE_BYTES):
         return "bandwidth"
     if curve.bandwidth_from_bytes is not None and size_bytes >= curve.bandwidth_from_bytes:
         return "bandwidth"

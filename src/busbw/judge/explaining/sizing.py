@@ -45,7 +45,7 @@ class Against:
 def explain_size(against: Against, sample: Sample) -> tuple[SizeExplanation, Suspect | None]:
     """Return one size explained, and the network it seems to have used if that is why it is slow."""
     possible = candidates(against.series, sample, against.rates, against.bounds)
-    decides = regime(against.curve, sample.size_bytes)
+    decides = regime(against.curve, against.series.collective, sample.size_bytes)
     # Between latency and bandwidth the time of an empty call is counted apart.
     part = saturation(against.curve, sample.size_bytes) if decides == "bandwidth" else 1.0
     held = Held(
