@@ -185,6 +185,7 @@ def test_what_is_neither_a_run_nor_was_one_is_not_listed(base: Path):
     (base / "notes.txt").write_text("mine")
     (base / "results").mkdir()
     (base / ".hidden").mkdir()
+    keep(make_run(1), base).rename(base / os.fsdecode(b"\xff\xfe"))
     directory = keep(make_run(0), base)
     (base / f"{directory.name}.job").mkdir()
     tags.add(directory, "a")

@@ -45,10 +45,19 @@ def scan(base: Path) -> Scan:
 
 
 def _names(base: Path) -> list[str]:
+    """Return the names in a folder. One that is no UTF-8 is no run's: it could neither be shown nor asked for."""
     try:
-        return sorted(os.listdir(base))  # noqa: PTH208 - names alone, ten thousand of them
+        return sorted(name for name in os.listdir(base) if _is_text(name))  # noqa: PTH208 - names alone
     except OSError:
         return []
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _stored(directory: str, name: str) -> Stored | None:
