@@ -1,6 +1,5 @@
 """Stored results held against each other: runs, imports, and the launches of a measured comparison."""
 
-from itertools import groupby
 from pathlib import Path
 
 from busbw.api.loading import read
@@ -10,6 +9,7 @@ from busbw.judge.comparing.circumstances import Circumstances, of_run, of_table
 from busbw.judge.comparing.comparison import compare
 from busbw.judge.comparing.launch import Launch, imported_points, measured_points
 from busbw.model.comparison import Comparison, Side
+from busbw.model.imported import Reading
 from busbw.model.run import Run
 from busbw.store import comparisons, imports
 from busbw.store import outcome as outcomes
@@ -29,10 +29,17 @@ def compare_stored(names: tuple[str, ...], *, anyway: bool, geometric_mean: bool
     if not 2 <= len(names) <= _MOST_SIDES:
         raise InputError(f"{len(names)} results cannot be compared", hint=f"name 2 to {_MOST_SIDES} runs or imports")
     sides: list[Side] = []
+    known: set[Path] = set()
     launches: list[Launch] = []
     circumstances: list[Circumstances] = []
     for number, name in enumerate(names):
         places = [find(part) for part in name.split(",") if part] or [find(name)]
+        twice = next((place for place in places if place.resolve() in known), None)
+        if twice is not None or len(set(places)) < len(places):
+            raise InputError(
+                f"{(twice or places[0]).name} is named twice: a result tells nothing beside itself", where=name
+            )
+        known |= {place.resolve() for place in places}
         own: list[Launch] = []
         seen: Circumstances = {}
         for place in places:
@@ -75,7 +82,9 @@ def _run(place: Path, side: int, block: int) -> tuple[list[Launch], Circumstance
 def _import_launches(place: Path, side: int, block: int) -> tuple[list[Launch], Circumstances]:
     """Return the launches in an import: its tables, those of one launch together."""
     imported = imports.read(place)
-    by_table = {number: list(group) for number, group in groupby(imports.readings(place), key=lambda each: each.table)}
+    by_table: dict[int, list[Reading]] = {}
+    for reading in imports.readings(place):
+        by_table.setdefault(reading.table, []).append(reading)
     launches: list[Launch] = []
     for table in imported.tables:
         points = imported_points(by_table.get(table.number, ()))

@@ -128,6 +128,8 @@ def _within(held: Versus, launches: Sequence[Launch]) -> str:
         and other.high_s is not None
         and (first.high_s < other.low_s or other.high_s < first.low_s)
     ]
+    if not any(point.low_s is not None for launch in launches for point in launch.points):
+        return "nor is it told how samples within them differ"
     if not apart:
         return "within them no interval lies apart from the other's"
     return f"these two differ at {len(apart)} of {counted(len(held.points), 'point')} ({listed(apart, 3)})"
