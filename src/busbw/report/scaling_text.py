@@ -63,7 +63,7 @@ def _view(out: Console, view: Scaling) -> None:
 
 def _title(view: Scaling) -> str:
     conditions = [
-        f"{value} {name}" if name.startswith("ranks") else value
+        f"{value} rank{'' if value == '1' else 's'} a node" if name == "ranks of a node" else value
         for name, value in view.conditions
         if name != "collective"
     ]

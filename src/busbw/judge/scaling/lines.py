@@ -28,7 +28,13 @@ class Group:
     @property
     def label(self) -> str:
         """Return the line's name in the legend; "" where there is one line."""
-        return ", ".join(value if name in _PLAIN else f"{name}={value}" for name, value in self.settings)
+        return ", ".join(_label(name, value) for name, value in self.settings)
+
+
+def _label(name: str, value: str) -> str:
+    if value == UNTOLD:
+        return f"{name} {value}"
+    return value if name in _PLAIN else f"{name}={value}"
 
 
 def setting(observation: Observation, name: str) -> str:
