@@ -1,7 +1,13 @@
-"""What a platform could reach at best."""
+"""What a platform, or a captured host, could reach at best."""
 
-from busbw.api.platforms import platform
+from pathlib import Path
+
+from busbw.api.platforms import platform, platforms
+from busbw.api.probing import hardware_of_file
+from busbw.catalog.gpu_kinds import facts_of_gpus
+from busbw.errors import InputError
 from busbw.limits.ceiling import ceiling
+from busbw.limits.from_hardware import rates_of_hardware
 from busbw.limits.from_platform import rates_of_platform
 from busbw.model.limit import Limit
 
@@ -15,4 +21,21 @@ def limit_of_platform(
     libraries choose. Raises InputError for names, nodes and GPUs that there are not.
     """
     rates = rates_of_platform(platform(name).platform, gpus=gpus, name=name)
+    return ceiling(rates, nodes=nodes, collective=collective, algorithm=algorithm)
+
+
+def limit_of_host(
+    path: Path, *, nodes: int = 1, gpus: int | None = None, collective: str | None = None, algorithm: str | None = None
+) -> Limit:
+    """Return the same on nodes such as a captured host: of its links those that are up, of its ports those that are.
+
+    Raises InputError for a file that is no snapshot, and for more GPUs than the host shows.
+    """
+    hardware = hardware_of_file(path)
+    has = len(hardware.gpus)
+    if gpus is not None and not 1 <= gpus <= has:
+        raise InputError(f"{gpus} of the GPUs of {hardware.hostname}", where=str(path), hint=f"it shows {has}")
+    facts = facts_of_gpus(tuple(each.platform for each in platforms()))
+    name = next((gpu.name for gpu in hardware.gpus if gpu.name), None)
+    rates = rates_of_hardware(hardware, facts.get(name) if name is not None else None, gpus=gpus)
     return ceiling(rates, nodes=nodes, collective=collective, algorithm=algorithm)

@@ -1,17 +1,31 @@
 """The verb `limit`."""
 
 import sys
+from pathlib import Path
 
 from busbw import codec
-from busbw.api.limits import limit_of_platform
-from busbw.errors import ExitCode
+from busbw.api.limits import limit_of_host, limit_of_platform
+from busbw.errors import ExitCode, InputError
 
 
 def show_limit(
-    name: str, *, nodes: int, gpus: int | None, collective: str | None, algorithm: str | None, as_json: bool
+    name: str | None,
+    host: Path | None,
+    *,
+    nodes: int,
+    gpus: int | None,
+    collective: str | None,
+    algorithm: str | None,
+    as_json: bool,
 ) -> None:
     """Print the budget and the ceilings it leads to; exit with 4 where none can be told."""
-    limit = limit_of_platform(name, nodes=nodes, gpus=gpus, collective=collective, algorithm=algorithm)
+    if (name is None) is (host is None):
+        given = "nothing is named" if name is None else f"both {name!r} and {str(host)!r} are given"
+        raise InputError(given, hint="a platform: --platform azure-ndv4; or a captured host: --host HOST.tar")
+    if host is not None:
+        limit = limit_of_host(host, nodes=nodes, gpus=gpus, collective=collective, algorithm=algorithm)
+    else:
+        limit = limit_of_platform(name or "", nodes=nodes, gpus=gpus, collective=collective, algorithm=algorithm)
     if as_json:
         sys.stdout.write(codec.encode_pretty(limit).decode())
     else:

@@ -63,16 +63,24 @@ def probe(host: Path | None, output: Path | None, *, anonymous: bool, as_json: b
 
 
 @click.command()
-@click.option("--platform", "name", required=True, metavar="ID", help="A platform, by id or any of its names.")
+@click.option("--platform", "name", metavar="ID", help="A platform, by id or any of its names.")
+@click.option("--host", type=click.Path(path_type=Path), metavar="HOST.tar", help="A captured host instead.")
 @click.option("--nodes", type=int, default=1, show_default=True, metavar="N", help="Nodes.")
 @click.option("--gpus", type=int, metavar="N", help="GPUs of each node [default: all].")
 @click.option("--collective", metavar="NAME", help="all_reduce, all_gather, ... [default: those with a bound].")
 @click.option("--algorithm", metavar="NAME", help="ring, tree, nvls, nvlstree, collnet [default: all that apply].")
 @_JSON
 def limit(
-    name: str, *, nodes: int, gpus: int | None, collective: str | None, algorithm: str | None, as_json: bool
+    name: str | None,
+    host: Path | None,
+    *,
+    nodes: int,
+    gpus: int | None,
+    collective: str | None,
+    algorithm: str | None,
+    as_json: bool,
 ) -> None:
-    """Say what bus bandwidth a platform can reach at best, and which part limits it."""
+    """Say what bus bandwidth a platform, or such hosts, can reach at best, and which part limits it."""
     from busbw.cli.limiting import show_limit
 
-    show_limit(name, nodes=nodes, gpus=gpus, collective=collective, algorithm=algorithm, as_json=as_json)
+    show_limit(name, host, nodes=nodes, gpus=gpus, collective=collective, algorithm=algorithm, as_json=as_json)
