@@ -41,7 +41,7 @@ def value_axis(title: str, values: list[float]) -> dict[str, Any]:
 
 def even_axis(title: str, values: list[float]) -> dict[str, Any]:
     """Return an axis that is not logarithmic and holds all `values`, of either sign."""
-    finite = [value for value in values if isfinite(value)] or [0.0]
+    finite = [value for value in values if abs(value) < _LARGEST] or [0.0]
     margin = 0.06 * (max(finite) - min(finite)) or 0.1 * abs(finite[0]) or 1.0
     low, high = min(finite) - margin, max(finite) + margin
     ticks = _even_ticks(low, high)
@@ -61,7 +61,7 @@ def count_axis(title: str, counts: list[int]) -> dict[str, Any]:
 def plain_number(value: float) -> str:
     """Return a label without an exponent."""
     text = f"{value:.10f}".rstrip("0").rstrip(".")
-    return text if len(text) < 9 else f"{value:.3g}"
+    return text if len(text) < 8 else f"{value:.3g}"
 
 
 def _ticks(low: float, high: float) -> list[float]:

@@ -14,7 +14,7 @@ from busbw.report.plain import printable
 
 _WIDTH = 560
 _HEIGHT = 330
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 34, 46
+_LEFT, _RIGHT, _TOP, _BOTTOM = 82, 16, 34, 46
 _MARGIN = 16
 _HEAD = 56
 _LEGEND_LINE = 18

@@ -106,23 +106,33 @@ def _line(series: ScalingSeries, number: int, pick: Pick, factor: float, unit: s
 
 
 def _limits(view: Scaling) -> Iterator[dict[str, Any]]:
-    """Yield the theoretical limits, each once: lines under the same limit share it."""
-    seen: set[tuple[tuple[int, float], ...]] = set()
-    for series in view.series:
-        limits = tuple((point.at, point.limit_Bps) for point in series.points if point.limit_Bps is not None)
-        if not limits or limits in seen:
-            continue
-        seen.add(limits)
-        words = next((point.limit_words for point in series.points if point.limit_words), None)
+    """Yield the theoretical limits as one trace, with a gap between lines; lines under the same limit share it."""
+    lines = dict.fromkeys(
+        tuple((point.at, point.limit_Bps, point.limit_words) for point in series.points if point.limit_Bps is not None)
+        for series in view.series
+    )
+    places: list[int | None] = []
+    limits: list[float | None] = []
+    texts: list[str] = []
+    for line in filter(None, lines):
+        for at, limit_Bps, words in line:
+            places.append(at)
+            limits.append(float(f"{(limit_Bps or 0.0) / 1e9:.6g}"))
+            texts.append(f"limit {format_rate(limit_Bps or 0.0)}<br>{plain(words or '')}")
+        places.append(None)
+        limits.append(None)
+        texts.append("")
+    if places:
         yield {
             "type": "scatter",
-            "mode": "lines",
+            "mode": "lines+markers",
             "name": "theoretical limit",
-            "x": [at for at, _ in limits],
-            "y": [float(f"{limit / 1e9:.6g}") for _, limit in limits],
-            "text": [f"limit {format_rate(limit)}<br>{plain(words or '')}" for _, limit in limits],
+            "x": places,
+            "y": limits,
+            "text": texts,
             "hovertemplate": "%{text}<extra></extra>",
             "line": {"color": "--fig-text", "width": 1.5, "dash": "dot"},
+            "marker": {"symbol": "line-ew-open", "size": 12, "color": "--fig-text", "line": {"color": "--fig-text"}},
         }
 
 
