@@ -109,6 +109,23 @@ class TestFourH200:
         assert size.ceiling_Bps == pytest.approx(450e9)
 
 
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        (NcclChoice(function="AGxLL_R", algorithm=None, protocol=None, channels=7), "plain buffers (-R 0)"),
+        (NcclChoice(function="AllReduce", algorithm="RING", protocol="LL", channels=24), "unset NCCL_PROTO"),
+        (NcclChoice(function="AllReduce", algorithm="RING", protocol="SIMPLE", channels=1), "it used 1 "),
+        (NcclChoice(function="AllReduce", algorithm="RING", protocol="SIMPLE", channels=24), "find the slow GPU"),
+    ],
+)
+def test_the_next_step_follows_what_nccl_chose(choice, words):
+    point = make_point(0, 2**31, 2**31 * 1.5 / 150e9)
+    point = structs.replace(point, nccl=structs.replace(point.nccl, choices=(choice,)))
+    found = explained(make_gpu_run([point]), Grounds(gpus=facts()))
+    assert found.verdict.outcome == "slow"
+    assert words in found.next_steps[0]
+
+
 def make_choice(function):
     return NcclChoice(function=function, algorithm=None, protocol=None, channels=7)
 

@@ -1,10 +1,13 @@
 """What to do next about one size: the command that would tell more, or mend it."""
 
+from busbw.judge.explaining.from_run import SYMMETRIC
 from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.outcome import Held
 from busbw.judge.explaining.resembling import Suspect
 from busbw.model.finding import Verdict
 
+# Sound rings over NVLink of Hopper use 16 to 24; four of them cannot fill its links.
+_FEW_CHANNELS = 4
 _PAIRS = "busbw run sendrecv --backend native-nccl -b 64M -e 64M --pairs"
 
 
@@ -20,17 +23,25 @@ def next_step(held: Held, verdict: Verdict, grounds: Grounds, seems: Suspect | N
 
 
 def _slow(held: Held, grounds: Grounds, seems: Suspect | None) -> str:
-    series = held.series
-    if seems is not None and seems.network == "fallback":
+    return _of_network(grounds, seems) or _of_choice(held) or _of_part(held)
+
+
+def _of_network(grounds: Grounds, seems: Suspect | None) -> str | None:
+    if seems is None:
+        return None
+    if seems.network == "fallback":
         return (
             f"make NCCL find the fabric{_plugin(grounds)}; NCCL_DEBUG=INFO prints which NET it uses, and busbw doctor "
             "LOG reads what it prints"
         )
-    if seems is not None and seems.network == "loopback":
-        return (
-            "if P2P and shared memory were off on purpose, say so: --network loopback; else unset NCCL_P2P_DISABLE and "
-            "NCCL_SHM_DISABLE"
-        )
+    return (
+        "if P2P and shared memory were off on purpose, say so: --network loopback; else unset NCCL_P2P_DISABLE and "
+        "NCCL_SHM_DISABLE"
+    )
+
+
+def _of_part(held: Held) -> str:
+    series = held.series
     if held.regime == "latency":
         return "look for what takes the cores or slows the clocks: busbw doctor --here on each host"
     if series.library == "nccl" and (series.nodes or 1) > 1:
@@ -39,6 +50,23 @@ def _slow(held: Held, grounds: Grounds, seems: Suspect | None) -> str:
     if series.library == "nccl":
         return f"find the slow GPU: {_PAIRS} all; and busbw doctor --here"
     return "look at the hosts: busbw doctor --here on each"
+
+
+def _of_choice(held: Held) -> str | None:
+    """Return what to change where NCCL's own choice explains a slow large message."""
+    sample = held.sample
+    if held.regime != "bandwidth":
+        return None
+    if sample.algorithm == SYMMETRIC:
+        return "measure with plain buffers (-R 0): without multicast a symmetric kernel may be slower than NCCL's ring"
+    if (sample.protocol or "").upper() == "LL":
+        return "leave the protocol to NCCL: half of what LL sends is flags (unset NCCL_PROTO)"
+    if sample.channels is not None and sample.channels <= _FEW_CHANNELS:
+        return (
+            f"leave the channels to NCCL, or ask for more: it used {sample.channels} "
+            "(unset NCCL_MAX_NCHANNELS, or NCCL_MIN_NCHANNELS=16)"
+        )
+    return None
 
 
 def _plugin(grounds: Grounds) -> str:

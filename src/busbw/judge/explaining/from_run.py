@@ -82,7 +82,9 @@ def _samples(items: tuple[Measurement, ...]) -> Iterator[Sample]:
         busbw_Bps, algbw_Bps = rates_of(item.collective, item.ranks, item.size_bytes, item.median_s)
         if item.size_bytes == 0:
             continue
-        algorithm, protocol = _chosen(item.nccl.choices if item.nccl is not None else ())
+        choices = item.nccl.choices if item.nccl is not None else ()
+        algorithm, protocol = _chosen(choices)
+        channels = {choice.channels for choice in choices}
         known = has_interval(item)
         yield Sample(
             size_bytes=item.size_bytes,
@@ -94,6 +96,7 @@ def _samples(items: tuple[Measurement, ...]) -> Iterator[Sample]:
             point=item.point,
             algorithm=algorithm,
             protocol=protocol,
+            channels=channels.pop() if len(channels) == 1 else None,
             is_wrong=item.wrong is not None,
             spoiled=_spoiled(item),
         )

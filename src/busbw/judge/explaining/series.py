@@ -25,6 +25,7 @@ class Sample:
     # As NCCL itself says; None: it does not.
     algorithm: str | None = None
     protocol: str | None = None
+    channels: int | None = None
     is_wrong: bool = False
     # Why its speed says nothing, where it does not: too few samples, other processes on the cores.
     spoiled: str | None = None
