@@ -12,10 +12,10 @@ def key(size_bytes=1024, collective="all_reduce", **fields):
     )
 
 
-def point(time_s, wrong=False, **fields):
+def point(time_s, wrong=False, choices=(), **fields):
     own = key(**fields)
     rate_Bps = own.size_bytes / time_s if time_s else 0.0
-    return TimedPoint(key=own, time_s=time_s, busbw_Bps=rate_Bps, ranks=2, wrong=wrong)
+    return TimedPoint(key=own, time_s=time_s, busbw_Bps=rate_Bps, ranks=2, wrong=wrong, choices=choices)
 
 
 def launch(side, block, *points, **fields):

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from busbw.model.finding import Finding
+from busbw.model.record import NcclChoice
 from busbw.model.value import Integer, Value
 
 COMPARISON_SCHEMA = 1
@@ -67,6 +68,9 @@ class ComparedPoint(Value, kw_only=True, frozen=True):
     other_s: float
     first_busbw_Bps: float
     other_busbw_Bps: float
+    # What NCCL says it used on each side, in the first launch that tells; () where it does not say.
+    first_choices: tuple[NcclChoice, ...] = ()
+    other_choices: tuple[NcclChoice, ...] = ()
     estimate: Estimate
 
 

@@ -11,8 +11,10 @@ from busbw.collectives import COLLECTIVES
 from busbw.model.comparison import Claim, ComparedBand, ComparedPoint, Comparison, Estimate, Versus
 from busbw.model.comparison_plan import ComparisonPlan
 from busbw.report.columns import us
+from busbw.report.nccl import choices_words
 from busbw.report.plain import printable
 from busbw.report.terminal import console, finding_text
+from busbw.units import format_size
 
 # A claim in a word; without one `~`, and `?` where nothing could be claimed whatever the times.
 CLAIM_WORDS: dict[Claim, str] = {"faster": "faster", "slower": "slower", "same": "=", "none": "~", "cannot_tell": "?"}
@@ -22,6 +24,7 @@ _OUTCOME_COLOURS = {
     "wrong": "bold red", "cannot_tell": "bold cyan",
 }  # fmt: skip
 _NOTHING = "n/a"
+_MOST_CHOICES = 6
 # How much faster the other side is than the first.
 _SHOWN = ("gain\n(%)", "95 % interval\n(%)", "shown\n")
 
@@ -37,8 +40,9 @@ def comparison_text(comparison: Comparison) -> None:
             out.print()
             out.print(Text(printable(_title(points[0], letters))))
             out.print(_table(points, letters))
-        out.print()
         _bands(out, versus, letters)
+        _geometric_mean(out, versus)
+        _choices(out, versus, letters)
         _unmatched(out, versus)
     out.print()
     _legend(out, comparison)
@@ -121,9 +125,11 @@ def _columns(*names: str) -> Table:
 
 
 def _bands(out: Console, versus: Versus, letters: tuple[str, str]) -> None:
-    if not versus.bands:
+    if all(len(band.sizes_bytes) == 1 for band in versus.bands):
+        # They would be the tables above once more.
         return
     first, other = letters
+    out.print()
     out.print(Text("# by size: latency of small messages (us), bus bandwidth of medium and large ones (GB/s)"))
     table = _columns("collective\n", "sizes\n", f"{first}\n", f"{other}\n", *_SHOWN)
     for band in versus.bands:
@@ -131,6 +137,9 @@ def _bands(out: Console, versus: Versus, letters: tuple[str, str]) -> None:
         place = " in place" if band.in_place else ""
         table.add_row(printable(f"{band.collective}{place}"), band.band, *values, *_cells(band.estimate))
     out.print(table)
+
+
+def _geometric_mean(out: Console, versus: Versus) -> None:
     if versus.geometric_mean is not None:
         estimate = versus.geometric_mean
         cells = _cells(estimate)
@@ -141,6 +150,26 @@ def _bands(out: Console, versus: Versus, letters: tuple[str, str]) -> None:
 
 def _value(band: ComparedBand, value: float) -> str:
     return us(value) if band.measure == "latency" else f"{value / 1e9:.2f}"
+
+
+def _choices(out: Console, versus: Versus, letters: tuple[str, str]) -> None:
+    """Print where NCCL did something else: a setting that changes nothing there explains no difference."""
+    told = [point for point in versus.points if point.first_choices and point.other_choices]
+    if not told:
+        return
+    changed = [
+        f"{point.collective} {format_size(point.size_bytes)}: {choices_words(point.first_choices)} -> "
+        f"{choices_words(point.other_choices)}"
+        for point in told
+        if point.first_choices != point.other_choices
+    ]
+    if not changed:
+        words = f"NCCL used the same algorithm, protocol and channels for {letters[0]} and {letters[1]} at every point"
+    else:
+        rest = f"; and {len(changed) - _MOST_CHOICES} more" if len(changed) > _MOST_CHOICES else ""
+        listed = "; ".join(changed[:_MOST_CHOICES])
+        words = f"NCCL did something else at {len(changed)} of {len(told)} points: {listed}{rest}"
+    out.print(Text(printable(words)), soft_wrap=not out.is_terminal)
 
 
 def _unmatched(out: Console, versus: Versus) -> None:

@@ -15,7 +15,12 @@ def choice_words(measurement: Measurement) -> str:
     """Return what NCCL chose: "ring simple 24", "p2p 8"; "" where it does not say."""
     if measurement.nccl is None:
         return ""
-    return ", ".join(dict.fromkeys(_words(choice) for choice in measurement.nccl.choices))
+    return choices_words(measurement.nccl.choices)
+
+
+def choices_words(choices: Sequence[NcclChoice]) -> str:
+    """Return choices as `choice_words` does: "ring simple 24"."""
+    return ", ".join(dict.fromkeys(_words(choice) for choice in choices))
 
 
 def _words(choice: NcclChoice) -> str:

@@ -8,6 +8,7 @@ import msgspec
 
 from busbw.model.imported import Reading
 from busbw.model.measurement import Measurement
+from busbw.model.record import NcclChoice
 from busbw.model.value import Value
 
 
@@ -34,6 +35,8 @@ class TimedPoint(Value, kw_only=True, frozen=True):
     busbw_Bps: float
     ranks: int
     wrong: bool
+    # What NCCL says it used; () where it does not say.
+    choices: tuple[NcclChoice, ...] = ()
 
 
 class Launch(Value, kw_only=True, frozen=True):
@@ -69,6 +72,7 @@ def measured_points(measurements: Iterable[Measurement]) -> tuple[TimedPoint, ..
             busbw_Bps=each.busbw_Bps,
             ranks=each.ranks,
             wrong=each.wrong is not None,
+            choices=each.nccl.choices if each.nccl is not None else (),
         )
         for each in measurements
         if _is_time(each.median_s) or each.wrong is not None

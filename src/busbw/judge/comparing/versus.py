@@ -128,6 +128,8 @@ def _point(key: PointKey, pairs: Iterable[_Pair], estimate: Estimate) -> Compare
         other_s=_centre(held, lambda pair: pair.other.time_s),
         first_busbw_Bps=_centre(held, lambda pair: pair.first.busbw_Bps),
         other_busbw_Bps=_centre(held, lambda pair: pair.other.busbw_Bps),
+        first_choices=next((pair.first.choices for pair in held if pair.first.choices), ()),
+        other_choices=next((pair.other.choices for pair in held if pair.other.choices), ()),
         estimate=estimate,
     )
 
