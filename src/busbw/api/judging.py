@@ -16,6 +16,7 @@ from busbw.judge.explaining.explain import explain, explain_published
 from busbw.judge.explaining.from_run import series_of_run
 from busbw.judge.explaining.from_tables import series_of_import
 from busbw.judge.explaining.grounds import Grounds
+from busbw.judge.explaining.logged import Logged, logged_of
 from busbw.judge.explaining.series import Network
 from busbw.judge.explaining.slow_ends import pair_findings_of_import, pair_findings_of_run
 from busbw.judge.explaining.told import Told
@@ -104,14 +105,31 @@ def _judge_files(names: tuple[str, ...], grounds: Grounds, told: Told) -> Explai
         done = import_files(names, Path(folder) / "import", Path(folder), tag=None, with_copies=False)
         shown = ", ".join(Path(name).name for name in names[:_SHOWN_NAMES])
         more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-        return _judge_import(done.where, f"{shown}{more}", grounds, told)
+        return _judge_import(done.where, f"{shown}{more}", grounds, told, _logged(names))
 
 
-def _judge_import(where: Path, subject: str, grounds: Grounds, told: Told) -> ExplainedVerdict:
+def _logged(names: tuple[str, ...]) -> Logged:
+    """Return what NCCL's log among the rows says; of several files it is not known whose it is."""
+    from busbw.api.doctoring import doctor_logs  # noqa: PLC0415 - most files hold no log
+
+    if len(names) > 1:
+        return Logged()
+    try:
+        return logged_of(doctor_logs(names))
+    except InputError:
+        # No line of NCCL's log in it.
+        return Logged()
+
+
+def _judge_import(
+    where: Path, subject: str, grounds: Grounds, told: Told, logged: Logged | None = None
+) -> ExplainedVerdict:
     imported = imports.read(where)
     node_gpus = _node_gpus(grounds)
-    series, left_out = series_of_import(imported, imports.readings(where), told, node_gpus=node_gpus)
-    found = (*imported.findings, *pair_findings_of_import(imports.readings(where)))
+    series, left_out = series_of_import(
+        imported, imports.readings(where), told, node_gpus=node_gpus, logged=logged or Logged()
+    )
+    found = (*imported.findings, *pair_findings_of_import(imported, imports.readings(where)))
     explained = explain(subject, series, grounds, findings=found, left_out=left_out)
     return _failed(explained, imported)
 

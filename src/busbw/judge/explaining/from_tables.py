@@ -1,9 +1,11 @@
 """The series of an import: tables of nccl-tests and its kin, row by row."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 
 from busbw.collectives import COLLECTIVES
+from busbw.judge.explaining.logged import Logged
 from busbw.judge.explaining.series import Sample, Series, rates_of
 from busbw.judge.explaining.told import Told, told_by_settings
 from busbw.model.imported import Imported, Reading, Table
@@ -17,21 +19,36 @@ _NO_RANKS = "how many ranks took part is not known: say --nodes and --gpus-per-n
 
 
 def series_of_import(
-    imported: Imported, readings: Iterable[Reading], told: Told, *, node_gpus: int | None = None
+    imported: Imported,
+    readings: Iterable[Reading],
+    told: Told,
+    *,
+    node_gpus: int | None = None,
+    logged: Logged,
 ) -> tuple[tuple[Series, ...], tuple[str, ...]]:
     """Return the series of an import's tables, and what was left out and why.
 
     `readings` in the order of their tables. `node_gpus`: GPUs of one node of the machine, by which nodes are counted
-    where nothing else tells them.
+    where nothing else tells them. `logged`: what NCCL's log beside the tables says; what a reader says goes before it.
     """
+    told = logged.told.then(told)
     series: list[Series] = []
     left: list[str] = []
     for number, rows in groupby(readings, key=lambda reading: reading.table):
         table = imported.tables[number]
         found, why = _of_table(imported, table, tuple(rows), told, node_gpus)
-        series += found
+        series += [_with_log(each, logged) for each in found]
         left += [f"{_named(imported, table)}: {reason}" for reason in why]
     return tuple(series), tuple(left)
+
+
+def _with_log(series: Series, log: Logged) -> Series:
+    """Return a series with what NCCL's log says it chose, and which network it used."""
+    chosen = [
+        (sample, log.choices.get((series.collective, sample.size_bytes), (None, None))) for sample in series.samples
+    ]
+    samples = tuple(replace(sample, algorithm=algorithm, protocol=protocol) for sample, (algorithm, protocol) in chosen)
+    return replace(series, samples=samples, over_sockets=log.over_sockets)
 
 
 def _named(imported: Imported, table: Table) -> str:

@@ -29,6 +29,8 @@ def suspect(held: Held, published: Sequence[Published]) -> Suspect | None:
     """Return the network that a slow result resembles; None where it resembles none."""
     if held.regime == "latency":
         return None
+    if held.series.over_sockets and held.series.network != "fallback":
+        return Suspect(network="fallback", words=f"{_WORDS['fallback']}, which NCCL's log shows between nodes")
     like = _resembling(held.series, held.sample, published)
     if like is not None and like.network is not None:
         return Suspect(network=like.network, words=f"{_WORDS[like.network]} ({like.value:g} {like.unit} as published)")

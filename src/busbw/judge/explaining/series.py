@@ -52,6 +52,8 @@ class Series:
     # Algorithms that settings allow; (): no setting says so.
     algorithms: tuple[str, ...] = ()
     network: Network | None = None
+    # Whether NCCL's log shows ranks on different nodes connected over TCP.
+    over_sockets: bool = False
     samples: tuple[Sample, ...] = ()
 
     @property

@@ -7,7 +7,7 @@ from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.laggards import Laggard, Pair, laggards
 from busbw.judge.phrases import percent
 from busbw.model.finding import Finding
-from busbw.model.imported import Reading
+from busbw.model.imported import Imported, Reading
 from busbw.model.record import Hello
 from busbw.model.run import Run
 from busbw.topo.origins.from_hardware import topology_of_hardware
@@ -29,7 +29,7 @@ def pair_findings_of_run(run: Run, grounds: Grounds) -> tuple[Finding, ...]:
     return tuple(_finding(each, _names(run, nics if each.kind == _APART else ()), where) for each in laggards(found))
 
 
-def pair_findings_of_import(readings: Iterable[Reading]) -> tuple[Finding, ...]:
+def pair_findings_of_import(imported: Imported, readings: Iterable[Reading]) -> tuple[Finding, ...]:
     """Return what matrices of bandwidth between every two devices show."""
     tables: dict[tuple[int, str], list[Pair]] = {}
     for row in readings:
@@ -38,8 +38,16 @@ def pair_findings_of_import(readings: Iterable[Reading]) -> tuple[Finding, ...]:
         pair = Pair(ends=(row.source, row.target), rate_Bps=row.bandwidth_Bps)
         tables.setdefault((row.table, row.what), []).append(pair)
     return tuple(
-        _finding(each, {}, f"{what}, every pair") for (_, what), pairs in tables.items() for each in laggards(pairs)
+        _finding(each, _devices(imported, number), f"{what}, every pair")
+        for (number, what), pairs in tables.items()
+        for each in laggards(pairs)
     )
+
+
+def _devices(imported: Imported, number: int) -> dict[str, str]:
+    """Return what the ranks of a table are called, where it lists them with their hosts."""
+    devices = imported.tables[number].devices
+    return {str(each.rank): f"rank {each.rank} on {each.host}" for each in devices if each.host is not None}
 
 
 def _largest_pairs(run: Run) -> tuple[int, list[Pair]] | None:
