@@ -23,6 +23,7 @@ from busbw.judge.comparing.circumstances import of_plan
 from busbw.judge.comparing.comparison import check_fair
 from busbw.judge.comparing.fairness import differences
 from busbw.judge.comparing.sentence import least_blocks
+from busbw.judge.phrases import counted
 from busbw.model.comparison import Comparison, Side
 from busbw.model.comparison_plan import ComparisonPlan, PlannedLaunch
 from busbw.model.plan import Plan
@@ -157,7 +158,7 @@ def _few_blocks(blocks: int, points: int) -> tuple[str, ...]:
     least = least_blocks(points)
     if blocks >= least:
         return ()
-    return (f"{blocks} blocks can claim nothing of {points} points together; {least} are the least",)
+    return (f"{counted(blocks, 'block')} can claim nothing of {counted(points, 'point')}; {least} are the least",)
 
 
 def _letter(side: int) -> str:

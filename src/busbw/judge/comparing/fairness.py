@@ -71,19 +71,19 @@ def launch_findings(sides: Sequence[Side], launches: Sequence[Launch], *, in_tur
 
 def _wrong(sides: Sequence[Side], launches: Sequence[Launch]) -> Iterator[Finding]:
     for number, side in enumerate(sides):
-        wrong = [
-            f"{point_words(point.key)} in {launch.name}"
+        wrong = {
+            f"{point_words(point.key)} in {launch.name}": point.key
             for launch in launches
             if launch.side == number
             for point in launch.points
             if point.wrong
-        ]
+        }
         if wrong:
             yield finding(
                 "CMP005",
-                evidence=f"{side.letter} ({side.name}): {listed(wrong)}",
+                evidence=f"{side.letter} ({side.name}): {listed(list(wrong))}",
                 fix="do not use these settings until the results are right",
-                points=counted(len(wrong), "point"),
+                points=counted(len(set(wrong.values())), "point"),
             )
 
 

@@ -1,7 +1,9 @@
 """A comparison in one sentence."""
 
+import math
 from collections.abc import Sequence
 
+from busbw.judge.comparing.estimate import LEAST_DIFFERENCE
 from busbw.judge.comparing.launch import Launch
 from busbw.judge.comparing.versus import point_words
 from busbw.judge.phrases import counted, listed, percent
@@ -9,6 +11,10 @@ from busbw.model.comparison import ComparedPoint, ComparisonOutcome, ComparisonV
 from busbw.model.finding import Finding
 from busbw.stats.signed_rank import least_p_value
 from busbw.units import format_size
+
+# A difference that people look for, and blocks that somebody might still measure.
+_WANTED = 0.03
+_MOST_BLOCKS = 200
 
 
 def verdict_of(
@@ -101,7 +107,20 @@ def _would_have(held: Versus) -> str:
     shown = sorted(point.estimate.detectable for point in held.points if point.estimate.detectable is not None)
     if not shown:
         return ""
-    return f"; at half of them these launches would have shown {percent(shown[len(shown) // 2])}"
+    typical = shown[len(shown) // 2]
+    blocks = max(len(point.estimate.blocks) for point in held.points)
+    return f"; at half of them these launches would have shown {percent(typical)}{_more(typical, blocks)}"
+
+
+def _more(shown: float, blocks: int) -> str:
+    """Return how many blocks it would take, where that is more than there were: scatter falls with their root."""
+    wanted = _WANTED - LEAST_DIFFERENCE
+    needed = math.ceil(blocks * ((shown - LEAST_DIFFERENCE) / wanted) ** 2)
+    if needed <= blocks:
+        return ""
+    if needed > _MOST_BLOCKS:
+        return f"; for {percent(_WANTED)} this machine is too unsteady"
+    return f"; {percent(_WANTED)} would take about {needed} blocks"
 
 
 def _why_not(held: Versus, launches: Sequence[Launch], all_points: int) -> str:
