@@ -4,7 +4,8 @@
 
 RUN is a real run directory. Its copies differ in name, time, host and measured times; they lie in a folder that is
 removed afterwards, unless --folder names one. "reading all" is the decoder of busbw over every run.json, already in
-memory. Printed are medians in seconds and their ratio to that; the aim is less than 1 s after the first call.
+memory. Printed are medians, in seconds by the clock and of the processor, and the ratio of the latter to that; the aim
+is less than 1 s after the first call on a machine with nothing else to do.
 """
 
 import argparse
@@ -53,8 +54,9 @@ def print_times(run: Path, base: Path, environment: dict[str, str], repeats: int
     print(f"{len(found)} runs, {len(found) * len(measured)} points, {size_bytes >> 20} MiB; {os.cpu_count()} cores")
     for each in found:
         runs.read(each)
-    every_s = seconds(lambda: [runs.read(each) for each in found])
-    print(f"{'':34}{'seconds':>8}{'ratio':>8}\n{'reading all':34}{every_s:8.2f}{1:8.2f}")
+    every = taken(lambda: [runs.read(each) for each in found])
+    print(f"{'':34}{'clock':>8}{'cpu':>8}{'ratio':>8}")
+    print_one("reading all", [every], every)
     last = measured[-1]
     one_point = ("--collective", last["collective"], "--size", str(last["size_bytes"]))
     questions = {
@@ -67,27 +69,38 @@ def print_times(run: Path, base: Path, environment: dict[str, str], repeats: int
     }
     for name, question in questions.items():
         times = 1 if "first" in name else repeats
-        print_one(name, statistics.median(asked(question, environment) for _ in range(times)), every_s)
+        print_one(name, [asked(question, environment) for _ in range(times)], every)
     new = []
     for number in range(len(found), len(found) + repeats):
         make_copies(run, base, range(number, number + 1))
         new.append(asked(("runs",), environment))
-    print_one("runs, with one new run each time", statistics.median(new), every_s)
+    print_one("runs, with one new run each time", new, every)
 
 
-def print_one(name: str, taken_s: float, every_s: float) -> None:
-    print(f"{name:34}{taken_s:8.2f}{taken_s / every_s:8.2f}")
+# Seconds by the clock, and of the processor.
+Taken = tuple[float, float]
 
 
-def asked(question: tuple[str, ...], environment: dict[str, str]) -> float:
+def print_one(name: str, times: list[Taken], every: Taken) -> None:
+    clock_s, cpu_s = (statistics.median(column) for column in zip(*times, strict=True))
+    print(f"{name:34}{clock_s:8.2f}{cpu_s:8.2f}{cpu_s / every[1]:8.2f}")
+
+
+def asked(question: tuple[str, ...], environment: dict[str, str]) -> Taken:
     quiet = subprocess.DEVNULL
-    return seconds(lambda: subprocess.run([*BUSBW, *question], env=environment, stdout=quiet, stderr=quiet, check=True))
+    return taken(lambda: subprocess.run([*BUSBW, *question], env=environment, stdout=quiet, stderr=quiet, check=True))
 
 
-def seconds(work: Callable[[], object]) -> float:
-    began_s = time.perf_counter()
+def taken(work: Callable[[], object]) -> Taken:
+    began, began_cpu_s = time.perf_counter(), cpu_s()
     work()
-    return time.perf_counter() - began_s
+    return time.perf_counter() - began, cpu_s() - began_cpu_s
+
+
+def cpu_s() -> float:
+    """Return what this process and those it has waited for took of the processor."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def make_copies(run: Path, base: Path, numbers: range) -> None:

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from busbw.api.history import opened
 from busbw.judge.trend import trend
 from busbw.judge.trend_metrics import metric_called
@@ -28,5 +30,6 @@ def trend_of(
     """
     chosen = metric_called(metric)
     with opened(base, say) as history:
-        found = points(history, selection, wanted)
+        # The points say what was measured; the runs need not be asked the same.
+        found = points(history, replace(selection, collective=None), wanted)
     return trend(found, chosen, by=by, false_alarms=false_alarms, least_change=least_change)

@@ -47,12 +47,13 @@ def points(history: History, selection: Selection, wanted: PointSelection) -> tu
     """Return the wanted points of the selected runs, in the order of time; runs without a time have no place in it."""
     conditions, parameters = _conditions(selection)
     of_points = _point_conditions(wanted, parameters)
+    of_run = "name, run_id, created_unix_s, platform, tag, busbw_version"
     fields = ", ".join(f"point.{duck.quoted(name)}" for name in _POINT_FIELDS)
     query = f"""
-        SELECT name, run_id, created_unix_s, platform, tag, busbw_version, {fields}
-        FROM (SELECT * EXCLUDE (points), unnest(points) AS point FROM runs
-              WHERE {conditions} AND created_unix_s IS NOT NULL)
-        WHERE {of_points} ORDER BY created_unix_s, name, point."number"
+        SELECT {of_run}, {fields}
+        FROM (SELECT {of_run}, unnest(list_filter(points, lambda point: {of_points})) AS point
+              FROM runs WHERE {conditions} AND created_unix_s IS NOT NULL)
+        ORDER BY created_unix_s, name, point."number"
         """  # noqa: S608 - names of our own fields
     return tuple(
         PointOfRun(
