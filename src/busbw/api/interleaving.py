@@ -18,7 +18,7 @@ from busbw.api.planning import plans
 from busbw.api.running import Listener, resume
 from busbw.api.side import Asked, in_force, with_settings
 from busbw.errors import InputError, RunError
-from busbw.execute.interrupts import counted
+from busbw.execute import interrupts
 from busbw.judge.comparing.circumstances import of_plan
 from busbw.judge.comparing.comparison import check_fair
 from busbw.judge.comparing.fairness import differences
@@ -184,13 +184,13 @@ def go_on(directory: Path, follower: Follower) -> Comparison:
     ends_s = time.monotonic() + plan.budget_s
     # A block that would not be whole is not begun; a launch is taken to last as long as the longest one did.
     longest_s = 0.0
-    with counted() as interrupts:
+    with interrupts.counted() as stops:
         for number, launch in enumerate(plan.launches, start=1):
             place = directory / launch.folder
             if _is_done(place):
                 continue
             left = [other for other in plan.launches[number - 1 :] if other.block == launch.block]
-            if interrupts.count or time.monotonic() + len(left) * longest_s > ends_s:
+            if stops.count or time.monotonic() + len(left) * longest_s > ends_s:
                 break
             began_s = time.monotonic()
             run = _carry_out(place, number, plan, follower)

@@ -119,8 +119,8 @@ def _more(shown: float, blocks: int) -> str:
     if needed <= blocks:
         return ""
     if needed > _MOST_BLOCKS:
-        return f"; for {percent(_WANTED)} this machine is too unsteady"
-    return f"; {percent(_WANTED)} would take about {needed} blocks"
+        return f"; for {100 * _WANTED:g} % this machine is too unsteady"
+    return f"; {100 * _WANTED:g} % would take about {needed} blocks"
 
 
 def _why_not(held: Versus, launches: Sequence[Launch], all_points: int) -> str:
