@@ -101,6 +101,7 @@ def make_explained(run: Run, words: str = "one NIC of 50 GB/s") -> ExplainedVerd
             ceiling_Bps=5e10,
             ceiling_words=words,
             limited_by="the NICs",
+            band_time_s=3e-6 if item.size_bytes <= 4096 else None,
             band_low_Bps=4e10 if item.size_bytes > 4096 else None,
             band_high_Bps=4.6e10 if item.size_bytes > 4096 else None,
             expected=(

@@ -39,6 +39,27 @@ def bound_traces(sizes: Sequence[SizeExplanation]) -> Iterator[dict[str, Any]]:
         }
 
 
+def time_traces(sizes: Sequence[SizeExplanation]) -> Iterator[dict[str, Any]]:
+    """Yield the time in microseconds that small messages are expected to need at most, where it is known."""
+    limited = [each for each in sorted(sizes, key=lambda each: each.size_bytes) if each.band_time_s]
+    if limited:
+        yield {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": "expected at most",
+            "x": [each.size_bytes for each in limited],
+            "y": [float(f"{(each.band_time_s or 0.0) * 1e6:.6g}") for each in limited],
+            "hovertemplate": "expected at most %{y} us<extra></extra>",
+            "line": {"color": "--fig-expected", "width": 2, "dash": "dashdot"},
+            "marker": {
+                "symbol": "line-ew-open",
+                "size": 9,
+                "color": "--fig-expected",
+                "line": {"color": "--fig-expected"},
+            },
+        }
+
+
 def _band(expected: Sequence[tuple[int, float, float]]) -> dict[str, Any]:
     """Return an area; that of one size alone is a short column."""
     sizes_bytes: list[float] = [size_bytes for size_bytes, _, _ in expected]

@@ -58,22 +58,22 @@ def legend_key(trace: dict[str, Any], left: float, top: float, colours: dict[str
         yield marker_element(marker["symbol"], left + 11, top, marker["size"], colours[marker["color"]])
 
 
-def marker_element(symbol: str, left: float, top: float, size: float, colour: str) -> str:
+def marker_element(symbol: str, left: float, top: float, size_px: float, colour: str) -> str:
     """Return one marker. Raises KeyError for a symbol that no figure of busbw uses."""
     shape, is_open = symbol.removesuffix("-open"), symbol.endswith("-open")
-    half = size / 2
+    half = size_px / 2
     paint = f'fill="{"none" if is_open else colour}" stroke="{colour}" stroke-width="1.5"'
     if shape == "circle":
         return f'<circle cx="{left:.1f}" cy="{top:.1f}" r="{half:.1f}" {paint}/>'
     paths = {
-        "square": f"M{left - half:.1f} {top - half:.1f}h{size:.1f}v{size:.1f}h{-size:.1f}Z",
-        "triangle-up": f"M{left:.1f} {top - half:.1f}l{half:.1f} {size:.1f}h{-size:.1f}Z",
+        "square": f"M{left - half:.1f} {top - half:.1f}h{size_px:.1f}v{size_px:.1f}h{-size_px:.1f}Z",
+        "triangle-up": f"M{left:.1f} {top - half:.1f}l{half:.1f} {size_px:.1f}h{-size_px:.1f}Z",
         "diamond": (
             f"M{left:.1f} {top - half:.1f}L{left + half:.1f} {top:.1f}L{left:.1f} {top + half:.1f}"
             f"L{left - half:.1f} {top:.1f}Z"
         ),
-        "line-ew": f"M{left - half:.1f} {top:.1f}h{size:.1f}",
-        "x-thin": f"M{left - half:.1f} {top - half:.1f}l{size:.1f} {size:.1f}m0 {-size:.1f}l{-size:.1f} {size:.1f}",
+        "line-ew": f"M{left - half:.1f} {top:.1f}h{size_px:.1f}",
+        "x-thin": f"M{left - half:.1f} {top - half:.1f}l{size_px:.1f} {size_px:.1f}m0 {-size_px:.1f}l{-size_px:.1f} {size_px:.1f}",
     }
     return f'<path d="{paths[shape]}" {paint}/>'
 

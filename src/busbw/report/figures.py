@@ -14,7 +14,7 @@ from busbw.model.budget import SizeExplanation
 from busbw.model.finding import Ceiling
 from busbw.model.measurement import Measurement
 from busbw.report.axes import size_axis, value_axis
-from busbw.report.bounds import bound_traces
+from busbw.report.bounds import bound_traces, time_traces
 from busbw.report.columns import share_percent
 from busbw.report.plain import printable
 from busbw.report.words import interval_words, percentile_s, point_name
@@ -32,8 +32,10 @@ def plain(text: str) -> str:
     return escape(printable(text))
 
 
-def time_figure(measurements: Sequence[Measurement], ceilings: Ceilings) -> Figure:
-    """Return median, interval and p99 of the time in microseconds against size."""
+def time_figure(
+    measurements: Sequence[Measurement], ceilings: Ceilings, explained: Explanations = MappingProxyType({})
+) -> Figure:
+    """Return median, interval and p99 of the time, and what is expected of small messages, in us against size."""
     usable = [item for item in measurements if item.median_s > 0]
     texts = [hover_text(item, ceilings.get(item.point)) for item in usable]
     tails = [(item, text) for item, text in zip(usable, texts, strict=True) if percentile_s(item, 99.0)]
@@ -50,7 +52,8 @@ def time_figure(measurements: Sequence[Measurement], ceilings: Ceilings) -> Figu
         "line": {"color": "--fig-tail", "width": 1, "dash": "dot"},
         "marker": _marker("triangle-up-open", "--fig-tail", 6),
     }
-    traces = [band, p99, median] if tails else [band, median]
+    limits = [explained[item.point] for item in usable if item.point in explained]
+    traces = [*time_traces(limits), band, *([p99] if tails else []), median]
     return {"data": traces, "layout": _layout("time (us)", usable, traces)}
 
 

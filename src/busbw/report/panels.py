@@ -61,7 +61,7 @@ def _of_one(subject: Subject, wanted: Sequence[FigureName]) -> Iterator[Panel]:
     explained = explanations_of(subject)
     for series in series_of(subject.run):
         figures = {
-            "time": time_figure(series.measurements, ceilings),
+            "time": time_figure(series.measurements, ceilings, explained),
             "busbw": busbw_figure(series.measurements, ceilings, explained),
             "spread": spread_figure(series.measurements, ceilings),
         }

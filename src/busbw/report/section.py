@@ -146,7 +146,7 @@ def _figures(subject: Subject, series: tuple[Series, ...]) -> Iterator[tuple[str
     ceilings = {ceiling.point: ceiling for ceiling in subject.run.ceilings}
     explained = explanations_of(subject)
     for each in series:
-        yield f"{each.key}-time", time_figure(each.measurements, ceilings)
+        yield f"{each.key}-time", time_figure(each.measurements, ceilings, explained)
         yield f"{each.key}-busbw", busbw_figure(each.measurements, ceilings, explained)
         yield f"{each.key}-spread", spread_figure(each.measurements, ceilings)
 
