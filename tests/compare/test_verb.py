@@ -183,13 +183,30 @@ def test_two_settings_that_are_slow_only_together_are_found(tmp_path):
         tmp_path / "bin", "1.5 if os.environ.get('A', '') + os.environ.get('B', '') == '12' else 1"
     )
 
-    done = started(
-        tmp_path, "bisect", "all_reduce", *measured_by(program), "--blocks", "7", "--out", "it",
-        "--good", "default", "--bad", "A=1 B=2",
-    )  # fmt: skip
+    words = (
+        "all_reduce",
+        *measured_by(program),
+        "--blocks",
+        "7",
+        "--out",
+        "it",
+        "--good",
+        "default",
+        "--bad",
+        "A=1 B=2",
+    )
+    done = started(tmp_path, "bisect", *words)
 
     assert done.returncode == ExitCode.OK, done.stderr
     assert "together do it; neither half does alone" in done.stdout
     found = json.loads((tmp_path / "it" / "result.json").read_text())
     assert [cause["items"] for cause in found["causes"]] == [[0, 1]]
     assert [step["answer"] for step in found["steps"]] == ["absent", "absent"]
+
+    # What was measured is taken as it is, without another launch; something else does not get into the folder.
+    again = started(tmp_path, "bisect", *words)
+    other = started(tmp_path, "bisect", *words[:-1], "A=1 B=3")
+    assert (again.returncode, again.stdout) == (done.returncode, done.stdout)
+    assert "[1/" not in again.stderr
+    assert other.returncode == ExitCode.BAD_INPUT
+    assert "another bisection is in this folder" in other.stderr

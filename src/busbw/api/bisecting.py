@@ -223,8 +223,17 @@ def _found(plan: BisectionPlan, asking: _Asking, found: Sequence[frozenset[int]]
         steps=tuple(asking.steps),
         causes=tuple(Cause(items=tuple(sorted(cause))) for cause in found),
         outcome="found",
-        sentence=f"{_whole_words(plan, asking.point)}; {said}",
+        sentence=f"{_whole_words(plan, asking.point)}; {said}{_others(plan, asking, found)}",
     )
+
+
+def _others(plan: BisectionPlan, asking: _Asking, found: Sequence[frozenset[int]]) -> str:
+    """Return what these launches leave open of differences that are not among the causes."""
+    open_items = {item for step in asking.steps if step.answer == "unclear" for item in step.items}
+    left = sorted(open_items.difference(*found))
+    if not left or plan.in_order:
+        return ""
+    return f"; whether {' or '.join(plan.items[item] for item in left)} does it too, they do not tell"
 
 
 def _point_words(point: ComparedPoint) -> str:
@@ -233,4 +242,5 @@ def _point_words(point: ComparedPoint) -> str:
 
 def _whole_words(plan: BisectionPlan, point: ComparedPoint) -> str:
     much = percent(abs(point.estimate.ratio - 1))
-    return f"{plan.bad} is {much} {point.estimate.claim} than {plan.good} at {_point_words(point)}"
+    ends = ("the last", "the first") if plan.in_order else ("bad", "good")
+    return f"{ends[0]} is {much} {point.estimate.claim} than {ends[1]} at {_point_words(point)}"
