@@ -73,7 +73,10 @@ def marker_element(symbol: str, left: float, top: float, size_px: float, colour:
             f"L{left - half:.1f} {top:.1f}Z"
         ),
         "line-ew": f"M{left - half:.1f} {top:.1f}h{size_px:.1f}",
-        "x-thin": f"M{left - half:.1f} {top - half:.1f}l{size_px:.1f} {size_px:.1f}m0 {-size_px:.1f}l{-size_px:.1f} {size_px:.1f}",
+        "x-thin": (
+            f"M{left - half:.1f} {top - half:.1f}L{left + half:.1f} {top + half:.1f}"
+            f"M{left - half:.1f} {top + half:.1f}L{left + half:.1f} {top - half:.1f}"
+        ),
     }
     return f'<path d="{paths[shape]}" {paint}/>'
 
