@@ -190,4 +190,13 @@ def _legend(out: Console, comparison: Comparison) -> None:
     words += ["~: no difference shown"] if "none" in claims else []
     words += [f"=: within {least}"] if "same" in claims else []
     words += ["?: too few blocks to show any"] if "cannot_tell" in claims else []
+    if any(_is_apart(point.estimate) for versus in comparison.versus for point in versus.points):
+        words.append("an interval is for its row alone, the words for the whole table")
     out.print(Text("; ".join(words), style="dim"), soft_wrap=not out.is_terminal)
+
+
+def _is_apart(estimate: Estimate) -> bool:
+    """Whether an interval alone would say more than the claim does."""
+    if estimate.claim != "none" or estimate.low is None or estimate.high is None:
+        return False
+    return estimate.low > 1 or estimate.high < 1
