@@ -1,15 +1,19 @@
 """Which runs a question means."""
 
 import datetime as dt
+import math
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.judge.factories import make_hello
 
 from busbw.api.moments import parse_moment
 from busbw.errors import InputError
 from busbw.model.finding import Verdict
+from busbw.model.gpu import GpuDevice, GpuHost, Library
 from busbw.model.record import GpuHello
 from busbw.store import tags
 
@@ -94,6 +98,14 @@ def test_versions_of_nccl_are_chosen_by_their_beginning(base: Path):
     assert names(base, nccl="2.28.9") == ["0000"]
 
 
+@given(st.text(max_size=40))
+def test_any_text_is_a_moment_or_bad_input(text: str):
+    try:
+        assert math.isfinite(parse_moment(text, where="--since"))
+    except InputError as error:
+        assert len(str(error).splitlines()) == 3
+
+
 def test_a_moment_is_a_date_or_an_age():
     now = dt.datetime(2026, 11, 22, 12, tzinfo=dt.UTC)
     assert parse_moment("2026-11-22", where="x") == now.timestamp() - 12 * 3600
@@ -103,3 +115,20 @@ def test_a_moment_is_a_date_or_an_age():
     for wrong in ("", "yesterday", "7 d", "-3d", "2026-13-01", "\u0661d"):
         with pytest.raises(InputError):
             parse_moment(wrong, where="--since", now=now)
+
+
+def test_a_machine_of_no_known_platform_goes_by_its_processor_or_its_gpus(base: Path):
+    run = make_run(0)
+    keep(run, base)
+    device = GpuDevice(
+        ordinal=0, model="NVIDIA H200", bus_id="0", memory_bytes=1, free_bytes=1, l2_bytes=1, multiprocessors=1,
+        capability=90,
+    )  # fmt: skip
+    library = Library(path="/l", version="2.28.9", origin="system")
+    gpus = GpuHost(
+        devices=(device,) * 8, driver=library, nccl=library, nvrtc=None, config_fields=(), dtypes=("float32",)
+    )
+    later = make_run(1)
+    keep(replace(later, plan=replace(later.plan, gpus=gpus)), base)
+    assert [row.platform for row in listed(base)] == [run.plan.host.cpu_model, "8x NVIDIA H200"]
+    assert names(base, platform="*H200") == ["0001"]

@@ -1,5 +1,6 @@
 """A stored run or import as the history keeps it, with what can be said of a damaged one."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +14,7 @@ from busbw.model.history import HistoryPoint, HistoryRun
 from busbw.model.imported import Imported
 from busbw.model.listing import Row
 from busbw.model.moment import unix_s, unix_s_of_name
+from busbw.model.plan import Plan
 from busbw.model.run import Run
 from busbw.store import imports
 
@@ -60,7 +62,7 @@ def _run_row(run: Run, directory: Path) -> Row:
         host=plan.host.name,
         hosts=plan.placement.hosts,
         ranks=plan.placement.ranks,
-        platform=plan.surroundings.platform if plan.surroundings is not None else None,
+        platform=_platform(plan),
         backend=plan.backend,
         nccl=tuple(dict.fromkeys(hello.gpu.nccl for hello in run.ranks if hello.gpu is not None)),
         busbw_version=plan.busbw_version,
@@ -72,6 +74,16 @@ def _run_row(run: Run, directory: Path) -> Row:
         outcome=run.verdict.outcome,
         sentence=run.verdict.sentence,
     )
+
+
+def _platform(plan: Plan) -> str | None:
+    """Return the platform of the planning host where it was recognised, else its GPUs or its processor in words."""
+    if plan.surroundings is not None and plan.surroundings.platform is not None:
+        return plan.surroundings.platform
+    if plan.gpus is None:
+        return plan.host.cpu_model
+    models = Counter(device.model for device in plan.gpus.devices)
+    return ", ".join(f"{number}x {model}" for model, number in models.items())
 
 
 def _import_row(imported: Imported, directory: Path) -> Row:

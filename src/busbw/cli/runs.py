@@ -11,7 +11,7 @@ from busbw.cli.sizes import SIZE
 _OUTCOMES = ("ok", "slow", "wrong", "failed", "cannot-tell", "unreadable", "imported")
 _SELECTING = (
     click.option("--host", metavar="PATTERN", help="Runs on such a host: node07, or 'node0*'."),
-    click.option("--platform", metavar="PATTERN", help="Runs on such a platform, as busbw platform list names them."),
+    click.option("--platform", metavar="PATTERN", help="Runs on such a machine: a platform's name, or '*H100*'."),
     click.option("--collective", metavar="NAME", help="Runs that measured it."),
     click.option("--verdict", "verdicts", type=click.Choice(_OUTCOMES), multiple=True, help="One of these."),
     click.option("--since", metavar="WHEN", help="2026-11-22, 2026-11-22T07:00 (UTC), or 36h, 7d, 2w ago."),

@@ -16,7 +16,7 @@ class Row(Value, kw_only=True, frozen=True):
     host: str | None
     hosts: tuple[str, ...] = ()
     ranks: Integer | None
-    # The platform of the planning host, where it was recognised.
+    # The platform of the planning host where it was recognised, else its GPUs (`8x NVIDIA H200`) or its processor.
     platform: str | None = None
     backend: str | None = None
     # Versions of NCCL in use; more than one when ranks loaded different ones.
