@@ -254,9 +254,46 @@ def test_settings_decide_what_applies():
             ("NCCL_COLLNET_ENABLE", "1"),
         ]
     )
-    assert told == Told(nvls=False, sharp=True, algorithms=("ring", "nvlstree"), network="fallback")
+    assert told == Told(nvls=False, sharp=True, algorithms=("ring", "nvlstree"), detour="sockets")
     # Exclusions and lists by function are left to NCCL.
     assert told_by_settings([("NCCL_ALGO", "^Ring")]).algorithms == ()
     assert told_by_settings([("NCCL_ALGO", "allreduce:tree")]).algorithms == ()
     assert told_by_settings([("NCCL_P2P_DISABLE", "1"), ("NCCL_SHM_DISABLE", "1")]).network == "loopback"
+    assert told_by_settings([("NCCL_P2P_DISABLE", "1")]).detour == "shm"
     assert told_by_settings([]) == Told()
+
+
+class TestLogs:
+    """NCCL's log around the rows: three jobs on four H200, as they were logged."""
+
+    LOGS = SAMPLES.parents[2] / "doctor" / "logs"
+
+    def judged(self, name):
+        return judge_results((str(self.LOGS / name),))
+
+    def test_a_sound_job_is_ok_without_anything_said(self):
+        found = self.judged("healthy.log")
+        assert found.verdict.outcome == "ok"
+        assert ("NVLS", "off") in found.series[0].settings
+        sizes = found.series[0].sizes
+        assert {size.algorithm_from for size in sizes} == {"nccl"}
+        assert (sizes[0].algorithm, sizes[0].protocol) == ("ring", "LL")
+        assert (sizes[-1].algorithm, sizes[-1].protocol) == ("ring", "SIMPLE")
+
+    @pytest.mark.parametrize(
+        ("name", "words", "step"),
+        [
+            ("p2p-off.log", "the memory of the host in place of its links", "unset NCCL_P2P_DISABLE"),
+            ("sockets.log", "TCP in place of the fabric", "make NCCL find the fabric"),
+        ],
+    )
+    def test_a_detour_that_the_log_shows_is_named_as_the_cause(self, name, words, step):
+        found = self.judged(name)
+        assert found.verdict.outcome == "slow"
+        assert found.verdict.because == ("PERF012",)
+        assert words in next(each.title for each in found.findings if each.code == "PERF012")
+        assert any(step in each for each in found.next_steps)
+
+    def test_a_log_says_nothing_of_several_files(self):
+        names = (str(self.LOGS / "healthy.log"), str(self.LOGS / "p2p-off.log"))
+        assert {series.settings for series in judge_results(names).series} == {()}

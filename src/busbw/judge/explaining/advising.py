@@ -29,7 +29,12 @@ def _slow(held: Held, grounds: Grounds, seems: Suspect | None) -> str:
 def _of_network(grounds: Grounds, seems: Suspect | None) -> str | None:
     if seems is None:
         return None
-    if seems.network == "fallback":
+    if seems.way == "shm":
+        return (
+            "let NCCL use the links: unset NCCL_P2P_DISABLE and NCCL_P2P_LEVEL; where they are not set, busbw doctor "
+            "LOG and busbw doctor --here say why it does not"
+        )
+    if seems.way == "fallback":
         return (
             f"make NCCL find the fabric{_plugin(grounds)}; NCCL_DEBUG=INFO prints which NET it uses, and busbw doctor "
             "LOG reads what it prints"

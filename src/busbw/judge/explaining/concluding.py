@@ -143,7 +143,7 @@ def _slow_bandwidth(series: Series, explained: Sequence[Sized]) -> Finding | Non
 
 def _slow_latency(series: Series, explained: Sequence[Sized]) -> Finding | None:
     slow = _slow(explained, by_time=True)
-    if not slow:
+    if not slow or series.took_detour is not None:
         return None
     worst = max(slow, key=lambda each: _shortfall(each.size))
     sample, size = worst.sample, worst.size

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from busbw.judge.explaining.series import Sample, Series, rates_of
-from busbw.judge.explaining.told import Told, algorithm_name, told_by_settings
+from busbw.judge.explaining.told import Told, algorithm_name, detour_of, told_by_settings
 from busbw.judge.usable import has_interval, is_disturbed
 from busbw.model.measurement import Measurement
 from busbw.model.record import NcclChoice
@@ -60,6 +60,7 @@ def _series(run: Run, told: Told, items: tuple[Measurement, ...]) -> Series:
         sharp=told.sharp,
         algorithms=told.algorithms,
         network=told.network,
+        detour=detour_of(told, nodes),
         samples=tuple(sorted(_samples(items), key=lambda sample: sample.size_bytes)),
     )
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from busbw.collectives import COLLECTIVES
 from busbw.judge.explaining.logged import Logged
 from busbw.judge.explaining.series import Sample, Series, rates_of
-from busbw.judge.explaining.told import Told, told_by_settings
+from busbw.judge.explaining.told import Told, detour_of, told_by_settings
 from busbw.model.imported import Imported, Reading, Table
 
 # Tools whose size, time and ranks are counted as busbw counts them.
@@ -48,7 +48,7 @@ def _with_log(series: Series, log: Logged) -> Series:
         (sample, log.choices.get((series.collective, sample.size_bytes), (None, None))) for sample in series.samples
     ]
     samples = tuple(replace(sample, algorithm=algorithm, protocol=protocol) for sample, (algorithm, protocol) in chosen)
-    return replace(series, samples=samples, over_sockets=log.over_sockets)
+    return replace(series, samples=samples, detour=log.detour or series.detour)
 
 
 def _named(imported: Imported, table: Table) -> str:
@@ -127,6 +127,7 @@ def _series(
         sharp=said.sharp,
         algorithms=said.algorithms,
         network=said.network,
+        detour=detour_of(said, nodes),
         samples=samples,
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from busbw.judge.explaining.series import Detour
 from busbw.judge.explaining.told import Told, algorithm_name, told_by_settings
 from busbw.model.diagnosis import Diagnosis
 
@@ -13,7 +14,6 @@ _COLLECTIVES = {
     "Broadcast": "broadcast",
     "Reduce": "reduce",
 }
-_SOCKETS = "NET/Socket"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,8 +23,8 @@ class Logged:
     told: Told = field(default_factory=Told)
     # Algorithm, in busbw's spelling, and protocol, by collective and size; sizes with several choices are left out.
     choices: Mapping[tuple[str, int], tuple[str, str]] = field(default_factory=dict)
-    # Whether ranks on different nodes were connected over TCP.
-    over_sockets: bool = False
+    # What ranks were connected over where links or the fabric could have been.
+    detour: Detour | None = None
 
 
 def logged_of(diagnosis: Diagnosis) -> Logged:
@@ -33,8 +33,15 @@ def logged_of(diagnosis: Diagnosis) -> Logged:
     return Logged(
         told=told_by_settings(settings).then(Told(nodes=diagnosis.nodes)),
         choices=_choices(diagnosis),
-        over_sockets=any(kind.place == "between nodes" and kind.via.startswith(_SOCKETS) for kind in diagnosis.traffic),
+        detour=_detour(diagnosis),
     )
+
+
+def _detour(diagnosis: Diagnosis) -> Detour | None:
+    ways = [kind.via for kind in diagnosis.traffic]
+    if any(via.startswith("NET/Socket") for via in ways):
+        return "sockets"
+    return "shm" if any(via.startswith("SHM") for via in ways) else None
 
 
 def _choices(diagnosis: Diagnosis) -> dict[tuple[str, int], tuple[str, str]]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from busbw.judge.explaining.matching import conditions, is_of, value_Bps
 from busbw.judge.explaining.outcome import Held
-from busbw.judge.explaining.series import Network, Sample, Series
+from busbw.judge.explaining.series import Detour, Sample, Series
 from busbw.model.platform import Published
 
 # Within this a result equals a figure of the platform's own loopback; of its fall-back network, whose speed depends on
@@ -14,29 +15,37 @@ _EQUAL = 0.15
 _TIMES = 3.0
 # Of what is expected between nodes: less is seldom reached by anything but TCP.
 _TCP_SHARE = 0.15
-_WORDS = {"fallback": "TCP in place of the fabric", "loopback": "a node that sends to itself through its NICs"}
+Way = Literal["fallback", "loopback", "shm"]
+_WORDS: dict[Way, str] = {
+    "fallback": "TCP in place of the fabric",
+    "loopback": "a node that sends to itself through its NICs",
+    "shm": "the memory of the host in place of its links",
+}
+_DETOURS: dict[Detour, Way] = {"sockets": "fallback", "shm": "shm"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Suspect:
-    """The network that a slow result seems to have used, and why."""
+    """The way that a slow result seems to have taken, and why."""
 
-    network: Network
+    way: Way
     words: str
 
 
 def suspect(held: Held, published: Sequence[Published]) -> Suspect | None:
-    """Return the network that a slow result resembles; None where it resembles none."""
+    """Return the way that a slow result took by the log, or that it resembles; None where it resembles none."""
+    if held.series.took_detour is not None:
+        way = _DETOURS[held.series.took_detour]
+        return Suspect(way=way, words=f"{_WORDS[way]}, as NCCL's log or its settings say")
     if held.regime == "latency":
         return None
-    if held.series.over_sockets and held.series.network != "fallback":
-        return Suspect(network="fallback", words=f"{_WORDS['fallback']}, which NCCL's log shows between nodes")
     like = _resembling(held.series, held.sample, published)
-    if like is not None and like.network is not None:
-        return Suspect(network=like.network, words=f"{_WORDS[like.network]} ({like.value:g} {like.unit} as published)")
+    if like is not None:
+        other: Way = "loopback" if like.network == "loopback" else "fallback"
+        return Suspect(way=other, words=f"{_WORDS[other]} ({like.value:g} {like.unit} as published)")
     least_Bps = min((aim.low_Bps for aim in held.targets if aim is not None), default=0.0)
     if held.regime == "bandwidth" and (held.series.nodes or 1) > 1 and held.sample.busbw_Bps < _TCP_SHARE * least_Bps:
-        return Suspect(network="fallback", words=_WORDS["fallback"])
+        return Suspect(way="fallback", words=_WORDS["fallback"])
     return None
 
 

@@ -9,6 +9,9 @@ from busbw.collectives import COLLECTIVES
 # through its NICs.
 Network = Literal["fabric", "fallback", "loopback"]
 
+# TCP, or the memory of the host between two GPUs of it.
+Detour = Literal["sockets", "shm"]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
@@ -52,9 +55,14 @@ class Series:
     # Algorithms that settings allow; (): no setting says so.
     algorithms: tuple[str, ...] = ()
     network: Network | None = None
-    # Whether NCCL's log shows ranks on different nodes connected over TCP.
-    over_sockets: bool = False
+    # What NCCL's log, or its settings, make ranks connect over, where links or the fabric could have been.
+    detour: Detour | None = None
     samples: tuple[Sample, ...] = ()
+
+    @property
+    def took_detour(self) -> Detour | None:
+        """The detour, unless the reader means it."""
+        return None if self.network == "fallback" else self.detour
 
     @property
     def factor(self) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from busbw.judge.explaining.series import Network
+from busbw.judge.explaining.series import Detour, Network
 
 _OFF, _ON = frozenset({"0"}), frozenset({"1"})
 # NCCL's names of algorithms, in busbw's spelling, which has one name for both forms of CollNet.
@@ -28,7 +28,10 @@ class Told:
     nvls: bool | None = None
     sharp: bool | None = None
     algorithms: tuple[str, ...] = ()
+    # What the reader says, or what settings make a test of the NICs.
     network: Network | None = None
+    # What settings make NCCL use in place of the fabric, or of the links.
+    detour: Detour | None = None
 
     def then(self, stronger: "Told") -> "Told":
         """Return this with what `stronger` says on top."""
@@ -39,6 +42,7 @@ class Told:
             sharp=self.sharp if stronger.sharp is None else stronger.sharp,
             algorithms=stronger.algorithms or self.algorithms,
             network=stronger.network or self.network,
+            detour=stronger.detour or self.detour,
         )
 
 
@@ -55,7 +59,8 @@ def told_by_settings(settings: Iterable[tuple[str, str]]) -> Told:
         nvls=False if nvls in _OFF else None,
         sharp=False if collnet in _OFF else True if collnet in _ON else None,
         algorithms=_algorithms(values.get("NCCL_ALGO", "")),
-        network=_network(values),
+        network="loopback" if _is_on(values, "NCCL_P2P_DISABLE") and _is_on(values, "NCCL_SHM_DISABLE") else None,
+        detour=_detour(values),
     )
 
 
@@ -70,9 +75,16 @@ def _algorithms(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name is not None)) if None not in names else ()
 
 
-def _network(values: dict[str, str]) -> Network | None:
-    if values.get("NCCL_NET", "").lower() == "socket" or values.get("NCCL_IB_DISABLE") in _ON:
-        return "fallback"
-    if values.get("NCCL_P2P_DISABLE") in _ON and values.get("NCCL_SHM_DISABLE") in _ON:
-        return "loopback"
-    return None
+def _is_on(values: dict[str, str], name: str) -> bool:
+    return values.get(name) in _ON
+
+
+def _detour(values: dict[str, str]) -> Detour | None:
+    if values.get("NCCL_NET", "").lower() == "socket" or _is_on(values, "NCCL_IB_DISABLE"):
+        return "sockets"
+    return "shm" if _is_on(values, "NCCL_P2P_DISABLE") and not _is_on(values, "NCCL_SHM_DISABLE") else None
+
+
+def detour_of(told: Told, nodes: int | None) -> Detour | None:
+    """Return the detour that settings make on so many nodes: within one nothing crosses a network."""
+    return None if told.detour == "sockets" and nodes == 1 else told.detour
