@@ -115,6 +115,11 @@ def _algorithm(size: SizeExplanation) -> str:
 def _curve_lines(curve: SweepCurve) -> Iterator[str]:
     if curve.whole is not None:
         yield f"latency {_estimate(curve.whole.latency_s, format_time)} (T = a + S/B)"
+    for segment in curve.segments:
+        used = " ".join(part for part in (segment.algorithm, segment.protocol) if part)
+        rate = f", {_estimate(segment.algbw_Bps, format_rate)} algbw" if segment.algbw_Bps is not None else ""
+        sizes = f"{format_size(segment.from_bytes)} to {format_size(segment.to_bytes)}"
+        yield f"{used}, {sizes}: {_estimate(segment.latency_s, format_time)}{rate}"
     if curve.hill is not None:
         hill = curve.hill
         yield (

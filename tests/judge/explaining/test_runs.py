@@ -297,3 +297,21 @@ class TestLogs:
     def test_a_log_says_nothing_of_several_files(self):
         names = (str(self.LOGS / "healthy.log"), str(self.LOGS / "p2p-off.log"))
         assert {series.settings for series in judge_results(names).series} == {()}
+
+
+def test_a_slow_rail_is_named_by_both_its_ends():
+    points = [
+        make_point(
+            rank,
+            64 * MiB,
+            64 * MiB / (24e9 if rank == 5 else 48e9),
+            collective="sendrecv",
+            ranks=2,
+            pair=(rank, rank + 8),
+        )
+        for rank in range(8)
+    ]
+    run = make_gpu_run(points, ranks=16, hosts=("a", "b"), model="NVIDIA H100 80GB HBM3")
+    found = explained(run, Grounds(platform=find_platform("azure-nd-h100-v5").platform))
+    assert found.verdict.outcome == "slow"
+    assert "GPU 5 on a (rank 5) over NIC mlx5_ib5 and GPU 5 on b (rank 13) over NIC mlx5_ib5" in found.verdict.sentence

@@ -61,7 +61,8 @@ def explain_size(against: Against, sample: Sample) -> tuple[SizeExplanation, Sus
     seems = suspect(held, against.figures) if verdict.outcome == "slow" else None
     if verdict.outcome == "slow":
         code = "PERF012" if seems is not None else "PERF011" if held.regime == "bandwidth" else "PERF014"
-        verdict = structs.replace(verdict, because=(code,))
+        cause = f"; as fast as {seems.words}" if seems is not None else ""
+        verdict = structs.replace(verdict, sentence=f"{verdict.sentence[:-1]}{cause}.", because=(code,))
     return _explanation(against, held, verdict, next_step(held, verdict, against.grounds, seems)), seems
 
 
