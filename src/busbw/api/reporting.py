@@ -79,7 +79,7 @@ def settings_of(run: Run) -> Settings | None:
     if plan.surroundings is None and not plan.job.env:
         return None
     found = layers(plan.surroundings) if plan.surroundings is not None else Settings()
-    planned = "busbw, in the plan of this run"
+    planned = "the plan of this run"
     found = found.then(
         *(Setting(name=name, value=None, layer="command_line", source=planned) for name in plan.job.unset),
         *(Setting(name=name, value=value, layer="command_line", source=planned) for name, value in plan.job.env),

@@ -18,6 +18,7 @@ from busbw.report.nodes import node_lines
 from busbw.report.pictures import pictures_of
 from busbw.report.placement_words import placement_words
 from busbw.report.reproduce import command_of
+from busbw.report.reproduce_settings import with_settings
 from busbw.report.setting_rows import setting_rows
 from busbw.report.skew import skew_words
 from busbw.report.spread import rank_layout, rank_numbers, rank_views, spread_figure
@@ -64,6 +65,7 @@ class Section:
 def section_of(subject: Subject, *, prefix: str, level: int) -> Section:
     """Return one run's part of a page. `prefix` stands before every id, `level` is that of its headings."""
     run = subject.run
+    command = command_of(run.plan)
     series = series_of(run, prefix)
     views = rank_views(run.measurements)
     values = {
@@ -80,7 +82,7 @@ def section_of(subject: Subject, *, prefix: str, level: int) -> Section:
         "all_columns": tuple(dict.fromkeys(column for each in series for column in each.columns)),
         "ceiling_words": _ceiling_words(run),
         "views": views,
-        "command": command_of(run.plan),
+        "command": with_settings(command, subject.settings) if command is not None else None,
         "libraries": _distinct(hello.mpi_library for hello in run.ranks),
         "interposed": _distinct(name for hello in run.ranks for name in hello.interposed),
         "gpu_lines": gpu_words(run.plan),

@@ -13,7 +13,7 @@ LAYER_WORDS = {
     "conf": "the user's NCCL settings file",
     "tuned": "a tuned set",
     "shell": "the environment of whoever started it",
-    "command_line": "the command line",
+    "command_line": "busbw run",
 }
 
 

@@ -1,0 +1,40 @@
+"""Settings in a report: who set what, and the command that brings them back."""
+
+import shlex
+
+from busbw.model.settings import Setting, Settings
+from busbw.report.reproduce_settings import with_settings
+from busbw.report.setting_rows import setting_rows
+
+
+def chosen(*choices: tuple[str, str | None, str]) -> Settings:
+    return Settings().then(
+        *(Setting(name=name, value=value, layer=layer, source=f"{layer} of {name}") for name, value, layer in choices)  # type: ignore[arg-type]
+    )
+
+
+def test_a_row_names_who_won_and_who_lost():
+    settings = chosen(
+        ("NCCL_PROTO", "LL", "etc_conf"), ("NCCL_PROTO", "Simple", "shell"), ("NCCL_ALGO", None, "command_line")
+    )
+
+    algo, proto = setting_rows(settings)
+
+    assert (algo.value, algo.who, algo.replaced) == ("unset", "busbw run", "")
+    assert (proto.value, proto.source) == ('"Simple"', "shell of NCCL_PROTO")
+    assert proto.replaced == '"LL" of /etc/nccl.conf (etc_conf of NCCL_PROTO)'
+
+
+def test_the_command_brings_the_environment_back_and_nothing_else():
+    settings = chosen(
+        ("NCCL_PROTO", "a b", "shell"),
+        ("NCCL_DEBUG", "INFO", "conf"),
+        ("MPI4PY_LIBMPI", "/lib", "command_line"),
+        ("UCX_TLS", "https://<withheld>@host", "shell"),
+        ("SLURM_JOB_ID", "7", "shell"),
+        ("NCCL_$(reboot)", "1", "shell"),
+        ("NCCL_ALGO", None, "shell"),
+    )
+
+    assert shlex.split(with_settings("busbw run", settings)) == ["NCCL_PROTO=a b", "busbw", "run"]
+    assert with_settings("busbw run", None) == "busbw run"
