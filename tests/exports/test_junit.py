@@ -133,3 +133,23 @@ def test_words_that_mean_harm_stay_words():
 def test_any_text_can_be_written_and_read_back(text: str):
     run = make_right_run(verdict=Verdict(outcome="slow", sentence=text))
     checked(junit_xml(export_of_run(replace(run, plan=replace(run.plan, tag=text)))))
+
+
+def test_points_that_were_judged_by_themselves_have_that_outcome():
+    judged = (
+        (0, Verdict(outcome="ok", sentence="ok: it is.")),
+        (1, Verdict(outcome="slow", sentence="slow: half of what the links carry.")),
+        (2, Verdict(outcome="cannot_tell", sentence="cannot tell: nothing is published.")),
+    )
+    unsure = Verdict(outcome="cannot_tell", sentence="cannot tell: as a whole.")
+    export = replace(export_of_run(make_right_run(verdict=unsure)), judged=judged)
+    assert list(outcomes(export).values()) == ["skipped", "ok", "failure", *["skipped"] * 4]
+    messages = [case[0].attrib["message"] for case in checked(junit_xml(export)).iter("testcase") if len(case)]
+    assert messages[1:3] == ["half of what the links carry.", "nothing is published."]
+
+
+def test_no_judgement_makes_a_wrong_or_unverified_result_pass():
+    judged = tuple((number, Verdict(outcome="ok", sentence="ok: it is.")) for number in range(9))
+    found = list(outcomes(replace(export_of_run(make_run()), judged=judged)).values())
+    assert found.count("failure") == 2
+    assert found.count("skipped") == 2

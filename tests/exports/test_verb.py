@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 from click import Choice
+from msgspec.structs import replace
 
 from busbw import codec, layout
+from busbw.api.exporting import judged_points
 from busbw.cli.command import busbw
 from busbw.exports.registry import FORMATS
 from busbw.exports.runs import export_of_run
@@ -56,7 +58,9 @@ def test_standard_output_and_file_hold_the_same(name: str, stored: Path, tmp_pat
     assert written.stdout == b""
     assert (tmp_path / "out").read_bytes() == printed.stdout
     if name != "parquet":
-        assert printed.stdout == FORMATS[name].write(export_of_run(make_run()))
+        run = export_of_run(make_run())
+        judged = replace(run, judged=judged_points(make_run())) if FORMATS[name].has_verdicts else run
+        assert printed.stdout == FORMATS[name].write(judged)
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(stored: Path, tmp_path: Path):

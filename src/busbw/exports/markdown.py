@@ -24,7 +24,7 @@ def markdown_text(export: Export) -> str:
         _verdict(export),
         table(
             ("", "collective", "point", "time", "busbw", ""),
-            [_line(row, each, export.sentence) for row, each in shown_points],
+            [_line(row, each) for row, each in shown_points],
             right=frozenset({3, 4}),
         )
         if judged
@@ -42,15 +42,15 @@ def _verdict(export: Export) -> str:
     return f"{_MARKS.get(export.verdict, '❔')} {escaped(export.sentence or export.verdict)}\n"
 
 
-def _line(row: PointRow, judged: PointOutcome, said: str | None) -> tuple[str, ...]:
+def _line(row: PointRow, judged: PointOutcome) -> tuple[str, ...]:
     return (
         _MARKS[judged.outcome],
         escaped(row.collective),
         escaped(point_name(row)),
         format_time(row.time_s) if row.time_s is not None else "",
         format_rate(row.busbw_Bps) if row.busbw_Bps is not None else "",
-        # What is said of the whole run stands above the table.
-        escaped(judged.reason) if judged.reason != said else "",
+        # Why a point cannot be told is mostly the same for many, and stands above the table or below it.
+        escaped(judged.reason) if judged.outcome != "cannot_tell" else "",
     )
 
 

@@ -17,11 +17,13 @@ from busbw.exports.superbench import superbench_lines
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Format:
-    """A format: how it is written, and whether a terminal can show it."""
+    """A format: how it is written, whether a terminal can show it, and what it needs beside rows."""
 
     name: str
     write: Callable[[Export], bytes]
     is_text: bool = True
+    # Whether it says of each point what it was judged to be.
+    has_verdicts: bool = False
 
 
 def _utf8(write: Callable[[Export], str]) -> Callable[[Export], bytes]:
@@ -37,8 +39,8 @@ FORMATS = {
         Format(name="parquet", write=parquet_bytes, is_text=False),
         Format(name="superbench", write=superbench_lines),
         Format(name="prometheus", write=_utf8(prometheus_text)),
-        Format(name="junit", write=junit_xml),
-        Format(name="markdown", write=_utf8(markdown_text)),
+        Format(name="junit", write=junit_xml, has_verdicts=True),
+        Format(name="markdown", write=_utf8(markdown_text), has_verdicts=True),
     )
 }
 

@@ -6,7 +6,7 @@ from typing import Literal, TypeVar
 
 from msgspec.structs import replace
 
-from busbw.model.finding import Finding
+from busbw.model.finding import Finding, Verdict
 from busbw.model.imported import Device
 from busbw.model.value import Integer, Value
 
@@ -110,6 +110,8 @@ class Export(Value, kw_only=True, frozen=True):
     # The verdict in a sentence, and all findings; of an import there is no verdict.
     sentence: str | None = None
     findings: tuple[Finding, ...] = ()
+    # What single points were judged to be, by the number of their row.
+    judged: tuple[tuple[Integer, Verdict], ...] = ()
     groups: tuple[Group, ...]
     rows: tuple[PointRow, ...]
 
