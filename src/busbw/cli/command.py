@@ -209,7 +209,7 @@ _SCALING = click.option(
 
 
 @busbw.command("report")
-@click.argument("run_names", metavar="RUN...", nargs=-1)
+@click.argument("run_names", metavar="[RUN]...", nargs=-1)
 @click.option(
     "-o",
     "output",
@@ -232,7 +232,7 @@ def report(
 
 
 @busbw.command("plot")
-@click.argument("run_names", metavar="RUN...", nargs=-1)
+@click.argument("run_names", metavar="[RUN]...", nargs=-1)
 @click.option(
     "-o",
     "output",

@@ -31,9 +31,9 @@ def packed(content: bytes) -> Markup:
 
 
 @cache
-def plotly() -> bytes:
-    """Return Plotly's JavaScript, which the plotly package brings along."""
-    return _text("plotly", "package_data/plotly.min.js").encode()
+def plotly() -> Markup:
+    """Return Plotly's JavaScript, which the plotly package brings along, packed."""
+    return packed(_text("plotly", "package_data/plotly.min.js").encode())
 
 
 def environment() -> Environment:

@@ -104,7 +104,7 @@ def _page(environment: Environment, subjects: Sequence[Subject], values: dict[st
     """Return the page with as much raw data as fits beside everything else."""
     values |= {
         "version": __version__,
-        "plotly": assets.packed(assets.plotly()),
+        "plotly": assets.plotly(),
         "style": Markup(style_sheet()) + assets.inlined("report.css"),  # noqa: S704  no more than colours
         "script": assets.inlined("report.js"),
     }
