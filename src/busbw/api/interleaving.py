@@ -29,13 +29,14 @@ from busbw.model.comparison_plan import ComparisonPlan, PlannedLaunch
 from busbw.model.plan import Plan
 from busbw.model.run import Run
 from busbw.model.sweep import points_of
+from busbw.stats.signed_rank import MOST_PAIRS
 from busbw.store import comparisons
 from busbw.store import outcome as outcomes
 
 # Finds 3 % in 95 of 100 cases: see docs/compare.md, and tests/compare for the proof.
 DEFAULT_BLOCKS = 18
 DEFAULT_BUDGET_S = 600.0
-_MOST_LAUNCHES = 1000
+_MOST_SIDES = 26
 # What a launch takes beside measuring, roughly; and the least that is worth a launch.
 _START_UP_S = 5.0
 _LEAST_LIMIT_S = 2.0
@@ -117,9 +118,10 @@ def _check(asked: Sequence[Asked], terms: Terms) -> None:
     if len(asked) < 2:
         raise InputError("one setting is no comparison", hint="--set default --set 'NCCL_PROTO=LL'")
     names = [one.name for one in asked]
-    if terms.blocks < 1 or terms.blocks * len(asked) > _MOST_LAUNCHES:
+    if not 1 <= terms.blocks <= MOST_PAIRS or len(asked) > _MOST_SIDES:
         raise InputError(
-            f"{terms.blocks} blocks of {len(asked)} launches: 1 to {_MOST_LAUNCHES} launches can be planned",
+            f"{counted(terms.blocks, 'block')} of {len(asked)} settings: 1 to {MOST_PAIRS} blocks of at most "
+            f"{_MOST_SIDES} settings can be planned",
             where=f"--blocks {terms.blocks}",
         )
     if not 0 < terms.budget_s <= 31 * 24 * 3600:

@@ -12,6 +12,7 @@ from busbw.judge.comparing.sentence import verdict_of
 from busbw.judge.comparing.versus import versus
 from busbw.model.comparison import Comparison, Side
 from busbw.model.finding import Finding
+from busbw.stats.signed_rank import MOST_PAIRS
 
 _ORDER = {"error": 0, "warn": 1, "note": 2}
 
@@ -44,6 +45,7 @@ def compare(
 
     Raises InputError for sides that are not to be compared, unless `anyway`, and where they have no point in common.
     """
+    _check_count(launches)
     unlike = differences(sides, circumstances)
     if not anyway:
         check_fair(unlike)
@@ -64,6 +66,12 @@ def compare(
         notes=notes,
         verdict=verdict_of(sides, held, launches, ordered),
     )
+
+
+def _check_count(launches: Sequence[Launch]) -> None:
+    blocks = len({launch.block for launch in launches})
+    if blocks > MOST_PAIRS:
+        raise InputError(f"{blocks} launches of a side, over the limit of {MOST_PAIRS}", hint="name fewer of them")
 
 
 def _check_common(*, held_points: list[int], sides: Sequence[Side], launches: Sequence[Launch]) -> None:

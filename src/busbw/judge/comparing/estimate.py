@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from busbw.model.comparison import Claim, Estimate
 from busbw.stats.holm import holm
 from busbw.stats.median import median, median_interval
-from busbw.stats.signed_rank import MOST_PAIRS, least_p_value, p_value, shown_from
+from busbw.stats.signed_rank import least_p_value, p_value, shown_from
 
 # Rate of false claims over all points of a table together.
 FALSE_CLAIMS = 0.05
@@ -22,11 +22,11 @@ _LARGEST = 700.0
 def estimates(series: Sequence[Sequence[float]]) -> tuple[Estimate, ...]:
     """Return what each series shows, with their p-values adjusted for all of them.
 
-    A series holds the logarithm of one point's ratio in each block, in the order of time; at least one.
+    A series holds the logarithm of one point's ratio in each block, in the order of time: at least one
+    and at most stats.signed_rank.MOST_PAIRS.
     """
-    kept = [values[:MOST_PAIRS] for values in series]
-    level = FALSE_CLAIMS / max(len(kept), 1)
-    return tuple(_estimate(values, own, level) for values, own in zip(kept, shown(kept), strict=True))
+    level = FALSE_CLAIMS / max(len(series), 1)
+    return tuple(_estimate(values, own, level) for values, own in zip(series, shown(series), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
