@@ -5,6 +5,8 @@ from busbw.model.curve import SweepCurve
 from busbw.model.finding import Finding, Verdict
 from busbw.model.value import Integer, Value
 
+EXPLAINED_SCHEMA = 1
+
 
 class SeriesExplanation(Value, kw_only=True, frozen=True):
     """One collective over its sizes: one sweep of a run, or one table of an import."""
@@ -32,6 +34,7 @@ class SeriesExplanation(Value, kw_only=True, frozen=True):
 class ExplainedVerdict(Value, kw_only=True, frozen=True):
     """Everything that was judged at once."""
 
+    schema: Integer = EXPLAINED_SCHEMA
     # What was judged: a run's name, the names of files.
     subject: str
     # The machine it was held against, and where its rates come from; None and () where nothing is known of it.

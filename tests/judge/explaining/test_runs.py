@@ -315,3 +315,21 @@ def test_a_slow_rail_is_named_by_both_its_ends():
     found = explained(run, Grounds(platform=find_platform("azure-nd-h100-v5").platform))
     assert found.verdict.outcome == "slow"
     assert "GPU 5 on a (rank 5) over NIC mlx5_ib5 and GPU 5 on b (rank 13) over NIC mlx5_ib5" in found.verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "busbw", "outcome"),
+    [("NVLS", 480e9, "ok"), ("NVLS", 360e9, "slow"), ("RING", 365e9, "ok"), ("NVLS_TREE", 365e9, "cannot_tell")],
+)
+def test_what_is_expected_of_eight_h100_depends_on_what_nccl_chose(algorithm, busbw, outcome):
+    point = make_point(0, 2**34, 2**34 * 1.75 / busbw, ranks=8, chosen=(algorithm, "SIMPLE"))
+    run = make_gpu_run([point], ranks=8, model="NVIDIA H100 80GB HBM3")
+    assert explained(run, Grounds(gpus=facts())).verdict.outcome == outcome
+
+
+@pytest.mark.parametrize("text", ["", "=", "Ring,", ",,", "Ring;Tree", "\x00", "ring" * 10_000, "^", "1", "Ring Tree"])
+@pytest.mark.parametrize("name", ["NCCL_ALGO", "NCCL_NET", "NCCL_NVLS_ENABLE", "NCCL_COLLNET_ENABLE"])
+def test_any_value_of_a_setting_is_read_or_left_out(name, text):
+    told = told_by_settings([(name, text)])
+    assert set(told.algorithms) <= {"ring"}
+    assert told.sharp in (None, True)

@@ -38,8 +38,8 @@ def candidates(series: Series, sample: Sample, rates: NodeRates | None, found: t
             if sample.algorithm == SYMMETRIC
             else bound_named(rates, series, sample.algorithm)
         )
-        if said is not None:
-            return _split((said,), sample, "nccl")
+        # What NCCL says it used is not replaced by what it might have used.
+        return _split((said,) if said is not None else (), sample, "nccl")
     how: From | None = None
     if len(found) == 1:
         how = "setting" if len(series.algorithms) == 1 else "only"

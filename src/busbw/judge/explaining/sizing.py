@@ -55,7 +55,7 @@ def explain_size(against: Against, sample: Sample) -> tuple[SizeExplanation, Sus
         possible=possible,
         targets=targets(against.series, sample, possible, against.figures, part),
         empty=against.empty,
-        no_bound=against.no_bound if possible.highest is None else None,
+        no_bound=_no_bound(against, sample) if possible.highest is None else None,
     )
     verdict = verdict_of(held)
     seems = suspect(held, against.figures) if verdict.outcome == "slow" else None
@@ -64,6 +64,11 @@ def explain_size(against: Against, sample: Sample) -> tuple[SizeExplanation, Sus
         cause = f"; as fast as {seems.words}" if seems is not None else ""
         verdict = structs.replace(verdict, sentence=f"{verdict.sentence[:-1]}{cause}.", because=(code,))
     return _explanation(against, held, verdict, next_step(held, verdict, against.grounds, seems)), seems
+
+
+def _no_bound(against: Against, sample: Sample) -> str:
+    """Return why a size has no bound."""
+    return against.no_bound or f"no bound is known for {sample.algorithm or 'what was used'} on such nodes"
 
 
 def _explanation(against: Against, held: Held, verdict: Verdict, step: str | None) -> SizeExplanation:
