@@ -16,8 +16,8 @@ ARGUMENTS = [
     "--disable-sync",
     "--no-first-run",
 ]
-_FINDINGS = """async () => {
-  const found = await axe.run();
+_FINDINGS = """async (within) => {
+  const found = await axe.run(within.length ? { include: within.map((each) => [each]) } : document);
   return found.violations.map((each) => [each.id, each.impact, each.nodes.map((node) => node.html.slice(0, 160))]);
 }"""
 
@@ -45,10 +45,10 @@ class Tab:
             plot.scroll_into_view_if_needed()
             plot.locator(".main-svg").first.wait_for()
 
-    def accessibility_faults(self) -> list[Any]:
-        """Return what axe finds: rule, impact, and the elements."""
+    def accessibility_faults(self, *within: str) -> list[Any]:
+        """Return what axe finds on the page, or within some of its parts: rule, impact, and the elements."""
         self.page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
-        return list(self.page.evaluate(_FINDINGS))
+        return list(self.page.evaluate(_FINDINGS, within))
 
 
 @contextmanager

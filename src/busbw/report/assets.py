@@ -5,12 +5,14 @@ import pkgutil
 import re
 from base64 import b64encode
 from functools import cache
+from hashlib import sha256
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from busbw.report.plain import printable
 
+SCRIPT = "report.js"
 # All that could end a script element, or that is not plain ASCII (U+2028 and U+2029 among it).
 _UNSAFE = re.compile(r"[<>&\x7f-\U0010ffff]")
 
@@ -33,7 +35,18 @@ def packed(content: bytes) -> Markup:
 @cache
 def plotly() -> Markup:
     """Return Plotly's JavaScript, which the plotly package brings along, packed."""
-    return packed(_text("plotly", "package_data/plotly.min.js").encode())
+    return packed(_plotly().encode())
+
+
+@cache
+def script_policy() -> str:
+    """Return what a page may run, as its security policy says it: busbw's script and Plotly by their digests."""
+    digests = (b64encode(sha256(text.encode()).digest()).decode() for text in (inlined(SCRIPT), _plotly()))
+    return " ".join(f"'sha256-{digest}'" for digest in digests)
+
+
+def _plotly() -> str:
+    return _text("plotly", "package_data/plotly.min.js")
 
 
 def environment() -> Environment:

@@ -106,7 +106,8 @@ def _page(environment: Environment, subjects: Sequence[Subject], values: dict[st
         "version": __version__,
         "plotly": assets.plotly(),
         "style": Markup(style_sheet()) + assets.inlined("report.css"),  # noqa: S704  no more than colours
-        "script": assets.inlined("report.js"),
+        "script": assets.inlined(assets.SCRIPT),
+        "script_policy": assets.script_policy(),
     }
     template = environment.get_template("report.html.j2")
     room_bytes = _LARGEST_BYTES - len(template.render(values | {"raws": ()}).encode())

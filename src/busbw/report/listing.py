@@ -10,24 +10,31 @@ _WHOLE = ("run", "ranks", "points", "verdict")
 _OTHERS = ("collectives", "host", "tags")
 _GAP = "  "
 _LEAST_ROOM = 10
-_WIDEST = 40
 
 
 def listing_lines(rows: Sequence[Row], width: int) -> Iterator[str]:
     """Yield a heading and a line for each run or import, none longer than `width` unless its first columns are."""
     cells = [_cells(row) for row in rows]
     whole = [_longest(_WHOLE[index], [each[index] for each in cells]) for index in range(len(_WHOLE))]
-    room = width - sum(whole) - len(_GAP) * len(_WHOLE)
-    others = []
-    for index, heading in enumerate(_OTHERS):
-        wanted = min(_longest(heading, [each[len(_WHOLE) + index] for each in cells]), _WIDEST)
-        if room < min(_LEAST_ROOM, wanted):
-            break
-        others.append(min(wanted, room))
-        room -= others[-1] + len(_GAP)
+    wanted = [_longest(heading, [each[len(_WHOLE) + index] for each in cells]) for index, heading in enumerate(_OTHERS)]
+    others = _shared(wanted, width - sum(whole) - len(_GAP) * len(_WHOLE))
     widths = [*whole, *others]
     for line in ((*_WHOLE, *_OTHERS), *cells):
         yield _GAP.join(_cut(cell, each) for cell, each in zip(line, widths, strict=False)).rstrip()
+
+
+def _shared(wanted: Sequence[int], room: int) -> list[int]:
+    """Return the widths of as many columns as have room: what is left of one's share goes to those after it."""
+    widths: list[int] = []
+    for index, each in enumerate(wanted):
+        least = [min(other, _LEAST_ROOM) + len(_GAP) for other in wanted[index + 1 :]]
+        # The later ones are kept narrow for this one, and left out where even that does not do.
+        kept = max(room - sum(least), min(room, _LEAST_ROOM))
+        if kept < min(each, _LEAST_ROOM):
+            break
+        widths.append(min(each, kept))
+        room -= widths[-1] + len(_GAP)
+    return widths
 
 
 def _longest(heading: str, cells: Sequence[str]) -> int:
