@@ -29,16 +29,16 @@ def list_runs(asked: dict[str, Any]) -> None:
         there = count(history, selection)
         any_at_all = bool(there or count(history, Selection()))
     if asked["as_json"]:
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n")
+        print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
     elif asked["as_csv"]:
         from busbw.exports.run_table import run_table_csv
 
-        sys.stdout.write(run_table_csv(found))
+        print(run_table_csv(found), end="")
     elif found:
         from busbw.report.listing import listing_lines
         from busbw.report.terminal import console
 
-        sys.stdout.write("\n".join(listing_lines(found, console().width)) + "\n")
+        print("\n".join(listing_lines(found, console().width)))
     elif any_at_all:
         say(f"no run in {base} fits; without options busbw runs lists all")
     else:

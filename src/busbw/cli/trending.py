@@ -43,7 +43,7 @@ def show_trend(metric: str, asked: dict[str, Any]) -> NoReturn:
     _present(found, asked["form"], asked["output"])
     if asked["fail_on_regression"] and (asked["form"] != "text" or asked["output"] is not None):
         say(found.sentence)
-    sys.stdout.flush()
+    print(end="", flush=True)
     sys.exit(_EXITS.get(found.outcome, ExitCode.OK) if asked["fail_on_regression"] else ExitCode.OK)
 
 
@@ -63,7 +63,7 @@ def _present(trend: Trend, form: str, output: Path | None) -> None:
     else:
         content = _written(trend, form)
     if output is None:
-        sys.stdout.write(content)
+        print(content, end="")
     else:
         write_whole(output.absolute(), content.encode())
         print(f"wrote {printable(str(output))}", file=sys.stderr)
