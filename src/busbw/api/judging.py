@@ -57,14 +57,14 @@ def judge_results(
         return explain_published(grounds.platform)
     if all(Path(name).is_file() and not is_import(Path(name).parent) for name in names):
         return _judge_files(names, grounds, said)
-    if len(names) > 1:
+    if len(names) != 1:
         raise InputError(
             f"{len(names)} results are named, and not all are files: {', '.join(names[:_SHOWN_NAMES])}",
             hint="judge runs and imports one by one; to hold them against each other: busbw compare A B",
         )
     where = find(names[0])
     if is_import(where):
-        return _judge_import(where, where.name, grounds, said)
+        return _judge_import(where, where.name, grounds, said, _logged(tuple(map(str, imports.copies(where)))))
     return judge_run(read(where), grounds, said)
 
 
@@ -121,14 +121,10 @@ def _logged(names: tuple[str, ...]) -> Logged:
         return Logged()
 
 
-def _judge_import(
-    where: Path, subject: str, grounds: Grounds, told: Told, logged: Logged | None = None
-) -> ExplainedVerdict:
+def _judge_import(where: Path, subject: str, grounds: Grounds, told: Told, logged: Logged) -> ExplainedVerdict:
     imported = imports.read(where)
     node_gpus = _node_gpus(grounds)
-    series, left_out = series_of_import(
-        imported, imports.readings(where), told, node_gpus=node_gpus, logged=logged or Logged()
-    )
+    series, left_out = series_of_import(imported, imports.readings(where), told, node_gpus=node_gpus, logged=logged)
     found = (*imported.findings, *pair_findings_of_import(imported, imports.readings(where)))
     explained = explain(subject, series, grounds, findings=found, left_out=left_out)
     return _failed(explained, imported)

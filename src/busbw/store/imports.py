@@ -105,6 +105,12 @@ def readings(directory: Path) -> Iterator[Reading]:
         yield codec.decode(line, Reading, where=where)
 
 
+def copies(directory: Path) -> tuple[Path, ...]:
+    """Return the copies of what was read, in the order of the sources; none where none were kept."""
+    kept = directory / layout.RAW_DIRECTORY
+    return tuple(sorted(kept.iterdir())) if kept.is_dir() else ()
+
+
 def unread(directory: Path) -> Iterator[Unread]:
     """Yield the lines that an import could not read."""
     for where, line in _lines(directory / UNREAD_FILE):

@@ -110,3 +110,11 @@ def test_control_codes_of_a_log_do_not_reach_the_terminal(tmp_path):
     result = run(path, "--platform", "isambard-ai-phase2")
     assert not CONTROL.search(result.stdout)
     assert "162.7 GB/s" in result.stdout
+
+
+def test_a_stored_import_keeps_what_nccl_logged(tmp_path):
+    log = SAMPLES.parents[2] / "doctor" / "logs" / "healthy.log"
+    CliRunner().invoke(busbw, ["import", str(log), "-o", str(tmp_path / "imported")])
+    result = run(tmp_path / "imported")
+    assert "NVLS off" in result.stdout
+    assert "ring SIMPLE" in result.stdout

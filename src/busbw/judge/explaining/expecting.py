@@ -36,6 +36,8 @@ class Target:
     low_Bps: float
     high_Bps: float
     words: str
+    # Whether it is a figure of this very size, which says what to expect whatever decides the time.
+    is_of_size: bool = False
 
 
 def targets(
@@ -63,7 +65,11 @@ def _target(
     if best:
         values = [value_Bps(figure) for figure in best]
         return Target(
-            algorithm=bound.algorithm, low_Bps=min(values), high_Bps=max(values), words=_published_words(best)
+            algorithm=bound.algorithm,
+            low_Bps=min(values),
+            high_Bps=max(values),
+            words=_published_words(best),
+            is_of_size=all(figure.size_bytes is not None for figure in best),
         )
     if bound.attained_Bps is None or series.network == "fallback":
         # What was seen of the fabric says nothing of what takes its place.

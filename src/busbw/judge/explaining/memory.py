@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from busbw.judge.advice import advice
 from busbw.judge.expectation import SLOW_TIMES, TOLERANCE, Expectation, expectation_of
 from busbw.judge.explaining.budgeting import limiter
 from busbw.judge.explaining.outcome import label
@@ -23,6 +24,8 @@ class Measured:
 
     ceiling: Ceiling | None
     expectation: Expectation | None
+    # What to try where it is slow.
+    advice: str | None
 
 
 def measured_of(run: Run, point: int | None) -> Measured:
@@ -30,7 +33,8 @@ def measured_of(run: Run, point: int | None) -> Measured:
     ceiling = next((each for each in run.ceilings if each.point == point), None)
     item = next((each for each in run.measurements if each.point == point), None)
     expectation = expectation_of(run.plan, run.rates, item) if item is not None else None
-    return Measured(ceiling=ceiling, expectation=expectation)
+    tried = advice(run.plan, item) if item is not None else None
+    return Measured(ceiling=ceiling, expectation=expectation, advice=tried)
 
 
 def explain_in_memory(
@@ -57,9 +61,7 @@ def explain_in_memory(
         expected=_expected(found),
         budget=taken,
         verdict=_verdict(series, sample, expectation),
-        next_step=f"try its other algorithms: busbw show says which, for {series.collective}"
-        if expectation is not None and expectation.is_slow
-        else None,
+        next_step=found.advice if expectation is not None and expectation.is_slow else None,
     )
 
 

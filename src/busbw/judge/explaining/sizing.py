@@ -48,12 +48,13 @@ def explain_size(against: Against, sample: Sample) -> tuple[SizeExplanation, Sus
     decides = regime(against.curve, against.series.collective, sample.size_bytes)
     # Between latency and bandwidth the time of an empty call is counted apart.
     part = saturation(against.curve, sample.size_bytes) if decides == "bandwidth" else 1.0
+    aims = targets(against.series, sample, possible, against.figures, part)
     held = Held(
         series=against.series,
         sample=sample,
-        regime=decides,
+        regime="bandwidth" if any(aim is not None and aim.is_of_size for aim in aims) else decides,
         possible=possible,
-        targets=targets(against.series, sample, possible, against.figures, part),
+        targets=aims,
         empty=against.empty,
         no_bound=_no_bound(against, sample) if possible.highest is None else None,
     )

@@ -1,0 +1,65 @@
+"""Every figure that somebody measured and published is ok on its own platform, and half of it is not."""
+
+import pytest
+
+from busbw.catalog.platforms import all_platforms
+from busbw.collectives import COLLECTIVES
+from busbw.judge.explaining.explain import explain
+from busbw.judge.explaining.grounds import Grounds
+from busbw.judge.explaining.series import Sample, Series, rates_of
+
+MEASURED = [
+    pytest.param(platform, figure, id=f"{platform.id}-{figure.test}-{figure.value:g}-{figure.nodes}")
+    for platform in all_platforms()
+    for figure in platform.published
+    if (figure.kind, figure.metric, figure.unit) == ("measured", "busbw", "GB/s")
+    and figure.network != "fallback"
+    and figure.nodes
+    and figure.gpus
+]
+
+
+def judged(platform, figure, share):
+    size_bytes = figure.size_bytes
+    time_s = COLLECTIVES[figure.test].factor(figure.gpus) * size_bytes / (share * figure.value * 1e9)
+    busbw_Bps, algbw_Bps = rates_of(figure.test, figure.gpus, size_bytes, time_s)
+    series = Series(
+        title="t",
+        collective=figure.test,
+        dtype="float32",
+        op="sum",
+        in_place=False,
+        ranks=figure.gpus,
+        nodes=figure.nodes,
+        gpus_per_node=figure.gpus // figure.nodes,
+        gpu_name=None,
+        library="nccl",
+        statistic="s",
+        algorithms=(figure.algorithm,) if figure.algorithm is not None else (),
+        network="loopback" if figure.network == "loopback" else None,
+        samples=(Sample(size_bytes=size_bytes, time_s=time_s, busbw_Bps=busbw_Bps, algbw_Bps=algbw_Bps),),
+    )
+    return explain("s", (series,), Grounds(platform=platform)).verdict
+
+
+def test_there_are_such_figures():
+    assert len(MEASURED) >= 25
+
+
+@pytest.mark.parametrize(("platform", "figure"), MEASURED)
+def test_a_published_figure_is_ok_on_its_own_platform(platform, figure):
+    assert judged(platform, figure, 1.0).outcome == "ok"
+
+
+@pytest.mark.parametrize(("platform", "figure"), MEASURED)
+def test_half_of_a_published_figure_is_not_ok(platform, figure):
+    assert judged(platform, figure, 0.5).outcome in ("slow", "cannot_tell")
+
+
+# Between NVLink domains of 72 GPUs a published figure is far below what their NICs carry.
+OF_NODES = [each for each in MEASURED if each.values[0].nvlink.domain_gpus is None]
+
+
+@pytest.mark.parametrize(("platform", "figure"), OF_NODES)
+def test_four_times_a_published_figure_is_no_result(platform, figure):
+    assert judged(platform, figure, 4.0).outcome == "cannot_tell"
