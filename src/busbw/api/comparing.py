@@ -2,16 +2,14 @@
 
 from pathlib import Path
 
+from busbw.api.compared_results import Result, exists, launch_of, result_of
 from busbw.api.loading import read
-from busbw.api.locating import find, is_import
 from busbw.errors import InputError
-from busbw.judge.comparing.circumstances import Circumstances, of_run, of_table
+from busbw.judge.comparing.circumstances import Circumstances, of_run
 from busbw.judge.comparing.comparison import compare
-from busbw.judge.comparing.launch import Launch, imported_points, measured_points
+from busbw.judge.comparing.launch import Launch
 from busbw.model.comparison import Comparison, Side
-from busbw.model.imported import Reading
-from busbw.model.run import Run
-from busbw.store import comparisons, imports
+from busbw.store import comparisons
 from busbw.store import outcome as outcomes
 
 _MOST_SIDES = 26
@@ -20,9 +18,9 @@ _DISTURBED = ("RUN022",)
 
 
 def compare_stored(names: tuple[str, ...], *, anyway: bool, geometric_mean: bool) -> Comparison:
-    """Return what stored results come to, the first one being what the others are held against.
+    """Return what results come to, the first one being what the others are held against.
 
-    Each name is a run or an import; several launches of one side are separated by commas.
+    Each name is a run, an import or a file of another tool; several launches of one side are separated by commas.
 
     Raises InputError for names that mean nothing, and for what is no fair comparison unless `anyway`.
     """
@@ -33,76 +31,28 @@ def compare_stored(names: tuple[str, ...], *, anyway: bool, geometric_mean: bool
     launches: list[Launch] = []
     circumstances: list[Circumstances] = []
     for number, name in enumerate(names):
-        places = [find(part) for part in name.split(",") if part] or [find(name)]
-        twice = next((place for place in places if place.resolve() in known), None)
-        if twice is not None or len(set(places)) < len(places):
-            raise InputError(
-                f"{(twice or places[0]).name} is named twice: a result tells nothing beside itself", where=name
-            )
-        known |= {place.resolve() for place in places}
-        own: list[Launch] = []
-        seen: Circumstances = {}
-        for place in places:
-            more, around = (
-                _import_launches(place, number, len(own)) if is_import(place) else _run(place, number, len(own))
-            )
-            own += more
-            seen = {**around, **seen}
+        parts = [name] if exists(Path(name)) else [part for part in name.split(",") if part]
+        results: list[Result] = []
+        for part in parts:
+            result = result_of(part, side=number, block=sum(len(earlier.launches) for earlier in results))
+            if result.place in known:
+                raise InputError(f"{result.name} is named twice: a result tells nothing beside itself", where=name)
+            known.add(result.place)
+            results.append(result)
+        if not results:
+            raise InputError("a result has no name", where=repr(name))
+        own = [launch for result in results for launch in result.launches]
         launches += own
-        circumstances.append(seen)
+        circumstances.append({code: words for result in results for code, words in result.circumstances.items()})
         sides.append(
             Side(
                 letter=chr(ord("A") + number),
-                name=" + ".join(place.name for place in places),
-                kind="import" if is_import(places[0]) else "run",
+                name=" + ".join(result.name for result in results),
+                kind=results[0].kind,
                 launches=tuple(launch.name for launch in own),
             )
         )
     return compare(sides, launches, circumstances, in_turn=False, anyway=anyway, geometric_mean=geometric_mean)
-
-
-def launch_of(run: Run, *, side: int, block: int, name: str) -> Launch:
-    """Return what a run has to say to a comparison."""
-    ended = run.outcome.ended if run.outcome is not None else "stopped"
-    return Launch(
-        side=side,
-        block=block,
-        name=name,
-        points=measured_points(run.measurements),
-        ended=ended,
-        cause=run.outcome.cause if run.outcome is not None else None,
-    )
-
-
-def _run(place: Path, side: int, block: int) -> tuple[list[Launch], Circumstances]:
-    run = read(place)
-    return [launch_of(run, side=side, block=block, name=place.name)], of_run(run)
-
-
-def _import_launches(place: Path, side: int, block: int) -> tuple[list[Launch], Circumstances]:
-    """Return the launches in an import: its tables, those of one launch together."""
-    imported = imports.read(place)
-    by_table: dict[int, list[Reading]] = {}
-    for reading in imports.readings(place):
-        by_table.setdefault(reading.table, []).append(reading)
-    launches: list[Launch] = []
-    for table in imported.tables:
-        points = imported_points(by_table.get(table.number, ()))
-        if not points:
-            continue
-        known = {point.key for point in points}
-        open_launch = next((launch for launch in launches if not known & {point.key for point in launch.points}), None)
-        if open_launch is None:
-            name = f"{place.name} table {table.number}"
-            launches.append(Launch(side=side, block=block + len(launches), name=name, points=points))
-        else:
-            grown = Launch(
-                side=side, block=open_launch.block, name=open_launch.name, points=(*open_launch.points, *points)
-            )
-            launches[launches.index(open_launch)] = grown
-    if not launches:
-        raise InputError("nothing in this import has a collective, a size and a time", where=str(place))
-    return launches, of_table(imported.tables[0])
 
 
 def compare_launches(directory: Path) -> Comparison:

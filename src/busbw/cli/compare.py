@@ -9,8 +9,8 @@ from busbw.cli.batch_options import NOT_OF_JOBS
 
 _HELP = """Compare two or more results, or measure settings in turn and compare those.
 
-RESULTS are stored runs or imports; launches of one side are separated by commas: A1,A2 B1,B2. The name of an earlier
-comparison alone shows it again.
+RESULTS are stored runs, imports, or files of other tools; launches of one side are separated by commas: A1,A2 B1,B2.
+The name of an earlier comparison alone shows it again.
 
 With --set, given twice or more, each setting is measured now, launch by launch in an order drawn by lot: --set default
 --set 'NCCL_PROTO=LL'. A setting is NAME=VALUE and -u NAME as for env(1), then options of `busbw run` that it alone
