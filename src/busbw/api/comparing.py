@@ -9,6 +9,7 @@ from busbw.judge.comparing.circumstances import Circumstances, of_run
 from busbw.judge.comparing.comparison import compare
 from busbw.judge.comparing.launch import Launch
 from busbw.model.comparison import Comparison, Side
+from busbw.model.sweep import points_of
 from busbw.store import comparisons
 from busbw.store import outcome as outcomes
 
@@ -63,13 +64,14 @@ def compare_launches(directory: Path) -> Comparison:
     plan = comparisons.read_plan(directory)
     launches: list[Launch] = []
     circumstances: list[Circumstances] = [{} for _side in plan.sides]
-    disturbed = 0
+    disturbed = short = 0
     for planned in plan.launches:
         place = directory / planned.folder
         outcome = outcomes.read(place)
         if outcome is None or outcome.ended == "stopped":
             continue
         run = read(place)
+        short += len(run.measurements) < len(points_of(run.plan.sweeps))
         disturbed += any(finding.code in _DISTURBED for finding in run.findings)
         launches.append(launch_of(run, side=planned.side, block=planned.block, name=planned.folder))
         circumstances[planned.side] = {**of_run(run), **circumstances[planned.side]}
@@ -91,10 +93,16 @@ def compare_launches(directory: Path) -> Comparison:
         geometric_mean=plan.geometric_mean,
         comparison_id=plan.comparison_id,
         blocks_planned=len({launch.block for launch in plan.launches}),
-        notes=(*plan.notes, *_disturbed_words(disturbed, len(launches))),
+        notes=(*plan.notes, *_short_words(short, len(launches)), *_disturbed_words(disturbed, len(launches))),
     )
     comparisons.write(directory, found)
     return found
+
+
+def _short_words(short: int, launches: int) -> tuple[str, ...]:
+    if not short:
+        return ()
+    return (f"{short} of {launches} launches ended before they had every point: more --budget, or fewer sizes",)
 
 
 def _disturbed_words(disturbed: int, launches: int) -> tuple[str, ...]:
