@@ -1,12 +1,13 @@
 """Several runs, comparisons and scaling on one page, without a browser."""
 
-import base64
 import gzip
 import json
 import re
+from base64 import b64decode
 
 import pytest
 from msgspec import structs
+from tests.preflight.made import node
 
 from busbw.report import html as page
 from busbw.report.html import report_html
@@ -22,7 +23,7 @@ def payload(html: str, name: str) -> dict[str, object]:
     """Return what a script of the page holds."""
     found = re.search(rf'id="{name}">([^<]*)<', html)
     assert found is not None
-    return json.loads(gzip.decompress(base64.b64decode(found[1])))
+    return json.loads(gzip.decompress(b64decode(found[1])))
 
 
 def some_runs(number: int):
@@ -81,6 +82,26 @@ def test_raw_data_that_do_not_fit_are_named(monkeypatch: pytest.MonkeyPatch):
 
     assert "Left out, as this file would become too large: r1" in html
     assert html.count('type="application/json"') == 1
+
+
+def test_the_hosts_of_a_run_are_drawn_and_listed_with_what_they_differ_in():
+    hosts = ("n0", "n1", "n2")
+    run = make_run(make_plan_of("all_reduce"))
+    placement = structs.replace(run.plan.placement, hosts=hosts, ranks_of_hosts=(2, 1, 1))
+    run = structs.replace(
+        run,
+        plan=structs.replace(run.plan, placement=placement),
+        nodes=tuple(node(number, kernel=f"6.{number // 2}") for number in range(3)),
+        ranks=tuple(structs.replace(hello, host=hosts[max(hello.rank - 1, 0)]) for hello in run.ranks),
+    )
+
+    html = report_html(subjects(run))
+
+    assert "Each of the 3 hosts" in html
+    assert "3 hosts, n[0-2], that differ in:" in html
+    drawn = b64decode(re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', html)[0]).decode()
+    assert drawn.count('class="numa"') == 3
+    assert drawn.count(">rank ") == 4
 
 
 def test_runs_of_one_name_are_told_apart():
