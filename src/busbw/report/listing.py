@@ -9,7 +9,7 @@ from busbw.report.plain import printable
 _WHOLE = ("run", "ranks", "points", "verdict")
 _OTHERS = ("collectives", "host", "tags")
 _GAP = "  "
-_LEAST_ROOM = 10
+_LEAST_ROOM = 12
 
 
 def listing_lines(rows: Sequence[Row], width: int) -> Iterator[str]:
