@@ -6,7 +6,8 @@ import random
 import pytest
 
 from busbw.api.interleaving import DEFAULT_BLOCKS, order_of
-from busbw.judge.comparing.estimate import FALSE_CLAIMS, LEAST_DIFFERENCE, shown
+from busbw.judge.comparing.estimate import FALSE_CLAIMS, LEAST_DIFFERENCE, estimates, shown
+from busbw.judge.comparing.searching import Unclear, answer_of, causes
 from busbw.stats.median import median_interval
 
 from .noise import busy_machine, gpus, pairs_on_gpus
@@ -109,6 +110,36 @@ def test_intervals_cover_the_difference_as_often_as_stated_at_every_number_of_bl
             low, high = median_interval(sorted(gpus(lot, blocks, pool, drift=0.05)))
             covered += low <= 0 <= high
         assert covered >= 0.945 * 2_000, blocks
+
+
+def bisected(lot, pool, cause, effect, items=8):
+    """Return what a search over so many items comes to, where `cause` makes the others slower by `effect`."""
+
+    def ratios(changed):
+        shift = math.log(effect) if cause <= changed else 0.0
+        return [value - shift for value in gpus(lot, DEFAULT_BLOCKS, pool, drift=0.05)]
+
+    (whole,) = estimates([ratios(frozenset(range(items)))])
+    if whole.claim != "slower":
+        return None
+    try:
+        return causes(
+            range(items), lambda sets: [answer_of(each, whole) for each in estimates(list(map(ratios, sets)))]
+        )
+    except Unclear:
+        return None
+
+
+@pytest.mark.parametrize("together", [1, 2])
+def test_a_bisection_traces_five_percent_to_what_made_them_and_to_nothing_else(together):
+    lot = random.Random(9)
+    pool = pairs_on_gpus(MEDIUM_BYTES, LARGE_BYTES)
+    planted = [frozenset(lot.sample(range(8), together)) for _search in range(120)]
+
+    found = [bisected(lot, pool, cause, 1.05) for cause in planted]
+
+    assert sum(each == (cause,) for each, cause in zip(found, planted, strict=True)) >= 0.9 * len(planted)
+    assert all(each in ((cause,), None) for each, cause in zip(found, planted, strict=True))
 
 
 def test_the_simulation_can_fail():

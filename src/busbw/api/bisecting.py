@@ -22,8 +22,9 @@ from busbw.model.comparison_plan import ComparisonPlan
 from busbw.store import bisections, comparisons
 from busbw.units import format_size
 
-# For one point; a whole suite, where the difference is looked for first, takes what a comparison takes.
-STEP_BLOCKS = 10
+# Of each question, where the difference as a whole is surely this large; smaller ones take as many as the two ends.
+_FEWER_BLOCKS = 12
+_LARGE = 1.1
 Follow = Callable[[ComparisonPlan, Path], AbstractContextManager[Follower]]
 
 
@@ -86,7 +87,7 @@ def bisect(search: Search, terms: Terms, directory: Path | None, base: Path, fol
     point = _strongest(whole)
     if point is None:
         return _stored(where, _nothing(plan, whole))
-    asking = _Asking(search, _of_step(terms), where, follow, point)
+    asking = _Asking(search, _of_step(terms, point), where, follow, point)
     try:
         found = _searched(search, asking)
     except Unclear as unclear:
@@ -116,8 +117,9 @@ def _plan(search: Search, terms: Terms, where: Path, first: Asked) -> BisectionP
     )
 
 
-def _of_step(terms: Terms) -> Terms:
-    return Terms(blocks=min(terms.blocks, STEP_BLOCKS), budget_s=terms.budget_s, seed=terms.seed, anyway=terms.anyway)
+def _of_step(terms: Terms, point: ComparedPoint) -> Terms:
+    blocks = min(terms.blocks, _FEWER_BLOCKS) if _sureness(point.estimate) >= _LARGE else terms.blocks
+    return Terms(blocks=blocks, budget_s=terms.budget_s, seed=terms.seed, anyway=terms.anyway)
 
 
 def _compared(sides: Sequence[Asked], terms: Terms, where: Path, follow: Follow) -> Comparison:

@@ -24,7 +24,7 @@ _OWN = (
     click.Option(["--good"], metavar="WORDS|@FILE", help="The settings at the one end, such as default."),
     click.Option(["--bad"], metavar="WORDS|@FILE", help="The settings at the other end."),
     click.Option(["--in-order"], multiple=True, metavar="WORDS", help="A setting between two ends, the oldest first."),
-    click.Option(["--blocks"], type=int, metavar="N", help="Launches of each end [default: 18]; of a part 10 at most."),
+    click.Option(["--blocks"], type=int, metavar="N", help="Launches of each side [default: 18]."),
     click.Option(["--budget"], type=float, metavar="SECONDS", help="Of each comparison [default: 600]."),
     click.Option(["--seed"], type=int, metavar="N", help="What the order of launches is drawn with [default: drawn]."),
     click.Option(["--plan", "plan_only"], is_flag=True, help="Print the differences, and stop."),
