@@ -333,3 +333,32 @@ def test_any_value_of_a_setting_is_read_or_left_out(name, text):
     told = told_by_settings([(name, text)])
     assert set(told.algorithms) <= {"ring"}
     assert told.sharp in (None, True)
+
+
+@pytest.mark.parametrize(("share", "outcome"), [(0.86, "ok"), (0.84, "slow"), (1.2, "ok")])
+def test_large_messages_must_reach_85_percent(share, outcome):
+    point = make_point(0, 2**33, 2**33 * 1.5 / (share * 367.2e9))
+    run = make_gpu_run([structs.replace(point, low_s=point.median_s)])
+    assert explained(run, Grounds(gpus=facts())).verdict.outcome == outcome
+
+
+@pytest.mark.parametrize(("times", "outcome"), [(1.9, "ok"), (2.5, "cannot_tell"), (3.2, "slow")])
+def test_small_messages_may_take_twice_what_nccl_counts_on(times, outcome):
+    # Ring, LL, four GPUs: 6.6 us and 6 hops of 0.6 us.
+    points = [make_point(number, 2**number, times * 10.2e-6, chosen=("RING", "LL")) for number in range(3, 10)]
+    run = make_gpu_run([structs.replace(point, low_s=point.median_s) for point in points])
+    assert {size.verdict.outcome for size in explained(run, Grounds(gpus=facts())).series[0].sizes} == {outcome}
+
+
+def test_the_favourable_end_of_an_interval_counts():
+    point = make_point(0, 2**33, 2**33 * 1.5 / (0.7 * 367.2e9))
+    sure = make_gpu_run([structs.replace(point, low_s=point.median_s * 0.99)])
+    unsure = make_gpu_run([structs.replace(point, low_s=point.median_s * 0.7)])
+    assert explained(sure, Grounds(gpus=facts())).verdict.outcome == "slow"
+    assert explained(unsure, Grounds(gpus=facts())).verdict.outcome == "ok"
+
+
+@pytest.mark.parametrize("changes", [{"verified": False}, {"samples": 3}], ids=["unchecked", "few samples"])
+def test_speed_that_says_nothing_is_not_judged(changes):
+    point = structs.replace(make_point(0, 2**33, 35e-3), **changes)
+    assert explained(make_gpu_run([point]), Grounds(gpus=facts())).series[0].verdict.outcome == "cannot_tell"
