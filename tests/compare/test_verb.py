@@ -210,3 +210,17 @@ def test_two_settings_that_are_slow_only_together_are_found(tmp_path):
     assert "[1/" not in again.stderr
     assert other.returncode == ExitCode.BAD_INPUT
     assert "another bisection is in this folder" in other.stderr
+
+
+@pytest.mark.timed
+def test_the_version_with_which_it_became_slow_is_found(tmp_path):
+    folders = [steady_program(tmp_path / name, factor) for name, factor in (("v1", "1"), ("v2", "1"), ("v3", "2"))]
+    folders.append(steady_program(tmp_path / "v4", "2"))
+    in_order = [word for folder in folders for word in ("--in-order", f"--bin {folder}")]
+
+    done = started(tmp_path, "bisect", "all_reduce", *measured_by(folders[0]), "--blocks", "6", *in_order, "--json")
+
+    found = json.loads(done.stdout)
+    assert done.returncode == ExitCode.OK, done.stderr
+    assert [cause["items"] for cause in found["causes"]] == [[2]]
+    assert f"the change came with --bin {tmp_path / 'v3'}" in found["sentence"]
