@@ -1,5 +1,6 @@
 """What a measured comparison says while it is under way, on standard error: a line for each launch."""
 
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -48,7 +49,9 @@ class _Lines:
             if self._is_live and time.monotonic() - self._drawn_s > _REDRAW_S:
                 self._drawn_s = time.monotonic()
                 point = f", point {event.point + 1} of {total}" if isinstance(event, Measuring) else ""
-                print(f"\r\x1b[K{printable(head)}{point}", end="", file=sys.stderr, flush=True)
+                # A line that wraps could not be taken back.
+                line = f"{printable(head)}{point}"[: shutil.get_terminal_size().columns - 1]
+                print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
 
         return Listener(event=event, remark=_say)
 

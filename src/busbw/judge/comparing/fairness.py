@@ -64,7 +64,7 @@ def launch_findings(sides: Sequence[Side], launches: Sequence[Launch], *, in_tur
     return (
         *_wrong(sides, launches),
         *_failed(sides, launches),
-        *_single(sides, launches),
+        *_single(sides, launches, in_turn=in_turn),
         *_one_after_the_other(sides, launches, in_turn=in_turn),
     )
 
@@ -94,13 +94,13 @@ def _failed(sides: Sequence[Side], launches: Sequence[Launch]) -> Iterator[Findi
         yield finding("CMP015", evidence=listed(said, 2), launches=_launches(len(failed)))
 
 
-def _single(sides: Sequence[Side], launches: Sequence[Launch]) -> Iterator[Finding]:
+def _single(sides: Sequence[Side], launches: Sequence[Launch], *, in_turn: bool) -> Iterator[Finding]:
     counts = {side.letter: sum(launch.side == number for launch in launches) for number, side in enumerate(sides)}
     if launches and min(counts.values()) == 1:
         yield finding(
             "CMP017",
             evidence=", ".join(f"{letter}: {_launches(count)}" for letter, count in counts.items()),
-            fix="measure both in turn: busbw compare --set ... --set ...",
+            fix="more launches: --blocks 18" if in_turn else "measure both in turn: busbw compare --set ... --set ...",
         )
 
 
