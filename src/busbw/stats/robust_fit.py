@@ -16,7 +16,9 @@ from busbw.stats.student import student_quantile
 _HUBER = 1.345
 # The median of absolute normal deviates.
 _NORMAL = 0.6745
-_MOST_STEPS = 200
+_MOST_STEPS = 100
+# Parameters are logarithms: a millionth of their value.
+_STILL = 1e-6
 # Logarithms beyond this are of numbers that no measurement has.
 _FARTHEST = 300.0
 
@@ -55,22 +57,23 @@ def fit(curve: Curve, points: Sequence[tuple[float, float]], start: Sequence[flo
     if count <= number:
         return None
     values = tuple(start)
-    scale = _scale(_residuals(curve, points, values), number)
+    residuals = _residuals(curve, points, values)
+    scale = _scale(residuals, number)
     damping = 1e-3
     for _ in range(_MOST_STEPS):
-        loss = _loss(_residuals(curve, points, values), scale)
         moved = _step(curve, points, values, scale, damping)
         if moved is None:
             return None
-        after = _loss(_residuals(curve, points, moved), scale)
-        if after > loss or not math.isfinite(after):
+        further = _residuals(curve, points, moved)
+        after = _loss(further, scale)
+        if after > _loss(residuals, scale) or not math.isfinite(after):
             damping *= 8
             if damping > 1e12:
                 break
             continue
-        still = max(abs(new - old) for new, old in zip(moved, values, strict=True)) < 1e-9
-        values, damping = moved, max(damping / 4, 1e-12)
-        scale = _scale(_residuals(curve, points, values), number)
+        still = max(abs(new - old) for new, old in zip(moved, values, strict=True)) < _STILL
+        values, residuals, damping = moved, further, max(damping / 4, 1e-12)
+        scale = _scale(residuals, number)
         if still:
             break
     covariance = _covariance(curve, points, values, scale)
