@@ -43,8 +43,8 @@ class Estimate(Value, kw_only=True, frozen=True):
     confidence: float = 0.95
     # The ratio of each block, in the order of time.
     blocks: tuple[float, ...]
-    # Of an exact signed-rank test against the least difference that counts, adjusted by Holm over all points of the
-    # comparison; None where there are too few blocks, and in summaries that were not asked for.
+    # Of an exact signed-rank test against the least difference that counts, adjusted by Holm over all points, or over
+    # all bands, of the comparison; None where there are too few blocks.
     p_value: float | None = None
     claim: Claim
     # The smallest difference, as a share, that these blocks would have shown; None where none would.
