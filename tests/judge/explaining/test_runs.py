@@ -16,6 +16,7 @@ from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.over_links import judged_by_links
 from busbw.judge.explaining.slow_ends import pair_findings_of_run
 from busbw.judge.explaining.told import Told, told_by_settings
+from busbw.model.finding import Verdict
 from busbw.model.record import NcclChoice
 from busbw.model.run import Run
 
@@ -362,3 +363,15 @@ def test_the_favourable_end_of_an_interval_counts():
 def test_speed_that_says_nothing_is_not_judged(changes):
     point = structs.replace(make_point(0, 2**33, 35e-3), **changes)
     assert explained(make_gpu_run([point]), Grounds(gpus=facts())).series[0].verdict.outcome == "cannot_tell"
+
+
+def test_a_run_that_is_slow_for_another_reason_stays_slow():
+    run = structs.replace(four_h200(), verdict=Verdict(outcome="slow", sentence="slow: rank 1.", because=("PERF004",)))
+    assert judged_by_links(run, PLATFORMS).verdict == run.verdict
+
+
+@pytest.mark.parametrize("code", ["RUN003", "RUN007", "RUN023"])
+def test_a_run_under_conditions_that_spoil_it_stays_untold(code):
+    verdict = Verdict(outcome="cannot_tell", sentence="cannot tell: this.", because=(code, "RUN021"))
+    run = structs.replace(four_h200(), verdict=verdict)
+    assert judged_by_links(run, PLATFORMS) == run

@@ -155,16 +155,18 @@ def _settings(series: Series) -> tuple[tuple[str, str], ...]:
 
 def _together(series: Sequence[SeriesExplanation], run: Run | None, findings: Sequence[Finding]) -> Verdict:
     """Return the verdict on everything; what a run says of its own conditions goes before what its figures say."""
-    if run is not None and run.verdict.outcome in ("wrong", "failed"):
-        return run.verdict
-    if run is not None and run.verdict.outcome == "cannot_tell" and set(run.verdict.because) - {NO_CEILING}:
-        return run.verdict
+    own = run.verdict if run is not None else None
+    if own is not None and _stands(own, series):
+        return own
     slow_ends = [found for found in findings if found.code == "PERF013"]
     if not series:
         return _without_series(slow_ends)
     worst = min(series, key=lambda each: _WORST_FIRST.index(each.verdict.outcome)).verdict
     if slow_ends and worst.outcome in ("slow", "cannot_tell", "ok"):
         return _slow_end(slow_ends[0])
+    if own is not None and own.outcome == "slow" and worst.outcome != "wrong":
+        # A rank that delays the others, or another way to the same result that is faster: it needs no expectation.
+        return own
     others = sum(each.verdict.outcome == worst.outcome for each in series) - 1
     if worst.outcome == "ok" or not others:
         return worst
@@ -173,6 +175,16 @@ def _together(series: Sequence[SeriesExplanation], run: Run | None, findings: Se
         sentence=f"{worst.sentence[:-1]}; {others} other table{'s' if others > 1 else ''} too.",
         because=worst.because,
     )
+
+
+def _stands(own: Verdict, series: Sequence[SeriesExplanation]) -> bool:
+    """Whether a run's own verdict needs nothing of what is explained here."""
+    if own.outcome in ("wrong", "failed"):
+        return True
+    if own.outcome == "cannot_tell":
+        return bool(set(own.because) - {NO_CEILING})
+    # MPI within one host: the run was judged by the same rates, and by its conditions besides.
+    return bool(series) and all(each.library == "mpi" and each.nodes == 1 for each in series)
 
 
 def _slow_end(found: Finding) -> Verdict:
