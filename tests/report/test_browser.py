@@ -51,20 +51,31 @@ def test_pointing_at_a_curve_tells_its_numbers(tab: Tab):
     assert "us" in (plot.locator(".hoverlayer .hovertext").first.text_content() or "")
 
 
-def test_dragging_over_a_curve_zooms(tab: Tab):
+def test_dragging_over_a_curve_zooms_with_labels_of_its_own_and_a_double_click_goes_back(tab: Tab):
     plot = tab.page.locator("#series-2-busbw")
     plot.scroll_into_view_if_needed()
     box = plot.locator(".nsewdrag").first.bounding_box()
     assert box is not None
-    labels = plot.locator(".xtick").count()
+    whole = plot.locator(".xtick text").all_text_contents()
 
     tab.page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.2)
     tab.page.mouse.down()
     tab.page.mouse.move(box["x"] + box["width"] * 0.8, box["y"] + box["height"] * 0.8, steps=4)
     tab.page.mouse.up()
 
+    labels = "plot => [...plot.querySelectorAll('.xtick text')].map((tick) => tick.textContent).join()"
     tab.page.wait_for_function(
-        "([plot, labels]) => plot.querySelectorAll('.xtick').length < labels", arg=[plot.element_handle(), labels]
+        f"([plot, whole]) => ({labels})(plot) !== whole", arg=[plot.element_handle(), ",".join(whole)]
+    )
+    zoomed = plot.locator(".xtick text").all_text_contents()
+    assert 2 <= len(zoomed) <= 6
+    assert all(label.endswith((" KiB", " MiB")) for label in zoomed)
+
+    # Clicks that follow too soon count as part of the drag.
+    tab.page.wait_for_timeout(500)
+    tab.page.mouse.dblclick(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5)
+    tab.page.wait_for_function(
+        f"([plot, whole]) => ({labels})(plot) === whole", arg=[plot.element_handle(), ",".join(whole)]
     )
 
 

@@ -57,6 +57,45 @@
     }
   };
 
+  const sizeWords = (bytes) => {
+    const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    const power = Math.max(0, Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10)));
+    return `${bytes / 1024 ** power} ${units[power]}`;
+  };
+
+  // Ticks for a part of an axis of logarithms: powers of two for sizes, else 1, 2 and 5 of each decade.
+  const ticksWithin = ([low, high], isSize) => {
+    const values = [];
+    if (isSize) {
+      const [first, last] = [Math.ceil(low / Math.log10(2)), Math.floor(high / Math.log10(2))];
+      const step = Math.ceil((last - first + 1) / 6);
+      for (let exponent = first; exponent <= last; exponent += step) values.push(2 ** exponent);
+      return { tickvals: values, ticktext: values.map(sizeWords) };
+    }
+    for (let exponent = Math.floor(low); exponent <= high; exponent += 1) {
+      values.push(...[1, 2, 5].map((digit) => Number(`${digit}e${exponent}`)));
+    }
+    const shown = values.filter((value) => Math.log10(value) >= low && Math.log10(value) <= high);
+    return { tickvals: shown, ticktext: shown.map(String) };
+  };
+
+  // Labels are chosen for the whole of an axis; a part that is zoomed into gets its own.
+  const relabel = (element, id) => {
+    const changes = {};
+    for (const name of ["xaxis", "yaxis"]) {
+      const [whole, now] = [figures[id].layout[name], element.layout[name]];
+      if (whole.tickvals === undefined || whole.range === undefined) continue;
+      const isWhole = whole.range.every((end, place) => Math.abs(end - now.range[place]) < 1e-9);
+      let ticks = whole;
+      if (!isWhole && whole.type === "log") ticks = ticksWithin(now.range, whole.title.text === "size");
+      const isAuto = !isWhole && (whole.type !== "log" || ticks.tickvals.length < 2);
+      changes[`${name}.tickmode`] = isAuto ? "auto" : "array";
+      changes[`${name}.tickvals`] = ticks.tickvals;
+      changes[`${name}.ticktext`] = ticks.ticktext;
+    }
+    Plotly.relayout(element, changes);
+  };
+
   const draw = (id) => {
     const element = document.getElementById(id);
     if (element === null || typeof Plotly === "undefined") return;
@@ -66,7 +105,12 @@
       figure.layout.width = element.closest(".pair") === null ? paperWidth.alone : paperWidth.pair;
     }
     Plotly.react(element, figure.data, figure.layout, config);
-    if (!drawn.has(id)) element.on("plotly_afterplot", () => offerLegend(element));
+    if (!drawn.has(id)) {
+      element.on("plotly_afterplot", () => offerLegend(element));
+      element.on("plotly_relayout", (changed) => {
+        if (Object.keys(changed).some((key) => key.includes("range"))) relabel(element, id);
+      });
+    }
     offerLegend(element);
     drawn.add(id);
     performance.mark("figure");
