@@ -128,3 +128,28 @@ def test_the_noise_of_real_launches_has_spikes_in_it():
     values = [value for _ in range(500) for value in real(rng, 20)]
     limit = 1.3 * median(values)
     assert sum(value > limit for value in values) > 0.002 * len(values)
+
+
+def test_a_series_that_is_looked_at_every_night_is_seldom_said_to_change():
+    """The rate is one call's. Neighbouring nights share their runs, so their false alarms come together."""
+    rng = random.Random(11)
+    alarmed = 0
+    for _ in range(60):
+        values = real(rng, 200)
+        alarmed += any(change_points(values[:runs], false_alarms=RATE, least_change=0.01) for runs in range(25, 201, 5))
+    assert alarmed / 60 <= 0.10
+
+
+def test_a_step_shows_after_about_seven_runs():
+    rng = random.Random(12)
+    nights = []
+    for _ in range(100):
+        before, after = normal(rng, 40), stepped(normal(rng, 25), 0, 0.03)
+        told = (
+            night
+            for night in range(1, 26)
+            if change_points(before + after[:night], false_alarms=RATE, least_change=0.01)
+        )
+        nights.append(next(told, 26))
+    assert 5 <= median(nights) <= 8
+    assert sorted(nights)[89] <= 13
