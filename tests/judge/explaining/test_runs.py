@@ -14,6 +14,7 @@ from busbw.judge.explaining.explain import explain
 from busbw.judge.explaining.from_run import series_of_run
 from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.over_links import judged_by_links
+from busbw.judge.explaining.series import Sample, Series, rates_of
 from busbw.judge.explaining.slow_ends import pair_findings_of_run
 from busbw.judge.explaining.told import Told, told_by_settings
 from busbw.model.finding import Verdict
@@ -375,3 +376,24 @@ def test_a_run_under_conditions_that_spoil_it_stays_untold(code):
     verdict = Verdict(outcome="cannot_tell", sentence="cannot tell: this.", because=(code, "RUN021"))
     run = structs.replace(four_h200(), verdict=verdict)
     assert judged_by_links(run, PLATFORMS) == run
+
+
+@pytest.mark.parametrize(("ranks", "ceiling_Bps"), [(2, 50e9), (352, 2 * 351 / 352 * 50e9)])
+def test_mpi_between_nodes_is_bounded_by_the_ranks_that_there_are(ranks, ceiling_Bps):
+    busbw_Bps, algbw_Bps = rates_of("all_reduce", ranks, 2**30, 0.1)
+    series = Series(
+        title="t",
+        collective="all_reduce",
+        dtype="float32",
+        op="sum",
+        in_place=False,
+        ranks=ranks,
+        nodes=2,
+        gpus_per_node=None,
+        gpu_name=None,
+        library="mpi",
+        statistic="s",
+        samples=(Sample(size_bytes=2**30, time_s=0.1, busbw_Bps=busbw_Bps, algbw_Bps=algbw_Bps),),
+    )
+    found = explain("s", (series,), Grounds(platform=find_platform("azure-hbv4").platform))
+    assert found.series[0].sizes[0].ceiling_Bps == pytest.approx(ceiling_Bps)

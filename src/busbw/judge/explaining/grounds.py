@@ -34,9 +34,13 @@ class Grounds:
     def rates(self, series: Series) -> tuple[NodeRates | None, str]:
         """Return the rates of a node of this series, and where they come from, or why there are none."""
         try:
-            return self._rates(series)
+            rates, where = self._rates(series)
         except InputError as error:
             return None, error.cause
+        if rates is not None and not rates.gpus and series.nodes:
+            # On CPUs as many ranks as were started, not as there are cores.
+            rates = structs.replace(rates, cpu_ranks=max(1, series.ranks // series.nodes))
+        return rates, where
 
     def _rates(self, series: Series) -> tuple[NodeRates | None, str]:
         used = series.gpus_per_node
