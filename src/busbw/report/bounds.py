@@ -1,6 +1,6 @@
 """What is expected of each size, and what is possible there, as traces under its bus bandwidth."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from html import escape
 from typing import Any
 
@@ -9,8 +9,11 @@ from busbw.report.plain import printable
 from busbw.units import format_rate, format_size
 
 
-def bound_traces(sizes: Sequence[SizeExplanation]) -> Iterator[dict[str, Any]]:
-    """Yield the band of the expectations that apply, and the physical ceiling, in GB/s; each only where it is known."""
+def bound_traces(sizes: Sequence[SizeExplanation], measured: Container[int]) -> Iterator[dict[str, Any]]:
+    """Yield the band of the expectations that apply, and the physical ceiling, in GB/s; each only where it is known.
+
+    `measured`: points whose ceiling was measured in the run, and is drawn as such.
+    """
     ordered = sorted(sizes, key=lambda each: each.size_bytes)
     expected = [
         (each.size_bytes, each.band_low_Bps, each.band_high_Bps)
@@ -19,7 +22,7 @@ def bound_traces(sizes: Sequence[SizeExplanation]) -> Iterator[dict[str, Any]]:
     ]
     if expected:
         yield _band(expected)
-    limited = [each for each in ordered if each.ceiling_Bps is not None and each.ceiling_Bps > 0]
+    limited = [each for each in ordered if each.ceiling_Bps and each.point not in measured]
     if limited:
         yield {
             "type": "scatter",

@@ -24,12 +24,19 @@ Figure = dict[str, Any]
 Ceilings = Mapping[int, Ceiling]
 Explanations = Mapping[int, SizeExplanation]
 
+_LONGEST_NAME = 50
+
 BASIS_WORDS = {"memory": "copying memory once", "loopback": "TCP over the loopback interface"}
 
 
 def plain(text: str) -> str:
     """Return `text` for a text of a figure: no markup, no control characters."""
     return escape(printable(text))
+
+
+def legend_name(label: str) -> str:
+    """Return a label for a legend, which is no wider than its figure; tables have the whole."""
+    return plain(label if len(label) <= _LONGEST_NAME else f"{label[: _LONGEST_NAME - 3]}...")
 
 
 def time_figure(
@@ -80,8 +87,8 @@ def busbw_figure(
         "line": {"color": "--fig-ceiling", "width": 2, "dash": "dash"},
         "marker": _marker("line-ew-open", "--fig-ceiling", 9),
     }
-    limits = [explained[item.point] for item in usable if item.point in explained and item.point not in ceilings]
-    traces = [*bound_traces(limits), band, busbw, *([ceiling] if limited else [])]
+    known = [explained[item.point] for item in usable if item.point in explained]
+    traces = [*bound_traces(known, ceilings), band, busbw, *([ceiling] if limited else [])]
     return {"data": traces, "layout": _layout("busbw (GB/s)", usable, traces)}
 
 

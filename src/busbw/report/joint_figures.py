@@ -6,7 +6,7 @@ from typing import Any
 
 from busbw.model.measurement import Measurement
 from busbw.report.axes import size_axis, value_axis
-from busbw.report.figures import Figure, base_layout, hover_text, plain
+from busbw.report.figures import Figure, base_layout, hover_text, legend_name, plain
 from busbw.report.palette import STYLES
 from busbw.units import format_size
 
@@ -46,7 +46,7 @@ def _told(line: Line, style: tuple[str, str, str], value: Callable[[Measurement]
     return {
         "type": "scatter",
         "mode": "lines+markers",
-        "name": plain(line.label),
+        "name": legend_name(line.label),
         "x": [item.size_bytes for item in items],
         "y": [float(f"{value(item):.6g}") for item in items],
         "text": [f"<b>{plain(line.label)}</b><br>{hover_text(item, None)}" for item in items],

@@ -6,11 +6,9 @@ from typing import Any
 
 from busbw.model.scaling import Estimate, Scaling, ScalingPoint, ScalingSeries
 from busbw.report.axes import count_axis, even_axis, value_axis
-from busbw.report.figures import Figure, base_layout, plain
+from busbw.report.figures import Figure, base_layout, legend_name, plain
 from busbw.report.palette import STYLES
 from busbw.units import format_rate
-
-_LONGEST_NAME = 50
 
 Pick = Callable[[ScalingPoint], Estimate | None]
 
@@ -89,7 +87,7 @@ def _line(series: ScalingSeries, number: int, pick: Pick, factor: float, unit: s
     return {
         "type": "scatter",
         "mode": "lines+markers",
-        "name": plain(_cut(series.label)) or "measured",
+        "name": legend_name(series.label) or "measured",
         "x": [point.at for point, _ in found],
         "y": [float(f"{factor * value.value:.6g}") for _, value in found],
         "text": [_text(series, point, factor * value.value, unit) for point, value in found],
@@ -136,11 +134,6 @@ def _limits(view: Scaling) -> Iterator[dict[str, Any]]:
             "line": {"color": "--fig-text", "width": 1.5, "dash": "dot"},
             "marker": {"symbol": "line-ew-open", "size": 12, "color": "--fig-text", "line": {"color": "--fig-text"}},
         }
-
-
-def _cut(label: str) -> str:
-    # A legend is as wide as its figure; the table has all of it.
-    return label if len(label) <= _LONGEST_NAME else f"{label[: _LONGEST_NAME - 3]}..."
 
 
 def _text(series: ScalingSeries, point: ScalingPoint, value: float, unit: str) -> str:
