@@ -35,7 +35,7 @@ def test_without_a_difference_a_false_claim_is_as_rare_as_stated():
     assert covered >= 0.95 * COMPARISONS
 
 
-@pytest.mark.parametrize("blocks", [10, DEFAULT_BLOCKS])
+@pytest.mark.parametrize("blocks", [10, 18])
 def test_a_difference_that_does_not_count_is_hardly_ever_claimed(blocks):
     lot = random.Random(2)
     comparisons = 2_000
@@ -68,7 +68,9 @@ def test_what_strikes_every_few_launches_makes_no_more_false_claims_than_stated(
     assert wrong <= FALSE_CLAIMS * comparisons
 
 
-@pytest.mark.parametrize(("least_bytes", "below_bytes"), [(MEDIUM_BYTES, LARGE_BYTES), (LARGE_BYTES, ENDLESS_BYTES)])
+@pytest.mark.parametrize(
+    ("least_bytes", "below_bytes"), [(0, MEDIUM_BYTES), (MEDIUM_BYTES, LARGE_BYTES), (LARGE_BYTES, ENDLESS_BYTES)]
+)
 def test_three_percent_are_found_where_launches_differ_as_on_four_h200(least_bytes, below_bytes):
     lot = random.Random(3)
     comparisons = 150
@@ -138,7 +140,7 @@ def test_a_bisection_traces_five_percent_to_what_made_them_and_to_nothing_else(t
 
     found = [bisected(lot, pool, cause, 1.05) for cause in planted]
 
-    assert sum(each == (cause,) for each, cause in zip(found, planted, strict=True)) >= 0.9 * len(planted)
+    assert sum(each == (cause,) for each, cause in zip(found, planted, strict=True)) >= 0.95 * len(planted)
     assert all(each in ((cause,), None) for each, cause in zip(found, planted, strict=True))
 
 

@@ -34,8 +34,8 @@ from busbw.store import comparisons
 from busbw.store import outcome as outcomes
 
 # Finds 3 % in 95 of 100 cases: see docs/compare.md, and tests/compare for the proof.
-DEFAULT_BLOCKS = 18
-DEFAULT_BUDGET_S = 600.0
+DEFAULT_BLOCKS = 30
+DEFAULT_BUDGET_S = 900.0
 _MOST_SIDES = 26
 # What a launch takes beside measuring, roughly; and the least that is worth a launch.
 _START_UP_S = 5.0

@@ -25,9 +25,9 @@ _NOT_OF_LAUNCHES = (NOT_OF_JOBS - {"hosts", "nodes", "launcher", "directory"}) |
 _OWN = (
     click.Argument(["names"], nargs=-1, metavar="[RESULTS|COLLECTIVES]..."),
     click.Option(["--set", "settings"], multiple=True, metavar="WORDS", help="A setting to measure now; see above."),
-    click.Option(["--blocks"], type=int, metavar="N", help="Launches of each setting [default: 18]."),
+    click.Option(["--blocks"], type=int, metavar="N", help="Launches of each setting [default: 30]."),
     click.Option(
-        ["--budget"], type=float, metavar="SECONDS", help="Start no launch that would end later [default: 600]."
+        ["--budget"], type=float, metavar="SECONDS", help="Start no launch that would end later [default: 900]."
     ),
     click.Option(["--seed"], type=int, metavar="N", help="What the order of launches is drawn with [default: drawn]."),
     click.Option(["--anyway"], is_flag=True, help="Compare what is no fair comparison."),

@@ -100,7 +100,7 @@ def _single(sides: Sequence[Side], launches: Sequence[Launch], *, in_turn: bool)
         yield finding(
             "CMP017",
             evidence=", ".join(f"{letter}: {_launches(count)}" for letter, count in counts.items()),
-            fix="more launches: --blocks 18" if in_turn else "measure both in turn: busbw compare --set ... --set ...",
+            fix="more launches: --blocks 30" if in_turn else "measure both in turn: busbw compare --set ... --set ...",
         )
 
 
