@@ -43,16 +43,16 @@ def bound_traces(sizes: Sequence[SizeExplanation], measured: Container[int]) -> 
 
 
 def time_traces(sizes: Sequence[SizeExplanation]) -> Iterator[dict[str, Any]]:
-    """Yield the time in microseconds that small messages are expected to need at most, where it is known."""
+    """Yield the time in microseconds that small messages are expected to need, where it is known."""
     limited = [each for each in sorted(sizes, key=lambda each: each.size_bytes) if each.band_time_s]
     if limited:
         yield {
             "type": "scatter",
             "mode": "lines+markers",
-            "name": "expected at most",
+            "name": "expected",
             "x": [each.size_bytes for each in limited],
             "y": [float(f"{(each.band_time_s or 0.0) * 1e6:.6g}") for each in limited],
-            "hovertemplate": "expected at most %{y} us<extra></extra>",
+            "hovertemplate": "expected %{y} us<extra></extra>",
             "line": {"color": "--fig-expected", "width": 2, "dash": "dashdot"},
             "marker": {
                 "symbol": "line-ew-open",
