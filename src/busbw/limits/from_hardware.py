@@ -48,7 +48,7 @@ def rates_of_hardware(hardware: Hardware, facts: GpuFacts | None, *, gpus: int |
     """
     has = hardware.gpus if gpus is None else hardware.gpus[:gpus]
     source = (f"captured on {hardware.hostname}",)
-    ports = _compute_ports(hardware)
+    ports = compute_ports(hardware)
     joined = _are_joined(has)
     link = _links(has, facts, source) if joined else None
     rated = [port.rate_bps for port in ports if port.rate_bps]
@@ -75,7 +75,8 @@ def rates_of_hardware(hardware: Hardware, facts: GpuFacts | None, *, gpus: int |
     )
 
 
-def _compute_ports(hardware: Hardware) -> tuple[HostPort, ...]:
+def compute_ports(hardware: Hardware) -> tuple[HostPort, ...]:
+    """Return the ports of a host that collectives cross, those that are up."""
     return tuple(port for port in hardware.ports if port.kind in _COMPUTE and port.up is not False)
 
 

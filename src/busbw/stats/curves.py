@@ -33,7 +33,7 @@ def line(
     per_byte = max(points[-1][1] / max(points[-1][0], 1), 1e-15)
     fitted = fit(_line, [(float(size), time_s) for size, time_s in points], (math.log(first_s), math.log(per_byte)))
     if fitted is None:
-        return None
+        return _flat(points, algorithm, protocol)
     latency = _estimate(fitted, (1.0, 0.0))
     if latency is None or _fixed_share(fitted, points[0][0]) < _SHOWN:
         return None
@@ -47,6 +47,28 @@ def line(
         latency_s=latency,
         algbw_Bps=_estimate(fitted, (0.0, -1.0)) if grows else None,
         half_bytes=_estimate(fitted, (1.0, -1.0)) if grows else None,
+        spread=fitted.spread,
+    )
+
+
+def _flat(points: Sequence[tuple[int, float]], algorithm: str | None, protocol: str | None) -> Line | None:
+    """Return a latency without a bandwidth, where the time does not grow with the size."""
+    if points[-1][1] > points[0][1] / (1 - _SHOWN):
+        return None
+    start = (math.log(points[0][1]),)
+    fitted = fit(lambda _size, values: (values[0], (1.0,)), [(float(size), time_s) for size, time_s in points], start)
+    latency = _estimate(fitted, (1.0,)) if fitted is not None else None
+    if fitted is None or latency is None:
+        return None
+    return Line(
+        from_bytes=points[0][0],
+        to_bytes=points[-1][0],
+        points=len(points),
+        algorithm=algorithm,
+        protocol=protocol,
+        latency_s=latency,
+        algbw_Bps=None,
+        half_bytes=None,
         spread=fitted.spread,
     )
 

@@ -270,8 +270,8 @@ class TestLogs:
 
     LOGS = SAMPLES.parents[2] / "doctor" / "logs"
 
-    def judged(self, name):
-        return judge_results((str(self.LOGS / name),))
+    def judged(self, name, platform=None):
+        return judge_results((str(self.LOGS / name),), platform_name=platform)
 
     def test_a_sound_job_is_ok_without_anything_said(self):
         found = self.judged("healthy.log")
@@ -283,22 +283,36 @@ class TestLogs:
         assert (sizes[-1].algorithm, sizes[-1].protocol) == ("ring", "SIMPLE")
 
     @pytest.mark.parametrize(
-        ("name", "words", "step"),
+        ("name", "platform", "words", "step"),
         [
-            ("p2p-off.log", "the memory of the host in place of its links", "unset NCCL_P2P_DISABLE"),
-            ("sockets.log", "TCP in place of the fabric", "make NCCL find the fabric"),
+            ("p2p-off.log", None, "the memory of the host in place of its links", "unset NCCL_P2P_DISABLE"),
+            ("sockets.log", "azure-nd-h200-v5", "TCP in place of the fabric", "make NCCL find the fabric"),
         ],
     )
-    def test_a_detour_that_the_log_shows_is_named_as_the_cause(self, name, words, step):
-        found = self.judged(name)
+    def test_a_detour_that_the_log_shows_is_named_as_the_cause(self, name, platform, words, step):
+        found = self.judged(name, platform)
         assert found.verdict.outcome == "slow"
         assert found.verdict.because == ("PERF012",)
         assert words in next(each.title for each in found.findings if each.code == "PERF012")
         assert any(step in each for each in found.next_steps)
 
+    def test_tcp_between_nodes_whose_network_nobody_knows_is_no_fault(self):
+        assert self.judged("sockets.log").verdict.outcome == "cannot_tell"
+
     def test_a_log_says_nothing_of_several_files(self):
         names = (str(self.LOGS / "healthy.log"), str(self.LOGS / "p2p-off.log"))
         assert {series.settings for series in judge_results(names).series} == {()}
+
+
+@pytest.mark.parametrize(
+    ("platform", "known"), [("azure-nd-h100-v5", True), ("oci-bm-gpu-h100-8", True), ("aws-p5", False)]
+)
+def test_small_messages_between_nodes_are_judged_where_nccls_constants_hold(platform, known):
+    point = make_point(0, 8, 150e-6, ranks=16, chosen=("TREE", "LL"))
+    points = [structs.replace(point, point=number, size_bytes=8 * 2**number) for number in range(7)]
+    run = make_gpu_run(points, ranks=16, hosts=("a", "b"))
+    found = explained(run, Grounds(platform=find_platform(platform).platform))
+    assert found.verdict.outcome == ("slow" if known else "cannot_tell")
 
 
 def test_a_slow_rail_is_named_by_both_its_ends():

@@ -63,13 +63,15 @@ def _target(
     ]
     best = [figure for figure in applying if figure.kind == "measured"] or applying
     if best:
-        values = [value_Bps(figure) for figure in best]
+        is_of_size = all(figure.size_bytes is not None for figure in best)
+        part = 1.0 if is_of_size else saturation
+        values = [value_Bps(figure) * part for figure in best]
         return Target(
             algorithm=bound.algorithm,
             low_Bps=min(values),
             high_Bps=max(values),
-            words=_published_words(best),
-            is_of_size=all(figure.size_bytes is not None for figure in best),
+            words=f"{_published_words(best)}{_part_words(part)}",
+            is_of_size=is_of_size,
         )
     if bound.attained_Bps is None or series.network == "fallback":
         # What was seen of the fabric says nothing of what takes its place.

@@ -83,7 +83,7 @@ def _explain_series(series: Series, grounds: Grounds, run: Run | None) -> _Expla
         no_bound=no_bound if rates is not None else where,
         curve=curve_of(series),
         published=tuple((each, doubt_of(each, platform) if platform is not None else None) for each in published),
-        empty=empty_call(series, rates, published),
+        empty=empty_call(series, rates, published, grounds.fabric),
     )
     if at_home and run is not None:
         sizes = _at_home(series, against, run)

@@ -9,7 +9,7 @@ from busbw.catalog.gpu_kinds import GpuFacts
 from busbw.errors import InputError
 from busbw.judge.explaining.series import Series
 from busbw.limits.ceiling import ceiling
-from busbw.limits.from_hardware import rates_of_gpus, rates_of_hardware
+from busbw.limits.from_hardware import compute_ports, rates_of_gpus, rates_of_hardware
 from busbw.limits.from_platform import rates_of_platform
 from busbw.model.hardware import Hardware
 from busbw.model.limit import Bound, Line, NodeRates
@@ -30,6 +30,14 @@ class Grounds:
     platform_name: str | None = None
     # GPUs by the driver's name for them.
     gpus: Mapping[str, GpuFacts] = field(default_factory=dict)
+
+    @property
+    def fabric(self) -> str | None:
+        """What joins the nodes; None: not known, or several things."""
+        if self.hardware is not None:
+            kinds = {port.kind for port in compute_ports(self.hardware)}
+            return kinds.pop() if len(kinds) == 1 else None
+        return self.platform.fabric.kind if self.platform is not None else None
 
     def rates(self, series: Series) -> tuple[NodeRates | None, str]:
         """Return the rates of a node of this series, and where they come from, or why there are none."""

@@ -15,6 +15,7 @@ _CHAINS = frozenset({"broadcast", "reduce"})
 # Between nodes a hop costs at least what the network's thread takes.
 _LEAST_BETWEEN_US = 1.0
 _LL = 0
+_MODELLED = ("InfiniBand", "RoCE")
 _MPI_LATENCY = "MPI latency"
 
 
@@ -30,13 +31,19 @@ class EmptyCall:
     source: tuple[str, ...]
 
 
-def empty_call(series: Series, rates: NodeRates | None, published: Sequence[Published]) -> EmptyCall | None:
-    """Return what to count on: of NCCL with the LL protocol; None where it has no model, or the nodes are not known."""
+def empty_call(
+    series: Series, rates: NodeRates | None, published: Sequence[Published], fabric: str | None
+) -> EmptyCall | None:
+    """Return what to count on: of NCCL with the LL protocol.
+
+    None where it has no model, where the nodes are not known, and between nodes over any `fabric` but those that its
+    constants are of: over EFA and others small messages take many times as long on sound machines.
+    """
     if series.collective == "latency":
         return _published(series, published)
     if series.library != "nccl" or series.nodes is None or series.ranks % series.nodes:
         return None
-    if series.collective not in _RINGS | _CHAINS:
+    if series.collective not in _RINGS | _CHAINS or (series.nodes > 1 and _is_other(series, fabric)):
         return None
     each = series.ranks // series.nodes
     linked = rates is not None and (rates.island_gpus or 1) > 1
@@ -44,6 +51,10 @@ def empty_call(series: Series, rates: NodeRates | None, published: Sequence[Publ
     if series.collective == "all_reduce":
         calls.append(_tree(series, each, linked=linked))
     return min(calls, key=lambda call: call.time_s)
+
+
+def _is_other(series: Series, fabric: str | None) -> bool:
+    return fabric not in _MODELLED or series.network == "fallback"
 
 
 def _published(series: Series, published: Sequence[Published]) -> EmptyCall | None:

@@ -10,7 +10,7 @@ from busbw.units import format_size
 
 Outcome = Literal["matches", "differs", "unknown"]
 # A figure that names no size is one of large messages.
-LARGE_BYTES = 256 * 2**20
+_LARGE_BYTES = 256 * 2**20
 # Sizes are rounded down to whole parts.
 _SAME_SIZE = 0.01
 _SEVERAL = "several nodes"
@@ -76,7 +76,7 @@ def _size(published: Published, sample: Sample) -> Iterator[Condition]:
     elif published.metric == _AVERAGE:
         yield _condition("statistic", "average over several sizes", f"{here} alone", "differs")
     else:
-        least_bytes = _LARGE_MESSAGE_BYTES if published.test in _PAIRS else LARGE_BYTES
+        least_bytes = _LARGE_MESSAGE_BYTES if published.test in _PAIRS else _LARGE_BYTES
         large = sample.size_bytes >= least_bytes
         yield _condition("size", "large messages", here, "matches" if large else "differs")
 

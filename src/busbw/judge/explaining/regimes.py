@@ -17,13 +17,11 @@ _BANDWIDTH_SHARE = 0.9
 _LOOSE = 0.25
 # Below this part of the highest bandwidth the curve is a straight line of latency, which no Hill curve is.
 _HILL_FROM = 0.05
-# Without a sweep that shows it: messages of this size last milliseconds, and no latency does.
-LARGE_BYTES = 256 * 2**20
 # Between two processes: many large messages under way at once, and single ones of a few bytes.
 _PAIRS = frozenset({"bandwidth", "bibw"})
 _LARGE_MESSAGE_BYTES = 2**20
 _FEW_BYTES = 128
-# Beyond this no fit says otherwise.
+# Messages of this size last milliseconds, and no latency does: with or without a sweep that shows it.
 _ALWAYS_LARGE_BYTES = 2**30
 
 
@@ -109,9 +107,8 @@ def regime(curve: SweepCurve, collective: str, size_bytes: int) -> Regime | None
         return "bandwidth"
     if curve.latency_to_bytes is not None and size_bytes <= curve.latency_to_bytes:
         return "latency"
-    if curve.latency_to_bytes is not None or curve.bandwidth_from_bytes is not None:
-        return "knee"
-    return "bandwidth" if size_bytes >= LARGE_BYTES else None
+    is_known = curve.latency_to_bytes is not None or curve.bandwidth_from_bytes is not None
+    return "knee" if is_known else None
 
 
 def saturation(curve: SweepCurve, size_bytes: int) -> float:
