@@ -25,6 +25,7 @@ def make_run(
     tag: str | None = None,
     slower: float = 1.0,
     mpi_version: str = "5.0.7",
+    settings: dict[str, str] | None = None,
     **changes: Any,
 ) -> Run:
     """Return a run of all_reduce that was planned `number` days after START; its times are `slower` than usual."""
@@ -39,7 +40,7 @@ def make_run(
         host=replace(run.plan.host, name=host),
         placement=replace(run.plan.placement, hosts=(host,)),
         mpi=replace(run.plan.mpi, version=mpi_version),
-        surroundings=Surroundings(where="here", environment={}, platform=platform),
+        surroundings=Surroundings(where="here", environment=settings or {}, platform=platform),
     )
     measurements = tuple(
         replace(

@@ -66,6 +66,16 @@ def test_a_regression_says_by_how_much_since_when_and_what_else_changed(base: Pa
     assert "\n" not in found.sentence
 
 
+def test_settings_that_changed_with_it_are_named_and_a_number_of_each_job_is_not(base: Path):
+    rng = random.Random(1)
+    for number in range(40):
+        ours = {"NCCL_ALGO": "Ring"} if number < 25 else {"NCCL_PROTO": "LL"}
+        settings = {**ours, "SLURM_JOB_ID": str(number), "NCCL_DEBUG": "WARN"}
+        keep(make_run(number, slower=(1.0 if number < 25 else 1.2) * rng.gauss(1, 0.005), settings=settings), base)
+    (change,) = trend(base).series[0].changes
+    assert change.with_it == ('NCCL_ALGO: "Ring" -> unset', 'NCCL_PROTO: unset -> "LL"')
+
+
 def test_more_is_worse_of_a_time_and_better_of_a_rate(base: Path):
     nightly(base, [1.0] * 20 + [0.9] * 15)
     assert trend(base, "busbw").outcome == "better"

@@ -1,6 +1,7 @@
 """A stored run or import as the history keeps it, with what can be said of a damaged one."""
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -28,9 +29,11 @@ def run_of(directory: Path) -> HistoryRun:
     try:
         if kind == "import":
             imported = imports.read(directory)
-            return _kept(_import_row(imported, directory), export_of_import(imported, imports.readings(directory)))
+            return _kept(_import_row(imported, directory), export_of_import(imported, imports.readings(directory)), {})
         run = read(directory)
-        return _kept(_run_row(run, directory), export_of_run(run))
+        start = run.plan.surroundings
+        settings = start.environment if start is not None else {}
+        return _kept(_run_row(run, directory), export_of_run(run), settings)
     except BusbwError as error:
         return _unreadable(kind, directory, error.cause)
 
@@ -40,11 +43,12 @@ def remnant_of(directory: Path) -> HistoryRun:
     return _unreadable("run", directory, "it ended before its plan was written: nothing was started")
 
 
-def _kept(row: Row, export: Export) -> HistoryRun:
+def _kept(row: Row, export: Export, settings: Mapping[str, str]) -> HistoryRun:
     made = unix_s(row.created)
     return HistoryRun(
         row=row,
         created_unix_s=made if made is not None else unix_s_of_name(row.run_id),
+        settings=tuple(f"{name}={value}" for name, value in sorted(settings.items())),
         points=tuple(_point(number, each) for number, each in enumerate(export.rows) if not is_missing(each)),
     )
 

@@ -4,10 +4,11 @@ A series holds only what can stand on one line: one group, one collective, size,
 number of ranks and backend. Libraries and versions are not among it: that they changed is what one wants to see.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from statistics import median as median_of
 
+from busbw.judge.changed_with_it import changed_with_it
 from busbw.judge.phrases import counted
 from busbw.judge.trend_words import change_words, series_title, trend_sentence
 from busbw.model.history import HistoryPoint, PointOfRun
@@ -160,25 +161,8 @@ def _change(values: Sequence[_Value], before: Level, after: Level, metric: Metri
         created_unix_s=seen.created_unix_s,
         share=share,
         is_worse=(share < 0) == metric.more_is_better,
-        with_it=tuple(_with_it(earlier, later)),
+        with_it=tuple(changed_with_it(earlier, later)),
     )
-
-
-_ASPECTS: tuple[tuple[str, Callable[[PointOfRun], str | None]], ...] = (
-    ("libraries", lambda each: each.point.libraries),
-    ("busbw", lambda each: each.busbw_version),
-    ("hosts", lambda each: each.point.hosts),
-    ("algorithm", lambda each: each.point.algorithm),
-    ("protocol", lambda each: each.point.protocol),
-)
-
-
-def _with_it(earlier: Sequence[PointOfRun], later: Sequence[PointOfRun]) -> Iterable[str]:
-    """Yield what all runs just before a change have in common, and all just after it have otherwise."""
-    for name, of in _ASPECTS:
-        before, after = {of(each) for each in earlier}, {of(each) for each in later}
-        if len(before) == len(after) == 1 and before != after:
-            yield f"{name}: {before.pop() or 'not told'} -> {after.pop() or 'not told'}"
 
 
 def _sentence(

@@ -48,6 +48,8 @@ class HistoryRun(Value, kw_only=True, frozen=True):
     row: Row
     # Seconds since 1970; None: neither the run nor its name says when it was made.
     created_unix_s: float | None
+    # NAME=value of the settings it was started with, those of the allow-list (model.variables).
+    settings: tuple[str, ...] = ()
     points: tuple[HistoryPoint, ...]
 
 
@@ -90,4 +92,5 @@ class PointOfRun(Value, kw_only=True, frozen=True):
     platform: str | None
     tags: tuple[str, ...]
     busbw_version: str | None
+    settings: tuple[str, ...] = ()
     point: HistoryPoint

@@ -26,7 +26,7 @@ from busbw.store import duck
 from busbw.store.scan import Stored, scan
 
 # Part of the file's name: another one when what is kept of a run changes.
-_SCHEMA = 2
+_SCHEMA = 1
 _PART = ".part"
 _RUNS, _POINTS = "runs.jsonl", "points.jsonl"
 # The file is written again from this many changed runs on, or this share of those in it: fewer are read faster than
@@ -37,7 +37,7 @@ _SHARE_CHANGED = 0.05
 _AT_ONCE = 500
 _ABANDONED_S = 86_400.0
 ROW_COLUMNS = tuple(name for name in duck.columns(Row) if name not in {"path", "tags"})
-_RUN_TYPES = {"name": "VARCHAR", "mark": "VARCHAR", "created_unix_s": "DOUBLE"} | {
+_RUN_TYPES = {"name": "VARCHAR", "mark": "VARCHAR", "created_unix_s": "DOUBLE", "settings": "VARCHAR[]"} | {
     name: kind for name, kind in duck.columns(Row).items() if name in ROW_COLUMNS
 }
 _POINT_TYPES = duck.columns(HistoryPoint)
@@ -47,7 +47,7 @@ class History:
     """The stored runs of one folder: a connection in which the view `runs` has a row for each of them.
 
     Its columns are those of model.listing.Row without `path` and `tags`, with `name` (of the directory), `mark`,
-    `created_unix_s`, and `points`: a list of model.history.HistoryPoint. The table `tagged` has (name, tag).
+    `created_unix_s`, `settings` and `points` of model.history.HistoryRun. The table `tagged` has (name, tag).
     """
 
     def __init__(self, base: Path) -> None:
@@ -156,7 +156,8 @@ class History:
         with (folder / _RUNS).open("wb") as runs, (folder / _POINTS).open("wb") as points:
             for name, run in read:
                 number += 1
-                keys = {"name": name, "mark": self._marks[name], "created_unix_s": run.created_unix_s}
+                keys: dict[str, object] = {"name": name, "mark": self._marks[name]}
+                keys |= {"created_unix_s": run.created_unix_s, "settings": run.settings}
                 fields = {column: getattr(run.row, column) for column in ROW_COLUMNS}
                 runs.write(encoder.encode(keys | fields) + b"\n")
                 for point in run.points:

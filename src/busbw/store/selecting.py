@@ -46,6 +46,7 @@ def count(history: History, selection: Selection) -> int:
 def points(history: History, selection: Selection, wanted: PointSelection) -> tuple[PointOfRun, ...]:
     """Return the wanted points of the selected runs, in the order of time; runs without a time have no place in it."""
     conditions, parameters = _conditions(selection)
+    of_runs = len(parameters)
     of_points = _point_conditions(wanted, parameters)
     of_run = "name, run_id, created_unix_s, platform, tag, busbw_version"
     fields = ", ".join(f"point.{duck.quoted(name)}" for name in _POINT_FIELDS)
@@ -55,6 +56,14 @@ def points(history: History, selection: Selection, wanted: PointSelection) -> tu
               FROM runs WHERE {conditions} AND created_unix_s IS NOT NULL)
         ORDER BY created_unix_s, name, point."number"
         """  # noqa: S608 - names of our own fields
+    # Once for each run: its points share it.
+    settings = {
+        name: tuple(each)
+        for name, each in history.ask(
+            f"SELECT name, settings FROM runs WHERE {conditions} AND len(settings) > 0",  # noqa: S608 - our own names
+            parameters[:of_runs],
+        )
+    }
     return tuple(
         PointOfRun(
             run_id=run_id,
@@ -62,6 +71,7 @@ def points(history: History, selection: Selection, wanted: PointSelection) -> tu
             platform=platform,
             tags=_all_tags(tag, history.tags.get(name, ())),
             busbw_version=version,
+            settings=settings.get(name, ()),
             point=HistoryPoint(**dict(zip(_POINT_FIELDS, values, strict=True))),
         )
         for name, run_id, created_unix_s, platform, tag, version, *values in history.ask(query, parameters)
