@@ -1,16 +1,20 @@
-"""Comparisons and scaling from files that anybody may have written: drawn, whatever numbers and words are in them."""
+"""Runs, comparisons and scaling from files that anybody may have written: drawn, whatever is in them."""
 
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
+from tests.report.factories import make_plan_of, make_run, subjects
 from tests.report.valued import make_comparison, make_scaling
 
 from busbw.model.comparison import Comparison
+from busbw.model.run import Run
 from busbw.model.scaling import Estimate, Scaling
 from busbw.report.html import report_html
-from busbw.report.panels import comparison_svg, scaling_svg
+from busbw.report.panels import FIGURE_NAMES, comparison_svg, runs_svg, scaling_svg
+from busbw.report.terminal import run_text
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
@@ -86,3 +90,48 @@ def test_any_scaling_is_a_well_formed_drawing(scaling: tuple[Scaling, ...]) -> N
 @given(comparisons(), views())
 def test_any_of_them_is_a_page(comparison: Comparison, scaling: tuple[Scaling, ...]) -> None:
     assert report_html((), comparison, scaling).startswith("<!DOCTYPE html>")
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> Run:
+    usual = make_run(make_plan_of("all_reduce"))
+    items = tuple(
+        structs.replace(
+            item,
+            size_bytes=draw(INTEGERS),
+            ranks=draw(st.integers(0, 2**40)),
+            samples=draw(INTEGERS),
+            median_s=draw(FLOATS),
+            low_s=draw(FLOATS),
+            high_s=draw(FLOATS),
+            min_s=draw(FLOATS),
+            max_s=draw(FLOATS),
+            busbw_Bps=draw(FLOATS),
+            percentiles=draw(
+                st.lists(st.tuples(st.sampled_from([25.0, 75.0, 90.0, 99.0]), FLOATS), max_size=3).map(tuple)
+            ),
+            slow_excess_s=draw(MAYBE),
+            per_rank=tuple(
+                structs.replace(view, median_s=draw(FLOATS), p99_s=draw(MAYBE), host=draw(WORDS))
+                for view in item.per_rank
+            ),
+        )
+        for item in usual.measurements[: draw(st.integers(0, 4))]
+    )
+    ceilings = tuple(structs.replace(each, busbw_Bps=draw(FLOATS), rate_Bps=draw(FLOATS)) for each in usual.ceilings)
+    return structs.replace(usual, measurements=items, ceilings=ceilings)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(runs())
+def test_any_run_is_drawn_and_printed(run: Run) -> None:
+    svg = runs_svg(subjects(run), FIGURE_NAMES, "light")
+    run_text(run, Path("run"))
+
+    assert svg is None or ET.fromstring(svg) is not None
+
+
+@settings(max_examples=_SOME_PAGES, deadline=None, derandomize=True)
+@given(runs(), runs())
+def test_any_runs_are_a_page(first: Run, second: Run) -> None:
+    assert report_html(subjects(first, second)).startswith("<!DOCTYPE html>")

@@ -31,7 +31,7 @@ def size_axis(sizes_bytes: list[int]) -> dict[str, Any]:
 
 def value_axis(title: str, values: list[float]) -> dict[str, Any]:
     """Return an axis that holds all positive `values`, labelled at decades, at 1-2-5, or evenly, as the range asks."""
-    positive = [value for value in values if 0 < value < _LARGEST] or [1.0]
+    positive = [value for value in values if 1 / _LARGEST < value < _LARGEST] or [1.0]
     low, high = log10(min(positive)) - _MARGIN_DECADES, log10(max(positive)) + _MARGIN_DECADES
     if high - low < 0.3:
         low, high = low - 0.1, high + 0.1
