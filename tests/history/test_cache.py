@@ -131,6 +131,17 @@ def test_where_the_cache_folder_cannot_be_made_runs_are_read_each_time(base: Pat
     assert len(read_again(base)) == 1
 
 
+def test_a_user_without_a_home_has_runs_all_the_same(base: Path, monkeypatch: pytest.MonkeyPatch):
+    keep(make_run(0), base)
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda _user: {}["nobody"])
+    with pytest.raises(RuntimeError):
+        Path.home()
+    assert names(base) == ["0000"]
+    assert len(read_again(base)) == 1
+
+
 def test_a_full_disk_is_said_and_leaves_nothing(base: Path):
     directory = keep(make_run(0), base)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -192,7 +192,11 @@ def _joined(folder: Path) -> str:
 
 
 def _cache_file(base: Path) -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    try:
+        cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    except RuntimeError:
+        # A user without a home, as in some containers. No folder that others can write to would do.
+        cache = os.devnull
     digest = hashlib.sha256(os.fsencode(base.resolve())).hexdigest()[:16]
     return Path(cache, "busbw", f"history-{_SCHEMA}-{digest}.parquet")
 
