@@ -33,7 +33,6 @@ class Tab:
         page.on("dialog", lambda dialog: (self.faults.append(f"dialog {dialog.message}"), dialog.dismiss()))
         page.on("request", self._asked)
         page.goto(f"{file.as_uri()}{place}")
-        page.wait_for_function("() => document.readyState === 'complete'")
 
     def _asked(self, request: Any) -> None:
         if not request.url.startswith(("file:", "data:", "blob:")):

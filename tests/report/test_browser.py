@@ -163,3 +163,16 @@ def test_a_run_that_measured_nothing_opens_without_error(browser: Browser, tmp_p
         tab.page.wait_for_timeout(300)
 
         assert tab.faults == []
+
+
+def test_without_javascript_the_curves_stand_still(browser: Browser, tmp_path: Path):
+    file = tmp_path / "still.html"
+    file.write_text(report_html(subjects(make_run())), encoding="utf-8")
+
+    with opened(browser, file, java_script_enabled=False) as tab:
+        still = tab.page.locator("img.still").first
+        still.scroll_into_view_if_needed()
+
+        assert tab.page.locator("img.still").count() == 6
+        assert (still.bounding_box() or {}).get("width", 0) > 600
+        assert not tab.page.locator(".plot").first.is_visible()

@@ -28,7 +28,7 @@ def pictures_of(subject: Subject) -> tuple[Drawing, ...]:
     """
     run = subject.run
     placed = Drawing(
-        address=_address(placement_svg(run)),
+        address=svg_address(placement_svg(run)),
         words=printable(f"hosts and ranks: {placement_words(run.plan.placement)}"),
         caption="Hosts and ranks, as the ranks said where they were.",
     )
@@ -36,7 +36,7 @@ def pictures_of(subject: Subject) -> tuple[Drawing, ...]:
         return (placed,)
     view = subject.picture.view
     node = Drawing(
-        address=_address(topology_svg(view)),
+        address=svg_address(topology_svg(view)),
         words=printable(f"one node: {summary(view.topology)}"),
         caption=f"One node: {subject.picture.whose}.",
         lines=(*link_lines(view.topology), *view.notes),
@@ -44,5 +44,6 @@ def pictures_of(subject: Subject) -> tuple[Drawing, ...]:
     return (placed, node)
 
 
-def _address(svg: str) -> str:
+def svg_address(svg: str) -> str:
+    """Return an address that holds a whole drawing."""
     return f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"

@@ -12,10 +12,11 @@ from busbw.model.run import Run
 from busbw.report import words
 from busbw.report.autopsy_text import autopsy_lines
 from busbw.report.columns import Column, cells_of, columns_of
+from busbw.report.drawing import Panel, figures_svg
 from busbw.report.figures import BASIS_WORDS, Explanations, Figure, busbw_figure, time_figure
 from busbw.report.nccl import gpu_words
 from busbw.report.nodes import node_lines
-from busbw.report.pictures import pictures_of
+from busbw.report.pictures import pictures_of, svg_address
 from busbw.report.placement_words import placement_words
 from busbw.report.reproduce import command_of
 from busbw.report.reproduce_settings import with_settings
@@ -95,6 +96,8 @@ def section_of(subject: Subject, *, prefix: str, level: int) -> Section:
         "explained": subject.explained,
     }
     figures = dict(_figures(subject, series))
+    # What is unpacked by the page itself has no reader without JavaScript.
+    values["stills"] = {} if prefix else {each.key: _still(each, figures) for each in series}
     if views is not None:
         figures[f"{prefix}ranks-figure"] = {"data": [], "layout": rank_layout()}
     return Section(
@@ -135,6 +138,15 @@ def _summary(items: Sequence[Measurement]) -> str:
         f"to {format_time(last.median_s)} at {format_size(last.size_bytes)}; "
         f"best bus bandwidth {format_rate(best.busbw_Bps)} at {format_size(best.size_bytes)}"
     )
+
+
+def _still(series: Series, figures: dict[str, Figure]) -> str:
+    """Return both curves of a sweep as the address of a drawing, for readers without JavaScript."""
+    panels = [
+        Panel(title=title, figure=figures[f"{series.key}-{kind}"])
+        for kind, title in (("time", "time"), ("busbw", "bus bandwidth"))
+    ]
+    return svg_address(figures_svg(series.name, series.note, panels, "light"))
 
 
 def explanations_of(subject: Subject) -> Explanations:
