@@ -18,6 +18,8 @@ _WIDTH_FOR_ALL = 100
 # Expectations that do not apply are shown up to this many; --json has all.
 _MOST_OTHERS = 4
 _INDENT = 2
+# A line that its points lie so far off is printed with the reason to doubt it.
+_LOOSE = 0.1
 
 
 def verdict_text(explained: ExplainedVerdict, sizes_bytes: Sequence[int] = ()) -> None:
@@ -114,7 +116,8 @@ def _algorithm(size: SizeExplanation) -> str:
 
 def _curve_lines(curve: SweepCurve) -> Iterator[str]:
     if curve.whole is not None:
-        yield f"latency {_estimate(curve.whole.latency_s, format_time)} (T = a + S/B)"
+        off = f"; sizes lie {curve.whole.spread * 100:.0f} % off this line" if curve.whole.spread > _LOOSE else ""
+        yield f"latency {_estimate(curve.whole.latency_s, format_time)} (T = a + S/B){off}"
     for segment in curve.segments:
         used = " ".join(part for part in (segment.algorithm, segment.protocol) if part)
         rate = f", {_estimate(segment.algbw_Bps, format_rate)} algbw" if segment.algbw_Bps is not None else ""

@@ -13,6 +13,8 @@ from busbw.stats.curves import LEAST_FOR_LINE, hill, line
 # fitted bandwidth on.
 _LATENCY_SHARE = 2 / 3
 _BANDWIDTH_SHARE = 0.9
+# So many of the smallest sizes tell the time of an empty call.
+_SMALLEST = 3
 # A line that its points lie so far off does not tell where bandwidth begins: the sweep has a step, or a second plateau.
 _LOOSE = 0.25
 # Below this part of the highest bandwidth the curve is a straight line of latency, which no Hill curve is.
@@ -78,12 +80,19 @@ def _segments(samples: Sequence[Sample]) -> tuple[Line, ...]:
 
 
 def _latency_to(samples: Sequence[Sample], whole: Line | None) -> int | None:
+    """Return up to which size the time is that of the smallest ones and half of it more, at most.
+
+    Of the sizes, not of the line: a line that has to follow a wide knee lies too high where messages are small.
+    """
     if whole is None:
         return None
-    if whole.half_bytes is None:
-        return samples[-1].size_bytes
-    border = whole.half_bytes.value * (1 / _LATENCY_SHARE - 1)
-    return max((sample.size_bytes for sample in samples if sample.size_bytes <= border), default=None)
+    smallest_s = median(sample.time_s for sample in samples[:_SMALLEST])
+    reached = None
+    for sample in samples:
+        if sample.time_s > smallest_s / _LATENCY_SHARE:
+            break
+        reached = sample.size_bytes
+    return reached
 
 
 def _bandwidth_from(samples: Sequence[Sample], whole: Line | None, bent: Hill | None) -> int | None:
@@ -125,6 +134,6 @@ def latency_at(curve: SweepCurve, size_bytes: int) -> tuple[float, str] | None:
     for segment in curve.segments:
         if segment.from_bytes <= size_bytes <= segment.to_bytes:
             return segment.latency_s.value, f"fitted to {segment.points} sizes of {segment.algorithm}"
-    if curve.whole is not None:
+    if curve.whole is not None and curve.whole.spread <= _LOOSE:
         return curve.whole.latency_s.value, f"fitted to all {curve.whole.points} sizes"
     return None
