@@ -5,7 +5,6 @@ wait more than they work, three at a time; and after that `only`, the others, on
 """
 
 import gc
-import os
 import re
 from functools import cache
 from pathlib import Path
@@ -24,9 +23,6 @@ BESIDE_OTHERS = ("contract", "exchanges", "kernels", "libraries", "shapes", "una
 TIMED_FIXTURES = {"cluster_of_session", "hosts_of_session", "open_mpi_4"}
 # Who reads one of these bounds a time.
 CLOCKS = {"process_time", "perf_counter", "monotonic", "getrusage"}
-
-# Open MPI 5 asks libfabric for devices at every start, which sleeps a second and finds none here.
-os.environ.setdefault("OMPI_MCA_btl", "^ofi")
 
 # How long an example takes says nothing where others use the same cores.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -33,6 +33,8 @@ ENVIRONMENTS = {
 TIMEOUT_S = 90.0
 # How long without a sign of life makes a rank of a test hang: more than a busy machine keeps one from running.
 STALL_S = 6
+# Open MPI 5 asks libfabric for devices at every start, which sleeps a second and finds none here.
+NO_DEVICES = {"OMPI_MCA_btl": "^ofi"}
 # What decides how an MPI behaves must come from the test, not from the shell it was started in.
 _FOREIGN = (
     "BUSBW_",
@@ -65,7 +67,8 @@ def clean_environment(prefix: Path, runs: Path) -> dict[str, str]:
     """Return the caller's environment without anything about MPI, and with no mpirun on PATH but that of `prefix`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
     path = [folder for folder in os.get_exec_path() if folder and not _has_mpirun(Path(folder))]
-    return {**kept, "PATH": ":".join([str(prefix / "bin"), *path]), "BUSBW_RUNS": str(runs), "LC_ALL": "C.UTF-8"}
+    own = {"PATH": ":".join([str(prefix / "bin"), *path]), "BUSBW_RUNS": str(runs), "LC_ALL": "C.UTF-8"}
+    return {**kept, **own, **NO_DEVICES}
 
 
 def _has_mpirun(folder: Path) -> bool:

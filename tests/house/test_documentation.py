@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.e2e.runner import NO_DEVICES
 from tests.standin.build import build
 
 from busbw.errors import ExitCode
@@ -78,6 +79,7 @@ def test_the_commands_of_a_document_exit_as_stated(document: Path, tmp_path: Pat
     environment = {**os.environ, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"}
     environment["XDG_DATA_HOME"] = str(tmp_path / "data")
     environment.pop("BUSBW_RUNS", None)
+    environment |= NO_DEVICES
     if document.name in ON_STAND_INS:
         environment |= _stand_ins()
     for example in examples(document.read_text(encoding="utf-8")):
