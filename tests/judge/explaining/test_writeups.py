@@ -193,3 +193,15 @@ def test_a_sound_sweep_over_four_nodes_has_no_slow_size(tmp_path):
     outcomes = {size.verdict.outcome for size in explained.series[0].sizes}
     assert outcomes <= {"ok", "cannot_tell"}
     assert explained.verdict.outcome == "ok"
+
+
+def test_a_result_of_other_gpus_is_not_judged():
+    explained = judge_results((str(SAMPLES / "isambard-with-plugin.log"),), platform_name=H100)
+    assert explained.verdict.outcome == "cannot_tell"
+    assert "NVIDIA GH200 120GB, and azure-nd-h100-v5 has NVIDIA H100 80GB HBM3" in explained.verdict.sentence
+
+
+def test_a_result_of_more_gpus_than_a_node_has_is_not_judged(tmp_path):
+    explained = judged(tmp_path, nccl_table([(GiB, 100.0)], 8), ISAMBARD, nodes=1)
+    assert explained.verdict.outcome == "cannot_tell"
+    assert "8 GPUs a node, and isambard-ai-phase2 has 4" in explained.verdict.sentence

@@ -101,4 +101,7 @@ def _cannot_tell(held: Held) -> str | None:
 def _say_more(held: Held) -> str:
     if held.series.nodes is None:
         return "say on how many nodes it ran: --nodes N"
-    return "say on what it ran: --platform ID (busbw platform list), or --host SNAPSHOT of busbw probe"
+    return (
+        "say on what it ran: --platform ID (busbw platform list), or --host SNAPSHOT of busbw probe; and how: --nodes, "
+        "--gpus-per-node"
+    )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 from msgspec import structs
 
@@ -41,6 +42,9 @@ class Grounds:
 
     def rates(self, series: Series) -> tuple[NodeRates | None, str]:
         """Return the rates of a node of this series, and where they come from, or why there are none."""
+        mismatch = self._mismatch(series)
+        if mismatch is not None:
+            return None, mismatch
         try:
             rates, where = self._rates(series)
         except InputError as error:
@@ -49,6 +53,22 @@ class Grounds:
             # On CPUs as many ranks as were started, not as there are cores.
             rates = structs.replace(rates, cpu_ranks=max(1, series.ranks // series.nodes))
         return rates, where
+
+    def _mismatch(self, series: Series) -> str | None:
+        """Return why the series cannot be of this machine; None: nothing speaks against it."""
+        if self.hardware is not None:
+            whose, names = self.hardware.hostname, tuple({gpu.name for gpu in self.hardware.gpus if gpu.name})
+            has = len(self.hardware.gpus)
+        elif self.platform is not None:
+            whose, names, has = self.platform.id, self.platform.match.gpu_names, self.platform.gpu.count
+        else:
+            return None
+        if series.gpu_name and names and not any(fnmatchcase(series.gpu_name, glob) for glob in names):
+            return f"it is of {series.gpu_name}, and {whose} has {', '.join(names)}: another machine"
+        each = series.gpus_per_node
+        if each is not None and has and each > has:
+            return f"it is of {each} GPUs a node, and {whose} has {has}: another machine, or more nodes"
+        return None
 
     def _rates(self, series: Series) -> tuple[NodeRates | None, str]:
         used = series.gpus_per_node
