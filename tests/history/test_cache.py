@@ -207,7 +207,8 @@ def test_readers_at_once_while_runs_come_and_go_see_whole_lists(base: Path):
 
 def test_what_is_neither_a_run_nor_was_one_is_not_listed(base: Path):
     (base / "notes.txt").write_text("mine")
-    (base / "results").mkdir()
+    (base / "results" / "raw").mkdir(parents=True)
+    (base / "results" / "raw" / "mine.csv").write_text("1,2")
     (base / ".hidden").mkdir()
     keep(make_run(1), base).rename(base / os.fsdecode(b"\xff\xfe"))
     directory = keep(make_run(0), base)

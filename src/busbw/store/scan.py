@@ -70,8 +70,8 @@ def _stored(directory: str, name: str) -> Stored | None:
     imported = _mark(f"{directory}/{IMPORT_FILE}")
     if imported is not None:
         return Stored(name=name, kind="import", mark=imported)
-    # A run's folder is made with this one in it, and the plan is written next.
-    if _is_directory(f"{directory}/{layout.RAW_DIRECTORY}"):
+    # A run's folder is made with this one in it; the plan is written next, and nothing is started before.
+    if _is_empty_directory(f"{directory}/{layout.RAW_DIRECTORY}"):
         return Stored(name=name, kind="remnant", mark="no plan")
     return None
 
@@ -92,8 +92,8 @@ def _mark(path: str) -> str | None:
     return f"{status.st_ino}.{status.st_size}.{status.st_mtime_ns}.{status.st_ctime_ns}"
 
 
-def _is_directory(path: str) -> bool:
+def _is_empty_directory(path: str) -> bool:
     try:
-        return stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116 - as above
+        return not os.listdir(path)  # noqa: PTH208 - as above
     except (OSError, ValueError):
         return False
