@@ -88,6 +88,16 @@ def test_a_real_run_cut_off_at_every_boundary_is_listed_as_what_it_is(finished: 
     assert measured == sorted(measured)
 
 
+def test_a_run_whose_plan_is_gone_is_listed_as_damaged(finished: Path, base: Path):
+    copy = base / "20260101T000000-lost"
+    shutil.copytree(finished, copy)
+    for name in (layout.PLAN_FILE, layout.RUN_FILE):
+        (copy / name).unlink()
+    (row,) = listed(base)
+    assert (row.run_id, row.outcome) == (copy.name, "unreadable")
+    assert "cannot read plan.json" in row.sentence
+
+
 def test_listing_twice_says_the_same_and_reads_nothing_again(finished: Path, base: Path):
     copies_cut_off(finished, base)
     first = listed(base)

@@ -12,6 +12,8 @@ from busbw.store.imports import IMPORT_FILE
 
 # The operating system writes it while a run is under way, and no result is read from it.
 _NO_RECORD = ".beat"
+# What the files of a run's raw folder begin with, by which one is known that has lost its plan.
+_RECORDS = ("rank-", "launcher.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,9 +72,12 @@ def _stored(directory: str, name: str) -> Stored | None:
     imported = _mark(f"{directory}/{IMPORT_FILE}")
     if imported is not None:
         return Stored(name=name, kind="import", mark=imported)
+    raw = _names_in(f"{directory}/{layout.RAW_DIRECTORY}")
     # A run's folder is made with this one in it; the plan is written next, and nothing is started before.
-    if _is_empty_directory(f"{directory}/{layout.RAW_DIRECTORY}"):
+    if raw == []:
         return Stored(name=name, kind="remnant", mark="no plan")
+    if any(each.startswith(_RECORDS) for each in raw or ()):
+        return Stored(name=name, kind="run", mark=f"no plan {run} {_marks_in(directory)}")
     return None
 
 
@@ -92,8 +97,9 @@ def _mark(path: str) -> str | None:
     return f"{status.st_ino}.{status.st_size}.{status.st_mtime_ns}.{status.st_ctime_ns}"
 
 
-def _is_empty_directory(path: str) -> bool:
+def _names_in(path: str) -> list[str] | None:
+    """Return the names in a folder; None where there is no such folder."""
     try:
-        return not os.listdir(path)  # noqa: PTH208 - as above
+        return os.listdir(path)  # noqa: PTH208 - as above
     except (OSError, ValueError):
-        return False
+        return None
