@@ -48,10 +48,7 @@ def scan(base: Path) -> Scan:
 
 def _names(base: Path) -> list[str]:
     """Return the names in a folder. One that is no UTF-8 is no run's: it could neither be shown nor asked for."""
-    try:
-        return sorted(name for name in os.listdir(base) if _is_text(name))  # noqa: PTH208 - names alone
-    except OSError:
-        return []
+    return sorted(name for name in _names_in(str(base)) or () if _is_text(name))
 
 
 def _is_text(name: str) -> bool:
@@ -100,6 +97,6 @@ def _mark(path: str) -> str | None:
 def _names_in(path: str) -> list[str] | None:
     """Return the names in a folder; None where there is no such folder."""
     try:
-        return os.listdir(path)  # noqa: PTH208 - as above
+        return os.listdir(path)  # noqa: PTH208 - names alone, ten thousand of them
     except (OSError, ValueError):
         return None
