@@ -4,7 +4,11 @@ import shlex
 
 from busbw.model.settings import Setting, Settings
 from busbw.report.reproduce_settings import with_settings
+from busbw.report.setting_differences import setting_differences
 from busbw.report.setting_rows import setting_rows
+from busbw.report.subject import Subject
+
+from .factories import make_plan_of, make_run
 
 
 def chosen(*choices: tuple[str, str | None, str]) -> Settings:
@@ -38,3 +42,16 @@ def test_the_command_brings_the_environment_back_and_nothing_else():
 
     assert shlex.split(with_settings("busbw run", settings)) == ["NCCL_PROTO=a b", "busbw", "run"]
     assert with_settings("busbw run", None) == "busbw run"
+
+
+def test_what_differs_between_runs_is_named_with_the_runs_that_had_it():
+    run = make_run(make_plan_of("all_reduce"))
+    proto = chosen(("NCCL_PROTO", "LL", "shell"), ("NCCL_ALGO", "Ring", "shell"))
+    ring = chosen(("NCCL_ALGO", "Ring", "shell"))
+    runs = [Subject(run=run, label=f"r{number}", settings=proto if number == 3 else ring) for number in range(8)]
+    runs.append(Subject(run=run, label="untold"))
+
+    (difference,) = setting_differences(runs)
+
+    assert difference.name == "NCCL_PROTO"
+    assert difference.values == (("not set", "r0, r1, r2, r4 and 3 more"), ('"LL"', "r3"))

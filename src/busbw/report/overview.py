@@ -9,6 +9,7 @@ from busbw.report.columns import us
 from busbw.report.figures import Figure
 from busbw.report.joint_figures import MOST_TOLD_APART, Line, joint_busbw_figure, joint_time_figure
 from busbw.report.section import series_of
+from busbw.report.setting_differences import SettingDifference, setting_differences
 from busbw.report.subject import Subject
 from busbw.report.words import OutcomeWords
 from busbw.units import format_size
@@ -57,6 +58,9 @@ class Overview:
 
     sentence: str
     rows: tuple[Row, ...]
+    # The row with the gravest verdict; None: all are ok.
+    gravest: Row | None
+    differences: tuple[SettingDifference, ...]
     collectives: tuple[str, ...]
     joints: tuple[Joint, ...]
 
@@ -65,9 +69,13 @@ def overview_of(subjects: Sequence[Subject]) -> Overview:
     """Return the table of all runs, in the order given, and their curves by collective."""
     collectives = tuple(dict.fromkeys(item.collective for each in subjects for item in each.run.measurements))
     shown = collectives[:_MOST_COLUMNS]
+    rows = tuple(_row(place, each, shown) for place, each in enumerate(subjects, start=1))
+    gravest = min(rows, key=lambda row: _GRAVITY.index(row.outcome.outcome))
     return Overview(
         sentence=overview_sentence(subjects),
-        rows=tuple(_row(place, each, shown) for place, each in enumerate(subjects, start=1)),
+        rows=rows,
+        gravest=gravest if gravest.outcome.outcome != "ok" else None,
+        differences=setting_differences(subjects),
         collectives=shown,
         joints=joints_of(subjects),
     )
