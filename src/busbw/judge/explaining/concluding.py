@@ -112,11 +112,13 @@ def _slow_network(series: Series, explained: Sequence[Sized]) -> Finding | None:
         return None
     largest = max(slow, key=lambda each: each.size.size_bytes)
     sample, size = largest.sample, largest.size
+    words = largest.suspect.words if largest.suspect is not None else ""
     return finding(
         "PERF012",
         what=label(series, sample),
-        network=largest.suspect.words if largest.suspect is not None else "",
-        evidence=_evidence(size),
+        network=words,
+        # The title says the rest.
+        evidence=_evidence(size).removesuffix(f"; as fast as {words}"),
         fix=size.next_step,
         point=size.point,
         confidence="likely",
