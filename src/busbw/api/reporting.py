@@ -119,7 +119,7 @@ def _run_folder(name: str) -> Path:
     where = find(name)
     if is_import(where):
         raise InputError(
-            f"{name} is an import: there is no page about one",
+            "this is an import: there is no page about one",
             where=str(where),
             hint=f"busbw show {where.name}, or busbw export --format csv {where.name}",
         )

@@ -4,6 +4,7 @@ import difflib
 import fnmatch
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from busbw.catalog import platform_files
 from busbw.catalog.platform_resolution import resolve
@@ -24,7 +25,13 @@ def platform_ids(site: tuple[SiteFile, ...] = ()) -> tuple[str, ...]:
 
 def all_platforms(site: tuple[SiteFile, ...] = ()) -> tuple[Platform, ...]:
     """Return every platform, by id. Raises InputError when a file of the site cannot be used."""
-    return tuple(resolve(each, site).platform for each in platform_ids(site))
+    return tuple(resolve(each, site).platform for each in platform_ids(site)) if site else _without_site()
+
+
+@cache
+def _without_site() -> tuple[Platform, ...]:
+    """Return the platforms that busbw brings, which do not change while it runs."""
+    return tuple(resolve(each, ()).platform for each in platform_ids())
 
 
 def find_platform(name: str, site: tuple[SiteFile, ...] = ()) -> ResolvedPlatform:
