@@ -1,7 +1,7 @@
 """What holds for all tests: those that time something, or are alone with something, may try once more, and say so.
 
 `--timed` picks one part: `scripts/test.sh` runs `no` on all processors; then `hosts`, those on hosts of the lab, which
-wait more than they work, three at a time; and after that `only`, the others, one test at a time.
+wait more than they work, two at a time; and after that `only`, the others, one test at a time.
 """
 
 import gc
