@@ -1,7 +1,8 @@
 #!/bin/bash
 # Run every test in three parts: on all processors those that time nothing; two at a time those on hosts of the
-# lab, which mostly wait; then, alone and one after the other, the others that time processes. Arguments go to pytest,
-# each time. A failure of one part does not stop the next, and decides the exit code. Called by `make test`.
+# lab and of ranks that fail, which mostly wait; then, alone and one after the other, the others that time processes.
+# Arguments go to pytest, each time. A failure of one part does not stop the next, and decides the exit code. Called by
+# `make test`.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 trap 'exit 130' INT
@@ -21,8 +22,8 @@ has_tests() {
 part no -n auto --maxprocesses 8 --dist worksteal "$@"
 code=$?
 ((code == BAD_USAGE)) && exit "$code"
-if has_tests hosts "$@"; then
-    part hosts -n 2 --dist worksteal "$@"
+if has_tests waiting "$@"; then
+    part waiting -n 2 --dist worksteal "$@"
     next=$?
     ((code == 0 || code == NO_TESTS)) && code=$next
 fi

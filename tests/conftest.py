@@ -1,7 +1,8 @@
 """What holds for all tests: those that time something, or are alone with something, may try once more, and say so.
 
-`--timed` picks one part: `scripts/test.sh` runs `no` on all processors; then `hosts`, those on hosts of the lab, which
-wait more than they work, two at a time; and after that `only`, the others, one test at a time.
+`--timed` picks one part: `scripts/test.sh` runs `no` on all processors; then `waiting`, those on hosts of the lab and
+of ranks that fail, which wait more than they work, two at a time; and after that `only`, the others, one test at a
+time.
 """
 
 import gc
@@ -17,6 +18,13 @@ HERE = Path(__file__).parent
 # containers, use names that a machine has once. What is wrong in busbw is wrong the second time too; the summary names
 # every test that needed one (`-r R`). Single tests elsewhere carry the marker themselves.
 TIMED = ("containers/test_real.py", "e2e", "gpu", "nccl")
+# These wait for ranks that do not answer more than they work: they run two at a time, with those on hosts.
+WAITING = {
+    HERE / "e2e" / "test_launcher_failures.py",
+    HERE / "e2e" / "test_rank_failures.py",
+    HERE / "nccl" / "test_failures.py",
+    HERE / "nccl" / "test_starting.py",
+}
 # Of these files the results are right or wrong, however busy the cores are: they run beside others, in twice the time.
 BESIDE_OTHERS = ("contract", "exchanges", "kernels", "libraries", "shapes", "unaligned", "versions", "wrong_results")
 # The hosts of the lab: whoever asks for them starts ranks there.
@@ -33,9 +41,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Let one part of the tests be picked, apart from what `-m` and `-k` pick."""
     parser.addoption(
         "--timed",
-        choices=("yes", "no", "hosts", "only"),
+        choices=("yes", "no", "waiting", "only"),
         default="yes",
-        help="all tests; those that time no processes; those on hosts of the lab; the others that do",
+        help="all tests; those that time no processes; those that wait for hosts and ranks; the others that do",
     )
 
 
@@ -60,7 +68,7 @@ def runs_beside_others(path: Path) -> bool:
 @pytest.hookimpl(tryfirst=True)  # before `-m` picks by marker
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark each test that times processes, give those that time anything a second try, and keep the part asked for."""
-    parts: dict[str, list[pytest.Item]] = {"no": [], "hosts": [], "only": []}
+    parts: dict[str, list[pytest.Item]] = {"no": [], "waiting": [], "only": []}
     for item in items:
         is_on_hosts = not TIMED_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
         if lies_among_timed(item.path) or is_on_hosts:
@@ -68,7 +76,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         is_timed = item.get_closest_marker("timed") is not None
         if is_timed or reads_a_clock(item.path) or runs_beside_others(item.path):
             item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=3))
-        parts["hosts" if is_on_hosts else "only" if is_timed else "no"].append(item)
+        is_waiting = is_on_hosts or item.path in WAITING
+        parts["waiting" if is_waiting else "only" if is_timed else "no"].append(item)
     wanted = config.getoption("timed")
     if wanted != "yes":
         items[:] = parts.pop(wanted)

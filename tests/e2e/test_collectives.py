@@ -9,7 +9,7 @@ from .runner import Busbw, Result, read_run
 
 NOT_PAIRS = tuple(name for name in MPI_COLLECTIVES if not COLLECTIVES[name].pairs)
 REDUCTIONS = tuple(name for name, collective in COLLECTIVES.items() if collective.reduces)
-# All of them on both families, the 16-bit floats above all: where MPI has no such sum, busbw brings its own.
+# The 16-bit floats on both families: where MPI has no such sum, busbw brings its own.
 SPREAD = (
     ("int8", "sum"),
     ("uint16", "prod"),
@@ -68,8 +68,10 @@ def test_rooted_collectives_verify_right_from_another_root(busbw: Busbw, root: i
     assert_all_right(busbw, result)
 
 
-@pytest.mark.parametrize("mpi", ["Open MPI", "MPICH"])
-@pytest.mark.parametrize(("dtype", "op"), SPREAD)
+@pytest.mark.parametrize(
+    ("dtype", "op", "mpi"),
+    [*((*each, "Open MPI") for each in SPREAD), *((*each, "MPICH") for each in SPREAD if "float16" in each[0])],
+)
 def test_reductions_of_every_kind_of_type_verify_right(busbw: Busbw, dtype: str, op: str, mpi: str):
     result = busbw(
         "run", *REDUCTIONS, "-n", 2, "-d", dtype, "--op", op, "-b", "4K", "-e", "4K", "--min-samples", 2,

@@ -9,8 +9,9 @@ from .runner import Busbw, read_run
 GROUPINGS = [(ranks, group) for ranks in (2, 4, 6) for group in range(1, ranks + 1) if ranks % group == 0]
 
 
-@pytest.mark.parametrize("mpi", ["Open MPI", "MPICH"])
-@pytest.mark.parametrize(("ranks", "group"), GROUPINGS)
+@pytest.mark.parametrize(
+    ("ranks", "group", "mpi"), [*((*grouping, "Open MPI") for grouping in GROUPINGS), (4, 2, "MPICH"), (6, 3, "MPICH")]
+)
 def test_slices_of_any_size_arrive_where_they_belong(busbw: Busbw, ranks: int, group: int, mpi: str):
     result = busbw(
         "run", "alltoall_2dh", "-n", ranks, "--group", group, "-d", "int8", "--unaligned",
