@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from busbw.api import starting
 from busbw.api.foreign_programs import Found
 from busbw.api.hosts import ranks_of_hosts
+from busbw.api.placing import check_one_node, usual_ranks
 from busbw.api.request import Request
 from busbw.backends import nccl_tests, osu
 from busbw.errors import InputError
@@ -14,9 +15,6 @@ from busbw.launchers import mpirun
 from busbw.model.launch import Allocation, Slurm
 from busbw.model.machine import Host, MpiLibrary
 from busbw.model.plan import Placement
-
-# On a larger machine more ranks are asked for by name.
-_MOST_DEFAULT_RANKS = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,11 +55,10 @@ def launcher_of(request: Request, around: ForeignSurroundings) -> str:
 def counts_of(request: Request, around: ForeignSurroundings, names: tuple[str, ...]) -> tuple[int, ...]:
     """Return the ranks of each host. Raises InputError."""
     if around.allocation is None:
-        if request.ranks_per_node is not None:
-            raise InputError("there is one node: this host", where="--ranks-per-node", hint="--ranks, or --hosts")
+        check_one_node(request)
         return (_ranks_here(request, around, names),)
     pairs = _pairs(request, names)
-    usual = 1 if pairs else _usual_ranks(around) if request.backend == osu.name else around.gpus or 0
+    usual = 1 if pairs else usual_ranks(around.host) if request.backend == osu.name else around.gpus or 0
     if not usual and request.ranks is None and request.ranks_per_node is None:
         raise InputError("cannot tell how many GPUs a host has", hint="say how many to use: --ranks-per-node 8")
     counts = ranks_of_hosts(request, around.allocation, usual)
@@ -80,7 +77,7 @@ def _ranks_here(request: Request, around: ForeignSurroundings, names: tuple[str,
         pairs = _pairs(request, names)
         if pairs and request.ranks not in (None, 2):
             raise InputError(f"OSU's {pairs[0]} is between two ranks", where=f"--ranks {request.ranks}")
-        return request.ranks or (2 if pairs else _usual_ranks(around))
+        return request.ranks or (2 if pairs else usual_ranks(around.host))
     ranks = request.ranks or (request.gpus_per_process if around.mpi is None and request.gpus_per_process > 1 else None)
     ranks = ranks or around.gpus
     if ranks is None or ranks < 1:
@@ -94,11 +91,6 @@ def _ranks_here(request: Request, around: ForeignSurroundings, names: tuple[str,
 def _pairs(request: Request, names: tuple[str, ...]) -> list[str]:
     """Return the programs that want exactly two ranks."""
     return [name for name in names if name in osu.TWO_RANKS] if request.backend == osu.name else []
-
-
-def _usual_ranks(around: ForeignSurroundings) -> int:
-    ranks = min(max(around.host.cores, 2), _MOST_DEFAULT_RANKS)
-    return ranks - ranks % 2
 
 
 def _check_parts(request: Request, ranks: int) -> None:

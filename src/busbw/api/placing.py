@@ -84,14 +84,20 @@ def reach_of(request: Request, allocation: Allocation | None) -> Reach | None:
 def mpi_counts(host: Host, request: Request, allocation: Allocation | None) -> tuple[int, ...]:
     """Return the ranks of each host where MPI is measured. Raises InputError."""
     if allocation is not None:
-        return ranks_of_hosts(request, allocation, 1 if request.suite == "p2p" else _usual_ranks(host))
-    if request.ranks_per_node is not None:
-        raise InputError("there is one node: this host", where="--ranks-per-node", hint="--ranks, or --hosts")
+        return ranks_of_hosts(request, allocation, 1 if request.suite == "p2p" else usual_ranks(host))
+    check_one_node(request)
     if request.ranks is not None:
         return (request.ranks,)
-    return (2 if request.suite == "p2p" else _usual_ranks(host),)
+    return (2 if request.suite == "p2p" else usual_ranks(host),)
 
 
-def _usual_ranks(host: Host) -> int:
+def check_one_node(request: Request) -> None:
+    """Raise InputError for ranks that are counted by node where this host is the only one."""
+    if request.ranks_per_node is not None:
+        raise InputError("there is one node: this host", where="--ranks-per-node", hint="--ranks, or --hosts")
+
+
+def usual_ranks(host: Host) -> int:
+    """Return how many ranks a host has where nobody says: an even number, its cores at most."""
     ranks = min(max(host.cores, 2), _MOST_DEFAULT_RANKS)
     return ranks - ranks % 2

@@ -260,9 +260,9 @@ def finding_text(finding: Finding) -> Text:
 
 def verdict_line(verdict: Verdict) -> Text:
     """Return a verdict as one line, its first word coloured."""
-    text = Text()
-    text.append(verdict.outcome.replace("_", " "), style=VERDICT_COLOURS[verdict.outcome])
+    word = verdict.outcome.replace("_", " ")
     sentence = printable(verdict.sentence)
-    prefix = f"{verdict.outcome.replace('_', ' ')}: "
-    text.append(": " + sentence.removeprefix(prefix))
-    return text
+    rest = sentence.removeprefix(word)
+    # `ok: ...`, and `ok with findings (...): ...`; a sentence that does not begin with the word gets it.
+    said = rest != sentence and rest.startswith((":", " "))
+    return Text.assemble((word, VERDICT_COLOURS[verdict.outcome]), rest if said else f": {sentence}")
