@@ -57,6 +57,7 @@ class _Question:
         self._connection: http.client.HTTPConnection | None = None
         self._name: str | None = None
         self._failure: str | None = None
+        self._timed_out = False
         self._thread = threading.Thread(target=self._ask, daemon=True)
 
     def start(self) -> None:
@@ -70,9 +71,10 @@ class _Question:
         """Wait for the answer until the time is over, and hang up."""
         if self._thread.ident is not None:
             self._thread.join(max(self._end_s - time.monotonic(), 0))
-        late = self._thread.is_alive()
+        # The thread may notice that the time is over before its caller does.
+        late = self._thread.is_alive() or self._timed_out
         name, failure = self._name, self._failure
-        if late:
+        if self._thread.is_alive():
             self._hang_up()
         path = self._cloud.asks[0].path
         return Answer(
@@ -98,6 +100,8 @@ class _Question:
             self._name = self._first_name(headers)
         except _RefusalError as refusal:
             self._failure = str(refusal)
+        except TimeoutError:
+            self._timed_out = True
         except (OSError, http.client.HTTPException) as error:
             self._failure = (str(error) or type(error).__name__)[:200]
 
@@ -143,7 +147,7 @@ class _Question:
         """Return status and body, one byte longer than `most_bytes` at most."""
         left_s = end_s - time.monotonic()
         if left_s <= 0:
-            raise TimeoutError(f"no answer within {self._time_s:g} s")
+            raise TimeoutError
         connection = http.client.HTTPConnection(*self._address, timeout=left_s)
         self._connection = connection
         try:
