@@ -230,7 +230,7 @@ def test_a_host_file_is_read_as_its_launcher_would(text: str, hosts: str) -> Non
         ("n0 ifname=ib0", "known are"),
         ("fe80::1", "not a host"),
         ("/* n0 */", "known are"),
-        ('"n0"', "no name that a host can have"),
+        ('"n0"', "cannot be the name of a host"),
     ],
 )
 def test_what_is_unknown_in_a_host_file_is_refused_with_its_line(line: str, cause: str) -> None:

@@ -24,6 +24,7 @@ DOCUMENTED = (
     ("n[0-3,07-12],gpu-[1]", "n0 n1 n2 n3 n07 n08 n09 n10 n11 n12 gpu-1"),
     ("n[098-101]", "n098 n099 n100 n101"),
     ("ip-10-0-0-[9-10].ec2.internal", "ip-10-0-0-9.ec2.internal ip-10-0-0-10.ec2.internal"),
+    ("web_[1-2],_n0_,10.0.0.1", "web_1 web_2 _n0_ 10.0.0.1"),
 )
 LABELS = st.sampled_from(("n", "gpu-", "rack", "a.b", "x_", "node0", ""))
 NUMBERS = st.integers(0, 120).flatmap(lambda number: st.integers(1, 4).map(lambda width: f"{number:0{width}d}"))
@@ -71,14 +72,17 @@ def test_many_hosts_are_one_short_line() -> None:
         ("n[9-010]", "a range with two widths, 9-010"),
         ("n0,,n1", "an empty name"),
         (",", "an empty name"),
-        ("n0 n1", "no name that a host can have"),
-        ("-oProxyCommand=x", "no name that a host can have"),
-        ("n0;id", "no name that a host can have"),
-        ("$(id)", "no name that a host can have"),
-        ("n..0", "no name that a host can have"),
-        ("n0\n", "no name that a host can have"),
-        ("ñ0", "no name that a host can have"),
-        ("a" * 254, "no name that a host can have"),
+        ("n0 n1", "cannot be the name of a host"),
+        ("-oProxyCommand=x", "cannot be the name of a host"),
+        ("n0;id", "cannot be the name of a host"),
+        ("$(id)", "cannot be the name of a host"),
+        ("n..0", "cannot be the name of a host"),
+        ("n0\n", "cannot be the name of a host"),
+        ("ñ0", "cannot be the name of a host"),
+        ("a" * 254, "cannot be the name of a host"),
+        ("a" * 64, "cannot be the name of a host"),
+        ("n0-", "cannot be the name of a host"),
+        ("n0.-n1", "cannot be the name of a host"),
     ],
 )
 def test_what_is_no_list_of_hosts_is_refused_with_the_reason(text: str, cause: str) -> None:

@@ -1,29 +1,13 @@
 """The hosts of a start: names that can be names, and how many processes each takes."""
 
-import re
-
 import msgspec
 
 from busbw.errors import InputError
+from busbw.model.hostlist import check_host_name
 from busbw.model.launch import Start
 from busbw.model.plan import JobFile
 
-# RFC 1123, with the underscore that many clusters use; addresses of IPv4 have the same form.
-_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?"
-_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
-_LONGEST_NAME = 253
-
-
 HOST_FILE = "hosts"
-
-
-def check_host_name(name: str) -> None:
-    """Raise InputError for what cannot be the name or the IPv4 address of a host."""
-    if len(name) > _LONGEST_NAME or _NAME.fullmatch(name) is None:
-        raise InputError(
-            f"{name[:80]!r} cannot be the name of a host",
-            hint="a name has letters, digits, `-`, `_` and dots, and begins and ends with a letter or a digit",
-        )
 
 
 def processes_of_hosts(start: Start) -> tuple[int, ...]:

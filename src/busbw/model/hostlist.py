@@ -15,7 +15,11 @@ from busbw.errors import InputError
 MOST_HOSTS = 65_536
 # 65,536 names at their longest.
 MOST_CHARACTERS = 2**24
-_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_-])?")
+# RFC 1123, with `_` taken for a letter: Slurm and LSF have nodes with it, and resolvers find them. A name that began
+# with a hyphen would be an option of ssh and of every launcher. Addresses of IPv4 have the same form.
+_LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+_LONGEST_NAME = 253
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _DIGITS = re.compile(r"([0-9]+)")
@@ -28,8 +32,19 @@ _Ranges = tuple[tuple[int, int, int], ...]
 
 
 def is_host_name(text: str) -> bool:
-    """Whether a host can have this name: letters, digits, `_`, `-` and dots between parts, at most 253 characters."""
-    return _NAME.fullmatch(text) is not None and ".." not in text
+    """Whether a host can have this name or IPv4 address, as `check_host_name` has it."""
+    return len(text) <= _LONGEST_NAME and _NAME.fullmatch(text) is not None
+
+
+def check_host_name(name: str, *, where: str | None = None) -> None:
+    """Raise InputError for what cannot be the name or the IPv4 address of a host."""
+    if not is_host_name(name):
+        shown = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}..."
+        raise InputError(
+            f"{shown!r} cannot be the name of a host",
+            where=where,
+            hint="letters, digits, `_`, `-` and dots, at most 253; no part of it is empty, over 63 or has `-` at an end",
+        )
 
 
 def expand(text: str, *, where: str) -> tuple[str, ...]:
@@ -83,8 +98,7 @@ def expand_one(expression: str, *, where: str, room: int = MOST_HOSTS) -> tuple[
     )
     # They differ in digits alone: but for their length the first stands for all.
     for name in {names[0], max(names, key=len)}:
-        if not is_host_name(name):
-            raise _wrong(name, "no name that a host can have", where)
+        check_host_name(name, where=where)
     return names
 
 

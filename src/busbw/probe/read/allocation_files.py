@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from busbw.errors import InputError
-from busbw.model.hostlist import MOST_CHARACTERS, MOST_HOSTS, expand_one, is_host_name, split
+from busbw.model.hostlist import MOST_CHARACTERS, MOST_HOSTS, check_host_name, expand_one, split
 from busbw.model.launch import HostSlots
 
 # Words of Open MPI and PRRTE for the same two things.
@@ -74,8 +74,7 @@ def node_file(text: str, where: str) -> tuple[HostSlots, ...]:
 def repeated(names: Sequence[tuple[str, str]], where: str) -> tuple[HostSlots, ...]:
     """Return hosts that are named once for each of their slots; each name comes with its place."""
     for name, place in names:
-        if not is_host_name(name):
-            raise _unknown(name, "no name that a host can have", place)
+        check_host_name(name, where=place)
     counts = Counter(name for name, _place in names)
     if not 0 < len(counts) <= MOST_HOSTS:
         raise InputError(f"{len(counts)} hosts are listed, and 1 to {MOST_HOSTS} can be used", where=where)
@@ -86,8 +85,7 @@ def paired(pairs: Sequence[tuple[str, str, str]], where: str) -> tuple[HostSlots
     """Return hosts that are named with their slots: (name, slots, place) of each; several of one host are added up."""
     counts: dict[str, int] = {}
     for name, slots, place in pairs:
-        if not is_host_name(name):
-            raise _unknown(name, "no name that a host can have", place)
+        check_host_name(name, where=place)
         if _COUNT.fullmatch(slots) is None or int(slots) == 0:
             raise _unknown(f"{name} {slots}", "no number of slots", place)
         counts[name] = counts.get(name, 0) + int(slots)
