@@ -26,7 +26,16 @@ def said(folder: Path, name: str) -> str:
     return (folder / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("arguments", [(), ("--plan",), ("--launcher", "processes", "--backend", "nccl")])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("--plan",),
+        ("--launcher", "processes", "--backend", "nccl"),
+        # Each copy would submit a job.
+        ("--launcher", "sbatch", "--nodes", "2"),
+    ],
+)
 def test_each_of_several_copies_refuses_with_the_reason(busbw: Busbw, arguments: tuple[str, ...]) -> None:
     result, copies = behind_mpirun(busbw, 2, "run", *SHORT, *arguments)
 

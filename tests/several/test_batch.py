@@ -90,6 +90,14 @@ def test_a_requeued_job_goes_on_where_it_was(jobs: Jobs) -> None:
     assert "start 2" in jobs.err
 
 
+def test_several_copies_submit_nothing(jobs: Jobs) -> None:
+    done = jobs("run", "all_reduce", *TWO, *SHORT, "--no-follow", within=("srun", "--nodes=2", "--ntasks=4"))
+
+    assert done.returncode == 2, done
+    assert done.stderr.count("started busbw 4 times") == 4
+    assert jobs.cluster.jobs() == {}
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from busbw import layout
+from busbw.api.hosts import check_started_once
 from busbw.api.naming import run_words
 from busbw.api.offer import MPI_OFFER, nccl_offer
 from busbw.api.request import Request
@@ -46,8 +47,10 @@ def planned(
     """Return the job that runs `busbw run` with `words` inside an allocation, its result in `where`.
 
     `options`: further directives; `split`: one task of an array for each collective.
-    Raises InputError for what could not be measured, or not be submitted.
+    Raises InputError for what could not be measured, or not be submitted, and where a launcher started busbw several
+    times: each copy would submit a job.
     """
+    check_started_once()
     if not request.backend.startswith("native-"):
         raise InputError(
             f"{request.backend} is started on this host alone", where="--launcher sbatch", hint="--backend native-mpi"

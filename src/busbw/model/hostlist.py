@@ -43,7 +43,7 @@ def check_host_name(name: str, *, where: str | None = None) -> None:
         raise InputError(
             f"{shown!r} cannot be the name of a host",
             where=where,
-            hint="letters, digits, `_`, `-` and dots, at most 253; no part of it is empty, over 63 or has `-` at an end",
+            hint="letters, digits, `_`, `-` and dots, at most 253; no part is empty, over 63 or has `-` at an end",
         )
 
 

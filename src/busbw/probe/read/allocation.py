@@ -103,6 +103,7 @@ def multiplied(environment: Mapping[str, str]) -> str | None:
         ("PMI_SIZE", "a launcher that speaks PMI"),
         ("SLURM_STEP_NUM_TASKS", "srun"),
         ("FLUX_JOB_SIZE", "flux run"),
+        ("JSM_NAMESPACE_SIZE", "jsrun"),
     ):
         count = environment.get(counted, "")
         # An interactive shell of Slurm is a step of one task.
