@@ -61,6 +61,25 @@ def compare_launches(directory: Path) -> Comparison:
 
     Raises InputError for a directory that is none, RunError when the result cannot be written.
     """
+    found = launches_compared(directory)
+    comparisons.write(directory, found)
+    return found
+
+
+def read_comparison(directory: Path) -> Comparison:
+    """Return the stored result of a comparison; without one, what its launches come to so far, and store nothing.
+
+    Raises InputError for a directory that is none, or damaged.
+    """
+    stored = comparisons.read(directory)
+    return stored if stored is not None else launches_compared(directory)
+
+
+def launches_compared(directory: Path) -> Comparison:
+    """Return what the launches of a measured comparison come to, as far as there are any, and store nothing.
+
+    Raises InputError for a directory that is none.
+    """
     plan = comparisons.read_plan(directory)
     launches: list[Launch] = []
     circumstances: list[Circumstances] = [{} for _side in plan.sides]
@@ -84,7 +103,7 @@ def compare_launches(directory: Path) -> Comparison:
         )
         for number, side in enumerate(plan.sides)
     )
-    found = compare(
+    return compare(
         sides,
         launches,
         circumstances,
@@ -95,8 +114,6 @@ def compare_launches(directory: Path) -> Comparison:
         blocks_planned=len({launch.block for launch in plan.launches}),
         notes=(*plan.notes, *_short_words(short, len(launches)), *_disturbed_words(disturbed, len(launches))),
     )
-    comparisons.write(directory, found)
-    return found
 
 
 def _short_words(short: int, launches: int) -> tuple[str, ...]:

@@ -1,12 +1,12 @@
-"""A stored run or import as the history keeps it, with what can be said of a damaged one."""
+"""A stored run, import or comparison as the history keeps it, with what can be said of a damaged one."""
 
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
 
+from busbw.api.compared_row import comparison_row
 from busbw.api.loading import read
-from busbw.api.locating import is_import
+from busbw.api.locating import Kind, kind_of
+from busbw.api.run_platform import platform_of
 from busbw.errors import BusbwError
 from busbw.exports.imports import export_of_import
 from busbw.exports.rows import Export, PointRow, is_missing
@@ -15,7 +15,6 @@ from busbw.model.history import HistoryPoint, HistoryRun
 from busbw.model.imported import Imported
 from busbw.model.listing import Row
 from busbw.model.moment import unix_s, unix_s_of_name
-from busbw.model.plan import Plan
 from busbw.model.run import Run
 from busbw.store import imports
 
@@ -24,9 +23,15 @@ _POINT_FIELDS = tuple(name for name in HistoryPoint.__struct_fields__ if name !=
 
 
 def run_of(directory: Path) -> HistoryRun:
-    """Return a run or an import with its points. One that cannot be read has a row that says so, and no points."""
-    kind: Literal["run", "import"] = "import" if is_import(directory) else "run"
+    """Return a run or an import with its points, or a comparison, whose points are those of the runs within it.
+
+    One that cannot be read has a row that says so, and no points.
+    """
+    kind = kind_of(directory) or "run"
     try:
+        if kind == "comparison":
+            row = comparison_row(directory)
+            return HistoryRun(row=row, created_unix_s=_made(row), points=())
         if kind == "import":
             imported = imports.read(directory)
             return _kept(_import_row(imported, directory), export_of_import(imported, imports.readings(directory)), {})
@@ -44,13 +49,17 @@ def remnant_of(directory: Path) -> HistoryRun:
 
 
 def _kept(row: Row, export: Export, settings: Mapping[str, str]) -> HistoryRun:
-    made = unix_s(row.created)
     return HistoryRun(
         row=row,
-        created_unix_s=made if made is not None else unix_s_of_name(row.run_id),
+        created_unix_s=_made(row),
         settings=tuple(f"{name}={value}" for name, value in sorted(settings.items())),
         points=tuple(_point(number, each) for number, each in enumerate(export.rows) if not is_missing(each)),
     )
+
+
+def _made(row: Row) -> float | None:
+    made = unix_s(row.created)
+    return made if made is not None else unix_s_of_name(row.run_id)
 
 
 def _point(number: int, row: PointRow) -> HistoryPoint:
@@ -66,7 +75,7 @@ def _run_row(run: Run, directory: Path) -> Row:
         host=plan.host.name,
         hosts=plan.placement.hosts,
         ranks=plan.placement.ranks,
-        platform=_platform(plan),
+        platform=platform_of(plan),
         backend=plan.backend,
         nccl=tuple(dict.fromkeys(hello.gpu.nccl for hello in run.ranks if hello.gpu is not None)),
         busbw_version=plan.busbw_version,
@@ -78,16 +87,6 @@ def _run_row(run: Run, directory: Path) -> Row:
         outcome=run.verdict.outcome,
         sentence=run.verdict.sentence,
     )
-
-
-def _platform(plan: Plan) -> str | None:
-    """Return the platform of the planning host where it was recognised, else its GPUs or its processor in words."""
-    if plan.surroundings is not None and plan.surroundings.platform is not None:
-        return plan.surroundings.platform
-    if plan.gpus is None:
-        return plan.host.cpu_model
-    models = Counter(device.model for device in plan.gpus.devices)
-    return ", ".join(f"{number}x {model}" for model, number in models.items())
 
 
 def _import_row(imported: Imported, directory: Path) -> Row:
@@ -116,7 +115,7 @@ def _import_row(imported: Imported, directory: Path) -> Row:
     )
 
 
-def _unreadable(kind: Literal["run", "import"], directory: Path, cause: str) -> HistoryRun:
+def _unreadable(kind: Kind, directory: Path, cause: str) -> HistoryRun:
     row = Row(
         kind=kind,
         run_id=directory.name,

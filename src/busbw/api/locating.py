@@ -1,51 +1,105 @@
-"""Where a run or an import is that somebody names."""
+"""Where a run, an import or a comparison is that somebody names."""
 
+import shlex
 from pathlib import Path
+from typing import Literal
 
+from busbw import layout
 from busbw.errors import InputError
+from busbw.store import comparisons, imports
 from busbw.store import directory as directories
-from busbw.store import imports
+
+Kind = Literal["run", "import", "comparison"]
+
+# What a folder holds that is one.
+_MARKS: dict[Kind, str] = {
+    "run": layout.PLAN_FILE,
+    "import": imports.IMPORT_FILE,
+    "comparison": comparisons.PLAN_FILE,
+}
+# Files whose path means the folder they are in.
+_NAMED_BY = (layout.RUN_FILE, imports.IMPORT_FILE, comparisons.PLAN_FILE, comparisons.RESULT_FILE)
+_SHOWN_NAMES = 3
 
 
 def find(name: str) -> Path:
-    """Return the run or the import that `name` means: a path, the beginning of a name, or `last`.
+    """Return the run or the import that `name` means, as `find_stored` does.
 
-    The last one is a run, or an import where there is no run. Raises InputError when there is none or more than one.
+    Raises InputError for a comparison too: what it measured is in the runs of its launches.
+    """
+    where = find_stored(name)
+    if is_comparison(where):
+        raise InputError(
+            "this is a comparison, and a run or an import is asked for",
+            where=str(where),
+            hint=f"name one of its launches, which are runs: ls {shlex.quote(str(where))}",
+        )
+    return where
+
+
+def find_stored(name: str) -> Path:
+    """Return the run, import or comparison that `name` means: a path, the beginning of a name, or `last`.
+
+    The last one is a run; where there is no run, an import; where there is none, a comparison. Raises InputError when
+    there is none or more than one.
     """
     path, base = Path(name), directories.root()
-    if is_import(path):
+    if kind_of(path) is not None:
         return path
-    if path.name == imports.IMPORT_FILE and is_import(path.parent):
+    if path.name in _NAMED_BY and kind_of(path.parent) is not None:
         return path.parent
-    stored = import_directories(base)
-    if name == "last" and stored and not directories.directories(base):
-        return stored[-1]
-    found = [directory for directory in stored if directory.name.startswith(name)]
-    if not found or name in {directory.name for directory in directories.directories(base)}:
-        return directories.find(name, base)
+    if name == "last":
+        return _last(base)
+    found = [entry for entry in _entries(base) if entry.name.startswith(name) and kind_of(entry) is not None]
     exact = [directory for directory in found if directory.name == name]
-    runs = [directory for directory in directories.directories(base) if directory.name.startswith(name)]
-    if exact or len(found) + len(runs) == 1:
-        return (exact or found)[0]
-    names = ", ".join(directory.name for directory in [*runs, *found][:3])
-    raise InputError(
-        f"{name!r} means {len(runs) + len(found)} runs and imports: {names}", hint="write more of the name"
-    )
+    if len(exact or found) > 1:
+        by_kind = {kind: [each for each in found if kind_of(each) == kind] for kind in _MARKS}
+        *others, last = [f"{kind}s" for kind, there in by_kind.items() if there]
+        kinds = f"{', '.join(others)} and {last}" if others else last
+        names = ", ".join([each.name for there in by_kind.values() for each in there][:_SHOWN_NAMES])
+        raise InputError(f"{name!r} means {len(found)} {kinds}: {names}", hint="write more of the name")
+    # The same words as for a verb that asks for runs alone.
+    return (exact or found)[0] if found else directories.find(name, base)
+
+
+def kind_of(directory: Path) -> Kind | None:
+    """Return what a directory holds; None: neither a run nor an import nor a comparison."""
+    try:
+        return next((kind for kind, file in _MARKS.items() if (directory / file).is_file()), None)
+    except (OSError, ValueError):
+        # No directory has such a name.
+        return None
 
 
 def is_import(directory: Path) -> bool:
     """Whether a directory holds an import."""
-    try:
-        return (directory / imports.IMPORT_FILE).is_file()
-    except (OSError, ValueError):
-        # No directory has such a name.
-        return False
+    return kind_of(directory) == "import"
+
+
+def is_comparison(directory: Path) -> bool:
+    """Whether a directory holds a comparison that was measured."""
+    return kind_of(directory) == "comparison"
 
 
 def import_directories(base: Path) -> list[Path]:
     """Return every import under `base`, oldest first (names begin with the time)."""
+    return [entry for entry in _entries(base) if is_import(entry)]
+
+
+def _last(base: Path) -> Path:
+    newest: dict[Kind, Path] = {}
+    for entry in reversed(_entries(base)):
+        kind = kind_of(entry)
+        if kind is not None:
+            newest.setdefault(kind, entry)
+        if kind == "run":
+            break
+    found = next((newest[kind] for kind in _MARKS if kind in newest), None)
+    return found if found is not None else directories.find("last", base)
+
+
+def _entries(base: Path) -> list[Path]:
     try:
-        entries = sorted(base.iterdir())
+        return sorted(base.iterdir())
     except OSError:
         return []
-    return [entry for entry in entries if is_import(entry)]

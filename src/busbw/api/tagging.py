@@ -1,21 +1,21 @@
-"""Tags of runs and imports, given and taken after they were made."""
+"""Tags of runs, imports and comparisons, given and taken after they were made."""
 
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from busbw.api.listing import run_of
-from busbw.api.locating import find
+from busbw.api.locating import find_stored
 from busbw.errors import InputError
 from busbw.store import tags
 
 
 def tag_run(name: str, given: Sequence[str]) -> tuple[Path, tuple[str, ...]]:
-    """Give a run or an import tags, and return where it is and all it was given. Raises InputError and RunError.
+    """Give something stored tags, and return where it is and all it was given. Raises InputError and RunError.
 
     Nothing is written unless every one of them can be a tag.
     """
-    where = find(name).absolute()
+    where = find_stored(name).absolute()
     for tag in given:
         tags.check_tag(tag)
     for tag in given:
@@ -24,11 +24,11 @@ def tag_run(name: str, given: Sequence[str]) -> tuple[Path, tuple[str, ...]]:
 
 
 def untag_run(name: str, taken: Sequence[str]) -> tuple[Path, tuple[str, ...]]:
-    """Take tags from a run or an import, and return where it is and what it still has. Raises InputError and RunError.
+    """Take tags from something stored, and return where it is and what it still has. Raises InputError and RunError.
 
     The tag that it was made with is part of it and stays: to ask for that one is an error.
     """
-    where = find(name).absolute()
+    where = find_stored(name).absolute()
     there = tags.tags_of(where)
     for tag in taken:
         tags.check_tag(tag)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import click
 
 from busbw import codec
-from busbw.api.comparing import compare_launches, compare_stored
+from busbw.api.comparing import compare_launches, compare_stored, read_comparison
 from busbw.api.interleaving import DEFAULT_BLOCKS, DEFAULT_BUDGET_S, Terms, go_on, plan_comparison, start
 from busbw.cli.asked import request_of
 from busbw.cli.compare import given_of_run
@@ -82,6 +82,11 @@ def _resume(name: str, given: dict[str, Any]) -> NoReturn:
     with comparison_progress(plan, where) as follower:
         found = go_on(where.absolute(), follower)
     _ended(found, where, given)
+
+
+def show_comparison(where: Path, *, as_json: bool) -> NoReturn:
+    """Print the result of a stored comparison, or of what there is of one, and exit with its code."""
+    _ended(read_comparison(where), where, {"as_json": as_json, "as_csv": False})
 
 
 def _ended(found: Comparison, where: Path, given: dict[str, Any]) -> NoReturn:

@@ -54,6 +54,7 @@ def selection_of(asked: dict[str, Any]) -> Selection:
         for name in ("since", "until")
     }
     return Selection(
+        kind=asked["kind"],
         host=asked["host"],
         platform=asked["platform"],
         collective=asked["collective"],

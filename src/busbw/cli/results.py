@@ -4,14 +4,18 @@ import shlex
 
 from busbw import layout
 from busbw.api.loading import load, read
-from busbw.api.locating import find, is_import
+from busbw.api.locating import find_stored, is_comparison, is_import
 from busbw.cli.present import present_run
 from busbw.errors import InputError
 
 
 def show_run(name: str, *, as_json: bool) -> None:
-    """Print a stored result, or an import."""
-    where = find(name)
+    """Print a stored result, an import, or what a comparison came to."""
+    where = find_stored(name)
+    if is_comparison(where):
+        from busbw.cli.comparing import show_comparison
+
+        show_comparison(where, as_json=as_json)
     if is_import(where):
         from busbw.cli.importing import show_import
 
@@ -21,7 +25,13 @@ def show_run(name: str, *, as_json: bool) -> None:
 
 def load_run(name: str, *, as_json: bool) -> None:
     """Rebuild a result from raw records and print it."""
-    where = find(name)
+    where = find_stored(name)
+    if is_comparison(where):
+        raise InputError(
+            "this is a comparison: its launches are what is rebuilt",
+            where=str(where),
+            hint=f"what they come to, from their results: busbw compare {shlex.quote(str(where))}",
+        )
     if is_import(where):
         copies = shlex.quote(str(where / layout.RAW_DIRECTORY))
         raise InputError(

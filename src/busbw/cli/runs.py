@@ -9,11 +9,15 @@ import click
 from busbw.cli.sizes import SIZE
 
 _OUTCOMES = ("ok", "slow", "wrong", "failed", "cannot-tell", "unreadable", "imported")
+_CLAIMS = ("faster", "slower", "mixed", "same", "none")
 _SELECTING = (
+    click.option("--kind", type=click.Choice(["run", "import", "comparison"]), help="Nothing but these."),
     click.option("--host", metavar="PATTERN", help="Runs on such a host: node07, or 'node0*'."),
     click.option("--platform", metavar="PATTERN", help="Runs on such a machine: a platform's name, or '*H100*'."),
     click.option("--collective", metavar="NAME", help="Runs that measured it."),
-    click.option("--verdict", "verdicts", type=click.Choice(_OUTCOMES), multiple=True, help="One of these."),
+    click.option(
+        "--verdict", "verdicts", type=click.Choice((*_OUTCOMES, *_CLAIMS)), multiple=True, help="One of these."
+    ),
     click.option("--since", metavar="WHEN", help="2026-11-22, 2026-11-22T07:00 (UTC), or 36h, 7d, 2w ago."),
     click.option("--until", metavar="WHEN", help="Before this moment."),
     click.option("--tag", "tags", multiple=True, metavar="TAG", help="Runs with this tag; with all where repeated."),
@@ -44,7 +48,7 @@ def selecting_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values, all of them.")
 @click.pass_context
 def runs(context: click.Context, /, **asked: object) -> None:
-    """List the runs and imports there are, newest last; give them tags."""
+    """List the runs, imports and comparisons there are, newest last; give them tags."""
     if context.invoked_subcommand is not None:
         return
     if asked["as_json"] and asked["as_csv"]:

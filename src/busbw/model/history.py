@@ -43,7 +43,7 @@ class HistoryPoint(Value, kw_only=True, frozen=True):
 
 
 class HistoryRun(Value, kw_only=True, frozen=True):
-    """One run or import as the history keeps it."""
+    """One run, import or comparison as the history keeps it."""
 
     row: Row
     # Seconds since 1970; None: neither the run nor its name says when it was made.
@@ -56,6 +56,8 @@ class HistoryRun(Value, kw_only=True, frozen=True):
 class Selection(Value, kw_only=True, frozen=True):
     """Which runs are meant: those that every part which is given holds for."""
 
+    # "run", "import" or "comparison".
+    kind: str | None = None
     # Patterns (`node0*`): one of the hosts, the platform.
     host: str | None = None
     platform: str | None = None

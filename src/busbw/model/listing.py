@@ -1,4 +1,4 @@
-"""A run or an import in a list of them."""
+"""A run, an import or a comparison in a list of them."""
 
 from typing import Literal
 
@@ -6,9 +6,13 @@ from busbw.model.value import Integer, Value
 
 
 class Row(Value, kw_only=True, frozen=True):
-    """One run or import in a list. Of an import the points are readings, and nothing is planned."""
+    """One run, import or comparison in a list.
 
-    kind: Literal["run", "import"] = "run"
+    Of an import the points are readings, and nothing is planned; of a comparison they are those that both of two sides
+    have.
+    """
+
+    kind: Literal["run", "import", "comparison"] = "run"
     run_id: str
     path: str
     created: str | None
@@ -31,6 +35,6 @@ class Row(Value, kw_only=True, frozen=True):
     tags: tuple[str, ...] = ()
     # How the execution ended (model.run.Outcome); "unfinished": under way, or cut off before that could be written.
     ended: str | None = None
-    # The verdict's outcome, "imported" for an import, or "unreadable".
+    # The verdict's outcome (of a comparison: model.comparison), "imported" for an import, or "unreadable".
     outcome: str
     sentence: str

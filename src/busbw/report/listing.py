@@ -1,4 +1,4 @@
-"""A list of runs and imports as text for a terminal: plain lines, since there may be ten thousand of them."""
+"""Runs, imports and comparisons as a list for a terminal: plain lines, since there may be ten thousand of them."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,19 +7,25 @@ from busbw.report.plain import printable
 
 # Whole: a name that is cut off cannot be pasted. What comes last is left to --json where there is no room.
 _WHOLE = ("run", "ranks", "points", "verdict")
+# The same where there is something else than runs.
+_MIXED = ("run", "kind", "ranks", "points", "verdict")
 _OTHERS = ("collectives", "host", "tags")
 _GAP = "  "
 _LEAST_ROOM = 12
 
 
 def listing_lines(rows: Sequence[Row], width: int) -> Iterator[str]:
-    """Yield a heading and a line for each run or import, none longer than `width` unless its first columns are."""
-    cells = [_cells(row) for row in rows]
-    whole = [_longest(_WHOLE[index], [each[index] for each in cells]) for index in range(len(_WHOLE))]
-    wanted = [_longest(heading, [each[len(_WHOLE) + index] for each in cells]) for index, heading in enumerate(_OTHERS)]
-    others = _shared(wanted, width - sum(whole) - len(_GAP) * len(_WHOLE))
+    """Yield a heading and a line for each row, none longer than `width` unless its first columns are."""
+    is_mixed = any(row.kind != "run" for row in rows)
+    headings = _MIXED if is_mixed else _WHOLE
+    cells = [_cells(row, with_kind=is_mixed) for row in rows]
+    whole = [_longest(headings[index], [each[index] for each in cells]) for index in range(len(headings))]
+    wanted = [
+        _longest(heading, [each[len(headings) + index] for each in cells]) for index, heading in enumerate(_OTHERS)
+    ]
+    others = _shared(wanted, width - sum(whole) - len(_GAP) * len(headings))
     widths = [*whole, *others]
-    for line in ((*_WHOLE, *_OTHERS), *cells):
+    for line in ((*headings, *_OTHERS), *cells):
         yield _GAP.join(_cut(cell, each) for cell, each in zip(line, widths, strict=False)).rstrip()
 
 
@@ -45,20 +51,23 @@ def _cut(cell: str, width: int) -> str:
     return cell.ljust(width) if len(cell) <= width else cell[: width - 1] + "…"
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: Row, *, with_kind: bool) -> tuple[str, ...]:
     of_import = row.kind == "import"
     ranks = "" if of_import else str(row.ranks) if row.ranks is not None else "?"
     points = str(row.measured) if of_import else f"{row.measured}/{row.planned}"
-    cells = (row.run_id, ranks, points, verdict_word(row), _about(row), row.host or "", " ".join(row.tags))
+    kind = (row.kind,) if with_kind else ()
+    cells = (row.run_id, *kind, ranks, points, verdict_word(row), _about(row), row.host or "", " ".join(row.tags))
     return tuple(printable(cell).replace("\n", " ") for cell in cells)
 
 
 def verdict_word(row: Row) -> str:
     """Return the verdict; of a run that did not come to its end that it is unfinished says more."""
+    if row.kind == "comparison" and row.outcome == "none":
+        return "not shown"
     return "unfinished" if row.ended == "unfinished" and row.outcome == "cannot_tell" else row.outcome.replace("_", " ")
 
 
 def _about(row: Row) -> str:
     if row.outcome == "unreadable":
         return row.sentence
-    return ", ".join(row.collectives) + (f", {row.sentence}" if row.kind == "import" else "")
+    return ", ".join(row.collectives) + (f", {row.sentence}" if row.kind != "run" else "")

@@ -71,6 +71,8 @@ def read_plan(directory: Path) -> ComparisonPlan:
     content = read_whole(path, _MAX_BYTES)
     codec.check_schema(content, COMPARISON_PLAN_SCHEMA, where=str(path))
     plan = codec.decode(content, ComparisonPlan, where=str(path))
+    if not plan.launches:
+        raise InputError("not a comparison: it has no launch", where=str(path))
     for launch in plan.launches:
         named = Path(launch.folder)
         if named.name != launch.folder or launch.folder in ("", ".", "..") or not 0 <= launch.side < len(plan.sides):

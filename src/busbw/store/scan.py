@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from busbw import layout
-from busbw.store import tags
+from busbw.store import comparisons, tags
 from busbw.store.imports import IMPORT_FILE
 
 # The operating system writes it while a run is under way, and no result is read from it.
@@ -18,10 +18,10 @@ _RECORDS = ("rank-", "launcher.")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stored:
-    """A run, an import, or what is left of one that had not begun."""
+    """A run, an import, a comparison, or what is left of a run that had not begun."""
 
     name: str
-    kind: Literal["run", "import", "remnant"]
+    kind: Literal["run", "import", "comparison", "remnant"]
     # Inode, size and times of the files that a result is read from.
     mark: str
 
@@ -66,9 +66,21 @@ def _stored(directory: str, name: str) -> Stored | None:
     if plan is not None:
         outcome = _mark(f"{directory}/{layout.OUTCOME_FILE}")
         return Stored(name=name, kind="run", mark=f"{plan} {outcome} {_marks_in(directory)}")
+    return _other(directory, name) or _without_plan(directory, name, run)
+
+
+def _other(directory: str, name: str) -> Stored | None:
+    """Return the import or the comparison that a directory holds."""
     imported = _mark(f"{directory}/{IMPORT_FILE}")
     if imported is not None:
         return Stored(name=name, kind="import", mark=imported)
+    compared = _mark(f"{directory}/{comparisons.PLAN_FILE}")
+    if compared is not None:
+        return Stored(name=name, kind="comparison", mark=f"{compared} {_mark_of_comparison(directory)}")
+    return None
+
+
+def _without_plan(directory: str, name: str, run: str | None) -> Stored | None:
     raw = _names_in(f"{directory}/{layout.RAW_DIRECTORY}")
     # A run's folder is made with this one in it; the plan is written next, and nothing is started before.
     if raw == []:
@@ -82,6 +94,14 @@ def _marks_in(directory: str) -> str:
     """Return the marks of the raw files of a run that has no result yet."""
     raw = f"{directory}/{layout.RAW_DIRECTORY}"
     return " ".join(f"{name} {_mark(f'{raw}/{name}')}" for name in _names(Path(raw)) if not name.endswith(_NO_RECORD))
+
+
+def _mark_of_comparison(directory: str) -> str:
+    """Return the mark of a comparison's result, or of how its launches ended while it has none."""
+    result = _mark(f"{directory}/{comparisons.RESULT_FILE}")
+    if result is not None:
+        return result
+    return " ".join(f"{name} {_mark(f'{directory}/{name}/{layout.OUTCOME_FILE}')}" for name in _names(Path(directory)))
 
 
 def _mark(path: str) -> str | None:

@@ -81,6 +81,7 @@ def points(history: History, selection: Selection, wanted: PointSelection) -> tu
 def _conditions(selection: Selection) -> tuple[str, list[object]]:
     """Return the condition on a row of `runs`, and its parameters."""
     asked: list[tuple[str, object]] = [
+        ("kind = {0}", selection.kind),
         ("(host GLOB {0} OR len(list_filter(hosts, lambda each: each GLOB {0})) > 0)", selection.host),
         ("platform GLOB {0}", selection.platform),
         (
