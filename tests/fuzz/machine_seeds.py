@@ -125,6 +125,9 @@ _RDMA = {
     "cxi_stat": "Device: cxi0\n    Description: SS11 200Gb 2P NIC\n    PCIe Speed/Width: 16.0 GT/s PCIe x16\n"
     "    MAC: 02:00:00:00:00:01\n    Link speed: BS_200G\n    Link state: up\n",
     "rocm-smi-product": "GPU[0]\t\t: Card Series: \t\tAMD Instinct MI300X\nGPU[0]\t\t: GFX Version: \t\tgfx942\n",
+    "rocm-smi-topo": "============ Link Type between two GPUs ============\n       GPU0         GPU1\n"
+    "GPU0   0            XGMI\nGPU1   XGMI         0\n============== Numa Nodes ==============\n"
+    "GPU[0]\t\t: (Topology) Numa Node: 0\n",
 }
 
 

@@ -6,7 +6,9 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.patience import wait_until, with_more_time
 
+from busbw.model.snapshot import Answer
 from busbw.probe.capture.commands import ask
 from busbw.probe.read.commands import COMMANDS, Command
 
@@ -20,13 +22,21 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         path = tmp_path / name
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
-        return Command(name=name, programs=(name,), timeout_s=5)
+        return Command(name=name, programs=(name,), timeout_s=60)
 
     return write
 
 
-def asked(*commands: Command, total_s: float = 20):
+def asked(*commands: Command, total_s: float = 60):
     return ask(commands, total_s=total_s)
+
+
+def asked_until_it_speaks(command: Command) -> Answer:
+    """Ask a program that does not end in time, with time enough to say something."""
+    return with_more_time(
+        lambda time_s: asked(Command(name=command.name, programs=command.programs, timeout_s=time_s))[0],
+        lambda answer: answer.output != "",
+    )
 
 
 def test_an_answer_holds_output_error_and_exit_code(programs) -> None:
@@ -47,40 +57,39 @@ def test_the_first_program_that_is_there_is_asked(programs) -> None:
 
 
 def test_a_program_that_hangs_is_ended_and_what_it_said_is_kept(programs) -> None:
-    command = programs("slow", "echo begun; sleep 60")
-    start_s = time.monotonic()
-    (answer,) = asked(Command(name="slow", programs=command.programs, timeout_s=0.5))
+    command = programs("slow", "echo begun; sleep 600")
+    answer = asked_until_it_speaks(command)
     assert (answer.ended, answer.output, answer.exit_code) == ("timeout", "begun\n", None)
-    assert time.monotonic() - start_s < 5
+
+
+def has_ended(status: Path) -> bool:
+    try:
+        return status.read_text().split()[2] == "Z"
+    except OSError:
+        return True
 
 
 def test_what_a_program_leaves_behind_is_ended_too(programs, tmp_path: Path) -> None:
-    command = programs("parent", f"sleep 60 & echo $! > {tmp_path}/pid; echo done")
-    (answer,) = asked(Command(name="parent", programs=command.programs, timeout_s=1))
+    command = programs("parent", f"sleep 600 & echo $! > {tmp_path}/pid; echo done")
+    answer = asked_until_it_speaks(command)
     assert answer.output == "done\n"
-    pid = int((tmp_path / "pid").read_text())
-    for _attempt in range(50):
-        status = Path(f"/proc/{pid}/stat")
-        if not status.exists() or status.read_text().split()[2] == "Z":
-            return
-        time.sleep(0.1)
-    pytest.fail(f"process {pid} is still running")
+    status = Path("/proc") / (tmp_path / "pid").read_text().strip() / "stat"
+    wait_until(lambda: has_ended(status), 30, f"the end of {status.parent}")
 
 
 def test_output_without_end_is_cut(programs) -> None:
-    start_s = time.monotonic()
     (answer,) = asked(programs("endless", "yes 0123456789"))
     assert answer.ended == "cut"
     assert len(answer.output) == 4 * 2**20
-    assert time.monotonic() - start_s < 10
 
 
 def test_all_together_have_one_time(programs) -> None:
-    slow = programs("slow", "sleep 60")
+    slow = programs("slow", "sleep 600")
     start_s = time.monotonic()
     answers = asked(*(Command(name=f"slow{place}", programs=slow.programs) for place in range(20)), total_s=1)
     assert {answer.ended for answer in answers} == {"timeout"}
-    assert time.monotonic() - start_s < 8
+    # Any one alone would take a minute.
+    assert time.monotonic() - start_s < 50
 
 
 def test_a_program_neither_waits_for_input_nor_speaks_another_language(programs, monkeypatch) -> None:

@@ -9,6 +9,8 @@ from busbw.cpus import format_cpu_list
 from busbw.model.hardware import Hardware
 from busbw.model.snapshot import Answer, CapturedFile, Snapshot
 from busbw.probe.read.hardware import hardware_of
+from busbw.topo.origins.from_hardware import topology_of_hardware
+from busbw.topo.ways.view import view_of
 
 from .hosts import GEN4, Function, Gpu, Machine, Numa, snapshot_of
 from .machines import MACHINES
@@ -205,6 +207,65 @@ def test_gpus_of_amd_have_the_names_and_numbers_of_rocm_smi() -> None:
         (0, "0001:00:00.0", "AMD Instinct MI300X VF", 0)
     ]
     assert len(gpus) == 8
+
+
+def amd_machine(processor: str, count: int, kinds: str = "XGMI") -> Machine:
+    """Return GPUs of AMD with what rocm-smi says of them and the links between them."""
+    functions = tuple(
+        Function(bus_id=f"{place + 1:04x}:00:00.0", vendor="0x1002", device="0x74b5", device_class="0x120000", numa=0)
+        for place in range(count)
+    )
+    said = "".join(
+        f"GPU[{place}]\t\t: PCI Bus: {function.bus_id}\nGPU[{place}]\t\t: GFX Version: \t\t{processor}\n"
+        for place, function in enumerate(functions)
+    )
+    heads = "".join(f"GPU{place:<10}" for place in range(count))
+    weights, types = (
+        "".join(
+            f"GPU{row}   {''.join('0 '.ljust(13) if row == column else word.ljust(13) for column in range(count))}\n"
+            for row in range(count)
+        )
+        for word in ("15", kinds)
+    )
+    topology = (
+        "\n============================ ROCm System Management Interface ============================\n"
+        f"================================ Weight between two GPUs =================================\n       {heads}\n"
+        f"{weights}\n=============================== Link Type between two GPUs ===============================\n"
+        f"       {heads}\n{types}\n======================================= Numa Nodes =====================\n"
+        "GPU[0]\t\t: (Topology) Numa Node: 0\n"
+    )
+    return Machine(
+        name="amd",
+        numa=(Numa(id=0, cpus="0-47"),),
+        functions=functions,
+        more_answers={"rocm-smi-product": said, "rocm-smi-topo": topology},
+    )
+
+
+def test_eight_gpus_of_amd_are_joined_by_a_link_each() -> None:
+    hardware = hardware_of(snapshot_of(amd_machine("gfx942", 8)))
+    topology = topology_of_hardware(hardware)
+    assert [gpu.gcn for gpu in topology.gpus] == ["gfx942"] * 8
+    assert {(link.count, link.kind, link.target_class) for link in topology.nvlinks} == {(1, "xgmi", "0x120000")}
+    assert len(topology.nvlinks) == 56
+    assert view_of(topology).ceilings[0].busbw_Bps == 7 * 48e9
+
+
+@pytest.mark.parametrize(
+    ("processor", "count", "kinds"),
+    [
+        # rocm-smi says XGMI also of pairs of MI250X that no link joins, and never how many there are.
+        ("gfx90a", 8, "XGMI"),
+        # Four MI300A have several links a pair.
+        ("gfx942", 4, "XGMI"),
+        ("gfx942", 8, "PCIE"),
+        ("gfx942; rm", 8, "XGMI"),
+    ],
+)
+def test_links_that_rocm_smi_does_not_count_are_not_made_up(processor: str, count: int, kinds: str) -> None:
+    topology = topology_of_hardware(hardware_of(snapshot_of(amd_machine(processor, count, kinds))))
+    assert topology.nvlinks == ()
+    assert any(note.startswith("no XGMI links are listed") for note in view_of(topology).notes)
 
 
 def test_the_graphics_adapter_of_a_server_is_no_lost_gpu() -> None:

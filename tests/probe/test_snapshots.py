@@ -5,10 +5,10 @@ import io
 import os
 import subprocess
 import tarfile
-import time
 from pathlib import Path
 
 import pytest
+from tests.cost import check_cost
 
 from busbw.errors import InputError
 from busbw.model.snapshot import CapturedFile, Snapshot
@@ -165,9 +165,8 @@ def test_a_bomb_is_refused_fast_and_in_bounded_memory(tmp_path: Path) -> None:
     with gzip.GzipFile(fileobj=bomb, mode="wb", compresslevel=1) as file:
         for _block in range(300):
             file.write(bytes(2**20))
-    start_s = time.monotonic()
-    assert "larger than 128 MiB" in refusal(tmp_path / "bomb.tar.gz", bomb.getvalue()).cause
-    assert time.monotonic() - start_s < 5
+    refused = check_cost(lambda: refusal(tmp_path / "bomb.tar.gz", bomb.getvalue()), most_s=5)
+    assert "larger than 128 MiB" in refused.cause
 
 
 def test_too_many_members_are_refused(tmp_path: Path) -> None:

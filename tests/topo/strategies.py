@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from busbw.model.topology import ChipLink, Gpu, Net, NumaNode, NvLink, PciDevice, PciLink, Topology
+from busbw.model.topology import ChipLink, Gpu, LinkKind, Net, NumaNode, NvLink, PciDevice, PciLink, Topology
 
 MOST_DEVICES = 14
 _HEX = st.integers(0, 0xFFFF).map(lambda number: f"0x{number:04x}")
@@ -89,7 +89,7 @@ def in_file_order(devices: list[PciDevice], numa: tuple[NumaNode, ...]) -> list[
 
 
 @st.composite
-def gpus_of(draw: st.DrawFn, devices: tuple[PciDevice, ...]) -> tuple[Gpu, ...]:
+def gpus_of(draw: st.DrawFn, devices: tuple[PciDevice, ...], gcn: str | None) -> tuple[Gpu, ...]:
     numbers = iter(draw(st.permutations(range(MOST_DEVICES))))
     is_numbered = draw(st.booleans())
     gpus = [
@@ -97,7 +97,8 @@ def gpus_of(draw: st.DrawFn, devices: tuple[PciDevice, ...]) -> tuple[Gpu, ...]:
             bus_id=device.bus_id,
             dev=next(numbers) if is_numbered else None,
             rank=draw(maybe(st.integers(0, 4095))),
-            sm=draw(maybe(st.sampled_from([70, 80, 90, 100]))),
+            sm=draw(maybe(st.sampled_from([70, 80, 90, 100]))) if gcn is None else None,
+            gcn=gcn,
             gdr=draw(maybe(st.booleans())),
             mlopart=draw(maybe(st.integers(-1, 1))),
         )
@@ -133,7 +134,10 @@ def topologies(draw: st.DrawFn) -> Topology:
     """A topology that `busbw.topo.writer.file_text` can write; parts are in the order in which a file has them."""
     numa = draw(numa_nodes())
     devices = draw(pci_devices(numa))
-    gpus = draw(gpus_of(devices))
+    # A node has GPUs of one maker.
+    gcn = draw(st.sampled_from([None, None, "gfx942", "910"]))
+    kind: LinkKind = "nvlink" if gcn is None else "xgmi"
+    gpus = draw(gpus_of(devices, gcn))
     with_gpu = [device.bus_id for device in devices if device.kind == "gpu"]
     switches = [device.bus_id for device in devices if device.kind == "switch"]
     targets = st.sampled_from([*with_gpu, "fffffff:ffff:ff", "0000:c4:00.0"])
@@ -150,7 +154,13 @@ def topologies(draw: st.DrawFn) -> Topology:
         devices=devices,
         gpus=gpus,
         nvlinks=tuple(
-            NvLink(gpu=gpu, target=draw(targets), count=draw(st.integers(0, 18)), target_class=draw(maybe(_HEX)))
+            NvLink(
+                gpu=gpu,
+                target=draw(targets),
+                count=draw(st.integers(0, 18)),
+                target_class=draw(maybe(_HEX)),
+                kind=kind,
+            )
             for gpu in with_gpu
             for _ in range(draw(st.integers(0, 3)))
         ),

@@ -16,6 +16,7 @@ class AttainedRow(Value, frozen=True, kw_only=True):
     part: PartName
     algorithm: str | None = None
     sm: tuple[Integer, ...] = ()
+    gcn: tuple[str, ...] = ()
     switched: bool | None = None
     fabrics: tuple[str, ...] = ()
     port_bps: float | None = None
@@ -40,6 +41,7 @@ def attained_on(platform: Platform) -> tuple[Attained, ...]:
     """Return what holds for a platform."""
     return attained_where(
         sm=platform.gpu.sm,
+        gcn=platform.gpu.gcn,
         switched=platform.nvlink.switched,
         fabric=platform.fabric.kind,
         port_bps=platform.nic.port_bps,
@@ -47,7 +49,7 @@ def attained_on(platform: Platform) -> tuple[Attained, ...]:
 
 
 def attained_where(
-    *, sm: int | None, switched: bool | None, fabric: str | None, port_bps: float | None
+    *, sm: int | None, switched: bool | None, fabric: str | None, port_bps: float | None, gcn: str | None = None
 ) -> tuple[Attained, ...]:
     """Return what holds for nodes whose GPUs, switch, fabric and ports are these. None: not known."""
     return tuple(
@@ -61,6 +63,7 @@ def attained_where(
         )
         for row in attained_rows()
         if (not row.sm or sm in row.sm)
+        and (not row.gcn or gcn in row.gcn)
         and (row.switched is None or switched is row.switched)
         and (not row.fabrics or fabric in row.fabrics)
         and (row.port_bps is None or port_bps == row.port_bps)

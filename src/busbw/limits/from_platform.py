@@ -122,7 +122,7 @@ def _links(platform: Platform, used: int) -> Rate | None:
             return Rate(rate_Bps=total_Bps, figures=f"{peers} peers x {link.pair_Bps / 1e9:g} GB/s", source=link.source)
     if link.gpu_Bps is None:
         return None
-    links = f"{link.links_per_gpu} links, " if link.links_per_gpu else ""
+    links = f"{_count(link.links_per_gpu)}, " if link.links_per_gpu else ""
     return Rate(rate_Bps=link.gpu_Bps, figures=f"{links}{link.gpu_Bps / 1e9:g} GB/s", source=link.source)
 
 
@@ -133,7 +133,7 @@ def _pair(platform: Platform, used: int) -> Rate | None:
         return _links(platform, used)
     if link.pair_Bps is None:
         return None
-    per_pair = f"{link.links_per_pair} links, " if link.links_per_pair else ""
+    per_pair = f"{_count(link.links_per_pair)}, " if link.links_per_pair else ""
     return Rate(rate_Bps=link.pair_Bps, figures=f"{per_pair}{link.pair_Bps / 1e9:g} GB/s", source=link.source)
 
 
@@ -162,3 +162,7 @@ def _nic_slot(platform: Platform, nic: Rate | None) -> Rate | None:
 def _card(place: NicPlace) -> str | None:
     """Return the address of a port's card: its functions share a slot."""
     return place.bus_id.rpartition(".")[0] if place.bus_id is not None else None
+
+
+def _count(links: int) -> str:
+    return f"{links} link{'' if links == 1 else 's'}"

@@ -5,7 +5,9 @@ from typing import Literal
 from busbw.model.value import Value
 
 # files: one that NCCL does not take as it is meant differs, whatever it means.
-Group = Literal["files", "GPUs", "NICs", "CPU masks", "processors", "ways", "PCIe links", "NVLinks", "C2C", "ports"]
+Group = Literal[
+    "files", "GPUs", "NICs", "CPU masks", "processors", "ways", "PCIe links", "NVLinks", "XGMI links", "C2C", "ports"
+]
 
 
 class Difference(Value, kw_only=True, frozen=True):

@@ -43,7 +43,7 @@ class PciFunction(Value, kw_only=True, frozen=True):
 
 
 class HostNvLink(Value, kw_only=True, frozen=True):
-    """One NVLink of a GPU."""
+    """One NVLink of a GPU; of AMD's, one XGMI link."""
 
     link: Integer
     rate_Bps: float | None = None
@@ -62,6 +62,8 @@ class HostGpu(Value, kw_only=True, frozen=True):
     name: str | None = None
     uuid: str | None = None
     sm: Integer | None = None
+    # The processor of AMD's, as gfx942.
+    gcn: str | None = None
     memory_bytes: Integer | None = None
     driver: str | None = None
     link_generation: Integer | None = None

@@ -64,6 +64,8 @@ class GpuKind(Section, kw_only=True, frozen=True):
     memory_bytes: Integer | None = None
     # Compute capability times ten, as NCCL has it; None for other makers.
     sm: Integer | None = None
+    # AMD's name of the processor, as gfx942; None for other makers.
+    gcn: str | None = None
     locked_clock_MHz: Integer | None = None
 
 

@@ -11,6 +11,8 @@ import msgspec
 from busbw.model.value import Integer, Value
 
 DeviceKind = Literal["gpu", "nic", "switch", "nvswitch", "cpu", "other"]
+# Links of NVIDIA's GPUs, and of AMD's.
+LinkKind = Literal["nvlink", "xgmi"]
 
 
 class NumaNode(Value, kw_only=True, frozen=True):
@@ -66,18 +68,21 @@ class Gpu(Value, kw_only=True, frozen=True):
     # Whether NICs can read and write its memory.
     gdr: bool | None = None
     mlopart: Integer | None = None
+    # The processor of AMD's, as gfx942; only RCCL writes it.
+    gcn: str | None = None
     # As the driver names it; no NCCL file has it.
     name: str | None = None
 
 
 class NvLink(Value, kw_only=True, frozen=True):
-    """The NVLinks from one GPU to one peer."""
+    """The NVLinks from one GPU to one peer; of AMD's GPUs the XGMI links, which RCCL treats alike."""
 
     gpu: str
     # Bus id of a GPU or an NVSwitch; `fffffff:ffff:ff` and the like where a virtual machine hides the switch.
     target: str
     count: Integer
     target_class: str | None = None
+    kind: LinkKind = "nvlink"
 
 
 class ChipLink(Value, kw_only=True, frozen=True):

@@ -182,6 +182,7 @@ def _gpu(platform: Platform) -> str | None:
         gpus(platform),
         memory(gpu.memory_bytes),
         f"compute capability {gpu.sm // 10}.{gpu.sm % 10}" if gpu.sm is not None else None,
+        f"processor {gpu.gcn}" if gpu.gcn is not None else None,
         f"clock locked at {gpu.locked_clock_MHz} MHz" if gpu.locked_clock_MHz is not None else None,
     )
 

@@ -6,7 +6,7 @@ from busbw.cpus import format_cpu_list
 from busbw.model.paths import MatrixRow, PathMatrix
 from busbw.report.plain import printable
 from busbw.report.terminal import console
-from busbw.topo.ways.matrix import MEANINGS
+from busbw.topo.ways.matrix import meanings
 
 _AFFINITIES = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
 _NOT_KNOWN = "N/A"
@@ -23,7 +23,7 @@ def matrix_text(matrix: PathMatrix) -> None:
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         out.print(Text(printable("  ".join(cells).rstrip())), soft_wrap=True)
     out.print()
-    for name, meaning in MEANINGS:
+    for name, meaning in meanings(matrix):
         out.print(Text(f"{name:<5} {meaning}"), soft_wrap=True)
     if matrix.legend:
         out.print()

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from busbw.model.topology import Gpu, Topology
 from busbw.report.topology_tree import number_of, short_list
-from busbw.topo.ways.constants import cpu_link_Bps, nvlink_Bps
+from busbw.topo.ways.constants import cpu_link_Bps, link_rate_Bps
+from busbw.topo.ways.link_words import link_words
 from busbw.topo.ways.nearest import gpu_numbers
 
 _SWITCHES = "NVSwitches"
@@ -32,12 +33,16 @@ def _nvlink_lines(topology: Topology) -> Iterator[str]:
     names = {gpu.bus_id: f"GPU{number}" for gpu, number in zip(topology.gpus, gpu_numbers(topology.gpus), strict=True)}
     gpus: dict[str, Gpu] = {gpu.bus_id: gpu for gpu in topology.gpus}
     counts: dict[str, Counter[str]] = {}
+    rates: dict[str, float] = {}
+    word = link_words(topology).removesuffix("s").removesuffix(" link")
     for link in topology.nvlinks:
-        if link.target not in gpus and (link.target_class or "").startswith("0x03"):
+        if link.target not in gpus and (link.kind == "xgmi" or (link.target_class or "").startswith("0x03")):
             peer = f"absent {link.target}"
         else:
             peer = names.get(link.target, _SWITCHES if not (link.target_class or "").startswith("0x068001") else "CPU")
         counts.setdefault(link.gpu, Counter())[peer] += link.count
+        if link.gpu in gpus:
+            rates[link.gpu] = rates.get(link.gpu, 0.0) + link_rate_Bps(link, gpus[link.gpu])
     # GPUs whose links go the same way share a line.
     alike: dict[tuple[tuple[str, int], ...], list[str]] = {}
     for gpu in topology.gpus:
@@ -45,14 +50,13 @@ def _nvlink_lines(topology: Topology) -> Iterator[str]:
             alike.setdefault(tuple(counts[gpu.bus_id].items()), []).append(gpu.bus_id)
     if _is_full_mesh(counts, len(gpus)):
         count = next(iter(counts.values())).most_common(1)[0][1]
-        rate_Bps = count * nvlink_Bps(topology.gpus[0].sm)
-        yield f"NVLink: every pair of GPUs, {_count(count, 'link')}, {number_of(rate_Bps)}"
+        rate_Bps = rates[topology.nvlinks[0].gpu] / (len(gpus) - 1)
+        yield f"{word}: every pair of GPUs, {_count(count, 'link')}, {number_of(rate_Bps)}"
         return
     for peers, members in alike.items():
         words = ", ".join(f"{count} to {peer}" for peer, count in peers)
-        rate_Bps = sum(count for _peer, count in peers) * nvlink_Bps(gpus[members[0]].sm)
         who = short_list([names[member] for member in members]) + (" each" if len(members) > 1 else "")
-        yield f"NVLink: {who} {words}, {number_of(rate_Bps)}{' in all' if len(peers) > 1 else ''}"
+        yield f"{word}: {who} {words}, {number_of(rates[members[0]])}{' in all' if len(peers) > 1 else ''}"
 
 
 def _is_full_mesh(counts: dict[str, Counter[str]], gpus: int) -> bool:

@@ -4,11 +4,13 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
+from msgspec import structs
+
 from busbw.errors import InputError
 from busbw.model.hardware import HostGpu, HostNvLink, PciFunction
-from busbw.probe.read import smi_text
+from busbw.probe.read import rocm_text, smi_text
 from busbw.probe.read.index import Index, bus_id, fields, first_number
-from busbw.probe.read.smi_xml import NO_VALUES, ROOT, Fields, gpu_fields
+from busbw.probe.read.smi_xml import ROOT, Fields, gpu_fields
 
 _NVIDIA = "0x10de"
 _AMD = "0x1002"
@@ -17,7 +19,11 @@ _PROC = "/proc/driver/nvidia/gpus"
 _GPU_CLASSES = ("0x0302", "0x1200")
 _DISPLAY_CLASSES = ("0x0300", "0x0380")
 _SWITCH_CLASS = "0x0680"
-_ROCM_LINE = re.compile(r"GPU\[(?P<gpu>\d{1,4})\]\s*:\s*(?P<name>[A-Za-z ]{1,40}?)\s*:\s*(?P<value>.{1,200})")
+# Eight of these are joined each to each other by one link (RCCL's own models of such machines, topo_8p_942vm.xml and
+# topo_8p_950.xml).
+_MESH_PROCESSORS = ("gfx942", "gfx950")
+_MESH_GPUS = 8
+_PROCESSOR = re.compile(r"gfx[0-9a-f]{3,4}", re.ASCII)
 
 
 def gpus(index: Index, pci: Mapping[str, PciFunction]) -> tuple[tuple[HostGpu, ...], tuple[str, ...]]:
@@ -29,7 +35,8 @@ def gpus(index: Index, pci: Mapping[str, PciFunction]) -> tuple[tuple[HostGpu, .
     chip = smi_text.links(index.said("nvidia-smi-c2c"), "")
     known = {gpu.bus_id for gpu in said}
     found = tuple(
-        _complete(gpu, pci, _with_kinds(links.get(gpu.index, ()), known, pci), chip.get(gpu.index, ())) for gpu in said
+        _complete(gpu, pci, gpu.nvlinks or _with_kinds(links.get(gpu.index, ()), known, pci), chip.get(gpu.index, ()))
+        for gpu in said
     )
     return found, (*notes, *_contradictions(known, pci))
 
@@ -109,20 +116,54 @@ def _from_kernel(index: Index, pci: Mapping[str, PciFunction]) -> tuple[HostGpu,
 
 def _from_rocm(index: Index, pci: Mapping[str, PciFunction]) -> tuple[HostGpu, ...]:
     """Return AMD's GPUs, by rocm-smi's number where it says one."""
-    said: dict[int, dict[str, str]] = {}
-    for line in index.said("rocm-smi-product").splitlines():
-        match = _ROCM_LINE.match(line)
-        if match is not None:
-            value = match["value"].strip()
-            if value.lower() not in NO_VALUES:
-                said.setdefault(int(match["gpu"]), {}).setdefault(match["name"].lower(), value)
+    said = rocm_text.fields_by_gpu(index.said("rocm-smi-product"))
     driver = index.text("/sys/module/amdgpu/version")
-    listed = [(place, bus_id(each.get("pci bus", "")), each.get("card series")) for place, each in sorted(said.items())]
-    found = [(place, address, name) for place, address, name in listed if address is not None]
-    if not found:
-        on_bus = (one.bus_id for one in pci.values() if one.vendor == _AMD and is_gpu(one))
-        found = [(place, address, None) for place, address in enumerate(sorted(on_bus, key=_order))]
-    return tuple(HostGpu(index=place, bus_id=address, name=name, driver=driver) for place, address, name in found)
+    found = tuple(
+        HostGpu(
+            index=place,
+            bus_id=address,
+            name=each.get("card series"),
+            gcn=_processor(each.get("gfx version")),
+            driver=driver,
+        )
+        for place, each in sorted(said.items())
+        if (address := bus_id(each.get("pci bus", ""))) is not None
+    )
+    if found:
+        return _with_xgmi(found, rocm_text.xgmi_peers(index.said("rocm-smi-topo")))
+    on_bus = (one.bus_id for one in pci.values() if one.vendor == _AMD and is_gpu(one))
+    return tuple(
+        HostGpu(index=place, bus_id=address, driver=driver) for place, address in enumerate(sorted(on_bus, key=_order))
+    )
+
+
+def _processor(text: str | None) -> str | None:
+    return text if text is not None and _PROCESSOR.fullmatch(text) is not None else None
+
+
+def _with_xgmi(gpus_: tuple[HostGpu, ...], peers: Mapping[int, tuple[int, ...]]) -> tuple[HostGpu, ...]:
+    """Return GPUs with a link to each other one, where that is how such GPUs are joined and the driver shows it.
+
+    Of other kinds rocm-smi does not say which pairs are joined directly, or by how many links (ROCm/rocm-systems issue
+    5763).
+    """
+    addresses = {gpu.index: gpu.bus_id for gpu in gpus_}
+    is_mesh = len(gpus_) == _MESH_GPUS and all(
+        (gpu.gcn or "").startswith(_MESH_PROCESSORS) and {*peers.get(gpu.index, ()), gpu.index} == set(addresses)
+        for gpu in gpus_
+    )
+    if not is_mesh:
+        return gpus_
+    return tuple(
+        structs.replace(
+            gpu,
+            nvlinks=tuple(
+                HostNvLink(link=place, target=addresses[peer], target_kind="gpu")
+                for place, peer in enumerate(sorted(peers[gpu.index]))
+            ),
+        )
+        for gpu in gpus_
+    )
 
 
 def _complete(
@@ -138,22 +179,13 @@ def _complete(
         if function is not None
         else None
     )
-    return HostGpu(
-        index=gpu.index,
-        bus_id=gpu.bus_id,
-        name=gpu.name,
-        uuid=gpu.uuid,
-        sm=gpu.sm,
-        memory_bytes=gpu.memory_bytes,
-        driver=gpu.driver,
-        link_generation=gpu.link_generation,
-        max_link_generation=gpu.max_link_generation,
+    return structs.replace(
+        gpu,
         link_width=width or None,
         max_link_width=most or None,
         numa=function.numa if function is not None else None,
         nvlinks=nvlinks,
         chip_links=chip,
-        mig=gpu.mig,
     )
 
 

@@ -200,6 +200,7 @@ def _compare_gpus(tally: Tally, first: Topology, second: Topology) -> None:
         subject = f"GPU {gpu.bus_id}"
         tally.compare("GPUs", subject, "number", (gpu.dev, other.dev))
         tally.compare("GPUs", subject, "compute capability", (gpu.sm, other.sm), words=lambda sm: f"{sm / 10:.1f}")
+        tally.compare("GPUs", subject, "processor", (gpu.gcn, other.gcn))
         tally.compare("GPUs", subject, "GPUDirect", (gpu.gdr, other.gdr), words=lambda gdr: "yes" if gdr else "no")
         tally.compare("GPUs", subject, "partition", (gpu.mlopart, other.mlopart))
         tally.pass_over("GPUs", subject, "rank", (gpu.rank, other.rank))

@@ -1,5 +1,6 @@
 """How the links of two topologies differ: NVLink, C2C, links between switches, and ports."""
 
+from busbw.model.difference import Group
 from busbw.model.topology import Net, NvLink, Topology
 from busbw.topo.comparison.alignment import card
 from busbw.topo.comparison.tally import Tally, both
@@ -14,9 +15,11 @@ _CPU_CLASS = "0x068001"
 def compare_nvlinks(tally: Tally, first: Topology, second: Topology) -> None:
     """Compare the NVLinks of each GPU by where they lead; NCCL looks for those of a GPU without any."""
     gpus = {gpu.bus_id for gpu in first.gpus} & {gpu.bus_id for gpu in second.gpus}
+    is_xgmi = any(link.kind == "xgmi" for topology in (first, second) for link in topology.nvlinks)
+    group: Group = "XGMI links" if is_xgmi else "NVLinks"
     for bus_id in dict.fromkeys(gpu.bus_id for gpu in first.gpus if gpu.bus_id in gpus):
         ends = _nvlink_ends(first, bus_id), _nvlink_ends(second, bus_id)
-        tally.compare("NVLinks", f"GPU {bus_id}", "to", ends, words=_end_words)
+        tally.compare(group, f"GPU {bus_id}", "to", ends, words=_end_words)
 
 
 def _nvlink_ends(topology: Topology, bus_id: str) -> tuple[tuple[str, int], ...] | None:
@@ -32,7 +35,7 @@ def _nvlink_ends(topology: Topology, bus_id: str) -> tuple[tuple[str, int], ...]
 
 def _nvlink_end(link: NvLink, gpus: set[str]) -> str:
     target_class = link.target_class or ""
-    if link.target in gpus or target_class.startswith(_GPU_CLASS):
+    if link.target in gpus or link.kind == "xgmi" or target_class.startswith(_GPU_CLASS):
         return f"GPU {link.target}"
     return "CPU" if target_class.startswith(_CPU_CLASS) else _SWITCHES
 

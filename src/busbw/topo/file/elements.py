@@ -5,6 +5,8 @@ From NCCL's src/graph/xml.{h,cc} and topo.cc at v2.30.7; older limits from the t
 
 ROOT = "system"
 VERSION = 1
+# Of files with what only RCCL knows: AMD's processor, and XGMI links.
+RCCL_VERSION = 2
 CHILDREN: dict[str, tuple[str, ...]] = {
     "system": ("cpu",),
     "cpu": ("pci", "nic"),
@@ -16,6 +18,8 @@ CHILDREN: dict[str, tuple[str, ...]] = {
     "c2c": (),
     "pcilink": (),
 }
+# What RCCL, AMD's variant, keeps beyond that (its src/graph/xml.cc); NCCL ignores it and all it holds.
+RCCL_CHILDREN = {"gpu": ("xgmi",)}
 # `keep` is NCCL's own mark while it merges files; a file may hold it, to no effect.
 ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "system": ("version", "name"),

@@ -21,11 +21,16 @@ def portable(topology: Topology) -> Topology:
         host_hash=None,
         numa=tuple(_complete(node) for node in topology.numa if node.id in used),
         devices=tuple(_known(device) for device in topology.devices),
-        gpus=tuple(Gpu(bus_id=bus_id) for bus_id in dict.fromkeys(gpu.bus_id for gpu in topology.gpus)),
+        gpus=tuple(_bare(gpu) for gpu in {gpu.bus_id: gpu for gpu in reversed(topology.gpus)}.values())[::-1],
         nvlinks=(),
         chip_links=(),
         nets=(),
     )
+
+
+def _bare(gpu: Gpu) -> Gpu:
+    # RCCL refuses a file of NCCL's version, and AMD's processor is what makes it RCCL's.
+    return Gpu(bus_id=gpu.bus_id, gcn=gpu.gcn)
 
 
 def _complete(node: NumaNode) -> NumaNode:

@@ -1,11 +1,20 @@
-"""The tree of a topology file while it is read: what NCCL keeps, and what it passes by or fails on."""
+"""The tree of a topology file while it is read: what NCCL or RCCL keeps, and what NCCL passes by or fails on."""
 
 import difflib
 from dataclasses import dataclass, field
 
 from busbw.errors import InputError
 from busbw.topo.file.document import Attribute, Element
-from busbw.topo.file.elements import CHILDREN, MOST_CHILDREN, MOST_ELEMENTS, OLDER_MOST_CHILDREN, ROOT, VERSION
+from busbw.topo.file.elements import (
+    CHILDREN,
+    MOST_CHILDREN,
+    MOST_ELEMENTS,
+    OLDER_MOST_CHILDREN,
+    RCCL_CHILDREN,
+    RCCL_VERSION,
+    ROOT,
+    VERSION,
+)
 from busbw.topo.file.numerals import read_integer
 from busbw.topo.file.refusals import refuse_root
 from busbw.topo.file.source import Source, shown
@@ -14,7 +23,6 @@ from busbw.topo.file.tags import Tag
 # What a dump of a whole NVLink domain may hold; and as deep as NCCL's own limit on elements allows.
 _MOST_READ = 65_536
 _DEEPEST = MOST_ELEMENTS
-_RCCL_VERSION = 2
 
 
 @dataclass(slots=True)
@@ -74,22 +82,22 @@ class Tree:
         return self.root
 
     def _is_kept(self, tag: Tag) -> bool:
-        """Return whether NCCL keeps this element; say why not."""
+        """Return whether NCCL or RCCL keeps this element; say why NCCL does not."""
         name = shown(tag.name[:40])
         if not self._open:
             return self._is_root(tag, name)
         parent = self._open[-1].name
-        if tag.name in CHILDREN[parent]:
+        if tag.name in CHILDREN.get(parent, ()):
             return True
         if tag.name in CHILDREN:
             text = f"<{name}> does not belong into <{parent}>; NCCL ignores it and all it holds"
             self.source.remark("misplaced-element", "ignores", tag.start, text, tag.name)
         else:
-            near = difflib.get_close_matches(name, CHILDREN[parent], n=1)
+            near = difflib.get_close_matches(name, CHILDREN.get(parent, ()), n=1)
             maybe = f"; maybe <{near[0]}>" if near else ""
             text = f"NCCL knows no element <{name}>: it ignores it and all it holds{maybe}"
             self.source.remark("unknown-element", "ignores", tag.start, text, tag.name[:40])
-        return False
+        return tag.name in RCCL_CHILDREN.get(parent, ())
 
     def _is_root(self, tag: Tag, name: str) -> bool:
         if self.root is not None:
@@ -106,7 +114,7 @@ class Tree:
             text = f'<{ROOT}> has no version; NCCL wants version="{VERSION}"'
             self.source.remark("version-missing", "fails", tag.start, text)
         elif read_integer(version) != VERSION:
-            whose = " (2 is what RCCL writes, AMD's variant)" if read_integer(version) == _RCCL_VERSION else ""
+            whose = " (2 is what RCCL writes, AMD's variant)" if read_integer(version) == RCCL_VERSION else ""
             text = f'<{ROOT}> has version="{version[:40]}"{whose}; NCCL wants version="{VERSION}"'
             self.source.remark("version-wrong", "fails", tag.start, text)
         return True

@@ -1,4 +1,6 @@
-"""Topologies as files that NCCL's reader accepts: an element a line, spaces only, no prolog, within its limits.
+"""Topologies as files that NCCL's reader accepts, of AMD's GPUs RCCL's.
+
+An element a line, spaces only, no prolog, within its limits.
 
 The same topology gives the same bytes.
 """
@@ -8,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from busbw.cpus import format_mask
 from busbw.errors import InputError
 from busbw.model.topology import Gpu, Net, NumaNode, PciDevice, Topology
-from busbw.topo.file.elements import MOST_ELEMENTS, MOST_VALUE_BYTES, VERSION
+from busbw.topo.file.elements import MOST_ELEMENTS, MOST_VALUE_BYTES, RCCL_VERSION, VERSION
 
 _WORD_BITS = 32
 _INDENT = "  "
@@ -25,7 +27,8 @@ def file_text(topology: Topology, comment: tuple[str, ...] = ()) -> str:
     """
     _check_size(len(topology.devices) + len(topology.numa))
     _check(topology)
-    system = [("version", VERSION), ("name", topology.name)]
+    is_rccls = any(gpu.gcn is not None for gpu in topology.gpus)
+    system = [("version", RCCL_VERSION if is_rccls else VERSION), ("name", topology.name)]
     inside = [line for node in topology.numa for line in _cpu(topology, node)]
     lines = [*_comment(comment), *_element("system", system, inside)]
     _check_size(sum(1 for line in lines if line.lstrip()[1] not in "/!"))
@@ -119,14 +122,14 @@ def _gpus(topology: Topology, device: PciDevice, gpus: list[Gpu]) -> Iterator[st
         for link in topology.nvlinks
         if link.gpu == device.bus_id
         for line in _element(
-            "nvlink", [("target", link.target), ("count", link.count), ("tclass", link.target_class)], []
+            link.kind, [("target", link.target), ("count", link.count), ("tclass", link.target_class)], []
         )
     ]
     for chip in topology.chip_links:
         if chip.gpu == device.bus_id:
             links += _element("c2c", [("bw", chip.link_MBps), ("count", chip.count)], [])
     for place, gpu in enumerate(gpus):
-        attributes = [(name, getattr(gpu, name)) for name in ("dev", "sm", "rank", "gdr", "mlopart")]
+        attributes = [(name, getattr(gpu, name)) for name in ("dev", "sm", "gcn", "rank", "gdr", "mlopart")]
         inside = links if place == 0 else []
         is_known = inside or len(gpus) > 1 or any(value is not None for _name, value in attributes)
         # Without it only the class says that the device is a GPU.

@@ -6,6 +6,7 @@ from busbw.model.topology import (
     ChipLink,
     DeviceKind,
     Gpu,
+    LinkKind,
     Net,
     NumaNode,
     NvLink,
@@ -27,6 +28,7 @@ _KINDS: tuple[tuple[str, DeviceKind], ...] = (
     ("0x03", "gpu"),
     ("0x02", "nic"),
 )
+_LINK_KINDS: tuple[LinkKind, ...] = ("nvlink", "xgmi")
 _NEWER_NET_ATTRIBUTES = ("net", "gin", "rma", "rail", "plane")
 
 
@@ -153,23 +155,27 @@ def _read_gpus(host: _Host, device: Element, bus_id: str) -> None:
                 bus_id=bus_id,
                 dev=read_integer(element.value("dev")),
                 rank=read_integer(element.value("rank")),
-                sm=read_integer(element.value("sm")),
+                # RCCL counts compute units there.
+                sm=read_integer(element.value("sm")) if element.value("gcn") is None else None,
                 gdr=_flag(element.value("gdr")),
                 mlopart=read_integer(element.value("mlopart")),
+                gcn=element.value("gcn"),
             )
         )
-        for link in element.named("nvlink"):
-            host.nvlinks.append(
-                NvLink(
-                    gpu=bus_id,
-                    target=normal_bus_id(link.value("target") or ""),
-                    count=read_integer(link.value("count")) or 0,
-                    target_class=link.value("tclass"),
-                )
-            )
+        host.nvlinks += [_link(link, bus_id, kind) for kind in _LINK_KINDS for link in element.named(kind)]
         for link in element.named("c2c"):
             count, rate = (read_integer(link.value(name)) or 0 for name in ("count", "bw"))
             host.chip_links.append(ChipLink(gpu=bus_id, count=count, link_MBps=rate))
+
+
+def _link(element: Element, gpu: str, kind: LinkKind) -> NvLink:
+    return NvLink(
+        gpu=gpu,
+        target=normal_bus_id(element.value("target") or ""),
+        count=read_integer(element.value("count")) or 0,
+        target_class=element.value("tclass"),
+        kind=kind,
+    )
 
 
 def _read_nets(host: _Host, parent: Element, bus_id: str | None, numa: int) -> None:

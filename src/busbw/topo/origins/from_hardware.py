@@ -50,7 +50,7 @@ def _near(device: PciDevice, hardware: Hardware) -> PciDevice:
 
 
 def _gpu(gpu: HostGpu) -> Gpu:
-    return Gpu(bus_id=gpu.bus_id, dev=gpu.index, sm=gpu.sm, name=gpu.name)
+    return Gpu(bus_id=gpu.bus_id, dev=gpu.index, sm=gpu.sm, gcn=gpu.gcn, name=gpu.name)
 
 
 def _chip_link(gpu: HostGpu) -> ChipLink | None:

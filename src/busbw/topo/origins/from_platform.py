@@ -5,13 +5,15 @@ from collections.abc import Iterator
 from busbw.cpus import parse_cpu_list
 from busbw.errors import InputError
 from busbw.model.platform import GpuPlace, NicPlace, Platform, SwitchPlace
-from busbw.model.topology import ChipLink, DeviceKind, Gpu, Net, NumaNode, NvLink, PciDevice, Topology
+from busbw.model.topology import ChipLink, DeviceKind, Gpu, LinkKind, Net, NumaNode, NvLink, PciDevice, Topology
 from busbw.topo.bus_ids import normal_bus_id
 from busbw.topo.pcie import GENERATION_GTps, speed_text
 
 _ARCHITECTURES = {"x86_64": "x86_64", "aarch64": "arm64"}
 _SWITCH_CLASS = "0x060400"
+# 3D controllers, and processing accelerators as AMD's are.
 _GPU_CLASS = "0x030200"
+_ACCELERATOR_CLASS = "0x120000"
 _INFINIBAND_CLASS = "0x020700"
 _ETHERNET_CLASS = "0x020000"
 _NVSWITCH_CLASS = "0x068000"
@@ -35,7 +37,9 @@ def topology_of_platform(platform: Platform) -> Topology:
         name=platform.id,
         numa=_numa_nodes(platform, devices),
         devices=devices,
-        gpus=tuple(Gpu(bus_id=_bus_id(place), dev=place.gpu, sm=platform.gpu.sm) for place in gpus),
+        gpus=tuple(
+            Gpu(bus_id=_bus_id(place), dev=place.gpu, sm=platform.gpu.sm, gcn=platform.gpu.gcn) for place in gpus
+        ),
         nvlinks=tuple(link for place in gpus for link in _nvlinks(platform, place)),
         chip_links=tuple(
             ChipLink(gpu=_bus_id(place), count=1, link_MBps=round(platform.nvlink.c2c_Bps / 1e6))
@@ -128,7 +132,11 @@ def _switches(platform: Platform) -> Iterator[PciDevice]:
 def _gpu_devices(platform: Platform) -> Iterator[PciDevice]:
     for place in platform.gpus:
         if place.bus_id is not None:
-            yield _end(platform, place, "gpu", _GPU_CLASS, platform.match.gpu_devices)
+            yield _end(platform, place, "gpu", _gpu_class(platform), platform.match.gpu_devices)
+
+
+def _gpu_class(platform: Platform) -> str:
+    return _GPU_CLASS if platform.gpu.gcn is None else _ACCELERATOR_CLASS
 
 
 def _nic_devices(platform: Platform) -> Iterator[PciDevice]:
@@ -170,16 +178,18 @@ def _link_text(platform: Platform, own_GTps: float | None) -> str | None:
 def _nvlinks(platform: Platform, place: GpuPlace) -> Iterator[NvLink]:
     """Yield the NVLinks of a GPU: as published one by one, else as the kind of links has them."""
     gpu, links = _bus_id(place), platform.nvlink
-    peers = {_bus_id(other): _GPU_CLASS for other in platform.gpus if other.bus_id is not None and other is not place}
+    kind: LinkKind = "nvlink" if platform.gpu.gcn is None else "xgmi"
+    gpu_class = _gpu_class(platform)
+    peers = {_bus_id(other): gpu_class for other in platform.gpus if other.bus_id is not None and other is not place}
     if place.nvlinks:
         for target, count in place.nvlinks.items():
             target_class = peers.get(normal_bus_id(target), _NVSWITCH_CLASS)
-            yield NvLink(gpu=gpu, target=normal_bus_id(target), count=count, target_class=target_class)
+            yield NvLink(gpu=gpu, target=normal_bus_id(target), count=count, target_class=target_class, kind=kind)
     elif links.switched and links.links_per_gpu:
         yield NvLink(gpu=gpu, target=_HIDDEN_TARGET, count=links.links_per_gpu, target_class=_NVSWITCH_CLASS)
     elif links.links_per_pair and links.links_per_gpu == links.links_per_pair * len(peers):
         for target in peers:
-            yield NvLink(gpu=gpu, target=target, count=links.links_per_pair, target_class=_GPU_CLASS)
+            yield NvLink(gpu=gpu, target=target, count=links.links_per_pair, target_class=gpu_class, kind=kind)
 
 
 def _nets(platform: Platform) -> Iterator[Net]:

@@ -29,7 +29,13 @@ def _of_gpu(gpu: HostGpu, hardware: Hardware, functions: Mapping[str, PciFunctio
     counts = Counter(link.target for link in active if link.target is not None)
     kinds = {link.target: link for link in active}
     links = [
-        NvLink(gpu=gpu.bus_id, target=target, count=count, target_class=_class(kinds[target], functions))
+        NvLink(
+            gpu=gpu.bus_id,
+            target=target,
+            count=count,
+            target_class=_class(kinds[target], functions),
+            kind="nvlink" if gpu.gcn is None else "xgmi",
+        )
         for target, count in sorted(counts.items())
     ]
     hidden = [link for link in active if link.target is None]

@@ -1,4 +1,4 @@
-"""NVLinks: entries that hide the real links, and counts that cannot be."""
+"""NVLinks, and XGMI links in a file of RCCL's: entries that hide the real ones, and counts that cannot be."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -9,9 +9,9 @@ from busbw.model.finding import Confidence, Finding
 from busbw.topo.file.numerals import read_integer
 from busbw.topo.reference import Reference
 from busbw.topo.rules.addresses import is_hidden
-from busbw.topo.rules.subject import Device, Link, Subject
+from busbw.topo.rules.subject import LINK_WORDS, Device, Link, Subject
 
-_HIDES = "NCCL does not look for NVLinks of a GPU that has one in the file"
+_GPUS = ("0x03", "0x12")
 _SWITCH = "0x0680"
 # GPUs that have to agree before another one stands out.
 _LEAST_VOTES = 2
@@ -27,14 +27,16 @@ def nvlinks(subject: Subject, reference: Reference | None) -> Iterator[Finding]:
         yield from _one(subject, link, addresses)
     for element in subject.document.root.walk():
         count = read_integer(element.value("count"))
-        if element.name in ("nvlink", "c2c") and count is not None and count <= 0:
+        words = LINK_WORDS.get(element.name)
+        if words is not None and count is not None and count <= 0:
             yield finding(
                 "TOP095",
                 evidence=f'count="{element.value("count")}" in <{element.name}>',
                 where=subject.where(element, "count"),
                 confidence="certain",
-                effect="NCCL plans with a link without bandwidth, and looks for no other",
+                effect=f"{words.library} plans with a link without bandwidth, and looks for no other",
                 value=count,
+                links=words.several,
             )
     yield from _directions(subject, by_gpu)
     yield from _totals(subject, by_gpu, reference)
@@ -47,26 +49,27 @@ def _one(subject: Subject, link: Link, addresses: set[str | None]) -> Iterator[F
         yield finding(
             "TOP090",
             evidence=f'target="{link.target}" is the GPU itself',
-            fix="delete the nvlink elements: NCCL then finds the links by itself",
+            fix=_remedy(link),
             where=subject.where(link.element, "target"),
             confidence="certain",
-            effect=_HIDES,
+            effect=_hides(link),
             bus_id=link.target,
+            link=link.words.one,
         )
     elif (
         link.target not in addresses
-        and not is_hidden(link.target)
-        and not tclass.startswith(_SWITCH)
+        and (link.element.name == "xgmi" or not (is_hidden(link.target) or tclass.startswith(_SWITCH)))
         and link.element.attribute("target") is not None
     ):
         yield finding(
             "TOP091",
             evidence=f"{link.gpu.name} lists {link.count or 0} links to it, of class {tclass or 'not given'}",
-            fix="delete the nvlink elements: NCCL then finds the links by itself",
+            fix=_remedy(link),
             where=subject.where(link.element, "target"),
-            confidence="certain" if tclass.startswith("0x03") else "possible",
-            effect="NCCL drops the link; " + _HIDES,
+            confidence="certain" if tclass.startswith(_GPUS) else "possible",
+            effect=f"{link.words.library} drops the link; {_hides(link)}",
             target=link.target,
+            link=link.words.one,
         )
 
 
@@ -92,9 +95,10 @@ def _directions(subject: Subject, by_gpu: dict[int, list[Link]]) -> Iterator[Fin
             evidence=f"{count} one way, {back} back",
             where=subject.where(first[source, target].element, "count"),
             confidence="certain",
-            effect="NCCL plans each direction with its own rate",
+            effect=f"{first[source, target].words.library} plans each direction with its own rate",
             first=source,
             second=target,
+            links=first[source, target].words.several,
         )
 
 
@@ -110,10 +114,11 @@ def _totals(subject: Subject, by_gpu: dict[int, list[Link]], reference: Referenc
                 evidence=" + ".join(f"{link.count or 0} to {link.target}" for link in links),
                 where=subject.where(links[0].element, "count"),
                 confidence="certain",
-                effect="NCCL multiplies the count with the rate of one link",
+                effect=f"{links[0].words.library} multiplies the count with the rate of one link",
                 bus_id=gpu.bus_id or "?",
                 count=total,
                 most=most,
+                links=links[0].words.several,
             )
             continue
         if any(link.target == gpu.bus_id for link in links):
@@ -125,13 +130,14 @@ def _totals(subject: Subject, by_gpu: dict[int, list[Link]], reference: Referenc
             yield finding(
                 "TOP094",
                 evidence=f"{reference.name} has {known}" if reference is not None and known else "as the others list",
-                fix="delete the nvlink elements: NCCL then finds the links by itself",
+                fix=_remedy(links[0]),
                 where=subject.where(links[0].element, "count"),
                 confidence=confidence,
-                effect=_HIDES,
+                effect=_hides(links[0]),
                 bus_id=gpu.bus_id or "?",
                 count=total,
                 all=whole,
+                links=links[0].words.several,
             )
 
 
@@ -154,6 +160,14 @@ def _none(subject: Subject, by_gpu: dict[int, list[Link]]) -> Iterator[Finding]:
             effect="in a dump: NCCL saw none, and lays no ring over NVLink; in a file for NCCL: it looks for them",
             bus_id=gpu.bus_id or "?",
         )
+
+
+def _hides(link: Link) -> str:
+    return f"{link.words.library} does not look for {link.words.several} of a GPU that has one in the file"
+
+
+def _remedy(link: Link) -> str:
+    return f"delete the {link.element.name} elements: {link.words.library} then finds the links by itself"
 
 
 def _is_to_a_switch(link: Link) -> bool:

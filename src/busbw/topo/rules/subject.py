@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from busbw.cpus import parse_mask
 from busbw.topo.file.document import Document, Element
@@ -18,6 +18,22 @@ _CLASSES: tuple[tuple[str, Kind], ...] = (
     ("0x03", "gpu"),
     ("0x02", "nic"),
 )
+
+
+class LinkWords(NamedTuple):
+    """What links are called, and who reads their elements and looks for links where a GPU has none."""
+
+    one: str
+    several: str
+    library: str
+
+
+# By the name of the element.
+LINK_WORDS = {
+    "nvlink": LinkWords("NVLink", "NVLinks", "NCCL"),
+    "xgmi": LinkWords("XGMI link", "XGMI links", "RCCL"),
+    "c2c": LinkWords("C2C link", "C2C links", "NCCL"),
+}
 WORDS = {"gpu": "GPU", "nic": "NIC", "switch": "switch", "nvswitch": "NVSwitch", "cpu": "CPU"}
 
 
@@ -53,13 +69,18 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One `nvlink` element."""
+    """One `nvlink` element, or RCCL's `xgmi`."""
 
     element: Element
     gpu: Device
     # As NCCL spells a bus id, or the text as it stands.
     target: str
     count: int | None
+
+    @property
+    def words(self) -> LinkWords:
+        """What such links are called."""
+        return LINK_WORDS[self.element.name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +149,7 @@ def _add_device(subject: Subject, element: Element, node: Node, parent: Device |
 
 def _add_ends(subject: Subject, device: Device) -> None:
     for gpu in device.element.named("gpu"):
-        for link in gpu.named("nvlink"):
+        for link in (*gpu.named("nvlink"), *gpu.named("xgmi")):
             target = link.value("target") or ""
             count = read_integer(link.value("count"))
             subject.links.append(Link(link, device, canonical(target) or target.lower(), count))

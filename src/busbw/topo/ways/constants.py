@@ -1,10 +1,12 @@
 """Rates that NCCL takes for granted, and the versions they hold for.
 
 They are NCCL's own figures for planning, below what the hardware's data sheet says, and its path tables show them.
-Source: src/graph/topo.h and topo.cc of the public releases 2.18 to 2.30.
+Source: src/graph/topo.h and topo.cc of the public releases 2.18 to 2.30; for XGMI RCCL's src/graph/topo.h.
 """
 
-from busbw.model.topology import NumaNode
+import re
+
+from busbw.model.topology import Gpu, NumaNode, NvLink
 
 # The release whose rules hold where none is named: its path tables were held against those of a real machine.
 DEFAULT_NCCL = (2, 28, 9)
@@ -30,6 +32,13 @@ _YONGFENG_Bps = 9e9
 # First compute capability that has the rate; 8.6 stands out among its neighbours. Below all of them counts as 8.0.
 _NVLINK = ((90, 20.6e9), (87, 20e9), (86, 12e9), (70, 20e9), (60, 18e9))
 _UNKNOWN_NVLINK_Bps = 20e9
+# By the beginning of the processor's name. Of MI300X and newer it is what protocol and error correction leave of 64
+# GB/s (ROCm/rccl issue 1210). RCCL counts every other processor as Vega.
+_XGMI = (("gfx95", 48e9), ("gfx94", 48e9), ("gfx90a", 36e9))
+_VEGA_XGMI_Bps = 24e9
+# RCCL's older files hold a number: 910 is gfx90a.
+_GCN_NUMBER = re.compile(r"9\d\d", re.ASCII)
+_GCN_OF_MI200 = "910"
 
 
 def nvlink_Bps(sm: int | None, nccl: Nccl = DEFAULT_NCCL) -> float:
@@ -44,6 +53,22 @@ def nvlink_Bps(sm: int | None, nccl: Nccl = DEFAULT_NCCL) -> float:
     if sm >= 100 and nccl >= (2, 25, 0):
         return 40.1e9 if nccl >= (2, 27, 5) else 40e9
     return next((rate_Bps for first, rate_Bps in _NVLINK if sm >= first), _UNKNOWN_NVLINK_Bps)
+
+
+def xgmi_Bps(gcn: str | None) -> float:
+    """Return what RCCL counts for one XGMI link of a GPU in one direction.
+
+    `gcn` is the processor as RCCL writes it, as `gfx942` or `gfx90a:sramecc+:xnack-`; None counts as unknown, as Vega.
+    """
+    name = gcn or ""
+    if _GCN_NUMBER.fullmatch(name):
+        name = "gfx90a" if name == _GCN_OF_MI200 else f"gfx{name}"
+    return next((rate_Bps for prefix, rate_Bps in _XGMI if name.startswith(prefix)), _VEGA_XGMI_Bps)
+
+
+def link_rate_Bps(link: NvLink, gpu: Gpu, nccl: Nccl = DEFAULT_NCCL) -> float:
+    """Return what NCCL, or RCCL, counts for all links of an entry in one direction; `gpu` is where they begin."""
+    return link.count * (xgmi_Bps(gpu.gcn) if link.kind == "xgmi" else nvlink_Bps(gpu.sm, nccl))
 
 
 def cpu_link_Bps(numa: NumaNode, nccl: Nccl = DEFAULT_NCCL) -> float:

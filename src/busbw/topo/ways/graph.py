@@ -7,7 +7,7 @@ from busbw.errors import InputError
 from busbw.model.paths import Hop, LinkType
 from busbw.model.topology import Gpu, Net, PciDevice, Topology
 from busbw.topo.pcie import link_Bps
-from busbw.topo.ways.constants import DEFAULT_NCCL, LOCAL_Bps, Nccl, NO_SPEED_Mbps, cpu_link_Bps, nvlink_Bps
+from busbw.topo.ways.constants import DEFAULT_NCCL, LOCAL_Bps, Nccl, NO_SPEED_Mbps, cpu_link_Bps, link_rate_Bps
 
 NVSWITCHES = "NVS/0"
 # NCCL itself takes no more of one kind (NCCL_TOPO_MAX_NODES); every pair of them has a way.
@@ -213,8 +213,8 @@ def _add_nvlinks(builder: _Builder, topology: Topology, names: dict[str, str], n
         source, gpu = names.get(link.gpu), gpus.get(link.gpu)
         if source is None or gpu is None:
             continue
-        rate_Bps = link.count * nvlink_Bps(gpu.sm, nccl)
-        if link.target in gpus or (link.target_class or "").startswith(_TARGET_GPU):
+        rate_Bps = link_rate_Bps(link, gpu, nccl)
+        if link.target in gpus or link.kind == "xgmi" or (link.target_class or "").startswith(_TARGET_GPU):
             # Each GPU lists its own side; a peer that is not here is left out.
             if link.target in gpus and link.target in names and link.target != link.gpu:
                 builder.one_way(source, names[link.target], "NVL", rate_Bps)

@@ -7,6 +7,7 @@ below the CPU on the same PCI bus share one for certain, and everything else cou
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from busbw.model.paths import MatrixRow, PathMatrix
 from busbw.model.topology import PciDevice, Topology
@@ -17,7 +18,7 @@ from busbw.topo.ways.nearest import gpu_numbers, port_spots
 from busbw.topo.ways.paths import NO_PATH
 
 # As nvidia-smi explains them under its matrix.
-MEANINGS = (
+_MEANINGS = (
     ("X", "itself"),
     ("SYS", "through PCIe and the link between NUMA nodes"),
     ("NODE", "through PCIe and the link between host bridges of one NUMA node"),
@@ -26,6 +27,9 @@ MEANINGS = (
     ("PIX", "through at most one PCIe switch"),
     ("NV#", "through # NVLinks"),
 )
+# nvidia-smi has no word for it; rocm-smi's matrix says this.
+_XGMI = "XGMI"
+_XGMI_MEANING = (_XGMI, "through links between AMD's GPUs")
 
 
 class _End(Value, kw_only=True, frozen=True):
@@ -39,6 +43,14 @@ class _End(Value, kw_only=True, frozen=True):
     # Bus ids of the switches above, the nearest first.
     switches: tuple[str, ...]
     host_bridge: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Links:
+    """The links between GPUs: how many each has to each other one, and under None to switches; which are XGMI."""
+
+    counts: Mapping[tuple[str, str | None], int]
+    xgmi: frozenset[tuple[str, str]]
 
 
 def path_matrix(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> PathMatrix:
@@ -59,11 +71,11 @@ def path_matrix(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> PathMatrix:
         _end(f"NIC{place}", f"{'NIC' if port.rate_Bps is None else 'NET'}/{port.name}", bus_id, port.numa, devices)
         for place, (port, bus_id) in enumerate(ports)
     )
-    nvlinks = _nvlinks(topology)
+    links = _links(topology)
     rows = tuple(
         MatrixRow(
             name=end.name,
-            cells=tuple("X" if end is other else _cell(end, other, nvlinks) for other in (*gpus, *nics)),
+            cells=tuple("X" if end is other else _cell(end, other, links) for other in (*gpus, *nics)),
             nccl=tuple(paths.get(end.device, {}).get(other.device, NO_PATH).type for other in (*gpus, *nics)),
             cpus=cpus.get(end.numa) or _near_cpus(devices, end.bus_id) if end in gpus else None,
             numa=_numa_near(devices, end) if end in gpus else None,
@@ -73,6 +85,11 @@ def path_matrix(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> PathMatrix:
     return PathMatrix(
         rows=rows, legend=tuple((nic.name, port.name) for nic, (port, _bus_id) in zip(nics, ports, strict=True))
     )
+
+
+def meanings(matrix: PathMatrix) -> tuple[tuple[str, str], ...]:
+    """Return what the words of a matrix mean: all of nvidia-smi's, and XGMI where it is in the matrix."""
+    return (*_MEANINGS, _XGMI_MEANING) if any(_XGMI in row.cells for row in matrix.rows) else _MEANINGS
 
 
 def _near_cpus(devices: Mapping[str | None, PciDevice], bus_id: str) -> tuple[int, ...] | None:
@@ -106,11 +123,11 @@ def _switches(bus_id: str | None, devices: Mapping[str | None, PciDevice]) -> It
         parent = devices[parent].parent
 
 
-def _cell(one: _End, other: _End, nvlinks: Mapping[tuple[str | None, str | None], int]) -> str:
-    straight = nvlinks.get((one.bus_id, other.bus_id), 0)
-    links = straight or min(nvlinks.get((end.bus_id, None), 0) for end in (one, other))
-    if links:
-        return f"NV{links}"
+def _cell(one: _End, other: _End, links: _Links) -> str:
+    straight = links.counts.get((one.bus_id, other.bus_id), 0)
+    count = straight or min(links.counts.get((end.bus_id, None), 0) for end in (one, other))
+    if count:
+        return _XGMI if (one.bus_id, other.bus_id) in links.xgmi else f"NV{count}"
     if one.numa != other.numa:
         return "SYS"
     shared = next((switch for switch in one.switches if switch in other.switches), None)
@@ -129,13 +146,13 @@ def _root_bus(end: _End) -> str | None:
     return end.bus_id.rpartition(":")[0] if not end.switches else None
 
 
-def _nvlinks(topology: Topology) -> Mapping[tuple[str | None, str | None], int]:
-    """Return how many NVLinks each GPU has to each other one, and under None to switches."""
+def _links(topology: Topology) -> _Links:
     gpus = {gpu.bus_id for gpu in topology.gpus}
-    counts: Counter[tuple[str | None, str | None]] = Counter()
+    counts: Counter[tuple[str, str | None]] = Counter()
     for link in topology.nvlinks:
         if link.target in gpus:
             counts[link.gpu, link.target] += link.count
-        elif not (link.target_class or "").startswith(("0x03", "0x068001")):
+        elif link.kind == "nvlink" and not (link.target_class or "").startswith(("0x03", "0x068001")):
             counts[link.gpu, None] += link.count
-    return counts
+    xgmi = frozenset((link.gpu, link.target) for link in topology.nvlinks if link.kind == "xgmi")
+    return _Links(counts=counts, xgmi=xgmi)

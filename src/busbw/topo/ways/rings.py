@@ -11,6 +11,7 @@ from busbw.model.topology import Topology
 from busbw.model.value import Value
 from busbw.topo.ways.constants import DEFAULT_NCCL, INTEL_PEER_COST, Nccl
 from busbw.topo.ways.graph import NVSWITCHES, Graph, graph_of
+from busbw.topo.ways.link_words import link_words
 from busbw.topo.ways.nearest import gpu_numbers
 
 
@@ -29,10 +30,10 @@ def ring_ceilings(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> tuple[RingCe
     if ranks < 2:
         return ()
     numbers = dict(zip((f"GPU/{gpu.bus_id}" for gpu in topology.gpus), gpu_numbers(topology.gpus), strict=True))
-    islands = _islands(graph)
+    islands, words = _islands(graph), link_words(topology)
     if len(islands) == 1:
         # Where NVLinks join all GPUs, NCCL lays its channels over them alone.
-        ways = [_nvlink_way(graph, gpu, numbers) for gpu in graph.gpus]
+        ways = [_link_way(graph, gpu, numbers, words) for gpu in graph.gpus]
     else:
         ways = [
             *(_gpu_way(graph, topology, gpu, numbers) for gpu in graph.gpus),
@@ -55,26 +56,26 @@ def ring_ceilings(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> tuple[RingCe
     return (ring, tree)
 
 
-def _nvlink_way(graph: Graph, gpu: str, numbers: dict[str, int]) -> _Way:
-    rate_Bps = _nvlink_Bps(graph, frozenset((gpu,)))
+def _link_way(graph: Graph, gpu: str, numbers: dict[str, int], words: str) -> _Way:
+    rate_Bps = _links_Bps(graph, frozenset((gpu,)))
     links = [hop for hop in graph.links[gpu] if hop.kind == "NVL" and not hop.target.startswith("CPU/")]
     to = "the NVSwitches" if any(hop.target == NVSWITCHES for hop in links) else f"{len(links)} GPUs"
     return _Way(
         rate_Bps=rate_Bps,
-        formula=f"NVLinks of one GPU to {to}: {_rate(rate_Bps)}",
-        limit=f"NVLinks of GPU{numbers[gpu]}",
+        formula=f"{words} of one GPU to {to}: {_rate(rate_Bps)}",
+        limit=f"{words} of GPU{numbers[gpu]}",
     )
 
 
 def _gpu_way(graph: Graph, topology: Topology, gpu: str, numbers: dict[str, int]) -> _Way:
     """A GPU's own links: NVLinks to some others, and the one to its switch or CPU."""
-    nvlink_Bps, up_Bps = _nvlink_Bps(graph, frozenset((gpu,))), _up_Bps(graph, topology, gpu, frozenset((gpu,)))
+    linked_Bps, up_Bps = _links_Bps(graph, frozenset((gpu,))), _up_Bps(graph, topology, gpu, frozenset((gpu,)))
     name = f"GPU{numbers[gpu]}"
-    beside = f"{_rate(nvlink_Bps)} of NVLink + " if nvlink_Bps else ""
+    beside = f"{_rate(linked_Bps)} of {link_words(topology)} + " if linked_Bps else ""
     return _Way(
-        rate_Bps=nvlink_Bps + up_Bps,
+        rate_Bps=linked_Bps + up_Bps,
         formula=f"out of {name}: {beside}{_rate(up_Bps)}",
-        limit=f"links of {name}" if nvlink_Bps else f"PCIe link of {name}",
+        limit=f"links of {name}" if linked_Bps else f"PCIe link of {name}",
     )
 
 
@@ -89,7 +90,7 @@ def _group_ways(graph: Graph, topology: Topology) -> list[_Way]:
         group = frozenset(members)
         if len(group) == len(graph.gpus):
             continue
-        nvlink_Bps = _nvlink_Bps(graph, group)
+        linked_Bps = _links_Bps(graph, group)
         if name.startswith("CPU/"):
             to_others = [hop for hop in graph.links[name] if hop.kind == "SYS" and hop.target in groups]
             up_Bps, words = sum(hop.bandwidth_Bps for hop in to_others), f"NUMA node {name.partition('/')[2]}"
@@ -97,8 +98,8 @@ def _group_ways(graph: Graph, topology: Topology) -> list[_Way]:
         else:
             up_Bps, words = _up_Bps(graph, topology, name, group), f"switch {name.partition('/')[2]}"
             limit = f"PCIe link of {words}"
-        beside = f"{_rate(nvlink_Bps)} of NVLink + " if nvlink_Bps else ""
-        ways.append(_Way(rate_Bps=nvlink_Bps + up_Bps, formula=f"out of {words}: {beside}{_rate(up_Bps)}", limit=limit))
+        beside = f"{_rate(linked_Bps)} of {link_words(topology)} + " if linked_Bps else ""
+        ways.append(_Way(rate_Bps=linked_Bps + up_Bps, formula=f"out of {words}: {beside}{_rate(up_Bps)}", limit=limit))
     return ways
 
 
@@ -107,7 +108,7 @@ def _island_way(graph: Graph, topology: Topology, island: frozenset[str], number
     rate_Bps = sum(_up_Bps(graph, topology, gpu, island) for gpu in island)
     return _Way(
         rate_Bps=rate_Bps,
-        formula=f"out of {members}, which NVLinks join: {_rate(rate_Bps)} of PCIe",
+        formula=f"out of {members}, which {link_words(topology)} join: {_rate(rate_Bps)} of PCIe",
         limit=f"PCIe links of {members}",
     )
 
@@ -126,7 +127,7 @@ def _has_others(graph: Graph, cpu: str, group: frozenset[str]) -> bool:
     return any(cpu in graph.above(gpu) for gpu in graph.gpus if gpu not in group)
 
 
-def _nvlink_Bps(graph: Graph, group: frozenset[str]) -> float:
+def _links_Bps(graph: Graph, group: frozenset[str]) -> float:
     """Return what leaves a group of GPUs over NVLink to other GPUs or their switches."""
     return sum(
         hop.bandwidth_Bps

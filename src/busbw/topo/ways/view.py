@@ -6,6 +6,7 @@ from busbw.model.paths import NodeView
 from busbw.model.topology import Topology
 from busbw.topo.ways.constants import DEFAULT_NCCL, Nccl
 from busbw.topo.ways.graph import graph_of, merged_switches
+from busbw.topo.ways.link_words import link_words
 from busbw.topo.ways.nearest import gpu_spots, port_spots
 from busbw.topo.ways.paths import paths_through
 from busbw.topo.ways.rings import ring_ceilings
@@ -31,15 +32,19 @@ def _doubts(topology: Topology) -> Iterator[str]:
         yield "there are devices without a class: NCCL asks the machine what they are"
     own = tuple(dict.fromkeys(link.gpu for link in topology.nvlinks if link.target == link.gpu))
     if own:
-        yield f"NVLinks that lead to the GPU itself count for nothing: {', '.join(own)}"
+        yield f"{link_words(topology)} that lead to the GPU itself count for nothing: {', '.join(own)}"
     if merged_switches(topology.devices):
         yield "Broadcom switches of two levels are in it: NCCL makes one of both, and ways through them are PIX"
     if any(device.kind == "gpu" and device.vendor == _AMD for device in topology.devices):
-        yield "links between AMD's GPUs (XGMI) are not read: ways and ceilings are those of PCIe alone, and too low"
+        if not topology.nvlinks:
+            yield "no XGMI links are listed: where the machine has some, RCCL finds them, and GPUs are nearer"
     elif len(topology.gpus) > 1 and not topology.nvlinks:
         yield "no NVLinks are listed: where the machine has some, NCCL finds them, and ways between GPUs are better"
-    if topology.nvlinks and any(gpu.sm is None for gpu in topology.gpus):
+    kinds = {link.kind for link in topology.nvlinks}
+    if "nvlink" in kinds and any(gpu.sm is None for gpu in topology.gpus):
         yield "the GPUs' compute capability (sm) is not given: an NVLink counts as 20 GB/s, as of A100"
+    if "xgmi" in kinds and any(gpu.gcn is None for gpu in topology.gpus):
+        yield "the GPUs' processor (gcn) is not given: an XGMI link counts as 24 GB/s, as of MI60 and MI100"
     if topology.gpus and not topology.nets:
         nics = any(device.kind == "nic" for device in topology.devices)
         yield "no ports are listed: NCCL finds them on the machine" + (", on the NICs that are" if nics else "")
