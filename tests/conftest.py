@@ -1,4 +1,4 @@
-"""What holds for all tests: those that time something, or are alone with something, may try once more, and say so.
+"""What holds for all tests: those that time something, or are alone with something, may try twice more, and say so.
 
 `--timed` picks one part: `scripts/test.sh` runs `no` on all processors; then `waiting`, those on hosts of the lab and
 of ranks that fail, which wait more than they work, two at a time; and after that `only`, the others, one test at a
@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 HERE = Path(__file__).parent
 # They start ranks on as many cores as there are, and something else may hold those cores for seconds; or, the
 # containers, use names that a machine has once. What is wrong in busbw is wrong the second time too; the summary names
-# every test that needed one (`-r R`). Single tests elsewhere carry the marker themselves.
+# every test that was tried again (`-r R`). Single tests elsewhere carry the marker themselves.
 TIMED = ("containers/test_real.py", "e2e", "gpu", "nccl")
 # These wait for ranks that do not answer more than they work: they run two at a time, with those on hosts.
 WAITING = {
@@ -29,8 +29,10 @@ WAITING = {
 BESIDE_OTHERS = ("contract", "exchanges", "kernels", "libraries", "shapes", "unaligned", "versions", "wrong_results")
 # The hosts of the lab: whoever asks for them starts ranks there.
 TIMED_FIXTURES = {"cluster_of_session", "hosts_of_session", "open_mpi_4"}
-# Who reads one of these bounds a time.
-CLOCKS = {"process_time", "perf_counter", "monotonic", "getrusage"}
+# Who reads one of these bounds a time, or CPU time (tests/cost.py).
+CLOCKS = {"process_time", "perf_counter", "monotonic", "getrusage", "check_cost", "check_growth", "with_more_time"}
+# The cores of a machine may be held by something else for longer than one more try takes.
+RERUNS = 2
 
 # How long an example takes says nothing where others use the same cores.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -67,7 +69,7 @@ def runs_beside_others(path: Path) -> bool:
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` picks by marker
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark each test that times processes, give those that time anything a second try, and keep the part asked for."""
+    """Mark each test that times processes, let those that time anything try again, and keep the part asked for."""
     parts: dict[str, list[pytest.Item]] = {"no": [], "waiting": [], "only": []}
     for item in items:
         is_on_hosts = not TIMED_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
@@ -75,7 +77,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.timed)
         is_timed = item.get_closest_marker("timed") is not None
         if is_timed or reads_a_clock(item.path) or runs_beside_others(item.path):
-            item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=3))
+            item.add_marker(pytest.mark.flaky(reruns=RERUNS, reruns_delay=3))
         is_waiting = is_on_hosts or item.path in WAITING
         parts["waiting" if is_waiting else "only" if is_timed else "no"].append(item)
     wanted = config.getoption("timed")

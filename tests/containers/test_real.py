@@ -26,7 +26,7 @@ from busbw.model.plan import Placement, Program
 from .images import MAKERS, TELL, Image, seen, told
 from .makers import HASTY
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.root
 
 # What a login could leave behind and a container must not see.
 DISTURBING = {"PYTHONPATH": "/nonsense", "PYTHONHOME": "", "OPAL_PREFIX": "/nonsense"}

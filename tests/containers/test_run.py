@@ -11,7 +11,7 @@ from tests.e2e.runner import clean_environment, environment_of, read_run
 
 from .images import MAKERS, Image
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(180), pytest.mark.timed]
+pytestmark = [pytest.mark.root, pytest.mark.timed]
 
 
 @pytest.fixture(scope="module", params=list(MAKERS))

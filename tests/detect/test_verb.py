@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,11 +80,9 @@ def test_the_json_is_the_value(damaged: Path) -> None:
     assert json.loads(done.stdout)["contradictions"][0]["part"] == "GPU count"
 
 
-def test_this_host_gets_an_answer_and_soon() -> None:
-    start_s = time.monotonic()
+def test_this_host_gets_an_answer() -> None:
     done = busbw("platform", "detect", "--no-metadata")
     assert done.returncode in (0, 4)
-    assert time.monotonic() - start_s < 20
     assert done.stdout.count("\n") == 1
 
 

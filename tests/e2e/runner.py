@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.patience import wait_until
 
 from busbw import codec, layout
 from busbw.errors import InputError
@@ -267,15 +268,6 @@ def _carries(process_id: int, wanted: tuple[bytes, ...]) -> bool:
     except OSError:
         return False
     return any(variable.startswith(wanted) for variable in variables)
-
-
-def wait_until(condition: "object", timeout_s: float, what: str) -> None:
-    """Wait for `condition()` to hold, or fail."""
-    ends_s = time.monotonic() + timeout_s
-    while not condition():  # type: ignore[operator]
-        if time.monotonic() > ends_s:
-            pytest.fail(f"waited {timeout_s:.0f} s for {what}")
-        time.sleep(0.01)
 
 
 def read_plan(directory: Path) -> Plan:

@@ -1,13 +1,13 @@
 """`busbw run --backend nccl-tests` with programs that answer as versions of nccl-tests do."""
 
 import json
-import time
 from pathlib import Path
 
 import pytest
+from tests.patience import wait_until
 
 from .foreign_programs import nccl_tests
-from .runner import STALL_S, Busbw, Result, wait_until
+from .runner import STALL_S, Busbw, Result
 
 SIZES = ("-b", "1K", "-e", "4K")
 
@@ -201,9 +201,7 @@ def test_a_program_that_does_not_answer_is_given_up(busbw: Busbw, tmp_path: Path
     silent = tmp_path / "bin" / "all_reduce_perf"
     silent.write_text("#!/bin/sh\necho libnccl.so.2: cannot open shared object file >&2; exit 127\n")
     silent.chmod(0o755)
-    began_s = time.monotonic()
     result = run(busbw, tmp_path / "bin")
 
     assert result.code == 2, result
     assert "libnccl.so.2" in result.err
-    assert time.monotonic() - began_s < 60

@@ -6,18 +6,18 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.patience import wait_until
 
 from busbw.execute import heartbeats
 from busbw.units import parse_size
 
-from .runner import TIMEOUT_S, Busbw, Started, read_plan, wait_until
+from .runner import TIMEOUT_S, Busbw, Started, read_plan
 
 RANKS = 8
 _PROPORTIONAL = re.compile(rb"^Pss:\s+(\d+) kB$", re.MULTILINE)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "size",
     [

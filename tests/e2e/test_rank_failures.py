@@ -9,11 +9,12 @@ import signal
 from pathlib import Path
 
 import pytest
+from tests.patience import wait_until
 
 from busbw.execute.shared_memory import mapped_by
 from busbw.model.run import Run
 
-from .runner import STALL_S, TIMEOUT_S, Busbw, Result, left_of, process_of, read_run, wait_until
+from .runner import STALL_S, TIMEOUT_S, Busbw, Result, left_of, process_of, read_run
 
 # Sixteen sizes, a twentieth of a second each on a quiet machine: enough to be caught in the middle of.
 SIZES = ("-n", 2, "-b", "4K", "-e", "64K", "-i", "4K", "--time-limit", 4)

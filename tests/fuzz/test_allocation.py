@@ -1,10 +1,9 @@
 """Lists and files of hosts, and what batch systems set: any text is understood or refused in words, in no time."""
 
-import time
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.cost import check_cost
 
 from .allocation_harnesses import ALLOCATION_HARNESSES, ALLOCATION_SEEDS
 from .harnesses import feed
@@ -28,22 +27,9 @@ def test_only_an_input_error_comes_out_of_what_reads_hosts(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALLOCATION_HARNESSES)
-def test_a_long_list_of_hosts_takes_no_longer_than_a_second(name: str) -> None:
-    for pattern in (
-        b"n",
-        b"[",
-        b"]",
-        b"n[0-9]",
-        b"n,",
-        b"n0\n",
-        b"0-1,",
-        b"n[0-65535]\n",
-        b"1(x9),",
-        b"#",
-        b" ",
-        b"a.",
-    ):
-        data = pattern * (LONG // len(pattern))
-        started_s = time.process_time()
-        feed(ALLOCATION_HARNESSES[name], data)
-        assert time.process_time() - started_s < 5, pattern
+@pytest.mark.parametrize(
+    "pattern", [b"n", b"[", b"]", b"n[0-9]", b"n,", b"n0\n", b"0-1,", b"n[0-65535]\n", b"1(x9),", b"#", b" ", b"a."]
+)
+def test_a_long_list_of_hosts_takes_little_time(name: str, pattern: bytes) -> None:
+    data = pattern * (LONG // len(pattern))
+    check_cost(lambda: feed(ALLOCATION_HARNESSES[name], data), most_s=5)

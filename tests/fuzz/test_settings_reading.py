@@ -1,10 +1,9 @@
 """Readers of scripts and settings refuse any input politely, and in time that grows with its length only."""
 
-import time
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.cost import check_growth
 
 from busbw.env.reading import LANGUAGES, from_environment, read, text_of
 from busbw.errors import InputError
@@ -128,21 +127,12 @@ PATTERNS = (
 )  # fmt: skip
 
 
-def taken_s(pattern: str, length: int, language: str) -> float:
-    start_s = time.process_time()
-    check((pattern * (length // len(pattern))).encode(), language)
-    return time.process_time() - start_s
-
-
 @pytest.mark.parametrize(
     "language",
     ["shell", "dockerfile", "apptainer", "kubernetes", "modulefile", "environment", "markdown", "systemd", "python"],
 )
 def test_a_long_input_takes_no_longer_than_its_length_explains(language: str) -> None:
     for pattern in PATTERNS:
-        times_s = [taken_s(pattern, length, language) for length in (4_000, 16_000)]
-        if times_s[1] > 0.5:
-            # Whatever else the machine and the interpreter do takes no time twice.
-            times_s = [min(time_s, taken_s(pattern, 4_000 * 4**at, language)) for at, time_s in enumerate(times_s)]
-        # Linear is a factor of 4, quadratic 16; what is over in no time is not looked at.
-        assert times_s[1] < 0.5 or times_s[1] < 10 * times_s[0], f"{pattern!r}: {times_s}"
+        short, long = ((pattern * (length // len(pattern))).encode() for length in (4_000, 16_000))
+        # Linear is a factor of 4, quadratic 16.
+        check_growth(lambda data: check(data, language), short, long, most=10)

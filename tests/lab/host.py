@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .processes import children_of, command_of, send, wait_until
+from tests.patience import wait_until
+
+from .processes import children_of, command_of, send
 
 _ENTER = str(Path(__file__).with_name("enter.py"))
 # What a login shell of root has, and nothing of the shell that started the tests.
@@ -72,7 +74,7 @@ class HostProcess(subprocess.Popen[Any]):
         super().__init__([sys.executable, "-I", "-S", _ENTER, str(init), str(cwd), *map(str, argv)], **options)
         # The id, outside, of the process in the host; None: it has ended already.
         self.inside: int | None = None
-        wait_until(self._has_begun, 10.0, f"{argv[0]} to begin")
+        wait_until(self._has_begun, 30, f"{argv[0]} to begin")
 
     def send_signal(self, sig: int) -> None:
         """Send a signal to the process in the host, unless it has ended."""

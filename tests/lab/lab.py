@@ -10,11 +10,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.patience import holds_within, wait_until
+
 from . import secure_shell
 from .folder import make_folder, note_process, remove_folder, remove_leftovers, small_in
 from .host import Boot, Host, HostProcess
 from .network import Network, address_of
-from .processes import Process, children_of, holds_within, in_namespace_of, send, stop_all, wait_until
+from .processes import Process, children_of, in_namespace_of, send, stop_all
 
 
 @dataclass(frozen=True, kw_only=True)

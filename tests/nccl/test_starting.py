@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 
 import pytest
-from tests.e2e.runner import TIMEOUT_S, read_records, wait_until
+from tests.e2e.runner import TIMEOUT_S, read_records
+from tests.patience import wait_until
 
 from busbw.model.record import Hello
 
@@ -58,13 +59,11 @@ def test_a_process_without_gpus_of_its_own_uses_those_it_is_shown(busbw: NcclBus
 
 def test_a_rank_that_does_not_come_is_named(busbw: NcclBusbw):
     run = ByHand(busbw, *ONE, "--ranks", 3, *IMPATIENT)
-    began_s = time.monotonic()
     for rank in (0, 1):
         run.start(torchrun(rank, 3))
 
     first, second = run.finish()
 
-    assert time.monotonic() - began_s < 45
     assert (first.code, second.code) == (ABORT_CODE, ABORT_CODE)
     assert "busbw rank failed at meeting the others: rank 2 did not come within 6 s" in first.err
     assert "Traceback" not in first.err

@@ -71,12 +71,14 @@ def test_dragging_over_a_curve_zooms_with_labels_of_its_own_and_a_double_click_g
     assert 2 <= len(zoomed) <= 6
     assert all(label.endswith((" KiB", " MiB")) for label in zoomed)
 
-    # Clicks that follow too soon count as part of the drag.
-    tab.page.wait_for_timeout(500)
-    tab.page.mouse.dblclick(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5)
-    tab.page.wait_for_function(
-        f"([plot, whole]) => ({labels})(plot) === whole", arg=[plot.element_handle(), ",".join(whole)]
-    )
+    # Clicks that follow too soon count as part of the drag, and two that a busy machine keeps apart as none.
+    for _attempt in range(10):
+        tab.page.wait_for_timeout(500)
+        tab.page.mouse.dblclick(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5)
+        tab.page.wait_for_timeout(500)
+        if plot.locator(".xtick text").all_text_contents() == whole:
+            break
+    assert plot.locator(".xtick text").all_text_contents() == whole
 
 
 def test_a_name_in_the_legend_hides_its_curve_by_mouse(tab: Tab):

@@ -86,6 +86,9 @@ def test_hostile_words_run_nowhere(browser: Browser, tmp_path: Path):
         tab.page.evaluate(
             "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.injected = 1\">')"
         )
-        tab.page.wait_for_timeout(200)
+        for _attempt in range(150):
+            tab.page.wait_for_timeout(200)
+            if tab.faults:
+                break
         assert tab.page.evaluate("window.injected") is None
         assert "Content Security Policy" in tab.faults[0]

@@ -4,11 +4,11 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.lab.processes import wait_until
+from tests.patience import wait_until
 
 from .jobs import SHORT, Jobs
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.root
 ANSWERS = (0, 1, 4)
 TWO = ("--launcher", "sbatch", "--nodes", "2", "--ranks-per-node", "1")
 # Longer than it takes to see it running.

@@ -10,7 +10,7 @@ from tests.lab.lab import Lab
 from .jobs import Jobs
 from .test_hosts import on_n0
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.root
 
 
 def of_nccl_tests(folder: Path, *more: object) -> tuple[object, ...]:

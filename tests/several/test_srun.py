@@ -6,7 +6,7 @@ import pytest
 
 from .jobs import SHORT, Jobs
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.root
 HOSTS = ("n0", "n1", "n2", "n3")
 SALLOC = ("salloc", "--nodes=4", "--ntasks-per-node=1")
 

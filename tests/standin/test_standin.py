@@ -12,7 +12,6 @@ CHECKS = Path(__file__).with_name("checks")
 TIMEOUT_S = 60.0
 
 pytestmark = [
-    pytest.mark.timeout(300),
     pytest.mark.skipif(shutil.which("g++") is None, reason="the stand-ins are built with g++"),
 ]
 

@@ -1,10 +1,7 @@
 """The shared file system fills up while ranks of several hosts write: what was stored stays, and nothing is left."""
 
-import pytest
-
 from .several import BYTES, SIZES, Several
 
-pytestmark = pytest.mark.timeout(240)
 SPACE_BYTES = 256 * 1024
 
 

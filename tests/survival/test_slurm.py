@@ -2,12 +2,11 @@
 
 import pytest
 from tests.e2e.runner import program
-from tests.lab.processes import wait_until
 from tests.lab.slurm import Cluster
+from tests.patience import wait_until
 
 from .several import BYTES, FIRST_DONE, SIZES, Several
 
-pytestmark = pytest.mark.timeout(240)
 NODES = ("-N3", "-n3", "-c2", "--time=5")
 
 

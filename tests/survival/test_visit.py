@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.e2e.runner import wait_until
+from tests.patience import wait_until
 
 from busbw import codec, layout
 from busbw.model.visit import VISIT_PREFIX, Visit
 
-WAITS = "import time; time.sleep(60)"
+WAITS = "import time; print(flush=True); time.sleep(600)"
 
 
 @pytest.fixture
@@ -24,9 +24,11 @@ def tag() -> str:
 @pytest.fixture
 def marked(tag: str) -> "Iterator[subprocess.Popen[bytes]]":
     """A process of the run, in the middle of waiting."""
-    with subprocess.Popen([sys.executable, "-c", WAITS], env={**os.environ, layout.RUN_VARIABLE: tag}) as process:
-        environment = Path(f"/proc/{process.pid}/environ")
-        wait_until(lambda: layout.RUN_VARIABLE.encode() in environment.read_bytes(), 10, "the process to begin")
+    environment = {**os.environ, layout.RUN_VARIABLE: tag}
+    with subprocess.Popen([sys.executable, "-c", WAITS], env=environment, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        stat = Path(f"/proc/{process.pid}/stat")
+        wait_until(lambda: stat.read_text().split()[2] == "S", 30, "the process to wait")
         yield process
         process.kill()
 
@@ -57,7 +59,7 @@ def test_an_end_ends_the_process_and_removes_the_folder(
     ended = visit(tag, "end", tmp_path)
 
     assert (ended.ended, ended.left) == (1, ())
-    assert marked.wait(10) == -9
+    assert marked.wait(30) == -9
     assert not folder.exists()
 
 

@@ -4,6 +4,7 @@ It is asked on its own address and never through a proxy: a proxy would answer f
 name of the kind is kept: what else these services know (keys, user data, tags) is nobody's business.
 """
 
+import contextlib
 import http.client
 import socket
 import threading
@@ -87,12 +88,12 @@ class _Question:
 
     def _hang_up(self) -> None:
         connection = self._connection
-        if connection is not None and connection.sock is not None:
-            try:
-                connection.sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                # It was not connected yet, or the other side has gone.
-                connection.sock.close()
+        # Taken once: the thread may be closing it at this moment.
+        connected = connection.sock if connection is not None else None
+        if connected is not None:
+            # The thread closes it; it or the other side may have done so before.
+            with contextlib.suppress(OSError):
+                connected.shutdown(socket.SHUT_RDWR)
 
     def _ask(self) -> None:
         try:
