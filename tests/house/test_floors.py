@@ -13,7 +13,7 @@ FLOORS = (
     ("codec", "catalog", "stats"),
     ("formats",),
     ("topo", "detect", "limits", "backends", "launchers", "containers"),
-    ("probe.read", "env", "doctor", "judge", "report", "exports", "fabric", "train"),
+    ("probe.read", "env", "doctor", "judge", "report", "exports", "recipes", "fabric", "train"),
     ("probe.capture", "execute", "store"),
     ("api",),
     ("cli",),

@@ -15,6 +15,7 @@ from busbw.cli.host_options import host_options
 from busbw.cli.judging import judge
 from busbw.cli.launch import launch
 from busbw.cli.machine import limit, platform, probe
+from busbw.cli.recipe import recipe
 from busbw.cli.runs import runs, trend
 from busbw.cli.scaling import scaling
 from busbw.cli.sizes import SIZE
@@ -321,6 +322,7 @@ for verb in (
     limit,
     env,
     launch,
+    recipe,
     doctor,
     judge,
 ):

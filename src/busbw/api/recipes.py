@@ -1,0 +1,60 @@
+"""Recipes for a platform: which there are, what one says, and its files in a folder."""
+
+from pathlib import Path
+
+from busbw import recipes
+from busbw.api.platforms import platform
+from busbw.api.recommending import recommendation
+from busbw.catalog.recipes import RecipeFacts, recipe_facts
+from busbw.env.export import export_text
+from busbw.model.platform import Platform
+from busbw.model.recipe import Machine, Question, Recipe
+from busbw.recipes.asked import question
+from busbw.recipes.making import SETTINGS
+from busbw.store.folders import write_folder
+
+__all__ = ["question", "recipe", "recipe_list", "write_recipe"]
+
+_FORMS = {SETTINGS: "sh", "nccl.conf": "nccl.conf"}
+_OF_SRUN = "srun --"
+
+
+def recipe_list(platform_name: str | None = None) -> tuple[RecipeFacts, ...]:
+    """Return every recipe, or those that are for a platform. Raises InputError for a platform that there is not."""
+    if platform_name is None:
+        return recipe_facts()
+    return recipes.fitting_machine(_machine(platform(platform_name).platform, nccl=None))
+
+
+def recipe(name: str, asked: Question, platform_name: str | None = None) -> Recipe:
+    """Return a recipe with all its files.
+
+    Raises InputError for a recipe or a platform that there is not, and for what is known not to fit.
+    """
+    recipes.find(name)
+    machine = _machine(platform(platform_name).platform, nccl=asked.nccl) if platform_name is not None else None
+    return recipes.make(name, asked, machine)
+
+
+def write_recipe(made: Recipe, directory: Path) -> None:
+    """Write a recipe's files into a new folder, all of them or none. Raises InputError where something is there."""
+    write_folder(directory, tuple((file.name, file.text, file.executable) for file in made.files))
+
+
+def _machine(known: Platform, *, nccl: str | None) -> Machine:
+    """Return what a recipe needs to know of a platform, with the settings that are recommended there."""
+    settings: tuple[tuple[str, str], ...] = ()
+    launch: tuple[str, ...] = ()
+    if known.kind == "gpu" and known.gpu.sm is not None:
+        found = recommendation(known.id, nccl=nccl)
+        launch = tuple(each.option.removeprefix("srun ") for each in found.launch if each.option.startswith(_OF_SRUN))
+        if found.settings:
+            settings = tuple((name, export_text(form, found)) for name, form in _FORMS.items())
+    return Machine(
+        id=known.id,
+        fabric=known.fabric.kind,
+        gpus=known.gpu.count,
+        sm=known.gpu.sm,
+        settings=settings,
+        launch_options=launch,
+    )
