@@ -3,7 +3,6 @@
 import contextlib
 import inspect
 import json
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from busbw.store import directory, imports, outcome, raw, runs, visits
 
 from . import seeds
 from .allocation_harnesses import ALLOCATION_HARNESSES, ALLOCATION_SEEDS
+from .in_memory import fresh_folder
 from .machine_harnesses import MACHINE_HARNESSES
 from .machine_seeds import machine_seeds
 from .settings_harnesses import SETTINGS_HARNESSES, SETTINGS_SEEDS
@@ -74,7 +74,7 @@ def _decoder(kind: type) -> Harness:
 
 def _in_run_directory(name: str, reader: Callable[[Path], object]) -> Harness:
     def harness(data: bytes) -> object:
-        with tempfile.TemporaryDirectory() as folder:
+        with fresh_folder() as folder:
             path = Path(folder, name)
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(data)
@@ -84,13 +84,13 @@ def _in_run_directory(name: str, reader: Callable[[Path], object]) -> Harness:
 
 
 def _found(data: bytes) -> Path:
-    with tempfile.TemporaryDirectory() as base:
+    with fresh_folder() as base:
         return directory.find(as_text(data), Path(base))
 
 
 def _load(plan: bytes, records: bytes) -> object:
     """Judge a run directory from its plan and the records of two ranks that wrote the same."""
-    with tempfile.TemporaryDirectory() as name:
+    with fresh_folder() as name:
         folder = Path(name)
         (folder / layout.RAW_DIRECTORY).mkdir()
         (folder / layout.PLAN_FILE).write_bytes(plan)
@@ -100,7 +100,7 @@ def _load(plan: bytes, records: bytes) -> object:
 
 
 def _heartbeat(data: bytes) -> str:
-    with tempfile.TemporaryDirectory() as folder:
+    with fresh_folder() as folder:
         Path(folder, layout.heartbeat_name(0)).write_bytes(data)
         beat = heartbeats.read(Path(folder), 0)
         return heartbeats.describe(beat, codec.decode(PLAN, Plan, where="seed"))

@@ -1,7 +1,6 @@
 """Reading a tar ends in a snapshot or an InputError, whatever it holds; and a host comes of every snapshot."""
 
 import contextlib
-import tempfile
 from pathlib import Path
 
 import msgspec
@@ -24,6 +23,8 @@ from busbw.probe.read.smi_xml import gpu_fields
 from busbw.store.archive import members
 from busbw.store.snapshots import read_snapshot, write_snapshot
 
+from .in_memory import fresh_folder
+
 QUICK = settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 FRAGMENTS = st.sampled_from(
     [
@@ -34,7 +35,7 @@ FRAGMENTS = st.sampled_from(
 
 
 def tar() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
+    with fresh_folder() as folder:
         write_snapshot(Path(folder, "host.tar"), snapshot_of(MACHINES["h200-vm"]))
         return Path(folder, "host.tar").read_bytes()
 
@@ -81,7 +82,7 @@ def damaged_snapshots(draw: st.DrawFn) -> Snapshot:
 @QUICK
 @given(st.binary(max_size=2000) | damaged_bytes(TAR))
 def test_a_tar_is_read_or_refused(data: bytes) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with fresh_folder() as folder:
         path = Path(folder, "host.tar")
         path.write_bytes(data)
         with contextlib.suppress(InputError):
@@ -109,7 +110,7 @@ def test_a_host_comes_of_every_snapshot_and_survives_being_written(snapshot: Sna
 @given(damaged_snapshots())
 def test_every_snapshot_can_be_made_anonymous_and_written(snapshot: Snapshot) -> None:
     made = anonymous(snapshot)
-    with tempfile.TemporaryDirectory() as folder:
+    with fresh_folder() as folder:
         write_snapshot(Path(folder, "host.tar"), made)
         assert read_snapshot(Path(folder, "host.tar")) == made
 
