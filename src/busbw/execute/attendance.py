@@ -17,14 +17,13 @@ from busbw.execute.distant import Distant
 from busbw.execute.execution import Execution, Listener
 from busbw.execute.interrupts import Interrupts
 from busbw.execute.output import Stream
-from busbw.execute.watch import Watch
+from busbw.execute.watch import LOOK_S, Watch
 from busbw.launchers.notices import batch_end
 from busbw.model.autopsy import Autopsy
 from busbw.model.culprit import Culprit
 from busbw.model.event import EVENT_PREFIX, Ending, Refused
 from busbw.model.plan import Plan
 
-_TICK_S = 0.1
 # A rank that ended too early drags the others along by itself; this is for launchers that do not notice.
 _DEATH_GRACE_S = 3.0
 
@@ -62,6 +61,8 @@ class Attendance:
             Stream(process.stderr, files[1], lambda _line: None),
         )
         self._open = len(self._streams)
+        # It may outlive its streams by a moment, which nobody has to wait for.
+        self._end = processes.end_descriptor(process.pid)
 
     def stay(self) -> None:
         """Follow the job until it has ended or must be ended."""
@@ -71,9 +72,11 @@ class Attendance:
                 stream.register(selector)
             if self._watch.fileno() is not None:
                 selector.register(self._watch, selectors.EVENT_READ)  # type: ignore[arg-type]
+            if self._end is not None:
+                selector.register(self._end, selectors.EVENT_READ)
             while self._cause is None:
                 self._pump(selector)
-                self._watch.look()
+                self._watch.glance()
                 if self._process.poll() is not None:
                     self._drain(selector)
                     break
@@ -90,6 +93,8 @@ class Attendance:
     def close(self) -> None:
         """Give every descriptor back, and what ended ranks left behind."""
         self._watch.close()
+        if self._end is not None:
+            os.close(self._end)
         shared_memory.remove(self._watch.shared_memory)
         for stream in self._streams:
             stream.close()
@@ -153,9 +158,11 @@ class Attendance:
         return Execution(ended=ended, cause=cause, culprit=culprit, exit_code=self._exit_code, wall_s=wall_s)
 
     def _pump(self, selector: selectors.BaseSelector) -> None:
-        """Read what is there, or wait a moment; the end of a rank ends the wait at once."""
-        for key, _mask in selector.select(_TICK_S):
+        """Read what is there, or wait a moment; the end of a rank, or of the launcher, ends the wait at once."""
+        for key, _mask in selector.select(LOOK_S):
             if key.data is None:
+                if key.fileobj == self._end:
+                    selector.unregister(self._end)
                 continue
             stream: Stream = key.data
             self._watch.touch()
@@ -168,7 +175,8 @@ class Attendance:
         ends_s = time.monotonic() + 1.0
         while self._open and time.monotonic() < ends_s:
             self._pump(selector)
-            self._watch.look()
+            self._watch.glance()
+        self._watch.look()
 
     def _hear(self, line: bytes) -> None:
         text = line.decode("utf-8", errors="replace")

@@ -39,6 +39,9 @@ class Distant:
         """Seconds since anything moved."""
         return time.monotonic() - self._moved_s
 
+    def glance(self) -> None:
+        """See nothing from here."""
+
     def look(self) -> None:
         """See nothing from here."""
 

@@ -18,6 +18,22 @@ def state(process_id: int) -> str | None:
     return fields[0] if fields else None
 
 
+def end_descriptor(process_id: int) -> int | None:
+    """Return a descriptor that becomes readable when a process ends; None where this system cannot give one.
+
+    Linux has it since 5.3, and a Python that was built on an older one lacks it too. Raises ProcessLookupError for a
+    process that is gone.
+    """
+    if not hasattr(os, "pidfd_open"):
+        return None
+    try:
+        return os.pidfd_open(process_id)
+    except ProcessLookupError:
+        raise
+    except OSError:
+        return None
+
+
 def busy_s(process_id: int) -> float:
     """Return the processor time a process has used; 0 when it is gone."""
     fields = _stat(process_id)

@@ -2,9 +2,12 @@
 
 import contextlib
 import os
+import re
 from pathlib import Path
 
 _FOLDER = "/dev/shm/"  # noqa: S108 - where every MPI library keeps its segments
+# The path is the sixth field of a line, and the only one with a slash.
+_MAPPED = re.compile(rb" (" + re.escape(_FOLDER.encode()) + rb".*)")
 _MAX_MAPS_BYTES = 8 * 2**20
 
 
@@ -12,11 +15,11 @@ def mapped_by(process_id: int) -> frozenset[str]:
     """Return the files under /dev/shm that a process has mapped; none when it is gone."""
     try:
         with Path(f"/proc/{process_id}/maps").open("rb") as file:
-            lines = file.read(_MAX_MAPS_BYTES).splitlines()
+            content = file.read(_MAX_MAPS_BYTES)
     except OSError:
         return frozenset()
-    paths = (line.split(maxsplit=5)[5].decode("utf-8", errors="surrogateescape") for line in lines if line.count(b"/"))
-    return frozenset(path for path in paths if path.startswith(_FOLDER) and not path.endswith(" (deleted)"))
+    paths = (found.decode("utf-8", errors="surrogateescape") for found in _MAPPED.findall(content))
+    return frozenset(path for path in paths if not path.endswith(" (deleted)"))
 
 
 def remove(paths: frozenset[str]) -> None:

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from busbw import layout
 from busbw.execute import heartbeats, processes, shared_memory
 from busbw.execute.heartbeats import Beat
 from busbw.model.culprit import Culprit
@@ -15,6 +16,8 @@ from busbw.model.plan import Plan
 
 # A rank in the kernel's stopped state this long, with nothing moving, is not coming back by itself.
 STOPPED_S = 5.0
+# How often the heartbeats are read.
+LOOK_S = 0.1
 # Ranks that wait in MPI keep their processor busy; one that uses less than this share of a look is asleep.
 _ASLEEP_LOOK_S = 1.0
 _ASLEEP_SHARE = 0.03
@@ -35,14 +38,20 @@ class Death:
 
 
 class Watch:
-    """Follows each rank's heartbeat and process. `look` is cheap enough for ten times a second."""
+    """Follows each rank's heartbeat and process. `look` is cheap enough for ten times a second, `glance` for more."""
 
     def __init__(self, plan: Plan, raw: Path) -> None:
         self._plan = plan
         self._raw = raw
+        self._paths = tuple(f"{raw}/{layout.heartbeat_name(rank)}" for rank in range(plan.placement.ranks))
+        # What each heartbeat held at the last look.
+        self._words = [b""] * len(self._paths)
+        self._looked_s = -LOOK_S
         self._beats: dict[int, Beat] = {}
         self._ends: dict[int, int] = {}
-        # Readable as soon as any rank ends.
+        # Ranks whose end wakes nobody: each is looked at.
+        self._unheard: set[int] = set()
+        # Readable as soon as any of the others ends.
         self._any_end = select.epoll()
         self._looks = 0
         self._moved_s = time.monotonic()
@@ -62,11 +71,24 @@ class Watch:
         """Return a descriptor that becomes readable when a rank ends, until the next look."""
         return self._any_end.fileno()
 
+    def glance(self) -> None:
+        """Note who ended, and look where that is due."""
+        if time.monotonic() - self._looked_s >= LOOK_S:
+            self.look()
+            return
+        self._looks += 1
+        self._note_ends()
+
     def look(self) -> None:
         """Read every heartbeat and note what moved and who ended."""
         self._looks += 1
-        for rank in range(self._plan.placement.ranks):
-            beat = heartbeats.read(self._raw, rank)
+        self._looked_s = time.monotonic()
+        for rank, path in enumerate(self._paths):
+            words = heartbeats.words(path)
+            if words == self._words[rank]:
+                continue
+            self._words[rank] = words
+            beat = heartbeats.understood(words)
             if beat is None:
                 continue
             if beat != self._beats.get(rank):
@@ -75,7 +97,7 @@ class Watch:
             if rank not in self._mapped and beat.state not in ("starting", "machine rates"):
                 self._mapped.add(rank)
                 self.shared_memory |= shared_memory.mapped_by(beat.process_id)
-            if rank not in self._ends and not self._is_dead(rank):
+            if rank not in self._ends and rank not in self._unheard and not self._is_dead(rank):
                 self._follow(rank, beat.process_id)
         self._note_ends()
 
@@ -151,14 +173,21 @@ class Watch:
 
     def _follow(self, rank: int, process_id: int) -> None:
         try:
-            descriptor = os.pidfd_open(process_id)
-        except OSError:
+            descriptor = processes.end_descriptor(process_id)
+        except ProcessLookupError:
             self._bury(rank, process_id)
+            return
+        if descriptor is None:
+            self._unheard.add(rank)
             return
         self._ends[rank] = descriptor
         self._any_end.register(descriptor, select.EPOLLIN)
 
     def _note_ends(self) -> None:
+        for rank in tuple(self._unheard):
+            if processes.state(self._beats[rank].process_id) in (None, "Z", "X"):
+                self._unheard.remove(rank)
+                self._bury(rank, self._beats[rank].process_id)
         by_descriptor = {descriptor: rank for rank, descriptor in self._ends.items()}
         for descriptor, _event in self._any_end.poll(0):
             rank = by_descriptor[descriptor]
