@@ -8,6 +8,8 @@ from busbw.model.plan import Placement, Program
 
 HOSTS = ("n0", "n1")
 SLURM = Slurm(srun="/usr/bin/srun", version="22.05.8", mpi_types=("none", "pmi2", "pmix", "pmix_v4", "cray_shasta"))
+# What only plans can be made for: the program, and an MPI that it introduces ranks of.
+MANAGERS = {"flux": "MPICH", "jsrun": "Open MPI 5", "aprun": "Cray MPICH"}
 MPIS: dict[str, MpiLibrary] = {
     name: MpiLibrary(family=family, version=version, mpirun="/opt/m/bin/mpirun", library="/opt/m/l.so", origin="site")
     for name, family, version in (
@@ -18,6 +20,9 @@ MPIS: dict[str, MpiLibrary] = {
         ("Intel MPI", "Intel MPI", "2021.18"),
     )
 }
+CRAY = MpiLibrary(
+    family="MPICH", version="8.1", mpirun="mpirun", library="/opt/cray/pe/lib64/libmpi_cray.so", origin="site"
+)
 
 
 def library(family: MpiFamily, version: str | None, **changes: Any) -> MpiLibrary:
@@ -45,3 +50,13 @@ def make_start(argv: tuple[str, ...] = ("/bin/p",), env: tuple[tuple[str, str], 
         "stall_s": 20.0,
     }
     return Start(program=Program(argv=argv, env=env), **(values | changes))
+
+
+def managed_start(launcher: str, argv: tuple[str, ...] = ("/bin/p",), **changes: Any) -> Start:
+    """Return a start for flux, jsrun or aprun on hosts whose names it can be told."""
+    values: dict[str, Any] = {
+        "launcher_program": f"/usr/bin/{launcher}",
+        "mpi": CRAY if launcher == "aprun" else MPIS[MANAGERS[launcher]],
+        "placement": make_placement(("nid00012", "nid00013")),
+    }
+    return make_start(argv, **(values | changes))

@@ -4,7 +4,8 @@ import datetime as dt
 import os
 import secrets
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from busbw.api.containing import Containment, containment
 from busbw.api.request import Request
@@ -35,6 +36,8 @@ class Surroundings:
     allocation: Allocation | None = None
     # Seen where there are several hosts; None: no srun here.
     slurm: Slurm | None = None
+    # Paths of other launchers of batch systems that are on PATH, by name.
+    launchers: Mapping[str, str] = field(default_factory=dict)
     # CPUs of each rank of a host, as lists, where they were asked for.
     masks: tuple[str, ...] = ()
     # None: ranks run on the host as it is.
@@ -67,6 +70,7 @@ def surroundings(
         gpus_seen=capture.gpus_seen(),
         allocation=allocation,
         slurm=batch_systems.slurm() if allocation is not None else None,
+        launchers=batch_systems.launchers() if allocation is not None else {},
         masks=_masks(of_node=gpus is not None) if request.binding == "masks" else (),
         containment=containment(request.container, mpi, tuple(environment()), request.image_python)
         if request.container is not None

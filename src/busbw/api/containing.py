@@ -10,7 +10,8 @@ from busbw.containers import inside
 from busbw.containers.binds import settled, wanted
 from busbw.containers.place import Place, Wrapped
 from busbw.containers.registry import PROGRAMS, wrap
-from busbw.launchers import srun
+from busbw.errors import InputError
+from busbw.launchers import mpirun, srun
 from busbw.model.launch import Container, Start
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Program
@@ -53,7 +54,12 @@ def containment(container: Container, mpi: MpiLibrary | None, settings: tuple[st
 
 
 def in_container(start: Start, containment: Containment, launcher: str) -> Start:
-    """Return a start whose program runs in the container. Raises InputError for what cannot be bound or told."""
+    """Return a start whose program runs in the container.
+
+    Raises InputError for what cannot be bound or told, and for launchers that containers are not known under.
+    """
+    if launcher not in (mpirun.name, mpirun.LOCAL, srun.name):
+        raise InputError(f"ranks in a container are not started by {launcher}", hint="--launcher mpirun")
     counts = set(start.placement.ranks_of_hosts or (start.placement.ranks,))
     place = msgspec.structs.replace(
         containment.place,

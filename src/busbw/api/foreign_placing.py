@@ -2,16 +2,17 @@
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from busbw.api import starting
+from busbw.api import choosing
+from busbw.api.choosing import Chosen
 from busbw.api.foreign_programs import Found
 from busbw.api.hosts import ranks_of_hosts
 from busbw.api.placing import check_one_node, usual_ranks
 from busbw.api.request import Request
 from busbw.backends import nccl_tests, osu
 from busbw.errors import InputError
-from busbw.launchers import mpirun
+from busbw.launchers import mpirun, srun
 from busbw.model.launch import Allocation, Slurm
 from busbw.model.machine import Host, MpiLibrary
 from busbw.model.plan import Placement
@@ -31,6 +32,8 @@ class ForeignSurroundings:
     # None: this host alone.
     allocation: Allocation | None = None
     slurm: Slurm | None = None
+    # Paths of other launchers of batch systems that are on PATH, by name.
+    launchers: Mapping[str, str] = field(default_factory=dict)
     settings: tuple[str, ...] = ()
     python: str = ""
     as_root: bool
@@ -38,18 +41,19 @@ class ForeignSurroundings:
     token: str
 
 
-def launcher_of(request: Request, around: ForeignSurroundings) -> str:
+def launcher_of(request: Request, around: ForeignSurroundings) -> Chosen:
     """Return who starts the ranks. Raises InputError where that cannot be done."""
     allocation = around.allocation
     if allocation is None:
-        return mpirun.LOCAL if around.mpi is not None else "direct"
+        return Chosen(mpirun.LOCAL if around.mpi is not None else "direct")
     if around.mpi is None:
         raise InputError(
             "these programs are built without MPI, and start on one host alone",
             where=next(iter(around.found.values())).program.path,
             hint="build them with MPI=1, and name their folder: --bin",
         )
-    return starting.launcher_of(request, has_slurm=around.slurm is not None, in_slurm=allocation.kind == "slurm")
+    there = (*around.launchers, *((srun.name,) if around.slurm is not None else ()))
+    return choosing.launcher_of(request, allocation, around.mpi, there)
 
 
 def counts_of(request: Request, around: ForeignSurroundings, names: tuple[str, ...]) -> tuple[int, ...]:

@@ -36,6 +36,8 @@ class Start:
     as_root: bool
     # What starts ranks on several hosts; None: this host alone.
     launcher: str | None = None
+    # Its path, where it is that of another batch system than Slurm.
+    launcher_program: str | None = None
     slurm: Slurm | None = None
     # Names of the settings that other hosts must have too.
     settings: tuple[str, ...] = ()
@@ -59,6 +61,7 @@ class Start:
             directory=self.directory,
             mpi=self.mpi,
             slurm=self.slurm,
+            launcher_program=self.launcher_program,
             forward=()
             if self.launcher is None
             else (*(name for name in self.settings if name not in given), layout.RUN_VARIABLE),

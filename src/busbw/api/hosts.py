@@ -1,13 +1,12 @@
 """On which hosts a run takes place, and how many ranks each of them has."""
 
+from busbw.api.choosing import SYSTEMS, Chosen
 from busbw.api.request import Request
 from busbw.errors import InputError
 from busbw.model.hostlist import compressed
 from busbw.model.launch import Allocation, HostSlots
 from busbw.probe.capture import allocation as capture
 
-# Asked for by name they start on hosts of an allocation, even where it has only one.
-_OF_ALLOCATIONS = ("srun",)
 _WITHOUT_MPI = ("processes", "torchrun", "direct")
 
 
@@ -31,17 +30,19 @@ def hosts_of(request: Request) -> Allocation | None:
         raise InputError(
             f"{request.launcher} starts ranks on this host alone", hint="leave --launcher out, or --hosts and --nodes"
         )
-    if request.launcher == "srun":
+    # Asked for by name these start on hosts of an allocation, even where it has only one.
+    system = SYSTEMS.get(request.launcher or "")
+    if system is not None:
         found = capture.allocation()
-        if found is None or found.kind != "slurm":
+        if found is None or found.kind != system.kind:
             raise InputError(
-                "srun starts ranks inside of an allocation, and this is none of Slurm's",
-                where="--launcher srun",
-                hint="salloc first, or submit with --launcher sbatch, or take --launcher mpirun",
+                f"{request.launcher} starts ranks inside of an allocation, and this is none of {system.title}'s",
+                where=f"--launcher {request.launcher}",
+                hint=system.hint,
             )
     if request.hosts is not None:
         return _first(capture.hosts(request.hosts), request.nodes)
-    if request.nodes is None and request.launcher not in _OF_ALLOCATIONS:
+    if request.nodes is None and system is None:
         return None
     found = capture.allocation()
     if found is None:
@@ -73,12 +74,13 @@ def ranks_of_hosts(request: Request, allocation: Allocation, usual: int) -> tupl
     return tuple(host.slots or usual for host in allocation.hosts)
 
 
-def said(allocation: Allocation, launcher: str) -> tuple[str, ...]:
-    """Return in sentences which hosts were chosen, why, and what was passed over."""
+def said(allocation: Allocation, launcher: Chosen) -> tuple[str, ...]:
+    """Return in sentences which hosts and which launcher were chosen, why, and what was passed over."""
     names = compressed([host.name for host in allocation.hosts])
     number = len(allocation.hosts)
     return (
-        f"{number} host{'s' if number != 1 else ''}, {names}, by {launcher}: {allocation.how}",
+        f"{number} host{'s' if number != 1 else ''}, {names}, by {launcher.name}: {allocation.how}",
+        *launcher.notes,
         *allocation.passed_over,
     )
 
@@ -100,4 +102,5 @@ def _first(found: Allocation, nodes: int | None) -> Allocation:
         ends_unix_s=found.ends_unix_s,
         how=found.how if len(kept) == len(found.hosts) else f"{found.how}, its first {nodes}",
         passed_over=found.passed_over,
+        is_part=found.is_part or len(kept) < len(found.hosts),
     )

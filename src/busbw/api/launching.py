@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import msgspec
 
+from busbw.api.choosing import untried
 from busbw.api.platforms import platform
 from busbw.api.rank_masks import rank_masks
 from busbw.api.recommending import recommendation
 from busbw.errors import InputError
-from busbw.launchers import kubernetes_job, mpijob, mpirun, sbatch, srun
+from busbw.launchers import aprun, flux, jsrun, kubernetes_job, mpijob, mpirun, sbatch, srun
 from busbw.launchers.pods import Pods
 from busbw.model.launch import Batch, Bind, Slurm, Start
 from busbw.model.launch_line import LaunchLine, LaunchRequest
@@ -22,7 +23,16 @@ _OF_PODS: dict[str, Callable[[Start, Pods], Job]] = {
     mpijob.name: mpijob.job,
     kubernetes_job.name: kubernetes_job.job,
 }
-LAUNCHERS = (mpirun.name, srun.name, sbatch.name, *_OF_PODS)
+# Inside an allocation, whose hosts they know.
+_OF_ALLOCATIONS: dict[str, Callable[[Start], Job]] = {
+    srun.name: srun.job,
+    flux.name: flux.job,
+    jsrun.name: jsrun.job,
+    aprun.name: aprun.job,
+}
+LAUNCHERS = (mpirun.name, *_OF_ALLOCATIONS, sbatch.name, *_OF_PODS)
+# What is started there where nobody says; elsewhere Open MPI 4.
+_USUAL_MPI = {aprun.name: "cray-mpich"}
 # Long enough for any benchmark; the command itself has no limit.
 _UNLIMITED_S = 86_400.0
 _PLACEHOLDER = "HOST"
@@ -58,7 +68,7 @@ def launch_line(request: LaunchRequest, directory: str) -> LaunchLine:
     """
     if request.launcher not in LAUNCHERS:
         raise InputError(f"there is no launcher {request.launcher[:40]!r}", hint="one of: " + ", ".join(LAUNCHERS))
-    if request.mpi not in _MPIS:
+    if request.mpi is not None and request.mpi not in _MPIS:
         raise InputError(f"{request.mpi[:40]!r} is no MPI that is known", hint="one of: " + ", ".join(MPIS))
     if not request.program:
         raise InputError("no program is named", hint="busbw launch --platform ID -- PROGRAM ARGUMENTS")
@@ -82,12 +92,12 @@ def launch_line(request: LaunchRequest, directory: str) -> LaunchLine:
         job=msgspec.structs.replace(job, prepend=found_there),
         launcher=request.launcher,
         recommendation=found,
-        notes=(*host_notes, *mask_notes, *_advice(found)),
+        notes=(*untried(request.launcher), *host_notes, *mask_notes, *_advice(found)),
     )
 
 
 def _start(request: LaunchRequest, found: Recommendation, placement: Placement, directory: str) -> Start:
-    mpi = _MPIS[request.mpi]
+    mpi = _MPIS[request.mpi or _USUAL_MPI.get(request.launcher, "open-mpi-4")]
     gpus = _gpus(found)
     return Start(
         program=Program(argv=request.program, env=tuple(found.env().items())),
@@ -95,6 +105,8 @@ def _start(request: LaunchRequest, found: Recommendation, placement: Placement, 
         directory=directory,
         mpi=MpiLibrary(family=mpi.family, version=mpi.version, mpirun="mpirun", library=mpi.library, origin="site"),
         slurm=Slurm(srun="srun", version=None, mpi_types=mpi.slurm_types),
+        launcher_program=request.launcher,
+        hosts_are_named=request.hosts is not None or request.launcher not in (*_OF_ALLOCATIONS, sbatch.name),
         forward=("LD_LIBRARY_PATH",),
         unset=tuple(each.name for each in found.settings if each.value is None),
         gpus_per_host=gpus or None,
@@ -112,13 +124,9 @@ def _job(request: LaunchRequest, start: Start, directory: str) -> Job:
         # What pods see is what the image and the manifest give them.
         inside = msgspec.structs.replace(start, forward=(), as_root=True)
         return _OF_PODS[request.launcher](inside, _pods(request, start))
+    if request.launcher != sbatch.name:
+        return _OF_ALLOCATIONS[request.launcher](start)
     step = srun.job(start)
-    if request.hosts is None:
-        # Slurm knows the hosts of its allocation.
-        named = tuple(word for word in step.argv if not word.startswith(f"--nodelist={_PLACEHOLDER}"))
-        step = msgspec.structs.replace(step, argv=named)
-    if request.launcher == srun.name:
-        return step
     each = max(start.placement.ranks // len(start.placement.hosts), 1)
     script = sbatch.job(
         Start(

@@ -11,6 +11,7 @@ import msgspec
 
 from busbw import __version__, layout
 from busbw.api.around import Surroundings, surroundings
+from busbw.api.choosing import Chosen, launcher_of
 from busbw.api.containing import in_container
 from busbw.api.gpus import setup_of
 from busbw.api.hosts import check_started_once, hosts_of, said
@@ -19,12 +20,12 @@ from busbw.api.offer import MPI_OFFER, nccl_offer
 from busbw.api.placing import counts_of, memory_of, mpi_counts, placement_of, reach_of
 from busbw.api.request import Request
 from busbw.api.settings_files import surroundings_now
-from busbw.api.starting import Jobs, jobs, jobs_here, launcher_of
+from busbw.api.starting import Jobs, jobs, jobs_here
 from busbw.api.sweeps import sweeps_of
 from busbw.backends import native_nccl, registry
 from busbw.backends.native_mpi import visitor
 from busbw.errors import InputError
-from busbw.launchers import mpirun, processes
+from busbw.launchers import mpirun, processes, srun
 from busbw.model.gpu import GpuSetup
 from busbw.model.launch import Allocation, Start
 from busbw.model.machine import Host
@@ -116,7 +117,7 @@ def compose(request: Request, around: Surroundings, directory: Path | None, base
             run_id=run_id(request, around.created, around.token, ranks),
             created=around.created.isoformat(timespec="seconds"),
             backend=request.backend,
-            launcher=launcher,
+            launcher=launcher.name,
             sweeps=sweeps,
             sampling=Sampling(
                 mode=mode,
@@ -160,13 +161,13 @@ def _check_mode(mode: str, setup: GpuSetup | None) -> None:
         raise InputError(f"{mode} mode needs a GPU", where=f"--mode {mode}", hint="--backend native-nccl")
 
 
-def _launcher(request: Request, around: Surroundings) -> str:
-    allocation = around.allocation
-    if allocation is not None:
-        return launcher_of(request, has_slurm=around.slurm is not None, in_slurm=allocation.kind == "slurm")
-    if around.mpi is not None:
-        return mpirun.LOCAL
-    return request.launcher or processes.NAMES[0]
+def _launcher(request: Request, around: Surroundings) -> Chosen:
+    if around.mpi is None:
+        return Chosen(request.launcher or processes.NAMES[0])
+    if around.allocation is None:
+        return Chosen(mpirun.LOCAL)
+    there = (*around.launchers, *((srun.name,) if around.slurm is not None else ()))
+    return launcher_of(request, around.allocation, around.mpi, there)
 
 
 def _jobs(request: Request, around: Surroundings, placement: Placement, setup: GpuSetup | None, directory: str) -> Jobs:
@@ -177,7 +178,7 @@ def _jobs(request: Request, around: Surroundings, placement: Placement, setup: G
     if setup is not None:
         program = Program(argv=program.argv, env=native_nccl.environment(setup, around.plugin or ""))
     per_process = setup.per_process if setup is not None else 1
-    launcher = _launcher(request, around)
+    launcher = _launcher(request, around).name
     if around.mpi is None:
         if contained is not None:
             raise InputError("ranks in a container are started by MPI", hint="--launcher mpirun, or srun")
@@ -193,6 +194,7 @@ def _jobs(request: Request, around: Surroundings, placement: Placement, setup: G
         mpi=around.mpi,
         through_mpi4py=True,
         slurm=around.slurm,
+        launcher_program=around.launchers.get(launcher),
         # By the last of them what is left of a run is found on its hosts.
         forward=(
             *(name for name in around.settings if name not in given),

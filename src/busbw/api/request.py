@@ -38,7 +38,8 @@ class Request(Value, kw_only=True, frozen=True):
     min_samples: int = 30
     mpirun: str | None = None
     backend: str = "native-mpi"
-    # "mpirun", "srun", "sbatch", "processes" or "torchrun"; for foreign programs "direct" too; None: what fits.
+    # "mpirun", "srun", "sbatch", "flux", "jsrun", "aprun", "processes" or "torchrun"; for foreign programs "direct"
+    # too; None: what fits.
     launcher: str | None = None
     # A host file, or a list such as n[0-3]; and how many hosts of an allocation. None for both: this host alone.
     hosts: str | None = None

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from busbw import layout
+from busbw.api.choosing import SYSTEMS
 from busbw.errors import InputError
 from busbw.model.hostlist import compressed
 from busbw.model.plan import Plan
@@ -50,11 +51,13 @@ def _check_several(plan: Plan, directory: Path) -> None:
     found = batch_systems.allocation()
     names = compressed(plan.placement.hosts)
     if found is None:
-        if plan.launcher == "srun":
+        system = SYSTEMS.get(plan.launcher)
+        if system is not None:
             raise InputError(
-                f"this run was started by srun on {names}, and this is no job of Slurm",
+                f"this run was started by {plan.launcher} on {names}, and this is no job of {system.title}",
                 where=str(directory),
-                hint=f"resume it inside a job on these hosts: salloc --nodelist={names}",
+                hint="resume it inside a job on these hosts"
+                + (f": salloc --nodelist={names}" if system.kind == "slurm" else ""),
             )
         return
     missing = sorted(set(plan.placement.hosts) - {host.name for host in found.hosts})

@@ -4,16 +4,17 @@ from dataclasses import dataclass
 
 import msgspec
 
-from busbw.api.request import Request
-from busbw.errors import InputError
-from busbw.launchers import mpirun, srun
+from busbw.launchers import aprun, flux, jsrun, mpirun, srun
 from busbw.launchers.visiting import visit_each, visit_here
 from busbw.model.launch import Start
 from busbw.model.plan import Job, Program
 
-# By name: what starts ranks on several hosts.
-_LAUNCHERS = {mpirun.name: mpirun, srun.name: srun}
-LAUNCHERS = tuple(_LAUNCHERS)
+# By name: what starts ranks on several hosts, and what looks after them there, on all at once and on each alone. An
+# application of ALPS has its nodes to itself until ALPS has ended it.
+_JOBS = {each.name: each.job for each in (mpirun, srun, flux, jsrun, aprun)}
+_VISITS = {each.name: each.visit for each in (mpirun, srun, flux)}
+_VISITS_OF_ONE = {**_VISITS, jsrun.name: jsrun.visit}
+LAUNCHERS = tuple(_JOBS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,19 +24,6 @@ class Jobs:
     job: Job
     visit: Job | None = None
     visit_each: tuple[Job, ...] = ()
-
-
-def launcher_of(request: Request, *, has_slurm: bool, in_slurm: bool) -> str:
-    """Return who starts the ranks on several hosts. Raises InputError for a launcher that there is not."""
-    if request.launcher is None:
-        return srun.name if has_slurm and in_slurm else mpirun.name
-    if request.launcher not in _LAUNCHERS:
-        raise InputError(
-            f"there is no launcher {request.launcher!r} for several hosts", hint="one of: " + ", ".join(_LAUNCHERS)
-        )
-    if request.launcher == srun.name and not has_slurm:
-        raise InputError("there is no srun on PATH", where="--launcher srun", hint="--launcher mpirun")
-    return request.launcher
 
 
 def jobs_here(job: Job, visitor: Program) -> Jobs:
@@ -50,10 +38,10 @@ def jobs(launcher: str, start: Start, visiting: Start, visitor: Program) -> Jobs
 
     Raises InputError for what the launcher cannot do.
     """
-    module = _LAUNCHERS[launcher]
     visiting = msgspec.structs.replace(visiting, program=visitor, options=())
+    all_at_once, one = _VISITS.get(launcher), _VISITS_OF_ONE.get(launcher)
     return Jobs(
-        job=module.job(start),
-        visit=module.visit(visiting),
-        visit_each=visit_each(module.visit, visiting),
+        job=_JOBS[launcher](start),
+        visit=all_at_once(visiting) if all_at_once is not None else None,
+        visit_each=visit_each(one, visiting) if one is not None else (),
     )

@@ -23,14 +23,13 @@ _GOALS = "bandwidth, latency, nvlink-check, nic-check, sharp, training"
     default="mpirun",
     show_default=True,
     metavar="NAME",
-    help="mpirun, srun, sbatch; for pods of Kubernetes mpijob, kubernetes-job.",
+    help="mpirun, srun, flux, jsrun, aprun, sbatch; for pods of Kubernetes mpijob, kubernetes-job.",
 )
 @click.option(
     "--mpi",
-    default="open-mpi-4",
-    show_default=True,
     metavar="NAME",
-    help="open-mpi-4, open-mpi-5, hpcx, mpich, intel-mpi, mvapich, cray-mpich.",
+    help="open-mpi-4, open-mpi-5, hpcx, mpich, intel-mpi, mvapich, cray-mpich "
+    "[default: open-mpi-4; for aprun cray-mpich].",
 )
 @click.option("--hosts", metavar="FILE|LIST", help="A host file, or a list such as n[0-3].")
 @click.option("--ranks-per-node", type=int, metavar="N", help="Processes of a node [default: one for each GPU].")

@@ -14,6 +14,8 @@ _FLAGS = frozenset(
         *("--container-writable", "--no-container-mount-home"),
     )
 )
+# Programs whose first word says what they shall do.
+_WITH_VERBS = frozenset(("flux",))
 
 
 def command_line(job: Job) -> str:
@@ -43,8 +45,8 @@ def _environment(job: Job) -> Iterator[str]:
 
 def _lines(argv: Sequence[str]) -> Iterator[str]:
     """Yield the launcher, each of its options with what belongs to it, and the command that it starts."""
-    yield shlex.quote(argv[0])
-    at = 1
+    at = 2 if argv[0].rpartition("/")[2] in _WITH_VERBS else 1
+    yield shlex.join(argv[:at])
     while at < len(argv) and argv[at].startswith("-"):
         end = min(at + 1 + _values(argv, at), len(argv))
         yield shlex.join(argv[at:end])

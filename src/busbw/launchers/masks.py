@@ -26,21 +26,25 @@ def cpus_of_ranks(start: Start) -> tuple[tuple[int, ...], ...]:
     return tuple(found[:most])
 
 
-def binding_program(start: Start, variable: str) -> tuple[tuple[JobFile, ...], tuple[str, ...]]:
+def binding_program(
+    start: Start, variable: str, *, among: int | None = None
+) -> tuple[tuple[JobFile, ...], tuple[str, ...]]:
     """Return the file of a program that gives each rank its CPUs, and what the ranks' command line begins with.
 
     It is for launchers that count in cores or threads of a machine they look at themselves: a rankfile of Open MPI
     means `slot=8` to be the ninth core, or the ninth thread in the order of cores, which is not CPU 8. `variable` is
-    where the launcher tells a rank its number on its host. Nothing without masks.
+    where the launcher tells a rank its number on its host; with `among`, its number in all, and how many each host has,
+    one host after the other. Nothing without masks.
     """
     if start.placement.binding != "masks":
         return (), ()
     lines = (f"{rank}) cpus={format_cpu_list(cpus)} ;;" for rank, cpus in enumerate(cpus_of_ranks(start)))
+    number = f"${{{variable}-}}" if among is None else f"$((${{{variable}:?}} % {among}))"
     text = "\n".join(
         (
             "#!/bin/sh",
             "# Starts a program on the CPUs of its rank: on-cpus PROGRAM [ARGUMENTS]",
-            f'case "${{{variable}-}}" in',
+            f'case "{number}" in',
             *lines,
             f'*) echo "on-cpus: no CPUs are given for {variable}=${{{variable}-}}" >&2; exit 1 ;;',
             "esac",

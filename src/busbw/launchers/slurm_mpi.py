@@ -41,7 +41,7 @@ def _understood(mpi: MpiLibrary, types: tuple[str, ...]) -> tuple[str, ...]:
         versions = [each for each in types if _PMIX.fullmatch(each)]
         # Without a number it is the newest that this Slurm was built with.
         return tuple(sorted(versions, key=_newest_first)) or ("pmix",)
-    if _is_cray(mpi):
+    if is_cray(mpi):
         return (_SHASTA, _PMI2)
     return (_PMI2,)
 
@@ -51,7 +51,8 @@ def _newest_first(kind: str) -> int:
     return -int(number[1]) if number is not None and number[1] is not None else -1000
 
 
-def _is_cray(mpi: MpiLibrary) -> bool:
+def is_cray(mpi: MpiLibrary) -> bool:
+    """Whether this is the MPICH of a Cray, which has ways of its own."""
     return mpi.family == "MPICH" and "/cray/" in mpi.library
 
 

@@ -6,12 +6,11 @@ import msgspec
 
 from busbw.cpus import mask_bits
 from busbw.errors import InputError
-from busbw.launchers import times, variables
-from busbw.launchers.arguments import check_arguments
+from busbw.launchers import times
 from busbw.launchers.hosts import even, one_each, processes_of_hosts
+from busbw.launchers.inheriting import step
 from busbw.launchers.masks import cpus_of_ranks
-from busbw.launchers.mpi4py import LibraryVariables, library_variables
-from busbw.launchers.mpi_settings import settings_without_mpirun
+from busbw.launchers.mpi4py import LibraryVariables
 from busbw.launchers.slurm_mpi import mpi_type
 from busbw.model.launch import Slurm, Start
 from busbw.model.plan import Job
@@ -23,7 +22,7 @@ _BINDINGS = {"core": "cores", "numa": "ldoms", "none": "none"}
 # A job that asked for GPUs by task hands this to its steps, whose tasks then see one GPU each.
 _BY_TASK = ("SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_GPU_BIND", "SLURM_TRES_PER_TASK")
 # srun writes these itself.
-_OWN = "SLURM_"
+_OWN = ("SLURM_",)
 # A step began to keep its resources to itself with the first; since the second one with --overlap overlaps all others,
 # whether they asked for it or not. Between them both say it.
 _STEPS_EXCLUDE = (20, 11)
@@ -45,8 +44,7 @@ def job(start: Start) -> Job:
         f"--chdir={start.directory}",
         "--export=ALL",
     )
-    own = library_variables(start, start.mpi) if start.mpi is not None else LibraryVariables()
-    return _step(start, slurm, options, own)
+    return _step(start, slurm, options, None)
 
 
 def visit(start: Start) -> Job:
@@ -67,27 +65,15 @@ def visit(start: Start) -> Job:
     return msgspec.structs.replace(job, timeout_s=times.VISIT_S, stall_s=times.VISIT_S)
 
 
-def _step(start: Start, slurm: Slurm, options: tuple[str, ...], own: LibraryVariables) -> Job:
-    check_arguments(start, name)
-    given = variables.environment(start)
-    refused = next((each for each in given if each.startswith(_OWN)), None)
-    if refused is not None:
-        raise InputError("srun sets the variables of Slurm itself", where=refused)
-    env = dict(own.env) | settings_without_mpirun(start) | given
-    asked = {word.partition("=")[0] for word in start.options}
-    return Job(
-        argv=(
-            slurm.srun,
-            *(option for option in options if option.partition("=")[0] not in asked),
-            *start.options,
-            *start.program.argv,
-        ),
-        env=tuple(env.items()),
-        prepend=(*own.prepend, *start.prepend),
-        links=own.links,
-        unset=(*start.unset, *(_BY_TASK if start.gpus_per_host is not None else ())),
-        timeout_s=start.measuring_s + times.MPI_GRACE_S,
-        stall_s=start.stall_s,
+def _step(start: Start, slurm: Slurm, options: tuple[str, ...], own: LibraryVariables | None) -> Job:
+    return step(
+        start,
+        name,
+        (slurm.srun,),
+        ((option,) for option in options),
+        refused=_OWN,
+        own=own,
+        unset=_BY_TASK if start.gpus_per_host is not None else (),
     )
 
 
@@ -112,7 +98,9 @@ def _where(start: Start, counts: tuple[int, ...]) -> tuple[str, ...]:
         # A host once for each of its tasks.
         tasks = (host for host, count in zip(hosts, counts, strict=True) for _task in range(count))
         return (*found, f"--nodelist={','.join(tasks)}", "--distribution=arbitrary")
-    nodelist = (f"--nodelist={','.join(hosts)}",) if start.placement.is_spread else ()
+    # Where it knows the hosts of its allocation and nobody else does, it chooses.
+    is_named = start.placement.is_spread and start.hosts_are_named
+    nodelist = (f"--nodelist={','.join(hosts)}",) if is_named else ()
     return (*found, f"--ntasks-per-node={alike}", *nodelist)
 
 

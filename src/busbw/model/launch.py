@@ -31,6 +31,8 @@ class Allocation(Value, kw_only=True, frozen=True):
     how: str
     # What else was found and not followed, a sentence each.
     passed_over: tuple[str, ...] = ()
+    # Whether the batch system's job has further hosts, which are not used.
+    is_part: bool = False
 
 
 class Slurm(Value, kw_only=True, frozen=True):
@@ -111,6 +113,10 @@ class Start(Value, kw_only=True, frozen=True):
     through_mpi4py: bool = False
     # Seen where srun is to start them.
     slurm: Slurm | None = None
+    # Absolute path of flux, jsrun or aprun, or its name, where that is to start them.
+    launcher_program: str | None = None
+    # Whether the names of the hosts are theirs; else they only stand for hosts that the batch system will choose.
+    hosts_are_named: bool = True
     # Names that every rank gets as the launching shell has them.
     forward: tuple[str, ...] = ()
     # Names that no rank may have.

@@ -17,10 +17,10 @@ class LaunchRequest(Value, kw_only=True, frozen=True):
     size_bytes: Integer | None = None
     follow: str | None = None
     nccl: str | None = None
-    # "mpirun", "srun" or "sbatch"; for pods "mpijob" or "kubernetes-job".
+    # "mpirun", "srun", "flux", "jsrun", "aprun" or "sbatch"; for pods "mpijob" or "kubernetes-job".
     launcher: str = "mpirun"
     # "open-mpi-4", "open-mpi-5", "hpcx", "mpich", "intel-mpi", "mvapich" or "cray-mpich".
-    mpi: str = "open-mpi-4"
+    mpi: str | None = None
     hosts: str | None = None
     # Processes of each node; None: one for each GPU, or for each core of a node without.
     ranks_per_node: Integer | None = None

@@ -21,6 +21,7 @@ _LAUNCHERS = (
     _Launcher("Hydra (MPICH, Intel MPI, MVAPICH)", "PMI_RANK", "PMI_SIZE", "PMI"),
     _Launcher("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "the PMI of its --mpi"),
     _Launcher("flux run", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "PMI"),
+    _Launcher("jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "PMIx"),
     _Launcher("PBS or PALS", "PALS_RANKID", "PALS_SIZE", "PMI"),
 )
 _FAMILIES = (("Open MPI", "Open MPI"), ("Intel", "Intel MPI"), ("MVAPICH", "MVAPICH"), ("MPICH", "MPICH"))

@@ -1,6 +1,7 @@
 """The door to batch systems: which hosts this job has, and what Slurm can do here."""
 
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -47,6 +48,12 @@ def hosts(text: str) -> Allocation:
 def slurm() -> Slurm | None:
     """Return the Slurm whose srun is on PATH; None where there is none."""
     return allocation_slurm.slurm(ask(allocation_slurm.COMMANDS, total_s=_TOTAL_S))
+
+
+def launchers() -> dict[str, str]:
+    """Return the launchers of other batch systems than Slurm that are on PATH, by name: their paths."""
+    found = ((name, shutil.which(name)) for name in ("flux", "jsrun", "aprun"))
+    return {name: path for name, path in found if path is not None}
 
 
 def started_several_times() -> str | None:
