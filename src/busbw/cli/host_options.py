@@ -23,7 +23,8 @@ _OPTIONS = (
     click.option(
         "--launcher",
         metavar="NAME",
-        help="auto, mpirun, srun, sbatch, flux, jsrun, aprun; without MPI: processes, torchrun, for nccl-tests direct [default: auto].",
+        help="auto, mpirun, srun, sbatch, flux, jsrun, aprun; without MPI: processes, torchrun, for nccl-tests direct "
+        "[default: auto].",
     ),
     click.option("--launcher-option", "launcher_options", multiple=True, metavar="WORD", help="One word more for it."),
     click.option("--interface", metavar="NAME", help="The network interface that hosts meet over, such as eth0."),
