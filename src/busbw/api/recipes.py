@@ -7,13 +7,12 @@ from busbw.api.platforms import platform
 from busbw.api.recommending import recommendation
 from busbw.catalog.recipes import RecipeFacts, recipe_facts
 from busbw.env.export import export_text
-from busbw.model.platform import Platform
 from busbw.model.recipe import Machine, Question, Recipe
 from busbw.recipes.asked import question
 from busbw.recipes.making import SETTINGS
 from busbw.store.folders import write_folder
 
-__all__ = ["question", "recipe", "recipe_list", "write_recipe"]
+__all__ = ["machine", "question", "recipe", "recipe_list", "write_recipe"]
 
 _FORMS = {SETTINGS: "sh", "nccl.conf": "nccl.conf"}
 _OF_SRUN = "srun --"
@@ -23,7 +22,7 @@ def recipe_list(platform_name: str | None = None) -> tuple[RecipeFacts, ...]:
     """Return every recipe, or those that are for a platform. Raises InputError for a platform that there is not."""
     if platform_name is None:
         return recipe_facts()
-    return recipes.fitting_machine(_machine(platform(platform_name).platform, nccl=None))
+    return recipes.fitting_machine(machine(platform_name))
 
 
 def recipe(name: str, asked: Question, platform_name: str | None = None) -> Recipe:
@@ -32,8 +31,8 @@ def recipe(name: str, asked: Question, platform_name: str | None = None) -> Reci
     Raises InputError for a recipe or a platform that there is not, and for what is known not to fit.
     """
     recipes.find(name)
-    machine = _machine(platform(platform_name).platform, nccl=asked.nccl) if platform_name is not None else None
-    return recipes.make(name, asked, machine)
+    of = machine(platform_name, nccl=asked.nccl) if platform_name is not None else None
+    return recipes.make(name, asked, of)
 
 
 def write_recipe(made: Recipe, directory: Path) -> None:
@@ -41,8 +40,12 @@ def write_recipe(made: Recipe, directory: Path) -> None:
     write_folder(directory, tuple((file.name, file.text, file.executable) for file in made.files))
 
 
-def _machine(known: Platform, *, nccl: str | None) -> Machine:
-    """Return what a recipe needs to know of a platform, with the settings that are recommended there."""
+def machine(platform_name: str, *, nccl: str | None = None) -> Machine:
+    """Return what a recipe needs to know of a platform, with the settings that are recommended there for an NCCL.
+
+    Raises InputError for a platform that there is not.
+    """
+    known = platform(platform_name).platform
     settings: tuple[tuple[str, str], ...] = ()
     launch: tuple[str, ...] = ()
     if known.kind == "gpu" and known.gpu.sm is not None:

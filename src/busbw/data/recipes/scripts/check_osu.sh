@@ -25,7 +25,7 @@ programs_have_mpi() {
 measure() {
     local code=0
     busbw run latency bandwidth --backend osu --bin "$PWD/osu" "${where[@]}" "${run_options[@]}" \
-        --launches 3 --out "$result/run" "${more[@]}" || code=$?
+        --out "$result/run" "${more[@]}" || code=$?
     if [[ $code == 4 ]]; then
         code=0
     fi

@@ -1,0 +1,152 @@
+"""`busbw recipe` from its command line, and its files from bash."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.e2e.runner import NO_DEVICES
+
+from busbw.catalog.recipes import recipe_facts
+from busbw.cli.command import busbw
+from busbw.errors import InputError
+from busbw.recipes import making
+
+# What Environment Modules and Lmod are to a script: a function that keeps a list.
+MODULE = """
+module() { [[ $2 == site/* ]] && LOADEDMODULES=${LOADEDMODULES:+$LOADEDMODULES:}$2/1.0; return 0; }
+"""
+
+
+def recipe(*words: object) -> Result:
+    return CliRunner().invoke(busbw, ["recipe", *map(str, words)])
+
+
+def bash(script: str, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+    return subprocess.run(
+        ["bash", "-c", script], env={**environment, **more}, text=True, capture_output=True, check=False, timeout=120
+    )
+
+
+def test_the_list_names_every_recipe_also_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    listed = recipe("list")
+    assert listed.exit_code == 0
+    assert all(any(line.startswith(each.name) for line in listed.stdout.splitlines()) for each in recipe_facts())
+    assert [each["name"] for each in json.loads(recipe("list", "--json").stdout)] == [
+        each.name for each in recipe_facts()
+    ]
+
+
+def test_show_tells_steps_files_what_to_know_and_sources() -> None:
+    shown = recipe("show", "nccl-module", "--platform", "isambard-ai-phase2")
+    assert shown.exit_code == 0
+    for word in ("steps", "to know", "files", "versions without a package", "sources", "162.69 GB/s", "check.sh"):
+        assert word in shown.stdout
+    assert json.loads(recipe("show", "nccl-wheel", "--json").stdout)["files"][0]["name"] == "README.md"
+
+
+def test_write_makes_a_folder_and_says_what_comes_next(tmp_path: Path) -> None:
+    written = recipe("write", "nccl-wheel", "--nccl", "2.28.9", "-o", tmp_path / "a b")
+    assert written.exit_code == 0
+    assert written.stdout == ""
+    assert "bash install.sh" in written.stderr
+    assert sorted(path.name for path in (tmp_path / "a b").iterdir()) == [
+        "README.md", "check.sh", "fetch.sh", "install.sh", "load.sh",
+    ]  # fmt: skip
+    assert "nccl_version='2.28.9'" in (tmp_path / "a b" / "install.sh").read_text()
+
+    again = recipe("write", "nccl-wheel", "-o", tmp_path / "a b")
+    assert isinstance(again.exception, InputError)
+    assert "is there already" in str(again.exception)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("write", "nccl-wheel", "--nccl", "2.27;rm"),
+        ("write", "nccl-wheel", "--platform", "$(id)"),
+        ("write", "nccl-weel"),
+        ("show", "\x1b[31m"),
+        ("write", "nccl-module", "--module", "a b"),
+        ("write", "apptainer-ngc", "--image", "a\nb"),
+    ],
+)
+def test_bad_input_is_refused_and_writes_nothing(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused = recipe(*words)
+    assert isinstance(refused.exception, InputError)
+    assert "\x1b" not in str(refused.exception)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_modules_are_loaded_in_order_and_a_strict_shell_stays_strict(tmp_path: Path) -> None:
+    folder = tmp_path / "it's $(here)"
+    recipe("write", "nccl-module", "--module", "site/gcc", "--module", "site/nccl", "-o", folder)
+    loaded = f'{MODULE}\nset -eu; cd "$FOLDER"; . ./load.sh; printf "%s %s" "$LOADEDMODULES" "$-"'
+    done = bash(loaded, FOLDER=str(folder))
+    modules, options = done.stdout.split()
+    assert modules == "site/gcc/1.0:site/nccl/1.0"
+    assert {"e", "u"} <= set(options)
+
+
+def test_a_module_that_is_not_loaded_ends_the_script(tmp_path: Path) -> None:
+    recipe("write", "nccl-module", "--module", "other/nccl", "-o", tmp_path / "x")
+    done = bash(f'{MODULE}\nset -eu; cd "$FOLDER"; . ./load.sh; echo went on', FOLDER=str(tmp_path / "x"))
+    assert done.returncode == 1
+    assert "other/nccl was not loaded" in done.stderr
+    assert "went on" not in done.stdout
+
+
+def test_settings_reach_the_shell_that_sources_them(tmp_path: Path) -> None:
+    recipe("write", "nccl-package", "--platform", "azure-nd-h100-v5", "-o", tmp_path / "x")
+    done = bash('cd "$FOLDER"; . ./load.sh; printf %s "$NCCL_TOPO_FILE"', FOLDER=str(tmp_path / "x"))
+    assert done.stdout == "/opt/microsoft/ndv5/topo.xml"
+
+
+def test_nccl_that_is_not_installed_is_said_with_the_command(tmp_path: Path) -> None:
+    recipe("write", "nccl-wheel", "-o", tmp_path / "x")
+    done = bash('cd "$FOLDER"; . ./load.sh', FOLDER=str(tmp_path / "x"))
+    assert done.returncode == 1
+    assert "hint: bash install.sh" in done.stderr
+
+
+def test_a_check_without_gpus_proves_nothing_and_says_so(tmp_path: Path) -> None:
+    recipe("write", "nccl-package", "-o", tmp_path / "x y")
+    done = bash('bash "$FOLDER/check.sh"', FOLDER=str(tmp_path / "x y"), NODES="1", **NO_DEVICES)
+    assert done.returncode == 1
+    assert done.stdout.endswith("not proven:\n  all_reduce runs\n")
+
+
+def test_what_was_not_proven_is_listed_and_what_was_is_not(tmp_path: Path) -> None:
+    recipe("write", "nccl-package", "-o", tmp_path / "x")
+    text = (tmp_path / "x" / "check.sh").read_text()
+    proving = text[text.index("unproven=()") : text.index("# Proves what the recipe promises")]
+    some = bash(
+        f"set -euo pipefail\n{proving}\nprove good true\nprove bad false\nprove worse exit_code_5 || true\nconclude"
+    )
+    assert some.returncode == 1
+    assert some.stdout.endswith("not proven:\n  bad\n  worse\n")
+    assert bash(f"set -euo pipefail\n{proving}\nprove good true\nconclude").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "network", "is_proven"),
+    [
+        ("NCCL INFO Using network AWS Libfabric", "(AWS )?Libfabric", True),
+        ("NCCL INFO Using network Libfabric", "(AWS )?Libfabric", True),
+        ("NCCL INFO Using network Socket", "(AWS )?Libfabric", False),
+        ("NCCL INFO Using network IBext_v8", "g?IB", True),
+        ("NCCL INFO Using network gIB", "g?IB", True),
+        ("NCCL INFO Using network Socket", "g?IB", False),
+    ],
+)
+def test_the_network_that_nccl_names_is_held_against_the_platform_s(line: str, network: str, is_proven: bool) -> None:
+    assert network in making._NETWORK.values()
+    done = subprocess.run(["grep", "-E", "-q", "-e", f"Using network {network}"], input=line, text=True, check=False)
+    assert (done.returncode == 0) is is_proven
