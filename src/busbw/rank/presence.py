@@ -4,14 +4,12 @@ import contextlib
 import faulthandler
 import json
 import os
-import shutil
 import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from busbw import layout
-from busbw.model.plan import Plan
 from busbw.rank.counters import read_counters
 
 # A visit sends it; faulthandler answers without Python's lock, so that a rank that hangs in a call answers too.
@@ -68,24 +66,6 @@ class Presence:
             (self._folder / layout.heartbeat_name(rank)).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             self._folder.rmdir()
-
-
-def hearts_folder(plan: Plan, raw: Path, attempt: int) -> Path:
-    """Return where heartbeats of this host go: `raw` where all ranks are on one host, else memory of this host.
-
-    Raises RuntimeError when the folder is there and somebody else's.
-    """
-    if not plan.placement.is_spread:
-        return raw
-    for earlier in range(attempt):
-        # Left where nobody could clean up: busbw was killed with its job, the host was cut off.
-        shutil.rmtree(layout.hearts_folder(os.getuid(), f"{plan.run_id}.{earlier}"), ignore_errors=True)
-    folder = Path(layout.hearts_folder(os.getuid(), f"{plan.run_id}.{attempt}"))
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    if folder.is_symlink() or not folder.is_dir() or folder.stat().st_uid != os.geteuid():
-        raise RuntimeError(f"{folder} is there already, and not this user's folder")
-    return folder
 
 
 def _shared_memory() -> frozenset[str]:

@@ -18,10 +18,11 @@ from busbw.rank.bench import open_bench
 from busbw.rank.budget import Budget
 from busbw.rank.count import suspicion, wrong_count
 from busbw.rank.heart import Heart
+from busbw.rank.hearts import hearts_of, remove_left
 from busbw.rank.journal import Journal
 from busbw.rank.nccl.ras import ras_status
 from busbw.rank.preflight import admit, inspect_nodes, read_plan
-from busbw.rank.presence import Presence, hearts_folder
+from busbw.rank.presence import Presence
 from busbw.rank.refusal import refuse
 from busbw.rank.sampling import Report
 from busbw.rank.stop import StopRequests
@@ -64,11 +65,15 @@ def main(arguments: Sequence[str]) -> int:
     try:
         raw = directory / layout.RAW_DIRECTORY
         mine = range(world.rank * per_process, (world.rank + 1) * per_process)
-        hearts = hearts_folder(plan, raw, attempt)
-        heart = Heart([hearts / layout.heartbeat_name(rank) for rank in mine], plan.sweeps)
+        if world.local_rank == 0:
+            remove_left()
+        hearts = hearts_of(plan, raw, attempt)
+        heart = Heart([hearts.folder / layout.heartbeat_name(rank) for rank in mine], plan.sweeps)
         if requests is not None:
             requests.tell(heart.ask_to_stop, heart.read)
-        presence = Presence(hearts, mine, keeps_counters=world.local_rank == 0, is_own_folder=hearts != raw)
+        presence = Presence(
+            hearts.folder, mine, keeps_counters=world.local_rank == 0, is_own_folder=hearts.lock is not None
+        )
         journals = tuple(Journal(raw / layout.records_name(rank, attempt)) for rank in mine)
         _run(plan, world, heart, presence, journals, done)
         presence.leave()
