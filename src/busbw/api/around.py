@@ -2,12 +2,11 @@
 
 import datetime as dt
 import os
-import secrets
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from busbw.api.containing import Containment, containment
 from busbw.api.request import Request
 from busbw.cpus import format_cpu_list
 from busbw.errors import InputError
@@ -17,6 +16,9 @@ from busbw.model.machine import Host, MpiLibrary
 from busbw.probe.capture import allocation as batch_systems
 from busbw.probe.capture import machine as capture
 from busbw.probe.capture.environment import environment
+
+if TYPE_CHECKING:
+    from busbw.api.containing import Containment
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +43,7 @@ class Surroundings:
     # CPUs of each rank of a host, as lists, where they were asked for.
     masks: tuple[str, ...] = ()
     # None: ranks run on the host as it is.
-    containment: Containment | None = None
+    containment: "Containment | None" = None
     # Names of the settings that ranks on other hosts must have too.
     settings: tuple[str, ...] = ()
     # The interpreter that the ranks run.
@@ -72,15 +74,21 @@ def surroundings(
         slurm=batch_systems.slurm() if allocation is not None else None,
         launchers=batch_systems.launchers() if allocation is not None else {},
         masks=_masks(of_node=gpus is not None) if request.binding == "masks" else (),
-        containment=containment(request.container, mpi, tuple(environment()), request.image_python)
-        if request.container is not None
-        else None,
+        containment=_containment(request, mpi),
         settings=tuple(environment()) if allocation is not None else (),
         python=sys.executable,
         as_root=os.geteuid() == 0,
         created=dt.datetime.now(dt.UTC),
-        token=secrets.token_hex(2),
+        token=os.urandom(2).hex(),
     )
+
+
+def _containment(request: Request, mpi: MpiLibrary | None) -> "Containment | None":
+    if request.container is None:
+        return None
+    from busbw.api.containing import containment  # noqa: PLC0415 - few ask for it
+
+    return containment(request.container, mpi, tuple(environment()), request.image_python)
 
 
 def _masks(*, of_node: bool) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from busbw.api.foreign_steps import Asked, Start, nccl_tests_steps, osu_steps
 from busbw.api.hosts import said
 from busbw.api.memory import need_of
 from busbw.api.naming import run_id
-from busbw.api.offer import OSU_OFFER, Offer, nccl_tests_offer
+from busbw.api.offer import Offer, nccl_tests_offer, osu_offer
 from busbw.api.placing import reach_of
 from busbw.api.request import Request
 from busbw.api.sweeps import asked_sizes, growth_of, names_of, sweeps_of
@@ -138,7 +138,7 @@ def _usual(request: Request) -> Request:
 
 def _offer(request: Request, found: Mapping[str, Found]) -> Offer:
     if request.backend == osu.name:
-        return OSU_OFFER
+        return osu_offer()
     reducing = [operations(one.usage) for one in found.values()]
     return nccl_tests_offer(reducing[0] if reducing else OPERATIONS)
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from busbw.backends import nccl_tests, osu
 from busbw.collectives import (
     COLLECTIVES,
     MPI_COLLECTIVES,
@@ -59,6 +58,8 @@ def nccl_offer(dtypes: tuple[str, ...]) -> Offer:
 
 def nccl_tests_offer(operations: tuple[str, ...]) -> Offer:
     """Return what nccl-tests offers; its own usage text lists the operations. Which types it has shows at its start."""
+    from busbw.backends import nccl_tests  # noqa: PLC0415 - it brings the readers of logs, which our own loops do not need
+
     return Offer(
         interface="nccl-tests",
         collectives=nccl_tests.COLLECTIVES,
@@ -71,13 +72,17 @@ def nccl_tests_offer(operations: tuple[str, ...]) -> Offer:
     )
 
 
-OSU_OFFER = Offer(
-    interface="OSU",
-    collectives=tuple(osu.PROGRAMS),
-    in_place=(),
-    dtypes=osu.DTYPES,
-    operations=("sum",),
-    most_elements=None,
-    largest_bytes=4 * 2**20,
-    suite_largest_bytes=4 * 2**20,
-)
+def osu_offer() -> Offer:
+    """Return what OSU's programs offer."""
+    from busbw.backends import osu  # noqa: PLC0415 - the same
+
+    return Offer(
+        interface="OSU",
+        collectives=tuple(osu.PROGRAMS),
+        in_place=(),
+        dtypes=osu.DTYPES,
+        operations=("sum",),
+        most_elements=None,
+        largest_bytes=4 * 2**20,
+        suite_largest_bytes=4 * 2**20,
+    )

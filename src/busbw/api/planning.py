@@ -4,7 +4,6 @@ import dataclasses
 import os
 import sys
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 
 import msgspec
@@ -12,7 +11,6 @@ import msgspec
 from busbw import __version__, layout
 from busbw.api.around import Surroundings, surroundings
 from busbw.api.choosing import Chosen, launcher_of
-from busbw.api.containing import in_container
 from busbw.api.gpus import setup_of
 from busbw.api.hosts import check_started_once, hosts_of, said
 from busbw.api.naming import run_id
@@ -81,6 +79,8 @@ def _planned(request: Request, directories: Sequence[Path | None], base: Path) -
 
 
 def _nccl_surroundings(request: Request, host: Host, allocation: Allocation | None) -> Surroundings:
+    from importlib import resources  # noqa: PLC0415 - over MPI nothing else is read from the package
+
     named = Named(nccl=request.nccl, driver=request.driver, nvrtc=request.nvrtc)
     found = gpus(named, sys.executable)
     mpi = None
@@ -211,6 +211,8 @@ def _jobs(request: Request, around: Surroundings, placement: Placement, setup: G
     # Visitors look at the host from outside of the container.
     visiting = start
     if contained is not None:
+        from busbw.api.containing import in_container  # noqa: PLC0415 - few ask for it
+
         start = in_container(start, contained, launcher)
     if around.allocation is None:
         return jobs_here(mpirun.job(start), visitor(directory, around.python))

@@ -5,8 +5,6 @@ import shlex
 from pathlib import Path
 
 from busbw.api.hosts import check_started_once
-from busbw.api.loading import load, rebuild
-from busbw.api.resuming import check_hosts
 from busbw.errors import InputError
 from busbw.execute import run as execution
 from busbw.model.plan import Plan
@@ -37,6 +35,9 @@ def resume(directory: Path, listener: Listener) -> Run:
     Raises InputError when nothing is missing, when this is another machine or folder than the plan was made for, and
     where a launcher started busbw several times.
     """
+    from busbw.api.loading import rebuild  # noqa: PLC0415 - as below
+    from busbw.api.resuming import check_hosts  # noqa: PLC0415 - the same
+
     check_started_once()
     plan = directories.read_plan(directory)
     check_hosts(plan, directory)
@@ -72,4 +73,6 @@ def _carry_out(plan: Plan, directory: Path, done: frozenset[int], listener: List
     outcomes.write(
         directory, Outcome(**dataclasses.asdict(ended), counters_before=before, counters_after=capture.counters())
     )
+    from busbw.api.loading import load  # noqa: PLC0415 - importing it takes as long as starting a rank
+
     return load(directory)

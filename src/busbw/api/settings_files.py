@@ -57,7 +57,7 @@ def with_files(found: Surroundings, captured: tuple[CapturedFile, ...]) -> Surro
 def named_paths(found: Surroundings) -> dict[str, str]:
     """Return the absolute paths that variables are set to, by the variable's name."""
     known = variables()
-    values = layers(found, _version(found.nccl)).env()
+    values = layers(found, _version(found.nccl) or newest()).env()
     return {
         name: value
         for name, value in values.items()
@@ -65,9 +65,9 @@ def named_paths(found: Surroundings) -> dict[str, str]:
     }
 
 
-def _version(text: str | None) -> tuple[int, ...]:
+def _version(text: str | None) -> tuple[int, ...] | None:
+    """Return a version of NCCL; None, the newest known, where there is none: a library may call itself anything."""
     try:
-        return parse_version(text) if text is not None else newest()
+        return parse_version(text) if text is not None else None
     except InputError:
-        # A library may call itself anything.
-        return newest()
+        return None

@@ -1,13 +1,16 @@
 """Backends by name: our own, and those that other packages bring with an entry point in the group `busbw.backends`."""
 
 import importlib
-from importlib.metadata import entry_points
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
-from busbw.backends.foreign import ForeignBackend
 from busbw.backends.native_mpi import Parsed, Records
 from busbw.errors import InputError
 from busbw.model.plan import Plan, Program
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from busbw.backends.foreign import ForeignBackend
 
 GROUP = "busbw.backends"
 # Found without the metadata of an installed package, and not to be replaced by another package's.
@@ -36,7 +39,7 @@ class Backend(Protocol):
 
 def find(name: str) -> Backend:
     """Return the backend called `name`. Raises InputError when there is none, or when it cannot be imported."""
-    others = {} if name in _OWN else {entry.name: entry for entry in entry_points(group=GROUP)}
+    others = {} if name in _OWN else _others()
     if name not in _OWN and name not in others:
         raise InputError(f"{name!r} is not a backend", hint="one of: " + ", ".join(sorted({*_OWN, *FOREIGN, *others})))
     try:
@@ -46,7 +49,13 @@ def find(name: str) -> Backend:
     return cast("Backend", found)
 
 
-def find_foreign(name: str) -> ForeignBackend:
+def _others() -> "dict[str, EntryPoint]":
+    from importlib.metadata import entry_points  # noqa: PLC0415 - our own are found without
+
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def find_foreign(name: str) -> "ForeignBackend":
     """Return the backend that runs the programs of others called `name`. Raises InputError when there is none."""
     if name not in FOREIGN:
         raise InputError(f"{name!r} runs no foreign programs", hint="one of: " + ", ".join(FOREIGN))

@@ -11,8 +11,6 @@ _REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno
 
 def main() -> None:
     """Run the `busbw` command and exit with its code."""
-    import traceback
-
     import click
 
     from busbw.errors import BusbwError, ExitCode
@@ -37,14 +35,20 @@ def main() -> None:
             print(f"error: cannot write to standard output: {error.strerror}", file=sys.stderr)
             _forget_output()
         else:
-            traceback.print_exc()
+            _print_trace()
         sys.exit(ExitCode.RUN_FAILED)
     except (KeyboardInterrupt, click.Abort):
         print("ended by the user", file=sys.stderr)
         sys.exit(130)
     except Exception:  # noqa: BLE001 - Python's exit code for a crash is 1, and 1 means findings
-        traceback.print_exc()
+        _print_trace()
         sys.exit(ExitCode.RUN_FAILED)
+
+
+def _print_trace() -> None:
+    import traceback
+
+    traceback.print_exc()
 
 
 def _run_and_flush() -> None:

@@ -40,7 +40,7 @@ def _plain(plan: Plan) -> Iterator[Listener]:
             said_s = time.monotonic()
             _say(lines.line(event))
 
-    yield Listener(event=event, remark=_say)
+    yield Listener(event=event, remark=_say, started=_get_ready)
 
 
 @contextmanager
@@ -61,7 +61,13 @@ def _live(plan: Plan) -> Iterator[Listener]:
                 drawn_s = time.monotonic()
                 live.update(Text(lines.line(event), overflow="ellipsis", no_wrap=True), refresh=True)
 
-        yield Listener(event=event, remark=lambda text: screen.print(Text(text)))
+        yield Listener(event=event, remark=lambda text: screen.print(Text(text)), started=_get_ready)
+
+
+def _get_ready() -> None:
+    """Import what the end of the run needs while its ranks start: nobody waits for it then."""
+    from busbw.api import loading  # noqa: F401
+    from busbw.cli import present  # noqa: F401
 
 
 def _say(line: str) -> None:

@@ -1,19 +1,17 @@
 """The verb `run`."""
 
 import sys
+from pathlib import Path
 from typing import Any
 
 from busbw import codec
 from busbw.api.planning import plan as make_plan
-from busbw.api.resuming import place_of
 from busbw.api.running import resume, start
 from busbw.cli.asked import request_of
-from busbw.cli.present import present_run
 from busbw.cli.progress import progress
-from busbw.cli.split import part_of
 from busbw.errors import InputError
 from busbw.model.plan import Plan
-from busbw.report.terminal import plan_text
+from busbw.model.run import Run
 from busbw.store import directory as directories
 
 
@@ -27,8 +25,12 @@ def run_request(asked: dict[str, Any], *, plan_only: bool, as_json: bool) -> Non
         return
     _check_of_batch(asked)
     if asked["split_part"] is not None:
+        from busbw.cli.split import part_of
+
         request, directory = part_of(request, directory, asked["split_part"])
     if asked["go_on"] and directory is not None:
+        from busbw.api.resuming import place_of
+
         earlier, directory = place_of(directory)
         if earlier:
             run_resume(str(directory), plan_only=plan_only, as_json=as_json)
@@ -39,7 +41,7 @@ def run_request(asked: dict[str, Any], *, plan_only: bool, as_json: bool) -> Non
         return
     with progress(plan, where) as listener:
         run = start(plan, where, listener)
-    present_run(run, where, as_json=as_json)
+    _present(run, where, as_json=as_json)
 
 
 def _check_of_batch(asked: dict[str, Any]) -> None:
@@ -60,6 +62,12 @@ def run_resume(name: str, *, plan_only: bool, as_json: bool) -> None:
         return
     with progress(plan, where) as listener:
         run = resume(where, listener)
+    _present(run, where, as_json=as_json)
+
+
+def _present(run: Run, where: Path, *, as_json: bool) -> None:
+    from busbw.cli.present import present_run
+
     present_run(run, where, as_json=as_json)
 
 
@@ -67,4 +75,6 @@ def _print_plan(plan: Plan, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(codec.encode_pretty(plan).decode())
     else:
+        from busbw.report.terminal import plan_text
+
         plan_text(plan)

@@ -15,7 +15,7 @@ ETC_CONF = "/etc/nccl.conf"
 
 
 def settings_paths(
-    environment: Mapping[str, str], *, home: str | None, nccl: tuple[int, ...]
+    environment: Mapping[str, str], *, home: str | None, nccl: tuple[int, ...] | None
 ) -> tuple[tuple[Literal["conf", "etc_conf"], str], ...]:
     """Return the settings files that NCCL looks for, the stronger first. `home`: the home folder; None: not known.
 

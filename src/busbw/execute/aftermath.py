@@ -6,7 +6,6 @@ from busbw.execute import visiting
 from busbw.execute.attendance import Attendance
 from busbw.execute.execution import Listener
 from busbw.execute.interrupts import Interrupts
-from busbw.judge.autopsy import autopsy
 from busbw.model.plan import Plan
 from busbw.model.visit import Answer
 
@@ -26,6 +25,8 @@ class Aftermath:
         is_explained = attendance.is_stopping or attendance.is_refused or attendance.is_ended_by_batch
         if is_explained or not self._is_worth_a_look(attendance):
             return
+        from busbw.judge.autopsy import autopsy  # noqa: PLC0415 - needed where a run failed
+
         number = len(self._plan.placement.hosts)
         self._listener.remark(f"the run failed; looking at {f'{number} hosts' if number > 1 else 'its ranks'}")
         heard = visiting.keep_words(self._directory, self._attempt, attendance.words)

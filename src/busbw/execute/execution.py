@@ -21,7 +21,11 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Who is told how a run goes: its events, and remarks for a person."""
+    """Who is told how a run goes: its events, remarks for a person, and that ranks of ours were started.
+
+    Until their first event they measure nothing: `started` may take a while.
+    """
 
     event: Callable[[AnyEvent], None]
     remark: Callable[[str], None]
+    started: Callable[[], None] = lambda: None

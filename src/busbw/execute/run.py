@@ -33,6 +33,7 @@ def execute(plan: Plan, directory: Path, attempt: int, done: frozenset[int], lis
         attendance = Attendance(plan, raw, files, process, interrupts, listener)
         aftermath = Aftermath(plan, directory, attempt, interrupts, listener)
         try:
+            listener.started()
             attendance.stay()
         except OSError as error:
             attendance.fail(f"cannot store what the run prints: {error.strerror or error}")

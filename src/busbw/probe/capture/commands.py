@@ -9,7 +9,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from busbw.formats.environment import scrub
 from busbw.model.snapshot import Answer
@@ -28,6 +27,8 @@ _SERIAL = re.compile(r"""[ \t]*<info name="DMI\w{1,20}(?:Serial|UUID|AssetTag)" 
 def ask(commands: Sequence[Command], *, total_s: float) -> tuple[Answer, ...]:
     """Return the answer to each command, in order; those that `total_s` leaves no time for have timed out."""
     deadline_s = time.monotonic() + total_s
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - few verbs ask anything
+
     folders = [folder for folder in (*os.get_exec_path(), *_MORE_FOLDERS) if folder.startswith("/")]
     searched = os.pathsep.join(folders)
     try:
