@@ -64,7 +64,7 @@ def judge_results(
         )
     where = find(names[0])
     if is_import(where):
-        return _judge_import(where, where.name, grounds, said, _logged(tuple(map(str, imports.copies(where)))))
+        return judge_import(where, where.name, grounds, said)
     return judge_run(read(where), grounds, said)
 
 
@@ -73,6 +73,11 @@ def judge_run(run: Run, grounds: Grounds, told: Told) -> ExplainedVerdict:
     return explain(
         run.plan.run_id, series_of_run(run, told), grounds, run=run, findings=pair_findings_of_run(run, grounds)
     )
+
+
+def judge_import(where: Path, subject: str, grounds: Grounds, told: Told) -> ExplainedVerdict:
+    """Return a stored import explained, with what NCCL's log says where it kept a copy of one."""
+    return _judge_tables(where, subject, grounds, told, _logged(tuple(map(str, imports.copies(where)))))
 
 
 def grounds_of(platform_name: str | None, host: Path | None = None, *, here: bool = False) -> Grounds:
@@ -105,7 +110,7 @@ def _judge_files(names: tuple[str, ...], grounds: Grounds, told: Told) -> Explai
         done = import_files(names, Path(folder) / "import", Path(folder), tag=None, with_copies=False)
         shown = ", ".join(Path(name).name for name in names[:_SHOWN_NAMES])
         more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-        return _judge_import(done.where, f"{shown}{more}", grounds, told, _logged(names))
+        return _judge_tables(done.where, f"{shown}{more}", grounds, told, _logged(names))
 
 
 def _logged(names: tuple[str, ...]) -> Logged:
@@ -121,7 +126,7 @@ def _logged(names: tuple[str, ...]) -> Logged:
         return Logged()
 
 
-def _judge_import(where: Path, subject: str, grounds: Grounds, told: Told, logged: Logged) -> ExplainedVerdict:
+def _judge_tables(where: Path, subject: str, grounds: Grounds, told: Told, logged: Logged) -> ExplainedVerdict:
     imported = imports.read(where)
     node_gpus = _node_gpus(grounds)
     series, left_out = series_of_import(imported, imports.readings(where), told, node_gpus=node_gpus, logged=logged)

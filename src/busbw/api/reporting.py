@@ -1,59 +1,107 @@
-"""What reports are made of: runs, the settings they had, and the machine they ran on."""
+"""What reports are made of: runs with their settings and their machine, imports, a comparison, scaling."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from busbw import codec
-from busbw.api.judging import grounds_of, judge_run
-from busbw.api.loading import read
-from busbw.api.locating import find, is_import
-from busbw.api.platforms import platforms
+from busbw.api.compared_results import exists
+from busbw.api.comparing import read_comparison
+from busbw.api.locating import Kind, find_stored, is_comparison, kind_of
+from busbw.api.platforms import platform
+from busbw.api.reported_imports import file_subject, import_subject
+from busbw.api.reported_runs import named_grounds, run_subjects
 from busbw.api.topologies import node_view
-from busbw.env.layers import layers
 from busbw.errors import InputError
-from busbw.judge.explaining.grounds import Grounds
-from busbw.judge.explaining.told import Told
 from busbw.model.comparison import COMPARISON_SCHEMA, Comparison
-from busbw.model.run import Run
 from busbw.model.scaling import SCALING_SCHEMA, Scaling, ScalingReport
-from busbw.model.settings import Setting, Settings
-from busbw.report.subject import Picture, Subject, labels_of
+from busbw.report.import_subject import ImportSubject
+from busbw.report.subject import Picture, Subject
 from busbw.store.files import read_whole
 from busbw.store.node_sources import source_kind
 
 MOST_RUNS = 1000
+MOST_IMPORTS = 40
+_SHOWN_NAMES = 3
 _MOST_BYTES = 64 * 2**20
 
 
-def subjects(names: Sequence[str], machine: str | None = None) -> tuple[Subject, ...]:
-    """Return the runs that `names` mean, in their order, each once, for a report or a plot.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Page:
+    """What a report or a drawing is about."""
 
-    `machine` names the node to draw: an NCCL topology file, a platform or a snapshot; None: the platform that a run
-    stored, if it did. Raises InputError for a name that means no run, for an import, and for too many.
+    subjects: tuple[Subject, ...] = ()
+    imports: tuple[ImportSubject, ...] = ()
+    comparison: Comparison | None = None
+    # What was asked for and cannot be shown, a line each.
+    notes: tuple[str, ...] = ()
+
+
+def page_of(names: Sequence[str], machine: str | None = None) -> Page:
+    """Return the runs, imports and comparison that `names` mean, in their order, each once.
+
+    A file that is none of them is read as an import is, and not kept. `machine` names the node to draw, and to hold
+    results against: an NCCL topology file, a platform or a snapshot; None: the platform that a run stored, if it did.
+
+    Raises InputError for a name that means nothing, for two comparisons, and for too many names.
     """
     if len(names) > MOST_RUNS:
         raise InputError(f"{len(names)} runs are too many for one page", hint=f"name at most {MOST_RUNS}")
-    folders = tuple(dict.fromkeys(_run_folder(name) for name in names))
-    runs = tuple(read(folder) for folder in folders)
-    grounds = _grounds(runs, machine)
-    named = (
-        Picture(view=node_view(machine), whose=f"{machine}, as named for this report") if machine is not None else None
+    places = tuple(dict.fromkeys(_place(name) for name in names))
+    by_kind: dict[Kind | None, list[Path]] = {kind: [] for kind in ("run", "import", "comparison", None)}
+    for place in places:
+        by_kind[kind_of(place)].append(place)
+    files = (*by_kind["import"], *by_kind[None])
+    if len(files) > MOST_IMPORTS:
+        raise InputError(f"{len(files)} imports are too many for one page", hint=f"name at most {MOST_IMPORTS}")
+    compared = by_kind["comparison"]
+    if len(compared) > 1:
+        names_of = ", ".join(place.name for place in compared[:_SHOWN_NAMES])
+        raise InputError(f"one page holds one comparison, and {len(compared)} are named: {names_of}")
+    grounds = named_grounds(machine) if files else None
+    picture, notes = _named_picture(machine)
+    return Page(
+        notes=notes,
+        subjects=run_subjects(by_kind["run"], machine, picture),
+        imports=tuple(
+            import_subject(place, grounds) if kind_of(place) == "import" else file_subject(place, grounds)
+            for place in files
+            if grounds is not None
+        ),
+        comparison=read_comparison(compared[0]) if compared else None,
     )
-    return tuple(
-        Subject(
-            run=run,
-            label=label,
-            settings=settings_of(run),
-            unseen=_unseen(run),
-            picture=named or _platform_picture(run),
-            explained=judge_run(run, grounds(run), Told()),
-        )
-        for run, label in zip(runs, labels_of(runs), strict=True)
-    )
+
+
+def _place(name: str) -> Path:
+    """Return where a name lies: something stored, else the file of another tool."""
+    path = Path(name)
+    is_file = exists(path) and path.is_file() and kind_of(path.parent) is None
+    return path if is_file else find_stored(name)
+
+
+def _named_picture(machine: str | None) -> tuple[Picture | None, tuple[str, ...]]:
+    """Return the node that is named, and why a platform's is not drawn. Raises InputError for what there is not."""
+    if machine is None:
+        return None, ()
+    try:
+        return Picture(view=node_view(machine), whose=f"{machine}, as named for this report"), ()
+    except InputError as error:
+        if source_kind(machine) != "absent":
+            raise
+        # Of a platform that there is, results can be judged all the same.
+        return None, (f"the inside of a node of {platform(machine).platform.id} is not drawn: {error.cause}",)
 
 
 def comparison(path: Path) -> Comparison:
-    """Return what `busbw compare --json` wrote. Raises InputError for a file that holds something else."""
+    """Return what `busbw compare --json` wrote, or a comparison by its folder or the beginning of its name.
+
+    Raises InputError for anything else.
+    """
+    if path.is_dir() or not path.suffix:
+        where = find_stored(str(path))
+        if not is_comparison(where):
+            raise InputError("this is no comparison", where=str(where), hint="busbw runs --kind comparison")
+        return read_comparison(where)
     content = read_whole(path, _MOST_BYTES)
     codec.check_schema(content, COMPARISON_SCHEMA, where=str(path))
     found = codec.decode(content, Comparison, where=str(path))
@@ -67,82 +115,3 @@ def scaling(path: Path) -> tuple[Scaling, ...]:
     content = read_whole(path, _MOST_BYTES)
     codec.check_schema(content, SCALING_SCHEMA, where=str(path))
     return codec.decode(content, ScalingReport, where=str(path)).views
-
-
-def settings_of(run: Run) -> Settings | None:
-    """Return every choice that the ranks met, weakest first; None: the run did not store them.
-
-    Weakest first: NCCL's settings files and the environment of whoever started it, what busbw set for the job, and what
-    rank 0 had that none of them explains.
-    """
-    plan = run.plan
-    if plan.surroundings is None and not plan.job.env:
-        return None
-    found = layers(plan.surroundings) if plan.surroundings is not None else Settings()
-    planned = "the plan of this run"
-    found = found.then(
-        *(Setting(name=name, value=None, layer="command_line", source=planned) for name in plan.job.unset),
-        *(Setting(name=name, value=value, layer="command_line", source=planned) for name, value in plan.job.env),
-    )
-    first = next((rank for rank in run.ranks if rank.gpu is not None), None)
-    if first is None or first.gpu is None:
-        return found
-    known = found.env()
-    return found.then(
-        *(
-            Setting(name=name, value=value, layer="shell", source=f"as rank {first.rank} found it when it started")
-            for name, value in first.gpu.environment
-            if known.get(name) != value
-        )
-    )
-
-
-def _grounds(runs: Iterable[Run], machine: str | None) -> Callable[[Run], Grounds]:
-    """Return what each run is held against: the machine that is named, else the platform it stored."""
-    if machine is not None:
-        kind = source_kind(machine)
-        named = grounds_of(machine if kind == "absent" else None, Path(machine) if kind == "snapshot" else None)
-        return lambda _run: named
-    # A platform of another site is not known here.
-    known = {each.platform.id for each in platforms()}
-    stored = {name for name in map(_platform_of, runs) if name in known}
-    by_name = {name: grounds_of(name) for name in (None, *stored)}
-    return lambda run: by_name.get(_platform_of(run), by_name[None])
-
-
-def _platform_of(run: Run) -> str | None:
-    start = run.plan.surroundings
-    return start.platform if start is not None else None
-
-
-def _run_folder(name: str) -> Path:
-    where = find(name)
-    if is_import(where):
-        raise InputError(
-            "this is an import: there is no page about one",
-            where=str(where),
-            hint=f"busbw show {where.name}, or busbw export --format csv {where.name}",
-        )
-    return where
-
-
-def _unseen(run: Run) -> tuple[str, ...]:
-    start = run.plan.surroundings
-    others = len(run.plan.placement.hosts) - 1
-    elsewhere = (f"settings files of the other {others} hosts",) if others > 0 else ()
-    if start is None:
-        return ("the environment of whoever started it, which was not stored", *elsewhere)
-    return (*start.unseen, *elsewhere)
-
-
-def _platform_picture(run: Run) -> Picture | None:
-    """Return the published node of the platform that a run was found to be on; None: it was not."""
-    name = _platform_of(run)
-    if name is None:
-        return None
-    try:
-        view = node_view(name)
-    except InputError:
-        # A platform of another site: its file is not here.
-        return None
-    return Picture(view=view, whose=f"as published of platform {name}; this host's own may differ")

@@ -185,7 +185,7 @@ def _check_alone() -> None:
 @click.argument("run_name", metavar="RUN", default="last")
 @_JSON
 def show(run_name: str, as_json: bool) -> None:
-    """Print the result of a RUN, or an import: a path, the beginning of its name, or `last`."""
+    """Print the result of a RUN, an import or a comparison: a path, the beginning of its name, or `last`."""
     from busbw.cli.results import show_run
 
     show_run(run_name, as_json=as_json)
@@ -202,7 +202,10 @@ def load(run_name: str, as_json: bool) -> None:
 
 
 _COMPARISON = click.option(
-    "--comparison", type=click.Path(path_type=Path), metavar="FILE", help="What `busbw compare --json` printed."
+    "--comparison",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What `busbw compare --json` printed, or a name.",
 )
 _SCALING = click.option(
     "--scaling", type=click.Path(path_type=Path), metavar="FILE", help="What `busbw scaling --json` printed."
@@ -226,7 +229,10 @@ _SCALING = click.option(
 def report(
     run_names: tuple[str, ...], output: Path, machine: str | None, comparison: Path | None, scaling: Path | None
 ) -> None:
-    """Write one self-contained HTML file about one RUN [default: last] or several."""
+    """Write one self-contained HTML file about one RUN [default: last] or several.
+
+    A RUN may be an import, a file of nccl-tests or another tool, or a comparison, too.
+    """
     from busbw.cli.reporting import write_report
 
     write_report(run_names, output, machine=machine, compared=comparison, scaled=scaling)
@@ -261,8 +267,8 @@ def plot(
     scaling: Path | None,
     dark: bool,
 ) -> None:
-    """Draw the curves of one RUN [default: last] or of several, a comparison, or scaling, as SVG or PNG."""
-    from busbw.cli.plotting import plot_comparison, plot_runs, plot_scaling
+    """Draw the curves of one RUN [default: last] or of several, an import, a comparison, or scaling, as SVG or PNG."""
+    from busbw.cli.plotting import plot_comparison, plot_results, plot_scaling
 
     if sum((bool(run_names or figures), comparison is not None, scaling is not None)) > 1:
         raise click.UsageError("one drawing is of runs, of a comparison or of scaling: name one of them")
@@ -271,7 +277,7 @@ def plot(
     elif scaling is not None:
         plot_scaling(scaling, output, dark=dark)
     else:
-        plot_runs(run_names, output, figures, dark=dark)
+        plot_results(run_names, output, figures, dark=dark)
 
 
 @busbw.command("export")

@@ -4,10 +4,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from busbw.api.reporting import comparison, scaling, subjects
+from busbw.api.reporting import comparison, page_of, scaling
 from busbw.errors import InputError
 from busbw.report.palette import Theme
-from busbw.report.panels import FIGURE_NAMES, FigureName, comparison_svg, runs_svg, scaling_svg
+from busbw.report.panels import FIGURE_NAMES, FigureName, comparison_svg, import_svg, runs_svg, scaling_svg
 from busbw.report.plain import printable
 from busbw.report.png import png
 from busbw.store.files import write_whole
@@ -15,18 +15,25 @@ from busbw.store.files import write_whole
 _USUAL: tuple[FigureName, ...] = ("time", "busbw")
 
 
-def plot_runs(names: Sequence[str], output: Path, figures: Sequence[str], *, dark: bool) -> None:
-    """Draw the curves of some runs into an SVG or a PNG."""
+def plot_results(names: Sequence[str], output: Path, figures: Sequence[str], *, dark: bool) -> None:
+    """Draw the curves of some runs, of one import, or a comparison, into an SVG or a PNG."""
     _check(output)
     wanted = tuple(each for each in FIGURE_NAMES if each in figures) or _USUAL
-    chosen = subjects(names or ("last",))
-    if len(chosen) > 1 and "spread" in wanted:
-        raise InputError("the spread is one run's, and several are named", hint="name one run, or leave out spread")
-    _write(runs_svg(chosen, wanted, _theme(dark=dark)), output)
+    page = page_of(names or ("last",))
+    if bool(page.subjects) + len(page.imports) + (page.comparison is not None) > 1:
+        raise InputError("one drawing is of runs, of one import or of a comparison", hint="name one of them")
+    if page.comparison is not None:
+        _write(comparison_svg(page.comparison, _theme(dark=dark)), output)
+    if page.imports:
+        _write(import_svg(page.imports[0], wanted, _theme(dark=dark)), output)
+    if page.subjects:
+        if len(page.subjects) > 1 and "spread" in wanted:
+            raise InputError("the spread is one run's, and several are named", hint="name one run, or leave out spread")
+        _write(runs_svg(page.subjects, wanted, _theme(dark=dark)), output)
 
 
 def plot_comparison(path: Path, output: Path, *, dark: bool) -> None:
-    """Draw what `busbw compare --json` wrote."""
+    """Draw what `busbw compare --json` wrote, or a comparison by its name."""
     _check(output)
     _write(comparison_svg(comparison(path), _theme(dark=dark)), output)
 

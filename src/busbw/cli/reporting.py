@@ -4,7 +4,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from busbw.api.reporting import comparison, scaling, subjects
+from busbw.api.reporting import comparison, page_of, scaling
+from busbw.errors import InputError
 from busbw.report.html import report_html
 from busbw.report.plain import printable
 from busbw.store.files import write_whole
@@ -14,12 +15,18 @@ from busbw.units import format_size
 def write_report(
     names: Sequence[str], output: Path, *, machine: str | None, compared: Path | None, scaled: Path | None
 ) -> None:
-    """Write the HTML report of some runs, of a comparison, of scaling; of the last run where nothing is named."""
+    """Write the HTML report of runs, imports, a comparison, of scaling; of the last run where nothing is named."""
     wanted = names or (("last",) if compared is None and scaled is None else ())
+    page = page_of(wanted, machine)
+    if compared is not None and page.comparison is not None:
+        raise InputError("one page holds one comparison, and two are named", where=f"--comparison {compared}")
     html = report_html(
-        subjects(wanted, machine),
-        comparison(compared) if compared is not None else None,
+        page.subjects,
+        comparison(compared) if compared is not None else page.comparison,
         scaling(scaled) if scaled is not None else (),
+        page.imports,
     ).encode()
     write_whole(output.absolute(), html)
+    for note in page.notes:
+        print(f"note: {printable(note)}", file=sys.stderr)
     print(f"wrote {printable(str(output))}, {format_size(len(html))}", file=sys.stderr)

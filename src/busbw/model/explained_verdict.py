@@ -23,6 +23,8 @@ class SeriesExplanation(Value, kw_only=True, frozen=True):
     # "nccl" or "mpi"; what was counted as time, in words.
     library: str | None = None
     statistic: str | None = None
+    # Of an import the number of its table.
+    table: Integer | None = None
     # Settings that decide which expectations apply, as far as they are known: (NVLS, off), (network, TCP).
     settings: tuple[tuple[str, str], ...] = ()
     curve: SweepCurve

@@ -10,7 +10,9 @@ from busbw.units import format_size
 _MOST_LABELS = 6
 # From 8 B on: 8, 64, 512 B, 4 KiB ..., or every fourth, fifth, tenth power of two.
 _STEPS = (1, 2, 3, 4, 5, 10)
-_MARGIN_DECADES = 0.06
+# Between the outermost values and the frame, so that no marker stands on it: a share of the range, at least this.
+_MARGIN_SHARE = 0.04
+_LEAST_MARGIN_DECADES = 0.06
 _MOST_COUNTS = 8
 # Nothing is; what a file says beyond has no place on an axis.
 _LARGEST = 1e300
@@ -24,7 +26,7 @@ def size_axis(sizes_bytes: list[int]) -> dict[str, Any]:
     exponents = next((found for found in by_step if len(found) <= _MOST_LABELS), [])
     ticks = [2**exponent for exponent in exponents] if len(set(sizes)) > 1 and exponents else [sizes[0]]
     labels = [format_size(tick) for tick in ticks]
-    margin = max(0.04 * log10(max(sizes) / min(sizes)), 0.1)
+    margin = max(_MARGIN_SHARE * log10(max(sizes) / min(sizes)), 0.1)
     axis_range = [log10(min(sizes)) - margin, log10(max(sizes)) + margin]
     return _axis("size", axis_range, [float(tick) for tick in ticks], labels)
 
@@ -32,7 +34,9 @@ def size_axis(sizes_bytes: list[int]) -> dict[str, Any]:
 def value_axis(title: str, values: list[float]) -> dict[str, Any]:
     """Return an axis that holds all positive `values`, labelled at decades, at 1-2-5, or evenly, as the range asks."""
     positive = [value for value in values if 1 / _LARGEST < value < _LARGEST] or [1.0]
-    low, high = log10(min(positive)) - _MARGIN_DECADES, log10(max(positive)) + _MARGIN_DECADES
+    low, high = log10(min(positive)), log10(max(positive))
+    margin = max(_MARGIN_SHARE * (high - low), _LEAST_MARGIN_DECADES)
+    low, high = low - margin, high + margin
     if high - low < 0.3:
         low, high = low - 0.1, high + 0.1
     ticks = _ticks(low, high)
@@ -51,7 +55,7 @@ def even_axis(title: str, values: list[float]) -> dict[str, Any]:
 def count_axis(title: str, counts: list[int]) -> dict[str, Any]:
     """Return a logarithmic axis of counts, labelled at some of them."""
     known = sorted({count for count in counts if count > 0}) or [1]
-    margin = max(0.04 * log10(known[-1] / known[0]), 0.1)
+    margin = max(_MARGIN_SHARE * log10(known[-1] / known[0]), 0.1)
     every = ceil(len(known) / _MOST_COUNTS)
     ticks = known[::every]
     axis_range = [log10(known[0]) - margin, log10(known[-1]) + margin]

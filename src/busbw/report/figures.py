@@ -48,7 +48,7 @@ def time_figure(
     tails = [(item, text) for item, text in zip(usable, texts, strict=True) if percentile_s(item, 99.0)]
     band = _band(usable, lambda item: (item.low_s * 1e6, item.high_s * 1e6), "--fig-median-band")
     median = _line("median", usable, texts, [item.median_s * 1e6 for item in usable])
-    median |= {"line": {"color": "--fig-median", "width": 2}, "marker": _marker("circle", "--fig-median")}
+    median |= {"line": {"color": "--fig-median", "width": 2}, "marker": marker("circle", "--fig-median")}
     p99 = _line(
         "p99",
         [item for item, _ in tails],
@@ -57,11 +57,11 @@ def time_figure(
     )
     p99 |= {
         "line": {"color": "--fig-tail", "width": 1, "dash": "dot"},
-        "marker": _marker("triangle-up-open", "--fig-tail", 6),
+        "marker": marker("triangle-up-open", "--fig-tail", 6),
     }
     limits = [explained[item.point] for item in usable if item.point in explained]
     traces = [*time_traces(limits), band, *([p99] if tails else []), median]
-    return {"data": traces, "layout": _layout("time (us)", usable, traces)}
+    return {"data": traces, "layout": size_layout("time (us)", [item.size_bytes for item in usable], traces)}
 
 
 def busbw_figure(
@@ -75,7 +75,7 @@ def busbw_figure(
     texts = [hover_text(item, ceilings.get(item.point)) for item in usable]
     band = _band(usable, _busbw_interval, "--fig-busbw-band")
     busbw = _line("busbw", usable, texts, [item.busbw_Bps / 1e9 for item in usable])
-    busbw |= {"line": {"color": "--fig-busbw", "width": 2}, "marker": _marker("square", "--fig-busbw")}
+    busbw |= {"line": {"color": "--fig-busbw", "width": 2}, "marker": marker("square", "--fig-busbw")}
     limited = [item for item in usable if item.point in ceilings]
     ceiling = _line(
         "ceiling",
@@ -85,11 +85,11 @@ def busbw_figure(
     )
     ceiling |= {
         "line": {"color": "--fig-ceiling", "width": 2, "dash": "dash"},
-        "marker": _marker("line-ew-open", "--fig-ceiling", 9),
+        "marker": marker("line-ew-open", "--fig-ceiling", 9),
     }
     known = [explained[item.point] for item in usable if item.point in explained]
     traces = [*bound_traces(known, ceilings), band, busbw, *([ceiling] if limited else [])]
-    return {"data": traces, "layout": _layout("busbw (GB/s)", usable, traces)}
+    return {"data": traces, "layout": size_layout("busbw (GB/s)", [item.size_bytes for item in usable], traces)}
 
 
 def hover_text(item: Measurement, ceiling: Ceiling | None) -> str:
@@ -136,20 +136,32 @@ def base_layout(x_axis: dict[str, Any], y_axis: dict[str, Any]) -> dict[str, Any
     }
 
 
-def _marker(symbol: str, colour: str, size_px: int = 7) -> dict[str, Any]:
+def marker(symbol: str, colour: str, size_px: int = 7) -> dict[str, Any]:
+    """Return how the points of a trace are drawn."""
     return {"symbol": symbol, "size": size_px, "color": colour, "line": {"color": colour, "width": 1.5}}
 
 
-def _line(name: str, items: Sequence[Measurement], texts: list[str], values: list[float]) -> dict[str, Any]:
+def line_trace(name: str, sizes_bytes: list[int], texts: list[str], values: list[float]) -> dict[str, Any]:
+    """Return a curve over sizes, with a text for each point; its line and marker are to be added."""
     return {
         "type": "scatter",
         "mode": "lines+markers",
         "name": name,
-        "x": [item.size_bytes for item in items],
+        "x": sizes_bytes,
         "y": [float(f"{value:.6g}") for value in values],
         "text": texts,
         "hovertemplate": "%{text}<extra></extra>",
     }
+
+
+def size_layout(title: str, sizes_bytes: list[int], traces: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the layout of a figure of `traces` over sizes; `title` names their values."""
+    values = [value for trace in traces for value in trace["y"]]
+    return base_layout(size_axis(sizes_bytes), value_axis(title, values))
+
+
+def _line(name: str, items: Sequence[Measurement], texts: list[str], values: list[float]) -> dict[str, Any]:
+    return line_trace(name, [item.size_bytes for item in items], texts, values)
 
 
 def _band(
@@ -191,8 +203,3 @@ def _ceiling_text(item: Measurement, ceiling: Ceiling) -> str:
         f"reached: {format_rate(item.busbw_Bps)}, {share_percent(item, ceiling)} %",
     ]
     return "<br>".join(line for line in lines if line)
-
-
-def _layout(title: str, items: Sequence[Measurement], traces: list[dict[str, Any]]) -> dict[str, Any]:
-    values = [value for trace in traces for value in trace["y"]]
-    return base_layout(size_axis([item.size_bytes for item in items]), value_axis(title, values))

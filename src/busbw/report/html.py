@@ -1,4 +1,4 @@
-"""Runs as one HTML file that needs nothing else: no network, no other file.
+"""Runs and imports as one HTML file that needs nothing else: no network, no other file.
 
 What is large is packed (gzip, base64) and unpacked by the page when it is looked at: the program that draws, the
 figures, and, where there are several runs, what the page says of each.
@@ -20,6 +20,8 @@ from busbw.report import assets, words
 from busbw.report.columns import us
 from busbw.report.comparison_figures import CLAIM_WORDS, versus_figures
 from busbw.report.figures import BASIS_WORDS, Figure
+from busbw.report.import_section import import_section_of
+from busbw.report.import_subject import ImportSubject
 from busbw.report.overview import overview_of, overview_sentence
 from busbw.report.palette import style_sheet
 from busbw.report.scaling_figures import scaling_figures
@@ -34,22 +36,26 @@ _LARGEST_BYTES = 6_000_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Raw:
-    """The JSON of one run; None where it is left out."""
+    """The JSON of one run or import; None where it is left out."""
 
     place: int
-    run_id: str
+    name: str
     size_bytes: int
     json: Markup | None
 
 
 def report_html(
-    subjects: Sequence[Subject], comparison: Comparison | None = None, scaling: Sequence[Scaling] = ()
+    subjects: Sequence[Subject],
+    comparison: Comparison | None = None,
+    scaling: Sequence[Scaling] = (),
+    imports: Sequence[ImportSubject] = (),
 ) -> str:
-    """Return the report of one run or of several, of a comparison, of scaling, or of all of them; of something."""
+    """Return the report of runs, of a comparison, of scaling, of imports, or of all of them; of something."""
     environment = _environment()
     values: dict[str, Any] = {
         "section": None,
         "overview": None,
+        "imports": (),
         "comparison": comparison,
         "versus": versus_figures(comparison) if comparison is not None else (),
         "claim_words": CLAIM_WORDS,
@@ -59,6 +65,9 @@ def report_html(
     for view in values["scaling"]:
         figures[f"{view.key}-reached"] = view.reached
         figures |= {f"{view.key}-share": view.share} if view.share is not None else {}
+    read, of_imports = _imports(environment, imports, is_alone=_is_one_import(subjects, comparison, scaling, imports))
+    figures |= of_imports
+    values |= {"imports": read}
     if len(subjects) == 1:
         section = section_of(subjects[0], prefix="", level=2)
         values |= {
@@ -74,16 +83,59 @@ def report_html(
         payloads = [_payload("payload", figures, []), *_each_run(environment, subjects)]
     else:
         payloads = [_payload("payload", figures, [])]
-    return _page(environment, subjects, values | {"payloads": payloads, "title": _title(subjects, comparison)})
+    title = _title(subjects, comparison, scaling, imports)
+    heading = _heading(comparison, scaling, imports) if not subjects else ""
+    return _page(environment, subjects, imports, values | {"payloads": payloads, "title": title, "heading": heading})
 
 
-def _title(subjects: Sequence[Subject], comparison: Comparison | None) -> str:
+def _is_one_import(
+    subjects: Sequence[Subject],
+    comparison: Comparison | None,
+    scaling: Sequence[Scaling],
+    imports: Sequence[ImportSubject],
+) -> bool:
+    return len(imports) == 1 and not subjects and comparison is None and not scaling
+
+
+def _imports(
+    environment: Environment, imports: Sequence[ImportSubject], *, is_alone: bool
+) -> tuple[tuple[tuple[str, str, Markup], ...], dict[str, Figure]]:
+    """Return the id, name and part of the page of each import, and the figures of all. One alone has no heading."""
+    read: list[tuple[str, str, Markup]] = []
+    figures: dict[str, Figure] = {}
+    for place, subject in enumerate(imports, start=1):
+        section = import_section_of(subject, prefix=f"import-{place}-", level=2 if is_alone else 3)
+        html = Markup(environment.get_template("import.html.j2").render(section.values))  # noqa: S704  by Jinja
+        read.append((f"import-{place}", "" if is_alone else f"Import {subject.label}", html))
+        figures |= section.figures
+    return tuple(read), figures
+
+
+def _title(
+    subjects: Sequence[Subject],
+    comparison: Comparison | None,
+    scaling: Sequence[Scaling],
+    imports: Sequence[ImportSubject],
+) -> str:
     if len(subjects) == 1:
         run = subjects[0].run
         return f"{words.OUTCOMES[run.verdict.outcome].word}: busbw {run.plan.run_id} on {run.plan.host.name}"
     if subjects:
         return f"busbw: {overview_sentence(subjects)}"
-    return "busbw compare" if comparison is not None else "busbw scaling"
+    if comparison is not None:
+        return f"{comparison.verdict.outcome.replace('_', ' ')}: busbw compare"
+    if not scaling and len(imports) == 1:
+        return f"{words.OUTCOMES[imports[0].explained.verdict.outcome].word}: busbw on {imports[0].label}"
+    return _heading(comparison, scaling, imports)
+
+
+def _heading(comparison: Comparison | None, scaling: Sequence[Scaling], imports: Sequence[ImportSubject]) -> str:
+    """Return what stands above a page that has no run."""
+    if comparison is not None:
+        return "busbw compare"
+    if scaling:
+        return "busbw scaling"
+    return f"busbw on {imports[0].label}" if len(imports) == 1 else f"busbw: {len(imports)} imports"
 
 
 def _each_run(environment: Environment, subjects: Sequence[Subject]) -> Iterator[tuple[str, Markup]]:
@@ -100,7 +152,9 @@ def _payload(
     return name, assets.packed(msgspec.json.encode({"figures": figures, "ranks": ranks, "html": html}))
 
 
-def _page(environment: Environment, subjects: Sequence[Subject], values: dict[str, Any]) -> str:
+def _page(
+    environment: Environment, subjects: Sequence[Subject], imports: Sequence[ImportSubject], values: dict[str, Any]
+) -> str:
     """Return the page with as much raw data as fits beside everything else."""
     values |= {
         "version": __version__,
@@ -111,17 +165,24 @@ def _page(environment: Environment, subjects: Sequence[Subject], values: dict[st
     }
     template = environment.get_template("report.html.j2")
     room_bytes = _LARGEST_BYTES - len(template.render(values | {"raws": ()}).encode())
-    return template.render(values | {"raws": _raws(subjects, room_bytes)})
+    return template.render(values | {"raws": _raws(subjects, imports, room_bytes)})
 
 
-def _raws(subjects: Sequence[Subject], room_bytes: int) -> tuple[Raw, ...]:
+def _raws(subjects: Sequence[Subject], imports: Sequence[ImportSubject], room_bytes: int) -> tuple[Raw, ...]:
     raws: list[Raw] = []
-    for place, subject in enumerate(subjects, start=1):
-        json = assets.embedded(codec.encode(subject.run))
+    named = [(each.run.plan.run_id, codec.encode(each.run)) for each in subjects]
+    named += [(each.imported.import_id, _whole(each)) for each in imports]
+    for place, (name, content) in enumerate(named, start=1):
+        json = assets.embedded(content)
         fits = len(json) <= room_bytes
         room_bytes -= len(json) if fits else 0
-        raws.append(Raw(place=place, run_id=subject.run.plan.run_id, size_bytes=len(json), json=json if fits else None))
+        raws.append(Raw(place=place, name=name, size_bytes=len(json), json=json if fits else None))
     return tuple(raws)
+
+
+def _whole(subject: ImportSubject) -> bytes:
+    """Return an import with its rows, as far as the page has them, as JSON."""
+    return msgspec.json.encode({"import": subject.imported, "readings": subject.readings, "left_out": subject.left_out})
 
 
 def _environment() -> Environment:

@@ -8,6 +8,8 @@ from busbw.model.scaling import Scaling
 from busbw.report.comparison_figures import versus_figures
 from busbw.report.drawing import Panel, figures_svg
 from busbw.report.figures import busbw_figure, time_figure
+from busbw.report.import_figures import MOST_CURVES, import_curves
+from busbw.report.import_subject import ImportSubject
 from busbw.report.overview import joints_of
 from busbw.report.palette import Theme
 from busbw.report.scaling_figures import scaling_figures
@@ -36,6 +38,19 @@ def runs_svg(subjects: Sequence[Subject], wanted: Sequence[FigureName], theme: T
     return figures_svg(
         f"busbw on {run.plan.host.name}: {outcome}", f"run {run.plan.run_id}, {run.plan.created}", panels, theme
     )
+
+
+def import_svg(subject: ImportSubject, wanted: Sequence[FigureName], theme: Theme) -> str | None:
+    """Return the curves of an import; None: it has none. A table of another tool has no samples, and no spread."""
+    panels: list[Panel] = []
+    for curve in import_curves(subject)[:MOST_CURVES]:
+        if "time" in wanted and curve.time is not None:
+            panels.append(Panel(title=f"{curve.name}: {_TITLES['time']}", figure=curve.time))
+        if "busbw" in wanted and curve.rate is not None:
+            panels.append(Panel(title=f"{curve.name}: {curve.rate_words}", figure=curve.rate))
+    outcome = OUTCOMES[subject.explained.verdict.outcome].word
+    sources = ", ".join(source.name for source in subject.imported.sources)
+    return figures_svg(f"busbw on {subject.label}: {outcome}", sources, panels, theme) if panels else None
 
 
 def comparison_svg(comparison: Comparison, theme: Theme) -> str | None:

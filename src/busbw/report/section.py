@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from busbw.catalog.rules import rules
-from busbw.model.finding import Finding
 from busbw.model.measurement import Measurement
 from busbw.model.run import Run
 from busbw.report import words
 from busbw.report.autopsy_text import autopsy_lines
 from busbw.report.columns import Column, cells_of, columns_of
 from busbw.report.drawing import Panel, figures_svg
+from busbw.report.explained_findings import explained_findings
 from busbw.report.figures import BASIS_WORDS, Explanations, Figure, busbw_figure, time_figure
 from busbw.report.nccl import gpu_words
 from busbw.report.nodes import node_lines
@@ -43,17 +42,6 @@ class Series:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Explained:
-    """A finding, why its rule matters (None: a rule this busbw does not know), and the measurement it is about."""
-
-    finding: Finding
-    why: str | None
-    about: str | None
-    # Whether it is the first of its code: where links to the code lead.
-    first: bool
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Section:
     """One run: what its template reads, and what its figures are drawn from."""
 
@@ -78,7 +66,7 @@ def section_of(subject: Subject, *, prefix: str, level: int) -> Section:
         "outcome_words": words.OUTCOMES[run.verdict.outcome],
         "outcomes": tuple(words.OUTCOMES.values()),
         "series": series,
-        "findings": _findings(run),
+        "findings": explained_findings(run.findings, {item.point: words.point_name(item) for item in run.measurements}),
         "finding_codes": frozenset(finding.code for finding in run.findings),
         "all_columns": tuple(dict.fromkeys(column for each in series for column in each.columns)),
         "ceiling_words": _ceiling_words(run),
@@ -163,23 +151,6 @@ def _figures(subject: Subject, series: tuple[Series, ...]) -> Iterator[tuple[str
         yield f"{each.key}-time", time_figure(each.measurements, ceilings, explained)
         yield f"{each.key}-busbw", busbw_figure(each.measurements, ceilings, explained)
         yield f"{each.key}-spread", spread_figure(each.measurements, ceilings)
-
-
-def _findings(run: Run) -> tuple[Explained, ...]:
-    """Return the findings, gravest first, each with why its rule matters and what it is about."""
-    severities = ("error", "warn", "note")
-    points = {item.point: words.point_name(item) for item in run.measurements}
-    known = rules()
-    ordered = sorted(run.findings, key=lambda finding: severities.index(finding.severity))
-    return tuple(
-        Explained(
-            finding=finding,
-            why=known[finding.code].why if finding.code in known else None,
-            about=points.get(finding.point) if finding.point is not None else None,
-            first=finding.code not in {earlier.code for earlier in ordered[:number]},
-        )
-        for number, finding in enumerate(ordered)
-    )
 
 
 def _ceiling_words(run: Run) -> tuple[tuple[str, str], ...]:

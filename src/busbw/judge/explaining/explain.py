@@ -132,6 +132,7 @@ def _conclude(series: Series, against: Against, sized: Sequence[Sized]) -> Serie
         gpus_per_node=series.gpus_per_node,
         library=series.library,
         statistic=series.statistic,
+        table=series.table,
         settings=_settings(series),
         curve=against.curve,
         sizes=tuple(each.size for each in sized),

@@ -128,6 +128,7 @@ def _series(
         algorithms=said.algorithms,
         network=said.network,
         detour=detour_of(said, nodes),
+        table=table.number,
         samples=samples,
     )
 
