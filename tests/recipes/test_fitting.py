@@ -72,6 +72,10 @@ def test_a_release_with_the_repair_is_not_warned_of() -> None:
     assert "NCCL_PXN_DISABLE" not in warnings("nccl-wheel", "azure-nd-h100-v5", nccl="2.29.3")
 
 
+def test_which_packages_there_are_is_asked_where_they_are_installed() -> None:
+    made("nccl-package", None, nccl="2.18.5", cuda="11.8")
+
+
 def test_a_release_newer_than_the_list_is_taken_and_said_to_be() -> None:
     notes = made("nccl-wheel", None, nccl="2.99.1").notes
     assert any("may not exist" in note.text for note in notes)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -150,3 +151,56 @@ def test_the_network_that_nccl_names_is_held_against_the_platform_s(line: str, n
     assert network in making._NETWORK.values()
     done = subprocess.run(["grep", "-E", "-q", "-e", f"Using network {network}"], input=line, text=True, check=False)
     assert (done.returncode == 0) is is_proven
+
+
+APT = """ libnccl2 | 2.29.2-1+cuda13.1 | https://repository.example Packages
+  libnccl2 | 2.28.9-1+cuda13.0 | https://repository.example Packages
+  libnccl2 | 2.28.9-1+cuda12.9 | https://repository.example Packages
+  libnccl2 | 2.28.9-1+cuda12.2 | https://repository.example Packages
+"""
+DNF = """Available Packages
+libnccl.x86_64    2.28.9-1+cuda12.9    cuda-rhel9-x86_64
+libnccl.x86_64    2.28.9-1+cuda13.0    cuda-rhel9-x86_64
+"""
+
+
+def package_managers(folder: Path, **answers: str) -> str:
+    """Make programs that answer as package managers do, and print what they are told to install; return a PATH."""
+    folder.mkdir()
+    for name, answer in answers.items():
+        program = folder / name.replace("_", "-")
+        program.write_text(f"#!/bin/bash\nif [[ $1 == *install* ]]; then echo \"$@\"; else cat <<'E'\n{answer}E\nfi\n")
+        program.chmod(0o755)
+    for name in ("bash", "grep", "sort", "tail", "cut", "tr", "cat", "env"):
+        (folder / name).symlink_to(shutil.which(name) or name)
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("asked", "managers", "installed"),
+    [
+        (("--nccl", "2.28.9", "--cuda", "12"), {"apt_get": "", "apt_cache": APT}, "libnccl2=2.28.9-1+cuda12.9"),
+        (("--nccl", "2.28.9", "--cuda", "12.2"), {"apt_get": "", "apt_cache": APT}, "libnccl2=2.28.9-1+cuda12.2"),
+        (("--nccl", "2.28.9", "--cuda", "13"), {"dnf": DNF}, "libnccl-2.28.9-1+cuda13.0"),
+    ],
+)
+def test_the_package_of_the_release_and_cuda_is_installed(
+    asked: tuple[str, ...], managers: dict[str, str], installed: str, tmp_path: Path
+) -> None:
+    recipe("write", "nccl-package", *asked, "-o", tmp_path / "x")
+    done = bash(
+        'exec bash "$FOLDER/install.sh"',
+        FOLDER=str(tmp_path / "x"),
+        PATH=package_managers(tmp_path / "bin", **managers),
+    )
+    assert done.stdout.split()[-1] == installed, done.stderr
+
+
+@pytest.mark.parametrize("asked", [("--nccl", "2.28.7"), ("--nccl", "2.28.9", "--cuda", "12.1")])
+def test_a_package_that_is_not_there_is_said_with_those_that_are(asked: tuple[str, ...], tmp_path: Path) -> None:
+    recipe("write", "nccl-package", *asked, "-o", tmp_path / "x")
+    path = package_managers(tmp_path / "bin", apt_get="", apt_cache=APT)
+    done = bash('exec bash "$FOLDER/install.sh"', FOLDER=str(tmp_path / "x"), PATH=path)
+    assert done.returncode == 1
+    assert "no repository has NCCL" in done.stderr
+    assert "2.28.9-1+cuda12.2" in done.stderr

@@ -41,8 +41,8 @@ class RecipeFacts(Value, kw_only=True, frozen=True):
     # Ids of platforms, as globs, and kinds of fabric that it is for; empty: any.
     platforms: tuple[str, ...] = ()
     fabrics: tuple[str, ...] = ()
-    # Whether NCCL comes as a wheel, and so as a version that can be chosen here.
-    wheel: bool = False
+    # What NCCL is installed from, in a release that can be chosen; None: it is there, or in an image.
+    nccl_from: Literal["wheel", "package"] | None = None
     # Whether modules have to be named where none is published.
     needs_modules: bool = False
     compilers: tuple[str, str] = ("mpicc", "mpicxx")

@@ -7,7 +7,7 @@ from busbw.catalog.recipes import Image, Misfit, RecipeFacts, Release, recipe_ve
 from busbw.errors import InputError
 from busbw.model.recipe import Machine, Question, RecipeNote
 from busbw.recipes.asked import numbers
-from busbw.recipes.versions import is_newer, wheel
+from busbw.recipes.versions import cuda_major, is_newer
 
 
 def check_machine(facts: RecipeFacts, machine: Machine) -> None:
@@ -41,10 +41,10 @@ def notes(
             if misfit.severity == "error":
                 raise InputError(f"{misfit.text} ({misfit.source})", where=facts.name, hint=misfit.instead)
             yield RecipeNote(severity="warning", text=misfit.text, source=misfit.source)
-    if facts.wheel and nccl is not None and is_newer(nccl, wheel(question)):
+    if facts.nccl_from is not None and nccl is not None and is_newer(nccl):
+        until = max(each.checked for each in recipe_versions().wheel)
         yield RecipeNote(
-            severity="note",
-            text=f"NCCL {nccl} is newer than what was published by {wheel(question).checked}: it may not exist",
+            severity="note", text=f"NCCL {nccl} is newer than all that was published by {until}: it may not exist"
         )
     yield from _contents(image, release)
     yield from (RecipeNote(severity="note", text=text) for text in facts.notes)
@@ -92,7 +92,7 @@ def _applies(
     misfit: Misfit, facts: RecipeFacts, question: Question, machine: Machine | None, *, nccl: str | None
 ) -> bool:
     sm = question.cuda_arch or (machine.sm if machine is not None else None)
-    cuda = wheel(question).cuda if facts.wheel else numbers(question.cuda)[0] if question.cuda is not None else None
+    cuda = cuda_major(question) if facts.nccl_from is not None or question.cuda is not None else None
     return all(
         (
             facts.kind == "nccl",

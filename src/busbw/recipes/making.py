@@ -56,7 +56,7 @@ def make(name: str, question: Question, machine: Machine | None) -> Recipe:
     if machine is not None:
         check_machine(facts, machine)
     image, release = versions.image(facts, question), versions.release(facts, question)
-    nccl = versions.nccl_of_wheel(question) if facts.wheel else (question.nccl or (image.nccl if image else None))
+    nccl = versions.nccl(facts, question, image)
     told = tuple(notes(facts, question, machine, nccl=nccl, image=image, release=release))
     values = _values(facts, question, machine, nccl=nccl, release=release)
     made = Recipe(
@@ -94,8 +94,8 @@ def _values(
         "platform": machine.id if machine is not None else "",
         "nccl_version": nccl or "",
         "network": _NETWORK.get(machine.fabric or "", "") if machine is not None else "",
-        "wheel": versions.wheel(question).name if facts.wheel else "",
-        "cuda": question.cuda or str(versions.wheel(question).cuda) if facts.wheel else "",
+        "wheel": versions.wheel(question).name if facts.nccl_from == "wheel" else "",
+        "cuda": question.cuda or str(versions.cuda_major(question)),
         "cuda_arch": str(_arch(question, machine) or ""),
         "modules": _modules(facts, question, machine),
         "container_image": ("busbw.sif" if facts.kind == "nccl" else "osu.sif") if facts.image is not None else "",

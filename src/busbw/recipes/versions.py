@@ -12,26 +12,34 @@ from busbw.recipes.asked import numbers
 _USUAL_CUDA = 12
 
 
+def cuda_major(question: Question) -> int:
+    """Return the major version of CUDA that is asked for, or what runs on most machines."""
+    return numbers(question.cuda)[0] if question.cuda is not None else _USUAL_CUDA
+
+
 def wheel(question: Question) -> Wheel:
     """Return the wheel for the CUDA that is asked for. Raises InputError where NVIDIA publishes none."""
-    major = numbers(question.cuda)[0] if question.cuda is not None else _USUAL_CUDA
     for each in recipe_versions().wheel:
-        if each.cuda == major:
+        if each.cuda == cuda_major(question):
             return each
     known = ", ".join(str(each.cuda) for each in recipe_versions().wheel)
-    raise InputError(f"no wheel of NCCL for CUDA {major} is known", where="--cuda", hint=f"CUDA {known}")
+    raise InputError(f"no wheel of NCCL for CUDA {cuda_major(question)} is known", where="--cuda", hint=f"CUDA {known}")
 
 
-def nccl_of_wheel(question: Question) -> str:
-    """Return the release of NCCL: the one that is asked for, else the newest.
+def nccl(facts: RecipeFacts, question: Question, held: Image | None) -> str | None:
+    """Return the release of NCCL that a recipe installs or expects; None: whichever there is.
 
     Raises InputError for a release that NVIDIA has not published as a wheel for this CUDA; one that is newer than the
-    list is taken, because it may be there by now.
+    list is taken, because it may be there by now. Which packages there are the package manager is asked.
     """
+    if facts.nccl_from is None:
+        return question.nccl or (held.nccl if held is not None else None)
+    if facts.nccl_from == "package":
+        return question.nccl or recipe_versions().wheel[0].versions[-1]
     taken = wheel(question)
     if question.nccl is None:
         return taken.versions[-1]
-    if question.nccl in taken.versions or is_newer(question.nccl, taken):
+    if question.nccl in taken.versions or is_newer(question.nccl):
         return question.nccl
     raise InputError(
         f"there is no {taken.name} {question.nccl}{maybe(question.nccl, taken.versions)}",
@@ -40,9 +48,9 @@ def nccl_of_wheel(question: Question) -> str:
     )
 
 
-def is_newer(nccl: str, taken: Wheel) -> bool:
-    """Whether a release is newer than all that were published when the list was read."""
-    return numbers(nccl) > numbers(taken.versions[-1])
+def is_newer(release_of_nccl: str) -> bool:
+    """Whether a release of NCCL is newer than all that were published when the lists were read."""
+    return all(numbers(release_of_nccl) > numbers(each.versions[-1]) for each in recipe_versions().wheel)
 
 
 def release(facts: RecipeFacts, question: Question) -> Release | None:

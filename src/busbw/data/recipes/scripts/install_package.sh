@@ -3,7 +3,7 @@
 
 # Prints the newest of the versions on standard input that is the release asked for.
 pick() {
-    grep -E -e "^([0-9]+:)?${nccl_version//./[.]}-[0-9]+[+]cuda${cuda//./[.]}" | sort -V | tail -n 1
+    grep -E -e "^([0-9]+:)?${nccl_version//./[.]}-[0-9]+[+]cuda${cuda//./[.]}([^0-9]|\$)" | sort -V | tail -n 1
 }
 
 if command -v apt-get >/dev/null; then
