@@ -1,11 +1,13 @@
 """Images for real containers, made of folders of this machine: an empty root, and this machine's programs bound in."""
 
+import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tarfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +15,8 @@ import pytest
 
 import busbw
 from busbw.model.launch import Bind, Container
+
+from .docker_daemon import docker_daemon
 
 # Mount points and what programs look for before they start.
 _FOLDERS = ("dev", "etc", "mnt", "proc", "run", "sys", "tmp", "usr", "var")
@@ -36,7 +40,11 @@ def require(*programs: str) -> None:
     missing = [each for each in programs if shutil.which(each) is None]
     if not missing and os.geteuid() == 0:
         return
-    reason = f"needs {', '.join(missing)} (Debian: podman runc, charliecloud-runtime)" if missing else "needs root"
+    reason = (
+        f"needs {', '.join(missing)} (Debian: podman runc, charliecloud-runtime, docker.io)"
+        if missing
+        else "needs root"
+    )
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)
@@ -63,19 +71,19 @@ def root_folder(folder: Path) -> Path:
     return folder
 
 
-def charliecloud(folder: Path) -> Image:
-    """Return an image that is a folder. The host's /tmp is bound by the runtime itself."""
+@contextlib.contextmanager
+def charliecloud(folder: Path) -> Iterator[Image]:
+    """Give an image that is a folder. The host's /tmp is bound by the runtime itself."""
     require("ch-run")
     root = root_folder(folder / "root")
     binds = tuple(each for each in host_binds() if not Path(each.source).is_relative_to("/tmp"))
-    return Image(Container(runtime="charliecloud", program="ch-run", image=str(root), binds=binds), folder)
+    yield Image(Container(runtime="charliecloud", program="ch-run", image=str(root), binds=binds), folder)
 
 
-def podman(folder: Path) -> Image:
-    """Return an image in a storage of its own, which needs no registry, no daemon and no cgroups of a service."""
+@contextlib.contextmanager
+def podman(folder: Path) -> Iterator[Image]:
+    """Give an image in a storage of its own, which needs no registry, no daemon and no cgroups of a service."""
     require("podman", "runc")
-    root = root_folder(folder / "root")
-    program = folder / "podman"
     storage = (
         f"--root={folder}/storage",
         f"--runroot={folder}/run",
@@ -84,19 +92,42 @@ def podman(folder: Path) -> Image:
         "--cgroup-manager=cgroupfs",
         "--runtime=runc",
     )
-    program.write_text(f'#!/bin/sh\nexec {shutil.which("podman")} {" ".join(storage)} "$@"\n')
+    program = program_with(folder, "podman", *storage)
+    import_image(program, folder, "-q")
+    container = Container(runtime="podman", program=str(program), image=TAG, binds=host_binds(), options=_LOW_LIMITS)
+    yield Image(container, folder)
+
+
+@contextlib.contextmanager
+def docker(folder: Path) -> Iterator[Image]:
+    """Give an image in the storage of a daemon that ends with it."""
+    require("dockerd", "docker", "runc")
+    with docker_daemon(folder) as address:
+        program = program_with(folder, "docker", f"--host={address}")
+        import_image(program, folder)
+        yield Image(Container(runtime="docker", program=str(program), image=TAG, binds=host_binds()), folder)
+
+
+def program_with(folder: Path, name: str, *words: str) -> Path:
+    """Make a program in `folder` that starts the one of this name on PATH with `words` first."""
+    program = folder / name
+    program.write_text(f'#!/bin/sh\nexec {shutil.which(name)} {" ".join(words)} "$@"\n')
     program.chmod(0o755)
+    return program
+
+
+def import_image(program: Path, folder: Path, *words: str) -> None:
+    """Make the image of the root of a folder, `root`, which is made first."""
+    root = root_folder(folder / "root")
     with tarfile.open(folder / "root.tar", "w") as archive:
         archive.add(root, arcname=".")
     made = subprocess.run(
-        [program, "import", "-q", folder / "root.tar", TAG], capture_output=True, text=True, timeout=60, check=False
+        [program, "import", *words, folder / "root.tar", TAG], capture_output=True, text=True, timeout=60, check=False
     )
     assert made.returncode == 0, made.stderr
-    container = Container(runtime="podman", program=str(program), image=TAG, binds=host_binds(), options=_LOW_LIMITS)
-    return Image(container, folder)
 
 
-MAKERS = {"charliecloud": charliecloud, "podman": podman}
+MAKERS = {"charliecloud": charliecloud, "podman": podman, "docker": docker}
 
 # What a rank saw, as one line of JSON: bytes as Latin-1, so that every one of them can be told.
 TELL = """

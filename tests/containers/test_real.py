@@ -48,8 +48,11 @@ print(f"\\nSUM {world.rank} {world.size} {set(total)}", flush=True)
 @pytest.fixture(scope="module", params=list(MAKERS))
 def image(request: pytest.FixtureRequest) -> Iterator[Image]:
     # Podman takes no folder of more than 50 characters for what runs.
-    with tempfile.TemporaryDirectory(prefix="busbw-", ignore_cleanup_errors=True) as folder:
-        yield MAKERS[request.param](Path(folder))
+    with (
+        tempfile.TemporaryDirectory(prefix="busbw-", ignore_cleanup_errors=True) as folder,
+        MAKERS[request.param](Path(folder)) as made,
+    ):
+        yield made
 
 
 def started(image: Image, program: Program, place: Place, *binds: Bind) -> list[dict[str, object]]:
@@ -93,8 +96,8 @@ def test_hostile_values_and_words_arrive_byte_by_byte(image: Image) -> None:
 
 def test_bytes_that_are_no_text_arrive_or_are_refused(image: Image) -> None:
     values = {"BYTES": os.fsdecode(b"\xff\xfe caf\xe9")}
-    if image.container.runtime == "podman":
-        # Seen with 4.3: it hands every such byte on as U+FFFD.
+    if image.container.runtime != "charliecloud":
+        # Seen with Podman 4.3: it hands every such byte on as U+FFFD.
         with pytest.raises(InputError, match="replaces bytes that are no UTF-8"):
             wrap(image.container, telling(**values), Place())
         return
@@ -105,8 +108,8 @@ def test_bytes_that_are_no_text_arrive_or_are_refused(image: Image) -> None:
 
 
 def test_values_made_up_arrive_too(image: Image) -> None:
-    # Podman takes half a second for each, Charliecloud ten milliseconds.
-    most = 3 if image.container.runtime == "podman" else 40
+    # Podman and Docker take half a second for each, Charliecloud ten milliseconds.
+    most = 40 if image.container.runtime == "charliecloud" else 3
 
     @settings(max_examples=most, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(value=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30))
@@ -188,4 +191,4 @@ def test_ranks_of_one_mpi_job_meet_in_their_containers(image: Image, tmp_path: P
         # Inside: the root of the image, not of the host.
         root = found["root"]
         assert isinstance(root, list)
-        assert set(root) <= {each.name for each in (image.folder / "root").iterdir()}
+        assert set(root) - {".dockerenv"} <= {each.name for each in (image.folder / "root").iterdir()}

@@ -17,8 +17,11 @@ pytestmark = [pytest.mark.root, pytest.mark.timed]
 @pytest.fixture(scope="module", params=list(MAKERS))
 def image(request: pytest.FixtureRequest) -> Iterator[Image]:
     # Podman takes no folder of more than 50 characters for what runs.
-    with tempfile.TemporaryDirectory(prefix="busbw-", ignore_cleanup_errors=True) as folder:
-        yield MAKERS[request.param](Path(folder))
+    with (
+        tempfile.TemporaryDirectory(prefix="busbw-", ignore_cleanup_errors=True) as folder,
+        MAKERS[request.param](Path(folder)) as made,
+    ):
+        yield made
 
 
 def busbw_in(image: Image, folder: Path, *arguments: object) -> "subprocess.CompletedProcess[str]":
