@@ -151,8 +151,20 @@ def test_a_definition_on_slingshot_mends_the_loader_s_cache_and_takes_the_host_s
     assert files["image.def"].startswith("Bootstrap: docker\nFrom: nvcr.io/nvidia/pytorch:26.01-py3\n")
     assert "/etc/ld.so.conf.d/efa.conf" in files["image.def"]
     assert "/host/usr/lib64" in files["image.def"]
-    assert "/etc/ld.so.conf.d" not in made("apptainer-ngc", "azure-nd-h100-v5").files[-3].text
+    azure = {file.name: file.text for file in made("apptainer-ngc", "azure-nd-h100-v5").files}
+    assert "/etc/ld.so.conf.d" not in azure["image.def"]
     assert "'--launcher-option=--network=disable_rdzv_get'" in files["check.sh"]
+
+
+def test_a_program_is_started_in_the_image_as_the_guide_of_isambard_ai_does() -> None:
+    run = next(file.text for file in made("apptainer-ngc", "isambard-ai-phase2").files if file.name == "run.sh")
+    assert "srun_options=('--network=disable_rdzv_get')" in run
+    assert (
+        "binds=('--bind' '/opt/cray/libfabric:/host/opt/cray/libfabric:ro' '--bind' '/usr/lib64:/host/usr/lib64:ro')"
+        in run
+    )
+    assert "#SBATCH --nodes=2\n" in run
+    assert "binds=()" in next(file.text for file in made("apptainer-ngc", "azure-ndv4").files if file.name == "run.sh")
 
 
 def test_sections_of_definitions_are_shell_that_dash_and_bash_read(tmp_path: Path) -> None:

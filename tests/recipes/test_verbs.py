@@ -204,3 +204,47 @@ def test_a_package_that_is_not_there_is_said_with_those_that_are(asked: tuple[st
     assert done.returncode == 1
     assert "no repository has NCCL" in done.stderr
     assert "2.28.9-1+cuda12.2" in done.stderr
+
+
+def test_a_batch_script_finds_its_folder_though_slurm_starts_a_copy_of_it(tmp_path: Path) -> None:
+    recipe("write", "nccl-package", "-o", tmp_path / "x")
+    (tmp_path / "spool").mkdir()
+    shutil.copy(tmp_path / "x" / "check.sh", tmp_path / "spool" / "slurm_script")
+    done = bash(
+        'cd /; exec bash "$SPOOL/slurm_script"',
+        SPOOL=str(tmp_path / "spool"),
+        SLURM_SUBMIT_DIR=str(tmp_path / "x"),
+        NODES="1",
+        **NO_DEVICES,
+    )
+    assert "not proven" in done.stdout, done.stderr
+    assert len(list((tmp_path / "x").glob("check.*"))) == 2
+
+
+def test_what_is_started_in_an_image_gets_its_arguments_as_they_are(tmp_path: Path) -> None:
+    recipe("write", "apptainer-ngc", "--platform", "isambard-ai-phase2", "-o", tmp_path / "x y")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("srun", "apptainer"):
+        (programs / name).write_text('#!/bin/bash\nprintf "%s\\0" "$@"\n')
+        (programs / name).chmod(0o755)
+    arguments = ("a b", "$(id)", "'", "*")
+    done = subprocess.run(
+        ["bash", tmp_path / "x y" / "run.sh", *arguments],
+        env={**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"},
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    words = done.stdout.split("\0")[:-1]
+    assert words[-4:] == list(arguments)
+    assert words[:2] == ["--ntasks-per-node=1", "--network=disable_rdzv_get"]
+    assert words[-5] == f"{tmp_path / 'x y'}/busbw.sif"
+
+
+def test_an_image_that_is_there_is_not_built_over(tmp_path: Path) -> None:
+    recipe("write", "apptainer-ngc", "-o", tmp_path / "x")
+    (tmp_path / "x" / "busbw.sif").write_text("mine")
+    done = bash('exec bash "$FOLDER/build.sh"', FOLDER=str(tmp_path / "x"), BUSBW_SOURCE="/nowhere")
+    assert done.returncode == 1
+    assert "is there already" in done.stderr

@@ -18,8 +18,8 @@ class ScriptFacts(Value, kw_only=True, frozen=True):
     name: str
     use: str
     bodies: tuple[str, ...]
-    # A batch script: what Slurm is told stands at its head.
-    batch: bool = False
+    # A batch script over so many nodes: what Slurm is told stands at its head. None: none.
+    nodes: Integer | None = None
     # Read by a shell that runs already, and not started.
     sourced: bool = False
 

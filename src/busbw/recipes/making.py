@@ -5,6 +5,7 @@ from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
+from busbw.catalog.containers import container_facts
 from busbw.catalog.near_names import maybe
 from busbw.catalog.recipes import Image, RecipeFacts, Release, recipe_facts, recipe_versions
 from busbw.errors import InputError
@@ -100,11 +101,24 @@ def _values(
         "modules": _modules(facts, question, machine),
         "container_image": ("busbw.sif" if facts.kind == "nccl" else "osu.sif") if facts.image is not None else "",
         "run_options": tuple(f"--launcher-option={option}" for option in launch),
+        "srun_options": launch,
+        "binds": _binds(machine),
         "release": release.version if release is not None else "",
         "sha256": (release.sha256 or "") if release is not None else "",
         "cc": facts.compilers[0],
         "cxx": facts.compilers[1],
     }
+
+
+def _binds(machine: Machine | None) -> tuple[str, ...]:
+    """Return the words that show a container the libraries of the host's fabric."""
+    libraries = [
+        library
+        for need in container_facts().fabric
+        if machine is not None and machine.fabric in need.kinds
+        for library in need.libraries
+    ]
+    return tuple(word for each in libraries for word in ("--bind", f"{each.source_path}:{each.target_path}:ro"))
 
 
 def _arch(question: Question, machine: Machine | None) -> int | None:

@@ -12,8 +12,6 @@ from busbw.model.recipe import Machine, RecipeFile
 
 Values = Mapping[str, str | tuple[str, ...]]
 
-_WIDEST = 110
-_BATCH_NODES = 2
 _BATCH_TIME = "00:30:00"
 
 
@@ -21,7 +19,7 @@ def script(facts: RecipeFacts, part: ScriptFacts, values: Values, machine: Machi
     """Return one script of a recipe, with the values that its text names."""
     body = "".join(map(recipe_text, part.bodies))
     first = "# shellcheck shell=bash" if part.sourced else "#!/bin/bash"
-    lines = [first, *(_directives(facts, part, machine) if part.batch else ())]
+    lines = [first, *(_directives(facts, part.nodes, machine) if part.nodes is not None else ())]
     of = f" for {machine.id}" if machine is not None else ""
     lines.append(f"# {facts.name}{of}: {part.use}.")
     lines.append(f"# Written by busbw {__version__}.")
@@ -48,13 +46,13 @@ def _names(body: str, name: str) -> bool:
     return re.search(rf"\$\{{?#?{name}\b|\b{name}\+=", body) is not None
 
 
-def _directives(facts: RecipeFacts, part: ScriptFacts, machine: Machine | None) -> Iterable[str]:
-    checks = part.name.startswith("check")
+def _directives(facts: RecipeFacts, nodes: int, machine: Machine | None) -> Iterable[str]:
     yield f"#SBATCH --job-name={facts.name}"
-    yield f"#SBATCH --nodes={_BATCH_NODES if checks else 1}"
-    if checks:
+    yield f"#SBATCH --nodes={nodes}"
+    # Other jobs on a node would share its NICs.
+    if nodes > 1:
         yield "#SBATCH --exclusive"
     if machine is not None and machine.gpus > 0:
-        yield f"#SBATCH --gpus-per-node={machine.gpus if checks else 1}"
+        yield f"#SBATCH --gpus-per-node={machine.gpus if nodes > 1 else 1}"
     yield f"#SBATCH --time={_BATCH_TIME}"
     yield "#SBATCH --output=%x-%j.out"

@@ -27,7 +27,7 @@ result=$(mktemp -d "$PWD/check.XXXXXX")
 # 1 and 4 of busbw run are verdicts on what was measured; judge gives them below, with the platform in mind.
 measure() {
     local code=0
-    NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH,TUNING \
+    NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH \
         busbw run all_reduce --backend native-nccl "${where[@]}" "${run_options[@]}" \
         -b 1M -e 1G -f 4 --time-limit 120 --out "$result/run" "${more[@]}" || code=$?
     if [[ $code == 1 || $code == 4 ]]; then
