@@ -63,6 +63,13 @@ def test_the_host_of_a_killed_rank_is_read() -> None:
     )
 
 
+def test_the_rank_that_exited_first_is_read_in_the_words_of_both_open_mpis() -> None:
+    four = "The first process to do so was:\n\n  Process name: [[11172,1],2]\n  Exit code:    3\n"
+    five = "The first process to do so was:\n\n   Process name: [prterun-n0-155@1,2]\n   Exit code:    3\n"
+
+    assert first_death(four) == first_death(five) == Notice(rank=2, process_id=None, what="exited with code 3")
+
+
 def test_a_rank_that_lost_its_peer_is_not_the_first_to_end() -> None:
     assert first_death(PRTERUN_PEER) is None
     assert peer_lost(PRTERUN_PEER) == "n2"
@@ -87,6 +94,34 @@ def test_srun_names_host_and_task(line: str, rank: int, what: str) -> None:
     assert first_death(f"slurmstepd: error: something\n{line}\n") == Notice(
         rank=rank, process_id=None, what=what, host="n1"
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (
+            "0.037s: flux-shell[0]: FATAL: task-exit: x: task rank 1 on host system76-pc failed and exit-on-error is set",
+            Notice(rank=1, process_id=None, what="exited without finishing MPI", host="system76-pc"),
+        ),
+        (
+            "flux-shell[0]: FATAL: doom: sh: rank 3 on host frontier10490 exited and exit-timeout=30s has expired",
+            Notice(rank=3, process_id=None, what="exited without finishing MPI", host="frontier10490"),
+        ),
+        (
+            "_pmiu_daemon(SIGCHLD): [NID 02765] [c6-1c1s3n1] [Mon Sep  1 17:08:02 2014] PE RANK 4 exit signal Aborted",
+            Notice(rank=4, process_id=None, what="killed by signal 6 (SIGABRT)", host=None),
+        ),
+    ],
+)
+def test_flux_and_aprun_name_the_rank(line: str, found: Notice) -> None:
+    assert first_death(f"something\n{line}\n") == found
+
+
+def test_flux_names_a_host_that_is_gone() -> None:
+    line = "9.1s: flux-shell[0]: FATAL: doom: p: shell rank 2 on host n2 failed and exit-on-error is set"
+
+    assert lost_host(line) == "n2"
+    assert first_death(line) is None
 
 
 def test_tasks_that_srun_has_ended_itself_are_no_cause() -> None:

@@ -26,6 +26,16 @@ _NOTICES = (
         r"(?P<name>Killed|Aborted|Segmentation fault|Bus error|Illegal instruction|Floating point exception|"
         r"Out Of Memory)"
     ),
+    # flux run, with exit-on-error and without (flux-core, issues 7328 and 7037); of a rank it tells no more than that.
+    re.compile(
+        r"(?<!shell )\brank (?P<rank>\d+) on host (?P<host>\S+) "
+        r"(?:failed and exit-on-error is set|exited and exit-timeout=)"
+    ),
+    # aprun, `[NID 02765] [c6-1c1s3n1] [Mon Sep  1 17:08:02 2014] PE RANK 0 exit signal Aborted`.
+    re.compile(
+        r"\[NID \d+\] [^\n]{0,100}?PE RANK (?P<rank>\d+) exit signal (?P<name>Killed|Aborted|Segmentation fault|"
+        r"Bus error|Illegal instruction|Floating point exception)"
+    ),
 )
 # The C library's words for signals, which srun prints.
 _SIGNALS_BY_WORD = {
@@ -43,6 +53,8 @@ _LOST_HOSTS = (
     re.compile(r"[Rr]emote daemon\s*:?\s*\[[^\n]*?\]\s+on\s+node\s+(?P<host>\S+)"),
     re.compile(r"srun: error: Node failure on (?P<host>\S+)"),
     re.compile(r"srun: error: (?:Nodes? )?(?P<host>[A-Za-z0-9_.-]+)(?:: | )[Uu]nable to contact slurmd"),
+    # Flux: the shell of a job on a host is gone.
+    re.compile(r"\bshell rank \d+ on host (?P<host>\S+) (?:failed and exit-on-error is set|exited and exit-timeout=)"),
     # Hydra, when a proxy's connection is closed.
     re.compile(r"HYD\w* \(.*\): .*(?:lost connection|connection closed)[^\n]*?\bhost:? (?P<host>[A-Za-z0-9_.-]+)"),
     # Intel MPI's mpiexec.
