@@ -100,7 +100,7 @@ def test_srun_names_host_and_task(line: str, rank: int, what: str) -> None:
     ("line", "found"),
     [
         (
-            "0.037s: flux-shell[0]: FATAL: task-exit: x: task rank 1 on host system76-pc failed and exit-on-error is set",
+            "flux-shell[0]: FATAL: task-exit: x: task rank 1 on host system76-pc failed and exit-on-error is set",
             Notice(rank=1, process_id=None, what="exited without finishing MPI", host="system76-pc"),
         ),
         (
