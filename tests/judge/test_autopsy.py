@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from busbw.judge.autopsy import autopsy
 from busbw.model.plan import Placement, Plan
@@ -19,12 +20,15 @@ def plan() -> Plan:
     return msgspec.structs.replace(made, placement=placement)
 
 
-def look(rank: int, *, calls: int = 40, state: str = "R", busy_s: float = 0.9, **changes: Any) -> Visit:
+def look(
+    rank: int, *, calls: int = 40, state: str = "R", busy_s: float = 0.9, system_s: float | None = None, **changes: Any
+) -> Visit:
     """Return what host nRANK says of its only rank."""
     beat = BeatSeen(rank=rank, process_id=100 + rank, state="sampling", point=1, samples=17, calls=calls, in_call=1)
     process = ProcessSeen(
-        process_id=100 + rank, rank=rank, name="python", state=state, wchan=None, busy_s=busy_s, watched_s=1.0
-    )
+        process_id=100 + rank, rank=rank, name="python", state=state, wchan=None, busy_s=busy_s, watched_s=1.0,
+        system_s=system_s,
+    )  # fmt: skip
     values = {"host": f"n{rank}", "asked": "look", "unix_s": 1.0, "beats": (beat,), "processes": (process,)}
     return Visit(**(values | changes))
 
@@ -89,6 +93,55 @@ def test_ranks_in_the_same_call_leave_it_open() -> None:
     assert because.startswith("cannot tell: all ranks are in the same call")
 
 
+def test_a_rank_that_computes_while_the_others_poll_the_network_is_named() -> None:
+    made = autopsy(plan(), (look(0, system_s=0.4), look(1, system_s=0.3), look(2, system_s=0.0)))
+
+    assert made is not None
+    assert made.culprit is not None
+    assert made.culprit.rank == 2
+    assert made.culprit.what == "computes or spins outside of MPI while the others wait for it"
+    # Hosts were not seen at the same instant: a second look has to say the same.
+    assert made.compared
+
+
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        # Nobody polls through the kernel: shared memory.
+        (0.0, 0.0, 0.0),
+        # Two compute, or one is in between.
+        (0.4, 0.0, 0.0),
+        (0.4, 0.1, 0.0),
+        # All poll; what one does is not known.
+        (0.4, 0.4, 0.4),
+        (0.4, None, 0.0),
+    ],
+)
+def test_where_waiting_ranks_may_look_the_same_nobody_is_named(seconds: tuple[float | None, ...]) -> None:
+    rank, because = found(*(look(number, system_s=spent_s) for number, spent_s in enumerate(seconds)))
+
+    assert rank is None
+    assert because.startswith("cannot tell: all ranks are in the same call")
+
+
+def test_a_few_ticks_of_the_clock_tell_nothing() -> None:
+    looks = [look(number, busy_s=0.08, system_s=spent_s) for number, spent_s in enumerate((0.04, 0.03, 0.0))]
+
+    assert found(*looks)[0] is None
+
+
+def test_a_rank_that_gave_up_before_it_knew_its_number_says_why() -> None:
+    words = "busbw rank failed at loading MPI: cannot load MPI library; libfabric.so.1: No such file or directory\n"
+    told = Heard(text=f"{words}   Process name: [prterun-n0-155@1,1]\n   Exit code:    3\n")
+
+    made = autopsy(plan(), (told, *(look(rank, beats=(), processes=()) for rank in range(3))))
+
+    assert made is not None
+    assert made.culprit is not None
+    assert (made.culprit.rank, made.culprit.step) == (1, "loading MPI")
+    assert made.culprit.what.startswith("gave up: cannot load MPI library; libfabric.so.1")
+
+
 def test_a_rank_whose_process_is_gone_is_named() -> None:
     assert found(look(0), look(1), look(2, processes=()))[0] == 2
 
@@ -102,7 +155,11 @@ def test_the_launcher_is_believed_before_what_is_seen_afterwards() -> None:
 def test_a_process_that_hydra_names_by_its_id_is_found_by_host_and_heartbeat() -> None:
     told = Heard(text="=   PID 102 RUNNING AT n2\n=   EXIT CODE: 9\n")
 
-    assert found(told, look(0, processes=()), look(1, processes=()), look(2, processes=()))[0] == 2
+    rank, because = found(told, look(0, processes=()), look(1, processes=()), look(2, processes=()))
+
+    assert rank == 2
+    # MPI in its neighbour may crash where a rank exits, and the neighbour is all that Hydra tells of.
+    assert because == "the launcher saw it end first; it does not tell of ranks that exit by themselves"
 
 
 def test_the_first_rank_that_gave_up_is_named_with_its_step() -> None:

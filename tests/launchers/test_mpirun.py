@@ -159,6 +159,14 @@ def test_shellcheck_finds_nothing_in_the_programs_of_a_run(name: str, tmp_path: 
     assert found.stdout == ""
 
 
+@pytest.mark.parametrize("name", ["Intel MPI", "MPICH"])
+def test_hydra_tells_of_a_rank_that_ends_where_busbw_cannot_see_it(name: str):
+    word = "-disable-auto-cleanup"
+
+    assert word in mpirun.job(make_start(mpi=MPIS[name], placement=here())).argv
+    assert word not in mpirun.job(make_start(mpi=MPIS[name])).argv
+
+
 @pytest.mark.parametrize("name", MPIS)
 def test_a_visit_is_one_process_a_host_and_needs_no_file(name: str):
     start = make_start(mpi=MPIS[name], placement=make_placement(ranks_of_hosts=(8, 4)), per_process=4)

@@ -1,9 +1,13 @@
 """What visits to the hosts of a run tell together: which rank the others waited for, or that it cannot be told."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from busbw.judge.phrases import listed
+from busbw.judge.processor_time import busy_share, sleeper, spinner
 from busbw.launchers.notices import Notice, first_death, lost_host, peer_lost
 from busbw.model.autopsy import Autopsy, HostFound, RankFound
 from busbw.model.culprit import Culprit
@@ -11,9 +15,8 @@ from busbw.model.plan import Plan
 from busbw.model.step import step_words
 from busbw.model.visit import BeatSeen, CounterSeen, Heard, ProcessSeen, Silent, Visit, VisitLine
 
-# A rank that waits in MPI keeps its processor busy; one that uses less than this share is asleep.
-_ASLEEP_SHARE = 0.03
 _MOST_WORDS = 12
+_UNNUMBERED = re.compile(r"^busbw rank failed at (?P<step>[^:\n]+): (?P<cause>.+)$", re.MULTILINE)
 _STATES = {"R": "running", "S": "sleeping", "D": "waiting in the kernel", "T": "stopped", "t": "stopped", "Z": "ended"}
 _FAULTS = ("drop", "err", "discard", "retrans", "timeout", "seq_err", "out_of", "link_downed", "cnp", "retry")
 
@@ -106,7 +109,7 @@ def _culprit(
     )
     if sure is not None:
         return *sure, False
-    found = _missing(plan, ranks) or _behind(plan, ranks) or _asleep(plan, ranks)
+    found = _missing(plan, ranks) or _behind(plan, ranks) or _asleep(plan, ranks) or _spinning(plan, ranks)
     return *(found or (None, _why_not(ranks, silent))), True
 
 
@@ -134,7 +137,13 @@ def _told(plan: Plan, ranks: tuple[_Rank, ...], text: str) -> tuple[Culprit, str
     rank = _named(notice, ranks) if notice is not None else None
     if notice is None or rank is None:
         return None
-    return _as_culprit(plan, rank, notice.what), "the launcher saw it end first"
+    culprit = _as_culprit(plan, rank, notice.what)
+    if (gave_up := _UNNUMBERED.search(text)) is not None and notice.what.startswith("exited"):
+        # Before it knew its number.
+        culprit = msgspec.structs.replace(culprit, what=f"gave up: {gave_up['cause']}", step=gave_up["step"])
+    # Hydra tells of signals alone, and MPI in another rank may crash where one has exited.
+    silence = "; it does not tell of ranks that exit by themselves" if notice.rank is None else ""
+    return culprit, f"the launcher saw it end first{silence}"
 
 
 def _named(notice: Notice, ranks: tuple[_Rank, ...]) -> _Rank | None:
@@ -156,9 +165,7 @@ def _own_words(plan: Plan, ranks: tuple[_Rank, ...], text: str) -> tuple[Culprit
         if found and rest and number.isdecimal() and int(number) < len(ranks) and not before.strip():
             step, _, cause = rest.partition(": ")
             culprit = _as_culprit(plan, ranks[int(number)], f"gave up: {cause}")
-            return Culprit(
-                rank=culprit.rank, host=culprit.host, process_id=culprit.process_id, what=culprit.what, step=step
-            ), "it was the first to say so"
+            return msgspec.structs.replace(culprit, step=step), "it was the first to say so"
     return None
 
 
@@ -210,11 +217,21 @@ def _behind(plan: Plan, ranks: tuple[_Rank, ...]) -> tuple[Culprit, str] | None:
 
 def _asleep(plan: Plan, ranks: tuple[_Rank, ...]) -> tuple[Culprit, str] | None:
     """Return the only rank that sleeps while all others are busy in the same call."""
-    shares = {rank.number: share for rank in ranks if (share := _busy_share(rank.process)) is not None}
-    asleep = [number for number, share in shares.items() if share <= _ASLEEP_SHARE]
-    if len(shares) < len(ranks) or len(asleep) != 1 or len(ranks) == 1:
+    place = sleeper([rank.process for rank in ranks])
+    if place is None:
         return None
-    return _as_culprit(plan, ranks[asleep[0]], "sleeps while the others wait for it"), "every other rank is busy"
+    return _as_culprit(plan, ranks[place], "sleeps while the others wait for it"), "every other rank is busy"
+
+
+def _spinning(plan: Plan, ranks: tuple[_Rank, ...]) -> tuple[Culprit, str] | None:
+    """Return the only rank that is busy outside of MPI while all others wait in it."""
+    place = spinner([rank.process for rank in ranks])
+    if place is None:
+        return None
+    what = "computes or spins outside of MPI while the others wait for it"
+    return _as_culprit(
+        plan, ranks[place], what
+    ), "it spends no time in the kernel, and every other rank polls through it"
 
 
 def _why_not(ranks: tuple[_Rank, ...], silent: tuple[Silent, ...]) -> str:
@@ -224,7 +241,7 @@ def _why_not(ranks: tuple[_Rank, ...], silent: tuple[Silent, ...]) -> str:
         return "cannot tell: no other host answers"
     if all(rank.process is None for rank in ranks):
         return "cannot tell: every rank had ended before anyone could look"
-    return "cannot tell: all ranks are in the same call, and none of them is stopped, behind or asleep alone"
+    return "cannot tell: all ranks are in the same call, and none of them is stopped, behind, asleep or busy alone"
 
 
 def _as_culprit(plan: Plan, rank: _Rank, what: str) -> Culprit:
@@ -253,7 +270,7 @@ def _found(rank: _Rank, plan: Plan) -> RankFound:
         calls=rank.beat.calls if rank.beat is not None else None,
         in_call=rank.beat is not None and rank.beat.in_call > 0,
         state=state,
-        busy_share=_busy_share(process),
+        busy_share=busy_share(process),
         wchan=process.wchan if process is not None else None,
         frame=frames[0] if frames else None,
     )
@@ -291,12 +308,6 @@ def _step(rank: _Rank, plan: Plan) -> str:
 
 def _reached(rank: _Rank) -> tuple[int, int, int]:
     return (rank.beat.point, rank.beat.calls, rank.beat.in_call) if rank.beat is not None else (-1, 0, 0)
-
-
-def _busy_share(process: ProcessSeen | None) -> float | None:
-    if process is None or process.busy_s is None or not process.watched_s:
-        return None
-    return process.busy_s / process.watched_s
 
 
 def _same(host: str, named: str | None) -> bool:

@@ -16,8 +16,8 @@ from busbw.model.launch import Start
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Job, JobFile
 
-# Left to itself, Hydra kills the other ranks within a millisecond of an early end and may say nothing, so that nobody
-# could tell which rank was first. busbw sees it and ends them itself.
+# Left to itself, Hydra kills the other ranks of a host within a millisecond of an early end and may say nothing, so
+# that nobody could tell which rank was first. Where busbw is on their host it sees it, and ends them itself.
 _NO_CLEANUP = "-disable-auto-cleanup"
 
 
@@ -50,7 +50,8 @@ def job(start: Start, mpi: MpiLibrary, role: Role) -> Job:
     return Job(
         argv=(
             mpi.mpirun,
-            _NO_CLEANUP,
+            # Of other hosts busbw hears by Hydra alone, and with this option Hydra says nothing of a rank's end.
+            *((_NO_CLEANUP,) if not start.placement.is_spread else ()),
             *("-n", str(sum(counts))),
             *reaching,
             *words.binding(start),

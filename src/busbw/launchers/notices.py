@@ -9,7 +9,8 @@ _NOTICES = (
     re.compile(
         r"process\s+rank\s+(?P<rank>\d+)\s+with\s+PID\s+(?P<pid>\d+)\s+on\s+node\s+(?P<host>\S+)\s+exited\s+on\s+signal\s+(?P<signal>\d+)"
     ),
-    re.compile(r"Process name:\s+\[[^\],]*,\s*(?P<rank>\d+)\]\s+Exit code:\s+(?P<code>\d+)"),
+    # Open MPI 4 puts the job into brackets of its own: `[[11172,1],2]`, and 5 does not: `[prterun-n0-155@1,2]`.
+    re.compile(r"Process name:\s+\[(?:\[[^\]]*\]|[^\],]*),\s*(?P<rank>\d+)\]\s+Exit code:\s+(?P<code>\d+)"),
     re.compile(
         r"due\s+to\s+process\s+rank\s+(?P<rank>\d+)\s+with\s+PID\s+(?P<pid>\d+)\s+on\s+node\s+(?P<host>\S+)\s+exiting\s+improperly"
     ),

@@ -38,6 +38,8 @@ class ProcessSeen(Value, kw_only=True, frozen=True):
     # Processor seconds it used while it was watched, and how long that was.
     busy_s: float | None = None
     watched_s: float | None = None
+    # What of these seconds the kernel spent for it.
+    system_s: float | None = None
     # Innermost call first, as `function (file:line)`; () where it could not be asked.
     python_stack: tuple[str, ...] = ()
     # What a debugger says of its native code, where there is one.

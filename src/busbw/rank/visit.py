@@ -68,6 +68,7 @@ def look(directory: str, tag: str) -> Visit:
                 wchan=waits[process_id][0],
                 kernel_stack=waits[process_id][1],
                 busy_s=round(now.busy_s - then.busy_s, 3),
+                system_s=round(now.system_s - then.system_s, 3),
                 watched_s=round(watched_s, 3),
                 python_stack=stacks.get(process_id, ()),
                 native_stack=native.get(process_id, ()),

@@ -23,7 +23,9 @@ class Stat:
     name: str
     state: str
     parent: int
+    # Processor time: all of it, and what of it the kernel spent for the process.
     busy_s: float
+    system_s: float
     # Ticks after the boot.
     started: int
 
@@ -75,6 +77,7 @@ def stat(process_id: int) -> Stat | None:
         state=fields[0],
         parent=int(fields[1]),
         busy_s=(int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"),
+        system_s=int(fields[12]) / os.sysconf("SC_CLK_TCK"),
         started=int(fields[19]),
     )
 
