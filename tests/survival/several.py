@@ -5,13 +5,15 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.e2e.runner import ROOT, clean_environment, environment_of, program, read_run, wait_until
+from tests.e2e.runner import ROOT, clean_environment, program, read_run, wait_until
 from tests.lab.host import ENVIRONMENT, HostProcess
 from tests.lab.lab import Lab
 from tests.lab.processes import Process
 
 from busbw import layout
 from busbw.model.run import Run
+
+from .mpi import Mpi
 
 HOSTS = ("n0", "n1", "n2")
 # Six sizes, more than a second each: enough to be caught in the middle of.
@@ -24,14 +26,13 @@ TIMEOUT_S = 90.0
 class Several:
     """The command, with its runs in a folder that every host sees."""
 
-    def __init__(self, lab: Lab, folder: Path) -> None:
+    def __init__(self, lab: Lab, folder: Path, mpi: Mpi) -> None:
         self.lab = lab
         self.folder = folder
+        self.mpi = mpi
         self.process: HostProcess | None = None
-        # PRRTE's daemons keep their sockets in the folder for temporary files, which hosts of the lab share.
-        self._shell = program(
-            folder / "remote-shell", '#!/bin/sh\nhost=$1\nshift\nexec ssh "$host" "export TMPDIR=/run; $*"\n'
-        )
+        self._shell = folder / "remote-shell"
+        self._write_shell(mpi.there)
 
     @property
     def runs(self) -> Path:
@@ -46,12 +47,23 @@ class Several:
 
     def environment(self, **more: str) -> dict[str, str]:
         """Return what a command on n0 gets."""
-        path = clean_environment(environment_of("Open MPI"), self.runs)["PATH"]
+        path = f"{self.mpi.mpirun.parent}:{clean_environment(self.mpi.busbw, self.runs)['PATH']}"
         return {**ENVIRONMENT, "PATH": path, "BUSBW_RUNS": str(self.runs), "TMPDIR": "/run", **more}
+
+    def everywhere(self, **variables: str) -> None:
+        """Give ranks and daemons of every other host these variables, too."""
+        self._write_shell({**self.mpi.there, **variables})
+
+    def _write_shell(self, there: Mapping[str, str]) -> None:
+        # PRRTE's daemons keep their sockets in the folder for temporary files, which hosts of the lab share.
+        words = " ".join(f"{name}={value}" for name, value in {"TMPDIR": "/run", **there}.items())
+        # Hydra puts an option of ssh first.
+        text = f'if [ "$1" = -x ]; then shift; fi\nhost=$1\nshift\nexec ssh "$host" "export {words}; $*"\n'
+        program(self._shell, f"#!/bin/sh\n{text}")
 
     def start(self, *arguments: object, env: Mapping[str, str] | None = None) -> None:
         """Start `busbw` with `arguments` on n0."""
-        command = [str(environment_of("Open MPI") / "bin" / "busbw"), *map(str, arguments)]
+        command = [str(self.mpi.busbw / "bin" / "busbw"), *map(str, arguments)]
         with (self.folder / "out").open("wb") as out, (self.folder / "err").open("wb") as err:
             self.process = self.lab.start(
                 "n0", command, env=self.environment(**(env or {})), cwd=str(ROOT), stdin=subprocess.DEVNULL,
@@ -111,6 +123,10 @@ class Several:
         """Return what is left on a host: processes, and files in its memory."""
         processes = [" ".join(process.argv)[:200] for process in self.lab.processes(host)]
         return processes + self.lab.run(host, ["ls", "/dev/shm"]).stdout.split()
+
+    def clear(self, host: str) -> None:
+        """Remove what a run has left in the memory of a host that busbw could not reach."""
+        self.lab.run(host, ["sh", "-c", "rm -rf /dev/shm/*"])
 
     def check_nothing_left(self, *hosts: str) -> None:
         """Check that hosts are as they were before the run."""

@@ -7,6 +7,7 @@ import pytest
 
 from busbw.model.run import Run
 
+from .mpi import under
 from .several import BYTES, Several
 
 # A run that fails is looked into, ended on every host, and resumed to its end.
@@ -29,6 +30,7 @@ def check_failed_by_rank_2(several: Several, *words: str) -> Run:
     return run
 
 
+@under()
 def test_a_rank_killed_on_another_host_is_named(several: Several) -> None:
     several.measure()
     os.kill(several.rank_on("n2").id, signal.SIGKILL)
@@ -43,6 +45,7 @@ def test_a_rank_killed_on_another_host_is_named(several: Several) -> None:
     several.resume()
 
 
+@under()
 def test_a_rank_stopped_on_another_host_is_named_and_the_others_say_where_they_wait(several: Several) -> None:
     several.measure()
     os.kill(several.rank_on("n2").id, signal.SIGSTOP)
@@ -56,6 +59,7 @@ def test_a_rank_stopped_on_another_host_is_named_and_the_others_say_where_they_w
     several.resume()
 
 
+@under()
 def test_a_host_that_is_gone_is_named_and_the_others_are_cleared(several: Several) -> None:
     several.measure()
     several.lab.kill_host("n2")
@@ -69,6 +73,7 @@ def test_a_host_that_is_gone_is_named_and_the_others_are_cleared(several: Severa
     several.resume()
 
 
+@under()
 def test_a_host_that_hangs_is_named_and_the_others_are_cleared(several: Several) -> None:
     several.measure()
     several.lab.pause("n2")
@@ -79,9 +84,11 @@ def test_a_host_that_hangs_is_named_and_the_others_are_cleared(several: Several)
     several.check_nothing_left("n0", "n1")
     several.lab.kill_processes("n2")
     several.lab.unpause("n2")
+    several.clear("n2")
     several.resume()
 
 
+@under()
 def test_a_host_that_is_cut_off_is_named_and_the_others_are_cleared(several: Several) -> None:
     several.measure()
     several.lab.cut("n2")
@@ -91,5 +98,5 @@ def test_a_host_that_is_cut_off_is_named_and_the_others_are_cleared(several: Sev
     several.check_nothing_left("n0", "n1")
     several.lab.kill_processes("n2")
     several.lab.mend("n2")
-    several.lab.run("n2", ["sh", "-c", "rm -rf /dev/shm/*"])
+    several.clear("n2")
     several.resume()

@@ -1,10 +1,12 @@
 """The shared file system fills up while ranks of several hosts write: what was stored stays, and nothing is left."""
 
+from .mpi import under
 from .several import BYTES, SIZES, Several
 
 SPACE_BYTES = 256 * 1024
 
 
+@under()
 def test_a_full_file_system_fails_the_run_and_space_lets_it_go_on(several: Several) -> None:
     with several.lab.small_file_system(SPACE_BYTES) as folder:
         directory = folder / "run"

@@ -5,11 +5,12 @@ import signal
 import pytest
 from tests.patience import wait_until
 
+from .mpi import under
 from .several import BYTES, HOSTS, SIZES, Several
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1], ids=lambda number: number.name)
-def test_a_signal_stops_after_the_samples_in_hand(several: Several, number: signal.Signals) -> None:
+def check_stops(several: Several, number: signal.Signals) -> None:
+    """Send a signal to busbw in the middle, and check that what was measured stays."""
     several.measure()
     several.process.send_signal(number)
 
@@ -20,8 +21,17 @@ def test_a_signal_stops_after_the_samples_in_hand(several: Several, number: sign
     assert (run.outcome.ended, run.outcome.exit_code) == ("stopped", 0), several.said
     assert [point.size_bytes for point in run.measurements] == BYTES[: len(run.measurements)] != []
     several.check_nothing_left()
-    if number == signal.SIGTERM:
-        several.resume()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGUSR1], ids=lambda number: number.name)
+def test_a_signal_stops_after_the_samples_in_hand(several: Several, number: signal.Signals) -> None:
+    check_stops(several, number)
+
+
+@under()
+def test_sigterm_stops_with_grace_and_the_run_goes_on(several: Several) -> None:
+    check_stops(several, signal.SIGTERM)
+    several.resume()
 
 
 def test_a_second_signal_ends_at_once(several: Several) -> None:
@@ -51,6 +61,7 @@ def test_a_stop_before_the_ranks_have_begun_leaves_nothing(several: Several) -> 
     several.check_nothing_left()
 
 
+@under()
 def test_busbw_killed_takes_its_ranks_along_on_every_host(several: Several) -> None:
     several.measure()
     several.process.send_signal(signal.SIGKILL)
@@ -59,4 +70,4 @@ def test_busbw_killed_takes_its_ranks_along_on_every_host(several: Several) -> N
     for host in HOSTS:
         wait_until(lambda host=host: several.lab.processes(host) == (), 60, f"{host} to have no process left")
     for host in HOSTS:
-        several.lab.run(host, ["sh", "-c", "rm -rf /dev/shm/busbw-*"])
+        several.clear(host)

@@ -1,6 +1,6 @@
 // Makes one rank, FAIL_RANK, end or hang in an MPI_Allreduce of FAIL_COUNT elements, the FAIL_CALL-th of them.
-// FAIL_HOW is "exit" (with FAIL_CODE, past MPI_Finalize), "segv", or "hang" (for ever; FAIL_WHEN "before" or "after"
-// the exchange). Preloaded into every process of a run; compiled with the mpicc of the MPI under test.
+// FAIL_HOW is "exit" (with FAIL_CODE, past MPI_Finalize), "segv", "hang" or "spin" (for ever; FAIL_WHEN "before" or
+// "after" the exchange). Preloaded into every process of a run; compiled with the mpicc of the MPI under test.
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <signal.h>
@@ -22,6 +22,10 @@ static void fail(void) {
         // Open MPI catches the signal to print a trace; what kills for real is the default.
         signal(SIGSEGV, SIG_DFL);
         raise(SIGSEGV);
+    }
+    if (strcmp(how, "spin") == 0) {
+        for (volatile int turns = 0;; turns = 1) {
+        }
     }
     for (;;) {
         pause();
