@@ -4,7 +4,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from busbw.api.judging import grounds_of, judge_run
+from busbw.api.judging import grounds_of_run, judge_run
 from busbw.api.loading import read
 from busbw.api.locating import is_import
 from busbw.exports import registry
@@ -31,6 +31,6 @@ def export(directory: Path, form: str) -> bytes:
 
 def judged_points(run: Run) -> tuple[tuple[int, Verdict], ...]:
     """Return what each point was judged to be, held against what the run itself knows of its machine."""
-    explained = judge_run(run, grounds_of(None), Told())
+    explained = judge_run(run, grounds_of_run(run), Told())
     sizes = (size for series in explained.series for size in series.sizes)
     return tuple((size.point, size.verdict) for size in sizes if size.point is not None)

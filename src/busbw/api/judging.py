@@ -43,8 +43,9 @@ def judge_results(
 ) -> ExplainedVerdict:
     """Return everything explained: one run or import, files of other tools, or, without a name, a platform's figures.
 
-    `platform_name`, `host` (a snapshot) or `here`: the machine to hold it against; without them the names of the GPUs
-    that a result holds. Raises InputError for what there is not, and where nothing at all is named.
+    `platform_name`, `host` (a snapshot) or `here`: the machine to hold it against; without them the platform that a run
+    stored, else the names of the GPUs that a result holds. Raises InputError for what there is not, and where nothing at
+    all is named.
     """
     if not names and platform_name is None:
         raise InputError(
@@ -65,7 +66,9 @@ def judge_results(
     where = find(names[0])
     if is_import(where):
         return judge_import(where, where.name, grounds, said)
-    return judge_run(read(where), grounds, said)
+    run = read(where)
+    is_named = platform_name is not None or host is not None or here
+    return judge_run(run, grounds if is_named else grounds_of_run(run), said)
 
 
 def judge_run(run: Run, grounds: Grounds, told: Told) -> ExplainedVerdict:
@@ -73,6 +76,13 @@ def judge_run(run: Run, grounds: Grounds, told: Told) -> ExplainedVerdict:
     return explain(
         run.plan.run_id, series_of_run(run, told), grounds, run=run, findings=pair_findings_of_run(run, grounds)
     )
+
+
+def grounds_of_run(run: Run) -> Grounds:
+    """Return what a run is held against where nothing is named: the platform that it stored, if it is known here."""
+    start = run.plan.surroundings
+    known = {each.platform.id for each in platforms()}
+    return grounds_of(start.platform if start is not None and start.platform in known else None)
 
 
 def judge_import(where: Path, subject: str, grounds: Grounds, told: Told) -> ExplainedVerdict:

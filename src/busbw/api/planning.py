@@ -16,6 +16,7 @@ from busbw.api.hosts import check_started_once, hosts_of, said
 from busbw.api.naming import run_id
 from busbw.api.offer import MPI_OFFER, nccl_offer
 from busbw.api.placing import counts_of, memory_of, mpi_counts, placement_of, reach_of
+from busbw.api.platform_here import with_platform
 from busbw.api.request import Request
 from busbw.api.settings_files import surroundings_now
 from busbw.api.starting import Jobs, jobs, jobs_here
@@ -43,7 +44,7 @@ def plan(request: Request, directory: Path | None, base: Path) -> tuple[Plan, Pa
     """
     check_started_once()
     ((made, where),) = _planned(request, (directory,), base)
-    return msgspec.structs.replace(made, surroundings=surroundings_now()), where
+    return msgspec.structs.replace(made, surroundings=with_platform(surroundings_now(), request.platform)), where
 
 
 def plans(request: Request, directories: Sequence[Path]) -> tuple[Plan, ...]:
@@ -52,7 +53,7 @@ def plans(request: Request, directories: Sequence[Path]) -> tuple[Plan, ...]:
     Raises InputError as `plan` does.
     """
     check_started_once()
-    now = surroundings_now()
+    now = with_platform(surroundings_now(), request.platform)
     made = _planned(request, directories, Path())
     return tuple(msgspec.structs.replace(each, surroundings=now) for each, _where in made)
 

@@ -86,3 +86,5 @@ class Request(Value, kw_only=True, frozen=True):
     # Measure hosts together that do not run the same.
     allow_mixed: bool = False
     tag: str | None = None
+    # The platform it is measured on; None: it is recognised, or not known.
+    platform: str | None = None

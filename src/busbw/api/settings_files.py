@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from msgspec import structs
+
 from busbw.catalog.envvars import variables
 from busbw.env.layers import layers, settings_paths
 from busbw.env.versions import newest, parse_version
@@ -43,15 +45,7 @@ def with_files(found: Surroundings, captured: tuple[CapturedFile, ...]) -> Surro
             unseen.append(f'{_NAMED} = "{path}": which file that is depends on the folder that a job starts in')
     if len(homes) > 1:
         unseen.append(f"{_OF_A_HOME[1:]} is in {' and '.join(homes)}: HOME and the list of accounts disagree")
-    return Surroundings(
-        where=found.where,
-        environment=found.environment,
-        files=tuple(files),
-        nccl=found.nccl,
-        platform=found.platform,
-        absent=found.absent,
-        unseen=(*found.unseen, *unseen),
-    )
+    return structs.replace(found, files=tuple(files), unseen=(*found.unseen, *unseen))
 
 
 def named_paths(found: Surroundings) -> dict[str, str]:

@@ -70,6 +70,7 @@ def _captured(snapshot: Snapshot, where: str) -> Surroundings:
         environment=snapshot.environment,
         nccl=next((each.version for each in libraries if each.version is not None), None),
         platform=detection.platform,
+        platform_from=detection.rung,
         unseen=tuple(_withheld(snapshot.environment)),
     )
     return with_files(found, snapshot.files)
@@ -95,6 +96,8 @@ def _of_run(run: Run) -> Surroundings:
         environment=dict(sorted(environment.items())),
         files=start.files if start is not None else (),
         nccl=first.nccl if first is not None else planned,
+        platform=start.platform if start is not None else None,
+        platform_from=start.platform_from if start is not None else None,
         unseen=(*unseen, *_withheld(environment), *_elsewhere(plan.placement.hosts)),
     )
 

@@ -70,6 +70,7 @@ def request_of(asked: dict[str, Any]) -> tuple[Request, Path | None]:
             graphs=max(asked["graph"] or 0, 0),
             gpu_buffers=asked["gpu_buffers"],
             tag=asked["tag"],
+            platform=asked["platform"],
             **_started(asked),
         ),
         directory,

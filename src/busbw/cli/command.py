@@ -152,6 +152,7 @@ def busbw() -> None:
 )
 @click.option("--gpu-buffers", is_flag=True, help="osu: buffers on GPUs.")
 @click.option("--tag", help="A word to find this run by later.")
+@click.option("--platform", metavar="ID", help="The platform it runs on [default: recognised, where it can be].")
 @click.option("--out", "directory", type=click.Path(path_type=Path), metavar="DIR", help="Folder for this run.")
 @click.option("--resume", metavar="RUN", help="Measure what is missing in an earlier run.")
 @click.option("--plan", "plan_only", is_flag=True, help="Print what would be done, and stop.")

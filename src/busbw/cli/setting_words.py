@@ -12,7 +12,9 @@ from busbw.cli.asked import request_of
 from busbw.errors import InputError
 from busbw.store.files import read_whole
 
-_NOT_OF_A_SIDE = frozenset({"collectives", "directory", "resume", "plan_only", "as_json", "tag", "time_limit"})
+_NOT_OF_A_SIDE = frozenset(
+    {"collectives", "directory", "resume", "plan_only", "as_json", "tag", "time_limit", "platform"}
+)
 _MOST_BYTES = 2**20
 
 

@@ -41,8 +41,9 @@ class Surroundings(Value, kw_only=True, frozen=True):
     files: tuple[SettingsFile, ...] = ()
     # The version of the NCCL it would load; None: not known.
     nccl: str | None = None
-    # The platform it is; None: not known.
+    # The platform it is; None: not known. And who says so: whoever asked for the run, or a rung of model.detection.
     platform: str | None = None
+    platform_from: Literal["asked", "firmware", "metadata", "hardware"] | None = None
     # Files that these settings name and that are not there; None: nobody looked.
     absent: tuple[str, ...] | None = None
     # What could not be looked at and may set something, a line each.

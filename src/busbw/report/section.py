@@ -19,6 +19,7 @@ from busbw.report.pictures import pictures_of, svg_address
 from busbw.report.placement_words import placement_words
 from busbw.report.reproduce import command_of
 from busbw.report.reproduce_settings import with_settings
+from busbw.report.run_platform_words import platform_words
 from busbw.report.setting_rows import setting_rows
 from busbw.report.skew import skew_words
 from busbw.report.spread import rank_layout, rank_numbers, rank_views, spread_figure
@@ -74,6 +75,7 @@ def section_of(subject: Subject, *, prefix: str, level: int) -> Section:
         "command": with_settings(command, subject.settings) if command is not None else None,
         "libraries": _distinct(hello.mpi_library for hello in run.ranks),
         "interposed": _distinct(name for hello in run.ranks for name in hello.interposed),
+        "platform": platform_words(run.plan),
         "gpu_lines": gpu_words(run.plan),
         "node_lines": node_lines(run.nodes),
         "autopsy": autopsy_lines(run.autopsy)[1:] if run.autopsy is not None else (),

@@ -19,6 +19,7 @@ from busbw.report.nccl import choice_words, gpu_words, has_choices
 from busbw.report.nodes import node_lines
 from busbw.report.placement_words import placement_words
 from busbw.report.plain import printable
+from busbw.report.run_platform_words import platform_words
 from busbw.report.skew import skew_words
 from busbw.report.sparkline import curve_lines
 from busbw.report.trimming import TrimmedLines
@@ -154,6 +155,7 @@ def _heading(plan: Plan) -> str:
     lines = [
         f"busbw {plan.busbw_version} on {host.name}: {machine}",
         f"{placement_words(plan.placement)}; {started}; {plan.sampling.mode} mode",
+        *((f"platform: {platform}",) if (platform := platform_words(plan)) is not None else ()),
         *gpu_words(plan),
     ]
     return printable("\n".join(lines))
