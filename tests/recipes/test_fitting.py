@@ -60,6 +60,7 @@ def test_a_module_that_nobody_has_published_has_to_be_named() -> None:
         ("nccl-package", "gcp-a3-mega", {}, "Google's plug-in"),
         ("apptainer-ngc", "isambard-ai-phase2", {}, "older than the one that the plug-in was compiled against"),
         ("apptainer-ngc", "aws-p5", {}, "NCCL_NET_PLUGIN"),
+        ("nccl-module", "isambard-ai-phase1", {"nccl": "2.27.7"}, "v1.7.x-aws"),
         ("apptainer-ngc", "azure-ndv4", {}, "/etc/nccl.conf"),
     ],
 )
@@ -74,6 +75,8 @@ def test_a_release_with_the_repair_is_not_warned_of() -> None:
 
 def test_which_packages_there_are_is_asked_where_they_are_installed() -> None:
     made("nccl-package", None, nccl="2.18.5", cuda="11.8")
+    notes = [note.text for note in made("nccl-package", None, nccl="2.30.7").notes]
+    assert "NVIDIA has published packages of NCCL 2.30.7 for CUDA 12.9, 13.3" in notes
 
 
 def test_a_release_newer_than_the_list_is_taken_and_said_to_be() -> None:
@@ -105,7 +108,16 @@ def test_every_platform_has_a_recipe() -> None:
 
 def test_every_fact_has_its_source_and_day_and_every_name_in_it_is_one() -> None:
     known = recipe_versions()
-    rows = (*known.wheel, *known.release, *known.image, *known.plugin, *known.misfit, *known.modules, *known.tried)
+    rows = (
+        *known.wheel,
+        *known.package,
+        *known.release,
+        *known.image,
+        *known.plugin,
+        *known.misfit,
+        *known.modules,
+        *known.tried,
+    )
     for row in (*rows, *recipe_facts()):
         assert row.source, row
         assert re.fullmatch(r"\d{4}-\d{2}", row.checked), row

@@ -50,6 +50,15 @@ def test_show_tells_steps_files_what_to_know_and_sources() -> None:
     assert json.loads(recipe("show", "nccl-wheel", "--json").stdout)["files"][0]["name"] == "README.md"
 
 
+def test_versions_tell_every_fact_with_its_source() -> None:
+    told = " ".join(recipe("versions").stdout.split())
+    assert "EFA software 1.50.0: libfabric 2.6.0amzn1.0, aws-ofi-nccl 1.21.1 (AWS, EC2 User Guide" in told
+    assert "NCCL 2.19.3, CUDA 12.3, aws-ofi-nccl 1.7.x-aws, libfabric 1.22.0, isambard-ai-*: 162.69 GB/s" in told
+    assert "refused, gb200-nvl72" in told
+    assert "None" not in told
+    assert set(json.loads(recipe("versions", "--json").stdout)) >= {"wheel", "misfit", "tried"}
+
+
 def test_write_makes_a_folder_and_says_what_comes_next(tmp_path: Path) -> None:
     written = recipe("write", "nccl-wheel", "--nccl", "2.28.9", "-o", tmp_path / "a b")
     assert written.exit_code == 0

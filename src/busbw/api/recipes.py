@@ -5,14 +5,14 @@ from pathlib import Path
 from busbw import recipes
 from busbw.api.platforms import platform
 from busbw.api.recommending import recommendation
-from busbw.catalog.recipes import RecipeFacts, recipe_facts
+from busbw.catalog.recipes import RecipeFacts, Versions, recipe_facts, recipe_versions
 from busbw.env.export import export_text
 from busbw.model.recipe import Machine, Question, Recipe
 from busbw.recipes.asked import question
 from busbw.recipes.making import SETTINGS
 from busbw.store.folders import write_folder
 
-__all__ = ["machine", "question", "recipe", "recipe_list", "write_recipe"]
+__all__ = ["machine", "question", "recipe", "recipe_list", "versions", "write_recipe"]
 
 _FORMS = {SETTINGS: "sh", "nccl.conf": "nccl.conf"}
 _OF_SRUN = "srun --"
@@ -23,6 +23,11 @@ def recipe_list(platform_name: str | None = None) -> tuple[RecipeFacts, ...]:
     if platform_name is None:
         return recipe_facts()
     return recipes.fitting_machine(machine(platform_name))
+
+
+def versions() -> Versions:
+    """Return which releases there are, what comes with what, and what is known to fit and not to fit."""
+    return recipe_versions()
 
 
 def recipe(name: str, asked: Question, platform_name: str | None = None) -> Recipe:

@@ -64,6 +64,15 @@ class Wheel(Value, kw_only=True, frozen=True):
     checked: str
 
 
+class Package(Value, kw_only=True, frozen=True):
+    """A release of NCCL in NVIDIA's repository of packages, and the versions of CUDA that it was published for."""
+
+    nccl: str
+    cuda: tuple[str, ...]
+    source: str
+    checked: str
+
+
 class Release(Value, kw_only=True, frozen=True):
     """One release of a package that is downloaded. None: not published, or not seen."""
 
@@ -153,6 +162,7 @@ class Versions(Value, kw_only=True, frozen=True):
     """Everything in data/recipes/versions.toml."""
 
     wheel: tuple[Wheel, ...]
+    package: tuple[Package, ...]
     release: tuple[Release, ...]
     image: tuple[Image, ...]
     plugin: tuple[Plugin, ...]

@@ -1,4 +1,4 @@
-"""The verbs `recipe list`, `recipe show` and `recipe write`."""
+"""The verbs `recipe list`, `show`, `versions` and `write`."""
 
 from pathlib import Path
 
@@ -49,6 +49,15 @@ def show(name: str, *, platform: str | None, as_json: bool, **asked: object) -> 
     from busbw.cli.recipe_verbs import show_recipe
 
     show_recipe(name, platform, asked, as_json=as_json)
+
+
+@recipe.command()
+@_JSON
+def versions(*, as_json: bool) -> None:
+    """Say which versions there are as packages, what comes with what, and what is known to fit and not to fit."""
+    from busbw.cli.recipe_verbs import show_versions
+
+    show_versions(as_json=as_json)
 
 
 @recipe.command()

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from busbw import codec
-from busbw.api.recipes import question, recipe, recipe_list, write_recipe
+from busbw.api.recipes import question, recipe, recipe_list, versions, write_recipe
 from busbw.report.plain import printable
 
 
@@ -34,6 +34,16 @@ def show_recipe(name: str, platform: str | None, asked: Mapping[str, Any], *, as
     from busbw.report.recipe_text import recipe_text
 
     recipe_text(made)
+
+
+def show_versions(*, as_json: bool) -> None:
+    """Print what is known of versions, or all of it as JSON."""
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(versions()).decode())
+        return
+    from busbw.report.recipe_versions_text import versions_text
+
+    versions_text(versions())
 
 
 def write_files(name: str, platform: str | None, asked: Mapping[str, Any], output: Path | None) -> None:

@@ -46,6 +46,11 @@ def notes(
         yield RecipeNote(
             severity="note", text=f"NCCL {nccl} is newer than all that was published by {until}: it may not exist"
         )
+    if facts.nccl_from == "package":
+        for package in recipe_versions().package:
+            if package.nccl == nccl:
+                text = f"NVIDIA has published packages of NCCL {nccl} for CUDA {', '.join(package.cuda)}"
+                yield RecipeNote(severity="note", text=text, source=package.source)
     yield from _contents(image, release)
     yield from (RecipeNote(severity="note", text=text) for text in facts.notes)
     yield from _tried(facts, machine)
@@ -58,7 +63,8 @@ def _contents(image: Image | None, release: Release | None) -> Iterator[RecipeNo
         yield RecipeNote(severity="note", text=text, source=image.source)
     if release is not None and release.of == "efa":
         held = _list(("libfabric", release.libfabric), ("aws-ofi-nccl", release.plugin))
-        yield RecipeNote(severity="note", text=f"EFA software {release.version}: {held}", source=release.source)
+        text = f"EFA software {release.version}: {held or 'which plug-in it brings is not known here'}"
+        yield RecipeNote(severity="note", text=text, source=release.source)
         for plugin in recipe_versions().plugin:
             if plugin.version == release.plugin and plugin.nccl:
                 yield RecipeNote(
