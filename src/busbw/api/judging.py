@@ -44,8 +44,8 @@ def judge_results(
     """Return everything explained: one run or import, files of other tools, or, without a name, a platform's figures.
 
     `platform_name`, `host` (a snapshot) or `here`: the machine to hold it against; without them the platform that a run
-    stored, else the names of the GPUs that a result holds. Raises InputError for what there is not, and where nothing at
-    all is named.
+    stored, else the names of the GPUs that a result holds. Raises InputError for what there is not, and where
+    nothing at all is named.
     """
     if not names and platform_name is None:
         raise InputError(
