@@ -1,6 +1,6 @@
 #!/bin/bash
 # Run every test in three parts: on all processors those that time nothing; two at a time those on hosts of the
-# lab and of ranks that fail, which mostly wait; then, alone and one after the other, the others that time processes.
+# lab, of ranks that fail and others that mostly wait; then, one after the other, the others that time processes.
 # Arguments go to pytest, each time. A failure of one part does not stop the next, and decides the exit code. Called by
 # `make test`.
 set -uo pipefail

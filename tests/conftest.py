@@ -1,8 +1,8 @@
 """What holds for all tests: those that time something, or are alone with something, may try twice more, and say so.
 
-`--timed` picks one part: `scripts/test.sh` runs `no` on all processors; then `waiting`, those on hosts of the lab and
-of ranks that fail, which wait more than they work, two at a time; and after that `only`, the others, one test at a
-time.
+`--timed` picks one part: `scripts/test.sh` runs `no` on all processors; then `waiting`, those on hosts of the lab, of
+ranks that fail and whatever else waits more than it works, two at a time; and after that `only`, the others, one test
+at a time.
 """
 
 import gc
@@ -18,15 +18,23 @@ HERE = Path(__file__).parent
 # containers, use names that a machine has once. What is wrong in busbw is wrong the second time too; the summary names
 # every test that was tried again (`-r R`). Single tests elsewhere carry the marker themselves.
 TIMED = ("containers/test_real.py", "e2e", "gpu", "nccl")
-# These wait for ranks that do not answer more than they work: they run two at a time, with those on hosts.
+# These wait for ranks, programs and starts more than they work: they run two at a time, with those on hosts.
 WAITING = {
+    HERE / "e2e" / "test_disk.py",
+    HERE / "e2e" / "test_foreign_nccl_tests.py",
+    HERE / "e2e" / "test_foreign_osu.py",
     HERE / "e2e" / "test_launcher_failures.py",
     HERE / "e2e" / "test_rank_failures.py",
+    HERE / "e2e" / "test_started_several_times.py",
+    HERE / "house" / "test_documentation.py",
     HERE / "nccl" / "test_failures.py",
     HERE / "nccl" / "test_starting.py",
 }
 # Of these files the results are right or wrong, however busy the cores are: they run beside others, in twice the time.
-BESIDE_OTHERS = ("contract", "exchanges", "kernels", "libraries", "shapes", "unaligned", "versions", "wrong_results")
+BESIDE_OTHERS = {
+    "e2e": {"arguments", "collectives", "stored_runs", "two_level", "wrong_results"},
+    "nccl": {"contract", "exchanges", "kernels", "libraries", "shapes", "unaligned", "versions", "wrong_results"},
+}
 # The hosts of the lab: whoever asks for them starts ranks there.
 TIMED_FIXTURES = {"cluster_of_session", "hosts_of_session", "open_mpi_4"}
 # Who reads one of these bounds a time, or CPU time (tests/cost.py).
@@ -64,7 +72,8 @@ def lies_among_timed(path: Path) -> bool:
 @cache
 def runs_beside_others(path: Path) -> bool:
     """Return whether the tests of a file start ranks and judge no times."""
-    return path.parent == HERE / "nccl" and path.stem.removeprefix("test_") in BESIDE_OTHERS
+    names = BESIDE_OTHERS.get(str(path.parent.relative_to(HERE)), set())
+    return path.stem.removeprefix("test_") in names
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` picks by marker
@@ -79,7 +88,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if is_timed or reads_a_clock(item.path) or runs_beside_others(item.path):
             item.add_marker(pytest.mark.flaky(reruns=RERUNS, reruns_delay=3))
         is_waiting = is_on_hosts or item.path in WAITING
-        parts["waiting" if is_waiting else "only" if is_timed else "no"].append(item)
+        parts["no" if not is_timed else "waiting" if is_waiting else "only"].append(item)
     wanted = config.getoption("timed")
     if wanted != "yes":
         items[:] = parts.pop(wanted)

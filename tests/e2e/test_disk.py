@@ -8,7 +8,7 @@ import pytest
 
 from .runner import Busbw, left_of, mount_tmpfs, read_run
 
-SIZES = ("-n", 2, "-b", "4K", "-e", "64K", "-i", "4K", "--time-limit", 4)
+SIZES = ("-n", 2, "-b", "4K", "-e", "64K", "-i", "4K", "--time-limit", 4, "--min-samples", 10)
 BYTES = [4096 * number for number in range(1, 17)]
 
 

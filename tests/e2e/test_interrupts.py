@@ -1,10 +1,8 @@
 """Ctrl-C and the time limit: what is measured stays, the rest is named and can be measured later."""
 
-import time
+from .runner import TIMEOUT_S, Busbw, left_of, read_run
 
-from .runner import Busbw, left_of, read_run
-
-SIZES = ("-n", 2, "-b", "4K", "-e", "64K", "-i", "4K", "--time-limit", 4)
+SIZES = ("-n", 2, "-b", "4K", "-e", "64K", "-i", "4K", "--time-limit", 4, "--min-samples", 10)
 BYTES = [4096 * number for number in range(1, 17)]
 # Far more sizes than the time allows.
 MANY = ("-n", 2, "-b", "1K", "-e", "2000K", "-i", "1K")
@@ -35,17 +33,15 @@ def test_ctrl_c_stops_after_the_samples_in_hand_and_the_run_can_go_on(busbw: Bus
 
 
 def test_a_second_ctrl_c_ends_the_ranks_at_once(busbw: Busbw):
-    started = busbw.start("run", "all_reduce", *SIZES, env=busbw.held(2048))
+    # Otherwise they would hang until the stall limit.
+    started = busbw.start("run", "all_reduce", *SIZES, "--stall-timeout", 2 * TIMEOUT_S, env=busbw.held(2048))
     started.wait_for("ended by")
     started.interrupt()
     started.wait_for("Ctrl-C again")
-    began_s = time.monotonic()
     started.interrupt()
 
     result = started.finish()
 
-    # Otherwise they would hang until the stall limit, a minute.
-    assert time.monotonic() - began_s < 45
     # 1: what was measured before may be slow on a busy machine.
     assert result.code in {1, 3, 4}, result
     assert left_of(busbw.folder) == ()
@@ -63,13 +59,13 @@ def test_the_time_limit_ends_the_run_says_what_is_missing_and_can_be_given_again
     assert run.outcome is not None
     assert run.outcome.ended == "time"
     # Starting, measuring the machine and ending come on top of the limit; a busy machine takes its time for them.
-    assert run.outcome.wall_s < 60
+    assert run.outcome.wall_s < TIMEOUT_S / 2
     missing = 2000 - len(run.measurements)
     assert 0 < missing < 2000
     # The finding says it whatever the verdict: a machine that is slow besides has that for its verdict.
     assert f"RUN003 {missing} points not measured: all_reduce " in result.out
     assert "the time limit was reached" in result.out
-    for _attempt in range(3):  # a busy machine may leave no time for a single point
+    for _attempt in range(10):  # a busy machine may leave no time for a single point
         busbw("run", "--resume", "last")
         again = read_run(busbw.directory())
         if len(again.measurements) > len(run.measurements):

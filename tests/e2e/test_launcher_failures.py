@@ -10,7 +10,7 @@ import pytest
 
 from .runner import Busbw, children_of, environment_of, left_of, program, read_run
 
-SIZES = ("-n", 2, "-b", "4K", "-e", "64K", "-i", "4K", "--time-limit", 4)
+SIZES = ("-n", 2, "-b", "4K", "-e", "64K", "-i", "4K", "--time-limit", 4, "--min-samples", 10)
 BYTES = [4096 * number for number in range(1, 17)]
 
 

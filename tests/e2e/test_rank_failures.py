@@ -17,7 +17,7 @@ from busbw.model.run import Run
 from .runner import STALL_S, TIMEOUT_S, Busbw, Result, left_of, process_of, read_run
 
 # Sixteen sizes, a twentieth of a second each on a quiet machine: enough to be caught in the middle of.
-SIZES = ("-n", 2, "-b", "4K", "-e", "64K", "-i", "4K", "--time-limit", 4)
+SIZES = ("-n", 2, "-b", "4K", "-e", "64K", "-i", "4K", "--time-limit", 4, "--min-samples", 10)
 BYTES = [4096 * number for number in range(1, 17)]
 # The third size, in elements of four bytes: what the shim waits for.
 THIRD_COUNT = 3072

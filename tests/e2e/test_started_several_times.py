@@ -37,9 +37,8 @@ def said(folder: Path, name: str) -> str:
     ],
 )
 def test_each_of_several_copies_refuses_with_the_reason(busbw: Busbw, arguments: tuple[str, ...]) -> None:
-    result, copies = behind_mpirun(busbw, 2, "run", *SHORT, *arguments)
+    _result, copies = behind_mpirun(busbw, 2, "run", *SHORT, *arguments)
 
-    assert result.wall_s < 30, result
     assert len(copies) == 2
     for code, err in copies:
         assert code == "2"

@@ -16,7 +16,7 @@ from busbw.store import directory as directories
 from .harness import NcclBusbw
 
 # For a rank: far more than any limit of the tests.
-_TIMEOUT_S = 90.0
+_TIMEOUT_S = 200.0
 
 
 @dataclass(frozen=True)

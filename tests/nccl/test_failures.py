@@ -8,8 +8,6 @@ from busbw.model.run import Run
 
 from .harness import NcclBusbw, assert_all_right
 
-# The stall limit, the look at who sleeps, the end of the processes, start-up: and several times that when it is busy.
-BOUND_S = 60
 RANKS = 3
 SIZES = ("--ranks", RANKS, "-b", "1K", "-e", "8K", *("--calls", 1, "-w", 1, "--min-samples", 2))
 LIMITS = ("--time-limit", 2, "--stall-timeout", STALL_S)
@@ -20,7 +18,6 @@ def run_with(busbw: NcclBusbw, fault: str, launcher: str = "processes") -> tuple
     result = busbw.nccl("all_reduce", *SIZES, *LIMITS, launcher=launcher, env={"STANDIN_FAULT": fault})
 
     assert result.code == 3, result
-    assert result.wall_s < BOUND_S
     assert left_of(busbw.folder) == ()
     run = busbw.run_of()
     assert run.outcome is not None

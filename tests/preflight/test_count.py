@@ -12,7 +12,7 @@ from busbw.model.event import EVENT_PREFIX
 from busbw.rank.count import suspicion, wrong_count
 from busbw.rank.socket_world import SocketWorld
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = 200.0
 LIBRARIES = {"Open MPI": "libmpi.so.40", "MPICH": "libmpi.so.12"}
 
 

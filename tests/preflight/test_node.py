@@ -9,7 +9,7 @@ import pytest
 from busbw import __version__, codec
 from busbw.model.record import AnyRecord, Node
 from busbw.rank.node import describe_node
-from busbw.rank.preflight import read_plan
+from busbw.rank.planned import read_plan
 from busbw.rank.socket_world import SocketWorld
 
 

@@ -16,7 +16,7 @@ from busbw.model.launch import Allocation, Slurm
 from busbw.model.run import Run
 from busbw.rank import network
 
-TIMEOUT_S = 90.0
+TIMEOUT_S = 200.0
 SIZES = ("-b", "1K", "-e", "1K", "--time-limit", "3")
 SETTINGS = "/run/nccl.conf"
 ALLOCATION = "from busbw import codec; from busbw.probe.capture import allocation as a; import sys; "

@@ -9,7 +9,7 @@ from .build import NCCL_VERSIONS, StandIn, build, link_against
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECKS = Path(__file__).with_name("checks")
-TIMEOUT_S = 60.0
+TIMEOUT_S = 200.0
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("g++") is None, reason="the stand-ins are built with g++"),
