@@ -10,4 +10,4 @@ _USABLE = str(_MEMORY) if os.access(_MEMORY, os.W_OK | os.X_OK) else None
 
 def fresh_folder() -> "tempfile.TemporaryDirectory[str]":
     """Return an empty folder; as a context it yields its path, and removes it."""
-    return tempfile.TemporaryDirectory(prefix="busbw-fuzz-", dir=_USABLE)
+    return tempfile.TemporaryDirectory(prefix="fuzz-", dir=_USABLE)

@@ -38,7 +38,7 @@ def test_several_commands_that_read_at_once_for_the_first_time_all_see_everythin
         subprocess.Popen([sys.executable, "-m", "busbw", "runs", "--csv"], stdout=subprocess.PIPE, text=True)
         for _ in range(4)
     ]
-    outputs = [command.communicate(timeout=100)[0] for command in commands]
+    outputs = [command.communicate(timeout=250)[0] for command in commands]
     assert [command.returncode for command in commands] == [0] * 4
     assert [len(output.splitlines()) for output in outputs] == [42] * 4
     assert len(set(outputs)) == 1

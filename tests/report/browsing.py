@@ -16,6 +16,8 @@ ARGUMENTS = [
     "--disable-sync",
     "--no-first-run",
 ]
+# What a page is given for anything: many times what it takes where a core is free.
+LONGEST_S = 120.0
 _FINDINGS = """async (within) => {
   const found = await axe.run(within.length ? { include: within.map((each) => [each]) } : document);
   return found.violations.map((each) => [each.id, each.impact, each.nodes.map((node) => node.html.slice(0, 160))]);
@@ -54,6 +56,7 @@ class Tab:
 def opened(browser: Browser, file: Path, *, place: str = "", **options: Any) -> Iterator[Tab]:
     """Open a file at a place of it, and close it again."""
     context = browser.new_context(offline=True, **({"viewport": {"width": 1200, "height": 900}} | options))
+    context.set_default_timeout(LONGEST_S * 1000)
     try:
         yield Tab(context.new_page(), file, place)
     finally:
