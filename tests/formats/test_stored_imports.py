@@ -62,7 +62,7 @@ def test_the_list_of_runs_holds_imports_and_says_that_they_are(busbw, stored):
 
     assert max(map(len, listed.splitlines())) <= 132
     assert stored.name in listed
-    assert "imported from nccl-tests-2.17.3.log" in " ".join(listed.split())
+    assert "imported from nccl-tests-2.17.3" in " ".join(listed.split())
 
 
 @pytest.mark.parametrize("columns", ["70", "80", "95", "120"])
@@ -91,14 +91,12 @@ def test_a_damaged_import_is_listed_and_refused(busbw, stored):
     assert (shown.returncode, shown.stdout) == (2, "")
 
 
-@pytest.mark.parametrize(("verb", "words"), [("load", "busbw import "), ("report", "busbw export --format csv ")])
-def test_what_no_import_has_is_refused_with_what_there_is(busbw, tmp_path, stored, verb, words):
-    done = busbw(verb, stored, *(["-o", tmp_path / "page.html"] if verb == "report" else []))
+def test_an_import_is_not_rebuilt_and_says_what_can_be_done(busbw, stored):
+    done = busbw("load", stored)
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: this is an import: ")
-    assert words in done.stderr.splitlines()[-1]
-    assert not (tmp_path / "page.html").exists()
+    assert "busbw import " in done.stderr.splitlines()[-1]
 
 
 def test_an_import_is_not_imported_again_but_its_copies_are(busbw, tmp_path, stored):

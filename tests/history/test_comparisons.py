@@ -65,7 +65,7 @@ def test_a_comparison_is_listed_with_what_it_claims(base: Path):
     assert row["measured"] == max(len(versus.points) for versus in result.versus)
     text = call("runs").stdout
     assert NAME in text
-    assert text.splitlines()[0].split()[:2] == ["run", "kind"]
+    assert text.splitlines()[0].split()[:5] == ["run", "ranks", "points", "verdict", "kind"]
 
 
 def test_comparisons_are_selected_by_kind_and_claim_and_take_tags(base: Path):

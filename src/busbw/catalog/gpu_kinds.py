@@ -19,6 +19,11 @@ class GpuFacts(Value, frozen=True, kw_only=True):
     platforms: tuple[str, ...]
 
 
+def spellings(name: str) -> tuple[str, ...]:
+    """Return how drivers name this GPU: those before 465 leave out `NVIDIA` where later ones have it."""
+    return (name, f"NVIDIA {name}")
+
+
 def facts_of_gpu(name: str, platforms: Iterable[Platform]) -> GpuFacts | None:
     """Return what all platforms with this GPU say alike of its links; None where none has it, or they contradict."""
     having = [each for each in platforms if any(fnmatchcase(name, glob) for glob in each.match.gpu_names)]

@@ -7,9 +7,9 @@ from busbw.report.plain import printable
 
 # Whole: a name that is cut off cannot be pasted. What comes last is left to --json where there is no room.
 _WHOLE = ("run", "ranks", "points", "verdict")
-# The same where there is something else than runs.
-_MIXED = ("run", "kind", "ranks", "points", "verdict")
 _OTHERS = ("collectives", "host", "tags")
+# Before those, where there is something else than runs.
+_KIND = "kind"
 _GAP = "  "
 _LEAST_ROOM = 12
 
@@ -17,15 +17,13 @@ _LEAST_ROOM = 12
 def listing_lines(rows: Sequence[Row], width: int) -> Iterator[str]:
     """Yield a heading and a line for each row, none longer than `width` unless its first columns are."""
     is_mixed = any(row.kind != "run" for row in rows)
-    headings = _MIXED if is_mixed else _WHOLE
+    headings = (*_WHOLE, *((_KIND,) if is_mixed else ()), *_OTHERS)
     cells = [_cells(row, with_kind=is_mixed) for row in rows]
-    whole = [_longest(headings[index], [each[index] for each in cells]) for index in range(len(headings))]
-    wanted = [
-        _longest(heading, [each[len(headings) + index] for each in cells]) for index, heading in enumerate(_OTHERS)
-    ]
-    others = _shared(wanted, width - sum(whole) - len(_GAP) * len(headings))
+    wanted = [_longest(heading, [each[index] for each in cells]) for index, heading in enumerate(headings)]
+    whole = wanted[: len(_WHOLE)]
+    others = _shared(wanted[len(_WHOLE) :], width - sum(whole) - len(_GAP) * len(whole))
     widths = [*whole, *others]
-    for line in ((*headings, *_OTHERS), *cells):
+    for line in (headings, *cells):
         yield _GAP.join(_cut(cell, each) for cell, each in zip(line, widths, strict=False)).rstrip()
 
 
@@ -56,7 +54,7 @@ def _cells(row: Row, *, with_kind: bool) -> tuple[str, ...]:
     ranks = "" if of_import else str(row.ranks) if row.ranks is not None else "?"
     points = str(row.measured) if of_import else f"{row.measured}/{row.planned}"
     kind = (row.kind,) if with_kind else ()
-    cells = (row.run_id, *kind, ranks, points, verdict_word(row), _about(row), row.host or "", " ".join(row.tags))
+    cells = (row.run_id, ranks, points, verdict_word(row), *kind, _about(row), row.host or "", " ".join(row.tags))
     return tuple(printable(cell).replace("\n", " ") for cell in cells)
 
 

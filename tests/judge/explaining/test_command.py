@@ -112,6 +112,36 @@ def test_control_codes_of_a_log_do_not_reach_the_terminal(tmp_path):
     assert "162.7 GB/s" in result.stdout
 
 
+def test_a_name_of_a_gpu_without_its_maker_is_that_gpu():
+    """Drivers before 465 print `A100-SXM4-40GB`."""
+    log = SAMPLES.parents[2] / "formats" / "samples" / "nccl-tests-2.9-all_reduce-c0.log"
+
+    assert "A100-SXM4-40GB" in log.read_text() and "NVIDIA A100" not in log.read_text()
+    assert "100 % of the 234.9 GB/s to expect" in run(log).stdout
+    assert exit_code(log, "--platform", "azure-ndv4") == 0
+
+
+def test_nodes_of_a_named_platform_have_all_of_its_gpus(tmp_path):
+    """The rates of a thousand ranks and of two thousand differ by less than what is printed."""
+    log = tmp_path / "all_reduce.log"
+    log.write_text(nccl_table([(16 * GiB, 354.2)], 1024))
+
+    said = run(log, "--platform", "azure-nd-h100-v5", "--nodes", 128)
+
+    assert "1024 ranks, 128 nodes" in said.stdout
+    assert said.exit_code == 0
+
+
+def test_what_to_say_next_is_what_would_help(log, tmp_path):
+    unknown = run(log(361.06, ranks=32)).stdout
+    assert "--platform ID (busbw platform list), --nodes N" in unknown
+    assert "(rates no platform" not in unknown
+
+    path = tmp_path / "hypercube.log"
+    path.write_text(nccl_table([(GiB, 268.0)], 4, "hypercube"))
+    assert "next:" not in run(path, "--nodes", 1).stdout
+
+
 def test_a_stored_import_keeps_what_nccl_logged(tmp_path):
     log = SAMPLES.parents[2] / "doctor" / "logs" / "healthy.log"
     CliRunner().invoke(busbw, ["import", str(log), "-o", str(tmp_path / "imported")])

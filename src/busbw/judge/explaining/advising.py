@@ -4,6 +4,7 @@ from busbw.judge.explaining.from_run import SYMMETRIC
 from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.outcome import Held
 from busbw.judge.explaining.resembling import Suspect
+from busbw.limits.algorithms import COLLECTIVES
 from busbw.model.finding import Verdict
 
 # Sound rings over NVLink of Hopper use 16 to 24; four of them cannot fill its links.
@@ -18,7 +19,7 @@ def next_step(held: Held, verdict: Verdict, grounds: Grounds, seems: Suspect | N
     if verdict.outcome == "slow":
         return _slow(held, grounds, seems)
     if verdict.outcome == "cannot_tell":
-        return _cannot_tell(held)
+        return _cannot_tell(held, grounds)
     return None
 
 
@@ -81,12 +82,12 @@ def _plugin(grounds: Grounds) -> str:
     return f" ({platform.fabric.kind} through {platform.fabric.plugin}; busbw env recommend --platform {platform.id})"
 
 
-def _cannot_tell(held: Held) -> str | None:
+def _cannot_tell(held: Held, grounds: Grounds) -> str | None:
     series = held.series
     if held.sample.spoiled is not None:
         return None
     if held.no_bound is not None:
-        return _say_more(held)
+        return _say_more(held, grounds)
     if not held.possible.bounds:
         return "say on what it ran: --nodes, --gpus-per-node, --platform or --host"
     if len(held.possible.bounds) > 1 and any(aim is not None for aim in held.targets):
@@ -98,9 +99,16 @@ def _cannot_tell(held: Held) -> str | None:
     return "measure larger messages: -e 8G" if series.library == "nccl" and held.regime != "bandwidth" else None
 
 
-def _say_more(held: Held) -> str:
-    if held.series.nodes is None:
+def _say_more(held: Held, grounds: Grounds) -> str | None:
+    series = held.series
+    if series.collective not in COLLECTIVES:
+        # Nothing that could be said would give it a bound.
+        return None
+    is_known = grounds.platform is not None or grounds.hardware is not None or series.gpu_name is not None
+    if series.nodes is None and is_known:
         return "say on how many nodes it ran: --nodes N"
+    if series.nodes is None:
+        return "say on what it ran, and on how many nodes: --platform ID (busbw platform list), --nodes N"
     return (
         "say on what it ran: --platform ID (busbw platform list), or --host SNAPSHOT of busbw probe; and how: --nodes, "
         "--gpus-per-node"

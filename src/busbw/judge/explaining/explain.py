@@ -28,7 +28,7 @@ NO_CEILING = "RUN021"
 class _Explained:
     series: SeriesExplanation
     findings: tuple[Finding, ...]
-    grounds: str
+    grounds: str | None
 
 
 def explain(
@@ -54,7 +54,7 @@ def explain(
     return ExplainedVerdict(
         subject=subject,
         machine=_machine(grounds),
-        grounds=tuple(dict.fromkeys(each.grounds for each in known)),
+        grounds=tuple(dict.fromkeys(each.grounds for each in known if each.grounds is not None)),
         series=explained,
         findings=tuple(sorted(every, key=lambda found: _SEVERITY[found.severity])),
         left_out=left_out,
@@ -95,7 +95,10 @@ def _explain_series(series: Series, grounds: Grounds, run: Run | None) -> _Expla
         size, seems = explain_size(against, sample)
         sized.append(Sized(sample=sample, size=size, suspect=seems))
     return _Explained(
-        series=_conclude(series, against, sized), findings=findings_of_series(series, sized, rates), grounds=where
+        series=_conclude(series, against, sized),
+        findings=findings_of_series(series, sized, rates),
+        # Without rates it is the reason why, which each size gives.
+        grounds=where if rates is not None else None,
     )
 
 

@@ -70,7 +70,7 @@ def _of_table(
             why.append(f"{what} is counted otherwise by {table.tool}, or unknown")
             continue
         # What the rates say goes before what was declared: programs that were not joined declare too many.
-        ranks = table.ranks_from_rates or same[0].ranks or table.ranks or _ranks(what, told, imported, table)
+        ranks = table.ranks_from_rates or same[0].ranks or table.ranks or _ranks(what, told, imported, table, node_gpus)
         if ranks is None or ranks < 2:
             why.append(_NO_RANKS if ranks is None else "one rank alone sends nothing")
             continue
@@ -82,12 +82,16 @@ def _of_table(
     return found, list(dict.fromkeys(why))
 
 
-def _ranks(what: str, told: Told, imported: Imported, table: Table) -> int | None:
-    """Return how many ranks there are, by what is said, or as in the other tables of the file if they agree."""
+def _ranks(what: str, told: Told, imported: Imported, table: Table, node_gpus: int | None) -> int | None:
+    """Return how many ranks there are, by what is said, or as in the other tables of the file if they agree.
+
+    Of a machine that is known all GPUs of its nodes take part, unless something else is said.
+    """
     if what in _PAIRS:
         return 2
-    if told.nodes and told.gpus_per_node:
-        return told.nodes * told.gpus_per_node
+    each = told.gpus_per_node or node_gpus
+    if told.nodes and each:
+        return told.nodes * each
     others = {
         other.ranks_from_rates
         for other in imported.tables

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 from msgspec import structs
 
-from busbw.catalog.gpu_kinds import GpuFacts
+from busbw.catalog.gpu_kinds import GpuFacts, spellings
 from busbw.errors import InputError
 from busbw.judge.explaining.series import Series
 from busbw.limits.ceiling import ceiling
@@ -63,7 +63,8 @@ class Grounds:
             whose, names, has = self.platform.id, self.platform.match.gpu_names, self.platform.gpu.count
         else:
             return None
-        if series.gpu_name and names and not any(fnmatchcase(series.gpu_name, glob) for glob in names):
+        called = spellings(series.gpu_name) if series.gpu_name else ()
+        if called and names and not any(fnmatchcase(name, glob) for name in called for glob in names):
             return f"it is of {series.gpu_name}, and {whose} has {', '.join(names)}: another machine"
         each = series.gpus_per_node
         if each is not None and has and each > has:
@@ -79,7 +80,8 @@ class Grounds:
         if self.platform is not None:
             where = f"published for {self.platform.id}"
             return rates_of_platform(self.platform, gpus=used, name=self.platform_name), where
-        known = self.gpus.get(series.gpu_name) if series.gpu_name is not None else None
+        called = spellings(series.gpu_name) if series.gpu_name is not None else ()
+        known = next((self.gpus[name] for name in called if name in self.gpus), None)
         if known is not None and used is not None:
             return rates_of_gpus(known, used), f"by the name of the GPU, {known.name}: links only"
         return None, _why_unknown(series, is_known=known is not None)
