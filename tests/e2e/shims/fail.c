@@ -24,7 +24,7 @@ static void fail(void) {
         raise(SIGSEGV);
     }
     if (strcmp(how, "spin") == 0) {
-        for (volatile int turns = 0;; turns = 1) {
+        for (volatile int turns = 0;; turns = !turns) {
         }
     }
     for (;;) {
