@@ -94,6 +94,20 @@ def test_what_an_image_or_an_installer_brings_is_told_with_its_source() -> None:
     assert any("is not known here" in text for text in unknown)
 
 
+def test_nccl_is_one_that_the_plug_in_was_tested_with_where_that_is_known() -> None:
+    def chosen(release: str | None, **asked: object) -> str:
+        script = next(
+            file.text for file in made("efa", "aws-p5", release=release, **asked).files if file.name == "check.sh"
+        )
+        return re.findall(r"^nccl_version='(.*)'$", script, re.MULTILINE)[0]
+
+    assert chosen("1.50.0") == chosen(None) == "2.31.2"
+    assert chosen("1.43.2") == "2.27.7"
+    assert chosen("1.51.0") == recipe_versions().wheel[0].versions[-1]
+    assert "2.32.3 is newer" in warnings("efa", "aws-p5", release="1.50.0", nccl="2.32.3")
+    assert any("not known here" in note.text for note in made("efa", "aws-p5", release="1.51.0").notes)
+
+
 def test_a_recipe_is_listed_for_the_platforms_that_it_takes_and_for_no_others() -> None:
     assert {each.name for each in recipe_list("azure-hbv4")} == {
         "osu-modules", "osu-cray", "osu-hpcx", "osu-apptainer",

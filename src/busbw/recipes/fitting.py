@@ -51,12 +51,12 @@ def notes(
             if package.nccl == nccl:
                 text = f"NVIDIA has published packages of NCCL {nccl} for CUDA {', '.join(package.cuda)}"
                 yield RecipeNote(severity="note", text=text, source=package.source)
-    yield from _contents(image, release)
+    yield from _contents(image, release, nccl)
     yield from (RecipeNote(severity="note", text=text) for text in facts.notes)
     yield from _tried(facts, machine)
 
 
-def _contents(image: Image | None, release: Release | None) -> Iterator[RecipeNote]:
+def _contents(image: Image | None, release: Release | None, nccl: str | None) -> Iterator[RecipeNote]:
     if image is not None:
         held = _list(("NCCL", image.nccl), ("CUDA", image.cuda), ("aws-ofi-nccl", image.plugin), ("HPC-X", image.hpcx))
         text = f"{image.name}: {held or 'which NCCL and plug-in it has is not known here; the check prints them'}"
@@ -65,14 +65,21 @@ def _contents(image: Image | None, release: Release | None) -> Iterator[RecipeNo
         held = _list(("libfabric", release.libfabric), ("aws-ofi-nccl", release.plugin))
         text = f"EFA software {release.version}: {held or 'which plug-in it brings is not known here'}"
         yield RecipeNote(severity="note", text=text, source=release.source)
-        for plugin in recipe_versions().plugin:
-            if plugin.version == release.plugin and plugin.nccl:
-                yield RecipeNote(
-                    severity="note",
-                    text=f"aws-ofi-nccl {plugin.version} was tested with NCCL {', '.join(plugin.nccl)}"
-                    + (f", and works with {plugin.nccl_since} and later" if plugin.nccl_since else ""),
-                    source=plugin.source,
-                )
+        yield from _tested(release, nccl)
+
+
+def _tested(release: Release, nccl: str | None) -> Iterator[RecipeNote]:
+    """Yield what the plug-in of a release was tested with, and whether the NCCL that was chosen is newer."""
+    plugin = next((each for each in recipe_versions().plugin if each.version == release.plugin), None)
+    if plugin is None:
+        yield RecipeNote(severity="note", text="with which NCCL this plug-in was tested is not known here")
+        return
+    tested = f"aws-ofi-nccl {plugin.version} was tested with NCCL {', '.join(plugin.nccl)}"
+    if nccl is not None and numbers(nccl) > max(map(numbers, plugin.nccl)):
+        yield RecipeNote(severity="warning", text=f"{tested}, and {nccl} is newer", source=plugin.source)
+    else:
+        since = f", and works with {plugin.nccl_since} and later" if plugin.nccl_since is not None else ""
+        yield RecipeNote(severity="note", text=tested + since, source=plugin.source)
 
 
 def _tried(facts: RecipeFacts, machine: Machine | None) -> Iterator[RecipeNote]:

@@ -57,7 +57,7 @@ def make(name: str, question: Question, machine: Machine | None) -> Recipe:
     if machine is not None:
         check_machine(facts, machine)
     image, release = versions.image(facts, question), versions.release(facts, question)
-    nccl = versions.nccl(facts, question, image)
+    nccl = versions.nccl(facts, question, image, release)
     told = tuple(notes(facts, question, machine, nccl=nccl, image=image, release=release))
     values = _values(facts, question, machine, nccl=nccl, release=release)
     made = Recipe(

@@ -26,8 +26,16 @@ def wheel(question: Question) -> Wheel:
     raise InputError(f"no wheel of NCCL for CUDA {cuda_major(question)} is known", where="--cuda", hint=f"CUDA {known}")
 
 
-def nccl(facts: RecipeFacts, question: Question, held: Image | None) -> str | None:
+def tested_with(brought: Release | None) -> tuple[str, ...]:
+    """Return the releases of NCCL that the plug-in which comes with a release was tested with; empty: not known."""
+    of = brought.plugin if brought is not None else None
+    return next((each.nccl for each in recipe_versions().plugin if each.version == of), ())
+
+
+def nccl(facts: RecipeFacts, question: Question, held: Image | None, brought: Release | None) -> str | None:
     """Return the release of NCCL that a recipe installs or expects; None: whichever there is.
+
+    Without a word it is the newest that the plug-in was tested with, where one comes along, else the newest of all.
 
     Raises InputError for a release that NVIDIA has not published as a wheel for this CUDA; one that is newer than the
     list is taken, because it may be there by now. Which packages there are the package manager is asked.
@@ -38,7 +46,7 @@ def nccl(facts: RecipeFacts, question: Question, held: Image | None) -> str | No
         return question.nccl or recipe_versions().wheel[0].versions[-1]
     taken = wheel(question)
     if question.nccl is None:
-        return taken.versions[-1]
+        return next((each for each in reversed(tested_with(brought)) if each in taken.versions), taken.versions[-1])
     if question.nccl in taken.versions or is_newer(question.nccl):
         return question.nccl
     raise InputError(
@@ -54,7 +62,9 @@ def is_newer(release_of_nccl: str) -> bool:
 
 
 def release(facts: RecipeFacts, question: Question) -> Release | None:
-    """Return the release of what a recipe installs beside NCCL, the newest without a word; None where it has none.
+    """Return the release of what a recipe installs beside NCCL; None where it has none.
+
+    Without a word it is the newest whose plug-in is known to fit some NCCL, else the newest.
 
     Raises InputError for a release of which nothing is known, and where there is nothing to choose.
     """
@@ -64,7 +74,7 @@ def release(facts: RecipeFacts, question: Question) -> Release | None:
         return None
     known = [each for each in recipe_versions().release if each.of == facts.releases]
     if question.release is None:
-        return known[0]
+        return next((each for each in known if tested_with(each)), known[0])
     for each in known:
         if each.version == question.release:
             return each

@@ -12,20 +12,25 @@ from busbw.model.recipe import Recipe
 from busbw.report.plain import printable
 from busbw.report.terminal import console
 
+# With fewer columns what a recipe needs is left out: `show` says it.
+_WIDTH_FOR_NEEDS = 100
 _ANY = "any"
 _MARK = {"warning": "warning: ", "note": ""}
 
 
 def recipes_text(known: Sequence[RecipeFacts]) -> None:
-    """Print one line a recipe: name, what, for which machines, what it needs."""
+    """Print one line a recipe: name, what, for which machines, and where there is room what it needs."""
+    out = console()
+    headings = ("name", "what", "for", "needs") if out.width >= _WIDTH_FOR_NEEDS else ("name", "what", "for")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-    for place, heading in enumerate(("name", "what", "for", "needs")):
+    for place, heading in enumerate(headings):
         # The name can be pasted into the next command, and must not be cut.
         table.add_column(heading, no_wrap=place == 0, overflow="fold")
     for each in known:
         machines = ", ".join(each.platforms or each.fabrics) or _ANY
-        table.add_row(*(Text(printable(cell)) for cell in (each.name, each.title, machines, "; ".join(each.needs))))
-    console().print(table)
+        cells = (each.name, each.title, machines, "; ".join(each.needs))
+        table.add_row(*(Text(printable(cell)) for cell in cells[: len(headings)]))
+    out.print(table)
 
 
 def recipe_text(recipe: Recipe) -> None:
