@@ -5,7 +5,8 @@ a rank sends and receives; algbw = size / time; busbw = algbw x factor(ranks).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 # Parts that go to or come from one rank are whole multiples of this, as in nccl-tests, unless asked for otherwise.
 PART_ALIGNMENT_BYTES = 16
@@ -19,8 +20,7 @@ def _once(_ranks: int) -> float:
     return 1.0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Collective:
+class Collective(msgspec.Struct, frozen=True, kw_only=True):
     """One exchange: how bus bandwidth follows from its time, and what a rank holds for it."""
 
     name: str

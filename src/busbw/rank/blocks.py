@@ -1,7 +1,8 @@
 """Blocks of samples: what all ranks do together between two decisions of rank 0."""
 
-from dataclasses import dataclass, field
 from typing import Protocol
+
+import msgspec
 
 from busbw import _core
 from busbw.model.sweep import Mode
@@ -14,8 +15,7 @@ _SAMPLE_NS = 500_000
 _MOST_CALLS = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True):
     """What a block is made of; the same on every rank."""
 
     samples: int
@@ -23,20 +23,19 @@ class Shape:
     lead_ns: int
 
 
-@dataclass(slots=True)
-class Series:
+class Series(msgspec.Struct):
     """Samples of this rank, and for each the value over all ranks, block after block. Nanoseconds."""
 
-    duration_ns: list[int] = field(default_factory=list)
-    lateness_ns: list[int] = field(default_factory=list)
-    off_processor_ns: list[int] = field(default_factory=list)
-    missed: list[bool] = field(default_factory=list)
+    duration_ns: list[int] = []
+    lateness_ns: list[int] = []
+    off_processor_ns: list[int] = []
+    missed: list[bool] = []
     # Isolated: the maximum over ranks; stream: the mean over ranks of one call.
-    combined_ns: list[float] = field(default_factory=list)
+    combined_ns: list[float] = []
     # Whether any rank missed the start.
-    missed_anywhere: list[bool] = field(default_factory=list)
+    missed_anywhere: list[bool] = []
     # The other ranks of this process, where one drives several GPUs; they have no combined values of their own.
-    others: list["Series"] = field(default_factory=list)
+    others: list["Series"] = []
 
     def __len__(self) -> int:
         return len(self.duration_ns)
@@ -92,8 +91,7 @@ class MpiSampler:
         series.missed.extend(value != 0 for value in block.missed)
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(msgspec.Struct, frozen=True):
     """How this rank's clock follows rank 0's, and whether waiting gives the processor away."""
 
     offset_ns: int

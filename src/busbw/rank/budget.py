@@ -1,11 +1,11 @@
 """How the time limit of a run is shared between its points. Only rank 0 decides; the others are told."""
 
 import time
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(msgspec.Struct, frozen=True):
     """Instants of the monotonic clock: when this point began, when it has had its share, and when the whole run has.
 
     `even_s`: what every point would have if all took the same time.

@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from busbw.model.record import Attribution, Measured, Mismatch, NcclPoint
 from busbw.model.sweep import Point
@@ -10,8 +11,7 @@ from busbw.rank.blocks import Clock, Series
 from busbw.rank.sampling import Sampled
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Taken:
+class Taken(msgspec.Struct, frozen=True, kw_only=True):
     """What all ranks of a process share of one point. `sampled` is None where a result was wrong."""
 
     number: int

@@ -2,10 +2,10 @@
 
 import array
 import itertools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import mpi4py
+import msgspec
 
 # THREAD_MULTIPLE, mpi4py's default, costs about 100 ns a message in Open MPI.
 mpi4py.rc.thread_level = "single"
@@ -54,8 +54,7 @@ def _own_datatype(dtype: str) -> MPI.Datatype | None:
     return datatype if right[0] == _TWO[dtype] else None
 
 
-@dataclass(frozen=True)
-class Reducer:
+class Reducer(msgspec.Struct, frozen=True):
     """How elements of one type are given to MPI: a data type and, for reductions, an operation. Handles as integers."""
 
     datatype: int
@@ -171,6 +170,10 @@ class MpiWorld:
         starts = [0, *itertools.accumulate(lengths)]
         self.communicator.Gatherv([content, len(content), MPI.BYTE], [together, lengths, starts[:-1], MPI.BYTE], root=0)
         return [bytes(together[start:end]) for start, end in itertools.pairwise(starts)]
+
+    def leave(self) -> None:
+        """Part from the others at the end of a run that came to its end. Every rank calls this."""
+        MPI.Finalize()
 
     def abort(self, code: int) -> None:
         """End every rank of the run at once."""

@@ -1,8 +1,6 @@
 """Before anything is measured on several hosts: what each is like, and whether they may be measured together."""
 
-import os
 import secrets
-import socket
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,10 +25,8 @@ _LOOK_AGAIN_S = 0.1
 _NCCL_LOCKED_BYTES = 4 * 2**20
 
 
-def inspect_nodes(plan: Plan, world: World, hellos: Sequence[Hello], raw: Path) -> tuple[Node, ...]:
-    """Return every host of the run, on rank 0; () elsewhere and where there is only one. Every rank calls this."""
-    if not plan.placement.is_spread and world.one_host:
-        return ()
+def inspect_nodes(world: World, hellos: Sequence[Hello], raw: Path) -> tuple[Node, ...]:
+    """Return every host of the run, on rank 0; () elsewhere. Every rank calls this."""
     sees_directory = _sees_directory(world, raw / layout.SEEN_FILE)
     gpus = [hello.gpu for hello in hellos if hello.gpu is not None]
     mine = b""
@@ -49,7 +45,7 @@ def admit(plan: Plan, world: World, nodes: Sequence[Node]) -> None:
 
     Raises RuntimeError on rank 0 where they may not, while the others wait to be ended.
     """
-    words = _refusal(plan, nodes) if nodes else ""
+    words = _refusal(plan, nodes) if world.rank == 0 else ""
     if not world.from_first([len(words)])[0]:
         return
     if world.rank == 0:
@@ -107,16 +103,3 @@ def _sees_directory(world: World, path: Path) -> bool:
         if time.monotonic() > ends_s:
             return False
         time.sleep(_LOOK_AGAIN_S)
-
-
-def read_plan(directory: Path) -> Plan:
-    """Return the plan in a run directory. Raises RuntimeError that names this host where there is none."""
-    path = directory / layout.PLAN_FILE
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise RuntimeError(
-            f"{socket.gethostname()} cannot read {path}: {os.strerror(error.errno or 0)}; every host must see the run "
-            "directory at the same path"
-        ) from error
-    return codec.decode(content, Plan, where=str(path))

@@ -2,12 +2,13 @@
 
 import contextlib
 import faulthandler
-import json
 import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
+
+import msgspec
 
 from busbw import layout
 from busbw.rank.counters import read_counters
@@ -43,13 +44,13 @@ class Presence:
         path = self._folder / layout.presence_name(self._ranks[0])
         # A folder in memory that is full must not end a measurement.
         with contextlib.suppress(OSError):
-            path.write_text(json.dumps(said), encoding="utf-8")
+            path.write_bytes(msgspec.json.encode(said))
 
     def begin_point(self) -> None:
         """Keep the counters of the network devices as they are before a point; one process of each host does."""
         if self._keeps_counters:
             with contextlib.suppress(OSError):
-                (self._folder / layout.COUNTERS_FILE).write_text(json.dumps(read_counters()), encoding="utf-8")
+                (self._folder / layout.COUNTERS_FILE).write_bytes(msgspec.json.encode(read_counters()))
 
     def leave(self) -> None:
         """Remove what this process has written, and its own folder with the last one."""

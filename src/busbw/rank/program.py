@@ -4,15 +4,14 @@ import contextlib
 import os
 import sys
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from busbw import _core, codec, layout
 from busbw.model.event import EVENT_PREFIX, Ending, Event, Measuring, PointEnded, Preparing
 from busbw.model.plan import Plan
-from busbw.model.record import Failed, Finished, Record
+from busbw.model.record import Failed, Finished, Hello, Record
 from busbw.model.sweep import points_of
 from busbw.rank.bench import open_bench
 from busbw.rank.budget import Budget
@@ -20,13 +19,14 @@ from busbw.rank.count import suspicion, wrong_count
 from busbw.rank.heart import Heart
 from busbw.rank.hearts import hearts_of, remove_left
 from busbw.rank.journal import Journal
-from busbw.rank.nccl.ras import ras_status
-from busbw.rank.preflight import admit, inspect_nodes, read_plan
+from busbw.rank.planned import read_plan
 from busbw.rank.presence import Presence
 from busbw.rank.refusal import refuse
 from busbw.rank.sampling import Report
-from busbw.rank.stop import StopRequests
 from busbw.rank.world import World, open_world
+
+if TYPE_CHECKING:
+    from busbw.rank.stop import StopRequests
 
 ABORT_CODE = 3
 WRONG_SIZE_CODE = 4
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
         refuse(str(error))
         return ABORT_CODE
     # On one host the launching side writes into the heartbeat, and whoever ends a rank with a signal wants it to end.
-    requests = StopRequests(plan.job.stop_grace_s, plan.job.stall_s) if plan.placement.is_spread else None
+    requests = _stop_requests(plan) if plan.placement.is_spread else None
     if plan.mpi is not None and (doubt := suspicion(plan.mpi.family, plan.mpi.library, os.environ)) is not None:
         print(f"busbw rank failed at loading MPI, possibly: {doubt}", file=sys.stderr, flush=True)
     try:
@@ -80,6 +80,12 @@ def main(arguments: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - whatever it is, the other ranks must not wait for this one
         step = heart.step if heart is not None else "starting"
         _give_up(world, journals, step, error, stays_s=plan.job.stall_s if isinstance(error, _core.Stalled) else 0.0)
+    world.leave()
+    if plan.gpu_setup is None:
+        # All that is the rank's is on disk; what Python would tidy up takes 10 ms of every rank.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
     return 0
 
 
@@ -95,11 +101,9 @@ def _run(
     bench = open_bench(plan, world, heart)
     hellos = bench.hellos()
     _write(journals, hellos)
-    heart.enter("comparing the hosts")
-    nodes = inspect_nodes(plan, world, hellos, journals[0].path.parent)
-    for node in nodes:
-        journals[0].write(node)
-    admit(plan, world, nodes)
+    if plan.placement.is_spread or not world.one_host:
+        heart.enter("comparing the hosts")
+        _compare_hosts(plan, world, hellos, journals[0])
     say(Preparing(what="memory copies and loopback streams" if plan.gpu_setup is None else "joining"))
     heart.enter("machine rates")
     for record in bench.rates():
@@ -136,6 +140,21 @@ def _run(
     say(Ending(reason=reason))
 
 
+def _stop_requests(plan: Plan) -> "StopRequests":
+    from busbw.rank.stop import StopRequests  # noqa: PLC0415 - as below
+
+    return StopRequests(plan.job.stop_grace_s, plan.job.stall_s)
+
+
+def _compare_hosts(plan: Plan, world: World, hellos: Sequence[Hello], journal: Journal) -> None:
+    from busbw.rank.preflight import admit, inspect_nodes  # noqa: PLC0415 - 7 ms that ranks of one host save
+
+    nodes = inspect_nodes(world, hellos, journal.path.parent)
+    for node in nodes:
+        journal.write(node)
+    admit(plan, world, nodes)
+
+
 def _write(journals: Sequence[Journal], records: Sequence[Record]) -> None:
     """Write one record for each rank of this process."""
     for journal, record in zip(journals, records, strict=True):
@@ -169,6 +188,14 @@ def _reporter(say: Callable[[Event], None], number: int, budget: Budget) -> Repo
     return report
 
 
+def _keep_ras_status(path: Path) -> None:
+    from busbw.rank.nccl.ras import ras_status  # noqa: PLC0415 - for runs that hang
+
+    if status := ras_status():
+        with contextlib.suppress(OSError):
+            path.write_bytes(status)
+
+
 def _one_line(error: Exception) -> str:
     return "; ".join(line.strip() for line in str(error).splitlines() if line.strip())[:_MOST_WORDS]
 
@@ -185,11 +212,12 @@ def _give_up(world: World, journals: Sequence[Journal], step: str, error: Except
             journal.write(Failed(step=step, cause=cause))
         except OSError as unwritten:
             print(f"busbw rank {world.rank} cannot write its records: {unwritten}", file=sys.stderr)
-    if stays_s > 0 and journals and (status := ras_status()):
-        with contextlib.suppress(OSError):
-            journals[0].path.with_name(layout.RAS_FILE).write_bytes(status)
+    if stays_s > 0 and journals:
+        _keep_ras_status(journals[0].path.with_name(layout.RAS_FILE))
     time.sleep(stays_s)
     print(f"busbw rank {world.rank} failed at {step}: {cause}", file=sys.stderr)
+    import traceback  # noqa: PLC0415 - it takes 2 ms of every rank
+
     traceback.print_exception(error, file=sys.stderr)
     sys.stderr.flush()
     world.abort(ABORT_CODE)

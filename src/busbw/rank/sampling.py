@@ -4,8 +4,9 @@ Rank 0 looks at the samples after each block and tells everyone what to do next.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from busbw.model.sweep import Sampling
 from busbw.rank.blocks import Sampler, Series, Shape
@@ -37,8 +38,7 @@ _MISSED_SHARE = 0.02
 Report = Callable[[str, int, float | None, float | None], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Sampled:
+class Sampled(msgspec.Struct, frozen=True):
     """What one rank knows when a point is done."""
 
     series: Series
@@ -48,8 +48,7 @@ class Sampled:
     ended: Ended
 
 
-@dataclass(frozen=True, slots=True)
-class Controls:
+class Controls(msgspec.Struct, frozen=True):
     """What steers the sampling of one point; `budget` counts on rank 0 only."""
 
     sampling: Sampling

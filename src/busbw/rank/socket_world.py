@@ -145,6 +145,9 @@ class SocketWorld:
         self.barrier()
         return best
 
+    def leave(self) -> None:
+        """Keep the connections: the end of the process closes them, and a rank that is late is not told of it early."""
+
     def abort(self, code: int) -> None:
         """End this rank; the closed connection ends the others, and the launching side what is left."""
         sys.stdout.flush()

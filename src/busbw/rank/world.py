@@ -50,6 +50,9 @@ class World(Protocol):
     def clock_offset(self, rounds: int) -> _core.ClockOffset:
         """Measure this rank's clock against rank 0's."""
 
+    def leave(self) -> None:
+        """Part from the others at the end of a run that came to its end. Every rank calls this."""
+
     def abort(self, code: int) -> None:
         """End every rank of the run at once."""
 
