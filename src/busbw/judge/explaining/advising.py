@@ -96,6 +96,8 @@ def _cannot_tell(held: Held, grounds: Grounds) -> str | None:
             f"say which algorithm it was ({names}): --algorithm NAME, or --nvls off; NCCL_DEBUG=INFO with "
             "NCCL_DEBUG_SUBSYS=TUNING prints it, and busbw run --backend native-nccl records it"
         )
+    if held.empty is None and held.regime == "latency":
+        return "hold small messages against a run of the same machine when it was sound: busbw compare SOUND THIS"
     return "measure larger messages: -e 8G" if series.library == "nccl" and held.regime != "bandwidth" else None
 
 

@@ -53,6 +53,20 @@ def empty_call(
     return min(calls, key=lambda call: call.time_s)
 
 
+def why_no_call(series: Series) -> str:
+    """Return which evidence is missing where `empty_call` knows nothing."""
+    if series.collective == "latency":
+        return "no latency between two ranks is published for this machine"
+    if series.library == "nccl" and series.collective not in _RINGS | _CHAINS:
+        return f"NCCL's cost model has no {series.collective}, and no time of a small one is published for this machine"
+    if series.library == "nccl" and (series.nodes or 1) > 1:
+        return (
+            "NCCL's constants are those of InfiniBand and RoCE, and no time of a small message over this network is "
+            "published"
+        )
+    return "nobody says what so small a message should take"
+
+
 def _is_other(series: Series, fabric: str | None) -> bool:
     return fabric not in _MODELLED or series.network == "fallback"
 

@@ -127,7 +127,7 @@ def _verdict(series: Series, sample: Sample, expectation: Expectation | None) ->
     if sample.spoiled is not None:
         return Verdict(outcome="cannot_tell", sentence=f"cannot tell: {what}: {sample.spoiled}.")
     if expectation is None:
-        why = "nobody says what so small a message, or this kind of sum, should take here"
+        why = "nothing that the run measured of its host bounds so small a message, or this kind of sum"
         return Verdict(outcome="cannot_tell", sentence=f"cannot tell: {what}: {why}.")
     times = sample.time_s / expectation.time_s
     outcome: Answer = "slow" if expectation.is_slow else "cannot_tell" if expectation.is_missed else "ok"

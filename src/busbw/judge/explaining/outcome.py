@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from busbw.judge.explaining.candidates import Candidates
 from busbw.judge.explaining.expecting import LEAST_SHARE, MOST_TIMES, SLOW_TIMES, Target
-from busbw.judge.explaining.latency import EmptyCall
+from busbw.judge.explaining.latency import EmptyCall, why_no_call
 from busbw.judge.explaining.series import Sample, Series
 from busbw.judge.phrases import percent
 from busbw.model.curve import Regime
@@ -83,8 +83,8 @@ def _impossible(held: Held, highest: Bound) -> str:
 def _nothing_to_hold(held: Held) -> str:
     if held.no_bound is not None:
         return held.no_bound
-    if held.regime == "latency":
-        return "nobody says what so small a message should take"
+    if held.empty is None and held.regime != "bandwidth":
+        return why_no_call(held.series)
     return "nobody has measured what this should reach, and it is neither near its ceiling nor far below"
 
 
