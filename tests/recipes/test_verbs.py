@@ -119,6 +119,12 @@ def test_settings_reach_the_shell_that_sources_them(tmp_path: Path) -> None:
     assert done.stdout == "/opt/microsoft/ndv5/topo.xml"
 
 
+def test_settings_are_for_the_nccl_that_is_installed() -> None:
+    shown = json.loads(recipe("show", "efa", "--platform", "aws-p5", "--release", "1.43.2", "--json").stdout)
+    settings = next(file["text"] for file in shown["files"] if file["name"] == "env_vars.sh")
+    assert "NCCL 2.27.7\n" in settings.splitlines(keepends=True)[0]
+
+
 def test_nccl_that_is_not_installed_is_said_with_the_command(tmp_path: Path) -> None:
     recipe("write", "nccl-wheel", "-o", tmp_path / "x")
     done = bash('cd "$FOLDER"; . ./load.sh', FOLDER=str(tmp_path / "x"))

@@ -35,8 +35,8 @@ def recipe(name: str, asked: Question, platform_name: str | None = None) -> Reci
 
     Raises InputError for a recipe or a platform that there is not, and for what is known not to fit.
     """
-    recipes.find(name)
-    of = machine(platform_name, nccl=asked.nccl) if platform_name is not None else None
+    nccl = recipes.release_of_nccl(name, asked)
+    of = machine(platform_name, nccl=nccl) if platform_name is not None else None
     return recipes.make(name, asked, of)
 
 

@@ -48,6 +48,15 @@ def fitting_machine(machine: Machine) -> tuple[RecipeFacts, ...]:
     return tuple(each for each in recipe_facts() if _is_for(each, machine))
 
 
+def release_of_nccl(name: str, question: Question) -> str | None:
+    """Return the release of NCCL that a recipe installs or expects; None: whichever there is.
+
+    Raises InputError for a recipe that there is not, and for releases that do not exist.
+    """
+    facts = find(name)
+    return versions.nccl(facts, question, versions.image(facts, question), versions.release(facts, question))
+
+
 def make(name: str, question: Question, machine: Machine | None) -> Recipe:
     """Return a recipe with its files; machine None: for any that it fits.
 
@@ -57,7 +66,7 @@ def make(name: str, question: Question, machine: Machine | None) -> Recipe:
     if machine is not None:
         check_machine(facts, machine)
     image, release = versions.image(facts, question), versions.release(facts, question)
-    nccl = versions.nccl(facts, question, image, release)
+    nccl = release_of_nccl(name, question)
     told = tuple(notes(facts, question, machine, nccl=nccl, image=image, release=release))
     values = _values(facts, question, machine, nccl=nccl, release=release)
     made = Recipe(
