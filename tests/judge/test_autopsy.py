@@ -179,6 +179,42 @@ def test_a_host_that_mpi_lost_first_is_named_when_all_have_ended() -> None:
     assert found(told, look(0, processes=()), look(1, processes=()), look(2, processes=()))[0] == 2
 
 
+# Open MPI 5.0.11: rank 1 lost its connection to rank 2, which was killed; mpirun says nothing of that one.
+GAVE_UP = """\
+[n1:00000] *** An error occurred in Socket closed
+[n1:00000] *** reported by process [1381236737,1]
+prterun has exited due to process rank 0 with PID 0 on node n0 calling
+"abort". This may have caused other processes in the application to be
+terminated by signals sent by prterun (as reported here).
+"""
+
+
+def ended(rank: int, told_to_stop: bool | None) -> Visit:
+    """Return what a host says of a rank that has ended, and of whether a signal had asked it to."""
+    seen = look(rank, processes=())
+    return msgspec.structs.replace(seen, beats=(msgspec.structs.replace(seen.beats[0], told_to_stop=told_to_stop),))
+
+
+def test_the_only_rank_that_ended_unasked_is_named() -> None:
+    told = Heard(text=GAVE_UP)
+
+    rank, because = found(told, ended(0, told_to_stop=True), ended(1, told_to_stop=False), ended(2, told_to_stop=False))
+
+    assert rank == 2
+    assert because == "every other rank was asked to end, or MPI gave up in it"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [(False, False, False), (True, False, True), (True, False, None)],
+    ids=["two ended unasked", "none did but the one that gave up", "not known of one"],
+)
+def test_where_several_ended_unasked_or_none_it_stays_open(asked: tuple[bool | None, ...]) -> None:
+    looks = [ended(rank, told_to_stop=told) for rank, told in enumerate(asked)]
+
+    assert found(Heard(text=GAVE_UP), *looks)[0] is None
+
+
 def test_ranks_that_had_all_ended_leave_it_open() -> None:
     looks = [look(rank, processes=()) for rank in range(3)]
 

@@ -8,7 +8,7 @@ import msgspec
 
 from busbw.judge.phrases import listed
 from busbw.judge.processor_time import busy_share, sleeper, spinner
-from busbw.launchers.notices import Notice, first_death, lost_host, peer_lost
+from busbw.launchers.notices import Notice, first_death, gave_up, lost_host, peer_lost
 from busbw.model.autopsy import Autopsy, HostFound, RankFound
 from busbw.model.culprit import Culprit
 from busbw.model.plan import Plan
@@ -106,6 +106,7 @@ def _culprit(
         or _held(plan, ranks)
         or _mute(plan, ranks, silent)
         or _lost(plan, ranks, text)
+        or _unasked(plan, ranks, text)
     )
     if sure is not None:
         return *sure, False
@@ -191,6 +192,17 @@ def _lost(plan: Plan, ranks: tuple[_Rank, ...], text: str) -> tuple[Culprit, str
             )
             return _as_culprit(plan, least, what), f"{who} lost its connection to {here[0].host} first"
     return None
+
+
+def _unasked(plan: Plan, ranks: tuple[_Rank, ...], text: str) -> tuple[Culprit, str] | None:
+    """Return the only rank that ended unasked, where all have ended: launchers ask the others before they kill them."""
+    if any(rank.process is not None or rank.beat is None or rank.beat.told_to_stop is None for rank in ranks):
+        return None
+    followers = gave_up(text)
+    first = [rank for rank in ranks if rank.beat and not rank.beat.told_to_stop and rank.number not in followers]
+    if len(first) != 1 or len(ranks) == 1:
+        return None
+    return _as_culprit(plan, first[0], "ended early"), "every other rank was asked to end, or MPI gave up in it"
 
 
 def _missing(plan: Plan, ranks: tuple[_Rank, ...]) -> tuple[Culprit, str] | None:

@@ -65,6 +65,8 @@ _LOST_HOSTS = (
 )
 # Open MPI's TCP transport (help-mpi-btl-tcp.txt, "peer hung up").
 _LOST_PEER = re.compile(r"unexpectedly disconnected.{0,1500}?Peer host:\s+(?P<host>\S+)", re.DOTALL)
+# Open MPI's error handler, in a rank that it ends because of another one.
+_GAVE_UP = re.compile(r"\*\*\* reported by process \[\d+,(\d{1,9})\]")
 _BATCH = re.compile(r"\*\*\* (?:STEP|JOB) \S+ ON \S+ CANCELLED AT \S+(?: DUE TO (?P<why>[A-Z ]+?))?(?:,[^*]*)? \*\*\*")
 _BATCH_WORDS = {
     "TIME LIMIT": "time limit",
@@ -106,6 +108,11 @@ def peer_lost(text: str) -> str | None:
     """Return the host of the first rank that MPI in another rank lost its connection to; None when none says so."""
     match = _LOST_PEER.search(text)
     return match["host"] if match is not None else None
+
+
+def gave_up(text: str) -> frozenset[int]:
+    """Return the ranks that MPI ended by itself over an error that it met in them."""
+    return frozenset(map(int, _GAVE_UP.findall(text)))
 
 
 def batch_end(text: str) -> str | None:

@@ -20,6 +20,8 @@ class BeatSeen(Value, kw_only=True, frozen=True):
     calls: Integer
     # 0 outside of a call, 1 inside, 2 when all that is left is to wait for a GPU.
     in_call: Integer
+    # Whether a signal had asked it to stop, as launchers do before they kill; None: a visit that did not look.
+    told_to_stop: bool | None = None
 
 
 class ProcessSeen(Value, kw_only=True, frozen=True):

@@ -31,7 +31,7 @@ def beats(folder: Path) -> tuple[BeatSeen, ...]:
         content = _bytes(path)
         if len(content) != layout.HEARTBEAT_BYTES:
             continue
-        process_id, state, point, samples, calls, in_call, _stop, _reserved = _WORDS.unpack(content)
+        process_id, state, point, samples, calls, in_call, stop_asked, _reserved = _WORDS.unpack(content)
         largest = max(process_id, point, samples, calls)
         if process_id == 0 or state >= len(layout.HEARTBEAT_STATES) or largest >= 2**63 or in_call > 2:
             continue
@@ -44,6 +44,7 @@ def beats(folder: Path) -> tuple[BeatSeen, ...]:
                 samples=samples,
                 calls=calls,
                 in_call=in_call,
+                told_to_stop=stop_asked != 0,
             )
         )
     return tuple(found)
