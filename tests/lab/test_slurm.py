@@ -46,6 +46,8 @@ def test_open_mpi_5_starts_through_pmix(slurm_cluster: Cluster) -> None:
 
 def test_open_mpi_4_starts_through_pmix(slurm_cluster: Cluster, open_mpi_4: OpenMpi4) -> None:
     env = {**ENVIRONMENT, **OPEN_MPI, **open_mpi_4.env, "MPI4PY_LIBMPI": str(open_mpi_4.library)}
+    # Slurm's own fence over direct connections lets a rank go too early: one start in twelve crashes (22.05.8).
+    env["SLURM_PMIX_FENCE"] = "tree"
 
     done = slurm_cluster.run(["srun", "--mpi=pmix", "--kill-on-bad-exit=1", *ALONE, sys.executable, PROGRAM], env=env)
 

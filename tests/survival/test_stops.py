@@ -28,7 +28,7 @@ def test_a_signal_stops_after_the_samples_in_hand(several: Several, number: sign
     check_stops(several, number)
 
 
-@under()
+@under("MPICH")
 def test_sigterm_stops_with_grace_and_the_run_goes_on(several: Several) -> None:
     check_stops(several, signal.SIGTERM)
     several.resume()
@@ -61,7 +61,7 @@ def test_a_stop_before_the_ranks_have_begun_leaves_nothing(several: Several) -> 
     several.check_nothing_left()
 
 
-@under()
+@under("MPICH")
 def test_busbw_killed_takes_its_ranks_along_on_every_host(several: Several) -> None:
     several.measure()
     several.process.send_signal(signal.SIGKILL)
