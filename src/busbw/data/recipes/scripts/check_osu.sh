@@ -16,9 +16,10 @@ read -r -a more <<<"${RUN_OPTIONS:-}"
 result=$(mktemp -d "$PWD/check.XXXXXX")
 
 programs_have_mpi() {
-    local program
+    local program libraries
     program=$(find "$PWD/osu" -type f -name osu_latency -print -quit)
-    [[ -n $program ]] && ldd "$program" | grep -E -m 1 -e 'libmpi|libmpich'
+    libraries=$(ldd "$program")
+    grep -F -e libmpi <<<"$libraries"
 }
 
 # 4: nobody has published what to expect; that both programs ran between the ranks is what is to be proven.
