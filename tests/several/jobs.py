@@ -39,12 +39,12 @@ class Jobs:
         assert "Traceback" not in done.stderr, done
         return done
 
-    def start(self, *arguments: object, mpi: str = "Open MPI", within: tuple[object, ...] = ()) -> HostProcess:
-        """Start `busbw`, as a call does; what it says goes to files `out` and `err`."""
+    def start(self, *arguments: object, mpi: str = "Open MPI") -> HostProcess:
+        """Start `busbw`; what it says goes to files `out` and `err`."""
         with (self.folder / "out").open("wb") as out, (self.folder / "err").open("wb") as err:
             return self.cluster.lab.start(
                 "n0",
-                self._command(mpi, within, arguments),
+                self._command(mpi, (), arguments),
                 env=self.environment(mpi),
                 cwd=str(self.folder),
                 stdin=subprocess.DEVNULL,

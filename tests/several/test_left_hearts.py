@@ -1,7 +1,10 @@
 """Folders of heartbeats in a host's memory that a killed run has left are gone with the next start on that host."""
 
+import contextlib
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import uuid
@@ -9,14 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.e2e.runner import environment_of
-from tests.lab.processes import Process
+from tests.e2e.runner import clean_environment, environment_of
 from tests.patience import wait_until
 
 from busbw import layout
 from busbw.rank.hearts import remove_left
-
-from .jobs import Jobs
 
 HOLDS = """
 import fcntl, os, sys, time
@@ -24,9 +24,8 @@ fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_SH)
 print(flush=True)
 time.sleep(600)
 """
-TWO = ("--nodes", "2", "--ranks-per-node", "1", "-b", "8", "--bind-to", "none", "--launcher", "srun")
-LONG = ("-e", "64K", "-f", "2", "--time-limit", "14", "--min-samples", "400")
-SHORT = ("-e", "64", "--time-limit", "3", "--min-samples", "5")
+# A host by its name has its heartbeats in its memory, as each of several does.
+HERE = socket.gethostname()
 
 
 @pytest.fixture
@@ -81,26 +80,43 @@ def test_what_is_no_folder_is_kept_and_not_followed(left: Path, tmp_path: Path) 
         file.unlink()
 
 
-@pytest.mark.root
-def test_a_killed_busbw_leaves_nothing_after_the_next_run(jobs: Jobs) -> None:
-    def in_memory(host: str) -> list[str]:
-        return jobs.cluster.lab.run(host, ["ls", "/dev/shm"]).stdout.split()
+def test_a_killed_busbw_leaves_nothing_after_the_next_run(tmp_path: Path) -> None:
+    mpi = environment_of("Open MPI")
+    command = [mpi / "bin" / "busbw", "run", "all_reduce", "-b", "8", "--bind-to", "none", "--hosts", HERE, "-n", "2"]
+    environment = clean_environment(mpi, tmp_path)
 
-    def ranks(host: str) -> list[Process]:
-        return [each for each in jobs.cluster.lab.processes(host) if "busbw.rank" in each.argv]
+    def ranks(run: str) -> list[int]:
+        found = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                words = path.read_bytes().split(b"\0")
+                if b"busbw.rank" in words and str(tmp_path / run).encode() in words:
+                    found.append(int(path.parent.name))
+        return found
 
-    program = str(environment_of("Open MPI") / "bin" / "busbw")
-    salloc = ("salloc", "--quiet", "--nodes=2", "--nodelist=n1,n2")
-    process = jobs.start("run", "all_reduce", *TWO, *LONG, "-o", jobs.folder / "killed", within=salloc)
-    wait_until(lambda: "ended by" in jobs.err, 60, lambda: jobs.err)
-    (busbw,) = (each for each in jobs.cluster.lab.processes("n0") if each.argv[1:3] == (program, "run"))
-    os.kill(busbw.id, signal.SIGKILL)
-    process.wait(60)
-    for host in ("n1", "n2"):
-        wait_until(lambda host=host: ranks(host) == [], 30, f"the ranks on {host} to end with busbw")
-        assert any(name.startswith("busbw-") for name in in_memory(host))
+    def folders(run: str) -> list[Path]:
+        return list(Path("/dev/shm").glob(f"busbw-{os.getuid()}-*{run}*"))
 
-    done = jobs("run", "all_reduce", *TWO, *SHORT, "-o", jobs.folder / "next", within=salloc)
+    killed = [*command, "-e", "64K", "--time-limit", "40", "--min-samples", "10000", "-o", tmp_path / "killed"]
+    with subprocess.Popen(killed, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as busbw:
+        wait_until((tmp_path / "killed" / "plan.json").is_file, 60, "the plan")
+        tag = json.loads((tmp_path / "killed" / "plan.json").read_text())["run_id"]
+        wait_until(lambda: any((each / layout.heartbeat_name(1)).exists() for each in folders(tag)), 60, "the ranks")
+        # So that nobody ends well: neither busbw, which would visit the host, nor the ranks, which stop when asked.
+        busbw.send_signal(signal.SIGSTOP)
+        for rank in ranks("killed"):
+            os.kill(rank, signal.SIGKILL)
+        busbw.kill()
+    wait_until(lambda: ranks("killed") == [], 60, "the ranks to be gone")
+    assert folders(tag)
 
-    assert done.returncode in (0, 1, 4), done
-    assert [name for host in ("n1", "n2") for name in in_memory(host) if name.startswith("busbw-")] == []
+    done = subprocess.run(
+        [*command, "-e", "64", "--time-limit", "3", "--min-samples", "5", "-o", tmp_path / "next"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode in (0, 1, 4), done.stderr
+    assert not folders(tag)
