@@ -107,8 +107,8 @@ def test_a_killed_busbw_leaves_nothing_after_the_next_run(tmp_path: Path) -> Non
         for rank in ranks("killed"):
             os.kill(rank, signal.SIGKILL)
         busbw.kill()
+    # From now on any busbw that starts on this host may remove what they have left.
     wait_until(lambda: ranks("killed") == [], 60, "the ranks to be gone")
-    assert folders(tag)
 
     done = subprocess.run(
         [*command, "-e", "64", "--time-limit", "3", "--min-samples", "5", "-o", tmp_path / "next"],
