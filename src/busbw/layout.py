@@ -32,9 +32,13 @@ def records_name(rank: int, attempt: int) -> str:
     return f"rank-{rank:05d}.{attempt}.jsonl"
 
 
+# Ends the names of heartbeats: the ranks write them while they run, and no result is read from them.
+HEARTBEAT_SUFFIX = ".beat"
+
+
 def heartbeat_name(rank: int) -> str:
     """Return the file that tells where `rank` is while it runs."""
-    return f"rank-{rank:05d}.beat"
+    return f"rank-{rank:05d}{HEARTBEAT_SUFFIX}"
 
 
 def hearts_folder(user: int, tag: str) -> str:

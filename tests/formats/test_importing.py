@@ -59,6 +59,13 @@ def test_an_import_goes_beside_the_runs(tmp_path):
     assert imports.read(made).sources[0].name == "standard input"
 
 
+def test_the_heartbeats_of_a_run_are_no_logs(tmp_path):
+    (tmp_path / "rank-00000.beat").write_bytes(bytes(64))
+    (tmp_path / "launcher.0.stdout").write_text("NCCL version 2.28.9\n", encoding="utf-8")
+
+    assert sources.found((str(tmp_path),)) == (str(tmp_path / "launcher.0.stdout"),)
+
+
 def test_a_folder_is_walked_and_its_files_told_apart(tmp_path):
     (tmp_path / "logs" / "deep").mkdir(parents=True)
     (tmp_path / "logs" / ".hidden").write_bytes(sample("nccl-tests-2.17.3.log"))

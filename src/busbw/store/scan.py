@@ -10,8 +10,6 @@ from busbw import layout
 from busbw.store import comparisons, tags
 from busbw.store.imports import IMPORT_FILE
 
-# The operating system writes it while a run is under way, and no result is read from it.
-_NO_RECORD = ".beat"
 # What the files of a run's raw folder begin with, by which one is known that has lost its plan.
 _RECORDS = ("rank-", "launcher.")
 
@@ -93,7 +91,7 @@ def _without_plan(directory: str, name: str, run: str | None) -> Stored | None:
 def _marks_in(directory: str) -> str:
     """Return the marks of the raw files of a run that has no result yet."""
     raw = f"{directory}/{layout.RAW_DIRECTORY}"
-    return " ".join(f"{name} {_mark(f'{raw}/{name}')}" for name in _names(Path(raw)) if not name.endswith(_NO_RECORD))
+    return " ".join(f"{name} {_mark(f'{raw}/{name}')}" for name in _names(Path(raw)) if not name.endswith(layout.HEARTBEAT_SUFFIX))
 
 
 def _mark_of_comparison(directory: str) -> str:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from busbw import layout
 from busbw.errors import InputError
 from busbw.model.imported import Source
 
@@ -27,7 +28,7 @@ def found(paths: tuple[str, ...]) -> tuple[str, ...]:
     """Return the files that `paths` name, folders walked in the order of names; "-" stays.
 
     Raises InputError for what is not there, is neither file nor folder, or is too much. Links in a folder are not
-    followed, and names that begin with a dot are left out.
+    followed; names that begin with a dot, and the heartbeats of a run, are left out.
     """
     files: list[str] = []
     for path in paths:
@@ -154,7 +155,7 @@ def _walked(folder: Path) -> list[str]:
                 continue
             if entry.is_dir() and depth < _MOST_DEPTH:
                 folders.append((Path(entry.path), depth + 1))
-            elif entry.is_file():
+            elif entry.is_file() and not entry.name.endswith(layout.HEARTBEAT_SUFFIX):
                 files.append(entry.path)
         if len(files) > _MOST_FILES:
             raise InputError(f"more than {_MOST_FILES} files", where=str(folder), hint="import them in several parts")
