@@ -91,7 +91,8 @@ def _without_plan(directory: str, name: str, run: str | None) -> Stored | None:
 def _marks_in(directory: str) -> str:
     """Return the marks of the raw files of a run that has no result yet."""
     raw = f"{directory}/{layout.RAW_DIRECTORY}"
-    return " ".join(f"{name} {_mark(f'{raw}/{name}')}" for name in _names(Path(raw)) if not name.endswith(layout.HEARTBEAT_SUFFIX))
+    names = (name for name in _names(Path(raw)) if not name.endswith(layout.HEARTBEAT_SUFFIX))
+    return " ".join(f"{name} {_mark(f'{raw}/{name}')}" for name in names)
 
 
 def _mark_of_comparison(directory: str) -> str:
