@@ -65,4 +65,9 @@ def _own_words(text: str) -> str | None:
 
 def _first_line(text: str) -> str | None:
     lines = [line.strip() for line in text.splitlines() if line.strip().strip("-=")]
-    return next((line for line in lines if not line.startswith("busbw-event ")), None)
+    return next((line for line in lines if not line.startswith("busbw-event ") and not _is_noise(line)), None)
+
+
+def _is_noise(line: str) -> bool:
+    """Whether Open MPI says this beside what is wrong."""
+    return "plm:ssh: Warning: " in line or line.endswith("before aborting")
