@@ -6,11 +6,14 @@ from html.parser import HTMLParser
 
 import msgspec
 import pytest
+from msgspec import structs
 
+from busbw.model.comparison import ComparedBand
 from busbw.model.finding import Verdict
 from busbw.report.html import report_html
 
 from .factories import make_empty_run, make_hostile_run, make_run, subjects
+from .valued import make_comparison
 
 _MOST_BYTES = 6 * 10**6
 
@@ -104,3 +107,24 @@ def test_every_measurement_is_in_a_table():
     rows = "".join(page.text)
     for measurement in run.measurements:
         assert str(measurement.size_bytes) in rows
+
+
+def test_a_comparison_begins_with_its_verdict_and_has_both_sides_and_their_bands():
+    comparison = make_comparison()
+    versus = comparison.versus[0]
+    band = ComparedBand(
+        collective="all_reduce",
+        in_place=False,
+        band="large",
+        measure="bandwidth",
+        sizes_bytes=(1 << 23, 1 << 24),
+        first=1e9,
+        other=2e9,
+        estimate=versus.points[0].estimate,
+    )
+    page = report_html((), structs.replace(comparison, versus=(structs.replace(versus, bands=(band,)),)))
+
+    assert '<div class="verdict slow">' in page
+    assert "B faster by (%)" in page
+    assert "large: bandwidth" in page
+    assert 'aria-label="Parts of this page"' not in page

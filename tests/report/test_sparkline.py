@@ -4,7 +4,9 @@ import pytest
 from msgspec import structs
 from tests.judge.factories import make_measurement
 
-from busbw.report.sparkline import curve_lines, spark
+from busbw.report.sparkline import curve_lines, paired_lines, spark
+
+from .valued import make_comparison
 
 
 @pytest.mark.parametrize(
@@ -45,3 +47,15 @@ def test_a_line_stays_narrow_however_many_sizes_there_are():
 
     assert max(map(len, lines)) <= 80
     assert "(1 in 42)" in lines[0]
+
+
+def test_two_sides_share_one_scale_and_a_pair_of_sizes_makes_no_curve():
+    points = make_comparison().versus[0].points[:5]
+
+    first, other = paired_lines(points, ("A", "B"))
+
+    # The first side is level at 1 GB/s; the other ends below it and begins above.
+    assert first.split()[3] == first.split()[3][0] * 5
+    assert other.split()[3][0] > first.split()[3][0] > other.split()[3][-1]
+    assert first.endswith("8 B to 32 KiB")
+    assert paired_lines(points[:2], ("A", "B")) == ()

@@ -5,13 +5,23 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from busbw.model.comparison import ComparedPoint, Comparison, Estimate, Side, Versus
+from busbw.model.comparison import ComparedBand, ComparedPoint, Comparison, Estimate, Side, Versus
 from busbw.report.axes import even_axis, size_axis
 from busbw.report.columns import us
 from busbw.report.figures import Figure, base_layout, plain
 from busbw.report.palette import STYLES
-from busbw.units import format_size, format_time
+from busbw.units import format_rate, format_size, format_time
 
+# How the answer is shown: the word, a sign beside it, and the tone of a verdict.
+OUTCOME_SIGNS = {
+    "faster": ("▲", "ok"),
+    "slower": ("▼", "slow"),
+    "mixed": ("◆", "slow"),
+    "same": ("=", "ok"),
+    "none": ("~", "cannot_tell"),
+    "wrong": ("✗", "wrong"),
+    "cannot_tell": ("?", "cannot_tell"),
+}
 CLAIM_WORDS = {
     "faster": "faster",
     "slower": "slower",
@@ -25,14 +35,19 @@ CLAIM_WORDS = {
 class VersusFigure:
     """One side against the first: the figure, what it shows in words, and its numbers as rows of a table.
 
-    A row: collective, size, time of the first and of the other (us), change (%), its interval, the claim.
+    A row: collective, size, time of the first and of the other (us), bus bandwidth of both (GB/s), change (%), its
+    interval, the claim.
     """
 
     key: str
     title: str
     summary: str
+    # Of the first and the other side.
+    letters: tuple[str, str]
     figure: Figure
     rows: tuple[tuple[str, ...], ...]
+    # Small, medium and large sizes taken together: collective, band, both sides with their unit, then as above.
+    bands: tuple[tuple[str, ...], ...]
     unmatched: tuple[str, ...]
 
 
@@ -59,7 +74,10 @@ def _versus(comparison: Comparison, versus: Versus) -> VersusFigure:
         title=f"{other.letter} ({other.name}) against {first.letter} ({first.name})",
         summary=f"of {len(claims)} sizes {counted}" if claims else "no size was measured on both sides",
         figure={"data": traces, "layout": layout},
+        letters=(first.letter, other.letter),
         rows=tuple(_row(item) for item in versus.points),
+        # Of one size each they would be the rows once more.
+        bands=tuple(map(_band_row, versus.bands)) if any(len(band.sizes_bytes) > 1 for band in versus.bands) else (),
         unmatched=versus.unmatched,
     )
 
@@ -147,7 +165,19 @@ def _row(item: ComparedPoint) -> tuple[str, ...]:
         format_size(item.size_bytes),
         us(item.first_s),
         us(item.other_s),
-        f"{_percent(item.estimate.ratio):+.2f}",
-        _interval(item.estimate),
-        CLAIM_WORDS[item.estimate.claim],
+        f"{item.first_busbw_Bps / 1e9:.2f}",
+        f"{item.other_busbw_Bps / 1e9:.2f}",
+        *_change(item.estimate),
     )
+
+
+def _band_row(band: ComparedBand) -> tuple[str, ...]:
+    values = (
+        format_time(each) if band.measure == "latency" else format_rate(each) for each in (band.first, band.other)
+    )
+    name = f"{band.collective}{', in place' if band.in_place else ''}"
+    return (name, f"{band.band}: {band.measure}", *values, *_change(band.estimate))
+
+
+def _change(estimate: Estimate) -> tuple[str, str, str]:
+    return f"{_percent(estimate.ratio):+.2f}", _interval(estimate), CLAIM_WORDS[estimate.claim]

@@ -13,6 +13,7 @@ from busbw.model.comparison_plan import ComparisonPlan
 from busbw.report.columns import us
 from busbw.report.nccl import choices_words
 from busbw.report.plain import printable
+from busbw.report.sparkline import paired_lines
 from busbw.report.terminal import console, finding_text
 from busbw.units import format_size
 
@@ -40,6 +41,8 @@ def comparison_text(comparison: Comparison) -> None:
             out.print()
             out.print(Text(printable(_title(points[0], letters))))
             out.print(_table(points, letters))
+            for line in paired_lines(points, letters) if out.encoding.startswith("utf") else ():
+                out.print(Text(line), soft_wrap=not out.is_terminal)
         _bands(out, versus, letters)
         _geometric_mean(out, versus)
         _choices(out, versus, letters)

@@ -18,7 +18,7 @@ from busbw.model.comparison import Comparison
 from busbw.model.scaling import Scaling
 from busbw.report import assets, words
 from busbw.report.columns import us
-from busbw.report.comparison_figures import CLAIM_WORDS, versus_figures
+from busbw.report.comparison_figures import OUTCOME_SIGNS, versus_figures
 from busbw.report.figures import BASIS_WORDS, Figure
 from busbw.report.import_section import import_section_of
 from busbw.report.import_subject import ImportSubject
@@ -58,7 +58,7 @@ def report_html(
         "imports": (),
         "comparison": comparison,
         "versus": versus_figures(comparison) if comparison is not None else (),
-        "claim_words": CLAIM_WORDS,
+        "outcome_signs": OUTCOME_SIGNS,
         "scaling": scaling_figures(scaling),
     }
     figures = {each.key: each.figure for each in values["versus"]}

@@ -161,7 +161,8 @@ def _rows(view: Scaling, pick: Pick, factor: float, share: Pick) -> Iterator[tup
 
 def _words(view: Scaling) -> Iterator[str]:
     for series in view.series:
-        told = [part.words for part in (series.trend, series.bend, series.serial) if part is not None]
+        told = dict.fromkeys(part.words for part in (series.trend, series.bend, series.serial) if part is not None)
         if told:
-            yield f"{series.label}: {'; '.join(told)}" if series.label else "; ".join(told)
+            # A label may be a sentence of who published it.
+            yield f"{series.label.rstrip('.')}: {'; '.join(told)}" if series.label else "; ".join(told)
     yield from view.notes

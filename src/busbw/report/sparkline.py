@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from math import log
 
+from busbw.model.comparison import ComparedPoint
 from busbw.model.measurement import Measurement
 from busbw.report.columns import us
 from busbw.units import format_size
@@ -13,10 +14,13 @@ _MOST_BARS = 24
 _FEWEST = 3
 
 
-def spark(values: Sequence[float]) -> str:
-    """Return a bar for each value, lowest and highest at the ends of the scale; a blank for what is not positive."""
-    known = [value for value in values if value > 0]
-    if not known:
+def spark(values: Sequence[float], among: Sequence[float] = ()) -> str:
+    """Return a bar for each value, lowest and highest at the ends of the scale; a blank for what is not positive.
+
+    `among`: values of other lines with which it shares the scale.
+    """
+    known = [value for value in (*values, *among) if value > 0]
+    if not any(value > 0 for value in values):
         return " " * len(values)
     low, wide = log(min(known)), log(max(known)) - log(min(known))
     top = len(_BARS) - 1
@@ -45,3 +49,21 @@ def curve_lines(measurements: Sequence[Measurement]) -> tuple[str, ...]:
         return (first,)
     lowest_Bps = min(rate for rate in rates_Bps if rate > 0)
     return (first, f"# busbw {spark(rates_Bps)} {lowest_Bps / 1e9:.2g} to {max(rates_Bps) / 1e9:.3g} GB/s; logarithmic")
+
+
+def paired_lines(points: Sequence[ComparedPoint], letters: tuple[str, str]) -> tuple[str, ...]:
+    """Return the bus bandwidth of two sides over the sizes, a line each on one scale; () for fewer than three sizes."""
+    items = [point for point in points if point.first_busbw_Bps > 0 and point.other_busbw_Bps > 0]
+    if len(items) < _FEWEST:
+        return ()
+    every = -(-len(items) // _MOST_BARS)
+    shown = items[::every]
+    sides = [point.first_busbw_Bps for point in shown], [point.other_busbw_Bps for point in shown]
+    sizes = f"{format_size(shown[0].size_bytes)} to {format_size(shown[-1].size_bytes)}"
+    sizes += f" (1 in {every})" if every > 1 else ""
+    return tuple(
+        f"# busbw {letter} {spark(own, other)} {min(own) / 1e9:.2g} to {max(own) / 1e9:.3g} GB/s; {note}"
+        for letter, own, other, note in zip(
+            letters, sides, reversed(sides), (sizes, "same scale, logarithmic"), strict=True
+        )
+    )

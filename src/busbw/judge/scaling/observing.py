@@ -135,7 +135,10 @@ def _printed(
 
 
 def of_platform(platform: Platform) -> tuple[Observation, ...]:
-    """Return the bus bandwidths that somebody measured on such a platform and published with their number of nodes."""
+    """Return the bus bandwidths that somebody measured on such a platform and published with their number of nodes.
+
+    A node that sends to itself through its NICs is no machine of one node.
+    """
     return tuple(
         Observation(
             source=f"published: {', '.join(row.source)}",
@@ -149,6 +152,7 @@ def of_platform(platform: Platform) -> tuple[Observation, ...]:
         )
         for row in platform.published
         if row.metric == "busbw" and row.kind == "measured" and row.nodes is not None and row.unit == "GB/s"
+        if row.network != "loopback"
     )
 
 
