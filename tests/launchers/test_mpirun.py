@@ -167,6 +167,19 @@ def test_hydra_tells_of_a_rank_that_ends_where_busbw_cannot_see_it(name: str):
     assert word not in mpirun.job(make_start(mpi=MPIS[name])).argv
 
 
+@pytest.mark.parametrize("name", ["Open MPI 4", "Open MPI 5"])
+def test_open_mpi_waits_with_aborts_of_our_ranks_until_it_has_heard_who_died(name: str):
+    ours = make_start(mpi=MPIS[name], through_mpi4py=True)
+
+    assert "opal_abort_delay" in mpirun.job(ours).argv
+    chosen = make_start(env=(("OMPI_MCA_opal_abort_delay", "9"),), mpi=MPIS[name], through_mpi4py=True)
+    argv = mpirun.job(chosen).argv
+    assert argv[argv.index("opal_abort_delay") + 1] == "9"
+    assert argv.count("opal_abort_delay") == 1
+    for other in (mpirun.visit(ours), mpirun.job(make_start(mpi=MPIS[name], through_mpi4py=False))):
+        assert "opal_abort_delay" not in other.argv
+
+
 @pytest.mark.parametrize("name", MPIS)
 def test_a_visit_is_one_process_a_host_and_needs_no_file(name: str):
     start = make_start(mpi=MPIS[name], placement=make_placement(ranks_of_hosts=(8, 4)), per_process=4)
