@@ -156,5 +156,7 @@ class Reading(Value, kw_only=True, frozen=True):
 
 def exclude_each_other(one: tuple[Arm, ...], other: tuple[Arm, ...]) -> bool:
     """Whether two places stand on different ways through one construct, so that no run passes both."""
+    if one == other:
+        return False
     ways = {arm.construct: arm.arm for arm in one}
     return any(ways.get(arm.construct, arm.arm) != arm.arm for arm in other)

@@ -54,7 +54,10 @@ class Script:
         self._constructs.end_all()
 
     def _word(self, word: Word) -> None:
-        if self._expects == "pattern" and word.plain != "esac":
+        if not self._expects and (self._words or word.plain not in _RESERVED):
+            # An argument, or the name of a command: nearly every word is one of these.
+            self._words.append(word)
+        elif self._expects == "pattern" and word.plain != "esac":
             self._words.append(word)
         elif self._expects == "name":
             self._expects, self._function = "", word.start

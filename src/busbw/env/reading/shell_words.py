@@ -52,6 +52,11 @@ class Words:
         """Yield the tokens. A here-document's body is filled in before the end of its line is yielded."""
         line_end: Operator | None = None
         while (token := self._next()) is not None:
+            if line_end is None and isinstance(token, Word):
+                # A pattern may follow the head of a case.
+                self._ends_with_word = token.plain != "in"
+                yield token
+                continue
             if isinstance(token, Operator) and token.text == "\n":
                 line_end = line_end or token
                 continue
@@ -62,7 +67,6 @@ class Words:
                 else:
                     yield line_end
                 line_end = None
-            # A pattern may follow the head of a case.
             self._ends_with_word = isinstance(token, Word) and token.plain != "in"
             yield token
         yield line_end or Operator("\n", self._piece.end())

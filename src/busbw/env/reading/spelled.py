@@ -26,6 +26,8 @@ class Spelled(msgspec.Struct, frozen=True):
 
     def end(self) -> int:
         """Return the offset behind the last character."""
+        if len(self.runs) == 1:
+            return self.runs[0][1] + len(self.text)
         return self.origin(len(self.text) - 1) + 1 if self.text else self.origin(0)
 
     def part(self, start: int, stop: int | None = None) -> "Spelled":

@@ -103,7 +103,7 @@ def _position(each: Assignment | Launch) -> tuple[int, int]:
 def _apply(ways: list[_Way], each: Assignment) -> None:
     needed = set(each.arms)
     for way in ways:
-        if needed <= set(way.arms):
+        if not needed or needed.issubset(way.arms):
             _put(way.settings, each)
         elif not exclude_each_other(each.arms, way.arms):
             # On this way it may be set so or not: nothing is certain about it.
@@ -125,7 +125,7 @@ def _with_own(reading: Reading, number: int, own: dict[int, list[Assignment]], w
     settings = dict(way.settings)
     for each_number in reversed(_chain(reading, number)):
         for setting in own.get(each_number, []):
-            if set(setting.arms) <= set(way.arms):
+            if not setting.arms or set(setting.arms).issubset(way.arms):
                 _put(settings, setting)
             elif not exclude_each_other(setting.arms, way.arms):
                 settings.pop(setting.name, None)
