@@ -89,7 +89,7 @@ def _check_mpi(start: Start) -> None:
             f"jsrun introduces ranks by PMIx, which {start.mpi.family} does not understand: they would start as so "
             "many runs of one rank each",
             where=start.mpi.library,
-            hint="load Spectrum MPI or another Open MPI, or take --launcher mpirun",
+            hint="load an Open MPI that has PMIx, or take --launcher mpirun",
         )
 
 
