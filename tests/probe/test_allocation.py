@@ -314,6 +314,7 @@ def test_without_srun_there_is_no_slurm() -> None:
         ({"OMPI_COMM_WORLD_SIZE": "4", "PMIX_RANK": "0"}, "Open MPI's mpirun started busbw 4 times"),
         ({"SLURM_STEP_NUM_TASKS": "8"}, "srun started busbw 8 times"),
         ({"PMI_SIZE": "2"}, "started busbw 2 times"),
+        ({"JSM_NAMESPACE_SIZE": "6"}, "jsrun started busbw 6 times"),
         ({"SLURM_STEP_NUM_TASKS": "1"}, None),
         ({}, None),
     ],

@@ -83,6 +83,14 @@ def test_flux_is_asked_by_its_program(tmp_path: Path, monkeypatch: pytest.Monkey
     assert (made.kind, [host.name for host in made.hosts], made.job_id) == ("flux", ["n0", "n1"], None)
 
 
+def test_launchers_are_those_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tmp_path / "bin", "flux", "exit 0")
+    program(tmp_path / "bin", "aprun", "exit 0")
+    (tmp_path / "bin" / "aprun").chmod(0o644)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert allocation.launchers() == {"flux": f"{tmp_path}/bin/flux"}
+
+
 def test_slurm_is_described_by_its_own_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listing = 'printf "MPI plugin types are...\\n\\tpmi2\\n\\tnone\\n"'
     program(
