@@ -45,7 +45,7 @@ def test_a_rank_killed_on_another_host_is_named(several: Several) -> None:
     several.resume()
 
 
-@under("Open MPI 4")
+@under()
 def test_a_rank_stopped_on_another_host_is_named_and_the_others_say_where_they_wait(several: Several) -> None:
     several.measure()
     os.kill(several.rank_on("n2").id, signal.SIGSTOP)
