@@ -129,5 +129,6 @@ def test_explained_sizes_have_expectation_ceiling_and_budget_on_the_page():
 def test_a_page_may_be_of_a_comparison_alone():
     html = report_html((), make_comparison())
 
-    assert "mixed: NCCL_PROTO=LL is faster" in html
+    assert "</span> mixed</strong>" in html
+    assert "NCCL_PROTO=LL is faster" in html
     assert set(payload(html, "payload")["figures"]) == {"versus-1"}

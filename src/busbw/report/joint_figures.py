@@ -11,6 +11,8 @@ from busbw.report.palette import STYLES
 from busbw.units import format_size
 
 MOST_TOLD_APART = len(STYLES)
+_LEGEND_LINE_PX = 19
+_USUAL_NAMES = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +39,10 @@ def _figure(lines: Sequence[Line], others: Sequence[Line], title: str, value: Ca
     traces += [_told(line, STYLES[line.style], value) for line in lines if line.style is not None]
     sizes_bytes = [item.size_bytes for line in (*lines, *others) for item in line.measurements]
     values = [float(each) for trace in traces for each in trace["y"] if each is not None]
-    return {"data": traces, "layout": base_layout(size_axis(sizes_bytes), value_axis(title, values))}
+    layout = base_layout(size_axis(sizes_bytes), value_axis(title, values))
+    # Names of runs are long: each may need a line of the legend, and the curves keep their room.
+    layout["height"] += _LEGEND_LINE_PX * max(len(traces) - _USUAL_NAMES, 0)
+    return {"data": traces, "layout": layout}
 
 
 def _told(line: Line, style: tuple[str, str, str], value: Callable[[Measurement], float]) -> dict[str, Any]:
