@@ -124,6 +124,13 @@ def test_where_waiting_ranks_may_look_the_same_nobody_is_named(seconds: tuple[fl
     assert because.startswith("cannot tell: all ranks are in the same call")
 
 
+def test_a_rank_that_was_asked_to_stop_between_two_looks_has_not_moved() -> None:
+    first = [look(number, system_s=spent_s) for number, spent_s in enumerate((0.4, 0.3, 0.0))]
+    beats = (msgspec.structs.replace(first[0].beats[0], told_to_stop=True),)
+
+    assert found(*first, msgspec.structs.replace(first[0], beats=beats), *first[1:])[0] == 2
+
+
 def test_a_few_ticks_of_the_clock_tell_nothing() -> None:
     looks = [look(number, busy_s=0.08, system_s=spent_s) for number, spent_s in enumerate((0.04, 0.03, 0.0))]
 

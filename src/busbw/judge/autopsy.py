@@ -13,7 +13,7 @@ from busbw.model.autopsy import Autopsy, HostFound, RankFound
 from busbw.model.culprit import Culprit
 from busbw.model.plan import Plan
 from busbw.model.step import step_words
-from busbw.model.visit import BeatSeen, CounterSeen, Heard, ProcessSeen, Silent, Visit, VisitLine
+from busbw.model.visit import BeatSeen, CounterSeen, Heard, ProcessSeen, Silent, Visit, VisitLine, progress
 
 _MOST_WORDS = 12
 _UNNUMBERED = re.compile(r"^busbw rank failed at (?P<step>[^:\n]+): (?P<cause>.+)$", re.MULTILINE)
@@ -118,7 +118,10 @@ def _moved(looks: Sequence[Visit | Silent]) -> bool:
     """Whether any rank made progress during a look, or from one to the next."""
     before: dict[str, tuple[BeatSeen, ...]] = {}
     for look in looks:
-        if isinstance(look, Visit) and (look.moved or before.setdefault(look.host, look.beats) != look.beats):
+        if not isinstance(look, Visit):
+            continue
+        now = progress(look.beats)
+        if look.moved or before.setdefault(look.host, now) != now:
             return True
     return False
 

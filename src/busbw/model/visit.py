@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+import msgspec
+
 from busbw.model.value import Integer, Value
 
 # Marks the lines of a visit's standard output that are for the launching side.
@@ -22,6 +24,11 @@ class BeatSeen(Value, kw_only=True, frozen=True):
     in_call: Integer
     # Whether a signal had asked it to stop, as launchers do before they kill; None: a visit that did not look.
     told_to_stop: bool | None = None
+
+
+def progress(beats: tuple[BeatSeen, ...]) -> tuple[BeatSeen, ...]:
+    """Return heartbeats without what others do to a rank: they differ only where a rank itself has moved."""
+    return tuple(msgspec.structs.replace(beat, told_to_stop=None) for beat in beats)
 
 
 class ProcessSeen(Value, kw_only=True, frozen=True):

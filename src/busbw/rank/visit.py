@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from busbw import layout
-from busbw.model.visit import VISIT_PREFIX, ProcessSeen, Visit
+from busbw.model.visit import VISIT_PREFIX, ProcessSeen, Visit, progress
 from busbw.rank import visit_host, visit_processes, visit_stacks
 from busbw.rank.counters import read_counters
 from busbw.rank.nccl.ras import ras_status
@@ -81,7 +81,7 @@ def look(directory: str, tag: str) -> Visit:
         asked="look",
         unix_s=time.time(),
         beats=beats,
-        moved=visit_host.beats(folder) != beats,
+        moved=progress(visit_host.beats(folder)) != progress(beats),
         processes=tuple(processes),
         counters=visit_host.counters(folder, counted, counted_later),
         shared_memory=visit_host.shared_memory(folder),
