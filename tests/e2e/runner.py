@@ -177,7 +177,14 @@ class Busbw:
         """Run `busbw` with `arguments` to its end."""
         return self.start(*arguments, mpi=mpi, env=env, realtime=realtime).finish(timeout_s)
 
-    def to_the_end(self, result: Result, mpi: str = "Open MPI", where: Path | None = None) -> Result:
+    def to_the_end(
+        self,
+        result: Result,
+        mpi: str = "Open MPI",
+        where: Path | None = None,
+        *,
+        env: Mapping[str, str] | None = None,
+    ) -> Result:
         """Resume the only run, or the one in `where`, until its time limit was enough for a busy machine.
 
         It was not where the run ended by it, and where a size had not one sample when its time was over.
@@ -189,7 +196,7 @@ class Busbw:
             is_short = len(run.measurements) < len(points_of(run.plan.sweeps))
             if ended != "time" and not (ended == "complete" and is_short):
                 return result
-            result = self("run", "--resume", directory, mpi=mpi)
+            result = self("run", "--resume", directory, mpi=mpi, env=env)
         return result
 
     def directory(self) -> Path:
