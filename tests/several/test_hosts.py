@@ -11,7 +11,7 @@ from tests.lab.ranks import OPEN_MPI
 
 from .jobs import SHORT
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.root
 
 
 def on_n0(lab: Lab, folder: Path, *arguments: object) -> "subprocess.CompletedProcess[str]":

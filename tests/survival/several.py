@@ -5,10 +5,11 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.e2e.runner import ROOT, clean_environment, program, read_run, wait_until
+from tests.e2e.runner import ROOT, clean_environment, program, read_run
 from tests.lab.host import ENVIRONMENT, HostProcess
 from tests.lab.lab import Lab
 from tests.lab.processes import Process
+from tests.patience import wait_until
 
 from busbw import layout
 from busbw.model.run import Run
@@ -20,7 +21,7 @@ HOSTS = ("n0", "n1", "n2")
 BYTES = [4096 * number for number in range(1, 7)]
 SIZES = ("-b", "4K", "-e", "24K", "-i", "4K", "--time-limit", "8", "--stall-timeout", "8", "--min-samples", "5")
 FIRST_DONE = "ended by"
-TIMEOUT_S = 90.0
+TIMEOUT_S = 200.0
 
 
 class Several:
@@ -132,7 +133,7 @@ class Several:
         """Check that hosts are as they were before the run."""
         # The connections of ended remote shells close a moment later.
         for host in hosts or HOSTS:
-            wait_until(lambda host=host: self.left_on(host) == [], 10, f"{host} to be empty: {self.left_on(host)}")
+            wait_until(lambda host=host: self.left_on(host) == [], 30, f"{host} to be empty: {self.left_on(host)}")
 
     def resume(self) -> None:
         """Go on, and check that what is missing is measured, and what was measured is kept as it was."""

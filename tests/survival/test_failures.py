@@ -3,15 +3,12 @@
 import os
 import signal
 
-import pytest
-
 from busbw.model.run import Run
 
 from .mpi import under
 from .several import BYTES, Several
 
 # A run that fails is looked into, ended on every host, and resumed to its end.
-pytestmark = pytest.mark.timeout(240)
 
 
 def check_failed_by_rank_2(several: Several, *words: str) -> Run:

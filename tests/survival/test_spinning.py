@@ -8,8 +8,6 @@ from tests.e2e.runner import SHIMS
 from .mpi import NAMES, unless_every
 from .several import BYTES, SIZES, Several
 
-pytestmark = pytest.mark.timeout(180)
-
 
 @pytest.mark.parametrize("several", [unless_every(name) for name in NAMES], indirect=True)
 def test_a_rank_that_spins_in_a_call_is_named_or_nobody_is(several: Several) -> None:

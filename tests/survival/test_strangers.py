@@ -9,7 +9,6 @@ from tests.e2e.runner import program
 from .mpi import Mpi, mpi_of, unless_every
 from .several import HOSTS, SIZES, Several
 
-pytestmark = pytest.mark.timeout(180)
 # The MPI whose mpirun starts the ranks, and the one whose library they load.
 STRANGERS = [("MPICH", "Open MPI 5"), unless_every("MPICH", "Open MPI 4")]
 
