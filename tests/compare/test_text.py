@@ -61,6 +61,8 @@ def test_the_table_is_this_one(printed):
         "    1024  10.00   8.00   0.10   0.13 +25.0 +24.9 to +25.1 faster",
         " 1048576  50.00  60.00  20.97  17.48 -16.7 -16.7 to -16.6 slower",
         "67108864 900.00 900.00  74.57  74.57  +0.0   -0.1 to +0.1      =",
+        "# busbw A ▁▄▇█ 0.00089 to 74.6 GB/s; 8 B to 64 MiB",
+        "# busbw B ▁▄▇█ 0.00089 to 74.6 GB/s; same scale, logarithmic",
         "",
         "# by size: latency of small messages (us), bus bandwidth of medium and large ones (GB/s)",
         "collective sizes      A     B  gain  95 % interval  shown",
