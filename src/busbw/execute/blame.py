@@ -1,5 +1,6 @@
 """Why a job ended before its time: what its ranks and its launcher said, how they ended, and who was first."""
 
+import re
 from dataclasses import dataclass
 
 import msgspec
@@ -9,6 +10,8 @@ from busbw.execute.distant import Distant
 from busbw.execute.watch import Watch
 from busbw.launchers.notices import first_death
 from busbw.model.culprit import Culprit
+
+_FAILED = re.compile(r"busbw rank (?P<rank>\d{1,7}) failed at ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,8 @@ def _culprit(text: str, watch: Watch | Distant) -> Culprit | None:
         told = notice.rank if notice.rank is not None else watch.by_process(notice.process_id or 0)
         rank = told if told is not None else rank
         what = notice.what
+    if rank is None and isinstance(watch, Watch):
+        rank, what = _only_speaker(text), "gave up"
     if rank is None:
         return None
     culprit = watch.culprit(rank, what or "ended early")
@@ -61,6 +66,12 @@ def _own_words(text: str) -> str | None:
         if "busbw rank " in line and (" failed at " in line or " started, " in line):
             return line[line.index("busbw rank ") + len("busbw ") :]
     return None
+
+
+def _only_speaker(text: str) -> int | None:
+    """Return the rank that says it failed, if no other says so: the others were ended with it."""
+    ranks = {int(found["rank"]) for found in _FAILED.finditer(text)}
+    return ranks.pop() if len(ranks) == 1 else None
 
 
 def _first_line(text: str) -> str | None:
