@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from busbw.errors import InputError
-from busbw.formats.log_template import match, read_log, template
+from busbw.formats.application_log import LogLines, read_log
+from busbw.formats.log_template import match, template
 from busbw.formats.scaling_table import is_table, read_table
 from busbw.judge.scaling.application import application_view
 from busbw.judge.scaling.collective import collective_view
@@ -94,4 +95,4 @@ def test_a_template_is_matched_or_refused(pieces: list[str], lines: list[str]) -
     for line in lines:
         match(pattern, line)
     with contextlib.suppress(InputError):
-        draw(read_log(lines, "x.log", [pattern], known={"nodes": 1}))
+        draw(read_log(lines, "x.log", LogLines(templates=(pattern,), known=(("nodes", 1),))))

@@ -4,7 +4,8 @@ import pytest
 
 from busbw.catalog.applications import applications
 from busbw.errors import InputError
-from busbw.formats.log_template import match, read_log, template
+from busbw.formats.application_log import LogLines, read_log
+from busbw.formats.log_template import match, template
 from busbw.formats.scaling_columns import column
 from busbw.formats.scaling_table import is_table, read_table
 
@@ -86,7 +87,7 @@ def test_a_template_takes_numbers_out_of_a_line_wherever_it_begins() -> None:
     pattern = template("Benchmark time: {cores} CPUs {s_per_step} s/step")
     found = match(pattern, "Info:\tBenchmark   time: 64 CPUs 1.2e-2 s/step 0.13 days/ns")
     assert found is not None
-    assert {field.name: text for field, text in found.items()} == {"cores": "64", "s_per_step": "1.2e-2"}
+    assert {field.name: text for field, text in found} == {"cores": "64", "s_per_step": "1.2e-2"}
     assert match(pattern, "Benchmark time: many CPUs 0.1 s/step") is None
     # The first place does not fit, the second does.
     assert match(template("time: {time_s} s"), "time: unknown, time: 4 s") is not None
@@ -113,13 +114,13 @@ def test_a_template_that_could_match_anything_is_refused(text: str, cause: str) 
 
 
 def test_the_performance_timer_of_fluent_is_read_from_two_lines() -> None:
-    patterns = [template(text) for text in applications()["fluent"].templates]
+    patterns = tuple(template(text) for text in applications()["fluent"].templates)
     log = [
         "Performance Timer for 472 iterations on 4 compute nodes",
         "  Average wall-clock time per iteration:                0.823 sec",
         "  Global reductions per iteration:                        147 ops",
     ]
-    (found,) = read_log(log, "fluent.log", patterns, known={"nodes": 1})
+    (found,) = read_log(log, "fluent.log", LogLines(templates=patterns, known=(("nodes", 1),)))
     assert found.time_s is not None
     assert (found.nodes, found.ranks, found.time_s.value, found.source) == (1, 4, 0.823, "fluent.log:2")
 
@@ -127,7 +128,7 @@ def test_the_performance_timer_of_fluent_is_read_from_two_lines() -> None:
 def test_results_of_one_file_and_place_are_samples_of_one_launch() -> None:
     log = [f"Benchmark time: 8 CPUs {time_s} s/step" for time_s in (9.0, 1.0, 1.1, 1.2)]
     pattern = template("Benchmark time: {cores} CPUs {s_per_step} s/step")
-    (found,) = read_log(log, "n.log", [pattern], last=3)
+    (found,) = read_log(log, "n.log", LogLines(templates=(pattern,), last=3))
     assert found.time_s is not None
     assert (found.time_s.value, found.time_s.low, found.time_s.high, found.time_s.basis) == (1.1, 1.0, 1.2, "samples")
     assert found.source == "n.log:2-4"
@@ -135,9 +136,9 @@ def test_results_of_one_file_and_place_are_samples_of_one_launch() -> None:
 
 def test_a_log_without_results_or_counts_is_refused() -> None:
     with pytest.raises(InputError, match="no line fits"):
-        read_log(["nothing"], "x.log", [template("time: {time_s} s")])
+        read_log(["nothing"], "x.log", LogLines(templates=(template("time: {time_s} s"),)))
     with pytest.raises(InputError, match="on how much of the machine") as caught:
-        read_log(["time: 3 s"], "x.log", [template("time: {time_s} s")])
+        read_log(["time: 3 s"], "x.log", LogLines(templates=(template("time: {time_s} s"),)))
     assert "--name" in (caught.value.hint or "")
 
 

@@ -95,12 +95,14 @@ def _check_meant(asked: ScalingRequest, *, is_collective: bool) -> None:
 
 
 def _application(asked: ScalingRequest, observations: Sequence[Observation]) -> ScalingReport:
-    if asked.beyond and asked.kind == "weak":
+    grows = asked.application is not None and application(asked.application).weak
+    kind: Literal["strong", "weak"] = "weak" if grows else asked.kind
+    if asked.beyond and kind == "weak":
         raise InputError("--beyond goes by Amdahl's law, which is of strong scaling", hint="leave out --beyond")
     view = application_view(
         observations,
         axis=axis_of(observations, asked.axis),
-        kind=asked.kind,
+        kind=kind,
         base=asked.base,
         at=asked.beyond,
         series=asked.series,
@@ -162,10 +164,8 @@ def _placed(
 
 
 def _observations(asked: ScalingRequest) -> tuple[Observation, ...]:
-    patterns = asked.patterns
-    if asked.application is not None:
-        patterns += application(asked.application).templates
-    logs = LogReading.of(patterns, name=asked.name_pattern, last=asked.last)
+    known = application(asked.application) if asked.application is not None else None
+    logs = LogReading.of(known, asked.patterns, name=asked.name_pattern, last=asked.last)
     found = [each for source in asked.sources for each in observations_of(source, logs, wanted=asked.result)]
     if asked.published is not None:
         published = of_platform(platform_called(asked.published).platform)

@@ -9,12 +9,15 @@ from typing import Self
 from busbw import layout
 from busbw.api.loading import read
 from busbw.api.locating import find, import_directories, is_import
+from busbw.catalog.applications import Application
 from busbw.errors import InputError
+from busbw.formats.application_log import LogLines, read_log
 from busbw.formats.driver import Reader
-from busbw.formats.log_template import Template, match, read_log, template
+from busbw.formats.log_template import Template, match, template
 from busbw.formats.registry import FORMATS
 from busbw.formats.scaling_columns import count
 from busbw.formats.scaling_table import MOST_BYTES, is_table, read_table
+from busbw.formats.starccm import read_starccm
 from busbw.judge.scaling.observing import of_import, of_readings, of_run
 from busbw.model.imported import Reading, Table
 from busbw.model.scaling import Observation
@@ -29,6 +32,8 @@ _LONGEST_LINE_BYTES = 2**20
 class LogReading:
     """How the logs of applications are read."""
 
+    # None: with the templates of the user alone, and without any the file is no such log.
+    application: Application | None
     templates: tuple[Template, ...]
     # Of the file's name: `run-{nodes}n`.
     name: Template | None
@@ -36,15 +41,33 @@ class LogReading:
     last: int | None
 
     @classmethod
-    def of(cls, patterns: Sequence[str], *, name: str | None, last: int | None) -> Self:
+    def of(
+        cls, application: Application | None, patterns: Sequence[str], *, name: str | None, last: int | None
+    ) -> Self:
         """Return it from templates as they are written. Raises InputError for one that cannot be matched."""
         if last is not None and last < 1:
             raise InputError(f"the last {last} results", hint="one or more")
+        own = application.templates if application is not None else ()
         return cls(
-            templates=tuple(template(text) for text in patterns),
+            application=application,
+            templates=tuple(template(text) for text in (*patterns, *own)),
             name=template(name) if name is not None else None,
             last=last,
         )
+
+    def read(self, lines: Iterator[str], source: str) -> tuple[Observation, ...]:
+        """Return what a log holds. Raises InputError."""
+        known = self.counts_of(source)
+        if not self.templates:
+            return read_starccm(lines, source, known=known, last=self.last)
+        wanted = LogLines(
+            templates=self.templates,
+            known=tuple(known.items()),
+            last=self.last,
+            best=self.application is not None and self.application.best,
+            void=self.application.void if self.application is not None else None,
+        )
+        return read_log(lines, source, wanted)
 
     def counts_of(self, source: str) -> dict[str, int]:
         """Return what a file's name says of the machine. Raises InputError where it does not fit its template."""
@@ -53,7 +76,7 @@ class LogReading:
         found = match(self.name, Path(source).name)
         if found is None:
             raise InputError(f"its name does not fit {self.name.text!r}", where=source)
-        return {field.axis: count(text, source) for field, text in found.items() if field.axis is not None}
+        return {field.axis: count(text, source) for field, text in found if field.axis is not None}
 
 
 def observations_of(source: str, logs: LogReading, *, wanted: str | None) -> tuple[Observation, ...]:
@@ -96,10 +119,8 @@ def _of_file(source: str, logs: LogReading, wanted: str | None) -> tuple[Observa
     with sources.opened(source) as file:
         blocks = file.blocks()
         first = next(blocks, b"")
-        if logs.templates:
-            found = read_log(
-                _lines(first, blocks), source, logs.templates, known=logs.counts_of(source), last=logs.last
-            )
+        if logs.templates or logs.application is not None:
+            found = logs.read(_lines(first, blocks), source)
         elif is_table(first[:_HEAD_BYTES].decode("utf-8", "replace")):
             found = read_table(_whole(first, blocks, source), source, wanted=wanted)
         else:

@@ -16,7 +16,14 @@ class Application(Value, frozen=True, kw_only=True):
     name: str
     # Which number it is.
     words: str
+    # None: `busbw.formats` has a reader of its own for it.
     templates: tuple[str, ...]
+    # The work grows with the machine.
+    weak: bool = False
+    # Of several results the best counts, not their median.
+    best: bool = False
+    # A line with this text says that the result before it does not count.
+    void: str | None = None
     source: str
 
 

@@ -1,26 +1,22 @@
 """Templates that pick numbers out of the lines of a log: `Benchmark time: {cores} CPUs {s_per_step} s/step`.
 
 A template is the text of a line, from where it is known to where it matters. `{name}` is a number, its name as in
-`busbw.formats.scaling_columns`; `{*}` is anything up to the text after it. Spaces stand for any white space. There is
+`busbw.formats.scaling_columns`; `{*}` is anything up to the text after it. Spaces stand for any white space. A count
+that stands twice is a grid, `{ranks} x {ranks}`, and their product. There is
 no other syntax: each template is matched from left to right without ever going back, so that no line costs more than
 its length times the number of places where the template's first words stand.
 """
 
 import re
-from collections.abc import Iterable, Sequence
 
 from busbw.errors import InputError
-from busbw.formats.scaling_columns import Column, column, count, result
-from busbw.formats.scaling_table import observation
-from busbw.model.scaling import Estimate, Observation
+from busbw.formats.scaling_columns import Column, column
 from busbw.model.value import Value
-from busbw.stats.median import median, median_interval
 
 LONGEST_LINE = 4096
 _LONGEST_TEMPLATE = 512
 _MOST_FIELDS = 16
 _MOST_STARTS = 64
-_MOST_RESULTS = 1_000_000
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _NUMBER = re.compile(r"[+-]?\d{1,40}(?:\.\d{0,40})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 
@@ -57,7 +53,7 @@ def template(text: str) -> Template:
     return Template(text=text, literals=tuple(literals), fields=tuple(fields))
 
 
-def match(pattern: Template, line: str) -> dict[Column, str] | None:
+def match(pattern: Template, line: str) -> tuple[tuple[Column, str], ...] | None:
     """Return the numbers of the first place in a line that a template fits, as they are written; None: in none."""
     if len(line) > LONGEST_LINE:
         return None
@@ -74,8 +70,8 @@ def match(pattern: Template, line: str) -> dict[Column, str] | None:
     return None
 
 
-def _match_at(pattern: Template, text: str, start: int) -> dict[Column, str] | None:
-    found: dict[Column, str] = {}
+def _match_at(pattern: Template, text: str, start: int) -> tuple[tuple[Column, str], ...] | None:
+    found: list[tuple[Column, str]] = []
     position = start
     for field, literal in zip(pattern.fields, pattern.literals[1:], strict=True):
         if field is None:
@@ -86,71 +82,12 @@ def _match_at(pattern: Template, text: str, start: int) -> dict[Column, str] | N
             number = _NUMBER.match(text, position)
             if number is None or not text.startswith(literal, number.end()):
                 return None
-            found[field] = number[0]
+            found.append((field, number[0]))
             position = number.end()
         position += len(literal)
-    return found
+    return tuple(found)
 
 
 def _spaced(text: str) -> str:
     """Return a text with one space for each white space in it."""
     return " ".join(text.split())
-
-
-def read_log(
-    lines: Iterable[str],
-    where: str,
-    templates: Sequence[Template],
-    *,
-    known: dict[str, int] | None = None,
-    last: int | None = None,
-) -> tuple[Observation, ...]:
-    """Return one observation for each place that a log has results of: their median, as of one launch.
-
-    A count stands for the results after it. `known`: counts that something else than the log says. `last`: only so
-    many of the last results of each place. Raises InputError for a log without results, and for one without counts.
-    """
-    counts = dict(known or {})
-    found: dict[tuple[tuple[tuple[str, int], ...], Column], list[tuple[int, Estimate]]] = {}
-    results = 0
-    for number, line in enumerate(lines, start=1):
-        for pattern in templates:
-            values = match(pattern, line)
-            if values is None:
-                continue
-            place = f"{where}:{number}"
-            counts |= {field.axis: count(text, place) for field, text in values.items() if field.axis is not None}
-            for field, text in values.items():
-                if field.axis is None:
-                    key = (tuple(sorted(counts.items())), field)
-                    found.setdefault(key, []).append((number, result(text, field, place)))
-                    results += 1
-        if results > _MOST_RESULTS:
-            raise InputError(f"more than {_MOST_RESULTS} results", where=where)
-    if not found:
-        raise InputError(
-            f"no line fits {' or '.join(repr(each.text) for each in templates)}",
-            where=where,
-            hint="a template is the line's own text, with {time_s} and the like where the numbers are",
-        )
-    return tuple(
-        _launch(dict(key), field, here[-last:] if last else here, where) for (key, field), here in found.items()
-    )
-
-
-def _launch(counts: dict[str, int], taken: Column, here: Sequence[tuple[int, Estimate]], where: str) -> Observation:
-    lines = [number for number, _ in here]
-    place = f"{where}:{lines[0]}" if len(lines) == 1 else f"{where}:{lines[0]}-{lines[-1]}"
-    if not counts:
-        raise InputError(
-            "on how much of the machine this was measured is not told",
-            where=place,
-            hint="add a template with {nodes}, or take it from the file's name: --name 'run-{nodes}n'",
-        )
-    if len(here) == 1:
-        return observation(counts, taken, here[0][1], source=place)
-    ordered = sorted(estimate.value for _, estimate in here)
-    low, high = median_interval(ordered) or (ordered[0], ordered[-1])
-    return observation(
-        counts, taken, Estimate(value=median(ordered), low=low, high=high, basis="samples"), source=place
-    )

@@ -1,8 +1,8 @@
 """The names of columns and of places in a template, which say what a number is and in which unit.
 
 A count of the machine: nodes, gpus, ranks, cores, or a usual word for one. A result: a time (`time_s`, `wall_min`),
-work a time (`tokens_per_s`, `ns_per_day`), a time of one piece of work (`s_per_step`), or `busbw_GBps`. Anything else
-is a setting of the row.
+work a time (`tokens_per_s`, `ns_per_day`), a time of one piece of work (`s_per_step`), or `busbw_GBps`; in a log also
+a time that runs on (`clock_s`). Anything else is a setting of the row.
 """
 
 import re
@@ -41,7 +41,7 @@ class Column(Value, kw_only=True, frozen=True):
     """What a name means. `factor` takes the number as printed to seconds or bytes a second; a rate stays in `unit`."""
 
     name: str
-    kind: Literal["count", "time", "rate", "busbw", "setting"]
+    kind: Literal["count", "time", "clock", "rate", "busbw", "setting"]
     axis: Axis | None = None
     factor: float = 1.0
     unit: str | None = None
@@ -60,7 +60,8 @@ def column(name: str) -> Column:
     if match := _RATE.fullmatch(low):
         return Column(name=name, kind="rate", unit=f"{match[1]}/{match[2]}")
     if match := _TIME.fullmatch(low):
-        return Column(name=name, kind="time", factor=_SECONDS[match[1]])
+        kind: Literal["clock", "time"] = "clock" if low == f"clock_{match[1]}" else "time"
+        return Column(name=name, kind=kind, factor=_SECONDS[match[1]])
     if not _NAME.fullmatch(name):
         raise InputError(f"{name[:60]!r} is no name of a column", hint="letters, digits and _, as in nodes or time_s")
     return Column(name=name, kind="setting")

@@ -108,6 +108,8 @@ def _header(names: Sequence[str], where: str) -> list[Column]:
         columns = [column(name) for name in names]
     except InputError as error:
         raise InputError(error.cause, where=where, hint=error.hint) from error
+    if clock := next((each for each in columns if each.kind == "clock"), None):
+        raise InputError(f"{clock.name} is a time that runs on, as in a log", where=where, hint="call a time time_s")
     axes = [each.axis for each in columns if each.axis is not None]
     seen = [each.name for each in columns]
     if len(set(seen)) < len(seen) or len(set(axes)) < len(axes):
