@@ -220,7 +220,15 @@ def test_a_network_has_the_name_that_its_plugin_reports() -> None:
     assert understood("NCCL_NET", "AWS Libfabric").problem is None
     assert understood("NCCL_NET", "socket").problem is None
     assert understood("NCCL_NET", "gIB").problem is None
-    assert understood("NCCL_NET", "ofi").instead == "AWS Libfabric"
+    assert understood("NCCL_NET", "efa").instead == "AWS Libfabric"
+
+
+def test_the_plugin_for_libfabric_answers_to_three_names() -> None:
+    assert understood("NCCL_NET", "OFI").problem is None
+    assert understood("NCCL_NET", "Libfabric").problem is None
+
+
+def test_an_empty_name_is_no_network() -> None:
     assert understood("NCCL_NET", "").kind == "fails"
 
 

@@ -40,7 +40,7 @@ _MEANT_LEVELS = {
 }
 # Names of libraries and networks that stand where NCCL expects the name that a plug-in reports.
 _NOT_A_NETWORK = {
-    **dict.fromkeys(("ofi", "libfabric", "efa", "aws-ofi-nccl", "aws", "aws_libfabric", "cxi"), "AWS Libfabric"),
+    **dict.fromkeys(("efa", "aws-ofi-nccl", "aws", "aws_libfabric", "cxi"), "AWS Libfabric"),
     **dict.fromkeys(("sockets", "tcp", "ethernet"), "Socket"),
     **dict.fromkeys(("infiniband", "roce", "rdma", "verbs"), "IB"),
 }

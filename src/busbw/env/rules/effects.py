@@ -22,7 +22,15 @@ _PROVIDERS = (
 _ON = {"1", "2"}
 # The first compute capability whose GPUs take part in NVLink SHARP.
 _FIRST_NVLS = 90
-_NETWORKS = {"IB": _VERBS, "AWS LIBFABRIC": {"EFA", "Slingshot"}, "FASTRAK": {"TCPXO"}}
+_OVER_LIBFABRIC = {"EFA", "Slingshot"}
+# aws-ofi-nccl takes three names since 1.12, the first of them in every version.
+_NETWORKS = {
+    "IB": _VERBS,
+    "AWS LIBFABRIC": _OVER_LIBFABRIC,
+    "LIBFABRIC": _OVER_LIBFABRIC,
+    "OFI": _OVER_LIBFABRIC,
+    "FASTRAK": {"TCPXO"},
+}
 
 
 def effects(subject: Subject) -> Iterator[Finding]:
