@@ -1,6 +1,10 @@
 """What was meant by names that nothing reads."""
 
+import re
+import subprocess
+import sys
 from itertools import count, islice
+from pathlib import Path
 
 import pytest
 from tests.cost import check_cost
@@ -38,6 +42,32 @@ def test_a_slip_is_told_what_was_meant(seen: str, meant: str) -> None:
 
     assert read.verdict == "misspelt"
     assert read.meant[0] == meant
+
+
+def test_no_parameter_of_open_mpi_is_a_slip() -> None:
+    program = Path(sys.prefix, "bin", "ompi_info")
+    printed = subprocess.run([program, "--all", "--parsable"], capture_output=True, text=True, timeout=300, check=True)
+    parameters = set(re.findall(r"^mca:\w+:\w+:param:(\w+):value", printed.stdout, re.MULTILINE))
+
+    assert len(parameters) > 300
+    assert [name for name in sorted(parameters) if read_name(f"OMPI_MCA_{name}").verdict == "misspelt"] == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "OMPI_MCA_scoll",
+        "OMPI_MCA_spml",
+        "OMPI_MCA_iof",
+        "OMPI_MCA_rml",
+        "PMIX_MCA_pdl",
+        "UCC_CLS",
+        "I_MPI_ADJUST_ALLTOALLV",
+        "I_MPI_ADJUST_IALLREDUCE",
+    ],
+)
+def test_a_name_one_letter_from_another_is_read_by_somebody(name: str) -> None:
+    assert read_name(name).verdict == "known"
 
 
 @pytest.mark.parametrize("name", ["NCCL_FOO_BAR", "NCCL_TIMEOUT", "NCCL_MAX_NRANKS", "NCCL_SPEED"])

@@ -292,7 +292,9 @@ _LAUNCHERS: dict[str, tuple[Kind, Reader]] = {
     "srun": ("srun", slurm.read_srun),
     "sbatch": ("other", slurm.read_sbatch),
     "salloc": ("other", slurm.read_srun),
-    **dict.fromkeys(("docker", "podman", "nerdctl", "podman-hpc"), ("container", containers.read_docker)),
+    **dict.fromkeys(
+        ("docker", "nvidia-docker", "podman", "nerdctl", "podman-hpc"), ("container", containers.read_docker)
+    ),
     **dict.fromkeys(("apptainer", "singularity"), ("container", containers.read_apptainer)),
     "enroot": ("container", containers.read_enroot),
     "ch-run": ("container", containers.read_charliecloud),

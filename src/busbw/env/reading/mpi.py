@@ -1,5 +1,7 @@
 """What a command line of an MPI launcher sets and passes on."""
 
+from itertools import pairwise
+
 from msgspec.structs import replace
 
 from busbw.env.reading.arguments import Arguments, Grammar, Option
@@ -8,7 +10,7 @@ from busbw.env.reading.expansion import Field
 from busbw.env.reading.options import APRUN, FLUX, JSRUN, MPIRUN, MPIRUN_RSH
 from busbw.env.reading.slips import is_cut_off, note_space_after
 from busbw.env.reading.spelled import FILLED, HOLE, Spelled
-from busbw.model.assignment import Launch
+from busbw.model.assignment import Arm, Launch
 
 # By whose name the variable of a parameter begins.
 _PARAMETERS = {
@@ -54,6 +56,7 @@ class Mpirun:
         where: int | None = None
         start = 1
         is_open = self._launch.computed
+        self._part_applications()
         while start < len(self._fields):
             arguments = Arguments(self._fields, start, MPIRUN)
             for option in arguments.options():
@@ -65,6 +68,17 @@ class Mpirun:
             start = len(self._fields) if divider is None else divider + 1
         self._finish(where, is_open=is_open)
         return program
+
+    def _part_applications(self) -> None:
+        """Say that what several applications are given holds for the ranks of each alone."""
+        dividers = [at for at, field in enumerate(self._fields) if field.text == ":"]
+        if not dividers:
+            return
+        number, self._context.constructs = self._context.constructs, self._context.constructs + 1
+        bounds = [0, *dividers, len(self._fields)]
+        for arm, (first, behind) in enumerate(pairwise(bounds)):
+            start, end = self._fields[first].start, self._fields[behind - 1].end
+            self._context.ledger.conditional.add(start, end, (Arm(construct=number, arm=arm),))
 
     def _finish(self, program: int | None, *, is_open: bool) -> None:
         family = self._family()

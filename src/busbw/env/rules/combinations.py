@@ -23,6 +23,8 @@ _CODES = {
 _OF_PARTS = {"dockerfile", "apptainer", "modulefile"}
 _NCCL = "NCCL_"
 _ALL_REDUCE = "all_reduce_perf"
+# RCCL follows NCCL at a distance: ROCm 6.4 has 2.22. What only newer versions do is not certain there.
+_EARLY_RCCL = (2, 22)
 
 
 def combinations(subject: Subject) -> Iterator[Finding]:
@@ -35,10 +37,18 @@ def combinations(subject: Subject) -> Iterator[Finding]:
         if key in told:
             continue
         told.add(key)
-        for each in interactions(values, version=subject.version, nodes=nodes):
+        for each in _interactions(values, subject, nodes):
             is_vouched = _is_published(each, values, subject) or _is_all_reduce(each, situation)
             if not is_vouched and not (_rests_on_absence(each) and _is_part(subject, situation)):
                 yield _finding(each, situation)
+
+
+def _interactions(values: Mapping[str, str], subject: Subject, nodes: int | None) -> tuple[Interaction, ...]:
+    found = interactions(values, version=subject.version, nodes=nodes)
+    if not subject.is_for_rccl or subject.context.nccl is not None:
+        return found
+    early = {each.id for each in interactions(values, version=_EARLY_RCCL, nodes=nodes)}
+    return tuple(each for each in found if each.id in early)
 
 
 def _is_published(each: Interaction, values: Mapping[str, str], subject: Subject) -> bool:

@@ -66,15 +66,19 @@ def _twice(first: Assignment, second: Assignment) -> Finding:
     return report(
         "ENV068",
         at=where(second),
-        evidence=f"{setting_text(first)} in line {first.line}, {setting_text(second)} in line {second.line}",
+        evidence=f"{setting_text(first)}{_of_line(first, second)}, {setting_text(second)}{_of_line(second, first)}",
         effect=f"{shown(counts.value or '')} counts: NCCL keeps the first line of a file"
         if counts is first
         else f"{shown(counts.value or '')} counts",
-        fix=f"leave line {loses.line} out",
+        fix=f"leave line {loses.line} out" if first.line != second.line else "one of the two",
         name=second.name,
         first=shown(first.value or ""),
         second=shown(second.value or ""),
     )
+
+
+def _of_line(each: Assignment, other: Assignment) -> str:
+    return f" in line {each.line}" if each.line != other.line else ""
 
 
 def same_parameter(subject: Subject) -> Iterator[Finding]:
