@@ -51,6 +51,14 @@ def test_the_picture_shows_what_hangs_below_what(capsys: pytest.CaptureFixture[s
     ]
 
 
+def test_a_gpu_that_ranks_share_is_one_with_their_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    node = two_sockets()
+    again = tuple(msgspec.structs.replace(gpu, dev=gpu.dev + 8) for gpu in node.gpus)
+    lines = printed(msgspec.structs.replace(node, gpus=(*node.gpus, *again)), capsys)
+    assert lines[0] == "two-sockets: 8 GPUs, shared by 16 parts or ranks, 8 ports, 2 NUMA nodes"
+    assert any(line.startswith("│  ├─ GPU0/8  0001:00:00.0") for line in lines)
+
+
 def test_the_table_says_where_each_gpu_sits(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(two_sockets(port_Mbps=100_000), capsys)
     start = next(place for place, line in enumerate(lines) if line.startswith("GPU  NUMA"))

@@ -191,3 +191,44 @@ def test_a_gpu_below_its_generation_is_noted_where_numa_is_hidden_unless_it_is_b
     assert not grave(findings)
     for text in (cpu(0, "ffff", slow), cpu(-1, "ffff", chip), cpu(-1, "ffff", gpu("01"))):
         assert "TOP087" not in found(text)
+
+
+def test_a_network_card_of_a_class_of_its_own_is_one_by_what_stands_in_it():
+    card = nic("02").replace('class="0x020700"', 'class="0x00ff00" vendor="0x1ded"')
+
+    assert "TOP026" not in found(cpu(0, "ffff", switch("01", _FAST, card, gpu("03"))))
+    assert "TOP026" in found(cpu(0, "ffff", card.replace("<nic>", "<gin>").replace("</nic>", "</gin>")))
+
+
+@pytest.mark.parametrize(("device", "code"), [("gpu", "0x020700"), ("gpu", "0x060400"), ("nic", "0x030200")])
+def test_a_device_that_is_called_another_kind_than_what_stands_in_it_is_found(device: str, code: str):
+    right = gpu("02") if device == "gpu" else nic("02")
+    wrong = right.replace('class="0x030200"', f'class="{code}"').replace('class="0x020700"', f'class="{code}"')
+
+    assert "TOP026" in found(cpu(0, "ffff", wrong))
+
+
+def test_ranks_that_share_a_gpu_list_its_links_once_each():
+    to_switch = '<nvlink target="fffffff:ff:ff.0" count="18" tclass="0x068000"/>'
+    ranks = "".join(f'<gpu dev="0" sm="90" rank="{rank}" gdr="1">{to_switch}</gpu>' for rank in range(2))
+    shared = f'<pci busid="0000:01:00.0" class="0x030200" {_FAST}>{ranks}</pci>'
+
+    assert not found(cpu(0, "ffff", shared, linked("02", to_switch)))
+
+
+def efa(bus: str, speed: int) -> str:
+    return nic(bus).replace("400000", str(speed)).replace("0x020700", "0x020000")
+
+
+@pytest.mark.parametrize(("speed", "codes"), [(400000, set()), (300000, {"TOP066", "TOP102"}), (100000, {"TOP066"})])
+def test_a_port_that_stands_for_all_of_its_gpu_hides_the_others(speed: int, codes: set[str]):
+    near = cpu(0, "ffff", *(efa(bus, speed) for bus in ("52", "63", "74", "85")))
+    far = cpu(1, "ffff0000", *(efa(bus, speed) for bus in ("96", "a7", "b8", "c9")))
+
+    assert {"TOP066", "TOP102"} & set(found(near + far, "aws-p5")) == codes
+
+
+def test_the_family_of_an_amd_processor_as_older_nccl_writes_it_has_the_true_one_as_its_fix():
+    old = cpu(0, "ffff", gpu("01")).replace(_CPU, 'arch="x86_64" vendor="AuthenticAMD" familyid="175" modelid="17"')
+
+    assert found(old)["TOP029"].fix == 'familyid="25"'

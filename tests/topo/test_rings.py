@@ -72,6 +72,26 @@ def test_pairs_of_gpus_with_a_bridge_are_limited_by_what_joins_the_pairs():
     assert ring.limit == "PCIe links of GPU0, GPU1"
 
 
+def test_nvlinks_to_the_cpu_carry_what_pcie_does_not():
+    gpus = tuple(Gpu(bus_id=f"000{place}:00:00.0", dev=place, sm=70) for place in range(4))
+    node = Topology(
+        numa=tuple(make_numa(place, architecture="ppc64", vendor=None) for place in range(2)),
+        devices=tuple(
+            make_device(gpu.bus_id, "gpu", numa=place // 2, link_speed="8 GT/s", link_width=4)
+            for place, gpu in enumerate(gpus)
+        ),
+        gpus=gpus,
+        nvlinks=tuple(NvLink(gpu=gpu.bus_id, target="0006:00:00.0", count=3, target_class="0x068001") for gpu in gpus),
+    )
+    assert rate_of_ring(node) == 32
+    joined = tuple(
+        NvLink(gpu=gpus[one].bus_id, target=gpus[other].bus_id, count=3, target_class="0x030200")
+        for one, other in ((0, 1), (1, 0), (2, 3), (3, 2))
+    )
+    ring = ring_ceilings(msgspec.structs.replace(node, nvlinks=(*node.nvlinks, *joined)))[0]
+    assert ring.formula == "out of NUMA node 0: 32.0 GB/s"
+
+
 def test_links_to_the_gpu_itself_carry_nothing():
     node = msgspec.structs.replace(four_h200(), nvlinks=())
     own = tuple(NvLink(gpu=gpu.bus_id, target=gpu.bus_id, count=12, target_class="0x030200") for gpu in node.gpus)

@@ -10,7 +10,7 @@ from busbw.cpus import format_cpu_list
 from busbw.model.topology import Net, NumaNode, PciDevice, Topology
 from busbw.topo.pcie import link_Bps
 from busbw.topo.ways.graph import net_Bps, port_names
-from busbw.topo.ways.nearest import gpu_numbers
+from busbw.topo.ways.nearest import gpu_names
 
 Kind = Literal["numa", "switch", "gpu", "nic", "other"]
 # Where containers have interfaces of their own, NCCL writes down dozens.
@@ -64,8 +64,7 @@ class _Shelves:
         for device in topology.devices:
             parent = device.parent if device.parent in known and device.parent != device.bus_id else None
             self.children.setdefault((parent, device.numa if parent is None else 0), []).append(device)
-        names = (f"GPU{number}" for number in gpu_numbers(topology.gpus))
-        self.gpus = {gpu.bus_id: name for gpu, name in zip(topology.gpus, names, strict=True)}
+        self.gpus = gpu_names(topology.gpus)
         self.nets: dict[str | None, list[tuple[str, float]]] = {}
         self.without_card: dict[int, list[tuple[str, Net]]] = {}
         for name, net in zip(port_names(topology), topology.nets, strict=True):

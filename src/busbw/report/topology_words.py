@@ -7,7 +7,7 @@ from busbw.model.topology import Gpu, Topology
 from busbw.report.topology_tree import number_of, short_list
 from busbw.topo.ways.constants import cpu_link_Bps, link_rate_Bps
 from busbw.topo.ways.link_words import link_words
-from busbw.topo.ways.nearest import gpu_numbers
+from busbw.topo.ways.nearest import gpu_names
 
 _SWITCHES = "NVSwitches"
 
@@ -16,7 +16,9 @@ def summary(topology: Topology) -> str:
     """Return the heading: what the node is called and how many of everything it has."""
     nics = sum(device.kind == "nic" for device in topology.devices)
     ports = _count(len(topology.nets), "port") if topology.nets else _count(nics, "NIC")
-    parts = [_count(len(topology.gpus), "GPU"), ports, _count(len(topology.numa), "NUMA node")]
+    addresses = len({gpu.bus_id for gpu in topology.gpus})
+    shared = f", shared by {len(topology.gpus)} parts or ranks" if addresses < len(topology.gpus) else ""
+    parts = [f"{_count(addresses, 'GPU')}{shared}", ports, _count(len(topology.numa), "NUMA node")]
     return f"{topology.name or 'node'}: {', '.join(parts)}"
 
 
@@ -30,7 +32,7 @@ def _count(number: int, name: str) -> str:
 
 
 def _nvlink_lines(topology: Topology) -> Iterator[str]:
-    names = {gpu.bus_id: f"GPU{number}" for gpu, number in zip(topology.gpus, gpu_numbers(topology.gpus), strict=True)}
+    names = gpu_names(topology.gpus)
     gpus: dict[str, Gpu] = {gpu.bus_id: gpu for gpu in topology.gpus}
     counts: dict[str, Counter[str]] = {}
     rates: dict[str, float] = {}
@@ -45,9 +47,9 @@ def _nvlink_lines(topology: Topology) -> Iterator[str]:
             rates[link.gpu] = rates.get(link.gpu, 0.0) + link_rate_Bps(link, gpus[link.gpu])
     # GPUs whose links go the same way share a line.
     alike: dict[tuple[tuple[str, int], ...], list[str]] = {}
-    for gpu in topology.gpus:
-        if gpu.bus_id in counts:
-            alike.setdefault(tuple(counts[gpu.bus_id].items()), []).append(gpu.bus_id)
+    for bus_id in names:
+        if bus_id in counts:
+            alike.setdefault(tuple(counts[bus_id].items()), []).append(bus_id)
     if _is_full_mesh(counts, len(gpus)):
         count = next(iter(counts.values())).most_common(1)[0][1]
         rate_Bps = rates[topology.nvlinks[0].gpu] / (len(gpus) - 1)

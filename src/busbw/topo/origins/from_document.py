@@ -143,7 +143,10 @@ def _read_device(host: _Host, element: Element, parent: str | None, numa: int) -
 
 
 def _read_gpus(host: _Host, device: Element, bus_id: str) -> None:
-    """Read the GPUs of a device: several where it is partitioned, one where nothing but its class is said."""
+    """Read the GPUs of a device: several where ranks or parts share it, one where nothing but its class is said.
+
+    Each of several lists all links of the device, so they are read of the first.
+    """
     if host.devices[bus_id].kind != "gpu":
         return
     elements = device.named("gpu")
@@ -162,6 +165,7 @@ def _read_gpus(host: _Host, device: Element, bus_id: str) -> None:
                 gcn=element.value("gcn"),
             )
         )
+    for element in elements[:1]:
         host.nvlinks += [_link(link, bus_id, kind) for kind in _LINK_KINDS for link in element.named(kind)]
         for link in element.named("c2c"):
             count, rate = (read_integer(link.value(name)) or 0 for name in ("count", "bw"))

@@ -120,9 +120,11 @@ def _vendor(subject: Subject, element: Element) -> Iterator[Finding]:
         yield finding(
             "TOP029",
             evidence=f"15 + 16 x {family // 16}",
+            fix=f'familyid="{_AMD_BASE + family // 16}"',
             where=subject.where(element, "familyid"),
-            confidence="certain",
-            effect="NCCL does not look at it for AMD",
+            confidence="likely",
+            effect="none up to NCCL 2.30; since 2.31 it plans the link between sockets by the family, "
+            "and takes this for a newer one",
             value=family,
             family=_AMD_BASE + family // 16,
         )
@@ -185,14 +187,21 @@ def _class(subject: Subject, device: Device) -> Iterator[Finding]:
 def _class_problem(element: Element, written: str) -> str | None:
     if not written.lower().startswith("0x"):
         return f'class="{written}" lacks the 0x in front'
+    if element.named("gpu") or element.named("nic"):
+        return _contradiction(element, written)
     if not written.startswith(("0x02", "0x03", "0x06", "0x080100", "0x12", "0x0b", "0x01")):
         return f'class="{written}" is none of a GPU (0x03), a NIC (0x02) or a switch (0x060400)'
-    if element.named("gpu") and not written.startswith(("0x03", "0x12")):
-        return f'class="{written}" on a device with a gpu element inside; GPUs have 0x0302'
-    if element.named("nic") and not written.startswith(("0x02", "0x080100")):
-        return f'class="{written}" on a device with a nic element inside; NICs have 0x0200 or 0x0207'
     if element.named("pci") and written.startswith(("0x02", "0x03")):
         return f'class="{written}" on a device with devices below it; switches have 0x060400'
+    return None
+
+
+def _contradiction(element: Element, written: str) -> str | None:
+    """Return where a device is called the other kind than what stands in it; NICs may be of a class of their own."""
+    if element.named("gpu") and written.startswith(("0x02", "0x06")):
+        return f'class="{written}" on a device with a gpu element inside; GPUs have 0x0302'
+    if element.named("nic") and written.startswith(("0x03", "0x06")):
+        return f'class="{written}" on a device with a nic element inside; NICs have 0x0200 or 0x0207'
     return None
 
 

@@ -16,6 +16,7 @@ _MOST_DIFFERENCE = 0.01
 
 def nets(subject: Subject, reference: Reference | None) -> Iterator[Finding]:
     """Yield what is wrong with the speeds of nets."""
+    are_merged = reference is not None and ports_of_one_net(subject, reference) > 1
     for net in subject.nets:
         written = net.element.value("speed")
         if written is None:
@@ -43,17 +44,33 @@ def nets(subject: Subject, reference: Reference | None) -> Iterator[Finding]:
                 name=net.name,
                 value=f"{speed_Mbps} Mb/s",
             )
-        elif reference is not None:
+        elif reference is not None and not are_merged:
             yield from _other(subject, net, speed_Mbps, reference)
 
 
-def _other(subject: Subject, net: Net, speed_Mbps: int, reference: Reference) -> Iterator[Finding]:
+def ports_of_one_net(subject: Subject, reference: Reference) -> int:
+    """Return how many ports of the right machine each net stands for: AWS's plug-in shows those of a GPU as one."""
+    shares = set()
+    for net in subject.nets:
+        right_Mbps = _right_Mbps(net, reference)
+        if right_Mbps is not None:
+            shares.add((read_integer(net.element.value("speed")) or 0) / right_Mbps)
+    share = shares.pop() if len(shares) == 1 else 1
+    present = sum(_right_Mbps(net, reference) is not None for net in subject.nets)
+    is_whole = share > 1 and len(reference.nics) % share == 0 and share * present <= len(reference.nics)
+    return int(share) if is_whole else 1
+
+
+def _right_Mbps(net: Net, reference: Reference) -> int | None:
     if net.device is None or net.device.bus_id is None:
-        return
+        return None
     key = card(net.device.bus_id)
     right_Mbps = reference.port_Mbps.get(key)
-    if right_Mbps is None and key in reference.nics:
-        right_Mbps = reference.port_Mbps.get(None)
+    return reference.port_Mbps.get(None) if right_Mbps is None and key in reference.nics else right_Mbps
+
+
+def _other(subject: Subject, net: Net, speed_Mbps: int, reference: Reference) -> Iterator[Finding]:
+    right_Mbps = _right_Mbps(net, reference)
     if right_Mbps is None or abs(speed_Mbps - right_Mbps) <= right_Mbps * _MOST_DIFFERENCE:
         return
     yield finding(

@@ -6,6 +6,7 @@ from busbw.catalog.findings import finding
 from busbw.model.finding import Finding
 from busbw.topo.reference import Reference
 from busbw.topo.rules.addresses import card, moved
+from busbw.topo.rules.nets import ports_of_one_net
 from busbw.topo.rules.subject import WORDS, Device, Subject
 
 _SHIFTS = (-1, 1, -2, 2, -3, 3, -4, 4)
@@ -212,7 +213,7 @@ def _missing_nics(
     subject: Subject, nics: list[Device], absent: frozenset[int], reference: Reference
 ) -> Iterator[Finding]:
     present = {card(device.bus_id) for device in subject.devices if device.bus_id is not None}
-    if not nics or not reference.has_all_nics:
+    if not nics or not reference.has_all_nics or ports_of_one_net(subject, reference) > 1:
         return
     for address, node in reference.nics.items():
         if address not in present and node not in absent:

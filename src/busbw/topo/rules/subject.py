@@ -148,7 +148,8 @@ def _add_device(subject: Subject, element: Element, node: Node, parent: Device |
 
 
 def _add_ends(subject: Subject, device: Device) -> None:
-    for gpu in device.element.named("gpu"):
+    # Where ranks or parts share a GPU, each lists all of its links.
+    for gpu in device.element.named("gpu")[:1]:
         for link in (*gpu.named("nvlink"), *gpu.named("xgmi")):
             target = link.value("target") or ""
             count = read_integer(link.value("count"))

@@ -1,7 +1,8 @@
 """Rates that NCCL takes for granted, and the versions they hold for.
 
 They are NCCL's own figures for planning, below what the hardware's data sheet says, and its path tables show them.
-Source: src/graph/topo.h and topo.cc of the public releases 2.18 to 2.30; for XGMI RCCL's src/graph/topo.h.
+Source: src/graph/topo.h and topo.cc of the public releases 2.18 to 2.30, issues for newer ones; for XGMI RCCL's
+src/graph/topo.h.
 """
 
 import re
@@ -22,6 +23,8 @@ Nccl = tuple[int, int, int]
 _POWER9_Bps = 32e9
 _ARM_Bps = 6e9
 _AMD_Bps = 16e9
+# Since 2.31 by family: Zen 5, Zen 3 and 4 (NVIDIA/nccl issue 2441). Older ones wrote 143 and up.
+_AMD_FAMILIES = ((26, 32e9), (25, 24e9))
 # First model of Intel's family 6 that has the rate, the newest first; those before all of them count as Broadwell.
 _INTEL = ((0xCF, 40e9), (0x8F, 22e9), (0x55, 10e9))
 _BROADWELL_Bps = 6e9
@@ -90,8 +93,15 @@ def _x86_Bps(numa: NumaNode, nccl: Nccl) -> float:
         model = numa.model if numa.family == 6 and numa.model is not None else -1
         return next((rate_Bps for first, rate_Bps in known if model >= first), _BROADWELL_Bps)
     if numa.vendor == "AuthenticAMD":
-        # 2.18 had no figure for AMD.
-        return _AMD_Bps if nccl >= (2, 19, 1) else LOCAL_Bps
+        return _amd_Bps(numa, nccl)
     if numa.vendor in _ZHAOXIN:
         return _YONGFENG_Bps if (numa.family, numa.model) == _YONGFENG else _ZHAOXIN_Bps
     return LOCAL_Bps
+
+
+def _amd_Bps(numa: NumaNode, nccl: Nccl) -> float:
+    # 2.18 had no figure for AMD.
+    if nccl < (2, 19, 1):
+        return LOCAL_Bps
+    known = _AMD_FAMILIES if nccl >= (2, 31, 0) else ()
+    return next((rate_Bps for first, rate_Bps in known if (numa.family or 0) >= first), _AMD_Bps)

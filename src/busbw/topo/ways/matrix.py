@@ -75,7 +75,7 @@ def path_matrix(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> PathMatrix:
     rows = tuple(
         MatrixRow(
             name=end.name,
-            cells=tuple("X" if end is other else _cell(end, other, links) for other in (*gpus, *nics)),
+            cells=tuple("X" if end.device == other.device else _cell(end, other, links) for other in (*gpus, *nics)),
             nccl=tuple(paths.get(end.device, {}).get(other.device, NO_PATH).type for other in (*gpus, *nics)),
             cpus=cpus.get(end.numa) or _near_cpus(devices, end.bus_id) if end in gpus else None,
             numa=_numa_near(devices, end) if end in gpus else None,

@@ -62,6 +62,14 @@ def gpu_numbers(gpus: tuple[Gpu, ...]) -> tuple[int, ...]:
     return known if len(set(known)) == len(gpus) else tuple(range(len(gpus)))
 
 
+def gpu_names(gpus: tuple[Gpu, ...]) -> dict[str, str]:
+    """Return what people call the GPU at each address, as `GPU3`; where ranks or parts share one, as `GPU4/5`."""
+    numbers: dict[str, list[str]] = {}
+    for gpu, number in zip(gpus, gpu_numbers(gpus), strict=True):
+        numbers.setdefault(gpu.bus_id, []).append(str(number))
+    return {bus_id: f"GPU{'/'.join(own)}" for bus_id, own in numbers.items()}
+
+
 def nearest_ports(paths: Paths, gpu: str) -> tuple[str, ...]:
     """Return the ports with the best type of way from a GPU, and of those the widest; () where there are none."""
     ways = _ways_to_ports(paths, gpu)

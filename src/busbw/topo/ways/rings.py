@@ -6,13 +6,13 @@ whether rings can be laid so that it is reached, NCCL's search decides, and its 
 and other algorithms see busbw.limits.
 """
 
-from busbw.model.paths import RingCeiling
+from busbw.model.paths import Hop, RingCeiling
 from busbw.model.topology import Topology
 from busbw.model.value import Value
 from busbw.topo.ways.constants import DEFAULT_NCCL, INTEL_PEER_COST, Nccl
 from busbw.topo.ways.graph import NVSWITCHES, Graph, graph_of
 from busbw.topo.ways.link_words import link_words
-from busbw.topo.ways.nearest import gpu_numbers
+from busbw.topo.ways.nearest import gpu_names
 
 
 class _Way(Value, kw_only=True, frozen=True):
@@ -29,16 +29,16 @@ def ring_ceilings(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> tuple[RingCe
     ranks = len(graph.gpus)
     if ranks < 2:
         return ()
-    numbers = dict(zip((f"GPU/{gpu.bus_id}" for gpu in topology.gpus), gpu_numbers(topology.gpus), strict=True))
+    names = {f"GPU/{bus_id}": name for bus_id, name in gpu_names(topology.gpus).items()}
     islands, words = _islands(graph), link_words(topology)
     if len(islands) == 1:
         # Where NVLinks join all GPUs, NCCL lays its channels over them alone.
-        ways = [_link_way(graph, gpu, numbers, words) for gpu in graph.gpus]
+        ways = [_link_way(graph, gpu, names, words) for gpu in graph.gpus]
     else:
         ways = [
-            *(_gpu_way(graph, topology, gpu, numbers) for gpu in graph.gpus),
+            *(_gpu_way(graph, topology, gpu, names) for gpu in graph.gpus),
             *_group_ways(graph, topology),
-            *(_island_way(graph, topology, island, numbers) for island in islands if len(island) > 1),
+            *(_island_way(graph, topology, island, names) for island in islands if len(island) > 1),
         ]
     way = min(ways, key=lambda each: each.rate_Bps)
     # Most files leave NVLinks to NCCL, and then this is no bound on the machine.
@@ -56,21 +56,21 @@ def ring_ceilings(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> tuple[RingCe
     return (ring, tree)
 
 
-def _link_way(graph: Graph, gpu: str, numbers: dict[str, int], words: str) -> _Way:
+def _link_way(graph: Graph, gpu: str, names: dict[str, str], words: str) -> _Way:
     rate_Bps = _links_Bps(graph, frozenset((gpu,)))
     links = [hop for hop in graph.links[gpu] if hop.kind == "NVL" and not hop.target.startswith("CPU/")]
     to = "the NVSwitches" if any(hop.target == NVSWITCHES for hop in links) else f"{len(links)} GPUs"
     return _Way(
         rate_Bps=rate_Bps,
         formula=f"{words} of one GPU to {to}: {_rate(rate_Bps)}",
-        limit=f"{words} of GPU{numbers[gpu]}",
+        limit=f"{words} of {names[gpu]}",
     )
 
 
-def _gpu_way(graph: Graph, topology: Topology, gpu: str, numbers: dict[str, int]) -> _Way:
+def _gpu_way(graph: Graph, topology: Topology, gpu: str, names: dict[str, str]) -> _Way:
     """A GPU's own links: NVLinks to some others, and the one to its switch or CPU."""
     linked_Bps, up_Bps = _links_Bps(graph, frozenset((gpu,))), _up_Bps(graph, topology, gpu, frozenset((gpu,)))
-    name = f"GPU{numbers[gpu]}"
+    name = names[gpu]
     beside = f"{_rate(linked_Bps)} of {link_words(topology)} + " if linked_Bps else ""
     return _Way(
         rate_Bps=linked_Bps + up_Bps,
@@ -103,24 +103,31 @@ def _group_ways(graph: Graph, topology: Topology) -> list[_Way]:
     return ways
 
 
-def _island_way(graph: Graph, topology: Topology, island: frozenset[str], numbers: dict[str, int]) -> _Way:
-    members = ", ".join(f"GPU{number}" for number in sorted(numbers[gpu] for gpu in island))
+def _island_way(graph: Graph, topology: Topology, island: frozenset[str], names: dict[str, str]) -> _Way:
+    members = ", ".join(names[gpu] for gpu in names if gpu in island)
     rate_Bps = sum(_up_Bps(graph, topology, gpu, island) for gpu in island)
+    is_pcie = all(hop.kind == "PCI" for gpu in island for hop in _ups(graph, gpu))
     return _Way(
         rate_Bps=rate_Bps,
-        formula=f"out of {members}, which {link_words(topology)} join: {_rate(rate_Bps)} of PCIe",
-        limit=f"PCIe links of {members}",
+        formula=f"out of {members}, which {link_words(topology)} join: {_rate(rate_Bps)} "
+        + ("of PCIe" if is_pcie else "to the CPU"),
+        limit=f"{'PCIe links' if is_pcie else 'links to the CPU'} of {members}",
     )
 
 
 def _up_Bps(graph: Graph, topology: Topology, name: str, group: frozenset[str]) -> float:
     """Return what leaves a GPU or switch upwards; an Intel CPU that passes it on to GPUs of its own makes it less."""
     above = graph.up.get(name)
-    up = [hop for hop in graph.links[name] if hop.kind in ("PCI", "C2C") and hop.target in (above, *graph.cpus)]
-    rate_Bps = max((hop.bandwidth_Bps for hop in up), default=0.0)
+    rate_Bps = max((hop.bandwidth_Bps for hop in _ups(graph, name)), default=0.0)
     shared = above is not None and above.startswith("CPU/") and _has_others(graph, above, group)
     is_intel = bool(topology.numa) and topology.numa[0].vendor == "GenuineIntel"
     return rate_Bps / INTEL_PEER_COST if shared and is_intel else rate_Bps
+
+
+def _ups(graph: Graph, name: str) -> list[Hop]:
+    """Return the links of a GPU or switch upwards: over PCIe, and of some GPUs straight to their CPU."""
+    upwards = {graph.up.get(name), *graph.cpus}
+    return [hop for hop in graph.links[name] if hop.kind in ("PCI", "C2C", "NVL") and hop.target in upwards]
 
 
 def _has_others(graph: Graph, cpu: str, group: frozenset[str]) -> bool:
