@@ -12,10 +12,10 @@ import msgspec
 import pytest
 from tests.judge.factories import make_host
 from tests.launchers.managers import READERS
-from tests.launchers.starts import CRAY, MPIS
+from tests.launchers.starts import CRAY, MPIS, SLURM
 
 from busbw.api.around import Surroundings
-from busbw.api.choosing import launcher_of
+from busbw.api.choosing import Launchers, launcher_of
 from busbw.api.containing import Containment
 from busbw.api.planning import compose
 from busbw.api.request import Request
@@ -34,6 +34,11 @@ MASKS = ("0-1", "2-3")
 
 def allocation(kind: AllocationKind, hosts: tuple[str, ...] = HOSTS) -> Allocation:
     return Allocation(kind=kind, hosts=tuple(HostSlots(name=host) for host in hosts), how=f"a job of {kind}")
+
+
+def launchers(*names: str) -> Launchers:
+    """Return what there is to choose from where these are on PATH."""
+    return Launchers(slurm=SLURM if "srun" in names else None, on_path=names)
 
 
 def surroundings(launcher: str, mpi: MpiLibrary, **changes: object) -> Surroundings:
@@ -90,6 +95,8 @@ def test_the_plan_is_as_it_was(launcher: str, binding: str | None):
         ("pbs", CRAY, ("aprun",), "aprun", "by aprun: the hosts are those of PBS"),
         ("pbs", MPIS["MPICH"], ("aprun",), "mpirun", "not by aprun: it introduces ranks to each other for Cray MPICH"),
         ("slurm", MPIS["MPICH"], ("srun", "flux"), "srun", None),
+        ("slurm", MPIS["MPICH"], (), "mpirun", None),
+        ("slurm", MPIS["Intel MPI"], ("srun",), "mpirun", "not by srun: Intel MPI asks Slurm only where I_MPI_PMI_L"),
         ("sge", MPIS["MPICH"], ("flux",), "mpirun", None),
         ("host list", MPIS["MPICH"], ("srun", "flux", "jsrun", "aprun"), "mpirun", None),
     ],
@@ -97,15 +104,26 @@ def test_the_plan_is_as_it_was(launcher: str, binding: str | None):
 def test_the_launcher_of_the_batch_system_is_taken_where_it_fits(
     kind: AllocationKind, mpi: MpiLibrary, there: tuple[str, ...], name: str, words: str | None
 ):
-    chosen = launcher_of(Request(), allocation(kind), mpi, there)
+    chosen = launcher_of(Request(), allocation(kind), mpi, launchers(*there))
 
     assert chosen.name == name
     assert chosen.notes[:1] == () if words is None else chosen.notes[0].startswith(words)
     assert any("nobody has started" in note for note in chosen.notes) == (name in KINDS)
 
 
+def test_a_slurm_that_cannot_introduce_the_ranks_leaves_them_to_mpirun():
+    there = Launchers(slurm=msgspec.structs.replace(SLURM, mpi_types=("none", "pmi2")), on_path=())
+
+    chosen = launcher_of(Request(), allocation("slurm"), MPIS["Open MPI 5"], there)
+
+    assert chosen.name == "mpirun"
+    assert chosen.notes[0].startswith("not by srun: this Slurm has no PMI that Open MPI understands")
+    asked = Request(launcher_options=("--mpi=pmix_v5",))
+    assert launcher_of(asked, allocation("slurm"), MPIS["Open MPI 5"], there).name == "srun"
+
+
 def test_nodes_that_have_no_numbers_are_not_for_aprun():
-    chosen = launcher_of(Request(), allocation("pbs", ("login1",)), CRAY, ("aprun",))
+    chosen = launcher_of(Request(), allocation("pbs", ("login1",)), CRAY, launchers("aprun"))
 
     assert chosen.name == "mpirun"
     assert "takes nodes by number" in chosen.notes[0]
@@ -115,18 +133,18 @@ def test_jsrun_takes_a_part_of_a_job_only_where_each_rank_has_its_host():
     part = msgspec.structs.replace(allocation("lsf"), is_part=True)
     asked = Request(launcher="jsrun")
 
-    assert launcher_of(asked, allocation("lsf"), MPIS["Open MPI 4"], ("jsrun",)).name == "jsrun"
+    assert launcher_of(asked, allocation("lsf"), MPIS["Open MPI 4"], launchers("jsrun")).name == "jsrun"
     for hosts in (part, allocation("host list")):
         with pytest.raises(InputError, match="chooses the hosts itself"):
-            launcher_of(asked, hosts, MPIS["Open MPI 4"], ("jsrun",))
+            launcher_of(asked, hosts, MPIS["Open MPI 4"], launchers("jsrun"))
         request = Request(launcher="jsrun", binding="masks")
-        assert launcher_of(request, hosts, MPIS["Open MPI 4"], ("jsrun",)).name == "jsrun"
+        assert launcher_of(request, hosts, MPIS["Open MPI 4"], launchers("jsrun")).name == "jsrun"
 
 
 @pytest.mark.parametrize("launcher", KINDS)
 def test_a_launcher_that_is_not_there_is_refused(launcher: str):
     with pytest.raises(InputError, match=f"there is no {launcher} on PATH"):
-        launcher_of(Request(launcher=launcher), allocation(KINDS[launcher]), FITTING[launcher], ())
+        launcher_of(Request(launcher=launcher), allocation(KINDS[launcher]), FITTING[launcher], launchers())
 
 
 def test_containers_are_not_started_by_them():

@@ -32,6 +32,7 @@ SLURM = {
     "SLURM_JOB_NODELIST": "n[0-3]",
     "SLURM_JOB_NUM_NODES": "4",
     "SLURM_TASKS_PER_NODE": "2(x3),1",
+    "SLURM_NTASKS": "7",
     "SLURM_JOB_END_TIME": "1700000000",
 }
 
@@ -54,6 +55,16 @@ def test_inside_a_step_of_slurm_the_job_is_meant_and_its_tasks_are_not_known() -
     assert slots(made.hosts) == "n0 n1 n2 n3"
     assert made.how == "SLURM_JOB_NODELIST=n[0-3] of job 17, inside step 0"
     assert made.passed_over == ("SLURM_TASKS_PER_NODE=1: it is of 1 hosts, and the job has 4",)
+
+
+@pytest.mark.parametrize("told", ["SLURM_NTASKS", "SLURM_NTASKS_PER_NODE", "SLURM_CPUS_PER_TASK"])
+def test_slurm_counts_cpus_where_no_tasks_were_asked_for(told: str) -> None:
+    # As `salloc -N2 --exclusive` sets them on nodes of 96 CPUs.
+    asked_nothing = {"SLURM_JOB_ID": "18", "SLURM_JOB_NODELIST": "n[0-1]", "SLURM_TASKS_PER_NODE": "96(x2)"}
+    made = found(asked_nothing)
+    assert slots(made.hosts) == "n0 n1"
+    assert made.passed_over == ("SLURM_TASKS_PER_NODE=96(x2): the job did not ask for tasks, these are CPUs",)
+    assert slots(found({**asked_nothing, told: "96"}).hosts) == "n0:96 n1:96"
 
 
 def test_the_shell_of_salloc_is_called_what_it_is() -> None:
@@ -206,6 +217,7 @@ def test_hosts_that_are_named_pass_over_the_allocation_and_tell_who_is_not_of_it
         ("n[0-2] slots=8\n", "n0:8 n1:8 n2:8"),
         ("n[0-1]:4,m\n", "n0:4 n1:4 m"),
         ("10.0.0.1 slots=1\n", "10.0.0.1:1"),
+        ("n0 , n1\n", "n0 n1"),
     ],
 )  # fmt: skip
 def test_a_host_file_is_read_as_its_launcher_would(text: str, hosts: str) -> None:
@@ -228,7 +240,8 @@ def test_a_host_file_is_read_as_its_launcher_would(text: str, hosts: str) -> Non
         ("+n0", "depend on another list"),
         ("rank 0=n0 slot=1", "known are"),
         ("n0 ifname=ib0", "known are"),
-        ("fe80::1", "not a host"),
+        ("fe80::1", "an address of IPv6"),
+        ("[fd00::1:2]:4 slots=1", "an address of IPv6"),
         ("/* n0 */", "known are"),
         ('"n0"', "cannot be the name of a host"),
     ],
@@ -249,6 +262,14 @@ def test_a_file_without_hosts_is_refused() -> None:
     for read in (host_file, node_file, grid_engine_file):
         with pytest.raises(InputError):
             read("# nothing\n", "/f")
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [("n0,n1", "n0 n1"), (" n0 , n1:4 ", "n0 n1:4"), ("n0,n0,n1", "n0:2 n1:1"), ("n0:2,n0:3,n1", "n0:5 n1")],
+)
+def test_a_list_counts_slots_as_mpirun_does(text: str, hosts: str) -> None:
+    assert slots(host_list(text, "--hosts")) == hosts
 
 
 def test_a_number_is_no_host() -> None:

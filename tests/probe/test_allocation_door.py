@@ -60,11 +60,33 @@ def test_a_file_of_hosts_that_is_not_there_is_not_taken_for_a_host() -> None:
             allocation.hosts(text)
 
 
-def test_a_file_in_another_encoding_is_refused_with_its_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+def test_comments_may_be_in_any_language_and_encoding(encoding: str, tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_bytes("# Rechner für Maß\r\nn0 slots=2\r\nn1 slots=2 # größer\r\n".encode(encoding))
+    made = allocation.hosts(str(tmp_path / "hosts"))
+    assert [(host.name, host.slots) for host in made.hosts] == [("n0", 2), ("n1", 2)]
+
+
+def test_a_name_outside_ascii_is_refused_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "hosts").write_bytes(b"n0\nn\xc3\xb11\n")
-    with pytest.raises(InputError, match="not ASCII") as refused:
+    with pytest.raises(InputError, match="cannot be the name of a host") as refused:
         allocation.hosts(str(tmp_path / "hosts"))
     assert refused.value.where == f"{tmp_path}/hosts:2"
+
+
+def test_hosts_come_through_a_pipe_of_the_shell() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"n4\nn5\n")
+    os.close(writing)
+    try:
+        assert [host.name for host in allocation.hosts(f"/dev/fd/{reading}").hosts] == ["n4", "n5"]
+    finally:
+        os.close(reading)
+
+
+def test_a_folder_is_no_file_of_hosts(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="neither a file nor a pipe"):
+        allocation.hosts(str(tmp_path))
 
 
 def test_a_broken_allocation_does_not_keep_a_user_from_naming_hosts(monkeypatch: pytest.MonkeyPatch) -> None:

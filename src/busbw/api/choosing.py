@@ -6,8 +6,8 @@ from typing import NamedTuple
 from busbw.api.request import Request
 from busbw.errors import InputError
 from busbw.launchers import aprun, flux, jsrun, mpirun, srun
-from busbw.launchers.slurm_mpi import is_cray
-from busbw.model.launch import Allocation, AllocationKind
+from busbw.launchers.slurm_mpi import is_cray, mpi_type
+from busbw.model.launch import Allocation, AllocationKind, Slurm
 from busbw.model.machine import MpiLibrary
 
 
@@ -43,13 +43,28 @@ def untried(launcher: str) -> tuple[str, ...]:
     return (f"the words for {launcher} are from its manual: nobody has started them on such a machine yet",)
 
 
-def launcher_of(request: Request, allocation: Allocation, mpi: MpiLibrary, there: Collection[str]) -> Chosen:
-    """Return who starts the ranks of a request on the hosts of an allocation; `there`: launchers on PATH.
+class Launchers(NamedTuple):
+    """What there is to choose from."""
+
+    # None: no srun on PATH.
+    slurm: Slurm | None
+    # Other launchers of batch systems that are on PATH.
+    on_path: Collection[str]
+    # Names of the variables that ranks will have.
+    settings: Collection[str] = ()
+
+    def has(self, launcher: str) -> bool:
+        """Whether a launcher of a batch system is there."""
+        return self.slurm is not None if launcher == srun.name else launcher in self.on_path
+
+
+def launcher_of(request: Request, allocation: Allocation, mpi: MpiLibrary, there: Launchers) -> Chosen:
+    """Return who starts the ranks of a request on the hosts of an allocation.
 
     Raises InputError for a launcher that there is not, and for one that cannot be told these hosts.
     """
     if request.launcher is None:
-        chosen = _fitting(allocation, mpi, there)
+        chosen = _fitting(request, allocation, mpi, there)
     elif request.launcher == mpirun.name or request.launcher in SYSTEMS:
         chosen = Chosen(request.launcher)
     else:
@@ -57,7 +72,7 @@ def launcher_of(request: Request, allocation: Allocation, mpi: MpiLibrary, there
             f"there is no launcher {request.launcher!r} for several hosts",
             hint="one of: " + ", ".join((mpirun.name, *SYSTEMS)),
         )
-    if chosen.name in SYSTEMS and chosen.name not in there:
+    if chosen.name in SYSTEMS and not there.has(chosen.name):
         raise InputError(
             f"there is no {chosen.name} on PATH", where=f"--launcher {chosen.name}", hint="--launcher mpirun"
         )
@@ -70,12 +85,12 @@ def launcher_of(request: Request, allocation: Allocation, mpi: MpiLibrary, there
     return Chosen(chosen.name, (*chosen.notes, *untried(chosen.name)))
 
 
-def _fitting(allocation: Allocation, mpi: MpiLibrary, there: Collection[str]) -> Chosen:
+def _fitting(request: Request, allocation: Allocation, mpi: MpiLibrary, there: Launchers) -> Chosen:
     """Return the launcher of the batch system where it is there and this MPI understands it, else mpirun."""
     name = next((name for name, system in SYSTEMS.items() if system.kind == allocation.kind), None)
-    if name is None or name not in there:
+    if name is None or not there.has(name):
         return Chosen(mpirun.name)
-    why_not = _why_not(name, allocation, mpi)
+    why_not = _why_not(name, request, allocation, mpi, there)
     if why_not is not None:
         return Chosen(mpirun.name, (f"not by {name}: {why_not}",))
     # With Slurm that is what everybody expects.
@@ -83,7 +98,9 @@ def _fitting(allocation: Allocation, mpi: MpiLibrary, there: Collection[str]) ->
     return Chosen(name, () if name == srun.name else (f"by {name}: the hosts are those of {title}, and it is on PATH",))
 
 
-def _why_not(name: str, allocation: Allocation, mpi: MpiLibrary) -> str | None:
+def _why_not(name: str, request: Request, allocation: Allocation, mpi: MpiLibrary, there: Launchers) -> str | None:
+    if name == srun.name and there.slurm is not None:
+        return _without_pmi(request, mpi, there, there.slurm)
     if name == flux.name and mpi.family == "Open MPI":
         return (
             "Open MPI needs its plug-in flux-pmix, and busbw cannot tell whether that is there; if so, --launcher flux"
@@ -94,4 +111,12 @@ def _why_not(name: str, allocation: Allocation, mpi: MpiLibrary) -> str | None:
         return f"it introduces ranks to each other for Cray MPICH, and this is {mpi.family}"
     if name == aprun.name and not all(map(aprun.is_node, (host.name for host in allocation.hosts))):
         return "it takes nodes by number, and these names do not tell them; --launcher aprun --hosts nid000[12-15] does"
+    return None
+
+
+def _without_pmi(request: Request, mpi: MpiLibrary, there: Launchers, slurm: Slurm) -> str | None:
+    try:
+        mpi_type(mpi, slurm, request.launcher_options, there.settings)
+    except InputError as error:
+        return error.cause
     return None

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from busbw.api import choosing
 from busbw.api.choosing import Chosen
 from busbw.api.foreign_programs import Found
-from busbw.api.hosts import ranks_of_hosts
+from busbw.api.hosts import gpus_of_hosts, ranks_of_hosts
 from busbw.api.placing import check_one_node, usual_ranks
 from busbw.api.request import Request
 from busbw.backends import nccl_tests, osu
 from busbw.errors import InputError
-from busbw.launchers import mpirun, srun
+from busbw.launchers import mpirun
 from busbw.model.launch import Allocation, Slurm
 from busbw.model.machine import Host, MpiLibrary
 from busbw.model.plan import Placement
@@ -52,7 +52,7 @@ def launcher_of(request: Request, around: ForeignSurroundings) -> Chosen:
             where=next(iter(around.found.values())).program.path,
             hint="build them with MPI=1, and name their folder: --bin",
         )
-    there = (*around.launchers, *((srun.name,) if around.slurm is not None else ()))
+    there = choosing.Launchers(slurm=around.slurm, on_path=tuple(around.launchers), settings=around.settings)
     return choosing.launcher_of(request, allocation, around.mpi, there)
 
 
@@ -65,7 +65,8 @@ def counts_of(request: Request, around: ForeignSurroundings, names: tuple[str, .
     usual = 1 if pairs else usual_ranks(around.host) if request.backend == osu.name else around.gpus or 0
     if not usual and request.ranks is None and request.ranks_per_node is None:
         raise InputError("cannot tell how many GPUs a host has", hint="say how many to use: --ranks-per-node 8")
-    counts = ranks_of_hosts(request, around.allocation, usual)
+    of_hosts = gpus_of_hosts if request.backend == nccl_tests.name else ranks_of_hosts
+    counts = of_hosts(request, around.allocation, usual)
     if pairs and sum(counts) != 2:
         raise InputError(
             f"OSU's {pairs[0]} is between two ranks, and these are {sum(counts)}",

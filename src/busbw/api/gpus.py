@@ -30,7 +30,8 @@ def gpu_ranks(request: Request, host: GpuHost, *, alone: bool = True) -> int:
     ranks = request.ranks if request.ranks is not None else found
     if not 1 <= ranks <= found:
         raise InputError(
-            f"{ranks} GPUs asked for, {found} here", hint=f"--ranks {found}, or look at CUDA_VISIBLE_DEVICES"
+            f"{ranks} GPUs asked for{'' if alone else ' on each host'}, {found} here",
+            hint=f"{'--ranks' if alone else '--ranks-per-node'} {found}, or look at CUDA_VISIBLE_DEVICES",
         )
     if per_process < 1 or ranks % per_process:
         raise InputError(f"{ranks} GPUs are not equal parts of {per_process}", where=f"-g {per_process}")

@@ -1,5 +1,7 @@
 """On which hosts a run takes place, and how many ranks each of them has."""
 
+import msgspec
+
 from busbw.api.choosing import SYSTEMS, Chosen
 from busbw.api.request import Request
 from busbw.errors import InputError
@@ -7,6 +9,8 @@ from busbw.model.hostlist import compressed
 from busbw.model.launch import Allocation, HostSlots
 from busbw.probe.capture import allocation as capture
 
+# Where a user has written the hosts down.
+_NAMED = ("host file", "host list")
 _WITHOUT_MPI = ("processes", "torchrun", "direct")
 
 
@@ -72,6 +76,17 @@ def ranks_of_hosts(request: Request, allocation: Allocation, usual: int) -> tupl
             )
         return (request.ranks // count,) * count
     return tuple(host.slots or usual for host in allocation.hosts)
+
+
+def gpus_of_hosts(request: Request, allocation: Allocation, usual: int) -> tuple[int, ...]:
+    """Return how many GPUs of each host are used: what was asked for, else slots that a user wrote, else `usual`.
+
+    The slots of a batch system are tasks or CPUs. Raises InputError.
+    """
+    if allocation.kind not in _NAMED:
+        hosts = tuple(HostSlots(name=host.name) for host in allocation.hosts)
+        allocation = msgspec.structs.replace(allocation, hosts=hosts)
+    return ranks_of_hosts(request, allocation, usual)
 
 
 def said(allocation: Allocation, launcher: Chosen) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import msgspec
 
 from busbw.api.around import Surroundings
 from busbw.api.gpus import check_gpus_fit, gpu_need_of, gpu_ranks
-from busbw.api.hosts import ranks_of_hosts
+from busbw.api.hosts import gpus_of_hosts, ranks_of_hosts
 from busbw.api.memory import check_fits, need_of
 from busbw.api.request import Request
 from busbw.errors import InputError
@@ -25,7 +25,7 @@ def counts_of(request: Request, around: Surroundings) -> tuple[int, ...]:
     if around.allocation is None:
         return (gpu_ranks(request, around.gpus),)
     # Their GPUs are taken to be as many as this host has; each rank looks before anything is measured.
-    counts = ranks_of_hosts(request, around.allocation, len(around.gpus.devices))
+    counts = gpus_of_hosts(request, around.allocation, len(around.gpus.devices))
     for count in set(counts):
         gpu_ranks(msgspec.structs.replace(request, ranks=count), around.gpus, alone=sum(counts) == count)
     return counts

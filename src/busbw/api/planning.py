@@ -10,7 +10,7 @@ import msgspec
 
 from busbw import __version__, layout
 from busbw.api.around import Surroundings, surroundings
-from busbw.api.choosing import Chosen, launcher_of
+from busbw.api.choosing import Chosen, Launchers, launcher_of
 from busbw.api.gpus import setup_of
 from busbw.api.hosts import check_started_once, hosts_of, said
 from busbw.api.naming import run_id
@@ -24,7 +24,7 @@ from busbw.api.sweeps import sweeps_of
 from busbw.backends import native_nccl, registry
 from busbw.backends.native_mpi import visitor
 from busbw.errors import InputError
-from busbw.launchers import mpirun, processes, srun
+from busbw.launchers import mpirun, processes
 from busbw.model.gpu import GpuSetup
 from busbw.model.launch import Allocation, Start
 from busbw.model.machine import Host
@@ -167,7 +167,7 @@ def _launcher(request: Request, around: Surroundings) -> Chosen:
         return Chosen(request.launcher or processes.NAMES[0])
     if around.allocation is None:
         return Chosen(mpirun.LOCAL)
-    there = (*around.launchers, *((srun.name,) if around.slurm is not None else ()))
+    there = Launchers(slurm=around.slurm, on_path=tuple(around.launchers), settings=around.settings)
     return launcher_of(request, around.allocation, around.mpi, there)
 
 

@@ -1,9 +1,10 @@
 """Which of Slurm's ways to introduce ranks to each other an MPI understands."""
 
 import re
+from collections.abc import Collection, Sequence
 
 from busbw.errors import InputError
-from busbw.model.launch import Slurm, Start
+from busbw.model.launch import Slurm
 from busbw.model.machine import MpiLibrary
 
 _PMIX = re.compile(r"pmix(?:_v(\d+))?")
@@ -15,21 +16,28 @@ _INTEL_VARIABLE = "I_MPI_PMI_LIBRARY"
 _ALONE = "ranks that find no PMI start as so many runs of one rank each, which look fine and measure nothing"
 
 
-def mpi_type(start: Start, slurm: Slurm) -> str:
-    """Return the word for `srun --mpi=`. Raises InputError where Slurm has none that this MPI understands."""
-    if start.mpi is None:
+def mpi_type(mpi: MpiLibrary | None, slurm: Slurm, options: Sequence[str], settings: Collection[str]) -> str:
+    """Return the word for `srun --mpi=`, where it gets `options` and each rank has the variables named `settings`.
+
+    Raises InputError where Slurm has none that this MPI understands.
+    """
+    if mpi is None:
         return _NONE
-    for each in start.options:
+    for each in options:
         if each.startswith("--mpi="):
             return each.removeprefix("--mpi=")
-    _check_intel(start, start.mpi)
-    wanted = _understood(start.mpi, slurm.mpi_types)
+    if mpi.family == "Intel MPI" and _INTEL_VARIABLE not in settings:
+        raise InputError(
+            f"Intel MPI asks Slurm only where {_INTEL_VARIABLE} names Slurm's library: {_ALONE}",
+            hint=f"export {_INTEL_VARIABLE}=PATH/libpmi2.so",
+        )
+    wanted = _understood(mpi, slurm.mpi_types)
     found = next((each for each in wanted if each in slurm.mpi_types), None)
     if found is None:
         raise InputError(
-            f"this Slurm has no PMI that {start.mpi.family} understands: {_ALONE}",
+            f"this Slurm has no PMI that {mpi.family} understands: {_ALONE}",
             where=f"{slurm.srun} --mpi=list: {', '.join(slurm.mpi_types) or 'nothing'}; "
-            f"{start.mpi.library} needs {' or '.join(wanted) or 'PMIx'}",
+            f"{mpi.library} needs {' or '.join(wanted) or 'PMIx'}",
             hint="take the mpirun of this MPI inside the allocation: --launcher mpirun",
         )
     return found
@@ -54,13 +62,3 @@ def _newest_first(kind: str) -> int:
 def is_cray(mpi: MpiLibrary) -> bool:
     """Whether this is the MPICH of a Cray, which has ways of its own."""
     return mpi.family == "MPICH" and "/cray/" in mpi.library
-
-
-def _check_intel(start: Start, mpi: MpiLibrary) -> None:
-    if mpi.family != "Intel MPI" or _INTEL_VARIABLE in start.forward:
-        return
-    if all(name != _INTEL_VARIABLE for name, _value in start.program.env):
-        raise InputError(
-            f"Intel MPI asks Slurm only where {_INTEL_VARIABLE} names Slurm's library: {_ALONE}",
-            hint=f"export {_INTEL_VARIABLE}=PATH/libpmi2.so",
-        )

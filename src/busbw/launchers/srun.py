@@ -33,7 +33,8 @@ def job(start: Start) -> Job:
     """Return the command that starts the ranks as one step. Raises InputError for what srun cannot do."""
     slurm = _slurm(start)
     counts = processes_of_hosts(start)
-    kind = mpi_type(start, slurm)
+    settings = (*start.forward, *(name for name, _value in start.program.env))
+    kind = mpi_type(start.mpi, slurm, start.options, settings)
     options = (
         f"--mpi={kind}",
         *_where(start, counts),

@@ -1,5 +1,6 @@
 """The door to batch systems: which hosts this job has, and what Slurm can do here."""
 
+import codecs
 import os
 import shutil
 import time
@@ -37,9 +38,13 @@ def hosts(text: str) -> Allocation:
         here = None
     path = Path(text)
     try:
-        named = path.is_file()
+        # A pipe is what a shell makes of `<(scontrol show hostnames)`.
+        named = path.is_file() or path.is_fifo()
+        other = not named and path.exists()
     except (OSError, ValueError):
-        named = False
+        named = other = False
+    if other and "/" in text:
+        raise InputError("neither a file nor a pipe", where=text, hint="a file, or a list: --hosts n[0-3]")
     if not named and ("/" in text or path.suffix == ".txt"):
         raise InputError("there is no such file of hosts", where=text, hint="a file, or a list: --hosts n[0-3]")
     return reading.chosen(text, _read(path) if named else None, here)
@@ -67,7 +72,7 @@ def _seen() -> Seen:
     for variable in reading.FILE_VARIABLES:
         if path := environment.get(variable):
             try:
-                files[variable] = _read(Path(path))
+                files[variable] = _read_file(Path(path))
             except InputError as error:
                 unread[variable] = error.cause
     answers: tuple[Answer, ...] = ()
@@ -76,18 +81,32 @@ def _seen() -> Seen:
     return Seen(environment=environment, files=files, unread=unread, answers=answers, now_unix_s=time.time())
 
 
-def _read(path: Path) -> str:
-    """Return the text of a file of hosts. Raises InputError; a pipe or a device is none."""
+def _read_file(path: Path) -> str:
+    """Return the text of a file that a batch system names. Raises InputError; a pipe, which may never end, is none."""
     try:
-        if not path.is_file():
-            raise InputError("it is no file", where=str(path))
+        is_file = path.is_file()
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    if not is_file:
+        raise InputError("it is no file", where=str(path))
+    return _read(path)
+
+
+def _read(path: Path) -> str:
+    """Return the text of a file or a pipe with hosts, whoever wrote it: comments may be in any language.
+
+    Raises InputError.
+    """
+    try:
         with path.open("rb") as file:
             content = file.read(MOST_CHARACTERS + 1)
     except (OSError, ValueError) as error:
-        cause = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot read it: {cause.lower()}", where=str(path)) from error
-    try:
-        return content.decode("ascii")
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise InputError("not ASCII, as names of hosts are", where=f"{path}:{line}") from error
+        raise _unreadable(path, error) from error
+    # Editors and shells of Windows begin a file with a mark of its encoding.
+    marked = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return content.decode("utf-16" if marked else "utf-8-sig", errors="replace")
+
+
+def _unreadable(path: Path, error: OSError | ValueError) -> InputError:
+    cause = getattr(error, "strerror", None) or str(error)
+    return InputError(f"cannot read it: {cause.lower()}", where=str(path))

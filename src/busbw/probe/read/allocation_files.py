@@ -17,6 +17,8 @@ _MOST_SLOTS = {
     for joint in "-_"
 }
 _ENTRY = re.compile(r"(?P<names>[^:@\s]+)(?::(?P<slots>[0-9]{1,9}))?")
+# With brackets and a number of slots, or without.
+_IPV6 = re.compile(r"\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\](?::[0-9]+)?|[0-9A-Fa-f.]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*")
 _COUNT = re.compile(r"[0-9]{1,9}")
 _OPTION = re.compile(r"(?P<key>[A-Za-z][A-Za-z_-]*)=(?P<value>\S*)")
 _SHOWN = 80
@@ -34,7 +36,7 @@ def host_file(text: str, where: str) -> tuple[HostSlots, ...]:
     given: dict[str, str] = {}
     entries = 0
     for place, line in _lines(text, where):
-        words = re.sub(r"\s*=\s*", "=", line).split()
+        words = _joined(line).split()
         counted = _slots(words[1:], place)
         for name, beside in _entries(words[0], place):
             entries += 1
@@ -53,17 +55,26 @@ def host_file(text: str, where: str) -> tuple[HostSlots, ...]:
 
 
 def host_list(text: str, where: str) -> tuple[HostSlots, ...]:
-    """Return the hosts of a list as `n0,n1`, `n0:4,n1:4` or `n[0-3]:8`. Raises InputError."""
-    counts: dict[str, int | None] = {}
-    for name, slots in _entries(text.strip(), where):
+    """Return the hosts of a list as `n0,n1`, `n0:4,n1:4` or `n[0-3]:8`; `n0,n0,n1` are two slots and one.
+
+    Raises InputError.
+    """
+    entries = list(_entries(text, where))
+    if not entries:
+        raise InputError("no host is named", where=where, hint="--hosts n[0-3], or a file of hosts")
+    counts: dict[str, int] = {}
+    counted: dict[str, bool] = {}
+    for name, slots in entries:
         if name.isdecimal():
             raise InputError(f"{name} is a number, not the name of a host", where=where, hint=f"--nodes {name}")
-        if name in counts and (slots is None) != (counts[name] is None):
+        if counted.setdefault(name, slots is not None) != (slots is not None):
             raise InputError(f"{name} is there with and without a number of slots", where=where)
-        counts[name] = (counts.get(name) or 0) + slots if slots is not None else None
-    if not counts:
-        raise InputError("no host is named", where=where, hint="--hosts n[0-3], or a file of hosts")
-    return tuple(HostSlots(name=name, slots=slots) for name, slots in counts.items())
+        counts[name] = counts.get(name, 0) + (slots or 1)
+    # Whoever names a host twice counts slots by names.
+    by_names = any(count > 1 and not counted[name] for name, count in counts.items())
+    return tuple(
+        HostSlots(name=name, slots=count if by_names or counted[name] else None) for name, count in counts.items()
+    )
 
 
 def node_file(text: str, where: str) -> tuple[HostSlots, ...]:
@@ -118,7 +129,10 @@ def _lines(text: str, where: str) -> Iterator[tuple[str, str]]:
 def _entries(text: str, place: str) -> Iterator[tuple[str, int | None]]:
     """Yield each host of `n0:4,n[1-3]` with its slots; None where none are said."""
     room = MOST_HOSTS
-    for expression in split(text, where=place) if text else ():
+    line = _joined(text.strip())
+    for expression in split(line, where=place) if line else ():
+        if _IPV6.fullmatch(expression) is not None:
+            raise _unknown(expression, "an address of IPv6; launchers take names: put one into /etc/hosts", place)
         if "@" in expression:
             raise _unknown(expression, "a user belongs into the settings of ssh, not into a list of hosts", place)
         if expression[0] in "^+":
@@ -133,6 +147,11 @@ def _entries(text: str, place: str) -> Iterator[tuple[str, int | None]]:
         room -= len(names)
         for name in names:
             yield name, slots
+
+
+def _joined(text: str) -> str:
+    """Return a line without the blanks beside its commas and equals signs."""
+    return re.sub(r"\s*([=,])\s*", r"\1", text)
 
 
 def _slots(options: Sequence[str], place: str) -> int | None:

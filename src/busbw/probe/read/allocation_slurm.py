@@ -17,6 +17,8 @@ _TIME = re.compile(r"[0-9]{1,12}")
 _JOB_ID = re.compile(r"[0-9]{1,12}")
 # Slurm's numbers for steps that are no srun of the user's (slurm/slurm.h).
 _OWN_STEPS = {"4294967290": "the interactive step", "4294967291": "the batch step", "4294967292": "the extern step"}
+# One of them is set where tasks were asked for. Else SLURM_TASKS_PER_NODE counts the CPUs (seen with 22.05).
+_ASKED = ("SLURM_NTASKS", "SLURM_NPROCS", "SLURM_NTASKS_PER_NODE", "SLURM_NTASKS_PER_GPU", "SLURM_CPUS_PER_TASK")
 _SHOWN = 60
 
 COMMANDS = (
@@ -121,6 +123,8 @@ def _tasks(environment: Mapping[str, str], names: Sequence[str]) -> _Tasks:
     told = environment.get("SLURM_TASKS_PER_NODE")
     if not told:
         return _Tasks(None, None)
+    if not any(environment.get(name) for name in _ASKED):
+        return _Tasks(None, f"SLURM_TASKS_PER_NODE={_short(told)}: the job did not ask for tasks, these are CPUs")
     counts = repeats(told, "SLURM_TASKS_PER_NODE")
     if len(counts) != len(names):
         # Inside a step the variable is about the step.
