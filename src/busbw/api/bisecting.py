@@ -83,7 +83,7 @@ def bisect(search: Search, terms: Terms, directory: Path | None, base: Path, fol
     plan = _plan(search, terms, where, first)
     terms = Terms(blocks=terms.blocks, budget_s=terms.budget_s, seed=plan.seed, anyway=terms.anyway)
     bisections.create(where, plan)
-    whole = _compared([first, last], terms, where / "ends", follow)
+    whole = _compared([first, last], terms, where / bisections.ENDS, follow)
     point = _strongest(whole)
     if point is None:
         return _stored(where, _nothing(plan, whole))

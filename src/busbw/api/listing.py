@@ -1,8 +1,9 @@
-"""A stored run, import or comparison as the history keeps it, with what can be said of a damaged one."""
+"""A stored run, import, comparison or bisection as the history keeps it, with what can be said of a damaged one."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
+from busbw.api.bisected import bisection_row
 from busbw.api.compared_row import comparison_row
 from busbw.api.loading import read
 from busbw.api.locating import Kind, kind_of
@@ -23,7 +24,7 @@ _POINT_FIELDS = tuple(name for name in HistoryPoint.__struct_fields__ if name !=
 
 
 def run_of(directory: Path) -> HistoryRun:
-    """Return a run or an import with its points, or a comparison, whose points are those of the runs within it.
+    """Return a run or an import with its points, or a comparison or bisection, which have none: they hold runs.
 
     One that cannot be read has a row that says so, and no points.
     """
@@ -31,6 +32,9 @@ def run_of(directory: Path) -> HistoryRun:
     try:
         if kind == "comparison":
             row = comparison_row(directory)
+            return HistoryRun(row=row, created_unix_s=_made(row), points=())
+        if kind == "bisection":
+            row = bisection_row(directory)
             return HistoryRun(row=row, created_unix_s=_made(row), points=())
         if kind == "import":
             imported = imports.read(directory)

@@ -1,4 +1,4 @@
-"""Where a run, an import or a comparison is that somebody names."""
+"""Where a run, an import, a comparison or a bisection is that somebody names."""
 
 import shlex
 from pathlib import Path
@@ -6,26 +6,34 @@ from typing import Literal
 
 from busbw import layout
 from busbw.errors import InputError
-from busbw.store import comparisons, imports
+from busbw.store import bisections, comparisons, imports
 from busbw.store import directory as directories
 
-Kind = Literal["run", "import", "comparison"]
+Kind = Literal["run", "import", "comparison", "bisection"]
 
 # What a folder holds that is one.
 _MARKS: dict[Kind, str] = {
     "run": layout.PLAN_FILE,
     "import": imports.IMPORT_FILE,
     "comparison": comparisons.PLAN_FILE,
+    "bisection": bisections.PLAN_FILE,
 }
 # Files whose path means the folder they are in.
-_NAMED_BY = (layout.RUN_FILE, imports.IMPORT_FILE, comparisons.PLAN_FILE, comparisons.RESULT_FILE)
+_NAMED_BY = (
+    layout.RUN_FILE,
+    imports.IMPORT_FILE,
+    comparisons.PLAN_FILE,
+    comparisons.RESULT_FILE,
+    bisections.PLAN_FILE,
+    bisections.RESULT_FILE,
+)
 _SHOWN_NAMES = 3
 
 
 def find(name: str) -> Path:
     """Return the run or the import that `name` means, as `find_stored` does.
 
-    Raises InputError for a comparison too: what it measured is in the runs of its launches.
+    Raises InputError for a comparison and a bisection too: what was measured is in the runs of their launches.
     """
     where = find_stored(name)
     if is_comparison(where):
@@ -34,14 +42,20 @@ def find(name: str) -> Path:
             where=str(where),
             hint=f"name one of its launches, which are runs: ls {shlex.quote(str(where))}",
         )
+    if is_bisection(where):
+        raise InputError(
+            "this is a bisection, and a run or an import is asked for",
+            where=str(where),
+            hint=f"it holds comparisons, and they hold runs: ls {shlex.quote(str(where))}",
+        )
     return where
 
 
 def find_stored(name: str) -> Path:
-    """Return the run, import or comparison that `name` means: a path, the beginning of a name, or `last`.
+    """Return the run, import, comparison or bisection that `name` means: a path, the beginning of a name, or `last`.
 
-    The last one is a run; where there is no run, an import; where there is none, a comparison. Raises InputError when
-    there is none or more than one.
+    The last one is a run; where there is no run, an import; where there is none, a comparison or a bisection. Raises
+    InputError when there is none or more than one.
     """
     path, base = Path(name), directories.root()
     if kind_of(path) is not None:
@@ -63,7 +77,7 @@ def find_stored(name: str) -> Path:
 
 
 def kind_of(directory: Path) -> Kind | None:
-    """Return what a directory holds; None: neither a run nor an import nor a comparison."""
+    """Return what a directory holds; None: none of these."""
     try:
         return next((kind for kind, file in _MARKS.items() if (directory / file).is_file()), None)
     except (OSError, ValueError):
@@ -79,6 +93,11 @@ def is_import(directory: Path) -> bool:
 def is_comparison(directory: Path) -> bool:
     """Whether a directory holds a comparison that was measured."""
     return kind_of(directory) == "comparison"
+
+
+def is_bisection(directory: Path) -> bool:
+    """Whether a directory holds a bisection."""
+    return kind_of(directory) == "bisection"
 
 
 def import_directories(base: Path) -> list[Path]:

@@ -1,22 +1,25 @@
-"""What reports are made of: runs with their settings and their machine, imports, a comparison, scaling."""
+"""What reports are made of: runs with their settings and their machine, imports, a comparison, a bisection, scaling."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from busbw import codec
+from busbw.api.bisected import read_bisection
 from busbw.api.compared_results import exists
 from busbw.api.comparing import read_comparison
-from busbw.api.locating import Kind, find_stored, is_comparison, kind_of
+from busbw.api.locating import Kind, find_stored, is_bisection, is_comparison, kind_of
 from busbw.api.platforms import platform
 from busbw.api.reported_imports import file_subject, import_subject
 from busbw.api.reported_runs import named_grounds, run_subjects
 from busbw.api.topologies import node_view
 from busbw.errors import InputError
+from busbw.model.bisection import Bisection
 from busbw.model.comparison import COMPARISON_SCHEMA, Comparison
 from busbw.model.scaling import SCALING_SCHEMA, Scaling, ScalingReport
 from busbw.report.import_subject import ImportSubject
 from busbw.report.subject import Picture, Subject
+from busbw.store import bisections
 from busbw.store.files import read_whole
 from busbw.store.node_sources import source_kind
 
@@ -32,29 +35,31 @@ class Page:
 
     subjects: tuple[Subject, ...] = ()
     imports: tuple[ImportSubject, ...] = ()
+    # Of a bisection, which is beside it, that of its two ends.
     comparison: Comparison | None = None
+    bisection: Bisection | None = None
     # What was asked for and cannot be shown, a line each.
     notes: tuple[str, ...] = ()
 
 
 def page_of(names: Sequence[str], machine: str | None = None) -> Page:
-    """Return the runs, imports and comparison that `names` mean, in their order, each once.
+    """Return the runs, imports, and the comparison or bisection that `names` mean, in their order, each once.
 
     A file that is none of them is read as an import is, and not kept. `machine` names the node to draw, and to hold
     results against: an NCCL topology file, a platform or a snapshot; None: the platform that a run stored, if it did.
 
-    Raises InputError for a name that means nothing, for two comparisons, and for too many names.
+    Raises InputError for a name that means nothing, for two comparisons or bisections, and for too many names.
     """
     if len(names) > MOST_RUNS:
         raise InputError(f"{len(names)} runs are too many for one page", hint=f"name at most {MOST_RUNS}")
     places = tuple(dict.fromkeys(_place(name) for name in names))
-    by_kind: dict[Kind | None, list[Path]] = {kind: [] for kind in ("run", "import", "comparison", None)}
+    by_kind: dict[Kind | None, list[Path]] = {kind: [] for kind in ("run", "import", "comparison", "bisection", None)}
     for place in places:
         by_kind[kind_of(place)].append(place)
     files = (*by_kind["import"], *by_kind[None])
     if len(files) > MOST_IMPORTS:
         raise InputError(f"{len(files)} imports are too many for one page", hint=f"name at most {MOST_IMPORTS}")
-    compared = by_kind["comparison"]
+    compared = [*by_kind["comparison"], *by_kind["bisection"]]
     if len(compared) > 1:
         names_of = ", ".join(place.name for place in compared[:_SHOWN_NAMES])
         raise InputError(f"one page holds one comparison, and {len(compared)} are named: {names_of}")
@@ -68,7 +73,8 @@ def page_of(names: Sequence[str], machine: str | None = None) -> Page:
             for place in files
             if grounds is not None
         ),
-        comparison=read_comparison(compared[0]) if compared else None,
+        comparison=_comparison_of(compared[0]) if compared else None,
+        bisection=read_bisection(by_kind["bisection"][0]) if by_kind["bisection"] else None,
     )
 
 
@@ -77,6 +83,14 @@ def _place(name: str) -> Path:
     path = Path(name)
     is_file = exists(path) and path.is_file() and kind_of(path.parent) is None
     return path if is_file else find_stored(name)
+
+
+def _comparison_of(where: Path) -> Comparison | None:
+    """Return a comparison, or that of the ends of a bisection; None where they were not measured."""
+    ends = where / bisections.ENDS
+    if is_bisection(where):
+        return read_comparison(ends) if is_comparison(ends) else None
+    return read_comparison(where)
 
 
 def _named_picture(machine: str | None) -> tuple[Picture | None, tuple[str, ...]]:

@@ -2,11 +2,13 @@
 
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
 from busbw import codec
+from busbw.api.bisected import read_bisection
 from busbw.api.bisecting import Search, bisect
 from busbw.api.interleaving import DEFAULT_BLOCKS, DEFAULT_BUDGET_S, Terms
 from busbw.api.side import Asked
@@ -15,6 +17,7 @@ from busbw.cli.compare import given_of_run
 from busbw.cli.comparison_progress import comparison_progress
 from busbw.cli.setting_words import Setting, setting_of
 from busbw.errors import ExitCode, InputError
+from busbw.model.bisection import Bisection
 from busbw.report.bisection_text import bisection_text
 from busbw.report.plain import printable
 from busbw.store import directory as directories
@@ -36,8 +39,16 @@ def bisect_verb(run: click.Command, given: dict[str, Any]) -> NoReturn:
         seed=given["seed"],
     )
     _request, directory = request_of(common)
-    found = bisect(search, terms, directory, directories.root(), comparison_progress)
-    if given["as_json"]:
+    _ended(bisect(search, terms, directory, directories.root(), comparison_progress), as_json=given["as_json"])
+
+
+def show_bisection(where: Path, *, as_json: bool) -> NoReturn:
+    """Print what a stored bisection found, or how far it came, and exit with its code."""
+    _ended(read_bisection(where), as_json=as_json)
+
+
+def _ended(found: Bisection, *, as_json: bool) -> NoReturn:
+    if as_json:
         sys.stdout.write(codec.encode_pretty(found).decode())
     else:
         bisection_text(found)

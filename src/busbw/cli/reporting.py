@@ -15,7 +15,7 @@ from busbw.units import format_size
 def write_report(
     names: Sequence[str], output: Path, *, machine: str | None, compared: Path | None, scaled: Path | None
 ) -> None:
-    """Write the HTML report of runs, imports, a comparison, of scaling; of the last run where nothing is named."""
+    """Write the HTML report of what is named, of a comparison and of scaling; of the last run without any of them."""
     wanted = names or (("last",) if compared is None and scaled is None else ())
     page = page_of(wanted, machine)
     if compared is not None and page.comparison is not None:
@@ -25,6 +25,7 @@ def write_report(
         comparison(compared) if compared is not None else page.comparison,
         scaling(scaled) if scaled is not None else (),
         page.imports,
+        page.bisection,
     ).encode()
     write_whole(output.absolute(), html)
     for note in page.notes:

@@ -4,18 +4,22 @@ import shlex
 
 from busbw import layout
 from busbw.api.loading import load, read
-from busbw.api.locating import find_stored, is_comparison, is_import
+from busbw.api.locating import find_stored, is_bisection, is_comparison, is_import
 from busbw.cli.present import present_run
 from busbw.errors import InputError
 
 
 def show_run(name: str, *, as_json: bool) -> None:
-    """Print a stored result, an import, or what a comparison came to."""
+    """Print a stored result, an import, or what a comparison or a bisection came to."""
     where = find_stored(name)
     if is_comparison(where):
         from busbw.cli.comparing import show_comparison
 
         show_comparison(where, as_json=as_json)
+    if is_bisection(where):
+        from busbw.cli.bisecting import show_bisection
+
+        show_bisection(where, as_json=as_json)
     if is_import(where):
         from busbw.cli.importing import show_import
 
@@ -31,6 +35,12 @@ def load_run(name: str, *, as_json: bool) -> None:
             "this is a comparison: its launches are what is rebuilt",
             where=str(where),
             hint=f"what they come to, from their results: busbw compare {shlex.quote(str(where))}",
+        )
+    if is_bisection(where):
+        raise InputError(
+            "this is a bisection: its comparisons' launches are what is rebuilt",
+            where=str(where),
+            hint=f"what it found: busbw show {shlex.quote(str(where))}",
         )
     if is_import(where):
         copies = shlex.quote(str(where / layout.RAW_DIRECTORY))

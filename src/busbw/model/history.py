@@ -43,7 +43,7 @@ class HistoryPoint(Value, kw_only=True, frozen=True):
 
 
 class HistoryRun(Value, kw_only=True, frozen=True):
-    """One run, import or comparison as the history keeps it."""
+    """One run, import, comparison or bisection as the history keeps it."""
 
     row: Row
     # Seconds since 1970; None: neither the run nor its name says when it was made.
@@ -56,7 +56,7 @@ class HistoryRun(Value, kw_only=True, frozen=True):
 class Selection(Value, kw_only=True, frozen=True):
     """Which runs are meant: those that every part which is given holds for."""
 
-    # "run", "import" or "comparison".
+    # "run", "import", "comparison" or "bisection".
     kind: str | None = None
     # Patterns (`node0*`): one of the hosts, the platform.
     host: str | None = None

@@ -1,4 +1,4 @@
-"""A run, an import or a comparison in a list of them."""
+"""A run, an import, a comparison or a bisection in a list of them."""
 
 from typing import Literal
 
@@ -6,13 +6,13 @@ from busbw.model.value import Integer, Value
 
 
 class Row(Value, kw_only=True, frozen=True):
-    """One run, import or comparison in a list.
+    """One run, import, comparison or bisection in a list.
 
     Of an import the points are readings, and nothing is planned; of a comparison they are those that both of two sides
-    have.
+    have; of a bisection those of the comparison of its ends.
     """
 
-    kind: Literal["run", "import", "comparison"] = "run"
+    kind: Literal["run", "import", "comparison", "bisection"] = "run"
     run_id: str
     path: str
     created: str | None
@@ -35,6 +35,7 @@ class Row(Value, kw_only=True, frozen=True):
     tags: tuple[str, ...] = ()
     # How the execution ended (model.run.Outcome); "unfinished": under way, or cut off before that could be written.
     ended: str | None = None
-    # The verdict's outcome (of a comparison: model.comparison), "imported" for an import, or "unreadable".
+    # The verdict's outcome, as in model.run, model.comparison or model.bisection, "imported" for an import, or
+    # "unreadable".
     outcome: str
     sentence: str

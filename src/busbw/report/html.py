@@ -14,9 +14,11 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from busbw import __version__, codec
+from busbw.model.bisection import Bisection
 from busbw.model.comparison import Comparison
 from busbw.model.scaling import Scaling
 from busbw.report import assets, words
+from busbw.report.bisection_words import ANSWERS, asked_words, estimate_words
 from busbw.report.columns import us
 from busbw.report.comparison_figures import OUTCOME_SIGNS, versus_figures
 from busbw.report.figures import BASIS_WORDS, Figure
@@ -30,6 +32,7 @@ from busbw.report.spread import rank_numbers
 from busbw.report.subject import Subject
 from busbw.units import format_rate, format_size, format_time
 
+_BISECTION_SIGNS = {"found": ("✓", "ok"), "none": ("~", "cannot_tell"), "cannot_tell": ("?", "cannot_tell")}
 # A ticket system takes attachments of this size. Raw data that would go beyond stay in the folders of the runs.
 _LARGEST_BYTES = 6_000_000
 
@@ -49,14 +52,19 @@ def report_html(
     comparison: Comparison | None = None,
     scaling: Sequence[Scaling] = (),
     imports: Sequence[ImportSubject] = (),
+    bisection: Bisection | None = None,
 ) -> str:
-    """Return the report of runs, of a comparison, of scaling, of imports, or of all of them; of something."""
+    """Return the report of runs, of a comparison, of scaling, of imports, of a bisection, or of all; of something.
+
+    With a bisection the comparison is that of its ends.
+    """
     environment = _environment()
     values: dict[str, Any] = {
         "section": None,
         "overview": None,
         "imports": (),
         "comparison": comparison,
+        "bisection": bisection,
         "versus": versus_figures(comparison) if comparison is not None else (),
         "outcome_signs": OUTCOME_SIGNS,
         "scaling": scaling_figures(scaling),
@@ -65,7 +73,8 @@ def report_html(
     for view in values["scaling"]:
         figures[f"{view.key}-reached"] = view.reached
         figures |= {f"{view.key}-share": view.share} if view.share is not None else {}
-    read, of_imports = _imports(environment, imports, is_alone=_is_one_import(subjects, comparison, scaling, imports))
+    is_alone = bisection is None and _is_one_import(subjects, comparison, scaling, imports)
+    read, of_imports = _imports(environment, imports, is_alone=is_alone)
     figures |= of_imports
     values |= {"imports": read}
     if len(subjects) == 1:
@@ -83,8 +92,7 @@ def report_html(
         payloads = [_payload("payload", figures, []), *_each_run(environment, subjects)]
     else:
         payloads = [_payload("payload", figures, [])]
-    title = _title(subjects, comparison, scaling, imports)
-    heading = _heading(comparison, scaling, imports) if not subjects else ""
+    title, heading = _titles(subjects, comparison, scaling, imports, bisection)
     return _page(environment, subjects, imports, values | {"payloads": payloads, "title": title, "heading": heading})
 
 
@@ -109,6 +117,20 @@ def _imports(
         read.append((f"import-{place}", "" if is_alone else f"Import {subject.label}", html))
         figures |= section.figures
     return tuple(read), figures
+
+
+def _titles(
+    subjects: Sequence[Subject],
+    comparison: Comparison | None,
+    scaling: Sequence[Scaling],
+    imports: Sequence[ImportSubject],
+    bisection: Bisection | None,
+) -> tuple[str, str]:
+    """Return the title of the window, and the heading of a page that has no run."""
+    if bisection is not None and not subjects:
+        return f"{bisection.outcome.replace('_', ' ')}: busbw bisect", "busbw bisect"
+    heading = _heading(comparison, scaling, imports) if not subjects else ""
+    return _title(subjects, comparison, scaling, imports), heading
 
 
 def _title(
@@ -198,11 +220,15 @@ def _environment() -> Environment:
         "point": words.point_name,
         "tail": words.tail_words,
         "rest": words.verdict_rest,
+        "estimate": estimate_words,
+        "items_asked": asked_words,
     }
     made.globals |= {
         "ended_words": words.ENDED_WORDS,
         "basis_words": BASIS_WORDS,
         "rank_numbers": rank_numbers,
         "outcome_table": words.OUTCOMES,
+        "answers": ANSWERS,
+        "bisection_signs": _BISECTION_SIGNS,
     }
     return made

@@ -1,4 +1,4 @@
-"""Runs, imports and comparisons as a list for a terminal: plain lines, since there may be ten thousand of them."""
+"""Runs and the like as a list for a terminal: plain lines, since there may be ten thousand of them."""
 
 from collections.abc import Iterator, Sequence
 

@@ -5,10 +5,13 @@ from pathlib import Path
 from busbw import codec
 from busbw.errors import InputError
 from busbw.model.bisection import BISECTION_SCHEMA, Bisection, BisectionPlan
+from busbw.store import comparisons
 from busbw.store.files import read_whole, write_whole
 
 PLAN_FILE = "bisection.json"
 RESULT_FILE = "result.json"
+# The folder of the comparison of good and bad.
+ENDS = "ends"
 _MAX_BYTES = 2**26
 
 
@@ -46,6 +49,29 @@ def is_begun(directory: Path) -> bool:
     return (directory / PLAN_FILE).is_file()
 
 
+def comparison_folders(directory: Path) -> tuple[str, ...]:
+    """Return the names of its comparisons, that of the two ends first."""
+    try:
+        names = sorted(each.name for each in directory.iterdir() if (each / comparisons.PLAN_FILE).is_file())
+    except OSError:
+        return ()
+    return tuple(sorted(names, key=lambda name: name != ENDS))
+
+
 def write(directory: Path, found: Bisection) -> None:
     """Store what was found."""
     write_whole(directory / RESULT_FILE, codec.encode_pretty(found))
+
+
+def read(directory: Path) -> Bisection | None:
+    """Return what was found; None where that is not stored. Raises InputError for a damaged one."""
+    path = directory / RESULT_FILE
+    if not path.is_file():
+        return None
+    content = read_whole(path, _MAX_BYTES)
+    codec.check_schema(content, BISECTION_SCHEMA, where=str(path))
+    found = codec.decode(content, Bisection, where=str(path))
+    named = [item for step in found.steps for item in step.items] + [item for one in found.causes for item in one.items]
+    if any(item not in range(len(found.plan.items)) for item in named):
+        raise InputError("not a bisection: it speaks of a difference that is not among its own", where=str(path))
+    return found

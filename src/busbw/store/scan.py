@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from busbw import layout
-from busbw.store import comparisons, tags
+from busbw.store import bisections, comparisons, tags
 from busbw.store.imports import IMPORT_FILE
 
 # What the files of a run's raw folder begin with, by which one is known that has lost its plan.
@@ -16,10 +16,10 @@ _RECORDS = ("rank-", "launcher.")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stored:
-    """A run, an import, a comparison, or what is left of a run that had not begun."""
+    """A run, an import, a comparison, a bisection, or what is left of a run that had not begun."""
 
     name: str
-    kind: Literal["run", "import", "comparison", "remnant"]
+    kind: Literal["run", "import", "comparison", "bisection", "remnant"]
     # Inode, size and times of the files that a result is read from.
     mark: str
 
@@ -68,13 +68,16 @@ def _stored(directory: str, name: str) -> Stored | None:
 
 
 def _other(directory: str, name: str) -> Stored | None:
-    """Return the import or the comparison that a directory holds."""
+    """Return the import, the comparison or the bisection that a directory holds."""
     imported = _mark(f"{directory}/{IMPORT_FILE}")
     if imported is not None:
         return Stored(name=name, kind="import", mark=imported)
     compared = _mark(f"{directory}/{comparisons.PLAN_FILE}")
     if compared is not None:
         return Stored(name=name, kind="comparison", mark=f"{compared} {_mark_of_comparison(directory)}")
+    searched = _mark(f"{directory}/{bisections.PLAN_FILE}")
+    if searched is not None:
+        return Stored(name=name, kind="bisection", mark=f"{searched} {_mark_of_bisection(directory)}")
     return None
 
 
@@ -101,6 +104,15 @@ def _mark_of_comparison(directory: str) -> str:
     if result is not None:
         return result
     return " ".join(f"{name} {_mark(f'{directory}/{name}/{layout.OUTCOME_FILE}')}" for name in _names(Path(directory)))
+
+
+def _mark_of_bisection(directory: str) -> str:
+    """Return the mark of what was found, or of the comparisons there are while nothing was."""
+    result = _mark(f"{directory}/{bisections.RESULT_FILE}")
+    if result is not None:
+        return result
+    folders = (f"{directory}/{name}" for name in bisections.comparison_folders(Path(directory)))
+    return " ".join(f"{_mark(f'{each}/{comparisons.PLAN_FILE}')} {_mark_of_comparison(each)}" for each in folders)
 
 
 def _mark(path: str) -> str | None:
