@@ -94,13 +94,21 @@ struct Ends {
 };
 
 // Channel 00/0 : 3[3] -> 4[0] [send] via NET/IB/0/GDRDMA
+// Before 2.8 it is a Ring, and before 2.6 ranks of a connection over the network have no GPU behind them.
 std::optional<Ends> ends_in(std::string_view message) {
     Cursor at{message};
     Ends ends;
     std::uint32_t channel = 0;
-    if (!at.skip("Channel ") || !at.number(channel) || (at.skip("/") && !at.number(channel)) || !at.spaces() ||
-        !at.skip(":") || !at.spaces() || !at.number(ends.from) || !at.bracketed_hex() || !at.skip(" -> ") ||
-        !at.number(ends.to) || !at.bracketed_hex() || !at.spaces()) {
+    if (!(at.skip("Channel ") || at.skip("Ring ")) || !at.number(channel) || (at.skip("/") && !at.number(channel)) ||
+        !at.spaces() || !at.skip(":") || !at.spaces() || !at.number(ends.from)) {
+        return std::nullopt;
+    }
+    static_cast<void>(at.bracketed_hex());
+    if (!at.skip(" -> ") || !at.number(ends.to)) {
+        return std::nullopt;
+    }
+    static_cast<void>(at.bracketed_hex());
+    if (!at.spaces()) {
         return std::nullopt;
     }
     static_cast<void>(at.skip("[send] ") || at.skip("[receive] "));
@@ -336,7 +344,7 @@ std::string_view LogSieve::known_in(std::string_view word, std::size_t host_size
 }
 
 bool LogSieve::connection(std::int64_t speaker, std::string_view message) {
-    if (!message.starts_with("Channel ")) {
+    if (!message.starts_with("Channel ") && !message.starts_with("Ring ")) {
         return false;
     }
     const std::optional<Ends> ends = ends_in(message);

@@ -8,10 +8,16 @@ from busbw.doctor.troubles import Troubles
 # Written after the format strings of NCCL, PyTorch, Slurm and Open MPI.
 LINES = {
     "completion-error": "NET/IB: Got completion from peer 10.0.0.2<4> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=0",
+    "memory-kill": "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks were killed.",
+    "stub-driver": "Cuda failure 'CUDA driver is a stub library'",
+    "gpu-xid": "[ 910.1] NVRM: Xid (PCI:0000:1b:00): 79, pid=4, name=python, GPU has fallen off the bus.",
+    "garbled-address": "Net : connecting to address  with family 4711 is neither AF_INET(2) nor AF_INET6(10)",
+    "desync": "\t     [2, 5] finished collective #17, but didn't join collective #18 (count from 1)",
     "version-mismatch": "Mismatched NCCL version detected : rank 0 version 22809 rank 1 version 22703",
     "duplicate-gpu": "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000",
     "shm-full": "Error: failed to extend /dev/shm/nccl-abc to 9637892 bytes, error: No space left on device (28)",
     "out-of-memory": "Cuda failure 2 'out of memory'",
+    "no-verbs": "Failed to open libibverbs.so[.1]",
     "driver-too-old": "CUDA Driver version found is 11. Minimum requirement is 12.",
     "gpu-unusable": "Cuda failure 'uncorrectable ECC error encountered'",
     "cuda-failure": "Cuda failure 400 'invalid resource handle'",
@@ -125,6 +131,46 @@ def test_a_line_is_known_for_what_it_is(name: str):
 
     assert matched is not None
     assert matched[0].id == name
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("NET/IB : Got completion with error 12, opcode 1, len 0, vendor err 129", "completion-error"),
+        ("Cuda failure 'API call is not supported in the installed CUDA driver'", "driver-too-old"),
+        ("srun: error: n3: task 9: Out Of Memory", "memory-kill"),
+        ("Out of memory: Killed process 4711 (python) total-vm:1kB", "memory-kill"),
+        ("worker-2   0/1     OOMKilled   0          5m", "memory-kill"),
+        ("[n4:4711] Signal: Segmentation fault (11)", "signal"),
+        ("[n4:4711:0:4790] Caught signal 11 (Segmentation fault: address not mapped to object)", "signal"),
+        ("*** SIGSEGV received at time=1763712000 on cpu 12 ***", "signal"),
+        ("*** SIGBUS (@0x7f) received by PID 4711 (TID 0x7f) from PID 8; stack trace: ***", "signal"),
+        ("Fatal Python error: Segmentation fault", "signal"),
+        ("  exitcode  : -9 (pid: 4711)", "signal"),
+        ("  traceback : Signal 9 (SIGKILL) received by PID 4711", "signal"),
+        ("=   KILLED BY SIGNAL: 9 (Killed)", "signal"),
+        ("YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)", "signal"),
+        ("[launch.py:322:sigkill_handler] ['python3', 'train.py'] exits with return code = -9", "signal"),
+    ],
+)
+def test_one_thing_has_several_forms(line: str, name: str):
+    matched = Troubles().matched(line, shape=1)
+
+    assert matched is not None
+    assert matched[0].id == name
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "There are some potential root causes. (1) The process is killed by SIGKILL by OOM killer due to memory usage.",
+        "vm.oom_kill_allocating_task = 0",
+    ],
+)
+def test_a_word_about_what_may_be_is_no_death(line: str):
+    matched = Troubles().matched(line, shape=1)
+
+    assert matched is None or matched[0].role != "death"
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,12 @@ class LogPattern(Value, kw_only=True, frozen=True):
     source: str
     # Whether a line of level INFO counts too.
     quiet: bool = False
+    # Whether the next warning of the process says more.
+    vague: bool = False
+    # Whether NCCL goes on without what failed, although it hands the error up within itself.
+    goes_on: bool = False
+    # What to do with RCCL, where that is something else.
+    fix_amd: str | None = None
 
 
 class _Patterns(Value, kw_only=True, frozen=True):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from busbw.doctor.fitting import Fitting, fitting, look_of
 from busbw.doctor.people import Member, People, people_of, words
 from busbw.doctor.reader import LogReader
-from busbw.doctor.state import State
+from busbw.doctor.state import Process, State
 from busbw.doctor.traffic import Way, ways_of
 from busbw.doctor.troubles import Event
 from busbw.model.diagnosis import Fact, Held
@@ -38,7 +38,7 @@ class Case:
     @property
     def spans_nodes(self) -> bool:
         """Whether the job runs on several nodes."""
-        return (self.nodes or len(self.hosts)) > 1
+        return (self.nodes or len(self.hosts)) > 1 or any(way.place == "between nodes" for way in self.ways)
 
     def has(self, name: str) -> Mapping[str, tuple[Member, ...]]:
         """Return the values of a fact, and who has each."""
@@ -52,7 +52,20 @@ class Case:
         """Return whom an event comes from."""
         if event.process is not None:
             return self.people.of_name(event.process, event.device)
-        return (event.rank,) if event.rank is not None else ()
+        if event.rank is not None:
+            return (event.rank,)
+        named = self._process_of(event)
+        return self.people.of_process(named) if named is not None else ()
+
+    def _process_of(self, event: Event) -> Process | None:
+        """Return the process whose id a launcher names, where only one that logged has it."""
+        pid = event.groups.get("pid")
+        if pid is None:
+            return None
+        found = [process for process in self.state.processes.values() if process.pid == pid]
+        on_host = [process for process in found if process.host == event.host]
+        found = on_host or found
+        return found[0] if len(found) == 1 else None
 
     def place(self, event: Event) -> str:
         """Return `file:line` of an event."""

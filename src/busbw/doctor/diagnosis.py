@@ -122,9 +122,7 @@ def _troubles(case: Case) -> tuple[Trouble, ...]:
         ranks = [member for member in case.who(first) if isinstance(member, int)]
         made.append(
             Trouble(
-                what=first.pattern.what.format_map(defaultdict(lambda: "?", first.groups))
-                if first.pattern
-                else first.text,
+                what=first.what,
                 pattern=first.pattern.id if first.pattern is not None else None,
                 role=first.pattern.role if first.pattern is not None else "unknown",
                 text=first.text,

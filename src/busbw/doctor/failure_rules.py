@@ -57,7 +57,8 @@ def _first(case: Case, first: FirstError) -> Finding:
     event = first.event
     who = case.who(event)
     rest = followers(case, first)
-    behind = {member for each in rest for member in case.who(each)} - set(who)
+    rivals = {member for each in first.rivals for member in case.who(each)}
+    behind = {member for each in rest for member in case.who(each)} - set(who) - rivals
     said = f"{words(who) or 'nobody says which rank'}{f' on {event.host}' if event.host else ''}: {event.text}"
     words_on = [said, first.how]
     if first.rivals:
@@ -67,7 +68,7 @@ def _first(case: Case, first: FirstError) -> Finding:
         words_on.append(f"others with a cause of their own: {shown}")
     if behind:
         words_on.append(f"{words(behind)} only followed")
-    what, fix = _what(event)
+    what, fix = _what(case, event)
     return finding(
         "LOG030",
         evidence="; ".join(words_on),
@@ -78,17 +79,14 @@ def _first(case: Case, first: FirstError) -> Finding:
     )
 
 
-def _what(event: Event) -> tuple[str, str | None]:
+def _what(case: Case, event: Event) -> tuple[str, str | None]:
     if event.pattern is None:
         return "NCCL stopped with a warning that busbw does not know", None
-    groups = defaultdict(lambda: "?", event.groups)
-    what = event.pattern.what.format_map(groups)
+    fix = event.fix(is_amd=case.state.is_amd)
     status = event.groups.get("status")
     if status is None:
-        return what, f"{event.pattern.fix} ({event.pattern.cause})"
-    return f"{what}, status {status}: {_STATUS.get(status, 'see ibv_wc_status')}", _STATUS_FIX.get(
-        status, event.pattern.fix
-    )
+        return event.what, f"{fix} ({event.pattern.cause})"
+    return f"{event.what}, status {status}: {_STATUS.get(status, 'see ibv_wc_status')}", _STATUS_FIX.get(status, fix)
 
 
 def _silent(case: Case) -> Finding | None:

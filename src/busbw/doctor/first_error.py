@@ -10,8 +10,12 @@ from busbw.model.finding import Confidence
 
 # A transfer that was under way when another one failed.
 _FLUSHED = "5"
+# Faults of the hardware among NVIDIA's Xid numbers; the others are a program's, or follow.
+_HARDWARE_XIDS = frozenset({"48", "64", "74", "79", "94", "95", "119", "120", "140"})
 # The program gave up, was told to end, or had its pipe closed: there is a reason elsewhere.
-_LED_THERE = frozenset({"1", "2", "6", "13", "15", "Aborted"})
+_LED_THERE = frozenset({"1", "2", "6", "13", "15", "Aborted", "SIGABRT", "SIGTERM", "SIGINT", "SIGHUP"})
+# How many lines further a warning stands that says what a call was made for.
+_CLOSE = 8
 _DATED = re.compile(r"\d{4}-")
 
 
@@ -33,8 +37,8 @@ def first_error(case: Case) -> FirstError | None:
     # A rank that is killed ends the connections of the others, which the NIC reports as failed transfers; and when a
     # rank fails in any other way, the launcher kills the rest.
     network_only = all(event.pattern is not None and event.pattern.id == "completion-error" for event in others)
-    chosen = deaths if deaths and network_only else others
-    return _earliest(chosen) if chosen else None
+    chosen = _named(deaths) if deaths and network_only else others
+    return _earliest(_without_vague(chosen)) if chosen else None
 
 
 def followers(case: Case, first: FirstError | None) -> tuple[Event, ...]:
@@ -47,11 +51,46 @@ def followers(case: Case, first: FirstError | None) -> tuple[Event, ...]:
 
 
 def _may_be_first(event: Event) -> bool:
+    xid = event.groups.get("xid")
+    if xid is not None and xid not in _HARDWARE_XIDS:
+        return False
     if event.role == "origin":
         return event.groups.get("status") != _FLUSHED and (event.fatal or not event.quiet)
     if event.role == "death":
         return event.groups.get("signal") not in _LED_THERE
     return event.role in {"unknown", "notice", "aside"} and event.fatal
+
+
+def _named(deaths: list[Event]) -> list[Event]:
+    """Return those that say who died, if there are any: the scheduler says first that somebody did.
+
+    Of two for one process that with the rank counts.
+    """
+    ranked = {event.groups.get("pid") for event in deaths if event.rank is not None} - {None}
+    return [
+        event
+        for event in deaths
+        if event.rank is not None or (event.groups.get("pid") not in ranked and (event.host or "pid" in event.groups))
+    ] or deaths
+
+
+def _without_vague(events: list[Event]) -> list[Event]:
+    """Return events without those that a later one of the same process explains."""
+    return [
+        event
+        for event in events
+        if event.pattern is None or not event.pattern.vague or not any(_explains(other, event) for other in events)
+    ]
+
+
+def _explains(other: Event, vague: Event) -> bool:
+    return (
+        other.process == vague.process
+        and other.source == vague.source
+        and 0 < other.line - vague.line <= _CLOSE
+        and other.pattern is not None
+        and not other.pattern.vague
+    )
 
 
 def _earliest(events: list[Event]) -> FirstError:

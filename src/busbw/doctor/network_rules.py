@@ -8,7 +8,7 @@ from busbw.doctor.case import Case
 from busbw.doctor.effects import DIRECT
 from busbw.doctor.expected import socket_words
 from busbw.doctor.people import words
-from busbw.doctor.traffic import Way
+from busbw.doctor.traffic import Way, lines_of
 from busbw.model.finding import Finding
 
 # Names of networks, as NCCL logs them, by the kind of fabric that they are for.
@@ -90,11 +90,7 @@ def _sockets(case: Case, used: dict[str, tuple[int | str, ...]]) -> Iterator[Fin
         return
     cause, fix = _why_sockets(case, kind)
     share = "all" if len(used) == 1 else "part of the"
-    seen = (
-        f"{sum(way.lines for way in between if way.network == 'Socket')} connections via NET/Socket; "
-        if between
-        else ""
-    )
+    seen = f"{lines_of(way for way in between if way.network == 'Socket')} via NET/Socket; " if between else ""
     yield finding(
         "LOG001",
         evidence=f"{seen}{cause}",
@@ -152,7 +148,10 @@ def _lacks_plugin(case: Case, kind: str | None) -> tuple[str, str] | None:
 def _lacks_device(case: Case) -> tuple[str, str] | None:
     libraries = list(case.has("library missing"))
     if libraries:
-        return f"{libraries[0]} could not be opened", "install rdma-core (libibverbs1, ibverbs-providers) in the image"
+        return (
+            f"{libraries[0]} could not be opened",
+            "where the nodes have RDMA NICs: install rdma-core (libibverbs1, ibverbs-providers) in the image",
+        )
     listed = case.setting("NCCL_IB_HCA")
     if listed is not None and "none" in case.has("InfiniBand"):
         return (

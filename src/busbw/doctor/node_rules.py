@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from busbw.catalog.findings import finding
 from busbw.doctor.case import Case
 from busbw.doctor.people import words
-from busbw.doctor.traffic import Way
+from busbw.doctor.traffic import Way, lines_of
 from busbw.model.finding import Finding
 
 # NCCL looks there by itself, and mostly nothing is.
@@ -31,7 +31,7 @@ def _host_memory(case: Case, inside: list[Way]) -> Iterator[Finding]:
     disabled = case.setting("NCCL_P2P_DISABLE")
     level = case.setting("NCCL_P2P_LEVEL")
     links = bool(case.has("NVLink")) or (case.platform is not None and bool(case.platform.nvlink.generation))
-    evidence = f"{sum(way.lines for way in through)} connections of {words(members)} via {through[0].via}"
+    evidence = f"{lines_of(through)} of {words(members)} via {through[0].via}"
     if disabled not in {None, "0"} or level is not None:
         name, value = ("NCCL_P2P_DISABLE", disabled) if disabled not in {None, "0"} else ("NCCL_P2P_LEVEL", level)
         yield finding(
@@ -68,7 +68,7 @@ def _network_inside(case: Case, inside: list[Way]) -> Iterator[Finding]:
     ]
     yield finding(
         "LOG012",
-        evidence=f"{sum(way.lines for way in over)} connections of {words(members)} via {over[0].via}"
+        evidence=f"{lines_of(over)} of {words(members)} via {over[0].via}"
         + (f"; {' and '.join(switches)}" if switches else ""),
         fix="unset NCCL_P2P_DISABLE and NCCL_SHM_DISABLE, unless the NICs themselves are to be tested",
         confidence="certain" if switches else "likely",

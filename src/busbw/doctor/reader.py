@@ -5,6 +5,7 @@ import re
 from busbw._core import LogSieve
 from busbw.doctor.collected import CollectedLines
 from busbw.doctor.effects import AnyEffect, Effect, Start, Trace, effect_of
+from busbw.doctor.launcher_notice import LauncherNotice
 from busbw.doctor.state import Process, State
 from busbw.doctor.troubles import Event, Troubles
 from busbw.doctor.whole_line import WholeLine, named, whole_line
@@ -26,6 +27,23 @@ _NEEDLES = (
     "CUDA out of memory",
     "closing signal",
     "Test CUDA failure",
+    "NVRM: Xid",
+    "Out of memory: Killed",
+    "low on memory",
+    "memory pressure",
+    "] Signal: ",
+    "] Caught signal ",
+    "*** SIG",
+    "Fatal Python error",
+    "received by PID",
+    "(local_rank: ",
+    " host      : ",
+    " RUNNING AT ",
+    "KILLED BY SIGNAL",
+    "EXIT STRING",
+    "exits with return code",
+    "t join collective #",
+    "lagging ranks",
     "] NVIDIA ",
     "] AMD ",
     "c10d",
@@ -53,6 +71,8 @@ _LEVELS_OF_TROUBLE = frozenset({"WARN", "ATTN", "DIAG"})
 _ESCAPE = "\x1b"
 # nccl-tests: `#  Rank  0 Group  0 Pid   5950 on node66 device  0 [0x34] NVIDIA H800`
 _LISTED_GPU = re.compile(r"\bdevice +\d{1,3} \[[0-9a-fx:.]{2,16}\] ((?:NVIDIA|AMD) [\w .-]{1,60}?)\s*$", re.ASCII)
+# RCCL's own words, and the folder that its sources are compiled in.
+_OF_RCCL = ("RCCL version", "/hipify/")
 # Ray says so behind the one line that it keeps.
 _LEFT_OUT = "x across cluster]"
 
@@ -68,6 +88,7 @@ class LogReader:
         self.counted_twice = 0
         # Where a framework last passed on an error: source and line.
         self._passed_on = (-1, 0)
+        self._notice = LauncherNotice()
         self._collected = CollectedLines()
         # What came after the last end of a line.
         self._rest = b""
@@ -125,6 +146,7 @@ class LogReader:
         effect = self._effect(message)
         if _LEFT_OUT in message:
             self.state.leaves_out = True
+        self._note_library(message)
         process = self.state.process(host, pid)
         if process is None:
             return
@@ -140,6 +162,9 @@ class LogReader:
         self.troubles.add(
             Event(pattern, groups, message, process.name, host, device, None, None, self.sources, number, quiet=True)
         )
+
+    def _note_library(self, text: str) -> None:
+        self.state.is_amd = self.state.is_amd or any(sign in text for sign in _OF_RCCL)
 
     def _keep(self, process: Process, device: str, effect: AnyEffect, number: int) -> None:
         # NCCL says this once in a process.
@@ -162,6 +187,7 @@ class LogReader:
             return effect
 
     def _whole(self, number: int, shape: int, text: str) -> None:
+        self._note_library(text)
         line = whole_line(text)
         if line.host is None or line.pid is None:
             with_name = named(text)
@@ -177,10 +203,14 @@ class LogReader:
             return
         if line.rank is not None:
             process.tagged_rank = line.rank
-        effect = self._effect(line.message) if line.level == "INFO" else None
-        if effect is not None:
+        effect = self._effect(line.message)
+        # Of what is no INFO line only the way that an error takes up is of interest.
+        if effect is not None and (line.level == "INFO" or isinstance(effect, Trace)):
             self._keep(process, line.device or "-1", effect, number)
             return
+        # A warning before 2.17.
+        if isinstance(effect, Effect) and effect.name == "library missing":
+            self._keep(process, line.device or "-1", effect, number)
         is_info = line.level == "INFO"
         matched = (self.troubles.matched_quiet if is_info else self.troubles.matched)(line.message, shape)
         if matched is None and line.level not in _LEVELS_OF_TROUBLE:
@@ -202,13 +232,17 @@ class LogReader:
         if listed is not None:
             self.state.see_gpu(listed[1])
             return
+        if self._notice.read(line.message, self.sources, number):
+            return
         matched = self.troubles.matched(line.message, shape)
         if matched is None:
             self.sieve.ignore(shape)
             return
         pattern, groups = matched
-        said = groups.get("rank")
-        rank = int(said) if said is not None else line.rank
+        if pattern.role == "death":
+            groups = {**self._notice.about(self.sources, number), **groups}
+        said = groups.get("rank") or groups.get("ranks", "")
+        rank = int(said) if said.isdecimal() else line.rank
         # Below an error frameworks repeat what NCCL said last: the reason, even where NCCL itself can go on after it.
         is_last_error = (self.sources, number) <= (self._passed_on[0], self._passed_on[1] + _LAST_ERROR_WITHIN)
         if pattern.id == "framework-error":

@@ -70,6 +70,8 @@ class State:
     leaves_out: bool = False
     # What torn lines are called, and what they belong to; and the last of several processes with one name.
     _aliases: dict[str, str] = field(default_factory=dict)
+    # Whether RCCL wrote it.
+    is_amd: bool = False
     # Models of GPUs, as nccl-tests lists them.
     gpu_models: set[str] = field(default_factory=set)
     # A version that was printed without saying by whom.
@@ -102,6 +104,7 @@ class State:
             processes=processes,
             communicators={name: hosts for name, hosts in self.communicators.items() if name in used},
             leaves_out=self.leaves_out,
+            is_amd=self.is_amd,
             gpu_models=self.gpu_models,
             bare_version=self.bare_version,
             _aliases=self._aliases,

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,6 +14,10 @@ from busbw.model.diagnosis import Traffic
 
 Place = Literal["within nodes", "between nodes", "unknown"]
 _NET = re.compile(r"(?P<net>(?:NET|COLLNET)/[^/]{1,60})/(?P<nic>\d{1,4})(?P<rest>.*)", re.ASCII)
+
+# What NCCL called it before 2.12.
+_OLD_NAMES = {"direct shared memory": "SHM"}
+_OF_ONE_HOST = ("P2P/", "SHM", *_OLD_NAMES)
 
 
 @dataclass(slots=True)
@@ -49,19 +53,29 @@ class Way:
         )
 
 
+def lines_of(ways: Iterable[Way]) -> str:
+    """Return how many connections some ways are, in words."""
+    lines = sum(way.lines for way in ways)
+    return f"{lines} connection{'s' if lines != 1 else ''}"
+
+
 def ways_of(reader: LogReader, state: State, people: People, nodes: int | None) -> tuple[Way, ...]:
     """Return every kind of connection, most used first. `nodes`: as NCCL counts them."""
     found: dict[tuple[str, Place], Way] = {}
     names = reader.sieve.ways()
-    peers = _Peers(state, nodes)
-    for speaker, way, sender, receiver, count in reader.sieve.connections():
+    connections = reader.sieve.connections()
+    joined = frozenset(
+        reader.speaker(speaker)[0] for speaker, way, *_ in connections if names[way].startswith(_OF_ONE_HOST)
+    )
+    peers = _Peers(state, nodes, joined)
+    for speaker, way, sender, receiver, count in connections:
         host, pid, device = reader.speaker(speaker)
         process = state.known(host, pid)
         if process is None:
             continue
         seat = process.seats.get(device) or Seat(device)
         match = _NET.fullmatch(names[way])
-        via = match["net"] + match["rest"] if match is not None else names[way]
+        via = match["net"] + match["rest"] if match is not None else _OLD_NAMES.get(names[way], names[way])
         place = peers.place(host, seat, sender, receiver, via)
         kept = found.setdefault((via, place), Way(via, place))
         kept.lines += count
@@ -75,9 +89,11 @@ def ways_of(reader: LogReader, state: State, people: People, nodes: int | None) 
 class _Peers:
     """Finds out on which host the other end of a connection is."""
 
-    def __init__(self, state: State, nodes: int | None) -> None:
+    def __init__(self, state: State, nodes: int | None, joined: Container[str]) -> None:
         self._hosts: Mapping[str, Mapping[int, str]] = state.communicators
         self._nodes = nodes
+        # Hosts whose ranks reach each other without the network: what goes over it there leaves the host.
+        self._joined = joined
         # Communicators without an id: rank to host, where it is the same in all of one size.
         loose: dict[int, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
         for process in state.processes.values():
@@ -105,7 +121,7 @@ class _Peers:
             return "unknown"
         if via.startswith(("P2P/", "SHM")):
             return "unknown" if "MNNVL" in via else "within nodes"
-        return "between nodes" if self._nodes is not None else "unknown"
+        return "between nodes" if self._nodes is not None or host in self._joined else "unknown"
 
     def _peer(self, communicator: str | None, ranks: int, rank: int) -> str | None:
         if communicator is not None:

@@ -1,7 +1,8 @@
 """Lines that tell of problems: recognised, counted, and the first of each kind from each process kept."""
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -40,6 +41,20 @@ class Event:
         return self.pattern.id if self.pattern is not None else _VARIES.sub("#", self.text)
 
     @property
+    def what(self) -> str:
+        """What it tells, in words; the line itself, where nobody knows it."""
+        return self.pattern.what.format_map(self._words()) if self.pattern is not None else self.text
+
+    def fix(self, *, is_amd: bool) -> str | None:
+        """Return what to do about it."""
+        if self.pattern is None:
+            return None
+        return ((self.pattern.fix_amd if is_amd else None) or self.pattern.fix).format_map(self._words())
+
+    def _words(self) -> Mapping[str, str]:
+        return defaultdict(lambda: "?", self.groups)
+
+    @property
     def role(self) -> str:
         """What it can tell about the end of a job."""
         return self.pattern.role if self.pattern is not None else "unknown"
@@ -70,21 +85,21 @@ class Troubles:
             match = regex.search(message)
             if match is not None:
                 self._remember(shape, number)
-                return pattern, {name.rstrip("23"): text for name, text in match.groupdict().items() if text}
+                return pattern, {name.rstrip("123456789"): text for name, text in match.groupdict().items() if text}
         self._remember(shape, -1)
         return None
 
     def add(self, event: Event) -> None:
         """Keep an event, or count it where one of its kind from its process is kept."""
         kind = event.kind
-        # What a timeout is about differs by call.
-        kind += event.groups.get("sequence", "")
+        # Timeouts differ by call, faults of GPUs by number, deaths by process.
+        kind += "".join(event.groups.get(name, "") for name in ("sequence", "xid", "pid"))
         key = (kind, event.process or f"rank {event.rank}")
         kept = self.events.get(key)
         if kept is not None:
             kept.count += 1
         elif len(self.events) < _MOST_KEPT:
-            event.text = event.text[:_LONGEST_TEXT]
+            event.text = event.text.strip()[:_LONGEST_TEXT]
             kept = self.events[key] = event
         if event.process is not None and kept is not None:
             self._last[event.process] = kept
@@ -92,7 +107,7 @@ class Troubles:
     def traced(self, process: str) -> None:
         """Note that a process hands up an error: its last warning was the reason."""
         last = self._last.get(process)
-        if last is not None:
+        if last is not None and (last.pattern is None or not last.pattern.goes_on):
             last.fatal = True
 
     def _remember(self, shape: int, number: int) -> None:

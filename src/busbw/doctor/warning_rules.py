@@ -18,7 +18,7 @@ def warning_findings(case: Case, unread: tuple[str, ...]) -> Iterator[Finding]:
     strange: dict[str, list[Event]] = defaultdict(list)
     for event in case.events:
         if event.role in {"notice", "aside"} and event.pattern is not None and not event.fatal:
-            known[event.pattern.what.format_map(defaultdict(lambda: "?", event.groups))].append(event)
+            known[event.what].append(event)
         elif event.role == "unknown" and not event.fatal:
             strange[event.kind].append(event)
     for what, events in known.items():
@@ -27,7 +27,7 @@ def warning_findings(case: Case, unread: tuple[str, ...]) -> Iterator[Finding]:
             yield finding(
                 "LOG040" if pattern.role == "notice" else "LOG044",
                 evidence=f"{_who(case, events)}: {events[0].text}",
-                fix=pattern.fix,
+                fix=events[0].fix(is_amd=case.state.is_amd),
                 effect=pattern.cause,
                 where=case.place(events[0]),
                 confidence="certain",
