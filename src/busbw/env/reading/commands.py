@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Literal
 
 from msgspec.structs import replace
@@ -64,6 +65,13 @@ _TALKING = frozenset(
 _COMMAND_LINE = re.compile(
     r"(?:[\w./=-]+ +){0,6}?(?:[\w./-]*/)?(?:mpirun|mpiexec|srun|torchrun|docker run|apptainer|singularity) +-"
 )
+_SET = re.compile(r"[A-Za-z_]\w*=")
+# Options of sudo that let the environment through, whole or by name.
+_KEEPING = {"-E", "--preserve-env"}
+# Options by which scripts that start containers are given variables for these.
+HANDING_ON = frozenset({"-e", "--env"})
+# The names of variables have several words in capitals.
+_VARIABLE_SET = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+=")
 _TORCH_MODULES = {"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"}
 
 
@@ -107,7 +115,22 @@ def _unknown(fields: list[Field], context: Context) -> int | None:
             return _go_on(fields[at:], context)
         if at and field.is_quoted and _COMMAND_LINE.match(field.text):
             _read_script(field.spelled, context)
-    return None
+    return _handed_on(fields, context)
+
+
+def _handed_on(fields: list[Field], context: Context) -> int | None:
+    """Read `-e NAME=VALUE` of a script that hands it on, as scripts that start containers do."""
+    given = [
+        each
+        for option, each in pairwise(fields)
+        if option.text in HANDING_ON and _VARIABLE_SET.match(each.text) is not None
+    ]
+    if not given:
+        return None
+    number = other(fields, context)
+    for each in given:
+        context.assign(each, "container", number)
+    return number
 
 
 def _launch(fields: list[Field], context: Context, kind: Kind, reader: Reader) -> int | None:
@@ -156,14 +179,28 @@ def _env(fields: list[Field], context: Context) -> int | None:
 
 
 def _sudo(fields: list[Field], context: Context) -> int | None:
+    """Read a command of another user, who has an environment of his own unless options say otherwise."""
     arguments = Arguments(fields, 1, SUDO)
-    list(arguments.options())
-    return _assignments_before(arguments, context, [])
+    kept = [option for option in arguments.options() if option.name in _KEEPING]
+    if any(not option.values for option in kept) or not _starts_ranks(arguments.rest):
+        return _assignments_before(arguments, context, [])
+    number = other(fields, context, family="sudo")
+    if number is None:
+        return None
+    forwards = tuple(name for option in kept for name in option.values[0].text.split(","))
+    context.ledger.correct(number, replace(context.ledger.launched(number), forwards=forwards, forwards_all=False))
+    _assignments_before(arguments, _within(context, number), [])
+    return number
+
+
+def _starts_ranks(fields: list[Field]) -> bool:
+    command = next((field for field in fields if _SET.match(field.text) is None), None)
+    return command is not None and command.text.rpartition("/")[2] in _LAUNCHERS
 
 
 def _assignments_before(arguments: Arguments, context: Context, numbers: list[int]) -> int | None:
     """Read `NAME=VALUE... command`, where the settings are arguments of what starts the command."""
-    while arguments.rest and re.match(r"[A-Za-z_]\w*=", arguments.rest[0].text):
+    while arguments.rest and _SET.match(arguments.rest[0].text):
         field = arguments.rest[0]
         numbers += _some(context.assign(field, "prefix"))
         arguments.at += 1
@@ -205,10 +242,13 @@ def _some(number: int | None) -> list[int]:
     return [] if number is None else [number]
 
 
-def _shell(fields: list[Field], context: Context) -> None:
+def _shell(fields: list[Field], context: Context) -> int | None:
     at = next((at for at, field in enumerate(fields) if at and _SCRIPT_OPTION.fullmatch(field.text)), None)
-    if at is not None and at + 1 < len(fields):
+    if at is None:
+        return _handed_on(fields, context)
+    if at + 1 < len(fields):
         _read_script(fields[at + 1].spelled, context)
+    return None
 
 
 def _read_script(script: Spelled, context: Context) -> None:

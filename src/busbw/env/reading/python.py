@@ -24,8 +24,8 @@ _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 def read_python(piece: Spelled, context: Context) -> None:
     """Take down what a program puts into `os.environ` and other dictionaries whose names say that they are one.
 
-    That is items, `setdefault`, `update`, `|=`, `putenv`, `pop` and `del`. What a value is computed from is not looked
-    for, and neither is which way a program takes: all it may set counts.
+    That is items, `setdefault`, `update`, `|=`, `putenv`, `pop` and `del`, and dictionaries under a key of such a name.
+    What a value is computed from is not looked for, and neither is which way a program takes: all it may set counts.
     """
     _Program(piece, context).read()
 
@@ -61,6 +61,7 @@ class _Program:
             self.context.ledger.unread(self.piece.origin(0), f"not all of it is Python: {str(error.args[0])[:100]}")
 
     def read(self) -> None:
+        self._named_by_keys()
         deletes = False
         for at, token in enumerate(self.tokens):
             if token.type == tokenize.NEWLINE or token.string == ";":
@@ -78,6 +79,14 @@ class _Program:
                     self._pairs(at + 2)
                 elif self._is(at + 1, "="):
                     self._dictionary(at + 2)
+
+    def _named_by_keys(self) -> None:
+        """Read dictionaries under a key that is called as an environment: Ray's `{"env_vars": {...}}`."""
+        for at, token in enumerate(self.tokens):
+            if token.type == tokenize.STRING and self._is(at + 1, ":") and self._is(at + 2, "{"):
+                key, _after = self._literal(at)
+                if key is not None and _ENVIRONMENT.fullmatch(key) is not None:
+                    self._pairs(at + 2)
 
     def _is(self, at: int, text: str) -> bool:
         return at < len(self.tokens) and self.tokens[at].string == text

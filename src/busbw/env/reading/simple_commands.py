@@ -279,7 +279,7 @@ def _does_nothing(words: list[Word]) -> bool:
     names = [word.plain for word in words]
     if not all(names) or names[0] in _BUILTINS or (len(names) > 1 and names[1].startswith("=")):
         return False
-    return not any(map(commands.is_known, names))
+    return commands.HANDING_ON.isdisjoint(names) and not any(map(commands.is_known, names))
 
 
 def _length(word: Word) -> int:

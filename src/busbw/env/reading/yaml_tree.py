@@ -7,13 +7,13 @@ from typing import Protocol
 import msgspec
 
 from busbw.env.reading.ledger import Ledger
-from busbw.env.reading.spelled import FILLED, Spelled, joined
+from busbw.env.reading.spelled import FILLED, HOLE, Spelled, joined
 
 DEEPEST = 60
 _MOST_NODES = 100_000
 # What a template of Helm puts in; the same number of characters stands for it, so that places stay.
 _TEMPLATE = re.compile(r"\{\{[^{}\n]*\}\}")
-_TEMPLATE_LINE = re.compile(r"^[ \t]*(?:\{\{[^{}\n]*\}\}[ \t]*)+$", re.MULTILINE)
+_TEMPLATE_LINE = re.compile(rf"^[ \t]*(?:(?:\{{\{{[^{{}}\n]*\}}\}}|{HOLE})[ \t]*)+$", re.MULTILINE)
 # `{{-` takes the blanks before it away, so that a backslash there ends its line.
 _TEMPLATE_AT_END = re.compile(r"\\[ \t]+\{\{-[^{}\n]*\}\}(?=\r?$)", re.MULTILINE)
 _STAND_IN = "\u00a4"
@@ -75,7 +75,8 @@ def documents(piece: Spelled, ledger: Ledger) -> list[Node]:
 
     trimmed = _TEMPLATE_AT_END.sub(lambda found: " " * (len(found.group()) - 1) + "\\", piece.text)
     blanked = _without_templates(trimmed)
-    text = _TEMPLATE.sub(lambda found: _STAND_IN * len(found.group()), blanked)
+    # What a shell would have put in is no character of YAML's.
+    text = _TEMPLATE.sub(lambda found: _STAND_IN * len(found.group()), blanked).replace(HOLE, _STAND_IN)
     if blanked != piece.text:
         at = next(at for at, (one, other) in enumerate(zip(blanked, piece.text, strict=True)) if one != other)
         ledger.unread(piece.origin(at), "what a template puts here is not known")

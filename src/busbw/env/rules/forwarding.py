@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from busbw.env.rules.job import spans_nodes
-from busbw.env.rules.situations import Situation, started_at
+from busbw.env.rules.situations import Situation, is_handed_on, started_at, starts_anew
 from busbw.env.rules.subject import OF_BUILDING, Subject, known, report, setting_text, where
 from busbw.model.assignment import Assignment, Launch, Reading
 from busbw.model.finding import Finding
@@ -26,6 +26,7 @@ def forwarding(subject: Subject) -> Iterator[Finding]:
             yield from _mpirun(subject, each, each.launch)
             yield from _srun(each, each.launch)
             yield from _container(each, each.launch)
+            yield from _anew(subject, each, each.launch)
     yield from _left_in_shell(subject)
     yield from _named_and_unset(subject)
     yield from _too_late(subject)
@@ -117,6 +118,36 @@ def _clearing_option(launch: Launch) -> str:
         if word in ("--cleanenv", "-e", "--containall", "-C", "--no-env"):
             return word
     return "its environment option"
+
+
+def _anew(subject: Subject, situation: Situation, launch: Launch) -> Iterator[Finding]:
+    """Yield what ranks do not have that are started on another host, or by another user."""
+    if not starts_anew(launch):
+        return
+    reading = subject.reading
+    inner = {number: each for number, each in enumerate(reading.launches) if each.within == situation.number}
+    given = {each.name for each in reading.assignments if each.launch in inner}
+    for name, each in situation.settings.items():
+        if each.form not in ("export", "environment") or not _matters(name) or is_handed_on(launch, name, each):
+            continue
+        if name not in given and any(_wants(started, name) for started in inner.values()):
+            yield report(
+                "ENV108",
+                at=where(each),
+                evidence=f"{launch.family} in line {launch.line} does not hand it on",
+                confidence="likely",
+                effect=f"{setting_text(each)} does not hold for what is started there",
+                fix=f"sudo --preserve-env={name}"
+                if launch.family == "sudo"
+                else f"{name}={each.written} before it there",
+                name=name,
+                program=launch.family or launch.argv[0],
+            )
+
+
+def _wants(launch: Launch, name: str) -> bool:
+    """Whether a command starts ranks, or a container that is to take a variable in by its name."""
+    return launch.kind in ("mpirun", "srun", "torchrun") or (launch.kind == "container" and name in launch.forwards)
 
 
 def _left_in_shell(subject: Subject) -> Iterator[Finding]:

@@ -86,6 +86,16 @@ def started_at(reading: Reading, number: int) -> tuple[int, int]:
     return max(_position(reading.launches[each]) for each in _chain(reading, number))
 
 
+def starts_anew(launch: Launch) -> bool:
+    """Whether what a command runs has an environment of its own: on another host, or as another user."""
+    return launch.kind == "other" and launch.forwards_all is False
+
+
+def is_handed_on(launch: Launch, name: str, each: Assignment) -> bool:
+    """Whether such a command hands a setting on: it names it, or the setting stands in it."""
+    return name in launch.forwards or each.launch is not None
+
+
 def _chain(reading: Reading, number: int) -> list[int]:
     """Return a launch and those that it is within, innermost first."""
     chain: list[int] = []
@@ -123,7 +133,13 @@ def _put(settings: dict[str, Assignment], each: Assignment) -> None:
 def _with_own(reading: Reading, number: int, own: dict[int, list[Assignment]], way: _Way) -> dict[str, Assignment]:
     """Return what a launch sees: what lasts, then what each launch that it is within sets, then its own."""
     settings = dict(way.settings)
+    around: Launch | None = None
     for each_number in reversed(_chain(reading, number)):
+        launch = reading.launches[each_number]
+        # What a container does not get is told of the container.
+        if around is not None and starts_anew(around) and launch.kind != "container":
+            settings = {name: each for name, each in settings.items() if is_handed_on(around, name, each)}
+        around = launch
         for setting in own.get(each_number, []):
             if not setting.arms or set(setting.arms).issubset(way.arms):
                 _put(settings, setting)
