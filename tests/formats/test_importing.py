@@ -247,3 +247,14 @@ def test_an_import_file_of_a_newer_busbw_is_refused(tmp_path):
 
     with pytest.raises(InputError, match="written by a newer busbw"):
         imports.read(tmp_path / "j")
+
+
+@pytest.mark.parametrize(("mark", "coding"), [(b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")])
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_a_text_in_utf_16_is_read_as_any_other(tmp_path, mark, coding, compress):
+    source = tmp_path / "windows.log"
+    source.write_bytes(compress(mark + sample("nccl-tests-2.17.3.log").decode().encode(coding)))
+
+    done = import_files((str(source),), tmp_path / "i", tmp_path)
+
+    assert (done.imported.readings, done.imported.unread) == (6, 0)

@@ -10,7 +10,7 @@ from busbw.formats import log_lines
 from busbw.formats.environment import scrub
 from busbw.formats.ledger import Event, Ledger
 from busbw.formats.passing import nobodys
-from busbw.formats.prefix import split
+from busbw.formats.strange_prefix import MARKS, Prefixes
 from busbw.formats.stream import NOBODYS, Formats, Stream
 
 # A line may be a whole JSON document.
@@ -40,6 +40,7 @@ class Reader:
         self._copy = copy
         self._streams: dict[str, Stream] = {}
         self._hosts: dict[str, None] = {}
+        self._prefixes = Prefixes(formats.text)
         self._rest = b""
         # Of a line that is too long: its beginning, and that the rest of it is thrown away.
         self._head: bytes | None = None
@@ -68,6 +69,8 @@ class Reader:
             scrubbed = self._line(self._rest)
             if self._copy is not None:
                 self._copy(self._rest if scrubbed is None else scrubbed)
+        for held in self._prefixes.give_up():
+            self._take(held.number, held.text)
         for stream in list(self._streams.values()):
             stream.finish()
         self._streams.clear()
@@ -99,6 +102,7 @@ class Reader:
 
     def _lines(self, data: bytes, end: int) -> None:
         position = copied = 0
+        marks = _Marks(data, end)
         next_log = data.find(b"NCCL ", 0, end)
         while position < end:
             if 0 <= next_log < position:
@@ -106,7 +110,7 @@ class Reader:
             if 0 <= next_log < position + _NEAR_BYTES or data.startswith(_BLANK, position, end):
                 stop = log_lines.bulk(data, position, end)
             else:
-                stop = self._pass_by(data, position, end) if self._is_calm else position
+                stop = self._pass_by(data, position, marks.line_of_next(position)) if self._is_calm else position
                 if stop > position:
                     position = stop
                     continue
@@ -152,30 +156,61 @@ class Reader:
         self.lines += 1
         text = raw.rstrip(b"\r\n").decode("utf-8", "replace")
         self._read(text)
-        self._is_calm = len(self._streams) <= _MOST_CALM and all(stream.is_calm for stream in self._streams.values())
+        self._is_calm = (
+            not self._prefixes.is_busy
+            and len(self._streams) <= _MOST_CALM
+            and all(stream.is_calm for stream in self._streams.values())
+        )
         scrubbed = scrub(text) if self._copy is not None else text
         return scrubbed.encode() + b"\n" if scrubbed != text else None
 
     def _read(self, text: str) -> None:
-        tag, line = split(text)
+        for held in self._prefixes.release(text):
+            self._take(held.number, held.text)
+        tag, line = self._prefixes.split(text)
+        stream = self._streams.get(tag)
+        if (stream is None or not stream.is_collecting) and self._prefixes.hold(self.lines, text, line):
+            return
+        self._take(self.lines, text)
+
+    def _take(self, number: int, text: str) -> None:
+        tag, line = self._prefixes.split(text)
         stream = self._streams.get(tag)
         if stream is None:
             stream = self._streams[tag] = Stream(self._formats, self.ledger)
-        self._offer(stream, line)
+        self._offer(stream, number, line)
         if stream.is_idle:
             del self._streams[tag]
         elif len(self._streams) > _MOST_OPEN:
             self._streams.pop(next(iter(self._streams))).finish()
 
-    def _offer(self, stream: Stream, line: str) -> None:
+    def _offer(self, stream: Stream, number: int, line: str) -> None:
         torn = log_lines.torn(line, self._hosts)
         if torn is None:
-            stream.take(self.lines, line)
+            stream.take(number, line)
         elif torn.before.strip() and torn.after.strip():
-            self.ledger.unread(self.lines, line, "a log line stands in the middle of it")
+            self.ledger.unread(number, line, "a log line stands in the middle of it")
         elif torn.before.strip():
-            stream.take_torn(self.lines, torn.before)
+            stream.take_torn(number, torn.before)
         elif torn.after.strip():
-            stream.take(self.lines, torn.after)
+            stream.take(number, torn.after)
         else:
             self.ledger.known()
+
+
+class _Marks:
+    """Where in a block lines stand that may begin a table."""
+
+    def __init__(self, data: bytes, end: int) -> None:
+        self._data = data
+        self._end = end
+        self._next = dict.fromkeys(MARKS, -1)
+
+    def line_of_next(self, position: int) -> int:
+        """Return where the first such line from `position` on begins; the end of the block when there is none."""
+        for mark, found in self._next.items():
+            if found < position:
+                at = self._data.find(mark, position, self._end)
+                self._next[mark] = at if at >= 0 else self._end
+        nearest = min(self._next.values())
+        return self._end if nearest == self._end else max(position, self._data.rfind(b"\n", position, nearest) + 1)

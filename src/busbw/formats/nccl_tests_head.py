@@ -16,7 +16,7 @@ STARTS = (
 _FAILURE_WORDS = ("failure ", "Test timeout (", "Invalid number of GPUs")
 MAY_BE_FAILURE = "(?:" + "|".join(f"(?=.*{re.escape(words)})" for words in _FAILURE_WORDS) + ")"
 FAILURE = re.compile(
-    r"Test (?:CUDA|NCCL|HIP) failure \S+:\d+|Test timeout \(\d+s\)| \.\. \S+(?: pid \d+)?: Test failure \S+:\d+|"
+    r"Test (?:CUDA|NCCL|HIP) failure \S+:\d+|Test timeout \(\d+s\)|(?:^| )\.\. \S+(?: pid \d+)?: Test failure \S+:\d+|"
     r"Invalid number of GPUs: \d+ requested|^(?:Cuda|NCCL) failure \S+:\d+ '",
     re.ASCII,
 )

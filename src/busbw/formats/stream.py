@@ -24,8 +24,8 @@ _MOST_PIECES = 6
 _PIECE_BEGINS = re.compile(r"\s*(?:[#\d.+-]|N/A)")
 _ROW_BEGINS = re.compile(r"\s*(?:# |\d+ +\d+ +[a-z])", re.ASCII)
 _LONGEST_PIECE = 4096
-# A line that only divides stands before and after many tables.
-_DIVIDER = re.compile(r"[\s#*=_-]+")
+# A line that only divides stands before and after many tables, and a fence around those in a page.
+_DIVIDER = re.compile(r"[\s#*=_-]+|\s*(?:`{3,}|~{3,})[\w+-]{0,20}\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,11 @@ class Stream:
     def is_idle(self) -> bool:
         """Whether nothing is under way, so that the stream can be forgotten."""
         return self._table is None and not self._pieces and self._document is None
+
+    @property
+    def is_collecting(self) -> bool:
+        """Whether a document is under way, in which any line may stand."""
+        return self._document is not None
 
     @property
     def is_calm(self) -> bool:

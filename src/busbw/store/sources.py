@@ -1,5 +1,6 @@
 """Files to import, as they are found and read: bounded, decompressed, with the digest of their bytes."""
 
+import codecs
 import hashlib
 import os
 import sys
@@ -16,6 +17,8 @@ from busbw.model.imported import Source
 STDIN = "-"
 _BLOCK_BYTES = 2**20
 _GZIP = b"\x1f\x8b"
+# What Windows' shell writes where output is redirected.
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Repeated log lines shrink to a hundredth; a bomb grows a thousandfold. What lies beyond is said to be unread.
 MOST_DECOMPRESSED_BYTES = 16 * 2**30
 _MOST_GROWTH = 400
@@ -60,8 +63,7 @@ class OpenSource:
 
     def blocks(self) -> Iterator[bytes]:
         """Yield its text in blocks. Raises InputError when reading fails at once."""
-        blocks = self._decompressed() if self.compressed else self._raw()
-        for number, block in enumerate(blocks):
+        for number, block in enumerate(_as_utf8(self._decompressed() if self.compressed else self._raw())):
             if number == 0 and b"\0" in block[:8192]:
                 self.problem = "not text: it holds null bytes"
                 break
@@ -123,6 +125,15 @@ class OpenSource:
     def _is_bomb(self, made_bytes: int) -> bool:
         grown = made_bytes > _GROWTH_FROM_BYTES and made_bytes > _MOST_GROWTH * self._size_bytes
         return grown or made_bytes > MOST_DECOMPRESSED_BYTES
+
+
+def _as_utf8(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield blocks as they are, or those of a text in UTF-16, which its mark shows, in UTF-8."""
+    decoder: codecs.IncrementalDecoder | None = None
+    for number, block in enumerate(blocks):
+        if number == 0 and block.startswith(_UTF16):
+            decoder = codecs.getincrementaldecoder("utf-16")("replace")
+        yield block if decoder is None else decoder.decode(block).encode("utf-8", "replace")
 
 
 @contextmanager

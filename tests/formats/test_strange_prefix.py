@@ -1,0 +1,104 @@
+"""Prefixes that no launcher here writes: told from the first line of a table and one that begins alike."""
+
+import pytest
+
+from busbw.formats.registry import FORMATS
+from busbw.formats.strange_prefix import MARKS
+
+from .reading import SAMPLES, read, sample
+
+TABLE = sample("nccl-tests-2.17.3.log").decode()
+LATENCY = sample("osu-5.6-latency.log").decode()
+WRITE = sample("perftest_gbits.txt").decode()
+
+
+def numbers(found):
+    return [(each.what, each.size_bytes, each.in_place, each.time_s, each.bandwidth_Bps) for each in found.readings]
+
+
+def prefixed(text, before, after=""):
+    return "".join(f"{before}{line}{after}\n" for line in text.splitlines())
+
+
+@pytest.mark.parametrize("text", [TABLE, LATENCY, WRITE], ids=["nccl-tests", "osu", "perftest"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("> ", ""), (">", ""), ("> > ", ""), ("    ", ""), ("\ufeff", ""), ("\u00a0", ""),
+        ("INFO:bench:", ""), ("2031-02-03 04:05:06,789 - INFO - ", ""), ("INFO     sweep:sweep.py:57 ", ""),
+        ("2031-02-03 04:05:06.789 | INFO     | sweep:go:12 - ", ""), ("(Worker pid=312, ip=10.9.8.7) ", ""),
+        ("Feb 03 04:05:06 gpu-17 slurmstepd[312]: ", ""), ("2031-02-03T04:05:06.789012345Z stdout F ", ""),
+        ("2031-02-03T04:05:06.789012Z 01O ", ""), ("1927861506.789012 ", ""), ("[gpu-17] 04:05:06 | ", ""),
+        ("[prterun-gpu-17-9@1,0][gpu-17:312]<stdout>: ", ""), ("[PE_0]: ", ""), ("gpu-17: ", ""),
+        ('        "', '",'), ("b'", "\\n'"), ("\x1b(B\x1b[32m", "\x1b[m"),
+    ],
+)  # fmt: skip
+def test_what_stands_before_every_line_changes_no_number(text, before, after):
+    plain, found = read(text), read(prefixed(text, before, after))
+
+    assert numbers(found) == numbers(plain)
+    assert [(table.ranks, table.complete) for table in found.tables] == [
+        (table.ranks, table.complete) for table in plain.tables
+    ]
+    # What stands before the first line of a table is not known to be a prefix yet.
+    assert all(set(line.text.rstrip("\",'n\\")[-60:]) == {"-"} for line in found.unread)
+    assert found.adds_up
+
+
+def test_the_time_before_a_line_may_be_anywhere_in_its_prefix():
+    lines = LATENCY.splitlines()
+    found = read("".join(f"<run 7 03:04:{second:02}.5> {line}\n" for second, line in enumerate(lines)))
+
+    assert numbers(found) == numbers(read(LATENCY))
+    assert found.unread == ()
+
+
+def test_two_writers_with_prefixes_of_their_own_are_two_streams():
+    lines = zip(TABLE.splitlines(), LATENCY.splitlines() + [""] * 30, strict=False)
+    found = read("".join(f"(A pid=1) {one}\n(B pid=2) {other}\n" for one, other in lines))
+
+    assert sorted(table.tool for table in found.tables) == ["nccl-tests", "osu"]
+    assert sorted(numbers(found)) == sorted(numbers(read(TABLE)) + numbers(read(LATENCY)))
+
+
+def test_words_that_mention_a_table_are_no_prefix_and_begin_none():
+    found = read("the first line is: # OSU MPI Latency Test v5.6\n" + "something else\n" * 30 + TABLE)
+
+    assert [table.tool for table in found.tables] == ["nccl-tests"]
+    assert sorted(line.line for line in found.unread) == list(range(1, 32))
+    assert found.adds_up
+
+
+def test_a_comment_sign_before_the_beginning_of_a_table_is_no_prefix():
+    assert numbers(read("# " + TABLE)) == numbers(read(TABLE))
+
+
+@pytest.mark.parametrize("size", [1024, 2048, 4096, 8192])
+def test_a_size_after_the_time_of_day_is_no_year(size):
+    found = read(f"Feb 03 04:05:06 # OSU MPI Latency Test v5.6\nFeb 03 04:05:06 # Size  Latency (us)\n"
+                 f"Feb 03 04:05:06 {size}  2.5\n")  # fmt: skip
+    assert [each.size_bytes for each in found.readings] == [size]
+
+
+def test_a_table_in_a_document_is_left_to_the_document():
+    found = read('{\n "command": "# OSU MPI Latency Test",\n "other": 1\n}\n')
+
+    assert len(found.unread) == 4
+    assert found.adds_up
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in SAMPLES.iterdir() if path.suffix in {".txt", ".log"}))
+def test_every_beginning_of_a_table_has_a_mark(name):
+    for line in sample(name).decode().splitlines():
+        # A row without a header and a line of JSON teach no prefix, nor does a failure.
+        if line.lstrip()[:1] in "#*RON" and any(reader.starts.match(line) for reader in FORMATS.text):
+            assert any(mark.decode() in line for mark in MARKS), line
+
+
+def test_fences_around_a_table_only_divide():
+    assert read("```text\n" + TABLE + "```\n").unread == ()
+
+
+def test_a_failure_loses_its_first_blank_to_a_tag():
+    failure = sample("nccl-tests-failure.log").decode()
+    assert len(read(prefixed(failure, "[rank0]:")).table.failures) == len(read(failure).table.failures)
