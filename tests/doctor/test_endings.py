@@ -166,3 +166,34 @@ def test_on_gpus_of_amd_what_to_do_is_for_gpus_of_amd():
     assert found.fix is not None
     assert "nvidia-smi" not in found.fix
     assert "iommu=pt" in found.fix
+
+
+def test_ray_names_the_process_that_a_signal_ended():
+    job = Job()
+
+    assert "rank 3" in evidence(read(job.text("(W pid=1003) *** SIGSEGV received at time=17 on cpu 1 ***")), "LOG030")
+
+
+def test_ranks_that_never_reached_each_other_are_told_from_those_that_left():
+    job = Job()
+    text = job.text(
+        job.warn(3, "socketStartConnect: Connect to 10.0.0.1<4711> failed : Software caused connection abort"),
+        job.head(3) + "misc/socket.cc:564 -> 2",
+    )
+
+    (found,) = [each for each in read(text).findings if each.code == "LOG037"]
+
+    assert "rank 3: no connection to 10.0.0.1<4711> could be made; ranks give addresses of eth0" in found.evidence
+    assert "NCCL_SOCKET_IFNAME" in (found.fix or "")
+
+
+@pytest.mark.parametrize(("interface", "fix"), [("eth0", "nothing listens"), ("docker0", "NCCL_SOCKET_IFNAME")])
+def test_who_is_refused_may_have_the_wrong_address(interface, fix):
+    job = Job()
+    refused = "socketPollConnect: connect to 172.17.0.1<4711> returned Connection refused, exceeded error retry count"
+    text = job.text(job.warn(3, refused), job.head(3) + "misc/socket.cc:564 -> 6").replace("eth0", interface)
+
+    (found,) = [each for each in read(text).findings if each.code == "LOG037"]
+
+    assert "no connection to 172.17.0.1<4711>" in found.evidence
+    assert fix in (found.fix or "")

@@ -29,7 +29,7 @@ def doctor_logs(paths: Sequence[str], *, platform: str | None = None) -> Diagnos
             if source.problem is not None:
                 unread.append(f"{path}: {source.problem}")
     names = tuple("standard input" if path == sources.STDIN else path for path in files)
-    if not reader.nccl_lines and not reader.troubles.events and reader.state.bare_version is None:
+    if not (reader.nccl_lines or reader.troubles.events or reader.ras.latest or reader.state.bare_version):
         raise _nothing(names, reader.sieve.lines, unread)
     return diagnose(reader, names, platform=kind, unread=tuple(unread))
 

@@ -14,6 +14,7 @@ from busbw.doctor.launches import launch_number, launches_of
 from busbw.doctor.network_rules import network_findings
 from busbw.doctor.node_rules import node_findings
 from busbw.doctor.people import words
+from busbw.doctor.ras_rules import ras_findings
 from busbw.doctor.reader import LogReader
 from busbw.doctor.troubles import Event
 from busbw.doctor.warning_rules import warning_findings
@@ -21,7 +22,7 @@ from busbw.model.diagnosis import Diagnosis, Trouble
 from busbw.model.finding import Finding, Verdict
 from busbw.model.platform import Platform
 
-_FAILED = frozenset({"LOG030", "LOG031", "LOG032", "LOG033", "LOG036"})
+_FAILED = frozenset({"LOG030", "LOG031", "LOG032", "LOG033", "LOG036", "LOG037", "LOG038"})
 _ORDER = {"error": 0, "warn": 1, "note": 2}
 _MOST_LAUNCHES = 16
 _LONGEST_LINE = "a line of more than 1 MiB was left out"
@@ -33,7 +34,8 @@ def diagnose(
     """Return what the logs that `reader` has read say. `unread`: what of the sources could not be read, and why."""
     if reader.sieve.too_long:
         unread = (*unread, f"{_LONGEST_LINE}, {reader.sieve.too_long} times")
-    judged = [_judged(case, unread) for case in _cases(reader, sources, platform)]
+    monitor = tuple(ras_findings(reader.ras, sources))
+    judged = [_judged(case, unread, monitor) for case in _cases(reader, sources, platform)]
     case, found, verdict = next((each for each in reversed(judged) if each.verdict.outcome == "failed"), judged[-1])
     if len(judged) > 1:
         found = (*found, _several(judged, case))
@@ -83,8 +85,9 @@ def _cases(reader: LogReader, sources: tuple[str, ...], platform: Platform | Non
         yield case_of(reader, reader.state.part(launch.names), own, sources=sources, platform=platform)
 
 
-def _judged(case: Case, unread: tuple[str, ...]) -> _Judged:
+def _judged(case: Case, unread: tuple[str, ...], monitor: tuple[Finding, ...]) -> _Judged:
     found = [
+        *monitor,
         *failure_findings(case),
         *network_findings(case),
         *node_findings(case),

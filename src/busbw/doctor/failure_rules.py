@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from busbw.catalog.findings import finding
 from busbw.doctor.case import Case
 from busbw.doctor.first_error import FirstError, first_error, followers
+from busbw.doctor.meeting_rules import NEVER_MADE, unreachable_finding
 from busbw.doctor.people import Member, words
 from busbw.doctor.troubles import Event
 from busbw.model.finding import Finding
@@ -31,7 +32,7 @@ _STATUS_FIX = {
 # Some come at every end of a job, when one rank closes before another.
 _AT_EVERY_END = frozenset({"peer-gone", "connect-failed"})
 # They tell that somebody else is gone; other lines that only follow tell that something has failed.
-_LOST = frozenset({"peer-gone", "connect-failed", "proxy-failed", "detected-elsewhere"})
+_LOST = frozenset({"peer-gone", *NEVER_MADE, "proxy-failed", "detected-elsewhere"})
 _MOST_RIVALS = 4
 _STUCK = "watchdog-stuck"
 
@@ -101,6 +102,9 @@ def _silent(case: Case) -> Finding | None:
         return None
     if not any(event.pattern is not None and event.pattern.id in _LOST for event in reports):
         return _unexplained(case, reports)
+    unreachable = unreachable_finding(case, reports)
+    if unreachable is not None:
+        return unreachable
     told: set[Member] = {member for event in reports for member in case.who(event)}
     hosts = _left_hosts(case, reports)
     quiet = {

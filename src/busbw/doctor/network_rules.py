@@ -7,6 +7,7 @@ from busbw.catalog.findings import finding
 from busbw.doctor.case import Case
 from busbw.doctor.effects import DIRECT
 from busbw.doctor.expected import socket_words
+from busbw.doctor.meeting_rules import leads_nowhere
 from busbw.doctor.people import words
 from busbw.doctor.traffic import Way, lines_of
 from busbw.model.finding import Finding
@@ -38,7 +39,6 @@ _TOO_FAR = (
     "busbw topo show --here: a NIC below another CPU or switch than the GPU; in a virtual machine NCCL needs the "
     "platform's topology file"
 )
-_ODD_INTERFACE = re.compile(r"lo$|docker|virbr|veth|br-|cni|flannel|cali|tun\d|tailscale", re.ASCII)
 
 
 def network_findings(case: Case) -> Iterator[Finding]:
@@ -281,7 +281,7 @@ def _nics(case: Case) -> Iterator[Finding]:
 
 def _bootstrap(case: Case) -> Iterator[Finding]:
     for interface, who in case.has("bootstrap").items():
-        if _ODD_INTERFACE.match(interface):
+        if leads_nowhere(interface):
             yield finding(
                 "LOG008",
                 evidence=f"{words(who)}: {interface} is where they look for the others",

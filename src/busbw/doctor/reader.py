@@ -6,6 +6,7 @@ from busbw._core import LogSieve
 from busbw.doctor.collected import CollectedLines
 from busbw.doctor.effects import AnyEffect, Effect, Start, Trace, effect_of
 from busbw.doctor.launcher_notice import LauncherNotice
+from busbw.doctor.ras import RasReports
 from busbw.doctor.state import Process, State
 from busbw.doctor.troubles import Event, Troubles
 from busbw.doctor.whole_line import WholeLine, named, whole_line
@@ -44,6 +45,18 @@ _NEEDLES = (
     "exits with return code",
     "t join collective #",
     "lagging ranks",
+    # Reports of ncclras.
+    "Communicators... (",
+    "MISMATCH",
+    "INCOMPLETE",
+    "DEAD",
+    "TIMEOUT",
+    "operation counts",
+    "launched up to operation",
+    "not launched any operation",
+    " managed by process ",
+    " managing GPU",
+    "The missing rank",
     "] NVIDIA ",
     "] AMD ",
     "c10d",
@@ -84,6 +97,7 @@ class LogReader:
         self.sieve = LogSieve(list(_NEEDLES))
         self.state = State()
         self.troubles = Troubles()
+        self.ras = RasReports()
         self.sources = 0
         self.counted_twice = 0
         # Where a framework last passed on an error: source and line.
@@ -232,7 +246,7 @@ class LogReader:
         if listed is not None:
             self.state.see_gpu(listed[1])
             return
-        if self._notice.read(line.message, self.sources, number):
+        if self._notice.read(line.message, self.sources, number) or self.ras.read(line.message, self.sources, number):
             return
         matched = self.troubles.matched(line.message, shape)
         if matched is None:
