@@ -17,11 +17,19 @@ _TUNER = {
         "these machines have one architecture: the path is a real one"
     )
 }
+_P5 = [f"0000:{bus}:00.0" for bus in ("53", "64", "75", "86", "97", "a8", "b9", "ca")]
 _B4_MASK = {
     f"{what} of NUMA 7: {(*range(112, 128), *range(240, 252))!r} in the facts, "
     f"{(*range(112, 128), *range(240, 256))!r} here": "the mask in the vendor's file is a digit short"
     for what in ("mask", "CPUs")
 }
+_P5_GPUS = dict.fromkeys(
+    (
+        f"gpu_pci of NUMA 0: {_P5[:2]!r} in the facts, {_P5[:4]!r} here",
+        f"gpu_pci of NUMA 1: [] in the facts, {_P5[4:]!r} here",
+    ),
+    "published later",
+)
 # Differences that are meant: the text as `facts.differences` gives it, and why.
 MEANT: dict[str, dict[str, str]] = {
     "alps-gh200": dict.fromkeys(
@@ -33,7 +41,8 @@ MEANT: dict[str, dict[str, str]] = {
         ),
         "three variables, which the facts name in one line",
     ),
-    **dict.fromkeys(("aws-p4d", "aws-p4de", "aws-p5", "aws-p5e", "aws-p5en"), _TUNER),
+    **dict.fromkeys(("aws-p4d", "aws-p4de", "aws-p5e", "aws-p5en"), _TUNER),
+    "aws-p5": {**_TUNER, **_P5_GPUS},
     "azure-nc-a100-v4": {"GPU count: {4} in the facts, {1, 2, 4} here": "the smaller sizes stand as variants"},
     "coreweave-h100": {
         "name: 'HGX H100 InfiniBand node'": "many sites have such a node: the name would not tell CoreWeave's",

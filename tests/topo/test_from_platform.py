@@ -2,6 +2,7 @@
 
 import pytest
 
+from busbw.catalog.platforms import find_platform
 from busbw.errors import InputError
 from busbw.model.platform import (
     Cpu,
@@ -122,3 +123,8 @@ def test_a_port_without_a_name_is_known_and_not_written() -> None:
 def test_a_gap_in_the_map_is_an_error(changes: dict, cause: str) -> None:
     with pytest.raises(InputError, match=cause):
         topology_of_platform(platform(**changes))
+
+
+def test_a_map_without_the_switches_that_gpus_share_with_their_nics_makes_no_file() -> None:
+    with pytest.raises(InputError, match="which switches the GPUs of aws-p5 share with their NICs"):
+        topology_of_platform(find_platform("aws-p5").platform)

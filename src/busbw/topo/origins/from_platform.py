@@ -64,11 +64,22 @@ def _check(platform: Platform) -> None:
     for place in located:
         if place.numa is None:
             raise InputError(f"the NUMA node of {place.bus_id} is not published for {platform.id}", hint=_HINT)
+    if any(_has_own_nics(platform, place) for place in platform.gpus):
+        raise InputError(
+            f"which switches the GPUs of {platform.id} share with their NICs is not published",
+            hint=_HINT,
+        )
     known = {normal_bus_id(place.bus_id) for place in platform.switches}
     hanging: tuple[SwitchPlace | GpuPlace | NicPlace, ...] = (*platform.switches, *located)
     for each in hanging:
         if each.parent is not None and normal_bus_id(each.parent) not in known:
             raise InputError(f"{each.bus_id} of {platform.id} hangs below {each.parent}, which is not described")
+
+
+def _has_own_nics(platform: Platform, gpu: GpuPlace) -> bool:
+    """Return whether a GPU is nearer to its NICs than to others of its NUMA node, over a switch that nobody names."""
+    beside = {nic.name for nic in platform.nics if nic.numa == gpu.numa and nic.bus_id is not None}
+    return gpu.parent is None and bool(gpu.nics) and set(gpu.nics) < beside
 
 
 def _bus_id(place: SwitchPlace | GpuPlace | NicPlace) -> str:
