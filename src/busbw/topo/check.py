@@ -6,6 +6,7 @@ from busbw.model.finding import Finding
 from busbw.topo.file.document import Document
 from busbw.topo.reference import Reference
 from busbw.topo.rules.attributes import attributes
+from busbw.topo.rules.division import division, undivided
 from busbw.topo.rules.evenness import distance, evenness
 from busbw.topo.rules.identity import identity
 from busbw.topo.rules.links import links
@@ -34,7 +35,9 @@ def check(document: Document, reference: Reference | None = None) -> tuple[Findi
     found = [*syntax(subject), *attributes(subject)]
     if _size(subject) <= _MOST_ELEMENTS:
         strange = list(another_machine(subject, reference)) if reference is not None else []
-        found += [*strange, *_meanings(subject, None if strange else reference)]
+        divided = list(division(subject, reference)) if reference is not None and not strange else []
+        known = undivided(reference) if reference is not None and divided else reference
+        found += [*strange, *divided, *_meanings(subject, None if strange else known)]
     return tuple(_clipped(each) for each in sorted(found, key=_place))
 
 
