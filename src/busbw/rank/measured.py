@@ -9,6 +9,7 @@ from busbw.model.record import Attribution, Measured, Mismatch, NcclPoint
 from busbw.model.sweep import Point
 from busbw.rank.blocks import Clock, Series
 from busbw.rank.sampling import Sampled
+from busbw.rank.world import World
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,3 +63,13 @@ def measured(
         started_unix_s=taken.started_unix_s,
         ended_unix_s=time.time(),
     )
+
+
+def any_counts(world: World, records: Sequence[Measured]) -> bool:
+    """Whether there is a sample of a point whose start no rank missed; `records` are those of this process.
+
+    Every rank calls this, and all get the same answer.
+    """
+    missed = {sample for record in records for sample in record.missed}
+    samples = range(len(records[0].duration_ns))
+    return bool(samples) and 0 in world.largest([int(sample in missed) for sample in samples])

@@ -19,6 +19,7 @@ from busbw.rank.count import suspicion, wrong_count
 from busbw.rank.heart import Heart
 from busbw.rank.hearts import hearts_of, remove_left
 from busbw.rank.journal import Journal
+from busbw.rank.measured import any_counts
 from busbw.rank.planned import read_plan
 from busbw.rank.presence import Presence
 from busbw.rank.refusal import refuse
@@ -130,8 +131,8 @@ def _run(
         if first.ended == "stopped":
             reason = "stopped"
             break
-        if first.ended == "time" and not first.duration_ns:
-            # Cut off before its first sample: this point is as good as not begun.
+        if first.ended == "time" and not any_counts(world, measured):
+            # Cut off before its first sample that counts: this point is as good as not begun.
             reason = "time"
             break
     _write(journals, [Finished(reason=reason)] * len(journals))
