@@ -4,6 +4,8 @@ PLAN_FILE = "plan.json"
 RUN_FILE = "run.json"
 OUTCOME_FILE = "outcome.json"
 RAW_DIRECTORY = "raw"
+# Beside a run that is a job of a queue: what the job was submitted with, and what it printed.
+JOB_SUFFIX = ".job"
 # What NCCL's own diagnosis service said while its calls hung.
 RAS_FILE = "nccl-ras.txt"
 # In raw/: what rank 0 writes for the other hosts to see whether this run directory is theirs too.

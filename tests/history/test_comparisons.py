@@ -156,3 +156,18 @@ def test_a_beginning_of_two_names_says_what_they_are(base: Path):
 
     with pytest.raises(InputError, match="means 2 runs and comparisons: 20260101T000000-0000, 20260103T"):
         find_stored("2026")
+
+
+def test_other_folders_are_named_as_what_they_are(base: Path):
+    (base / "one.job").mkdir()
+    (base / "one.job" / "job.sh").touch()
+    kept = keep(make_run(0), base / "older")
+
+    for name in ("one.job", str(base / "one.job")):
+        with pytest.raises(InputError, match="a job of the queue was submitted with") as refused:
+            find_stored(name)
+        assert refused.value.hint == f"what it measured is beside it: busbw show {base}/one"
+    with pytest.raises(InputError, match="this folder holds runs") as refused:
+        find_stored("older")
+    assert refused.value.hint == f"what is in it: BUSBW_RUNS={base}/older busbw runs"
+    assert find_stored(str(kept)) == kept

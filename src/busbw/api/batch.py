@@ -59,7 +59,7 @@ def planned(
     names = _names(request, nodes)
     if split and len(names) < 2:
         raise InputError("there is one collective, and nothing to split", where="--split")
-    folder = where.with_name(f"{where.name}.job")
+    folder = where.with_name(f"{where.name}{layout.JOB_SUFFIX}")
     command = (
         *(python, "-P", "-m", "busbw", "run", f"--nodes={nodes}", "--continue", f"--out={where}"),
         *(("--split-part=slurm",) if split else ()),

@@ -72,8 +72,12 @@ def find_stored(name: str) -> Path:
         kinds = f"{', '.join(others)} and {last}" if others else last
         names = ", ".join([each.name for there in by_kind.values() for each in there][:_SHOWN_NAMES])
         raise InputError(f"{name!r} means {len(found)} {kinds}: {names}", hint="write more of the name")
-    # The same words as for a verb that asks for runs alone.
-    return (exact or found)[0] if found else directories.find(name, base)
+    if not found:
+        for each in (path, base / name):
+            _refuse_other(each)
+        # The same words as for a verb that asks for runs alone.
+        return directories.find(name, base)
+    return (exact or found)[0]
 
 
 def kind_of(directory: Path) -> Kind | None:
@@ -105,6 +109,24 @@ def import_directories(base: Path) -> list[Path]:
     return [entry for entry in _entries(base) if is_import(entry)]
 
 
+def _refuse_other(path: Path) -> None:
+    """Raise InputError for a folder that lies among runs, or holds them, and is none."""
+    entries = _entries(path)
+    if entries and path.name.endswith(layout.JOB_SUFFIX):
+        run = path.with_name(path.name.removesuffix(layout.JOB_SUFFIX))
+        raise InputError(
+            "this is what a job of the queue was submitted with, and what it printed",
+            where=str(path),
+            hint=f"what it measured is beside it: busbw show {shlex.quote(str(run))}",
+        )
+    if any(kind_of(entry) is not None for entry in entries):
+        raise InputError(
+            "this folder holds runs, and is none",
+            where=str(path),
+            hint=f"what is in it: BUSBW_RUNS={shlex.quote(str(path))} busbw runs",
+        )
+
+
 def _last(base: Path) -> Path:
     newest: dict[Kind, Path] = {}
     for entry in reversed(_entries(base)):
@@ -120,5 +142,5 @@ def _last(base: Path) -> Path:
 def _entries(base: Path) -> list[Path]:
     try:
         return sorted(base.iterdir())
-    except OSError:
+    except (OSError, ValueError):
         return []
