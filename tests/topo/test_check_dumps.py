@@ -205,7 +205,7 @@ def test_a_device_that_is_called_another_kind_than_what_stands_in_it_is_found(de
     right = gpu("02") if device == "gpu" else nic("02")
     wrong = right.replace('class="0x030200"', f'class="{code}"').replace('class="0x020700"', f'class="{code}"')
 
-    assert "TOP026" in found(cpu(0, "ffff", wrong))
+    assert found(cpu(0, "ffff", wrong))["TOP026"].effect == "NCCL goes by what stands inside"
 
 
 def test_ranks_that_share_a_gpu_list_its_links_once_each():

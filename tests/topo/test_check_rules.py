@@ -82,6 +82,8 @@ def test_a_mask_that_is_none_is_named(mask, code):
 
 def test_a_list_of_cpus_is_turned_into_the_mask_it_means():
     assert found(cpus("0-23"))["TOP040"].fix == 'affinity="00ffffff"'
+    assert found(cpus("0,1,2,35"))["TOP040"].fix == 'affinity="00000008,00000007"'
+    assert "TOP040" in found(cpus("0000,0000"))
 
 
 @pytest.mark.parametrize(

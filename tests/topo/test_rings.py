@@ -72,6 +72,15 @@ def test_pairs_of_gpus_with_a_bridge_are_limited_by_what_joins_the_pairs():
     assert ring.limit == "PCIe links of GPU0, GPU1"
 
 
+def test_a_bridge_between_two_gpus_leads_to_one():
+    node = msgspec.structs.replace(four_h200(), gpus=four_h200().gpus[:2], nvlinks=())
+    one, two = (gpu.bus_id for gpu in node.gpus)
+    links = tuple(NvLink(gpu=a, target=b, count=4, target_class="0x030000") for a, b in ((one, two), (two, one)))
+    assert ring_ceilings(msgspec.structs.replace(node, nvlinks=links))[0].formula == (
+        "NVLinks of one GPU to 1 GPU: 82.4 GB/s"
+    )
+
+
 def test_nvlinks_to_the_cpu_carry_what_pcie_does_not():
     gpus = tuple(Gpu(bus_id=f"000{place}:00:00.0", dev=place, sm=70) for place in range(4))
     node = Topology(

@@ -179,7 +179,9 @@ def _class(subject: Subject, device: Device) -> Iterator[Finding]:
             evidence=problem,
             where=subject.where(element, "class"),
             confidence="likely",
-            effect="NCCL takes an unknown class for a PCI switch, unless the machine says otherwise",
+            effect="NCCL goes by what stands inside"
+            if element.named("gpu") or element.named("nic")
+            else "NCCL takes an unknown class for a PCI switch, unless the machine says otherwise",
             value=written or '""',
         )
 

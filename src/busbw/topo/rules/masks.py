@@ -11,6 +11,8 @@ from busbw.topo.rules.placement import relabelled
 from busbw.topo.rules.subject import Node, Subject
 
 _WORD_DIGITS = 8
+# Digits of the number of a CPU.
+_LONGEST_CPU = 4
 # CPU_SETSIZE, which NCCL's masks are built for, in words of 32.
 _MOST_WORDS = 32
 _OBEYS = (
@@ -68,7 +70,7 @@ def _form(subject: Subject, node: Node, widths: dict[int, int]) -> Iterator[Find
         return
     where = subject.where(node.element, "affinity")
     words = [word.strip() for word in text.split(",")]
-    if not all(word and set(word.lower()) <= set("0123456789abcdef") for word in words):
+    if _is_list(words) or not all(word and set(word.lower()) <= set("0123456789abcdef") for word in words):
         yield finding(
             "TOP040",
             evidence=f'affinity="{text}" of NUMA node {_shown(node)}; words of 8 hexadecimal digits are wanted',
@@ -106,10 +108,15 @@ def _form(subject: Subject, node: Node, widths: dict[int, int]) -> Iterator[Find
         )
 
 
+def _is_list(words: list[str]) -> bool:
+    """Return whether these are CPUs by number: no word of a mask but the first is so short."""
+    return len(words) > 1 and all(word.isdecimal() and len(word) <= _LONGEST_CPU for word in words)
+
+
 def _from_list(text: str) -> str | None:
     """Return the mask that a CPU list, or words with 0x in front, would be."""
     cpus = parse_cpu_list(text)
-    if cpus and "-" in text:
+    if cpus and ("-" in text or "," in text):
         return f'affinity="{format_mask(cpus)}"'
     bare = text.replace("0x", "").replace("0X", "")
     return f'affinity="{bare}"' if bare != text else None

@@ -59,7 +59,8 @@ def ring_ceilings(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> tuple[RingCe
 def _link_way(graph: Graph, gpu: str, names: dict[str, str], words: str) -> _Way:
     rate_Bps = _links_Bps(graph, frozenset((gpu,)))
     links = [hop for hop in graph.links[gpu] if hop.kind == "NVL" and not hop.target.startswith("CPU/")]
-    to = "the NVSwitches" if any(hop.target == NVSWITCHES for hop in links) else f"{len(links)} GPUs"
+    peers = f"{len(links)} GPU{'s' if len(links) > 1 else ''}"
+    to = "the NVSwitches" if any(hop.target == NVSWITCHES for hop in links) else peers
     return _Way(
         rate_Bps=rate_Bps,
         formula=f"{words} of one GPU to {to}: {_rate(rate_Bps)}",
