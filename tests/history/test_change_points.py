@@ -8,7 +8,7 @@ from statistics import median
 
 import pytest
 
-from busbw.stats.change_points import LEAST_OF_A_LEVEL, change_points, least_values
+from busbw.stats.change_points import LEAST_OF_A_LEVEL, _chance, change_points, least_values
 from busbw.stats.median import median_interval
 
 from .series import Noise, drifting, normal, real, spiky, stepped
@@ -44,6 +44,16 @@ def test_with_more_autocorrelation_the_rate_is_at_most_one_and_a_half_times_the_
 
 def test_another_rate_is_kept_as_well():
     assert claims(real, 1_500, rate=0.05, seed=3) <= 0.05
+
+
+@pytest.mark.parametrize("count", [10, 11, 25, 40, 250])
+def test_a_smaller_statistic_is_never_the_rarer_one(count: int):
+    # A series is left alone by its statistic alone, before autocorrelation takes from it: that may not change anything.
+    statistics = [number / 200 for number in range(1, 2000)]
+    chances = [_chance(statistic, count) for statistic in statistics]
+    for rate in (0.2, 0.05, 0.01, 0.0001):
+        kept = [statistic for statistic, chance in zip(statistics, chances, strict=True) if chance >= rate]
+        assert kept == statistics[: len(kept)]
 
 
 @pytest.mark.parametrize(("before", "after"), [(20, 20), (30, 15), (60, 12)])

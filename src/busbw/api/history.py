@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from busbw.api.listing import remnant_of, run_of
 from busbw.model.history import HistoryRun
 from busbw.store.history import History
 from busbw.store.scan import Stored
@@ -30,5 +29,10 @@ def opened(base: Path, say: Callable[[str], None]) -> History:
 
 
 def _read(base: Path, stale: tuple[Stored, ...]) -> Iterator[tuple[str, HistoryRun]]:
+    if not stale:
+        return
+    # What reads runs, imports and comparisons takes a tenth of a second to import, and mostly nothing is stale.
+    from busbw.api.listing import remnant_of, run_of  # noqa: PLC0415
+
     for stored in stale:
         yield stored.name, remnant_of(base / stored.name) if stored.kind == "remnant" else run_of(base / stored.name)

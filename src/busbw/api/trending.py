@@ -10,7 +10,7 @@ from busbw.judge.trend import trend
 from busbw.judge.trend_metrics import metric_called
 from busbw.model.history import PointSelection, Selection
 from busbw.model.trend import GroupedBy, Trend
-from busbw.store.selecting import points
+from busbw.store.selecting import strands
 
 
 def trend_of(
@@ -31,5 +31,5 @@ def trend_of(
     chosen = metric_called(metric)
     with opened(base, say) as history:
         # The points say what was measured; the runs need not be asked the same.
-        found = points(history, replace(selection, collective=None), wanted)
+        found = strands(history, replace(selection, collective=None), wanted, chosen.field)
     return trend(found, chosen, by=by, false_alarms=false_alarms, least_change=least_change)

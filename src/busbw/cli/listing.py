@@ -8,7 +8,6 @@ import msgspec
 
 from busbw.api.history import opened
 from busbw.api.moments import parse_moment
-from busbw.api.tagging import tag_run, untag_run
 from busbw.model.history import Selection
 from busbw.report.plain import printable
 from busbw.store import directory as directories
@@ -74,11 +73,15 @@ def say(line: str) -> None:
 
 def tag(name: str, given: Sequence[str]) -> None:
     """Give a run tags."""
+    from busbw.api.tagging import tag_run
+
     where, tags = tag_run(name, given)
     say(f"{where.name}: {', '.join(tags)}")
 
 
 def untag(name: str, taken: Sequence[str]) -> None:
     """Take tags from a run."""
+    from busbw.api.tagging import untag_run
+
     where, tags = untag_run(name, taken)
     say(f"{where.name}: {', '.join(tags) or 'no tags left'}")

@@ -2,29 +2,31 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from busbw.model.history import PointOfRun
+from busbw.model.history import PointKind, RunInTime
 
 _LONGEST_VALUE = 60
-_ASPECTS: tuple[tuple[str, Callable[[PointOfRun], str | None]], ...] = (
-    ("libraries", lambda each: each.point.libraries),
-    ("busbw", lambda each: each.busbw_version),
-    ("hosts", lambda each: each.point.hosts),
-    ("algorithm", lambda each: each.point.algorithm),
-    ("protocol", lambda each: each.point.protocol),
+# A run, and what one point of it is.
+PointInTime = tuple[RunInTime, PointKind]
+_ASPECTS: tuple[tuple[str, Callable[[RunInTime, PointKind], str | None]], ...] = (
+    ("libraries", lambda _, point: point.libraries),
+    ("busbw", lambda run, _: run.busbw_version),
+    ("hosts", lambda _, point: point.hosts),
+    ("algorithm", lambda _, point: point.algorithm),
+    ("protocol", lambda _, point: point.protocol),
 )
 
 
-def changed_with_it(earlier: Sequence[PointOfRun], later: Sequence[PointOfRun]) -> Iterable[str]:
+def changed_with_it(earlier: Sequence[PointInTime], later: Sequence[PointInTime]) -> Iterable[str]:
     """Yield what all runs just before a change have in common, and all just after it have otherwise."""
     for name, of in _ASPECTS:
-        before, after = {of(each) for each in earlier}, {of(each) for each in later}
+        before, after = {of(*each) for each in earlier}, {of(*each) for each in later}
         if len(before) == len(after) == 1 and before != after:
             yield f"{name}: {before.pop() or 'not told'} -> {after.pop() or 'not told'}"
-    yield from _other_settings([dict(_pairs(each)) for each in earlier], [dict(_pairs(each)) for each in later])
+    yield from _other_settings([dict(_pairs(run)) for run, _ in earlier], [dict(_pairs(run)) for run, _ in later])
 
 
-def _pairs(point: PointOfRun) -> Iterable[tuple[str, str]]:
-    for setting in point.settings:
+def _pairs(run: RunInTime) -> Iterable[tuple[str, str]]:
+    for setting in run.settings:
         name, _, value = setting.partition("=")
         yield name, value
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from busbw.judge.phrases import counted
-from busbw.model.history import HistoryPoint
+from busbw.model.history import PointKind
 from busbw.model.moment import day_and_time
 from busbw.model.trend import Change, Level, Metric, TrendOutcome, TrendSeries
 from busbw.units import format_in, format_size
@@ -20,7 +20,7 @@ def change_words(change: Change, before: Level, after: Level, metric: Metric) ->
     )
 
 
-_ASPECTS: tuple[Callable[[HistoryPoint], str], ...] = (
+_ASPECTS: tuple[Callable[[PointKind], str], ...] = (
     lambda each: f"{each.ranks} ranks" if each.ranks is not None else "",
     lambda each: each.dtype or "",
     lambda each: each.op or "",
@@ -35,16 +35,16 @@ _ASPECTS: tuple[Callable[[HistoryPoint], str], ...] = (
 )
 
 
-def series_title(points: Sequence[HistoryPoint]) -> Callable[[HistoryPoint], str]:
+def series_title(points: Sequence[PointKind]) -> Callable[[PointKind], str]:
     """Return what names a series by one of its points: collective and size, and what else differs among `points`."""
 
-    def differs(words: Callable[[HistoryPoint], str]) -> bool:
+    def differs(words: Callable[[PointKind], str]) -> bool:
         # Between collectives it may: their names tell them apart.
         return len({(each.collective, words(each)) for each in points}) > len({each.collective for each in points})
 
     telling = [words for words in _ASPECTS if differs(words)]
 
-    def title(point: HistoryPoint) -> str:
+    def title(point: PointKind) -> str:
         size = format_size(point.size_bytes) if point.size_bytes is not None else ""
         more = [text for text in (words(point) for words in telling) if text]
         return ", ".join([" ".join(part for part in (point.collective, size) if part), *more])

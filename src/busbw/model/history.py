@@ -86,8 +86,30 @@ class PointSelection(Value, kw_only=True, frozen=True):
     ranks: Integer | None = None
 
 
-class PointOfRun(Value, kw_only=True, frozen=True):
-    """A point with what is needed of its run."""
+class PointKind(Value, kw_only=True, frozen=True):
+    """What a point of a run is, without its numbers; the fields are those of HistoryPoint."""
+
+    backend: str
+    hosts: str
+    libraries: str
+    collective: str
+    size_bytes: Integer | None
+    dtype: str | None
+    op: str | None
+    root: Integer | None
+    in_place: bool | None
+    ranks: Integer | None
+    mode: str | None
+    source: str | None
+    target: str | None
+    group: Integer | None
+    statistic: str
+    algorithm: str | None
+    protocol: str | None
+
+
+class RunInTime(Value, kw_only=True, frozen=True):
+    """What is needed of a run whose points are followed over time."""
 
     run_id: str
     created_unix_s: float
@@ -95,4 +117,21 @@ class PointOfRun(Value, kw_only=True, frozen=True):
     tags: tuple[str, ...]
     busbw_version: str | None
     settings: tuple[str, ...] = ()
-    point: HistoryPoint
+
+
+class Strand(Value, kw_only=True, frozen=True):
+    """One number of all points of one kind: its values, and which of the runs each is of; in no order."""
+
+    kind: PointKind
+    runs: tuple[Integer, ...]
+    values: tuple[float, ...]
+
+
+class Strands(Value, kw_only=True, frozen=True):
+    """One number of the points of many runs, by the kind of point."""
+
+    # In the order of time.
+    runs: tuple[RunInTime, ...]
+    strands: tuple[Strand, ...]
+    # Points without the number, or with one that is not positive.
+    without_value: Integer

@@ -20,7 +20,7 @@ class Metric(Value, kw_only=True, frozen=True):
     meaning: str
 
 
-class Observation(Value, kw_only=True, frozen=True):
+class Observation(Value, kw_only=True, frozen=True, gc=False):
     """What one run says; the median where it has the point several times."""
 
     run_id: str

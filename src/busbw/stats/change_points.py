@@ -16,7 +16,9 @@ itself in the whole of a series; so its two halves and its middle are tested too
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate, pairwise
+from operator import mul
 
 from busbw.stats.median import median
 from busbw.stats.series import ranks
@@ -76,6 +78,9 @@ def _change(values: Sequence[float], false_alarms: float, least_change: float) -
         return None
     ranked = ranks(values)
     place, statistic = _largest(ranked)
+    # Whatever the autocorrelation, it only takes from the statistic; it need not be estimated where that is too small.
+    if _chance(statistic, count) >= false_alarms:
+        return None
     inflation = _inflation(_correlation(ranked, place) + _MARGIN / count)
     if _chance(statistic / math.sqrt(inflation), count) >= false_alarms:
         return None
@@ -87,15 +92,24 @@ def _largest(ranked: Sequence[float]) -> tuple[int, float]:
     """Return the place with the largest standardised rank sum, and that."""
     count = len(ranked)
     mean = (count - 1) / 2
-    variance = sum((rank - mean) ** 2 for rank in ranked) / count
+    deviations = [rank - mean for rank in ranked]
+    variance = sum(map(mul, deviations, deviations)) / count
     if variance == 0:
         return LEAST_OF_A_LEVEL, 0.0
-    sums = list(accumulate(rank - mean for rank in ranked))
+    sums = list(accumulate(deviations))[LEAST_OF_A_LEVEL - 1 :]
+    squares = list(map(mul, map(mul, sums, sums), _weights(count)))
+    largest = max(squares)
+    return LEAST_OF_A_LEVEL + squares.index(largest), math.sqrt(largest / variance)
+
+
+@lru_cache(maxsize=1024)
+def _weights(count: int) -> tuple[float, ...]:
+    """Return for each place one over the variance of the sum of so many ranks drawn without putting back.
+
+    In units of the variance of the ranks.
+    """
     places = range(LEAST_OF_A_LEVEL, count - LEAST_OF_A_LEVEL + 1)
-    # The variance of the sum of `place` ranks drawn without putting back.
-    squares = {place: sums[place - 1] ** 2 / (variance * place * (count - place) / (count - 1)) for place in places}
-    best = max(places, key=squares.__getitem__)
-    return best, math.sqrt(squares[best])
+    return tuple((count - 1) / (place * (count - place)) for place in places)
 
 
 def _correlation(ranked: Sequence[float], place: int) -> float:

@@ -58,9 +58,12 @@ def _halves(values: Sequence[float]) -> tuple[list[float], list[float]]:
 
 def ranks(values: Sequence[float]) -> list[float]:
     """Return each value's rank from 0, equal values sharing the mean of theirs."""
-    rank_of = {}
+    ordered = sorted(values)
+    rank_of = {value: float(place) for place, value in enumerate(ordered)}
+    if len(rank_of) == len(ordered):
+        return [rank_of[value] for value in values]
     first = 0
-    for value, equal in Counter(sorted(values)).items():
+    for value, equal in Counter(ordered).items():
         rank_of[value] = first + (equal - 1) / 2
         first += equal
     return [rank_of[value] for value in values]

@@ -1,8 +1,10 @@
 """Questions to the history: which runs, and which points of them. What is asked for goes in as parameters only."""
 
+from collections.abc import Sequence
+
 import msgspec
 
-from busbw.model.history import HistoryPoint, PointOfRun, PointSelection, Selection
+from busbw.model.history import PointKind, PointSelection, RunInTime, Selection, Strand, Strands
 from busbw.model.listing import Row
 from busbw.store import duck
 from busbw.store.history import ROW_COLUMNS, History
@@ -19,7 +21,9 @@ ORDERS = {
     "tag": "tag NULLS FIRST, name",
 }
 _HAS_TAG = "(tag = {0} OR name IN (SELECT name FROM tagged WHERE tag = {0}))"
-_POINT_FIELDS = tuple(duck.columns(HistoryPoint))
+_KIND_FIELDS = tuple(duck.columns(PointKind))
+# Each run's place in the order of time.
+_PLACES = "SELECT name, row_number() OVER (ORDER BY created_unix_s, name) - 1 AS place"
 
 
 def rows(history: History, selection: Selection, *, order: str = "time", limit: int | None = None) -> tuple[Row, ...]:
@@ -43,38 +47,56 @@ def count(history: History, selection: Selection) -> int:
     return int(number)
 
 
-def points(history: History, selection: Selection, wanted: PointSelection) -> tuple[PointOfRun, ...]:
-    """Return the wanted points of the selected runs, in the order of time; runs without a time have no place in it."""
+def strands(history: History, selection: Selection, wanted: PointSelection, number: str) -> Strands:
+    """Return one number of the wanted points of the selected runs; runs without a time have no place in it.
+
+    `number` is a field of HistoryPoint. DuckDB gathers the values: a Python value for each point and field would take
+    longer than everything else.
+    """
     conditions, parameters = _conditions(selection)
-    of_runs = len(parameters)
+    of_runs, parameters_of_runs = f"{conditions} AND created_unix_s IS NOT NULL", tuple(parameters)
     of_points = _point_conditions(wanted, parameters)
-    of_run = "name, run_id, created_unix_s, platform, tag, busbw_version"
-    fields = ", ".join(f"point.{duck.quoted(name)}" for name in _POINT_FIELDS)
-    query = f"""
-        SELECT {of_run}, {fields}
-        FROM (SELECT {of_run}, unnest(list_filter(points, lambda point: {of_points})) AS point
-              FROM runs WHERE {conditions} AND created_unix_s IS NOT NULL)
-        ORDER BY created_unix_s, name, point."number"
-        """  # noqa: S608 - names of our own fields
-    # Once for each run: its points share it.
-    settings = {
-        name: tuple(each)
-        for name, each in history.ask(
-            f"SELECT name, settings FROM runs WHERE {conditions} AND len(settings) > 0",  # noqa: S608 - our own names
-            parameters[:of_runs],
+    value = f"point.{duck.quoted(number)}"
+    kind = ", ".join(f"point.{duck.quoted(name)} AS {duck.quoted(name)}" for name in _KIND_FIELDS)
+    found = history.ask(
+        f"""
+        WITH places AS ({_PLACES} FROM runs WHERE {of_runs}),
+        wanted AS (
+            SELECT place, unnest(list_filter(points, lambda point: {of_points})) AS point
+            FROM runs JOIN places USING (name)
         )
-    }
+        SELECT {kind}, count(*) - count(*) FILTER ({value} > 0) AS without_value,
+            list(place) FILTER ({value} > 0), list({value}) FILTER ({value} > 0)
+        FROM wanted GROUP BY ALL
+        """,  # noqa: S608 - names of our own fields
+        parameters,
+    )
+    return Strands(
+        runs=_runs_in_time(history, of_runs, parameters_of_runs),
+        strands=tuple(
+            Strand(kind=PointKind(**dict(zip(_KIND_FIELDS, of_kind, strict=True))), runs=runs, values=values)
+            for *of_kind, _without, runs, values in found
+            if values
+        ),
+        without_value=sum(without for *_, without, _runs, _values in found),
+    )
+
+
+def _runs_in_time(history: History, conditions: str, parameters: Sequence[object]) -> tuple[RunInTime, ...]:
+    query = f"""
+        {_PLACES}, run_id, created_unix_s, platform, tag, busbw_version, settings
+        FROM runs WHERE {conditions} ORDER BY place
+        """
     return tuple(
-        PointOfRun(
+        RunInTime(
             run_id=run_id,
             created_unix_s=created_unix_s,
             platform=platform,
             tags=_all_tags(tag, history.tags.get(name, ())),
             busbw_version=version,
-            settings=settings.get(name, ()),
-            point=HistoryPoint(**dict(zip(_POINT_FIELDS, values, strict=True))),
+            settings=tuple(settings or ()),
         )
-        for name, run_id, created_unix_s, platform, tag, version, *values in history.ask(query, parameters)
+        for name, _place, run_id, created_unix_s, platform, tag, version, settings in history.ask(query, parameters)
     )
 
 
