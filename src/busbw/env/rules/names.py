@@ -25,7 +25,8 @@ _ELSEWHERE = {"framework", "vendor"}
 
 def names(subject: Subject) -> Iterator[Finding]:
     """Yield names that nothing reads, not in this version, or not NCCL."""
-    with_plugin = any(_PLUGIN.search(line) for line in subject.reading.lines)
+    # RCCL has names of its own too that begin as NCCL's do.
+    with_others = subject.is_for_rccl or any(_PLUGIN.search(line) for line in subject.reading.lines)
     used = frozenset(_USE.findall("\n".join(subject.reading.lines)))
     for each in subject.reading.assignments:
         # What stays in the shell is a helper of the script, and may be called anything.
@@ -34,7 +35,7 @@ def names(subject: Subject) -> Iterator[Finding]:
         variable = known(each.name)
         if variable is None:
             if not _is_own(subject.reading, each, used):
-                yield from _unread(each, with_plugin=with_plugin)
+                yield from _unread(each, with_others=with_others)
         else:
             yield from _by_version(subject, each, variable)
 
@@ -47,7 +48,7 @@ def _is_own(reading: Reading, each: Assignment, used: frozenset[str]) -> bool:
     return each.name in used and each.name not in misspellings()
 
 
-def _unread(each: Assignment, *, with_plugin: bool) -> Iterator[Finding]:
+def _unread(each: Assignment, *, with_others: bool) -> Iterator[Finding]:
     known_mistake = misspellings().get(each.name)
     if known_mistake is not None and known_mistake.kind in _ELSEWHERE:
         yield _elsewhere(each, known_mistake)
@@ -65,13 +66,13 @@ def _unread(each: Assignment, *, with_plugin: bool) -> Iterator[Finding]:
             name=each.name,
             meant=" or ".join(read.meant[:3]),
         )
-    elif read.verdict == "unknown" and known_mistake is None and with_plugin:
+    elif read.verdict == "unknown" and known_mistake is None and with_others:
         yield report(
             "ENV026",
             at=where(each),
             evidence=setting_text(each),
             confidence="possible",
-            fix="leave it out, or look it up with the plug-in",
+            fix="leave it out, or look it up with the plug-in or RCCL",
             name=each.name,
         )
     elif read.verdict in ("misspelt", "unknown"):

@@ -22,6 +22,8 @@ _CODES = {
 }
 # What rests on limits and defaults of NCCL, of which RCCL has its own: 128 channels, for one.
 _OF_LIMITS = {"ENV032", "ENV035"}
+# Words that RCCL alone knows, from its page on environment variables.
+_WORDS_OF_RCCL = {"NCCL_DEBUG": {"ERROR", "NONE"}}
 # Defaults that are no value somebody could write.
 _NO_VALUE = {None, "", "auto", "unset", "none", "undef"}
 _NCCL = "NCCL"
@@ -43,7 +45,8 @@ def values(subject: Subject) -> Iterator[Finding]:
         by_limits = not (subject.is_for_rccl and variable.owner == _NCCL)
         for text in texts:
             # A script that says the same a thousand times is told once.
-            if (each.name, text) not in told:
+            is_known = subject.is_for_rccl and text.upper() in _WORDS_OF_RCCL.get(each.name, ())
+            if not is_known and (each.name, text) not in told:
                 found = _value(each, variable, text, version, is_asked=subject.context.nccl is not None)
                 yield from (one for one in found if by_limits or one.code not in _OF_LIMITS)
             if text:
