@@ -53,7 +53,14 @@ def fixed_file(
     version = context.nccl if context.nccl is not None else newest()
     after = corrected(text, reading, version, check)
     diff = difference(text, after, reading.file)
-    return SettingsFix(file=file, diff=diff, findings=len(check(text)), left=len(check(after)))
+    findings = _by_line(check(text))
+    return SettingsFix(
+        file=file, diff=diff, findings=findings.total(), left=(findings & _by_line(check(after))).total()
+    )
+
+
+def _by_line(found: tuple[Finding, ...]) -> Counter[tuple[str, str]]:
+    return Counter((each.code, (each.where or "").rpartition(":")[0]) for each in found)
 
 
 def lint_here(*, platform: str | None = None, nccl: str | None = None) -> SettingsCheck:

@@ -89,9 +89,10 @@ def _line(sign: str, lines: list[str], place: int) -> str:
 
 
 def _is_better(after: tuple[Finding, ...], before: tuple[Finding, ...]) -> bool:
-    """Whether there are fewer findings, and of no rule more, but notes: a wrong name hides what is to be noted."""
+    """Whether there are fewer warnings and errors, or notes, and of no rule more: wrong names hide what is to note."""
     now, then = (Counter(each.code for each in found if each.severity != "note") for found in (after, before))
-    return len(after) < len(before) and all(now[code] <= then[code] for code in now)
+    fewer = (now.total(), len(after)) < (then.total(), len(before))
+    return fewer and all(now[code] <= then[code] for code in now)
 
 
 def _apart(edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
@@ -157,7 +158,9 @@ def _of_slip(slip: Slip, line: str) -> Iterator[Edit]:
 def _of_conf(each: Assignment, line: str) -> Iterator[Edit]:
     name, equals, value = line.removesuffix("\r").partition("=")
     meant = f"{plain_name(name)}={plain_value(value)}"
-    if equals and each.target is None and meant != line.removesuffix("\r"):
+    # Of a file that a script writes only what stands in a line by itself.
+    is_whole = each.target is None or line.removesuffix("\r") == f"{each.name}={each.written}"
+    if equals and is_whole and meant != line.removesuffix("\r"):
         yield Edit(each.line, 0, len(line.removesuffix("\r")), meant)
 
 

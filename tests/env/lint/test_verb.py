@@ -67,6 +67,21 @@ def test_a_fix_is_a_diff_and_changes_no_file(script: Path):
     assert script.read_text() == SCRIPT
 
 
+def test_a_fix_that_leaves_a_note_for_a_warning_is_worth_it():
+    done = run("-", "--fix", text="export NCCL_MIN_CHANNELS=32\nsrun ./app\n")
+
+    assert "+export NCCL_MIN_NCHANNELS=32\n" in done.stdout
+    assert "1 of 1 findings are gone" in done.stderr
+
+
+def test_a_settings_file_that_a_script_writes_is_corrected_line_by_line():
+    lines = 'NCCL_DEBUG = "WARN"\nexport NCCL_SOCKET_IFNAME="eth0"\n'
+    done = run("-", "--fix", text=f"cat > ~/.nccl.conf <<EOF\n{lines}EOF\necho NCCL_DEBUG = 1 > /etc/nccl.conf\n")
+
+    assert "+NCCL_DEBUG=WARN\n+NCCL_SOCKET_IFNAME=eth0\n EOF\n" in done.stdout
+    assert done.stdout.count("\n+") == 3
+
+
 def test_a_fix_of_what_is_right_is_empty():
     done = run("-", "--fix", text="export NCCL_SOCKET_IFNAME=eth0\nsrun ./app\n")
 

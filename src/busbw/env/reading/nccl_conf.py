@@ -28,7 +28,3 @@ def read_nccl_conf(piece: Spelled, context: Context) -> None:
             arms=context.arms,
             target=context.target,
         )
-        if name != name.rstrip():
-            context.ledger.slip("space_before_equals", place, line, name=name.strip(), meant=value.text.strip())
-        elif value.text[:1] in {" ", "\t"}:
-            context.ledger.slip("space_after_equals", place, line, name=name.strip(), meant=value.text.strip())

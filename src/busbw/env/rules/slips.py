@@ -52,8 +52,7 @@ def _matters(each: Slip, reading: Reading) -> bool:
     """Whether a slip is about settings and how ranks are started, and not about the rest of a script."""
     line = reading.lines[each.line - 1] if 0 < each.line <= len(reading.lines) else ""
     if each.kind in _OF_SHELLS:
-        # The lines of an nccl.conf are told one by one.
-        return reading.language != "nccl.conf" and _OF_A_JOB.search(each.name or "") is not None
+        return _OF_A_JOB.search(each.name or "") is not None
     if each.kind == "typographic":
         return not line.lstrip().startswith("#") and _OF_A_JOB.search(line) is not None
     if each.kind == "lost_line_end" and not each.written.startswith("\\"):
