@@ -13,6 +13,8 @@ from busbw.doctor.troubles import Event
 from busbw.model.diagnosis import Fact, Held
 from busbw.model.platform import Platform
 
+# Of so many nodes at most one is odd.
+_ONE_OF = 4
 # Name to value to those who have it.
 Table = Mapping[str, Mapping[str, tuple[Member, ...]]]
 
@@ -39,6 +41,19 @@ class Case:
     def spans_nodes(self) -> bool:
         """Whether the job runs on several nodes."""
         return (self.nodes or len(self.hosts)) > 1 or any(way.place == "between nodes" for way in self.ways)
+
+    def hosts_of(self, members: Iterable[Member]) -> frozenset[str]:
+        """Return the hosts of those ranks."""
+        return frozenset(
+            self.people.seats[member][0].host
+            for member in members
+            if isinstance(member, int) and member in self.people.seats
+        )
+
+    def are_few_nodes(self, members: Iterable[Member]) -> bool:
+        """Whether those are the ranks of a small part of the nodes; of three nodes nobody can say which is odd."""
+        hosts = self.hosts_of(members)
+        return bool(hosts) and len(hosts) * _ONE_OF <= len(self.hosts_of(self.people.seats))
 
     def has(self, name: str) -> Mapping[str, tuple[Member, ...]]:
         """Return the values of a fact, and who has each."""

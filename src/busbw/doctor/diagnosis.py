@@ -13,6 +13,7 @@ from busbw.doctor.failure_rules import failure_findings
 from busbw.doctor.launches import launch_number, launches_of
 from busbw.doctor.network_rules import network_findings
 from busbw.doctor.node_rules import node_findings
+from busbw.doctor.oddity_rules import oddity_findings
 from busbw.doctor.people import words
 from busbw.doctor.ras_rules import ras_findings
 from busbw.doctor.reader import LogReader
@@ -93,6 +94,7 @@ def _judged(case: Case, unread: tuple[str, ...], monitor: tuple[Finding, ...]) -
         *node_findings(case),
         *channel_findings(case),
         *difference_findings(case),
+        *oddity_findings(case),
         *warning_findings(case, unread),
     ]
     found.sort(key=lambda each: (_ORDER[each.severity], each.code not in _FAILED))

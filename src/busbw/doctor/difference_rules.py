@@ -71,7 +71,7 @@ def _alone(case: Case, name: str, values: Mapping[str, tuple[Member, ...]]) -> I
     having = {process.name for process in case.state.processes.values() if name in process.settings} & set(settled)
     lacking = set(settled) - having
     few = having if len(having) <= len(lacking) else lacking
-    if not having or not lacking or len(few) > _FEW or len(settled) < 2:
+    if not having or not lacking or len(settled) < 2 or (len(few) > _FEW and not _is_one_host(case, few)):
         return
     members = {member for each in few for member in settled[each]}
     if few is having and (0 in members or _are_first_of_hosts(case, few)):
@@ -101,6 +101,11 @@ def _are_first_of_hosts(case: Case, names: set[str]) -> bool:
     for host, every in by_host.items():
         first[host] = min(every)
     return bool(first) and names <= {name for _rank, name in first.values()} and len(case.hosts) > 1
+
+
+def _is_one_host(case: Case, names: set[str]) -> bool:
+    """Whether processes are those of one host, of several."""
+    return len(case.hosts) > 2 and len({case.state.processes[name].host for name in names}) == 1
 
 
 def _common_first(values: Mapping[str, tuple[Member, ...]]) -> list[tuple[str, tuple[Member, ...]]]:

@@ -37,13 +37,20 @@ class Layout(NamedTuple):
     nodes: int
 
 
+class Wait(NamedTuple):
+    """How long a rank was in the bootstrap of a communicator, where it waits for all others to come."""
+
+    ranks: int
+    time_s: float
+
+
 class Trace(NamedTuple):
     """NCCL hands an error up, function by function."""
 
     result: int
 
 
-AnyEffect = Effect | Start | Layout | Trace
+AnyEffect = Effect | Start | Layout | Wait | Trace
 _Make = Callable[[re.Match[str]], AnyEffect | None]
 
 
@@ -133,6 +140,10 @@ _FORMS: tuple[tuple[str, _Make], ...] = (
     (r"^ *\+ NVL\[", _process("NVLink", "seen")),
     (r"P2P not supported between|P2P is disabled between|isAllDirectP2p 0", _process("P2P", "not everywhere")),
     (r"- Abort (?:START|COMPLETE)", _seat("communicator", "aborted")),
+    (
+        r"^Init timings\b.* nranks (\d{1,9}) .*\bbootstrap (\d{1,7}\.\d+)",
+        lambda match: Wait(int(match[1]), float(match[2])),
+    ),
     (r"- Destroy COMPLETE", _seat("communicator", "destroyed")),
 )  # fmt: skip
 _COMPILED = tuple((re.compile(regex, re.ASCII), make) for regex, make in _FORMS)

@@ -40,6 +40,14 @@ def _host_memory(case: Case, inside: list[Way]) -> Iterator[Finding]:
             fix=f"unset {name}",
             confidence="certain" if name == "NCCL_P2P_DISABLE" else "likely",
         )
+    elif _is_odd(case, through, inside):
+        yield finding(
+            "LOG010",
+            evidence=f"{evidence}, on {', '.join(sorted(case.hosts_of(members)))} alone; the other nodes have P2P",
+            fix="compare these nodes with the others: nvidia-smi topo -p2p r must say OK; look at the fabric manager, "
+            "MIG, NCCL_P2P_DISABLE and the container",
+            confidence="likely",
+        )
     elif links:
         yield finding(
             "LOG010",
@@ -54,6 +62,13 @@ def _host_memory(case: Case, inside: list[Way]) -> Iterator[Finding]:
             fix="nvidia-smi topo -m and -p2p r tell whether these GPUs could reach each other",
             confidence="possible",
         )
+
+
+def _is_odd(case: Case, through: list[Way], inside: list[Way]) -> bool:
+    """Whether few nodes have nothing else, and all others have direct ways alone."""
+    members = {member for way in through for member in way.members}
+    direct = {member for way in inside if way.via.startswith("P2P") for member in way.members}
+    return case.are_few_nodes(members) and bool(direct) and not case.hosts_of(members) & case.hosts_of(direct)
 
 
 def _network_inside(case: Case, inside: list[Way]) -> Iterator[Finding]:

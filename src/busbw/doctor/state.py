@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from sys import intern
 
-from busbw.doctor.effects import AnyEffect, Effect, Layout, Start, Trace
+from busbw.doctor.effects import AnyEffect, Effect, Layout, Start, Trace, Wait
 
 # More processes than any job has; a log that names more is damaged or hostile.
 _MOST_PROCESSES = 2**17
@@ -29,6 +29,8 @@ class Seat:
     # Size of the communicator that is being made, and of the one whose channels are kept: the largest.
     latest: int = 0
     channels_of: int = 0
+    # In the bootstrap of the first of its largest communicators.
+    wait: Wait | None = None
 
 
 @dataclass(slots=True)
@@ -139,6 +141,9 @@ class State:
             process.traced = True
         elif isinstance(effect, Layout):
             process.layout = max(process.layout or (0, 0), (effect.ranks, effect.nodes))
+        elif isinstance(effect, Wait):
+            seat = seat_of(process, device)
+            seat.wait = effect if seat.wait is None or effect.ranks > seat.wait.ranks else seat.wait
         elif isinstance(effect, Start):
             self._start(process, seat_of(process, device), effect)
         elif effect.of == "setting":
