@@ -340,10 +340,12 @@ def _exchange_addresses(tree: ET.Element, one: int, two: int) -> None:
 
 def places(root: ET.Element) -> Iterator[Corruption]:
     yield from _node_pairs(root)
+    yield from _flattened(root)
     for index, pci in enumerate(pci_of(root)):
         kin = [each for each in pci_of(root) if each is not pci and is_gpu(each) == is_gpu(pci) and _is_end(each)]
         if _is_end(pci) and kin:
             yield from _lost_or_moved(root, index)
+            yield from _switches(root, index)
             yield from _gpu_pairs(root, index, kin)
 
 
@@ -393,6 +395,53 @@ def _gpu_pairs(root: ET.Element, index: int, kin: list[ET.Element]) -> Iterator[
             yield Corruption("two GPUs exchanged", bus_id, text, codes("061", "060"), alone)
         elif parents[pci] is not parents[other] and _has_own_nic(pci, parents) and _has_own_nic(other, parents):
             yield Corruption("two GPUs of a node exchanged", bus_id, text, codes("068"), alone)
+
+
+def _switches(root: ET.Element, index: int) -> Iterator[Corruption]:
+    """A GPU beside its switch; a GPU or NIC that is called a switch."""
+    pci = pci_of(root)[index]
+    above = parents_of(root)[pci]
+    bus_id = pci.get("busid") or ""
+    if is_gpu(pci) and above.tag == "pci" and any(is_nic(each) for each in above.iter("pci")):
+        number = cpus_of(root).index(numa_of(root)[bus_id])
+        text = changed(root, lambda tree: _move(tree, index, number))
+        yield Corruption("GPU out of its switch", bus_id, text, codes("078"), SILENT)
+    if is_gpu(pci) and not len(pci):
+        text = set_at(root, "pci", index, "class", "0x060400")
+        yield Corruption("GPU with the class of a switch", bus_id, text, codes("063"), SILENT)
+
+
+def _flattened(root: ET.Element) -> Iterator[Corruption]:
+    gpus = [pci for pci in pci_of(root) if is_gpu(pci)]
+    below = [pci for pci in gpus if parents_of(root)[pci].tag == "pci"]
+    if below and any(any(is_nic(each) for each in parents_of(root)[pci].iter("pci")) for pci in below):
+        text = changed(root, _flatten)
+        yield Corruption("no switches", "file", text, codes("078"), codes("075"))
+    full = [cpu for cpu in cpus_of(root) if len(_full_switches(cpu)) > 1]
+    if full:
+        text = changed(root, lambda tree: [_merge(cpu) for cpu in cpus_of(tree)])
+        yield Corruption("switches of a node made one", "file", text, codes("079"), SILENT)
+
+
+def _full_switches(cpu: ET.Element) -> list[ET.Element]:
+    """Return the switches right below a node that hold GPUs and NICs."""
+    return [
+        pci
+        for pci in cpu
+        if not _is_end(pci) and any(is_gpu(each) for each in pci.iter("pci")) and any(is_nic(each) for each in pci)
+    ]
+
+
+def _merge(cpu: ET.Element) -> None:
+    first, *rest = _full_switches(cpu)
+    for switch in rest:
+        first.extend(list(switch))
+        cpu.remove(switch)
+
+
+def _flatten(tree: ET.Element) -> None:
+    for cpu in cpus_of(tree):
+        cpu[:] = [pci for pci in cpu.iter("pci") if _is_end(pci)]
 
 
 def _has_own_nic(pci: ET.Element, parents: dict[ET.Element, ET.Element]) -> bool:

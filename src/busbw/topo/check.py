@@ -22,7 +22,7 @@ from busbw.topo.rules.syntax import syntax
 _MOST_ELEMENTS = 4_096
 _LONGEST = 300
 # Where one of these is found, what follows from it is not said again.
-_PLACES = {"TOP060", "TOP061", "TOP062", "TOP063", "TOP067"}
+_PLACES = {"TOP060", "TOP061", "TOP062", "TOP063", "TOP067", "TOP078"}
 
 
 def check(document: Document, reference: Reference | None = None) -> tuple[Finding, ...]:

@@ -36,8 +36,9 @@ class Reference:
     # CPUs of each NUMA node, and of the machine.
     masks: dict[int, tuple[int, ...]] = field(default_factory=dict)
     cpus: frozenset[int] | None = None
-    # Cards that are nearest to each GPU.
+    # Cards that are nearest to each GPU, and those that are so by a switch they share with it.
     nearest: dict[str, frozenset[str]] = field(default_factory=dict)
+    switched: dict[str, frozenset[str]] = field(default_factory=dict)
     # Links that the machine has, by bus id or card, or of all GPUs; and what its vendor's file says on purpose.
     rates_GTps: dict[str, float] = field(default_factory=dict)
     gpu_GTps: float | None = None
@@ -74,6 +75,7 @@ def reference_of_platform(platform: Platform, kind: Literal["platform", "resembl
         masks=masks,
         cpus=_every_cpu(platform, masks) if complete else None,
         nearest=_nearest_of_platform(platform),
+        switched=_switched_of_platform(platform),
         gpu_GTps=GENERATION_GTps.get(generation) if generation is not None else None,
         written_GTps=platform.pcie.written_GTps,
         link_width=platform.pcie.width,
@@ -149,6 +151,38 @@ def _nearest_of_platform(platform: Platform) -> dict[str, frozenset[str]]:
         for gpu in platform.gpus
         if gpu.bus_id is not None and gpu.nics and all(name in cards for name in gpu.nics)
     }
+
+
+def _switched_of_platform(platform: Platform) -> dict[str, frozenset[str]]:
+    """Return the cards below the lowest switch that a GPU shares with any.
+
+    Where no switches are published, a GPU that has some of its NUMA node's cards for itself shares one with them.
+    """
+    above = {switch.bus_id: switch.parent for switch in platform.switches}
+    cards = [(card(_known(nic.bus_id)), nic) for nic in platform.nics if nic.bus_id is not None]
+    named = _nearest_of_platform(platform)
+    found: dict[str, frozenset[str]] = {}
+    for gpu in platform.gpus:
+        bus_id = _known(gpu.bus_id or "")
+        beside = frozenset(address for address, nic in cards if nic.numa == gpu.numa)
+        own = named.get(bus_id, frozenset())
+        if gpu.parent is None and own and own < beside:
+            found[bus_id] = own
+        for switch in _chain(gpu.parent, above):
+            below = frozenset(address for address, nic in cards if switch in _chain(nic.parent, above))
+            if below:
+                found[bus_id] = below
+                break
+    return found
+
+
+def _chain(switch: str | None, above: dict[str, str | None]) -> tuple[str, ...]:
+    """Return a switch and those above it, the lowest first."""
+    chain: list[str] = []
+    while switch is not None and switch not in chain:
+        chain.append(switch)
+        switch = above.get(switch)
+    return tuple(chain)
 
 
 def _ports_of_platform(platform: Platform) -> dict[str | None, int]:

@@ -88,17 +88,21 @@ def _neighbours(subject: Subject, reference: Reference) -> Iterator[Finding]:
     """Yield GPUs whose nearest NICs are others than in the right machine."""
     nics = [device for device in subject.devices if device.kind == "nic" and device.bus_id is not None]
     present = {card(device.bus_id or "") for device in nics}
+    if any(true_node(nic, reference) not in (None, nic.node.id) for nic in nics):
+        return
     for gpu in subject.of_kind("gpu"):
         right = reference.nearest.get(gpu.bus_id or "", frozenset()) & present
-        found = _nearest(gpu, nics)
+        found = _below_a_switch(gpu, nics)
+        beside = found or frozenset(card(nic.bus_id or "") for nic in nics if nic.node is gpu.node)
         # On another node its own finding says so.
-        if not right or not found or right & found or true_node(gpu, reference) not in (None, gpu.node.id):
+        if not beside or true_node(gpu, reference) not in (None, gpu.node.id):
             continue
-        if any(true_node(nic, reference) not in (None, nic.node.id) for nic in nics):
+        if not right or right & beside:
+            yield from _switches(subject, gpu, reference, found, present)
             continue
         yield finding(
             "TOP068",
-            evidence=f"{_cards(found)}; {reference.name} has {_cards(right)}",
+            evidence=f"{_cards(beside)}; {reference.name} has {_cards(right)}",
             where=subject.where(gpu.element),
             confidence=reference.confidence,
             effect=_OBEYS,
@@ -106,15 +110,36 @@ def _neighbours(subject: Subject, reference: Reference) -> Iterator[Finding]:
         )
 
 
-def _nearest(gpu: Device, nics: list[Device]) -> frozenset[str]:
-    """Return the cards that share the lowest switch with a GPU, or else its NUMA node."""
+def _switches(
+    subject: Subject, gpu: Device, reference: Reference, found: frozenset[str], present: set[str]
+) -> Iterator[Finding]:
+    """Yield a GPU that shares switches with fewer or more NICs than in the right machine."""
+    right = reference.switched.get(gpu.bus_id or "", frozenset()) & present
+    for code, cards, effect in (
+        ("TOP078", right - found, "NCCL copies through host memory between them unless NCCL_NET_GDR_LEVEL=PHB"),
+        ("TOP079", found - right, _OBEYS),
+    ):
+        if right and cards:
+            yield finding(
+                code,
+                evidence=f"{_cards(found) or 'none'} below its switch; {reference.name} has {_cards(right)}",
+                where=subject.where(gpu.element),
+                confidence=reference.confidence,
+                effect=effect,
+                bus_id=gpu.bus_id or "?",
+                nics=_cards(cards),
+            )
+
+
+def _below_a_switch(gpu: Device, nics: list[Device]) -> frozenset[str]:
+    """Return the cards that share the lowest switch with a GPU; none where it shares no switch."""
     above = gpu.parent
     while above is not None:
         below = frozenset(card(nic.bus_id or "") for nic in nics if _is_below(nic, above))
         if below:
             return below
         above = above.parent
-    return frozenset(card(nic.bus_id or "") for nic in nics if nic.node is gpu.node)
+    return frozenset()
 
 
 def _is_below(device: Device, switch: Device) -> bool:

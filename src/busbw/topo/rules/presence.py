@@ -87,6 +87,9 @@ def presence(subject: Subject, reference: Reference) -> Iterator[Finding]:
         for gpu in gpus:
             yield from _strange(subject, gpu, reference)
         yield from _missing_gpus(subject, gpus, absent, reference)
+    for switch in subject.of_kind("switch"):
+        if switch.bus_id in reference.gpus:
+            yield from _strange(subject, switch, reference)
     if not shifts["nic"]:
         for nic in nics:
             yield from _strange(subject, nic, reference)
@@ -139,7 +142,7 @@ def _strange(subject: Subject, device: Device, reference: Reference) -> Iterator
             evidence=f"{reference.name} has a {other} at this address",
             where=subject.where(device.element, "busid"),
             confidence=reference.confidence,
-            effect=_DROPS,
+            effect=_DROPS if device.kind in ("gpu", "nic") else "NCCL goes by what it finds at the address",
             kind=WORDS[device.kind or ""],
             bus_id=bus_id,
             truth=other,
