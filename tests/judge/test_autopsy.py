@@ -59,6 +59,25 @@ def test_the_only_silent_host_is_named_with_the_words_of_the_launcher() -> None:
     assert because == "n1 does not answer (ssh: timed out), and every other host does"
 
 
+def test_a_host_that_cannot_see_the_run_directory_is_named_and_what_to_do() -> None:
+    absent: dict[str, Any] = {"beats": (), "processes": ()}
+    hosts = [look(0, **absent, sees_plan=True), look(1, **absent, sees_plan=False), look(2, **absent, sees_plan=False)]
+
+    made = autopsy(plan(), hosts)
+
+    assert made is not None
+    assert made.culprit is not None
+    assert (made.culprit.rank, made.culprit.what) == (1, "is on a host that cannot see the run directory")
+    assert made.because.startswith("n1, n2: not there; it must be at the same path on every host")
+
+
+@pytest.mark.parametrize("seen", [(True, True, None), (False, False, False), (None, None, None)])
+def test_a_run_directory_that_is_everywhere_or_nowhere_names_nobody(seen: tuple[bool | None, ...]) -> None:
+    answers = [look(rank, beats=(), processes=(), sees_plan=each) for rank, each in enumerate(seen)]
+
+    assert found(*answers)[0] is None
+
+
 def test_two_silent_hosts_leave_it_open() -> None:
     assert found(look(0), silent("n1"), silent("n2")) == (None, "cannot tell: n1, n2 do not answer")
 

@@ -132,6 +132,13 @@ def test_a_run_directory_that_only_one_host_sees_is_named(two: Two) -> None:
     assert f"failed: n1 cannot read {own}/plan.json: No such file or directory; every host must see the run" in said
 
 
+def test_a_run_directory_that_another_host_does_not_have_at_all_is_named(two: Two) -> None:
+    # Open MPI 5.0.11 waits for ever where a daemon cannot go there.
+    code, said = two.measure("--stall-timeout", "8", directory=Path("/run/nowhere-else"))
+    assert code == 3, said
+    assert "failed: rank 1 on n1 is on a host that cannot see the run directory" in said
+
+
 def test_a_copy_of_the_run_directory_on_another_file_system_is_no_shared_one(two: Two) -> None:
     own = Path("/run/own")
     planned = two.lab.run(

@@ -59,7 +59,7 @@ def autopsy(plan: Plan, lines: Sequence[VisitLine]) -> Autopsy | None:
     silent = tuple(answer for answer in looks.values() if isinstance(answer, Silent))
     ends = {answer.host: answer for answer in answers if isinstance(answer, Visit) and answer.asked == "end"}
     ranks = _ranks(plan, visits)
-    culprit, because, compared = _culprit(plan, ranks, silent, text)
+    culprit, because, compared = _culprit(plan, ranks, visits, silent, text)
     if compared and _moved(seen):
         culprit, because = (
             None,
@@ -97,13 +97,14 @@ def _ranks(plan: Plan, visits: Mapping[str, Visit]) -> tuple[_Rank, ...]:
 
 
 def _culprit(
-    plan: Plan, ranks: tuple[_Rank, ...], silent: tuple[Silent, ...], text: str
+    plan: Plan, ranks: tuple[_Rank, ...], visits: Mapping[str, Visit], silent: tuple[Silent, ...], text: str
 ) -> tuple[Culprit | None, str, bool]:
     """Return the rank it began on, why it is that one, and whether hosts were compared; the surest sign first."""
     sure = (
         _told(plan, ranks, text)
         or _own_words(plan, ranks, text)
         or _held(plan, ranks)
+        or _unshared(plan, ranks, visits)
         or _mute(plan, ranks, silent)
         or _lost(plan, ranks, text)
         or _unasked(plan, ranks, text)
@@ -171,6 +172,20 @@ def _own_words(plan: Plan, ranks: tuple[_Rank, ...], text: str) -> tuple[Culprit
             culprit = _as_culprit(plan, ranks[int(number)], f"gave up: {cause}")
             return msgspec.structs.replace(culprit, step=step), "it was the first to say so"
     return None
+
+
+def _unshared(plan: Plan, ranks: tuple[_Rank, ...], visits: Mapping[str, Visit]) -> tuple[Culprit, str] | None:
+    """Return the first rank that had not begun, on a host that lacks the run directory which another host has."""
+    if not any(visit.sees_plan for visit in visits.values()):
+        return None
+    without = [host for host, visit in visits.items() if visit.sees_plan is False]
+    first = next((rank for rank in ranks if rank.beat is None and rank.host in without), None)
+    if first is None:
+        return None
+    return (
+        _as_culprit(plan, first, "is on a host that cannot see the run directory"),
+        f"{listed(without)}: not there; it must be at the same path on every host, on a file system that they share",
+    )
 
 
 def _mute(plan: Plan, ranks: tuple[_Rank, ...], silent: tuple[Silent, ...]) -> tuple[Culprit, str] | None:

@@ -79,6 +79,8 @@ class Visit(Value, kw_only=True, frozen=True, tag_field="type", tag="visit"):
     # Files of the run under /dev/shm.
     shared_memory: tuple[str, ...] = ()
     load_average: float | None = None
+    # Whether the run's plan is there, in the run directory; None: a visit that did not look, or got no answer.
+    sees_plan: bool | None = None
     # Lines of the kernel's log about GPUs, network devices and memory, the last ones.
     kernel_lines: tuple[str, ...] = ()
     # What NCCL's own diagnosis service says of the job.

@@ -26,6 +26,7 @@ from busbw.rank.patience import within
 
 _WATCHED_S = 1.0
 _RAS_S = 10.0
+_FILE_S = 1.0
 _END_S = 8.0
 _TAG = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
 
@@ -86,6 +87,7 @@ def look(directory: str, tag: str) -> Visit:
         counters=visit_host.counters(folder, counted, counted_later),
         shared_memory=visit_host.shared_memory(folder),
         load_average=os.getloadavg()[0],
+        sees_plan=within(_FILE_S, (Path(directory) / layout.PLAN_FILE).exists),
         kernel_lines=visit_host.kernel_lines(),
         ras=status.decode("utf-8", errors="replace") if status else None,
     )
