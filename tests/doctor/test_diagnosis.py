@@ -451,3 +451,25 @@ def test_a_line_written_into_another_makes_no_host():
 
     assert diagnosis.hosts == 2
     assert not diagnosis.findings
+
+
+def test_nodes_are_counted_where_no_rank_says_that_it_begins():
+    diagnosis = read(
+        "n1:1:9 [2] NCCL INFO Using network IB\n"
+        "n1:1:9 [2] NCCL INFO comm 0x1 rank 2 nRanks 16 nNodes 2 localRanks 8 localRank 2 MNNVL 0\n"
+        "n1:1:9 [2] NCCL INFO Channel 00/0 : 2[2] -> 10[2] [send] via NET/IB/0\n"
+    )
+
+    assert diagnosis.nodes == 2
+    assert codes(diagnosis) == {"LOG004"}
+
+
+def test_hosts_that_nvlinks_join_are_one_node_to_nccl_and_two_hosts():
+    diagnosis = read(Job(between="P2P/MNNVL", inside="P2P/MNNVL").text().replace("nNodes 2", "nNodes 1"))
+
+    assert {(way.via, way.place) for way in diagnosis.traffic} == {
+        ("P2P/MNNVL", "between nodes"),
+        ("P2P/MNNVL", "within nodes"),
+    }
+    assert "NVLinks between hosts" in diagnosis.verdict.sentence
+    assert not diagnosis.findings

@@ -198,3 +198,20 @@ def test_who_is_refused_may_have_the_wrong_address(interface, fix):
 
     assert "no connection to 172.17.0.1<4711>" in found.evidence
     assert fix in (found.fix or "")
+
+
+@pytest.mark.parametrize(
+    ("file", "fix"),
+    [
+        ("transport/nvls.cc:254", "NCCL_NVLS_ENABLE=0"),
+        ("/src/transport/p2p.cc:275", "NCCL_P2P_DISABLE=1"),
+        ("proxy.cc:9", "dmesg"),
+    ],
+)
+def test_the_file_that_warns_tells_what_nccl_was_about(file, fix):
+    job = Job()
+    lines = (job.warn(2, "Cuda failure 1 'invalid argument'").replace("misc/x.cc:1", file), job.head(2) + "x.cc:1 -> 1")
+
+    (found,) = [each for each in read(job.text(*lines)).findings if each.code == "LOG030"]
+
+    assert fix in (found.fix or "")

@@ -97,7 +97,7 @@ def case_of(
 ) -> Case:
     """Return a job that a reader has read; `state` and `events`: what of it belongs to this job."""
     people = people_of(state)
-    nodes = state.nodes(people.ranks) if people.ranks is not None else None
+    nodes = state.nodes(people.ranks)
     hosts = frozenset(process.host for process in state.processes.values())
     facts = _facts(state, people)
     look = look_of(facts, hosts, -(-(people.ranks or 0) // nodes) if nodes else 0)

@@ -167,9 +167,12 @@ def _sentence(found: Finding) -> str:
 def _praise(case: Case) -> str:
     networks = sorted({way.network for way in case.ways if way.network is not None and way.place == "between nodes"})
     inside = sorted({way.via.split("/")[0] for way in case.ways if way.place == "within nodes"})
-    parts = []
+    joined = any(way.place == "between nodes" and "MNNVL" in way.via for way in case.ways)
+    parts = ["NVLinks between hosts"] if joined else []
     if networks:
         parts.append(f"{' and '.join(networks)} between nodes")
     if inside:
-        parts.append(f"{' and '.join(inside)} within them" if networks else f"{' and '.join(inside)} within the node")
+        parts.append(
+            f"{' and '.join(inside)} within them" if networks or joined else f"{' and '.join(inside)} within the node"
+        )
     return f"nothing is wrong in what the log says{': ' + ', '.join(parts) if parts else ''}"

@@ -86,7 +86,7 @@ def _what(case: Case, event: Event) -> tuple[str, str | None]:
     fix = event.fix(is_amd=case.state.is_amd)
     status = event.groups.get("status")
     if status is None:
-        return event.what, f"{fix} ({event.pattern.cause})"
+        return event.what, fix if event.stage is not None else f"{fix} ({event.pattern.cause})"
     return f"{event.what}, status {status}: {_STATUS.get(status, 'see ibv_wc_status')}", _STATUS_FIX.get(status, fix)
 
 

@@ -233,7 +233,7 @@ class LogReader:
         self.troubles.add(
             Event(
                 pattern, groups, line.message, process.name, line.host, line.device, line.rank, line.time,
-                self.sources, number,
+                self.sources, number, file=line.file,
             )
         )  # fmt: skip
 

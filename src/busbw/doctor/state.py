@@ -117,10 +117,11 @@ class State:
         name = f"{host}:{pid}"
         return self.processes.get(self._aliases.get(name, name))
 
-    def nodes(self, ranks: int) -> int | None:
-        """Return on how many nodes NCCL counts the communicator of so many ranks; None: it does not say."""
-        layouts = (process.layout for process in self.processes.values())
-        return max((layout[1] for layout in layouts if layout is not None and layout[0] == ranks), default=None)
+    def nodes(self, ranks: int | None) -> int | None:
+        """Return on how many nodes NCCL counts the communicator of so many ranks, or the largest; None: not said."""
+        layouts = [process.layout for process in self.processes.values() if process.layout is not None]
+        most = ranks if ranks is not None else max((layout[0] for layout in layouts), default=None)
+        return max((nodes for size, nodes in layouts if size == most), default=None)
 
     def settle(self) -> None:
         """Drop processes that are others whose name had a piece of another line before it."""

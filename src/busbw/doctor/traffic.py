@@ -105,7 +105,8 @@ class _Peers:
 
     def place(self, host: str, seat: Seat, sender: int, receiver: int, via: str) -> Place:
         """Return where a connection goes that `host` tells of."""
-        if self._nodes == 1:
+        # NCCL counts hosts whose GPUs NVLinks join as one node.
+        if self._nodes == 1 and "MNNVL" not in via:
             return "within nodes"
         # Lines that have lost their host tell nothing of where a peer is.
         known = seat.ranks if host != NAMELESS_HOST else []

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from busbw.catalog.log_patterns import LogPattern, log_patterns
+from busbw.catalog.log_patterns import LogPattern, LogStage, log_patterns, log_stages
 
 _MOST_KEPT = 2**16
 _MOST_SHAPES = 2**16
@@ -30,6 +30,8 @@ class Event:
     source: int
     line: int
     count: int = 1
+    # NCCL's source file that warns.
+    file: str | None = None
     # Said at level INFO, which NCCL uses for what it gets over.
     quiet: bool = False
     # NCCL handed an error up right after it.
@@ -43,13 +45,24 @@ class Event:
     @property
     def what(self) -> str:
         """What it tells, in words; the line itself, where nobody knows it."""
-        return self.pattern.what.format_map(self._words()) if self.pattern is not None else self.text
+        if self.pattern is None:
+            return self.text
+        what = self.pattern.what.format_map(self._words())
+        return f"{what}, while {self.stage.what}" if self.stage is not None else what
+
+    @property
+    def stage(self) -> LogStage | None:
+        """What NCCL was about, where the text does not tell."""
+        if self.pattern is None or not self.pattern.needs_stage or self.file is None:
+            return None
+        return log_stages().get(self.file.rsplit("/", 1)[-1])
 
     def fix(self, *, is_amd: bool) -> str | None:
         """Return what to do about it."""
         if self.pattern is None:
             return None
-        return ((self.pattern.fix_amd if is_amd else None) or self.pattern.fix).format_map(self._words())
+        other = self.pattern.fix_amd if is_amd else self.stage.fix if self.stage is not None else None
+        return other or self.pattern.fix.format_map(self._words())
 
     def _words(self) -> Mapping[str, str]:
         return defaultdict(lambda: "?", self.groups)

@@ -10,7 +10,7 @@ _HEAD = re.compile(
     r"(?P<host>[\w.-]{1,253}):(?P<pid>\d{1,10})(?::\d{1,10}|(?= NCCL DIAG )) "
     r"(?:\[(?P<device>-?\d{1,6})\] )?"
     # `file.cc:12`, `file.cc:12 (function)`; plug-ins in C++ print a function with its types.
-    r"(?:(?:\S{1,200}|[\w:*&<>~ ]{1,200}\([^\n]{0,300}?\)(?: const)?(?: \[with [^\]\n]{0,200}\])?)"
+    r"(?:(?P<file>\S{1,200}|[\w:*&<>~ ]{1,200}\([^\n]{0,300}?\)(?: const)?(?: \[with [^\]\n]{0,200}\])?)"
     r":\d{1,6} (?:\([^)\n]{0,200}\) )?)?"
     r"NCCL (?P<level>INFO|WARN|ATTN|TRACE|CALL|DIAG)(?: (?P<message>.*))?$",
     re.ASCII,
@@ -43,6 +43,8 @@ class WholeLine(NamedTuple):
     pid: str | None
     device: str | None
     level: str | None
+    # NCCL's source file that says it; None: it is not printed.
+    file: str | None
     message: str
     # As written; two of them compare as text when both have a date.
     time: str | None
@@ -57,9 +59,11 @@ def whole_line(text: str) -> WholeLine:
     if head is not None:
         front += rest[: min(head.start(), _FRONT)]
         message = head["message"] or ""
-        return WholeLine(head["host"], head["pid"], head["device"], head["level"], message, _time(front), _rank(tag))
+        return WholeLine(
+            head["host"], head["pid"], head["device"], head["level"], head["file"], message, _time(front), _rank(tag)
+        )
     # Frameworks write the time into the line, after a mark of their own.
-    return WholeLine(None, None, None, None, rest, _time(text[:_FRONT]), _rank(tag) if tag else _said_rank(rest))
+    return WholeLine(None, None, None, None, None, rest, _time(text[:_FRONT]), _rank(tag) if tag else _said_rank(rest))
 
 
 def named(text: str) -> str | None:
