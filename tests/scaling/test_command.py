@@ -132,3 +132,10 @@ def test_a_line_is_drawn_without_anything_cut_off_at_80_columns(monkeypatch: pyt
     monkeypatch.setenv("COLUMNS", "80")
     for arguments in ((NAMD, "--app", "namd"), (TOGETHER, "--platform", "azure-nd-h100-v5")):
         assert "…" not in run(*arguments).stdout
+
+
+def test_an_axis_that_is_not_known_is_refused_with_those_that_are() -> None:
+    told = refused("-", "--by", "gpus", given="cores,ranks,time_s\n1,1,8\n2,2,4\n")
+    assert "draw over what is known: --by ranks or --by cores" in told
+    told = refused("-", "--by", "nodes", given="ranks,time_s\n1,8\n2,4\n")
+    assert "say it with --ranks-per-node, or draw over what is known: --by ranks" in told

@@ -77,6 +77,31 @@ def test_a_table_that_cannot_be_read_is_refused_with_its_line(text: str, cause: 
     assert caught.value.where == where
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nodes;time_s\n1;812,4\n2;409,9\n",
+        'nodes,time_s\r\n1,"812.4"\r\n2,"409.9"\r\n',
+        "nodes,Time (s),Speedup,Efficiency (%)\n1,812.4,1,100\n2,409.9,1.98,99\n",
+        "Number of nodes,Wall clock [s]\n1,812.4\n2,409.9\n",
+        "| # of nodes | Elapsed Time (seconds) | Speed-up |\n|---|---:|---|\n| 1 | 812.4 | 1 |\n| 2 | 409.9 | 2.0 |\n",
+    ],
+    ids=["decimal comma", "quoted", "derived columns", "words", "markdown"],
+)
+def test_tables_are_read_as_people_write_them(text: str) -> None:
+    assert is_table(text)
+    rows = read_table(text, "t.csv")
+    assert [(row.nodes, row.time_s.value if row.time_s else None) for row in rows] == [(1, 812.4), (2, 409.9)]
+    assert all(not row.settings for row in rows)
+
+
+def test_marks_of_thousands_and_units_in_brackets_are_taken_for_what_they_are() -> None:
+    (row,) = read_table('cores,Time (min),cells\n"1,024","1,020.5",17\n', "t.csv")
+    assert (row.cores, row.time_s.value if row.time_s else None) == (1024, 61230.0)
+    (row,) = read_table("node count,busbw (GB/s),collective,size\n4,361.1,all_reduce,16G\n", "t.csv")
+    assert (row.nodes, row.busbw_Bps.value if row.busbw_Bps else None) == (4, 361.1e9)
+
+
 def test_logs_are_no_tables() -> None:
     assert not is_table("#       size         count      type   redop\n  8  2  float  sum\n")
     assert not is_table("Info: Benchmark time: 1 CPUs 0.5 s/step\n")

@@ -4,8 +4,10 @@
     1, 812.4, HBv3
     2, 409.9, HBv3
 
-Separated by commas, semicolons or tabs; lines that begin with # are comments. Names are those of
-`busbw.formats.scaling_columns`; `collective`, `type`, `op` and `size` are conditions; any other column is a setting.
+Separated by commas, semicolons, tabs or bars (Markdown); lines that begin with # are comments. Names are those of
+`busbw.formats.scaling_columns`, or as people write them (`busbw.formats.scaling_headings`); `collective`, `type`, `op`
+and `size` are conditions; what follows from other columns (speed-up, efficiency) is passed over; any other column is a
+setting.
 """
 
 import csv
@@ -13,6 +15,7 @@ from collections.abc import Sequence
 
 from busbw.errors import InputError
 from busbw.formats.scaling_columns import Column, column, count, result
+from busbw.formats.scaling_headings import is_derived, plain_name, plain_number
 from busbw.model.scaling import Estimate, Observation
 from busbw.units import parse_size
 
@@ -24,7 +27,11 @@ _LONGEST_LINE = 4096
 _MARK = "\ufeff"
 _CONDITIONS = {"collective": "collective", "type": "type", "dtype": "type", "op": "op"}
 _SIZE = "size"
-_SEPARATORS = (",", ";", "\t")
+# What follows from the other columns.
+_DERIVED = "derived"
+_SEPARATORS = (",", ";", "\t", "|")
+# The line under the heading of a table in Markdown.
+_RULE = frozenset("|-: ")
 
 
 def is_table(text: str) -> bool:
@@ -34,7 +41,7 @@ def is_table(text: str) -> bool:
     if len(line) > _LONGEST_LINE:
         return False
     try:
-        columns = [column(name) for name in _cells(line, _separator(line))]
+        columns = [_column(name) for name in _cells(line, _separator(line))]
     except (InputError, csv.Error):
         return False
     return len(columns) > 1 and any(each.kind == "count" for each in columns)
@@ -52,7 +59,7 @@ def read_table(text: str, where: str, *, wanted: str | None = None) -> tuple[Obs
     rows: list[Observation] = []
     for number, line in enumerate(text.removeprefix(_MARK).splitlines(), start=1):
         place = f"{where}:{number}"
-        if not line.strip() or line.startswith("#"):
+        if not line.strip() or line.startswith("#") or (separator == "|" and columns and set(line) <= _RULE):
             continue
         if len(line) > _LONGEST_LINE:
             raise InputError(f"a line of {len(line)} characters", where=place, hint=f"at most {_LONGEST_LINE}")
@@ -67,7 +74,7 @@ def read_table(text: str, where: str, *, wanted: str | None = None) -> tuple[Obs
         if len(rows) == _MOST_ROWS:
             raise InputError(f"more than {_MOST_ROWS} rows", where=place)
         assert taken is not None
-        rows.append(_row(columns, taken, cells, place))
+        rows.append(_row(columns, taken, [plain_number(cell, separator) for cell in cells], place))
     if not rows:
         raise InputError("a table without rows", where=where)
     return tuple(rows)
@@ -101,17 +108,21 @@ def observation(
     )
 
 
+def _column(heading: str) -> Column:
+    return column(_DERIVED if is_derived(heading) else plain_name(heading))
+
+
 def _header(names: Sequence[str], where: str) -> list[Column]:
     if len(names) > _MOST_COLUMNS:
         raise InputError(f"{len(names)} columns", where=where, hint=f"at most {_MOST_COLUMNS}")
     try:
-        columns = [column(name) for name in names]
+        columns = [_column(name) for name in names]
     except InputError as error:
         raise InputError(error.cause, where=where, hint=error.hint) from error
     if clock := next((each for each in columns if each.kind == "clock"), None):
         raise InputError(f"{clock.name} is a time that runs on, as in a log", where=where, hint="call a time time_s")
     axes = [each.axis for each in columns if each.axis is not None]
-    seen = [each.name for each in columns]
+    seen = [each.name for each in columns if each.name != _DERIVED]
     if len(set(seen)) < len(seen) or len(set(axes)) < len(axes):
         raise InputError("two columns mean the same", where=where)
     if not axes:
@@ -151,7 +162,7 @@ def _row(columns: Sequence[Column], taken: Column, cells: Sequence[str], where: 
             size_bytes = _size(cell, where)
         elif meaning.kind == "setting" and meaning.name.lower() in _CONDITIONS:
             conditions.append((_CONDITIONS[meaning.name.lower()], cell.strip()))
-        elif meaning.kind == "setting":
+        elif meaning.kind == "setting" and meaning.name != _DERIVED:
             settings.append((meaning.name, cell.strip()[:200]))
     assert value is not None
     return observation(
@@ -171,6 +182,8 @@ def _separator(line: str) -> str:
 
 
 def _cells(line: str, separator: str) -> list[str]:
+    if separator == "|":
+        return [cell.strip() for cell in line.strip().strip("|").split("|")]
     return next(csv.reader([line], delimiter=separator, strict=True, skipinitialspace=True))
 
 

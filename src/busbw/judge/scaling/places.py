@@ -38,10 +38,13 @@ def axis_of(observations: Sequence[Observation], asked: Axis | None) -> Axis:
     if asked is not None:
         if asked not in known:
             lacking = next(each for each in observations if getattr(each, asked) is None)
+            others = " or ".join(f"--by {axis}" for axis in known)
+            hints = ["say it with --ranks-per-node"] if asked == "nodes" else []
+            hints += [f"draw over what is known: {others}"] if others else []
             raise InputError(
                 f"how many {several(asked)} this was measured on is not known",
                 where=lacking.source,
-                hint="say it with --ranks-per-node, or draw over ranks: --by ranks" if asked == "nodes" else None,
+                hint=", or ".join(hints) or None,
             )
         return asked
     if not known:
