@@ -30,5 +30,14 @@ def test_a_number_that_is_asked_for_comes_first():
         gpus_of_hosts(Request(ranks=9), allocation("slurm", 96, 96), 8)
 
 
+def test_over_mpi_a_job_that_asked_for_no_tasks_has_no_more_ranks_than_cpus():
+    hosts = (HostSlots(name="n0", cpus=96), HostSlots(name="n1", cpus=1))
+    made = Allocation(kind="slurm", hosts=hosts, how="made")
+
+    assert ranks_of_hosts(Request(), made, 8) == (8, 1)
+    assert ranks_of_hosts(Request(ranks_per_node=2), made, 8) == (2, 2)
+    assert gpus_of_hosts(Request(), made, 4) == (4, 4)
+
+
 def test_over_mpi_a_host_has_as_many_ranks_as_slots():
     assert ranks_of_hosts(Request(), allocation("pbs", 3, None), 8) == (3, 8)

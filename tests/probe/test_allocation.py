@@ -62,7 +62,7 @@ def test_slurm_counts_cpus_where_no_tasks_were_asked_for(told: str) -> None:
     # As `salloc -N2 --exclusive` sets them on nodes of 96 CPUs.
     asked_nothing = {"SLURM_JOB_ID": "18", "SLURM_JOB_NODELIST": "n[0-1]", "SLURM_TASKS_PER_NODE": "96(x2)"}
     made = found(asked_nothing)
-    assert slots(made.hosts) == "n0 n1"
+    assert [(host.name, host.slots, host.cpus) for host in made.hosts] == [("n0", None, 96), ("n1", None, 96)]
     assert made.passed_over == ("SLURM_TASKS_PER_NODE=96(x2): the job did not ask for tasks, these are CPUs",)
     assert slots(found({**asked_nothing, told: "96"}).hosts) == "n0:96 n1:96"
 

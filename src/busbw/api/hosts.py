@@ -59,7 +59,10 @@ def hosts_of(request: Request) -> Allocation | None:
 
 
 def ranks_of_hosts(request: Request, allocation: Allocation, usual: int) -> tuple[int, ...]:
-    """Return how many ranks each host has: what was asked for, else its slots, else `usual`. Raises InputError."""
+    """Return how many ranks each host has: what was asked for, else its slots, else `usual`, its CPUs at most.
+
+    Raises InputError.
+    """
     count, each = len(allocation.hosts), request.ranks_per_node
     if each is not None:
         if each < 1:
@@ -75,7 +78,7 @@ def ranks_of_hosts(request: Request, allocation: Allocation, usual: int) -> tupl
                 hint=f"--ranks-per-node {max(request.ranks // count, 1)}",
             )
         return (request.ranks // count,) * count
-    return tuple(host.slots or usual for host in allocation.hosts)
+    return tuple(host.slots or min(usual, host.cpus or usual) for host in allocation.hosts)
 
 
 def gpus_of_hosts(request: Request, allocation: Allocation, usual: int) -> tuple[int, ...]:

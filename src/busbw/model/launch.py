@@ -16,6 +16,8 @@ class HostSlots(Value, kw_only=True, frozen=True):
     name: str
     # Ranks it may take; None: nobody said.
     slots: Integer | None = None
+    # CPUs that the job has there, where only these were asked for; None: nobody said.
+    cpus: Integer | None = None
 
 
 class Allocation(Value, kw_only=True, frozen=True):

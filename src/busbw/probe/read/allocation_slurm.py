@@ -33,9 +33,12 @@ _PMIX_VERSIONS = re.compile(r"specific pmix plugin versions available: ([a-z0-9_
 
 
 class _Tasks(NamedTuple):
+    # Of each host; None: not known.
     counts: tuple[int, ...] | None
-    # Why there are none.
+    # Why they are not, or not of tasks.
     remark: str | None
+    # Whether they are CPUs.
+    are_cpus: bool = False
 
 
 def allocation(seen: Seen) -> Allocation:
@@ -54,7 +57,10 @@ def allocation(seen: Seen) -> Allocation:
     counts: Sequence[int | None] = tasks.counts or [None] * len(names)
     return Allocation(
         kind="slurm",
-        hosts=tuple(HostSlots(name=name, slots=count) for name, count in zip(names, counts, strict=True)),
+        hosts=tuple(
+            HostSlots(name=name, cpus=count) if tasks.are_cpus else HostSlots(name=name, slots=count)
+            for name, count in zip(names, counts, strict=True)
+        ),
         job_id=job_id,
         ends_unix_s=_ends(environment),
         how=f"{variable}={_short(listed)}{f' of job {job_id}' if job_id else ''}{_step(environment)}",
@@ -123,8 +129,6 @@ def _tasks(environment: Mapping[str, str], names: Sequence[str]) -> _Tasks:
     told = environment.get("SLURM_TASKS_PER_NODE")
     if not told:
         return _Tasks(None, None)
-    if not any(environment.get(name) for name in _ASKED):
-        return _Tasks(None, f"SLURM_TASKS_PER_NODE={_short(told)}: the job did not ask for tasks, these are CPUs")
     counts = repeats(told, "SLURM_TASKS_PER_NODE")
     if len(counts) != len(names):
         # Inside a step the variable is about the step.
@@ -132,6 +136,9 @@ def _tasks(environment: Mapping[str, str], names: Sequence[str]) -> _Tasks:
         return _Tasks(None, remark)
     if 0 in counts:
         return _Tasks(None, f"SLURM_TASKS_PER_NODE={_short(told)}: a host without tasks")
+    if not any(environment.get(name) for name in _ASKED):
+        remark = f"SLURM_TASKS_PER_NODE={_short(told)}: the job did not ask for tasks, these are CPUs"
+        return _Tasks(counts, remark, are_cpus=True)
     return _Tasks(counts, None)
 
 
