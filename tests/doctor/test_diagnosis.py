@@ -303,7 +303,19 @@ def test_what_is_harmless_slows_no_job():
     assert diagnosis.verdict.outcome == "ok"
 
 
-@pytest.mark.parametrize("name", ["", "[0] ", ":22901:22901 [0] "])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "[0] ",
+        ":22901:22901 [0] ",
+        "<host>:22901:22901 [0] ",
+        "***:22901:22901 [0] ",
+        "[node]:22901:22901 [0] ",
+        "node [0] ",
+        "gpu-7.example.com:XXXXX [0] ",
+    ],
+)
 def test_a_host_that_was_taken_off_is_no_other_host(name):
     text = (
         f"{name}NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/4\n"
@@ -473,3 +485,13 @@ def test_hosts_that_nvlinks_join_are_one_node_to_nccl_and_two_hosts():
     }
     assert "NVLinks between hosts" in diagnosis.verdict.sentence
     assert not diagnosis.findings
+
+
+def test_sockets_are_explained_by_a_plugin_that_found_no_device():
+    job = Job(network="Socket", between="NET/Socket/0", everywhere=("NET/IB : No device found.",))
+
+    found = evidence(
+        read(job.text(job.warn(0, "NET/OFI Unable to find a protocol that worked.  Failing initialization."))), "LOG001"
+    )
+
+    assert "the libfabric plug-in finds no device" in found

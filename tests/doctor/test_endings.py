@@ -215,3 +215,14 @@ def test_the_file_that_warns_tells_what_nccl_was_about(file, fix):
     (found,) = [each for each in read(job.text(*lines)).findings if each.code == "LOG030"]
 
     assert fix in (found.fix or "")
+
+
+def test_a_connection_that_failed_before_others_broke_is_the_cause():
+    job = Job()
+    failed = [
+        job.warn(3, "socketStartConnect: Connect to 10.0.0.1<4711> failed : Software caused connection abort"),
+        job.head(3) + "misc/socket.cc:564 -> 2",
+    ]
+
+    assert "LOG037" in codes(read(job.text(*failed, *ended(job))))
+    assert "LOG031" in codes(read(job.text(*ended(job), *failed)))

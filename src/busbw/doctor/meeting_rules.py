@@ -20,12 +20,15 @@ def leads_nowhere(interface: str) -> bool:
 
 
 def unreachable_finding(case: Case, reports: Sequence[Event]) -> Finding | None:
-    """Return that connections could not be made; None where some were made and broke."""
+    """Return that connections could not be made; None where others were made and broke before."""
     failed = [event for event in reports if event.pattern is not None and event.pattern.id in NEVER_MADE]
     broken = [event for event in reports if event.pattern is not None and event.pattern.id == "peer-gone"]
-    if not failed or broken:
+    if not failed:
         return None
-    first = min(failed, key=lambda event: (event.time or "", event.source, event.line))
+    first = min(failed, key=_order)
+    is_ordered = len({event.source for event in reports}) == 1 or all(event.time is not None for event in reports)
+    if broken and not (is_ordered and _order(first) < min(map(_order, broken))):
+        return None
     peers = sorted({event.groups["peer"].rstrip(",.") for event in failed if "peer" in event.groups})
     to = f" to {', '.join(peers[:_MOST_PEERS])}{' and more' if len(peers) > _MOST_PEERS else ''}" if peers else ""
     who = words(member for event in failed for member in case.who(event)) or "somebody"
@@ -41,6 +44,10 @@ def unreachable_finding(case: Case, reports: Sequence[Event]) -> Finding | None:
         where=case.place(first),
         confidence="possible" if refused else "likely",
     )
+
+
+def _order(event: Event) -> tuple[str, int, int]:
+    return (event.time or "", event.source, event.line)
 
 
 def _interfaces(case: Case) -> str:

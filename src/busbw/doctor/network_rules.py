@@ -118,6 +118,7 @@ def _why_sockets(case: Case, kind: str | None) -> tuple[str, str]:
     return (
         _asked_for_sockets(case)
         or _lacks_plugin(case, kind)
+        or _lacks_provider(case)
         or _lacks_device(case)
         or ("the log does not say why", "run again with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET,ENV")
     )
@@ -142,6 +143,13 @@ def _lacks_plugin(case: Case, kind: str | None) -> tuple[str, str] | None:
             f"the plug-in was not found or cannot be used ({missing[0]}); {kind} needs {plugin}",
             f"install {plugin} for this version of NCCL and put its folder into LD_LIBRARY_PATH on every node",
         )
+    return None
+
+
+def _lacks_provider(case: Case) -> tuple[str, str] | None:
+    for event in case.events:
+        if event.pattern is not None and event.pattern.id == "ofi-no-provider":
+            return f"{event.what} ({case.place(event)})", event.pattern.fix
     return None
 
 

@@ -15,9 +15,11 @@ _HEAD = re.compile(
     r"NCCL (?P<level>INFO|WARN|ATTN|TRACE|CALL|DIAG)(?: (?P<message>.*))?$",
     re.ASCII,
 )
-# A line of NCCL whose host, or host and process, somebody took off.
+# A line of NCCL whose host, or host and process, somebody took off, or put a mark of his own in its place.
 _NAMELESS = re.compile(
-    r"(?P<when>\[?\d{4}-\d\d-\d\d[T ][\d:.,]{8,18}Z?\]? {1,2})?(?::(?P<pid>\d{1,10}):\d{1,10} )?"
+    r"(?P<when>\[?\d{4}-\d\d-\d\d[T ][\d:.,]{8,18}Z?\]? {1,2})?"
+    r"(?:(?:<[^<>\s]{1,80}>|\[[^][\s]{1,80}\]|\*{1,80})(?=:)|[\w.-]{1,80}(?::[Xx*]{1,20}){0,2} (?=\[\d))?"
+    r"(?::(?P<pid>\d{1,10}):\d{1,10} )?"
     r"(?:\[(?P<device>\d{1,3})\] )?"
     r"(?P<rest>(?:[\w./-]{1,120}:\d{1,6} (?:\([^)\n]{0,200}\) )?)?NCCL (?:INFO|WARN|ATTN) .*)",
     re.ASCII | re.DOTALL,
