@@ -210,3 +210,15 @@ def test_a_gpu_on_another_numa_node_than_the_hosts_is_found(name):
 
     assert not right & {"TOP060", "TOP061", "TOP064", "TOP065"}
     assert wrong & {"TOP060", "TOP061", "TOP067"}
+
+
+def test_a_file_that_cannot_be_made_is_not_offered(tmp_path):
+    path = tmp_path / "topo.xml"
+    path.write_text(
+        '<system version="1"><cpu numaid="1" arch="x86_64" vendor="AuthenticAMD" familyid="25" modelid="1">'
+        '<pci busid="0000:53:00.0" class="0x030200"/><pci busid="0000:64:00.0" class="0x030200"/></cpu></system>'
+    )
+    done = run(str(path), "--platform", "aws-p5")
+
+    assert "TOP061" in done.output
+    assert "for a right file" not in done.output + done.stderr

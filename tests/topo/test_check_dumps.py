@@ -6,7 +6,9 @@ from busbw.catalog.platforms import find_platform
 from busbw.cpus import format_mask
 from busbw.model.finding import Finding
 from busbw.topo.check import check
+from busbw.topo.file.portable import portable
 from busbw.topo.file.reader import read_document
+from busbw.topo.origins.from_document import topologies_of
 from busbw.topo.reference import reference_of_platform
 
 _CPU = 'arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143"'
@@ -232,3 +234,8 @@ def test_the_family_of_an_amd_processor_as_older_nccl_writes_it_has_the_true_one
     old = cpu(0, "ffff", gpu("01")).replace(_CPU, 'arch="x86_64" vendor="AuthenticAMD" familyid="175" modelid="17"')
 
     assert found(old)["TOP029"].fix == 'familyid="25"'
+    rccls = old.replace('sm="90"', 'sm="304" gcn="gfx942"')
+    assert "TOP029" not in found(rccls)
+    for text, family in ((old, 25), (rccls, 175)):
+        document = read_document(f'<system version="1">{text}</system>'.encode(), "topo.xml")
+        assert portable(topologies_of(document)[0]).numa[0].family == family

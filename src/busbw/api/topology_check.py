@@ -14,6 +14,7 @@ from busbw.store.topology_files import read_topology_file
 from busbw.topo.check import check
 from busbw.topo.file.document import Document
 from busbw.topo.file.reader import read_document
+from busbw.topo.origins.from_platform import topology_of_platform
 from busbw.topo.reference import Reference, reference_of_host, reference_of_platform
 from busbw.topo.resemblance import candidate_addresses, resemblance
 
@@ -68,7 +69,7 @@ def _reference(
         found = find_platform(platform, site_files()).platform
         reference = reference_of_platform(found)
         held = HeldAgainst(name=found.id, kind="platform", reason=_doubt(document, found.id, reference))
-        return reference, held, _made_from(found.id, reference)
+        return reference, held, _made_from(found.id)
     return _resembled(document)
 
 
@@ -79,7 +80,7 @@ def _resembled(document: Document) -> tuple[Reference | None, HeldAgainst | None
         return None, None, None
     name = like.reference.name
     held = HeldAgainst(name=name, kind="resembles", reason=like.reason, also=like.also)
-    return like.reference, held, _made_from(name, like.reference)
+    return like.reference, held, _made_from(name)
 
 
 def _doubt(document: Document, name: str, reference: Reference) -> str | None:
@@ -94,8 +95,13 @@ def _doubt(document: Document, name: str, reference: Reference) -> str | None:
     return f"the file is more like {like.reference.name}: {like.reason}"
 
 
-def _made_from(name: str, reference: Reference) -> str | None:
-    return f"busbw topo make {shlex.quote(name)} -o topo.xml" if reference.has_all_gpus else None
+def _made_from(name: str) -> str | None:
+    """Return the command that writes a platform's file; None where too little is published for one."""
+    try:
+        topology_of_platform(find_platform(name, site_files()).platform)
+    except InputError:
+        return None
+    return f"busbw topo make {shlex.quote(name)} -o topo.xml"
 
 
 def _lines(raw: bytes, findings: tuple[Finding, ...]) -> tuple[QuotedLine, ...]:

@@ -14,11 +14,11 @@ from busbw.topo.comparison.alignment import HIDDEN_WIDTH, aligned_kinds, aligned
 from busbw.topo.comparison.difference_links import compare_chip_links, compare_nets, compare_nvlinks, compare_pci_links
 from busbw.topo.comparison.tally import Tally, both
 from busbw.topo.pcie import lane_units
+from busbw.topo.processors import real_family
 from busbw.topo.ways.constants import cpu_link_Bps
 from busbw.topo.ways.paths import direct_paths
 from busbw.units import format_rate
 
-_AMD = "AuthenticAMD"
 _NAMES: dict[str, Group] = {"gpu": "GPUs", "nic": "NICs"}
 
 
@@ -47,14 +47,6 @@ def compare(first: Topology, second: Topology, names: tuple[str, str], notes: tu
         unused=tuple(tally.unused),
         notes=notes,
     )
-
-
-def real_family(vendor: str | None, family: int | None) -> int | None:
-    """Return a processor's true family: NCCL up to 2.30 writes AMD's 23 and 25 as 143 and 175."""
-    # It adds the extended family, times 16, to the base family of 15.
-    if vendor == _AMD and family is not None and family > 15 and family % 16 == 15:
-        return 15 + family // 16
-    return family
 
 
 def _ends(topology: Topology, kind: str) -> dict[str, PciDevice]:

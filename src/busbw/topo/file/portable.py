@@ -3,6 +3,7 @@
 from msgspec import structs
 
 from busbw.model.topology import Gpu, NumaNode, PciDevice, Topology
+from busbw.topo.processors import real_family
 
 _OPTIONAL = ("device_class", "vendor", "device", "subsystem_vendor", "subsystem_device", "link_speed")
 
@@ -15,11 +16,13 @@ def portable(topology: Topology) -> Topology:
     without devices.
     """
     used = {device.numa for device in topology.devices}
+    nodes = tuple(_complete(node) for node in topology.numa if node.id in used)
+    is_rccls = any(gpu.gcn is not None for gpu in topology.gpus)
     return structs.replace(
         topology,
         name=None,
         host_hash=None,
-        numa=tuple(_complete(node) for node in topology.numa if node.id in used),
+        numa=nodes if is_rccls else tuple(_recounted(node) for node in nodes),
         devices=tuple(_known(device) for device in topology.devices),
         gpus=tuple(_bare(gpu) for gpu in {gpu.bus_id: gpu for gpu in reversed(topology.gpus)}.values())[::-1],
         nvlinks=(),
@@ -38,6 +41,11 @@ def _complete(node: NumaNode) -> NumaNode:
     if node.family is not None and node.model is not None:
         return node
     return structs.replace(node, family=None, model=None)
+
+
+def _recounted(node: NumaNode) -> NumaNode:
+    """Return a node with the true family of AMD's processors, as every NCCL takes it; RCCL wants it as it writes it."""
+    return structs.replace(node, family=real_family(node.vendor, node.family))
 
 
 def _known(device: PciDevice) -> PciDevice:

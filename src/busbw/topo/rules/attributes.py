@@ -7,8 +7,9 @@ from busbw.catalog.findings import finding
 from busbw.model.finding import Finding
 from busbw.topo.file.document import Element
 from busbw.topo.file.numerals import read_integer
+from busbw.topo.processors import real_family
 from busbw.topo.rules.addresses import canonical, is_hidden, is_written
-from busbw.topo.rules.subject import Device, Node, Subject
+from busbw.topo.rules.subject import Device, Node, Subject, is_rccls
 
 _ARCHITECTURES = ("x86_64", "arm64", "ppc64")
 _OTHER_SPELLINGS = {"aarch64": "arm64", "arm": "arm64", "amd64": "x86_64", "x86": "x86_64", "ppc64le": "ppc64"}
@@ -21,8 +22,6 @@ _NUMBERS = {
     "c2c": ("bw", "count"),
     "net": ("dev", "port", "maxconn", "speed"),
 }
-# NCCL up to 2.30 adds sixteen times the extended family to the base family of 15.
-_AMD_BASE = 15
 _FAILS = "NCCL fails with an internal error"
 _ASKS = "NCCL asks the machine"
 
@@ -116,17 +115,24 @@ def _vendor(subject: Subject, element: Element) -> Iterator[Finding]:
                 subject, element, "modelid", "NCCL asks the machine for it only where familyid is missing too"
             )
         return
-    if family is not None and family > 2 * _AMD_BASE + 1 and family % 16 == _AMD_BASE:
+    real = real_family(vendor, family)
+    # RCCL goes by the number as it writes it.
+    if (
+        family is not None
+        and real is not None
+        and real != family
+        and not any(is_rccls(device) for device in subject.devices)
+    ):
         yield finding(
             "TOP029",
             evidence=f"15 + 16 x {family // 16}",
-            fix=f'familyid="{_AMD_BASE + family // 16}"',
+            fix=f'familyid="{real}"',
             where=subject.where(element, "familyid"),
             confidence="likely",
             effect="none up to NCCL 2.30; since 2.31 it plans the link between sockets by the family, "
             "and takes this for a newer one",
             value=family,
-            family=_AMD_BASE + family // 16,
+            family=real,
         )
 
 
