@@ -12,12 +12,16 @@ _MOST_DEVICES = 32
 _MOST_FIELDS = 3
 # What people put between entries, and wildcards; none of it is in a device's name.
 _FOREIGN = ";|*?[]{}"
+_QUOTES = ("'", '"')
 
 
 def device_problems(
     devices: DeviceList, name: str = "NCCL_IB_HCA", version: tuple[int, ...] | None = None
 ) -> tuple[DeviceProblem, ...]:
     """Return what is wrong with how a list is written, in the order of the text. `name`: the variable."""
+    if len(devices.text) > 1 and devices.text[0] == devices.text[-1] and devices.text[0] in _QUOTES:
+        problem = "the quotation marks are part of it, and of no name"
+        return (DeviceProblem(kind="operator", written=devices.text, offset=0, problem=problem),)
     found = [problem for entry in devices.entries for problem in _in_entry(entry, name, version)]
     found += _duplicates(devices)
     most = _MOST_INTERFACES if name in INTERFACES or not reaches(version, (2, 18, 5)) else _MOST_DEVICES

@@ -111,11 +111,19 @@ def _unknown(fields: list[Field], context: Context) -> int | None:
     if fields[0].text.rpartition("/")[2] in _TALKING:
         return None
     for at, field in enumerate(fields):
-        if at and field.text.rpartition("/")[2] in _LAUNCHERS and at + 1 < len(fields):
+        if at and at + 1 < len(fields) and _begins_command(field, fields[at - 1], fields[at + 1]):
             return _go_on(fields[at:], context)
         if at and field.is_quoted and _COMMAND_LINE.match(field.text):
             _read_script(field.spelled, context)
     return _handed_on(fields, context)
+
+
+def _begins_command(field: Field, before: Field, behind: Field) -> bool:
+    """Whether a command may begin at an argument: a launcher, a shell with a script, or what stands behind `--`."""
+    name = field.text.rpartition("/")[2]
+    if name in SHELLS:
+        return _SCRIPT_OPTION.fullmatch(behind.text) is not None
+    return name in _LAUNCHERS or (before.text == "--" and name in _WRAPPERS)
 
 
 def _handed_on(fields: list[Field], context: Context) -> int | None:
