@@ -97,7 +97,7 @@ def check_places(reading: Reading) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_only_an_input_error_comes_out_and_every_place_is_in_the_text(language: str) -> None:
-    valid = VALID["shell" if language == "slurm" else language]
+    valid = VALID["shell" if language in ("slurm", "csh") else language]
 
     @settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(damaged(valid) | st.binary(max_size=100) | st.lists(st.sampled_from(FRAGMENTS), max_size=30).map(b"".join))

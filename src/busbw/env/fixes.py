@@ -19,6 +19,7 @@ _CONTEXT_LINES = 3
 # Each correction alone is tried only where there are few: a check takes a while.
 _MOST_ALONE = 40
 _NCCL = "NCCL"
+_UNREAD = "ENV001"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +91,14 @@ def _line(sign: str, lines: list[str], place: int) -> str:
 
 def _is_better(after: tuple[Finding, ...], before: tuple[Finding, ...]) -> bool:
     """Whether there are fewer warnings and errors, or notes, and of no rule more: wrong names hide what is to note."""
-    now, then = (Counter(each.code for each in found if each.severity != "note") for found in (after, before))
+    now, then = (Counter(each.code for each in found if _is_wrong(each)) for found in (after, before))
     fewer = (now.total(), len(after)) < (then.total(), len(before))
     return fewer and all(now[code] <= then[code] for code in now)
+
+
+def _is_wrong(found: Finding) -> bool:
+    """Whether a finding is more than a note, or says that a part can no longer be read."""
+    return found.severity != "note" or found.code == _UNREAD
 
 
 def _apart(edits: tuple[Edit, ...]) -> tuple[Edit, ...]:

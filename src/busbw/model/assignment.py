@@ -137,7 +137,7 @@ class Reading(Value, kw_only=True, frozen=True):
     """Everything one text sets and starts."""
 
     file: str
-    # environment, nccl.conf, shell, slurm, dockerfile, apptainer, kubernetes, modulefile, systemd, markdown.
+    # environment, nccl.conf, shell, slurm, csh, dockerfile, apptainer, kubernetes, modulefile, systemd, markdown.
     language: str
     assignments: tuple[Assignment, ...] = ()
     launches: tuple[Launch, ...] = ()

@@ -29,8 +29,10 @@ _NOT_READ = {
 }  # fmt: skip
 _BY_SUFFIX = {
     ".md": "markdown", ".markdown": "markdown", ".py": "python", ".pyw": "python",
+    ".csh": "csh", ".tcsh": "csh",
     ".service": "systemd", ".mount": "systemd", ".socket": "systemd", ".timer": "systemd",
 }  # fmt: skip
+_CSH = re.compile(r"\A\s*#![^\n]*\bt?csh\b")
 _PYTHON = re.compile(r"\A#![^\n]*\bpython[\d.]*\s*$|^(?:import|from) os\b", re.MULTILINE)
 _HOSTS = re.compile(r"(?:^|/)(?:host|machine|rank)file(?:[.\w-]*\.txt)?$")
 _MAKEFILE = re.compile(r"(?:^|/)(?:GNU)?[Mm]akefile$")
@@ -58,6 +60,8 @@ def language(text: str, file: str) -> str:
 
 def _script(start: str) -> str:
     """Return what a text is that begins with the program that reads it, or is called a shell script."""
+    if _CSH.match(start):
+        return "csh"
     if _BATCH.search(start):
         return "slurm"
     return "python" if _SHEBANG.match(start) and _PYTHON.match(start) else "shell"

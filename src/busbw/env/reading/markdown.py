@@ -11,6 +11,7 @@ _FENCE = re.compile(r"[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*\{?\.?(?P<info>[\w.+-]*)(
 _BY_INFO = {
     **dict.fromkeys(("bash", "sh", "shell", "zsh", "ksh"), "shell"),
     **dict.fromkeys(("slurm", "sbatch"), "slurm"),
+    **dict.fromkeys(("csh", "tcsh"), "csh"),
     **dict.fromkeys(("dockerfile", "docker", "containerfile"), "dockerfile"),
     **dict.fromkeys(("yaml", "yml"), "kubernetes"),
     **dict.fromkeys(("singularity", "apptainer"), "apptainer"),

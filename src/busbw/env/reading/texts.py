@@ -7,6 +7,7 @@ from itertools import islice
 
 from busbw.env.reading.apptainer import read_apptainer
 from busbw.env.reading.context import Context
+from busbw.env.reading.csh import read_csh
 from busbw.env.reading.detection import language as language_of
 from busbw.env.reading.dockerfile import read_dockerfile
 from busbw.env.reading.environment import read_environment
@@ -31,6 +32,7 @@ _READERS: dict[str, Callable[[Spelled, Context], None]] = {
     "nccl.conf": read_nccl_conf,
     "shell": read_shell,
     "slurm": read_shell,
+    "csh": read_csh,
     "dockerfile": read_dockerfile,
     "apptainer": read_apptainer,
     "kubernetes": read_kubernetes,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from busbw.model.assignment import Arm, Assignment, Launch, Reading, exclude_each_other
 
 # Forms that everything after them sees, for as long as the text goes on.
-_LASTING = {"environment", "nccl_conf", "export", "modulefile", "dockerfile", "apptainer"}
+_LASTING = {"environment", "nccl_conf", "export", "srun", "modulefile", "dockerfile", "apptainer"}
 # More ways and commands than a script for people has: what is beyond is not looked at together.
 MOST_WAYS = 16
 MOST_LAUNCHES = 400
