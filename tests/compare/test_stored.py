@@ -1,5 +1,7 @@
 """Stored results and files of other tools as they are compared."""
 
+import contextlib
+import io
 import shutil
 from pathlib import Path
 
@@ -7,6 +9,9 @@ import pytest
 
 from busbw.api.comparing import compare_stored
 from busbw.errors import InputError
+from busbw.report.comparison_text import comparison_text
+from busbw.report.html import report_html
+from busbw.report.panels import comparison_svg
 
 SAMPLES = Path(__file__).parents[1] / "formats" / "samples"
 
@@ -66,3 +71,49 @@ def test_a_name_that_means_nothing_is_refused(name):
 def test_a_file_that_nobody_reads_is_refused():
     with pytest.raises(InputError, match="nothing in it"):
         compared(str(SAMPLES / "SOURCES.md"), str(SAMPLES / "nccl-tests-json-3.json"))
+
+
+OSU = """# OSU MPI Allreduce Latency Test v7.3
+# Datatype: MPI_CHAR.
+# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations
+8                       2.11              1.90              2.40        1000
+2048                    4.05              3.71              4.52        1000
+262144                {time}            110.00            140.00         100
+"""
+BANDWIDTH = """# OSU MPI Bandwidth Test v7.3
+# Size      Bandwidth (MB/s)
+4096                 5120.00
+1048576              {rate}
+"""
+
+
+def test_logs_that_tell_times_only_are_compared_by_time_and_say_what_they_do_not_tell(tmp_path):
+    for name, time_us in (("before", "120.50"), ("after", "96.40")):
+        (tmp_path / f"{name}.log").write_text(OSU.format(time=time_us))
+
+    found = compared(str(tmp_path / "before.log"), str(tmp_path / "after.log"))
+
+    points, bands = found.versus[0].points, found.versus[0].bands
+    assert [point.size_bytes for point in points] == [8, 2048, 262144]
+    assert {(point.first_busbw_Bps, point.other_busbw_Bps) for point in points} == {(None, None)}
+    assert points[2].estimate.ratio == pytest.approx(1.25)
+    assert [(band.band, band.measure) for band in bands] == [("small", "latency"), ("medium", "latency")]
+    assert bands[1].first == pytest.approx(120.5e-6)
+    assert found.notes == ("over how many ranks is not told of A and B: that it was the same is for you to know",)
+    # As text, as a page and as a drawing: what is not known is not drawn.
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        comparison_text(found)
+    assert "n/a" in text.getvalue()
+    assert "120.50 us 96.40 us" in text.getvalue()
+    assert "n/a" in report_html((), found)
+    assert comparison_svg(found, "light") is not None
+
+
+def test_logs_that_tell_bandwidths_only_are_compared_by_them(tmp_path):
+    for name, rate in (("before", "24000.00"), ("after", "12000.00")):
+        (tmp_path / f"{name}.log").write_text(BANDWIDTH.format(rate=rate))
+
+    point = compared(str(tmp_path / "before.log"), str(tmp_path / "after.log")).versus[0].points[1]
+
+    assert (point.first_busbw_Bps, point.other_busbw_Bps) == (24e9, 12e9)
+    assert point.estimate.ratio == pytest.approx(0.5)

@@ -86,7 +86,7 @@ def _import(where: Path, place: Path, name: str, side: int, block: int) -> Resul
             part = parts[number]
             parts[number] = Launch(side=side, block=part.block, name=part.name, points=(*part.points, *points))
     if not parts:
-        raise InputError("nothing in it has a collective, a size, a time and a bus bandwidth", where=str(place))
+        raise InputError("nothing in it has a size and a time or a bandwidth", where=str(place))
     return Result(
         place=place, name=name, kind="import", launches=tuple(parts), circumstances=of_table(imported.tables[0])
     )

@@ -1,5 +1,6 @@
 """Stored results held against each other: runs, imports, and the launches of a measured comparison."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from busbw.api.compared_results import Result, exists, launch_of, result_of
@@ -53,7 +54,24 @@ def compare_stored(names: tuple[str, ...], *, anyway: bool, geometric_mean: bool
                 launches=tuple(launch.name for launch in own),
             )
         )
-    return compare(sides, launches, circumstances, in_turn=False, anyway=anyway, geometric_mean=geometric_mean)
+    return compare(
+        sides,
+        launches,
+        circumstances,
+        in_turn=False,
+        anyway=anyway,
+        geometric_mean=geometric_mean,
+        notes=_ranks_words(sides, launches),
+    )
+
+
+def _ranks_words(sides: Sequence[Side], launches: Sequence[Launch]) -> tuple[str, ...]:
+    """Return a note where it is not told over how many ranks something was measured, as OSU does not tell it."""
+    untold = sorted({launch.side for launch in launches if any(point.ranks == 0 for point in launch.points)})
+    if not untold:
+        return ()
+    letters = " and ".join(sides[side].letter for side in untold)
+    return (f"over how many ranks is not told of {letters}: that it was the same is for you to know",)
 
 
 def compare_launches(directory: Path) -> Comparison:

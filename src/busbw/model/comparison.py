@@ -66,8 +66,9 @@ class ComparedPoint(Value, kw_only=True, frozen=True):
     band: Band
     first_s: float
     other_s: float
-    first_busbw_Bps: float
-    other_busbw_Bps: float
+    # None: the tool prints times only, and not over how many ranks.
+    first_busbw_Bps: float | None
+    other_busbw_Bps: float | None
     # What NCCL says it used on each side, in the first launch that tells; () where it does not say.
     first_choices: tuple[NcclChoice, ...] = ()
     other_choices: tuple[NcclChoice, ...] = ()
@@ -83,7 +84,8 @@ class ComparedBand(Value, kw_only=True, frozen=True):
     collective: str
     in_place: bool
     band: Band
-    # What `first` and `other` are: "latency" in seconds, "bandwidth" as bus bandwidth in bytes per second.
+    # What `first` and `other` are: "latency" in seconds, "bandwidth" as bus bandwidth in bytes per second. Latency
+    # of small messages, and wherever no bus bandwidth is known.
     measure: Literal["latency", "bandwidth"]
     sizes_bytes: tuple[Integer, ...]
     first: float

@@ -165,10 +165,14 @@ def _row(item: ComparedPoint) -> tuple[str, ...]:
         format_size(item.size_bytes),
         us(item.first_s),
         us(item.other_s),
-        f"{item.first_busbw_Bps / 1e9:.2f}",
-        f"{item.other_busbw_Bps / 1e9:.2f}",
+        _rate(item.first_busbw_Bps),
+        _rate(item.other_busbw_Bps),
         *_change(item.estimate),
     )
+
+
+def _rate(busbw_Bps: float | None) -> str:
+    return f"{busbw_Bps / 1e9:.2f}" if busbw_Bps is not None else "n/a"
 
 
 def _band_row(band: ComparedBand) -> tuple[str, ...]:

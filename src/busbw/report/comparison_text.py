@@ -93,7 +93,7 @@ def _title(point: ComparedPoint, letters: tuple[str, str]) -> str:
     place = ", in place" if point.in_place else ""
     ranks = f", {point.ranks} ranks" if point.ranks else ""
     known = COLLECTIVES.get(point.collective)
-    op = f" {point.op}" if known is not None and known.reduces else ""
+    op = f" {point.op}" if point.op and known is not None and known.reduces else ""
     return f"# {point.collective}{place}, {point.dtype}{op}{ranks}: {letters[1]} against {letters[0]}"
 
 
@@ -101,7 +101,10 @@ def _table(points: Sequence[ComparedPoint], letters: tuple[str, str]) -> Table:
     first, other = letters
     table = _columns("size\n(B)", f"{first}\n(us)", f"{other}\n(us)", f"{first}\n(GB/s)", f"{other}\n(GB/s)", *_SHOWN)
     for point in points:
-        rates = (f"{rate_Bps / 1e9:.2f}" for rate_Bps in (point.first_busbw_Bps, point.other_busbw_Bps))
+        rates = (
+            _NOTHING if rate_Bps is None else f"{rate_Bps / 1e9:.2f}"
+            for rate_Bps in (point.first_busbw_Bps, point.other_busbw_Bps)
+        )
         table.add_row(str(point.size_bytes), us(point.first_s), us(point.other_s), *rates, *_cells(point.estimate))
     return table
 
@@ -152,7 +155,10 @@ def _geometric_mean(out: Console, versus: Versus) -> None:
 
 
 def _value(band: ComparedBand, value: float) -> str:
-    return us(value) if band.measure == "latency" else f"{value / 1e9:.2f}"
+    if band.measure == "bandwidth":
+        return f"{value / 1e9:.2f}"
+    # Where the heading says bandwidth, and none is known.
+    return us(value) if band.band == "small" else f"{us(value)} us"
 
 
 def _choices(out: Console, versus: Versus, letters: tuple[str, str]) -> None:

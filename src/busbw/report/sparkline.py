@@ -53,13 +53,14 @@ def curve_lines(measurements: Sequence[Measurement]) -> tuple[str, ...]:
 
 def paired_lines(points: Sequence[ComparedPoint], letters: tuple[str, str]) -> tuple[str, ...]:
     """Return the bus bandwidth of two sides over the sizes, a line each on one scale; () for fewer than three sizes."""
-    items = [point for point in points if point.first_busbw_Bps > 0 and point.other_busbw_Bps > 0]
+    rates = [(point.size_bytes, point.first_busbw_Bps or 0.0, point.other_busbw_Bps or 0.0) for point in points]
+    items = [(size_bytes, first_Bps, other_Bps) for size_bytes, first_Bps, other_Bps in rates if first_Bps * other_Bps]
     if len(items) < _FEWEST:
         return ()
     every = -(-len(items) // _MOST_BARS)
     shown = items[::every]
-    sides = [point.first_busbw_Bps for point in shown], [point.other_busbw_Bps for point in shown]
-    sizes = f"{format_size(shown[0].size_bytes)} to {format_size(shown[-1].size_bytes)}"
+    sides = [first_Bps for _, first_Bps, _ in shown], [other_Bps for _, _, other_Bps in shown]
+    sizes = f"{format_size(shown[0][0])} to {format_size(shown[-1][0])}"
     sizes += f" (1 in {every})" if every > 1 else ""
     return tuple(
         f"# busbw {letter} {spark(own, other)} {min(own) / 1e9:.2g} to {max(own) / 1e9:.3g} GB/s; {note}"

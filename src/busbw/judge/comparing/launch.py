@@ -32,7 +32,8 @@ class TimedPoint(Value, kw_only=True, frozen=True):
     time_s: float
     low_s: float | None = None
     high_s: float | None = None
-    busbw_Bps: float
+    # None: not known.
+    busbw_Bps: float | None
     ranks: int
     wrong: bool
     # What NCCL says it used; () where it does not say.
@@ -82,11 +83,18 @@ def measured_points(measurements: Iterable[Measurement]) -> tuple[TimedPoint, ..
 def imported_points(readings: Iterable[Reading]) -> tuple[TimedPoint, ...]:
     """Return the points of a table, those that it repeats with the median of their times.
 
-    Rows without a time, a size or a bus bandwidth are left out.
+    Rows without a size, or with neither a time nor a bandwidth between two, are left out; so are those of one pair of
+    many, which are a matrix.
     """
     rows: dict[PointKey, list[TimedPoint]] = {}
     for each in readings:
-        if each.size_bytes is None or not _is_time(each.time_s) or not _is_time(each.busbw_Bps):
+        if each.size_bytes is None or each.source is not None:
+            continue
+        rate_Bps = each.busbw_Bps if each.busbw_Bps is not None else each.bandwidth_Bps
+        known_Bps = rate_Bps if _is_time(rate_Bps) else None
+        # Of a bandwidth test: what a message takes at it.
+        time_s = each.time_s if each.time_s is not None or known_Bps is None else each.size_bytes / known_Bps
+        if not _is_time(time_s):
             continue
         key = PointKey(
             collective=each.what,
@@ -97,9 +105,7 @@ def imported_points(readings: Iterable[Reading]) -> tuple[TimedPoint, ...]:
             in_place=bool(each.in_place),
         )
         rows.setdefault(key, []).append(
-            TimedPoint(
-                key=key, time_s=each.time_s, busbw_Bps=each.busbw_Bps, ranks=each.ranks or 0, wrong=bool(each.wrong)
-            )
+            TimedPoint(key=key, time_s=time_s, busbw_Bps=known_Bps, ranks=each.ranks or 0, wrong=bool(each.wrong))
         )
     return tuple(_middle(row) for row in rows.values())
 

@@ -111,6 +111,13 @@ def _centre(pairs: Iterable[_Pair], what: Callable[[_Pair], float]) -> float:
     return median(sorted(what(pair) for pair in pairs))
 
 
+def _rate(points: Iterable[TimedPoint]) -> float | None:
+    """Return the middle of the rates; None where one is not known."""
+    rates = [point.busbw_Bps for point in points]
+    known = sorted(rate for rate in rates if rate is not None)
+    return median(known) if len(known) == len(rates) else None
+
+
 def _point(key: PointKey, pairs: Iterable[_Pair], estimate: Estimate) -> ComparedPoint:
     held = list(pairs)
     return ComparedPoint(
@@ -126,8 +133,8 @@ def _point(key: PointKey, pairs: Iterable[_Pair], estimate: Estimate) -> Compare
         band=band_of(key.size_bytes),
         first_s=_centre(held, lambda pair: pair.first.time_s),
         other_s=_centre(held, lambda pair: pair.other.time_s),
-        first_busbw_Bps=_centre(held, lambda pair: pair.first.busbw_Bps),
-        other_busbw_Bps=_centre(held, lambda pair: pair.other.busbw_Bps),
+        first_busbw_Bps=_rate(pair.first for pair in held),
+        other_busbw_Bps=_rate(pair.other for pair in held),
         first_choices=next((pair.first.choices for pair in held if pair.first.choices), ()),
         other_choices=next((pair.other.choices for pair in held if pair.other.choices), ()),
         estimate=estimate,
@@ -136,13 +143,17 @@ def _point(key: PointKey, pairs: Iterable[_Pair], estimate: Estimate) -> Compare
 
 def _band(pairs: _Pairs, keys: list[PointKey], estimate: Estimate) -> ComparedBand:
     band = band_of(keys[0].size_bytes)
-    firsts = [_centre(pairs[key].values(), _first_s if band == "small" else _first_Bps) for key in keys]
-    others = [_centre(pairs[key].values(), _other_s if band == "small" else _other_Bps) for key in keys]
+    rates = [[_rate(pair.first for pair in pairs[key].values()) for key in keys]]
+    rates += [[_rate(pair.other for pair in pairs[key].values()) for key in keys]]
+    known = [[rate for rate in side if rate is not None] for side in rates]
+    by_time = band == "small" or any(len(side) < len(keys) for side in known)
+    firsts = [_centre(pairs[key].values(), _first_s) for key in keys] if by_time else known[0]
+    others = [_centre(pairs[key].values(), _other_s) for key in keys] if by_time else known[1]
     return ComparedBand(
         collective=keys[0].collective,
         in_place=keys[0].in_place,
         band=band,
-        measure="latency" if band == "small" else "bandwidth",
+        measure="latency" if by_time else "bandwidth",
         sizes_bytes=tuple(sorted({key.size_bytes for key in keys})),
         first=_geometric_mean(firsts),
         other=_geometric_mean(others),
@@ -156,14 +167,6 @@ def _first_s(pair: _Pair) -> float:
 
 def _other_s(pair: _Pair) -> float:
     return pair.other.time_s
-
-
-def _first_Bps(pair: _Pair) -> float:
-    return pair.first.busbw_Bps
-
-
-def _other_Bps(pair: _Pair) -> float:
-    return pair.other.busbw_Bps
 
 
 def _geometric_mean(values: list[float]) -> float:
