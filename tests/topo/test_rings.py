@@ -72,6 +72,22 @@ def test_pairs_of_gpus_with_a_bridge_are_limited_by_what_joins_the_pairs():
     assert ring.limit == "PCIe links of GPU0, GPU1"
 
 
+def test_pairs_with_many_links_are_limited_by_the_few_that_lead_out():
+    gpus = tuple(Gpu(bus_id=f"000{place}:00:00.0", dev=place, gcn="gfx90a") for place in range(4))
+    counts = {(0, 1): 4, (2, 3): 4, (0, 2): 1, (1, 3): 1}
+    node = Topology(
+        numa=(make_numa(0, vendor="AuthenticAMD"),),
+        devices=tuple(make_device(gpu.bus_id, "gpu", numa=0, link_speed=GEN4) for gpu in gpus),
+        gpus=gpus,
+        nvlinks=tuple(
+            NvLink(gpu=gpus[one].bus_id, target=gpus[other].bus_id, count=count, kind="xgmi")
+            for pair, count in counts.items()
+            for one, other in (pair, pair[::-1])
+        ),
+    )
+    assert ring_ceilings(node)[0].formula == "XGMI links out of GPU0, GPU1: 72.0 GB/s"
+
+
 def test_a_bridge_between_two_gpus_leads_to_one():
     node = msgspec.structs.replace(four_h200(), gpus=four_h200().gpus[:2], nvlinks=())
     one, two = (gpu.bus_id for gpu in node.gpus)

@@ -10,6 +10,7 @@ from busbw.model.paths import Hop, RingCeiling
 from busbw.model.topology import Topology
 from busbw.model.value import Value
 from busbw.topo.ways.constants import DEFAULT_NCCL, INTEL_PEER_COST, Nccl
+from busbw.topo.ways.cuts import groups_of_linked, links_Bps
 from busbw.topo.ways.graph import NVSWITCHES, Graph, graph_of
 from busbw.topo.ways.link_words import link_words
 from busbw.topo.ways.nearest import gpu_names
@@ -33,7 +34,10 @@ def ring_ceilings(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> tuple[RingCe
     islands, words = _islands(graph), link_words(topology)
     if len(islands) == 1:
         # Where NVLinks join all GPUs, NCCL lays its channels over them alone.
-        ways = [_link_way(graph, gpu, names, words) for gpu in graph.gpus]
+        ways = [
+            *(_link_way(graph, gpu, names, words) for gpu in graph.gpus),
+            *(_cut_way(graph, group, names, words) for group in groups_of_linked(graph)),
+        ]
     else:
         ways = [
             *(_gpu_way(graph, topology, gpu, names) for gpu in graph.gpus),
@@ -57,7 +61,7 @@ def ring_ceilings(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> tuple[RingCe
 
 
 def _link_way(graph: Graph, gpu: str, names: dict[str, str], words: str) -> _Way:
-    rate_Bps = _links_Bps(graph, frozenset((gpu,)))
+    rate_Bps = links_Bps(graph, frozenset((gpu,)))
     links = [hop for hop in graph.links[gpu] if hop.kind == "NVL" and not hop.target.startswith("CPU/")]
     peers = f"{len(links)} GPU{'s' if len(links) > 1 else ''}"
     to = "the NVSwitches" if any(hop.target == NVSWITCHES for hop in links) else peers
@@ -68,9 +72,19 @@ def _link_way(graph: Graph, gpu: str, names: dict[str, str], words: str) -> _Way
     )
 
 
+def _cut_way(graph: Graph, group: frozenset[str], names: dict[str, str], words: str) -> _Way:
+    rate_Bps = links_Bps(graph, group)
+    members = ", ".join(names[gpu] for gpu in names if gpu in group)
+    return _Way(
+        rate_Bps=rate_Bps,
+        formula=f"{words} out of {members}: {_rate(rate_Bps)}",
+        limit=f"{words} out of {members}",
+    )
+
+
 def _gpu_way(graph: Graph, topology: Topology, gpu: str, names: dict[str, str]) -> _Way:
     """A GPU's own links: NVLinks to some others, and the one to its switch or CPU."""
-    linked_Bps, up_Bps = _links_Bps(graph, frozenset((gpu,))), _up_Bps(graph, topology, gpu, frozenset((gpu,)))
+    linked_Bps, up_Bps = links_Bps(graph, frozenset((gpu,))), _up_Bps(graph, topology, gpu, frozenset((gpu,)))
     name = names[gpu]
     beside = f"{_rate(linked_Bps)} of {link_words(topology)} + " if linked_Bps else ""
     return _Way(
@@ -91,7 +105,7 @@ def _group_ways(graph: Graph, topology: Topology) -> list[_Way]:
         group = frozenset(members)
         if len(group) == len(graph.gpus):
             continue
-        linked_Bps = _links_Bps(graph, group)
+        linked_Bps = links_Bps(graph, group)
         if name.startswith("CPU/"):
             to_others = [hop for hop in graph.links[name] if hop.kind == "SYS" and hop.target in groups]
             up_Bps, words = sum(hop.bandwidth_Bps for hop in to_others), f"NUMA node {name.partition('/')[2]}"
@@ -133,16 +147,6 @@ def _ups(graph: Graph, name: str) -> list[Hop]:
 
 def _has_others(graph: Graph, cpu: str, group: frozenset[str]) -> bool:
     return any(cpu in graph.above(gpu) for gpu in graph.gpus if gpu not in group)
-
-
-def _links_Bps(graph: Graph, group: frozenset[str]) -> float:
-    """Return what leaves a group of GPUs over NVLink to other GPUs or their switches."""
-    return sum(
-        hop.bandwidth_Bps
-        for name in group
-        for hop in graph.links[name]
-        if hop.kind == "NVL" and hop.target not in group and not hop.target.startswith("CPU/")
-    )
 
 
 def _islands(graph: Graph) -> list[frozenset[str]]:
