@@ -4,6 +4,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from busbw import layout
@@ -12,6 +13,7 @@ from busbw.api.locating import find
 from busbw.errors import InputError
 from busbw.exports import imports
 from busbw.exports.imports import export_of_import
+from busbw.exports.markdown import markdown_text
 from busbw.exports.nccl_tests import nccl_tests_text
 from busbw.exports.prometheus import prometheus_text
 from busbw.exports.superbench import superbench_lines
@@ -141,3 +143,40 @@ def test_an_import_is_found_by_the_beginning_of_its_name_unless_that_means_sever
         find("2026")
     with pytest.raises(InputError, match="no run 'nothing'"):
         find("nothing")
+
+
+BANDWIDTH = {"what": "RDMA_Read BW Test", "time_s": None, "algbw_Bps": None, "busbw_Bps": None, "bandwidth_Bps": 12.3e9}
+
+
+def test_a_bandwidth_without_a_time_is_a_metric_of_its_own():
+    line = superbench_lines(export_of_import(make_import(), [make_reading(**BANDWIDTH, messages_per_s=187000.0)]))
+
+    assert msgspec.json.decode(line) == {
+        "node": "n1",
+        "busbw/return_code": 0,
+        "busbw/RDMAReadBWTest_0_0:1048576_bandwidth": 12.3,
+        "busbw/RDMAReadBWTest_0_0:1048576_messages": 187000.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("readings", "heading"),
+    [
+        ((BANDWIDTH,), "| bandwidth |"),
+        (({},), "| busbw |"),
+        ((BANDWIDTH, {}), "| busbw or bandwidth |"),
+    ],
+)
+def test_a_summary_calls_a_bandwidth_what_the_tool_calls_it(readings, heading):
+    text = markdown_text(export_of_import(make_import(), [make_reading(**each) for each in readings]))
+
+    assert heading in text
+    assert ("12.30 GB/s" in text or "12.3 GB/s" in text) is (BANDWIDTH in readings)
+
+
+def test_sizes_that_are_not_counted_as_in_nccl_tests_say_so_above_the_table():
+    table = make_table(parameters=(("size counts", "the part of one rank"),))
+    text = nccl_tests_text(export_of_import(make_import(table), [make_reading()]))
+
+    assert "# busbw: sizes are not as nccl-tests counts them: the part of one rank\n" in text
+    assert "sizes are not" not in nccl_tests_text(export_of_import(make_import(), [make_reading()]))

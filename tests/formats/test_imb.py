@@ -1,5 +1,7 @@
 """Intel MPI Benchmarks: real outputs, cut ones, garbled ones."""
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from busbw.formats.imb import FORMAT
 
 from .offering import accounts_for_every_line, cuts, garbled, read_text, sample, unclaimed
+from .reading import read
 
 REAL = ("imb_mpi1.txt", "imb_multi.txt", "imb_nbc.txt", "imb_rma.txt", "imb_p2p.txt", "imb_failed.txt", "imb_4.1.txt")
 BENCHMARK = "# Benchmarking {}\n# #processes = 4\n"
@@ -160,3 +163,21 @@ def test_a_garbled_output_is_accounted_for(name):
 @given(st.lists(st.one_of(st.text(max_size=60), st.from_regex(r"\A[ 0-9.e+#a-z\[\]-]{0,60}\Z")), max_size=8))
 def test_any_lines_are_accounted_for(lines):
     accounts_for_every_line(FORMAT, BENCHMARK.format("Bcast") + TIMES + "\n".join(lines))
+
+
+def test_blanks_that_became_tabs_change_nothing():
+    text = sample("imb_mpi1.txt")
+    mangled = re.sub(r"(?m)^(#|[ \d]).*$", lambda line: re.sub(" +", "\t", line[0]), text[text.index("# Benchm") :])
+
+    found, plain = read(mangled), read(text)
+
+    assert [(each.what, each.ranks, each.size_bytes, each.time_s) for each in found.readings] == [
+        (each.what, each.ranks, each.size_bytes, each.time_s) for each in plain.readings
+    ]
+    assert found.unread == ()
+
+
+@pytest.mark.parametrize(("processes", "ranks"), [((6, 6), 6), ((2, 6), None)])
+def test_a_table_has_the_ranks_that_all_its_benchmarks_had(processes, ranks):
+    benchmark = "# Benchmarking Allreduce\n# #processes = {}\n#bytes #repetitions t_avg[usec]\n4 10 2.5\n"
+    assert read("".join(map(benchmark.format, processes))).table.ranks == ranks

@@ -386,3 +386,28 @@ def test_rccl_tests_may_leave_the_first_half_out():
 def test_an_asterisk_of_rccl_tests_marks_what_is_counted():
     text = sample("rccl-tests.log").decode().replace("308.29      0", "308.29     7*")
     assert [reading.wrong for reading in read(text).readings] == [0, 0, 0, 7]
+
+
+def test_rccl_tests_says_its_version_as_nccl_tests_does():
+    text = sample("nccl-tests-2.19.6-torn.log").decode()
+    text = text.replace("# nccl-tests version", "# rccl-tests version").replace("nccl-headers", "rccl-headers")
+
+    table = read(text.replace("nccl-library", "rccl-library")).table
+
+    assert (table.tool, table.tool_version) == ("rccl-tests", "2.19.6")
+    assert [name for name, _ in table.versions] == ["RCCL headers", "RCCL"]
+
+
+def test_runs_that_were_not_joined_may_print_their_beginnings_one_after_the_other():
+    text = sample("nccl-tests-2.13-one-rank-runs.log").decode()
+    head = dict.fromkeys(line for line in text.splitlines() if line.startswith(("# nThread", "# Using")))
+    rest = [line for line in text.splitlines() if not line.startswith(("# nThread", "# Using"))]
+    found = read("\n".join([*head, "#", *head, "#", *rest]) + "\n")
+
+    assert dict(found.table.parameters)["runs printed into one another"] == "2"
+    assert (found.table.ranks, found.table.complete, found.unread) == (1, True, ())
+
+
+def test_a_table_may_begin_with_the_line_that_names_its_halves():
+    text = sample("nccl-tests-2.17.3.log").decode()
+    assert read(text[text.index("#   ", text.index("Rank  3") + 60) :]).unread == ()

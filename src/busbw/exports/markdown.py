@@ -1,5 +1,7 @@
 """A run as a summary in GitHub's Markdown: the verdict first, then points and findings."""
 
+from collections.abc import Sequence
+
 from busbw.exports.markdown_text import escaped, table
 from busbw.exports.point_names import point_name
 from busbw.exports.point_outcomes import PointOutcome, point_outcomes
@@ -23,7 +25,7 @@ def markdown_text(export: Export) -> str:
         f"### busbw: {escaped(', '.join(dict.fromkeys(row.collective for row in export.rows)) or export.run_id)}\n",
         _verdict(export),
         table(
-            ("", "collective", "point", "time", "busbw", ""),
+            ("", "collective", "point", "time", _rate_heading(export.rows), ""),
             [_line(row, each) for row, each in shown_points],
             right=frozenset({3, 4}),
         )
@@ -42,13 +44,22 @@ def _verdict(export: Export) -> str:
     return f"{_MARKS.get(export.verdict, '❔')} {escaped(export.sentence or export.verdict)}\n"
 
 
+def _rate_heading(rows: Sequence[PointRow]) -> str:
+    """Return what the rates are: what an imported tool calls bandwidth is bandwidth between two, without a factor."""
+    names = ("bandwidth",) if any(row.bandwidth_Bps is not None for row in rows) else ()
+    if not names or any(row.busbw_Bps is not None for row in rows):
+        names = ("busbw", *names)
+    return " or ".join(names)
+
+
 def _line(row: PointRow, judged: PointOutcome) -> tuple[str, ...]:
+    rate_Bps = row.busbw_Bps if row.busbw_Bps is not None else row.bandwidth_Bps
     return (
         _MARKS[judged.outcome],
         escaped(row.collective),
         escaped(point_name(row)),
         format_time(row.time_s) if row.time_s is not None else "",
-        format_rate(row.busbw_Bps) if row.busbw_Bps is not None else "",
+        format_rate(rate_Bps) if rate_Bps is not None else "",
         # Why a point cannot be told is mostly the same for many, and stands above the table or below it.
         escaped(judged.reason) if judged.outcome != "cannot_tell" else "",
     )

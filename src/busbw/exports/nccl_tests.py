@@ -9,7 +9,7 @@ from itertools import pairwise
 from busbw.errors import InputError
 from busbw.exports.plain import shown, word
 from busbw.exports.rows import Export, Group, PointRow, is_missing, is_wrong, numbered
-from busbw.model.imported import Device
+from busbw.model.imported import SIZE_COUNTS, Device
 
 # Exchanges that a program of nccl-tests measures.
 PROGRAMS = frozenset(
@@ -58,7 +58,7 @@ def _table(export: Export, group: Group, rows: Sequence[PointRow]) -> str:
     return "".join(
         f"{line}\n"
         for line in (
-            *_origin(export, rows),
+            *_origin(export, group, rows),
             f"# Collective test starting: {rows[0].collective}_perf",
             _parameters(group, rows),
             "#",
@@ -72,13 +72,14 @@ def _table(export: Export, group: Group, rows: Sequence[PointRow]) -> str:
     )
 
 
-def _origin(export: Export, rows: Sequence[PointRow]) -> tuple[str, ...]:
+def _origin(export: Export, group: Group, rows: Sequence[PointRow]) -> tuple[str, ...]:
     """Return who measured this, and what differs from the tool's own meaning.
 
     Nothing here may say what other readers look for in the header and the footer; so there is no tag, which says
     anything.
     """
     first = rows[0]
+    size_counts = dict(group.parameters).get(SIZE_COUNTS)
     unchecked = sum(row.time_s is not None and not row.verified for row in rows)
     measured_by = ", ".join(filter(None, (shown(first.backend), shown(first.libraries))))
     return (
@@ -86,6 +87,7 @@ def _origin(export: Export, rows: Sequence[PointRow]) -> tuple[str, ...]:
         f"# busbw: {first.kind} {shown(export.run_id)} of {shown(export.created)}{_verdict_words(export)}",
         f"# busbw: column time: {_STATISTICS.get(first.mode or '', shown(first.statistic))}; nan: there is none",
         *((f"# busbw: not checked for right results: {unchecked} of {len(rows)}",) if unchecked else ()),
+        *((f"# busbw: sizes are not as nccl-tests counts them: {shown(size_counts)}",) if size_counts else ()),
     )
 
 

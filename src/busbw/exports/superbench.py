@@ -7,6 +7,7 @@ import msgspec
 from busbw.exports.nccl_tests import TYPE_NAMES
 from busbw.exports.plain import word
 from busbw.exports.rows import Export, PointRow, is_missing, is_wrong, numbered
+from busbw.formats.arithmetic import in_unit
 
 # Operations of SuperBench's nccl-bw, by our names; what it does not have goes under a benchmark of our own name.
 _OPERATIONS = {
@@ -38,10 +39,16 @@ def _metrics(export: Export, rows: Sequence[PointRow]) -> dict[str, float | int]
         benchmark = _benchmark(row)
         code = f"{benchmark}/return_code"
         metrics[code] = max(metrics.get(code, _SUCCESS), _return_code(export, row))
-        if row.time_s is not None:
-            name = f"{benchmark}/{_operation(row)}_{serial}_0:{row.size_bytes or 0}"
-            values = (("busbw", row.busbw_Bps, 1e-9), ("algbw", row.algbw_Bps, 1e-9), ("time", row.time_s, 1e6))
-            metrics |= {f"{name}_{what}": value * scale for what, value, scale in values if value is not None}
+        name = f"{benchmark}/{_operation(row)}_{serial}_0:{row.size_bytes or 0}"
+        values = (
+            ("busbw", row.busbw_Bps, 1e-9),
+            ("algbw", row.algbw_Bps, 1e-9),
+            ("time", row.time_s, 1e6),
+            # As an imported tool counts them.
+            ("bandwidth", row.bandwidth_Bps, 1e-9),
+            ("messages", row.messages_per_s, 1.0),
+        )
+        metrics |= {f"{name}_{what}": in_unit(value, scale) for what, value, scale in values if value is not None}
     return metrics
 
 

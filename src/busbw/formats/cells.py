@@ -3,6 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from busbw.formats.arithmetic import in_unit
+
 # What tools print where a number was not measured or came out as none.
 _ABSENT = frozenset({"n/a", "na", "nan", "-nan", "inf", "-inf", "+inf", "-"})
 _DECIMAL = re.compile(r"[+-]?\d{1,40}(?:\.\d{0,40})?(?:e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)
@@ -55,8 +57,8 @@ def named(columns: Sequence[str], cells: Sequence[str]) -> dict[str, str]:
 
 
 def scaled(value: float | None, factor: float) -> float | None:
-    """Return `value` times `factor`, None for None."""
-    return None if value is None else value * factor
+    """Return `value` in another unit, None for None."""
+    return None if value is None else in_unit(value, factor)
 
 
 def _shown(text: str) -> str:

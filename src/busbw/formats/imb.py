@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from busbw.formats.arithmetic import in_unit
 from busbw.formats.cells import LONGEST_ROW, CellError, named, quantity, scaled, whole
 from busbw.formats.form import Line, Taken, Unreadable
 from busbw.model.imported import Reading, Table
@@ -15,7 +16,7 @@ from busbw.model.imported import Reading, Table
 _BANNER = re.compile(
     r"#\s+Intel ?\(R\) MPI Benchmark(?:s| Suite) V?(?P<version>[\d.]+(?: Update \d+)?), (?P<part>\S+)", re.ASCII
 )
-_BENCHMARK = re.compile(r"# Benchmarking (\S+)")
+_BENCHMARK = re.compile(r"#\s+Benchmarking\s+(\S+)")
 _PROCESSES = re.compile(r"# #processes = (\d{1,9})\b|# \( \d+ groups of (\d{1,9}) processes each running", re.ASCII)
 _MODE = re.compile(r"#\s+MODE: (\S+)")
 _SETTING = re.compile(r"# (\S[^:]{0,60}?)\s*:\s*(.*)")
@@ -73,13 +74,15 @@ class _OpenTable:
         self._arguments: tuple[str, ...] = ()
         self._before = ""
         self._benchmark: _Benchmark | None = None
+        self._ranks: set[int | None] = set()
         self._failures: list[tuple[int, str]] = []
         self._complete = False
 
     def take(self, line: Line) -> Taken | Sequence[Reading] | Unreadable:
         if len(line.text) > LONGEST_ROW:
             return "foreign"
-        text = line.text.strip()
+        # On its way through a page a blank may have become a tab.
+        text = line.text.strip().replace("\t", " ")
         if text == _END:
             self._complete = True
             return "ended"
@@ -102,6 +105,7 @@ class _OpenTable:
             tool_version=self._version,
             program=None if self._part is None else f"Intel MPI Benchmarks, {self._part} part",
             statistic="mean over iterations and ranks; without t_avg, the slowest rank's mean",
+            ranks=next(iter(self._ranks)) if len(self._ranks) == 1 else None,
             arguments=self._arguments,
             parameters=tuple(self._settings.items()),
             complete=self._complete,
@@ -169,6 +173,7 @@ class _OpenTable:
             size_bytes = None if benchmark.ranks is None else whole(str(printed_bytes * benchmark.ranks))
             more.append(("printed_bytes", 1.0, float(printed_bytes)))
         reducing = what in _REDUCING
+        self._ranks.add(benchmark.ranks)
         return Reading(
             table=self._number,
             line=number,
@@ -180,7 +185,7 @@ class _OpenTable:
             time_s=None if time_name is None else scaled(values[time_name], _MICROSECOND),
             bandwidth_Bps=None if megabyte is None else scaled(rate, megabyte),
             messages_per_s=values.get("Msg/sec"),
-            more=tuple((name, value * factor) for name, factor, value in more),
+            more=tuple((name, in_unit(value, factor)) for name, factor, value in more),
         )
 
     def _megabyte(self) -> float | None:

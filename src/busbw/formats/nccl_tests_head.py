@@ -8,8 +8,9 @@ from busbw.model.imported import Device
 
 # Lines that a run of a program begins with, first to last; one of them may be missing or cut off.
 STARTS = (
-    r"\s*(?:#\s*(?:Writing JSON output to |nccl-tests version |Collective test starting:|nThread \d+ nGpus \d|"
-    r"busbw(?: \S+ wrote this|: )|Using devices|NCCL Tests compiled with NCCL|(?:size|bytes) +(?:count|N) +type\b)|"
+    r"\s*(?:#\s*(?:Writing JSON output to |[nr]ccl-tests version |Collective test starting:|nThread \d+ nGpus \d|"
+    r"busbw(?: \S+ wrote this|: )|Using devices|"
+    r"out-of-place\s+in-place\s*$|NCCL Tests compiled with NCCL|(?:size|bytes) +(?:count|N) +type\b)|"
     r"nThread \d+ nGpus \d+ minBytes|rccl-tests: Version )"
 )
 # Each failure has one of these in it. They are looked for first: most lines are another program's.
@@ -25,8 +26,8 @@ _MARKS = (
     (
         "version",
         re.compile(
-            r"# nccl-tests version (?P<version>\S+)(?: nccl-headers=(?P<headers>\d{1,9}))?"
-            r"(?: nccl-library=(?P<library>\d{1,9}))?"
+            r"# (?P<tool>[nr]ccl-tests) version (?P<version>\S+)(?: [nr]ccl-headers=(?P<headers>\d{1,9}))?"
+            r"(?: [nr]ccl-library=(?P<library>\d{1,9}))?"
         ),
     ),
     ("program", re.compile(r"# Collective test starting: *(?P<program>\S+)")),
@@ -88,6 +89,7 @@ class Head:
     # Of each mark how often it came, and the one that came last.
     _seen: dict[str, int] = field(default_factory=dict)
     _last: tuple[str, str] = ("", "")
+    _beginning: set[tuple[str, str]] = field(default_factory=set)
 
     def take(self, line: Line, *, has_header: bool) -> Taken:
         """Return what a line is. A beginning that was there before, or comes after the header, is another run's."""
@@ -122,18 +124,20 @@ class Head:
         return len({device.rank for device in self.devices if device.group == first})
 
     def _mark(self, name: str, match: re.Match[str], text: str, *, has_header: bool) -> Taken:
-        if has_header or (name in self._seen and self._last != (name, text)):
+        if has_header or (name in self._seen and not self._is_copy(name, text)):
             return "foreign"
         self._last = (name, text)
+        self._beginning.add((name, text))
         self._seen[name] = self._seen.get(name, 0) + 1
         self.copies = max(self.copies, self._seen[name])
         found = match.groupdict()
         if name == "busbw":
             self.origin = (("written by", f"busbw {found['version']}"), ("measured by", found["by"][:200]))
         elif name == "version":
-            self.tool_version = found["version"]
-            pairs = (("NCCL headers", found["headers"]), ("NCCL", found["library"]))
-            self.versions = tuple((library, version_of(int(code))) for library, code in pairs if code)
+            self.tool, self.tool_version = found["tool"], found["version"]
+            library = "RCCL" if self.tool == "rccl-tests" else "NCCL"
+            pairs = ((f"{library} headers", found["headers"]), (library, found["library"]))
+            self.versions = tuple((name, version_of(int(code))) for name, code in pairs if code)
         elif name == "rccl":
             self.tool, self.tool_version = "rccl-tests", found["version"]
         elif name == "compiled":
@@ -144,6 +148,15 @@ class Head:
             settings = _PARAMETER.findall(text.lstrip("# "))[:_MOST_PARAMETERS]
             self.parameters = tuple((key.strip(), value) for key, value in settings)
         return "known"
+
+    def _is_copy(self, name: str, text: str) -> bool:
+        """Whether a line that was there before is that of a run beside this one, not of a run after it.
+
+        Several that were not joined print the same beginning, line by line or one whole beginning after the other.
+        """
+        return self._last == (name, text) or (
+            (name, text) in self._beginning and not self.devices and not self.failures
+        )
 
     def _device(self, match: re.Match[str]) -> None:
         if len(self.devices) < _MOST_DEVICES:

@@ -23,7 +23,7 @@ _END = r"(All Gpus|All|\w+\((?:row|column)\))"
 _ENDS = re.compile(rf"{_END} (<->|->|<-) {_END}")
 _LOCAL = re.compile(r"\blocal (\w+\(column\))")
 _DEVICE = re.compile(r"(\d{1,6}): ([^():]{1,100}?) \(([0-9A-Fa-f:.]{1,20}?):?\)(?:: \(([\w.-]{1,255})\))?")
-_PARTS = (", direction 1", ", direction 2", ", total")
+PARTS = (", direction 1", ", direction 2", ", total")
 _FAILED = frozenset({"Error", "Not Found"})
 
 
@@ -88,8 +88,8 @@ class _Nvbandwidth:
             tool_version=run.git_version or run.version,
             format="json",
             statistic="median of the samples, or their mean where the run asked for it",
-            versions=_versions(run),
-            devices=tuple(_device(rank, text) for rank, text in enumerate(run.devices or ())),
+            versions=versions_of(run.cuda, run.driver),
+            devices=tuple(device_of(rank, text) for rank, text in enumerate(run.devices or ())),
             complete=True,
             failures=tuple((line, text) for text in (run.error, run.warning) if text),
         )
@@ -122,7 +122,7 @@ def _readings(case: _Testcase, index: int, *, table: int, line: int) -> Iterator
         part = ""
         row_in_part = row
         if matrix.part_rows is not None:
-            part, row_in_part = _PARTS[row // matrix.part_rows], row % matrix.part_rows
+            part, row_in_part = PARTS[row // matrix.part_rows], row % matrix.part_rows
         for column, cell in enumerate(cells or ()):
             path = f"$.nvbandwidth.testcases[{index}].bandwidth_matrix[{row}][{column}]"
             value = _value(cell, path=path, line=line)
@@ -132,31 +132,48 @@ def _readings(case: _Testcase, index: int, *, table: int, line: int) -> Iterator
                 table=table,
                 line=line,
                 what=case.name + part,
-                source=_name(matrix.ends[0], row_in_part, column),
-                target=_name(matrix.ends[1], row_in_part, column),
+                source=end_named(matrix.ends[0], row_in_part, column),
+                target=end_named(matrix.ends[1], row_in_part, column),
                 time_s=value * 1e-9 if matrix.unit == "ns" else None,
                 bandwidth_Bps=value * 1e9 if matrix.unit == "GB/s" else None,
                 more=(("value", value),) if matrix.unit is None else (),
             )
 
 
+def unit_of(description: str) -> str | None:
+    """Return `GB/s` or `ns`, which a description ends with; None for any other end."""
+    match = _UNIT.search(description)
+    return match[1] if match is not None else None
+
+
+def ends_of(description: str) -> tuple[str, str]:
+    """Return where the data of a matrix come from and go to: `CPU(row)` and `GPU(column)`."""
+    if match := _ENDS.search(description):
+        return (match[3], match[1]) if match[2] == "<-" else (match[1], match[3])
+    if match := _LOCAL.search(description):
+        return match[1], match[1]
+    return "row(row)", "column(column)"
+
+
+def end_named(end: str, row: int, column: int) -> str:
+    """Return the name of one end of a cell: `GPU3` of `GPU(column)` in column 3."""
+    kind, _, axis = end.partition("(")
+    return f"{kind}{row}" if axis == "row)" else f"{kind}{column}" if axis == "column)" else kind
+
+
+def versions_of(cuda: int | None, driver: str | None) -> tuple[tuple[str, str], ...]:
+    """Return the versions of CUDA, which is printed as 12040 for 12.4, and of the driver."""
+    of_cuda = () if cuda is None else (("CUDA", f"{cuda // 1000}.{cuda % 1000 // 10}"),)
+    return (*of_cuda, *((("driver", driver),) if driver else ()))
+
+
 def _matrix(case: _Testcase) -> _Matrix:
     text = case.bandwidth_description
-    unit = _UNIT.search(text)
-    ends = ("row(row)", "column(column)")
-    if match := _ENDS.search(text):
-        ends = (match[3], match[1]) if match[2] == "<-" else (match[1], match[3])
-    elif match := _LOCAL.search(text):
-        ends = (match[1], match[1])
+    ends = ends_of(text)
     rows, columns = len(case.bandwidth_matrix), max((len(row or ()) for row in case.bandwidth_matrix), default=0)
     among_gpus = ends[0].startswith("GPU") and ends[1].startswith("GPU")
     tripled = " Total " in text and rows == 3 * (columns if among_gpus else 1)
-    return _Matrix(ends=ends, unit=None if unit is None else unit[1], part_rows=rows // 3 if tripled else None)
-
-
-def _name(end: str, row: int, column: int) -> str:
-    kind, _, axis = end.partition("(")
-    return f"{kind}{row}" if axis == "row)" else f"{kind}{column}" if axis == "column)" else kind
+    return _Matrix(ends=ends, unit=unit_of(text), part_rows=rows // 3 if tripled else None)
 
 
 def _value(cell: str | float | None, *, path: str, line: int) -> float | None:
@@ -168,12 +185,8 @@ def _value(cell: str | float | None, *, path: str, line: int) -> float | None:
     return value or None
 
 
-def _versions(run: _Run) -> tuple[tuple[str, str], ...]:
-    cuda = () if run.cuda is None else (("CUDA", f"{run.cuda // 1000}.{run.cuda % 1000 // 10}"),)
-    return (*cuda, *((("driver", run.driver),) if run.driver else ()))
-
-
-def _device(rank: int, text: str) -> Device:
+def device_of(rank: int, text: str) -> Device:
+    """Return a GPU from `3: NVIDIA H200 (00000000:4d:00): (host)`; from other words, what they are."""
     match = _DEVICE.fullmatch(text)
     if match is None:
         return Device(rank=rank, model=text[:200])

@@ -12,6 +12,7 @@ from busbw.formats.prefix import PREFIXES
 _BEGINNINGS = (
     "OSU |nThread|rccl|RCCL|NCCL|HIP|ROCm|USAGE|libfabric|MPI|srun|slurmstepd|[Ss]ize|bytes|Avg|Overall|Bandwidth|MB/s|"
     "Send|RDMA|Atomic|COMMS|Rank|The |Out of|GPU memory|Blocking|Parallel|Swap|Per-Iteration|Reducing|Testing|Errors|"
+    "nvbandwidth|Running |mem|shmem_|nprocs|This is a test|"
     "skipping|out-of-place|in-place|Option|test_info|results|Test |Invalid|Cuda"
 )
 # A word, a path, a dictionary of Python, a date or a name in brackets, a level after a dash: no table's row, no

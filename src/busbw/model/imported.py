@@ -10,6 +10,9 @@ from busbw.model.value import Integer, Value
 
 IMPORT_SCHEMA = 1
 
+# A parameter of tables whose sizes are not counted as nccl-tests counts them, and what they count.
+SIZE_COUNTS = "size counts"
+
 
 class Source(Value, kw_only=True, frozen=True):
     """One file as it was given; size and digest are of its bytes as they lay there."""
