@@ -28,12 +28,18 @@ def placement(subject: Subject) -> Iterator[Finding]:
     for situation in subject.situations:
         launch = situation.launch
         binding = _binding(launch) if launch is not None else None
-        if launch is None or binding is None:
+        if launch is None or binding is None or _reorders(situation, platform.gpu.count):
             continue
         moved = _moved(situation)
         if (binding, moved) not in worked_out and len(worked_out) < _MOST_BINDINGS:
             worked_out[binding, moved] = _masks(platform, binding, moved=moved)
         yield from _launch(launch, platform, binding, worked_out.get((binding, moved)), moved=moved)
+
+
+def _reorders(situation: Situation, gpus: int) -> bool:
+    """Whether ranks may take other GPUs than those of their number."""
+    visible = situation.settings.get("CUDA_VISIBLE_DEVICES")
+    return visible is not None and (visible.value or "").replace(" ", "") != ",".join(map(str, range(gpus)))
 
 
 def _moved(situation: Situation) -> bool:
