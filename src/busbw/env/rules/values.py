@@ -57,7 +57,7 @@ def _value(
     each: Assignment, variable: EnvVar, text: str, version: tuple[int, ...] | None, *, is_asked: bool
 ) -> Iterator[Finding]:
     if not text:
-        yield from _empty(each, variable)
+        yield from _empty(each, variable, version)
         return
     if variable.kind == "path" and is_unexpanded(text):
         return
@@ -92,8 +92,15 @@ def _finding(each: Assignment, variable: EnvVar, text: str, understood: Understo
     )
 
 
-def _empty(each: Assignment, variable: EnvVar) -> Iterator[Finding]:
-    if variable.owner == _NCCL and not each.computed:
+def _empty(each: Assignment, variable: EnvVar, version: tuple[int, ...] | None) -> Iterator[Finding]:
+    if variable.owner != _NCCL:
+        return
+    understood = read_value(variable, "", version)
+    if understood.kind in ("fails", "other value"):
+        yield _finding(each, variable, "", understood, is_certain=each.value is not None)
+        return
+    # An empty name of a plug-in is none, which may be what is wanted.
+    if not each.computed and understood.value != "none":
         yield report(
             "ENV036",
             at=where(each),
