@@ -226,3 +226,77 @@ def test_a_connection_that_failed_before_others_broke_is_the_cause():
 
     assert "LOG037" in codes(read(job.text(*failed, *ended(job))))
     assert "LOG031" in codes(read(job.text(*ended(job), *failed)))
+
+
+def waiting(rank: int, operation: str = "ALLREDUCE", elements: int = 4096) -> str:
+    return (
+        f"[rank{rank}]:[E1121 10:00:00.1 x.cpp:616] [Rank {rank}] Watchdog caught collective operation timeout: "
+        f"WorkNCCL(SeqNum=10, OpType={operation}, NumelIn={elements}, NumelOut={elements}, Timeout(ms)=600000) ran"
+    )
+
+
+def test_ranks_that_wait_in_different_collectives_called_different_ones():
+    found = evidence(read("\n".join([waiting(0, "BROADCAST"), waiting(1), waiting(2)]) + "\n"), "LOG032")
+
+    assert "ranks 1-2 in ALLREDUCE number 10; rank 0 in BROADCAST number 10" in found
+    assert "another collective on different ranks" in found
+
+
+def test_ranks_that_wait_with_different_sizes_are_found():
+    assert "different sizes" in evidence(read(f"{waiting(0)}\n{waiting(1, elements=2048)}\n"), "LOG032")
+    assert "different sizes" not in evidence(read(f"{waiting(0)}\n{waiting(1)}\n"), "LOG032")
+
+
+def test_an_exception_that_ended_a_rank_is_the_cause():
+    lines = (
+        "[rank3]: Traceback (most recent call last):",
+        "[rank3]: ValueError: batch is empty",
+        waiting(0),
+        waiting(1),
+    )
+
+    found = evidence(read("\n".join(lines) + "\n"), "LOG030")
+
+    assert "the program failed: ValueError" in found
+    assert "rank 3: [rank3]: ValueError: batch is empty" in found
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[rank3]: torch.distributed.DistBackendError: NCCL error in: x.cpp:93, unhandled cuda error",
+        "[rank3]: RuntimeError: NCCL communicator was aborted on rank 3",
+        "[rank3]: RuntimeError: [gloo/pair.cc:553] Connection closed by peer [10.0.0.2]:4711",
+        "3: ImportError: no module named flash_attn, going on without",
+        "ValueError: batch is empty",
+    ],
+)
+def test_what_nobody_marks_as_the_end_of_a_rank_is_no_cause(line):
+    assert "LOG030" not in codes(read(Job().text(line)))
+
+
+def test_a_program_that_ran_out_of_memory_is_told_from_nccl_that_did():
+    own = read(Job().text("[rank2]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."))
+
+    assert "the program ran out of GPU memory: rank 2" in evidence(own, "LOG030").replace("the job failed: ", "")
+
+
+def test_gpus_that_nvlinks_join_and_that_may_not_reach_each_other_are_found_in_info_lines():
+    job = Job(hosts=1)
+    line = job.head(0) + "P2P is disabled between NVLINK connected GPUs 1 and 0. This should not be the case"
+
+    assert "the driver does not let GPUs with NVLinks reach each other" in evidence(read(job.text(line)), "LOG040")
+
+
+def test_what_a_framework_repeats_of_a_rank_is_no_cause_of_its_own():
+    job = Job()
+    said = "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 18000"
+    lines = (
+        job.warn(0, said),
+        job.head(0) + "init.cc:1 -> 5",
+        "[rank0]: ncclInvalidUsage: This usually reflects invalid usage of NCCL library.",
+        "[rank0]: Last error:",
+        f"[rank0]: {said}",
+    )
+
+    assert "others with a cause" not in evidence(read(job.text(*lines)), "LOG030")

@@ -9,6 +9,8 @@ from busbw.doctor.troubles import Troubles
 LINES = {
     "completion-error": "NET/IB: Got completion from peer 10.0.0.2<4> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=0",
     "memory-kill": "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks were killed.",
+    "program-out-of-memory": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
+    "program-error": "[rank3]: ValueError: batch is empty",
     "stub-driver": "Cuda failure 'CUDA driver is a stub library'",
     "gpu-xid": "[ 910.1] NVRM: Xid (PCI:0000:1b:00): 79, pid=4, name=python, GPU has fallen off the bus.",
     "garbled-address": "Net : connecting to address  with family 4711 is neither AF_INET(2) nor AF_INET6(10)",

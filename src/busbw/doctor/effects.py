@@ -138,7 +138,7 @@ _FORMS: tuple[tuple[str, _Make], ...] = (
     (r"Successfully loaded external tuner plugin (\S+)", _process("tuner")),
     (r"PROFILER/Plugin: [Ll]oaded |Successfully loaded external profiler plugin", _process("profiler", "loaded")),
     (r"^ *\+ NVL\[", _process("NVLink", "seen")),
-    (r"P2P not supported between|P2P is disabled between|isAllDirectP2p 0", _process("P2P", "not everywhere")),
+    (r"P2P not supported between|isAllDirectP2p 0", _process("P2P", "not everywhere")),
     (r"- Abort (?:START|COMPLETE)", _seat("communicator", "aborted")),
     (
         r"^Init timings\b.* nranks (\d{1,9}) .*\bbootstrap (\d{1,7}\.\d+)",

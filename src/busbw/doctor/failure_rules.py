@@ -33,6 +33,8 @@ _STATUS_FIX = {
 _AT_EVERY_END = frozenset({"peer-gone", "connect-failed"})
 # They tell that somebody else is gone; other lines that only follow tell that something has failed.
 _LOST = frozenset({"peer-gone", *NEVER_MADE, "proxy-failed", "detected-elsewhere"})
+# Collectives to which every rank brings equally much.
+_OF_ONE_SIZE = frozenset({"ALLREDUCE", "BROADCAST", "REDUCE"})
 _MOST_RIVALS = 4
 _STUCK = "watchdog-stuck"
 
@@ -58,13 +60,14 @@ def _first(case: Case, first: FirstError) -> Finding:
     event = first.event
     who = case.who(event)
     rest = followers(case, first)
-    rivals = {member for each in first.rivals for member in case.who(each)}
+    others = [each for each in first.rivals if not who or case.who(each) != who]
+    rivals = {member for each in others for member in case.who(each)}
     behind = {member for each in rest for member in case.who(each)} - set(who) - rivals
     said = f"{words(who) or 'nobody says which rank'}{f' on {event.host}' if event.host else ''}: {event.text}"
     words_on = [said, first.how]
-    if first.rivals:
+    if others:
         shown = ", ".join(
-            f"{words(case.who(each)) or each.text[:40]} ({case.place(each)})" for each in first.rivals[:_MOST_RIVALS]
+            f"{words(case.who(each)) or each.text[:40]} ({case.place(each)})" for each in others[:_MOST_RIVALS]
         )
         words_on.append(f"others with a cause of their own: {shown}")
     if behind:
@@ -170,8 +173,12 @@ def _left_hosts(case: Case, reports: list[Event]) -> set[str]:
 
 def _waiting(case: Case, timeouts: list[Event]) -> Finding:
     calls: dict[tuple[int, str], set[Member]] = defaultdict(set)
+    sizes: dict[tuple[int, str], set[str]] = defaultdict(set)
     for event in timeouts:
-        calls[int(event.groups["sequence"]), event.groups["operation"]].update(case.who(event))
+        call = int(event.groups["sequence"]), event.groups["operation"]
+        calls[call].update(case.who(event))
+        if "elements" in event.groups and event.groups["operation"] in _OF_ONE_SIZE:
+            sizes[call].add(event.groups["elements"])
     waiting = {member for who in calls.values() for member in who}
     every = set(range(case.people.ranks)) if case.people.ranks is not None else set()
     absent = every - waiting
@@ -180,7 +187,12 @@ def _waiting(case: Case, timeouts: list[Event]) -> Finding:
         for (number, operation), who in sorted(calls.items())[:_MOST_RIVALS]
     )
     behind = f"; {words(absent)} did not report: look there first" if absent and waiting else ""
-    if not behind and len({number for number, _ in calls}) > 1:
+    numbers = [number for number, _ in calls]
+    if len(set(numbers)) < len(numbers):
+        behind += "; one number is another collective on different ranks: their calls differ, or their process groups"
+    elif any(len(of_call) > 1 for of_call in sizes.values()):
+        behind += "; ranks give different sizes for one number: their calls differ, or their process groups"
+    elif not behind and len(set(numbers)) > 1:
         behind = "; they are not at the same call: one is behind, or they wait in different process groups"
     return finding(
         "LOG032",

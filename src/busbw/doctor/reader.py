@@ -16,8 +16,11 @@ from busbw.formats.prefix import uncoloured
 _NEEDLES = (
     "NCCL",
     "RCCL",
-    "exited on signal",
-    "srun: error",
+    "nccl",
+    "rror: ",
+    "ignal",
+    "out of memory",
+    "Out of memory",
     "slurmstepd",
     "exitcode",
     "exit code",
@@ -25,17 +28,12 @@ _NEEDLES = (
     "DUE TO TIME LIMIT",
     "oom",
     "OOM",
-    "CUDA out of memory",
-    "closing signal",
+    "Exception: ",
     "Test CUDA failure",
     "NVRM: Xid",
-    "Out of memory: Killed",
     "low on memory",
     "memory pressure",
-    "] Signal: ",
-    "] Caught signal ",
     "*** SIG",
-    "Fatal Python error",
     "received by PID",
     "(local_rank: ",
     " host      : ",
@@ -52,8 +50,7 @@ _NEEDLES = (
     "DEAD",
     "TIMEOUT",
     "operation counts",
-    "launched up to operation",
-    "not launched any operation",
+    " launched ",
     " managed by process ",
     " managing GPU",
     "The missing rank",
@@ -64,16 +61,10 @@ _NEEDLES = (
     "libfabric:",
     # What frameworks repeat of NCCL's words where NCCL itself does not log.
     "Cuda failure",
-    "shm/nccl-",
     "NVLink SHARP",
     "NET/IB",
     "Call to ibv_",
     "Duplicate GPU",
-    "ncclUnhandledCudaError",
-    "ncclSystemError",
-    "ncclInternalError",
-    "ncclRemoteError",
-    "ncclInvalidUsage",
     "socketProgress",
     "socketStartConnect",
 )
@@ -84,6 +75,8 @@ _LEVELS_OF_TROUBLE = frozenset({"WARN", "ATTN", "DIAG"})
 _ESCAPE = "\x1b"
 # nccl-tests: `#  Rank  0 Group  0 Pid   5950 on node66 device  0 [0x34] NVIDIA H800`
 _LISTED_GPU = re.compile(r"\bdevice +\d{1,3} \[[0-9a-fx:.]{2,16}\] ((?:NVIDIA|AMD) [\w .-]{1,60}?)\s*$", re.ASCII)
+# PyTorch's mark of what ended a rank stays on the line: launchers put others before any line.
+_UNCAUGHT = re.compile(r"\[rank\d{1,7}\]: (?=[\w.]{1,80}(?:Error|Exception)(?::|$))", re.ASCII)
 # RCCL's own words, and the folder that its sources are compiled in.
 _OF_RCCL = ("RCCL version", "/hipify/")
 # Ray says so behind the one line that it keeps.
@@ -210,7 +203,7 @@ class LogReader:
                 self.counted_twice += not text.lstrip().startswith("NCCL ")
                 self._take(self.sieve.again(with_name, number))
             else:
-                self._foreign(number, shape, line)
+                self._foreign(number, shape, line, text)
             return
         process = self.state.process(line.host, line.pid)
         if process is None:
@@ -237,7 +230,7 @@ class LogReader:
             )
         )  # fmt: skip
 
-    def _foreign(self, number: int, shape: int, line: WholeLine) -> None:
+    def _foreign(self, number: int, shape: int, line: WholeLine, text: str) -> None:
         """Read a line of a launcher or a framework, and NCCL's version, which is printed without a head."""
         effect = self._effect(line.message) if "CCL version" in line.message else None
         if effect is not None and not isinstance(effect, Trace) and getattr(effect, "name", "") == "version":
@@ -248,7 +241,9 @@ class LogReader:
             return
         if self._notice.read(line.message, self.sources, number) or self.ras.read(line.message, self.sources, number):
             return
-        matched = self.troubles.matched(line.message, shape)
+        uncaught = _UNCAUGHT.search(text)
+        message = text[uncaught.start() :] if uncaught is not None else line.message
+        matched = self.troubles.matched(message, shape)
         if matched is None:
             self.sieve.ignore(shape)
             return
@@ -263,7 +258,7 @@ class LogReader:
             self._passed_on = (self.sources, number)
         self.troubles.add(
             Event(
-                pattern, groups, line.message, None, groups.get("host"), None, rank, line.time, self.sources, number,
+                pattern, groups, message, None, groups.get("host"), None, rank, line.time, self.sources, number,
                 fatal=is_last_error,
             )
         )  # fmt: skip
