@@ -68,3 +68,15 @@ def test_gpus_are_those_the_environment_leaves(listed: str, count: int, monkeypa
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", listed)
 
     assert programs.gpu_count() == count
+
+
+def test_gpus_are_told_from_the_names_in_a_compiled_program(tmp_path: Path):
+    source = tmp_path / "gpu.c"
+    source.write_text(
+        "int cudaMalloc(void **at, unsigned long n) { return at == 0 && n; }\nint main(void) { return 0; }\n"
+    )
+    subprocess.run(["gcc", "-rdynamic", "-o", tmp_path / "gpu", source], check=True)
+
+    assert programs.gpus_of(str(tmp_path / "gpu")) == "cuda"
+    assert programs.gpus_of(sys.executable) is None
+    assert programs.gpus_of(str(write(tmp_path / "script"))) is None

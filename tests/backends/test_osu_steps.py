@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from busbw.backends import osu
+from busbw.backends import osu, osu_options
+from busbw.backends.foreign import Rows
 from busbw.backends.usage import Usage, read_usage
 from busbw.errors import InputError
 
@@ -150,3 +151,62 @@ def test_a_size_that_was_not_asked_for_is_left_out_however_near():
     found, _done = read(osu, plan, printed(text))
 
     assert [(one.size_bytes, one.samples) for one in found.measurements] == [(64, 1), (512, 1)]
+
+
+@pytest.mark.parametrize(
+    ("program", "collective", "gpus", "letters"),
+    [
+        ("osu_latency", "latency", None, "Tcimx"),
+        ("osu_allreduce", "all_reduce", "rocm", "MTcdfimx"),
+        ("osu_gather", "gather", None, "MTcfikmx"),
+        # These check nothing, and move what they move.
+        ("osu_xccl_allreduce", "all_reduce", "cuda", "Mdfimx"),
+        ("osu_xccl_latency", "latency", None, "dimx"),
+    ],
+)
+def test_a_version_tells_the_options_where_the_usage_does_not(
+    program: str, collective: str, gpus: str | None, letters: str
+):
+    version = osu_options.version_of("#Using NCCL\n# OSU MPI Latency Test v7.4\n")
+
+    assert version == (7, 4)
+    usage = osu_options.options_of(f"/opt/{program}", collective, version, gpus)
+    assert usage is not None
+    assert "".join(sorted(usage.options)) == letters
+    assert usage.options.get("d") == (gpus or ("cuda" if "xccl" in program else None))
+
+
+def test_versions_that_print_their_usage_are_not_guessed():
+    assert osu_options.options_of("osu_latency", "latency", (6, 2), None) is None
+    assert osu_options.version_of("osu_latency: invalid option\n") is None
+
+
+def test_programs_of_nccl_measure_buffers_on_gpus_and_rows_that_name_no_direction_are_theirs():
+    usage = osu_options.options_of("osu_xccl_bw", "bibw", (7, 4), "cuda")
+    assert usage is not None
+    settings = osu.Settings(iterations=None, warmup=None, verify=True, gpu_buffers=True)
+
+    assert osu.is_of_gpus("/opt/xccl/pt2pt/osu_xccl_bw")
+    assert osu.names_of("bibw")[:2] == ("osu_bibw", "osu_xccl_bibw")
+    assert osu.arguments(make_sweep("bibw", (8, 16)), usage, settings, 2) == ("-m", "8:16", "-d", "cuda", "D", "D")
+
+    plan = foreign_plan("osu", make_sweep("bibw", (1024,)), ranks=2)
+    text = (
+        "# Send Buffer on DEVICE (D) and Receive Buffer on DEVICE (D)\n# Size      Bandwidth (MB/s)\n1024   1024.00\n"
+    )
+    (one,) = read(osu, plan, printed(text))[0].measurements
+    assert one.busbw_Bps == pytest.approx(1.024e9)
+
+
+def test_a_crash_with_buffers_on_gpus_says_what_to_look_at():
+    plan = foreign_plan("osu", make_sweep("latency", (1024,)), ranks=2)
+    rows = Rows(osu, plan, plan.steps[0])
+    rows.feed(b"# OSU MPI-CUDA Latency Test v7.4\n# Size       Avg Latency(us)\n")
+    rows.finish()
+    tables = rows.tables
+
+    found = osu.failure_of((), 139, tables)
+    assert found is not None
+    assert "mpi_built_with_cuda_support" in found.cause
+    assert osu.failure_of((), 1, tables) is None
+    assert osu.failure_of((), 139, ()) is None

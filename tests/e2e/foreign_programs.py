@@ -130,6 +130,12 @@ rank = int(here("OMPI_COMM_WORLD_RANK", here("SLURM_PROCID", 0)))
 if rank > 0:
     time.sleep(0.3)
     sys.exit(0)
+if "-v" in arguments:
+    print("# OSU MPI Latency Test v7.4")
+    sys.exit(0)
+if "-h" in arguments and PLAN.get("mute"):
+    print("Usage: osu_latency [options]\nOptions:\n*** buffer overflow detected ***: terminated", flush=True)
+    os.abort()
 if "-h" in arguments:
     print(USAGE)
     sys.exit(0)
@@ -151,7 +157,7 @@ while size <= most:
 
 
 def osu_latency(folder: Path, **plan: Any) -> Path:
-    """Write an osu_latency that answers as version 7.4 does, and return its folder. `plan`: hangs_at, verdict."""
+    """Write an osu_latency that answers as version 7.4 does, and return its folder. `plan`: hangs_at, verdict, mute."""
     usage = (USAGES / "osu_latency-7.4.txt").read_text(encoding="utf-8")
     program(folder / "osu_latency", f"#!{sys.executable}\n{_OSU.format(usage=usage, plan=plan)}")
     return folder

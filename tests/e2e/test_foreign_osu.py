@@ -26,6 +26,16 @@ def test_each_start_gives_one_sample_of_each_size(busbw: Busbw, tmp_path: Path):
     )  # fmt: skip
 
 
+def test_a_program_that_cannot_print_its_options_is_taken_by_its_version(busbw: Busbw, tmp_path: Path):
+    # What 7.4 does where its compiler guards string functions.
+    result = run(busbw, osu_latency(tmp_path / "osu", mute=True), "--launches", 1)
+
+    found = result.run()
+    assert len(found.measurements) == 3, result
+    assert found.plan.steps[0].job.argv[-5:] == ("-m", "64:256", "-c", "-T", "mpi_float")
+    assert found.plan.programs[0].version == "7.4"
+
+
 def test_a_failed_validation_is_a_wrong_result(busbw: Busbw, tmp_path: Path):
     result = run(busbw, osu_latency(tmp_path / "osu", verdict="Fail"), "--launches", 1)
 

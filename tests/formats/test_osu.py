@@ -76,3 +76,33 @@ def test_numbers_before_any_header_are_nobodys():
 
     assert [reading.size_bytes for reading in found.readings] == [2]
     assert [line.line for line in found.unread] == [2]
+
+
+UNTITLED = """\
+#Using NCCL
+# Send Buffer on DEVICE (D) and Receive Buffer on DEVICE (D)
+# Size          Latency (us)        Validation
+1024                   14.10
+#Using NCCL
+2048                   14.90
+# Send Buffer on DEVICE (D) and Receive Buffer on DEVICE (D)
+# Size      Bandwidth (MB/s)
+1024                  160.50
+
+# OSU NCCL-CUDA Allreduce Latency Test v7.4
+# Size       Avg Latency(us)
+1024                   15.20
+"""
+
+
+def test_tables_of_nccl_without_a_title_say_no_more_than_their_columns():
+    found = read(UNTITLED)
+
+    assert [(reading.what, reading.size_bytes, reading.ranks) for reading in found.readings] == [
+        ("latency", 1024, 2), ("latency", 2048, 2), ("bandwidth or bibw", 1024, 2), ("all_reduce", 1024, None),
+    ]  # fmt: skip
+    # The column is there when -c is given, and nothing ever stands in it.
+    assert [reading.wrong for reading in found.readings[:2]] == [None, None]
+    assert [table.tool_version for table in found.tables] == [None, None, "7.4"]
+    assert dict(found.tables[0].parameters)["library"] == "NCCL"
+    assert found.unread == ()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from busbw.api.request import Request
 from busbw.api.starting import LAUNCHERS
-from busbw.backends import nccl_tests, osu
+from busbw.backends import nccl_tests, osu, osu_options
 from busbw.backends.usage import Usage, is_rccl, nccl_tests_version, read_usage
 from busbw.errors import InputError
 from busbw.launchers import mpirun
@@ -50,7 +50,10 @@ def osu_programs(request: Request, names: tuple[str, ...], mpi: MpiLibrary, *, a
     _check_one_file(request, names)
     found = {}
     for name in names:
-        path = programs.find((osu.PROGRAMS[name],), request.programs)
+        names_of_it = osu.names_of(name) if request.gpu_buffers else osu.names_of(name)[:1]
+        path = programs.find(names_of_it, request.programs)
+        if osu.is_of_gpus(path) and not request.gpu_buffers:
+            raise InputError("this program measures between GPUs only", where=path, hint="--gpu-buffers")
         asking = mpirun.job(
             Start(
                 program=Program(argv=(), env=()),
@@ -62,12 +65,39 @@ def osu_programs(request: Request, names: tuple[str, ...], mpi: MpiLibrary, *, a
                 stall_s=1.0,
             )
         )
-        usage = _usage(path, programs.usage(path, started_by=asking.argv))
+        text = programs.usage(path, started_by=asking.argv)
+        usage, version = _usage(path, text), None
+        if not usage.options:
+            usage, version = _osu_by_version(name, path, asking.argv, text)
         program = ForeignProgram(
-            collective=name, path=path, tool=osu.name, version=None, with_mpi=True, options=tuple(sorted(usage.options))
+            collective=name,
+            path=path,
+            tool=osu.name,
+            version=version,
+            with_mpi=True,
+            options=tuple(sorted(usage.options)),
         )
         found[name] = Found(program, usage)
     return found
+
+
+def _osu_by_version(name: str, path: str, started_by: tuple[str, ...], text: str) -> tuple[Usage, str]:
+    """Return the options of a program whose usage text names none, and its version. Raises InputError."""
+    version = osu_options.version_of(programs.usage(path, asked="-v", started_by=started_by))
+    usage = osu_options.options_of(path, name, version, programs.gpus_of(path)) if version is not None else None
+    if usage is None or version is None:
+        raise InputError(
+            f"it names no options; it says: {_after_usage(text)[:300]}",
+            where=f"{path} -h",
+            hint="an OSU program that ends there may have been built with -D_FORTIFY_SOURCE: build it without",
+        )
+    return usage, f"{version[0]}.{version[1]}"
+
+
+def _after_usage(text: str) -> str:
+    """Return the first thing said beside the head of a usage text."""
+    lines = (line.strip() for line in text.splitlines())
+    return next((line for line in lines if line and not line.startswith(("Usage:", "Options:"))), "nothing more")
 
 
 def _check_one_file(request: Request, names: tuple[str, ...]) -> None:

@@ -29,7 +29,7 @@ class ForeignBackend(Protocol):
     def place_of(self, plan: Plan, step: Step, reading: Reading) -> tuple[int, bool] | None:
         """Return the size as busbw counts it, and whether a row is in place; None for rows nobody asked for."""
 
-    def sample_of(self, plan: Plan, reading: Reading) -> Sample | None:
+    def sample_of(self, plan: Plan, step: Step, reading: Reading) -> Sample | None:
         """Return the time of one exchange that a row tells; None when it has none."""
 
     def complaint(self, plan: Plan, step: Step, reading: Reading) -> str | None:
@@ -123,7 +123,7 @@ class Rows:
             elif isinstance(event, Reading) and self.complaint is None:
                 self.complaint = self.backend.complaint(self.plan, self.step, event)
                 point = self._point_of(event)
-                sample = self.backend.sample_of(self.plan, event)
+                sample = self.backend.sample_of(self.plan, self.step, event)
                 if self.complaint is None and point >= 0 and sample is not None:
                     self.samples.setdefault(point, []).append(sample)
                     grown.append(point)

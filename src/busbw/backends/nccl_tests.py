@@ -115,7 +115,7 @@ def place_of(_plan: Plan, _step: Step, reading: Reading) -> tuple[int, bool] | N
     return None if reading.size_bytes is None else (reading.size_bytes, reading.in_place is True)
 
 
-def sample_of(_plan: Plan, reading: Reading) -> Sample | None:
+def sample_of(_plan: Plan, _step: Step, reading: Reading) -> Sample | None:
     """Return the mean time over iterations and ranks that a row tells."""
     if reading.time_s is None or reading.time_s <= 0 or reading.size_bytes is None:
         return None

@@ -4,6 +4,8 @@ OSU gives the bytes that one rank contributes. busbw's size is the larger of wha
 all_gather, alltoall, gather and scatter is as many times larger as there are ranks; all others are the same.
 """
 
+import re
+import signal
 from collections.abc import Sequence
 
 from busbw.backends.foreign import Failure, Rows
@@ -36,11 +38,16 @@ PROGRAMS = {
     "gather": "osu_gather",
     "scatter": "osu_scatter",
 }
+# Beside them, those that measure NCCL or RCCL, as 7.3 and later call them and as those before did.
+_OF_GPUS = ("osu_xccl_", "osu_nccl_")
 # These measure one pair.
 TWO_RANKS = ("latency", "bandwidth", "bibw")
 _PER_PART = ("all_gather", "alltoall", "gather", "scatter")
 _TYPES = {"int8": "mpi_char", "int32": "mpi_int", "float32": "mpi_float"}
 DTYPES = tuple(_TYPES)
+_ON_GPUS = re.compile(r"^OSU MPI-(?:CUDA|ROCM)", re.IGNORECASE)
+# As a shell and mpirun tell it, and as Python does.
+_SEGMENTATION_FAULT = (128 + signal.SIGSEGV, -signal.SIGSEGV)
 # What a program holds at most without -M, per process.
 _MEMORY_LIMIT_BYTES = 512 * 2**20
 # Beside what a program calls an error, these begin lines that say why it gave up.
@@ -57,6 +64,17 @@ class Settings(Value, frozen=True, kw_only=True):
     warmup: int | None
     verify: bool
     gpu_buffers: bool
+
+
+def names_of(collective: str) -> tuple[str, ...]:
+    """Return what the program of a collective may be called, the one that measures MPI first."""
+    name = PROGRAMS[collective]
+    return (name, *(prefix + name.removeprefix("osu_") for prefix in _OF_GPUS))
+
+
+def is_of_gpus(program: str) -> bool:
+    """Whether a program measures NCCL or RCCL, which have no buffers elsewhere."""
+    return program.rsplit("/", 1)[-1].startswith(_OF_GPUS)
 
 
 def parts(collective: str, ranks: int) -> int:
@@ -76,7 +94,7 @@ def dtype_of(collective: str, asked: str, usage: Usage) -> str:
     if not KNOWN[collective].reduces:
         return "int8"
     if asked != "float32":
-        raise InputError(f"this {PROGRAMS[collective]} sums float32 only", where=f"-d {asked}", hint="OSU 7.2 or later")
+        raise InputError(f"this {PROGRAMS[collective]} sums float32 only", where=f"-d {asked}", hint="OSU 7.1 or later")
     return asked
 
 
@@ -122,7 +140,11 @@ def _root(sweep: Sweep, usage: Usage) -> list[str]:
     if not KNOWN[sweep.collective].rooted or sweep.root == 0:
         return []
     if not usage.knows("k"):
-        raise InputError("this program has rank 0 as its root", where=f"-r {sweep.root}", hint="OSU 7.4 or later")
+        raise InputError(
+            "this program has rank 0 as its root",
+            where=f"-r {sweep.root}",
+            hint="gather, reduce or scatter of OSU 7.2 or later",
+        )
     return ["-k", str(sweep.root)]
 
 
@@ -131,7 +153,9 @@ def _buffers(sweep: Sweep, usage: Usage, settings: Settings) -> list[str]:
         return []
     if not usage.knows("d"):
         raise InputError(
-            f"this {PROGRAMS[sweep.collective]} is built without GPUs", where="--gpu-buffers", hint="--enable-cuda"
+            f"this {PROGRAMS[sweep.collective]} is built without GPUs",
+            where="--gpu-buffers",
+            hint="build it with --enable-cuda or --enable-rocm",
         )
     kind = "rocm" if "cuda" not in usage.options["d"] and "rocm" in usage.options["d"] else "cuda"
     return ["-d", kind, *(("D", "D") if KNOWN[sweep.collective].pairs else ())]
@@ -140,7 +164,8 @@ def _buffers(sweep: Sweep, usage: Usage, settings: Settings) -> list[str]:
 def place_of(plan: Plan, step: Step, reading: Reading) -> tuple[int, bool] | None:
     """Return busbw's size of a row, whose own is the bytes of one rank."""
     collective = _collective(plan, step)
-    if reading.size_bytes is None or reading.size_bytes == 0 or reading.what != collective:
+    of_it = (collective, osu.ONE_WAY_OR_BOTH) if collective in ("bandwidth", "bibw") else (collective,)
+    if reading.size_bytes is None or reading.size_bytes == 0 or reading.what not in of_it:
         return None
     return reading.size_bytes * parts(collective, plan.placement.ranks), False
 
@@ -149,23 +174,23 @@ def _collective(plan: Plan, step: Step) -> str:
     return next((one.collective for one in plan.programs if one.path == step.program), "")
 
 
-def sample_of(plan: Plan, reading: Reading) -> Sample | None:
+def sample_of(plan: Plan, step: Step, reading: Reading) -> Sample | None:
     """Return the time of one exchange: of a message, where rates of messages are printed."""
-    time_s, size_bytes = reading.time_s, reading.size_bytes
+    collective, time_s, size_bytes = _collective(plan, step), reading.time_s, reading.size_bytes
     if size_bytes is None or size_bytes == 0:
         return None
     if time_s is None and reading.messages_per_s:
         # Every pair sends them at once.
         time_s = (plan.placement.ranks // 2) / reading.messages_per_s
     elif time_s is None and reading.bandwidth_Bps:
-        time_s = (2 if reading.what == "bibw" else 1) * size_bytes / reading.bandwidth_Bps
+        time_s = (2 if collective == "bibw" else 1) * size_bytes / reading.bandwidth_Bps
     if time_s is None or time_s <= 0:
         return None
     calls = dict(reading.more).get("iterations")
     return Sample(
         time_s=time_s,
         wrong=reading.wrong,
-        size_bytes=size_bytes * parts(reading.what, plan.placement.ranks),
+        size_bytes=size_bytes * parts(collective, plan.placement.ranks),
         dtype=reading.dtype,
         calls=int(calls) if calls is not None else plan.sampling.calls,
     )
@@ -189,6 +214,14 @@ def is_failure(line: str) -> bool:
     return line.strip().startswith(_FAILURES)
 
 
-def failure_of(lines: Sequence[str], _exit_code: int, _tables: Sequence[Table]) -> Failure | None:
-    """Return the first thing that was said."""
-    return Failure(cause=lines[0].strip()) if lines else None
+def failure_of(lines: Sequence[str], exit_code: int, tables: Sequence[Table]) -> Failure | None:
+    """Return the first thing that was said, else what a crash with buffers on GPUs usually means."""
+    if lines:
+        return Failure(cause=lines[0].strip())
+    on_gpus = next((table for table in tables if _ON_GPUS.search(table.program or "")), None)
+    if on_gpus is None or exit_code not in _SEGMENTATION_FAULT:
+        return None
+    return Failure(
+        cause="ended by SIGSEGV with buffers on GPUs, as happens where the MPI does not know GPU memory; for Open MPI "
+        "`ompi_info --parsable --all | grep mpi_built_with_cuda_support:value` tells"
+    )

@@ -13,6 +13,10 @@ _TITLE = re.compile(
     r"^\s*(?:#\s*)?(?P<title>OSU (?:MPI|NCCL|RCCL|xCCL|OpenSHMEM|UPC)[\w+-]*(?: MANAGED)? .{1,100}?(?:Test|Benchmark))"
     r"(?: v(?P<version>\d[\w.-]{0,20}))?\s*$"
 )
+# Tests between pairs of NCCL or RCCL may have no title: they begin with where their buffers are.
+_LIBRARY = re.compile(r"^\s*#\s?Using (?P<library>NCCL|RCCL)\s*$")
+_BUFFERS = re.compile(r"^\s*# Send Buffer on \S")
+_START = re.compile(f"(?:{_TITLE.pattern})|{_LIBRARY.pattern}|{_BUFFERS.pattern}")
 _KIND = re.compile(r"OSU \S+ (?:MANAGED )?(?P<kind>.+?)(?: Latency)? (?:Test|Benchmark)$")
 # As nccl-tests spells a collective, and as busbw calls the patterns between pairs.
 _NAMES = {
@@ -22,7 +26,13 @@ _NAMES = {
     "Latency": "latency", "Bandwidth": "bandwidth", "Bi-Directional Bandwidth": "bibw",
     "Multiple Bandwidth / Message Rate": "message_rate",
 }  # fmt: skip
-_PAIRS = frozenset({"latency", "bandwidth", "bibw"})
+# What a table of MB/s without a title measures.
+ONE_WAY_OR_BOTH = "bandwidth or bibw"
+_PAIRS = frozenset({"latency", "bandwidth", "bibw", ONE_WAY_OR_BOTH})
+_UNTITLED = {
+    "latency": frozenset({"Latency (us)", "Avg Latency(us)"}),
+    ONE_WAY_OR_BOTH: frozenset({"Bandwidth (MB/s)"}),
+}
 _PER_PART = frozenset({"all_gather", "alltoall", "gather", "scatter"})
 _COLUMN = re.compile(
     r"Transmit Size|(?:Avg |Min |Max )?Latency ?\(us\)|Bandwidth ?\(MB/s\)|P\d{1,2} Tail (?:Lat\(us\)|BW\(MB/s\))|"
@@ -82,8 +92,10 @@ class _OpenTable:
 
     @property
     def _what(self) -> str:
-        match = _KIND.match(self._title or "")
-        kind = match["kind"] if match is not None else self._title or "unknown"
+        if self._title is None:
+            return next((what for what in _UNTITLED if _UNTITLED[what] & set(self._columns)), "unknown")
+        match = _KIND.match(self._title)
+        kind = match["kind"] if match is not None else self._title
         return _NAMES.get(kind, kind)
 
     @property
@@ -95,18 +107,24 @@ class _OpenTable:
     def take(self, line: Line) -> Taken | Sequence[Reading] | Unreadable:
         text = line.text
         if match := _TITLE.match(text):
-            if self._title is not None:
-                return "foreign"
-            self._title, self._version = match["title"], match["version"]
-            return "known"
+            return self._name(match["title"], match["version"])
         if _ROW.match(text):
             return self._row(line) if self._columns else "foreign"
         if _HEADER.match(text):
-            if self._has_rows:
-                return "foreign"
-            self._columns = tuple(match[0] for match in _COLUMN.finditer(text.lstrip("# \t")))
-            return "known"
+            return self._head(text)
         return self._comment(text)
+
+    def _name(self, title: str, version: str | None) -> Taken:
+        if self._title is not None or self._has_rows:
+            return "foreign"
+        self._title, self._version = title, version
+        return "known"
+
+    def _head(self, text: str) -> Taken:
+        if self._has_rows:
+            return "foreign"
+        self._columns = tuple(match[0] for match in _COLUMN.finditer(text.lstrip("# \t")))
+        return "known"
 
     def finish(self, last_line: int) -> Table:
         settings = dict(self._settings)
@@ -135,6 +153,11 @@ class _OpenTable:
             self._settings["pairs"] = match["pairs"]
             if match["window"] is not None:
                 self._settings["window size"] = match["window"]
+        elif match := _LIBRARY.match(text):
+            # Each rank says so, whenever it comes to it.
+            self._settings["library"] = match["library"]
+        elif self._has_rows and _BUFFERS.match(text):
+            return "foreign"
         elif match := _SETTING.match(text):
             if self._has_rows or len(self._settings) > 20:
                 return "foreign"
@@ -149,12 +172,14 @@ class _OpenTable:
 
     def _row(self, line: Line) -> Sequence[Reading] | Unreadable:
         words = line.text.split()
-        if len(words) != len(self._columns):
+        # Tests of NCCL name the column when they are asked for it, and check nothing.
+        columns = self._columns[: len(words)] if self._columns[len(words) :] == ("Validation",) else self._columns
+        if len(words) != len(columns):
             return Unreadable(f"{len(words)} values where the header names {len(self._columns)} columns")
         values: dict[str, float] = {}
         size_bytes: int | None = None
         wrong: int | None = None
-        for column, word in zip(self._columns, words, strict=True):
+        for column, word in zip(columns, words, strict=True):
             if column == "Size":
                 if _WHOLE.fullmatch(word) is None:
                     return Unreadable(f"{word[:40]!r} is not a size")
@@ -191,7 +216,7 @@ class _OpenTable:
 class _Osu:
     tool = "osu"
     passes_by = True
-    starts = _TITLE
+    starts = _START
 
     def begin(self, line: Line, *, number: int, source: int) -> _OpenTable:
         return _OpenTable(line, number=number, source=source)

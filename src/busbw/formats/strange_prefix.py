@@ -17,7 +17,7 @@ MARKS = (
     b"nThread ", b"nccl-tests version ", b"Collective test starting", b"Using devices", b"algbw", b"busbw", b"in-place",
     b"rccl-tests: Version", b"Writing JSON output", b"NCCL Tests compiled", b"OSU ", b"MPI Benchmark",
     b"# Benchmarking ", b"#bytes", b" BW Test", b"Latency Test", b"Waiting for client", b"COMMS-RES", b"Rank:",
-    b"nvbandwidth Version", b"Running ", b"(column)",
+    b"nvbandwidth Version", b"Running ", b"(column)", b"Using NCCL", b"Using RCCL", b"Send Buffer on ",
 )  # fmt: skip
 _TEXT_MARKS = tuple(mark.decode() for mark in MARKS)
 _LONGEST = 200

@@ -18,6 +18,7 @@ _MOST_FOLDERS = 5_000
 _DEEPEST = 6
 # Entries of a string table: every program that uses MPI starts it, whether its library is linked in or loaded.
 _MPI_SYMBOLS = (b"\0MPI_Init\0", b"\0MPI_Init_thread\0")
+_GPU_SYMBOLS = {"cuda": b"\0cudaMalloc\0", "rocm": b"\0hipMalloc\0"}
 
 
 def is_file(path: str) -> bool:
@@ -65,18 +66,17 @@ def _below(folder: Path, names: tuple[str, ...]) -> str | None:
     return next((found[name] for name in names if name in found), None)
 
 
-def usage(program: str, *, started_by: tuple[str, ...] = (), env: tuple[tuple[str, str], ...] = ()) -> str:
+def usage(program: str, *, asked: str = "-h", started_by: tuple[str, ...] = ()) -> str:
     """Return what a program prints when it is asked for its options; `started_by` is the command of a launcher.
 
     Raises InputError when it cannot be started or does not answer.
     """
     try:
         process = subprocess.Popen(
-            [*started_by, program, "-h"],
+            [*started_by, program, asked],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **dict(env)},
             start_new_session=True,
         )
     except OSError as error:
@@ -90,7 +90,9 @@ def usage(program: str, *, started_by: tuple[str, ...] = (), env: tuple[tuple[st
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_END_TIMEOUT_S)
             raise InputError(
-                f"it does not answer -h within {_USAGE_TIMEOUT_S:.0f} s", where=program, hint=f"try: {program} -h"
+                f"it does not answer {asked} within {_USAGE_TIMEOUT_S:.0f} s",
+                where=program,
+                hint=f"try: {program} {asked}",
             ) from error
         finally:
             with contextlib.suppress(ProcessLookupError):
@@ -100,11 +102,23 @@ def usage(program: str, *, started_by: tuple[str, ...] = (), env: tuple[tuple[st
 
 def uses_mpi(program: str) -> bool | None:
     """Whether a compiled program starts MPI, by the names in its file; None for scripts and what cannot be read."""
+    found = _names_among(program, _MPI_SYMBOLS)
+    return None if found is None else bool(found)
+
+
+def gpus_of(program: str) -> str | None:
+    """Return "cuda" or "rocm" for a compiled program that takes memory of such GPUs; None for all others."""
+    found = _names_among(program, tuple(_GPU_SYMBOLS.values())) or ()
+    return next((kind for kind, symbol in _GPU_SYMBOLS.items() if symbol in found), None)
+
+
+def _names_among(program: str, symbols: tuple[bytes, ...]) -> tuple[bytes, ...] | None:
+    """Return those of `symbols` that stand in a compiled program; None when it is none, or cannot be read."""
     try:
         with Path(program).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             if content[:4] != b"\x7fELF":
                 return None
-            return any(content.find(symbol) >= 0 for symbol in _MPI_SYMBOLS)
+            return tuple(symbol for symbol in symbols if content.find(symbol) >= 0)
     except (OSError, ValueError):
         return None
 
