@@ -495,3 +495,12 @@ def test_sockets_are_explained_by_a_plugin_that_found_no_device():
     )
 
     assert "the libfabric plug-in finds no device" in found
+
+
+def test_a_plugin_that_was_asked_for_and_is_not_there_is_found_whatever_the_version_calls_it():
+    lines = ("NET/Plugin: Plugin name set by env to libnccl-net-x.so", "NET/Plugin: Could not find: libnccl-net-x.so.")
+
+    diagnosis = read(Job(everywhere=lines).text())
+
+    assert codes(diagnosis) == {"LOG005"}
+    assert 'NCCL_NET_PLUGIN = "libnccl-net-x.so"' in evidence(diagnosis, "LOG005")

@@ -140,6 +140,7 @@ def test_a_line_is_known_for_what_it_is(name: str):
     [
         ("NET/IB : Got completion with error 12, opcode 1, len 0, vendor err 129", "completion-error"),
         ("Cuda failure 'API call is not supported in the installed CUDA driver'", "driver-too-old"),
+        ("Call to ibv_modify_qp failed with error Network is unreachable", "qp-failed"),
         ("srun: error: n3: task 9: Out Of Memory", "memory-kill"),
         ("Out of memory: Killed process 4711 (python) total-vm:1kB", "memory-kill"),
         ("worker-2   0/1     OOMKilled   0          5m", "memory-kill"),

@@ -96,6 +96,10 @@ _FORMS: tuple[tuple[str, _Make], ...] = (
     (r"rank \d+ nRanks (\d{1,9}) nNodes (\d{1,9}) ", lambda match: Layout(int(match[1]), int(match[2]))),
     (r"^\S{1,200}:\d+ -> (\d{1,3})\b", _trace),
     (r"^(\w*NCCL_\w{1,80}) set (?:by environment )?to (.*?)\.?$", _setting),
+    (
+        r"^(NET|TUNER|PROFILER)/Plugin ?: ?Plugin name set by env to (\S+)",
+        lambda match: Effect("setting", f"NCCL_{match[1]}_PLUGIN", match[2][:_LONGEST_VALUE]),
+    ),
     (r"[NR]CCL version ?:? (\d\S*)", _process("version")),
     (r"cudaDriverVersion (\d+)", _process("CUDA driver")),
     (r"^Bootstrap ?: Using ?(?:\[0\])?(\S+?)(?:<\d+>.*)?$", _process("bootstrap")),

@@ -20,6 +20,7 @@ _PROCESS = re.compile(
 _MISSING = re.compile(r" +The missing ranks?: (?P<ranks>[\d, -]{1,400})$", re.ASCII)
 _LOST = frozenset({"DEAD", "INCOMPLETE"})
 _MOST_LINES = 64
+_MOST_KEYS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,9 @@ class RasReports:
     def _level(self, report: RasReport, text: str) -> bool:
         if "MISMATCH" not in self._kinds or not self._operation:
             return False
-        levels = report.levels.setdefault((self._communicator, self._operation), [])
+        key = (self._communicator, self._operation)
+        # What is too many for any job goes into a list that nobody keeps.
+        levels = report.levels.setdefault(key, []) if len(report.levels) < _MOST_KEYS else report.levels.get(key, [])
         many, one = _MANY.match(text), _ONE.match(text)
         if many is not None and len(levels) < _MOST_LINES:
             levels.append(Level(int(many["count"] or 0), int(many["ranks"])))
