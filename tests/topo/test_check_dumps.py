@@ -239,3 +239,10 @@ def test_the_family_of_an_amd_processor_as_older_nccl_writes_it_has_the_true_one
     for text, family in ((old, 25), (rccls, 175)):
         document = read_document(f'<system version="1">{text}</system>'.encode(), "topo.xml")
         assert portable(topologies_of(document)[0]).numa[0].family == family
+
+
+def test_a_speed_that_a_virtual_machine_hides_has_that_of_the_device_as_its_fix():
+    hidden = cpu(0, "ffff", gpu("01").replace("32.0 GT/s PCIe", "Unknown"))
+
+    assert found(hidden)["TOP080"].fix == 'link_speed="32.0 GT/s PCIe", if the slot is as fast as the device'
+    assert found(hidden.replace('sm="90" ', ""))["TOP080"].fix is None

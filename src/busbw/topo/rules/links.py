@@ -46,10 +46,12 @@ def _text(subject: Subject, device: Device) -> Iterator[Finding]:
         return
     rate_GTps = transfer_GTps(written)
     right = f'link_speed="{rate_GTps:.1f} GT/s PCIe"' if rate_GTps in GENERATION_GTps.values() else None
+    kind = _by_kind(device)
+    able = f'link_speed="{kind[0]:.1f} GT/s PCIe", if the slot is as fast as the device' if kind is not None else None
     yield finding(
         "TOP080",
         evidence=f'link_speed="{written}" of {device.name}',
-        fix=right or ("leave it out: NCCL then asks the machine" if not written else None),
+        fix=right or able or ("leave it out: NCCL then asks the machine" if not written else None),
         where=subject.where(device.element, "link_speed"),
         confidence="certain",
         effect="NCCL takes it for 8 GT/s: 12 GB/s at 16 lanes",
