@@ -117,3 +117,38 @@ def test_logs_that_tell_bandwidths_only_are_compared_by_them(tmp_path):
 
     assert (point.first_busbw_Bps, point.other_busbw_Bps) == (24e9, 12e9)
     assert point.estimate.ratio == pytest.approx(0.5)
+
+
+IMB = """#----------------------------------------------------------------
+# Benchmarking Allreduce
+# #processes = {ranks}
+#----------------------------------------------------------------
+       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]
+            0         1000         0.04         0.04         0.04
+         4096         1000         {time}         {time}         {time}
+
+"""
+
+
+def test_of_several_numbers_of_ranks_in_a_log_the_largest_is_compared_and_that_is_said(tmp_path):
+    for name, time_us in (("before", "6.50"), ("after", "5.20")):
+        pairs = IMB.format(ranks=2, time="0.75").replace("Allreduce", "Exchange")
+        tables = (IMB.format(ranks=2, time="1.50"), IMB.format(ranks=4, time=time_us), pairs)
+        (tmp_path / f"{name}.log").write_text("".join(tables))
+
+    found = compared(str(tmp_path / "before.log"), str(tmp_path / "after.log"))
+
+    assert [(point.size_bytes, point.ranks, point.estimate.ratio) for point in found.versus[0].points] == [
+        (0, 2, 1.0),
+        (4096, 2, 1.0),
+        (0, 4, 1.0),
+        (4096, 4, pytest.approx(1.25)),
+    ]
+    assert (
+        found.notes[0]
+        == "before.log is over several numbers of ranks: compared is the largest of each exchange, at most 4"
+    )
+
+    (tmp_path / "few.log").write_text(IMB.format(ranks=2, time="1.50") + IMB.format(ranks=3, time="2.50"))
+    with pytest.raises(InputError, match="A: 4 ranks; B: 3 ranks"):
+        compared(str(tmp_path / "before.log"), str(tmp_path / "few.log"))

@@ -10,7 +10,7 @@ from busbw.api.loading import read
 from busbw.api.locating import find, is_import
 from busbw.errors import InputError
 from busbw.judge.comparing.circumstances import Circumstances, of_run, of_table
-from busbw.judge.comparing.launch import Launch, imported_points, measured_points
+from busbw.judge.comparing.launch import Launch, imported_points, measured_points, over_most_ranks
 from busbw.layout import RUN_FILE
 from busbw.model.imported import Reading
 from busbw.model.run import Run
@@ -26,6 +26,7 @@ class Result:
     kind: Literal["run", "import"]
     launches: tuple[Launch, ...]
     circumstances: Circumstances
+    notes: tuple[str, ...] = ()
 
 
 def result_of(name: str, *, side: int, block: int) -> Result:
@@ -71,7 +72,8 @@ def _import(where: Path, place: Path, name: str, side: int, block: int) -> Resul
     """Return an import: each table belongs to the first launch that has none of its points yet."""
     imported = imports.read(where)
     by_table: dict[int, list[Reading]] = {}
-    for reading in imports.readings(where):
+    kept, most = over_most_ranks(tuple(imports.readings(where)))
+    for reading in kept:
         by_table.setdefault(reading.table, []).append(reading)
     parts: list[Launch] = []
     for table in imported.tables:
@@ -87,6 +89,14 @@ def _import(where: Path, place: Path, name: str, side: int, block: int) -> Resul
             parts[number] = Launch(side=side, block=part.block, name=part.name, points=(*part.points, *points))
     if not parts:
         raise InputError("nothing in it has a size and a time or a bandwidth", where=str(place))
+    known = of_table(imported.tables[0])
+    if most is None:
+        return Result(place=place, name=name, kind="import", launches=tuple(parts), circumstances=known)
     return Result(
-        place=place, name=name, kind="import", launches=tuple(parts), circumstances=of_table(imported.tables[0])
+        place=place,
+        name=name,
+        kind="import",
+        launches=tuple(parts),
+        circumstances={**known, "CMP002": f"{most} ranks"},
+        notes=(f"{name} is over several numbers of ranks: compared is the largest of each exchange, at most {most}",),
     )

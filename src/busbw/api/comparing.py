@@ -30,6 +30,7 @@ def compare_stored(names: tuple[str, ...], *, anyway: bool, geometric_mean: bool
         raise InputError(f"{len(names)} results cannot be compared", hint=f"name 2 to {_MOST_SIDES} runs or imports")
     sides: list[Side] = []
     known: set[Path] = set()
+    notes: list[str] = []
     launches: list[Launch] = []
     circumstances: list[Circumstances] = []
     for number, name in enumerate(names):
@@ -40,6 +41,7 @@ def compare_stored(names: tuple[str, ...], *, anyway: bool, geometric_mean: bool
             if result.place in known:
                 raise InputError(f"{result.name} is named twice: a result tells nothing beside itself", where=name)
             known.add(result.place)
+            notes += result.notes
             results.append(result)
         if not results:
             raise InputError("a result has no name", where=repr(name))
@@ -61,7 +63,7 @@ def compare_stored(names: tuple[str, ...], *, anyway: bool, geometric_mean: bool
         in_turn=False,
         anyway=anyway,
         geometric_mean=geometric_mean,
-        notes=_ranks_words(sides, launches),
+        notes=(*notes, *_ranks_words(sides, launches)),
     )
 
 

@@ -91,10 +91,11 @@ def _sides(out: Console, comparison: Comparison) -> None:
 
 def _title(point: ComparedPoint, letters: tuple[str, str]) -> str:
     place = ", in place" if point.in_place else ""
-    ranks = f", {point.ranks} ranks" if point.ranks else ""
     known = COLLECTIVES.get(point.collective)
     op = f" {point.op}" if point.op and known is not None and known.reduces else ""
-    return f"# {point.collective}{place}, {point.dtype}{op}{ranks}: {letters[1]} against {letters[0]}"
+    told = (f"{point.dtype}{op}".strip(), f"{point.ranks} ranks" if point.ranks else "")
+    rest = "".join(f", {each}" for each in told if each)
+    return f"# {point.collective}{place}{rest}: {letters[1]} against {letters[0]}"
 
 
 def _table(points: Sequence[ComparedPoint], letters: tuple[str, str]) -> Table:

@@ -1,7 +1,7 @@
 """What a launch has to say to a comparison: a time for each point."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, TypeGuard
 
 import msgspec
@@ -80,6 +80,21 @@ def measured_points(measurements: Iterable[Measurement]) -> tuple[TimedPoint, ..
     )
 
 
+def over_most_ranks(readings: Sequence[Reading]) -> tuple[tuple[Reading, ...], int | None]:
+    """Return each exchange's rows over its most ranks, and the most of all; all rows, and None, where none has several.
+
+    IMB measures over 2, 4, 8 ... ranks by default: those are no launches of the same.
+    """
+    ranks: dict[PointKey, int | None] = {}
+    sized = [(each, each.size_bytes) for each in readings if each.size_bytes is not None]
+    if all(ranks.setdefault(_key(each, size_bytes), each.ranks) == each.ranks for each, size_bytes in sized):
+        return tuple(readings), None
+    most: dict[str, int] = {}
+    for each in readings:
+        most[each.what] = max(most.get(each.what, 0), each.ranks or 0)
+    return tuple(each for each in readings if (each.ranks or 0) == most[each.what]), max(most.values())
+
+
 def imported_points(readings: Iterable[Reading]) -> tuple[TimedPoint, ...]:
     """Return the points of a table, those that it repeats with the median of their times.
 
@@ -96,18 +111,22 @@ def imported_points(readings: Iterable[Reading]) -> tuple[TimedPoint, ...]:
         time_s = each.time_s if each.time_s is not None or known_Bps is None else each.size_bytes / known_Bps
         if not _is_time(time_s):
             continue
-        key = PointKey(
-            collective=each.what,
-            size_bytes=each.size_bytes,
-            dtype=each.dtype or "",
-            op=each.op or "",
-            root=each.root if each.root is not None else -1,
-            in_place=bool(each.in_place),
-        )
+        key = _key(each, each.size_bytes)
         rows.setdefault(key, []).append(
             TimedPoint(key=key, time_s=time_s, busbw_Bps=known_Bps, ranks=each.ranks or 0, wrong=bool(each.wrong))
         )
     return tuple(_middle(row) for row in rows.values())
+
+
+def _key(reading: Reading, size_bytes: int) -> PointKey:
+    return PointKey(
+        collective=reading.what,
+        size_bytes=size_bytes,
+        dtype=reading.dtype or "",
+        op=reading.op or "",
+        root=reading.root if reading.root is not None else -1,
+        in_place=bool(reading.in_place),
+    )
 
 
 def _is_time(value: float | None) -> TypeGuard[float]:
