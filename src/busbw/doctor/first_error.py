@@ -1,6 +1,7 @@
 """Which line tells of what went wrong first, and which only follow from it."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -76,17 +77,21 @@ def _named(deaths: list[Event]) -> list[Event]:
 
 def _without_vague(events: list[Event]) -> list[Event]:
     """Return events without those that a later one of the same process explains."""
+    of_process: dict[str | None, list[Event]] = defaultdict(list)
+    for event in events:
+        of_process[event.process].append(event)
     return [
         event
         for event in events
-        if event.pattern is None or not event.pattern.vague or not any(_explains(other, event) for other in events)
+        if event.pattern is None
+        or not event.pattern.vague
+        or not any(_explains(other, event) for other in of_process[event.process])
     ]
 
 
 def _explains(other: Event, vague: Event) -> bool:
     return (
-        other.process == vague.process
-        and other.source == vague.source
+        other.source == vague.source
         and 0 < other.line - vague.line <= _CLOSE
         and other.pattern is not None
         and not other.pattern.vague
