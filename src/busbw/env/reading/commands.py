@@ -276,14 +276,19 @@ def _ssh(fields: list[Field], context: Context) -> int | None:
     list(arguments.options())
     name = fields[0].text.rpartition("/")[2]
     command = arguments.rest[1 if name == "ssh" else 0 :]
-    if not command:
-        return None
-    number = other(fields, context, family=name)
+    number = on_another_host(fields, context) if command else None
     if number is None:
         return None
-    context.ledger.correct(number, replace(context.ledger.launched(number), forwards_all=False))
     parts = [part for field in command for part in (field.spelled, Spelled(" ", ((0, field.end),)))]
     context.read("shell", joined(parts, at=fields[0].end), context.inner(launch=number, is_new=True))
+    return number
+
+
+def on_another_host(fields: list[Field], context: Context) -> int | None:
+    """Take down a command for another host, by the program that goes there; return its number."""
+    number = other(fields, context, family=fields[0].text.rpartition("/")[2])
+    if number is not None:
+        context.ledger.correct(number, replace(context.ledger.launched(number), forwards_all=False))
     return number
 
 

@@ -114,6 +114,6 @@ def tee_target(fields: list[Field]) -> str | None:
 
 
 def reads_script(fields: list[Field]) -> bool:
-    """Whether a command takes a script on its standard input: a shell, sbatch, ssh, or a launcher of a shell."""
+    """Whether a command takes a script on its standard input: a shell, sbatch, or a launcher of a shell."""
     last = [field.text.rpartition("/")[2] for field in fields if not field.text.startswith("-")]
-    return bool(last) and (last[0] in {"sbatch", "ssh", "qsub"} or last[-1] in {"bash", "sh", "zsh"})
+    return bool(last) and (last[0] in {"sbatch", "qsub"} or last[-1] in {"bash", "sh", "zsh"})

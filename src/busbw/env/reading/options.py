@@ -122,6 +122,7 @@ PREFIXES: dict[str, Prefix] = {
     "catchsegv": Prefix(),
     "flock": Prefix(Grammar(valued=_set("-w -E")), behind=1),
     "watch": Prefix(Grammar(valued=_set("-n"))),
+    "sshpass": Prefix(Grammar(valued=_set("-f -d -p -P"), glued="fdpP")),
     "doas": Prefix(Grammar(valued=_set("-u -C"))),
 }
 SUDO = Grammar(valued=_set("-u -g -h -p -C -r -t -T -U -D -R --user --group --host --prompt --chdir"), glued="u")

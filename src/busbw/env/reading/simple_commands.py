@@ -202,6 +202,9 @@ class SimpleCommand:
             documents.read_written(tee, given, self._context)
         elif target is not None and output is not None:
             documents.read_written(target, output, self._context)
+        elif given is not None and fields[0].text == "ssh":
+            number = commands.on_another_host(fields, self._context)
+            self._context.read("shell", given, self._context.inner(launch=number, is_new=True))
         elif given is not None and documents.reads_script(fields):
             self._context.read("shell", given, self._context.inner())
         elif given is not None and fields[0].text == "kubectl":
