@@ -20,7 +20,6 @@ from busbw.execute import heartbeats
 from busbw.model.plan import Plan
 from busbw.model.record import AnyRecord
 from busbw.model.run import Run
-from busbw.model.sweep import points_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIMS = Path(__file__).with_name("shims")
@@ -185,16 +184,12 @@ class Busbw:
         *,
         env: Mapping[str, str] | None = None,
     ) -> Result:
-        """Resume the only run, or the one in `where`, until its time limit was enough for a busy machine.
-
-        It was not where the run ended by it, and where a size had not one sample when its time was over.
-        """
+        """Resume the only run, or the one in `where`, until its time limit was enough for a busy machine."""
         directory = where if where is not None else self.directory()
         for _attempt in range(20):
             run = read_run(directory)
             ended = run.outcome.ended if run.outcome is not None else None
-            is_short = len(run.measurements) < len(points_of(run.plan.sweeps))
-            if ended != "time" and not (ended == "complete" and is_short):
+            if ended != "time":
                 return result
             result = self("run", "--resume", directory, mpi=mpi, env=env)
         return result
