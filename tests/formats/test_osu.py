@@ -105,4 +105,48 @@ def test_tables_of_nccl_without_a_title_say_no_more_than_their_columns():
     assert [reading.wrong for reading in found.readings[:2]] == [None, None]
     assert [table.tool_version for table in found.tables] == [None, None, "7.4"]
     assert dict(found.tables[0].parameters)["library"] == "NCCL"
+
+
+@pytest.mark.parametrize(
+    ("title", "column", "what", "ranks"),
+    [
+        ("OSU MPI_Put Latency Test v5.7", "Latency (us)", "MPI_Put latency", 2),
+        ("OSU MPI_Get Bandwidth Test v5.7", "Bandwidth (MB/s)", "MPI_Get bandwidth", 2),
+        ("OSU MPI_Put Bi-directional Bandwidth Test v5.7", "Bandwidth (MB/s)", "MPI_Put bi-directional bandwidth", 2),
+        ("OSU MPI_Fetch_and_op latency Test v5.7", "Latency (us)", "MPI_Fetch_and_op latency", 2),
+        ("OSU OpenSHMEM Put Test v5.7", "Latency (us)", "OpenSHMEM put", None),
+        ("OSU MPI Multi Latency Test v5.7", "Latency (us)", "Multi latency", None),
+        ("OSU MPI Multi-threaded Latency Test v5.7", "Latency (us)", "Multi-threaded latency", None),
+        ("OSU MPI Bidirectional Bandwidth Test v3.1.1", "Bi-Bandwidth (MB/s)", "bibw", 2),
+    ],
+)
+def test_what_is_no_exchange_of_two_ranks_is_not_called_one(title, column, what, ranks):
+    found = read(f"# {title}\n# Window creation: MPI_Win_create\n# Size  {column}\n4096  12.5\n")
+
+    (reading,) = found.readings
+    assert (reading.what, reading.ranks, found.unread) == (what, ranks, ())
+    assert found.table.statistic == "mean over iterations and ranks"
+    assert (reading.time_s, reading.bandwidth_Bps) == ((12.5e-6, None) if "Lat" in column else (None, 12.5e6))
+
+
+def test_atomic_operations_are_named_in_their_rows():
+    found = read(
+        "# OSU OpenSHMEM Atomic Operation Rate Test v5.7\n"
+        "# Operation            Million ops/s   Latency (us)\nshmem_int_fadd  0.25  4.00\nshmem_int_inc  0.50  2.00\n"
+    )
+    assert [(each.what, each.messages_per_s, each.time_s) for each in found.readings] == [
+        ("shmem_int_fadd", 250000.0, 4e-6), ("shmem_int_inc", 500000.0, 2e-6),
+    ]  # fmt: skip
+    assert found.unread == ()
+
+
+def test_tests_of_how_a_program_begins_have_no_table_that_could_be_cut_off():
+    found = read(
+        "# OSU MPI Init Test v5.7\nnprocs: 6, min: 130 ms, max: 150 ms, avg: 140 ms\n"
+        "# OSU MPI Hello World Test v5.7\nThis is a test with 6 processes\n"
+    )
+    (reading,) = found.readings
+    assert (reading.what, reading.ranks, reading.time_s) == ("MPI_Init", 6, 0.14)
+    assert dict(reading.more) == {"min_s": 0.13, "max_s": 0.15}
+    assert [table.complete for table in found.tables] == [True, True]
     assert found.unread == ()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from busbw.formats.arithmetic import in_unit
 from busbw.formats.form import Line, Taken, Unreadable
-from busbw.model.imported import Reading, Table
+from busbw.model.imported import SIZE_COUNTS, Reading, Table
 
 _TITLE = re.compile(
     r"^\s*(?:#\s*)?(?P<title>OSU (?:MPI|NCCL|RCCL|xCCL|OpenSHMEM|UPC)[\w+-]*(?: MANAGED)? .{1,100}?(?:Test|Benchmark))"
@@ -17,13 +17,24 @@ _TITLE = re.compile(
 _LIBRARY = re.compile(r"^\s*#\s?Using (?P<library>NCCL|RCCL)\s*$")
 _BUFFERS = re.compile(r"^\s*# Send Buffer on \S")
 _START = re.compile(f"(?:{_TITLE.pattern})|{_LIBRARY.pattern}|{_BUFFERS.pattern}")
-_KIND = re.compile(r"OSU \S+ (?:MANAGED )?(?P<kind>.+?)(?: Latency)? (?:Test|Benchmark)$")
+_KIND = re.compile(r"OSU (?P<over>\S+) (?:MANAGED )?(?P<kind>.+?)(?: Latency)? (?:Test|Benchmark)$")
+# Of these the first word names what is called: one rank reaches into the memory of another, which takes no part.
+_ONE_SIDED = ("MPI_", "OpenSHMEM", "UPC")
+# Tests between threads, processes or several pairs are no collectives, and say so only with this word.
+_KINDS_OF_LATENCY = frozenset({"Multi", "Multi-threaded", "Multi-process", "Partitioned"})
+# Tests without a table: how long it takes to begin.
+_BARE = re.compile(r"OSU MPI (?:Init|Hello World) Test$")
+_HELLO = re.compile(r"\s*This is a test with \d{1,7} processes\s*")
+_INIT = re.compile(
+    r"\s*nprocs: (?P<ranks>\d{1,7}), min: (?P<min>\d{1,9}) ms, max: (?P<max>\d{1,9}) ms, avg: (?P<avg>\d{1,9}) ms\s*$"
+)
 # As nccl-tests spells a collective, and as busbw calls the patterns between pairs.
 _NAMES = {
     "Allreduce": "all_reduce", "Allgather": "all_gather", "Reduce_scatter": "reduce_scatter",
     "Broadcast": "broadcast", "Reduce": "reduce", "All-to-All Personalized Exchange": "alltoall",
     "All-to-All": "alltoall", "Alltoall": "alltoall", "Gather": "gather", "Scatter": "scatter",
     "Latency": "latency", "Bandwidth": "bandwidth", "Bi-Directional Bandwidth": "bibw",
+    "Bidirectional Bandwidth": "bibw",
     "Multiple Bandwidth / Message Rate": "message_rate",
 }  # fmt: skip
 # What a table of MB/s without a title measures.
@@ -35,11 +46,13 @@ _UNTITLED = {
 }
 _PER_PART = frozenset({"all_gather", "alltoall", "gather", "scatter"})
 _COLUMN = re.compile(
-    r"Transmit Size|(?:Avg |Min |Max )?Latency ?\(us\)|Bandwidth ?\(MB/s\)|P\d{1,2} Tail (?:Lat\(us\)|BW\(MB/s\))|"
+    r"Transmit Size|(?:Avg |Min |Max )?Latency ?\(us\)|(?:Bi-)?Bandwidth ?\(MB/s\)|Million ops/s|"
+    r"P\d{1,2} Tail (?:Lat\(us\)|BW\(MB/s\))|"
     r"Coll\. Init\(us\)|(?:Pure|Min|Max) Comm\.\(us\)|(?:Wait|Init) avg\(us\)|\S+(?: \S+)*?(?=\s|$)"
 )
 _HEADER = re.compile(
-    r"\s*(?:#\s*)?(?:Size\s+\S.*|(?:Avg Latency ?\(us\)|Overall\(us\)|Bandwidth ?\(MB/s\)|MB/s)(?:\s.*)?)$"
+    r"\s*(?:#\s*)?(?:(?:Size|Operation)\s+\S.*|"
+    r"(?:Avg Latency ?\(us\)|Overall\(us\)|Bandwidth ?\(MB/s\)|MB/s)(?:\s.*)?)$"
 )
 _PAIRS_LINE = re.compile(r"\s*(?:#\s*)?\[ pairs: (?P<pairs>\d{1,7}) \](?: \[ window size: (?P<window>\d{1,9}) \])?")
 _SETTING = re.compile(r"\s*#\s*(?P<name>[A-Z][\w ]{1,40}): (?P<value>\S.{0,100}?)\.?\s*$")
@@ -47,6 +60,7 @@ _COMMENT = re.compile(
     r"\s*#\s*(?:$|Overall = |Send Buffer on |Rank 0 Memory on |Number of |Please note|Datatype|Iterations)"
 )
 _ROW = re.compile(r"\s*\d[\d.]*(?:\s|$)", re.ASCII)
+_OPERATION_ROW = re.compile(r"\s*shmem_\w{1,60}\s+\d", re.ASCII)
 _DTYPES = {
     "MPI_CHAR": "int8", "MPI_SIGNED_CHAR": "int8", "MPI_BYTE": "uint8", "MPI_INT": "int32", "MPI_FLOAT": "float32",
     "MPI_DOUBLE": "float64",
@@ -64,8 +78,10 @@ class _Unit(NamedTuple):
 
 _UNITS = {
     "Latency": _Unit("time_s", 1e-6), "Avg Latency": _Unit("time_s", 1e-6), "Min Latency": _Unit("min_s", 1e-6),
-    "Max Latency": _Unit("max_s", 1e-6), "Bandwidth": _Unit("bandwidth_Bps", 1e6), "MB/s": _Unit("bandwidth_Bps", 1e6),
-    "Messages/s": _Unit("messages_per_s", 1.0), "Iterations": _Unit("iterations", 1.0),
+    "Max Latency": _Unit("max_s", 1e-6), "Bandwidth": _Unit("bandwidth_Bps", 1e6),
+    "Bi-Bandwidth": _Unit("bandwidth_Bps", 1e6), "Million ops/s": _Unit("messages_per_s", 1e6),
+    "MB/s": _Unit("bandwidth_Bps", 1e6), "Messages/s": _Unit("messages_per_s", 1.0),
+    "Iterations": _Unit("iterations", 1.0),
     "Overall": _Unit("time_s", 1e-6), "Compute": _Unit("compute_s", 1e-6), "Coll. Init": _Unit("init_s", 1e-6),
     "MPI_Test": _Unit("test_s", 1e-6), "MPI_Wait": _Unit("wait_s", 1e-6), "Pure Comm.": _Unit("communication_s", 1e-6),
     "Min Comm.": _Unit("communication_min_s", 1e-6), "Max Comm.": _Unit("communication_max_s", 1e-6),
@@ -95,12 +111,16 @@ class _OpenTable:
         if self._title is None:
             return next((what for what in _UNTITLED if _UNTITLED[what] & set(self._columns)), "unknown")
         match = _KIND.match(self._title)
-        kind = match["kind"] if match is not None else self._title
-        return _NAMES.get(kind, kind)
+        if match is None:
+            return self._title
+        kind = match["kind"]
+        if match["over"].startswith(_ONE_SIDED):
+            return f"{match['over']} {kind.lower()}"
+        return f"{kind} latency" if kind in _KINDS_OF_LATENCY else _NAMES.get(kind, kind)
 
     @property
     def _ranks(self) -> int | None:
-        if self._what in _PAIRS:
+        if self._what in _PAIRS or self._what.startswith("MPI_"):
             return 2
         return 2 * self._pairs if self._pairs is not None else None
 
@@ -108,11 +128,11 @@ class _OpenTable:
         text = line.text
         if match := _TITLE.match(text):
             return self._name(match["title"], match["version"])
-        if _ROW.match(text):
+        if _ROW.match(text) or (self._columns[:1] == ("Operation",) and _OPERATION_ROW.match(text)):
             return self._row(line) if self._columns else "foreign"
         if _HEADER.match(text):
             return self._head(text)
-        return self._comment(text)
+        return self._bare(line) if _BARE.match(self._title or "") else self._comment(text)
 
     def _name(self, title: str, version: str | None) -> Taken:
         if self._title is not None or self._has_rows:
@@ -129,7 +149,7 @@ class _OpenTable:
     def finish(self, last_line: int) -> Table:
         settings = dict(self._settings)
         if self._what in _PER_PART:
-            settings["size counts"] = "the part of one rank"
+            settings[SIZE_COUNTS] = "the part of one rank"
         return Table(
             number=self._number,
             source=self._source,
@@ -144,7 +164,7 @@ class _OpenTable:
             ranks=self._ranks,
             parameters=tuple(settings.items()),
             # Nothing ends such a table, so nothing can show that it is cut off, but that there is nothing in it.
-            complete=self._has_rows,
+            complete=self._has_rows or _BARE.match(self._title or "") is not None,
         )
 
     def _comment(self, text: str) -> Taken:
@@ -170,6 +190,23 @@ class _OpenTable:
             return "foreign"
         return "known"
 
+    def _bare(self, line: Line) -> Taken | Sequence[Reading]:
+        if (match := _INIT.fullmatch(line.text)) is None or self._has_rows:
+            return "known" if _HELLO.fullmatch(line.text) else self._comment(line.text)
+        self._has_rows = True
+        least_s, most_s, mean_s = (in_unit(float(match[name]), 1e-3) for name in ("min", "max", "avg"))
+        more = (("min_s", least_s), ("max_s", most_s))
+        return [
+            Reading(
+                table=self._number,
+                line=line.number,
+                what="MPI_Init",
+                ranks=int(match["ranks"]),
+                time_s=mean_s,
+                more=more,
+            )
+        ]
+
     def _row(self, line: Line) -> Sequence[Reading] | Unreadable:
         words = line.text.split()
         # Tests of NCCL name the column when they are asked for it, and check nothing.
@@ -178,12 +215,15 @@ class _OpenTable:
             return Unreadable(f"{len(words)} values where the header names {len(self._columns)} columns")
         values: dict[str, float] = {}
         size_bytes: int | None = None
+        what = self._what
         wrong: int | None = None
         for column, word in zip(columns, words, strict=True):
             if column == "Size":
                 if _WHOLE.fullmatch(word) is None:
                     return Unreadable(f"{word[:40]!r} is not a size")
                 size_bytes = int(word)
+            elif column == "Operation":
+                what = word[:80]
             elif column == "Validation":
                 if word.lower() not in ("pass", "fail"):
                     return Unreadable(f"{word[:40]!r} is neither Pass nor Fail")
@@ -194,14 +234,16 @@ class _OpenTable:
                 unit = _unit(column)
                 values[unit.name] = in_unit(float(word), unit.factor)
         self._has_rows = True
-        return [self._reading(line.number, size_bytes, wrong, values)]
+        return [self._reading(line.number, what, size_bytes, wrong, values)]
 
-    def _reading(self, line: int, size_bytes: int | None, wrong: int | None, values: dict[str, float]) -> Reading:
+    def _reading(
+        self, line: int, what: str, size_bytes: int | None, wrong: int | None, values: dict[str, float]
+    ) -> Reading:
         dtype = self._settings.get("Datatype")
         return Reading(
             table=self._number,
             line=line,
-            what=self._what,
+            what=what,
             size_bytes=size_bytes,
             dtype=_DTYPES.get(dtype, dtype) if dtype is not None else None,
             ranks=self._ranks,
