@@ -1,5 +1,7 @@
 """Prefixes that no launcher here writes: told from the first line of a table and one that begins alike."""
 
+import json
+
 import pytest
 
 from busbw.formats.registry import FORMATS
@@ -102,3 +104,25 @@ def test_fences_around_a_table_only_divide():
 def test_a_failure_loses_its_first_blank_to_a_tag():
     failure = sample("nccl-tests-failure.log").decode()
     assert len(read(prefixed(failure, "[rank0]:")).table.failures) == len(read(failure).table.failures)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        lambda line: {"log": line + "\n", "stream": "stdout", "time": "2031-02-03T04:05:06.789Z"},
+        lambda line: {"labels": {"app": "sweep"}, "line": line, "timestamp": "2031-02-03T04:05:06Z"},
+        lambda line: {"MESSAGE": line, "_PID": "312"},
+    ],
+    ids=["docker", "loki", "journal"],
+)
+@pytest.mark.parametrize("text", [TABLE, LATENCY, WRITE], ids=["nccl-tests", "osu", "perftest"])
+def test_records_of_a_collector_are_the_lines_that_the_program_wrote(record, text):
+    found = read("".join(json.dumps(record(line)) + "\n" for line in text.splitlines()))
+
+    assert numbers(found) == numbers(read(text))
+    assert found.unread == ()
+
+
+def test_a_record_in_a_document_stays_part_of_it():
+    document = '{\n"nvbandwidth": {"testcases": [\n{"name": "a", "status": "Passed", "line": "x"}\n]}\n}\n'
+    assert [table.program for table in read(document).tables] == ["a"]

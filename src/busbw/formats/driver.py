@@ -7,6 +7,7 @@ document and the number of things that are open have limits.
 from collections.abc import Callable
 
 from busbw.formats import log_lines
+from busbw.formats.collector_line import as_written
 from busbw.formats.environment import scrub
 from busbw.formats.ledger import Event, Ledger
 from busbw.formats.passing import nobodys
@@ -165,6 +166,9 @@ class Reader:
         return scrubbed.encode() + b"\n" if scrubbed != text else None
 
     def _read(self, text: str) -> None:
+        open_stream = self._streams.get("")
+        if text.startswith("{") and text.endswith("}") and not (open_stream is not None and open_stream.is_collecting):
+            text = as_written(text.encode()).decode("utf-8", "replace")
         for held in self._prefixes.release(text):
             self._take(held.number, held.text)
         tag, line = self._prefixes.split(text)
