@@ -126,3 +126,10 @@ def test_records_of_a_collector_are_the_lines_that_the_program_wrote(record, tex
 def test_a_record_in_a_document_stays_part_of_it():
     document = '{\n"nvbandwidth": {"testcases": [\n{"name": "a", "status": "Passed", "line": "x"}\n]}\n}\n'
     assert [table.program for table in read(document).tables] == ["a"]
+
+
+def test_the_first_line_of_rccl_tests_teaches_its_prefix_too():
+    text = sample("nccl-tests-2.19.6-torn.log").decode().replace("# nccl-tests version", "# rccl-tests version")
+    found = read(prefixed(text, "INFO:bench:"))
+
+    assert (found.table.tool, found.table.tool_version, found.unread) == ("rccl-tests", "2.19.6", ())

@@ -14,7 +14,7 @@ from busbw.formats.prefix import split
 
 # Every line that begins a table has one of these; a row without a header, of which no prefix is learnt, has none.
 MARKS = (
-    b"nThread ", b"nccl-tests version ", b"Collective test starting", b"Using devices", b"algbw", b"busbw", b"in-place",
+    b"nThread ", b"ccl-tests version ", b"Collective test starting", b"Using devices", b"algbw", b"busbw", b"in-place",
     b"rccl-tests: Version", b"Writing JSON output", b"NCCL Tests compiled", b"OSU ", b"MPI Benchmark",
     b"# Benchmarking ", b"#bytes", b" BW Test", b"Latency Test", b"Waiting for client", b"COMMS-RES", b"Rank:",
     b"nvbandwidth Version", b"Running ", b"(column)", b"Using NCCL", b"Using RCCL", b"Send Buffer on ",
