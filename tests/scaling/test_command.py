@@ -139,3 +139,19 @@ def test_an_axis_that_is_not_known_is_refused_with_those_that_are() -> None:
     assert "draw over what is known: --by ranks or --by cores" in told
     told = refused("-", "--by", "nodes", given="ranks,time_s\n1,8\n2,4\n")
     assert "say it with --ranks-per-node, or draw over what is known: --by ranks" in told
+
+
+def test_times_of_a_tool_that_tells_no_ranks_take_them_from_the_names_of_the_files(tmp_path: Path) -> None:
+    for nodes, ranks, time_us in ((1, 4, 100.0), (2, 8, 130.0), (4, 16, 160.0)):
+        rows = f"# OSU MPI Allreduce Latency Test v7.3\n# Size       Avg Latency(us)\n1048576       {time_us}\n"
+        (tmp_path / f"osu-{nodes}n-{ranks}.log").write_text(rows)
+    logs = tuple(sorted(str(each) for each in tmp_path.iterdir()))
+
+    assert "--name 'osu-{ranks}'" in refused(*logs)
+    view = scaling(ScalingRequest(sources=logs, name_pattern="osu-{nodes}n-{ranks}.log")).views[0]
+
+    points = view.series[0].points
+    assert [(point.nodes, point.ranks) for point in points] == [(1, 4), (2, 8), (4, 16)]
+    # 2 (n-1)/n of the size over the time.
+    assert points[1].busbw_Bps is not None
+    assert points[1].busbw_Bps.value == pytest.approx(1.75 * 2**20 / 130e-6)

@@ -117,6 +117,8 @@ def test_a_template_takes_numbers_out_of_a_line_wherever_it_begins() -> None:
     # The first place does not fit, the second does.
     assert match(template("time: {time_s} s"), "time: unknown, time: 4 s") is not None
     assert match(template("{time_s} seconds"), "12.5 seconds") is not None
+    assert match(template("{time_s} s"), "12. s") is not None
+    assert match(template("run-{nodes}.log"), "run-4.log") == ((column("nodes"), "4"),)
     assert match(template("{*} took {time_s} s"), "step 12 took 3 s") is not None
 
 

@@ -124,14 +124,16 @@ def _of_file(source: str, logs: LogReading, wanted: str | None) -> tuple[Observa
         elif is_table(first[:_HEAD_BYTES].decode("utf-8", "replace")):
             found = read_table(_whole(first, blocks, source), source, wanted=wanted)
         else:
-            found = _of_log(file, first, blocks)
+            found = _of_log(file, first, blocks, logs.counts_of(source))
         if file.problem is not None:
             raise InputError(file.problem, where=source)
     return found
 
 
-def _of_log(file: sources.OpenSource, first: bytes, blocks: Iterator[bytes]) -> tuple[Observation, ...]:
-    """Return the rows of other tools' tables in a log."""
+def _of_log(
+    file: sources.OpenSource, first: bytes, blocks: Iterator[bytes], known: dict[str, int]
+) -> tuple[Observation, ...]:
+    """Return the rows of other tools' tables in a log. `known`: what the file's name says of the machine."""
     reader = Reader(FORMATS, source=0, first_table=0)
     events = reader.feed(first)
     for block in blocks:
@@ -139,7 +141,15 @@ def _of_log(file: sources.OpenSource, first: bytes, blocks: Iterator[bytes]) -> 
     events += reader.finish()
     tables = {event.number: event for event in events if isinstance(event, Table)}
     rows = [event for event in events if isinstance(event, Reading)]
-    return of_readings((file.source(reader.lines),), tables, None, rows)
+    where = file.source(reader.lines)
+    found = of_readings((where,), tables, None, rows, known)
+    if rows and not found:
+        raise InputError(
+            "over how many ranks this was measured is not told, or it is no collective with a bus bandwidth",
+            where=where.name,
+            hint="take the ranks from the file's name: --name 'osu-{ranks}'",
+        )
+    return found
 
 
 def _whole(first: bytes, blocks: Iterator[bytes], where: str) -> str:

@@ -28,7 +28,7 @@ Exit code 0: told, with notes at most; 1: findings; 2: bad input; 4: nothing can
 @click.option("--published", metavar="ID", help="Add what somebody published of this platform.")
 @click.option("--pattern", "patterns", multiple=True, metavar="TEXT", help="Logs: a line, as 'wall time: {time_s} s'.")
 @click.option("--app", "application", metavar="NAME", help="Logs: of this application: starccm, gromacs, ...")
-@click.option("--name", "name_pattern", metavar="TEXT", help="Logs: the file's name, as 'run-{nodes}n'.")
+@click.option("--name", "name_pattern", metavar="TEXT", help="Logs: the file's name, as 'run-{nodes}n', 'osu-{ranks}'.")
 @click.option("--last", type=int, metavar="N", help="Logs: only the last N results of each.")
 @click.option("--result", metavar="COLUMN", help="Tables: the column with the result, if there are several.")
 @click.option("--weak", is_flag=True, help="The work grew with the machine.")

@@ -80,10 +80,16 @@ def _match_at(pattern: Template, text: str, start: int) -> tuple[tuple[Column, s
                 return None
         else:
             number = _NUMBER.match(text, position)
-            if number is None or not text.startswith(literal, number.end()):
+            if number is None:
                 return None
-            found.append((field, number[0]))
-            position = number.end()
+            digits = number[0]
+            # `4.log`: the point is the text's where the text begins with one.
+            if digits.endswith(".") and not text.startswith(literal, position + len(digits)):
+                digits = digits[:-1]
+            position += len(digits)
+            if not text.startswith(literal, position):
+                return None
+            found.append((field, digits))
         position += len(literal)
     return tuple(found)
 

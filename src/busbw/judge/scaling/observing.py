@@ -1,6 +1,6 @@
 """Observations of runs, of what other tools printed, and of what somebody published."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from busbw.collectives import COLLECTIVES, busbw_Bps
 from busbw.judge.scaling.selecting import OUT_OF_PLACE
@@ -82,20 +82,26 @@ def of_import(imported: Imported, readings: Iterable[Reading]) -> tuple[Observat
 
 
 def of_readings(
-    sources: Sequence[Source], tables: dict[int, Table], tag: str | None, readings: Iterable[Reading]
+    sources: Sequence[Source],
+    tables: dict[int, Table],
+    tag: str | None,
+    readings: Iterable[Reading],
+    known: Mapping[str, int] | None = None,
 ) -> tuple[Observation, ...]:
-    """Return what `of_import` does."""
+    """Return what `of_import` does. `known`: counts of the machine for where the tool tells none."""
+    elsewhere = known or {}
     found = []
     for reading in readings:
         table = tables.get(reading.table)
         if table is None or not reading.time_s or (reading.wrong or 0) > 0:
             continue
-        told = (reading.ranks, table.ranks, table.ranks_from_rates)
+        told = (reading.ranks, table.ranks, table.ranks_from_rates, elsewhere.get("ranks"), elsewhere.get("gpus"))
         ranks = next((ranks for ranks in told if ranks is not None), None)
         rate_Bps = reading.busbw_Bps or _from_time(reading, ranks)
         if rate_Bps:
             name = sources[table.source].name if 0 <= table.source < len(sources) else "?"
-            found.append(_printed(table, reading, name, tag, ranks=ranks, rate_Bps=rate_Bps))
+            nodes = len({device.host for device in table.devices if device.host}) or elsewhere.get("nodes")
+            found.append(_printed(table, reading, name, tag, ranks=ranks, nodes=nodes, rate_Bps=rate_Bps))
     return tuple(found)
 
 
@@ -106,9 +112,15 @@ def _from_time(reading: Reading, ranks: int | None) -> float | None:
 
 
 def _printed(
-    table: Table, reading: Reading, name: str, tag: str | None, *, ranks: int | None, rate_Bps: float
+    table: Table,
+    reading: Reading,
+    name: str,
+    tag: str | None,
+    *,
+    ranks: int | None,
+    nodes: int | None,
+    rate_Bps: float,
 ) -> Observation:
-    nodes = len({device.host for device in table.devices if device.host}) or None
     forms = {True: "in place", False: OUT_OF_PLACE, None: None}
     return Observation(
         source=f"{name}:{reading.line}",
