@@ -133,8 +133,8 @@ if rank > 0:
 if "-v" in arguments:
     print("# OSU MPI Latency Test v7.4")
     sys.exit(0)
-if "-h" in arguments and PLAN.get("mute"):
-    print("Usage: osu_latency [options]\nOptions:\n*** buffer overflow detected ***: terminated", flush=True)
+if "-h" in arguments and "mute" in PLAN:
+    print(PLAN["mute"], flush=True)
     os.abort()
 if "-h" in arguments:
     print(USAGE)

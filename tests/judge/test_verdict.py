@@ -81,6 +81,16 @@ def test_failed_names_rank_host_cause_and_step():
     )
 
 
+def test_what_a_program_said_is_told_once():
+    said = "ended by SIGSEGV with buffers on GPUs"
+    gave_up = Culprit(rank=0, host=HOST, process_id=7, what=f"gave up: {said}", step="before its first row")
+    outcome = make_outcome(ended="failed", culprit=gave_up, cause=f"osu_latency: {said}", exit_code=139)
+
+    (found,) = [one for one in judge(make_plan(), outcome, HELLOS, make_rates(), ()).findings if one.code == "RUN002"]
+
+    assert found.evidence == f"rank 0 on {HOST} gave up: {said} (last seen: before its first row)"
+
+
 def test_failed_without_a_culprit_gives_the_cause():
     found = verdict(outcome=make_outcome(ended="failed", cause="mpirun not found", exit_code=127))
 

@@ -66,8 +66,8 @@ def osu_programs(request: Request, names: tuple[str, ...], mpi: MpiLibrary, *, a
             )
         )
         text = programs.usage(path, started_by=asking.argv)
-        usage, version = _usage(path, text), None
-        if not usage.options:
+        usage, version = read_usage(text), None
+        if usage is None or not usage.options:
             usage, version = _osu_by_version(name, path, asking.argv, text)
         program = ForeignProgram(
             collective=name,
@@ -87,7 +87,7 @@ def _osu_by_version(name: str, path: str, started_by: tuple[str, ...], text: str
     usage = osu_options.options_of(path, name, version, programs.gpus_of(path)) if version is not None else None
     if usage is None or version is None:
         raise InputError(
-            f"it names no options; it says: {_after_usage(text)[:300]}",
+            f"it does not tell its options; it says: {_after_usage(text)[:300]}",
             where=f"{path} -h",
             hint="an OSU program that ends there may have been built with -D_FORTIFY_SOURCE: build it without",
         )
@@ -97,7 +97,7 @@ def _osu_by_version(name: str, path: str, started_by: tuple[str, ...], text: str
 def _after_usage(text: str) -> str:
     """Return the first thing said beside the head of a usage text."""
     lines = (line.strip() for line in text.splitlines())
-    return next((line for line in lines if line and not line.startswith(("Usage:", "Options:"))), "nothing more")
+    return next((line for line in lines if line and not line.startswith(("Usage:", "Options:", "#"))), "nothing more")
 
 
 def _check_one_file(request: Request, names: tuple[str, ...]) -> None:

@@ -2,6 +2,7 @@
 
 from busbw.catalog.findings import finding
 from busbw.judge.phrases import counted, label, listed
+from busbw.model.culprit import Culprit
 from busbw.model.finding import Finding
 from busbw.model.measurement import Measurement, WrongResult
 from busbw.model.plan import Plan
@@ -75,12 +76,18 @@ def failure_words(outcome: Outcome) -> str:
 
 def _failed_finding(outcome: Outcome, failures: Failures) -> Finding:
     words = failure_words(outcome)
-    cause = f"; {outcome.cause}" if outcome.culprit is not None and outcome.cause else ""
+    cause = "" if outcome.culprit is None or not outcome.cause else _beside(outcome.cause, outcome.culprit)
     return finding(
         "RUN002",
         evidence=words + cause + _last_words(outcome, failures) + _memory_words(outcome),
         fix="the ranks' own last words are in raw/ of the run directory",
     )
+
+
+def _beside(cause: str, culprit: Culprit) -> str:
+    """Return the cause of a failure where it says more than the culprit's end."""
+    said = cause.partition(": ")[2]
+    return "" if said and said in culprit.what else f"; {cause}"
 
 
 def _last_words(outcome: Outcome, failures: Failures) -> str:
