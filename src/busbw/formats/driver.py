@@ -11,7 +11,7 @@ from busbw.formats.collector_line import as_written
 from busbw.formats.environment import scrub
 from busbw.formats.ledger import Event, Ledger
 from busbw.formats.passing import nobodys
-from busbw.formats.strange_prefix import MARKS, Prefixes
+from busbw.formats.strange_prefix import Prefixes, may_teach
 from busbw.formats.stream import NOBODYS, Formats, Stream
 
 # A line may be a whole JSON document.
@@ -103,7 +103,6 @@ class Reader:
 
     def _lines(self, data: bytes, end: int) -> None:
         position = copied = 0
-        marks = _Marks(data, end)
         next_log = data.find(b"NCCL ", 0, end)
         while position < end:
             if 0 <= next_log < position:
@@ -111,7 +110,7 @@ class Reader:
             if 0 <= next_log < position + _NEAR_BYTES or data.startswith(_BLANK, position, end):
                 stop = log_lines.bulk(data, position, end)
             else:
-                stop = self._pass_by(data, position, marks.line_of_next(position)) if self._is_calm else position
+                stop = self._pass_by(data, position, end) if self._is_calm else position
                 if stop > position:
                     position = stop
                     continue
@@ -136,7 +135,7 @@ class Reader:
             newline = data.index(b"\n", position)
             text = data[position:newline].rstrip(b"\r").decode("utf-8", "replace")
             line = nobodys(text)
-            if line is None or scrub(text) != text:
+            if line is None or may_teach(text) or scrub(text) != text:
                 break
             passed.append(line)
             position = newline + 1
@@ -200,21 +199,3 @@ class Reader:
             stream.take(number, torn.after)
         else:
             self.ledger.known()
-
-
-class _Marks:
-    """Where in a block lines stand that may begin a table."""
-
-    def __init__(self, data: bytes, end: int) -> None:
-        self._data = data
-        self._end = end
-        self._next = dict.fromkeys(MARKS, -1)
-
-    def line_of_next(self, position: int) -> int:
-        """Return where the first such line from `position` on begins; the end of the block when there is none."""
-        for mark, found in self._next.items():
-            if found < position:
-                at = self._data.find(mark, position, self._end)
-                self._next[mark] = at if at >= 0 else self._end
-        nearest = min(self._next.values())
-        return self._end if nearest == self._end else max(position, self._data.rfind(b"\n", position, nearest) + 1)
