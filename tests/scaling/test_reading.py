@@ -173,3 +173,14 @@ def test_a_line_made_to_cost_time_costs_little() -> None:
     pattern = template("a {*} a {*} a {*} a {*} a {time_s} b")
     # Without going back this is a few thousand steps for each of 64 places; with it, some 10**13.
     assert match(pattern, "a " * 2000) is None
+
+
+@pytest.mark.parametrize("before", ["", "# of my cluster, in seconds\n"])
+def test_the_line_of_names_may_be_a_comment(before: str):
+    text = f"{before}# nodes, time_s\n1, 100\n# twice as many\n2, 51\n"
+
+    assert is_table(text)
+    assert [(row.nodes, row.time_s.value if row.time_s else None) for row in read_table(text, "t")] == [
+        (1, 100.0),
+        (2, 51.0),
+    ]

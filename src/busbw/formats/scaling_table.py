@@ -4,7 +4,8 @@
     1, 812.4, HBv3
     2, 409.9, HBv3
 
-Separated by commas, semicolons, tabs or bars (Markdown); lines that begin with # are comments. Names are those of
+Separated by commas, semicolons, tabs or bars (Markdown); lines that begin with # are comments,
+unless the first of them is the line of names. Names are those of
 `busbw.formats.scaling_columns`, or as people write them (`busbw.formats.scaling_headings`); `collective`, `type`, `op`
 and `size` are conditions; what follows from other columns (speed-up, efficiency) is passed over; any other column is a
 setting.
@@ -37,14 +38,10 @@ _RULE = frozenset("|-: ")
 def is_table(text: str) -> bool:
     """Whether a text begins with the names of such a table: one of them a count of the machine."""
     lines = text.removeprefix(_MARK).splitlines()
-    line = next((line for line in lines if line.strip() and not line.startswith("#")), "")
-    if len(line) > _LONGEST_LINE:
-        return False
-    try:
-        columns = [_column(name) for name in _cells(line, _separator(line))]
-    except (InputError, csv.Error):
-        return False
-    return len(columns) > 1 and any(each.kind == "count" for each in columns)
+    first = next(
+        (line for line in lines if line.strip() and (not line.startswith("#") or _names(line.lstrip("# ")))), ""
+    )
+    return _names(first.lstrip("# "))
 
 
 def read_table(text: str, where: str, *, wanted: str | None = None) -> tuple[Observation, ...]:
@@ -59,6 +56,8 @@ def read_table(text: str, where: str, *, wanted: str | None = None) -> tuple[Obs
     rows: list[Observation] = []
     for number, line in enumerate(text.removeprefix(_MARK).splitlines(), start=1):
         place = f"{where}:{number}"
+        if not columns and line.startswith("#") and _names(line.lstrip("# ")):
+            line = line.lstrip("# ")  # noqa: PLW2901 - as plotting programs have their headings
         if not line.strip() or line.startswith("#") or (separator == "|" and columns and set(line) <= _RULE):
             continue
         if len(line) > _LONGEST_LINE:
@@ -78,6 +77,17 @@ def read_table(text: str, where: str, *, wanted: str | None = None) -> tuple[Obs
     if not rows:
         raise InputError("a table without rows", where=where)
     return tuple(rows)
+
+
+def _names(line: str) -> bool:
+    """Whether a line has the names of columns, one of them a count of the machine."""
+    if len(line) > _LONGEST_LINE:
+        return False
+    try:
+        columns = [_column(name) for name in _cells(line, _separator(line))]
+    except (InputError, csv.Error):
+        return False
+    return len(columns) > 1 and any(each.kind == "count" for each in columns)
 
 
 def observation(
