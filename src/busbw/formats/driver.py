@@ -71,7 +71,7 @@ class Reader:
             if self._copy is not None:
                 self._copy(self._rest if scrubbed is None else scrubbed)
         for held in self._prefixes.give_up():
-            self._take(held.number, held.text)
+            self._take(held.number, *self._prefixes.split(held.text))
         for stream in list(self._streams.values()):
             stream.finish()
         self._streams.clear()
@@ -169,15 +169,14 @@ class Reader:
         if text.startswith("{") and text.endswith("}") and not (open_stream is not None and open_stream.is_collecting):
             text = as_written(text.encode()).decode("utf-8", "replace")
         for held in self._prefixes.release(text):
-            self._take(held.number, held.text)
+            self._take(held.number, *self._prefixes.split(held.text))
         tag, line = self._prefixes.split(text)
         stream = self._streams.get(tag)
         if (stream is None or not stream.is_collecting) and self._prefixes.hold(self.lines, text, line):
             return
-        self._take(self.lines, text)
+        self._take(self.lines, tag, line)
 
-    def _take(self, number: int, text: str) -> None:
-        tag, line = self._prefixes.split(text)
+    def _take(self, number: int, tag: str, line: str) -> None:
         stream = self._streams.get(tag)
         if stream is None:
             stream = self._streams[tag] = Stream(self._formats, self.ledger)
