@@ -5,7 +5,7 @@ import json
 import pytest
 
 from busbw.formats.registry import FORMATS
-from busbw.formats.strange_prefix import may_teach
+from busbw.formats.strange_prefix import Prefixes, may_teach
 
 from .reading import SAMPLES, read, sample
 
@@ -133,3 +133,19 @@ def test_the_first_line_of_rccl_tests_teaches_its_prefix_too():
     found = read(prefixed(text, "INFO:bench:"))
 
     assert (found.table.tool, found.table.tool_version, found.unread) == ("rccl-tests", "2.19.6", ())
+
+
+def test_a_form_of_line_that_began_no_table_is_asked_once():
+    prefixes = Prefixes(FORMATS.text)
+    line = "step 17: busbw so far 310.5, Running on"
+
+    assert prefixes.may_learn(line)
+    assert not prefixes.hold(1, line, line)
+    assert not prefixes.may_learn("step 98: busbw so far 288.1, Running on")
+    assert prefixes.may_learn("step 98: busbw of all so far 288.1, Running on")
+
+
+def test_a_table_is_read_after_many_lines_that_only_speak_of_one():
+    chatter = "".join(f"log {number}: busbw {number}, Running case {number}.\n" for number in range(5000))
+
+    assert numbers(read(chatter + prefixed(TABLE, "log 5001: "))) == numbers(read(TABLE))

@@ -11,7 +11,7 @@ from busbw.formats.collector_line import as_written
 from busbw.formats.environment import scrub
 from busbw.formats.ledger import Event, Ledger
 from busbw.formats.passing import nobodys
-from busbw.formats.strange_prefix import Prefixes, may_teach
+from busbw.formats.strange_prefix import Prefixes
 from busbw.formats.stream import NOBODYS, Formats, Stream
 
 # A line may be a whole JSON document.
@@ -135,7 +135,7 @@ class Reader:
             newline = data.index(b"\n", position)
             text = data[position:newline].rstrip(b"\r").decode("utf-8", "replace")
             line = nobodys(text)
-            if line is None or may_teach(text) or scrub(text) != text:
+            if line is None or self._prefixes.may_learn(text) or scrub(text) != text:
                 break
             passed.append(line)
             position = newline + 1

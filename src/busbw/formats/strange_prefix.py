@@ -29,6 +29,9 @@ _ANY_MOMENT = r"[\d:.,/-]{8,30}"
 _NAMED_TAG = re.compile(r"[A-Za-z][\w.-]{0,80}:")
 _NAMED = re.compile(r"([A-Za-z][\w.-]{0,80}:) ?", re.ASCII)
 _MOST_NAMES = 65_536
+# A line that begins no table begins none with other numbers in it: logs have few forms of lines, and many of each.
+_OTHER_DIGITS = str.maketrans("123456789", "000000000")
+_MOST_FORMS = 4096
 # A line within quotation marks, as a list of JSON or of Python has it.
 _QUOTES = ('"', "'")
 _QUOTED_END = re.compile(r"(?:\\[nr])*[\"'],?\s*$")
@@ -81,6 +84,7 @@ class Prefixes:
     _held: list[Held] = field(default_factory=list)
     _learnt: list[Strange] = field(default_factory=list)
     _names: set[str] = field(default_factory=set)
+    _no_tables: set[str] = field(default_factory=set)
 
     @property
     def is_busy(self) -> bool:
@@ -101,14 +105,23 @@ class Prefixes:
                 return tag + strange.tag + inner, rest
         return tag, line
 
+    def may_learn(self, text: str) -> bool:
+        """Whether a table may begin in a line, and began in none that differs from it in its numbers alone."""
+        return may_teach(text) and text.translate(_OTHER_DIGITS) not in self._no_tables
+
     def hold(self, number: int, text: str, line: str) -> bool:
         """Whether a line seems to begin a table after a prefix; it is held then. `line` is what `split` left of it."""
         if len(self._held) + len(self._learnt) >= _MOST or len(line) > _LONGEST_LINE:
             return False
-        if not may_teach(line):
+        # Records of JSON have such words in their names, and what collectors wrap has been taken out of them.
+        if line.startswith("{") or not may_teach(line) or not self.may_learn(text):
             return False
         strange = self._before_a_table(line)
-        if strange is not None:
+        if strange is None:
+            if len(self._no_tables) >= _MOST_FORMS:
+                self._no_tables.clear()
+            self._no_tables.add(text.translate(_OTHER_DIGITS))
+        else:
             self._held.append(Held(number, text, strange, _PATIENCE))
         return strange is not None
 
@@ -131,11 +144,13 @@ class Prefixes:
         return held
 
     def _before_a_table(self, line: str) -> Strange | None:
+        quoted_end = _QUOTED_END.search(line)
         for at in range(min(len(line), _LONGEST)):
             if at and (line[at - 1].isalnum() or line[at].isspace()):
                 continue
             prefix = line[:at].rstrip()
-            rest = _QUOTED_END.sub("", line[at:]) if prefix.endswith(_QUOTES) else line[at:]
+            stop = quoted_end.start() if quoted_end is not None and prefix.endswith(_QUOTES) else len(line)
+            rest = line[at : max(at, stop)]
             if any(reader.starts.match(rest) for reader in self.readers):
                 return _strange(prefix)
         return None
