@@ -144,6 +144,8 @@ def test_a_narrow_screen_scrolls_down_only(tab: Tab):
 
 
 def test_on_paper_figures_are_as_wide_as_two_beside_each_other_allow(tab: Tab):
+    # What draws is loaded after the page, and soon enough for whoever prints.
+    tab.page.wait_for_function("() => typeof Plotly !== 'undefined'")
     tab.page.evaluate("dispatchEvent(new Event('beforeprint'))")
     widths = tab.page.locator("#curves .pair .main-svg").evaluate_all(
         "all => all.map((each) => Number(each.getAttribute('width')))"
