@@ -4,11 +4,9 @@ from busbw.model.listing import Row
 from busbw.model.value import Integer, Value
 
 
-class HistoryPoint(Value, kw_only=True, frozen=True):
-    """One point of one run. None: not measured, not told, or void; a wrong result has no time and no rate."""
+class PointKind(Value, kw_only=True, frozen=True):
+    """What a point of a run is, without its numbers. None: not told."""
 
-    # Place in the run, from 0.
-    number: Integer
     backend: str
     # The hosts' names separated by commas; libraries with their versions.
     hosts: str
@@ -25,10 +23,17 @@ class HistoryPoint(Value, kw_only=True, frozen=True):
     target: str | None
     group: Integer | None
     statistic: str
-    verified: bool
-    wrong: Integer | None
     algorithm: str | None
     protocol: str | None
+
+
+class HistoryPoint(PointKind, kw_only=True, frozen=True):
+    """One point of one run. None: not measured, not told, or void; a wrong result has no time and no rate."""
+
+    # Place in the run, from 0.
+    number: Integer
+    verified: bool
+    wrong: Integer | None
     time_s: float | None
     min_s: float | None
     max_s: float | None
@@ -84,28 +89,6 @@ class PointSelection(Value, kw_only=True, frozen=True):
     op: str | None = None
     in_place: bool | None = None
     ranks: Integer | None = None
-
-
-class PointKind(Value, kw_only=True, frozen=True):
-    """What a point of a run is, without its numbers; the fields are those of HistoryPoint."""
-
-    backend: str
-    hosts: str
-    libraries: str
-    collective: str
-    size_bytes: Integer | None
-    dtype: str | None
-    op: str | None
-    root: Integer | None
-    in_place: bool | None
-    ranks: Integer | None
-    mode: str | None
-    source: str | None
-    target: str | None
-    group: Integer | None
-    statistic: str
-    algorithm: str | None
-    protocol: str | None
 
 
 class RunInTime(Value, kw_only=True, frozen=True):
