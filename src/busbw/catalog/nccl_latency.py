@@ -2,14 +2,10 @@
 
 from functools import cache
 from importlib.resources import files
-from typing import Literal
 
 import msgspec
 
-from busbw.model.value import Value
-
-Protocol = Literal["LL", "LL128", "Simple"]
-PROTOCOLS: tuple[Protocol, ...] = ("LL", "LL128", "Simple")
+from busbw.model.value import Integer, Value
 
 
 class ByProtocol(Value, frozen=True, kw_only=True):
@@ -20,13 +16,13 @@ class ByProtocol(Value, frozen=True, kw_only=True):
 
 
 class LatencyConstants(Value, frozen=True, kw_only=True):
-    """The constants, and where they are from."""
+    """The constants, where they are from, and on which GPUs (compute capability times ten) calls took as long."""
 
+    confirmed_sm: tuple[Integer, ...]
+    confirmed: tuple[str, ...]
     source: str
     base: ByProtocol
     nvlink: ByProtocol
-    pci: ByProtocol
-    network: ByProtocol
 
 
 @cache

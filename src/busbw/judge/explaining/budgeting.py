@@ -1,6 +1,6 @@
 """The budget of one size: from the rate of the wire, step by step, down to what was measured."""
 
-from busbw.judge.explaining.latency import EmptyCall
+from busbw.catalog.size_curves import SizeCurve
 from busbw.judge.explaining.series import Sample, Series
 from busbw.limits.budget import parts_of
 from busbw.limits.shape import shape_of
@@ -40,12 +40,11 @@ def budget(
     sample: Sample,
     bound: Bound,
     rates: NodeRates,
-    fitted: tuple[float, str] | None,
-    empty: EmptyCall | None,
+    curve: SizeCurve | None,
 ) -> tuple[BudgetStep, ...]:
     """Return where the bandwidth of one size went, if it was measured with the algorithm of `bound`.
 
-    `fitted`: the latency that the sweep shows, and how. Without it what NCCL counts on takes its place, and says so.
+    `curve`: how bandwidth rises with the size on such machines, as others measured it.
     """
     ceiling_Bps = bound.busbw_Bps
     wire = _wire(series, bound, rates)
@@ -62,7 +61,7 @@ def budget(
     if bound.attained_Bps is not None:
         seen = line.attained_words if line is not None and line.attained_words else "part of the line rate"
         steps.to("seen", "as seen elsewhere", steps.left_Bps * bound.attained_Bps / ceiling_Bps, seen)
-    _latency(series, sample, steps, fitted, empty)
+    _filling(series, sample, steps, curve)
     words = "nothing is left" if sample.busbw_Bps >= steps.left_Bps else "what none of this explains"
     steps.to("unexplained", "measured", sample.busbw_Bps, words)
     return tuple(steps.taken)
@@ -77,18 +76,12 @@ def _wire(series: Series, bound: Bound, rates: NodeRates) -> tuple[str, float, s
     return None
 
 
-def _latency(
-    series: Series, sample: Sample, steps: _Steps, fitted: tuple[float, str] | None, empty: EmptyCall | None
-) -> None:
-    if fitted is not None:
-        latency_s, words = fitted
-    elif empty is not None:
-        latency_s, words = empty.time_s, f"{empty.by}; the sweep does not show it"
-    else:
+def _filling(series: Series, sample: Sample, steps: _Steps, curve: SizeCurve | None) -> None:
+    if curve is None or steps.left_Bps <= 0:
         return
-    moved = series.factor * sample.size_bytes
-    left_Bps = moved / (moved / steps.left_Bps + latency_s) if steps.left_Bps > 0 else 0.0
-    steps.to("latency", "latency", left_Bps, f"{format_time(latency_s)} a call, {words}")
+    left_Bps = min(curve.busbw_Bps(series.factor, steps.left_Bps, sample.size_bytes), steps.left_Bps)
+    words = f"start-up of {format_time(curve.latency_s)} and filling of the pipeline, as of {curve.words}"
+    steps.to("latency", "latency and filling", left_Bps, words, curve.source)
 
 
 def limiter(steps: tuple[BudgetStep, ...]) -> str | None:

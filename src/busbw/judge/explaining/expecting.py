@@ -1,105 +1,258 @@
-"""The expectations of one size: what is published, what was seen of the machine's parts, what NCCL counts on."""
+"""What to expect of one size in each scenario, from which bandwidth on it is sound, and below which it is slow.
 
-from collections.abc import Mapping, Sequence
+What somebody measured on such machines comes first, the site's own runs before all others; then, for bandwidth alone,
+the rate that was seen of the limiting part. Nothing here depends on the other sizes of the table under judgement.
+"""
+
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from busbw.judge.explaining.candidates import ABOVE, Candidates
+from busbw.catalog.size_curves import SizeCurve, size_curve
+from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.latency import EmptyCall
-from busbw.judge.explaining.matching import conditions, is_of, value_Bps
+from busbw.judge.explaining.references import LARGE_MESSAGE_BYTES, PAIRS, Estimate, Place, Reference, estimate
+from busbw.judge.explaining.scenarios import Scenario
 from busbw.judge.explaining.series import Sample, Series
-from busbw.judge.phrases import percent
-from busbw.model.budget import Condition, Expected
-from busbw.model.limit import Attained, Bound
-from busbw.model.platform import Published
+from busbw.judge.phrases import counted, percent
+from busbw.limits.shape import shape_of
+from busbw.model.budget import Basis
+from busbw.model.curve import Regime
+from busbw.model.limit import Bound, NodeRates
 from busbw.units import format_rate
 
-# Of what is expected of a large message this part must be reached. Sound rings on InfiniBand are seen at 0.80 to 0.86
-# or at 0.92 to 0.98 of line, and what is expected is 0.96 to 0.98 of it.
-LEAST_SHARE = 0.85
-# How a bound marks what was taken from the result it explains.
-_FITTED = ", fitted"
-# Of a curve that is this near its highest bandwidth nothing needs to be said.
-_WHOLE = 0.99
-# A small message may take this many times what NCCL counts on; from SLOW_TIMES on it is slow.
+# Bandwidth decides where it rises by less than 9 % when the size doubles, latency where by more than half of it.
+_BANDWIDTH_SLOPE = 0.125
+_LATENCY_SLOPE = 0.6
+# Large messages of one published machine against another of its kind differ by up to a tenth (H100: 473 to 483; OCI and
+# HGX on two nodes: 470, 471; p5: 437 and 444); of one source alone nobody knows, and of the same stack older versions
+# reach four fifths. What follows from parts is less sure still: rings over 8 x 400 Gb/s reach 0.82 or 0.96 of line.
+_AGREE = 0.92
+_SEVERAL_SOURCES = 0.90
+_ONE_SOURCE = 0.80
+_OWN_RUNS = 0.93
+_BY_PARTS = 0.75
+# In the knee two stacks of one machine were seen a factor of two apart (two p5 at 256 MiB: 167 and 343 GB/s).
+_KNEE_SOUND, _KNEE_SLOW = 0.75, 0.45
+# A small message may take twice what was measured; from three times on it is slow.
 MOST_TIMES = 2.0
 SLOW_TIMES = 3.0
-Applies = Literal["yes", "if", "no"]
-_ORDER: dict[Applies, int] = {"yes": 0, "if": 1, "no": 2}
+# The attained rates of parts are those of messages of this size.
+_VERY_LARGE_BYTES = 2**34
+# Without a curve of such machines, messages from here on are large.
+_LARGE_BYTES = 2**30
+_FEW_BYTES = 128
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Target:
-    """What one algorithm is expected to reach: the least and the most of what applies, and who says so."""
+class Expectation:
+    """What to expect of a size in one scenario. Bandwidths are bus bandwidths."""
 
-    algorithm: str
-    low_Bps: float
-    high_Bps: float
+    scenario: Scenario
+    busbw_Bps: float
+    # From here on a result is sound; below the other it is slow. None: nothing that is known makes it slow.
+    sound_Bps: float
+    slow_Bps: float | None
+    time_s: float
+    regime: Regime
+    basis: Basis
+    # Who says so, and what had to be assumed.
     words: str
-    # Whether it is a figure of this very size, which says what to expect whatever decides the time.
-    is_of_size: bool = False
+    source: tuple[str, ...]
+    references: tuple[Reference, ...] = ()
+
+    @property
+    def unseen(self) -> float:
+        """The largest loss, as a share of what is expected, that would not be called slow."""
+        return 1 - (self.slow_Bps or 0.0) / self.busbw_Bps
 
 
-def targets(
-    series: Series, sample: Sample, possible: Candidates, published: Sequence[Published], saturation: float
-) -> tuple[Target | None, ...]:
-    """Return what is expected of each candidate; None where nobody has measured anything of the kind.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Knowledge:
+    """What is known of the machine of one series."""
 
-    `saturation`: what part of its highest bandwidth the sweep's own curve has at this size. What is expected of very
-    large messages is that much less here; a figure that is published for this very size is not.
-    """
-    return tuple(_target(series, sample, bound, published, saturation) for bound in possible.bounds)
+    series: Series
+    grounds: Grounds
+    rates: NodeRates | None
+    references: tuple[Reference, ...]
+    empty: EmptyCall | None
 
+    @property
+    def place(self) -> Place | None:
+        """Where the series stands among others; None where its nodes are not known."""
+        rates, nodes = self.rates, self.series.nodes
+        if nodes is None:
+            return None
+        known = rates if rates is not None else NodeRates(gpus=0)
+        return Place(nodes=nodes, ranks=self.series.ranks, groups=lambda count: shape_of(known, count).groups)
 
-def _target(
-    series: Series, sample: Sample, bound: Bound, published: Sequence[Published], saturation: float
-) -> Target | None:
-    applying = [
-        figure
-        for figure in published
-        if is_of(figure, series)
-        and figure.kind != "threshold"
-        and applies(_conditions(figure, series, sample, bound)) == "yes"
-    ]
-    best = [figure for figure in applying if figure.kind == "measured"] or applying
-    if best:
-        is_of_size = all(figure.size_bytes is not None for figure in best)
-        part = 1.0 if is_of_size else saturation
-        values = [value_Bps(figure) * part for figure in best]
-        return Target(
-            algorithm=bound.algorithm,
-            low_Bps=min(values),
-            high_Bps=max(values),
-            words=f"{_published_words(best)}{_part_words(part)}",
-            is_of_size=is_of_size,
+    def curve(self, algorithm: str | None) -> SizeCurve | None:
+        """Return how bandwidth rises with the size here; None where nobody has published it, or for pairs over MPI."""
+        series, place = self.series, self.place
+        if series.library != "nccl" or place is None or series.nodes is None:
+            return None
+        nodes = 1 if place.is_inside and series.network != "loopback" else max(2, series.nodes)
+        return size_curve(
+            nodes=nodes,
+            sm=self.grounds.sm(series),
+            fabric=self.grounds.fabric,
+            algorithm=algorithm,
+            collective=series.collective,
         )
-    if bound.attained_Bps is None or series.network == "fallback":
-        # What was seen of the fabric says nothing of what takes its place.
+
+
+def expectation(known: Knowledge, sample: Sample, scenario: Scenario) -> Expectation | None:
+    """Return what to expect of a size in a scenario; None where nobody has measured anything of the kind."""
+    if known.series.collective == "latency":
         return None
-    return Target(
-        algorithm=bound.algorithm,
-        low_Bps=bound.attained_Bps * saturation,
-        high_Bps=bound.attained_Bps * saturation,
-        words=f"as seen: {_seen_words(bound)}{_part_words(saturation)}",
+    found = _measured(known, sample, scenario) or _by_parts(known, sample, scenario)
+    small = _by_model(known, sample, scenario)
+    if small is not None and (found is None or (found.basis == "seen" and found.regime == "latency")):
+        return small
+    return found
+
+
+def _measured(known: Knowledge, sample: Sample, scenario: Scenario) -> Expectation | None:
+    place = known.place
+    if place is None:
+        return None
+    curve = known.curve(scenario.algorithms[0] if scenario.algorithms else None)
+    found = estimate(known.series, sample.size_bytes, scenario, known.references, place, curve)
+    if found is None:
+        return None
+    regime = regime_of(known.series, sample.size_bytes, found.slope)
+    sound, slow = _shares(known.series, found, regime)
+    centre_Bps = _below_ceiling(found.centre_Bps, scenario)
+    low_Bps = min(found.low_Bps, centre_Bps)
+    return Expectation(
+        scenario=scenario,
+        busbw_Bps=centre_Bps,
+        sound_Bps=low_Bps * sound,
+        slow_Bps=low_Bps * slow if slow is not None else None,
+        time_s=known.series.factor * sample.size_bytes / centre_Bps,
+        regime=regime,
+        basis=found.kind if found.kind != "threshold" else "measured",
+        words=_measured_words(found),
+        source=tuple(dict.fromkeys(name for each in found.references for name in each.source)),
+        references=found.references,
     )
 
 
-def _conditions(figure: Published, series: Series, sample: Sample, bound: Bound | None) -> tuple[Condition, ...]:
-    """Return the conditions of a figure, and that the algorithm can carry it at all."""
-    held = conditions(figure, series, sample, bound.algorithm if bound is not None else None)
-    if bound is None or bound.busbw_Bps is None or value_Bps(figure) <= ABOVE * bound.busbw_Bps:
-        return held
-    most = f"{bound.algorithm}, {format_rate(bound.busbw_Bps)} at most"
-    return (*held, Condition(name="algorithm", asked="one that carries as much", here=most, outcome="differs"))
+def _below_ceiling(busbw_Bps: float, scenario: Scenario) -> float:
+    """Return an expectation that is never above what the algorithms can carry."""
+    return min(busbw_Bps, scenario.ceiling_Bps) if scenario.ceiling_Bps > 0 else busbw_Bps
 
 
-def _published_words(figures: list[Published]) -> str:
-    values = ", ".join(f"{figure.value:g} {figure.unit}" for figure in figures)
-    return f"published: {values}, {figures[0].kind}"
+def regime_of(series: Series, size_bytes: int, slope: float) -> Regime:
+    """Return what decides the time of a size whose bandwidth rises so."""
+    if series.collective in PAIRS.values():
+        return "bandwidth" if size_bytes >= LARGE_MESSAGE_BYTES else "knee"
+    if slope <= _BANDWIDTH_SLOPE:
+        return "bandwidth"
+    return "latency" if slope >= _LATENCY_SLOPE else "knee"
 
 
-def _part_words(saturation: float) -> str:
-    return f"; {percent(saturation)} of it at this size, by the sweep's own curve" if saturation < _WHOLE else ""
+def _shares(series: Series, found: Estimate, regime: Regime) -> tuple[float, float | None]:
+    """Return which parts of the lowest reference are sound, and slow; None: none is."""
+    if regime == "bandwidth":
+        least = _least_share(found)
+        return least, least
+    if regime == "knee":
+        return _KNEE_SOUND, _KNEE_SLOW if found.is_exact else None
+    is_same = found.is_exact and (found.kind == "here" or _is_same_version(series, found))
+    return 1 / MOST_TIMES, 1 / SLOW_TIMES if is_same else None
+
+
+def _least_share(found: Estimate) -> float:
+    if found.kind == "here":
+        return _OWN_RUNS
+    if not found.is_exact:
+        return _BY_PARTS
+    agree = found.low_Bps / found.high_Bps >= _AGREE
+    return _SEVERAL_SOURCES if found.documents > 1 and agree else _ONE_SOURCE
+
+
+def _is_same_version(series: Series, found: Estimate) -> bool:
+    """Whether all references are of the same NCCL, by its first two numbers."""
+    here = _release(series.nccl)
+    return here is not None and {_release(each.nccl) for each in found.references} == {here}
+
+
+def _release(version: str | None) -> str | None:
+    return ".".join(version.split(".")[:2]) if version else None
+
+
+def _measured_words(found: Estimate) -> str:
+    if found.kind == "here":
+        return f"the median of {counted(len(found.references), 'run')} on these hosts"
+    who = {"measured": "measured", "stated": "stated", "reference": "given by the maker"}.get(found.kind, found.kind)
+    sources = counted(found.documents, "source")
+    first = found.references[0]
+    where = "" if found.is_exact else f", carried over from {_place_words(found.references)}"
+    note = f"; {first.words.rstrip('.')}" if found.documents == 1 and first.words else ""
+    return f"{who}, {sources}{where}{note}"
+
+
+def _place_words(references: Sequence[Reference]) -> str:
+    places = dict.fromkeys(
+        f"{counted(each.nodes, 'node')}" if each.nodes and each.nodes > 1 else counted(each.gpus, "GPU")
+        for each in references
+        if each.nodes is not None and each.gpus is not None
+    )
+    sizes = {size for each in references for size, _ in each.points}
+    return f"{' and '.join(places) or 'several nodes'}, {_size(min(sizes))} to {_size(max(sizes))}"
+
+
+def _size(size_bytes: int) -> str:
+    from busbw.units import format_size  # noqa: PLC0415
+
+    return format_size(size_bytes)
+
+
+def _by_parts(known: Knowledge, sample: Sample, scenario: Scenario) -> Expectation | None:
+    """Return what the rate that was seen of the limiting part lets expect; None unless every algorithm has one."""
+    series, bounds = known.series, scenario.bounds
+    if series.network == "fallback" or not bounds or any(bound.attained_Bps is None for bound in bounds):
+        # What was seen of the fabric says nothing of what takes its place.
+        return None
+    best = max(bounds, key=lambda bound: bound.attained_Bps or 0.0)
+    attained_Bps = best.attained_Bps or 0.0
+    shaped = _shaped(known, sample, best, attained_Bps)
+    if shaped is None:
+        return None
+    busbw_Bps, slope, curve = shaped
+    regime = regime_of(series, sample.size_bytes, slope)
+    is_large = regime == "bandwidth"
+    shape = f"; at this size as {curve.words} rise" if curve is not None and busbw_Bps < 0.99 * attained_Bps else ""
+    return Expectation(
+        scenario=scenario,
+        busbw_Bps=_below_ceiling(busbw_Bps, scenario),
+        sound_Bps=busbw_Bps * (_BY_PARTS if is_large else 1 / MOST_TIMES),
+        slow_Bps=busbw_Bps * _BY_PARTS if is_large else None,
+        time_s=series.factor * sample.size_bytes / busbw_Bps,
+        regime=regime,
+        basis="seen",
+        words=f"by parts: {best.algorithm} at {_seen_words(best)}{shape}",
+        source=best.source,
+    )
+
+
+def _shaped(
+    known: Knowledge, sample: Sample, bound: Bound, attained_Bps: float
+) -> tuple[float, float, SizeCurve | None] | None:
+    """Return the bandwidth at a size, its slope, and the curve that says so."""
+    series, size_bytes = known.series, sample.size_bytes
+    curve = known.curve(bound.algorithm)
+    if curve is None:
+        least = LARGE_MESSAGE_BYTES if series.collective in PAIRS.values() else _LARGE_BYTES
+        return (attained_Bps, 0.0, None) if size_bytes >= least else None
+    if size_bytes < curve.from_bytes:
+        return None
+    factor = series.factor
+    most_Bps = attained_Bps**2 / curve.busbw_Bps(factor, attained_Bps, _VERY_LARGE_BYTES)
+    here_Bps = min(curve.busbw_Bps(factor, most_Bps, size_bytes), attained_Bps)
+    above_Bps, below_Bps = (curve.busbw_Bps(factor, most_Bps, size_bytes * part) for part in (1.1, 1 / 1.1))
+    return here_Bps, math.log(above_Bps / below_Bps) / (2 * math.log(1.1)), curve
 
 
 def _seen_words(bound: Bound) -> str:
@@ -107,103 +260,34 @@ def _seen_words(bound: Bound) -> str:
     return seen[0] if seen else bound.why
 
 
-def applies(held: Sequence[Condition]) -> Applies:
-    """Return whether an expectation applies under these conditions."""
-    outcomes = {condition.outcome for condition in held}
-    return "no" if "differs" in outcomes else "if" if "unknown" in outcomes else "yes"
+def _by_model(known: Knowledge, sample: Sample, scenario: Scenario) -> Expectation | None:
+    """Return what NCCL counts on for a small message, where its constants were confirmed.
 
-
-def expectations(
-    series: Series,
-    sample: Sample,
-    possible: Candidates,
-    published: Sequence[tuple[Published, str | None]],
-    empty: EmptyCall | None,
-    attained: Sequence[Attained],
-) -> tuple[Expected, ...]:
-    """Return every expectation, those that apply first; `published` with what is doubtful about each figure.
-
-    `attained`: what was seen of the machine's parts, with its sources.
+    The time of a call of a few bytes, and the bytes at the rate that was seen. Only while latency decides.
     """
-    sources = {seen.words: seen.source for seen in attained}
-    found = [
-        *(_of_bound(bound, alone=len(possible.bounds) == 1) for bound in possible.bounds),
-        *(_of_seen(bound, sources, alone=len(possible.bounds) == 1) for bound in possible.bounds if bound.attained_Bps),
-        *(
-            _of_published(figure, doubt, series, sample, possible)
-            for figure, doubt in published
-            if is_of(figure, series)
-        ),
-    ]
-    if empty is not None:
-        found.append(_of_model(empty))
-    return tuple(sorted(found, key=lambda each: _ORDER[each.applies]))
-
-
-def _of_bound(bound: Bound, *, alone: bool) -> Expected:
-    line = next((line for line in bound.lines if line.limits), None)
-    figures = f": {line.formula}, {line.figures}" if line is not None else ""
-    return Expected(
-        title=f"ceiling of {bound.algorithm}{figures}",
-        basis="physical",
-        busbw_Bps=bound.busbw_Bps,
-        applies="yes" if alone else "if",
-        conditions=() if alone else (_is_used(bound),),
-        source=bound.source,
-    )
-
-
-def _of_seen(bound: Bound, sources: Mapping[str, tuple[str, ...]], *, alone: bool) -> Expected:
-    attained_Bps = bound.attained_Bps or 0.0
-    words = [line.attained_words for line in bound.lines if line.limits and line.attained_words]
-    return Expected(
-        title=f"{bound.algorithm} at what was seen of the line rate: {_seen_words(bound)}",
-        basis="seen",
-        busbw_Bps=attained_Bps,
-        least_Bps=LEAST_SHARE * attained_Bps,
-        applies="yes" if alone else "if",
-        conditions=() if alone else (_is_used(bound),),
-        source=sources.get(words[0].removesuffix(_FITTED), bound.source) if words else bound.source,
-    )
-
-
-def _is_used(bound: Bound) -> Condition:
-    return Condition(name="algorithm", asked=bound.algorithm, here=None, outcome="unknown")
-
-
-def _of_published(
-    figure: Published, doubt: str | None, series: Series, sample: Sample, possible: Candidates
-) -> Expected:
-    held = [_conditions(figure, series, sample, bound) for bound in possible.bounds]
-    held = held or [_conditions(figure, series, sample, None)]
-    ways = [applies(each) for each in held]
-    best = min(range(len(ways)), key=lambda place: (_ORDER[ways[place]], _differing(held[place])))
-    way: Applies = "if" if ways[best] == "yes" and any(each != "yes" for each in ways) else ways[best]
-    value = value_Bps(figure)
-    floor_Bps = value if figure.kind == "threshold" else LEAST_SHARE * value
-    note = f": {figure.conditions}" if figure.conditions else ""
-    return Expected(
-        title=f"{format_rate(value)} {figure.metric}{note}",
-        basis=figure.kind,
-        busbw_Bps=value,
-        least_Bps=floor_Bps,
-        applies=way,
-        conditions=held[best],
-        doubt=doubt,
-        source=figure.source,
-    )
-
-
-def _differing(held: Sequence[Condition]) -> int:
-    return sum(condition.outcome == "differs" for condition in held)
-
-
-def _of_model(empty: EmptyCall) -> Expected:
-    return Expected(
-        title=f"a call of a few bytes, {empty.by}: {empty.words}",
+    empty, rates_Bps = known.empty, [bound.attained_Bps for bound in scenario.bounds if bound.attained_Bps]
+    if empty is None or not rates_Bps:
+        return None
+    moved = known.series.factor * sample.size_bytes
+    time_s = empty.time_s + moved / max(rates_Bps)
+    if moved / max(rates_Bps) > (1 - _LATENCY_SLOPE) * time_s:
+        return None
+    busbw_Bps = moved / time_s
+    return Expectation(
+        scenario=scenario,
+        busbw_Bps=busbw_Bps,
+        sound_Bps=busbw_Bps / MOST_TIMES,
+        slow_Bps=busbw_Bps / SLOW_TIMES if empty.is_confirmed else None,
+        time_s=time_s,
+        regime="latency",
         basis=empty.basis,
-        time_s=empty.time_s,
-        most_s=MOST_TIMES * empty.time_s,
-        applies="yes",
+        words=f"{empty.by}: {empty.words}, and the bytes at {format_rate(max(rates_Bps))}",
         source=empty.source,
     )
+
+
+def unseen_words(expected: Expectation) -> str:
+    """Return which loss would have gone unnoticed."""
+    if expected.slow_Bps is None:
+        return "no loss would be called slow at this size, as nobody has measured it on such a machine"
+    return f"losses below {percent(expected.unseen)} would not be seen"

@@ -1,96 +1,85 @@
-"""Whether a published figure holds for one measured size: its conditions, one by one."""
+"""Whether a reference holds for one measured size: its conditions, one by one, as a reader is shown them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from busbw.judge.explaining.references import Reference
+from busbw.judge.explaining.scenarios import Scenario
 from busbw.judge.explaining.series import Sample, Series
 from busbw.model.budget import Condition
-from busbw.model.platform import Published
-from busbw.units import format_size
+from busbw.units import format_rate, format_size
 
 Outcome = Literal["matches", "differs", "unknown"]
-# A figure that names no size is one of large messages.
-_LARGE_BYTES = 256 * 2**20
-# Sizes are rounded down to whole parts.
-_SAME_SIZE = 0.01
-_SEVERAL = "several nodes"
-_AVERAGE = "avg busbw"
-_UNITS_Bps = {"GB/s": 1e9, "Gb/s": 1e9 / 8}
-_PAIRS = {"MPI bandwidth": "bandwidth", "MPI bi-directional bandwidth": "bibw"}
-# Large, for a message between two processes.
-_LARGE_MESSAGE_BYTES = 2**20
-_ADDING = frozenset({"nvls", "nvlstree"})
+Applies = Literal["yes", "if", "no"]
 
 
-def is_of(published: Published, series: Series) -> bool:
-    """Whether a figure is of this collective at all, as a bus bandwidth, or that of pairs over MPI."""
-    if published.unit not in _UNITS_Bps:
-        return False
-    if published.test == series.collective:
-        return "busbw" in published.metric
-    return _PAIRS.get(published.test) == series.collective
+def conditions(
+    reference: Reference, series: Series, sample: Sample, scenario: Scenario | None
+) -> tuple[Condition, ...]:
+    """Return the conditions of a reference, held against a size measured in `scenario` (None: nothing is known)."""
+    return tuple(_conditions(reference, series, sample, scenario))
 
 
-def value_Bps(published: Published) -> float:
-    """Return a published bandwidth in bytes per second."""
-    return published.value * _UNITS_Bps[published.unit]
+def applies(held: Sequence[Condition]) -> Applies:
+    """Return whether an expectation applies under these conditions."""
+    outcomes = {condition.outcome for condition in held}
+    return "no" if "differs" in outcomes else "if" if "unknown" in outcomes else "yes"
 
 
-def conditions(published: Published, series: Series, sample: Sample, algorithm: str | None) -> tuple[Condition, ...]:
-    """Return the conditions of a figure, held against a size measured with `algorithm` (None: not known)."""
-    return tuple(_conditions(published, series, sample, algorithm))
+def _conditions(
+    reference: Reference, series: Series, sample: Sample, scenario: Scenario | None
+) -> Iterator[Condition]:
+    yield from _nodes(reference, series)
+    if reference.gpus is not None:
+        yield _compared("GPUs", reference.gpus, series.ranks)
+    yield _size(reference, sample)
+    if reference.algorithm is not None:
+        yield _algorithm(reference.algorithm, scenario)
+    if reference.nvls is not None:
+        here = scenario.nvls if scenario is not None else series.nvls
+        yield _switched("NVLS", asked=reference.nvls, here=here)
+    if reference.sharp is not None:
+        yield _switched("SHARP", asked=reference.sharp, here=series.sharp)
+    if reference.network is not None:
+        yield _network(reference.network, series)
+    if scenario is not None and not scenario.carries(_rate(reference)):
+        most = f"{' or '.join(scenario.algorithms)}, {format_rate(scenario.ceiling_Bps)} at most"
+        yield _condition("algorithm", "one that carries as much", most, "differs")
 
 
-def _conditions(published: Published, series: Series, sample: Sample, algorithm: str | None) -> Iterator[Condition]:
-    yield from _nodes(published, series)
-    if published.gpus is not None:
-        yield _compared("GPUs", published.gpus, series.ranks)
-    yield from _size(published, sample)
-    if published.algorithm is not None:
-        yield _compared("algorithm", published.algorithm, algorithm)
-    if published.nvls is not None:
-        yield _switched("NVLS", asked=published.nvls, here=_uses_nvls(series, algorithm))
-    if published.sharp is not None:
-        yield _switched("SHARP", asked=published.sharp, here=_uses_sharp(series, algorithm))
-    if published.network is not None:
-        yield _network(published.network, series)
+def _rate(reference: Reference) -> float:
+    return reference.points[-1][1] if len(reference.points) == 1 else 0.0
 
 
-def _nodes(published: Published, series: Series) -> Iterator[Condition]:
-    if published.nodes is not None:
-        yield _compared("nodes", published.nodes, series.nodes)
-    elif published.scope == _SEVERAL:
+def _algorithm(asked: str, scenario: Scenario | None) -> Condition:
+    if scenario is None:
+        return _condition("algorithm", asked, None, "unknown")
+    here = " or ".join(scenario.algorithms)
+    if asked not in scenario.algorithms:
+        return _condition("algorithm", asked, here, "differs")
+    is_one = len(scenario.algorithms) == 1
+    return _condition("algorithm", asked, here if is_one else None, "matches" if is_one else "unknown")
+
+
+def _nodes(reference: Reference, series: Series) -> Iterator[Condition]:
+    if reference.nodes is not None:
+        yield _compared("nodes", reference.nodes, series.nodes)
+    elif reference.is_several:
         several = None if series.nodes is None else series.nodes > 1
         outcome: Outcome = "unknown" if several is None else "matches" if several else "differs"
-        here = None if series.nodes is None else str(series.nodes)
-        yield _condition("nodes", "several", here, outcome)
-    elif published.scope is not None:
-        yield _condition("scope", published.scope, None, "unknown")
+        yield _condition("nodes", "several", None if series.nodes is None else str(series.nodes), outcome)
 
 
-def _size(published: Published, sample: Sample) -> Iterator[Condition]:
+def _size(reference: Reference, sample: Sample) -> Condition:
     here = format_size(sample.size_bytes)
-    if published.size_bytes is not None:
-        same = abs(sample.size_bytes - published.size_bytes) <= _SAME_SIZE * published.size_bytes
-        yield _condition("size", format_size(published.size_bytes), here, "matches" if same else "differs")
-    elif published.metric == _AVERAGE:
-        yield _condition("statistic", "average over several sizes", f"{here} alone", "differs")
-    else:
-        least_bytes = _LARGE_MESSAGE_BYTES if published.test in _PAIRS else _LARGE_BYTES
-        large = sample.size_bytes >= least_bytes
-        yield _condition("size", "large messages", here, "matches" if large else "differs")
-
-
-def _uses_nvls(series: Series, algorithm: str | None) -> bool | None:
-    if series.nvls is False or series.network == "loopback":
-        return False
-    return algorithm in _ADDING if algorithm is not None else None
-
-
-def _uses_sharp(series: Series, algorithm: str | None) -> bool | None:
-    if series.sharp is False:
-        return False
-    return algorithm == "collnet" if algorithm is not None else None
+    if reference.is_average:
+        return _condition("statistic", "average over several sizes", f"{here} alone", "differs")
+    covers = reference.covers(sample.size_bytes)
+    if not reference.has_size:
+        return _condition("size", "large messages", here, "matches" if covers else "differs")
+    first, last = reference.points[0][0], reference.points[-1][0]
+    asked = format_size(first) if first == last else f"{format_size(first)} to {format_size(last)}"
+    return _condition("size", asked, here, "matches" if covers else "differs")
 
 
 def _network(asked: str, series: Series) -> Condition:

@@ -1,69 +1,63 @@
-"""The verdict on one size, with its evidence and what to do next."""
+"""The verdict on one size: every scenario answers by itself, and the verdict is what they agree on.
+
+A scenario's answer follows from the bandwidth alone: slow below one threshold, sound from another, and neither depends
+on what was measured. So a lower bandwidth never gets a better verdict, and `ok` needs an answer of every scenario.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from busbw.judge.explaining.candidates import Candidates
-from busbw.judge.explaining.expecting import LEAST_SHARE, MOST_TIMES, SLOW_TIMES, Target
-from busbw.judge.explaining.latency import EmptyCall, why_no_call
+from busbw.judge.explaining.expecting import Expectation, unseen_words
+from busbw.judge.explaining.latency import why_no_call
+from busbw.judge.explaining.references import latencies
+from busbw.judge.explaining.scenarios import Scenario
 from busbw.judge.explaining.series import Sample, Series
 from busbw.judge.phrases import percent
-from busbw.model.curve import Regime
 from busbw.model.finding import Outcome, Verdict
 from busbw.model.limit import Bound
+from busbw.model.platform import Published
 from busbw.units import format_rate, format_size, format_time
 
-# Where nobody has measured what an algorithm reaches there is its ceiling alone: near it a result is sound, and far
-# below it is not, whatever is lost on the way.
-_NEAR_CEILING = 0.7
-_FAR_BELOW = 1 / 3
+# The rule of a result above every ceiling.
+ABOVE_CEILING = "PERF010"
+# This near to a ceiling a result is sound, whatever others reach.
+_NEAR_CEILING = 0.85
+# Latencies of pairs with one number of hops lie within some 5 % of each other; the bands are 0.6 us apart.
+_OF_BAND = 1.15
+_SLOW_PAIR = 1.5
+_FEW_BYTES = 128
+Answer = Literal["ok", "slow", "cannot_tell", "unjudged"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Held:
-    """One size and what it is held against."""
+class Judged:
+    """One size, the scenarios it may have been measured in, and what is expected in each."""
 
     series: Series
     sample: Sample
-    regime: Regime | None
-    possible: Candidates
-    targets: Sequence[Target | None]
-    empty: EmptyCall | None
+    scenarios: Sequence[Scenario]
+    expected: Sequence[Expectation | None]
+    published: Sequence[Published]
     # Why there is no bound, where there is none.
     no_bound: str | None
 
+    @property
+    def highest(self) -> Bound | None:
+        """The bound that no result may pass."""
+        every = [bound for scenario in self.scenarios for bound in scenario.bounds]
+        return max(every, key=lambda bound: bound.busbw_Bps or 0.0, default=None)
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Answer:
-    outcome: Outcome
-    words: str
+    @property
+    def likely(self) -> Expectation | None:
+        """The expectation that is shown first: of several the highest, as sound machines reach it."""
+        known = [each for each in self.expected if each is not None]
+        return max(known, key=lambda each: each.busbw_Bps, default=None)
 
-
-def verdict_of(held: Held) -> Verdict:
-    """Return the verdict on a size."""
-    sample, what = held.sample, label(held.series, held.sample)
-    if sample.is_wrong:
-        return Verdict(outcome="wrong", sentence=f"wrong: {what} gives wrong results; its time means nothing.")
-    if sample.spoiled is not None:
-        return _cannot(f"{what}: {sample.spoiled}")
-    highest = held.possible.highest
-    if not held.possible.bounds and highest is not None:
-        return Verdict(outcome="cannot_tell", sentence=f"cannot tell: {_impossible(held, highest)}.", because=(ABOVE,))
-    answers = _answers(held)
-    if not answers:
-        return _cannot(f"{what}: {_nothing_to_hold(held)}")
-    outcomes = {answer.outcome for answer in answers}
-    sentence = "; ".join(dict.fromkeys(answer.words for answer in answers))
-    outcome: Outcome = outcomes.pop() if len(outcomes) == 1 else "cannot_tell"
-    return Verdict(outcome=outcome, sentence=f"{outcome.replace('_', ' ')}: {what}: {sentence}.")
-
-
-# The rule of a result above every ceiling.
-ABOVE = "PERF010"
-
-
-def _cannot(words: str) -> Verdict:
-    return Verdict(outcome="cannot_tell", sentence=f"cannot tell: {words}.")
+    @property
+    def possible(self) -> tuple[Scenario, ...]:
+        """The scenarios that can carry what was measured."""
+        return tuple(each for each in self.scenarios if each.carries(self.sample.busbw_Bps))
 
 
 def label(series: Series, sample: Sample) -> str:
@@ -71,103 +65,144 @@ def label(series: Series, sample: Sample) -> str:
     return f"{series.collective} {format_size(sample.size_bytes)}"
 
 
-def _impossible(held: Held, highest: Bound) -> str:
+def verdict_of(judged: Judged) -> Verdict:
+    """Return the verdict on a size."""
+    series, sample, what = judged.series, judged.sample, label(judged.series, judged.sample)
+    if sample.is_wrong:
+        return Verdict(outcome="wrong", sentence=f"wrong: {what} gives wrong results; its time means nothing.")
+    if sample.spoiled is not None:
+        return _cannot(f"{what}: {sample.spoiled}")
+    if series.collective == "latency" and sample.size_bytes <= _FEW_BYTES:
+        return _of_pair(judged, what)
+    highest = judged.highest
+    if highest is not None and not judged.possible:
+        return Verdict(
+            outcome="cannot_tell", sentence=f"cannot tell: {_impossible(judged, highest)}.", because=(ABOVE_CEILING,)
+        )
+    if not judged.scenarios:
+        return _cannot(f"{what}: {judged.no_bound or 'nothing is known to hold it against'}")
+    return _together(judged, what)
+
+
+def _cannot(words: str) -> Verdict:
+    return Verdict(outcome="cannot_tell", sentence=f"cannot tell: {words}.")
+
+
+def _impossible(judged: Judged, highest: Bound) -> str:
+    series = judged.series
     return (
-        f"{label(held.series, held.sample)} reads {format_rate(held.sample.busbw_Bps)}, above the "
-        f"{format_rate(highest.busbw_Bps or 0.0)} that {held.series.ranks} ranks on {held.series.nodes} such nodes can "
+        f"{label(series, judged.sample)} reads {format_rate(judged.sample.busbw_Bps)}, above the "
+        f"{format_rate(highest.busbw_Bps or 0.0)} that {series.ranks} ranks on {series.nodes} such nodes can "
         f"carry with any algorithm ({highest.algorithm}): the nodes, the ranks or the rates are others, or the result "
         "is wrong"
     )
 
 
-def _nothing_to_hold(held: Held) -> str:
-    if held.no_bound is not None:
-        return held.no_bound
-    if held.empty is None and held.regime != "bandwidth":
-        return why_no_call(held.series)
-    return "nobody has measured what this should reach, and it is neither near its ceiling nor far below"
+def _together(judged: Judged, what: str) -> Verdict:
+    answers = [_answer(judged, *each) for each in zip(judged.scenarios, judged.expected, strict=True)]
+    kinds = set(answers)
+    if kinds == {"ok"} or kinds == {"slow"}:
+        outcome: Outcome = "ok" if "ok" in kinds else "slow"
+        return Verdict(outcome=outcome, sentence=f"{outcome}: {what}: {_one_scenario(judged, outcome)}.")
+    if "unjudged" in kinds and len(judged.scenarios) == 1:
+        return _cannot(f"{what}: {format_rate(judged.sample.busbw_Bps)}; {_unjudged(judged)}")
+    words = [
+        _scenario_words(judged.sample, scenario, expected)
+        for scenario, expected in zip(judged.scenarios, judged.expected, strict=True)
+        if scenario in judged.possible
+    ]
+    return _cannot(f"{what}: {format_rate(judged.sample.busbw_Bps)}: {'; '.join(words)}")
 
 
-def _answers(held: Held) -> list[_Answer]:
-    if held.regime == "bandwidth":
-        alike = _alike([aim for aim in held.targets if aim is not None])
-        found = [_by_bandwidth(held, low_Bps, why, names) for (low_Bps, why), names in alike.items()]
-        pairs = zip(held.possible.bounds, held.targets, strict=True)
-        bare = [_by_ceiling(held, bound) for bound, target in pairs if target is None]
-        return [*found, *(answer for answer in bare if answer is not None)]
-    return [_by_time(held, *expected) for expected in expected_times(held)]
+def _answer(judged: Judged, scenario: Scenario, expected: Expectation | None) -> Answer:
+    if not scenario.carries(judged.sample.busbw_Bps):
+        # More than it can carry: whatever it was, it was no less than what is expected here.
+        return "ok"
+    best_Bps = _best_Bps(judged.sample)
+    is_near = best_Bps >= _NEAR_CEILING * scenario.ceiling_Bps > 0
+    if expected is None:
+        return "ok" if is_near else "unjudged"
+    if best_Bps >= expected.sound_Bps or is_near:
+        return "ok"
+    return "slow" if expected.slow_Bps is not None and best_Bps < expected.slow_Bps else "cannot_tell"
 
 
-def expected_times(held: Held) -> tuple[tuple[float, str], ...]:
-    """Return what a size that is no bandwidth alone should take, for each candidate, and how that comes about.
-
-    An empty call, and the bytes at what is expected of large messages. Without the latter the former alone, which says
-    something only where latency decides.
-    """
-    if held.empty is None:
-        return ()
-    empty_s = held.empty.time_s
-    aims = [aim for aim in held.targets if aim is not None]
-    if not aims:
-        only = f"{format_time(empty_s)} of a few bytes, {held.empty.by}"
-        return ((empty_s, only),) if held.regime == "latency" else ()
-    moved = held.series.factor * held.sample.size_bytes
-    return tuple(
-        (empty_s + moved / low_Bps, _of_both(empty_s + moved / low_Bps, held.empty.by, low_Bps, names))
-        for (low_Bps, _), names in _alike(aims).items()
-    )
-
-
-def _of_both(expected_s: float, by: str, rate_Bps: float, names: str) -> str:
-    return f"{format_time(expected_s)} of an empty call, {by}, and of the bytes at {format_rate(rate_Bps)} ({names})"
-
-
-def _alike(aims: Sequence[Target]) -> dict[tuple[float, str], str]:
-    """Return the algorithms of which the same is expected, by what and why."""
-    names: dict[tuple[float, str], list[str]] = {}
-    for aim in aims:
-        names.setdefault((aim.low_Bps, aim.words), []).append(aim.algorithm)
-    return {key: " or ".join(same) for key, same in names.items()}
-
-
-def _by_time(held: Held, expected_s: float, words: str) -> _Answer:
-    times = held.sample.time_s / expected_s
-    outcome: Outcome = "ok" if times <= MOST_TIMES else "slow" if _surely(held, expected_s) else "cannot_tell"
-    return _Answer(outcome=outcome, words=f"{format_time(held.sample.time_s)}, {times:.1f} times the {words}")
-
-
-def _surely(held: Held, expected_s: float) -> bool:
-    """Whether even the favourable end of the interval is too long.
-
-    Between nodes the knee is wide, and how wide nobody has published: there only what latency decides is surely slow.
-    """
-    if held.regime != "latency" and held.series.nodes != 1:
-        return False
-    return (held.sample.low_s or held.sample.time_s) > SLOW_TIMES * expected_s
-
-
-def _by_bandwidth(held: Held, low_Bps: float, why: str, names: str) -> _Answer:
-    outcome: Outcome = "ok" if _best_Bps(held) >= LEAST_SHARE * low_Bps else "slow"
-    return _Answer(
-        outcome=outcome,
-        words=f"{format_rate(held.sample.busbw_Bps)}, {percent(held.sample.busbw_Bps / low_Bps)} of the "
-        f"{format_rate(low_Bps)} to expect of {names} ({why})",
-    )
-
-
-def _best_Bps(held: Held) -> float:
+def _best_Bps(sample: Sample) -> float:
     """Return the bandwidth at the favourable end of the interval."""
-    sample = held.sample
     return sample.busbw_Bps * sample.time_s / sample.low_s if sample.low_s else sample.busbw_Bps
 
 
-def _by_ceiling(held: Held, bound: Bound) -> _Answer | None:
-    ceiling_Bps = bound.busbw_Bps or 0.0
-    share = _best_Bps(held) / ceiling_Bps if ceiling_Bps else 0.0
-    if _FAR_BELOW <= share < _NEAR_CEILING:
-        return None
-    return _Answer(
-        outcome="ok" if share >= _NEAR_CEILING else "slow",
-        words=f"{format_rate(held.sample.busbw_Bps)}, {percent(share)} of the {format_rate(ceiling_Bps)} that "
-        f"{bound.algorithm} could reach at most; nobody has measured what it does reach",
+def _one_scenario(judged: Judged, outcome: Outcome) -> str:
+    """Return the evidence where all scenarios agree: by the one that asks for most, of those that can carry it."""
+    known = [each for each in judged.expected if each is not None and each.scenario in judged.possible]
+    if not known:
+        ceiling_Bps = max(scenario.ceiling_Bps for scenario in judged.possible)
+        share = percent(judged.sample.busbw_Bps / ceiling_Bps)
+        return f"{format_rate(judged.sample.busbw_Bps)}, {share} of the {format_rate(ceiling_Bps)} that is possible"
+    most = max(known, key=lambda each: each.busbw_Bps)
+    words = comparison_words(judged.sample, most)
+    lost = _lost_words(judged, most) if outcome == "slow" else f"; {unseen_words(most)}"
+    return f"{words}{lost}"
+
+
+def comparison_words(sample: Sample, expected: Expectation) -> str:
+    """Return a size beside what is expected of it: as a time where latency decides, else as a bandwidth."""
+    who = f"({expected.words})"
+    if expected.regime == "latency":
+        times = sample.time_s / expected.time_s
+        return f"{format_time(sample.time_s)}, {times:.1f} times the {format_time(expected.time_s)} expected {who}"
+    share = percent(sample.busbw_Bps / expected.busbw_Bps)
+    return f"{format_rate(sample.busbw_Bps)}, {share} of the {format_rate(expected.busbw_Bps)} expected {who}"
+
+
+def _scenario_words(sample: Sample, scenario: Scenario, expected: Expectation | None) -> str:
+    title = f"with {scenario.title} " if scenario.title else ""
+    if expected is None:
+        return f"{title}nobody has measured what {' or '.join(scenario.algorithms)} should reach"
+    return f"{title}{comparison_words(sample, expected)}"
+
+
+def _unjudged(judged: Judged) -> str:
+    series = judged.series
+    if series.collective == "latency":
+        return why_no_call(series)
+    ceiling_Bps = max(scenario.ceiling_Bps for scenario in judged.scenarios)
+    names = " or ".join(judged.scenarios[0].algorithms)
+    most = f"{names} could carry {format_rate(ceiling_Bps)} at most"
+    small = judged.sample.busbw_Bps < ceiling_Bps / 10
+    return f"{why_no_call(series) if small else 'nobody has measured what this should reach'}; {most}"
+
+
+# A loss this near to that of whole NICs is named as one.
+_NEAR_NICS = 0.02
+
+
+def _lost_words(judged: Judged, expected: Expectation) -> str:
+    """Return which number of lost NICs the loss is like, where bandwidth between nodes is lost."""
+    series, share = judged.series, judged.sample.busbw_Bps / expected.busbw_Bps
+    each = series.gpus_per_node
+    if expected.regime != "bandwidth" or not each or each < 2 or (series.nodes or 1) < 2:
+        return ""
+    lost = round((1 - share) * each)
+    if 1 <= lost <= each // 2 and abs(1 - share - lost / each) <= _NEAR_NICS:
+        return f", as if {lost} of {each} NICs were lost"
+    return ""
+
+
+def _of_pair(judged: Judged, what: str) -> Verdict:
+    """Return the verdict on a latency between two ranks: of the band that it falls into."""
+    time_s = judged.sample.low_s or judged.sample.time_s
+    bands = latencies(judged.published, judged.series.nodes)
+    if not bands:
+        return _cannot(f"{what}: {format_time(judged.sample.time_s)}; {why_no_call(judged.series)}")
+    own = next(((band_s, figure) for band_s, figure in bands if time_s <= _OF_BAND * band_s), None)
+    band_s, figure = own or bands[-1]
+    shown = (
+        f"{format_time(judged.sample.time_s)}, {judged.sample.time_s / band_s:.2f} times the {format_time(band_s)} "
+        f"expected ({figure.kind}: {(figure.conditions or 'small messages').rstrip('.')})"
     )
+    if own is not None:
+        return Verdict(outcome="ok", sentence=f"ok: {what}: {shown}.")
+    if figure.kind == "measured" and time_s > _SLOW_PAIR * band_s:
+        return Verdict(outcome="slow", sentence=f"slow: {what}: {shown}.")
+    return _cannot(f"{what}: {shown}")
