@@ -2,18 +2,24 @@
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import msgspec
 
+from busbw.collectives import COLLECTIVES
 from busbw.cpus import parse_cpu_list
-from busbw.model.platform import Platform
+from busbw.model.platform import Platform, PublishedSweep
 
+# The names of the algorithms that have a bound (`limits`): what a result may say it was measured with.
+ALGORITHMS = (
+    "ring", "tree", "nvls", "nvlstree", "collnet", "pat", "linear", "two-level", "neighbour", "any", "pairs",
+)  # fmt: skip
 _BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
 
 
 def contradiction(platform: Platform) -> tuple[str, str] | None:
     """Return the path (`numa[1].cpus`, entries by place) and words of the first thing that cannot be, or None."""
-    checks = (_amounts, _numa, _bus_ids, _switches, _gpus, _nics)
+    checks = (_amounts, _numa, _bus_ids, _switches, _gpus, _nics, _algorithms, _sweeps)
     return next((found for check in checks for found in check(platform)), None)
 
 
@@ -88,3 +94,35 @@ def _misplaced(platform: Platform) -> Callable[[str, int | None, str | None], It
             yield f"{path}.parent", f"there is no switch {parent} among `switches`"
 
     return look
+
+
+def _algorithms(platform: Platform) -> Iterator[tuple[str, str]]:
+    """Yield results whose algorithm no other result can have: they would never be compared with anything."""
+    for name in ("published", "sweeps"):
+        for place, each in enumerate(getattr(platform, name)):
+            if each.algorithm is not None and each.algorithm not in ALGORITHMS:
+                yield f"{name}[{place}]", f"{each.algorithm[:80]!r} is no algorithm: one of {', '.join(ALGORITHMS)}"
+
+
+def _sweeps(platform: Platform) -> Iterator[tuple[str, str]]:
+    for place, sweep in enumerate(platform.sweeps):
+        wrong = _wrong_sweep(sweep)
+        if wrong is not None:
+            yield f"sweeps[{place}]", wrong
+
+
+def _wrong_sweep(sweep: PublishedSweep) -> str | None:
+    """Return what cannot be in a table of results, or None."""
+    sizes = [size_bytes for size_bytes, _ in sweep.points]
+    if sweep.test not in COLLECTIVES:
+        return f"{sweep.test[:80]!r} is no collective that busbw knows"
+    if sweep.nodes < 1 or sweep.gpus < 1 or sweep.gpus % sweep.nodes:
+        return f"{sweep.gpus} GPUs are not the same number on each of {sweep.nodes} nodes"
+    if not sizes:
+        return "no point: each is [size in bytes, GB/s]"
+    if sizes[0] <= 0 or any(after <= before for before, after in pairwise(sizes)):
+        return "the sizes do not ascend from point to point"
+    low = next((rate for _, rate in sweep.points if rate <= 0), None)
+    if low is not None:
+        return f"a bus bandwidth of {low:g} GB/s"
+    return None if sweep.document.strip() else "`document` is empty"

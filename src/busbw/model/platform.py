@@ -240,6 +240,28 @@ class Published(Section, kw_only=True, frozen=True):
     network: Literal["fabric", "fallback", "loopback"] | None = None
 
 
+class PublishedSweep(Section, kw_only=True, frozen=True):
+    """A table of one collective over message sizes that somebody measured and published, or this project measured."""
+
+    # The collective, as nccl-tests calls it.
+    test: str
+    nodes: Integer
+    # All ranks together.
+    gpus: Integer
+    # Size in bytes and bus bandwidth in GB/s, by size; at least one.
+    points: tuple[tuple[Integer, float], ...]
+    # NCCL's version as printed; None: not said, or another library.
+    nccl: str | None = None
+    # As in Published.
+    algorithm: str | None = None
+    nvls: bool | None = None
+    sharp: bool | None = None
+    network: Literal["fabric", "fallback", "loopback"] | None = None
+    conditions: str | None = None
+    # Short name of where it was printed: two tables of one document, or of one machine, are not independent.
+    document: str
+
+
 class Threshold(Section, kw_only=True, frozen=True):
     """A limit of a health check that is in use for this platform."""
 
@@ -309,6 +331,7 @@ class Platform(Value, kw_only=True, frozen=True):
     launches: tuple[LaunchForm, ...] = ()
     containers: tuple[ContainerImage, ...] = ()
     published: tuple[Published, ...] = ()
+    sweeps: tuple[PublishedSweep, ...] = ()
     thresholds: tuple[Threshold, ...] = ()
     disagreements: tuple[Disagreement, ...] = ()
     traps: tuple[str, ...] = ()

@@ -8,7 +8,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from busbw.model.platform import Platform, PlatformSetting, Published, ResolvedPlatform, Threshold
+from busbw.model.platform import (
+    Platform,
+    PlatformSetting,
+    Published,
+    PublishedSweep,
+    ResolvedPlatform,
+    Threshold,
+)
 from busbw.report import platform_words as words
 from busbw.report.plain import printable
 from busbw.report.terminal import console
@@ -52,6 +59,7 @@ def platform_text(resolved: ResolvedPlatform) -> None:
     _paragraphs(out, "ways to start ranks", words.launches(platform))
     _rows(out, "images", words.images(platform))
     _published(out, platform.published)
+    _sweeps(out, platform.sweeps)
     _thresholds(out, platform.thresholds)
     _paragraphs(out, "where sources disagree", words.disagreements(platform))
     _lines(out, "traps", platform.traps)
@@ -185,6 +193,16 @@ def _published(out: Console, published: Sequence[Published]) -> None:
 
 def _of(published: Published) -> str:
     return "; ".join(part for part in (published.metric, published.conditions, published.note) if part)
+
+
+def _sweeps(out: Console, sweeps: Sequence[PublishedSweep]) -> None:
+    if sweeps:
+        _title(out, "tables that were published, one line each: --json has every size")
+        rows = [
+            (each.test, words.sweep_scale(each), words.sweep_sizes(each), words.sweep_best(each), words.sweep_for(each))
+            for each in sweeps
+        ]
+        out.print(_table(["test", "at", "sizes", "best\nGB/s", "conditions"], rows, between=1))
 
 
 def _thresholds(out: Console, thresholds: Sequence[Threshold]) -> None:

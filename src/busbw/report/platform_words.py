@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from busbw.model.platform import GpuPlace, NumaPlace, Platform, PlatformSource, Published, Section
+from busbw.model.platform import GpuPlace, NumaPlace, Platform, PlatformSource, Published, PublishedSweep, Section
 from busbw.units import format_rate, format_size
 
 Rows = list[tuple[str, str]]
@@ -155,6 +155,39 @@ def scale(published: Published) -> str:
         )
         or ""
     )
+
+
+def sweep_scale(sweep: PublishedSweep) -> str:
+    """Return what a table was measured on: `2 nodes, 16 GPUs`."""
+    return _listed(_counted(sweep.nodes, "node"), _counted(sweep.gpus, "GPU")) or ""
+
+
+def sweep_sizes(sweep: PublishedSweep) -> str:
+    """Return the sizes of a table and how many they are: `1 KiB to 8 GiB, 24`; of one, that size."""
+    first, last = (format_size(size_bytes) for size_bytes, _ in (sweep.points[0], sweep.points[-1]))
+    return first if len(sweep.points) == 1 else f"{first} to {last}, {len(sweep.points)}"
+
+
+def sweep_best(sweep: PublishedSweep) -> str:
+    """Return the highest bus bandwidth of a table, in GB/s."""
+    return f"{max(rate for _, rate in sweep.points):g}"
+
+
+def sweep_for(sweep: PublishedSweep) -> str:
+    """Return what a table holds for, and its source."""
+    said = _listed(
+        f"NCCL {sweep.nccl}" if sweep.nccl is not None else None,
+        sweep.algorithm,
+        {True: "NVLS", False: "no NVLS", None: None}[sweep.nvls],
+        {True: "SHARP", False: "no SHARP", None: None}[sweep.sharp],
+        {
+            "fabric": None,
+            "fallback": "not over the fabric's plug-in",
+            "loopback": "through NICs of one node",
+            None: None,
+        }[sweep.network],
+    )
+    return sourced(_listed(said, sweep.conditions, sweep.note, between="; "), sweep)
 
 
 def source(declared: PlatformSource) -> str:

@@ -1,12 +1,12 @@
 """Observations of runs, of what other tools printed, and of what somebody published."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from busbw.collectives import COLLECTIVES, busbw_Bps
 from busbw.judge.scaling.selecting import OUT_OF_PLACE
 from busbw.model.imported import Imported, Reading, Source, Table
 from busbw.model.measurement import Measurement
-from busbw.model.platform import Platform
+from busbw.model.platform import Platform, Published, PublishedSweep
 from busbw.model.run import Run
 from busbw.model.scaling import Basis, Estimate, Observation
 
@@ -149,23 +149,34 @@ def _printed(
 def of_platform(platform: Platform) -> tuple[Observation, ...]:
     """Return the bus bandwidths that somebody measured on such a platform and published with their number of nodes.
 
-    A node that sends to itself through its NICs is no machine of one node.
+    A node that sends to itself through its NICs is no machine of one node. A table of one node holds for a kind of GPU
+    and may be another platform's: only those of several nodes are this one's for sure.
     """
-    return tuple(
-        Observation(
+    figures = (
+        _published(platform, row, ((row.size_bytes, row.value),))
+        for row in platform.published
+        if row.metric == "busbw" and row.kind == "measured" and row.nodes is not None and row.unit == "GB/s"
+        if row.network != "loopback"
+    )
+    tables = (_published(platform, each, each.points) for each in platform.sweeps if each.nodes > 1)
+    return tuple(observation for made in (*figures, *tables) for observation in made)
+
+
+def _published(
+    platform: Platform, row: Published | PublishedSweep, points: Iterable[tuple[int | None, float]]
+) -> Iterator[Observation]:
+    """Yield what `row` says of sizes in bytes, with their bus bandwidths in GB/s."""
+    for size_bytes, rate in points:
+        yield Observation(
             source=f"published: {', '.join(row.source)}",
             conditions=(("collective", row.test.removeprefix("rccl ")),),
             settings=(("series", f"published, {platform.id}"), *_named("conditions", row.conditions)),
             nodes=row.nodes,
             gpus=row.gpus,
             ranks=row.gpus,
-            size_bytes=row.size_bytes,
-            busbw_Bps=Estimate(value=row.value * 1e9),
+            size_bytes=size_bytes,
+            busbw_Bps=Estimate(value=rate * 1e9),
         )
-        for row in platform.published
-        if row.metric == "busbw" and row.kind == "measured" and row.nodes is not None and row.unit == "GB/s"
-        if row.network != "loopback"
-    )
 
 
 def _named(name: str, value: str | None) -> tuple[tuple[str, str], ...]:
