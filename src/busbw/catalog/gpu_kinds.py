@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from busbw.model.platform import GpuKind, NvLinkKind, Platform
+from busbw.model.platform import GpuKind, NvLinkKind, Platform, Published, PublishedSweep
 from busbw.model.value import Integer, Value
 
 
@@ -17,6 +17,9 @@ class GpuFacts(Value, frozen=True, kw_only=True):
     nvlink: NvLinkKind
     # Ids of the platforms it was taken from.
     platforms: tuple[str, ...]
+    # Bus bandwidth within one node, as it was published of any of them.
+    sweeps: tuple[PublishedSweep, ...] = ()
+    published: tuple[Published, ...] = ()
 
 
 def spellings(name: str) -> tuple[str, ...]:
@@ -30,7 +33,20 @@ def facts_of_gpu(name: str, platforms: Iterable[Platform]) -> GpuFacts | None:
     links = {_links(each.nvlink) for each in having}
     if len(links) != 1:
         return None
-    return GpuFacts(name=name, sm=_sm(each.gpu for each in having), nvlink=having[0].nvlink, platforms=_ids(having))
+    sweeps = (sweep for each in having for sweep in each.sweeps if sweep.nodes == 1)
+    return GpuFacts(
+        name=name,
+        sm=_sm(each.gpu for each in having),
+        nvlink=having[0].nvlink,
+        platforms=_ids(having),
+        sweeps=tuple(dict.fromkeys(sweeps)),
+        published=tuple(dict.fromkeys(figure for each in having for figure in each.published if _is_inside(figure))),
+    )
+
+
+def _is_inside(figure: Published) -> bool:
+    """Whether a figure is a bus bandwidth over the links of one node."""
+    return (figure.nodes, figure.metric, figure.network) in ((1, "busbw", None), (1, "busbw", "fabric"))
 
 
 def facts_of_gpus(platforms: Sequence[Platform]) -> dict[str, GpuFacts]:

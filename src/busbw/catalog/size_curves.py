@@ -41,7 +41,7 @@ class SizeCurve(Value, frozen=True, kw_only=True):
     def busbw_Bps(self, factor: float, most_Bps: float, size_bytes: float) -> float:
         """Return the bus bandwidth at a size, where very large messages reach `most_Bps`."""
         moved = factor * size_bytes
-        filling = 1 + (self.knee_s * most_Bps / size_bytes) ** self.steepness
+        filling: float = 1 + (self.knee_s * most_Bps / size_bytes) ** self.steepness
         return moved / (self.latency_s + moved / most_Bps * filling)
 
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 from busbw.catalog.findings import finding
 from busbw.judge.explaining.expecting import MOST_TIMES
-from busbw.judge.explaining.outcome import ABOVE, label
+from busbw.judge.explaining.outcome import ABOVE_CEILING, label
 from busbw.judge.explaining.resembling import Suspect
 from busbw.judge.explaining.series import Sample, Series
 from busbw.judge.phrases import listed, percent
 from busbw.model.budget import SizeExplanation
 from busbw.model.finding import Finding, Verdict
 from busbw.model.limit import NodeRates
-from busbw.units import format_rate, format_size, format_time
+from busbw.units import format_rate, format_size
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,32 +25,57 @@ class Sized:
 
 
 def verdict_of_series(series: Series, explained: Sequence[Sized]) -> Verdict:
-    """Return the verdict on all sizes: wrong or slow if one is, else that of the largest.
+    """Return the verdict on all sizes: wrong or slow if one is, else that of the largest, which leads.
 
     Of a test of latency only the sizes that latency decides count.
     """
     sizes = [each.size for each in explained]
+    if series.collective == "latency":
+        sizes = [size for size in sizes if size.size_bytes <= _FEW_BYTES] or sizes
+    if not sizes:
+        return Verdict(outcome="cannot_tell", sentence="cannot tell: nothing was measured.")
     for outcome in ("wrong", "slow"):
         found = [size for size in sizes if size.verdict.outcome == outcome]
         if found:
-            worst = max(found, key=_shortfall)
-            more = f" ({len(found) - 1} other sizes too)" if len(found) > 1 else ""
-            return Verdict(
-                outcome=worst.verdict.outcome,
-                sentence=f"{worst.verdict.sentence[:-1]}{more}.",
-                because=tuple(dict.fromkeys(code for size in found for code in size.verdict.because)),
-            )
-    if not sizes:
-        return Verdict(outcome="cannot_tell", sentence="cannot tell: nothing was measured.")
-    if series.collective == "latency":
-        sizes = [size for size in sizes if size.regime == "latency"] or sizes
-    above = [size for size in sizes if ABOVE in size.verdict.because]
-    largest = above[-1] if above else sizes[-1]
-    if largest.verdict.outcome != "ok":
-        return largest.verdict
-    small = [size for size in sizes if size.regime == "latency" and size.verdict.outcome == "ok"]
-    also = f"; {_small_words(small[0])}" if small and small[0] is not largest else ""
-    return Verdict(outcome="ok", sentence=f"{largest.verdict.sentence[:-1]}{also}.")
+            return _bad(found, sizes)
+    above = [size for size in sizes if ABOVE_CEILING in size.verdict.because]
+    leading = above[-1] if above else sizes[-1]
+    sentence = f"{leading.verdict.sentence[:-1]}{_counts(sizes)}."
+    return Verdict(outcome=leading.verdict.outcome, sentence=sentence, because=leading.verdict.because)
+
+
+# A test of latency measures these.
+_FEW_BYTES = 128
+
+
+def _bad(found: Sequence[SizeExplanation], sizes: Sequence[SizeExplanation]) -> Verdict:
+    """Return the verdict that the worst of the large sizes decides, else the worst of the others."""
+    large = [size for size in found if size.regime == "bandwidth"]
+    worst = max(large or found, key=_shortfall)
+    largest = sizes[-1]
+    sound = ""
+    if not large and largest.verdict.outcome == "ok":
+        sound = (
+            f"; large messages are sound: {format_size(largest.size_bytes)} reaches {format_rate(largest.busbw_Bps)}"
+        )
+    return Verdict(
+        outcome=worst.verdict.outcome,
+        sentence=f"{worst.verdict.sentence[:-1]}{sound}{_counts(sizes)}.",
+        because=tuple(dict.fromkeys(code for size in found for code in size.verdict.because)),
+    )
+
+
+def _counts(sizes: Sequence[SizeExplanation]) -> str:
+    """Return how many sizes got which verdict, where there are several."""
+    if len(sizes) == 1:
+        return ""
+    words = {"wrong": "wrong", "slow": "slow", "ok": "ok", "cannot_tell": "cannot be told"}
+    counts = [
+        f"{number} {said}"
+        for outcome, said in words.items()
+        if (number := sum(size.verdict.outcome == outcome for size in sizes))
+    ]
+    return f". Of {len(sizes)} sizes: {', '.join(counts)}"
 
 
 def _evidence(size: SizeExplanation) -> str:
@@ -59,15 +84,10 @@ def _evidence(size: SizeExplanation) -> str:
 
 
 def _shortfall(size: SizeExplanation) -> float:
-    """Return how far a size stays below what applies; for sizes judged by time, by how much they exceed it."""
+    """Return how far a size stays below what is expected; for sizes judged by time, by how much they exceed it."""
     if size.band_high_Bps:
         return size.band_high_Bps / size.busbw_Bps
     return size.time_s / size.band_time_s if size.band_time_s else 1.0
-
-
-def _small_words(size: SizeExplanation) -> str:
-    times = f", {size.time_s / size.band_time_s:.1f} times what to expect" if size.band_time_s else ""
-    return f"{format_size(size.size_bytes)} takes {format_time(size.time_s)}{times}"
 
 
 def findings_of_series(series: Series, explained: Sequence[Sized], rates: NodeRates | None) -> tuple[Finding, ...]:
@@ -83,13 +103,13 @@ def findings_of_series(series: Series, explained: Sequence[Sized], rates: NodeRa
 
 
 def _above(series: Series, explained: Sequence[Sized]) -> Finding | None:
-    above = [each for each in explained if ABOVE in each.size.verdict.because]
+    above = [each for each in explained if ABOVE_CEILING in each.size.verdict.because]
     if not above:
         return None
     highest = max(above, key=lambda each: each.size.busbw_Bps)
     sample, size = highest.sample, highest.size
     return finding(
-        ABOVE,
+        ABOVE_CEILING,
         what=label(series, sample),
         evidence=size.verdict.sentence.removeprefix("cannot tell: ").rstrip("."),
         fix="say how many nodes and ranks it was (--nodes, --gpus-per-node), or what machine; if they are right, check "
@@ -153,7 +173,7 @@ def _slow_latency(series: Series, explained: Sequence[Sized]) -> Finding | None:
         "PERF014",
         what=label(series, sample),
         times=f"{_shortfall(size):.1f}",
-        evidence=f"{_evidence(size)}; up to {MOST_TIMES:g} times is sound",
+        evidence=f"{_evidence(size)}; up to {MOST_TIMES:g} times is sound" if size.band_time_s else _evidence(size),
         fix=size.next_step,
         point=size.point,
     )

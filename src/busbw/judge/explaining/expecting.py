@@ -14,15 +14,17 @@ from busbw.judge.explaining.latency import EmptyCall
 from busbw.judge.explaining.references import LARGE_MESSAGE_BYTES, PAIRS, Estimate, Place, Reference, estimate
 from busbw.judge.explaining.scenarios import Scenario
 from busbw.judge.explaining.series import Sample, Series
-from busbw.judge.phrases import counted, percent
+from busbw.judge.phrases import counted, listed, percent
 from busbw.limits.shape import shape_of
 from busbw.model.budget import Basis
 from busbw.model.curve import Regime
 from busbw.model.limit import Bound, NodeRates
-from busbw.units import format_rate
+from busbw.units import format_rate, format_size
 
-# Bandwidth decides where it rises by less than 9 % when the size doubles, latency where by more than half of it.
+# Bandwidth decides where it rises by less than 9 % when the size doubles (between nodes, where stacks differ more below
+# that, by less than 4 %), latency where by more than half of it.
 _BANDWIDTH_SLOPE = 0.125
+_BANDWIDTH_SLOPE_BETWEEN = 0.0625
 _LATENCY_SLOPE = 0.6
 # Large messages of one published machine against another of its kind differ by up to a tenth (H100: 473 to 483; OCI and
 # HGX on two nodes: 470, 471; p5: 437 and 444); of one source alone nobody knows, and of the same stack older versions
@@ -31,7 +33,9 @@ _AGREE = 0.92
 _SEVERAL_SOURCES = 0.90
 _ONE_SOURCE = 0.80
 _OWN_RUNS = 0.93
-_BY_PARTS = 0.75
+_BY_PARTS = 0.78
+# Only where the curve of such machines is this near its end do parts alone make a result slow.
+_AT_END = 0.9
 # In the knee two stacks of one machine were seen a factor of two apart (two p5 at 256 MiB: 167 and 343 GB/s).
 _KNEE_SOUND, _KNEE_SLOW = 0.75, 0.45
 # A small message may take twice what was measured; from three times on it is slow.
@@ -60,6 +64,8 @@ class Expectation:
     words: str
     source: tuple[str, ...]
     references: tuple[Reference, ...] = ()
+    # Whether the references are of this very place and size.
+    is_exact: bool = False
 
     @property
     def unseen(self) -> float:
@@ -135,6 +141,7 @@ def _measured(known: Knowledge, sample: Sample, scenario: Scenario) -> Expectati
         words=_measured_words(found),
         source=tuple(dict.fromkeys(name for each in found.references for name in each.source)),
         references=found.references,
+        is_exact=found.is_exact,
     )
 
 
@@ -147,7 +154,7 @@ def regime_of(series: Series, size_bytes: int, slope: float) -> Regime:
     """Return what decides the time of a size whose bandwidth rises so."""
     if series.collective in PAIRS.values():
         return "bandwidth" if size_bytes >= LARGE_MESSAGE_BYTES else "knee"
-    if slope <= _BANDWIDTH_SLOPE:
+    if slope <= (_BANDWIDTH_SLOPE if series.nodes == 1 else _BANDWIDTH_SLOPE_BETWEEN):
         return "bandwidth"
     return "latency" if slope >= _LATENCY_SLOPE else "knee"
 
@@ -186,27 +193,20 @@ def _measured_words(found: Estimate) -> str:
     if found.kind == "here":
         return f"the median of {counted(len(found.references), 'run')} on these hosts"
     who = {"measured": "measured", "stated": "stated", "reference": "given by the maker"}.get(found.kind, found.kind)
-    sources = counted(found.documents, "source")
-    first = found.references[0]
-    where = "" if found.is_exact else f", carried over from {_place_words(found.references)}"
-    note = f"; {first.words.rstrip('.')}" if found.documents == 1 and first.words else ""
-    return f"{who}, {sources}{where}{note}"
+    where = "" if found.is_exact else f" on {_place_words(found.references)}"
+    sources = listed(list(dict.fromkeys(each.document for each in found.references)))
+    return f"{who}{where}: {sources}"
 
 
 def _place_words(references: Sequence[Reference]) -> str:
     places = dict.fromkeys(
-        f"{counted(each.nodes, 'node')}" if each.nodes and each.nodes > 1 else counted(each.gpus, "GPU")
+        counted(each.nodes, "node") if each.nodes > 1 else counted(each.gpus, "GPU")
         for each in references
         if each.nodes is not None and each.gpus is not None
     )
     sizes = {size for each in references for size, _ in each.points}
-    return f"{' and '.join(places) or 'several nodes'}, {_size(min(sizes))} to {_size(max(sizes))}"
-
-
-def _size(size_bytes: int) -> str:
-    from busbw.units import format_size  # noqa: PLC0415
-
-    return format_size(size_bytes)
+    first, last = format_size(min(sizes)), format_size(max(sizes))
+    return f"{' and '.join(places) or 'several nodes'} at {first if first == last else f'{first} to {last}'}"
 
 
 def _by_parts(known: Knowledge, sample: Sample, scenario: Scenario) -> Expectation | None:
@@ -222,7 +222,7 @@ def _by_parts(known: Knowledge, sample: Sample, scenario: Scenario) -> Expectati
         return None
     busbw_Bps, slope, curve = shaped
     regime = regime_of(series, sample.size_bytes, slope)
-    is_large = regime == "bandwidth"
+    is_large = regime == "bandwidth" and busbw_Bps >= _AT_END * attained_Bps
     shape = f"; at this size as {curve.words} rise" if curve is not None and busbw_Bps < 0.99 * attained_Bps else ""
     return Expectation(
         scenario=scenario,

@@ -3,16 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from busbw.judge.explaining.bounds import bounds
 from busbw.judge.explaining.concluding import Sized, findings_of_series, verdict_of_series
-from busbw.judge.explaining.doubts import doubt_of, doubts
-from busbw.judge.explaining.grounds import Grounds, bounds
+from busbw.judge.explaining.doubts import doubts
+from busbw.judge.explaining.expecting import Knowledge
+from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.latency import empty_call
 from busbw.judge.explaining.memory import explain_in_memory, measured_of
 from busbw.judge.explaining.regimes import curve_of, regime
 from busbw.judge.explaining.series import Sample, Series
 from busbw.judge.explaining.sizing import Against, explain_size
 from busbw.judge.phrases import counted
-from busbw.model.curve import Regime
+from busbw.model.curve import Regime, SweepCurve
 from busbw.model.explained_verdict import ExplainedVerdict, SeriesExplanation
 from busbw.model.finding import Finding, Verdict
 from busbw.model.platform import Platform
@@ -74,37 +76,40 @@ def _explain_series(series: Series, grounds: Grounds, run: Run | None) -> _Expla
     rates, where = grounds.rates(series)
     found, no_bound = bounds(rates, series)
     platform = grounds.platform
-    published = platform.published if platform is not None else ()
-    against = Against(
+    curve = curve_of(series)
+    if at_home and run is not None:
+        sizes = _at_home(series, curve, run)
+        return _Explained(
+            series=_conclude(series, curve, sizes), findings=(), grounds="the memory of the host, measured in the run"
+        )
+    known = Knowledge(
         series=series,
         grounds=grounds,
         rates=rates,
+        references=grounds.references(series) if rates is not None else (),
+        empty=empty_call(series, rates, grounds.sm(series)),
+    )
+    against = Against(
+        known=known,
         bounds=found,
         no_bound=no_bound if rates is not None else where,
-        curve=curve_of(series),
-        published=tuple((each, doubt_of(each, platform) if platform is not None else None) for each in published),
-        empty=empty_call(series, rates, published, grounds.fabric),
+        published=platform.published if platform is not None else (),
     )
-    if at_home and run is not None:
-        sizes = _at_home(series, against, run)
-        return _Explained(
-            series=_conclude(series, against, sizes), findings=(), grounds="the memory of the host, measured in the run"
-        )
     sized: list[Sized] = []
     for sample in series.samples:
         size, seems = explain_size(against, sample)
         sized.append(Sized(sample=sample, size=size, suspect=seems))
     return _Explained(
-        series=_conclude(series, against, sized),
+        series=_conclude(series, curve, sized),
         findings=findings_of_series(series, sized, rates),
         # Without rates it is the reason why, which each size gives.
         grounds=where if rates is not None else None,
     )
 
 
-def _at_home(series: Series, against: Against, run: Run) -> list[Sized]:
+def _at_home(series: Series, curve: SweepCurve, run: Run) -> list[Sized]:
     def decides(sample: Sample) -> Regime | None:
-        return regime(against.curve, series.collective, sample.size_bytes)
+        return regime(curve, series.collective, sample.size_bytes)
 
     return [
         Sized(
@@ -113,7 +118,7 @@ def _at_home(series: Series, against: Against, run: Run) -> list[Sized]:
                 series,
                 sample,
                 measured_of(run, sample.point),
-                against.curve,
+                curve,
                 decides(sample),
             ),
         )
@@ -121,7 +126,7 @@ def _at_home(series: Series, against: Against, run: Run) -> list[Sized]:
     ]
 
 
-def _conclude(series: Series, against: Against, sized: Sequence[Sized]) -> SeriesExplanation:
+def _conclude(series: Series, curve: SweepCurve, sized: Sequence[Sized]) -> SeriesExplanation:
     verdict = verdict_of_series(series, sized)
     steps = [each.size.next_step for each in reversed(sized) if each.size.verdict.outcome == verdict.outcome]
     return SeriesExplanation(
@@ -137,7 +142,7 @@ def _conclude(series: Series, against: Against, sized: Sequence[Sized]) -> Serie
         statistic=series.statistic,
         table=series.table,
         settings=_settings(series),
-        curve=against.curve,
+        curve=curve,
         sizes=tuple(each.size for each in sized),
         verdict=verdict,
         next_step=next((step for step in steps if step is not None), None),

@@ -61,6 +61,7 @@ def _series(run: Run, told: Told, items: tuple[Measurement, ...]) -> Series:
         algorithms=told.algorithms,
         network=told.network,
         detour=detour_of(told, nodes),
+        nccl=_nccl_version(run),
         samples=tuple(sorted(_samples(items), key=lambda sample: sample.size_bytes)),
     )
 
@@ -76,6 +77,11 @@ def _gpu_name(run: Run) -> str | None:
     if not names and run.plan.gpus is not None:
         names = {device.model for device in run.plan.gpus.devices}
     return names.pop() if len(names) == 1 else None
+
+
+def _nccl_version(run: Run) -> str | None:
+    said = {hello.gpu.nccl for hello in run.ranks if hello.gpu is not None}
+    return said.pop() if len(said) == 1 else None
 
 
 def _samples(items: tuple[Measurement, ...]) -> Iterator[Sample]:

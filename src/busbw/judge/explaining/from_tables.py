@@ -132,6 +132,7 @@ def _series(
         algorithms=said.algorithms,
         network=said.network,
         detour=detour_of(said, nodes),
+        nccl=dict(table.versions).get("NCCL"),
         table=table.number,
         samples=samples,
     )

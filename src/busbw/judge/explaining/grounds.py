@@ -1,6 +1,6 @@
 """What measurements are held against: a platform, a captured host, or what the name of a GPU says."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -8,17 +8,14 @@ from msgspec import structs
 
 from busbw.catalog.gpu_kinds import GpuFacts, spellings
 from busbw.errors import InputError
+from busbw.judge.explaining.doubts import doubt_of
+from busbw.judge.explaining.references import Reference, of_figure, of_sweep, references_of
 from busbw.judge.explaining.series import Series
-from busbw.limits.ceiling import ceiling
 from busbw.limits.from_hardware import compute_ports, rates_of_gpus, rates_of_hardware
 from busbw.limits.from_platform import rates_of_platform
 from busbw.model.hardware import Hardware
-from busbw.model.limit import Bound, Line, NodeRates
-from busbw.model.platform import Platform
-from busbw.units import format_rate
-
-# Ways of NCCL that are one kernel over memory that all GPUs see: bound by the links alone.
-_LEAST = "any"
+from busbw.model.limit import NodeRates
+from busbw.model.platform import Platform, Published
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +28,8 @@ class Grounds:
     platform_name: str | None = None
     # GPUs by the driver's name for them.
     gpus: Mapping[str, GpuFacts] = field(default_factory=dict)
+    # What the site itself measured on these hosts before.
+    own: tuple[Reference, ...] = ()
 
     @property
     def fabric(self) -> str | None:
@@ -39,6 +38,31 @@ class Grounds:
             kinds = {port.kind for port in compute_ports(self.hardware)}
             return kinds.pop() if len(kinds) == 1 else None
         return self.platform.fabric.kind if self.platform is not None else None
+
+    def sm(self, series: Series) -> int | None:
+        """Return the compute capability of the GPUs, times ten; None: not known, or not NVIDIA's."""
+        if self.platform is not None and self.hardware is None:
+            return self.platform.gpu.sm
+        facts = self._facts(series)
+        return facts.sm if facts is not None else None
+
+    def references(self, series: Series) -> tuple[Reference, ...]:
+        """Return what was measured on machines of this kind; on one node wherever it has the same GPUs."""
+        facts = self._facts(series)
+        of_gpus = () if facts is None else (*(of_sweep(each) for each in facts.sweeps), *_figures(facts.published))
+        of_platform = references_of(self.platform, doubt_of) if self.platform is not None else ()
+        own = tuple(each for each in self.own if each.collective == series.collective)
+        return tuple(dict.fromkeys((*own, *of_platform, *of_gpus)))
+
+    def _facts(self, series: Series) -> GpuFacts | None:
+        """Return what is known of the GPUs by their name, wherever it comes from."""
+        if self.hardware is not None:
+            names = tuple(gpu.name for gpu in self.hardware.gpus if gpu.name)
+        elif series.gpu_name is not None:
+            names = spellings(series.gpu_name)
+        else:
+            names = self.platform.match.gpu_names if self.platform is not None else ()
+        return next((self.gpus[name] for name in names if name in self.gpus), None)
 
     def rates(self, series: Series) -> tuple[NodeRates | None, str]:
         """Return the rates of a node of this series, and where they come from, or why there are none."""
@@ -74,17 +98,22 @@ class Grounds:
     def _rates(self, series: Series) -> tuple[NodeRates | None, str]:
         used = series.gpus_per_node
         if self.hardware is not None:
-            name = next((gpu.name for gpu in self.hardware.gpus if gpu.name), None)
-            facts = self.gpus.get(name) if name is not None else None
-            return rates_of_hardware(self.hardware, facts, gpus=used), f"captured on {self.hardware.hostname}"
+            rates = rates_of_hardware(self.hardware, self._facts(series), gpus=used)
+            return rates, f"captured on {self.hardware.hostname}"
         if self.platform is not None:
             where = f"published for {self.platform.id}"
             return rates_of_platform(self.platform, gpus=used, name=self.platform_name), where
-        called = spellings(series.gpu_name) if series.gpu_name is not None else ()
-        known = next((self.gpus[name] for name in called if name in self.gpus), None)
+        known = self._facts(series)
         if known is not None and used is not None:
-            return rates_of_gpus(known, used), f"by the name of the GPU, {known.name}: links only"
+            rates = rates_of_gpus(known, used)
+            # A name does not say whether the links of several hosts are joined.
+            joined = rates if series.nodes == 1 else structs.replace(rates, domain_gpus=None)
+            return joined, f"by the name of the GPU, {known.name}: links only"
         return None, _why_unknown(series, is_known=known is not None)
+
+
+def _figures(published: Iterable[Published]) -> Iterator[Reference]:
+    return (each for figure in published if (each := of_figure(figure, None)) is not None)
 
 
 def _why_unknown(series: Series, *, is_known: bool) -> str:
@@ -95,78 +124,3 @@ def _why_unknown(series: Series, *, is_known: bool) -> str:
     if not is_known:
         return f"no platform is named, and nothing is published about {series.gpu_name}"
     return f"no platform is named, and how many {series.gpu_name} of a node took part is not known"
-
-
-def bounds(rates: NodeRates | None, series: Series) -> tuple[tuple[Bound, ...], str | None]:
-    """Return the bound of each algorithm that may be used, and why there is none where there is none."""
-    if rates is None:
-        return (), "the rates of this machine are not known"
-    if series.nodes is None:
-        return (), "on how many nodes it ran is not known"
-    if series.network == "loopback" and series.nodes == 1:
-        return _loopback(rates, series)
-    try:
-        found = ceiling(_as_said(rates, series), nodes=series.nodes, collective=series.collective).bounds
-    except InputError as error:
-        return (), error.cause
-    allowed = tuple(each for each in found if not series.algorithms or each.algorithm in series.algorithms)
-    if series.algorithms and not allowed:
-        allowed = tuple(bound for name in series.algorithms if (bound := bound_named(rates, series, name)) is not None)
-    known = tuple(each for each in allowed if each.busbw_Bps is not None)
-    if known:
-        return known, None
-    missing = dict.fromkeys(words for each in allowed for words in each.missing)
-    return (), f"not known: {', '.join(missing)}" if missing else "no algorithm with a bound is allowed"
-
-
-def bound_named(rates: NodeRates, series: Series, algorithm: str) -> Bound | None:
-    """Return the bound of one algorithm, whether or not a library would choose it; None where it has none here."""
-    try:
-        limit = ceiling(rates, nodes=series.nodes or 1, collective=series.collective, algorithm=algorithm)
-    except InputError:
-        return None
-    return next((each for each in limit.bounds if each.busbw_Bps is not None), None)
-
-
-def least_bound(rates: NodeRates, series: Series) -> Bound | None:
-    """Return the bound that holds whatever the algorithm, unless a switch adds."""
-    return bound_named(rates, series, _LEAST)
-
-
-def _as_said(rates: NodeRates, series: Series) -> NodeRates:
-    """Return the rates with what is said of switches that add; SHARP is off in NCCL until it is switched on."""
-    return structs.replace(
-        rates,
-        nvls=rates.nvls if series.nvls is None else series.nvls and rates.nvls is not False,
-        sharp=bool(series.sharp),
-    )
-
-
-def _loopback(rates: NodeRates, series: Series) -> tuple[tuple[Bound, ...], str | None]:
-    nic = rates.nic
-    if nic is None or not rates.ports or not rates.gpus:
-        return (), "not known: the number of NIC ports and their rate"
-    each_Bps = nic.rate_Bps * rates.ports / rates.gpus
-    seen = next((seen for seen in rates.attained if seen.part == "nic"), None)
-    attained_Bps = each_Bps * seen.share if seen is not None else None
-    line = Line(
-        part="nic",
-        formula="busbw <= k B / g",
-        figures=f"{rates.ports} x {nic.figures} / {rates.gpus} = {format_rate(each_Bps)}",
-        busbw_Bps=each_Bps,
-        attained_Bps=attained_Bps,
-        attained_words=seen.words if seen is not None else None,
-        limits=True,
-    )
-    bound = Bound(
-        collective=series.collective,
-        algorithm="ring",
-        why="each GPU sends f S bytes to the next through the NICs that are its own",
-        source=nic.source,
-        lines=(line,),
-        busbw_Bps=each_Bps,
-        algbw_Bps=each_Bps / series.factor,
-        attained_Bps=attained_Bps,
-        limited_by="nic",
-    )
-    return (bound,), None

@@ -26,9 +26,7 @@ def applies(held: Sequence[Condition]) -> Applies:
     return "no" if "differs" in outcomes else "if" if "unknown" in outcomes else "yes"
 
 
-def _conditions(
-    reference: Reference, series: Series, sample: Sample, scenario: Scenario | None
-) -> Iterator[Condition]:
+def _conditions(reference: Reference, series: Series, sample: Sample, scenario: Scenario | None) -> Iterator[Condition]:
     yield from _nodes(reference, series)
     if reference.gpus is not None:
         yield _compared("GPUs", reference.gpus, series.ranks)
@@ -40,8 +38,8 @@ def _conditions(
         yield _switched("NVLS", asked=reference.nvls, here=here)
     if reference.sharp is not None:
         yield _switched("SHARP", asked=reference.sharp, here=series.sharp)
-    if reference.network is not None:
-        yield _network(reference.network, series)
+    if reference.network is not None or series.network is not None:
+        yield _network(reference.network or "fabric", series)
     if scenario is not None and not scenario.carries(_rate(reference)):
         most = f"{' or '.join(scenario.algorithms)}, {format_rate(scenario.ceiling_Bps)} at most"
         yield _condition("algorithm", "one that carries as much", most, "differs")

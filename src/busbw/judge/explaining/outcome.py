@@ -101,7 +101,7 @@ def _impossible(judged: Judged, highest: Bound) -> str:
 def _together(judged: Judged, what: str) -> Verdict:
     answers = [_answer(judged, *each) for each in zip(judged.scenarios, judged.expected, strict=True)]
     kinds = set(answers)
-    if kinds == {"ok"} or kinds == {"slow"}:
+    if kinds in ({"ok"}, {"slow"}):
         outcome: Outcome = "ok" if "ok" in kinds else "slow"
         return Verdict(outcome=outcome, sentence=f"{outcome}: {what}: {_one_scenario(judged, outcome)}.")
     if "unjudged" in kinds and len(judged.scenarios) == 1:

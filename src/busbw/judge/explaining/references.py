@@ -8,7 +8,7 @@ from statistics import median
 from typing import Literal
 
 from busbw.catalog.size_curves import SizeCurve
-from busbw.judge.explaining.scenarios import ABOVE, ADDING, Scenario
+from busbw.judge.explaining.scenarios import ADDING, Scenario
 from busbw.judge.explaining.series import Network, Series
 from busbw.model.platform import Platform, Published, PublishedSweep
 
@@ -23,6 +23,8 @@ AVERAGE = "avg busbw"
 _SEVERAL = "several nodes"
 # Sizes are rounded down to whole parts.
 SAME_SIZE = 0.01
+# Where bandwidth rises so, the time no longer depends on the size, and smaller messages take as long.
+_CONSTANT_TIME = 0.9
 # Over these a tree sends another number of halves: figures of two nodes say nothing of three.
 _TREE_CHANGES_TO = 4
 
@@ -169,16 +171,19 @@ class Place:
         return same_nodes
 
 
-def is_usable(reference: Reference, series: Series, scenario: Scenario) -> bool:
+def _is_usable(reference: Reference, series: Series, scenario: Scenario) -> bool:
     """Whether a reference is of the same collective, network and algorithm, as far as anybody says."""
     if reference.collective != series.collective or reference.doubt is not None or reference.is_average:
         return False
     if reference.kind == "threshold" or (reference.network or "fabric") != (series.network or "fabric"):
         return False
-    if reference.sharp is not None and reference.sharp is not (series.sharp or False):
+    # SHARP is off in NCCL until it is switched on.
+    if reference.sharp is not (series.sharp or False) and (reference.sharp is not None or series.sharp):
         return False
-    if series.sharp and reference.sharp is None:
-        return False
+    return _is_same_algorithm(reference, series, scenario)
+
+
+def _is_same_algorithm(reference: Reference, series: Series, scenario: Scenario) -> bool:
     if scenario.nvls is not None and reference.nvls is not None and scenario.nvls is not reference.nvls:
         return _is_small(series)
     if reference.algorithm is not None:
@@ -208,7 +213,7 @@ def estimate(
 
     Between measured sizes, and nodes, by their logarithms; beyond the measured sizes by the curve of such machines.
     """
-    usable = [each for each in references if is_usable(each, series, scenario)]
+    usable = [each for each in references if _is_usable(each, series, scenario)]
     for kinds in (("here",), ("measured",), ("reference", "stated")):
         found = _of_kind([each for each in usable if each.kind in kinds], series, size_bytes, place, curve)
         if found is not None:
@@ -234,7 +239,8 @@ def _of_kind(
     above = min((at for at in pools if at > scale), default=None)
     if below is not None and above is not None:
         part = math.log(scale / below) / math.log(above / below)
-        return _between(_estimate(_nearest(pools[below]), False), _estimate(_nearest(pools[above]), False), part)
+        low, high = (_estimate(_nearest(pools[at]), same_place=False) for at in (below, above))
+        return _between(low, high, part)
     beside = below if below is not None else above
     # Of fewer GPUs on one node nothing is told by those of more, alone: at two the ring is another one.
     if beside is None or (place.is_inside and max(scale / beside, beside / scale) > _NEAR_RANKS):
@@ -276,6 +282,9 @@ def _value(reference: Reference, factor: float, size_bytes: int, curve: SizeCurv
         rate_Bps = _interpolated(points, size_bytes, form) if reference.has_size else reference.best_Bps
         return _Value(reference=reference, rate_Bps=rate_Bps, beyond=0.0, slope=_slope(points, size_bytes, form))
     edge, rate_Bps = points[0] if size_bytes < points[0][0] else points[-1]
+    steep = _slope(points, edge, form)
+    if size_bytes < edge and len(points) > 1 and steep >= _CONSTANT_TIME:
+        return _Value(reference=reference, rate_Bps=rate_Bps * size_bytes / edge, beyond=0.0, slope=1.0)
     beyond = 0.0 if reference.covers(size_bytes) else abs(math.log2(size_bytes / edge))
     if curve is None and beyond > 1:
         return None
@@ -310,7 +319,7 @@ def _nearest(values: Sequence[_Value]) -> list[_Value]:
     return [value for value in values if value.beyond <= least + SAME_SIZE]
 
 
-def _estimate(values: Sequence[_Value], same_place: bool) -> Estimate:  # noqa: FBT001 - a private part of one step
+def _estimate(values: Sequence[_Value], *, same_place: bool) -> Estimate:
     rates = [value.rate_Bps for value in values]
     return Estimate(
         low_Bps=min(rates),
@@ -319,7 +328,7 @@ def _estimate(values: Sequence[_Value], same_place: bool) -> Estimate:  # noqa: 
         kind=values[0].reference.kind,
         references=tuple(value.reference for value in values),
         is_exact=same_place and all(value.beyond == 0 for value in values),
-        slope=max(value.slope for value in values),
+        slope=min(value.slope for value in values),
     )
 
 

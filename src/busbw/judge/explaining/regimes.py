@@ -120,15 +120,6 @@ def regime(curve: SweepCurve, collective: str, size_bytes: int) -> Regime | None
     return "knee" if is_known else None
 
 
-def saturation(curve: SweepCurve, size_bytes: int) -> float:
-    """Return what part of its highest bandwidth this sweep's own curve has at a size; 1 where it has none."""
-    bent = curve.hill
-    if bent is None:
-        return 1.0
-    odds: float = (bent.half_bytes.value / size_bytes) ** bent.steepness.value
-    return 1 / (1 + odds)
-
-
 def latency_at(curve: SweepCurve, size_bytes: int) -> tuple[float, str] | None:
     """Return the fitted latency that holds at a size, and of which line; None where none was fitted."""
     for segment in curve.segments:

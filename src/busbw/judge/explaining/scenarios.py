@@ -6,8 +6,8 @@ Where nobody says whether NVLink SHARP was on there are two scenarios, with it a
 from dataclasses import dataclass
 from typing import Literal
 
+from busbw.judge.explaining.bounds import bound_named, least_bound
 from busbw.judge.explaining.from_run import SYMMETRIC
-from busbw.judge.explaining.grounds import bound_named, least_bound
 from busbw.judge.explaining.series import Sample, Series
 from busbw.model.limit import Bound, NodeRates
 

@@ -57,6 +57,8 @@ class Series:
     network: Network | None = None
     # What NCCL's log, or its settings, make ranks connect over, where links or the fabric could have been.
     detour: Detour | None = None
+    # Version of NCCL, as `2.28.9`.
+    nccl: str | None = None
     # Of an import the number of its table.
     table: int | None = None
     samples: tuple[Sample, ...] = ()

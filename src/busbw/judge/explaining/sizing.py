@@ -12,7 +12,7 @@ from busbw.judge.explaining.matching import Applies, applies, conditions
 from busbw.judge.explaining.outcome import Judged, verdict_of
 from busbw.judge.explaining.references import Reference
 from busbw.judge.explaining.resembling import Suspect, suspect
-from busbw.judge.explaining.scenarios import Scenario, scenarios
+from busbw.judge.explaining.scenarios import ABOVE, From, Scenario, scenarios
 from busbw.judge.explaining.series import Sample
 from busbw.model.budget import BudgetStep, Condition, Expected, SizeExplanation
 from busbw.model.finding import Verdict
@@ -90,7 +90,7 @@ def _explanation(against: Against, judged: Judged, verdict: Verdict, step: str |
     )
 
 
-def _known_from(judged: Judged, one: Scenario | None) -> str | None:
+def _known_from(judged: Judged, one: Scenario | None) -> From | None:
     if judged.sample.algorithm is not None:
         return "nccl"
     if one is None:
@@ -103,7 +103,7 @@ def _known_from(judged: Judged, one: Scenario | None) -> str | None:
 def _carrying(judged: Judged, scenario: Scenario) -> tuple[Bound, ...]:
     """Return the algorithms of a scenario that can carry what was measured."""
     least_Bps = judged.sample.busbw_Bps
-    return tuple(bound for bound in scenario.bounds if (bound.busbw_Bps or 0.0) * 1.005 >= least_Bps)
+    return tuple(bound for bound in scenario.bounds if (bound.busbw_Bps or 0.0) * ABOVE >= least_Bps)
 
 
 def _bounds(judged: Judged) -> tuple[Bound, ...]:
@@ -130,14 +130,18 @@ def _budget(against: Against, judged: Judged, bounds: tuple[Bound, ...]) -> tupl
 
 def _expected(against: Against, judged: Judged) -> Iterator[Expected]:
     alone = len(judged.scenarios) == 1
+    least_Bps: dict[Reference, float] = {}
     for scenario, expected in zip(judged.scenarios, judged.expected, strict=True):
         for bound in scenario.bounds:
             yield _of_bound(bound, alone=alone and len(scenario.bounds) == 1)
-        if expected is not None:
+        if expected is not None and expected.is_exact:
+            # The references say it themselves, each with its conditions.
+            least_Bps.update(dict.fromkeys(expected.references, expected.sound_Bps))
+        elif expected is not None:
             yield _of_expectation(expected, alone=alone)
     for reference in against.known.references:
         if reference.collective == judged.series.collective:
-            yield _of_reference(reference, judged)
+            yield _of_reference(reference, judged, least_Bps.get(reference))
 
 
 def _of_bound(bound: Bound, *, alone: bool) -> Expected:
@@ -172,7 +176,7 @@ def _unknown(name: str, asked: str) -> Condition:
     return Condition(name=name, asked=asked, here=None, outcome="unknown")
 
 
-def _of_reference(reference: Reference, judged: Judged) -> Expected:
+def _of_reference(reference: Reference, judged: Judged, least_Bps: float | None) -> Expected:
     series, sample = judged.series, judged.sample
     held = [conditions(reference, series, sample, scenario) for scenario in judged.scenarios]
     held = held or [conditions(reference, series, sample, None)]
@@ -184,7 +188,7 @@ def _of_reference(reference: Reference, judged: Judged) -> Expected:
         title=reference.words,
         basis=reference.kind,
         busbw_Bps=nearest[1],
-        least_Bps=nearest[1] if reference.kind == "threshold" else None,
+        least_Bps=nearest[1] if reference.kind == "threshold" else least_Bps,
         applies=way,
         conditions=held[best],
         doubt=reference.doubt,

@@ -1,0 +1,193 @@
+"""The verdict held against every published table there is: sound ones, the same with a loss, and each left out in turn.
+
+    .venv/bin/python benchmarks/judging/published.py [--leave-out] [--list]
+
+Tables are the sweeps and figures of the platform catalogue that somebody measured. Each is judged on its own platform,
+whole and size by size, as published and scaled to 0.875 (one NIC of eight lost) and to 0.75. With `--leave-out` nothing
+of the same document is known while a table is judged. Prints what was published over what is expected, by size.
+"""
+
+import argparse
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from statistics import median
+
+from msgspec import structs
+
+from busbw.catalog.gpu_kinds import facts_of_gpus
+from busbw.catalog.platforms import all_platforms
+from busbw.collectives import COLLECTIVES
+from busbw.judge.explaining.explain import explain
+from busbw.judge.explaining.grounds import Grounds
+from busbw.judge.explaining.series import Sample, Series, rates_of
+from busbw.units import format_size
+
+BANDS = ((0, 64 << 10), (64 << 10, 8 << 20), (8 << 20, 256 << 20), (256 << 20, 1 << 30), (1 << 30, 1 << 60))
+PLATFORMS = all_platforms()
+
+
+@dataclass(frozen=True)
+class Table:
+    """One published table, or figure, and the platform it is of."""
+
+    platform: object
+    collective: str
+    nodes: int
+    gpus: int
+    points: tuple[tuple[int, float], ...]
+    algorithm: str | None
+    nvls: bool | None
+    sharp: bool | None
+    network: str | None
+    nccl: str | None
+    document: str
+
+    @property
+    def name(self):
+        how = self.algorithm or ("" if self.nvls is None else f"nvls {'on' if self.nvls else 'off'}")
+        return f"{self.platform.id} {self.collective} {self.nodes}x{self.gpus // self.nodes} {how} [{self.document}]"
+
+
+def tables():
+    """Return every table once, on the first platform that has it."""
+    found = {}
+    for platform in PLATFORMS:
+        for sweep in platform.sweeps:
+            table = Table(
+                platform=platform,
+                collective=sweep.test,
+                nodes=sweep.nodes,
+                gpus=sweep.gpus,
+                points=sweep.points,
+                algorithm=sweep.algorithm,
+                nvls=sweep.nvls,
+                sharp=sweep.sharp,
+                network=sweep.network,
+                nccl=sweep.nccl,
+                document=sweep.document,
+            )
+            found.setdefault((sweep.test, sweep.nodes, sweep.gpus, sweep.points, sweep.document, sweep.nvls), table)
+        for figure in platform.published:
+            if (figure.kind, figure.metric, figure.unit) != ("measured", "busbw", "GB/s") or figure.size_bytes is None:
+                continue
+            if not figure.nodes or not figure.gpus:
+                continue
+            points = ((figure.size_bytes, figure.value),)
+            table = Table(
+                platform=platform,
+                collective=figure.test,
+                nodes=figure.nodes,
+                gpus=figure.gpus,
+                points=points,
+                algorithm=figure.algorithm,
+                nvls=figure.nvls,
+                sharp=figure.sharp,
+                network=figure.network,
+                nccl=None,
+                document=figure.source[0],
+            )
+            found.setdefault((figure.test, figure.nodes, figure.gpus, points, figure.source[0], figure.nvls), table)
+    return [table for table in found.values() if table.network != "fallback"]
+
+
+def series_of(table, scale, points):
+    samples = []
+    for size_bytes, rate in points:
+        if rate <= 0:
+            continue
+        time_s = COLLECTIVES[table.collective].factor(table.gpus) * size_bytes / (scale * rate * 1e9)
+        busbw_Bps, algbw_Bps = rates_of(table.collective, table.gpus, size_bytes, time_s)
+        samples.append(Sample(size_bytes=size_bytes, time_s=time_s, busbw_Bps=busbw_Bps, algbw_Bps=algbw_Bps))
+    return Series(
+        title="t",
+        collective=table.collective,
+        dtype="float32",
+        op="sum",
+        in_place=False,
+        ranks=table.gpus,
+        nodes=table.nodes,
+        gpus_per_node=table.gpus // table.nodes,
+        gpu_name=None,
+        library="nccl",
+        statistic="s",
+        nvls=table.nvls,
+        sharp=table.sharp,
+        algorithms=(table.algorithm,) if table.algorithm is not None else (),
+        network="loopback" if table.network == "loopback" else None,
+        nccl=table.nccl,
+        samples=tuple(samples),
+    )
+
+
+def grounds_for(table, leave_out):
+    """Return what is known while a table is judged."""
+    platforms = PLATFORMS if not leave_out else tuple(_without(each, table.document) for each in PLATFORMS)
+    own = next(each for each in platforms if each.id == table.platform.id)
+    return Grounds(platform=own, platform_name=own.id, gpus=facts_of_gpus(platforms))
+
+
+def _without(platform, document):
+    return structs.replace(
+        platform,
+        sweeps=tuple(each for each in platform.sweeps if each.document != document),
+        published=tuple(each for each in platform.published if document not in each.source),
+    )
+
+
+def judged(table, scale, points, grounds):
+    return explain("s", (series_of(table, scale, points),), grounds)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--leave-out", action="store_true")
+    parser.add_argument("--list", action="store_true", help="print the verdict on every table")
+    asked = parser.parse_args()
+    every = tables()
+    ratios: dict[tuple[int, str], list[float]] = {}
+    whole: dict[float, Counter] = {1.0: Counter(), 0.875: Counter(), 0.75: Counter()}
+    alone: dict[float, Counter] = {1.0: Counter(), 0.875: Counter(), 0.75: Counter()}
+    unsaid = cells = expected_cells = 0
+    for table in every:
+        grounds = grounds_for(table, asked.leave_out)
+        for scale, counts in whole.items():
+            found = judged(table, scale, table.points, grounds)
+            counts[found.verdict.outcome] += 1
+            said = "would not be seen" in found.verdict.sentence or "no loss would be called" in found.verdict.sentence
+            unsaid += scale < 1 and found.verdict.outcome == "ok" and not said
+            if asked.list:
+                sys.stdout.write(f"{scale:5} {table.name}: {found.verdict.sentence}\n")
+            for size in found.series[0].sizes if found.series else ():
+                alone[scale][size.verdict.outcome] += 1
+                if scale != 1.0:
+                    continue
+                cells += 1
+                expected_Bps = size.band_high_Bps or (
+                    size.busbw_Bps * size.time_s / size.band_time_s if size.band_time_s else None
+                )
+                if expected_Bps is None:
+                    continue
+                expected_cells += 1
+                expected_Bps = size.band_high_Bps or size.busbw_Bps * size.time_s / size.band_time_s
+                band = next(place for place, (low, high) in enumerate(BANDS) if low <= size.size_bytes < high)
+                kind = "one node" if table.nodes == 1 else "several nodes"
+                ratios.setdefault((band, kind), []).append(size.busbw_Bps / expected_Bps)
+                ratios.setdefault((band, "all"), []).append(size.busbw_Bps / expected_Bps)
+    sys.stdout.write(f"{len(every)} tables, {cells} cells; an expectation for {expected_cells / cells:.0%}\n")
+    for scale in whole:
+        sys.stdout.write(f"x {scale}: tables {dict(whole[scale])}, cells {dict(alone[scale])}\n")
+    sys.stdout.write(f"ok after a loss without a word on what would not be seen: {unsaid}\n")
+    sys.stdout.write("published over expected, median (5 % to 95 %), cells:\n")
+    for (band, kind), values in sorted(ratios.items()):
+        low, high = BANDS[band]
+        name = f"{format_size(low)} to {format_size(high)}" if high < 1 << 60 else f"from {format_size(low)}"
+        ordered = sorted(values)
+        ends = ordered[int(0.05 * len(ordered))], ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
+        sys.stdout.write(
+            f"  {name:22} {kind:14} {median(values):5.2f} ({ends[0]:.2f} to {ends[1]:.2f}) {len(values):4}\n"
+        )
+
+
+if __name__ == "__main__":
+    main()
