@@ -30,6 +30,7 @@ _LATENCY_SLOPE = 0.6
 # HGX on two nodes: 470, 471; p5: 437 and 444); of one source alone nobody knows, and of the same stack older versions
 # reach four fifths. What follows from parts is less sure still: rings over 8 x 400 Gb/s reach 0.82 or 0.96 of line.
 _AGREE = 0.92
+_PEERS = 3
 _SEVERAL_SOURCES = 0.90
 _ONE_SOURCE = 0.80
 _OWN_RUNS = 0.93
@@ -175,8 +176,8 @@ def _least_share(found: Estimate) -> float:
         return _OWN_RUNS
     if not found.is_exact:
         return _BY_PARTS
-    agree = found.low_Bps / found.high_Bps >= _AGREE
-    return _SEVERAL_SOURCES if found.documents > 1 and agree else _ONE_SOURCE
+    is_known = found.documents > 1 or found.peers >= _PEERS
+    return _SEVERAL_SOURCES if is_known and found.agreement >= _AGREE else _ONE_SOURCE
 
 
 def _is_same_version(series: Series, found: Estimate) -> bool:

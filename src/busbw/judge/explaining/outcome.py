@@ -111,7 +111,7 @@ def _together(judged: Judged, what: str) -> Verdict:
         for scenario, expected in zip(judged.scenarios, judged.expected, strict=True)
         if scenario in judged.possible
     ]
-    return _cannot(f"{what}: {format_rate(judged.sample.busbw_Bps)}: {'; '.join(words)}")
+    return _cannot(f"{what}: {'; '.join(words)}")
 
 
 def _answer(judged: Judged, scenario: Scenario, expected: Expectation | None) -> Answer:
@@ -159,7 +159,9 @@ def _scenario_words(sample: Sample, scenario: Scenario, expected: Expectation | 
     title = f"with {scenario.title} " if scenario.title else ""
     if expected is None:
         return f"{title}nobody has measured what {' or '.join(scenario.algorithms)} should reach"
-    return f"{title}{comparison_words(sample, expected)}"
+    between = f"; from {format_rate(expected.sound_Bps)} on it is sound"
+    slow = f", below {format_rate(expected.slow_Bps)} slow" if expected.slow_Bps is not None else ""
+    return f"{title}{comparison_words(sample, expected)}{between if not title else ''}{slow if not title else ''}"
 
 
 def _unjudged(judged: Judged) -> str:

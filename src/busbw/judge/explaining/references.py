@@ -1,7 +1,7 @@
 """What somebody measured on machines like this, and what follows from it for another size, or number of nodes."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
@@ -23,6 +23,8 @@ AVERAGE = "avg busbw"
 _SEVERAL = "several nodes"
 # Sizes are rounded down to whole parts.
 SAME_SIZE = 0.01
+# Figures of so many neighbouring numbers of nodes show how far figures of such machines lie apart.
+_BESIDE = 2
 # Where bandwidth rises so, the time no longer depends on the size, and smaller messages take as long.
 _CONSTANT_TIME = 0.9
 # Over these a tree sends another number of halves: figures of two nodes say nothing of three.
@@ -128,6 +130,9 @@ class Estimate:
     references: tuple[Reference, ...]
     # Of this very number of nodes and ranks, and of sizes measured there or on both sides.
     is_exact: bool
+    # How many figures say so, here and at neighbouring numbers of nodes, and the least over the most of them.
+    peers: int
+    agreement: float
     # How bus bandwidth rises with the size, as d log(busbw) / d log(size): 1 where latency alone decides, 0 where
     # bandwidth does.
     slope: float
@@ -234,7 +239,8 @@ def _of_kind(
         if value is not None:
             pools.setdefault(scale if at == 0 else at, []).append(value)
     if scale in pools:
-        return _estimate(_nearest(pools[scale]), same_place=True)
+        neighbours = [] if place.is_inside else _neighbours(pools, scale)
+        return _estimate(_nearest(pools[scale]), same_place=True, beside=neighbours)
     below = max((at for at in pools if at < scale), default=None)
     above = min((at for at in pools if at > scale), default=None)
     if below is not None and above is not None:
@@ -319,8 +325,15 @@ def _nearest(values: Sequence[_Value]) -> list[_Value]:
     return [value for value in values if value.beyond <= least + SAME_SIZE]
 
 
-def _estimate(values: Sequence[_Value], *, same_place: bool) -> Estimate:
+def _neighbours(pools: Mapping[float, Sequence[_Value]], scale: float) -> list[_Value]:
+    """Return what was measured of this size on the next smaller and larger numbers of nodes."""
+    ordered = sorted(pools, key=lambda at: abs(math.log(at / scale)))
+    return [value for at in ordered[: _BESIDE + 1] if at != scale for value in pools[at] if value.beyond == 0]
+
+
+def _estimate(values: Sequence[_Value], *, same_place: bool, beside: Sequence[_Value] = ()) -> Estimate:
     rates = [value.rate_Bps for value in values]
+    every = [*rates, *(value.rate_Bps for value in beside)]
     return Estimate(
         low_Bps=min(rates),
         centre_Bps=median(rates),
@@ -328,6 +341,8 @@ def _estimate(values: Sequence[_Value], *, same_place: bool) -> Estimate:
         kind=values[0].reference.kind,
         references=tuple(value.reference for value in values),
         is_exact=same_place and all(value.beyond == 0 for value in values),
+        peers=len(every),
+        agreement=min(every) / max(every),
         slope=min(value.slope for value in values),
     )
 
