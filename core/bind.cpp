@@ -261,6 +261,7 @@ NB_MODULE(_core, module) {
         .def_ro("duration_ns", &Samples::duration)
         .def_ro("lateness_ns", &Samples::lateness)
         .def_ro("off_processor_ns", &Samples::off_processor)
+        .def_ro("issued_ns", &Samples::issued)
         .def_ro("missed", &Samples::missed);
     nb::class_<ClockQuality>(module, "ClockQuality")
         .def_ro("cost_ns", &ClockQuality::cost_ns)

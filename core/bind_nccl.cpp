@@ -10,6 +10,7 @@
 
 #include "bind_mpi.hpp"
 #include "communicators.hpp"
+#include "empty_launches.hpp"
 #include "gate.hpp"
 #include "nccl_exchange.hpp"
 #include "nccl_loops.hpp"
@@ -178,6 +179,9 @@ void bind_nccl(nb::module_& module) {
             "cuda"_a, "ordinal"_a, "code"_a, nb::keep_alive<1, 2>())
         .def_prop_ro("facts", &Gpu::facts)
         .def_prop_ro("has_kernels", &Gpu::has_kernels);
+    nb::class_<EmptyLaunches>(module, "EmptyLaunches")
+        .def_ro("issue_ns", &EmptyLaunches::issue)
+        .def_ro("device_ns", &EmptyLaunches::device);
     nb::class_<GpuMemory>(module, "GpuMemory")
         .def(nb::init<const Gpu&, std::size_t, const NcclApi*>(), "gpu"_a, "size"_a, "nccl"_a.none(),
              nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), waits)
@@ -227,6 +231,12 @@ void bind_nccl(nb::module_& module) {
             return std::make_unique<SocketGate>(std::move(sockets), is_first, timeout);
         },
         "sockets"_a, "is_first"_a, "timeout_ns"_a);
+    module.def(
+        "empty_launches",
+        [](const std::vector<const Gpu*>& gpus, const Gate& gate, std::size_t batches, std::uint64_t launches) {
+            return empty_launches(gpus, gate, batches, launches);
+        },
+        "gpus"_a, "gate"_a, "batches"_a, "launches"_a, waits);
     module.def("no_gate", []() -> std::unique_ptr<Gate> { return std::make_unique<NoGate>(); });
     module.def("nccl_bench", make_bench, "gate"_a, "heartbeats"_a, "step_ns"_a, nb::keep_alive<0, 1>());
     module.def("nccl_shape", shape, "kind"_a, "dtype"_a, "op"_a, "ranks"_a, "root"_a, "count"_a, "in_place"_a, "pair"_a,

@@ -28,6 +28,10 @@ CudaApi::CudaApi(const std::string& path) : library{path} {
     library.find(stream_destroy, "cuStreamDestroy_v2");
     library.find(stream_synchronize, "cuStreamSynchronize");
     library.find(stream_query, "cuStreamQuery");
+    library.find(event_create, "cuEventCreate");
+    library.find(event_destroy, "cuEventDestroy_v2");
+    library.find(event_record, "cuEventRecord");
+    library.find(event_elapsed_time, "cuEventElapsedTime");
     library.find(begin_capture, "cuStreamBeginCapture_v2");
     library.find(end_capture, "cuStreamEndCapture");
     library.find(graph_instantiate, "cuGraphInstantiateWithFlags");

@@ -25,6 +25,7 @@ inline constexpr cuda_result cuda_success = 0;
 inline constexpr cuda_result cuda_not_ready = 600;
 inline constexpr unsigned cuda_stream_non_blocking = 1;
 inline constexpr int cuda_capture_thread_local = 1;
+inline constexpr unsigned cuda_event_default = 0;
 enum class DeviceAttribute : int { multiprocessors = 16, l2_bytes = 38, capability_major = 75, capability_minor = 76 };
 
 // CUDA_MEMCPY2D.
@@ -76,6 +77,10 @@ struct CudaApi {
     cuda_result (*stream_destroy)(cuda_stream);
     cuda_result (*stream_synchronize)(cuda_stream);
     cuda_result (*stream_query)(cuda_stream);
+    cuda_result (*event_create)(cuda_event*, unsigned);
+    cuda_result (*event_destroy)(cuda_event);
+    cuda_result (*event_record)(cuda_event, cuda_stream);
+    cuda_result (*event_elapsed_time)(float*, cuda_event, cuda_event);
     cuda_result (*begin_capture)(cuda_stream, int);
     cuda_result (*end_capture)(cuda_stream, cuda_graph*);
     cuda_result (*graph_instantiate)(cuda_graph_exec*, cuda_graph, unsigned long long);

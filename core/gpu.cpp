@@ -74,19 +74,23 @@ Gpu::~Gpu() {
     cuda_->primary_context_release(device_);
 }
 
-void Gpu::launch_with(const std::string& name, void* arguments, std::size_t items, cuda_stream stream) const {
+cuda_function Gpu::function(const std::string& name) const {
     if (module_ == nullptr) {
         throw std::runtime_error("no kernels: NVRTC was not found");
     }
     cuda_function function = nullptr;
     cuda_->check(cuda_->module_get_function(&function, module_, name.c_str()), ("cuModuleGetFunction " + name).c_str());
+    return function;
+}
+
+void Gpu::launch_with(const std::string& name, void* arguments, std::size_t items, cuda_stream stream) const {
     const std::size_t most = static_cast<std::size_t>(facts_.multiprocessors) * blocks_per_multiprocessor;
     const std::size_t wanted = (items + threads_per_block - 1) / threads_per_block;
     const auto blocks = static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, most));
     std::array<void*, 1> parameters{arguments};
-    cuda_->check(
-        cuda_->launch_kernel(function, blocks, 1, 1, threads_per_block, 1, 1, 0, stream, parameters.data(), nullptr),
-        ("cuLaunchKernel " + name).c_str());
+    cuda_->check(cuda_->launch_kernel(function(name), blocks, 1, 1, threads_per_block, 1, 1, 0, stream,
+                                      parameters.data(), nullptr),
+                 ("cuLaunchKernel " + name).c_str());
 }
 
 GpuMemory::GpuMemory(const Gpu& gpu, std::size_t size, const NcclApi* from_nccl)

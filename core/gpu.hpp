@@ -42,8 +42,12 @@ class Gpu {
     [[nodiscard]] cuda_stream load_stream() const noexcept { return load_stream_; }
     [[nodiscard]] bool has_kernels() const noexcept { return module_ != nullptr; }
 
-    // Starts kernel `name` over about `items` items on `stream`. `arguments` is copied by the driver. Throws
-    // std::runtime_error when the GPU has no kernels, or none of this name.
+    // The kernel called `name`, for whoever launches it many times. Throws std::runtime_error when the GPU has no
+    // kernels, or none of this name.
+    [[nodiscard]] cuda_function function(const std::string& name) const;
+
+    // Starts kernel `name` over about `items` items on `stream`. `arguments` is copied by the driver. Throws as
+    // `function` does.
     template <class Arguments>
     void launch(const std::string& name, Arguments arguments, std::size_t items, cuda_stream stream) const {
         launch_with(name, &arguments, items, stream);

@@ -13,12 +13,15 @@ namespace busbw {
 
 // One rank's view of a block of samples. `duration` covers all calls of a sample; in isolated mode it runs from the
 // common start to this rank's return, and `lateness` from the common start to this rank's own. `off_processor` is the
-// time between start and return that this thread did not run. `missed` marks starts announced too late to be kept.
+// time between start and return that this thread did not run. `issued`, over NCCL only: from the start until every call
+// had returned to the host; the GPU may still be at work. `missed` marks starts announced too late to be kept.
 struct Samples {
-    explicit Samples(std::size_t count) : duration(count), lateness(count), off_processor(count), missed(count) {}
+    explicit Samples(std::size_t count)
+        : duration(count), lateness(count), off_processor(count), issued(count), missed(count) {}
     std::vector<nanoseconds> duration;
     std::vector<nanoseconds> lateness;
     std::vector<nanoseconds> off_processor;
+    std::vector<nanoseconds> issued;
     std::vector<std::uint8_t> missed;
 };
 

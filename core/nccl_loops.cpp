@@ -95,6 +95,7 @@ void time_one(const NcclExchange& exchange, const NcclBench& bench, std::vector<
     const nanoseconds processor_start = processor_clock();
     const nanoseconds start = wall_clock();
     work();
+    const nanoseconds issued = wall_clock();
     wait_in_calls(bench);
     wait_for_all(exchange, bench, ends);
     const nanoseconds end = wall_clock();
@@ -102,6 +103,7 @@ void time_one(const NcclExchange& exchange, const NcclBench& bench, std::vector<
     leave_calls(bench, calls);
     for (std::size_t member = 0; member < samples.size(); ++member) {
         samples[member].duration[sample] = ends[member] - start;
+        samples[member].issued[sample] = issued - start;
         samples[member].off_processor[sample] = (end - start) - (processor_end - processor_start);
     }
 }
@@ -152,6 +154,7 @@ std::vector<Samples> isolated(const NcclExchange& exchange, const NcclBench& ben
         enter_calls(bench);
         const nanoseconds start = wall_clock();
         exchange.launch(sample);
+        const nanoseconds issued = wall_clock();
         wait_in_calls(bench);
         wait_for_all(exchange, bench, ends);
         const nanoseconds after = wall_clock();
@@ -160,6 +163,7 @@ std::vector<Samples> isolated(const NcclExchange& exchange, const NcclBench& ben
         for (std::size_t member = 0; member < samples.size(); ++member) {
             samples[member].duration[sample] = ends[member] - local;
             samples[member].lateness[sample] = start - local;
+            samples[member].issued[sample] = issued - start;
             samples[member].missed[sample] = missed ? 1 : 0;
             samples[member].off_processor[sample] = (after - before) - (processor_after - processor_before);
         }

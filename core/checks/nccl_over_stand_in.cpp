@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "empty_launches.hpp"
 #include "expect.hpp"
 #include "gpu_check.hpp"
 #include "stand_in_world.hpp"
@@ -128,6 +129,9 @@ void check_samples(const std::vector<Samples>& samples, std::size_t count, const
     for (const Samples& one : samples) {
         expect(one.duration.size() == count, text + ": every sample is kept");
         expect(std::ranges::all_of(one.duration, [](nanoseconds time) { return time > 0; }), text + ": takes time");
+        expect(one.issued.size() == count, text + ": how long the host took to start it is kept");
+        expect(std::ranges::all_of(one.issued, [](nanoseconds time) { return time > 0; }),
+               text + ": starting takes time");
     }
 }
 
@@ -165,6 +169,25 @@ void check_load(const World& world) {
     }
     const auto samples = loaded(held.exchange(), world.bench(), borrowed, 3, 2, per_second / 100);
     check_samples(samples, 3, "beside products");
+}
+
+// A launch takes the host at least what the stand-in was told.
+void check_empty_launches(const World& world) {
+    constexpr nanoseconds told = 200'000;
+    constexpr std::size_t batches = 3;
+    constexpr std::uint64_t launches = 4;
+    const NoGate gate;
+    const std::vector<const Gpu*> gpus{&world.gpu(2), &world.gpu(0)};
+    const auto found = empty_launches(gpus, gate, batches, launches);
+    expect(found.size() == gpus.size(), "launches on every GPU");
+    for (const EmptyLaunches& one : found) {
+        expect(one.issue.size() == batches && one.device.size() == batches, "every batch is kept");
+        expect(std::ranges::all_of(one.issue, [](nanoseconds time) { return time >= told * nanoseconds{launches}; }),
+               "the host takes its time for every launch");
+        expect(std::ranges::all_of(one.device, [](nanoseconds time) { return time >= 0; }),
+               "time goes forward on the GPU");
+    }
+    expect(empty_launches({}, gate, batches, launches).empty(), "no GPUs, no launches");
 }
 
 // An output written by hand, compared by kernels or by the host: all of it right, then one byte of it wrong.
@@ -233,6 +256,10 @@ void check_refusals(const World& world) {
     expect_throw<std::invalid_argument>([&] { nccl_contract(shape, 0); }, "three ranks are no hypercube");
     expect_throw<std::runtime_error>([&] { world.gpu(0).launch("no_such_kernel", 0, 1, world.gpu(0).stream()); },
                                      "a kernel that is not there");
+    const std::vector<const Gpu*> gpus{&world.gpu(0)};
+    if (!world.gpu(0).has_kernels()) {
+        expect_throw<std::runtime_error>([&] { empty_launches(gpus, NoGate{}, 1, 1); }, "no kernel to launch");
+    }
 }
 
 }  // namespace
@@ -243,6 +270,7 @@ int main(int count, char** arguments) {
         return EXIT_FAILURE;
     }
     setenv("STANDIN_FAULT", planted, 1);
+    setenv("STANDIN_LAUNCH_US", "200", 1);
     const Libraries with{arguments[1], arguments[2]};
     const World on_gpus{with, true};
     const World on_host{with, false};
@@ -262,6 +290,7 @@ int main(int count, char** arguments) {
         check_refusals(*world);
     }
     check_load(on_gpus);
+    check_empty_launches(on_gpus);
     check_registration(on_gpus);
     return verdict();
 }

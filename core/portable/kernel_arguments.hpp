@@ -5,6 +5,11 @@
 
 namespace busbw {
 
+// A kernel takes one struct, even where it needs nothing.
+struct NothingArguments {
+    int unused;
+};
+
 // Elements first..first+count-1 of the input of `rank`.
 struct FillArguments {
     void* into;

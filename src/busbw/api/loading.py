@@ -51,6 +51,7 @@ def rebuild(directory: Path) -> Run:
         findings=judgement.findings,
         verdict=judgement.verdict,
         unreadable=(*unreadable, *damaged),
+        launches=parsed.launches,
         nodes=parsed.nodes,
         # A run that somebody stopped was visited too, but only to end it.
         autopsy=autopsy(plan, visits) if outcome is None or outcome.ended == "failed" else None,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from busbw.backends.launches import launch_share
 from busbw.collectives import COLLECTIVES, Collective, busbw_Bps, part_count
 from busbw.model.measurement import Measurement, RankView, WrongResult
 from busbw.model.plan import Plan
@@ -123,6 +124,7 @@ def _measurement(
         per_rank=_views(records, samples, blamed, hellos),
         attribution=first.attribution,
         nccl=first.nccl,
+        launch=launch_share(records, sweep.pair or range(len(records)), samples.kept, samples.scale),
         source=source,
     )
 

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Mapping, Sequence
 
+from busbw.backends.launches import empty_launches
 from busbw.backends.measurements import measurement_of
 from busbw.backends.rates import rates_of
-from busbw.model.measurement import Measurement
+from busbw.model.measurement import EmptyLaunch, Measurement
 from busbw.model.plan import Plan, Program
-from busbw.model.record import AnyRecord, Copied, Failed, Hello, Measured, Node, Streamed
+from busbw.model.record import AnyRecord, Copied, Failed, Hello, Launched, Measured, Node, Streamed
 from busbw.model.run import Rates
 from busbw.model.sweep import Point, points_of
 from busbw.model.value import Value
@@ -30,6 +31,8 @@ class Parsed(Value, frozen=True, kw_only=True):
     failures: tuple[tuple[int, Failed], ...]
     # The hosts as the latest start found them; () where there is one only.
     nodes: tuple[Node, ...] = ()
+    # Launches of an empty kernel as the latest start began, by rank; () without GPUs of ours.
+    launches: tuple[EmptyLaunch, ...] = ()
 
 
 def program(directory: str, python: str) -> Program:
@@ -71,6 +74,7 @@ def parse(plan: Plan, records: Records) -> Parsed:
         measurements=tuple(measurements),
         failures=tuple((rank, record) for rank in ranks for _, record in kept[rank] if isinstance(record, Failed)),
         nodes=_nodes(kept.get(0, ())),
+        launches=_launches(kept),
     )
 
 
@@ -100,6 +104,18 @@ def _nodes(entries: Sequence[tuple[str, AnyRecord]]) -> tuple[Node, ...]:
     found = [(_attempt(place), record) for place, record in entries if isinstance(record, Node)]
     latest = max((attempt for attempt, _ in found), default=0)
     return tuple(record for attempt, record in found if attempt == latest)
+
+
+def _launches(kept: Records) -> tuple[EmptyLaunch, ...]:
+    """Return what each rank's GPU took to start a kernel, where all ranks wrote it in the latest start of the run."""
+    found = {
+        (_attempt(place), rank): record
+        for rank, entries in kept.items()
+        for place, record in entries
+        if isinstance(record, Launched)
+    }
+    latest = max((attempt for attempt, _rank in found), default=0)
+    return empty_launches([found[latest, rank].empty if (latest, rank) in found else None for rank in sorted(kept)])
 
 
 def _attempt(place: str) -> int:

@@ -29,6 +29,29 @@ class WrongResult(Value, kw_only=True, frozen=True):
     mismatch: Mismatch
 
 
+class EmptyLaunch(Value, kw_only=True, frozen=True):
+    """One launch of a kernel that does nothing, on one rank's GPU. Seconds, of launches back to back."""
+
+    rank: Integer
+    # By the host's clock: the median over batches, the fastest and the slowest batch.
+    host_s: float
+    host_low_s: float
+    host_high_s: float
+    # By the GPU's clock: the median over batches. Not less than the host's time, which the GPU waits for.
+    device_s: float
+
+
+class LaunchShare(Value, kw_only=True, frozen=True):
+    """How much of one exchange is the host starting it. Seconds."""
+
+    # From the start until the call has returned to the host: the median over samples, the mean over ranks.
+    issue_s: float
+    # Launches of an empty kernel directly before this point and directly after it, rank by rank; () where messages are
+    # not small or there is no kernel to launch.
+    before: tuple[EmptyLaunch, ...] = ()
+    after: tuple[EmptyLaunch, ...] = ()
+
+
 class Measurement(Value, kw_only=True, frozen=True):
     """Time of one exchange of one size: centre, interval, tail, and each rank's view.
 
@@ -84,5 +107,7 @@ class Measurement(Value, kw_only=True, frozen=True):
     per_rank: tuple[RankView, ...]
     attribution: tuple[Attribution, ...]
     nccl: NcclPoint | None = None
+    # Of points over NCCL.
+    launch: LaunchShare | None = None
     # File and line (from 1) of rank 0's record.
     source: str

@@ -122,6 +122,23 @@ class Streamed(Record, tag="streamed", kw_only=True, frozen=True):
     duration_ns: tuple[Integer, ...]
 
 
+class EmptyLaunches(Value, kw_only=True, frozen=True):
+    """Batches of launches of a kernel that does nothing, back to back in the measuring stream of one GPU."""
+
+    # Of one batch.
+    launches: Integer
+    # One entry a batch. By the host's clock, until the last launch had returned; by the GPU's, until the last kernel
+    # had ended.
+    issue_ns: tuple[Integer, ...]
+    device_ns: tuple[Integer, ...]
+
+
+class Launched(Record, tag="launched", kw_only=True, frozen=True):
+    """What launches of an empty kernel took on this rank's GPU as the run began, before NCCL had started."""
+
+    empty: EmptyLaunches
+
+
 class Mismatch(Value, kw_only=True, frozen=True):
     """Elements that differ from what they must be, and the first of them."""
 
@@ -182,6 +199,11 @@ class Measured(Record, tag="measured", kw_only=True, frozen=True):
     lateness_ns: tuple[Integer, ...]
     # Time within the sample that this rank did not run on a processor.
     off_processor_ns: tuple[Integer, ...]
+    # Over NCCL: from the start of a sample until its last call had returned to the host.
+    issued_ns: tuple[Integer, ...] = ()
+    # Small messages over NCCL: launches of an empty kernel directly before this point and directly after it.
+    empty_before: EmptyLaunches | None = None
+    empty_after: EmptyLaunches | None = None
     # Numbers of samples whose start was announced too late on this rank.
     missed: tuple[Integer, ...]
     # Offset of this rank's clock to rank 0's, and how far it may be off: half round trip, plus drift over the point.
@@ -214,4 +236,4 @@ class Finished(Record, tag="finished", kw_only=True, frozen=True):
     reason: Literal["complete", "time", "stopped"]
 
 
-AnyRecord = Hello | Node | Copied | Streamed | Measured | Failed | Finished
+AnyRecord = Hello | Node | Copied | Streamed | Launched | Measured | Failed | Finished

@@ -6,7 +6,7 @@ from busbw.model.autopsy import Autopsy
 from busbw.model.culprit import Culprit
 from busbw.model.finding import Ceiling, Finding, Verdict
 from busbw.model.machine import HostCounters
-from busbw.model.measurement import Measurement
+from busbw.model.measurement import EmptyLaunch, Measurement
 from busbw.model.plan import Plan
 from busbw.model.record import Hello, Kernel, Node
 from busbw.model.value import Integer, Value
@@ -64,6 +64,8 @@ class Run(Value, kw_only=True, frozen=True):
     verdict: Verdict
     # Lines of the raw files that could not be read, with file and line.
     unreadable: tuple[str, ...]
+    # What starting a kernel takes on each rank's GPU, taken before NCCL had started, by the latest start.
+    launches: tuple[EmptyLaunch, ...] = ()
     # The hosts as they were before anything was measured; () where there is one only.
     nodes: tuple[Node, ...] = ()
     # What the hosts said when they were visited; None: there was no need to, or nobody to ask.

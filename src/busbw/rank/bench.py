@@ -18,8 +18,8 @@ class Bench(Protocol):
     def hellos(self) -> tuple[Hello, ...]:
         """Say who the ranks of this process are."""
 
-    def rates(self) -> Iterable[Record]:
-        """Measure what the machine can do at best."""
+    def rates(self) -> Iterable[tuple[Record, ...]]:
+        """Measure what the machine can do at best; one record for each rank of this process."""
 
     def prepare(self) -> None:
         """Make what all points share."""

@@ -29,6 +29,8 @@ class Series(msgspec.Struct):
     duration_ns: list[int] = []
     lateness_ns: list[int] = []
     off_processor_ns: list[int] = []
+    # Over NCCL only.
+    issued_ns: list[int] = []
     missed: list[bool] = []
     # Isolated: the maximum over ranks; stream: the mean over ranks of one call.
     combined_ns: list[float] = []

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from busbw.model.record import Attribution, Measured, Mismatch, NcclPoint
+from busbw.model.record import Attribution, EmptyLaunches, Measured, Mismatch, NcclPoint
 from busbw.model.sweep import Point
 from busbw.rank.blocks import Clock, Series
 from busbw.rank.sampling import Sampled
@@ -35,8 +35,9 @@ def measured(
     tcp_bytes: Sequence[tuple[str, int]] = (),
     attribution: Sequence[Attribution] = (),
     nccl: NcclPoint | None = None,
+    empty: tuple[EmptyLaunches | None, EmptyLaunches | None] = (None, None),
 ) -> Measured:
-    """Return the record of the rank that took `series`, ended now."""
+    """Return the record of the rank that took `series`, ended now. `empty`: launches before the point and after it."""
     sampled = taken.sampled
     return Measured(
         point=taken.number,
@@ -48,6 +49,9 @@ def measured(
         duration_ns=tuple(series.duration_ns),
         lateness_ns=tuple(series.lateness_ns),
         off_processor_ns=tuple(series.off_processor_ns),
+        issued_ns=tuple(series.issued_ns),
+        empty_before=empty[0],
+        empty_after=empty[1],
         missed=tuple(index for index, missed in enumerate(series.missed) if missed),
         clock_offset_ns=taken.clock.offset_ns,
         clock_error_ns=taken.clock.error_ns + taken.drift_ns,

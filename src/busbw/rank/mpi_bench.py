@@ -4,6 +4,7 @@ import resource
 import time
 import zlib
 from collections.abc import Iterator
+from itertools import chain
 
 from busbw import _core
 from busbw.collectives import COLLECTIVES, DTYPE_BYTES
@@ -44,12 +45,12 @@ class MpiBench:
         }
         return (introduce(self.world, self.world.rank, small_floats="busbw" if "busbw" in small else "mpi"),)
 
-    def rates(self) -> Iterator[Record]:
+    def rates(self) -> Iterator[tuple[Record]]:
         """Measure what the machine can do at best."""
         if self.world.one_host:
             largest_bytes = max(size_bytes for sweep in self.plan.sweeps for size_bytes in sweep.sizes_bytes)
-            yield from rates.copied(self.world, largest_bytes)
-            yield from rates.streamed(self.world)
+            for record in chain(rates.copied(self.world, largest_bytes), rates.streamed(self.world)):
+                yield (record,)
 
     def prepare(self) -> None:
         """Make what all points share."""

@@ -107,8 +107,8 @@ def _run(
         _compare_hosts(plan, world, hellos, journals[0])
     say(Preparing(what="memory copies and loopback streams" if plan.gpu_setup is None else "joining"))
     heart.enter("machine rates")
-    for record in bench.rates():
-        journals[0].write(record)
+    for records in bench.rates():
+        _write(journals, records)
     bench.prepare()
     # By now the MPI library has made its segments.
     presence.note()

@@ -10,7 +10,7 @@ import msgspec
 
 from busbw import _core, layout
 from busbw.model.plan import Plan
-from busbw.model.record import Hello, Measured, Mismatch, NcclChoice, NcclPoint, Record
+from busbw.model.record import Hello, Launched, Measured, Mismatch, NcclChoice, NcclPoint, Record
 from busbw.model.sweep import Point, Sweep
 from busbw.rank.blocks import Clock, Series, read_clock
 from busbw.rank.budget import Budget
@@ -20,6 +20,7 @@ from busbw.rank.measured import Taken, measured
 from busbw.rank.nccl.buffers import NcclBuffers, shape_of
 from busbw.rank.nccl.choices import Watcher
 from busbw.rank.nccl.equipment import describe, host_of_plan, join, open_gpus, open_libraries
+from busbw.rank.nccl.launches import Launcher
 from busbw.rank.nccl.sampler import Measure, NcclSampler
 from busbw.rank.nccl.tuning_log import TuningLog
 from busbw.rank.sampling import Controls, Report, Sampled, take_samples
@@ -43,6 +44,8 @@ class NcclBench:
         host, self._setup = host_of_plan(plan)
         self._libraries = open_libraries(host, self._setup)
         self._gpus = open_gpus(self._libraries, world, self._setup)
+        self._gate = world.gate(_GATE_SHARE * plan.job.stall_s)
+        self._launcher = Launcher(self._gpus, self._gate)
         self._ranks = world.ranks * len(self._gpus)
         self._first = world.rank * len(self._gpus)
         log = TuningLog(self._libraries.nccl, Path(plan.job.argv[-1]) / layout.RAW_DIRECTORY / f"tuning.{self._first}")
@@ -58,9 +61,11 @@ class NcclBench:
         # There are more ranks than processes where each drives several GPUs.
         return tuple(msgspec.structs.replace(hello, ranks=self._ranks) for hello in hellos)
 
-    def rates(self) -> Iterator[Record]:
-        """Measure nothing: what links could carry at best is not for the host to find out."""
-        yield from ()
+    def rates(self) -> Iterator[tuple[Record, ...]]:
+        """Measure what starting a kernel takes; what links could carry at best is not for the host to find out."""
+        launched = tuple(Launched(empty=one) for one in self._launcher.take() if one is not None)
+        if launched:
+            yield launched
 
     def prepare(self) -> None:
         """Join the other ranks and make the buffers that all points share."""
@@ -72,7 +77,7 @@ class NcclBench:
         self._buffers = NcclBuffers(self._libraries, self._gpus, self._setup, self._plan.sweeps, self._ranks)
         self._register()
         self._bench = _core.nccl_bench(
-            self._world.gate(_GATE_SHARE * self._plan.job.stall_s),
+            self._gate,
             heartbeats=list(self._heart.memories),
             step_ns=round(_HANG_SHARE * self._plan.job.stall_s * 1e9),
         )
@@ -114,7 +119,9 @@ class NcclBench:
         mismatches = self._verified(sweep, point.size_bytes, exchange, number)
         choices = self._watcher.seen
         sampler = NcclSampler(self._world, self._what(sweep, exchange, clock), len(self._gpus))
+        empty_before = self._launcher.beside(point.size_bytes)
         sampled = None if self._wrong_anywhere(mismatches) else self._sampled(sampler, budget, report)
+        empty_after = self._launcher.beside(point.size_bytes)
         if self._plan.sampling.verify and sampled is not None and sampled.ended != "stopped":
             # What went wrong only now and then may have done so while the time was taken.
             self._heart.enter("verifying")
@@ -139,6 +146,7 @@ class NcclBench:
                 mismatch=mismatch,
                 verified_elements=self._output(sweep, point.size_bytes, place) if checks else 0,
                 nccl=nccl,
+                empty=(empty_before[place], empty_after[place]),
             )
             for place, (series, mismatch) in enumerate(zip(self._series(sampled), mismatches, strict=True))
         )

@@ -73,6 +73,7 @@ class NcclSampler:
         for one, block in zip((series, *series.others), blocks, strict=True):
             one.duration_ns.extend(block.duration_ns)
             one.off_processor_ns.extend(block.off_processor_ns)
+            one.issued_ns.extend(block.issued_ns)
             one.missed.extend(value != 0 for value in block.missed)
             if self._measure.mode == "isolated":
                 one.lateness_ns.extend(block.lateness_ns)

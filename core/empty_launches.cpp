@@ -1,0 +1,74 @@
+#include "empty_launches.hpp"
+
+#include <array>
+#include <cmath>
+
+#include "portable/kernel_arguments.hpp"
+
+namespace busbw {
+namespace {
+
+// A point in a GPU's stream, with the time when the stream came by.
+class TimedEvent {
+   public:
+    explicit TimedEvent(const Gpu& gpu) : gpu_{&gpu} {
+        gpu.cuda().check(gpu.cuda().event_create(&event_, cuda_event_default), "cuEventCreate");
+    }
+    TimedEvent(const TimedEvent&) = delete;
+    TimedEvent& operator=(const TimedEvent&) = delete;
+    ~TimedEvent() { gpu_->cuda().event_destroy(event_); }
+
+    void record() const { gpu_->cuda().check(gpu_->cuda().event_record(event_, gpu_->stream()), "cuEventRecord"); }
+    // Both must have come by.
+    [[nodiscard]] nanoseconds since(const TimedEvent& earlier) const {
+        float milliseconds = 0;
+        gpu_->cuda().check(gpu_->cuda().event_elapsed_time(&milliseconds, earlier.event_, event_),
+                           "cuEventElapsedTime");
+        return std::llround(static_cast<double>(milliseconds) * 1e6);
+    }
+
+   private:
+    const Gpu* gpu_;
+    cuda_event event_ = nullptr;
+};
+
+void one_batch(const Gpu& gpu, const TimedEvent& first, const TimedEvent& last, cuda_function function,
+               std::uint64_t launches, nanoseconds& issue, nanoseconds& device) {
+    NothingArguments nothing{};
+    std::array<void*, 1> parameters{&nothing};
+    const CudaApi& cuda = gpu.cuda();
+    first.record();
+    const nanoseconds start = wall_clock();
+    for (std::uint64_t launch = 0; launch < launches; ++launch) {
+        cuda.check(cuda.launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, gpu.stream(), parameters.data(), nullptr),
+                   "cuLaunchKernel nothing");
+    }
+    issue = wall_clock() - start;
+    last.record();
+    gpu.wait();
+    device = last.since(first);
+}
+
+}  // namespace
+
+std::vector<EmptyLaunches> empty_launches(std::span<const Gpu* const> gpus, const Gate& gate, std::size_t batches,
+                                          std::uint64_t launches) {
+    std::vector<EmptyLaunches> taken;
+    for (const Gpu* gpu : gpus) {
+        gpu->use();
+        const cuda_function function = gpu->function("nothing");
+        const TimedEvent first{*gpu};
+        const TimedEvent last{*gpu};
+        EmptyLaunches& one = taken.emplace_back(batches);
+        nanoseconds unused = 0;
+        gate.meet(0);
+        one_batch(*gpu, first, last, function, launches, unused, unused);
+        for (std::size_t batch = 0; batch < batches; ++batch) {
+            gate.meet(0);
+            one_batch(*gpu, first, last, function, launches, one.issue[batch], one.device[batch]);
+        }
+    }
+    return taken;
+}
+
+}  // namespace busbw

@@ -1,0 +1,43 @@
+"""What starting work on GPUs takes, from the records: empty launches, and calls until they return to the host."""
+
+from collections.abc import Sequence
+
+from busbw.model.measurement import EmptyLaunch, LaunchShare
+from busbw.model.record import EmptyLaunches, Measured
+from busbw.stats.median import median
+
+_S_PER_NS = 1e-9
+
+
+def empty_launches(found: Sequence[EmptyLaunches | None]) -> tuple[EmptyLaunch, ...]:
+    """Return one launch on each GPU; `found` in rank order. () when a rank has none."""
+    return tuple(
+        _one(rank, one) for rank, one in enumerate(found) if all(found) and one is not None and len(one.issue_ns) > 0
+    )
+
+
+def launch_share(
+    records: Sequence[Measured], partners: Sequence[int], kept: Sequence[int], scale: float
+) -> LaunchShare | None:
+    """Return how much of one exchange is the host starting it; None where that was not taken.
+
+    `partners` are the ranks that take part, `kept` the samples that count; `scale` turns nanoseconds of a sample into
+    seconds of an exchange.
+    """
+    if not kept or any(len(record.issued_ns) != len(record.duration_ns) for record in records):
+        return None
+    issued_s = [median(sorted(records[rank].issued_ns[index] * scale for index in kept)) for rank in partners]
+    return LaunchShare(
+        issue_s=sum(issued_s) / len(issued_s),
+        before=empty_launches([record.empty_before for record in records]),
+        after=empty_launches([record.empty_after for record in records]),
+    )
+
+
+def _one(rank: int, batches: EmptyLaunches) -> EmptyLaunch:
+    scale = _S_PER_NS / max(batches.launches, 1)
+    host_s = sorted(value * scale for value in batches.issue_ns)
+    device_s = sorted(value * scale for value in batches.device_ns)
+    return EmptyLaunch(
+        rank=rank, host_s=median(host_s), host_low_s=host_s[0], host_high_s=host_s[-1], device_s=median(device_s)
+    )
