@@ -1,4 +1,4 @@
-"""Every figure that somebody measured and published is ok on its own platform, and half of it is not."""
+"""Every single figure that somebody measured is ok on its own platform, and half of it is not; sweeps: test_laws."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def judged(platform, figure, share):
 
 
 def test_there_are_such_figures():
-    assert len(MEASURED) >= 25
+    assert len(MEASURED) >= 12
 
 
 @pytest.mark.parametrize(("platform", "figure"), MEASURED)

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from busbw.catalog.gpu_kinds import facts_of_gpus
 from busbw.catalog.platforms import all_platforms, find_platform
-from busbw.judge.explaining.candidates import ABOVE
 from busbw.judge.explaining.explain import explain
 from busbw.judge.explaining.grounds import Grounds
+from busbw.judge.explaining.scenarios import ABOVE
 from busbw.judge.explaining.series import Sample, Series, rates_of
 
 FACTS = facts_of_gpus(all_platforms())

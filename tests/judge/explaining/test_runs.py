@@ -59,7 +59,7 @@ class TestFourH200:
         assert before.verdict.outcome == "cannot_tell"
         run = judged_by_links(before, PLATFORMS)
         assert run.verdict.outcome == "ok"
-        assert "364.3 GB/s, 99 % of the 367.2 GB/s to expect of ring" in run.verdict.sentence
+        assert "364.3 GB/s, 100 % of the 363.3 GB/s expected (measured: " in run.verdict.sentence
         assert "RUN021" not in {found.code for found in run.findings}
 
     def test_the_algorithm_is_the_own_word_and_the_protocol_a_step_of_the_budget(self):
@@ -117,7 +117,7 @@ class TestFourH200:
         (NcclChoice(function="AGxLL_R", algorithm=None, protocol=None, channels=7), "plain buffers (-R 0)"),
         (NcclChoice(function="AllReduce", algorithm="RING", protocol="LL", channels=24), "unset NCCL_PROTO"),
         (NcclChoice(function="AllReduce", algorithm="RING", protocol="SIMPLE", channels=1), "it used 1 "),
-        (NcclChoice(function="AllReduce", algorithm="RING", protocol="SIMPLE", channels=24), "find the slow GPU"),
+        (NcclChoice(function="AllReduce", algorithm="RING", protocol="SIMPLE", channels=24), "NCCL_MIN_NCHANNELS=32"),
     ],
 )
 def test_the_next_step_follows_what_nccl_chose(choice, words):
@@ -286,7 +286,7 @@ class TestLogs:
         ("name", "platform", "words", "step"),
         [
             ("p2p-off.log", None, "the memory of the host in place of its links", "unset NCCL_P2P_DISABLE"),
-            ("sockets.log", "azure-nd-h200-v5", "TCP in place of the fabric", "make NCCL find the fabric"),
+            ("sockets.log", "azure-nd-h100-v5", "TCP in place of the fabric", "make NCCL find the fabric"),
         ],
     )
     def test_a_detour_that_the_log_shows_is_named_as_the_cause(self, name, platform, words, step):
@@ -304,15 +304,13 @@ class TestLogs:
         assert {series.settings for series in judge_results(names).series} == {()}
 
 
-@pytest.mark.parametrize(
-    ("platform", "known"), [("azure-nd-h100-v5", True), ("oci-bm-gpu-h100-8", True), ("aws-p5", False)]
-)
-def test_small_messages_between_nodes_are_judged_where_nccls_constants_hold(platform, known):
+@pytest.mark.parametrize("platform", ["azure-nd-h100-v5", "oci-bm-gpu-h100-8", "aws-p5"])
+def test_small_messages_between_nodes_are_never_slow_by_a_model_alone(platform):
     point = make_point(0, 8, 150e-6, ranks=16, chosen=("TREE", "LL"))
     points = [structs.replace(point, point=number, size_bytes=8 * 2**number) for number in range(7)]
     run = make_gpu_run(points, ranks=16, hosts=("a", "b"))
     found = explained(run, Grounds(platform=find_platform(platform).platform))
-    assert found.verdict.outcome == ("slow" if known else "cannot_tell")
+    assert found.verdict.outcome == "cannot_tell"
 
 
 def test_a_slow_rail_is_named_by_both_its_ends():
@@ -351,17 +349,16 @@ def test_any_value_of_a_setting_is_read_or_left_out(name, text):
     assert told.sharp in (None, True)
 
 
-@pytest.mark.parametrize(("share", "outcome"), [(0.86, "ok"), (0.84, "slow"), (1.2, "ok")])
-def test_large_messages_must_reach_85_percent(share, outcome):
-    point = make_point(0, 2**33, 2**33 * 1.5 / (share * 367.2e9))
+@pytest.mark.parametrize(("share", "outcome"), [(0.91, "ok"), (0.89, "slow"), (1.2, "ok")])
+def test_large_messages_must_reach_90_percent_where_two_sources_agree(share, outcome):
+    point = make_point(0, 2**33, 2**33 * 1.5 / (share * 363.3e9))
     run = make_gpu_run([structs.replace(point, low_s=point.median_s)])
     assert explained(run, Grounds(gpus=facts())).verdict.outcome == outcome
 
 
 @pytest.mark.parametrize(("times", "outcome"), [(1.9, "ok"), (2.5, "cannot_tell"), (3.2, "slow")])
-def test_small_messages_may_take_twice_what_nccl_counts_on(times, outcome):
-    # Ring, LL, four GPUs: 6.6 us and 6 hops of 0.6 us.
-    points = [make_point(number, 2**number, times * 10.2e-6, chosen=("RING", "LL")) for number in range(3, 10)]
+def test_small_messages_may_take_twice_what_was_measured_with_this_nccl(times, outcome):
+    points = [make_point(number, 2**number, times * 9.65e-6, chosen=("RING", "LL")) for number in range(3, 10)]
     run = make_gpu_run([structs.replace(point, low_s=point.median_s) for point in points])
     assert {size.verdict.outcome for size in explained(run, Grounds(gpus=facts())).series[0].sizes} == {outcome}
 

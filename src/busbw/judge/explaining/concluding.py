@@ -30,14 +30,14 @@ def verdict_of_series(series: Series, explained: Sequence[Sized]) -> Verdict:
     Of a test of latency only the sizes that latency decides count.
     """
     sizes = [each.size for each in explained]
-    if series.collective == "latency":
-        sizes = [size for size in sizes if size.size_bytes <= _FEW_BYTES] or sizes
     if not sizes:
         return Verdict(outcome="cannot_tell", sentence="cannot tell: nothing was measured.")
     for outcome in ("wrong", "slow"):
         found = [size for size in sizes if size.verdict.outcome == outcome]
         if found:
             return _bad(found, sizes)
+    if series.collective == "latency":
+        sizes = [size for size in sizes if size.size_bytes <= _FEW_BYTES] or sizes
     above = [size for size in sizes if ABOVE_CEILING in size.verdict.because]
     leading = above[-1] if above else sizes[-1]
     sentence = f"{leading.verdict.sentence[:-1]}{_counts(sizes)}."

@@ -178,7 +178,7 @@ def _unknown(name: str, asked: str) -> Condition:
 
 def _of_reference(reference: Reference, judged: Judged, least_Bps: float | None) -> Expected:
     series, sample = judged.series, judged.sample
-    held = [conditions(reference, series, sample, scenario) for scenario in judged.scenarios]
+    held = [conditions(reference, series, sample, scenario) for scenario in judged.possible or judged.scenarios]
     held = held or [conditions(reference, series, sample, None)]
     ways = [applies(each) for each in held]
     best = min(range(len(ways)), key=lambda place: (_ORDER[ways[place]], _differing(held[place])))
