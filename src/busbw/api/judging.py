@@ -1,5 +1,6 @@
 """Results explained and judged: of a run, an import, or files of other tools, held against a machine."""
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,6 +18,7 @@ from busbw.judge.explaining.from_run import series_of_run
 from busbw.judge.explaining.from_tables import series_of_import
 from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.logged import Logged, logged_of
+from busbw.judge.explaining.references import Reference
 from busbw.judge.explaining.series import Network
 from busbw.judge.explaining.slow_ends import pair_findings_of_import, pair_findings_of_run
 from busbw.judge.explaining.told import Told
@@ -68,7 +70,17 @@ def judge_results(
         return judge_import(where, where.name, grounds, said)
     run = read(where)
     is_named = platform_name is not None or host is not None or here
-    return judge_run(run, grounds if is_named else grounds_of_run(run), said)
+    known = grounds if is_named else grounds_of_run(run)
+    return judge_run(run, replace(known, own=_own(run)), said)
+
+
+def _own(run: Run) -> tuple[Reference, ...]:
+    """Return what earlier runs over NCCL on the same hosts reached; MPI within one host is judged by the run itself."""
+    if run.plan.gpu_setup is None and len(run.plan.placement.hosts) == 1:
+        return ()
+    from busbw.api.own_runs import own_references  # noqa: PLC0415 - the history takes as long as judging a file
+
+    return own_references(run)
 
 
 def judge_run(run: Run, grounds: Grounds, told: Told) -> ExplainedVerdict:

@@ -6,12 +6,20 @@ the rate that was seen of the limiting part. Nothing here depends on the other s
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from busbw.catalog.size_curves import SizeCurve, size_curve
 from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.latency import EmptyCall
-from busbw.judge.explaining.references import LARGE_MESSAGE_BYTES, PAIRS, Estimate, Place, Reference, estimate
+from busbw.judge.explaining.references import (
+    LARGE_MESSAGE_BYTES,
+    PAIRS,
+    Estimate,
+    Place,
+    Reference,
+    estimate,
+    own_estimate,
+)
 from busbw.judge.explaining.scenarios import Scenario
 from busbw.judge.explaining.series import Sample, Series
 from busbw.judge.phrases import counted, listed, percent
@@ -67,6 +75,8 @@ class Expectation:
     references: tuple[Reference, ...] = ()
     # Whether the references are of this very place and size.
     is_exact: bool = False
+    # Of the site's own runs: what others expect of such a machine, which they do not excuse.
+    elsewhere: "Expectation | None" = None
 
     @property
     def unseen(self) -> float:
@@ -115,8 +125,23 @@ def expectation(known: Knowledge, sample: Sample, scenario: Scenario) -> Expecta
     found = _measured(known, sample, scenario) or _by_parts(known, sample, scenario)
     small = _by_model(known, sample, scenario)
     if small is not None and (found is None or (found.basis == "seen" and found.regime == "latency")):
-        return small
-    return found
+        found = small
+    own = _by_own_runs(known, sample, scenario, found)
+    return own or found
+
+
+def _by_own_runs(
+    known: Knowledge, sample: Sample, scenario: Scenario, elsewhere: Expectation | None
+) -> Expectation | None:
+    place = known.place
+    if place is None:
+        return None
+    found = own_estimate(known.series, sample.size_bytes, scenario, known.references, place)
+    if found is None:
+        return None
+    regime = elsewhere.regime if elsewhere is not None else None
+    own = _of_estimate(known, sample, scenario, found, regime)
+    return replace(own, elsewhere=elsewhere)
 
 
 def _measured(known: Knowledge, sample: Sample, scenario: Scenario) -> Expectation | None:
@@ -125,9 +150,14 @@ def _measured(known: Knowledge, sample: Sample, scenario: Scenario) -> Expectati
         return None
     curve = known.curve(scenario.algorithms[0] if scenario.algorithms else None)
     found = estimate(known.series, sample.size_bytes, scenario, known.references, place, curve)
-    if found is None:
-        return None
-    regime = regime_of(known.series, sample.size_bytes, found.slope)
+    return _of_estimate(known, sample, scenario, found, None) if found is not None else None
+
+
+def _of_estimate(
+    known: Knowledge, sample: Sample, scenario: Scenario, found: Estimate, regime: Regime | None
+) -> Expectation:
+    """Return what an estimate lets expect; `regime`: what decides the time, where others say it."""
+    regime = regime or regime_of(known.series, sample.size_bytes, found.slope)
     sound, slow = _shares(known.series, found, regime)
     centre_Bps = _below_ceiling(found.centre_Bps, scenario)
     low_Bps = min(found.low_Bps, centre_Bps)

@@ -214,16 +214,25 @@ def estimate(
     series: Series, size_bytes: int, scenario: Scenario, references: Sequence[Reference], place: Place,
     curve: SizeCurve | None,
 ) -> Estimate | None:  # fmt: skip
-    """Return what references say of a size; None where none is near enough.
+    """Return what others' references say of a size; None where none is near enough.
 
     Between measured sizes, and nodes, by their logarithms; beyond the measured sizes by the curve of such machines.
     """
     usable = [each for each in references if _is_usable(each, series, scenario)]
-    for kinds in (("here",), ("measured",), ("reference", "stated")):
+    for kinds in (("measured",), ("reference", "stated")):
         found = _of_kind([each for each in usable if each.kind in kinds], series, size_bytes, place, curve)
         if found is not None:
             return found
     return None
+
+
+def own_estimate(
+    series: Series, size_bytes: int, scenario: Scenario, references: Sequence[Reference], place: Place
+) -> Estimate | None:
+    """Return what the site's own runs reached at this very size; None where it has none."""
+    own = [each for each in references if each.kind == "here" and _is_usable(each, series, scenario)]
+    found = _of_kind(own, series, size_bytes, place, None) if own else None
+    return found if found is not None and found.is_exact else None
 
 
 def _of_kind(
