@@ -11,6 +11,8 @@ from busbw.model.value import Integer, Value
 
 # These go along a ring of all ranks, whose steps grow with the nodes; all_reduce over many nodes takes a tree.
 _TREES = ("all_reduce",)
+# Attained rates of parts are those of messages of this size.
+_VERY_LARGE_BYTES = 2**34
 
 
 class SizeCurve(Value, frozen=True, kw_only=True):
@@ -43,6 +45,11 @@ class SizeCurve(Value, frozen=True, kw_only=True):
         moved = factor * size_bytes
         filling: float = 1 + (self.knee_s * most_Bps / size_bytes) ** self.steepness
         return moved / (self.latency_s + moved / most_Bps * filling)
+
+    def below_attained_Bps(self, factor: float, attained_Bps: float, size_bytes: float) -> float:
+        """Return the bus bandwidth at a size, where messages of 16 GiB reach `attained_Bps`; never more than that."""
+        most_Bps = attained_Bps**2 / self.busbw_Bps(factor, attained_Bps, _VERY_LARGE_BYTES)
+        return min(self.busbw_Bps(factor, most_Bps, size_bytes), attained_Bps)
 
 
 class _Rows(Value, frozen=True, kw_only=True):

@@ -79,7 +79,7 @@ def _wire(series: Series, bound: Bound, rates: NodeRates) -> tuple[str, float, s
 def _filling(series: Series, sample: Sample, steps: _Steps, curve: SizeCurve | None) -> None:
     if curve is None or steps.left_Bps <= 0:
         return
-    left_Bps = min(curve.busbw_Bps(series.factor, steps.left_Bps, sample.size_bytes), steps.left_Bps)
+    left_Bps = curve.below_attained_Bps(series.factor, steps.left_Bps, sample.size_bytes)
     words = f"start-up of {format_time(curve.latency_s)} and filling of the pipeline, as of {curve.words}"
     steps.to("latency", "latency and filling", left_Bps, words, curve.source)
 

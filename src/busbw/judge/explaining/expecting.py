@@ -50,8 +50,6 @@ _KNEE_SOUND, _KNEE_SLOW = 0.75, 0.45
 # A small message may take twice what was measured; from three times on it is slow.
 MOST_TIMES = 2.0
 SLOW_TIMES = 3.0
-# The attained rates of parts are those of messages of this size.
-_VERY_LARGE_BYTES = 2**34
 # Without a curve of such machines, messages from here on are large.
 _LARGE_BYTES = 2**30
 _FEW_BYTES = 128
@@ -280,9 +278,9 @@ def _shaped(
     if size_bytes < curve.from_bytes:
         return None
     factor = series.factor
-    most_Bps = attained_Bps**2 / curve.busbw_Bps(factor, attained_Bps, _VERY_LARGE_BYTES)
-    here_Bps = min(curve.busbw_Bps(factor, most_Bps, size_bytes), attained_Bps)
-    above_Bps, below_Bps = (curve.busbw_Bps(factor, most_Bps, size_bytes * part) for part in (1.1, 1 / 1.1))
+    here_Bps, above_Bps, below_Bps = (
+        curve.below_attained_Bps(factor, attained_Bps, size_bytes * part) for part in (1.0, 1.1, 1 / 1.1)
+    )
     return here_Bps, math.log(above_Bps / below_Bps) / (2 * math.log(1.1)), curve
 
 
