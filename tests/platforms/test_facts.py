@@ -50,7 +50,10 @@ MEANT: dict[str, dict[str, str]] = {
     },
     "gb200-nvl72": {
         "provider: 'nvidia (several clouds)' in the facts, 'nvidia' here": "the clouds are among the names",
-        "name: 'OCI BM.GPU.GB200.4'": "the shape's own name is BM.GPU.GB200.4",
+        **dict.fromkeys(
+            ("name: 'OCI BM.GPU.GB200.4'", "name: 'Azure ND GB200 v6 (no topology file)'"),
+            "platforms of their own: their networks, names and CPUs differ",
+        ),
     },
     "gcp-a3-high": {
         "NUMA ids: [] in the facts, [0, 1] here": "the facts have them in other words",
