@@ -131,6 +131,15 @@ def test_each_generation_of_efa_has_its_own_rate() -> None:
     assert shares == [[0.85], [0.9776], [0.9247], [0.9545]]
 
 
+def test_nothing_is_expected_of_trees_between_racks_by_what_one_rack_reached() -> None:
+    one, twenty = (
+        {bound.algorithm: bound.attained_Bps for bound in limit_of_platform("gb200-nvl72", nodes=nodes).bounds}
+        for nodes in (18, 360)
+    )
+    assert one["nvls"]
+    assert twenty["nvlstree"] is None
+
+
 def test_physical_and_attained_never_mix() -> None:
     for bound in limit_of_platform("azure-nd-h100-v5", nodes=2).bounds:
         if bound.attained_Bps is not None and bound.busbw_Bps is not None:
