@@ -92,7 +92,7 @@ def test_four_clouds_of_eight_h100_are_told_apart_by_name_alone() -> None:
         ("Standard_NC40ads_H100_v5", "azure-nc-h100-v5"),
         ("Standard_ND96isrf_H200_v5", "azure-nd-h200-v5"),
         ("Standard_ND96isr_H100_v5_", None),
-        ("Standard_ND128isr_NDR_GB200_v6", "gb200-nvl72"),
+        ("Standard_ND128isr_NDR_GB200_v6", "azure-nd-gb200-v6"),
         ("Standard_D4s_v5", None),
     ],
 )
@@ -107,8 +107,9 @@ def test_names_of_azure_that_look_alike(name: str, platform: str | None) -> None
         ("BM.GPU.A100-v2.8", "oci-bm-gpu-gm4-8"),
         ("BM.GPU.GM4.8", "oci-bm-gpu-gm4-8"),
         ("BM.GPU4.8", "oci-bm-gpu4-8"),
-        ("BM.GPU.GB200.4", "gb200-nvl72"),
-        ("BM.GPU.H200.8", None),
+        ("BM.GPU.GB200.4", "oci-bm-gpu-gb200-4"),
+        ("BM.GPU.H200.8", "oci-bm-gpu-h200-8"),
+        ("BM.GPU.B300.8", None),
     ],
 )
 def test_shapes_of_oracle_and_their_aliases(shape: str, platform: str | None) -> None:

@@ -90,6 +90,12 @@ metric = "busbw"
 value = 1.5
 unit = "GB/s"
 kind = "measured"
+[[sweeps]]
+test = "all_reduce"
+nodes = 2
+gpus = 16
+points = [[1024, 0.5], [2048, 1]]
+document = "wiki"
 [[sources]]
 id = "wiki"
 reference = "our wiki"

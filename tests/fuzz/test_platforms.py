@@ -98,6 +98,7 @@ COUNTED = (
     "[[numa]]\nid={0}\n[[nics]]\nname='n{0}'\nnuma={0}\n",
     "[[nics]]\nname='n{0}'\n[[variants]]\nsku='s'\ngpus=99999\n[[gpus]]\ngpu={0}\nnics=['n{0}']\n",
     "[[published]]\ntest='{0}'\nmetric='a'\nvalue=1\nunit='a'\nkind='measured'\n",
+    "[[sweeps]]\ntest='all_reduce'\nnodes=1\ngpus=8\npoints=[[1, 1], [2, 2]]\ndocument='{0}'\n",
     "[[switches]]\nbus_id='0000:00:00.0'\nnuma={0}\nparent='x{0}'\n",
     "[fabric.x{0}]\n",
     "a{0} = 1\n",

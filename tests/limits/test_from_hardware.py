@@ -104,6 +104,24 @@ def test_platforms_that_contradict_each_other_tell_nothing():
     assert facts_of_gpu(H100, [*h100, other]) is None
 
 
+def test_a_name_does_not_tell_how_a_rack_is_partitioned():
+    facts = FACTS["NVIDIA GB200"]
+    assert (facts.nvlink.domain_gpus, facts.across_nodes) == (None, True)
+    assert (FACTS["NVIDIA B200"].nvlink.domain_gpus, FACTS["NVIDIA B200"].across_nodes) == (None, False)
+    assert rates_of_gpus(facts, 4).nvlink.rate_Bps == pytest.approx(900e9)
+    whole = [each for each in PLATFORMS if each.nvlink.domain_gpus == 72]
+    assert facts_of_gpu("NVIDIA GB200", whole).nvlink.domain_gpus == 72
+
+
+def test_what_was_seen_of_b200_is_not_what_was_seen_of_a_rack():
+    shares = {
+        name: {seen.algorithm: seen.share for seen in rates_of_gpus(FACTS[name], 4).attained if seen.part == "nvlink"}
+        for name in ("NVIDIA B200", "NVIDIA GB200")
+    }
+    assert shares["NVIDIA B200"][None] == shares["NVIDIA GB200"]["ring"] == 0.755
+    assert shares["NVIDIA B200"]["nvls"] > shares["NVIDIA GB200"]["nvls"]
+
+
 def test_the_limit_of_a_captured_host_is_that_of_its_links():
     limit = limit_of_host(HOST, collective="all_reduce")
     assert {bound.busbw_Bps for bound in limit.bounds} == {450e9}

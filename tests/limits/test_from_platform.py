@@ -1,12 +1,14 @@
 """Platforms in plain numbers."""
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
 
 from busbw.api.limits import limit_of_platform
-from busbw.catalog.attained import attained_rows
+from busbw.catalog.attained import AttainedRow, attained_on, attained_rows
+from busbw.catalog.platforms import find_platform
 from busbw.cli.command import busbw
 from busbw.errors import BusbwError, ExitCode, InputError
 from busbw.limits.from_platform import rates_of_platform
@@ -96,6 +98,46 @@ def test_every_constant_says_what_was_seen_and_where() -> None:
         assert 0 < row.share < 1
         assert row.source
         assert any(character.isdigit() for character in row.words)
+
+
+@pytest.mark.parametrize("row", attained_rows(), ids=lambda row: f"{row.part}-{row.algorithm}-{row.share}")
+def test_a_share_is_the_quotient_that_its_words_give(row: AttainedRow) -> None:
+    found = re.match(r"(?:([\d.]+) to )?([\d.]+) of ([\d.]+) G", row.words)
+    assert found is not None
+    low, high, whole = (float(each) for each in (found[1] or found[2], found[2], found[3]))
+    assert low / whole - 0.002 <= row.share <= high / whole + 0.002
+
+
+# What was fitted to the best figure of a platform's own network, and the platform.
+FITTED = ["aws-p5en", "aws-p6-b200", "gcp-a3-high", "gcp-a3-mega", "gcp-a3-ultra"]
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_a_fitted_rate_of_nics_gives_the_figure_that_it_was_taken_from(name: str) -> None:
+    platform = find_platform(name).platform
+    assert platform.nic.ports
+    assert platform.nic.port_bps
+    seen = next(each for each in attained_on(platform) if each.part == "nic")
+    best = max(rate for sweep in platform.sweeps if sweep.nodes > 1 for _, rate in sweep.points)
+    assert seen.fitted
+    assert seen.share * platform.nic.ports * platform.nic.port_bps / 8e9 == pytest.approx(best, rel=1e-3)
+
+
+def test_each_generation_of_efa_has_its_own_rate() -> None:
+    names = ("aws-p4de", "aws-p5", "aws-p5en", "aws-p6-b200")
+    shares = [
+        [seen.share for seen in attained_on(find_platform(name).platform) if seen.part == "nic"] for name in names
+    ]
+    assert shares == [[0.85], [0.9776], [0.9247], [0.9545]]
+
+
+def test_nothing_is_expected_of_trees_between_racks_by_what_one_rack_reached() -> None:
+    one, twenty = (
+        {bound.algorithm: bound.attained_Bps for bound in limit_of_platform("gb200-nvl72", nodes=nodes).bounds}
+        for nodes in (18, 360)
+    )
+    assert one["nvls"]
+    assert twenty["nvlstree"] is None
 
 
 def test_physical_and_attained_never_mix() -> None:

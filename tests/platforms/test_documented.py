@@ -14,7 +14,7 @@ SHOWN = re.findall(r"`([a-z0-9-]+)\.toml`:\n\n```toml\n(.*?)```", PAGE.read_text
 
 
 def test_the_page_shows_files() -> None:
-    assert [name for name, _ in SHOWN] == ["blue-h100", "azure-ndv4"]
+    assert [name for name, _ in SHOWN] == ["blue-h100", "azure-ndv4", "green-gb200"]
 
 
 @pytest.mark.parametrize(("name", "text"), SHOWN, ids=[name for name, _ in SHOWN])
@@ -23,3 +23,11 @@ def test_a_file_that_the_page_shows_is_taken(name: str, text: str) -> None:
     assert resolved.platform.id == name
     assert resolved.files[0].endswith(f"/{name}.toml")
     assert len(resolved.files) > 2
+
+
+def test_a_partition_of_a_rack_is_a_domain_of_its_own_and_has_no_table_of_the_whole_rack() -> None:
+    text = dict(SHOWN)["green-gb200"]
+    partition = find_platform("green-gb200", (site_file("green-gb200", text),)).platform
+    assert partition.nvlink.domain_gpus == 16
+    assert (partition.sweeps, partition.published) == ((), ())
+    assert partition.nvlink.gpu_Bps == find_platform("gb200-nvl72").platform.nvlink.gpu_Bps

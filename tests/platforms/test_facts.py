@@ -50,7 +50,10 @@ MEANT: dict[str, dict[str, str]] = {
     },
     "gb200-nvl72": {
         "provider: 'nvidia (several clouds)' in the facts, 'nvidia' here": "the clouds are among the names",
-        "name: 'OCI BM.GPU.GB200.4'": "the shape's own name is BM.GPU.GB200.4",
+        **dict.fromkeys(
+            ("name: 'OCI BM.GPU.GB200.4'", "name: 'Azure ND GB200 v6 (no topology file)'"),
+            "platforms of their own: their networks, names and CPUs differ",
+        ),
     },
     "gcp-a3-high": {
         "NUMA ids: [] in the facts, [0, 1] here": "the facts have them in other words",
@@ -64,6 +67,7 @@ MEANT: dict[str, dict[str, str]] = {
         "setting NCCL_SHIMNET_GUEST_CONFIG_CHECKER_CONFIG_FILE=<lib>/a3plus_guest_config.textproto": "written out",
     },
     "gcp-a3-ultra": {"setting (script)=source /usr/local/gib/scripts/set_nccl_env.sh": _SCRIPT},
+    "nvidia-dgx-a100": {"GPU memory: 40000000000 in the facts, None here": "40 or 80 GB: they stand as variants"},
     "oci-bm-gpu4-8": _HCOLL,
     "oci-bm-gpu-b4-8": {**_HCOLL, **_B4_MASK},
     "oci-bm-gpu-gm4-8": {**_HCOLL, **_B4_MASK},

@@ -21,6 +21,9 @@ EXPECTED = {
     "oci-bm-gpu-b4-8", "oci-bm-gpu-gm4-8", "oci-bm-gpu-h100-8", "isambard-ai-phase1", "isambard-ai-phase2",
     "alps-gh200", "aws-p4d", "aws-p4de", "aws-p5", "aws-p5e", "aws-p5en", "gcp-a2", "gcp-a3-high", "gcp-a3-mega",
     "gcp-a3-ultra", "nvidia-dgx-a100", "nvidia-dgx-h100", "gb200-nvl72", "coreweave-h100", "generic",
+    "nvidia-hgx-b200", "nvidia-dgx-b200", "aws-p6-b200", "oci-bm-gpu-b200-8", "oci-bm-gpu-h200-8", "gcp-a4-high",
+    "gb200-nvl36", "azure-nd-gb200-v6", "oci-bm-gpu-gb200-4", "oci-bm-gpu-gb200-v3", "gcp-a4x-high",
+    "aws-p6e-gb200x36", "aws-p6e-gb200x72",
 }  # fmt: skip
 IDS = platform_ids()
 OWN_KEYS = ("source", "checked", "note")

@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from busbw.catalog import platform_consistency
 from busbw.catalog.platforms import all_platforms, find_platform
@@ -161,6 +163,27 @@ def test_a_table_that_cannot_be_one_is_refused_with_its_file_and_place(old: str,
         find_platform("ours", (platform_file("ours", TABLE.replace(old, new)),))
     assert words in str(caught.value)
     assert "ours.toml: sweeps[0]" in str(caught.value.where)
+
+
+ANY_SIZES = st.lists(st.integers(-(2**10), 2**40), min_size=1, max_size=8)
+ASCENDING = st.sets(st.integers(1, 2**40), min_size=1, max_size=8).map(sorted)
+
+
+@settings(deadline=None)
+@given(ASCENDING | ANY_SIZES, st.floats(-1, 1e4), st.integers(-1, 4), st.sampled_from((-1, 0, 1, 8, 12, 15)))
+def test_a_table_is_taken_just_when_it_can_be_one(sizes: list[int], rate: float, nodes: int, gpus: int) -> None:
+    points = ", ".join(f"[{size}, {rate!r}]" for size in sizes)
+    text = TABLE.replace("[[1024, 0.5], [2048, 1]]", f"[{points}]")
+    text = text.replace("nodes = 2", f"nodes = {nodes}").replace("gpus = 16", f"gpus = {gpus}")
+    ascending = sizes == sorted(set(sizes)) and sizes[0] > 0
+    can_be = ascending and rate > 0 and nodes >= 1 and gpus >= 1 and gpus % nodes == 0
+    file = platform_file("ours", text)
+    if can_be:
+        (sweep,) = find_platform("ours", (file,)).platform.sweeps
+        assert sweep.points == tuple((size, rate) for size in sizes)
+    else:
+        with pytest.raises(InputError):
+            find_platform("ours", (file,))
 
 
 def test_tables_measured_here_are_the_medians_of_their_page() -> None:

@@ -20,6 +20,10 @@ class AttainedRow(Value, frozen=True, kw_only=True):
     switched: bool | None = None
     fabrics: tuple[str, ...] = ()
     port_bps: float | None = None
+    # Network plug-ins that NCCL needs there.
+    plugins: tuple[str, ...] = ()
+    # Whether the links between GPUs join those of several nodes.
+    across_nodes: bool | None = None
     share: float
     words: str
     fitted: bool = False
@@ -45,13 +49,22 @@ def attained_on(platform: Platform) -> tuple[Attained, ...]:
         switched=platform.nvlink.switched,
         fabric=platform.fabric.kind,
         port_bps=platform.nic.port_bps,
+        plugin=platform.fabric.plugin,
+        across_nodes=platform.nvlink.domain_gpus is not None,
     )
 
 
 def attained_where(
-    *, sm: int | None, switched: bool | None, fabric: str | None, port_bps: float | None, gcn: str | None = None
+    *,
+    sm: int | None,
+    switched: bool | None,
+    fabric: str | None,
+    port_bps: float | None,
+    gcn: str | None = None,
+    plugin: str | None = None,
+    across_nodes: bool | None = None,
 ) -> tuple[Attained, ...]:
-    """Return what holds for nodes whose GPUs, switch, fabric and ports are these. None: not known."""
+    """Return what holds for nodes whose GPUs, switch, fabric, ports and plug-in are these. None: not known."""
     return tuple(
         Attained(
             part=row.part,
@@ -67,4 +80,6 @@ def attained_where(
         and (row.switched is None or switched is row.switched)
         and (not row.fabrics or fabric in row.fabrics)
         and (row.port_bps is None or port_bps == row.port_bps)
+        and (not row.plugins or plugin in row.plugins)
+        and (row.across_nodes is None or across_nodes is row.across_nodes)
     )

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
+import msgspec
+
 from busbw.model.platform import GpuKind, NvLinkKind, Platform, Published, PublishedSweep
 from busbw.model.value import Integer, Value
 
@@ -14,7 +16,10 @@ class GpuFacts(Value, frozen=True, kw_only=True):
     name: str
     # Compute capability times ten.
     sm: Integer | None
+    # Without the number of GPUs of one domain where platforms differ in it: the name does not tell.
     nvlink: NvLinkKind
+    # Whether the links join GPUs of several nodes (GB200 NVL72); None: on some platforms.
+    across_nodes: bool | None
     # Ids of the platforms it was taken from.
     platforms: tuple[str, ...]
     # Bus bandwidth within one node, as it was published of any of them.
@@ -30,14 +35,15 @@ def spellings(name: str) -> tuple[str, ...]:
 def facts_of_gpu(name: str, platforms: Iterable[Platform]) -> GpuFacts | None:
     """Return what all platforms with this GPU say alike of its links; None where none has it, or they contradict."""
     having = [each for each in platforms if any(fnmatchcase(name, glob) for glob in each.match.gpu_names)]
-    links = {_links(each.nvlink) for each in having}
-    if len(links) != 1:
+    if len({_links(each.nvlink) for each in having}) != 1:
         return None
     sweeps = (sweep for each in having for sweep in each.sweeps if sweep.nodes == 1)
+    across = {each.nvlink.domain_gpus is not None for each in having}
     return GpuFacts(
         name=name,
         sm=_sm(each.gpu for each in having),
-        nvlink=having[0].nvlink,
+        nvlink=_with_common_domain([each.nvlink for each in having]),
+        across_nodes=across.pop() if len(across) == 1 else None,
         platforms=_ids(having),
         sweeps=tuple(dict.fromkeys(sweeps)),
         published=tuple(dict.fromkeys(figure for each in having for figure in each.published if _is_inside(figure))),
@@ -56,8 +62,14 @@ def facts_of_gpus(platforms: Sequence[Platform]) -> dict[str, GpuFacts]:
     return {name: facts for name, facts in found.items() if facts is not None}
 
 
-def _links(link: NvLinkKind) -> tuple[float | None, float | None, bool | None, bool | None, int | None]:
-    return link.gpu_Bps, link.pair_Bps, link.switched, link.nvls, link.domain_gpus
+def _links(link: NvLinkKind) -> tuple[float | None, float | None, bool | None, bool | None]:
+    return link.gpu_Bps, link.pair_Bps, link.switched, link.nvls
+
+
+def _with_common_domain(links: list[NvLinkKind]) -> NvLinkKind:
+    """Return the first, less its domain where another has a larger or a smaller one: racks can be partitioned."""
+    same = len({link.domain_gpus for link in links}) == 1
+    return links[0] if same else msgspec.structs.replace(links[0], domain_gpus=None)
 
 
 def _sm(kinds: Iterable[GpuKind]) -> int | None:

@@ -30,7 +30,9 @@ def rates_of_gpus(facts: GpuFacts, gpus: int) -> NodeRates:
         nvlink=_rate(rate_Bps, source),
         pair=_rate(pair_Bps, source),
         nvls=links.nvls,
-        attained=attained_where(sm=facts.sm, switched=links.switched, fabric=None, port_bps=None),
+        attained=attained_where(
+            sm=facts.sm, switched=links.switched, fabric=None, port_bps=None, across_nodes=facts.across_nodes
+        ),
         assumptions=(f"every NVLink that {facts.name} has is up, as its name says and nobody looked",),
         missing=("the network of these nodes",),
     )
@@ -70,6 +72,7 @@ def rates_of_hardware(hardware: Hardware, facts: GpuFacts | None, *, gpus: int |
             switched=facts.nvlink.switched if facts is not None else None,
             fabric=kinds.pop() if len(kinds) == 1 else None,
             port_bps=rated[0] if rated else None,
+            across_nodes=facts.across_nodes if facts is not None else None,
         ),
         missing=tuple(missing),
     )
