@@ -4,32 +4,56 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from busbw.model.scaling import Estimate, Scaling, ScalingPoint, ScalingSeries
+from busbw.judge.scaling.differences import signed_percent
+from busbw.model.scaling import AXIS_WORDS, Axis, Estimate, LineDifference, Scaling, ScalingPoint, ScalingSeries
 from busbw.report.axes import count_axis, even_axis, value_axis
 from busbw.report.figures import Figure, base_layout, legend_name, plain
 from busbw.report.palette import STYLES
+from busbw.report.scaling_words import (
+    answer_words,
+    half_interval,
+    interval_cell,
+    interval_notes,
+    left_out_words,
+    meaning_words,
+    unmatched_notes,
+)
 from busbw.units import format_rate
 
 Pick = Callable[[ScalingPoint], Estimate | None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class DifferenceTable:
+    """How one line lies against another: a row a point, with the difference and its interval in percent, and results."""
+
+    words: str
+    notes: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ScalingFigure:
     """One view: what was reached, the share of the limit or of the base, and the numbers of both as rows.
 
-    A row: line, place on the axis, value in `unit`, limit in GB/s, share in percent. "" where it is not known.
+    A row: line, point on the axis, value in `unit`, its half interval, limit in GB/s, share in percent and its interval,
+    number of results. "" where it is not known.
     """
 
     key: str
     title: str
     conditions: str
+    axis: str
     unit: str
     share_words: str
     reached: Figure
+    has_limit: bool
     # None: there is neither a limit nor a base.
     share: Figure | None
     rows: tuple[tuple[str, ...], ...]
-    words: tuple[str, ...]
+    answers: tuple[str, ...]
+    differences: tuple[DifferenceTable, ...]
+    notes: tuple[str, ...]
 
 
 def scaling_figures(views: Sequence[Scaling]) -> tuple[ScalingFigure, ...]:
@@ -53,7 +77,11 @@ def _view(view: Scaling, key: str) -> ScalingFigure:
         reached=_figure(view, traces, unit, logarithmic=view.kind != "collective"),
         share=_figure(view, shares, f"{share_words} (%)", logarithmic=False) if has_share else None,
         rows=tuple(_rows(view, pick, factor, share)),
-        words=tuple(_words(view)),
+        axis=AXIS_WORDS[view.axis][1],
+        has_limit=any(point.limit_Bps is not None for series in view.series for point in series.points),
+        answers=tuple(_answers(view)),
+        differences=tuple(_difference(each, view.axis) for each in view.differences),
+        notes=(*meaning_words(view), *left_out_words(view), *view.notes, *interval_notes(view)),
     )
 
 
@@ -148,21 +176,40 @@ def _text(series: ScalingSeries, point: ScalingPoint, value: float, unit: str) -
 
 def _rows(view: Scaling, pick: Pick, factor: float, share: Pick) -> Iterator[tuple[str, ...]]:
     for series in view.series:
+        left_out = dict(series.left_out)
         for point in series.points:
             value, part = pick(point), share(point)
             yield (
                 series.label,
-                str(point.at),
+                f"{'*' if point.at in left_out else ''}{point.at}",
                 f"{factor * value.value:.4g}" if value is not None else "",
+                half_interval(value),
                 f"{point.limit_Bps / 1e9:.1f}" if point.limit_Bps is not None else "",
                 f"{100 * part.value:.1f}" if part is not None else "",
+                interval_cell(part),
+                str(point.observations),
             )
 
 
-def _words(view: Scaling) -> Iterator[str]:
+def _answers(view: Scaling) -> Iterator[str]:
     for series in view.series:
-        told = dict.fromkeys(part.words for part in (series.trend, series.bend, series.serial) if part is not None)
-        if told:
+        told = [*answer_words(series), *(each.words for each in series.beyond)]
+        if told and len(series.left_out) < len(series.points):
             # A label may be a sentence of who published it.
             yield f"{series.label.rstrip('.')}: {'; '.join(told)}" if series.label else "; ".join(told)
-    yield from view.notes
+
+
+def _difference(difference: LineDifference, axis: Axis) -> DifferenceTable:
+    return DifferenceTable(
+        words=difference.words,
+        notes=tuple(unmatched_notes(difference, axis)),
+        rows=tuple(
+            (
+                str(point.at),
+                signed_percent(point.change.value),
+                interval_cell(point.change),
+                f"{point.observations} and {point.reference_observations}",
+            )
+            for point in difference.points
+        ),
+    )

@@ -5,21 +5,20 @@ import math
 from busbw.catalog.findings import finding
 from busbw.judge.phrases import counted, percent
 from busbw.judge.scaling.places import several, workers
+from busbw.judge.scaling.trend import LARGE_EFFECT, LEAST_EFFECT
 from busbw.model.finding import Finding
 from busbw.model.scaling import Scaling, ScalingPoint, ScalingSeries
 from busbw.units import format_rate
 
 _LONGEST_LABEL = 40
-# From the smallest to the largest machine: less is not worth a warning, even where it is shown.
-_LEAST_FALL = 0.05
-# Places with several nodes.
+# Points with several nodes.
 _LEAST_NODES = 2
 
 
 def findings_of(view: Scaling) -> tuple[Finding, ...]:
-    """Return the findings of one figure; of applications there are none: their efficiency always falls."""
+    """Return the findings of one figure; that the efficiency of an application falls is none: it always does."""
     if view.kind != "collective":
-        return ()
+        return tuple(found for series in view.series for found in _too_efficient(view, series))
     return tuple(found for series in view.series for found in (*_falling(view, series), *_impossible(view, series)))
 
 
@@ -29,7 +28,7 @@ def can_tell(view: Scaling) -> bool:
         answer is not None and answer.answer != "cannot_tell"
         for series in view.series
         for answer in (series.trend, series.bend, series.serial)
-    )
+    ) or any(difference.answer != "cannot_tell" for difference in view.differences)
 
 
 def _falling(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
@@ -39,14 +38,17 @@ def _falling(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
     what = _what(view, series)
     bend, trend = series.bend, series.trend
     if bend is not None and bend.answer == "bends" and bend.at is not None:
+        is_small = (bend.largest_drop or 0.0) < LARGE_EFFECT
+        places = f"{bend.after} and {workers(bend.at, view.axis)}"
+        repeat = f"measure {places} again with several launches each"
+        then = "and look for a cause only if the fall stays" if is_small else "then pairs of the nodes that were added"
         return (
             finding(
-                "SCAL001",
+                "SCAL004" if is_small else "SCAL001",
                 what=what,
                 at=workers(bend.at, view.axis),
                 evidence=f"{bend.words}; {_values(series, bend.at)}",
-                fix=f"measure {bend.after} and {workers(bend.at, view.axis)} again with several launches each, then "
-                "the pairs of nodes that only the larger one has",
+                fix=f"{repeat}, {then}",
             ),
         )
     if trend is None or trend.answer != "falls" or trend.per_doubling is None:
@@ -54,7 +56,7 @@ def _falling(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
     left_out = dict(series.left_out)
     at = [point.at for point in series.points if point.at not in left_out]
     fall = 1 - (1 + trend.per_doubling) ** math.log2(at[-1] / at[0])
-    if fall < _LEAST_FALL:
+    if fall < LARGE_EFFECT:
         return ()
     words = f"{trend.words}; {percent(fall)} from {at[0]} to {workers(at[-1], view.axis)}"
     return (finding("SCAL002", what=what, axis=several(view.axis), evidence=words),)
@@ -73,6 +75,29 @@ def _values(series: ScalingSeries, at: int) -> str:
     return f"{', '.join(before)} before, {', '.join(after)} from there on"
 
 
+def _too_efficient(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
+    """Return a note where even the lower end of an efficiency is above what the base gives."""
+    least = {
+        point.at: point.efficiency.low if point.efficiency.low is not None else point.efficiency.value
+        for point in series.points
+        if point.efficiency is not None
+    }
+    above = [at for at, share in least.items() if share > 1 + LEAST_EFFECT]
+    if not above or series.base is None:
+        return ()
+    most = max(above, key=least.__getitem__)
+    return (
+        finding(
+            "SCAL005",
+            what=_what(view, series),
+            places=counted(len(above), "point"),
+            evidence=f"{percent(least[most])} or more on {workers(most, view.axis)}, "
+            f"against {workers(series.base, view.axis)}",
+            fix="check that each worker had the same work at both, or compare from another point on: --base N",
+        ),
+    )
+
+
 def _impossible(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
     above = [point for point in series.points if _is_above(point)]
     if not above:
@@ -84,7 +109,7 @@ def _impossible(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
         finding(
             "SCAL003",
             what=_what(view, series),
-            places=counted(len(above), "place"),
+            places=counted(len(above), "point"),
             evidence=f"{workers(worst.at, view.axis)}: {format_rate(busbw_Bps)} is {percent(share)} of "
             f"{format_rate(worst.limit_Bps or 0.0)} {worst.limit_words}",
             fix="check the platform, the number of nodes and ranks, and with --algorithm what ran",
