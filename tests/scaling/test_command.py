@@ -50,7 +50,8 @@ def test_json_is_the_value_and_csv_has_a_line_a_point() -> None:
 
 def test_exit_codes_are_told_found_bad_and_cannot_tell() -> None:
     assert run(NAMD, "--app", "namd").exit_code == 0
-    assert run("--published", "azure-nd-h100-v5").exit_code == 1
+    assert run("--published", "azure-nd-h100-v5").exit_code == 0
+    assert run(TOGETHER).exit_code == 1
     assert run("-", given="nodes,time_s\n1,8\n2,5\n").exit_code == 4
     assert "nothing to draw" in refused()
     assert run(TOGETHER, "--json", "--csv").exit_code == 2

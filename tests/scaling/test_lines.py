@@ -106,7 +106,9 @@ def test_a_tag_of_each_run_and_an_algorithm_that_changes_with_the_nodes_are_no_l
     here = [measured(nodes, 300, settings={"tag": f"run{nodes}", "algorithm": used[nodes]}) for nodes in (2, 4, 8)]
     view = drawn(here)
     assert [series.label for series in view.series] == [""]
-    assert "algorithm changes along the line: tree at 2, ring at 8" in view.notes
+    assert "algorithm changes along the line: tree from 4 on, ring from 8 on" in view.notes
+    # Of a point that is no part of what is told nothing is said.
+    assert dict(view.series[0].left_out).keys() == {2}
 
 
 def test_chosen_settings_tell_lines_apart_and_unknown_ones_are_refused() -> None:

@@ -28,6 +28,8 @@ MOST_BYTES = 4 * 2**20
 _MOST_ROWS = 20_000
 _MOST_COLUMNS = 64
 _LONGEST_LINE = 4096
+# A cell that tells nothing.
+_UNTOLD = ("", "-", "n/a", "na", "null", "none")
 # So many rows are enough to see whether rates were computed from times.
 _ROWS_ASKED = 100
 # Some programs put it before the first line of a file.
@@ -181,7 +183,7 @@ def _row(columns: Sequence[Column], taken: Column, cells: Sequence[str], where: 
             size_bytes = _size(cell, where)
         elif meaning.kind == "setting" and taken.kind == "busbw" and meaning.name.lower() in _CONDITIONS:
             conditions.append((_CONDITIONS[meaning.name.lower()], cell.strip()))
-        elif meaning.kind == "setting" and meaning.name != _PASSED_OVER:
+        elif meaning.kind == "setting" and meaning.name != _PASSED_OVER and cell.strip().lower() not in _UNTOLD:
             settings.append((meaning.name, cell.strip()[:200]))
     assert value is not None
     return observation(
@@ -215,7 +217,10 @@ def _as_coarse_as_times(rows: Sequence[Observation], times: Sequence[Estimate | 
         return tuple(rows)
     found = []
     for row, (rate, time) in zip(rows, pairs, strict=True):
-        low, high = rate.value * time.value / (time.high or time.value), rate.value * time.value / (time.low or time.value)
+        low, high = (
+            rate.value * time.value / (time.high or time.value),
+            rate.value * time.value / (time.low or time.value),
+        )
         found.append(replace(row, rate=replace(rate, low=min(low, rate.low or low), high=max(high, rate.high or high))))
     return tuple(found)
 

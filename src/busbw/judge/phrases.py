@@ -31,7 +31,7 @@ def percent(share: float) -> str:
 
 
 def percent_range(low: float, high: float) -> str:
-    """Return `96.7 to 97.8 %`: an interval whose ends are rounded away from each other, so that it never looks narrower."""
+    """Return `96.7 to 97.8 %`: an interval whose ends are rounded outward, so that it never looks narrower."""
     # A millionth of a percent is the rounding of the arithmetic.
     least, most = math.floor(1000 * low + 1e-5), math.ceil(1000 * high - 1e-5)
     return f"{least / 10:.1f} to {most / 10:.1f} %"

@@ -25,8 +25,9 @@ Pick = Callable[[ScalingPoint], Estimate | None]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DifferenceTable:
-    """How one line lies against another: a row a point, with the difference and its interval in percent, and results."""
+    """How one line lies against another: a row a point, with the difference, its interval, and how many results."""
 
+    title: str
     words: str
     notes: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -36,8 +37,7 @@ class DifferenceTable:
 class ScalingFigure:
     """One view: what was reached, the share of the limit or of the base, and the numbers of both as rows.
 
-    A row: line, point on the axis, value in `unit`, its half interval, limit in GB/s, share in percent and its interval,
-    number of results. "" where it is not known.
+    A row has a cell for each of `headings`, "" where it is not known; columns that say nothing are left out.
     """
 
     key: str
@@ -47,9 +47,9 @@ class ScalingFigure:
     unit: str
     share_words: str
     reached: Figure
-    has_limit: bool
     # None: there is neither a limit nor a base.
     share: Figure | None
+    headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     answers: tuple[str, ...]
     differences: tuple[DifferenceTable, ...]
@@ -68,6 +68,9 @@ def _view(view: Scaling, key: str) -> ScalingFigure:
     traces += [_line(series, number, pick, factor, unit) for number, series in enumerate(view.series)]
     shares = [_line(series, number, share, 100.0, "%") for number, series in enumerate(view.series)]
     has_share = any(share(point) is not None for series in view.series for point in series.points)
+    rows = list(_rows(view, pick, factor, share))
+    names = ("line", AXIS_WORDS[view.axis][1], unit, "+-", "limit (GB/s)", f"{share_words} (%)", "interval", "results")
+    columns = [each for each in zip(names, zip(*rows, strict=True), strict=False) if any(each[1])]
     return ScalingFigure(
         key=key,
         title=view.title,
@@ -76,9 +79,9 @@ def _view(view: Scaling, key: str) -> ScalingFigure:
         share_words=share_words,
         reached=_figure(view, traces, unit, logarithmic=view.kind != "collective"),
         share=_figure(view, shares, f"{share_words} (%)", logarithmic=False) if has_share else None,
-        rows=tuple(_rows(view, pick, factor, share)),
+        headings=tuple(heading for heading, _ in columns),
+        rows=tuple(zip(*(cells for _, cells in columns), strict=True)),
         axis=AXIS_WORDS[view.axis][1],
-        has_limit=any(point.limit_Bps is not None for series in view.series for point in series.points),
         answers=tuple(_answers(view)),
         differences=tuple(_difference(each, view.axis) for each in view.differences),
         notes=(*meaning_words(view), *left_out_words(view), *view.notes, *interval_notes(view)),
@@ -104,7 +107,7 @@ def _figure(view: Scaling, traces: list[dict[str, Any]], title: str, *, logarith
     counts = [point.at for series in view.series for point in series.points]
     values = [value for trace in traces for value in trace["y"] if value is not None]
     y_axis = value_axis(title, values) if logarithmic else even_axis(title, [0.0, *values])
-    return {"data": traces, "layout": base_layout(count_axis(view.axis, counts), y_axis)}
+    return {"data": traces, "layout": base_layout(count_axis(AXIS_WORDS[view.axis][1], counts), y_axis)}
 
 
 def _line(series: ScalingSeries, number: int, pick: Pick, factor: float, unit: str) -> dict[str, Any]:
@@ -180,7 +183,7 @@ def _rows(view: Scaling, pick: Pick, factor: float, share: Pick) -> Iterator[tup
         for point in series.points:
             value, part = pick(point), share(point)
             yield (
-                series.label,
+                series.label or "measured",
                 f"{'*' if point.at in left_out else ''}{point.at}",
                 f"{factor * value.value:.4g}" if value is not None else "",
                 half_interval(value),
@@ -200,7 +203,9 @@ def _answers(view: Scaling) -> Iterator[str]:
 
 
 def _difference(difference: LineDifference, axis: Axis) -> DifferenceTable:
+    names = f"{difference.line or 'this line'} against {difference.reference or 'the first'}"
     return DifferenceTable(
+        title=f"{names}, in {difference.quantity}",
         words=difference.words,
         notes=tuple(unmatched_notes(difference, axis)),
         rows=tuple(

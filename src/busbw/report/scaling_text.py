@@ -1,6 +1,6 @@
-"""Scaling figures as text for a terminal: the verdict, a table and a plot for each figure, what can be told, findings."""
+"""Scaling figures as text for a terminal: the verdict, a table and a plot for each, what can be told, findings."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -75,21 +75,28 @@ def _view(out: Console, view: Scaling) -> None:
         out.print(_table(view, series, out.width))
     for line in _plot(view, min(out.width, _PLOT_WIDTH)):
         say(line)
+    for words in _told(view):
+        say(words)
+    for words in _notes(view):
+        say(f"note: {words}", "dim")
+
+
+def _told(view: Scaling) -> Iterator[str]:
+    """Yield what can be told of each line, how lines differ, and which points are no part of it."""
     for number, series in enumerate(view.series):
         for words in _answers(series):
-            say(f"{mark(number)} {words}" if len(view.series) > 1 else words)
+            yield f"{mark(number)} {words}" if len(view.series) > 1 else words
     for difference in view.differences:
-        say(difference.words)
+        yield difference.words
         for words in difference_notes(difference, view.axis):
-            say(f"  {words}")
-    for words in meaning_words(view):
-        say(f"note: {words}", "dim")
-    for words in left_out_words(view):
-        say(words)
-    for words in (*view.notes[:_MOST_NOTES], *interval_notes(view)):
-        say(f"note: {words}", "dim")
-    if len(view.notes) > _MOST_NOTES:
-        say(f"note: {len(view.notes) - _MOST_NOTES} more notes with --json", "dim")
+            yield f"  {words}"
+    yield from left_out_words(view)
+
+
+def _notes(view: Scaling) -> list[str]:
+    more = len(view.notes) - _MOST_NOTES
+    rest = [f"{more} more notes with --json"] if more > 0 else []
+    return [*meaning_words(view), *view.notes[:_MOST_NOTES], *rest, *interval_notes(view)]
 
 
 def _title(view: Scaling) -> str:

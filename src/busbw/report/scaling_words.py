@@ -21,7 +21,7 @@ from busbw.report.scaling_plot import mark
 # Of each outcome a sign, the outcome of a run whose colours it has, and its word.
 _OUTCOMES: dict[ScalingOutcome, tuple[str, Outcome, str]] = {
     "level": ("✓", "ok", "level"),
-    "small_fall": ("✓", "ok", "small fall"),
+    "small_fall": ("i", "ok", "small fall"),
     "slower": ("▼", "slow", "slower"),
     "above_limit": ("?", "cannot_tell", "above the limit"),
     "measured": ("i", "ok", "measured"),

@@ -45,12 +45,12 @@ def serial_part(places: Sequence[Place], base: int, axis: Axis) -> SerialPart:
     """Return the serial share of strong scaling from `base` on, or why there is none. The values are times."""
     line, count = amdahl_line(places, base), len(places)
     if line is None or line.intercept + line.slope <= 0:
-        words = f"cannot tell a serial share from {counted(count, 'point')}: three are the least"
+        words = f"no serial share from {counted(count, 'point')}: three are the least"
         return SerialPart(answer="cannot_tell", points=count, words=words)
     share = line.intercept / (line.intercept + line.slope)
     ends = line.share_interval(CONFIDENCE)
     if ends is None or ends[1] - ends[0] > 1:
-        words = f"cannot tell a serial share: {counted(count, 'point')} scatter too much"
+        words = f"no serial share: {counted(count, 'point')} scatter too much"
         return SerialPart(answer="cannot_tell", share=share, points=count, words=words)
     low, high = ends
     interval = f"{percent(CONFIDENCE)} interval {percent_of(low)} to {percent_of(high)}"

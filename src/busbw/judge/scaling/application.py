@@ -12,7 +12,7 @@ from busbw.judge.phrases import listed, percent
 from busbw.judge.scaling.amdahl import beyond, serial_part, serial_share
 from busbw.judge.scaling.differences import differences_of
 from busbw.judge.scaling.estimates import combined, ratio, rounding_of, scaled
-from busbw.judge.scaling.lines import Group, groups_of, setting, telling_of_work
+from busbw.judge.scaling.lines import Group, far_apart, groups_of, setting, telling_of_work
 from busbw.judge.scaling.places import Place, by_place, workers
 from busbw.judge.scaling.trend import trend_of
 from busbw.model.scaling import Axis, Estimate, Observation, Scaling, ScalingPoint, ScalingSeries, Trend
@@ -43,16 +43,18 @@ def application_view(
         raise InputError(f"results in {listed(sorted(str(unit) for unit in units))} cannot stand in one figure")
     telling = telling_of_work(observations, axis, ignored) if series is None else tuple(series)
     groups = groups_of(observations, axis, telling)
-    free = {*telling, "series", *ignored}
+    free = {*telling, "series", "table", *ignored}
     unit = next(iter(units))
     what = unit if unit is not None else "time"
+    lines = tuple(_line(group, axis, kind, base, at, free) for group in groups)
     return Scaling(
         kind=kind,
         title=f"{what}, {kind} scaling",
         axis=axis,
         rate_unit=unit,
-        series=tuple(_line(group, axis, kind, base, at, free) for group in groups),
+        series=lines,
         differences=differences_of(groups, axis, _speed, unit or "speed", against=against, work_free=free),
+        notes=tuple(words for line in lines for words in far_apart(line.points, line.label, axis)),
     )
 
 
@@ -107,8 +109,8 @@ def _other_work_trend(points: Sequence[ScalingPoint], axis: Axis) -> Trend | Non
     if most is None or most.efficiency is None or _least_efficiency(most) <= MOST_EFFICIENCY:
         return None
     words = (
-        f"cannot tell a trend: {percent(most.efficiency.value)} efficiency on {workers(most.at, axis)} means other work "
-        f"there than on the base"
+        f"cannot tell a trend: {percent(most.efficiency.value)} efficiency on {workers(most.at, axis)} means "
+        "other work there than on the base"
     )
     return Trend(answer="cannot_tell", points=len(points), words=words)
 

@@ -7,7 +7,7 @@ from busbw.judge.scaling.ceilings import Height, Known, height_of
 from busbw.judge.scaling.differences import differences_of
 from busbw.judge.scaling.estimates import combined, ratio, rounding_of, scaled
 from busbw.judge.scaling.latency import is_latency, latency_share
-from busbw.judge.scaling.lines import UNTOLD, Group, algorithm_of, changes_along, groups_of, setting
+from busbw.judge.scaling.lines import UNTOLD, Group, algorithm_of, changes_along, far_apart, groups_of, setting
 from busbw.judge.scaling.places import Place, by_place
 from busbw.judge.scaling.selecting import condition, is_same_size
 from busbw.judge.scaling.trend import bend_of, trend_of
@@ -45,6 +45,7 @@ def collective_view(
         for group, line in zip(groups, lines, strict=True)
         for words in changes_along(group, axis, [at for at, _ in line.left_out])
     ]
+    apart = [words for line in lines for words in far_apart(line.points, line.label, axis)]
     by_time = all(line.judged_by == "time" for line in lines)
     value, quantity = (_speed, "speed") if by_time else (_rate, "bus bandwidth")
     conditions = _shared(here)
@@ -59,7 +60,7 @@ def collective_view(
         platform=known.name if known is not None else None,
         series=lines,
         differences=differences_of(groups, axis, value, quantity, against=against),
-        notes=(*notes, *_without_limit(lines, known), *_by_time(lines, shares), *changes),
+        notes=(*notes, *_without_limit(lines, known), *_by_time(lines, shares), *changes, *apart),
     )
 
 

@@ -8,34 +8,49 @@ from busbw.judge.scaling.places import workers
 from busbw.model.finding import Finding
 from busbw.model.scaling import Estimate, Scaling, ScalingOutcome, ScalingSeries, ScalingVerdict
 
-_ABOVE_LIMIT = ("SCAL003",)
-_SLOWER = ("SCAL001", "SCAL002")
-_SMALL = ("SCAL004",)
+# What leads, the gravest first.
+_WARNINGS: tuple[tuple[tuple[str, ...], ScalingOutcome], ...] = (
+    (("SCAL003",), "above_limit"),
+    (("SCAL001", "SCAL002"), "slower"),
+)
+_SMALL = "SCAL004"
+# So many sentences make a verdict; the others stand below the figures.
+_MOST_SENTENCES = 2
 
 
 def verdict_of(views: Sequence[Scaling], findings: Sequence[Finding]) -> ScalingVerdict:
     """Return the verdict on all figures together: what warns first, then differences of lines, then each line."""
-    for codes, outcome in ((_ABOVE_LIMIT, "above_limit"), (_SLOWER, "slower")):
-        if told := [each for each in findings if each.code in codes]:
-            return _of_findings(outcome, told)
-    if differences := [each for view in views for each in view.differences if each.answer != "cannot_tell"]:
-        return _several("measured", [each.words for each in differences])
+    for codes, outcome in _WARNINGS:
+        if warned := [each for each in findings if each.code in codes]:
+            return _of_findings(outcome, warned)
     lines = [(view, series) for view in views for series in view.series]
-    if told := [each for each in findings if each.code in _SMALL]:
-        falls = [f"{_name(*each)}: {each[1].bend.words}" for each in lines if each[1].bend and _bends(each[1])]
-        return _several("small_fall", falls, because=tuple(each.code for each in told))
-    if level := [words for view, series in lines if (words := _level(view, series)) is not None]:
+    differences = [each.words for view in views for each in view.differences if each.answer != "cannot_tell"]
+    falls = [f"{_name(*each)}: {each[1].bend.words}" for each in lines if each[1].bend and _bends(each[1])]
+    level = [words for view, series in lines if (words := _level(view, series)) is not None]
+    if differences:
+        return _several("measured", differences)
+    if falls:
+        return _several("small_fall", falls, because=tuple(each.code for each in findings if each.code == _SMALL))
+    if level:
         untold = len(lines) - len(level)
         return _several("level", level, f"; cannot tell of {counted(untold, 'other line')}" if untold else "")
-    told_of = [words for view, series in lines if (words := _measured(view, series)) is not None]
-    one_sided = [each.words for view in views for each in view.differences]
-    is_told = any(_is_told(series) for _, series in lines)
-    if is_told and told_of:
-        return _several("measured", told_of)
-    if told_of or one_sided:
-        return _several("cannot_tell", [each.removeprefix("cannot tell ") for each in [*told_of, *one_sided]])
-    why = next((answer.words for _, series in lines for answer in (series.bend, series.trend) if answer), "")
-    return ScalingVerdict(outcome="cannot_tell", sentence=why.removeprefix("cannot tell ") or "a single point")
+    return _measured_or_untold(views, lines)
+
+
+def _measured_or_untold(views: Sequence[Scaling], lines: Sequence[tuple[Scaling, ScalingSeries]]) -> ScalingVerdict:
+    """Return what was reached on the largest machine; where no trend follows, that it cannot be told."""
+    reached = [words for view, series in lines if (words := _measured(view, series)) is not None]
+    if reached and any(_is_told(series) for _, series in lines):
+        return _several("measured", reached)
+    untold = [each.words for view in views for each in view.differences]
+    untold += [
+        answer.words
+        for _, series in lines
+        for answer in (series.bend, series.trend, series.serial)
+        if answer is not None and len(series.left_out) < len(series.points)
+    ]
+    words = [*reached, *dict.fromkeys(each.removeprefix("cannot tell ") for each in untold)]
+    return _several("cannot_tell", words or ["no trend from single points"])
 
 
 def _of_findings(outcome: ScalingOutcome, findings: Sequence[Finding]) -> ScalingVerdict:
@@ -47,11 +62,10 @@ def _of_findings(outcome: ScalingOutcome, findings: Sequence[Finding]) -> Scalin
 def _several(
     outcome: ScalingOutcome, words: Sequence[str], rest: str = "", *, because: tuple[str, ...] = ()
 ) -> ScalingVerdict:
-    """Return a verdict with the first two sentences; the others stand below the figures."""
-    more = f"; {counted(len(words) - 2, 'more answer')} below" if len(words) > 2 else ""  # noqa: PLR2004
-    return ScalingVerdict(
-        outcome=outcome, sentence=". ".join(words[:2]) + more + rest, because=tuple(dict.fromkeys(because))
-    )
+    left = len(words) - _MOST_SENTENCES
+    more = f"; {counted(left, 'more answer')} below" if left > 0 else ""
+    sentence = ". ".join(words[:_MOST_SENTENCES])
+    return ScalingVerdict(outcome=outcome, sentence=sentence + more + rest, because=tuple(dict.fromkeys(because)))
 
 
 def _bends(series: ScalingSeries) -> bool:
@@ -81,14 +95,14 @@ def _measured(view: Scaling, series: ScalingSeries) -> str | None:
         return f"{_name(view, series)}: {series.trend.words}" if series.trend and _is_told(series) else None
     left_out = dict(series.left_out)
     kept = [point for point in series.points if point.at not in left_out and point.efficiency is not None]
-    if len(kept) < 2 or series.base is None or kept[-1].efficiency is None:  # noqa: PLR2004  a base and another
+    if not kept or kept[-1].efficiency is None or series.base in (None, kept[-1].at):
         return None
     share = kept[-1].efficiency
     if share.value > MOST_EFFICIENCY and view.kind == "weak":
         return None
     return (
         f"{_name(view, series)}: {100 * share.value:.1f} % efficiency on {workers(kept[-1].at, view.axis)} against "
-        f"{workers(series.base, view.axis)} ({_interval(share)}{counted(len(kept), 'point')})"
+        f"{workers(series.base or 0, view.axis)} ({_interval(share)}{counted(len(kept), 'point')})"
     )
 
 

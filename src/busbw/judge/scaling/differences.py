@@ -1,9 +1,9 @@
 """How one line of a figure lies against another, matched by the size of the machine.
 
-The difference is the geometric mean of the ratios at the sizes that both lines have, each size with the same weight, and
-its interval Student's t over these sizes: it says how far the difference varies from size to size. It holds nothing of
-how far two runs of one system lie apart, unless each size was run several times. It is never narrower than what the
-rounding of the figures allows.
+The difference is the geometric mean of the ratios at the sizes that both lines have, each size with the same weight,
+and its interval Student's t over these sizes: it says how far the difference varies from size to size. How far two
+runs of one system lie apart is not in it, unless each size was run several times. It is never narrower than the
+rounding of the figures.
 """
 
 import math
@@ -89,9 +89,7 @@ def _difference(
             unmatched.append((at, why))
         elif (change := _change(own[at], other[at], value)) is not None:
             points.append(
-                PairedPoint(
-                    at=at, change=change, observations=len(own[at]), reference_observations=len(other[at])
-                )
+                PairedPoint(at=at, change=change, observations=len(own[at]), reference_observations=len(other[at]))
             )
     change, answer = _average(points)
     trend = _trend(points, axis) if len(points) >= LEAST_PLACES else None
@@ -196,12 +194,14 @@ def _words(
     if not points:
         return f"cannot tell how {names[0]} differs from {names[1]}: no size of the machine with the same work in both"
     if change is None or change.low is None or change.high is None:
-        each = listed([f"{_side(point.change.value)} at {workers(point.at, axis)}{_rounded(point)}" for point in points])
+        each = listed(
+            [f"{_side(point.change.value)} at {workers(point.at, axis)}{_rounded(point)}" for point in points]
+        )
         few = f"{counted(len(points), 'point')} in common, three are the least for an interval"
         return f"{names[0]} against {names[1]} in {quantity}: {each} ({few})"
     if answer != "none_shown":
         nearer, farther = sorted((abs(change.low), abs(change.high)))
-        interval = percent_range(nearer, farther)
+        interval = f"{percent_range(nearer, farther)} {'below' if answer == 'below' else 'above'}"
     else:
         interval = f"{_side(change.low)} to {_side(change.high)}"
     rests = f"{counted(len(points), 'point')}, {points[0].at} to {workers(points[-1].at, axis)}"
@@ -224,11 +224,9 @@ def _changing(points: Sequence[PairedPoint], trend: Trend | None, answer: Differ
     """Return that the difference is not one number, where that is shown."""
     if trend is None or trend.answer not in ("falls", "rises"):
         return ""
-    first, last = points[0], points[-1]
-    return (
-        f"; {'but ' if answer == 'none_shown' else ''}it changes with the {several(axis)}: {_side(first.change.value)} at {first.at}, "
-        f"{_side(last.change.value)} at {last.at}"
-    )
+    ends = [f"{_side(point.change.value)} at {point.at}" for point in (points[0], points[-1])]
+    but = "but " if answer == "none_shown" else ""
+    return f"; {but}it changes with the {several(axis)}: {', '.join(ends)}"
 
 
 def _meaning(points: Sequence[PairedPoint], trend: Trend | None, axis: Axis) -> str:
@@ -238,7 +236,7 @@ def _meaning(points: Sequence[PairedPoint], trend: Trend | None, axis: Axis) -> 
         "every figure is a single result, so how far two runs of one system lie apart is not in it, and the difference "
         "may be one between runs"
         if is_single
-        else "of several results at one size the median is taken; their spread is in it only as far as it moves the medians"
+        else "of several results at one size the median is taken; their spread is in it only as far as it moves medians"
     )
     if len(points) < LEAST_PLACES:
         return f"no interval over sizes; {runs}"

@@ -7,7 +7,7 @@ from busbw.judge.phrases import counted, percent
 from busbw.judge.scaling.places import several, workers
 from busbw.judge.scaling.trend import LARGE_EFFECT, LEAST_EFFECT
 from busbw.model.finding import Finding
-from busbw.model.scaling import Scaling, ScalingPoint, ScalingSeries
+from busbw.model.scaling import Estimate, Scaling, ScalingPoint, ScalingSeries
 from busbw.units import format_rate
 
 _LONGEST_LABEL = 40
@@ -18,7 +18,7 @@ _LEAST_NODES = 2
 def findings_of(view: Scaling) -> tuple[Finding, ...]:
     """Return the findings of one figure; that the efficiency of an application falls is none: it always does."""
     if view.kind != "collective":
-        return tuple(found for series in view.series for found in _too_efficient(view, series))
+        return _too_efficient(view)
     return tuple(found for series in view.series for found in (*_falling(view, series), *_impossible(view, series)))
 
 
@@ -75,27 +75,35 @@ def _values(series: ScalingSeries, at: int) -> str:
     return f"{', '.join(before)} before, {', '.join(after)} from there on"
 
 
-def _too_efficient(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
-    """Return a note where even the lower end of an efficiency is above what the base gives."""
-    least = {
-        point.at: point.efficiency.low if point.efficiency.low is not None else point.efficiency.value
+def _too_efficient(view: Scaling) -> tuple[Finding, ...]:
+    """Return one note where even the lower end of efficiencies is above what the base gives."""
+    above = [
+        (least, point, series)
+        for series in view.series
         for point in series.points
-        if point.efficiency is not None
-    }
-    above = [at for at, share in least.items() if share > 1 + LEAST_EFFECT]
-    if not above or series.base is None:
+        if point.efficiency is not None and (least := _least(point.efficiency)) > 1 + LEAST_EFFECT
+    ]
+    if not above:
         return ()
-    most = max(above, key=least.__getitem__)
+    share, point, series = max(above, key=lambda each: each[0])
+    lines = len({each.label for _, _, each in above})
+    places = counted(len(above), "point") + (f" of {counted(lines, 'line')}" if lines > 1 else "")
+    label = f"{series.label}: " if series.label else ""
     return (
         finding(
             "SCAL005",
-            what=_what(view, series),
-            places=counted(len(above), "point"),
-            evidence=f"{percent(least[most])} or more on {workers(most, view.axis)}, "
-            f"against {workers(series.base, view.axis)}",
-            fix="check that each worker had the same work at both, or compare from another point on: --base N",
+            what=view.title,
+            places=places,
+            evidence=f"the most is {label}{percent(share)} or more on {workers(point.at, view.axis)}, "
+            f"against {workers(series.base or 0, view.axis)}",
+            fix="give what sets the work as columns of the table, such as layers or cells, or choose another base: "
+            "--base N",
         ),
     )
+
+
+def _least(estimate: Estimate) -> float:
+    return estimate.low if estimate.low is not None else estimate.value
 
 
 def _impossible(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:

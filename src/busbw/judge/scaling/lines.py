@@ -5,20 +5,22 @@ from dataclasses import dataclass
 
 from busbw.errors import InputError
 from busbw.judge.phrases import listed
-from busbw.judge.scaling.places import by_place
+from busbw.judge.scaling.places import by_place, workers
 from busbw.judge.scaling.selecting import LINE_WHY, condition
-from busbw.model.scaling import Axis, Observation
+from busbw.model.scaling import Axis, Observation, ScalingPoint
 
 # These always tell lines apart, as every variable does (`NCCL_...`); the others only where one place has two of them:
 # NCCL itself goes from one algorithm to another with the number of nodes, and a tag may be the name of a single run.
 _ALWAYS = ("series", "tool")
-_WHERE_NEEDED = ("tag", "algorithm", "libraries", "conditions")
-# Columns that say which system a result is of, and in which arithmetic an application ran.
-SYSTEM_NAMES = ("series", "system", "platform", "platform_id", "machine", "cluster", "provider")
+_WHERE_NEEDED = ("tag", "algorithm", "libraries", "conditions", "table")
+# Columns that say which system a result is of, the table itself last; and in which arithmetic an application ran.
+SYSTEM_NAMES = ("series", "system", "platform", "platform_id", "machine", "cluster", "provider", "table")
 _ARITHMETIC = ("dtype", "type", "precision")
 # Their values say by themselves what they are.
 _PLAIN = (*SYSTEM_NAMES, *_ARITHMETIC, "tool", "tag", "algorithm", "libraries", "conditions")
 UNTOLD = "not told"
+# Repeats of one measurement differ by less than this factor.
+_MOST_APART = 1.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,7 +75,7 @@ def groups_of(observations: Sequence[Observation], axis: Axis, asked: Sequence[s
 
 
 def changes_along(group: Group, axis: Axis, left_out: Collection[int] = ()) -> tuple[str, ...]:
-    """Return a sentence for each setting that changes along a line: a drop may be this. Of `left_out` nothing is said."""
+    """Return a sentence for each setting that changes along a line: a drop may be this; nothing of `left_out`."""
     names = dict.fromkeys(name for each in group.observations for name, _ in each.settings)
     places = {at: here for at, here in by_place(group.observations, axis).items() if at not in left_out}
     found = []
@@ -82,6 +84,23 @@ def changes_along(group: Group, axis: Axis, left_out: Collection[int] = ()) -> t
         if len(set(values.values())) > 1:
             steps = [f"{value.rstrip('.')} from {at} on" for at, value in _steps(values)]
             found.append(f"{_heading(name)} along the line: {listed(steps)}")
+    return tuple(found)
+
+
+def far_apart(points: Sequence[ScalingPoint], label: str, axis: Axis) -> tuple[str, ...]:
+    """Return a note for each point whose results differ too much for repeats of one measurement."""
+    found = []
+    for point in points:
+        value = point.busbw_Bps or point.rate or point.time_s
+        if value is None or value.basis != "launches" or not value.low or value.high is None:
+            continue
+        times = value.high / value.low
+        if times > _MOST_APART:
+            beginning = f"{label}: " if label else ""
+            found.append(
+                f"{beginning}{point.observations} results on {workers(point.at, axis)} lie {times:.3g} times apart: "
+                "probably no repeats of one measurement; tell them apart by a column or a tag, and --series"
+            )
     return tuple(found)
 
 

@@ -95,12 +95,22 @@ def of_readings(
         table = tables.get(reading.table)
         if table is None or not reading.time_s or (reading.wrong or 0) > 0:
             continue
-        told = (reading.ranks, table.ranks, table.ranks_from_rates, elsewhere.get("ranks"), elsewhere.get("gpus"))
+        # Algorithm and bus bandwidth give the number of ranks away; a listing may have been cut short.
+        is_cut = table.ranks_from_rates is not None and len(table.devices) < table.ranks_from_rates
+        told = (
+            table.ranks_from_rates if is_cut else None,
+            reading.ranks,
+            table.ranks,
+            table.ranks_from_rates,
+            elsewhere.get("ranks"),
+            elsewhere.get("gpus"),
+        )
         ranks = next((ranks for ranks in told if ranks is not None), None)
         rate_Bps = reading.busbw_Bps or _from_time(reading, ranks)
         if rate_Bps:
             name = sources[table.source].name if 0 <= table.source < len(sources) else "?"
-            nodes = len({device.host for device in table.devices if device.host}) or elsewhere.get("nodes")
+            hosts = 0 if is_cut else len({device.host for device in table.devices if device.host})
+            nodes = hosts or elsewhere.get("nodes")
             found.append(_printed(table, reading, name, tag, ranks=ranks, nodes=nodes, rate_Bps=rate_Bps))
     return tuple(found)
 

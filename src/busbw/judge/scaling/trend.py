@@ -54,9 +54,7 @@ def _rounding_of_slope(places: Sequence[Place]) -> float:
     middle = math.fsum(math.log2(place.at) * len(place.values) for place in places)
     middle /= sum(len(place.values) for place in places)
     spread = math.fsum((math.log2(place.at) - middle) ** 2 * len(place.values) for place in places)
-    moved = math.fsum(
-        abs(math.log2(place.at) - middle) * len(place.values) * known_scatter(place) for place in places
-    )
+    moved = math.fsum(abs(math.log2(place.at) - middle) * len(place.values) * known_scatter(place) for place in places)
     return moved / spread if spread > 0 else 0.0
 
 
@@ -153,7 +151,7 @@ def _centre(place: Place) -> float:
 
 
 def _too_few(count: int) -> str:
-    return f"cannot tell a trend from {counted(count, 'point')}: three are the least"
+    return f"no trend from {counted(count, 'point')}: three are the least"
 
 
 def signed(share: float) -> str:
