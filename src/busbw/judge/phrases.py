@@ -1,7 +1,5 @@
 """The phrases that findings and verdicts are made of."""
 
-import math
-
 from busbw.model.measurement import Measurement
 from busbw.units import format_size
 
@@ -28,10 +26,3 @@ def percent(share: float) -> str:
     """Return a share in percent, with a decimal only where it says something."""
     value = share * 100
     return f"{value:.1f} %" if value < 10 else f"{value:.0f} %"
-
-
-def percent_range(low: float, high: float) -> str:
-    """Return `96.7 to 97.8 %`: an interval whose ends are rounded outward, so that it never looks narrower."""
-    # A millionth of a percent is the rounding of the arithmetic.
-    least, most = math.floor(1000 * low + 1e-5), math.ceil(1000 * high - 1e-5)
-    return f"{least / 10:.1f} to {most / 10:.1f} %"

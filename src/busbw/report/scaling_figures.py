@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from busbw.judge.scaling.differences import signed_percent
 from busbw.model.scaling import AXIS_WORDS, Axis, Estimate, LineDifference, Scaling, ScalingPoint, ScalingSeries
 from busbw.report.axes import count_axis, even_axis, value_axis
 from busbw.report.figures import Figure, base_layout, legend_name, plain
@@ -18,7 +17,7 @@ from busbw.report.scaling_words import (
     meaning_words,
     unmatched_notes,
 )
-from busbw.units import format_rate
+from busbw.units import format_rate, signed_percent
 
 Pick = Callable[[ScalingPoint], Estimate | None]
 

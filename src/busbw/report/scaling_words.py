@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from busbw.judge.phrases import percent_range
-from busbw.judge.scaling.differences import signed_percent
 from busbw.model.finding import Outcome
 from busbw.model.scaling import (
     AXIS_WORDS,
@@ -17,6 +15,7 @@ from busbw.model.scaling import (
     ScalingVerdict,
 )
 from busbw.report.scaling_plot import mark
+from busbw.units import percent_range, signed_percent
 
 # Of each outcome a sign, the outcome of a run whose colours it has, and its word.
 _OUTCOMES: dict[ScalingOutcome, tuple[str, Outcome, str]] = {

@@ -11,13 +11,14 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from statistics import fmean, stdev
 
 from busbw.errors import InputError
-from busbw.judge.phrases import counted, listed, percent, percent_range
+from busbw.judge.phrases import counted, listed, percent
 from busbw.judge.scaling.estimates import combined, half_width, ratio
 from busbw.judge.scaling.lines import SYSTEM_NAMES, Group
 from busbw.judge.scaling.places import Place, by_place, several, workers
 from busbw.judge.scaling.trend import CONFIDENCE, LEAST_PLACES, trend_of
 from busbw.model.scaling import Axis, DifferenceAnswer, Estimate, LineDifference, Observation, PairedPoint, Trend
 from busbw.stats.student import student_quantile
+from busbw.units import percent_range, signed_percent
 
 # Of an observation what is compared, larger is better; None where it has none.
 Value = Callable[[Observation], Estimate | None]
@@ -250,8 +251,3 @@ def _meaning(points: Sequence[PairedPoint], trend: Trend | None, axis: Axis) -> 
 
 def _side(share: float) -> str:
     return f"{100 * abs(share):.1f} % {'below' if share < 0 else 'above'}"
-
-
-def signed_percent(share: float) -> str:
-    """Return a difference in percent with its sign and one decimal."""
-    return f"{100 * share:+.1f} %"
