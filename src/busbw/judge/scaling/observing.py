@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from busbw.collectives import COLLECTIVES, busbw_Bps
+from busbw.formats.arithmetic import printed
 from busbw.judge.scaling.selecting import OUT_OF_PLACE
 from busbw.model.imported import Imported, Reading, Source, Table
 from busbw.model.measurement import Measurement
@@ -170,12 +171,20 @@ def of_platform(platform: Platform) -> tuple[Observation, ...]:
             gpus=row.gpus,
             ranks=row.gpus,
             size_bytes=row.size_bytes,
-            busbw_Bps=Estimate(value=row.value * 1e9),
+            busbw_Bps=_as_printed(row.value),
         )
         for row in platform.published
         if row.metric == "busbw" and row.kind == "measured" and row.nodes is not None and row.unit == "GB/s"
         if row.network != "loopback"
     )
+
+
+def _as_printed(value: float) -> Estimate:
+    """Return a published number in GB/s with what its digits stand for: 354.2 is anything from 354.15 to 354.25."""
+    found = printed(str(value).removesuffix(".0"), 9)
+    if found is None:
+        return Estimate(value=value * 1e9)
+    return Estimate(value=found.value, low=found.low, high=found.high, basis="digits")
 
 
 def _named(name: str, value: str | None) -> tuple[tuple[str, str], ...]:
