@@ -36,7 +36,7 @@ def test_text_names_lines_points_answers_and_findings() -> None:
     assert "o ring" in done.stdout
     assert "388.0 GB/s" in done.stdout
     assert "o bus bandwidth is level:" in done.stdout
-    assert "warn SCAL002 all_reduce 32 GiB (collnet) falls steadily" in done.stdout
+    assert "warn SCAL002 all_reduce 32 GiB (collnet) falls with the number of nodes" in done.stdout
 
 
 def test_json_is_the_value_and_csv_has_a_line_a_point() -> None:

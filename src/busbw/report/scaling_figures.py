@@ -83,7 +83,12 @@ def _view(view: Scaling, key: str) -> ScalingFigure:
         axis=AXIS_WORDS[view.axis][1],
         answers=tuple(_answers(view)),
         differences=tuple(_difference(each, view.axis) for each in view.differences),
-        notes=(*meaning_words(view), *left_out_words(view), *view.notes, *interval_notes(view)),
+        notes=(
+            *meaning_words(view),
+            *left_out_words(view, [series.label for series in view.series]),
+            *view.notes,
+            *interval_notes(view),
+        ),
     )
 
 

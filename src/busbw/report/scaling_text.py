@@ -90,7 +90,7 @@ def _told(view: Scaling) -> Iterator[str]:
         yield difference.words
         for words in difference_notes(difference, view.axis):
             yield f"  {words}"
-    yield from left_out_words(view)
+    yield from left_out_words(view, [mark(number) for number, _ in enumerate(view.series)])
 
 
 def _notes(view: Scaling) -> list[str]:

@@ -14,7 +14,6 @@ from busbw.model.scaling import (
     ScalingSeries,
     ScalingVerdict,
 )
-from busbw.report.scaling_plot import mark
 from busbw.units import percent_range, signed_percent
 
 # Of each outcome a sign, the outcome of a run whose colours it has, and its word.
@@ -104,19 +103,19 @@ def meaning_words(view: Scaling) -> list[str]:
     return list(dict.fromkeys(each.meaning for each in view.differences))
 
 
-def left_out_words(view: Scaling) -> list[str]:
-    """Return why points are no part of what is told, each reason once."""
+def left_out_words(view: Scaling, names: Sequence[str]) -> list[str]:
+    """Return why points are no part of what is told, each reason once. `names`: what each line is called there."""
     reasons: dict[tuple[tuple[str, ...], str], list[str]] = {}
     for number, series in enumerate(view.series):
         places: dict[str, list[str]] = {}
         for at, why in series.left_out:
             places.setdefault(why, []).append(f"*{at}")
         for why, here in places.items():
-            reasons.setdefault((tuple(here), why), []).append(mark(number))
+            reasons.setdefault((tuple(here), why), []).append(names[number])
     found = []
-    for (here, why), marks in reasons.items():
-        of_lines = f"{' '.join(marks)} " if len(marks) < len(view.series) else ""
-        found.append(f"{of_lines}{', '.join(here)} {'is' if len(here) == 1 else 'are'} left out: {why}")
+    for (starred, why), lines in reasons.items():
+        of_lines = f"{', '.join(lines)}: " if len(lines) < len(view.series) else ""
+        found.append(f"{of_lines}{', '.join(starred)} {'is' if len(starred) == 1 else 'are'} left out: {why}")
     return found
 
 

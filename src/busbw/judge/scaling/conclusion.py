@@ -50,8 +50,8 @@ def _measured_or_untold(views: Sequence[Scaling], lines: Sequence[tuple[Scaling,
         for answer in (series.bend, series.trend, series.serial)
         if answer is not None and len(series.left_out) < len(series.points)
     ]
-    words = [*reached, *dict.fromkeys(each.removeprefix("cannot tell ") for each in untold)]
-    return _several("cannot_tell", words or ["no trend from single points"])
+    answers = [*reached, *dict.fromkeys(each.removeprefix("cannot tell ") for each in untold)]
+    return _several("cannot_tell", answers or ["no trend from single points"])
 
 
 def _of_findings(outcome: ScalingOutcome, findings: Sequence[Finding]) -> ScalingVerdict:

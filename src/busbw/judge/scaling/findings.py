@@ -59,7 +59,16 @@ def _falling(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
     if fall < LARGE_EFFECT:
         return ()
     words = f"{trend.words}; {percent(fall)} from {at[0]} to {workers(at[-1], view.axis)}"
-    return (finding("SCAL002", what=what, axis=several(view.axis), evidence=words),)
+    return (
+        finding(
+            "SCAL002",
+            what=what,
+            axis=several(view.axis),
+            evidence=words,
+            fix="measure the same number of nodes under one leaf switch and spread over several: where the spread ones "
+            "are slower, look at the links between the switches and at routing",
+        ),
+    )
 
 
 def _what(view: Scaling, series: ScalingSeries) -> str:

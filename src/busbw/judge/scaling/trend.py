@@ -92,7 +92,7 @@ def bend_of(places: Sequence[Place], axis: Axis) -> Bend:
         more = "; several launches at each point would show smaller ones" if once else ""
         words = f"cannot tell whether it drops: only a drop of {percent(unseen)} or more at {last} would show"
         return Bend(answer="cannot_tell", points=count, words=f"{words} ({rests}){more}")
-    words = f"no drop is shown: one of {percent(unseen)} or more at {last} would have been ({rests})"
+    words = f"no drop is shown: one of {percent(unseen)} or more at {last} would show ({rests})"
     return Bend(answer="straight", points=count, words=words)
 
 
