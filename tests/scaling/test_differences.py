@@ -107,7 +107,7 @@ def test_one_published_point_has_no_interval_but_that_of_its_digits() -> None:
     assert found.answer == "cannot_tell"
     assert found.change is None
     assert found.words == (
-        "new against old in tokens/s: 2.3 % below at 10752 nodes, -2.5 % to -2.1 % by rounding "
+        "new against old in tokens/s: 2.3 % below at 10752 nodes, -2.5 to -2.1 % by rounding "
         "(1 point in common, three are the least for an interval)"
     )
 

@@ -140,4 +140,6 @@ def _single(views: Sequence[ScalingSeries]) -> list[str]:
     if not points or any(point.observations > 1 for point in points):
         return []
     count = len(points)
-    return [f"{count} point{'s' if count > 1 else ''} of one result each: how far a repeat would lie off is not known"]
+    if count == 1:
+        return ["one result at one point: how far a repeat would lie off is not known"]
+    return [f"one result at each of {count} points: how far a repeat would lie off is not known"]

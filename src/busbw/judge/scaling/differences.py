@@ -18,11 +18,12 @@ from busbw.judge.scaling.places import Place, by_place, several, workers
 from busbw.judge.scaling.trend import CONFIDENCE, LEAST_PLACES, trend_of
 from busbw.model.scaling import Axis, DifferenceAnswer, Estimate, LineDifference, Observation, PairedPoint, Trend
 from busbw.stats.student import student_quantile
-from busbw.units import percent_range, signed_percent
+from busbw.units import percent_range
 
 # Of an observation what is compared, larger is better; None where it has none.
 Value = Callable[[Observation], Estimate | None]
 _SYSTEMS = 2
+_LONGEST_NAME = 48
 
 
 def differences_of(
@@ -113,11 +114,17 @@ def _names(line: Group, reference: Group) -> tuple[str, str, str]:
     """Return what both lines share, as the beginning of a sentence, and the name of each without it."""
     shared = tuple(each for each in line.settings if each in reference.settings)
     own, other = (
-        Group(settings=tuple(each for each in side.settings if each not in shared), observations=()).label
+        _short(Group(settings=tuple(each for each in side.settings if each not in shared), observations=()).label)
         for side in (line, reference)
     )
     beginning = Group(settings=shared, observations=()).label
     return f"{beginning}: " if beginning else "", own or "this line", other or "the first line"
+
+
+def _short(label: str) -> str:
+    """Return a label for a sentence: conditions as somebody published them may be a paragraph."""
+    words = label.rstrip(".")
+    return words if len(words) <= _LONGEST_NAME else f"{words[: _LONGEST_NAME - 3].rstrip()}..."
 
 
 def _other_work(
@@ -218,7 +225,7 @@ def _rounded(point: PairedPoint) -> str:
     if low is None or high is None:
         return ""
     what = "by rounding" if point.change.basis == "digits" else "by its interval"
-    return f", {signed_percent(low)} to {signed_percent(high)} {what}"
+    return f", {percent_range(low, high)} {what}"
 
 
 def _changing(points: Sequence[PairedPoint], trend: Trend | None, answer: DifferenceAnswer, axis: Axis) -> str:
