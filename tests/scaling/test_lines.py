@@ -180,6 +180,26 @@ def test_a_fall_within_one_node_is_no_finding_and_over_nodes_it_is() -> None:
     assert [finding.code for finding in findings_of(many)] == ["SCAL002"]
 
 
+@pytest.mark.parametrize(
+    ("rates", "code", "severity"),
+    [
+        ((100, 100, 100.2, 100, 99.9, 97), "SCAL004", "note"),
+        ((100, 100, 100.2, 100, 99.9, 90), "SCAL001", "warn"),
+        # Small at every point and not small from end to end: no note alone.
+        ((100, 100, 100, 97, 96, 95.2, 95.2), "SCAL002", "warn"),
+        # The first of them is a little lower, the last is not.
+        ((100, 100, 100.2, 100, 97.5, 80), "SCAL001", "warn"),
+    ],
+)
+def test_a_fall_is_a_note_only_where_it_is_small_at_every_point_and_in_all(
+    rates: tuple[float, ...], code: str, severity: str
+) -> None:
+    here = [measured(4 * 2**step, rate, settings={"algorithm": "ring"}) for step, rate in enumerate(rates)]
+    (found,) = findings_of(drawn(here))
+    assert (found.code, found.severity) == (code, severity)
+    assert found.fix is not None
+
+
 def test_sharp_that_is_turned_on_has_its_own_limit() -> None:
     known = Known(platform=platform("azure-nd-h100-v5").platform, name="azure-nd-h100-v5")
     here = [

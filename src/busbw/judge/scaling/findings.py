@@ -32,25 +32,31 @@ def can_tell(view: Scaling) -> bool:
 
 
 def _falling(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
+    """Return a large drop, else a fall along the whole line, else a small drop, which is a note."""
     # Within one node, and for small messages, bandwidth falls with the ranks by nature.
     if series.judged_by != "busbw" or len({point.nodes for point in series.points} - {None, 1}) < _LEAST_NODES:
         return ()
-    what = _what(view, series)
-    bend, trend = series.bend, series.trend
-    if bend is not None and bend.answer == "bends" and bend.at is not None:
-        is_small = (bend.largest_drop or 0.0) < LARGE_EFFECT
-        places = f"{bend.after} and {workers(bend.at, view.axis)}"
-        repeat = f"measure {places} again with several launches each"
-        then = "and look for a cause only if the fall stays" if is_small else "then pairs of the nodes that were added"
-        return (
-            finding(
-                "SCAL004" if is_small else "SCAL001",
-                what=what,
-                at=workers(bend.at, view.axis),
-                evidence=f"{bend.words}; {_values(series, bend.at)}",
-                fix=f"{repeat}, {then}",
-            ),
-        )
+    bend = series.bend
+    bends = bend is not None and bend.answer == "bends"
+    is_large = bends and bend is not None and (bend.largest_drop or 0.0) >= LARGE_EFFECT
+    steady = () if is_large else _falling_all_along(view, series)
+    if steady or bend is None or not bends or bend.at is None:
+        return steady
+    repeat = f"measure {bend.after} and {workers(bend.at, view.axis)} again with several launches each"
+    then = "then pairs of the nodes that were added" if is_large else "and look for a cause only if the fall stays"
+    return (
+        finding(
+            "SCAL001" if is_large else "SCAL004",
+            what=_what(view, series),
+            at=workers(bend.at, view.axis),
+            evidence=f"{bend.words}; {_values(series, bend.at)}",
+            fix=f"{repeat}, {then}",
+        ),
+    )
+
+
+def _falling_all_along(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
+    trend = series.trend
     if trend is None or trend.answer != "falls" or trend.per_doubling is None:
         return ()
     left_out = dict(series.left_out)
@@ -62,7 +68,7 @@ def _falling(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
     return (
         finding(
             "SCAL002",
-            what=what,
+            what=_what(view, series),
             axis=several(view.axis),
             evidence=words,
             fix="measure the same number of nodes under one leaf switch and spread over several: where the spread ones "
