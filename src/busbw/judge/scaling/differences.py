@@ -24,6 +24,8 @@ from busbw.units import percent_range
 Value = Callable[[Observation], Estimate | None]
 _SYSTEMS = 2
 _LONGEST_NAME = 48
+# Beyond this factor two results are of other things, or in other units.
+_MOST_APART = 1e6
 
 
 def differences_of(
@@ -89,7 +91,9 @@ def _difference(
             unmatched.append((at, f"measured on {names[at in other]} only"))
         elif (why := _other_work(own[at], other[at], line, work_free)) is not None:
             unmatched.append((at, why))
-        elif (change := _change(own[at], other[at], value)) is not None:
+        elif (change := _change(own[at], other[at], value)) is None:
+            unmatched.append((at, "the two numbers cannot be compared"))
+        else:
             points.append(
                 PairedPoint(at=at, change=change, observations=len(own[at]), reference_observations=len(other[at]))
             )
@@ -151,7 +155,7 @@ def _change(own: Sequence[Observation], other: Sequence[Observation], value: Val
     if not all(sides):
         return None
     found = ratio(combined(sides[0]), combined(sides[1]))
-    if found is None:
+    if found is None or not 1 / _MOST_APART < found.value < _MOST_APART:
         return None
     return Estimate(
         value=found.value - 1,

@@ -24,6 +24,8 @@ LARGE_EFFECT = 0.05
 LARGEST_UNSEEN = 0.1
 # An interval that goes beyond this says nothing that is worth printing.
 _WIDEST = 1.0
+# exp of more than this is no floating-point number.
+_LARGEST_LOG = 700.0
 
 
 def trend_of(places: Sequence[Place], axis: Axis, what: str = "bus bandwidth") -> Trend:
@@ -36,7 +38,7 @@ def trend_of(places: Sequence[Place], axis: Axis, what: str = "bus bandwidth") -
     low, high = line.slope_interval(CONFIDENCE)
     rounding = _rounding_of_slope(places)
     low, high = min(low, line.slope - rounding), max(high, line.slope + rounding)
-    slope, low, high = (math.expm1(value) for value in (line.slope, low, high))
+    slope, low, high = (math.expm1(min(value, _LARGEST_LOG)) for value in (line.slope, low, high))
     ends = f"{percent(CONFIDENCE)} interval {signed(low)} to {signed(high)}, {counted(count, 'point')}"
     span = f"{signed(slope)} for twice the {several(axis)} ({ends})"
     if high < 0:
