@@ -1,5 +1,6 @@
 """Sizes, times and rates: bytes and seconds inside, `4 MiB` and `389.2 GB/s` outside."""
 
+import math
 import re
 
 from busbw.errors import InputError
@@ -7,6 +8,8 @@ from busbw.errors import InputError
 _BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _SIZE = re.compile(r"(\d+)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE | re.ASCII)
 _LARGEST_BYTES = 2**50
+# Beyond this the decimal of a percentage is lost in floating point.
+_LARGEST_SHARE = 1e9
 
 
 def parse_size(text: str) -> int:
@@ -52,6 +55,20 @@ def format_in(value: float, unit: str) -> str:
     if unit == "s":
         return format_time(value)
     return format_rate(value) if unit == "B/s" else f"{value:.4g} {unit}"
+
+
+def percent_range(low: float, high: float) -> str:
+    """Return `96.7 to 97.8 %`: an interval whose ends are rounded outward, so that it never looks narrower."""
+    if not (abs(low) < _LARGEST_SHARE and abs(high) < _LARGEST_SHARE):
+        return f"{100 * low:.1f} to {100 * high:.1f} %"
+    # A millionth of a percent is the rounding of the arithmetic.
+    least, most = math.floor(1000 * low + 1e-5), math.ceil(1000 * high - 1e-5)
+    return f"{least / 10:.1f} to {most / 10:.1f} %"
+
+
+def signed_percent(share: float) -> str:
+    """Return a difference in percent with its sign and one decimal."""
+    return f"{100 * share:+.1f} %"
 
 
 def _digits(value: float) -> str:

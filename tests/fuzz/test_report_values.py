@@ -11,7 +11,7 @@ from tests.report.valued import make_comparison, make_scaling
 
 from busbw.model.comparison import Comparison
 from busbw.model.run import Run
-from busbw.model.scaling import Estimate, Scaling
+from busbw.model.scaling import Estimate, Scaling, ScalingReport
 from busbw.report.html import report_html
 from busbw.report.panels import FIGURE_NAMES, comparison_svg, runs_svg, scaling_svg
 from busbw.report.terminal import run_text
@@ -44,7 +44,7 @@ def comparisons(draw: st.DrawFn) -> Comparison:
 
 @st.composite
 def views(draw: st.DrawFn) -> tuple[Scaling, ...]:
-    (usual,) = make_scaling(draw(WORDS))
+    (usual,) = make_scaling(draw(WORDS)).views
     estimates = st.none() | st.builds(Estimate, value=FLOATS, low=MAYBE, high=MAYBE)
     series = tuple(
         structs.replace(
@@ -89,7 +89,8 @@ def test_any_scaling_is_a_well_formed_drawing(scaling: tuple[Scaling, ...]) -> N
 @settings(max_examples=_SOME_PAGES, deadline=None, derandomize=True)
 @given(comparisons(), views())
 def test_any_of_them_is_a_page(comparison: Comparison, scaling: tuple[Scaling, ...]) -> None:
-    assert report_html((), comparison, scaling).startswith("<!DOCTYPE html>")
+    report = ScalingReport(verdict=None, views=scaling)
+    assert report_html((), comparison, report).startswith("<!DOCTYPE html>")
 
 
 @st.composite

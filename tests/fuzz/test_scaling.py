@@ -12,6 +12,8 @@ from busbw.formats.log_template import match, template
 from busbw.formats.scaling_table import is_table, read_table
 from busbw.judge.scaling.application import application_view
 from busbw.judge.scaling.collective import collective_view
+from busbw.judge.scaling.conclusion import verdict_of
+from busbw.judge.scaling.findings import findings_of
 from busbw.judge.scaling.places import axis_of
 from busbw.judge.scaling.selecting import selected, sizes_of
 from busbw.model.scaling import Observation, ScalingReport
@@ -19,7 +21,8 @@ from busbw.report.scaling_text import scaling_text
 
 HEADERS = (
     "nodes,time_s", "gpus;tokens_per_s;series", "ranks\tbusbw_GBps\tcollective\tsize", "nodes,gpus,busbw_Gbps,tag",
-    "cores,s_per_step,layers", "nodes,time_s,time_ms", "nodes,nodes,time_s", "time_s", "", "\ufeffnodes,time_s",
+    "cores,s_per_step,layers", "nodes,time_s,system", "nodes,busbw_GBps,system,dtype",
+    "nodes,time_s,time_ms", "nodes,nodes,time_s", "time_s", "", "\ufeffnodes,time_s",
 )  # fmt: skip
 CELLS = st.sampled_from([
     "1", "2", "4", "0", "-1", "1e3", "1e400", "1e-300", "8.", "nan", "99999999", "all_reduce", "16G",
@@ -59,7 +62,8 @@ def draw(observations: tuple[Observation, ...]) -> None:
             axis = axis_of(observations, None)
             views = (application_view(observations, axis=axis, kind="strong", at=(64,)),)
         with contextlib.redirect_stdout(io.StringIO()):
-            scaling_text(ScalingReport(views=views))
+            findings = tuple(each for view in views for each in findings_of(view))
+            scaling_text(ScalingReport(verdict=verdict_of(views, findings), views=views, findings=findings))
 
 
 @EXAMPLES
@@ -72,6 +76,38 @@ def test_a_table_is_read_and_drawn_or_refused(header: str, lines: list[str], sep
         return
     assert is_table(text)
     draw(rows)
+
+
+NUMBERS = st.sampled_from(["1", "2.0", "0.5", "1e-300", "1e300", "1e-9", "99999999", "8."])
+
+
+@EXAMPLES
+@given(
+    numbers=st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=5),
+    result=st.sampled_from(["time_s", "busbw_GBps", "tokens_per_s"]),
+)
+def test_two_systems_are_compared_or_refused_whatever_their_numbers(
+    numbers: list[tuple[str, str]], result: str
+) -> None:
+    rows = [
+        f"{2**step},{value},{name}" for step, pair in enumerate(numbers) for name, value in zip("ab", pair, strict=True)
+    ]
+    try:
+        read = read_table("\n".join([f"nodes,{result},system", *rows]), "t.csv")
+    except InputError:
+        return
+    draw(read)
+
+
+@EXAMPLES
+@given(lines=st.lists(st.lists(CELLS, min_size=3, max_size=3).map(",".join), max_size=8))
+def test_rates_beside_times_are_read_or_refused_and_never_more_exact_than_printed(lines: list[str]) -> None:
+    with contextlib.suppress(InputError):
+        for row in read_table("\n".join(["gpus,step_s,tokens_per_s", *lines]), "t.csv", wanted="tokens_per_s"):
+            assert row.rate is not None
+            assert row.rate.low is not None
+            assert row.rate.high is not None
+            assert row.rate.low <= row.rate.value <= row.rate.high
 
 
 @EXAMPLES

@@ -29,7 +29,7 @@ def drawings() -> dict[str, str | None]:
         "several": runs_svg(subjects(*(make_run() for _ in range(12))), ("time", "busbw"), "light"),
         "hostile": runs_svg(subjects(make_hostile_run()), FIGURE_NAMES, "light"),
         "comparison": comparison_svg(make_comparison(HOSTILE), "light"),
-        "scaling": scaling_svg(make_scaling(HOSTILE), "light"),
+        "scaling": scaling_svg(make_scaling(HOSTILE).views, "light"),
         "placement": placement_svg(make_hostile_run()),
     }
 

@@ -70,8 +70,7 @@ def test_curves_are_drawn_into_the_kind_of_file_that_is_named(called, name: str)
 
 def test_comparison_and_scaling_are_drawn_from_their_json(called):
     Path("c.json").write_bytes(codec.encode(make_comparison()))
-    views = b"[" + b",".join(codec.encode(view) for view in make_scaling()) + b"]"
-    Path("s.json").write_bytes(b'{"schema":1,"views":' + views + b"}")
+    Path("s.json").write_bytes(codec.encode(make_scaling()))
 
     assert called("plot", "--comparison", "c.json", "-o", "c.svg").exit_code == 0
     assert called("plot", "--scaling", "s.json", "-o", "s.svg").exit_code == 0
@@ -80,6 +79,20 @@ def test_comparison_and_scaling_are_drawn_from_their_json(called):
     assert "B faster than A (%)" in Path("c.svg").read_text()
     assert "share of the limit" in Path("s.svg").read_text()
     assert 'id="comparison"' in Path("report.html").read_text()
+
+
+def test_scaling_of_an_older_busbw_is_a_page_without_a_verdict(called):
+    # Schema 1 had neither a verdict nor how many points a bend rests on.
+    bend = '{"answer":"bends","at":4,"after":2,"drop":0.2,"words":"from 4 nodes on"}'
+    points = '{"at":2,"busbw_Bps":{"value":2e11}},{"at":4,"busbw_Bps":{"value":1.6e11}}'
+    view = f'{{"kind":"collective","title":"all_reduce","axis":"nodes","series":[{{"label":"","points":[{points}],'
+    Path("old.json").write_text(f'{{"schema":1,"views":[{view}"bend":{bend}}}]}}]}}')
+
+    assert called("report", "--scaling", "old.json").exit_code == 0
+
+    page = Path("report.html").read_text()
+    assert "from 4 nodes on" in page
+    assert 'class="verdict' not in page
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,18 @@ from busbw.model.comparison import ComparedPoint, Comparison, ComparisonVerdict,
 from busbw.model.curve import Estimate as Fitted
 from busbw.model.curve import Line, SweepCurve
 from busbw.model.explained_verdict import ExplainedVerdict, SeriesExplanation
-from busbw.model.finding import Verdict
+from busbw.model.finding import Finding, Verdict
 from busbw.model.run import Run
 from busbw.model.scaling import Estimate as Placed
-from busbw.model.scaling import Scaling, ScalingPoint, ScalingSeries
+from busbw.model.scaling import (
+    LineDifference,
+    PairedPoint,
+    Scaling,
+    ScalingPoint,
+    ScalingReport,
+    ScalingSeries,
+    ScalingVerdict,
+)
 
 
 def make_comparison(name: str = "NCCL_PROTO=LL") -> Comparison:
@@ -56,7 +64,7 @@ def make_comparison(name: str = "NCCL_PROTO=LL") -> Comparison:
     )
 
 
-def make_scaling(label: str = "SHARP on") -> tuple[Scaling, ...]:
+def make_scaling(label: str = "SHARP on") -> ScalingReport:
     def points(share: float) -> tuple[ScalingPoint, ...]:
         return tuple(
             ScalingPoint(
@@ -70,7 +78,19 @@ def make_scaling(label: str = "SHARP on") -> tuple[Scaling, ...]:
             for nodes in (2, 4, 8, 16, 32)
         )
 
-    return (
+    words = f"{label} is 3.0 % above SHARP off in bus bandwidth"
+    difference = LineDifference(
+        line=label,
+        reference="SHARP off",
+        quantity="bus bandwidth",
+        answer="above",
+        change=Placed(value=0.03, low=0.02, high=0.04),
+        points=(PairedPoint(at=2, change=Placed(value=0.03), observations=1, reference_observations=2),),
+        unmatched=((64, f"measured on {label} only"),),
+        words=words,
+        meaning="the interval is how far the difference varies",
+    )
+    views = (
         Scaling(
             kind="collective",
             title="all_reduce 1 GiB",
@@ -81,9 +101,13 @@ def make_scaling(label: str = "SHARP on") -> tuple[Scaling, ...]:
                 ScalingSeries(label=label, points=points(0.97)),
                 ScalingSeries(label="SHARP off", points=points(0.8)),
             ),
+            differences=(difference,),
             notes=("read from 10 runs",),
         ),
     )
+    found = Finding(code="SCAL001", severity="warn", title=label, evidence=label, fix=f"measure {label} again")
+    verdict = ScalingVerdict(outcome="slower", sentence=f"{label} is slower", because=("SCAL001",))
+    return ScalingReport(verdict=verdict, views=views, findings=(found,))
 
 
 def make_explained(run: Run, words: str = "one NIC of 50 GB/s") -> ExplainedVerdict:

@@ -106,7 +106,9 @@ def test_a_tag_of_each_run_and_an_algorithm_that_changes_with_the_nodes_are_no_l
     here = [measured(nodes, 300, settings={"tag": f"run{nodes}", "algorithm": used[nodes]}) for nodes in (2, 4, 8)]
     view = drawn(here)
     assert [series.label for series in view.series] == [""]
-    assert "algorithm changes along the line: tree at 2, ring at 8" in view.notes
+    assert "algorithm changes along the line: tree from 4 on, ring from 8 on" in view.notes
+    # Of a point that is no part of what is told nothing is said.
+    assert dict(view.series[0].left_out).keys() == {2}
 
 
 def test_chosen_settings_tell_lines_apart_and_unknown_ones_are_refused() -> None:
@@ -176,6 +178,26 @@ def test_a_fall_within_one_node_is_no_finding_and_over_nodes_it_is() -> None:
     assert {view.series[0].trend.answer for view in (one, many) if view.series[0].trend is not None} == {"falls"}
     assert findings_of(one) == ()
     assert [finding.code for finding in findings_of(many)] == ["SCAL002"]
+
+
+@pytest.mark.parametrize(
+    ("rates", "code", "severity"),
+    [
+        ((100, 100, 100.2, 100, 99.9, 97), "SCAL004", "note"),
+        ((100, 100, 100.2, 100, 99.9, 90), "SCAL001", "warn"),
+        # Small at every point and not small from end to end: no note alone.
+        ((100, 100, 100, 97, 96, 95.2, 95.2), "SCAL002", "warn"),
+        # The first of them is a little lower, the last is not.
+        ((100, 100, 100.2, 100, 97.5, 80), "SCAL001", "warn"),
+    ],
+)
+def test_a_fall_is_a_note_only_where_it_is_small_at_every_point_and_in_all(
+    rates: tuple[float, ...], code: str, severity: str
+) -> None:
+    here = [measured(4 * 2**step, rate, settings={"algorithm": "ring"}) for step, rate in enumerate(rates)]
+    (found,) = findings_of(drawn(here))
+    assert (found.code, found.severity) == (code, severity)
+    assert found.fix is not None
 
 
 def test_sharp_that_is_turned_on_has_its_own_limit() -> None:

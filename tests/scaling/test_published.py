@@ -38,7 +38,19 @@ def test_azure_table_2_is_level_up_to_512_gpus_and_three_percent_lower_at_1024()
     assert line.bend is not None
     assert (line.bend.answer, line.bend.at, line.bend.after) == ("bends", 128, 64)
     assert line.bend.drop == pytest.approx(1 - 354.2 / 365.34, abs=1e-3)
-    assert [finding.code for finding in report.findings] == ["SCAL001"]
+    assert (line.bend.fall, line.bend.scatter) == pytest.approx((1 - 354.2 / 366.63, 6.33 / 365.34), abs=1e-4)
+
+
+def test_the_fall_that_its_author_expects_is_small_a_note_and_no_verdict_slower() -> None:
+    report = scaling(ScalingRequest(published="azure-nd-h100-v5"))
+    (finding,) = report.findings
+    assert (finding.code, finding.severity) == ("SCAL004", "note")
+    words = "a small fall of 3.4 % at 128 nodes, larger than the scatter of the other points (1.7 %)"
+    assert words in finding.evidence
+    assert report.verdict is not None
+    assert report.verdict.outcome == "small_fall"
+    assert words in report.verdict.sentence
+    assert report.verdict.because == ("SCAL004",)
 
 
 def test_the_line_of_the_oracle_figure_is_that_of_its_nics_from_2_to_64_nodes() -> None:

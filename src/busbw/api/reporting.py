@@ -16,7 +16,7 @@ from busbw.api.topologies import node_view
 from busbw.errors import InputError
 from busbw.model.bisection import Bisection
 from busbw.model.comparison import COMPARISON_SCHEMA, Comparison
-from busbw.model.scaling import SCALING_SCHEMA, Scaling, ScalingReport
+from busbw.model.scaling import SCALING_SCHEMA, ScalingReport
 from busbw.report.import_subject import ImportSubject
 from busbw.report.subject import Picture, Subject
 from busbw.store import bisections
@@ -124,8 +124,8 @@ def comparison(path: Path) -> Comparison:
     return found
 
 
-def scaling(path: Path) -> tuple[Scaling, ...]:
+def scaling(path: Path) -> ScalingReport:
     """Return what `busbw scaling --json` wrote. Raises InputError for a file that holds something else."""
     content = read_whole(path, _MOST_BYTES)
     codec.check_schema(content, SCALING_SCHEMA, where=str(path))
-    return codec.decode(content, ScalingReport, where=str(path)).views
+    return codec.decode(content, ScalingReport, where=str(path))

@@ -12,12 +12,13 @@ from busbw.errors import InputError
 from busbw.judge.scaling.application import application_view
 from busbw.judge.scaling.ceilings import Known
 from busbw.judge.scaling.collective import collective_view
+from busbw.judge.scaling.conclusion import verdict_of
 from busbw.judge.scaling.findings import findings_of
 from busbw.judge.scaling.observing import of_platform
 from busbw.judge.scaling.places import axis_of
 from busbw.judge.scaling.selecting import selected, sizes_of
 from busbw.model.platform import Platform
-from busbw.model.scaling import Axis, Observation, ScalingReport
+from busbw.model.scaling import Axis, Observation, Scaling, ScalingReport
 from busbw.model.value import Value
 
 Form = Literal["in place", "out of place"]
@@ -50,8 +51,9 @@ class ScalingRequest(Value, kw_only=True, frozen=True):
     form: Form | None = None
     axis: Axis | None = None
     ranks_per_node: int | None = None
-    # Settings that tell lines apart.
+    # Settings that tell lines apart; the line, or the value of such a setting, that others are held against.
     series: tuple[str, ...] | None = None
+    against: str | None = None
     # Templates of the lines of a log, an application whose templates are known, and a template of the file's name.
     patterns: tuple[str, ...] = ()
     application: str | None = None
@@ -107,8 +109,14 @@ def _application(asked: ScalingRequest, observations: Sequence[Observation]) -> 
         at=asked.beyond,
         series=asked.series,
         ignored=asked.ignored,
+        against=asked.against,
     )
-    return ScalingReport(views=(view,))
+    return _report((view,))
+
+
+def _report(views: tuple[Scaling, ...]) -> ScalingReport:
+    findings = tuple(each for view in views for each in findings_of(view))
+    return ScalingReport(verdict=verdict_of(views, findings), views=views, findings=findings)
 
 
 def _collectives(asked: ScalingRequest, observations: Sequence[Observation]) -> ScalingReport:
@@ -129,10 +137,11 @@ def _collectives(asked: ScalingRequest, observations: Sequence[Observation]) -> 
             known=known,
             series=asked.series,
             notes=(*placed, *sized, *notes),
+            against=asked.against,
         )
         for size_bytes in sizes
     )
-    return ScalingReport(views=views, findings=tuple(each for view in views for each in findings_of(view)))
+    return _report(views)
 
 
 def _placed(

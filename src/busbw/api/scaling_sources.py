@@ -6,6 +6,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Self
 
+from msgspec.structs import replace
+
 from busbw import layout
 from busbw.api.loading import read
 from busbw.api.locating import find, import_directories, is_import
@@ -116,13 +118,16 @@ def _of_stored(where: Path) -> tuple[Observation, ...]:
 
 
 def _of_file(source: str, logs: LogReading, wanted: str | None) -> tuple[Observation, ...]:
+    path = Path(source)
     with sources.opened(source) as file:
         blocks = file.blocks()
         first = next(blocks, b"")
         if logs.templates or logs.application is not None:
             found = logs.read(_lines(first, blocks), source)
         elif is_table(first[:_HEAD_BYTES].decode("utf-8", "replace")):
-            found = read_table(_whole(first, blocks, source), source, wanted=wanted)
+            rows = read_table(_whole(first, blocks, source), source, wanted=wanted)
+            # Tables that meet at one size of the machine are two lines, and this is what tells them apart.
+            found = tuple(replace(row, settings=(*row.settings, ("table", path.stem))) for row in rows)
         else:
             found = _of_log(file, first, blocks, logs.counts_of(source))
         if file.problem is not None:

@@ -41,7 +41,7 @@ def plot_comparison(path: Path, output: Path, *, dark: bool) -> None:
 def plot_scaling(path: Path, output: Path, *, dark: bool) -> None:
     """Draw what `busbw scaling --json` wrote."""
     _check(output)
-    _write(scaling_svg(scaling(path), _theme(dark=dark)), output)
+    _write(scaling_svg(scaling(path).views, _theme(dark=dark)), output)
 
 
 def _theme(*, dark: bool) -> Theme:

@@ -23,7 +23,7 @@ def write_report(
     html = report_html(
         page.subjects,
         comparison(compared) if compared is not None else page.comparison,
-        scaling(scaled) if scaled is not None else (),
+        scaling(scaled) if scaled is not None else None,
         page.imports,
         page.bisection,
     ).encode()

@@ -17,6 +17,7 @@ Exit code 0: told, with notes at most; 1: findings; 2: bad input; 4: nothing can
 @click.argument("sources", nargs=-1, metavar="SOURCES...")
 @click.option("--by", "axis", type=click.Choice(["nodes", "gpus", "ranks", "cores"]), help="What to draw over.")
 @click.option("--series", multiple=True, metavar="NAME", help="A setting that tells lines apart, such as tag.")
+@click.option("--against", metavar="LINE", help="Hold lines against this one, or this system [default: first of 2].")
 @click.option("--collective", metavar="NAME", help="Of several collectives the one to draw.")
 @click.option("--size", "sizes_bytes", multiple=True, type=SIZE, help="A size to draw [default: the largest all have].")
 @click.option("--dtype", metavar="NAME", help="Of several data types the one to draw.")

@@ -43,6 +43,7 @@ def _request(options: Mapping[str, Any]) -> ScalingRequest:
             "dtype",
             "op",
             "axis",
+            "against",
             "ranks_per_node",
             "patterns",
             "application",

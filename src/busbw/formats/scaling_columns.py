@@ -35,6 +35,8 @@ _INVERSE = re.compile(r"(us|ms|s|min|h|days?)_per_([a-z][a-z0-9]{0,30})", re.ASC
 _TIME = re.compile(r"[a-z][a-z0-9_]{0,60}_(us|ms|s|min|h)", re.ASCII)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,60}", re.ASCII)
 MOST_WORKERS = 10_000_000
+# No result is as large, nor one over it as small: its square is still a floating-point number.
+_LARGEST = 1e50
 
 
 class Column(Value, kw_only=True, frozen=True):
@@ -78,7 +80,7 @@ def count(text: str, where: str) -> int:
 def result(text: str, meaning: Column, where: str) -> Estimate:
     """Return a number with what its digits stand for. Raises InputError for anything else, and for zero."""
     read: Printed | None = printed(text.strip())
-    if read is None or read.value <= 0 or not 0 < read.value * meaning.factor < float("inf"):
+    if read is None or not 1 / _LARGEST < read.value * meaning.factor < _LARGEST:
         raise InputError(
             f"{text.strip()[:40]!r} in {meaning.name} is no number above zero",
             where=where,

@@ -11,10 +11,13 @@ _COUNT = re.compile(
     r"|(?P<one>node|vm|host|gpu|rank|core)[\s_]+count",
     re.ASCII | re.IGNORECASE,
 )
-# What is computed from the others, here too.
+# What is computed from the others, here too: speed-up, efficiency, the share of the peak that a model reaches.
 _DERIVED = re.compile(
-    r"(?:parallel[\s_]+)?(?:speed[\s_-]?up|efficiency|scaling)(?:[\s_]*[(\[]?%[)\]]?)?", re.IGNORECASE
+    r"(?:(?:parallel[\s_]+)?(?:speed[\s_-]?up|efficiency|scaling)|[mh]fu)(?:[\s_]*(?:[(\[]?%[)\]]?|pct|percent))?",
+    re.IGNORECASE,
 )
+# What somebody wrote beside a row, and where it is from.
+_REMARK = re.compile(r"(?:sources?|notes?|remarks?|comments?|references?|urls?|links?|document)", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d{1,40},\d{1,40}(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3}){1,12}(?:\.\d{0,40})?", re.ASCII)
 
@@ -33,9 +36,10 @@ def plain_name(heading: str) -> str:
     return f"{words}_{short}" if words else heading
 
 
-def is_derived(heading: str) -> bool:
-    """Whether a column holds what follows from the others: speed-up, efficiency."""
-    return _DERIVED.fullmatch(heading.strip()) is not None
+def is_passed_over(heading: str) -> bool:
+    """Whether a column holds what follows from the others (speed-up, efficiency), or remarks (source, notes)."""
+    heading = heading.strip()
+    return _DERIVED.fullmatch(heading) is not None or _REMARK.fullmatch(heading) is not None
 
 
 def plain_number(cell: str, separator: str) -> str:

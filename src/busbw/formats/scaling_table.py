@@ -7,16 +7,20 @@
 Separated by commas, semicolons, tabs or bars (Markdown); lines that begin with # are comments,
 unless the first of them is the line of names. Names are those of
 `busbw.formats.scaling_columns`, or as people write them (`busbw.formats.scaling_headings`); `collective`, `type`, `op`
-and `size` are conditions; what follows from other columns (speed-up, efficiency) is passed over; any other column is a
-setting.
+and `size` are conditions of bus bandwidth; what follows from other columns (speed-up, efficiency) and remarks (source,
+notes) are passed over; any other column is a setting. A rate that was computed from a time beside it has no more digits
+than that time.
 """
 
 import csv
 from collections.abc import Sequence
+from contextlib import suppress
+
+from msgspec.structs import replace
 
 from busbw.errors import InputError
 from busbw.formats.scaling_columns import Column, column, count, result
-from busbw.formats.scaling_headings import is_derived, plain_name, plain_number
+from busbw.formats.scaling_headings import is_passed_over, plain_name, plain_number
 from busbw.model.scaling import Estimate, Observation
 from busbw.units import parse_size
 
@@ -24,12 +28,16 @@ MOST_BYTES = 4 * 2**20
 _MOST_ROWS = 20_000
 _MOST_COLUMNS = 64
 _LONGEST_LINE = 4096
+# A cell that tells nothing.
+_UNTOLD = ("", "-", "n/a", "na", "null", "none")
+# So many rows are enough to see whether rates were computed from times.
+_ROWS_ASKED = 100
 # Some programs put it before the first line of a file.
 _MARK = "\ufeff"
 _CONDITIONS = {"collective": "collective", "type": "type", "dtype": "type", "op": "op"}
-_SIZE = "size"
-# What follows from the other columns.
-_DERIVED = "derived"
+_SIZES = ("size", "size_bytes", "message_size")
+# What follows from the other columns, and remarks.
+_PASSED_OVER = "passed_over"
 _SEPARATORS = (",", ";", "\t", "|")
 # The line under the heading of a table in Markdown.
 _RULE = frozenset("|-: ")
@@ -54,6 +62,7 @@ def read_table(text: str, where: str, *, wanted: str | None = None) -> tuple[Obs
     columns: list[Column] = []
     separator, taken = ",", None
     rows: list[Observation] = []
+    times: list[Estimate | None] = []
     for number, line in enumerate(text.removeprefix(_MARK).splitlines(), start=1):
         place = f"{where}:{number}"
         if not columns and line.startswith("#") and _names(line.lstrip("# ")):
@@ -73,10 +82,12 @@ def read_table(text: str, where: str, *, wanted: str | None = None) -> tuple[Obs
         if len(rows) == _MOST_ROWS:
             raise InputError(f"more than {_MOST_ROWS} rows", where=place)
         assert taken is not None
-        rows.append(_row(columns, taken, [plain_number(cell, separator) for cell in cells], place))
+        numbers = [plain_number(cell, separator) for cell in cells]
+        rows.append(_row(columns, taken, numbers, place))
+        times.append(_time_beside(columns, taken, numbers, place))
     if not rows:
         raise InputError("a table without rows", where=where)
-    return tuple(rows)
+    return tuple(rows) if taken is None else _as_coarse_as_times(rows, times)
 
 
 def _names(line: str) -> bool:
@@ -119,7 +130,7 @@ def observation(
 
 
 def _column(heading: str) -> Column:
-    return column(_DERIVED if is_derived(heading) else plain_name(heading))
+    return column(_PASSED_OVER if is_passed_over(heading) else plain_name(heading))
 
 
 def _header(names: Sequence[str], where: str) -> list[Column]:
@@ -132,7 +143,7 @@ def _header(names: Sequence[str], where: str) -> list[Column]:
     if clock := next((each for each in columns if each.kind == "clock"), None):
         raise InputError(f"{clock.name} is a time that runs on, as in a log", where=where, hint="call a time time_s")
     axes = [each.axis for each in columns if each.axis is not None]
-    seen = [each.name for each in columns if each.name != _DERIVED]
+    seen = [each.name for each in columns if each.name != _PASSED_OVER]
     if len(set(seen)) < len(seen) or len(set(axes)) < len(axes):
         raise InputError("two columns mean the same", where=where)
     if not axes:
@@ -168,16 +179,63 @@ def _row(columns: Sequence[Column], taken: Column, cells: Sequence[str], where: 
             counts[meaning.axis] = count(cell, where)
         elif meaning == taken:
             value = result(cell, meaning, where)
-        elif meaning.kind == "setting" and meaning.name.lower() == _SIZE:
+        elif meaning.kind == "setting" and meaning.name.lower() in _SIZES:
             size_bytes = _size(cell, where)
-        elif meaning.kind == "setting" and meaning.name.lower() in _CONDITIONS:
+        elif meaning.kind == "setting" and taken.kind == "busbw" and meaning.name.lower() in _CONDITIONS:
             conditions.append((_CONDITIONS[meaning.name.lower()], cell.strip()))
-        elif meaning.kind == "setting" and meaning.name != _DERIVED:
+        elif meaning.kind == "setting" and meaning.name != _PASSED_OVER and cell.strip().lower() not in _UNTOLD:
             settings.append((meaning.name, cell.strip()[:200]))
     assert value is not None
     return observation(
         counts, taken, value, source=where, settings=settings, conditions=conditions, size_bytes=size_bytes
     )
+
+
+def _time_beside(columns: Sequence[Column], taken: Column, cells: Sequence[str], where: str) -> Estimate | None:
+    """Return the time of a row whose result is a rate; None where there is none that can be read."""
+    if taken.kind != "rate":
+        return None
+    for meaning, cell in zip(columns, cells, strict=True):
+        if meaning.kind == "time":
+            with suppress(InputError):
+                return result(cell, meaning, where)
+    return None
+
+
+def _as_coarse_as_times(rows: Sequence[Observation], times: Sequence[Estimate | None]) -> tuple[Observation, ...]:
+    """Return the rows, with rates no more exact than the times that they were computed from.
+
+    Rate times time is the work. Where rows with different times come to the same work to all the digits of their rates,
+    though the times have fewer, the rates were computed from the printed times.
+    """
+    pairs = [
+        (row.rate, time) for row, time in zip(rows, times, strict=True) if row.rate is not None and time is not None
+    ]
+    some = pairs[:_ROWS_ASKED]
+    alike = [any(_is_same_work(pair, other) for other in some) for pair in some]
+    if len(pairs) < len(rows) or not pairs or 2 * sum(alike) < len(alike):
+        return tuple(rows)
+    found = []
+    for row, (rate, time) in zip(rows, pairs, strict=True):
+        low, high = (
+            rate.value * time.value / (time.high or time.value),
+            rate.value * time.value / (time.low or time.value),
+        )
+        found.append(replace(row, rate=replace(rate, low=min(low, rate.low or low), high=max(high, rate.high or high))))
+    return tuple(found)
+
+
+def _is_same_work(one: tuple[Estimate, Estimate], other: tuple[Estimate, Estimate]) -> bool:
+    """Whether two rows with different printed times come to one amount of work, nearer than their times' digits."""
+    (rate, time), (other_rate, other_time) = one, other
+    if time.value == other_time.value or _rounding(time) <= _rounding(rate):
+        return False
+    work, other_work = rate.value * time.value, other_rate.value * other_time.value
+    return abs(work / other_work - 1) <= _rounding(rate) + _rounding(other_rate)
+
+
+def _rounding(estimate: Estimate) -> float:
+    return ((estimate.high or estimate.value) - estimate.value) / estimate.value
 
 
 def _size(cell: str, where: str) -> int:

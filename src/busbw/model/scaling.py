@@ -9,7 +9,7 @@ from typing import Literal
 from busbw.model.finding import Finding
 from busbw.model.value import Integer, Value
 
-SCALING_SCHEMA = 1
+SCALING_SCHEMA = 2
 
 # What the axis counts.
 Axis = Literal["nodes", "gpus", "ranks", "cores"]
@@ -27,6 +27,10 @@ Kind = Literal["collective", "strong", "weak"]
 Basis = Literal["launches", "samples", "digits"]
 TrendAnswer = Literal["falls", "rises", "level", "cannot_tell"]
 BendAnswer = Literal["bends", "straight", "cannot_tell"]
+# How one line lies against another over the sizes that both have; none_shown: the interval reaches both sides of zero.
+DifferenceAnswer = Literal["below", "above", "none_shown", "cannot_tell"]
+# level: no fall is shown where one could have been seen; measured: numbers and differences, without a rating.
+ScalingOutcome = Literal["level", "small_fall", "slower", "above_limit", "measured", "cannot_tell"]
 # fits: the law holds as far as can be seen; grows, shrinks: the share does with the machine, and the law does not hold.
 SerialAnswer = Literal["fits", "grows", "shrinks", "cannot_tell"]
 
@@ -105,8 +109,14 @@ class Bend(Value, kw_only=True, frozen=True):
     # The first place below the level, the last one on it.
     at: Integer | None = None
     after: Integer | None = None
-    # By how much, as a share of the level: the mildest place from `at` on.
+    # By how much, as a share of the level: the mildest and the largest drop from `at` on.
     drop: float | None = None
+    largest_drop: float | None = None
+    # How far `at` lies below `after`, and from the least to the greatest value before, as shares.
+    fall: float | None = None
+    scatter: float | None = None
+    # None in what schema 1 wrote.
+    points: Integer | None = None
     words: str
 
 
@@ -135,13 +145,46 @@ class Extrapolation(Value, kw_only=True, frozen=True):
     words: str
 
 
+class PairedPoint(Value, kw_only=True, frozen=True):
+    """One size of the machine that two lines share: how far one lies above the other (below: negative), as a share.
+
+    The interval is that of the digits, samples or launches of both; None: not known.
+    """
+
+    at: Integer
+    change: Estimate
+    observations: Integer
+    reference_observations: Integer
+
+
+class LineDifference(Value, kw_only=True, frozen=True):
+    """How one line lies against another, matched by the size of the machine."""
+
+    line: str
+    reference: str
+    # What is compared, larger is better: "tokens/s", "bus bandwidth", "speed" (one over the time).
+    quantity: str
+    answer: DifferenceAnswer
+    # The geometric mean over the points as a share above (below: negative) the reference; None with fewer than three.
+    change: Estimate | None = None
+    confidence: float = 0.95
+    points: tuple[PairedPoint, ...]
+    # How the difference changes with the size of the machine.
+    trend: Trend | None = None
+    # Sizes that only one of the two has, or where their work differs, each with the reason.
+    unmatched: tuple[tuple[Integer, str], ...] = ()
+    words: str
+    # What the interval is made of, and what it does not hold.
+    meaning: str
+
+
 class ScalingSeries(Value, kw_only=True, frozen=True):
     """One line of the figure, its points by size of the machine."""
 
     label: str
     settings: tuple[tuple[str, str], ...] = ()
     points: tuple[ScalingPoint, ...]
-    # Places that trend and bend leave out, each with the reason.
+    # Points that trend and bend leave out, each with the reason.
     left_out: tuple[tuple[Integer, str], ...] = ()
     # What trend and bend are of: the time of messages so small that latency is what they show.
     judged_by: Literal["busbw", "time", "efficiency"] = "busbw"
@@ -165,13 +208,24 @@ class Scaling(Value, kw_only=True, frozen=True):
     conditions: tuple[tuple[str, str], ...] = ()
     platform: str | None = None
     series: tuple[ScalingSeries, ...]
+    differences: tuple[LineDifference, ...] = ()
     # What a reader should know of how it came about.
     notes: tuple[str, ...] = ()
+
+
+class ScalingVerdict(Value, kw_only=True, frozen=True):
+    """The answer in one sentence, and the codes of the findings it rests on."""
+
+    outcome: ScalingOutcome
+    sentence: str
+    because: tuple[str, ...] = ()
 
 
 class ScalingReport(Value, kw_only=True, frozen=True):
     """What `busbw scaling` answers: a figure for each collective and size, or one for an application."""
 
     schema: Integer = SCALING_SCHEMA
+    # None in what schema 1 wrote.
+    verdict: ScalingVerdict | None = None
     views: tuple[Scaling, ...]
     findings: tuple[Finding, ...] = ()

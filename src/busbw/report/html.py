@@ -16,7 +16,7 @@ from markupsafe import Markup
 from busbw import __version__, codec
 from busbw.model.bisection import Bisection
 from busbw.model.comparison import Comparison
-from busbw.model.scaling import Scaling
+from busbw.model.scaling import ScalingReport
 from busbw.report import assets, words
 from busbw.report.bisection_words import ANSWERS, asked_words, estimate_words
 from busbw.report.columns import us
@@ -27,6 +27,7 @@ from busbw.report.import_subject import ImportSubject
 from busbw.report.overview import overview_of, overview_sentence
 from busbw.report.palette import style_sheet
 from busbw.report.scaling_figures import scaling_figures
+from busbw.report.scaling_words import verdict_parts
 from busbw.report.section import section_of
 from busbw.report.spread import rank_numbers
 from busbw.report.subject import Subject
@@ -50,7 +51,7 @@ class Raw:
 def report_html(
     subjects: Sequence[Subject],
     comparison: Comparison | None = None,
-    scaling: Sequence[Scaling] = (),
+    scaling: ScalingReport | None = None,
     imports: Sequence[ImportSubject] = (),
     bisection: Bisection | None = None,
 ) -> str:
@@ -67,7 +68,9 @@ def report_html(
         "bisection": bisection,
         "versus": versus_figures(comparison) if comparison is not None else (),
         "outcome_signs": OUTCOME_SIGNS,
-        "scaling": scaling_figures(scaling),
+        "scaling": scaling_figures(scaling.views) if scaling is not None else (),
+        "scaling_verdict": verdict_parts(scaling.verdict) if scaling is not None else None,
+        "scaling_findings": scaling.findings if scaling is not None else (),
     }
     figures = {each.key: each.figure for each in values["versus"]}
     for view in values["scaling"]:
@@ -99,10 +102,10 @@ def report_html(
 def _is_one_import(
     subjects: Sequence[Subject],
     comparison: Comparison | None,
-    scaling: Sequence[Scaling],
+    scaling: ScalingReport | None,
     imports: Sequence[ImportSubject],
 ) -> bool:
-    return len(imports) == 1 and not subjects and comparison is None and not scaling
+    return len(imports) == 1 and not subjects and comparison is None and scaling is None
 
 
 def _imports(
@@ -122,7 +125,7 @@ def _imports(
 def _titles(
     subjects: Sequence[Subject],
     comparison: Comparison | None,
-    scaling: Sequence[Scaling],
+    scaling: ScalingReport | None,
     imports: Sequence[ImportSubject],
     bisection: Bisection | None,
 ) -> tuple[str, str]:
@@ -136,7 +139,7 @@ def _titles(
 def _title(
     subjects: Sequence[Subject],
     comparison: Comparison | None,
-    scaling: Sequence[Scaling],
+    scaling: ScalingReport | None,
     imports: Sequence[ImportSubject],
 ) -> str:
     if len(subjects) == 1:
@@ -146,16 +149,19 @@ def _title(
         return f"busbw: {overview_sentence(subjects)}"
     if comparison is not None:
         return f"{comparison.verdict.outcome.replace('_', ' ')}: busbw compare"
-    if not scaling and len(imports) == 1:
+    if scaling is not None and not imports:
+        parts = verdict_parts(scaling.verdict)
+        return f"{parts.word}: busbw scaling" if parts is not None else "busbw scaling"
+    if scaling is None and len(imports) == 1:
         return f"{words.OUTCOMES[imports[0].explained.verdict.outcome].word}: busbw on {imports[0].label}"
     return _heading(comparison, scaling, imports)
 
 
-def _heading(comparison: Comparison | None, scaling: Sequence[Scaling], imports: Sequence[ImportSubject]) -> str:
+def _heading(comparison: Comparison | None, scaling: ScalingReport | None, imports: Sequence[ImportSubject]) -> str:
     """Return what stands above a page that has no run."""
     if comparison is not None:
         return "busbw compare"
-    if scaling:
+    if scaling is not None:
         return "busbw scaling"
     return f"busbw on {imports[0].label}" if len(imports) == 1 else f"busbw: {len(imports)} imports"
 

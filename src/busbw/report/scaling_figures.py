@@ -4,32 +4,55 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from busbw.model.scaling import Estimate, Scaling, ScalingPoint, ScalingSeries
+from busbw.model.scaling import AXIS_WORDS, Axis, Estimate, LineDifference, Scaling, ScalingPoint, ScalingSeries
 from busbw.report.axes import count_axis, even_axis, value_axis
 from busbw.report.figures import Figure, base_layout, legend_name, plain
 from busbw.report.palette import STYLES
-from busbw.units import format_rate
+from busbw.report.scaling_words import (
+    answer_words,
+    half_interval,
+    interval_cell,
+    interval_notes,
+    left_out_words,
+    meaning_words,
+    unmatched_notes,
+)
+from busbw.units import format_rate, signed_percent
 
 Pick = Callable[[ScalingPoint], Estimate | None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DifferenceTable:
+    """How one line lies against another: a row a point, with the difference, its interval, and how many results."""
+
+    title: str
+    words: str
+    notes: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScalingFigure:
     """One view: what was reached, the share of the limit or of the base, and the numbers of both as rows.
 
-    A row: line, place on the axis, value in `unit`, limit in GB/s, share in percent. "" where it is not known.
+    A row has a cell for each of `headings`, "" where it is not known; columns that say nothing are left out.
     """
 
     key: str
     title: str
     conditions: str
+    axis: str
     unit: str
     share_words: str
     reached: Figure
     # None: there is neither a limit nor a base.
     share: Figure | None
+    headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    words: tuple[str, ...]
+    answers: tuple[str, ...]
+    differences: tuple[DifferenceTable, ...]
+    notes: tuple[str, ...]
 
 
 def scaling_figures(views: Sequence[Scaling]) -> tuple[ScalingFigure, ...]:
@@ -44,6 +67,9 @@ def _view(view: Scaling, key: str) -> ScalingFigure:
     traces += [_line(series, number, pick, factor, unit) for number, series in enumerate(view.series)]
     shares = [_line(series, number, share, 100.0, "%") for number, series in enumerate(view.series)]
     has_share = any(share(point) is not None for series in view.series for point in series.points)
+    rows = list(_rows(view, pick, factor, share))
+    names = ("line", AXIS_WORDS[view.axis][1], unit, "+-", "limit (GB/s)", f"{share_words} (%)", "interval", "results")
+    columns = [each for each in zip(names, zip(*rows, strict=True), strict=False) if any(each[1])]
     return ScalingFigure(
         key=key,
         title=view.title,
@@ -52,8 +78,17 @@ def _view(view: Scaling, key: str) -> ScalingFigure:
         share_words=share_words,
         reached=_figure(view, traces, unit, logarithmic=view.kind != "collective"),
         share=_figure(view, shares, f"{share_words} (%)", logarithmic=False) if has_share else None,
-        rows=tuple(_rows(view, pick, factor, share)),
-        words=tuple(_words(view)),
+        headings=tuple(heading for heading, _ in columns),
+        rows=tuple(zip(*(cells for _, cells in columns), strict=True)),
+        axis=AXIS_WORDS[view.axis][1],
+        answers=tuple(_answers(view)),
+        differences=tuple(_difference(each, view.axis) for each in view.differences),
+        notes=(
+            *meaning_words(view),
+            *left_out_words(view, [series.label for series in view.series]),
+            *view.notes,
+            *interval_notes(view),
+        ),
     )
 
 
@@ -76,7 +111,7 @@ def _figure(view: Scaling, traces: list[dict[str, Any]], title: str, *, logarith
     counts = [point.at for series in view.series for point in series.points]
     values = [value for trace in traces for value in trace["y"] if value is not None]
     y_axis = value_axis(title, values) if logarithmic else even_axis(title, [0.0, *values])
-    return {"data": traces, "layout": base_layout(count_axis(view.axis, counts), y_axis)}
+    return {"data": traces, "layout": base_layout(count_axis(AXIS_WORDS[view.axis][1], counts), y_axis)}
 
 
 def _line(series: ScalingSeries, number: int, pick: Pick, factor: float, unit: str) -> dict[str, Any]:
@@ -148,21 +183,42 @@ def _text(series: ScalingSeries, point: ScalingPoint, value: float, unit: str) -
 
 def _rows(view: Scaling, pick: Pick, factor: float, share: Pick) -> Iterator[tuple[str, ...]]:
     for series in view.series:
+        left_out = dict(series.left_out)
         for point in series.points:
             value, part = pick(point), share(point)
             yield (
-                series.label,
-                str(point.at),
+                series.label or "measured",
+                f"{'*' if point.at in left_out else ''}{point.at}",
                 f"{factor * value.value:.4g}" if value is not None else "",
+                half_interval(value),
                 f"{point.limit_Bps / 1e9:.1f}" if point.limit_Bps is not None else "",
                 f"{100 * part.value:.1f}" if part is not None else "",
+                interval_cell(part),
+                str(point.observations),
             )
 
 
-def _words(view: Scaling) -> Iterator[str]:
+def _answers(view: Scaling) -> Iterator[str]:
     for series in view.series:
-        told = dict.fromkeys(part.words for part in (series.trend, series.bend, series.serial) if part is not None)
-        if told:
+        told = [*answer_words(series), *(each.words for each in series.beyond)]
+        if told and len(series.left_out) < len(series.points):
             # A label may be a sentence of who published it.
             yield f"{series.label.rstrip('.')}: {'; '.join(told)}" if series.label else "; ".join(told)
-    yield from view.notes
+
+
+def _difference(difference: LineDifference, axis: Axis) -> DifferenceTable:
+    names = f"{difference.line or 'this line'} against {difference.reference or 'the first'}"
+    return DifferenceTable(
+        title=f"{names}, in {difference.quantity}",
+        words=difference.words,
+        notes=tuple(unmatched_notes(difference, axis)),
+        rows=tuple(
+            (
+                str(point.at),
+                signed_percent(point.change.value),
+                interval_cell(point.change),
+                f"{point.observations} and {point.reference_observations}",
+            )
+            for point in difference.points
+        ),
+    )

@@ -1,34 +1,53 @@
-"""Scaling figures as text for a terminal: a table and a small plot for each, then what can be told of each line."""
+"""Scaling figures as text for a terminal: the verdict, a table and a plot for each, what can be told, findings."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from busbw.model.scaling import AXIS_WORDS, Estimate, Scaling, ScalingPoint, ScalingReport, ScalingSeries
+from busbw.model.scaling import (
+    AXIS_WORDS,
+    Estimate,
+    Scaling,
+    ScalingPoint,
+    ScalingReport,
+    ScalingSeries,
+)
 from busbw.report.plain import printable
 from busbw.report.scaling_plot import legend, mark, plot_lines
-from busbw.report.terminal import console, finding_text
+from busbw.report.scaling_words import (
+    VerdictParts,
+    answer_words,
+    difference_notes,
+    half_interval,
+    interval_cell,
+    interval_notes,
+    left_out_words,
+    meaning_words,
+    verdict_parts,
+)
+from busbw.report.terminal import VERDICT_COLOURS, console, finding_text
 from busbw.units import format_rate, format_time
 
 _NOT_KNOWN = ""
+# What the interval of an efficiency is made of, as the heading of its column.
+_INTERVALS = {"digits": "by rounding", "launches": "by launches", "samples": "by samples", None: "between"}
 _BY = "limit by"
 _PLOT_WIDTH = 72
 # Of a narrow terminal.
-_LEFT_OUT_FIRST = ("n", "+-", "serial", "between", _BY, "limit", "time")
+_LEFT_OUT_FIRST = ("+-", "serial", *_INTERVALS.values(), _BY, "limit", "time")
 _FIRST_COLUMN = 8
 _MOST_NOTES = 12
-_BASES = {
-    "launches": "how far several results lie apart",
-    "samples": "the interval of the median within one launch",
-    "digits": "the digits that were printed",
-}
 
 
 def scaling_text(report: ScalingReport) -> None:
-    """Print every figure, then the findings."""
+    """Print the verdict, every figure, the findings, and the verdict again."""
     out = console()
+    verdict = verdict_parts(report.verdict)
+    if verdict is not None:
+        out.print(_verdict_line(verdict), soft_wrap=not out.is_terminal)
+        out.print()
     for number, view in enumerate(report.views):
         if number:
             out.print()
@@ -37,6 +56,12 @@ def scaling_text(report: ScalingReport) -> None:
         out.print(finding_text(finding), soft_wrap=not out.is_terminal)
         if finding.fix is not None:
             out.print(Text(printable(f"  fix: {finding.fix}")), soft_wrap=not out.is_terminal)
+    if verdict is not None:
+        out.print(_verdict_line(verdict), soft_wrap=not out.is_terminal)
+
+
+def _verdict_line(verdict: VerdictParts) -> Text:
+    return Text.assemble((verdict.word, VERDICT_COLOURS[verdict.tone]), printable(f": {verdict.sentence}"))
 
 
 def _view(out: Console, view: Scaling) -> None:
@@ -50,15 +75,28 @@ def _view(out: Console, view: Scaling) -> None:
         out.print(_table(view, series, out.width))
     for line in _plot(view, min(out.width, _PLOT_WIDTH)):
         say(line)
+    for words in _told(view):
+        say(words)
+    for words in _notes(view):
+        say(f"note: {words}", "dim")
+
+
+def _told(view: Scaling) -> Iterator[str]:
+    """Yield what can be told of each line, how lines differ, and which points are no part of it."""
     for number, series in enumerate(view.series):
         for words in _answers(series):
-            say(f"{mark(number)} {words}" if len(view.series) > 1 else words)
-    for words in _left_out(view):
-        say(words)
-    for words in (*view.notes[:_MOST_NOTES], *_interval_notes(view)):
-        say(f"note: {words}", "dim")
-    if len(view.notes) > _MOST_NOTES:
-        say(f"note: {len(view.notes) - _MOST_NOTES} more notes with --json", "dim")
+            yield f"{mark(number)} {words}" if len(view.series) > 1 else words
+    for difference in view.differences:
+        yield difference.words
+        for words in difference_notes(difference, view.axis):
+            yield f"  {words}"
+    yield from left_out_words(view, [mark(number) for number, _ in enumerate(view.series)])
+
+
+def _notes(view: Scaling) -> list[str]:
+    more = len(view.notes) - _MOST_NOTES
+    rest = [f"{more} more notes with --json"] if more > 0 else []
+    return [*meaning_words(view), *view.notes[:_MOST_NOTES], *rest, *interval_notes(view)]
 
 
 def _title(view: Scaling) -> str:
@@ -90,7 +128,7 @@ def _collective_columns(points: Sequence[ScalingPoint]) -> list[tuple[str, list[
     columns = [
         ("time", [_time(point.time_s) for point in points]),
         ("busbw", [format_rate(point.busbw_Bps.value) if point.busbw_Bps else _NOT_KNOWN for point in points]),
-        ("+-", [_half_percent(point.busbw_Bps) for point in points]),
+        ("+-", [half_interval(point.busbw_Bps) for point in points]),
         ("limit", [format_rate(point.limit_Bps) if point.limit_Bps else _NOT_KNOWN for point in points]),
         ("of it", [_percent(point.of_limit) for point in points]),
         ("n", [str(point.observations) for point in points]),
@@ -103,11 +141,11 @@ def _application_columns(view: Scaling, points: Sequence[ScalingPoint]) -> list[
     columns = [
         ("time", [_time(point.time_s) for point in points]),
         (view.rate_unit or "rate", [_number(point.rate) for point in points]),
-        ("+-", [_half_percent(point.time_s or point.rate) for point in points]),
+        ("+-", [half_interval(point.time_s or point.rate) for point in points]),
         ("speed-up", [_number(point.speedup) for point in points]),
         ("efficiency", [_percent(point.efficiency) for point in points]),
-        ("between", [_span(point.efficiency) for point in points]),
-        ("serial", [f"{100 * point.serial_share:.3g} %" if point.serial_share is not None else "" for point in points]),
+        (_interval_heading(points), [interval_cell(point.efficiency) for point in points]),
+        ("serial", [_serial(point) for point in points]),
         ("n", [str(point.observations) for point in points]),
     ]
     return _filled(columns)
@@ -147,17 +185,16 @@ def _percent(estimate: Estimate | None) -> str:
     return f"{100 * estimate.value:.1f} %" if estimate is not None else _NOT_KNOWN
 
 
-def _span(estimate: Estimate | None) -> str:
-    if estimate is None or estimate.low is None or estimate.high is None:
-        return _NOT_KNOWN
-    return f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f} %"
+def _interval_heading(points: Sequence[ScalingPoint]) -> str:
+    found = {point.efficiency.basis for point in points if point.efficiency is not None and point.efficiency.low}
+    return _INTERVALS[next(iter(found))] if len(found) == 1 else _INTERVALS[None]
 
 
-def _half_percent(estimate: Estimate | None) -> str:
-    if estimate is None or estimate.low is None or estimate.high is None or estimate.value <= 0:
+def _serial(point: ScalingPoint) -> str:
+    if point.serial_share is None:
         return _NOT_KNOWN
-    half = max(estimate.high - estimate.value, estimate.value - estimate.low) / estimate.value
-    return f"{100 * half:.1f} %" if half >= 0.001 else "<0.1 %"
+    # Faster than the base allows: there is no such share.
+    return f"{100 * point.serial_share:.3g} %" if point.serial_share >= 0 else "none"
 
 
 def _plot(view: Scaling, width: int) -> list[str]:
@@ -205,41 +242,5 @@ def _axis_rate(rate_Bps: float) -> str:
 
 def _answers(series: ScalingSeries) -> list[str]:
     """Return what can be told of a line, and what not."""
-    bends = series.bend is not None and series.bend.answer == "bends"
-    # What holds for a line as a whole says nothing where it has a bend.
-    answers = (series.bend, None if bends else series.trend, series.serial, *series.beyond)
     is_empty = len(series.left_out) == len(series.points)
-    words = dict.fromkeys(each.words for each in answers if each is not None and not is_empty)
-    return list(words)
-
-
-def _left_out(view: Scaling) -> list[str]:
-    """Return why places are no part of what is told, each reason once."""
-    reasons: dict[tuple[str, str], list[str]] = {}
-    for number, series in enumerate(view.series):
-        places: dict[str, list[str]] = {}
-        for at, why in series.left_out:
-            places.setdefault(why, []).append(str(at))
-        for why, here in places.items():
-            reasons.setdefault((f"*{', '.join(here)}", why), []).append(mark(number))
-    every = len(view.series)
-    return [
-        f"{here} is left out: {why}" if len(marks) == every else f"{' '.join(marks)} {here} is left out: {why}"
-        for (here, why), marks in reasons.items()
-    ]
-
-
-def _interval_notes(view: Scaling) -> list[str]:
-    """Return what the intervals of a figure are made of."""
-    estimates = [
-        estimate
-        for series in view.series
-        for point in series.points
-        for estimate in (point.busbw_Bps, point.time_s, point.rate)
-        if estimate is not None
-    ]
-    found = dict.fromkeys(_BASES[estimate.basis] for estimate in estimates if estimate.basis is not None)
-    notes = [f"+- is {' or '.join(found)}"] if found else []
-    if not found:
-        notes.append("one result without an interval for each place: what is told rests on their scatter")
-    return notes
+    return [] if is_empty else [*answer_words(series), *dict.fromkeys(each.words for each in series.beyond)]

@@ -90,6 +90,6 @@ def _plot(series: TrendSeries, metric: Metric, width: int) -> Iterator[str]:
 
 def _notes(trend: Trend) -> Iterator[str]:
     if any(each.outcome == "cannot_tell" for each in trend.series):
-        yield f"too few: a change shows from {trend.least_runs} runs on; of fewer it is neither claimed nor ruled out"
+        yield f"too few: a change can be seen from {trend.least_runs} runs on"
     if trend.without_value:
         yield f"left out: {trend.without_value} points without this number: wrong results, or not measured"

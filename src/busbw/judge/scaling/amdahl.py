@@ -45,27 +45,29 @@ def serial_part(places: Sequence[Place], base: int, axis: Axis) -> SerialPart:
     """Return the serial share of strong scaling from `base` on, or why there is none. The values are times."""
     line, count = amdahl_line(places, base), len(places)
     if line is None or line.intercept + line.slope <= 0:
-        words = f"no serial share from {counted(count, 'place')} on the line: three are the least"
+        words = f"no serial share from {counted(count, 'point')}: three are the least"
         return SerialPart(answer="cannot_tell", points=count, words=words)
     share = line.intercept / (line.intercept + line.slope)
     ends = line.share_interval(CONFIDENCE)
     if ends is None or ends[1] - ends[0] > 1:
-        words = "the scatter is too large for a serial share"
+        words = f"no serial share: {counted(count, 'point')} scatter too much"
         return SerialPart(answer="cannot_tell", share=share, points=count, words=words)
     low, high = ends
-    span = f"{percent_of(share)} ({percent(CONFIDENCE)} interval {percent_of(low)} to {percent_of(high)})"
+    interval = f"{percent(CONFIDENCE)} interval {percent_of(low)} to {percent_of(high)}"
+    span = f"{percent_of(share)} ({interval}, {counted(count, 'point')})"
     change = _change(places, base)
     if change is not None:
         first, last = change
         moves, why = ("grows", "communication or imbalance") if last > first else ("shrinks", "cache, for example")
         words = (
-            f"no serial share: what would be one {moves} with the {several(axis)}, {percent_of(first)} to "
-            f"{percent_of(last)} of the time on {workers(base, axis)} ({why}): Amdahl's law does not hold"
+            f"no constant serial share: it {moves} with the {several(axis)}, from {percent_of(first)} to "
+            f"{percent_of(last)} of the time on {workers(base, axis)} ({why}, {counted(count, 'point')}): "
+            "Amdahl's law does not hold"
         )
         return _part("grows" if last > first else "shrinks", share, low, high, count, words)
     words = f"serial share of the time on {workers(base, axis)}: {span}"
     if low <= 0:
-        words += ": none is shown"
+        words += ", so none is shown"
     return _part("fits", share, low, high, count, words)
 
 
@@ -147,7 +149,8 @@ def beyond(
     words = (
         f"{workers(at, axis)}, by Amdahl's law and not measured: {shown[0]} "
         f"({percent(CONFIDENCE)} of runs between {shown[1]} and {shown[2]}), "
-        f"{base_s / time_s:.3g} times as fast as {workers(base, axis)}, if nothing but the law changes"
+        f"{base_s / time_s:.3g} times as fast as {workers(base, axis)}, if the law holds there too; "
+        f"from {counted(len(places), 'point')}"
     )
     return Extrapolation(
         at=at,

@@ -8,13 +8,17 @@ from collections.abc import Sequence
 from typing import Literal
 
 from busbw.errors import InputError
-from busbw.judge.phrases import listed
+from busbw.judge.phrases import listed, percent
 from busbw.judge.scaling.amdahl import beyond, serial_part, serial_share
-from busbw.judge.scaling.estimates import combined, ratio, scaled
-from busbw.judge.scaling.lines import Group, groups_of, setting
+from busbw.judge.scaling.differences import differences_of
+from busbw.judge.scaling.estimates import combined, ratio, rounding_of, scaled
+from busbw.judge.scaling.lines import Group, far_apart, groups_of, setting, telling_of_work
 from busbw.judge.scaling.places import Place, by_place, workers
 from busbw.judge.scaling.trend import trend_of
-from busbw.model.scaling import Axis, Estimate, Observation, Scaling, ScalingPoint, ScalingSeries
+from busbw.model.scaling import Axis, Estimate, Observation, Scaling, ScalingPoint, ScalingSeries, Trend
+
+# More work done by each worker than on the base, by weak scaling: beyond this it was not the same work.
+MOST_EFFICIENCY = 1.1
 
 
 def application_view(
@@ -26,22 +30,32 @@ def application_view(
     at: Sequence[int] = (),
     series: Sequence[str] | None = None,
     ignored: Sequence[str] = (),
+    against: str | None = None,
 ) -> Scaling:
-    """Return the figure. `base`: the place that is 1; None: the smallest of each line. `at`: where to extrapolate.
+    """Return the figure. `base`: the point that is 1; None: the smallest of each line. `at`: where to extrapolate.
 
     `ignored`: columns that may change along a line though the work stays comparable, such as a batch that grows.
-    Raises InputError for a base that was not measured, and for results in different units.
+    `against`: the line that others are held against. Raises InputError for a base that was not measured, for results in
+    different units, and for a line that there is not.
     """
     units = {each.rate_unit for each in observations}
     if len(units) > 1:
         raise InputError(f"results in {listed(sorted(str(unit) for unit in units))} cannot stand in one figure")
-    names = set(series) if series is not None else {"series"}
-    has = {name for each in observations for name, _ in each.settings}
-    groups = groups_of(observations, axis, tuple(name for name in has if name in names) if series is None else series)
-    lines = tuple(_line(group, axis, kind, base, at, {*names, *ignored}) for group in groups)
+    telling = telling_of_work(observations, axis, ignored) if series is None else tuple(series)
+    groups = groups_of(observations, axis, telling)
+    free = {*telling, "series", "table", *ignored}
     unit = next(iter(units))
     what = unit if unit is not None else "time"
-    return Scaling(kind=kind, title=f"{what}, {kind} scaling", axis=axis, rate_unit=unit, series=lines)
+    lines = tuple(_line(group, axis, kind, base, at, free) for group in groups)
+    return Scaling(
+        kind=kind,
+        title=f"{what}, {kind} scaling",
+        axis=axis,
+        rate_unit=unit,
+        series=lines,
+        differences=differences_of(groups, axis, _speed, unit or "speed", against=against, work_free=free),
+        notes=tuple(words for line in lines for words in far_apart(line.points, line.label, axis)),
+    )
 
 
 def _line(
@@ -74,7 +88,7 @@ def _line(
             left_out=left_out,
             base=base,
             judged_by="efficiency",
-            trend=trend_of(shares, axis, "efficiency"),
+            trend=_other_work_trend(points, axis) or trend_of(shares, axis, "efficiency"),
         )
     serial = serial_part(places, base, axis)
     return ScalingSeries(
@@ -89,11 +103,32 @@ def _line(
     )
 
 
+def _other_work_trend(points: Sequence[ScalingPoint], axis: Axis) -> Trend | None:
+    """Return that a trend cannot be told where the work of each worker was not the same; None: nothing shows that."""
+    most = max((point for point in points if point.efficiency is not None), key=_least_efficiency, default=None)
+    if most is None or most.efficiency is None or _least_efficiency(most) <= MOST_EFFICIENCY:
+        return None
+    words = (
+        f"cannot tell a trend: {percent(most.efficiency.value)} efficiency on {workers(most.at, axis)} means "
+        "other work there than on the base"
+    )
+    return Trend(answer="cannot_tell", points=len(points), words=words)
+
+
+def _least_efficiency(point: ScalingPoint) -> float:
+    found = point.efficiency
+    if found is None:
+        return 0.0
+    return found.low if found.low is not None else found.value
+
+
 def _other_work(here: dict[int, list[Observation]], base: int, free: set[str]) -> tuple[tuple[int, str], ...]:
-    """Return the places where not the same was computed as on the base: no speed-up follows from them."""
+    """Return the points where not the same was computed as on the base: no speed-up follows from them."""
     own = {name: setting(here[base][0], name) for each in here[base] for name, _ in each.settings if name not in free}
     found = []
     for at, members in here.items():
+        if at == base:
+            continue
         other = {name: setting(each, name) for name in own for each in members if setting(each, name) != own[name]}
         if other:
             words = listed([f"{name} {value} instead of {own[name]}" for name, value in other.items()], 3)
@@ -149,7 +184,12 @@ def _point(
 def _place(at: int, members: Sequence[Observation]) -> Place:
     """Return the times of one place: a rate is the time of one unit of work."""
     inverse = [_time(each) for each in members]
-    return Place(at=at, values=tuple(each.value for each in inverse), estimate=combined(inverse))
+    return Place(
+        at=at,
+        values=tuple(each.value for each in inverse),
+        estimate=combined(inverse),
+        rounding=rounding_of(inverse),
+    )
 
 
 def _time(observation: Observation) -> Estimate:
@@ -167,4 +207,16 @@ def _efficient(place: Place, base: int, *, by_rate: bool) -> Place:
     one = Estimate(value=1.0, low=1.0, high=1.0)
     scale = base / place.at if by_rate else 1.0
     inverse = ratio(one, place.estimate) or one
-    return Place(at=place.at, values=tuple(scale / value for value in place.values), estimate=scaled(inverse, scale))
+    return Place(
+        at=place.at,
+        values=tuple(scale / value for value in place.values),
+        estimate=scaled(inverse, scale),
+        rounding=place.rounding,
+    )
+
+
+def _speed(observation: Observation) -> Estimate | None:
+    """Return what a line is compared by, larger is better: the rate, or one over the time."""
+    if observation.rate is not None or observation.time_s is None:
+        return observation.rate
+    return ratio(Estimate(value=1.0, low=1.0, high=1.0), observation.time_s)

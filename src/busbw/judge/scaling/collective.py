@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 from busbw.judge.phrases import percent
 from busbw.judge.scaling.ceilings import Height, Known, height_of
-from busbw.judge.scaling.estimates import combined, scaled
+from busbw.judge.scaling.differences import differences_of
+from busbw.judge.scaling.estimates import combined, ratio, rounding_of, scaled
 from busbw.judge.scaling.latency import is_latency, latency_share
-from busbw.judge.scaling.lines import UNTOLD, Group, algorithm_of, changes_along, groups_of, setting
+from busbw.judge.scaling.lines import UNTOLD, Group, algorithm_of, changes_along, far_apart, groups_of, setting
 from busbw.judge.scaling.places import Place, by_place
 from busbw.judge.scaling.selecting import condition, is_same_size
 from busbw.judge.scaling.trend import bend_of, trend_of
-from busbw.model.scaling import Axis, Observation, Scaling, ScalingPoint, ScalingSeries
+from busbw.model.scaling import Axis, Estimate, Observation, Scaling, ScalingPoint, ScalingSeries
 from busbw.units import format_size
 
 # A double binary tree has its full traffic at a node from four nodes on (busbw.limits.tree).
@@ -26,8 +27,12 @@ def collective_view(
     known: Known | None = None,
     series: Sequence[str] | None = None,
     notes: Sequence[str] = (),
+    against: str | None = None,
 ) -> Scaling:
-    """Return the figure of what was selected. Raises InputError for what cannot stand on one line."""
+    """Return the figure of what was selected. `against`: the line that others are held against.
+
+    Raises InputError for what cannot stand on one line, and for a line that there is not.
+    """
     here = [each for each in observations if _is_of(each, size_bytes) and each.busbw_Bps is not None]
     groups = groups_of(here, axis, series)
     shares = [latency_share(group, observations, axis, size_bytes or 0) for group in groups]
@@ -36,8 +41,13 @@ def collective_view(
         for group, share in zip(groups, shares, strict=True)
     )
     changes = [
-        f"{group.label}: {words}" if group.label else words for group in groups for words in changes_along(group, axis)
+        f"{group.label}: {words}" if group.label else words
+        for group, line in zip(groups, lines, strict=True)
+        for words in changes_along(group, axis, [at for at, _ in line.left_out])
     ]
+    apart = [words for line in lines for words in far_apart(line.points, line.label, axis)]
+    by_time = all(line.judged_by == "time" for line in lines)
+    value, quantity = (_speed, "speed") if by_time else (_rate, "bus bandwidth")
     conditions = _shared(here)
     collective = dict(conditions).get("collective", "bus bandwidth")
     size = f" {format_size(size_bytes)}" if size_bytes is not None else ""
@@ -49,8 +59,19 @@ def collective_view(
         conditions=conditions,
         platform=known.name if known is not None else None,
         series=lines,
-        notes=(*notes, *_without_limit(lines, known), *_by_time(lines, shares), *changes),
+        differences=differences_of(groups, axis, value, quantity, against=against),
+        notes=(*notes, *_without_limit(lines, known), *_by_time(lines, shares), *changes, *apart),
     )
+
+
+def _rate(observation: Observation) -> Estimate | None:
+    return observation.busbw_Bps
+
+
+def _speed(observation: Observation) -> Estimate | None:
+    if observation.time_s is None:
+        return None
+    return ratio(Estimate(value=1.0, low=1.0, high=1.0), observation.time_s)
 
 
 def _by_time(lines: Sequence[ScalingSeries], shares: Sequence[float | None]) -> tuple[str, ...]:
@@ -93,8 +114,9 @@ def _line(group: Group, axis: Axis, known: Known | None, *, by_time: bool) -> Sc
         point = _point(at, here, heights[at])
         points.append(point)
         if point.busbw_Bps is not None:
-            values = tuple(each.busbw_Bps.value for each in here if each.busbw_Bps is not None)
-            places.append(Place(at=at, values=values, estimate=point.busbw_Bps))
+            rates = [each.busbw_Bps for each in here if each.busbw_Bps is not None]
+            values = tuple(each.value for each in rates)
+            places.append(Place(at=at, values=values, estimate=point.busbw_Bps, rounding=rounding_of(rates)))
     # Shares of limits may be compared where each is that of the algorithm that ran, or where all are alike.
     compared = {height.busbw_Bps if height is not None else None for height in heights.values()}
     by_share = None not in compared and (
@@ -123,6 +145,7 @@ def _line_of_times(group: Group, axis: Axis, points: Sequence[ScalingPoint]) -> 
             at=point.at,
             values=tuple(each.time_s.value for each in here if each.time_s is not None),
             estimate=point.time_s,
+            rounding=rounding_of([each.time_s for each in here if each.time_s is not None]),
         )
         for point, here in zip(points, by_place(group.observations, axis).values(), strict=True)
         if point.time_s is not None
@@ -177,6 +200,7 @@ def _share(place: Place, height: Height | None) -> Place:
         at=place.at,
         values=tuple(value / height.busbw_Bps for value in place.values),
         estimate=scaled(place.estimate, 1 / height.busbw_Bps),
+        rounding=place.rounding,
     )
 
 

@@ -5,21 +5,20 @@ import math
 from busbw.catalog.findings import finding
 from busbw.judge.phrases import counted, percent
 from busbw.judge.scaling.places import several, workers
+from busbw.judge.scaling.trend import LARGE_EFFECT, LEAST_EFFECT
 from busbw.model.finding import Finding
-from busbw.model.scaling import Scaling, ScalingPoint, ScalingSeries
+from busbw.model.scaling import Estimate, Scaling, ScalingPoint, ScalingSeries
 from busbw.units import format_rate
 
 _LONGEST_LABEL = 40
-# From the smallest to the largest machine: less is not worth a warning, even where it is shown.
-_LEAST_FALL = 0.05
-# Places with several nodes.
+# Points with several nodes.
 _LEAST_NODES = 2
 
 
 def findings_of(view: Scaling) -> tuple[Finding, ...]:
-    """Return the findings of one figure; of applications there are none: their efficiency always falls."""
+    """Return the findings of one figure; that the efficiency of an application falls is none: it always does."""
     if view.kind != "collective":
-        return ()
+        return _too_efficient(view)
     return tuple(found for series in view.series for found in (*_falling(view, series), *_impossible(view, series)))
 
 
@@ -29,35 +28,53 @@ def can_tell(view: Scaling) -> bool:
         answer is not None and answer.answer != "cannot_tell"
         for series in view.series
         for answer in (series.trend, series.bend, series.serial)
-    )
+    ) or any(difference.answer != "cannot_tell" for difference in view.differences)
 
 
 def _falling(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
+    """Return a large drop, else a fall along the whole line, else a small drop, which is a note."""
     # Within one node, and for small messages, bandwidth falls with the ranks by nature.
     if series.judged_by != "busbw" or len({point.nodes for point in series.points} - {None, 1}) < _LEAST_NODES:
         return ()
-    what = _what(view, series)
-    bend, trend = series.bend, series.trend
-    if bend is not None and bend.answer == "bends" and bend.at is not None:
-        return (
-            finding(
-                "SCAL001",
-                what=what,
-                at=workers(bend.at, view.axis),
-                evidence=f"{bend.words}; {_values(series, bend.at)}",
-                fix=f"measure {bend.after} and {workers(bend.at, view.axis)} again with several launches each, then "
-                "the pairs of nodes that only the larger one has",
-            ),
-        )
+    bend = series.bend
+    bends = bend is not None and bend.answer == "bends"
+    is_large = bends and bend is not None and (bend.largest_drop or 0.0) >= LARGE_EFFECT
+    steady = () if is_large else _falling_all_along(view, series)
+    if steady or bend is None or not bends or bend.at is None:
+        return steady
+    repeat = f"measure {bend.after} and {workers(bend.at, view.axis)} again with several launches each"
+    then = "then pairs of the nodes that were added" if is_large else "and look for a cause only if the fall stays"
+    return (
+        finding(
+            "SCAL001" if is_large else "SCAL004",
+            what=_what(view, series),
+            at=workers(bend.at, view.axis),
+            evidence=f"{bend.words}; {_values(series, bend.at)}",
+            fix=f"{repeat}, {then}",
+        ),
+    )
+
+
+def _falling_all_along(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
+    trend = series.trend
     if trend is None or trend.answer != "falls" or trend.per_doubling is None:
         return ()
     left_out = dict(series.left_out)
     at = [point.at for point in series.points if point.at not in left_out]
     fall = 1 - (1 + trend.per_doubling) ** math.log2(at[-1] / at[0])
-    if fall < _LEAST_FALL:
+    if fall < LARGE_EFFECT:
         return ()
     words = f"{trend.words}; {percent(fall)} from {at[0]} to {workers(at[-1], view.axis)}"
-    return (finding("SCAL002", what=what, axis=several(view.axis), evidence=words),)
+    return (
+        finding(
+            "SCAL002",
+            what=_what(view, series),
+            axis=several(view.axis),
+            evidence=words,
+            fix="measure the same number of nodes under one leaf switch and spread over several: where the spread ones "
+            "are slower, look at the links between the switches and at routing",
+        ),
+    )
 
 
 def _what(view: Scaling, series: ScalingSeries) -> str:
@@ -73,6 +90,37 @@ def _values(series: ScalingSeries, at: int) -> str:
     return f"{', '.join(before)} before, {', '.join(after)} from there on"
 
 
+def _too_efficient(view: Scaling) -> tuple[Finding, ...]:
+    """Return one note where even the lower end of efficiencies is above what the base gives."""
+    above = [
+        (least, point, series)
+        for series in view.series
+        for point in series.points
+        if point.efficiency is not None and (least := _least(point.efficiency)) > 1 + LEAST_EFFECT
+    ]
+    if not above:
+        return ()
+    share, point, series = max(above, key=lambda each: each[0])
+    lines = len({each.label for _, _, each in above})
+    places = counted(len(above), "point") + (f" of {counted(lines, 'line')}" if lines > 1 else "")
+    label = f"{series.label}: " if series.label else ""
+    return (
+        finding(
+            "SCAL005",
+            what=view.title,
+            places=places,
+            evidence=f"the most is {label}{percent(share)} or more on {workers(point.at, view.axis)}, "
+            f"against {workers(series.base or 0, view.axis)}",
+            fix="give what sets the work as columns of the table, such as layers or cells, or choose another base: "
+            "--base N",
+        ),
+    )
+
+
+def _least(estimate: Estimate) -> float:
+    return estimate.low if estimate.low is not None else estimate.value
+
+
 def _impossible(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
     above = [point for point in series.points if _is_above(point)]
     if not above:
@@ -84,7 +132,7 @@ def _impossible(view: Scaling, series: ScalingSeries) -> tuple[Finding, ...]:
         finding(
             "SCAL003",
             what=_what(view, series),
-            places=counted(len(above), "place"),
+            places=counted(len(above), "point"),
             evidence=f"{workers(worst.at, view.axis)}: {format_rate(busbw_Bps)} is {percent(share)} of "
             f"{format_rate(worst.limit_Bps or 0.0)} {worst.limit_words}",
             fix="check the platform, the number of nodes and ranks, and with --algorithm what ran",

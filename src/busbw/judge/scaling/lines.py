@@ -1,21 +1,26 @@
 """Which observations make one line of a figure, and what changes along it besides the size of the machine."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from busbw.errors import InputError
 from busbw.judge.phrases import listed
-from busbw.judge.scaling.places import by_place
+from busbw.judge.scaling.places import by_place, workers
 from busbw.judge.scaling.selecting import LINE_WHY, condition
-from busbw.model.scaling import Axis, Observation
+from busbw.model.scaling import Axis, Observation, ScalingPoint
 
 # These always tell lines apart, as every variable does (`NCCL_...`); the others only where one place has two of them:
 # NCCL itself goes from one algorithm to another with the number of nodes, and a tag may be the name of a single run.
 _ALWAYS = ("series", "tool")
-_WHERE_NEEDED = ("tag", "algorithm", "libraries", "conditions")
+_WHERE_NEEDED = ("tag", "algorithm", "libraries", "conditions", "table")
+# Columns that say which system a result is of, the table itself last; and in which arithmetic an application ran.
+SYSTEM_NAMES = ("series", "system", "platform", "platform_id", "machine", "cluster", "provider", "table")
+_ARITHMETIC = ("dtype", "type", "precision")
 # Their values say by themselves what they are.
-_PLAIN = ("series", "tool", "tag", "algorithm", "libraries", "conditions")
+_PLAIN = (*SYSTEM_NAMES, *_ARITHMETIC, "tool", "tag", "algorithm", "libraries", "conditions")
 UNTOLD = "not told"
+# Repeats of one measurement differ by less than this factor.
+_MOST_APART = 1.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,17 +74,38 @@ def groups_of(observations: Sequence[Observation], axis: Axis, asked: Sequence[s
     return groups
 
 
-def changes_along(group: Group, axis: Axis) -> tuple[str, ...]:
-    """Return a sentence for each setting that changes along a line: what bends there may be this."""
+def changes_along(group: Group, axis: Axis, left_out: Collection[int] = ()) -> tuple[str, ...]:
+    """Return a sentence for each setting that changes along a line: a drop may be this; nothing of `left_out`."""
     names = dict.fromkeys(name for each in group.observations for name, _ in each.settings)
+    places = {at: here for at, here in by_place(group.observations, axis).items() if at not in left_out}
     found = []
     for name in names:
-        places = by_place(group.observations, axis)
         values = {at: "/".join(sorted({setting(each, name) for each in here})) for at, here in places.items()}
         if len(set(values.values())) > 1:
-            steps = [f"{value} at {at}" for at, value in _steps(values)]
-            found.append(f"{name} changes along the line: {listed(steps)}")
+            steps = [f"{value.rstrip('.')} from {at} on" for at, value in _steps(values)]
+            found.append(f"{_heading(name)} along the line: {listed(steps)}")
     return tuple(found)
+
+
+def far_apart(points: Sequence[ScalingPoint], label: str, axis: Axis) -> tuple[str, ...]:
+    """Return a note for each point whose results differ too much for repeats of one measurement."""
+    found = []
+    for point in points:
+        value = point.busbw_Bps or point.rate or point.time_s
+        if value is None or value.basis != "launches" or not value.low or value.high is None:
+            continue
+        times = value.high / value.low
+        if times > _MOST_APART:
+            beginning = f"{label}: " if label else ""
+            found.append(
+                f"{beginning}{point.observations} results on {workers(point.at, axis)} lie {times:.3g} times apart: "
+                "probably no repeats of one measurement; tell them apart by a column or a tag, and --series"
+            )
+    return tuple(found)
+
+
+def _heading(name: str) -> str:
+    return f"{name} change" if name in ("libraries", "conditions") else f"{name} changes"
 
 
 def _steps(values: dict[int, str]) -> list[tuple[int, str]]:
@@ -89,6 +115,22 @@ def _steps(values: dict[int, str]) -> list[tuple[int, str]]:
         if not found or found[-1][1] != value:
             found.append((at, value))
     return found
+
+
+def telling_of_work(observations: Sequence[Observation], axis: Axis, ignored: Sequence[str]) -> tuple[str, ...]:
+    """Return the settings that tell the lines of an application apart: `series`, and what one point has two values of.
+
+    The system and its arithmetic are asked before all others: a remark that goes with them tells nothing more.
+    """
+    names = list(dict.fromkeys(name for each in observations for name, _ in each.settings))
+    first = [name for name in (*SYSTEM_NAMES, *_ARITHMETIC) if name in names]
+    telling: list[str] = []
+    for name in dict.fromkeys((*first, *names)):
+        if name in ignored:
+            continue
+        if name == "series" or _meet(observations, telling, name, axis):
+            telling.append(name)
+    return tuple(telling)
 
 
 def _telling(observations: Sequence[Observation], names: Sequence[str], axis: Axis) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from busbw.collectives import COLLECTIVES, busbw_Bps
+from busbw.formats.arithmetic import printed
 from busbw.judge.scaling.selecting import OUT_OF_PLACE
 from busbw.model.imported import Imported, Reading, Source, Table
 from busbw.model.measurement import Measurement
@@ -95,12 +96,22 @@ def of_readings(
         table = tables.get(reading.table)
         if table is None or not reading.time_s or (reading.wrong or 0) > 0:
             continue
-        told = (reading.ranks, table.ranks, table.ranks_from_rates, elsewhere.get("ranks"), elsewhere.get("gpus"))
+        # Algorithm and bus bandwidth give the number of ranks away; a listing may have been cut short.
+        is_cut = table.ranks_from_rates is not None and len(table.devices) < table.ranks_from_rates
+        told = (
+            table.ranks_from_rates if is_cut else None,
+            reading.ranks,
+            table.ranks,
+            table.ranks_from_rates,
+            elsewhere.get("ranks"),
+            elsewhere.get("gpus"),
+        )
         ranks = next((ranks for ranks in told if ranks is not None), None)
         rate_Bps = reading.busbw_Bps or _from_time(reading, ranks)
         if rate_Bps:
             name = sources[table.source].name if 0 <= table.source < len(sources) else "?"
-            nodes = len({device.host for device in table.devices if device.host}) or elsewhere.get("nodes")
+            hosts = 0 if is_cut else len({device.host for device in table.devices if device.host})
+            nodes = hosts or elsewhere.get("nodes")
             found.append(_printed(table, reading, name, tag, ranks=ranks, nodes=nodes, rate_Bps=rate_Bps))
     return tuple(found)
 
@@ -175,8 +186,16 @@ def _published(
             gpus=row.gpus,
             ranks=row.gpus,
             size_bytes=size_bytes,
-            busbw_Bps=Estimate(value=rate * 1e9),
+            busbw_Bps=_as_printed(rate),
         )
+
+
+def _as_printed(value: float) -> Estimate:
+    """Return a published number in GB/s with what its digits stand for: 354.2 is anything from 354.15 to 354.25."""
+    found = printed(str(value).removesuffix(".0"), 9)
+    if found is None:
+        return Estimate(value=value * 1e9)
+    return Estimate(value=found.value, low=found.low, high=found.high, basis="digits")
 
 
 def _named(name: str, value: str | None) -> tuple[tuple[str, str], ...]:

@@ -12,11 +12,15 @@ AXES: tuple[Axis, ...] = ("nodes", "gpus", "ranks", "cores")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """What was measured at one place of a line: a value for each observation, and what they come to."""
+    """What was measured at one point of a line: a value for each observation, and what they come to.
+
+    `rounding`: how far each value may lie off because it was printed with few digits, as a share of it.
+    """
 
     at: int
     values: tuple[float, ...]
     estimate: Estimate
+    rounding: float = 0.0
 
 
 def several(axis: Axis) -> str:
