@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 
 from busbw.errors import InputError
-from busbw.exports.rows import Export, Group, PointRow, with_repeats
+from busbw.exports.rows import Export, Group, with_repeats
 from busbw.model.imported import Imported, Reading, Table
+from busbw.model.point_row import PointRow
 
 # About a gigabyte of rows; a log of one job has some hundred.
 MOST_ROWS = 1_000_000

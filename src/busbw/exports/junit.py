@@ -10,11 +10,11 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
 from busbw.exports.plain import shown
-from busbw.exports.point_names import point_name
 from busbw.exports.point_outcomes import PointOutcome, point_outcomes
-from busbw.exports.rows import Export, PointRow
+from busbw.exports.rows import Export
 from busbw.model.finding import Outcome
 from busbw.model.moment import unix_s
+from busbw.model.point_row import PointRow, point_name
 
 # (name, class, outcome, reason, seconds)
 _Case = tuple[str, str, str, str, float | None]
