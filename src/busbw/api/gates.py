@@ -11,6 +11,7 @@ from busbw.exports.imports import export_of_import, place_of
 from busbw.exports.junit import gates_junit_xml
 from busbw.exports.rows import Export
 from busbw.exports.runs import export_of_run
+from busbw.formats.stream import UNCLAIMED
 from busbw.judge.comparing.circumstances import of_run, of_table
 from busbw.judge.gates.baseline import Measured, agreed, notes_on
 from busbw.judge.gates.deciding import Held, answers
@@ -124,6 +125,14 @@ def _measured(result: Opened) -> Measured:
             name=result.name,
             rows=export.rows,
             cut_off=frozenset(group.table for group in export.groups if not group.complete),
+            torn={
+                table.number: unread.line
+                for unread in imports.unread(result.where)
+                for table in imported.tables
+                if unread.why not in UNCLAIMED
+                and unread.source == table.source
+                and table.first_line <= unread.line <= table.last_line
+            },
             doubts={place_of(imported, table, line): why for table in imported.tables for line, why in table.doubts},
         ),
         circumstances=agreed([of_table(table) for table in imported.tables if table.readings], export.rows),

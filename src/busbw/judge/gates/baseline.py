@@ -37,9 +37,10 @@ def agreed(circumstances: Sequence[Circumstances], rows: Sequence[PointRow]) -> 
     """Return in what all tables of an import were measured alike; ranks are those of its points."""
     first, *others = circumstances or ({},)
     alike = {code: words for code, words in first.items() if all(other.get(code) == words for other in others)}
-    ranks = {row.ranks for row in rows}
     alike.pop(_RANKS, None)
-    return alike | ({_RANKS: counted(*ranks, "rank")} if len(ranks) == 1 and None not in ranks else {})
+    ranks = {row.ranks for row in rows}
+    number = ranks.pop() if len(ranks) == 1 else None
+    return alike if number is None else alike | {_RANKS: counted(number, "rank")}
 
 
 def notes_on(baseline: Measured, result: Measured) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from busbw.collectives import COLLECTIVES
 from busbw.errors import InputError
 from busbw.judge.gates.expression import RATE_UNITS, TIME_UNITS, format_gate
 from busbw.judge.gates.wording import all_words, answer_words, why_nothing
+from busbw.judge.phrases import counted
 from busbw.judge.usable import least_samples
 from busbw.model.gates import Baseline, Gate, GateAnswer, GateAnswers, GateOutcome, GatePoint
 from busbw.model.point_row import PointRow, is_missing, is_wrong, point_name, same_point
@@ -27,11 +28,13 @@ _TAILS: dict[str | None, Callable[[PointRow], float | None]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Held:
-    """The points of a result, or of a baseline, planned ones too; and the numbers of its tables that were cut off."""
+    """The points of a result, or of a baseline, planned ones too, and what may be missing among them."""
 
     name: str
     rows: tuple[PointRow, ...]
+    # Tables that were cut off; and tables with a line that could not be read, and which.
     cut_off: frozenset[int] = frozenset()
+    torn: Mapping[int, int] = field(default_factory=dict)
     # Why points that were planned were not measured.
     why_missing: str = "it was not measured"
     # Of rows that cannot be right, by the file and line they were read from: why.
@@ -97,7 +100,7 @@ def _answer(gate: Gate, result: Held, baseline: Held | None) -> GateAnswer:
         points = tuple(_against(gate, result, rows, baseline))
         searched: Sequence[PointRow] = (*result.rows, *baseline.rows)
     else:
-        points = (*(_bounded(gate, row, result) for row in rows), *_cut_off(gate, result, rows))
+        points = (*(_bounded(gate, row, result) for row in rows), *_gaps(gate, result, rows))
         searched = result.rows
     outcome = _together(point.outcome for point in points)
     sentence = answer_words(gate, outcome, points) if points else why_nothing(gate, searched, fits)
@@ -132,16 +135,19 @@ def fits(gate: Gate, size_bytes: int | None) -> bool:
     return (low is None or size_bytes >= low * (1 - _ROUNDING)) and (high is None or size_bytes <= high)
 
 
-def _cut_off(gate: Gate, result: Held, rows: Sequence[PointRow]) -> Iterator[GatePoint]:
-    """Yield a point that cannot be told for each table that ends early where a range of sizes goes on."""
+def _gaps(gate: Gate, result: Held, rows: Sequence[PointRow]) -> Iterator[GatePoint]:
+    """Yield a point that cannot be told for each table that may lack sizes of a range."""
     if gate.from_bytes is not None and gate.from_bytes == gate.to_bytes:
         return
-    for table in dict.fromkeys(row.table for row in rows if row.table in result.cut_off):
+    for table in dict.fromkeys(row.table for row in rows):
         own = [row for row in rows if row.table == table]
         largest = max((row.size_bytes or 0 for row in own), default=0)
-        if gate.to_bytes is None or gate.to_bytes > largest:
-            why = "its table was cut off: larger sizes may be missing"
-            yield _untold(gate, own[-1], why, name="larger sizes")
+        if table in result.torn:
+            why = f"line {result.torn[table]} of the table could not be read"
+            yield _untold(gate, own[-1], why, name="other sizes, which may be missing")
+        elif table in result.cut_off and (gate.to_bytes is None or gate.to_bytes > largest):
+            why = "the table was cut off"
+            yield _untold(gate, own[-1], why, name="larger sizes, which may be missing")
 
 
 def _bounded(gate: Gate, row: PointRow, result: Held) -> GatePoint:
@@ -281,9 +287,8 @@ def _only_in_result(gates: Sequence[Gate], result: Held, baseline: Held) -> str 
     if not new:
         return None
     first = f"{new[0].collective} {point_name(new[0])}"
-    return f"it lacks {len(new)} points of the result, which are not held against it: {first}" + (
-        " and others" if len(new) > 1 else ""
-    )
+    what = f"{counted(len(new), 'point')} of the result, not held against it: {first}"
+    return f"it lacks {what}{' and others' if len(new) > 1 else ''}"
 
 
 def _untold(gate: Gate, row: PointRow, why: str, *, name: str | None = None) -> GatePoint:

@@ -35,7 +35,8 @@ def answer_words(gate: Gate, outcome: GateOutcome, points: Sequence[GatePoint]) 
     worst = min(alike, key=_margin)
     named = _named(gate, worst, points)
     if worst.value is None:
-        said = f"{worst.why}{named}"
+        place = named.removeprefix(", ").removeprefix(" at ")
+        said = f"{place}: {worst.why}" if place else f"{worst.why}"
     else:
         said = f"{_numbers(gate, worst)}{named}" + (f": {worst.why}" if worst.why else "")
     if len(points) > 1:
@@ -65,9 +66,10 @@ def _margin(point: GatePoint) -> float:
 def _named(gate: Gate, point: GatePoint, points: Sequence[GatePoint]) -> str:
     """Return what tells a point from the others of its gate, ` at 1 GiB, in place`; "" for one that the gate names."""
     size, *parts = point.name.split(", ")
-    shared = set.intersection(*(set(each.name.split(", ")) for each in points))
+    sized = [set(each.name.split(", ")) for each in points if each.size_bytes is not None]
+    shared = set.intersection(*sized) if sized else set()
     forms = "".join(f", {part}" for part in parts if part not in shared)
-    if gate.collective is not None and gate.from_bytes is not None and gate.from_bytes == gate.to_bytes:
+    if gate.collective is not None and gate.from_bytes == gate.to_bytes == point.size_bytes:
         return forms
     return f" at {'' if gate.collective is not None else f'{point.collective} '}{size}{forms}"
 
