@@ -1,6 +1,8 @@
 """Gates: bounds that measured points must meet, and what each of them came to."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from busbw.model.value import Integer, Value
 
@@ -9,6 +11,7 @@ Requirement = Literal["at_least", "at_most", "within"]
 # What is held against the bound where that is not the bus bandwidth, or the median of the times. slowest: the longest
 # time of all.
 Measure = Literal["algbw", "p95", "p99", "slowest"]
+Ranks = Annotated[int, Meta(ge=1, le=999_999)]
 GateOutcome = Literal["pass", "fail", "cannot_tell"]
 
 
@@ -26,7 +29,7 @@ class Gate(Value, kw_only=True, frozen=True):
     dtype: str | None = None
     op: str | None = None
     in_place: bool | None = None
-    ranks: Integer | None = None
+    ranks: Ranks | None = None
     measure: Measure | None = None
     # A result that nobody checked does not pass.
     checked: bool = False

@@ -138,6 +138,18 @@ def test_a_tool_that_prints_no_bandwidth_cannot_meet_one():
     assert "--at-most" in found.sentence
 
 
+def test_a_small_bandwidth_is_what_was_rounded_to_the_printed_one():
+    row = make_row(size_bytes=8, time_s=8.95e-6, busbw_Bps=0.0, algbw_Bps=0.0)
+    assert "1.56 MB/s" in answer("all_reduce@8=1MB/s", row).sentence
+    assert "0.894 MB/s" in answer("all_reduce@8,algbw=1MB/s", row).sentence
+    before = replace(row, time_s=8.0e-6)
+    assert answer("5%", row, requirement="within", baseline=[before]).outcome == "fail"
+
+
+def test_a_small_bandwidth_that_does_not_follow_from_the_time_is_taken_as_printed():
+    assert "5.00 GB/s" in answer("all_reduce@1G=4GB/s", make_row(busbw_Bps=5e9)).sentence
+
+
 def test_numbers_have_as_many_decimals_as_tell_them_from_the_bound():
     assert "389.9996 GB/s" in answer("all_reduce@1G=390GB/s", make_row(busbw_Bps=389.9996e9)).sentence
 

@@ -79,6 +79,7 @@ def test_names_of_nccl_tests_are_data_types_too():
         ("at_least", "all_reduce@1G,in-place,out-of-place=380GB/s", "said twice"),
         ("at_least", "all_reduce@1G,p99=380GB/s", "no bandwidth"),
         ("at_most", "latency@8,algbw=2us", "no time"),
+        ("at_least", "all_reduce@1G,0ranks=1GB/s", "no condition"),
         ("within", "100%", "below 100"),
         ("within", "5", "no unit"),
         ("within", "5us", "no unit"),

@@ -60,6 +60,8 @@ def test_a_table_says_what_an_expression_says():
     [
         (("at_least =", "atleast ="), "unknown field `atleast`", "gates.toml:6"),
         (("ranks = 16", 'ranks = "16"'), "Expected `int | null`", "gates.toml:6"),
+        (("ranks = 16", "ranks = 0"), "Expected `int` >= 1", "gates.toml:6"),
+        (("ranks = 16", f"ranks = {'9' * 40}"), "Expected `int` <= 999999", "gates.toml:6"),
         (('collective = "latency"\n', ""), "missing required field `collective`", "gates.toml:16"),
         (('measure = "p99"', 'measure = "p98"'), "Invalid enum value 'p98'", "gates.toml:16"),
         (('at_most = "5us"', 'at_most = "5 parsecs"'), "'parsecs' is no unit", "gates.toml:16"),

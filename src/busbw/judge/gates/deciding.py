@@ -17,6 +17,9 @@ from busbw.stats.median import median
 
 # Collectives that are split over ranks are measured at the next size below that has equal parts.
 _ROUNDING = 0.01
+# Tables print bandwidths in steps of 0.01 GB/s, which is coarse below this.
+_PRINTED_STEP_Bps = 0.01e9
+_PRECISE_Bps = 10e9
 # Numbers that differ by less differ by how they were computed.
 _SAME = 1e-9
 _TAILS: dict[str | None, Callable[[PointRow], float | None]] = {
@@ -195,15 +198,26 @@ def _value(gate: Gate, row: PointRow, *, by_time: bool) -> _Value | str:
             return f"{row.backend} prints no time for it"
         low, high = interval or (None, None)
         return _Value(unit="s", value=row.time_s, low=low, high=high, statistic=row.statistic)
-    rate_Bps = row.algbw_Bps if gate.measure == "algbw" else _rate(row)
+    rate_Bps = _rate(gate, row)
     if not rate_Bps:
         return f"{row.backend} prints no bandwidth for it: bound its time (--at-most)"
     low, high = (rate_Bps * row.time_s / end for end in reversed(interval)) if interval and row.time_s else (None, None)
     return _Value(unit="B/s", value=rate_Bps, low=low, high=high, statistic=row.statistic)
 
 
-def _rate(row: PointRow) -> float | None:
-    return row.busbw_Bps if row.busbw_Bps is not None else row.bandwidth_Bps
+def _rate(gate: Gate, row: PointRow) -> float | None:
+    """Return the bandwidth that a gate is for: as it is printed, or what was rounded to that where it is small."""
+    printed_Bps = row.algbw_Bps if gate.measure == "algbw" else row.busbw_Bps
+    if printed_Bps is None:
+        return row.bandwidth_Bps if gate.measure is None else None
+    if printed_Bps >= _PRECISE_Bps or not (row.time_s and row.size_bytes and row.ranks):
+        return printed_Bps
+    collective = COLLECTIVES.get(row.collective)
+    if collective is None:
+        return printed_Bps
+    factor = (collective.algbw_factor if gate.measure == "algbw" else collective.factor)(row.ranks)
+    exact_Bps = factor * row.size_bytes / row.time_s
+    return exact_Bps if abs(exact_Bps - printed_Bps) <= _PRINTED_STEP_Bps else printed_Bps
 
 
 def _interval(row: PointRow) -> tuple[float, float] | str | None:
@@ -259,7 +273,7 @@ def _against(gate: Gate, result: Held, rows: Sequence[PointRow], baseline: Held)
 def _held_against(gate: Gate, row: PointRow, before: Sequence[PointRow], result: Held) -> GatePoint:
     """Return a point held against the same of a baseline, of several repetitions against their median."""
     rates = gate.measure == "algbw" or (
-        row.collective != "latency" and not _is_time(gate) and all(_rate(each) for each in (row, *before))
+        row.collective != "latency" and not _is_time(gate) and all(_rate(gate, each) for each in (row, *before))
     )
     held = _held(gate, row, result, by_time=not rates)
     if isinstance(held, GatePoint):

@@ -41,7 +41,7 @@ EXAMPLES: dict[Requirement, str] = {
 }
 _LONGEST = 200
 _NUMBER = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(\S*)", re.ASCII)
-_RANKS = re.compile(r"(\d{1,6}) ?ranks", re.ASCII)
+_RANKS = re.compile(r"([1-9]\d{0,5}) ?ranks", re.ASCII)
 _NAME = re.compile(r"[A-Za-z][\w+.-]*", re.ASCII)
 _OF_RATES = frozenset({"algbw"})
 _PLACES = {"in-place": True, "out-of-place": False}

@@ -1,13 +1,15 @@
 """Files of gates: TOML with a table for each gate, and one for the baseline."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
 from busbw.errors import InputError
-from busbw.judge.gates.expression import EXAMPLES, made_gate, parse_gate
-from busbw.model.gates import Gate, Measure, Requirement
+from busbw.judge.gates.expression import made_gate, parse_gate
+from busbw.model.gates import Gate, Measure, Ranks, Requirement
 from busbw.model.value import Value
 
 MOST_BYTES = 2**20
@@ -27,7 +29,7 @@ class _Table(Value, kw_only=True, frozen=True):
     dtype: str | None = None
     op: str | None = None
     in_place: bool | None = None
-    ranks: int | None = None
+    ranks: Ranks | None = None
     measure: Measure | None = None
     checked: bool = False
 
@@ -71,32 +73,30 @@ def parse_gates_file(raw: bytes, *, where: str) -> GatesFile:
     asked = (within,) if isinstance(within, str) else within
     if len(read.gate) + len(asked) > MOST_GATES:
         raise InputError(f"{len(read.gate) + len(asked)} gates; {MOST_GATES} are the most", where=where)
-    gates = [_gate(table, _place(where, text, number)) for number, table in enumerate(read.gate)]
-    gates += [_relative(each, _section(where, text)) for each in asked]
+    gates = [_read(table, partial(_place, where, text, number)) for number, table in enumerate(read.gate)]
+    gates += [_read(each, partial(_section, where, text)) for each in asked]
     if not gates:
         raise InputError("no gate in it", where=where, hint="[[gate]] with collective, size, and at_least or at_most")
     return GatesFile(gates=tuple(gates), baseline=read.baseline.run if read.baseline is not None else None)
 
 
-def _gate(table: _Table, where: str) -> Gate:
+def _read(asked: _Table | str, place: Callable[[], str]) -> Gate:
+    """Return a gate of a table, or of a percentage. `place` says where it is, which takes long in a long file."""
+    try:
+        return parse_gate(asked, "within") if isinstance(asked, str) else _of_table(asked)
+    except InputError as error:
+        raise InputError(error.cause, where=place(), hint=error.hint) from error
+
+
+def _of_table(table: _Table) -> Gate:
     bounds: dict[Requirement, str | None] = {"at_least": table.at_least, "at_most": table.at_most}
     given = [(requirement, bound) for requirement, bound in bounds.items() if bound is not None]
     if len(given) != 1:
         cause = "both at_least and at_most" if given else "neither at_least nor at_most"
-        raise InputError(f"{cause} in one gate", where=where, hint='at_least = "380GB/s", or at_most = "2us"')
+        raise InputError(f"{cause} in one gate", hint='at_least = "380GB/s", or at_most = "2us"')
     requirement, bound = given[0]
     said = {name: value for name, value in msgspec.structs.asdict(table).items() if name not in bounds}
-    try:
-        return made_gate(said, bound, requirement)
-    except InputError as error:
-        raise InputError(error.cause, where=where, hint=error.hint or EXAMPLES[requirement]) from error
-
-
-def _relative(text: str, where: str) -> Gate:
-    try:
-        return parse_gate(text, "within")
-    except InputError as error:
-        raise InputError(error.cause, where=where, hint=error.hint) from error
+    return made_gate(said, bound, requirement)
 
 
 def _invalid(said: str, text: str, where: str) -> InputError:

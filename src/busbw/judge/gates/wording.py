@@ -8,7 +8,7 @@ from busbw.model.gates import Gate, GateAnswer, GateOutcome, GatePoint
 from busbw.model.point_row import PointRow
 from busbw.units import format_size
 
-_MOST_DECIMALS = 6
+_MOST_DECIMALS = 9
 _ALL: dict[GateOutcome, str] = {"pass": "pass", "fail": "fail", "cannot_tell": "cannot tell"}
 # Whether a point is one that a gate is for, by its size.
 _Fits = Callable[[Gate, int | None], bool]
@@ -98,8 +98,11 @@ def _usual_unit(point: GatePoint) -> str:
 
 
 def _decimals(value: float, bound: float) -> int:
+    """Return enough decimals for three digits of a value, and to tell it from its bound."""
     decimals = 1 if value >= 100 else 2
-    while decimals < _MOST_DECIMALS and value != bound and f"{value:.{decimals}f}" == f"{bound:.{decimals}f}":
+    while decimals < _MOST_DECIMALS and (
+        value < 10 ** (2 - decimals) or (value != bound and f"{value:.{decimals}f}" == f"{bound:.{decimals}f}")
+    ):
         decimals += 1
     return decimals
 
