@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from busbw import __version__
+from busbw.api.compared_results import exists
 from busbw.api.opened_results import Opened, OpenedRun, opened
 from busbw.errors import InputError
 from busbw.exports.imports import export_of_import, place_of
@@ -74,7 +75,7 @@ def _read(file: Path) -> AskedGates:
         raise InputError(f"cannot read gates: {getattr(error, 'strerror', None) or error}", where=str(file)) from error
     found = parse_gates_file(raw, where=str(file))
     beside = file.parent / found.baseline if found.baseline is not None else None
-    is_beside = beside is not None and "\0" not in str(beside) and beside.exists()
+    is_beside = beside is not None and exists(beside)
     return AskedGates(gates=found.gates, baseline=str(beside) if is_beside else found.baseline)
 
 

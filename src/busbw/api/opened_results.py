@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from busbw.api.compared_results import exists
 from busbw.api.importing import import_files
 from busbw.api.loading import read
 from busbw.api.locating import find, is_import
@@ -45,7 +46,7 @@ def opened(names: tuple[str, ...]) -> Iterator[Opened]:
 
     Raises InputError for a name that means nothing, and for several that are not all files.
     """
-    if all(Path(name).is_file() and not is_import(Path(name).parent) for name in names):
+    if all(exists(Path(name)) and Path(name).is_file() and not is_import(Path(name).parent) for name in names):
         with TemporaryDirectory(prefix="busbw-judge-") as folder:
             done = import_files(names, Path(folder) / "import", Path(folder), tag=None, with_copies=False)
             shown = ", ".join(Path(name).name for name in names[:_SHOWN_NAMES])

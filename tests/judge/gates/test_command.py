@@ -16,6 +16,7 @@ from tests.judge.factories import make_sweep
 from busbw import codec
 from busbw.cli.command import busbw
 from busbw.model.explained_verdict import ExplainedVerdict
+from busbw.model.settings import Surroundings
 from busbw.store import runs
 
 RUN, SLOW_RUN, LOG = SAMPLES / "four-h200", SAMPLES / "four-h200-p2p-off", SAMPLES / "four-h200.log"
@@ -67,6 +68,8 @@ def stored(tmp_path):
         (("--baseline", SLOW_RUN), 2),
         (("--baseline", "no-such-run", "--within", "5%"), 2),
         (("--baseline", RUN, "--within", "5%"), 2),
+        (("--baseline", "a" * 5000, "--within", "5%"), 2),
+        (("--gates", "a" * 5000), 2),
         (("--junit", "never.xml"), 2),
     ],
     ids=str,
@@ -215,6 +218,30 @@ def test_a_baseline_that_is_not_comparable_is_refused_with_the_difference(stored
     log = tmp_path / "log.log"
     log.write_text(nccl_table([(GiB, 400.0)], 4))
     assert "measured by different programs, or other statistics" in refused(now, "--baseline", log)
+
+
+def test_a_baseline_of_another_platform_is_refused(stored):
+    def on(platform):
+        made = a_run()
+        start = Surroundings(where="this host", environment={}, platform=platform)
+        return stored(replace(made, plan=replace(made.plan, surroundings=start)), platform)
+
+    cause = refused(on("aws-p5"), "--baseline", on("azure-nd-h100-v5"))
+    assert cause.endswith("on different platforms: baseline: azure-nd-h100-v5; result: aws-p5")
+
+
+def test_every_pair_of_ranks_is_a_point(stored):
+    pairs = [(0, 1), (0, 2), (0, 3)]
+    points = [
+        make_point(number, 8, time_s, collective="latency", pair=pair)
+        for number, (pair, time_s) in enumerate(zip(pairs, (2e-6, 2.1e-6, 4e-6), strict=True))
+    ]
+    made = make_gpu_run(points)
+    sweeps = tuple(make_sweep("latency", (8,), pair=pair) for pair in pairs)
+    folder = stored(replace(made, plan=replace(made.plan, sweeps=sweeps)), "pairs")
+    (answer,) = gates_of(folder, "--at-most", "latency@8=3us").answers
+    assert answer.sentence.startswith("1 of 3 points, the longest 4.00 us")
+    assert "0 to 3" in answer.sentence
 
 
 def test_other_versions_hosts_and_settings_are_noted(stored):

@@ -247,7 +247,7 @@ def _compared(gate: Gate, row: PointRow, held: _Value, bound: float, baseline: f
         value=held,
         bound=bound,
         baseline=baseline,
-        why="the bound lies within the interval" if outcome == "cannot_tell" else None,
+        why="the bound lies within the interval, which more samples narrow" if outcome == "cannot_tell" else None,
     )
 
 
