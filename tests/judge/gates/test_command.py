@@ -72,7 +72,7 @@ def stored(tmp_path):
         (("--gates", "a" * 5000), 2),
         (("--junit", "never.xml"), 2),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:60],
 )
 def test_the_exit_code_is_that_of_the_gates(gates, expected):
     assert code(run(RUN, *gates)) == expected
