@@ -5,6 +5,7 @@ import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import get_args
 
 from busbw import codec, layout, units
 from busbw.api import loading
@@ -14,8 +15,11 @@ from busbw.execute import heartbeats
 from busbw.formats.driver import Reader
 from busbw.formats.registry import FORMATS
 from busbw.judge.autopsy import autopsy
+from busbw.judge.gates.expression import format_gate, parse_gate
+from busbw.judge.gates.file import parse_gates_file
 from busbw.launchers import notices
 from busbw.model.event import AnyEvent
+from busbw.model.gates import Requirement
 from busbw.model.imported import Imported, Reading, Unread
 from busbw.model.plan import Plan
 from busbw.model.record import AnyRecord
@@ -139,6 +143,15 @@ def _readers() -> Iterator[tuple[str, Harness]]:
         yield f"read_{name}", harness
 
 
+def _gate(data: bytes) -> object:
+    """Read a text as each kind of gate. Raises AssertionError for one that is not read back as it was."""
+    for requirement in get_args(Requirement):
+        with contextlib.suppress(InputError):
+            gate = parse_gate(as_text(data), requirement)
+            assert parse_gate(format_gate(gate), requirement) == gate
+    return None
+
+
 TEXT_HARNESSES: dict[str, Harness] = {
     "parse_size": lambda data: units.parse_size(as_text(data)),
     "find_run": _found,
@@ -148,6 +161,8 @@ TEXT_HARNESSES: dict[str, Harness] = {
     "launcher_notice": lambda data: notices.first_death(as_text(data)),
     "launcher_lost": lambda data: (notices.lost_host(as_text(data)), notices.peer_lost(as_text(data))),
     "slurm_ended": lambda data: notices.batch_end(as_text(data)),
+    "gate": _gate,
+    "gates_file": lambda data: [format_gate(each) for each in parse_gates_file(data, where="gates.toml").gates],
     "python_stack": lambda data: visit_stacks.parse(as_text(data)),
     **dict(_readers()),
 }

@@ -33,6 +33,10 @@ TEXTS = (
     "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   RANK 1 PID 7 RUNNING AT n0\n=   EXIT CODE: 9\n",
     "  Process name: [prterun-n0-77@1,1]\n  Exit code:    3\n",
     "last",
+    "all_reduce@1G..8G,in-place,bfloat16,sum,16ranks,checked=380.5GB/s",
+    "latency@>=8,p99=2us",
+    "@1M..=5%",
+    '[baseline]\nrun = "a"\nwithin = ["5%"]\n[[gate]]\ncollective = "bibw"\nsize = "1G"\nat_least = "1GB/s"\n',
 )
 
 # What parsers trip over: limits of number types, depth, encodings, ends of lines.

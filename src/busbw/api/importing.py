@@ -18,12 +18,11 @@ from busbw.errors import InputError
 from busbw.formats.driver import Reader
 from busbw.formats.ledger import Event
 from busbw.formats.registry import FORMATS
-from busbw.formats.stream import NOBODYS, NOBODYS_DOCUMENT
+from busbw.formats.stream import UNCLAIMED
 from busbw.judge.imported import judge_import
 from busbw.model.imported import Imported, Reading, Source, Table, Unread
 from busbw.store import imports, sources
 
-_UNCLAIMED = frozenset({NOBODYS, NOBODYS_DOCUMENT})
 # Of an import's name, which a line of a list has to hold.
 _LONGEST_STEM = 16
 _WORD = re.compile(r"[^\w-]+", re.ASCII)
@@ -43,7 +42,7 @@ class _Tally:
         readings = [event for event in events if isinstance(event, Reading)]
         unread = [event for event in events if isinstance(event, Unread)]
         self.summary.take(readings, unread)
-        self.unclaimed += sum(line.why in _UNCLAIMED for line in unread)
+        self.unclaimed += sum(line.why in UNCLAIMED for line in unread)
         self.draft.keep(readings, unread)
 
 

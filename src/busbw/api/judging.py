@@ -2,13 +2,11 @@
 
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import msgspec
 
-from busbw.api.importing import import_files
-from busbw.api.loading import read
-from busbw.api.locating import find, is_import
+from busbw.api.gates import AskedGates, answer_gates
+from busbw.api.opened_results import OpenedRun, opened
 from busbw.api.platforms import platform, platforms
 from busbw.api.probing import hardware_of_file
 from busbw.catalog.gpu_kinds import facts_of_gpus
@@ -31,7 +29,6 @@ from busbw.model.imported import Imported
 from busbw.model.run import Run
 from busbw.store import imports
 
-_SHOWN_NAMES = 3
 _NETWORKS: dict[str, Network] = {"fabric": "fabric", "fallback": "fallback", "loopback": "loopback"}
 
 
@@ -42,13 +39,16 @@ def judge_results(
     host: Path | None = None,
     here: bool = False,
     told: Told | None = None,
+    gates: AskedGates | None = None,
 ) -> ExplainedVerdict:
     """Return everything explained: one run or import, files of other tools, or, without a name, a platform's figures.
 
     `platform_name`, `host` (a snapshot) or `here`: the machine to hold it against; without them the platform that a run
-    stored, else the names of the GPUs that a result holds. Raises InputError for what there is not, and where
-    nothing at all is named.
+    stored, else the names of the GPUs that a result holds. `gates`: what the result must meet beside. Raises InputError
+    for what there is not, and where nothing at all is named.
     """
+    if not names and gates is not None:
+        raise InputError("gates are held against a result, and none is named", hint="busbw judge last --at-least ...")
     if not names and platform_name is None:
         raise InputError(
             "nothing to judge is named",
@@ -58,20 +58,16 @@ def judge_results(
     said = told or Told()
     if not names and grounds.platform is not None:
         return explain_published(grounds.platform)
-    if all(Path(name).is_file() and not is_import(Path(name).parent) for name in names):
-        return _judge_files(names, grounds, said)
-    if len(names) != 1:
-        raise InputError(
-            f"{len(names)} results are named, and not all are files: {', '.join(names[:_SHOWN_NAMES])}",
-            hint="judge runs and imports one by one; to hold them against each other: busbw compare A B",
-        )
-    where = find(names[0])
-    if is_import(where):
-        return judge_import(where, where.name, grounds, said)
-    run = read(where)
-    is_named = platform_name is not None or host is not None or here
-    known = grounds if is_named else grounds_of_run(run)
-    return judge_run(run, replace(known, own=_own(run)), said)
+    with opened(names) as result:
+        if isinstance(result, OpenedRun):
+            is_named = platform_name is not None or host is not None or here
+            known = grounds if is_named else grounds_of_run(result.run)
+            explained = judge_run(result.run, replace(known, own=_own(result.run)), said)
+        else:
+            explained = _judge_tables(result.where, result.name, grounds, said, _logged(result.logs))
+        if gates is None:
+            return explained
+        return msgspec.structs.replace(explained, gates=answer_gates(result, gates))
 
 
 def _own(run: Run) -> tuple[Reference, ...]:
@@ -124,15 +120,6 @@ def _hardware(host: Path | None, *, here: bool) -> Hardware | None:
 
         return hardware_here()
     return hardware_of_file(host) if host is not None else None
-
-
-def _judge_files(names: tuple[str, ...], grounds: Grounds, told: Told) -> ExplainedVerdict:
-    """Judge files without keeping an import of them."""
-    with TemporaryDirectory(prefix="busbw-judge-") as folder:
-        done = import_files(names, Path(folder) / "import", Path(folder), tag=None, with_copies=False)
-        shown = ", ".join(Path(name).name for name in names[:_SHOWN_NAMES])
-        more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-        return _judge_tables(done.where, f"{shown}{more}", grounds, told, _logged(names))
 
 
 def _logged(names: tuple[str, ...]) -> Logged:

@@ -10,12 +10,13 @@ from busbw.api.locating import Kind, kind_of
 from busbw.api.run_platform import platform_of
 from busbw.errors import BusbwError
 from busbw.exports.imports import export_of_import
-from busbw.exports.rows import Export, PointRow, is_missing
+from busbw.exports.rows import Export
 from busbw.exports.runs import export_of_run
 from busbw.model.history import HistoryPoint, HistoryRun
 from busbw.model.imported import Imported
 from busbw.model.listing import Row
 from busbw.model.moment import unix_s, unix_s_of_name
+from busbw.model.point_row import PointRow, is_missing
 from busbw.model.run import Run
 from busbw.store import imports
 

@@ -3,7 +3,14 @@
 from busbw.errors import ExitCode
 from busbw.model.explained_verdict import ExplainedVerdict
 from busbw.model.finding import Finding, Verdict
+from busbw.model.gates import GateOutcome
 from busbw.model.run import Run
+
+_OF_GATES: dict[GateOutcome, ExitCode] = {
+    "pass": ExitCode.OK,
+    "fail": ExitCode.FINDINGS,
+    "cannot_tell": ExitCode.CANNOT_TELL,
+}
 
 
 def exit_code(run: Run) -> ExitCode:
@@ -12,7 +19,9 @@ def exit_code(run: Run) -> ExitCode:
 
 
 def exit_code_of(explained: ExplainedVerdict) -> ExitCode:
-    """Return the same for results that were explained."""
+    """Return the same for results that were explained; with gates 0 where all pass, 1 where one fails, else 4."""
+    if explained.gates is not None:
+        return _OF_GATES[explained.gates.outcome]
     return _code(explained.verdict, explained.findings)
 
 

@@ -14,7 +14,8 @@ RESULTS is one run or import (a path, the beginning of a name, or `last`), or fi
 which are read and not kept. Without any, the figures that are published for --platform are held against what its
 parts can carry.
 
-Exit code 0: ok; 1: slow, wrong, or findings; 2: bad input; 3: what is judged had failed; 4: cannot tell.
+Exit code 0: ok; 1: slow, wrong, or findings; 2: bad input; 3: what is judged had failed; 4: cannot tell. With gates
+the exit code is theirs: 0: all pass; 1: one fails; 4: none fails, and one cannot be told.
 """
 
 
@@ -41,6 +42,17 @@ Exit code 0: ok; 1: slow, wrong, or findings; 2: bad input; 3: what is judged ha
 @click.option(
     "--size", "sizes_bytes", type=SIZE, multiple=True, metavar="SIZE", help="Explain this size [default: largest]."
 )
+@click.option(
+    "--at-least",
+    multiple=True,
+    metavar="GATE",
+    help="A bandwidth that must be reached: 'all_reduce@1G=380GB/s'; sizes also 1G..8G, 1G.. (and larger).",
+)
+@click.option("--at-most", multiple=True, metavar="GATE", help="A time that must be kept: 'latency@8=2us'.")
+@click.option("--gates", type=click.Path(path_type=Path), metavar="FILE", help="Gates from a TOML file.")
+@click.option("--baseline", metavar="RUN", help="A run, an import or a log to be no worse than; with --within.")
+@click.option("--within", multiple=True, metavar="PERCENT", help="How much worse: 5%, or 'all_reduce@1M..=5%'.")
+@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write what the gates came to for CI.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: everything, of every size.")
 def judge(
     names: tuple[str, ...],
@@ -54,14 +66,23 @@ def judge(
     algorithm: str | None,
     network: str | None,
     sizes_bytes: tuple[int, ...],
+    at_least: tuple[str, ...],
+    at_most: tuple[str, ...],
+    gates: Path | None,
+    baseline: str | None,
+    within: tuple[str, ...],
+    junit: Path | None,
     as_json: bool,
 ) -> NoReturn:
     """Explain and judge measured sizes, and exit with the code of the verdict."""
     from busbw import codec
+    from busbw.api.gates import asked_gates, write_junit
     from busbw.api.judging import judge_results, said
     from busbw.cli.exits import exit_code_of
+    from busbw.report.gates_text import gates_line, gates_text
     from busbw.report.verdict_text import verdict_text
 
+    asked = asked_gates(at_least=at_least, at_most=at_most, within=within, baseline=baseline, file=gates)
     told = said(
         nodes=nodes,
         gpus_per_node=gpus_per_node,
@@ -70,10 +91,17 @@ def judge(
         algorithm=algorithm,
         network=network,
     )
-    explained = judge_results(names, platform_name=platform_name, host=host, here=here, told=told)
+    explained = judge_results(names, platform_name=platform_name, host=host, here=here, told=told, gates=asked)
+    if junit is not None:
+        write_junit(explained, junit)
     if as_json:
         sys.stdout.write(codec.encode_pretty(explained).decode())
     else:
+        if explained.gates is not None:
+            gates_text(explained.gates)
+            print()
         verdict_text(explained, sizes_bytes)
+        if explained.gates is not None:
+            gates_line(explained.gates)
     sys.stdout.flush()
     sys.exit(exit_code_of(explained))

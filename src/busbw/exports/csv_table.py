@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from busbw.exports.plain import shown
-from busbw.exports.rows import Export, PointRow
+from busbw.exports.rows import Export
+from busbw.model.point_row import PointRow
 
 COLUMNS = tuple(field.name for field in msgspec.structs.fields(PointRow))
 # A spreadsheet takes text that begins with one of these for a formula, and runs it; some take the wide forms too.

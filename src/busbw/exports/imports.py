@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 
 from busbw.errors import InputError
-from busbw.exports.rows import Export, Group, PointRow, with_repeats
+from busbw.exports.rows import Export, Group, with_repeats
 from busbw.model.imported import Imported, Reading, Table
+from busbw.model.point_row import PointRow
 
 # About a gigabyte of rows; a log of one job has some hundred.
 MOST_ROWS = 1_000_000
@@ -56,7 +57,7 @@ def _row(imported: Imported, table: Table, reading: Reading) -> PointRow:
         hosts=",".join(dict.fromkeys(device.host for device in table.devices if device.host)),
         backend=table.tool,
         libraries=", ".join(f"{name} {version}" for name, version in table.versions),
-        read_from=f"{_file_name(imported, table)}:{reading.line}",
+        read_from=place_of(imported, table, reading.line),
         table=table.number,
         collective=reading.what,
         size_bytes=reading.size_bytes,
@@ -65,8 +66,10 @@ def _row(imported: Imported, table: Table, reading: Reading) -> PointRow:
         op=reading.op if reading.op != "none" else None,
         root=reading.root if reading.root is not None and reading.root >= 0 else None,
         in_place=reading.in_place,
+        # What the rates say goes before what was declared: a list of devices may be cut, and programs that were not
+        # joined declare too many.
         ranks=next(
-            (ranks for ranks in (reading.ranks, table.ranks, table.ranks_from_rates) if ranks is not None), None
+            (ranks for ranks in (table.ranks_from_rates, reading.ranks, table.ranks) if ranks is not None), None
         ),
         source=reading.source,
         target=reading.target,
@@ -90,5 +93,7 @@ def _row(imported: Imported, table: Table, reading: Reading) -> PointRow:
     )
 
 
-def _file_name(imported: Imported, table: Table) -> str:
-    return imported.sources[table.source].name if 0 <= table.source < len(imported.sources) else "?"
+def place_of(imported: Imported, table: Table, line: int) -> str:
+    """Return the file and line that a row of a table was read from, as a row says it."""
+    name = imported.sources[table.source].name if 0 <= table.source < len(imported.sources) else "?"
+    return f"{name}:{line}"

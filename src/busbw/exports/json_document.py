@@ -1,7 +1,8 @@
 """All rows as one JSON document."""
 
 from busbw import codec
-from busbw.exports.rows import ROW_SCHEMA, Export, PointRow
+from busbw.exports.rows import ROW_SCHEMA, Export
+from busbw.model.point_row import PointRow
 from busbw.model.value import Integer, Value
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from busbw.exports.markdown_text import escaped, table
-from busbw.exports.point_names import point_name
 from busbw.exports.point_outcomes import PointOutcome, point_outcomes
-from busbw.exports.rows import Export, PointRow
+from busbw.exports.rows import Export
+from busbw.model.point_row import PointRow, point_name
 from busbw.units import format_rate, format_time
 
 _MARKS = {"ok": "✅", "slow": "❌", "wrong": "❌", "failed": "❌", "cannot_tell": "❔"}

@@ -8,8 +8,9 @@ from itertools import pairwise
 
 from busbw.errors import InputError
 from busbw.exports.plain import shown, word
-from busbw.exports.rows import Export, Group, PointRow, is_missing, is_wrong, numbered
+from busbw.exports.rows import Export, Group, numbered
 from busbw.model.imported import SIZE_COUNTS, Device
+from busbw.model.point_row import PointRow, is_missing, is_wrong
 
 # Exchanges that a program of nccl-tests measures.
 PROGRAMS = frozenset(

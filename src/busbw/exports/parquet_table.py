@@ -6,7 +6,8 @@ import msgspec
 from msgspec import inspect
 
 from busbw.errors import InputError
-from busbw.exports.rows import ROW_SCHEMA, Export, PointRow
+from busbw.exports.rows import ROW_SCHEMA, Export
+from busbw.model.point_row import PointRow
 
 # Arrow's names of types, by msgspec's; literals are strings.
 _ARROW = {

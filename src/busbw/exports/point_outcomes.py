@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from busbw.exports.rows import Export, PointRow, is_missing, is_wrong
+from busbw.exports.rows import Export
 from busbw.model.finding import Finding, Outcome, Verdict
+from busbw.model.point_row import PointRow, is_missing, is_wrong
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from typing import get_args
 
 from busbw.exports.gauges import Family, Labels, families_text
-from busbw.exports.rows import Export, PointRow, is_missing, is_wrong
+from busbw.exports.rows import Export
 from busbw.model.finding import Outcome
 from busbw.model.moment import unix_s
+from busbw.model.point_row import PointRow, is_missing, is_wrong
 
 # (metric, field of a row, what it is)
 _QUANTITIES = (

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from busbw.collectives import COLLECTIVES, DTYPE_BYTES, part_count
-from busbw.exports.rows import MISSING, Export, Group, PointRow, with_repeats
+from busbw.exports.rows import Export, Group, with_repeats
 from busbw.model.imported import Device
 from busbw.model.measurement import Measurement
+from busbw.model.point_row import MISSING, PointRow
 from busbw.model.run import Run
 from busbw.model.sweep import Point, points_of
 

@@ -6,8 +6,9 @@ import msgspec
 
 from busbw.exports.nccl_tests import TYPE_NAMES
 from busbw.exports.plain import word
-from busbw.exports.rows import Export, PointRow, is_missing, is_wrong, numbered
+from busbw.exports.rows import Export, numbered
 from busbw.formats.arithmetic import in_unit
+from busbw.model.point_row import PointRow, is_missing, is_wrong
 
 # Operations of SuperBench's nccl-bw, by our names; what it does not have goes under a benchmark of our own name.
 _OPERATIONS = {

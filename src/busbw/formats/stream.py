@@ -17,6 +17,8 @@ from busbw.model.imported import Reading, Table
 
 NOBODYS = "no reader knows this line"
 NOBODYS_DOCUMENT = "no reader knows this JSON document"
+# Why lines are not read that belong to no table.
+UNCLAIMED = frozenset({NOBODYS, NOBODYS_DOCUMENT})
 TORN = "torn off by a log line, and its rest did not come"
 _TOO_MANY = f"more than {MOST_TABLES} tables"
 _MOST_PIECES = 6

@@ -20,13 +20,18 @@ DISTURBED_PER_S = 20.0
 
 
 def has_interval(measurement: Measurement) -> bool:
-    """Whether there are enough samples for an interval of the median narrower than the extremes can promise.
+    """Whether there are enough samples for an interval of the median narrower than the extremes can promise."""
+    enough = measurement.samples >= least_samples(measurement.confidence)
+    return enough and 0 < measurement.low_s <= measurement.high_s
+
+
+def least_samples(confidence: float) -> int:
+    """Return how many samples an interval of the median takes.
 
     The extremes of n samples enclose the median with probability 1 - 2 / 2**n.
     """
-    tail = 1 - min(measurement.confidence, 1 - 1e-12)
-    needed = ceil(1 - log2(tail)) if tail < 1 else 2
-    return measurement.samples >= max(2, needed) and 0 < measurement.low_s <= measurement.high_s
+    tail = 1 - min(confidence, 1 - 1e-12)
+    return max(2, ceil(1 - log2(tail))) if tail < 1 else 2
 
 
 def is_usable(measurement: Measurement) -> bool:

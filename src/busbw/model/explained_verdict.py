@@ -3,6 +3,7 @@
 from busbw.model.budget import SizeExplanation
 from busbw.model.curve import SweepCurve
 from busbw.model.finding import Finding, Verdict
+from busbw.model.gates import GateAnswers
 from busbw.model.value import Integer, Value
 
 EXPLAINED_SCHEMA = 1
@@ -49,3 +50,5 @@ class ExplainedVerdict(Value, kw_only=True, frozen=True):
     left_out: tuple[str, ...] = ()
     verdict: Verdict
     next_steps: tuple[str, ...] = ()
+    # What gates came to that were given; None: there were none.
+    gates: GateAnswers | None = None

@@ -1,0 +1,340 @@
+"""Measured points held against gates: pass, fail, or cannot tell."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from busbw.catalog.near_names import maybe
+from busbw.collectives import COLLECTIVES
+from busbw.errors import InputError
+from busbw.judge.gates.expression import RATE_UNITS, TIME_UNITS, format_gate
+from busbw.judge.gates.wording import all_words, answer_words, why_nothing
+from busbw.judge.phrases import counted
+from busbw.judge.usable import least_samples
+from busbw.model.gates import Baseline, Gate, GateAnswer, GateAnswers, GateOutcome, GatePoint
+from busbw.model.point_row import PointRow, is_missing, is_wrong, point_name, same_point
+from busbw.stats.median import median
+
+# Collectives that are split over ranks are measured at the next size below that has equal parts.
+_ROUNDING = 0.01
+# Tables print bandwidths in steps of 0.01 GB/s, which is coarse below this.
+_PRINTED_STEP_Bps = 0.01e9
+_PRECISE_Bps = 10e9
+# Numbers that differ by less differ by how they were computed.
+_SAME = 1e-9
+_TAILS: dict[str | None, Callable[[PointRow], float | None]] = {
+    "p95": lambda row: row.p95_s,
+    "p99": lambda row: row.p99_s,
+    "slowest": lambda row: row.max_s,
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Held:
+    """The points of a result, or of a baseline, planned ones too, and what may be missing among them."""
+
+    name: str
+    rows: tuple[PointRow, ...]
+    # Tables that were cut off; and tables with a line that could not be read, and which.
+    cut_off: frozenset[int] = frozenset()
+    torn: Mapping[int, int] = field(default_factory=dict)
+    # Why points that were planned were not measured.
+    why_missing: str = "it was not measured"
+    # Of rows that cannot be right, by the file and line they were read from: why.
+    doubts: Mapping[str | None, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Value:
+    """What is compared, with its interval where it has one."""
+
+    unit: Literal["B/s", "s"]
+    value: float
+    low: float | None = None
+    high: float | None = None
+    statistic: str
+
+
+def answers(
+    gates: Sequence[Gate], result: Held, baseline: Held | None = None, notes: Sequence[str] = ()
+) -> GateAnswers:
+    """Return what each gate comes to, in their order. `notes`: how the baseline was measured otherwise.
+
+    Raises InputError for a collective that there is not.
+    """
+    _check_names(gates, result, baseline)
+    answered = tuple(_answer(gate, result, baseline) for gate in gates)
+    outcome = _together(each.outcome for each in answered)
+    points = [point for each in answered for point in each.points]
+    said = []
+    if any(point.value is not None and point.low is None for point in points):
+        statistics = dict.fromkeys(point.statistic for point in points if point.value is not None and point.low is None)
+        said.append(f"where no interval is shown the one number decides: {', '.join(statistics)}")
+    used = None
+    if baseline is not None:
+        more = _only_in_result(gates, result, baseline)
+        used = Baseline(name=baseline.name, notes=(*notes, *((more,) if more is not None else ())))
+    return GateAnswers(
+        outcome=outcome, sentence=all_words(outcome, answered), answers=answered, baseline=used, notes=tuple(said)
+    )
+
+
+def _check_names(gates: Sequence[Gate], *held: Held | None) -> None:
+    known = {*COLLECTIVES, *(row.collective for each in held if each is not None for row in each.rows)}
+    for gate in gates:
+        if gate.collective is not None and gate.collective not in known:
+            raise InputError(
+                f"{gate.collective!r} is no collective, and nothing in the result is called so"
+                f"{maybe(gate.collective, known)}",
+                where=format_gate(gate),
+            )
+
+
+def _together(outcomes: Iterable[GateOutcome]) -> GateOutcome:
+    found = set(outcomes)
+    if "fail" in found:
+        return "fail"
+    return "pass" if found == {"pass"} else "cannot_tell"
+
+
+def _answer(gate: Gate, result: Held, baseline: Held | None) -> GateAnswer:
+    rows = [row for row in result.rows if selects(gate, row)]
+    if gate.requirement == "within" and baseline is not None:
+        points = tuple(_against(gate, result, rows, baseline))
+        searched: Sequence[PointRow] = (*result.rows, *baseline.rows)
+    else:
+        points = (*(_bounded(gate, row, result) for row in rows), *_gaps(gate, result, rows))
+        searched = result.rows
+    outcome = _together(point.outcome for point in points)
+    sentence = answer_words(gate, outcome, points) if points else why_nothing(gate, searched, fits)
+    text = f"{'within ' if gate.requirement == 'within' else ''}{format_gate(gate)}"
+    return GateAnswer(gate=gate, text=text, outcome=outcome, sentence=sentence, points=points)
+
+
+def selects(gate: Gate, row: PointRow) -> bool:
+    """Whether a gate is for a point. Where a size is too small to be split over the ranks nothing was sent."""
+    collective = COLLECTIVES.get(row.collective)
+    return (
+        gate.collective in (None, row.collective)
+        and not (row.size_bytes == 0 and collective is not None and collective.splits)
+        and fits(gate, row.size_bytes)
+        and all(
+            asked is None or asked == measured
+            for asked, measured in (
+                (gate.dtype, row.dtype),
+                (gate.op, row.op),
+                (gate.in_place, row.in_place),
+                (gate.ranks, row.ranks),
+            )
+        )
+    )
+
+
+def fits(gate: Gate, size_bytes: int | None) -> bool:
+    """Whether a size is one of a gate's, or differs from its least by rounding only."""
+    if size_bytes is None:
+        return gate.from_bytes is None and gate.to_bytes is None
+    low, high = gate.from_bytes, gate.to_bytes
+    return (low is None or size_bytes >= low * (1 - _ROUNDING)) and (high is None or size_bytes <= high)
+
+
+def _gaps(gate: Gate, result: Held, rows: Sequence[PointRow]) -> Iterator[GatePoint]:
+    """Yield a point that cannot be told for each table that may lack sizes of a range."""
+    if gate.from_bytes is not None and gate.from_bytes == gate.to_bytes:
+        return
+    for table in dict.fromkeys(row.table for row in rows):
+        own = [row for row in rows if row.table == table]
+        largest = max((row.size_bytes or 0 for row in own), default=0)
+        if table in result.torn:
+            why = f"line {result.torn[table]} of the table could not be read"
+            yield _untold(gate, own[-1], why, name="other sizes, which may be missing")
+        elif table in result.cut_off and (gate.to_bytes is None or gate.to_bytes > largest):
+            why = "the table was cut off"
+            yield _untold(gate, own[-1], why, name="larger sizes, which may be missing")
+
+
+def _bounded(gate: Gate, row: PointRow, result: Held) -> GatePoint:
+    """Return a point held against the number of a gate."""
+    held = _held(gate, row, result)
+    if isinstance(held, GatePoint):
+        return held
+    unit = RATE_UNITS if gate.requirement == "at_least" else TIME_UNITS
+    return _compared(gate, row, held, gate.number * unit[gate.unit])
+
+
+def _held(gate: Gate, row: PointRow, result: Held, *, by_time: bool | None = None) -> _Value | GatePoint:
+    """Return what of a point is compared, or the point where nothing can be."""
+    if is_wrong(row):
+        return _point(gate, row, outcome="fail", why=f"the result is wrong: {row.wrong} elements")
+    if is_missing(row):
+        return _untold(gate, row, result.why_missing)
+    if gate.checked and not row.verified:
+        return _untold(gate, row, "nobody checked the result")
+    if row.read_from in result.doubts:
+        return _untold(gate, row, f"it cannot be right: {result.doubts[row.read_from]}")
+    value = _value(gate, row, by_time=_is_time(gate) if by_time is None else by_time)
+    return _untold(gate, row, value) if isinstance(value, str) else value
+
+
+def _is_time(gate: Gate) -> bool:
+    return gate.requirement == "at_most" or gate.measure in _TAILS
+
+
+def _value(gate: Gate, row: PointRow, *, by_time: bool) -> _Value | str:
+    """Return a value of a measured row, or why there is none."""
+    if gate.measure in _TAILS:
+        time_s = _TAILS[gate.measure](row)
+        why = "too few samples for it" if row.kind == "run" else f"{row.backend} does not print it"
+        return (
+            _Value(unit="s", value=time_s, statistic=str(gate.measure))
+            if time_s
+            else f"no {gate.measure} is known: {why}"
+        )
+    interval = _interval(row)
+    if isinstance(interval, str):
+        return interval
+    if by_time:
+        if not row.time_s:
+            return f"{row.backend} prints no time for it"
+        low, high = interval or (None, None)
+        return _Value(unit="s", value=row.time_s, low=low, high=high, statistic=row.statistic)
+    rate_Bps = _rate(gate, row)
+    if not rate_Bps:
+        return f"{row.backend} prints no bandwidth for it: bound its time (--at-most)"
+    low, high = (rate_Bps * row.time_s / end for end in reversed(interval)) if interval and row.time_s else (None, None)
+    return _Value(unit="B/s", value=rate_Bps, low=low, high=high, statistic=row.statistic)
+
+
+def _rate(gate: Gate, row: PointRow) -> float | None:
+    """Return the bandwidth that a gate is for: as it is printed, or what was rounded to that where it is small."""
+    printed_Bps = row.algbw_Bps if gate.measure == "algbw" else row.busbw_Bps
+    if printed_Bps is None:
+        return row.bandwidth_Bps if gate.measure is None else None
+    if printed_Bps >= _PRECISE_Bps or not (row.time_s and row.size_bytes and row.ranks):
+        return printed_Bps
+    collective = COLLECTIVES.get(row.collective)
+    if collective is None:
+        return printed_Bps
+    factor = (collective.algbw_factor if gate.measure == "algbw" else collective.factor)(row.ranks)
+    exact_Bps = factor * row.size_bytes / row.time_s
+    return exact_Bps if abs(exact_Bps - printed_Bps) <= _PRINTED_STEP_Bps else printed_Bps
+
+
+def _interval(row: PointRow) -> tuple[float, float] | str | None:
+    """Return the interval of the median in seconds; None where one number is all there is, or why there is none.
+
+    A mean that another program printed is one number. Of samples that were taken here there are enough, or nothing is
+    told.
+    """
+    if row.low_s is None or row.high_s is None or row.samples is None:
+        return None
+    needed = least_samples(row.confidence if row.confidence is not None else 0.95)
+    if row.samples >= needed:
+        return row.low_s, row.high_s
+    if row.backend.startswith("native-"):
+        return f"{row.samples} samples, and an interval takes {needed}"
+    return None
+
+
+def _compared(gate: Gate, row: PointRow, held: _Value, bound: float, baseline: float | None = None) -> GatePoint:
+    ends = [end for end in (held.low, held.high) if end is not None] or [held.value]
+    meets = [_meets(end, bound, held.unit) for end in ends]
+    outcome: GateOutcome = "pass" if all(meets) else "cannot_tell" if any(meets) else "fail"
+    return _point(
+        gate,
+        row,
+        outcome=outcome,
+        value=held,
+        bound=bound,
+        baseline=baseline,
+        why="the bound lies within the interval, which more samples narrow" if outcome == "cannot_tell" else None,
+    )
+
+
+def _meets(value: float, bound: float, unit: str) -> bool:
+    return value >= bound * (1 - _SAME) if unit == "B/s" else value <= bound * (1 + _SAME)
+
+
+def _against(gate: Gate, result: Held, rows: Sequence[PointRow], baseline: Held) -> Iterator[GatePoint]:
+    """Yield the points that a result has in common with a baseline, and those that it lacks."""
+    before: dict[object, list[PointRow]] = {}
+    for row in baseline.rows:
+        if selects(gate, row) and not is_missing(row):
+            before.setdefault(same_point(row), []).append(row)
+    for row in rows:
+        if (known := before.get(same_point(row))) is not None:
+            yield _held_against(gate, row, known, result)
+    there = {same_point(row) for row in result.rows}
+    for key, known in before.items():
+        if key not in there:
+            yield _untold(gate, known[0], "the baseline has it, the result does not")
+
+
+def _held_against(gate: Gate, row: PointRow, before: Sequence[PointRow], result: Held) -> GatePoint:
+    """Return a point held against the same of a baseline, of several repetitions against their median."""
+    rates = gate.measure == "algbw" or (
+        row.collective != "latency" and not _is_time(gate) and all(_rate(gate, each) for each in (row, *before))
+    )
+    held = _held(gate, row, result, by_time=not rates)
+    if isinstance(held, GatePoint):
+        return held
+    if any(is_wrong(each) for each in before):
+        return _untold(gate, row, "the baseline's result is wrong")
+    known = [_value(gate, each, by_time=not rates) for each in before]
+    missing = next((each for each in known if isinstance(each, str)), None)
+    if missing is not None:
+        return _untold(gate, row, f"of the baseline: {missing}")
+    centre = median(sorted(each.value for each in known if isinstance(each, _Value)))
+    share = gate.number / 100
+    return _compared(gate, row, held, centre * (1 - share if rates else 1 + share), centre)
+
+
+def _only_in_result(gates: Sequence[Gate], result: Held, baseline: Held) -> str | None:
+    """Return how many points the baseline does not have, of those that gates are for."""
+    before = {same_point(row) for row in baseline.rows if not is_missing(row)}
+    relative = [gate for gate in gates if gate.requirement == "within"]
+    new = [
+        row
+        for row in result.rows
+        if same_point(row) not in before and not is_missing(row) and any(selects(gate, row) for gate in relative)
+    ]
+    if not new:
+        return None
+    first = f"{new[0].collective} {point_name(new[0])}"
+    what = f"{counted(len(new), 'point')} of the result, not held against it: {first}"
+    return f"it lacks {what}{' and others' if len(new) > 1 else ''}"
+
+
+def _untold(gate: Gate, row: PointRow, why: str, *, name: str | None = None) -> GatePoint:
+    return _point(gate, row, outcome="cannot_tell", why=why, name=name)
+
+
+def _point(
+    gate: Gate,
+    row: PointRow,
+    *,
+    outcome: GateOutcome,
+    value: _Value | None = None,
+    bound: float | None = None,
+    baseline: float | None = None,
+    why: str | None = None,
+    name: str | None = None,
+) -> GatePoint:
+    unit: Literal["B/s", "s"] = "s" if _is_time(gate) else "B/s"
+    return GatePoint(
+        collective=row.collective,
+        name=name or point_name(row),
+        size_bytes=row.size_bytes if name is None else None,
+        ranks=row.ranks,
+        value=value.value if value is not None else None,
+        low=value.low if value is not None else None,
+        high=value.high if value is not None else None,
+        bound=bound,
+        unit=value.unit if value is not None else unit,
+        baseline=baseline,
+        statistic=value.statistic if value is not None else row.statistic,
+        checked=row.verified,
+        read_from=row.read_from,
+        outcome=outcome,
+        why=why,
+    )
