@@ -289,8 +289,8 @@ class _Value:
 
 
 def _value(reference: Reference, factor: float, size_bytes: int, curve: SizeCurve | None) -> _Value | None:
-    def form(size: float) -> float:
-        return curve.busbw_Bps(factor, reference.best_Bps, size) if curve is not None else 1.0
+    def form(at_bytes: float) -> float:
+        return curve.busbw_Bps(factor, reference.best_Bps, at_bytes) if curve is not None else 1.0
 
     points = reference.points
     if reference.covers(size_bytes) and (len(points) > 1 or not reference.has_size):
