@@ -21,8 +21,12 @@ _QUOTED = re.compile(r"`([^`\n]+)`")
 # Results that an earlier version stored name commands of busbw without quoting them.
 _OWN = re.compile(r"\bbusbw [a-z]+(?= )")
 # Words without any sign of an argument that may follow in such a command.
-_ARGUMENT_WORDS = frozenset(COLLECTIVES) | {"all", "rail", "cross", "default", "off", "last", "isolated", "stream"}
+_ARGUMENT_WORDS = frozenset(COLLECTIVES) | {
+    "all", "rail", "cross", "default", "off", "last", "isolated", "stream", "list", "recommend", "lint", "masks",
+}  # fmt: skip
 _ARGUMENT_SIGN = re.compile(r"-|[A-Z0-9=/_]")
+# What stood behind a command in its sentence has no place before what follows it on a line of its own.
+AFTER_A_COMMAND = "`,;:.) "
 # From so many words on a command stands on a line of its own.
 _LONG_WORDS = 4
 _LEAST_WIDTH = 20
@@ -58,14 +62,13 @@ def action_lines(label: str, words: str, width: int | None, *, indent: int = 2) 
     if width is None or len(head) + len(words) <= width:
         return (head + words,)
     room = max(_LEAST_WIDTH, width - len(head))
-    found = tuple(_commands(words))
-    alone = [each for each in found if _stands_alone(words[slice(*each)], room)]
+    found = tuple(command_spans(words))
+    alone = [each for each in found if is_long(words[slice(*each)]) or each[1] - each[0] > room]
     lines: list[str] = []
     at = 0
     for start, end in (*alone, (len(words), len(words))):
         prose = words[at:start].rstrip(" (`")
-        # What closed the sentence or the bracket around a command has no place on the line after it.
-        lines += _filled(prose.lstrip("`,;:.) ") if at else prose, room) if prose or lines else [""]
+        lines += _filled(prose.lstrip(AFTER_A_COMMAND) if at else prose, room) if prose or lines else [""]
         lines += [f"  {line}" for line in _command_lines(words[start:end], room - 2)] if start < end else []
         at = end
     return tuple(f"{head if not place else ' ' * len(head)}{line}".rstrip() for place, line in enumerate(lines))
@@ -92,7 +95,7 @@ def _spans(text: str, width: int, hang: int) -> Iterator[Span]:
 
 def _words(text: str) -> Iterator[Span]:
     """Yield what no line end may divide: words, numbers with their unit, short commands."""
-    whole = tuple(_commands(text))
+    whole = tuple(command_spans(text))
     held: Span | None = None
     for found in _WORD.finditer(text):
         first, last = found.span()
@@ -108,8 +111,8 @@ def _words(text: str) -> Iterator[Span]:
         yield held
 
 
-def _commands(words: str) -> Iterator[Span]:
-    """Yield where each command begins and ends, without the backticks around it."""
+def command_spans(words: str) -> Iterator[Span]:
+    """Yield where each command of a text begins and ends, without the backticks around it."""
     at = 0
     while True:
         quoted, own = _QUOTED.search(words, at), _OWN.search(words, at)
@@ -136,14 +139,20 @@ def _end_of_own(words: str, at: int) -> int:
     return end
 
 
-def _stands_alone(command: str, room: int) -> bool:
-    return len(_ARGUMENT.findall(command)) >= _LONG_WORDS or len(command) > room
+def arguments_of(command: str) -> tuple[str, ...]:
+    """Return the words of a command as they are written, quotes included."""
+    return tuple(_ARGUMENT.findall(command))
+
+
+def is_long(command: str) -> bool:
+    """Whether a command has so many words that it stands on a line of its own."""
+    return len(arguments_of(command)) >= _LONG_WORDS
 
 
 def _command_lines(command: str, width: int) -> list[str]:
     """Return a command broken between arguments, never between an option and its value, with backslashes."""
     lines = [""]
-    for argument in _with_values(_ARGUMENT.findall(command)):
+    for argument in _with_values(arguments_of(command)):
         # Two columns are the backslash's.
         if lines[-1] and len(lines[-1]) + 1 + len(argument) + 2 > width:
             lines[-1] += " \\"

@@ -55,23 +55,23 @@ class Conditions:
 
 
 def by_weight(
-    findings: Sequence[Finding], verdict: Verdict | None = None, sizes: Mapping[int, int] | None = None
+    findings: Sequence[Finding], verdict: Verdict | None = None, sizes_bytes: Mapping[int, int] | None = None
 ) -> tuple[Finding, ...]:
     """Return findings, those first that matter most.
 
-    `sizes`: bytes of each measurement, by the number that findings name it with.
+    `sizes_bytes`: the size of each measurement, by the number that findings name it with.
     """
 
     def weight(one: Finding) -> tuple[int, bool, int]:
         because = verdict.because if verdict is not None else ()
-        return _SEVERITIES.index(one.severity), one.code not in because, _place(one, sizes or {})
+        return _SEVERITIES.index(one.severity), one.code not in because, _place(one, sizes_bytes or {})
 
     return tuple(sorted(findings, key=weight))
 
 
-def _place(one: Finding, sizes: Mapping[int, int]) -> int:
+def _place(one: Finding, sizes_bytes: Mapping[int, int]) -> int:
     """Return 0 for a named part and for large messages, 2 for small ones, 1 for everything else."""
-    size_bytes = sizes.get(one.point) if one.point is not None else None
+    size_bytes = sizes_bytes.get(one.point) if one.point is not None else None
     if one.code in _SMALL_ALONE:
         return 2
     if one.code in _NAMES_A_PART or (size_bytes is not None and size_bytes >= LARGE_BYTES):
