@@ -56,6 +56,7 @@ def test_the_first_screen_holds_the_verdict_one_figure_and_the_findings_that_mat
 def test_a_name_in_the_first_legend_hides_its_curve_with_what_is_expected_of_it(tab: Tab):
     plot = tab.page.locator("#summary-busbw")
     plot.scroll_into_view_if_needed()
+    plot.locator(".main-svg").first.wait_for()
     before = plot.locator(".scatterlayer .trace").count()
 
     plot.locator(".legendtoggle[aria-label='all_reduce']").focus()
@@ -71,6 +72,7 @@ def test_a_name_in_the_first_legend_hides_its_curve_with_what_is_expected_of_it(
 
 def test_pointing_at_a_curve_tells_its_numbers(tab: Tab):
     plot = tab.page.locator("#series-1-time")
+    plot.scroll_into_view_if_needed()
     point = plot.locator(".scatterlayer .points path").nth(3)
     point.scroll_into_view_if_needed()
     box = point.bounding_box()
@@ -85,6 +87,7 @@ def test_pointing_at_a_curve_tells_its_numbers(tab: Tab):
 def test_dragging_over_a_curve_zooms_with_labels_of_its_own_and_a_double_click_goes_back(tab: Tab):
     plot = tab.page.locator("#series-2-busbw")
     plot.scroll_into_view_if_needed()
+    plot.locator(".main-svg").first.wait_for()
     box = plot.locator(".nsewdrag").first.bounding_box()
     assert box is not None
     whole = plot.locator(".xtick text").all_text_contents()
@@ -115,6 +118,7 @@ def test_dragging_over_a_curve_zooms_with_labels_of_its_own_and_a_double_click_g
 def test_a_name_in_the_legend_hides_its_curve_by_mouse(tab: Tab):
     plot = tab.page.locator("#series-1-busbw")
     plot.scroll_into_view_if_needed()
+    plot.locator(".main-svg").first.wait_for()
     before = plot.locator(".scatterlayer .trace").count()
 
     plot.locator(".legendtoggle").last.click()
@@ -127,6 +131,7 @@ def test_a_name_in_the_legend_hides_its_curve_by_mouse(tab: Tab):
 
 def test_a_name_in_the_legend_hides_its_curve_by_keyboard_and_keeps_the_focus(tab: Tab):
     plot = tab.page.locator("#series-1-time")
+    plot.scroll_into_view_if_needed()
     name = plot.locator(".legendtoggle").last
     assert name.get_attribute("aria-label") == "median"
     assert name.get_attribute("aria-pressed") == "true"

@@ -157,9 +157,8 @@ def test_what_disturbed_a_run_is_one_line_at_the_beginning_and_a_finding_each_be
         ("look: `ibstat`", "look: <code>ibstat</code>"),
         ("<b>", "&lt;b&gt;"),
         (
-            "see `ps -e -o a,b`, and <again>",
-            'see <code class="command"><span>ps</span> <span>-e</span> <span>-o</span> <span>a,b</span></code>'
-            + "and &lt;again&gt;",
+            "see `a b c d`, <again>",
+            'see <code class="command"><span>a</span> <span>b</span> <span>c</span> <span>d</span></code>&lt;again&gt;',
         ),
         ("run busbw doctor --here, then again", "run <code>busbw doctor --here</code>, then again"),
         ("a\x1b[31m `b\x1bc`", "a\\x1b[31m <code>b\\x1bc</code>"),

@@ -104,7 +104,7 @@ def still_of(summary: Summary) -> str | None:
     """Return the figure as the address of a drawing, for readers without JavaScript; None: there is none."""
     if summary.figure is None:
         return None
-    return svg_address(figures_svg("bus bandwidth", summary.shows, [Panel(title="", figure=summary.figure)], "light"))
+    return svg_address(figures_svg("bus bandwidth", "", [Panel(title="", figure=summary.figure)], "light"))
 
 
 def curves_of_run(run: Run, explained: Explanations) -> tuple[Curve, ...]:
