@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
+from tests.judge.factories import make_measurement, make_plan
 
+from busbw.judge.advice import advice
 from busbw.report.lines import action_lines, say
 
 PS = "ps -eLo psr,pid,pcpu,comm --sort=-pcpu"
@@ -120,3 +122,13 @@ def test_a_number_stays_beside_its_unit() -> None:
 
 def test_where_there_is_no_terminal_a_text_is_one_line() -> None:
     assert said("word " * 50 + "end", 20, is_terminal=False) == ["word " * 50 + "end"]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_loop_that_measures_other_algorithms_is_the_same_loop_when_it_is_pasted(width: int) -> None:
+    words = advice(make_plan(), make_measurement("all_reduce"))
+
+    loop = pasted(action_lines("fix", words, width), "for")
+
+    assert loop == shlex.split(words.split("`")[1])
+    assert loop[-1] == "done"
