@@ -38,8 +38,41 @@ def test_every_figure_is_drawn_without_network_or_error(tab: Tab):
     assert tab.page.locator("img").evaluate_all("all => all.every((image) => image.naturalWidth > 0)")
 
 
+@pytest.mark.parametrize("selector", [".verdict .sentence", "#summary .plot .main-svg", "#summary .matter"])
+def test_the_first_screen_holds_the_verdict_one_figure_and_the_findings_that_matter(tab: Tab, selector: str):
+    tab.page.set_viewport_size({"width": 1280, "height": 800})
+    tab.page.evaluate("scrollTo(0, 0)")
+    part = tab.page.locator(selector).first
+    part.wait_for()
+
+    box = part.bounding_box()
+    tab.page.set_viewport_size({"width": 1200, "height": 900})
+
+    assert box is not None
+    assert box["y"] >= 0
+    assert box["y"] + box["height"] <= 800
+
+
+def test_a_name_in_the_first_legend_hides_its_curve_with_what_is_expected_of_it(tab: Tab):
+    plot = tab.page.locator("#summary-busbw")
+    plot.scroll_into_view_if_needed()
+    plot.locator(".main-svg").first.wait_for()
+    before = plot.locator(".scatterlayer .trace").count()
+
+    plot.locator(".legendtoggle[aria-label='all_reduce']").focus()
+    tab.page.keyboard.press("Enter")
+
+    # The curve, its band, and the dashed line that is its own.
+    tab.page.wait_for_function(
+        "([plot, before]) => plot.querySelectorAll('.scatterlayer .trace').length === before - 3",
+        arg=[plot.element_handle(), before],
+    )
+    tab.page.keyboard.press("Enter")
+
+
 def test_pointing_at_a_curve_tells_its_numbers(tab: Tab):
     plot = tab.page.locator("#series-1-time")
+    plot.scroll_into_view_if_needed()
     point = plot.locator(".scatterlayer .points path").nth(3)
     point.scroll_into_view_if_needed()
     box = point.bounding_box()
@@ -54,6 +87,7 @@ def test_pointing_at_a_curve_tells_its_numbers(tab: Tab):
 def test_dragging_over_a_curve_zooms_with_labels_of_its_own_and_a_double_click_goes_back(tab: Tab):
     plot = tab.page.locator("#series-2-busbw")
     plot.scroll_into_view_if_needed()
+    plot.locator(".main-svg").first.wait_for()
     box = plot.locator(".nsewdrag").first.bounding_box()
     assert box is not None
     whole = plot.locator(".xtick text").all_text_contents()
@@ -84,6 +118,7 @@ def test_dragging_over_a_curve_zooms_with_labels_of_its_own_and_a_double_click_g
 def test_a_name_in_the_legend_hides_its_curve_by_mouse(tab: Tab):
     plot = tab.page.locator("#series-1-busbw")
     plot.scroll_into_view_if_needed()
+    plot.locator(".main-svg").first.wait_for()
     before = plot.locator(".scatterlayer .trace").count()
 
     plot.locator(".legendtoggle").last.click()
@@ -96,6 +131,7 @@ def test_a_name_in_the_legend_hides_its_curve_by_mouse(tab: Tab):
 
 def test_a_name_in_the_legend_hides_its_curve_by_keyboard_and_keeps_the_focus(tab: Tab):
     plot = tab.page.locator("#series-1-time")
+    plot.scroll_into_view_if_needed()
     name = plot.locator(".legendtoggle").last
     assert name.get_attribute("aria-label") == "median"
     assert name.get_attribute("aria-pressed") == "true"
@@ -174,9 +210,10 @@ def test_without_javascript_the_curves_stand_still(browser: Browser, tmp_path: P
     file.write_text(report_html(subjects(make_run())), encoding="utf-8")
 
     with opened(browser, file, java_script_enabled=False) as tab:
-        still = tab.page.locator("img.still").first
+        still = tab.page.locator("#curves img.still").first
         still.scroll_into_view_if_needed()
 
-        assert tab.page.locator("img.still").count() == 6
+        # One at the beginning, and one for each sweep.
+        assert tab.page.locator("img.still").count() == 7
         assert (still.bounding_box() or {}).get("width", 0) > 600
         assert not tab.page.locator(".plot").first.is_visible()

@@ -7,13 +7,18 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 from msgspec import structs
+from tests.judge.factories import make_counters, make_outcome, make_rates
 
+from busbw import judge
 from busbw.model.comparison import ComparedBand
 from busbw.model.finding import Verdict
-from busbw.report.html import report_html
+from busbw.report.html import action_html, report_html
+from busbw.report.subject import Subject
+from busbw.report.weighing import weighed
+from busbw.units import format_size
 
-from .factories import make_empty_run, make_hostile_run, make_run, subjects
-from .valued import make_comparison
+from .factories import make_empty_run, make_full_plan, make_hostile_run, make_plan_of, make_run, subjects
+from .valued import make_comparison, make_explained
 
 _MOST_BYTES = 6 * 10**6
 
@@ -107,6 +112,60 @@ def test_every_measurement_is_in_a_table():
     rows = "".join(page.text)
     for measurement in run.measurements:
         assert str(measurement.size_bytes) in rows
+
+
+def test_tables_begin_at_the_largest_size():
+    run = make_run(make_plan_of("all_reduce"))
+    html = report_html((Subject(run=run, label="r", explained=make_explained(run)),))
+
+    sizes = [
+        int(found) for found in re.findall(r'<tr><th scope="row">(\d+)</th>', html.split('id="series-1-table"')[1])
+    ]
+    explained = re.findall(r'<tr><th scope="row">([\d.]+ [KMG]?i?B)</th><td class="text tone', html)
+
+    assert sizes[: len(run.measurements)] == sorted((item.size_bytes for item in run.measurements), reverse=True)
+    assert explained == [format_size(size_bytes) for size_bytes in sizes[: len(run.measurements)]]
+
+
+def test_the_first_finding_on_the_page_is_the_one_that_weighs_most():
+    run = make_run()
+
+    page = report_html(subjects(run))
+
+    assert page.index('id="summary"') < page.index('id="findings"') < page.index('id="machine"')
+    first = re.search(r'href="#finding-(\w+)"', page.split('id="summary"')[1])
+    assert first is not None
+    assert first[1] == weighed(run)[0].code
+
+
+def test_what_disturbed_a_run_is_one_line_at_the_beginning_and_a_finding_each_below():
+    counters = make_counters(cpu_s=40.0, stolen_s=1.0)
+    plan = make_full_plan()
+    outcome = make_outcome(make_counters(load_average=8.0), counters)
+    run = make_run(plan, outcome=outcome, findings=judge.judge(plan, outcome, (), make_rates(), ()).findings)
+
+    page = report_html(subjects(run))
+
+    assert page.count("<b>conditions:</b>") == 1
+    assert 'id="finding-RUN009"' in page
+    assert 'id="finding-RUN010"' in page
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("look: `ibstat`", "look: <code>ibstat</code>"),
+        ("<b>", "&lt;b&gt;"),
+        (
+            "see `a b c d`, <again>",
+            'see <code class="command"><span>a</span> <span>b</span> <span>c</span> <span>d</span></code>&lt;again&gt;',
+        ),
+        ("run busbw doctor --here, then again", "run <code>busbw doctor --here</code>, then again"),
+        ("a\x1b[31m `b\x1bc`", "a\\x1b[31m <code>b\\x1bc</code>"),
+    ],
+)
+def test_a_command_in_what_to_do_is_code_and_everything_else_is_text(text: str, html: str):
+    assert action_html(text) == html
 
 
 def test_a_comparison_begins_with_its_verdict_and_has_both_sides_and_their_bands():

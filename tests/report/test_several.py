@@ -37,7 +37,8 @@ def test_each_run_is_packed_with_its_figures_and_words():
     second = payload(html, "run-2-payload")
 
     assert set(second["figures"]) == {f"run-2-series-1-{kind}" for kind in ("time", "busbw", "spread")} | {
-        "run-2-ranks-figure"
+        "run-2-ranks-figure",
+        "run-2-summary-busbw",
     }
     assert 'id="run-2-verdict-heading"' in second["html"]
     assert html.count('<details class="run"') == 3
@@ -99,7 +100,7 @@ def test_the_hosts_of_a_run_are_drawn_and_listed_with_what_they_differ_in():
 
     assert "Each of the 3 hosts" in html
     assert "3 hosts, n[0-2], that differ in:" in html
-    drawn = b64decode(re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', html)[0]).decode()
+    drawn = b64decode(re.findall(r'<div [^>]*><img src="data:image/svg\+xml;base64,([^"]+)"', html)[0]).decode()
     assert drawn.count('class="numa"') == 3
     assert drawn.count(">rank ") == 4
 
@@ -118,7 +119,9 @@ def test_explained_sizes_have_expectation_ceiling_and_budget_on_the_page():
     html = report_html((Subject(run=run, label="r", explained=make_explained(run)),))
 
     assert "40.0 GB/s to 46.0 GB/s" in html
-    assert "does not apply: published for two nodes" in html
+    # One for each of the eight sizes, folded.
+    assert html.count("1 other figure does not apply") == 8
+    assert re.search(r"<details>\s*<summary>1 other figure .*?published for two nodes.*?</details>", html, re.DOTALL)
     names = [trace["name"] for trace in payload(html, "payload")["figures"]["series-1-busbw"]["data"]]
     assert "expected" in names
     times = [trace["name"] for trace in payload(html, "payload")["figures"]["series-1-time"]["data"]]

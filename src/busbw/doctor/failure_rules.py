@@ -129,8 +129,8 @@ def _silent(case: Case) -> Finding | None:
         "LOG031",
         evidence=f"{words(told) or 'a launcher'}: connections{at} ended, and no line tells why{suspects}; "
         f"the first: {first.text}",
-        fix="look at those hosts for a process that was killed: dmesg | grep -i -e oom -e xid; and at the end of what "
-        "the ranks themselves printed",
+        fix="look at those hosts for a process that was killed: `dmesg | grep -i -e oom -e xid`; and at the end of "
+        "what the ranks themselves printed",
         where=case.place(first),
         confidence="likely" if is_certain else "possible",
     )
@@ -197,7 +197,7 @@ def _waiting(case: Case, timeouts: list[Event]) -> Finding:
     return finding(
         "LOG032",
         evidence=f"{shown}{behind}",
-        fix="py-spy dump --pid PID on the rank that is behind; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 keeps what each did",
+        fix="`py-spy dump --pid PID` on the rank that is behind; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 keeps what each did",
         where=case.place(timeouts[0]),
         confidence="likely" if absent and waiting else "possible",
     )

@@ -40,7 +40,7 @@ def unreachable_finding(case: Case, reports: Sequence[Event]) -> Finding | None:
         fix="nothing listens there: look whether that rank has ended, or was started at all"
         if refused
         else "set NCCL_SOCKET_IFNAME to the interface that joins the nodes, as `ip -br address` shows it on both, and "
-        "let TCP through between them on all ports: nc -z ADDRESS PORT",
+        "let TCP through between them on all ports: `nc -z ADDRESS PORT`",
         where=case.place(first),
         confidence="possible" if refused else "likely",
     )

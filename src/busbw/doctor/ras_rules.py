@@ -31,7 +31,7 @@ def _lost(report: RasReport, where: str) -> Finding:
     return finding(
         "LOG038",
         evidence=f"{shown or 'the report does not name it'}{more}; {state}",
-        fix="look at that process and its host: is it there, py-spy dump --pid PID, dmesg | grep -i -e oom -e xid; "
+        fix="look at that process and its host: is it there, `py-spy dump --pid PID`, `dmesg | grep -i -e oom -e xid`; "
         "then ask ncclras again",
         where=where,
         confidence="certain" if report.is_dead else "likely",
@@ -56,8 +56,8 @@ def _apart(operation: str, levels: Sequence[Level], where: str, *, stands_still:
     return finding(
         "LOG039" if stands_still or most - least > 1 else "LOG045",
         evidence=f"{operation}: {counts}{still}; behind: {who}",
-        fix="ask ncclras again some seconds later: counts that stand still are of a job that hangs; then py-spy dump "
-        "--pid PID on ranks that are behind",
+        fix="ask ncclras again some seconds later: counts that stand still are of a job that hangs; then "
+        "`py-spy dump --pid PID` on ranks that are behind",
         where=where,
         confidence="likely" if stands_still else "possible",
     )

@@ -20,7 +20,7 @@ def advice(plan: Plan, measurement: Measurement) -> str:
         choice = offered.choices[collective]
         settings = " ".join([*offered.requires, f"{choice.variable}=$a"])
         return (
-            f"try its other algorithms: for a in {' '.join(choice.values)}; do {settings} {_again(measurement)}; done"
+            f"try its other algorithms: `for a in {' '.join(choice.values)}; do {settings} {_again(measurement)}; done`"
         )
     if measurement.collective in ("sendrecv", "latency", "bandwidth", "bibw", "message_rate"):
         return _transport_advice(family)
@@ -47,7 +47,8 @@ def _option(size_bytes: int) -> str:
 def _transport_advice(family: MpiFamily) -> str:
     if family == "Open MPI":
         return (
-            "see which transport is used: OMPI_MCA_pml_base_verbose=10 OMPI_MCA_btl_base_verbose=30 busbw run ... and "
-            "raw/launcher.0.stderr; on one host it should be shared memory (btl sm, or UCX)"
+            "see in raw/launcher.0.stderr which transport is used, after "
+            "`OMPI_MCA_pml_base_verbose=10 OMPI_MCA_btl_base_verbose=30 busbw run ...`; "
+            "on one host it should be shared memory (btl sm, or UCX)"
         )
     return "see which transport your MPI uses between ranks of one host: it should be shared memory"

@@ -96,7 +96,7 @@ def _placement_findings(plan: Plan) -> list[Finding]:
             finding(
                 "RUN016",
                 evidence=f"scaling governor of {plan.host.name}: powersave",
-                fix="cpupower frequency-set --governor performance, as root",
+                fix="as root: `cpupower frequency-set --governor performance`",
             )
         )
     return found
@@ -138,7 +138,7 @@ def _load_findings(plan: Plan, outcome: Outcome) -> list[Finding]:
             "RUN010",
             evidence=f"load average {load:.1f} in the minute before the run, {counted(free, 'CPU')} left free by the "
             "ranks; a run that ended just before counts too",
-            fix="see `ps -eo pcpu,pid,comm --sort=-pcpu`, and measure again when it is quiet",
+            fix="measure again when it is quiet; what runs: `ps -eo pcpu,pid,comm --sort=-pcpu`",
         )
     ]
 

@@ -169,5 +169,5 @@ def _disturbed(points: tuple[Measurement, ...]) -> Finding | None:
         lambda point: (
             f"a rank lost its core {counted(core_losses(point), 'time')} in {counted(point.samples, 'sample')}"
         ),
-        "see `ps -eLo psr,pid,pcpu,comm --sort=-pcpu`, and measure again when it is quiet or with fewer ranks",
+        "measure again when it is quiet, or with fewer ranks; what runs: `ps -eLo psr,pid,pcpu,comm --sort=-pcpu`",
     )

@@ -114,8 +114,8 @@ def _straggler_finding(straggler: Straggler, hellos: tuple[Hello, ...]) -> Findi
         host=host,
         points=counted(len(straggler.measurements), "point"),
         evidence="; ".join(part for part in parts if part),
-        fix=f"see what else runs on {where} of {host}: `ps -eLo psr,pid,pcpu,comm --sort=-pcpu`, /proc/interrupts; "
-        "then measure again with the ranks on other cores: a slow core stays, a slow process moves along",
+        fix="measure again with the ranks on other cores: a slow core stays, a slow process moves along; what else "
+        f"runs on {where} of {host}, beside what /proc/interrupts counts: `ps -eLo psr,pid,pcpu,comm --sort=-pcpu`",
         point=worst.point if len(straggler.measurements) == 1 else None,
     )
 

@@ -52,6 +52,13 @@ def even_axis(title: str, values: list[float]) -> dict[str, Any]:
     return _axis(title, [low, high], ticks, [plain_number(tick) for tick in ticks]) | {"type": "linear"}
 
 
+def zero_axis(title: str, values: list[float]) -> dict[str, Any]:
+    """Return an axis that is not logarithmic and holds all `values` above zero, where it begins."""
+    high = 1.06 * max((value for value in values if 0 < value < _LARGEST), default=1.0)
+    ticks = _even_ticks(0.0, high)
+    return _axis(title, [0.0, high], ticks, [plain_number(tick) for tick in ticks]) | {"type": "linear"}
+
+
 def count_axis(title: str, counts: list[int]) -> dict[str, Any]:
     """Return a logarithmic axis of counts, labelled at some of them."""
     known = sorted({count for count in counts if count > 0}) or [1]

@@ -6,7 +6,7 @@ from busbw.collectives import COLLECTIVES
 from busbw.model.finding import Ceiling
 from busbw.model.measurement import Measurement
 from busbw.report.nccl import choice_words
-from busbw.report.words import percentile_s
+from busbw.report.words import interval_percent, percentile_s
 
 # nccl-tests' names where they differ from ours.
 _TYPE_NAMES = {"float32": "float", "float64": "double", "float16": "half"}
@@ -69,7 +69,7 @@ def cells_of(item: Measurement, ceiling: Ceiling | None) -> tuple[str, ...]:
         str(item.wrong.mismatch.wrong) if item.wrong is not None else "0" if item.verified else "N/A",
         *(rate if item.collective == "message_rate" else ()),
         *(() if item.nccl is not None else (share_percent(item, ceiling),)),
-        _interval_percent(item),
+        interval_percent(item),
         str(item.samples),
         us(p99_s) if p99_s is not None else "n/a",
         *((choice_words(item),) if item.nccl is not None else ()),
@@ -87,10 +87,3 @@ def share_percent(item: Measurement, ceiling: Ceiling | None) -> str:
     if ceiling is None or ceiling.busbw_Bps <= 0:
         return ""
     return f"{100 * item.busbw_Bps / ceiling.busbw_Bps:.0f}"
-
-
-def _interval_percent(item: Measurement) -> str:
-    if item.median_s <= 0:
-        return "n/a"
-    percent = 100 * max(item.high_s - item.median_s, item.median_s - item.low_s) / item.median_s
-    return f"{percent:.1f}" if percent < 100 else ">99"

@@ -14,7 +14,7 @@ from busbw.report.columns import us
 from busbw.report.nccl import choices_words
 from busbw.report.plain import printable
 from busbw.report.sparkline import paired_lines
-from busbw.report.terminal import console, finding_text
+from busbw.report.terminal import console, say_finding
 from busbw.units import format_size
 
 # A claim in a word; without one `~`, and `?` where nothing could be claimed whatever the times.
@@ -50,9 +50,7 @@ def comparison_text(comparison: Comparison) -> None:
     out.print()
     _legend(out, comparison)
     for finding in comparison.findings:
-        out.print(finding_text(finding), soft_wrap=not out.is_terminal)
-        if finding.fix is not None:
-            out.print(Text(printable(f"  fix: {finding.fix}")), soft_wrap=True)
+        say_finding(out, finding)
     verdict = Text()
     verdict.append(comparison.verdict.outcome.replace("_", " "), style=_OUTCOME_COLOURS[comparison.verdict.outcome])
     sentence = comparison.verdict.sentence.removeprefix("cannot tell ")

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from busbw.model.diagnosis import Diagnosis, Fact, LoggedChoice, Traffic
 from busbw.model.finding import Finding
+from busbw.report.lines import say_action
 from busbw.report.plain import printable
 from busbw.report.terminal import console
 from busbw.units import format_size
@@ -160,4 +161,4 @@ def _finding(out: Console, finding: Finding) -> None:
             else:
                 out.print(Text(f"  {words}"), soft_wrap=True)
     if finding.fix:
-        out.print(Text(printable(f"  fix: {finding.fix}")), soft_wrap=True)
+        say_action(out, "fix", finding.fix)

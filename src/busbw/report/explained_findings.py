@@ -1,12 +1,10 @@
-"""Findings as a page shows them: the gravest first, with why their rules matter."""
+"""Findings as a page shows them, with why their rules matter."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from busbw.catalog.rules import rules
 from busbw.model.finding import Finding
-
-_SEVERITIES = ("error", "warn", "note")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,18 +19,17 @@ class Explained:
 
 
 def explained_findings(findings: Sequence[Finding], points: Mapping[int, str]) -> tuple[Explained, ...]:
-    """Return the findings, gravest first, each with why its rule matters and what it is about.
+    """Return the findings in their order, each with why its rule matters and what it is about.
 
     `points`: what each measurement is called.
     """
     known = rules()
-    ordered = sorted(findings, key=lambda finding: _SEVERITIES.index(finding.severity))
     return tuple(
         Explained(
             finding=finding,
             why=known[finding.code].why if finding.code in known else None,
             about=points.get(finding.point) if finding.point is not None else None,
-            first=finding.code not in {earlier.code for earlier in ordered[:number]},
+            first=finding.code not in {earlier.code for earlier in findings[:number]},
         )
-        for number, finding in enumerate(ordered)
+        for number, finding in enumerate(findings)
     )

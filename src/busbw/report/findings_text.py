@@ -9,6 +9,7 @@ from rich.text import Text
 from busbw.model.finding import Finding
 from busbw.model.settings_check import SettingsCheck
 from busbw.model.topology_check import HeldAgainst, TopologyCheck
+from busbw.report.lines import say_action
 from busbw.report.plain import printable
 from busbw.report.terminal import console
 
@@ -71,8 +72,7 @@ def _finding(out: Console, finding: Finding, quoted: dict[str, str]) -> None:
         if text:
             _indented(out, printable(f"{label}: {text}" if label else text))
     if finding.fix:
-        # Not wrapped: it may hold something to copy.
-        out.print(Text(printable(f"  fix: {finding.fix}")), soft_wrap=True)
+        say_action(out, "fix", finding.fix)
 
 
 def _line(out: Console, number: int, column: int, text: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 from jinja2 import Environment
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from busbw import __version__, codec
 from busbw.model.bisection import Bisection
@@ -24,8 +24,10 @@ from busbw.report.comparison_figures import OUTCOME_SIGNS, versus_figures
 from busbw.report.figures import BASIS_WORDS, Figure
 from busbw.report.import_section import import_section_of
 from busbw.report.import_subject import ImportSubject
+from busbw.report.lines import AFTER_A_COMMAND, arguments_of, command_spans, is_long
 from busbw.report.overview import overview_of, overview_sentence
 from busbw.report.palette import style_sheet
+from busbw.report.plain import printable
 from busbw.report.scaling_figures import scaling_figures
 from busbw.report.scaling_words import verdict_parts
 from busbw.report.section import section_of
@@ -213,6 +215,25 @@ def _whole(subject: ImportSubject) -> bytes:
     return msgspec.json.encode({"import": subject.imported, "readings": subject.readings, "left_out": subject.left_out})
 
 
+def action_html(text: str) -> Markup:
+    """Return what to do with each command as code: a long one has a line of its own and is selected by one click."""
+    parts: list[Markup] = []
+    at = 0
+    for start, end in command_spans(text):
+        command = text[start:end]
+        parts.append(escape(printable(text[at:start].removesuffix("`"))))
+        at = end + (text[end : end + 1] == "`")
+        if is_long(command):
+            words = Markup(" ").join(
+                Markup("<span>{}</span>").format(printable(each)) for each in arguments_of(command)
+            )
+            parts.append(Markup('<code class="command">{}</code>').format(words))
+            at = len(text) - len(text[at:].lstrip(AFTER_A_COMMAND))
+        else:
+            parts.append(Markup("<code>{}</code>").format(printable(command)))
+    return Markup().join([*parts, escape(printable(text[at:]))])
+
+
 def _environment() -> Environment:
     made = assets.environment()
     made.filters |= {
@@ -228,6 +249,7 @@ def _environment() -> Environment:
         "rest": words.verdict_rest,
         "estimate": estimate_words,
         "items_asked": asked_words,
+        "action": action_html,
     }
     made.globals |= {
         "ended_words": words.ENDED_WORDS,

@@ -8,6 +8,7 @@ from busbw.model.imported import Imported, Reading, Table
 from busbw.report.bounds import bound_traces, time_traces
 from busbw.report.figures import Figure, line_trace, marker, plain, size_layout
 from busbw.report.import_subject import ImportSubject
+from busbw.report.summary import Curve, curve_of, reached_of
 from busbw.units import format_rate, format_size, format_time
 
 MOST_CURVES = 24
@@ -27,6 +28,8 @@ class ImportCurve:
     rate: Figure | None
     # Which of the two bandwidths `rate` is of, in words.
     rate_words: str
+    # The same for the figure that a page begins with; None: the tool says no bus bandwidth.
+    reached: Curve | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,7 +101,18 @@ def _curve(
         time=_time_figure(points) if any(row.time_s for row in rows) else None,
         rate=_rate_figure(points, is_bus=is_bus) if any(point.rate_Bps for point in points) else None,
         rate_words="bus bandwidth" if is_bus else "bandwidth",
+        reached=_reached(first, points) if is_bus else None,
     )
+
+
+def _reached(first: Reading, points: Sequence[_Point]) -> Curve | None:
+    rated = [
+        reached_of(point.size_bytes, point.row.time_s, point.rate_Bps, point.explained)
+        for point in points
+        if point.rate_Bps
+    ]
+    label = f"{first.what}{', in place' if first.in_place else ''}"
+    return curve_of(label, rated, in_place=bool(first.in_place)) if rated else None
 
 
 def _point(row: Reading, explained: SizeExplanation | None) -> _Point:

@@ -1,7 +1,8 @@
 """What the page about one import is made of: no more than the tools said, and what that comes to."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from busbw.model.imported import Imported, Reading, Table
 from busbw.report import words
@@ -13,6 +14,8 @@ from busbw.report.import_figures import MOST_CURVES, ImportCurve, import_curves,
 from busbw.report.import_subject import ImportSubject
 from busbw.report.pictures import svg_address
 from busbw.report.section import Section
+from busbw.report.summary import Curve, still_of, summary_of
+from busbw.report.weighing import by_weight
 
 _MOST_TABLES = 200
 _MOST_FACTS = 40
@@ -73,6 +76,9 @@ def import_section_of(subject: ImportSubject, *, prefix: str, level: int) -> Sec
     curves = import_curves(subject)
     figures: dict[str, Figure] = {}
     shown = tuple(_shown(curve, f"{prefix}curve-{n}", figures) for n, curve in enumerate(curves[:MOST_CURVES], 1))
+    findings = by_weight(explained.findings, explained.verdict)
+    summary = summary_of(f"{prefix}summary-busbw", _told_apart(curves), findings, steps=explained.next_steps)
+    figures |= {summary.key: summary.figure} if summary.figure is not None else {}
     values = {
         "p": prefix,
         "h": level,
@@ -80,7 +86,9 @@ def import_section_of(subject: ImportSubject, *, prefix: str, level: int) -> Sec
         "imported": imported,
         "explained": explained,
         "outcome_words": words.OUTCOMES[explained.verdict.outcome],
-        "findings": explained_findings(explained.findings, {}),
+        "summary": summary,
+        "summary_still": still_of(summary),
+        "findings": explained_findings(findings, {}),
         "curves": shown,
         "curves_left": len(curves) - len(shown),
         "tables": tuple(_tables(subject, prefix)),
@@ -90,6 +98,17 @@ def import_section_of(subject: ImportSubject, *, prefix: str, level: int) -> Sec
         "withheld": sum(table.environment_withheld for table in imported.tables),
     }
     return Section(values=values, figures=figures, ranks=[])
+
+
+def _told_apart(curves: Sequence[ImportCurve]) -> list[Curve]:
+    """Return the curves of bus bandwidth, each by a name of its own."""
+    seen: Counter[str] = Counter()
+    named = []
+    for curve in (each.reached for each in curves if each.reached is not None):
+        seen[curve.label] += 1
+        number = f" ({seen[curve.label]})" if seen[curve.label] > 1 else ""
+        named.append(replace(curve, label=f"{curve.label}{number}"))
+    return named
 
 
 def _shown(curve: ImportCurve, key: str, figures: dict[str, Figure]) -> ShownCurve:

@@ -9,7 +9,8 @@ from rich.text import Text
 from busbw.model.imported import Imported
 from busbw.report.import_digest import Digest, Listing, table_cells
 from busbw.report.plain import printable
-from busbw.report.terminal import console, finding_text
+from busbw.report.terminal import console, say_finding
+from busbw.report.weighing import by_weight
 
 _MOST_TABLES = 40
 # With fewer columns times and versions are left to --json.
@@ -49,10 +50,8 @@ def import_text(imported: Imported, digests: Mapping[int, Digest], unread: Listi
     withheld = sum(table.environment_withheld for table in imported.tables)
     if withheld:
         out.print(Text(f"{_counted(withheld, 'environment variable')} outside the allow-list withheld"))
-    for finding in imported.findings:
-        out.print(finding_text(finding), soft_wrap=not out.is_terminal)
-        if finding.fix is not None:
-            out.print(Text(printable(f"  fix: {finding.fix}")), soft_wrap=True)
+    for finding in by_weight(imported.findings):
+        say_finding(out, finding)
     out.print(Text(f"import: {printable(str(where))}", style="dim"), soft_wrap=True)
 
 

@@ -4,12 +4,12 @@ They are those of Okabe and Ito (https://jfly.uni-koeln.de/color/), darkened or 
 at least 3 to its ground. No line is told by colour alone: `STYLES` gives each a dash and a marker of its own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 Theme = Literal["light", "dark"]
 
-COLOURS: Mapping[Theme, Mapping[str, str]] = {
+_NAMED: Mapping[Theme, Mapping[str, str]] = {
     "light": {
         "--fig-paper": "#ffffff", "--fig-text": "#1b1f24", "--fig-grid": "#e4e8ec", "--fig-line": "#8c959f",
         "--fig-median": "#0072b2", "--fig-median-band": "rgba(0, 114, 178, 0.25)", "--fig-tail": "#a3487c",
@@ -27,6 +27,23 @@ COLOURS: Mapping[Theme, Mapping[str, str]] = {
         "--fig-5": "#8fd0f5", "--fig-6": "#f0e442", "--fig-7": "#c3cbd4", "--fig-8": "#bd9df0",
     },
 }  # fmt: skip
+
+# How much of the ground a band of a curve hides.
+_BAND_ALPHA: Mapping[Theme, float] = {"light": 0.2, "dark": 0.25}
+_CURVES = tuple(f"--fig-{number}" for number in range(1, 9))
+
+
+def _bands(theme: Theme) -> Iterator[tuple[str, str]]:
+    """Yield the colours of bands that belong to curves: theirs, seen through."""
+    for name in _CURVES:
+        red, green, blue = bytes.fromhex(_NAMED[theme][name].removeprefix("#"))
+        yield f"{name}-band", f"rgba({red}, {green}, {blue}, {_BAND_ALPHA[theme]})"
+
+
+COLOURS: Mapping[Theme, Mapping[str, str]] = {
+    "light": {**_NAMED["light"], **dict(_bands("light"))},
+    "dark": {**_NAMED["dark"], **dict(_bands("dark"))},
+}
 
 # Colour, dash and marker of the first, the second ... of several lines.
 STYLES: tuple[tuple[str, str, str], ...] = (

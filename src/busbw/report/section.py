@@ -24,6 +24,8 @@ from busbw.report.setting_rows import setting_rows
 from busbw.report.skew import skew_words
 from busbw.report.spread import rank_layout, rank_numbers, rank_views, spread_figure
 from busbw.report.subject import Subject
+from busbw.report.summary import curves_of_run, still_of, summary_of
+from busbw.report.weighing import conditions_of, weighed
 from busbw.units import format_rate, format_size, format_time
 
 
@@ -58,6 +60,10 @@ def section_of(subject: Subject, *, prefix: str, level: int) -> Section:
     command = command_of(run.plan)
     series = series_of(run, prefix)
     views = rank_views(run.measurements)
+    explained = explanations_of(subject)
+    findings, conditions = weighed(run), conditions_of(run)
+    steps = subject.explained.next_steps if subject.explained is not None else ()
+    summary = summary_of(f"{prefix}summary-busbw", curves_of_run(run, explained), findings, conditions, steps)
     values = {
         "p": prefix,
         "h": level,
@@ -65,9 +71,12 @@ def section_of(subject: Subject, *, prefix: str, level: int) -> Section:
         "plan": run.plan,
         "ranks_words": placement_words(run.plan.placement),
         "outcome_words": words.OUTCOMES[run.verdict.outcome],
-        "outcomes": tuple(words.OUTCOMES.values()),
         "series": series,
-        "findings": explained_findings(run.findings, {item.point: words.point_name(item) for item in run.measurements}),
+        "summary": summary,
+        "findings": explained_findings(
+            (*findings, *(conditions.findings if conditions is not None else ())),
+            {item.point: words.point_name(item) for item in run.measurements},
+        ),
         "finding_codes": frozenset(finding.code for finding in run.findings),
         "all_columns": tuple(dict.fromkeys(column for each in series for column in each.columns)),
         "ceiling_words": _ceiling_words(run),
@@ -85,9 +94,11 @@ def section_of(subject: Subject, *, prefix: str, level: int) -> Section:
         "pictures": pictures_of(subject),
         "explained": subject.explained,
     }
-    figures = dict(_figures(subject, series))
+    figures = dict(_figures(run, series, explained))
+    figures |= {summary.key: summary.figure} if summary.figure is not None else {}
     # What is unpacked by the page itself has no reader without JavaScript.
     values["stills"] = {} if prefix else {each.key: _still(each, figures) for each in series}
+    values["summary_still"] = None if prefix else still_of(summary)
     if views is not None:
         figures[f"{prefix}ranks-figure"] = {"data": [], "layout": rank_layout()}
     return Section(
@@ -145,10 +156,9 @@ def explanations_of(subject: Subject) -> Explanations:
     return {size.point: size for each in series for size in each.sizes if size.point is not None}
 
 
-def _figures(subject: Subject, series: tuple[Series, ...]) -> Iterator[tuple[str, Figure]]:
-    """Yield every figure with the id of its element."""
-    ceilings = {ceiling.point: ceiling for ceiling in subject.run.ceilings}
-    explained = explanations_of(subject)
+def _figures(run: Run, series: tuple[Series, ...], explained: Explanations) -> Iterator[tuple[str, Figure]]:
+    """Yield every figure of a sweep with the id of its element."""
+    ceilings = {ceiling.point: ceiling for ceiling in run.ceilings}
     for each in series:
         yield f"{each.key}-time", time_figure(each.measurements, ceilings, explained)
         yield f"{each.key}-busbw", busbw_figure(each.measurements, ceilings, explained)

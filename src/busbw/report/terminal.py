@@ -15,6 +15,7 @@ from busbw.model.measurement import Measurement
 from busbw.model.plan import Job, Plan
 from busbw.model.run import Run
 from busbw.report.autopsy_text import autopsy_lines
+from busbw.report.lines import say, say_action
 from busbw.report.nccl import choice_words, gpu_words, has_choices
 from busbw.report.nodes import node_lines
 from busbw.report.placement_words import placement_words
@@ -23,6 +24,8 @@ from busbw.report.run_platform_words import platform_words
 from busbw.report.skew import skew_words
 from busbw.report.sparkline import curve_lines
 from busbw.report.trimming import TrimmedLines
+from busbw.report.weighing import conditions_of, weighed
+from busbw.report.words import interval_percent
 from busbw.units import format_size
 
 # Where output is no terminal there is no width to obey, and a cut column would lose data.
@@ -53,11 +56,13 @@ def console() -> Console:
 
 
 def run_text(run: Run, where: Path) -> None:
-    """Print what was measured, what was found, and the verdict."""
+    """Print the verdict, what was measured, what was found, and the verdict again, which is what stays in sight."""
     out = console()
-    out.print(Text(_heading(run.plan)), soft_wrap=not out.is_terminal)
+    say(out, verdict_line(run.verdict))
+    out.print()
+    say(out, Text(_heading(run.plan)))
     for line in node_lines(run.nodes):
-        out.print(Text(printable(line)), soft_wrap=not out.is_terminal)
+        say(out, Text(printable(line)))
     for _sweep, group in groupby(run.measurements, key=_table_of):
         measurements = list(group)
         out.print()
@@ -66,7 +71,7 @@ def run_text(run: Run, where: Path) -> None:
         skew = skew_words(measurements)
         curves = curve_lines(measurements) if out.encoding.startswith("utf") else ()
         for line in (*curves, *((f"# {skew}",) if skew else ())):
-            out.print(Text(line), soft_wrap=not out.is_terminal)
+            say(out, Text(line))
     out.print()
     if run.autopsy is not None:
         for line in autopsy_lines(run.autopsy):
@@ -76,13 +81,22 @@ def run_text(run: Run, where: Path) -> None:
         out.print(Text(printable(f"not readable: {place}"), style="yellow"), soft_wrap=True)
     if len(run.unreadable) > _MOST_UNREADABLE:
         out.print(Text(f"not readable: {len(run.unreadable) - _MOST_UNREADABLE} more", style="yellow"))
-    for finding in run.findings:
-        out.print(finding_text(finding), soft_wrap=not out.is_terminal)
-        if finding.fix is not None:
-            # Not wrapped: it may hold a command to copy.
-            out.print(Text(printable(f"  fix: {finding.fix}")), soft_wrap=True)
-    out.print(verdict_line(run.verdict), soft_wrap=not out.is_terminal)
+    for finding in weighed(run):
+        say_finding(out, finding)
+    _say_conditions(out, run)
+    say(out, verdict_line(run.verdict))
     out.print(Text(f"run: {printable(str(where))}", style="dim"), soft_wrap=True)
+
+
+def _say_conditions(out: Console, run: Run) -> None:
+    conditions = conditions_of(run)
+    if conditions is None:
+        return
+    text = Text("conditions", style=SEVERITY_COLOURS[conditions.severity])
+    text.append(printable(f": {conditions.words}; --json has each"))
+    say(out, text)
+    if conditions.fix is not None:
+        say_action(out, "fix", conditions.fix)
 
 
 def _table_of(item: Measurement) -> tuple[object, ...]:
@@ -92,7 +106,7 @@ def _table_of(item: Measurement) -> tuple[object, ...]:
 def plan_text(plan: Plan) -> None:
     """Print what would be done."""
     out = console()
-    out.print(Text(_heading(plan)), soft_wrap=not out.is_terminal)
+    say(out, Text(_heading(plan)))
     for sweep in plan.sweeps:
         sizes = ", ".join(format_size(size_bytes) for size_bytes in sweep.sizes_bytes)
         form = "in place" if sweep.in_place else "out of place"
@@ -207,7 +221,7 @@ def _table(run: Run, measurements: Sequence[Measurement], *, wide: bool) -> Tabl
         if rates:
             cells.append(f"{item.ranks // 2 / item.median_s / 1e6:.2f}" if item.median_s > 0 else "n/a")
         cells += [] if over_nccl else [reached]
-        cells += [_interval_percent(item), str(item.samples)]
+        cells += [interval_percent(item), str(item.samples)]
         cells += [_p99(item)] if wide else []
         cells += [choice_words(item)] if chosen else []
         table.add_row(*cells)
@@ -244,12 +258,11 @@ def _p99(item: Measurement) -> str:
     return _us(value) if value is not None else "n/a"
 
 
-def _interval_percent(item: Measurement) -> str:
-    # One sample has no spread, and 0.0 would look like certainty.
-    if item.median_s <= 0 or item.samples < 2:
-        return "n/a"
-    percent = 100 * max(item.high_s - item.median_s, item.median_s - item.low_s) / item.median_s
-    return f"{percent:.1f}" if percent < 100 else ">99"
+def say_finding(out: Console, finding: Finding) -> None:
+    """Print a finding, and what to do about it."""
+    say(out, finding_text(finding))
+    if finding.fix is not None:
+        say_action(out, "fix", finding.fix)
 
 
 def finding_text(finding: Finding) -> Text:

@@ -1,4 +1,7 @@
-"""An explained verdict as text for a terminal: a table of sizes, then where the bandwidth of one went, and why."""
+"""An explained verdict as text for a terminal: tables of sizes, where the bandwidth of one went, and why.
+
+The verdict stands first and again last; tables begin at the largest size.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -9,22 +12,26 @@ from rich.text import Text
 from busbw.model.budget import BudgetStep, Expected, SizeExplanation
 from busbw.model.curve import Estimate, SweepCurve
 from busbw.model.explained_verdict import ExplainedVerdict, SeriesExplanation
+from busbw.report.lines import say, say_action
 from busbw.report.plain import printable
-from busbw.report.terminal import SEVERITY_COLOURS, VERDICT_COLOURS, console, verdict_line
+from busbw.report.terminal import VERDICT_COLOURS, console, finding_text, verdict_line
+from busbw.report.weighing import by_weight
 from busbw.units import format_rate, format_size, format_time
 
 # With fewer columns the ceiling and the algorithm are left to what is said of one size, and to --json.
 _WIDTH_FOR_ALL = 100
-# Expectations that do not apply are shown up to this many; --json has all.
-_MOST_OTHERS = 4
 _INDENT = 2
+# What a step of a budget has before its words.
+_STEP_COLUMNS = 22
 # A line that its points lie so far off is printed with the reason to doubt it.
 _LOOSE = 0.1
 
 
 def verdict_text(explained: ExplainedVerdict, sizes_bytes: Sequence[int] = ()) -> None:
-    """Print every series with its sizes, findings and the verdict; explain `sizes_bytes`, or the largest of each."""
+    """Print the verdict, every series with its sizes, and what was found; explain `sizes_bytes`, or one of each."""
     out = console()
+    say(out, verdict_line(explained.verdict))
+    out.print()
     _say(out, _heading(explained))
     shown: set[tuple[str, str]] = set()
     for series in explained.series:
@@ -42,29 +49,24 @@ def verdict_text(explained: ExplainedVerdict, sizes_bytes: Sequence[int] = ()) -
         _say(out, f"left out: {words}", "yellow")
     if explained.findings:
         out.print()
-    for finding in explained.findings:
-        _say(
-            out,
-            f"{finding.severity} {finding.code} {finding.title}: {finding.evidence}",
-            SEVERITY_COLOURS[finding.severity],
-        )
-        if finding.fix is not None and finding.fix not in explained.next_steps:
-            _say(out, finding.fix, indent=2 * _INDENT)
+    _findings(out, explained)
     out.print()
     for step in explained.next_steps:
-        _say(out, f"next: {step}")
-    out.print(verdict_line(explained.verdict), soft_wrap=not out.is_terminal)
+        say_action(out, "next", step, indent=0)
+    say(out, verdict_line(explained.verdict))
 
 
-def _say(out: Console, words: str, style: str = "", indent: int = 0) -> None:
-    """Print one line; what does not fit goes on below, indented."""
-    text = printable(words)
-    if not out.is_terminal:
-        out.print(Text(" " * indent + text, style=style), soft_wrap=True)
-        return
-    lines = Text(text, style=style).wrap(out, max(20, out.width - indent - _INDENT))
-    for place, line in enumerate(lines):
-        out.print(Text(" " * (indent + (_INDENT if place else 0))) + line)
+def _findings(out: Console, explained: ExplainedVerdict) -> None:
+    sizes = {size.point: size.size_bytes for each in explained.series for size in each.sizes if size.point is not None}
+    for finding in by_weight(explained.findings, explained.verdict, sizes):
+        say(out, finding_text(finding))
+        # What is to be done next stands once, at the end.
+        if finding.fix is not None and finding.fix not in explained.next_steps:
+            say_action(out, "fix", finding.fix)
+
+
+def _say(out: Console, words: str, style: str = "", indent: int = 0, hang: int = _INDENT) -> None:
+    say(out, Text(printable(words), style=style), indent=indent, hang=hang)
 
 
 def _heading(explained: ExplainedVerdict) -> str:
@@ -89,7 +91,7 @@ def _table(sizes: Sequence[SizeExplanation], *, wide: bool) -> Table:
     if wide:
         table.add_column("algorithm")
     table.add_column("verdict", no_wrap=True)
-    for size in sizes:
+    for size in sorted(sizes, key=lambda each: -each.size_bytes):
         expected, share = _expected(size)
         row = [format_size(size.size_bytes), format_time(size.time_s), format_rate(size.busbw_Bps), expected, share]
         row += [format_rate(size.ceiling_Bps) if size.ceiling_Bps is not None else "?"] if wide else []
@@ -162,17 +164,16 @@ def _explain(out: Console, series: SeriesExplanation, size: SizeExplanation) -> 
         if len(size.candidates) > 1:
             _say(out, f"if it was {size.budget[1].title}:", indent=_INDENT)
         for step in size.budget:
-            _say(out, _step(step), indent=_INDENT)
+            _say(out, _step(step), indent=_INDENT, hang=_STEP_COLUMNS)
         if size.limited_by is not None:
             _say(out, f"limited by: {size.limited_by}", indent=_INDENT)
     apply = [each for each in size.expected if each.applies != "no"]
-    others = [each for each in size.expected if each.applies == "no"]
     for each in apply:
         _say(out, _applying(each), indent=_INDENT)
-    for each in others[:_MOST_OTHERS]:
-        _say(out, _not_applying(each), indent=_INDENT)
-    if len(others) > _MOST_OTHERS:
-        _say(out, f"and {len(others) - _MOST_OTHERS} other figures that do not apply", indent=_INDENT)
+    others = [each for each in size.expected if each.applies == "no"]
+    if others:
+        figures = "1 other figure does" if len(others) == 1 else f"{len(others)} other figures do"
+        _say(out, f"{figures} not apply: --json lists why", indent=_INDENT)
 
 
 def _step(step: BudgetStep) -> str:
@@ -187,17 +188,6 @@ def _applying(each: Expected) -> str:
     if_ = f", if {', '.join(unknown)}" if unknown else ""
     doubt = f"; {each.doubt}" if each.doubt is not None else ""
     return f"{mark}: {value}, {each.basis}{if_}: {each.title}{doubt}{_sources(each)}"
-
-
-def _not_applying(each: Expected) -> str:
-    value = format_rate(each.busbw_Bps) if each.busbw_Bps is not None else format_time(each.time_s or 0.0)
-    differs = [
-        f"{held.name} {held.asked}, here {held.here or 'not said'}"
-        for held in each.conditions
-        if held.outcome == "differs"
-    ]
-    doubt = f" ({each.doubt})" if each.doubt is not None else ""
-    return f"does not: {value}, {each.basis}: {'; '.join(differs)}{doubt}{_sources(each)}"
 
 
 def _sources(each: Expected) -> str:

@@ -110,6 +110,22 @@ def interval_words(measurement: Measurement) -> str:
     return f"{low} to {high} ({100 * measurement.confidence:g} %)"
 
 
+def interval_share(measurement: Measurement) -> float | None:
+    """Return how far the interval of the median reaches, as a share of it; None where one sample has no spread."""
+    median_s = measurement.median_s
+    if median_s <= 0 or measurement.samples < 2:
+        return None
+    return max(measurement.high_s - median_s, median_s - measurement.low_s) / median_s
+
+
+def interval_percent(measurement: Measurement) -> str:
+    """Return `interval_share` as a cell of a table, in percent."""
+    share = interval_share(measurement)
+    if share is None:
+        return "n/a"
+    return f"{100 * share:.1f}" if share < 1 else ">99"
+
+
 def percentile_s(measurement: Measurement, percentile: float) -> float | None:
     """Return a percentile of the time; None when too few samples lie beyond it."""
     return dict(measurement.percentiles).get(percentile)

@@ -134,7 +134,7 @@ def test_nodes_of_a_named_platform_have_all_of_its_gpus(tmp_path):
 
 def test_what_to_say_next_is_what_would_help(log, tmp_path):
     unknown = run(log(361.06, ranks=32)).stdout
-    assert "--platform ID (busbw platform list), --nodes N" in unknown
+    assert "--platform ID (`busbw platform list`), --nodes N" in unknown
     assert "(rates no platform" not in unknown
 
     path = tmp_path / "hypercube.log"

@@ -15,6 +15,8 @@ from busbw.model.finding import Verdict
 _FEW_CHANNELS = 4
 # Two H100 and two H200 gave 4 to 9 % more with 32 than with the 24 that NCCL takes there (docs/measurements).
 _MORE_CHANNELS = 32
+# Of two GPUs there is one pair, which nothing can be compared with.
+_PAIR = 2
 _PAIRS = "busbw run sendrecv --backend native-nccl -b 64M -e 64M --pairs"
 _UNITS = ((2**30, "G"), (2**20, "M"), (2**10, "K"))
 
@@ -35,13 +37,13 @@ def _of_network(grounds: Grounds, seems: Suspect | None) -> str | None:
         return None
     if seems.way == "shm":
         return (
-            "let NCCL use the links: unset NCCL_P2P_DISABLE and NCCL_P2P_LEVEL; where they are not set, busbw doctor "
-            "LOG and busbw doctor --here say why it does not"
+            "let NCCL use the links: unset NCCL_P2P_DISABLE and NCCL_P2P_LEVEL; where they are not set, "
+            "`busbw doctor LOG` and `busbw doctor --here` say why it does not"
         )
     if seems.way == "fallback":
         return (
-            f"make NCCL find the fabric{_plugin(grounds)}; NCCL_DEBUG=INFO prints which NET it uses, and busbw doctor "
-            "LOG reads what it prints"
+            f"make NCCL find the fabric{_plugin(grounds)}; NCCL_DEBUG=INFO prints which NET it uses, and "
+            "`busbw doctor LOG` reads what it prints"
         )
     return (
         "if P2P and shared memory were off on purpose, say so: --network loopback; else unset NCCL_P2P_DISABLE and "
@@ -70,23 +72,23 @@ def _unexplained(judged: Judged) -> str:
     """Return the two tests that tell most where nothing that was recorded explains a slow size."""
     series, likely = judged.series, judged.likely
     if series.library != "nccl":
-        return "cannot tell why; look at the hosts: busbw doctor --here on each"
+        return "cannot tell why; look at each host: `busbw doctor --here`"
     if likely is None or likely.regime == "latency":
         return (
             "cannot tell why; take the launches on the host out of the time: "
-            f"{_run(judged)} --mode graph; then look at cores and clocks: busbw doctor --here"
+            f"`{_run(judged)} --mode graph`; then look at cores and clocks: `busbw doctor --here`"
         )
     nodes = series.nodes or 1
     if nodes > 1:
         group = f" --group {series.gpus_per_node}" if series.gpus_per_node else ""
         return (
-            f"cannot tell why from a collective alone; compare the NICs rail by rail: {_PAIRS} rail{group}; then the "
-            f"settings: {_compare(judged)}"
+            f"cannot tell why from a collective alone; compare the NICs rail by rail: `{_PAIRS} rail{group}`; then "
+            f"the settings: `{_compare(judged)}`"
         )
-    pairs = f"; then compare the GPUs with each other: {_PAIRS} all" if series.ranks > 2 else ""
+    pairs = f"; then compare the GPUs with each other: `{_PAIRS} all`" if series.ranks > _PAIR else ""
     return (
-        f"cannot tell why from a collective alone; compare settings: {_compare(judged)}{pairs}; and the host: busbw "
-        "doctor --here"
+        f"cannot tell why from a collective alone; compare settings: `{_compare(judged)}`{pairs}; and the host: "
+        "`busbw doctor --here`"
     )
 
 
@@ -108,7 +110,7 @@ def _plugin(grounds: Grounds) -> str:
     platform = grounds.platform
     if platform is None or platform.fabric.plugin is None:
         return ""
-    return f" ({platform.fabric.kind} through {platform.fabric.plugin}; busbw env recommend --platform {platform.id})"
+    return f" ({platform.fabric.kind} through {platform.fabric.plugin}; `busbw env recommend --platform {platform.id}`)"
 
 
 def _cannot_tell(judged: Judged, grounds: Grounds) -> str | None:
@@ -122,10 +124,10 @@ def _cannot_tell(judged: Judged, grounds: Grounds) -> str | None:
     if len(judged.possible) > 1 and any(judged.expected):
         return (
             "say whether NVLink SHARP was on: --nvls on, or --nvls off, or the algorithm: --algorithm NAME; NCCL_DEBUG="
-            "INFO with NCCL_DEBUG_SUBSYS=TUNING prints it, and busbw run --backend native-nccl records it"
+            "INFO with NCCL_DEBUG_SUBSYS=TUNING prints it, and `busbw run --backend native-nccl` records it"
         )
     if judged.likely is None or judged.likely.regime != "bandwidth":
-        return "hold small messages against a run of the same machine when it was sound: busbw compare SOUND THIS"
+        return "hold small messages against a run of the same machine when it was sound: `busbw compare SOUND THIS`"
     return None
 
 
@@ -138,8 +140,8 @@ def _say_more(judged: Judged, grounds: Grounds) -> str | None:
     if series.nodes is None and is_known:
         return "say on how many nodes it ran: --nodes N"
     if series.nodes is None:
-        return "say on what it ran, and on how many nodes: --platform ID (busbw platform list), --nodes N"
+        return "say on what it ran, and on how many nodes: --platform ID (`busbw platform list`), --nodes N"
     return (
-        "say on what it ran: --platform ID (busbw platform list), or --host SNAPSHOT of busbw probe; and how: --nodes, "
+        "say on what it ran: --platform ID (`busbw platform list`), or --host SNAPSHOT of `busbw probe`; and how: --nodes, "
         "--gpus-per-node"
     )

@@ -143,8 +143,8 @@ def _of_two_nodes(asked: _Asked, nodes: int, rates: NodeRates) -> Iterator[Findi
             "PUB005",
             check=asked.name,
             evidence=f"{asked.words}; the NICs of a node carry {format_rate(total_Bps)}; {_sources(asked)}",
-            fix="on other numbers of nodes see: busbw limit --platform "
-            f"{rates.name or 'ID'} --nodes N --collective all_reduce",
+            fix="on other numbers of nodes see: `busbw limit --platform "
+            f"{rates.name or 'ID'} --nodes N --collective all_reduce`",
         )
 
 

@@ -95,7 +95,7 @@ def _finding(slow: Laggard, named: Mapping[str, str], where: str) -> Finding:
     who = names[0] if len(names) == 1 else f"the pair of {names[0]} and {names[1]}"
     with_whom = f"each of {slow.pairs} others" if len(names) == 1 else "one another"
     fix = (
-        "look at its own links there: busbw doctor --here; then measure its pairs again with another cable or port"
+        "look at its own links there: `busbw doctor --here`; then measure its pairs again with another cable or port"
         if len(names) == 1
         else "look at what lies between these two alone: the cable, the switch port, the path in the topology"
     )

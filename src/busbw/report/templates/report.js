@@ -50,7 +50,10 @@
       toggle.onkeydown = async (pressed) => {
         if (pressed.key !== "Enter" && pressed.key !== " ") return;
         pressed.preventDefault();
-        await Plotly.restyle(element, { visible: isShown ? "legendonly" : true }, [trace.index]);
+        // What is expected of a curve goes with it.
+        const isOfGroup = (each) => trace.legendgroup !== "" && each.legendgroup === trace.legendgroup;
+        const group = element._fullData.filter((each) => each.index === trace.index || isOfGroup(each));
+        await Plotly.restyle(element, { visible: isShown ? "legendonly" : true }, group.map((each) => each.index));
         const again = [...element.querySelectorAll(".legendtoggle")];
         again.find((each) => each.__data__[0].trace.index === trace.index)?.focus();
       };
