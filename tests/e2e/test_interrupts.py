@@ -17,13 +17,14 @@ def test_ctrl_c_stops_after_the_samples_in_hand_and_the_run_can_go_on(busbw: Bus
 
     assert result.code in {1, 4}, result
     assert "stopping after the samples in hand; Ctrl-C again ends the ranks at once" in result.err
-    assert " points not measured: all_reduce " in result.out
+    # Every size has its first sample by then; most have no more.
+    assert "RUN004 too few samples at " in result.out
     assert "the run was stopped" in result.out
     assert left_of(busbw.folder) == ()
     before = read_run(busbw.directory())
     assert before.outcome is not None
     assert before.outcome.ended == "stopped"
-    assert before.measurements != ()
+    assert [point.size_bytes for point in before.measurements] == BYTES
     assert busbw("show").out == result.out
     resumed = busbw.to_the_end(busbw("run", "--resume", "last"))
     assert resumed.code in {0, 1, 4}, resumed
@@ -48,7 +49,10 @@ def test_a_second_ctrl_c_ends_the_ranks_at_once(busbw: Busbw):
     run = read_run(busbw.directory())
     assert run.outcome is not None
     assert (run.outcome.ended, run.outcome.cause) == ("stopped", "ended by the user")
-    assert [point.size_bytes for point in run.measurements] == [4096]
+    # Every size had its first sample before rank 1 came to its tenth call of 8 KiB.
+    assert [point.size_bytes for point in run.measurements] == BYTES
+    assert run.measurements[0].turns > 0
+    assert run.measurements[1].turns == 0
 
 
 def test_the_time_limit_ends_the_run_says_what_is_missing_and_can_be_given_again(busbw: Busbw):
@@ -65,10 +69,23 @@ def test_the_time_limit_ends_the_run_says_what_is_missing_and_can_be_given_again
     # The finding says it whatever the verdict: a machine that is slow besides has that for its verdict.
     assert f"RUN003 {missing} points not measured: all_reduce " in result.out
     assert "the time limit was reached" in result.out
+    # What is missing are the largest sizes, with the time they would take.
+    assert max(point.size_bytes for point in run.measurements) == 1024 * len(run.measurements)
+    assert " more would reach the first sample of each" in result.out
+    assert run.unreached is not None
+    assert run.unreached.points == tuple(range(2000 - missing, 2000))
     for _attempt in range(10):  # a busy machine may leave no time for a single point
         busbw("run", "--resume", "last")
         again = read_run(busbw.directory())
         if len(again.measurements) > len(run.measurements):
             break
     assert len(again.measurements) > len(run.measurements)
-    assert again.measurements[: len(run.measurements)] == run.measurements
+
+
+def test_a_short_limit_is_shared_by_all_sizes(busbw: Busbw):
+    # A busy machine may need longer than that for two samples of each; for one it has as long as it takes.
+    result = busbw("run", "-n", 2, "-b", "64K", "-e", "1M", "-f", 16, "--time-limit", 3)
+
+    run = read_run(busbw.directory())
+    assert len(run.measurements) == 12, result
+    assert run.unreached is None

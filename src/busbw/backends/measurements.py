@@ -15,6 +15,8 @@ from busbw.stats.series import autocorrelation, drift
 from busbw.stats.tail import blame, slow_samples
 
 _S_PER_NS = 1e-9
+# A month.
+_LONGEST_TURN_S = 2.6e6
 
 
 def are_alike(records: Sequence[Measured]) -> bool:
@@ -87,8 +89,7 @@ def _measurement(
     samples: _Samples,
     source: str,
 ) -> Measurement:
-    first, ranks = records[0], plan.placement.ranks
-    sweep = plan.sweeps[first.sweep]
+    first, ranks, sweep = records[0], plan.placement.ranks, plan.sweeps[records[0].sweep]
     collective = COLLECTIVES[sweep.collective]
     ordered = samples.ordered_s()
     centre = median(ordered)
@@ -142,8 +143,12 @@ def _measurement(
 
 
 def _first_s(record: Measured) -> float | None:
-    """Return what the first turn took: to verify, to warm up and to take one sample. None where all was one turn."""
-    return max(record.ended_unix_s - record.started_unix_s, 0.0) if record.turn == 0 else None
+    """Return what the first turn took: to verify, to warm up and to take one sample.
+
+    None where all was one turn, and where the clock was set meanwhile.
+    """
+    took_s = record.ended_unix_s - record.started_unix_s
+    return took_s if record.turn == 0 and 0 <= took_s < _LONGEST_TURN_S else None
 
 
 def _slow(collective: Collective, samples: _Samples) -> tuple[int, ...]:

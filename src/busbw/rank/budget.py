@@ -1,8 +1,8 @@
 """How the time limit of a run is shared between its points. Rank 0 decides; the others are told.
 
 A point is measured in turns. In its first turn it is verified and gets one sample, and no point gets another turn
-before all have had that one. The second turn of each is as long as its share of the time that is left; what is left
-then goes to the points whose interval is widest.
+before all have had that one. The second turn of each is as long as its share of the time that is left, or ends when
+the point is known well enough; what is left then goes to the points whose interval is widest.
 """
 
 import time
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # A turn shorter than this is spent on beginning it: clocks, inputs, records on disk.
 LEAST_TURN_S = 0.02
+# Sums of seconds are no more exact than this.
+_ROUNDING_S = 1e-6
 # Of the time limit, what looking for the rank that delays the others may take before every point has had two turns.
 TRACING_SHARE = 0.2
 
@@ -50,29 +52,29 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 def next_turn(standings: Iterable[Standing], left_s: float, kept_s: float = 0.0) -> Turn | None:
     """Return whose turn it is when `left_s` of the time limit are left; None when nothing more fits or is needed.
 
-    First turns begin with the smallest messages, so that what is not reached is what takes longest. Second turns begin
-    with the quickest points: what they do not need is there for the others. `kept_s` of the time is not shared out
-    before every point has had two turns.
+    First and second turns begin with the smallest messages: what they do not need is there for the others, and what is
+    not reached is what takes longest. `kept_s` of the time is not shared out before every point has had two turns.
     """
     waiting = [one for one in standings if not one.is_done]
     if left_s <= 0 or not waiting:
         return None
     fresh = [one for one in waiting if one.turns == 0]
     if fresh:
-        chosen = min(fresh, key=lambda one: (one.size_bytes, one.point))
-        return Turn(point=chosen.point, number=0, share_s=left_s / len(fresh))
-    able = [one for one in waiting if one.least_s <= left_s]
+        return Turn(point=min(fresh, key=_place).point, number=0, share_s=left_s / len(fresh))
+    able = [one for one in waiting if one.least_s <= left_s + _ROUNDING_S]
     if not able:
         return None
     number = min(one.turns for one in able)
     due = [one for one in able if one.turns == number]
-    chosen = min(due, key=_cost) if number == 1 else min(due, key=_need)
     shared_s = max(left_s - kept_s, 0.0) if number == 1 else left_s
-    return Turn(point=chosen.point, number=number, share_s=max(_level_s(due, shared_s), chosen.least_s))
+    fitting = _fitting(due, shared_s)
+    chosen = min(fitting, key=_place if number == 1 else _need)
+    share_s = max(_level_s([one.least_s for one in fitting], shared_s), chosen.least_s)
+    return Turn(point=chosen.point, number=number, share_s=share_s)
 
 
-def _cost(one: Standing) -> tuple[float, int]:
-    return one.least_s, one.point
+def _place(one: Standing) -> tuple[int, int]:
+    return one.size_bytes, one.point
 
 
 def _need(one: Standing) -> tuple[float, int]:
@@ -80,19 +82,24 @@ def _need(one: Standing) -> tuple[float, int]:
     return (-one.half_width if one.half_width is not None else float("-inf")), one.point
 
 
-def _level_s(due: Sequence[Standing], shared_s: float) -> float:
-    """Return the share of each point: equal, where those that need more at the least are given that first.
-
-    Where not all fit, the most expensive ones are left out.
-    """
-    fitting: list[float] = []
-    for least_s in sorted(one.least_s for one in due):
-        if sum(fitting) + least_s > shared_s:
+def _fitting(due: Sequence[Standing], shared_s: float) -> list[Standing]:
+    """Return the points that can all have a turn in that time, at least one; the most expensive ones are left out."""
+    found: list[Standing] = []
+    sum_s = 0.0
+    for one in sorted(due, key=lambda each: (each.least_s, each.point)):
+        sum_s += one.least_s
+        if found and sum_s > shared_s + _ROUNDING_S:
             break
-        fitting.append(least_s)
-    while fitting and fitting[-1] > shared_s / len(fitting):
-        shared_s -= fitting.pop()
-    return shared_s / len(fitting) if fitting else 0.0
+        found.append(one)
+    return found
+
+
+def _level_s(leasts_s: Iterable[float], shared_s: float) -> float:
+    """Return the equal share of each turn, where those that take longer at the least are given that first."""
+    rest_s, equal = shared_s, sorted(leasts_s)
+    while len(equal) > 1 and equal[-1] > rest_s / len(equal):
+        rest_s -= equal.pop()
+    return max(rest_s, 0.0) / len(equal)
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):

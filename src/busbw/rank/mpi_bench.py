@@ -23,6 +23,8 @@ from busbw.rank.sampling import Controls, Sampled, take_turn
 from busbw.rank.world import same_clock
 
 _SYNC_ROUNDS = 40
+# What copies and streams may take beside the points, as a share of the time limit.
+_RATES_SHARE = 0.25
 
 
 class MpiBench:
@@ -50,8 +52,9 @@ class MpiBench:
         """Measure what the machine can do at best."""
         if self.world.one_host:
             largest_bytes = max(size_bytes for sweep in self.plan.sweeps for size_bytes in sweep.sizes_bytes)
-            yield from rates.copied(self.world, largest_bytes)
-            yield from rates.streamed(self.world)
+            ends_s = time.monotonic() + _RATES_SHARE * self.plan.sampling.time_limit_s
+            yield from rates.copied(self.world, largest_bytes, ends_s)
+            yield from rates.streamed(self.world, ends_s)
 
     def prepare(self) -> None:
         """Make what all points share."""
