@@ -161,7 +161,8 @@ def _cut_short(case: Case) -> list[Reason]:
     """Return the points that were left with too few samples when the run was ended."""
     if case.outcome is None or case.outcome.ended not in ("time", "stopped"):
         return []
-    few = [one for one in case.measurements if one.wrong is None and one.samples < case.plan.sampling.min_samples]
+    least = case.plan.sampling.min_samples
+    few = [one for one in case.measurements if one.ended in ("time", "stopped") and one.samples < least]
     if not few:
         return []
     names = listed([label(one) for one in few])
