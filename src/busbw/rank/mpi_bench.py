@@ -19,10 +19,9 @@ from busbw.rank.heart import Heart
 from busbw.rank.introduction import introduce
 from busbw.rank.measured import Taken, measured
 from busbw.rank.mpi_world import MpiWorld
-from busbw.rank.sampling import Controls, Sampled, take_turn
+from busbw.rank.sampling import Controls, Sampled, sync_rounds, take_turn
 from busbw.rank.world import same_clock
 
-_SYNC_ROUNDS = 40
 # What copies and streams may take beside the points, as a share of the time limit.
 _RATES_SHARE = 0.25
 
@@ -75,7 +74,8 @@ def measure_turn(bench: MpiBench, number: int, point: Point, controls: Controls)
     sent_before = network.sent_bytes()
     exchange = make_exchange(world, sweep, point.size_bytes, bench.buffers)
     heart.enter("verifying", number)
-    clock = read_clock(world, shared=bench.shared_clock, yields=controls.yields, rounds=_SYNC_ROUNDS)
+    rounds = sync_rounds(controls)
+    clock = read_clock(world, shared=bench.shared_clock, yields=controls.yields, rounds=rounds)
     controls.report("verifying", 0, None, None)
     verifying_s = time.monotonic()
     mismatch = _verify(bench, exchange, sweep, number) if controls.turn == 0 else None
@@ -85,7 +85,7 @@ def measure_turn(bench: MpiBench, number: int, point: Point, controls: Controls)
     sampled = None if wrong_anywhere else take_turn(world, heart, _sampler(bench, exchange, clock), controls)
     tcp_bytes = network.sent_since(sent_before)
     switches = resource.getrusage(resource.RUSAGE_SELF)
-    drift_ns = _drift_ns(world, clock)
+    drift_ns = _drift_ns(world, clock, rounds)
     traced_s = time.monotonic()
     attribution = _attribution(bench, sweep, point.size_bytes, sampled, controls, clock)
     tracing_s = time.monotonic() - traced_s if attribution else 0.0
@@ -132,11 +132,11 @@ def _sampler(bench: MpiBench, exchange: _core.Exchange, clock: Clock) -> MpiSamp
     return MpiSampler(bench.world, bench.heart, exchange, bench.plan.sampling.mode, clock)
 
 
-def _drift_ns(world: MpiWorld, before: Clock) -> int:
+def _drift_ns(world: MpiWorld, before: Clock, rounds: int) -> int:
     """Return how far this rank's clock moved against rank 0's during the turn."""
     if before.shared:
         return 0
-    after = read_clock(world, shared=False, yields=before.yields, rounds=_SYNC_ROUNDS)
+    after = read_clock(world, shared=False, yields=before.yields, rounds=rounds)
     return abs(after.offset_ns - before.offset_ns)
 
 

@@ -35,8 +35,14 @@ _TAIL_SHARE = 0.2
 # Above this share of missed starts the announcements come too late.
 _MISSED_SHARE = 0.02
 
-# Starts that a rank misses give no sample; a first turn tries again so often.
+# Starts that a rank misses give no sample; a first turn tries again so often, each time announced so much earlier. On
+# busy cores a rank waits for its turn for milliseconds, and a single start may be announced early: it costs nothing.
 _FIRST_TRIES = 10
+_FIRST_TURN_LEAD_NS = 1_000_000
+_LEAD_GROWTH = 4
+# Messages to and fro that compare two clocks. On busy cores each may take milliseconds, and one sample needs no more.
+_SYNC_ROUNDS = 40
+_FIRST_SYNC_ROUNDS = 5
 
 Report = Callable[[str, int, float | None, float | None], None]
 
@@ -66,6 +72,11 @@ class Controls(msgspec.Struct, frozen=True):
     report: Report
 
 
+def sync_rounds(controls: Controls) -> int:
+    """Return how many rounds the comparison of clocks at the beginning of a turn takes."""
+    return _FIRST_SYNC_ROUNDS if controls.turn == 0 else _SYNC_ROUNDS
+
+
 def take_turn(world: World, heart: Heart, sampler: Sampler, controls: Controls) -> Sampled:
     """Take what this turn of the point is for. Every rank calls this; all return series of equal length."""
     take = _first_sample if controls.turn == 0 else _samples
@@ -76,7 +87,7 @@ def _first_sample(world: World, heart: Heart, sampler: Sampler, controls: Contro
     """Take one sample that counts after one call to warm up, whatever the time."""
     heart.enter("warming up")
     warm = Series()
-    lead_ns = _FIRST_LEAD_YIELDING_NS if controls.yields else _FIRST_LEAD_NS
+    lead_ns = _FIRST_TURN_LEAD_NS
     sampler.take(Shape(samples=1, calls=1, lead_ns=lead_ns), warm)
     heart.enter("sampling")
     wanted = controls.sampling.calls or sampler.calls_for(warm.combined_ns[0])
@@ -85,7 +96,7 @@ def _first_sample(world: World, heart: Heart, sampler: Sampler, controls: Contro
     # What counts, all ranks know alike.
     while not series.valid_ns() and len(series) < _FIRST_TRIES:
         sampler.take(Shape(samples=1, calls=calls, lead_ns=lead_ns), series)
-        lead_ns = min(2 * lead_ns, _MOST_LEAD_NS)
+        lead_ns = min(_LEAD_GROWTH * lead_ns, _MOST_LEAD_NS)
     valid = series.valid_ns()
     controls.report("sampling", len(valid), valid[0] * 1e-9 if valid else None, None)
     return Sampled(series=series, calls_per_sample=calls, warmup_calls=1, warmup_stable=False, ended="time")

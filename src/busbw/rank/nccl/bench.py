@@ -22,10 +22,9 @@ from busbw.rank.nccl.choices import Watcher
 from busbw.rank.nccl.equipment import describe, host_of_plan, join, open_gpus, open_libraries
 from busbw.rank.nccl.sampler import Measure, NcclSampler
 from busbw.rank.nccl.tuning_log import TuningLog
-from busbw.rank.sampling import Controls, Sampled, take_turn
+from busbw.rank.sampling import Controls, Sampled, sync_rounds, take_turn
 from busbw.rank.world import World, same_clock
 
-_SYNC_ROUNDS = 40
 # The GPUs may take this share of the stall limit before the rank itself says that they hang: its own words, NCCL's
 # among them, must be written before the launching side ends it.
 _HANG_SHARE = 0.7
@@ -105,7 +104,8 @@ class NcclBench:
         sweep = self._plan.sweeps[point.sweep]
         started_unix_s = time.time()
         before = resource.getrusage(resource.RUSAGE_SELF)
-        clock = read_clock(self._world, shared=self._shared_clock, yields=controls.yields, rounds=_SYNC_ROUNDS)
+        rounds = sync_rounds(controls)
+        clock = read_clock(self._world, shared=self._shared_clock, yields=controls.yields, rounds=rounds)
         self._heart.enter("verifying", number)
         controls.report("verifying", 0, None, None)
         exchange = self._exchange(sweep, point.size_bytes, shift=0)
