@@ -133,6 +133,16 @@ def test_what_is_left_goes_to_the_widest_interval_first():
     assert order == [2, 1, 3, 0]
 
 
+def test_the_very_first_turn_needs_no_time():
+    fresh = [Standing(point=number, size_bytes=8) for number in range(2)]
+
+    first = next_turn(fresh, -1.0)
+
+    assert first is not None
+    assert (first.point, first.number) == (0, 0)
+    assert next_turn([msgspec.structs.replace(fresh[0], turns=1), fresh[1]], -1.0) is None
+
+
 def test_points_that_are_done_get_no_more():
     done = [Standing(point=0, size_bytes=8, turns=2, is_done=True)]
 

@@ -53,10 +53,12 @@ def next_turn(standings: Iterable[Standing], left_s: float, kept_s: float = 0.0)
     """Return whose turn it is when `left_s` of the time limit are left; None when nothing more fits or is needed.
 
     First and second turns begin with the smallest messages: what they do not need is there for the others, and what is
-    not reached is what takes longest. `kept_s` of the time is not shared out before every point has had two turns.
+    not reached is what takes longest. `kept_s` of the time is not shared out before every point has had two turns. The
+    very first turn is taken however little time there is.
     """
-    waiting = [one for one in standings if not one.is_done]
-    if left_s <= 0 or not waiting:
+    known = tuple(standings)
+    waiting = [one for one in known if not one.is_done]
+    if not waiting or (left_s <= 0 and any(one.turns for one in known)):
         return None
     fresh = [one for one in waiting if one.turns == 0]
     if fresh:
