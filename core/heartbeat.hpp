@@ -13,7 +13,7 @@ namespace busbw {
 class Heartbeat {
    public:
     // The words, in the order they stand in the file.
-    enum Word : std::size_t { process_id, state, point, samples, calls, in_call, stop_asked, reserved };
+    enum Word : std::size_t { process_id, state, point, samples, calls, in_call, stop_asked, turns };
     static constexpr std::size_t bytes = 8 * sizeof(std::uint64_t);
 
     // Uses `memory`, which must be 64 bytes, aligned to 8, and live longer than this. Throws std::invalid_argument.

@@ -80,8 +80,8 @@ def meeting_name(attempt: int) -> str:
     return f"meeting.{attempt}.json"
 
 
-# The 64-bit words of a heartbeat file, in order (core/heartbeat.hpp).
-HEARTBEAT_WORDS = ("process_id", "state", "point", "samples", "calls", "in_call", "stop_asked", "reserved")
+# The 64-bit words of a heartbeat file, in order (core/heartbeat.hpp). `turns`: of any points, begun so far.
+HEARTBEAT_WORDS = ("process_id", "state", "point", "samples", "calls", "in_call", "stop_asked", "turns")
 HEARTBEAT_BYTES = 8 * len(HEARTBEAT_WORDS)
 # What the word `state` means.
 HEARTBEAT_STATES = (

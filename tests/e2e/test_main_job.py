@@ -20,7 +20,7 @@ USUAL = {0, 1, 4}
 
 @pytest.mark.parametrize("mpi", ["Open MPI", "MPICH", "Intel MPI"])
 def test_a_run_is_measured_stored_and_shown_again(busbw: Busbw, mpi: str):
-    result = busbw("run", "all_reduce", *SHORT, mpi=mpi)
+    result = busbw.to_the_end(busbw("run", "all_reduce", *SHORT, mpi=mpi), mpi)
 
     assert result.code in USUAL, result
     directory = busbw.directory()
@@ -34,7 +34,11 @@ def test_a_run_is_measured_stored_and_shown_again(busbw: Busbw, mpi: str):
         records = read_records(directory, rank)
         assert isinstance(records[0], Hello)
         assert isinstance(records[-1], Finished)
-        assert sum(isinstance(record, Measured) for record in records) == 3
+        taken = [(record.point, record.turn) for record in records if isinstance(record, Measured)]
+        # Every size has its first sample before any has its second, and all ranks go the same way.
+        assert taken[:3] == [(0, 0), (1, 0), (2, 0)]
+        assert all(turn > 0 for _point, turn in taken[3:])
+        assert taken == [(one.point, one.turn) for one in read_records(directory, 0) if isinstance(one, Measured)]
     shown = busbw("show", mpi=mpi)
     assert (shown.out, shown.code, shown.err) == (result.out, result.code, "")
 

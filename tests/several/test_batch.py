@@ -68,7 +68,8 @@ def test_ctrl_c_cancels_the_job_and_keeps_what_was_measured(jobs: Jobs) -> None:
     assert "cancelling job" in jobs.err
     run = jobs.run(where)
     assert run.outcome is None or run.outcome.ended != "complete"
-    assert 0 < len(run.measurements) < 14
+    assert any(one.turns > 0 for one in run.measurements)
+    assert not all(one.turns > 0 for one in run.measurements)
     assert jobs.cluster.jobs() == {}
 
 

@@ -10,6 +10,7 @@ from busbw.catalog.platforms import all_platforms
 from busbw.errors import RunError
 from busbw.judge.autopsy import autopsy
 from busbw.judge.explaining.over_links import judged_by_links
+from busbw.judge.unreached import unreached
 from busbw.model.run import Run
 from busbw.store import directory as directories
 from busbw.store import outcome as outcomes
@@ -55,6 +56,7 @@ def rebuild(directory: Path) -> Run:
         nodes=parsed.nodes,
         # A run that somebody stopped was visited too, but only to end it.
         autopsy=autopsy(plan, visits) if outcome is None or outcome.ended == "failed" else None,
+        unreached=unreached(plan, outcome, parsed.measurements),
     )
     return judged_by_links(run, all_platforms()) if plan.gpu_setup is not None else run
 

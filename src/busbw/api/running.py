@@ -7,6 +7,7 @@ from pathlib import Path
 from busbw.api.hosts import check_started_once
 from busbw.errors import InputError
 from busbw.execute import run as execution
+from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
 from busbw.model.run import Outcome, Run
 from busbw.model.sweep import points_of
@@ -48,7 +49,7 @@ def resume(directory: Path, listener: Listener) -> Run:
         directories.reopen(directory)
         return _carry_out(plan, directory, done, listener)
     run = rebuild(directory)
-    done = frozenset(measurement.point for measurement in run.measurements if measurement.ended != "stopped")
+    done = frozenset(one.point for one in run.measurements if _is_done(plan, one))
     if len(done) == len(points_of(plan.sweeps)):
         raise InputError("nothing is missing in this run", where=str(directory), hint=f"busbw show {directory.name}")
     planned = Path(plan.job.argv[-1])
@@ -60,6 +61,13 @@ def resume(directory: Path, listener: Listener) -> Run:
         )
     directories.reopen(directory)
     return _carry_out(plan, directory, done, listener)
+
+
+def _is_done(plan: Plan, measurement: Measurement) -> bool:
+    """Whether a point needs no further start: time or a person ended the others before they had enough samples."""
+    if measurement.ended in ("interval", "samples", "wrong"):
+        return True
+    return measurement.ended == "time" and measurement.samples >= plan.sampling.min_samples
 
 
 def _carry_out(plan: Plan, directory: Path, done: frozenset[int], listener: Listener) -> Run:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from busbw.backends.launches import launch_share
+from busbw.backends.turns import RankRecords, counting, joined
 from busbw.collectives import COLLECTIVES, Collective, busbw_Bps, part_count
 from busbw.model.measurement import Measurement, RankView, WrongResult
 from busbw.model.plan import Plan
@@ -15,20 +16,31 @@ from busbw.stats.series import autocorrelation, drift
 from busbw.stats.tail import blame, slow_samples
 
 _S_PER_NS = 1e-9
+# A month.
+_LONGEST_TURN_S = 2.6e6
+
+
+def are_alike(records: Sequence[Measured]) -> bool:
+    """Whether all ranks took as many samples of a turn, with as many calls."""
+    first = records[0]
+    return all(
+        len(record.duration_ns) == len(first.duration_ns) and record.calls_per_sample == first.calls_per_sample
+        for record in records
+    )
 
 
 def measurement_of(
-    plan: Plan, number: int, records: Sequence[Measured], hellos: Mapping[int, Hello], *, source: str
+    plan: Plan, number: int, turns: Sequence[RankRecords], hellos: Mapping[int, Hello], *, source: str
 ) -> Measurement | None:
-    """Return the measurement of point `number`; `records` in rank order.
+    """Return the measurement of point `number`; `turns`: in the order taken, each with the records in rank order.
 
-    None when the ranks took different numbers of samples, or none that counts and no wrong result either; a sample
-    counts when no rank missed its start.
+    None when there is no sample that counts and no wrong result either; a sample counts when no rank missed its start.
     """
+    records = joined(turns)
     samples = _samples(plan, plan.sweeps[records[0].sweep], records)
-    if samples is None or (_wrong(records, hellos) is None and not samples.take_time()):
+    if _wrong(records, hellos) is None and not samples.take_time():
         return None
-    return _measurement(plan, number, records, hellos, samples, source)
+    return _measurement(plan, number, turns, records, hellos, samples, source)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,12 +65,8 @@ class _Samples:
         return sorted(self.combined_s) or [0.0]
 
 
-def _samples(plan: Plan, sweep: Sweep, records: Sequence[Measured]) -> _Samples | None:
+def _samples(plan: Plan, sweep: Sweep, records: Sequence[Measured]) -> _Samples:
     count = len(records[0].duration_ns)
-    if any(
-        len(record.duration_ns) != count or record.calls_per_sample != records[0].calls_per_sample for record in records
-    ):
-        return None
     missed = {index for record in records for index in record.missed}
     kept = [index for index in range(count) if index not in missed]
     messages = COLLECTIVES[sweep.collective].messages_per_call
@@ -74,10 +82,15 @@ def _samples(plan: Plan, sweep: Sweep, records: Sequence[Measured]) -> _Samples 
 
 
 def _measurement(
-    plan: Plan, number: int, records: Sequence[Measured], hellos: Mapping[int, Hello], samples: _Samples, source: str
+    plan: Plan,
+    number: int,
+    turns: Sequence[RankRecords],
+    records: Sequence[Measured],
+    hellos: Mapping[int, Hello],
+    samples: _Samples,
+    source: str,
 ) -> Measurement:
-    first, ranks = records[0], plan.placement.ranks
-    sweep = plan.sweeps[first.sweep]
+    first, ranks, sweep = records[0], plan.placement.ranks, plan.sweeps[records[0].sweep]
     collective = COLLECTIVES[sweep.collective]
     ordered = samples.ordered_s()
     centre = median(ordered)
@@ -120,6 +133,8 @@ def _measurement(
         wrong=_wrong(records, hellos),
         verified=_verified(collective, sweep, records),
         ended=first.ended,
+        turns=sum(each[0].turn > 0 for each in counting(turns)),
+        first_s=_first_s(turns[0][0]),
         tcp_share=_tcp_share(collective, records, ranks),
         per_rank=_views(records, samples, blamed, hellos),
         attribution=first.attribution,
@@ -127,6 +142,15 @@ def _measurement(
         launch=launch_share(records, sweep.pair or range(len(records)), samples.kept, samples.scale),
         source=source,
     )
+
+
+def _first_s(record: Measured) -> float | None:
+    """Return what the first turn took: to verify, to warm up and to take one sample.
+
+    None where all was one turn, and where the clock was set meanwhile.
+    """
+    took_s = record.ended_unix_s - record.started_unix_s
+    return took_s if record.turn == 0 and 0 <= took_s < _LONGEST_TURN_S else None
 
 
 def _slow(collective: Collective, samples: _Samples) -> tuple[int, ...]:

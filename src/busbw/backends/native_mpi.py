@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from busbw.backends.launches import empty_launches
-from busbw.backends.measurements import measurement_of
+from busbw.backends.measurements import are_alike, measurement_of
 from busbw.backends.rates import rates_of
 from busbw.model.measurement import EmptyLaunch, Measurement
 from busbw.model.plan import Plan, Program
@@ -16,6 +16,8 @@ from busbw.model.value import Value
 name = "native-mpi"
 
 Records = Mapping[int, Sequence[tuple[str, AnyRecord]]]
+# What one rank wrote of a point in one start of the run, each with its place, by number of the turn.
+_Turns = dict[int, tuple[str, Measured]]
 
 # The number of the start in the name of a records file (busbw.layout).
 _ATTEMPT = re.compile(r"\.(\d{1,6})\.jsonl:")
@@ -48,23 +50,21 @@ def visitor(directory: str, python: str) -> Program:
 def parse(plan: Plan, records: Records) -> Parsed:
     """Put the records of all ranks together. `records`: by rank, in the order written, each with its place.
 
-    A point is a measurement only when every rank of the plan wrote it in the same start of the run, with as many
-    samples as the others; of several starts the last such one counts. Records of ranks beyond the plan are ignored.
+    A turn of a point counts only when every rank of the plan wrote it in the same start of the run, with as many
+    samples as the others; of several starts the last counts that has more than a first sample, else the last. Records
+    of ranks beyond the plan are ignored.
     """
     ranks = range(plan.placement.ranks)
     kept = {rank: records.get(rank, ()) for rank in ranks}
     hellos = {rank: record for rank in ranks for _, record in kept[rank] if isinstance(record, Hello)}
     points = {rank: _points(kept[rank]) for rank in ranks}
-    attempts = sorted({attempt for found in points.values() for attempt, _ in found}, reverse=True)
+    attempts = sorted({attempt for found in points.values() for attempt, _ in found})
     measurements = []
     for number, point in enumerate(points_of(plan.sweeps)):
-        for attempt in attempts:
-            measurement = _measurement(
-                plan, number, point, [points[rank].get((attempt, number)) for rank in ranks], hellos
-            )
-            if measurement is not None:
-                measurements.append(measurement)
-                break
+        starts = ([points[rank].get((attempt, number), {}) for rank in ranks] for attempt in attempts)
+        found = [_measurement(plan, number, point, start, hellos) for start in starts]
+        best = [one for one in found if one is not None and (one.turns > 0 or one.wrong is not None)]
+        measurements.extend((best or [one for one in found if one is not None])[-1:])
     return Parsed(
         ranks=tuple(hellos[rank] for rank in sorted(hellos)),
         rates=rates_of(
@@ -79,24 +79,27 @@ def parse(plan: Plan, records: Records) -> Parsed:
 
 
 def _measurement(
-    plan: Plan,
-    number: int,
-    point: Point,
-    found: Sequence[tuple[str, Measured] | None],
-    hellos: Mapping[int, Hello],
+    plan: Plan, number: int, point: Point, found: Sequence[_Turns], hellos: Mapping[int, Hello]
 ) -> Measurement | None:
-    entries = [entry for entry in found if entry is not None]
-    about = all(record.sweep == point.sweep and record.size_bytes == point.size_bytes for _, record in entries)
-    if len(entries) < len(found) or not about:
-        return None
-    return measurement_of(plan, number, [record for _, record in entries], hellos, source=entries[0][0])
+    """Return what one start of the run measured of a point; `found`: by rank. None when no turn of it counts."""
+    turns, sources = [], []
+    for turn in sorted(found[0]):
+        entries = [of_rank[turn] for of_rank in found if turn in of_rank]
+        records = [record for _, record in entries]
+        about = all(record.sweep == point.sweep and record.size_bytes == point.size_bytes for record in records)
+        if len(entries) == len(found) and about and are_alike(records):
+            turns.append(records)
+            sources.append(entries[0][0])
+    return measurement_of(plan, number, turns, hellos, source=sources[0]) if turns else None
 
 
-def _points(entries: Sequence[tuple[str, AnyRecord]]) -> dict[tuple[int, int], tuple[str, Measured]]:
-    """Return each point's record with its place, by start of the run and number of the point."""
-    return {
-        (_attempt(place), record.point): (place, record) for place, record in entries if isinstance(record, Measured)
-    }
+def _points(entries: Sequence[tuple[str, AnyRecord]]) -> dict[tuple[int, int], _Turns]:
+    """Return the turns of each point, by start of the run and number of the point."""
+    found: dict[tuple[int, int], _Turns] = {}
+    for place, record in entries:
+        if isinstance(record, Measured):
+            found.setdefault((_attempt(place), record.point), {})[record.turn] = (place, record)
+    return found
 
 
 def _nodes(entries: Sequence[tuple[str, AnyRecord]]) -> tuple[Node, ...]:

@@ -13,7 +13,7 @@ from busbw.model.sweep import Point, points_of
 from busbw.report.plain import printable
 from busbw.units import format_size, format_time
 
-# Elsewhere than on a terminal: a line for each finished size, and one now and then while a size takes long.
+# Elsewhere than on a terminal: a line for each turn of a size after its first sample, and one now and then besides.
 _PLAIN_EVERY_S = 10.0
 _REDRAW_S = 0.12
 
@@ -36,7 +36,7 @@ def _plain(plan: Plan) -> Iterator[Listener]:
 
     def event(event: AnyEvent) -> None:
         nonlocal said_s
-        if isinstance(event, PointEnded) or time.monotonic() - said_s > _PLAIN_EVERY_S:
+        if (isinstance(event, PointEnded) and event.turn > 0) or time.monotonic() - said_s > _PLAIN_EVERY_S:
             said_s = time.monotonic()
             _say(lines.line(event))
 
@@ -93,7 +93,7 @@ class _Lines:
         if isinstance(event, PointEnded):
             latest = self._latest if self._latest is not None and self._latest.point == event.point else None
             words = self._measuring(latest) if latest is not None else self._where(event.point)
-            return f"{words}, ended by {event.ended}"
+            return f"{words}, ended by {event.ended}" if event.turn > 0 else f"{words}, first sample"
         return ""
 
     def _where(self, number: int) -> str:

@@ -24,6 +24,8 @@ class Beat:
     calls: int
     # 0 outside of a call, 1 inside, 2 when all that is left is to wait for a GPU.
     in_call: int
+    # Of any points, begun so far: a point is come back to.
+    turns: int
 
 
 def read(raw: Path, rank: int) -> Beat | None:
@@ -50,7 +52,7 @@ def understood(content: bytes) -> Beat | None:
     """Return what the words of a heartbeat say; None before the rank has started, and where they make no sense."""
     if len(content) != layout.HEARTBEAT_BYTES:
         return None
-    process_id, state, point, samples, calls, in_call, _stop, _reserved = _WORDS.unpack(content)
+    process_id, state, point, samples, calls, in_call, _stop, turns = _WORDS.unpack(content)
     if process_id == 0 or state >= len(layout.HEARTBEAT_STATES):
         return None
     return Beat(
@@ -60,6 +62,7 @@ def understood(content: bytes) -> Beat | None:
         samples=samples,
         calls=calls,
         in_call=in_call,
+        turns=turns,
     )
 
 

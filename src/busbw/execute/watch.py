@@ -228,4 +228,4 @@ class Watch:
 
 
 def _reached(beat: Beat) -> tuple[int, int, int]:
-    return beat.point, beat.calls, beat.in_call
+    return beat.turns, beat.calls, beat.in_call

@@ -337,7 +337,7 @@ def _step(rank: _Rank, plan: Plan) -> str:
 
 
 def _reached(rank: _Rank) -> tuple[int, int, int]:
-    return (rank.beat.point, rank.beat.calls, rank.beat.in_call) if rank.beat is not None else (-1, 0, 0)
+    return (rank.beat.turns, rank.beat.calls, rank.beat.in_call) if rank.beat is not None else (-1, 0, 0)
 
 
 def _same(host: str, named: str | None) -> bool:

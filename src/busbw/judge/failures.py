@@ -1,15 +1,14 @@
 """What makes numbers void or missing: wrong results, a failed run, points that were not measured."""
 
 from busbw.catalog.findings import finding
-from busbw.judge.phrases import counted, label, listed
+from busbw.judge.phrases import counted, label
+from busbw.judge.unreached import more_time, unreached, unreached_words
 from busbw.model.culprit import Culprit
 from busbw.model.finding import Finding
 from busbw.model.measurement import Measurement, WrongResult
 from busbw.model.plan import Plan
 from busbw.model.record import Failed
-from busbw.model.run import Outcome
-from busbw.model.sweep import points_of
-from busbw.units import format_size
+from busbw.model.run import Outcome, Unreached
 
 # (rank, why it gave up).
 Failures = tuple[tuple[int, Failed], ...]
@@ -30,25 +29,15 @@ def wrong_words(wrong: WrongResult) -> str:
     )
 
 
-def missing_points(plan: Plan, measurements: tuple[Measurement, ...]) -> tuple[str, ...]:
-    """Return the points that were planned and not measured, as `all_reduce 4 MiB`."""
-    measured = {measurement.point for measurement in measurements}
-    return tuple(
-        f"{plan.sweeps[point.sweep].collective} {format_size(point.size_bytes)}"
-        for number, point in enumerate(points_of(plan.sweeps))
-        if number not in measured
-    )
-
-
 def failure_findings(
     plan: Plan, outcome: Outcome | None, measurements: tuple[Measurement, ...], failures: Failures = ()
 ) -> tuple[Finding, ...]:
     """Return what went wrong, the worst first. `failures`: why ranks gave up, in their own words."""
-    missing = missing_points(plan, measurements)
+    missing = unreached(plan, outcome, measurements)
     return (
         *(_wrong_finding(point, wrong) for point, wrong in wrong_results(measurements)),
         *((_failed_finding(outcome, failures),) if outcome is not None and outcome.ended == "failed" else ()),
-        *((_missing_finding(outcome, missing),) if missing else ()),
+        *((_missing_finding(plan, outcome, missing),) if missing is not None else ()),
     )
 
 
@@ -106,15 +95,14 @@ def _memory_words(outcome: Outcome) -> str:
     return f"; meanwhile the kernel ended {counted(after - before, 'process')} because memory ran out"
 
 
-def _missing_finding(outcome: Outcome | None, missing: tuple[str, ...]) -> Finding:
-    return finding(
-        "RUN003",
-        points=counted(len(missing), "point"),
-        evidence=f"{listed(list(missing))}; {ended_words(outcome)}",
-        fix="give the run more time, or measure fewer sizes"
-        if outcome is not None and outcome.ended == "time"
-        else None,
-    )
+def _missing_finding(plan: Plan, outcome: Outcome | None, missing: Unreached) -> Finding:
+    evidence, fix = f"{unreached_words(plan, missing)}; {ended_words(outcome)}", None
+    if outcome is not None and outcome.ended == "time":
+        fix = "give the run more time, or measure fewer sizes"
+        if (more := more_time(plan, missing)) is not None:
+            words, option = more
+            evidence, fix = f"{evidence}; {words}", f"{option}, or fewer sizes"
+    return finding("RUN003", points=counted(len(missing.points), "point"), evidence=evidence, fix=fix)
 
 
 def ended_words(outcome: Outcome | None) -> str:

@@ -52,7 +52,7 @@ def judge(
         *tail_findings(measurements),
         *condition_findings(plan, outcome, hellos),
         *node_findings(nodes),
-        *sampling_findings(plan, measurements),
+        *sampling_findings(plan, measurements, outcome),
         *cache_findings(measurements, found_ceilings),
         *_no_ceiling_findings(plan, rates, measurements, expected=bool(expected)),
     )

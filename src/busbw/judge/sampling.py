@@ -3,11 +3,14 @@
 from collections.abc import Callable
 
 from busbw.catalog.findings import finding
+from busbw.judge.failures import ended_words
 from busbw.judge.phrases import counted, label, listed, percent
+from busbw.judge.unreached import more_samples
 from busbw.judge.usable import LEAST_SAMPLES, core_losses, half_width, is_disturbed, missed_share
 from busbw.model.finding import Finding
 from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
+from busbw.model.run import Outcome
 
 # A shift of the median between the halves of a point that is worth a word, when the interval does not cover it.
 DRIFT_NOTED = 0.05
@@ -20,11 +23,13 @@ CLOCK_NOTED = 0.10
 Measure = Callable[[Measurement], float]
 
 
-def sampling_findings(plan: Plan, measurements: tuple[Measurement, ...]) -> tuple[Finding, ...]:
+def sampling_findings(
+    plan: Plan, measurements: tuple[Measurement, ...], outcome: Outcome | None = None
+) -> tuple[Finding, ...]:
     """Return what a reader must know about the samples. A wrong point is not looked at: its time counts for nothing."""
     points = tuple(point for point in measurements if point.wrong is None)
     found = (
-        _few(points),
+        _few(plan, points, outcome),
         _wide(plan, points),
         _drifting(points),
         _correlated(points),
@@ -47,7 +52,12 @@ def effective_samples(measurement: Measurement) -> float:
 
 
 def _report(
-    code: str, points: list[Measurement], worst: Measure, say: Callable[[Measurement], str], fix: str | None = None
+    code: str,
+    points: list[Measurement],
+    worst: Measure,
+    say: Callable[[Measurement], str],
+    fix: str | None = None,
+    why: str | None = None,
 ) -> Finding | None:
     """Return one finding about `points`, told by the one that is `worst`; None without points."""
     if not points:
@@ -57,20 +67,24 @@ def _report(
     return finding(
         code,
         points=counted(len(points), "point"),
-        evidence=f"{label(first)}: {say(first)}" + (f"; also {listed(others)}" if others else ""),
+        evidence=f"{label(first)}: {say(first)}"
+        + (f"; also {listed(others)}" if others else "")
+        + (f"; {why}" if why is not None else ""),
         fix=fix,
         point=first.point if len(points) == 1 else None,
     )
 
 
-def _few(points: tuple[Measurement, ...]) -> Finding | None:
+def _few(plan: Plan, points: tuple[Measurement, ...], outcome: Outcome | None) -> Finding | None:
     few = [point for point in points if point.samples < LEAST_SAMPLES]
+    is_cut = outcome is not None and outcome.ended in ("time", "stopped")
     return _report(
         "RUN004",
         few,
         lambda point: -point.samples,
         lambda point: counted(point.samples, "sample"),
-        "give the run more time, or measure fewer sizes",
+        more_samples(plan, few) or "give the run more time, or measure fewer sizes",
+        ended_words(outcome) if is_cut else None,
     )
 
 
@@ -118,7 +132,8 @@ def _correlated(points: tuple[Measurement, ...]) -> Finding | None:
 
 
 def _unstable(points: tuple[Measurement, ...]) -> Finding | None:
-    unstable = [point for point in points if not point.warmup_stable]
+    # The first sample alone is taken after one call; that it is alone is said already.
+    unstable = [point for point in points if not point.warmup_stable and point.turns > 0]
     return _report(
         "RUN013",
         unstable,

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 from busbw.judge.conditions import spoilers
 from busbw.judge.expectation import LARGE_BYTES, Expectation
-from busbw.judge.failures import ended_words, failure_words, missing_points, wrong_results, wrong_words
+from busbw.judge.failures import ended_words, failure_words, wrong_results, wrong_words
 from busbw.judge.guidelines import Violation
 from busbw.judge.nodes import mixture_words
 from busbw.judge.phrases import counted, label, listed
 from busbw.judge.praise import best_words, latency_words
 from busbw.judge.stragglers import Straggler, host_of, slow_share
+from busbw.judge.unreached import unreached
 from busbw.judge.usable import LEAST_SAMPLES, is_disturbed, is_solid
 from busbw.model.finding import Ceiling, Finding, Verdict
 from busbw.model.measurement import Measurement
@@ -140,12 +141,13 @@ def doubts(case: Case) -> tuple[Reason, ...]:
     reasons: list[Reason] = list(spoilers(case.plan, case.outcome))
     if mixture := mixture_words(case.nodes):
         reasons.append(("RUN023", mixture))
-    missing = missing_points(case.plan, case.measurements)
-    if missing:
-        points = f"{counted(len(missing), 'point')} not measured ({listed(list(missing))})"
+    missing = unreached(case.plan, case.outcome, case.measurements)
+    if missing is not None:
+        points = f"{counted(len(missing.points), 'point')} not measured ({listed(list(missing.names))})"
         reasons.append(("RUN003", f"{points}, {ended_words(case.outcome)}"))
     elif case.outcome is None:
         reasons.append(("RUN003", ended_words(None)))
+    reasons.extend(_cut_short(case))
     reasons.extend(_data_doubts(case) or _disturbed_collectives(case))
     disturbed = sum(is_disturbed(measurement) for measurement in case.measurements)
     told = {code for code, _ in reasons}
@@ -153,6 +155,19 @@ def doubts(case: Case) -> tuple[Reason, ...]:
         # Alone it leaves the other points to judge by; beside another reason it is often the cause of it.
         reasons.append(("RUN022", f"other processes ran on the cores of the ranks at {counted(disturbed, 'point')}"))
     return tuple(reasons)
+
+
+def _cut_short(case: Case) -> list[Reason]:
+    """Return the points that were left with too few samples when the run was ended."""
+    if case.outcome is None or case.outcome.ended not in ("time", "stopped"):
+        return []
+    least = case.plan.sampling.min_samples
+    few = [one for one in case.measurements if one.ended in ("time", "stopped") and one.samples < least]
+    if not few:
+        return []
+    names = listed([label(one) for one in few])
+    points = f"{counted(len(few), 'point')} with too few samples ({names})"
+    return [("RUN004", f"{points}, {ended_words(case.outcome)}")]
 
 
 def _data_doubts(case: Case) -> list[Reason]:

@@ -32,9 +32,12 @@ class Measuring(Event, tag="measuring", kw_only=True, frozen=True):
 
 
 class PointEnded(Event, tag="point_ended", kw_only=True, frozen=True):
-    """A point is on disk on every rank."""
+    """A turn of a point is on disk on every rank."""
 
     point: Integer
+    # 0: its first sample.
+    turn: Integer = 1
+    # Of this turn.
     samples: Integer
     median_s: float | None
     ended: str

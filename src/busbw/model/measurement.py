@@ -101,6 +101,10 @@ class Measurement(Value, kw_only=True, frozen=True):
     # Whether every element of every rank was checked before the time was taken.
     verified: bool
     ended: Literal["interval", "samples", "time", "stopped", "wrong"]
+    # Separate moments that its samples are from; 0: there is only the first one, taken after a single call to warm up.
+    turns: Integer = 1
+    # Seconds that verifying it and taking its first sample took, all ranks together; None: not told.
+    first_s: float | None = None
     # Share of the bytes this exchange must move that the ranks sent over TCP, by way: `lo` within a host, else the
     # local address; () when none did.
     tcp_share: tuple[tuple[str, float], ...]

@@ -185,9 +185,14 @@ class NcclPoint(Value, kw_only=True, frozen=True):
 
 
 class Measured(Record, tag="measured", kw_only=True, frozen=True):
-    """One point, as this rank saw it: all samples, in the order taken."""
+    """One turn of a point, as this rank saw it: all samples of the turn, in the order taken.
+
+    In turn 0 a point is verified and gets one sample, after one call to warm up; each later turn warms up for itself.
+    """
 
     point: Integer
+    # 1 where points had one turn only, with everything in it.
+    turn: Integer = 1
     sweep: Integer
     size_bytes: Integer
     calls_per_sample: Integer
@@ -206,7 +211,7 @@ class Measured(Record, tag="measured", kw_only=True, frozen=True):
     empty_after: EmptyLaunches | None = None
     # Numbers of samples whose start was announced too late on this rank.
     missed: tuple[Integer, ...]
-    # Offset of this rank's clock to rank 0's, and how far it may be off: half round trip, plus drift over the point.
+    # Offset of this rank's clock to rank 0's, and how far it may be off: half round trip, plus drift over the turn.
     clock_offset_ns: Integer
     clock_error_ns: Integer
     clock_shared: bool
@@ -214,7 +219,7 @@ class Measured(Record, tag="measured", kw_only=True, frozen=True):
     verified_elements: Integer
     voluntary_switches: Integer
     involuntary_switches: Integer
-    # Bytes this rank sent over TCP while the point ran, by way: `lo` to ranks of this host, else the local address.
+    # Bytes this rank sent over TCP meanwhile, by way: `lo` to ranks of this host, else the local address.
     tcp_bytes: tuple[tuple[str, Integer], ...]
     attribution: tuple[Attribution, ...]
     nccl: NcclPoint | None = None

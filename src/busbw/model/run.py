@@ -49,6 +49,17 @@ class Rates(Value, kw_only=True, frozen=True):
     streams: tuple[StreamRate, ...] = ()
 
 
+class Unreached(Value, kw_only=True, frozen=True):
+    """Points that were planned and not measured, and what it would take to verify them and take a sample of each."""
+
+    # Their numbers (model.sweep.points_of), and their names, a row of sizes by its ends.
+    points: tuple[Integer, ...]
+    names: tuple[str, ...]
+    # Seconds beside the time limit that was given; None: nothing tells, or it was not time that ended the run.
+    least_s: float | None = None
+    most_s: float | None = None
+
+
 class Run(Value, kw_only=True, frozen=True):
     """Everything about one run."""
 
@@ -70,3 +81,5 @@ class Run(Value, kw_only=True, frozen=True):
     nodes: tuple[Node, ...] = ()
     # What the hosts said when they were visited; None: there was no need to, or nobody to ask.
     autopsy: Autopsy | None = None
+    # None: every point of the plan was measured.
+    unreached: Unreached | None = None

@@ -24,6 +24,8 @@ class BeatSeen(Value, kw_only=True, frozen=True):
     in_call: Integer
     # Whether a signal had asked it to stop, as launchers do before they kill; None: a visit that did not look.
     told_to_stop: bool | None = None
+    # Of any points, begun so far; 0: a visit that did not look.
+    turns: Integer = 0
 
 
 def progress(beats: tuple[BeatSeen, ...]) -> tuple[BeatSeen, ...]:

@@ -22,7 +22,7 @@ _LEAST_SLOW_SHARE = 0.005
 
 
 def is_worth_it(sweep: Sweep, world: MpiWorld, series: Series, budget: Budget) -> bool:
-    """Whether a point's tail should be traced, and there is time for it. Only rank 0 decides.
+    """Whether the tail of a turn should be traced, and there is time for it. Only rank 0 decides.
 
     Pairs name their ranks themselves; groups of ranks do not stay whole when every other rank is left out.
     """
@@ -34,7 +34,7 @@ def is_worth_it(sweep: Sweep, world: MpiWorld, series: Series, budget: Budget) -
     slow = len(slow_samples([value * 1e-9 for value in valid_ns]))
     cost_s = _passes(world.ranks) * _CALLS * 2e-9 * sum(valid_ns) / len(valid_ns)
     heavy = slow >= _LEAST_SLOW and slow >= _LEAST_SLOW_SHARE * len(valid_ns)
-    return heavy and cost_s < min(_MOST_SECONDS, budget.run_left_s)
+    return heavy and cost_s < min(_MOST_SECONDS, budget.tracing_s + max(budget.share_left_s, 0.0))
 
 
 def attribute(

@@ -3,17 +3,32 @@
 from collections.abc import Iterable
 from typing import Protocol, cast
 
+import msgspec
+
 from busbw.model.plan import Plan
 from busbw.model.record import Hello, Measured, Record
 from busbw.model.sweep import Point
-from busbw.rank.budget import Budget
 from busbw.rank.heart import Heart
-from busbw.rank.sampling import Report
+from busbw.rank.sampling import Controls, Sampled
 from busbw.rank.world import World
+
+
+class TurnTaken(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one turn of a point: a record for each rank of this process, and what they share."""
+
+    records: tuple[Measured, ...]
+    # None: a result was wrong.
+    sampled: Sampled | None
+    # What further turns need not repeat, and what looking for a rank that delays the others took.
+    once_s: float = 0.0
+    tracing_s: float = 0.0
 
 
 class Bench(Protocol):
     """A way to measure. Every rank calls the same, at the same time."""
+
+    # Whether it looks for the rank that delays the others.
+    traces: bool
 
     def hellos(self) -> tuple[Hello, ...]:
         """Say who the ranks of this process are."""
@@ -24,8 +39,8 @@ class Bench(Protocol):
     def prepare(self) -> None:
         """Make what all points share."""
 
-    def measure(self, number: int, point: Point, budget: Budget, report: Report) -> tuple[Measured, ...]:
-        """Measure one point; one record for each rank of this process."""
+    def measure(self, number: int, point: Point, controls: Controls) -> TurnTaken:
+        """Measure one turn of one point."""
 
 
 def open_bench(plan: Plan, world: World, heart: Heart) -> Bench:

@@ -30,12 +30,13 @@ class Heart:
         return self.memories[0]
 
     def enter(self, state: str, point: int | None = None) -> None:
-        """Say what this process does next."""
+        """Say what this process does next; with a point, another turn of one begins."""
         for words in self._words:
             words[_WORD["state"]] = HEARTBEAT_STATES.index(state)
-            if point is not None and point != words[_WORD["point"]]:
+            if point is not None:
                 words[_WORD["point"]] = point
                 words[_WORD["samples"]] = 0
+                words[_WORD["turns"]] += 1
 
     @property
     def step(self) -> str:

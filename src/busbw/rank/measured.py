@@ -1,4 +1,4 @@
-"""The record of one point of one rank, from what sampling left behind."""
+"""The record of one turn of a point of one rank, from what sampling left behind."""
 
 import time
 from collections.abc import Sequence
@@ -9,17 +9,17 @@ from busbw.model.record import Attribution, EmptyLaunches, Measured, Mismatch, N
 from busbw.model.sweep import Point
 from busbw.rank.blocks import Clock, Series
 from busbw.rank.sampling import Sampled
-from busbw.rank.world import World
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
-    """What all ranks of a process share of one point. `sampled` is None where a result was wrong."""
+    """What all ranks of a process share of one turn of a point. `sampled` is None where a result was wrong."""
 
     number: int
     point: Point
+    turn: int
     sampled: Sampled | None
     clock: Clock
-    # How far the clock moved against rank 0's while the point ran.
+    # How far the clock moved against rank 0's meanwhile.
     drift_ns: int
     # Voluntary and involuntary.
     switches: tuple[int, int]
@@ -41,6 +41,7 @@ def measured(
     sampled = taken.sampled
     return Measured(
         point=taken.number,
+        turn=taken.turn,
         sweep=taken.point.sweep,
         size_bytes=taken.point.size_bytes,
         calls_per_sample=sampled.calls_per_sample if sampled is not None else 1,
@@ -67,13 +68,3 @@ def measured(
         started_unix_s=taken.started_unix_s,
         ended_unix_s=time.time(),
     )
-
-
-def any_counts(world: World, records: Sequence[Measured]) -> bool:
-    """Whether there is a sample of a point whose start no rank missed; `records` are those of this process.
-
-    Every rank calls this, and all get the same answer.
-    """
-    missed = {sample for record in records for sample in record.missed}
-    samples = range(len(records[0].duration_ns))
-    return bool(samples) and 0 in world.largest([int(sample in missed) for sample in samples])

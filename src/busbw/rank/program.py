@@ -13,22 +13,25 @@ from busbw.model.event import EVENT_PREFIX, Ending, Event, Measuring, PointEnded
 from busbw.model.plan import Plan
 from busbw.model.record import Failed, Finished, Hello, Record
 from busbw.model.sweep import points_of
-from busbw.rank.bench import open_bench
-from busbw.rank.budget import Budget
+from busbw.rank.bench import Bench, open_bench
+from busbw.rank.budget import Budget, Ledger, Turn
 from busbw.rank.count import suspicion, wrong_count
 from busbw.rank.heart import Heart
 from busbw.rank.hearts import hearts_of, remove_left
 from busbw.rank.journal import Journal
-from busbw.rank.measured import any_counts
 from busbw.rank.planned import read_plan
 from busbw.rank.presence import Presence
 from busbw.rank.refusal import refuse
-from busbw.rank.sampling import Report
+from busbw.rank.sampling import Controls, Report
 from busbw.rank.world import World, open_world
 
 if TYPE_CHECKING:
     from busbw.rank.stop import StopRequests
 
+Reason = Literal["complete", "time", "stopped"]
+
+# What rank 0 tells the others by number; None: the run goes on.
+_REASONS: tuple[Reason | None, ...] = (None, "complete", "time", "stopped")
 ABORT_CODE = 3
 WRONG_SIZE_CODE = 4
 # A compiler's complaint may be pages long; all of it is in the trace on standard error.
@@ -112,33 +115,61 @@ def _run(
     bench.prepare()
     # By now the MPI library has made its segments.
     presence.note()
-    run_ends_s = time.monotonic() + plan.sampling.time_limit_s
-    reason: Literal["complete", "time", "stopped"] = "complete"
-    todo = [(number, point) for number, point in enumerate(points_of(plan.sweeps)) if number not in done]
-    for place, (number, point) in enumerate(todo):
-        budget = Budget.for_next(run_ends_s, len(todo) - place, plan.sampling.time_limit_s / len(todo))
-        over, stop = world.from_first([int(budget.run_left_s <= 0), int(heart.stop_asked)])
-        if over or stop:
-            reason = "stopped" if stop else "time"
-            break
-        presence.begin_point()
-        measured = bench.measure(number, point, budget, _reporter(say, number, budget))
-        heart.enter("writing")
-        _write(journals, measured)
-        world.barrier()
-        first = measured[0]
-        say(PointEnded(point=number, samples=len(first.duration_ns), median_s=None, ended=first.ended))
-        if first.ended == "stopped":
-            reason = "stopped"
-            break
-        if first.ended == "time" and not any_counts(world, measured):
-            # Cut off before its first sample that counts: this point is as good as not begun.
-            reason = "time"
-            break
+    reason = _measure(plan, world, heart, presence, journals, bench, say, done)
     _write(journals, [Finished(reason=reason)] * len(journals))
     heart.enter("done")
     world.barrier()
     say(Ending(reason=reason))
+
+
+def _measure(
+    plan: Plan,
+    world: World,
+    heart: Heart,
+    presence: Presence,
+    journals: Sequence[Journal],
+    bench: Bench,
+    say: Callable[[Event], None],
+    done: frozenset[int],
+) -> Reason:
+    """Measure turn after turn until every point is known well enough, time is over, or somebody stops the run."""
+    points = points_of(plan.sweeps)
+    todo = [(number, point) for number, point in enumerate(points) if number not in done]
+    ledger = Ledger(plan.sampling, todo, traces=bench.traces)
+    while True:
+        turn = _agreed_turn(world, heart, ledger)
+        if isinstance(turn, str):
+            return turn
+        presence.begin_point()
+        budget = ledger.budget(turn)
+        controls = Controls(
+            sampling=plan.sampling,
+            turn=turn.number,
+            calls=world.from_first([ledger.calls(turn.point)])[0],
+            earlier_ns=ledger.earlier_ns(turn.point),
+            budget=budget,
+            yields=plan.placement.oversubscribed,
+            report=_reporter(say, turn.point, budget),
+        )
+        taken = bench.measure(turn.point, points[turn.point], controls)
+        heart.enter("writing")
+        _write(journals, taken.records)
+        world.barrier()
+        ledger.note(turn, taken, spent_s=time.monotonic() - budget.began_s)
+        first = taken.records[0]
+        samples = len(first.duration_ns)
+        say(PointEnded(point=turn.point, turn=turn.number, samples=samples, median_s=None, ended=first.ended))
+
+
+def _agreed_turn(world: World, heart: Heart, ledger: Ledger) -> Turn | Reason:
+    """Return what rank 0 says comes next: a turn, or why the run ends."""
+    turn = ledger.next_turn()
+    reason = "stopped" if heart.stop_asked else ledger.reason() if turn is None else None
+    said = (-1, 0) if turn is None else (turn.point, turn.number)
+    ends, point, number = world.from_first([_REASONS.index(reason), *said])
+    if (ended := _REASONS[ends]) is not None:
+        return ended
+    return Turn(point=point, number=number, share_s=turn.share_s if turn is not None else 0.0)
 
 
 def _stop_requests(plan: Plan) -> "StopRequests":

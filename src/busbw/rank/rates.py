@@ -1,7 +1,11 @@
-"""What the machine can do at best, measured on the ranks' own cores while all of them work at once."""
+"""What the machine can do at best, measured on the ranks' own cores while all of them work at once.
+
+Rounds are left out when `ends_s`, an instant of the monotonic clock of rank 0, is over.
+"""
 
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
@@ -14,6 +18,9 @@ from busbw.rank.mpi_world import MpiWorld
 _KERNELS: tuple[Kernel, ...] = ("loop", "memcpy")
 _COPY_ROUNDS = 15
 _STREAM_ROUNDS = 5
+# However little time there is: enough for a median, and for a best of two.
+_LEAST_COPY_ROUNDS = 3
+_LEAST_STREAM_ROUNDS = 2
 _STREAM_NS = 40_000_000
 _NO_SOCKET = -1
 _CONNECT_TIMEOUT_S = 10.0
@@ -31,7 +38,7 @@ def copy_sizes(largest_bytes: int) -> list[int]:
     return [*sizes, max(largest_bytes, _SMALLEST_COPY_BYTES)]
 
 
-def copied(world: MpiWorld, largest_bytes: int) -> Iterator[Copied]:
+def copied(world: MpiWorld, largest_bytes: int, ends_s: float) -> Iterator[Copied]:
     """Measure STREAM's copy and memcpy at each size: every rank takes what its neighbour has just written.
 
     What a rank copies to itself stays in its own caches and says nothing about bytes that come from another core.
@@ -44,24 +51,36 @@ def copied(world: MpiWorld, largest_bytes: int) -> Iterator[Copied]:
         target = _core.Buffer(sizes[-1])
         for size_bytes in sizes:
             for kernel in _KERNELS:
-                rounds_ns = _rounds(world, kernel, (own, neighbours, target), size_bytes)
+                rounds_ns = _rounds(world, kernel, (own, neighbours, target), size_bytes, ends_s)
                 yield Copied(kernel=kernel, size_bytes=size_bytes, duration_ns=rounds_ns)
 
 
 def _rounds(
-    world: MpiWorld, kernel: Kernel, buffers: tuple[_core.Buffer, _core.Buffer, _core.Buffer], size_bytes: int
+    world: MpiWorld,
+    kernel: Kernel,
+    buffers: tuple[_core.Buffer, _core.Buffer, _core.Buffer],
+    size_bytes: int,
+    ends_s: float,
 ) -> tuple[int, ...]:
     """Write this rank's memory, then copy the neighbour's, all ranks at once, again and again."""
     own, neighbours, target = buffers
     copy = _core.copy_with_loop if kernel == "loop" else _core.copy_with_memcpy
     durations_ns = []
-    for _round in range(_COPY_ROUNDS):
+    for _round in _while_time(world, _LEAST_COPY_ROUNDS, _COPY_ROUNDS, ends_s):
         own.touch(size_bytes)
         world.barrier()
         moved = copy(neighbours, target, size_bytes=size_bytes)
         world.barrier()
         durations_ns.append(moved.end_ns - moved.start_ns)
     return tuple(durations_ns)
+
+
+def _while_time(world: MpiWorld, least: int, most: int, ends_s: float) -> Iterator[int]:
+    """Yield the numbers of rounds, the same on all ranks."""
+    for number in range(most):
+        if number >= least and world.from_first([int(time.monotonic() > ends_s)])[0]:
+            return
+        yield number
 
 
 @contextmanager
@@ -91,11 +110,17 @@ def _map(path: str, size_bytes: int) -> _core.Buffer | None:
         os.close(file)
 
 
-def streamed(world: MpiWorld) -> Iterator[Streamed]:
+def streamed(world: MpiWorld, ends_s: float) -> Iterator[Streamed]:
     """Measure TCP over the loopback interface: a ring of all ranks, then one-way pairs. For ranks of one host."""
-    yield _streamed(world, "ring", [_streamed_ring(world) for _round in range(_STREAM_ROUNDS)])
+    rounds = [_streamed_ring(world) for _round in _stream_rounds(world, ends_s)]
+    yield _streamed(world, "ring", rounds)
     if world.ranks % 2 == 0:
-        yield _streamed(world, "pairs", [_streamed_pairs(world) for _round in range(_STREAM_ROUNDS)])
+        rounds = [_streamed_pairs(world) for _round in _stream_rounds(world, ends_s)]
+        yield _streamed(world, "pairs", rounds)
+
+
+def _stream_rounds(world: MpiWorld, ends_s: float) -> Iterator[int]:
+    return _while_time(world, _LEAST_STREAM_ROUNDS, _STREAM_ROUNDS, ends_s)
 
 
 def _streamed(world: MpiWorld, pattern: Literal["ring", "pairs"], rounds: list[_core.Movement]) -> Streamed:

@@ -1,9 +1,9 @@
-"""Warm-up until stable, then samples until the median is known well enough or time is up.
+"""One turn of a point: one sample, or warm-up until stable and samples until the median is known or time is up.
 
 Rank 0 looks at the samples after each block and tells everyone what to do next.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import msgspec
@@ -35,11 +35,20 @@ _TAIL_SHARE = 0.2
 # Above this share of missed starts the announcements come too late.
 _MISSED_SHARE = 0.02
 
+# Starts that a rank misses give no sample; a first turn tries again so often, each time announced so much earlier. On
+# busy cores a rank waits for its turn for milliseconds, and a single start may be announced early: it costs nothing.
+_FIRST_TRIES = 10
+_FIRST_TURN_LEAD_NS = 1_000_000
+_LEAD_GROWTH = 4
+# Messages to and fro that compare two clocks. On busy cores each may take milliseconds, and one sample needs no more.
+_SYNC_ROUNDS = 40
+_FIRST_SYNC_ROUNDS = 5
+
 Report = Callable[[str, int, float | None, float | None], None]
 
 
 class Sampled(msgspec.Struct, frozen=True):
-    """What one rank knows when a point is done."""
+    """What one rank knows when a turn is over; `series` holds the samples of this turn alone."""
 
     series: Series
     calls_per_sample: int
@@ -49,21 +58,57 @@ class Sampled(msgspec.Struct, frozen=True):
 
 
 class Controls(msgspec.Struct, frozen=True):
-    """What steers the sampling of one point; `budget` counts on rank 0 only."""
+    """What steers one turn of a point; `budget` and `earlier_ns` count on rank 0 only."""
 
     sampling: Sampling
+    # 0: the first turn of the point.
+    turn: int
+    # Of a sample, as in earlier turns; 0: not settled yet.
+    calls: int
+    # The samples of earlier turns that count.
+    earlier_ns: Sequence[float]
     budget: Budget
     yields: bool
     report: Report
 
 
-def take_samples(world: World, heart: Heart, sampler: Sampler, controls: Controls) -> Sampled:
-    """Warm up, then sample. Every rank calls this; all return series of equal length."""
+def sync_rounds(controls: Controls) -> int:
+    """Return how many rounds the comparison of clocks at the beginning of a turn takes."""
+    return _FIRST_SYNC_ROUNDS if controls.turn == 0 else _SYNC_ROUNDS
+
+
+def take_turn(world: World, heart: Heart, sampler: Sampler, controls: Controls) -> Sampled:
+    """Take what this turn of the point is for. Every rank calls this; all return series of equal length."""
+    take = _first_sample if controls.turn == 0 else _samples
+    return take(world, heart, sampler, controls)
+
+
+def _first_sample(world: World, heart: Heart, sampler: Sampler, controls: Controls) -> Sampled:
+    """Take one sample that counts after one call to warm up, whatever the time."""
+    heart.enter("warming up")
+    warm = Series()
+    lead_ns = _FIRST_TURN_LEAD_NS
+    sampler.take(Shape(samples=1, calls=1, lead_ns=lead_ns), warm)
+    heart.enter("sampling")
+    wanted = controls.sampling.calls or sampler.calls_for(warm.combined_ns[0])
+    (calls,) = world.from_first([wanted])
+    series = Series()
+    # What counts, all ranks know alike.
+    while not series.valid_ns() and len(series) < _FIRST_TRIES:
+        sampler.take(Shape(samples=1, calls=calls, lead_ns=lead_ns), series)
+        lead_ns = min(_LEAD_GROWTH * lead_ns, _MOST_LEAD_NS)
+    valid = series.valid_ns()
+    controls.report("sampling", len(valid), valid[0] * 1e-9 if valid else None, None)
+    return Sampled(series=series, calls_per_sample=calls, warmup_calls=1, warmup_stable=False, ended="time")
+
+
+def _samples(world: World, heart: Heart, sampler: Sampler, controls: Controls) -> Sampled:
+    """Warm up, then sample until the point is known well enough or the share is used."""
     heart.enter("warming up")
     warm, shape, stable = _warm_up(world, heart, sampler, controls)
     heart.enter("sampling")
     series = Series()
-    calls = controls.sampling.calls or sampler.calls_for(median(sorted(warm.combined_ns)))
+    calls = controls.calls or controls.sampling.calls or sampler.calls_for(median(sorted(warm.combined_ns)))
     while True:
         latest = series if len(series) else warm
         shape = Shape(
@@ -87,7 +132,7 @@ def take_samples(world: World, heart: Heart, sampler: Sampler, controls: Control
 
 
 def _warm_up(world: World, heart: Heart, sampler: Sampler, controls: Controls) -> tuple[Series, Shape, bool]:
-    """Take samples of one call each until their level stays, at most a quarter of the point's time."""
+    """Take samples of one call each until their level stays, at most a quarter of the turn's time."""
     series = Series()
     first_lead_ns = _FIRST_LEAD_YIELDING_NS if controls.yields else _FIRST_LEAD_NS
     shape = Shape(samples=1, calls=1, lead_ns=first_lead_ns)
@@ -115,7 +160,7 @@ def _block_samples(series: Series, calls: int, budget: Budget | None = None) -> 
     # The mean, not the median: on a busy machine a few interruptions are most of the time a block takes.
     recent_ns = series.combined_ns[-_MOST_BLOCK_SAMPLES:]
     level_ns = max(sum(recent_ns) / len(recent_ns), 1.0)
-    block_ns = _BLOCK_NS if budget is None else min(_BLOCK_NS, max(budget.run_left_s, 0.0) * 1e9)
+    block_ns = _BLOCK_NS if budget is None else min(_BLOCK_NS, max(budget.share_left_s, 0.0) * 1e9)
     return min(max(int(block_ns / (level_ns * calls)), 1), _MOST_BLOCK_SAMPLES)
 
 
@@ -135,7 +180,7 @@ def _adapted_lead_ns(series: Series, shape: Shape, controls: Controls) -> int:
 def _decide(heart: Heart, series: Series, controls: Controls) -> int:
     """Return the number of the reason to end, or _GO_ON. Only rank 0 asks."""
     sampling, budget = controls.sampling, controls.budget
-    valid = sorted(series.valid_ns())
+    valid = sorted([*controls.earlier_ns, *series.valid_ns()])
     half_width = relative_half_width(valid, sampling.confidence) if valid else None
     controls.report("sampling", len(valid), median(valid) * 1e-9 if valid else None, half_width)
     if heart.stop_asked:
@@ -147,8 +192,9 @@ def _decide(heart: Heart, series: Series, controls: Controls) -> int:
         and (len(valid) >= _TAIL_SAMPLES or budget.spent_share > _TAIL_SHARE)
     ):
         return _REASONS.index("interval")
-    if len(series) >= sampling.max_samples:
+    if len(controls.earlier_ns) + len(series) >= sampling.max_samples:
         return _REASONS.index("samples")
-    if budget.run_left_s <= 0 or (budget.share_left_s <= 0 and len(valid) >= sampling.min_samples):
+    # A turn that was begun is never for nothing.
+    if budget.share_left_s <= 0 and len(series):
         return _REASONS.index("time")
     return _GO_ON

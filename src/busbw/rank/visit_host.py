@@ -31,8 +31,8 @@ def beats(folder: Path) -> tuple[BeatSeen, ...]:
         content = _bytes(path)
         if len(content) != layout.HEARTBEAT_BYTES:
             continue
-        process_id, state, point, samples, calls, in_call, stop_asked, _reserved = _WORDS.unpack(content)
-        largest = max(process_id, point, samples, calls)
+        process_id, state, point, samples, calls, in_call, stop_asked, turns = _WORDS.unpack(content)
+        largest = max(process_id, point, samples, calls, turns)
         if process_id == 0 or state >= len(layout.HEARTBEAT_STATES) or largest >= 2**63 or in_call > 2:
             continue
         found.append(
@@ -45,6 +45,7 @@ def beats(folder: Path) -> tuple[BeatSeen, ...]:
                 calls=calls,
                 in_call=in_call,
                 told_to_stop=stop_asked != 0,
+                turns=turns,
             )
         )
     return tuple(found)

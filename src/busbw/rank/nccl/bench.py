@@ -10,10 +10,10 @@ import msgspec
 
 from busbw import _core, layout
 from busbw.model.plan import Plan
-from busbw.model.record import Hello, Launched, Measured, Mismatch, NcclChoice, NcclPoint, Record
+from busbw.model.record import EmptyLaunches, Hello, Launched, Mismatch, NcclChoice, NcclPoint, Record
 from busbw.model.sweep import Point, Sweep
+from busbw.rank.bench import TurnTaken
 from busbw.rank.blocks import Clock, Series, read_clock
-from busbw.rank.budget import Budget
 from busbw.rank.heart import Heart
 from busbw.rank.introduction import introduce
 from busbw.rank.measured import Taken, measured
@@ -23,10 +23,9 @@ from busbw.rank.nccl.equipment import describe, host_of_plan, join, open_gpus, o
 from busbw.rank.nccl.launches import Launcher
 from busbw.rank.nccl.sampler import Measure, NcclSampler
 from busbw.rank.nccl.tuning_log import TuningLog
-from busbw.rank.sampling import Controls, Report, Sampled, take_samples
+from busbw.rank.sampling import Controls, Sampled, sync_rounds, take_turn
 from busbw.rank.world import World, same_clock
 
-_SYNC_ROUNDS = 40
 # The GPUs may take this share of the stall limit before the rank itself says that they hang: its own words, NCCL's
 # among them, must be written before the launching side ends it.
 _HANG_SHARE = 0.7
@@ -36,6 +35,9 @@ _GATE_SHARE = 2.0
 
 class NcclBench:
     """What every point over NCCL is measured with."""
+
+    # Each GPU tells its own times.
+    traces = False
 
     def __init__(self, plan: Plan, world: World, heart: Heart) -> None:
         self._plan = plan
@@ -102,54 +104,61 @@ class NcclBench:
             elif self._setup.buffers == "symmetric":
                 self._all.register_windows(memories)
 
-    def measure(self, number: int, point: Point, budget: Budget, report: Report) -> tuple[Measured, ...]:
-        """Verify, warm up, sample, verify again and describe one point."""
+    def measure(self, number: int, point: Point, controls: Controls) -> TurnTaken:
+        """Verify in the first turn, warm up, sample, verify again and describe one turn of a point."""
         sweep = self._plan.sweeps[point.sweep]
         started_unix_s = time.time()
         before = resource.getrusage(resource.RUSAGE_SELF)
-        clock = read_clock(
-            self._world,
-            shared=self._shared_clock,
-            yields=self._plan.placement.oversubscribed,
-            rounds=_SYNC_ROUNDS,
-        )
+        rounds = sync_rounds(controls)
+        clock = read_clock(self._world, shared=self._shared_clock, yields=controls.yields, rounds=rounds)
         self._heart.enter("verifying", number)
-        report("verifying", 0, None, None)
+        controls.report("verifying", 0, None, None)
         exchange = self._exchange(sweep, point.size_bytes, shift=0)
-        mismatches = self._verified(sweep, point.size_bytes, exchange, number)
-        choices = self._watcher.seen
+        mismatches: tuple[Mismatch | None, ...] = (None,) * len(self._gpus)
+        choices: tuple[NcclChoice, ...] = ()
+        if controls.turn == 0:
+            mismatches = self._verified(sweep, point.size_bytes, exchange, number)
+            choices = self._watcher.seen
+        _core.nccl_settle(exchange, self._pattern(sweep, 0))
         sampler = NcclSampler(self._world, self._what(sweep, exchange, clock), len(self._gpus))
-        empty_before = self._launcher.beside(point.size_bytes)
-        sampled = None if self._wrong_anywhere(mismatches) else self._sampled(sampler, budget, report)
-        empty_after = self._launcher.beside(point.size_bytes)
+        empty_before = self._beside(point.size_bytes, controls)
+        sampled = None
+        if not self._wrong_anywhere(mismatches):
+            sampled = take_turn(self._world, self._heart, sampler, controls)
+        empty_after = self._beside(point.size_bytes, controls)
         if self._plan.sampling.verify and sampled is not None and sampled.ended != "stopped":
             # What went wrong only now and then may have done so while the time was taken.
             self._heart.enter("verifying")
             mismatches = self._checked(exchange, sweep, self._seed(number, 2))
             sampled = None if self._wrong_anywhere(mismatches) else sampled
         after = resource.getrusage(resource.RUSAGE_SELF)
-        nccl = self._nccl_point(sweep, point.size_bytes, sampler, choices)
         taken = Taken(
             number=number,
             point=point,
+            turn=controls.turn,
             sampled=sampled,
             clock=clock,
             drift_ns=0,
             switches=(after.ru_nvcsw - before.ru_nvcsw, after.ru_nivcsw - before.ru_nivcsw),
             started_unix_s=started_unix_s,
         )
-        checks = self._plan.sampling.verify
-        return tuple(
+        nccl = self._nccl_point(sweep, point.size_bytes, sampler, choices)
+        records = tuple(
             measured(
                 taken,
                 series,
                 mismatch=mismatch,
-                verified_elements=self._output(sweep, point.size_bytes, place) if checks else 0,
+                verified_elements=self._output(sweep, point.size_bytes, place) if self._plan.sampling.verify else 0,
                 nccl=nccl,
                 empty=(empty_before[place], empty_after[place]),
             )
             for place, (series, mismatch) in enumerate(zip(self._series(sampled), mismatches, strict=True))
         )
+        return TurnTaken(records=records, sampled=sampled)
+
+    def _beside(self, size_bytes: int, controls: Controls) -> tuple[EmptyLaunches | None, ...]:
+        """Return what launches take beside a small message; in the first turn, which is for one sample, nothing."""
+        return self._launcher.beside(size_bytes) if controls.turn > 0 else (None,) * len(self._gpus)
 
     def _what(self, sweep: Sweep, exchange: _core.NcclExchange, clock: Clock) -> Measure:
         partners = sweep.pair or range(self._ranks)
@@ -165,7 +174,7 @@ class NcclBench:
 
     def _series(self, sampled: Sampled | None) -> tuple[Series, ...]:
         taken = () if sampled is None else (sampled.series, *sampled.series.others)
-        # Time may have run out before the first block, which adds those of the other GPUs.
+        # A block adds those of the other GPUs, and a run may be stopped before the first.
         return (*taken, *(Series() for _gpu in self._gpus[len(taken) :]))
 
     def _exchange(self, sweep: Sweep, size_bytes: int, shift: int) -> _core.NcclExchange:
@@ -206,7 +215,6 @@ class NcclBench:
         if not self._wrong_anywhere(found):
             moved = self._exchange(sweep, size_bytes, shift=1)
             found = self._checked(moved, sweep, self._seed(number, 1))
-        _core.nccl_settle(exchange, self._pattern(sweep, 0))
         return found
 
     def _checked(self, exchange: _core.NcclExchange, sweep: Sweep, seed: int) -> tuple[Mismatch | None, ...]:
@@ -224,15 +232,6 @@ class NcclBench:
 
     def _wrong_anywhere(self, mismatches: Sequence[Mismatch | None]) -> bool:
         return self._world.largest([int(any(one is not None for one in mismatches))])[0] != 0
-
-    def _sampled(self, sampler: NcclSampler, budget: Budget, report: Report) -> Sampled:
-        controls = Controls(
-            sampling=self._plan.sampling,
-            budget=budget,
-            yields=self._plan.placement.oversubscribed,
-            report=report,
-        )
-        return take_samples(self._world, self._heart, sampler, controls)
 
     def _nccl_point(
         self, sweep: Sweep, size_bytes: int, sampler: NcclSampler, choices: tuple[NcclChoice, ...]
