@@ -2,12 +2,10 @@
 // kernels.
 #include <dlfcn.h>
 
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <map>
 #include <string>
-#include <thread>
 
 #include "driver_stream.hpp"
 #include "kernel_abi.hpp"
@@ -101,10 +99,7 @@ STANDIN_API Result cuLaunchKernel(Kernel* function, unsigned grid_x, unsigned gr
                                   unsigned block_y, unsigned block_z, unsigned, Stream* stream_handle, void** arguments,
                                   void** extra) {
     return answer([&] {
-        static const std::chrono::microseconds takes{environment_number("STANDIN_LAUNCH_US", 0)};
-        if (takes.count() > 0) {
-            std::this_thread::sleep_for(takes);
-        }
+        take_time_to_launch();
         const auto kernel = handles<Kernel>().get(function);
         const auto stream = stream_of(stream_handle);
         const Shape grid{grid_x, grid_y, grid_z};

@@ -1,8 +1,10 @@
-"""What starting work on GPUs takes, from the records: empty launches, and calls until they return to the host."""
+"""What starting work on GPUs takes, from the records, and one measurement of several starts, which differ in it."""
 
 from collections.abc import Sequence
 
-from busbw.model.measurement import EmptyLaunch, LaunchShare
+import msgspec
+
+from busbw.model.measurement import EmptyLaunch, LaunchShare, Measurement, StartView
 from busbw.model.record import EmptyLaunches, Measured
 from busbw.stats.median import median
 
@@ -32,6 +34,25 @@ def launch_share(
         before=empty_launches([record.empty_before for record in records]),
         after=empty_launches([record.empty_after for record in records]),
     )
+
+
+def empty_s(share: LaunchShare | None) -> float | None:
+    """Return a launch of an empty kernel beside a point, the mean over GPUs, before and after; None: not taken."""
+    launches = (*share.before, *share.after) if share is not None else ()
+    return sum(one.host_s for one in launches) / len(launches) if launches else None
+
+
+def middle_start(latest_first: Sequence[Measurement]) -> tuple[Measurement, ...]:
+    """Return the measurement of a point whose median lies in the middle of its starts, with all of them; () for none.
+
+    Of two in the middle the slower. A wrong result of any start counts before all times.
+    """
+    wrong = [one for one in latest_first if one.wrong is not None]
+    if wrong or len(latest_first) < 2:
+        return (*wrong, *latest_first)[:1]
+    ordered = sorted(latest_first, key=lambda one: one.median_s)
+    starts = tuple(StartView(median_s=one.median_s, empty_s=empty_s(one.launch)) for one in reversed(latest_first))
+    return (msgspec.structs.replace(ordered[len(ordered) // 2], starts=starts),)
 
 
 def _one(rank: int, batches: EmptyLaunches) -> EmptyLaunch:

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
-from busbw.backends.launches import empty_launches
+from busbw.backends.launches import empty_launches, middle_start
 from busbw.backends.measurements import measurement_of
 from busbw.backends.rates import rates_of
 from busbw.model.measurement import EmptyLaunch, Measurement
@@ -49,22 +50,25 @@ def parse(plan: Plan, records: Records) -> Parsed:
     """Put the records of all ranks together. `records`: by rank, in the order written, each with its place.
 
     A point is a measurement only when every rank of the plan wrote it in the same start of the run, with as many
-    samples as the others; of several starts the last such one counts. Records of ranks beyond the plan are ignored.
+    samples as the others; of several starts the last such one counts, or the middle one where the plan has several
+    launches. Records of ranks beyond the plan are ignored.
     """
     ranks = range(plan.placement.ranks)
     kept = {rank: records.get(rank, ()) for rank in ranks}
     hellos = {rank: record for rank in ranks for _, record in kept[rank] if isinstance(record, Hello)}
     points = {rank: _points(kept[rank]) for rank in ranks}
     attempts = sorted({attempt for found in points.values() for attempt, _ in found}, reverse=True)
-    measurements = []
+    measurements: list[Measurement] = []
     for number, point in enumerate(points_of(plan.sweeps)):
-        for attempt in attempts:
-            measurement = _measurement(
-                plan, number, point, [points[rank].get((attempt, number)) for rank in ranks], hellos
-            )
-            if measurement is not None:
-                measurements.append(measurement)
-                break
+        found = (
+            _measurement(plan, number, point, [points[rank].get((attempt, number)) for rank in ranks], hellos)
+            for attempt in attempts
+        )
+        latest_first = (one for one in found if one is not None)
+        if plan.sampling.launches > 1:
+            measurements += middle_start(tuple(latest_first))
+        else:
+            measurements += islice(latest_first, 1)
     return Parsed(
         ranks=tuple(hellos[rank] for rank in sorted(hellos)),
         rates=rates_of(

@@ -6,6 +6,7 @@ from busbw.judge.conditions import condition_findings
 from busbw.judge.expectation import cache_findings, expectations, slow_findings
 from busbw.judge.failures import Failures, failure_findings
 from busbw.judge.guidelines import guideline_findings, violations
+from busbw.judge.launching import launch_findings
 from busbw.judge.nodes import node_findings
 from busbw.judge.path import path_of
 from busbw.judge.phrases import counted, label
@@ -53,6 +54,7 @@ def judge(
         *condition_findings(plan, outcome, hellos),
         *node_findings(nodes),
         *sampling_findings(plan, measurements),
+        *launch_findings(plan, measurements),
         *cache_findings(measurements, found_ceilings),
         *_no_ceiling_findings(plan, rates, measurements, expected=bool(expected)),
     )

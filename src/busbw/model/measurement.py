@@ -52,6 +52,14 @@ class LaunchShare(Value, kw_only=True, frozen=True):
     after: tuple[EmptyLaunch, ...] = ()
 
 
+class StartView(Value, kw_only=True, frozen=True):
+    """What one start of several took for a point. Seconds, medians over its samples; the mean over ranks."""
+
+    median_s: float
+    # A launch of an empty kernel beside it, by the host's clock; None: not taken.
+    empty_s: float | None
+
+
 class Measurement(Value, kw_only=True, frozen=True):
     """Time of one exchange of one size: centre, interval, tail, and each rank's view.
 
@@ -109,5 +117,7 @@ class Measurement(Value, kw_only=True, frozen=True):
     nccl: NcclPoint | None = None
     # Of points over NCCL.
     launch: LaunchShare | None = None
+    # Of several starts: each, in their order; all the rest is of the one whose median is in the middle. () with one.
+    starts: tuple[StartView, ...] = ()
     # File and line (from 1) of rank 0's record.
     source: str
