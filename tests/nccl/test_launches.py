@@ -116,3 +116,24 @@ def test_small_messages_are_measured_in_as_many_starts_as_asked_for(busbw: NcclB
 )
 def test_starts_that_would_measure_nothing_are_refused(busbw: NcclBusbw, arguments: tuple[object, ...], words: str):
     assert_refused(busbw.nccl("all_reduce", "--ranks", 2, *arguments), words)
+
+
+def test_a_gpu_that_works_for_others_is_named_and_speed_is_not_judged(busbw: NcclBusbw):
+    busy = {"STANDIN_BUSY_GPU": "1"}
+    result = busbw.nccl("all_reduce", "--ranks", 2, "-b", "1K", "-e", "1K", *BRIEF, env=busy)
+
+    assert_all_right(busbw, result, busy)
+    run = busbw.run_of()
+    (warning,) = [found for found in run.findings if found.code == "RUN027"]
+    name = f"GPU 1 on {run.ranks[1].host} (rank 1) runs other work beside this run"
+    assert warning.title == name
+    assert (run.verdict.outcome, run.verdict.because[0]) == ("cannot_tell", "RUN027")
+    assert run.verdict.sentence.startswith(f"cannot tell: {name}")
+
+
+def test_a_graph_is_replayed_on_several_gpus_of_one_process(busbw: NcclBusbw):
+    result = busbw.nccl("all_reduce", "--ranks", 2, "-g", 2, "-b", "1K", "-e", "1K", "--mode", "graph", *BRIEF)
+
+    (one,) = assert_all_right(busbw, result)
+    assert one.nccl is not None
+    assert one.nccl.graph_calls > 0

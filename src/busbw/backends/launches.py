@@ -14,7 +14,9 @@ _S_PER_NS = 1e-9
 def empty_launches(found: Sequence[EmptyLaunches | None]) -> tuple[EmptyLaunch, ...]:
     """Return one launch on each GPU; `found` in rank order. () when a rank has none."""
     return tuple(
-        _one(rank, one) for rank, one in enumerate(found) if all(found) and one is not None and len(one.issue_ns) > 0
+        _one(rank, one)
+        for rank, one in enumerate(found)
+        if None not in found and one is not None and one.issue_ns and one.device_ns
     )
 
 
@@ -37,9 +39,16 @@ def launch_share(
 
 
 def empty_s(share: LaunchShare | None) -> float | None:
-    """Return a launch of an empty kernel beside a point, the mean over GPUs, before and after; None: not taken."""
-    launches = (*share.before, *share.after) if share is not None else ()
-    return sum(one.host_s for one in launches) / len(launches) if launches else None
+    """Return a launch of an empty kernel beside a point, the mean over GPUs; None: not taken.
+
+    Of each GPU the shorter of before and after: now and then all launches of a few milliseconds take three times as
+    long.
+    """
+    if share is None or not share.before or not share.after:
+        return None
+    return sum(min(one.host_s, two.host_s) for one, two in zip(share.before, share.after, strict=True)) / len(
+        share.before
+    )
 
 
 def middle_start(latest_first: Sequence[Measurement]) -> tuple[Measurement, ...]:
@@ -59,6 +68,13 @@ def _one(rank: int, batches: EmptyLaunches) -> EmptyLaunch:
     scale = _S_PER_NS / max(batches.launches, 1)
     host_s = sorted(value * scale for value in batches.issue_ns)
     device_s = sorted(value * scale for value in batches.device_ns)
+    pairs = zip(batches.done_ns, batches.issue_ns, strict=False)
+    waits_s = sorted((done - issue) * _S_PER_NS for done, issue in pairs)
     return EmptyLaunch(
-        rank=rank, host_s=median(host_s), host_low_s=host_s[0], host_high_s=host_s[-1], device_s=median(device_s)
+        rank=rank,
+        host_s=median(host_s),
+        host_low_s=host_s[0],
+        host_high_s=host_s[-1],
+        device_s=median(device_s),
+        wait_s=waits_s[len(waits_s) // 2] if waits_s else None,
     )

@@ -14,9 +14,9 @@ from busbw.units import format_time
 # Below this share of a message nobody has to think of launches.
 SHARE_NOTED = 0.1
 # A host that takes this share of the time to issue the calls is what the time is decided by.
-_DECIDES = 0.9
+_DECIDES = 0.85
 # Launches that differ by more between two batches, or two GPUs, are told apart.
-_DIFFERENT = 0.15
+_DIFFERENT = 0.3
 
 
 def launch_share(measurement: Measurement) -> float:

@@ -37,8 +37,11 @@ class EmptyLaunch(Value, kw_only=True, frozen=True):
     host_s: float
     host_low_s: float
     host_high_s: float
-    # By the GPU's clock: the median over batches. Not less than the host's time, which the GPU waits for.
+    # By the GPU's clock: the median over batches. An idle GPU waits for the host, and takes its time.
     device_s: float
+    # Of a whole batch, from the return of its last launch until the host has seen the GPU done: at least half of the
+    # batches took so long. None: not taken.
+    wait_s: float | None = None
 
 
 class LaunchShare(Value, kw_only=True, frozen=True):

@@ -24,7 +24,12 @@ class Launcher:
             return (None,) * len(self._gpus)
         found = _core.empty_launches(self._gpus, self._gate, batches=_BATCHES, launches=_LAUNCHES)
         return tuple(
-            EmptyLaunches(launches=_LAUNCHES, issue_ns=tuple(one.issue_ns), device_ns=tuple(one.device_ns))
+            EmptyLaunches(
+                launches=_LAUNCHES,
+                issue_ns=tuple(one.issue_ns),
+                device_ns=tuple(one.device_ns),
+                done_ns=tuple(one.done_ns),
+            )
             for one in found
         )
 
