@@ -13,7 +13,7 @@ from busbw.units import format_time
 
 # Below this share of a message nobody has to think of launches.
 SHARE_NOTED = 0.1
-# A host that needs this share of the time to issue the calls decides it: the rest is the first call filling the pipeline.
+# A host that needs this share of the time to issue the calls decides it: the rest is the last call on the GPU.
 _DECIDES = 0.85
 # Launches that differ by more between two batches, or two GPUs, are told apart.
 _DIFFERENT = 0.3
