@@ -101,6 +101,7 @@ def test_small_messages_are_measured_in_as_many_starts_as_asked_for(busbw: NcclB
     assert all((start.empty_s or 0) >= LAUNCH_us * 1e-6 for start in small.starts)
     assert large.starts == ()
     assert "start 3 of 3" in result.err
+    assert "# the middle of 3 starts: 1 KiB " in result.out
     (note,) = [found for found in busbw.run_of().findings if found.code == "RUN026"]
     assert "The median of 3 starts" in note.evidence
     raw = busbw.directory() / "raw"
