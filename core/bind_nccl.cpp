@@ -181,7 +181,8 @@ void bind_nccl(nb::module_& module) {
         .def_prop_ro("has_kernels", &Gpu::has_kernels);
     nb::class_<EmptyLaunches>(module, "EmptyLaunches")
         .def_ro("issue_ns", &EmptyLaunches::issue)
-        .def_ro("device_ns", &EmptyLaunches::device);
+        .def_ro("device_ns", &EmptyLaunches::device)
+        .def_ro("done_ns", &EmptyLaunches::done);
     nb::class_<GpuMemory>(module, "GpuMemory")
         .def(nb::init<const Gpu&, std::size_t, const NcclApi*>(), "gpu"_a, "size"_a, "nccl"_a.none(),
              nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), waits)

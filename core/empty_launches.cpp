@@ -32,8 +32,14 @@ class TimedEvent {
     cuda_event event_ = nullptr;
 };
 
-void one_batch(const Gpu& gpu, const TimedEvent& first, const TimedEvent& last, cuda_function function,
-               std::uint64_t launches, nanoseconds& issue, nanoseconds& device) {
+struct Batch {
+    nanoseconds issue;
+    nanoseconds device;
+    nanoseconds done;
+};
+
+Batch one_batch(const Gpu& gpu, const TimedEvent& first, const TimedEvent& last, cuda_function function,
+                std::uint64_t launches) {
     NothingArguments nothing{};
     std::array<void*, 1> parameters{&nothing};
     const CudaApi& cuda = gpu.cuda();
@@ -43,10 +49,11 @@ void one_batch(const Gpu& gpu, const TimedEvent& first, const TimedEvent& last, 
         cuda.check(cuda.launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, gpu.stream(), parameters.data(), nullptr),
                    "cuLaunchKernel nothing");
     }
-    issue = wall_clock() - start;
+    const nanoseconds issued = wall_clock();
     last.record();
     gpu.wait();
-    device = last.since(first);
+    const nanoseconds done = wall_clock();
+    return {issued - start, last.since(first), done - start};
 }
 
 }  // namespace
@@ -60,12 +67,14 @@ std::vector<EmptyLaunches> empty_launches(std::span<const Gpu* const> gpus, cons
         const TimedEvent first{*gpu};
         const TimedEvent last{*gpu};
         EmptyLaunches& one = taken.emplace_back(batches);
-        nanoseconds unused = 0;
         gate.meet(0);
-        one_batch(*gpu, first, last, function, launches, unused, unused);
+        one_batch(*gpu, first, last, function, launches);
         for (std::size_t batch = 0; batch < batches; ++batch) {
             gate.meet(0);
-            one_batch(*gpu, first, last, function, launches, one.issue[batch], one.device[batch]);
+            const Batch took = one_batch(*gpu, first, last, function, launches);
+            one.issue[batch] = took.issue;
+            one.device[batch] = took.device;
+            one.done[batch] = took.done;
         }
     }
     return taken;

@@ -14,11 +14,14 @@ namespace busbw {
 
 // Batches of launches on one GPU, one entry a batch. `issue`: by the host's clock, from before the first launch until
 // the last has returned. `device`: by the GPU's clock, from before the first kernel until the last has ended; while the
-// host is the slower of the two, both are the host's.
+// host is the slower of the two, both are the host's. `done`: by the host's clock, from before the first launch until
+// the host has seen the last kernel end; a few microseconds more than `issue`, or far more where the GPU runs other
+// work.
 struct EmptyLaunches {
-    explicit EmptyLaunches(std::size_t batches) : issue(batches), device(batches) {}
+    explicit EmptyLaunches(std::size_t batches) : issue(batches), device(batches), done(batches) {}
     std::vector<nanoseconds> issue;
     std::vector<nanoseconds> device;
+    std::vector<nanoseconds> done;
 };
 
 // Takes `batches` batches of `launches` launches on each GPU of this process in turn, after one that is not kept. The

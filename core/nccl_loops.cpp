@@ -184,11 +184,16 @@ NcclGraph::NcclGraph(const NcclExchange& exchange, std::uint64_t calls) : exchan
     }
     for (const NcclMember& member : members) {
         member.gpu->use();
-        const CudaApi& cuda = member.gpu->cuda();
         graphs_.push_back(nullptr);
-        cuda.check(cuda.end_capture(member.gpu->stream(), &graphs_.back()), "cuStreamEndCapture");
+        member.gpu->cuda().check(member.gpu->cuda().end_capture(member.gpu->stream(), &graphs_.back()),
+                                 "cuStreamEndCapture");
+    }
+    // Only now: while any stream of this thread captures, the driver refuses to make a graph ready.
+    for (const NcclMember& member : members) {
+        member.gpu->use();
+        const CudaApi& cuda = member.gpu->cuda();
         ready_.push_back(nullptr);
-        cuda.check(cuda.graph_instantiate(&ready_.back(), graphs_.back(), 0), "cuGraphInstantiate");
+        cuda.check(cuda.graph_instantiate(&ready_.back(), graphs_[ready_.size() - 1], 0), "cuGraphInstantiate");
         cuda.check(cuda.graph_upload(ready_.back(), member.gpu->stream()), "cuGraphUpload");
         member.gpu->wait();
     }

@@ -25,7 +25,7 @@ from one_start import GUARDS
 
 from busbw import _core
 
-_LIMIT_S = 60
+_LIMIT_S = 25
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ _TRIALS = 5000
 _GAP = 0.15
 _COMPARED = (
     "launch_at_start", "launch_joined", "launch_after", "launch_after_device", "issued_ns", "isolated_ns", "graph_ns",
-    "stream_again_ns", "loop_ns", "clock_ns", "opened_s", "steal_s", "number",
+    "stream_again_ns", "loop_ns", "loop_after_ns", "clock_ns", "opened_s", "steal_s", "number",
 )  # fmt: skip
 
 

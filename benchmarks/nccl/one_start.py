@@ -50,6 +50,7 @@ def main() -> None:
     found["launch_joined"] = _launches(gpus, gate)
     found |= _messages(task, nccl, gpus, all_ranks, gate)
     found["launch_after"] = _launches(gpus, gate)
+    found["loop_after_ns"] = _loop_ns()
     found["core"] = _core_number()
     found["launch_by_core"] = _by_core(task, gpus) if task["sweeps_cores"] else {}
     print(json.dumps(found), flush=True)

@@ -184,6 +184,9 @@ void check_empty_launches(const World& world) {
         expect(one.issue.size() == batches && one.device.size() == batches, "every batch is kept");
         expect(std::ranges::all_of(one.issue, [](nanoseconds time) { return time >= told * nanoseconds{launches}; }),
                "the host takes its time for every launch");
+        for (std::size_t batch = 0; batch < batches; ++batch) {
+            expect(one.done[batch] >= one.issue[batch], "the GPU is done after the host has launched");
+        }
         expect(std::ranges::all_of(one.device, [](nanoseconds time) { return time >= 0; }),
                "time goes forward on the GPU");
     }

@@ -254,6 +254,9 @@ class EmptyLaunches:
     @property
     def device_ns(self) -> list[int]: ...
 
+    @property
+    def done_ns(self) -> list[int]: ...
+
 class GpuMemory:
     def __init__(self, gpu: Gpu, size: int, nccl: Nccl | None) -> None: ...
 

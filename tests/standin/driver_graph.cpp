@@ -92,6 +92,7 @@ STANDIN_API Result cuThreadExchangeStreamCaptureMode(CaptureMode* mode) {
 STANDIN_API Result cuGraphInstantiateWithFlags(Executable** executable, Graph* graph, unsigned long long) {
     return answer([&] {
         require(executable != nullptr, invalid_value);
+        require_no_capture();
         *executable = handles<Executable>().add(
             std::make_shared<Executable>(Executable{std::make_shared<Graph>(*handles<Graph>().get(graph))}));
     });

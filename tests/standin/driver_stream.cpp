@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <thread>
 
 #include "driver_memory.hpp"
@@ -85,6 +86,13 @@ std::shared_ptr<Capture> Stream::capture() {
 }
 
 std::shared_ptr<Stream> stream_of(const Stream* handle) { return handles<Stream>().get(handle); }
+
+void take_time_to_launch() {
+    static const std::chrono::microseconds takes{environment_number("STANDIN_LAUNCH_US", 0)};
+    if (takes.count() > 0) {
+        std::this_thread::sleep_for(takes);
+    }
+}
 
 void synchronize_default(const Context& context) {
     for (const auto& stream : handles<Stream>().all()) {

@@ -67,6 +67,9 @@ class __attribute__((visibility("default"))) Stream {
 // The stream behind a handle; throws invalid_handle, also for the default stream, which does not exist here.
 __attribute__((visibility("default"))) std::shared_ptr<Stream> stream_of(const Stream* handle);
 
+// What launching a kernel costs the calling thread.
+__attribute__((visibility("default"))) void take_time_to_launch();
+
 // Throws capture_unsupported while a stream captures in a mode that forbids this thread what cannot be captured.
 void require_no_capture();
 

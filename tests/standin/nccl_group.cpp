@@ -80,6 +80,7 @@ void run_on_stream(Communicator& communicator, const std::vector<Task>& tasks) {
 void launch(const Launch& launch) {
     const auto& communicator = launch.communicator;
     const auto stream = stream_of(launch.stream);
+    take_time_to_launch();
     if (stream->capture()) {
         stream->enqueue([communicator, tasks = launch.tasks] { run_on_stream(*communicator, tasks); });
         return;

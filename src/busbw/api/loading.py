@@ -40,7 +40,14 @@ def rebuild(directory: Path) -> Run:
         parsed = registry.find(plan.backend).parse(plan, records)
     visits, damaged = read_visits(directory)
     judgement = judge.judge(
-        plan, outcome, parsed.ranks, parsed.rates, parsed.measurements, parsed.failures, parsed.nodes
+        plan,
+        outcome,
+        parsed.ranks,
+        parsed.rates,
+        parsed.measurements,
+        parsed.failures,
+        parsed.nodes,
+        parsed.launches,
     )
     run = Run(
         plan=plan,

@@ -29,12 +29,14 @@ from busbw.model.gpu import GpuSetup
 from busbw.model.launch import Allocation, Start
 from busbw.model.machine import Host
 from busbw.model.plan import Placement, Plan, Program
-from busbw.model.sweep import Sampling
+from busbw.model.sweep import SMALL_NCCL_BYTES, Sampling, Sweep, points_of
 from busbw.probe.capture import machine as capture
 from busbw.probe.capture.gpus import Named, gpus
+from busbw.units import format_size
 
 # Beside this package's modules.
 _PLUGIN = "_nccl_profiler.so"
+_MOST_LAUNCHES = 1000
 
 
 def plan(request: Request, directory: Path | None, base: Path) -> tuple[Plan, Path]:
@@ -127,6 +129,7 @@ def compose(request: Request, around: Surroundings, directory: Path | None, base
                 warmup_calls=request.warmup_calls,
                 verify=request.verify,
                 time_limit_s=request.time_limit_s,
+                launches=_launches(request, sweeps, setup),
             ),
             placement=placement,
             reach=reach_of(request, around.allocation),
@@ -160,6 +163,22 @@ def _gpu_note(around: Surroundings) -> tuple[str, ...]:
 def _check_mode(mode: str, setup: GpuSetup | None) -> None:
     if mode in ("graph", "loaded") and setup is None:
         raise InputError(f"{mode} mode needs a GPU", where=f"--mode {mode}", hint="--backend native-nccl")
+
+
+def _launches(request: Request, sweeps: tuple[Sweep, ...], setup: GpuSetup | None) -> int:
+    """Return how often the ranks are started. Raises InputError where further starts would have nothing to measure."""
+    launches = 1 if request.launches is None else request.launches
+    if not 1 <= launches <= _MOST_LAUNCHES:
+        raise InputError(f"ranks are started once to {_MOST_LAUNCHES} times", where=f"--launches {launches}")
+    if launches > 1 and setup is None:
+        raise InputError(f"{request.backend} is started once", where=f"--launches {launches}", hint="busbw compare")
+    if launches > 1 and all(point.size_bytes >= SMALL_NCCL_BYTES for point in points_of(sweeps)):
+        raise InputError(
+            f"further starts measure sizes below {format_size(SMALL_NCCL_BYTES)} again, and there is none",
+            where=f"--launches {launches}",
+            hint="-b 1K",
+        )
+    return launches
 
 
 def _launcher(request: Request, around: Surroundings) -> Chosen:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from busbw.backends.launches import empty_launches
+from busbw.backends.launches import empty_launches, middle_start
 from busbw.backends.measurements import are_alike, measurement_of
 from busbw.backends.rates import rates_of
 from busbw.model.measurement import EmptyLaunch, Measurement
@@ -51,20 +51,20 @@ def parse(plan: Plan, records: Records) -> Parsed:
     """Put the records of all ranks together. `records`: by rank, in the order written, each with its place.
 
     A turn of a point counts only when every rank of the plan wrote it in the same start of the run, with as many
-    samples as the others; of several starts the last counts that has more than a first sample, else the last. Records
-    of ranks beyond the plan are ignored.
+    samples as the others; of several starts the last counts that has more than a first sample, else the last, or the
+    middle one where the plan has several launches. Records of ranks beyond the plan are ignored.
     """
     ranks = range(plan.placement.ranks)
     kept = {rank: records.get(rank, ()) for rank in ranks}
     hellos = {rank: record for rank in ranks for _, record in kept[rank] if isinstance(record, Hello)}
     points = {rank: _points(kept[rank]) for rank in ranks}
     attempts = sorted({attempt for found in points.values() for attempt, _ in found})
-    measurements = []
+    measurements: list[Measurement] = []
     for number, point in enumerate(points_of(plan.sweeps)):
         starts = ([points[rank].get((attempt, number), {}) for rank in ranks] for attempt in attempts)
-        found = [_measurement(plan, number, point, start, hellos) for start in starts]
-        best = [one for one in found if one is not None and (one.turns > 0 or one.wrong is not None)]
-        measurements.extend((best or [one for one in found if one is not None])[-1:])
+        found = [one for start in starts if (one := _measurement(plan, number, point, start, hellos)) is not None]
+        best = [one for one in found if one.turns > 0 or one.wrong is not None] or found
+        measurements += middle_start(tuple(reversed(best))) if plan.sampling.launches > 1 else best[-1:]
     return Parsed(
         ranks=tuple(hellos[rank] for rank in sorted(hellos)),
         rates=rates_of(

@@ -148,7 +148,10 @@ def busbw() -> None:
     "--bin", "programs", metavar="PATH", help="nccl-tests, osu: a program, or a folder of them [default: PATH]."
 )
 @click.option(
-    "--launches", type=int, metavar="N", help="nccl-tests, osu: starts of each [default: 6; 1 if one has all samples]."
+    "--launches",
+    type=int,
+    metavar="N",
+    help="Starts: of each program [nccl-tests, osu: 6; 1 if one has all samples], over NCCL for small sizes [1].",
 )
 @click.option("--gpu-buffers", is_flag=True, help="osu: buffers on GPUs.")
 @click.option("--tag", help="A word to find this run by later.")

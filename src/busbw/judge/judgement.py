@@ -1,11 +1,13 @@
 """What a run amounts to."""
 
 from busbw.catalog.findings import finding
+from busbw.judge.busy_gpus import busy_findings, busy_gpus
 from busbw.judge.ceiling import ceilings
 from busbw.judge.conditions import condition_findings
 from busbw.judge.expectation import cache_findings, expectations, slow_findings
 from busbw.judge.failures import Failures, failure_findings
 from busbw.judge.guidelines import guideline_findings, violations
+from busbw.judge.launching import launch_findings
 from busbw.judge.nodes import node_findings
 from busbw.judge.path import path_of
 from busbw.judge.phrases import counted, label
@@ -13,7 +15,7 @@ from busbw.judge.sampling import sampling_findings
 from busbw.judge.stragglers import straggler_findings, stragglers, tail_findings
 from busbw.judge.verdict import Case, verdict_of
 from busbw.model.finding import Ceiling, Finding, Verdict
-from busbw.model.measurement import Measurement
+from busbw.model.measurement import EmptyLaunch, Measurement
 from busbw.model.plan import Plan
 from busbw.model.record import Hello, Node
 from busbw.model.run import Outcome, Rates
@@ -38,12 +40,17 @@ def judge(
     measurements: tuple[Measurement, ...],
     failures: Failures = (),
     nodes: tuple[Node, ...] = (),
+    launches: tuple[EmptyLaunch, ...] = (),
 ) -> Judgement:
-    """Return what the run amounts to: ceilings, findings with the severest first, and the verdict."""
+    """Return what the run amounts to: ceilings, findings with the severest first, and the verdict.
+
+    `launches`: of an empty kernel on each rank's GPU, as the run began.
+    """
     found_ceilings = ceilings(plan, rates, measurements)
     expected = expectations(plan, rates, measurements)
     violated = violations(measurements)
     delaying = stragglers(measurements)
+    busy = busy_gpus(launches, measurements)
     findings = (
         *failure_findings(plan, outcome, measurements, failures),
         *slow_findings(plan, expected),
@@ -51,8 +58,10 @@ def judge(
         *guideline_findings(plan, violated),
         *tail_findings(measurements),
         *condition_findings(plan, outcome, hellos),
+        *busy_findings(busy, hellos),
         *node_findings(nodes),
         *sampling_findings(plan, measurements, outcome),
+        *launch_findings(plan, measurements),
         *cache_findings(measurements, found_ceilings),
         *_no_ceiling_findings(plan, rates, measurements, expected=bool(expected)),
     )
@@ -67,6 +76,7 @@ def judge(
         expectations=expected,
         violations=violated,
         stragglers=delaying,
+        busy=busy,
         findings=ordered,
     )
     return Judgement(ceilings=found_ceilings, findings=ordered, verdict=verdict_of(case))

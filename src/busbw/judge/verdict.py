@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from busbw.judge.busy_gpus import BusyGpu, busy_words
 from busbw.judge.conditions import spoilers
 from busbw.judge.expectation import LARGE_BYTES, Expectation
 from busbw.judge.failures import ended_words, failure_words, wrong_results, wrong_words
@@ -33,6 +34,7 @@ class Case:
     expectations: tuple[Expectation, ...]
     violations: tuple[Violation, ...]
     stragglers: tuple[Straggler, ...]
+    busy: tuple[BusyGpu, ...] = ()
     findings: tuple[Finding, ...]
 
 
@@ -66,7 +68,7 @@ def _failed(case: Case) -> Verdict | None:
 
 def _slow(case: Case) -> Verdict | None:
     reasons = slow_reasons(case)
-    if not reasons or spoilers(case.plan, case.outcome):
+    if not reasons or case.busy or spoilers(case.plan, case.outcome):
         return None
     sentence = "slow: " + "; ".join(words for _, words in reasons) + "."
     return Verdict(outcome="slow", sentence=sentence, because=_codes(reasons))
@@ -138,7 +140,8 @@ def _cannot_tell(case: Case) -> Verdict | None:
 
 def doubts(case: Case) -> tuple[Reason, ...]:
     """Return why speed cannot be judged, or not all of it."""
-    reasons: list[Reason] = list(spoilers(case.plan, case.outcome))
+    reasons: list[Reason] = [("RUN027", words) for words in busy_words(case.busy, case.hellos)]
+    reasons.extend(spoilers(case.plan, case.outcome))
     if mixture := mixture_words(case.nodes):
         reasons.append(("RUN023", mixture))
     missing = unreached(case.plan, case.outcome, case.measurements)

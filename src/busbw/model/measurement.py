@@ -37,8 +37,11 @@ class EmptyLaunch(Value, kw_only=True, frozen=True):
     host_s: float
     host_low_s: float
     host_high_s: float
-    # By the GPU's clock: the median over batches. Not less than the host's time, which the GPU waits for.
+    # By the GPU's clock: the median over batches. An idle GPU waits for the host, and takes its time.
     device_s: float
+    # Of a whole batch, from the return of its last launch until the host has seen the GPU done: at least half of the
+    # batches took so long. None: not taken.
+    wait_s: float | None = None
 
 
 class LaunchShare(Value, kw_only=True, frozen=True):
@@ -50,6 +53,14 @@ class LaunchShare(Value, kw_only=True, frozen=True):
     # not small or there is no kernel to launch.
     before: tuple[EmptyLaunch, ...] = ()
     after: tuple[EmptyLaunch, ...] = ()
+
+
+class StartView(Value, kw_only=True, frozen=True):
+    """What one start of several took for a point. Seconds, medians over its samples; the mean over ranks."""
+
+    median_s: float
+    # A launch of an empty kernel beside it, by the host's clock; None: not taken.
+    empty_s: float | None
 
 
 class Measurement(Value, kw_only=True, frozen=True):
@@ -113,5 +124,7 @@ class Measurement(Value, kw_only=True, frozen=True):
     nccl: NcclPoint | None = None
     # Of points over NCCL.
     launch: LaunchShare | None = None
+    # Of several starts: each, in their order; all the rest is of the one whose median is in the middle. () with one.
+    starts: tuple[StartView, ...] = ()
     # File and line (from 1) of rank 0's record.
     source: str

@@ -131,6 +131,8 @@ class EmptyLaunches(Value, kw_only=True, frozen=True):
     # had ended.
     issue_ns: tuple[Integer, ...]
     device_ns: tuple[Integer, ...]
+    # By the host's clock, until the host had seen the last kernel end; () in records of before.
+    done_ns: tuple[Integer, ...] = ()
 
 
 class Launched(Record, tag="launched", kw_only=True, frozen=True):

@@ -5,6 +5,9 @@ from typing import Literal
 from busbw.collectives import PART_ALIGNMENT_BYTES
 from busbw.model.value import Integer, Value
 
+# Over NCCL, messages below this hold a part that is the host's, starting them, and that differs from start to start.
+SMALL_NCCL_BYTES = 1 << 20
+
 # stream: calls back to back; isolated: each alone after an aligned start; graph: calls captured once and replayed;
 # loaded: back to back while matrix products run beside them. The last two need a GPU.
 Mode = Literal["stream", "isolated", "graph", "loaded"]
@@ -25,7 +28,10 @@ class Sampling(Value, kw_only=True, frozen=True):
     warmup_calls: Integer | None = None
     # Whether results are checked; a time without is marked as one that nobody checked.
     verify: bool = True
-    # For all points of all sweeps together, start-up apart; each point gets its share of what is left.
+    # Starts of the ranks, one after the other. The first measures every point, the others those below
+    # SMALL_NCCL_BYTES again.
+    launches: Integer = 1
+    # In each start, for all points of all sweeps together, start-up apart; each point gets its share of what is left.
     time_limit_s: float
 
 

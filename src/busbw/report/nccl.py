@@ -6,6 +6,7 @@ from busbw.model.gpu import GpuHost
 from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
 from busbw.model.record import NcclChoice
+from busbw.units import format_size, format_time
 
 # NCCL shows a call among two ranks as these; there is no algorithm to choose.
 _MESSAGES = ("Send", "Recv", "SendRecv")
@@ -57,3 +58,15 @@ def _models(host: GpuHost, ranks: int) -> str:
 def has_choices(measurements: Sequence[Measurement]) -> bool:
     """Whether NCCL said of any of them what it chose."""
     return any(choice_words(measurement) for measurement in measurements)
+
+
+def starts_words(measurements: Sequence[Measurement]) -> str:
+    """Return from where to where the starts of each small size lie, in a line under a table; "" for one start."""
+    repeated = [item for item in measurements if item.starts]
+    if not repeated:
+        return ""
+    ranges = []
+    for item in repeated:
+        times_s = [start.median_s for start in item.starts]
+        ranges.append(f"{format_size(item.size_bytes)} {format_time(min(times_s))} to {format_time(max(times_s))}")
+    return f"the middle of {max(len(item.starts) for item in repeated)} starts: {', '.join(ranges)}"

@@ -36,6 +36,7 @@ def command_of(plan: Plan) -> str | None:
     argv += ["--calls", str(plan.sampling.calls)] if plan.sampling.calls is not None else []
     argv += ["--warmup", str(plan.sampling.warmup_calls)] if plan.sampling.warmup_calls is not None else []
     argv += [] if plan.sampling.verify else ["--check", "0"]
+    argv += ["--launches", str(plan.sampling.launches)] if plan.sampling.launches > 1 else []
     argv += ["--time-limit", f"{plan.sampling.time_limit_s:g}"]
     argv += [] if plan.job.stall_s == 60 else ["--stall-timeout", f"{plan.job.stall_s:g}"]
     argv += [] if plan.sampling.min_samples == 30 else ["--min-samples", str(plan.sampling.min_samples)]

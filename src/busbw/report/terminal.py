@@ -16,7 +16,7 @@ from busbw.model.plan import Job, Plan
 from busbw.model.run import Run
 from busbw.report.autopsy_text import autopsy_lines
 from busbw.report.lines import say, say_action
-from busbw.report.nccl import choice_words, gpu_words, has_choices
+from busbw.report.nccl import choice_words, gpu_words, has_choices, starts_words
 from busbw.report.nodes import node_lines
 from busbw.report.placement_words import placement_words
 from busbw.report.plain import printable
@@ -70,7 +70,7 @@ def run_text(run: Run, where: Path) -> None:
         out.print(_table(run, measurements, wide=out.width >= _WIDTH_FOR_P99))
         skew = skew_words(measurements)
         curves = curve_lines(measurements) if out.encoding.startswith("utf") else ()
-        for line in (*curves, *((f"# {skew}",) if skew else ())):
+        for line in (*curves, *(f"# {words}" for words in (skew, starts_words(measurements)) if words)):
             say(out, Text(line))
     out.print()
     if run.autopsy is not None:

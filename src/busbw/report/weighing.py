@@ -18,8 +18,8 @@ LARGE_BYTES = 2**20
 _STEADY = 0.05
 _SEVERITIES = ("error", "warn", "note")
 # Findings that name a rank, a GPU, a NIC, a port or a host; and those about the time of small messages alone.
-_NAMES_A_PART = frozenset({"RUN002", "RUN023", "RUN024", "RUN025", "PERF004", "PERF013"})
-_SMALL_ALONE = frozenset({"PERF014"})
+_NAMES_A_PART = frozenset({"RUN002", "RUN023", "RUN024", "RUN025", "RUN027", "PERF004", "PERF013"})
+_SMALL_ALONE = frozenset({"PERF014", "RUN026"})
 # What each condition is called, in the order of their weight; "" where the title of the finding says it.
 _CONDITIONS = {
     "RUN006": "",

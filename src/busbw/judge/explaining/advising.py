@@ -142,6 +142,6 @@ def _say_more(judged: Judged, grounds: Grounds) -> str | None:
     if series.nodes is None:
         return "say on what it ran, and on how many nodes: --platform ID (`busbw platform list`), --nodes N"
     return (
-        "say on what it ran: --platform ID (`busbw platform list`), or --host SNAPSHOT of `busbw probe`; and how: --nodes, "
-        "--gpus-per-node"
+        "say on what it ran: --platform ID (`busbw platform list`), or --host SNAPSHOT of `busbw probe`; and how: "
+        "--nodes, --gpus-per-node"
     )

@@ -4,10 +4,8 @@ from collections.abc import Sequence
 
 from busbw import _core
 from busbw.model.record import EmptyLaunches
+from busbw.model.sweep import SMALL_NCCL_BYTES
 
-# Messages below this are timed with launches of an empty kernel before and after them; what larger ones take does not
-# depend on launches.
-SMALL_BYTES = 1 << 20
 # A batch is what a sample of small messages is in stream mode.
 _LAUNCHES = 20
 _BATCHES = 10
@@ -26,10 +24,15 @@ class Launcher:
             return (None,) * len(self._gpus)
         found = _core.empty_launches(self._gpus, self._gate, batches=_BATCHES, launches=_LAUNCHES)
         return tuple(
-            EmptyLaunches(launches=_LAUNCHES, issue_ns=tuple(one.issue_ns), device_ns=tuple(one.device_ns))
+            EmptyLaunches(
+                launches=_LAUNCHES,
+                issue_ns=tuple(one.issue_ns),
+                device_ns=tuple(one.device_ns),
+                done_ns=tuple(one.done_ns),
+            )
             for one in found
         )
 
     def beside(self, size_bytes: int) -> tuple[EmptyLaunches | None, ...]:
         """Return the same beside messages of this size; None for each GPU where they are not small."""
-        return self.take() if size_bytes < SMALL_BYTES else (None,) * len(self._gpus)
+        return self.take() if size_bytes < SMALL_NCCL_BYTES else (None,) * len(self._gpus)
