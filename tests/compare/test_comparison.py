@@ -15,7 +15,7 @@ NOWHERE = ({}, {})
 
 
 def compared(names, launches, **fields):
-    return compare(sides(*names), launches, [{} for _name in names], in_turn=True, **fields)
+    return compare(sides(*names), launches, [{} for _name in names], design="random_order", **fields)
 
 
 def test_a_side_that_takes_less_time_is_faster_by_that():
@@ -144,4 +144,4 @@ def test_stored_results_without_a_common_point_are_refused():
     launches = [launch(0, 0, point(1e-6)), launch(1, 0, point(1e-6, dtype="float16"))]
 
     with pytest.raises(InputError, match=r"all_reduce of float32.*against all_reduce of float16"):
-        compare(sides("a", "b", kind="run"), launches, NOWHERE, in_turn=False)
+        compare(sides("a", "b", kind="run"), launches, NOWHERE, design="descriptive")

@@ -47,7 +47,7 @@ def printed(capsys, monkeypatch):
 
 
 def test_the_table_is_this_one(printed):
-    found = compare(sides("default", "NCCL_PROTO=LL"), measured(noise=0.05), [{}, {}], in_turn=True)
+    found = compare(sides("default", "NCCL_PROTO=LL"), measured(noise=0.05), [{}, {}], design="random_order")
 
     *lines, blank, legend, verdict = printed(found).splitlines()
     assert lines == [
@@ -83,7 +83,7 @@ def test_the_table_is_this_one(printed):
 
 
 def test_it_fits_into_80_columns(printed):
-    found = compare(sides("default", "NCCL_PROTO=LL"), measured(), [{}, {}], in_turn=True)
+    found = compare(sides("default", "NCCL_PROTO=LL"), measured(), [{}, {}], design="random_order")
 
     lines = re.sub(r"\x1b\[[0-9;]*m", "", printed(found, columns=80)).splitlines()
 
@@ -96,7 +96,7 @@ def test_a_hostile_name_reaches_no_terminal(printed):
         Launch(side=each.side, block=each.block, name=hostile, points=each.points, ended="failed", cause=hostile)
         for each in steady((1e-6, 2e-6))
     ]
-    found = compare(sides(hostile, hostile + "2"), launches, [{}, {}], in_turn=True)
+    found = compare(sides(hostile, hostile + "2"), launches, [{}, {}], design="random_order")
 
     text = printed(found)
     assert "\x1b" not in text
@@ -110,20 +110,20 @@ def test_what_nccl_used_is_told_where_it_tells(printed):
 
     def with_choices(other):
         launches = [launch(side, 0, point(1e-6, choices=(ring, other)[side])) for side in (0, 1)]
-        return printed(compare(sides("default", "more"), launches, [{}, {}], in_turn=True))
+        return printed(compare(sides("default", "more"), launches, [{}, {}], design="random_order"))
 
     assert "NCCL used the same algorithm, protocol and channels for A and B at every point" in with_choices(ring)
     assert "something else at 1 of 1 points: all_reduce 1 KiB: ring ll 8 -> ring ll 32" in with_choices(more)
 
 
 def test_the_geometric_mean_is_printed_where_it_was_asked_for(printed):
-    found = compare(sides("default", "tuned"), steady((10e-6, 8e-6)), [{}, {}], in_turn=True, geometric_mean=True)
+    found = compare(sides("default", "tuned"), steady((10e-6, 8e-6)), [{}, {}], design="random_order", geometric_mean=True)
 
     assert "geometric mean over all points, as asked: gain +" in printed(found)
 
 
 def test_csv_has_a_line_a_point_and_no_formula():
-    found = compare(sides("=cmd()", "b"), measured(), [{}, {}], in_turn=True)
+    found = compare(sides("=cmd()", "b"), measured(), [{}, {}], design="random_order")
 
     rows = list(csv.DictReader(io.StringIO(comparison_csv(found))))
 

@@ -47,10 +47,10 @@ _LAUNCHES = st.lists(
 SIDES = tuple(Side(letter=letter, name=letter, kind="settings", launches=()) for letter in "ABC")
 
 
-@given(_LAUNCHES, st.booleans())
+@given(_LAUNCHES, st.sampled_from(["random_order", "mirrored_pairs", "descriptive"]), st.booleans())
 @settings(max_examples=60)
-def test_any_launches_are_compared_to_something_that_can_be_stored(launches, mean):
-    found = compare(SIDES, launches, [{}, {}, {}], in_turn=True, geometric_mean=mean)
+def test_any_launches_are_compared_to_something_that_can_be_stored(launches, design, mean):
+    found = compare(SIDES, launches, [{}, {}, {}], design=design, geometric_mean=mean)
 
     assert codec.decode(codec.encode(found), Comparison, where="stored") == found
 
