@@ -57,12 +57,13 @@ def test_only_the_settings_that_differ_are_named():
     assert found.evidence == 'A: none of these; B: NCCL_PROTO = "LL,Simple"'
 
 
-def test_single_launches_and_launches_one_after_the_other_are_said():
+def test_single_launches_and_sides_that_were_not_interleaved_are_said():
     single = compare(sides("a", "b", kind="run"), ONE_EACH, [{}, {}], design="descriptive")
     several = compare(sides("a", "b", kind="run"), steady((1e-6, 2e-6)), [{}, {}], design="descriptive")
 
-    assert [each.code for each in single.findings] == ["CMP017"]
+    assert [each.code for each in single.findings] == ["CMP014", "CMP017"]
     assert [each.code for each in several.findings] == ["CMP014"]
+    assert "busbw compare --set default --set 'NAME=VALUE'" in several.findings[0].fix
 
 
 def test_a_failed_launch_is_said_with_its_cause():

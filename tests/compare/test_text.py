@@ -73,8 +73,8 @@ def test_the_table_is_this_one(printed):
     ]
     assert blank == ""
     assert legend == (
-        "18 blocks with a launch of each; faster, slower: by more than 1 %; in 5 % of such tables one of these words "
-        "is wrong; ~: no difference shown; =: within 1 %"
+        "18 blocks with a launch of each; faster, slower: by more than 1 %; in at most 5 % of such tables one of these "
+        "words is wrong; ~: no difference shown; =: the interval lies within 1 %"
     )
     assert verdict == (
         "mixed: B (NCCL_PROTO=LL) is faster at all_reduce 1 KiB, by 25 % and slower at all_reduce 1 MiB, by 17 %; "
@@ -117,7 +117,9 @@ def test_what_nccl_used_is_told_where_it_tells(printed):
 
 
 def test_the_geometric_mean_is_printed_where_it_was_asked_for(printed):
-    found = compare(sides("default", "tuned"), steady((10e-6, 8e-6)), [{}, {}], design="random_order", geometric_mean=True)
+    found = compare(
+        sides("default", "tuned"), steady((10e-6, 8e-6)), [{}, {}], design="random_order", geometric_mean=True
+    )
 
     assert "geometric mean over all points, as asked: gain +" in printed(found)
 

@@ -114,16 +114,16 @@ def _estimate(blocks: Mapping[int, float], values: Sequence[float], shown: Shown
     )
 
 
-def measured(first: Sequence[float], other: Sequence[float]) -> Estimate:
+def described(ratio: float, ratios: Sequence[float]) -> Estimate:
     """Return how two sides that were not interleaved differ as measured: a description, and no claim.
 
-    The logarithms of each launch's time; at least one of each side.
+    The logarithms of their ratio, and of the ratio of every launch of one and every launch of the other, if any.
     """
-    ratios = sorted(one - another for one in first for another in other)
-    left_out = math.floor(len(ratios) * (1 - SPREAD) / 2)
-    spread = (ratios[left_out], ratios[-1 - left_out]) if len(ratios) > 1 else None
+    ordered = sorted(ratios)
+    left_out = math.floor(len(ordered) * (1 - SPREAD) / 2)
+    spread = (ordered[left_out], ordered[-1 - left_out]) if len(ordered) > 1 else None
     return Estimate(
-        ratio=_ratio(median(sorted(first)) - median(sorted(other))),
+        ratio=_ratio(ratio),
         low=_ratio(spread[0]) if spread is not None else None,
         high=_ratio(spread[1]) if spread is not None else None,
         confidence=None,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from busbw.judge.comparing.estimate import estimates, measured
+from busbw.judge.comparing.estimate import described, estimates
 from busbw.judge.comparing.launch import Launch, PointKey, TimedPoint
 from busbw.model.comparison import Band, ComparedBand, ComparedPoint, Design, Estimate, Side, Versus
 from busbw.stats.median import median
@@ -95,15 +95,13 @@ def _mean_log_ratios(points: Sequence[_Held]) -> dict[int, float]:
 
 
 def _measured(points: Sequence[_Held]) -> Estimate:
-    """Return what was measured of several points; where no launch has them all, from each point's median alone."""
+    """Return what was measured: of each point the ratio of the medians, and the spread of launches with all points."""
+    ratios = [
+        math.log(_centre(each.first.values(), _time_s) / _centre(each.other.values(), _time_s)) for each in points
+    ]
     firsts = _mean_log_times([point.first for point in points])
     others = _mean_log_times([point.other for point in points])
-    if firsts and others:
-        return measured(firsts, others)
-    ratios = [
-        math.log(_centre(point.first.values(), _time_s) / _centre(point.other.values(), _time_s)) for point in points
-    ]
-    return measured([_mean(ratios)], [0.0])
+    return described(_mean(ratios), [one - another for one in firsts for another in others])
 
 
 def _mean_log_times(points: Sequence[Mapping[int, TimedPoint]]) -> list[float]:
