@@ -82,6 +82,32 @@ def test_the_table_is_this_one(printed):
     )
 
 
+def test_of_stored_results_the_table_is_this_one(printed):
+    found = compare(sides("before", "after", kind="run"), measured(), [{}, {}], design="descriptive")
+
+    lines = printed(found).splitlines()
+
+    assert lines[3:9] == [
+        "# all_reduce, float32 sum, 2 ranks: B against A",
+        "    size      A      B      A      B  gain         spread",
+        "     (B)   (us)   (us) (GB/s) (GB/s)   (%)            (%)",
+        "       8   9.00   9.00   0.00   0.00  +0.0   -0.2 to +0.2",
+        "    1024  10.00   8.00   0.10   0.13 +25.0 +24.7 to +25.2",
+        " 1048576  50.00  60.00  20.97  17.48 -16.7 -16.8 to -16.5",
+    ]
+    legend, finding, fix, verdict = lines[-4:]
+    assert legend == (
+        "as measured, nothing is claimed of stored results; spread: 95 % of the ratios of one launch of each side lie "
+        "in it"
+    )
+    assert finding.startswith("warn CMP014 stored results, not measured in turn: ")
+    assert fix == "  fix: for an answer: busbw compare --set default --set 'NAME=VALUE'"
+    assert verdict == (
+        "cannot tell: whether B (after) differs from A (before): these are stored results, not launches in random "
+        "order, and a change of the machine between them looks the same; measured: gain -16.7 to +25.0 % at 4 points"
+    )
+
+
 def test_it_fits_into_80_columns(printed):
     found = compare(sides("default", "NCCL_PROTO=LL"), measured(), [{}, {}], design="random_order")
 

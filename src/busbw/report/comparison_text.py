@@ -26,8 +26,7 @@ _OUTCOME_COLOURS = {
 }  # fmt: skip
 _NOTHING = "n/a"
 _DESCRIPTION = (
-    "as measured, nothing is claimed: the sides were not measured in turn; spread: 95 % of the ratios of one launch of "
-    "each side"
+    "as measured, nothing is claimed of stored results; spread: 95 % of the ratios of one launch of each side lie in it"
 )
 _MOST_CHOICES = 6
 _ORDERS = {

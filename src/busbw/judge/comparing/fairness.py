@@ -16,7 +16,7 @@ _WARNED = ("CMP006", "CMP007", "CMP008", "CMP009", "CMP010", "CMP011", "CMP012",
 _NOTED = ("CMP016",)
 _LONGEST = 120
 # Where it is not known what the sides were given.
-ANY_CLAIM_COMMAND = "measure both settings in random order, busbw compare --set default --set 'NAME=VALUE'"
+ANY_CLAIM_COMMAND = "busbw compare --set default --set 'NAME=VALUE'"
 
 
 def differences(sides: Sequence[Side], circumstances: Sequence[Circumstances]) -> tuple[Finding, ...]:

@@ -143,8 +143,8 @@ def _description(held: Versus, launches: Sequence[Launch]) -> str:
     single = all(sum(launch.side == side for launch in launches) == 1 for side in (0, held.other))
     told = f"; one launch of each, and {_within(held, launches)}" if single else ""
     return (
-        "they were not measured in turn, so a change of the machine between them would look the same; "
-        f"measured: {_gains(held)}{told}"
+        "these are stored results, not launches in random order, and a change of the machine between them looks the "
+        f"same; measured: {_gains(held)}{told}"
     )
 
 
@@ -173,4 +173,5 @@ def _within(held: Versus, launches: Sequence[Launch]) -> str:
         return "nor is it told how samples within them differ"
     if not apart:
         return "within them no interval lies apart from the other's"
-    return f"these two differ at {len(apart)} of {counted(len(held.points), 'point')} ({listed(apart, 3)})"
+    points = counted(len(held.points), "point")
+    return f"the intervals within them lie apart at {len(apart)} of {points} ({listed(apart, 3)})"
