@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.report.valued import make_comparison
 
 from busbw import codec
 from busbw.errors import InputError
@@ -97,6 +98,22 @@ def test_any_plan_is_read_or_refused(tmp_path_factory, name, value):
     except InputError:
         return
     assert all(Path(launch.folder).name == launch.folder for launch in plan.launches)
+
+
+@given(st.sampled_from(sorted(json.loads(codec.encode(make_comparison())))), _JSON, st.sampled_from([None, "it"]))
+@settings(max_examples=60)
+def test_any_result_of_schema_1_is_read_without_claims_or_refused(name, value, comparison_id):
+    stored = json.loads(codec.encode(make_comparison()))
+    del stored["design"]
+    content = {**stored, "schema": 1, "comparison_id": comparison_id, name: value}
+
+    try:
+        found = comparisons.decoded(json.dumps(content).encode(), where="here")
+    except InputError:
+        return
+    assert found.schema != 1 or all(
+        point.estimate.claim == "cannot_tell" for versus in found.versus for point in versus.points
+    )
 
 
 @given(st.sampled_from(["..", "/etc", "a/b", "", "."]))

@@ -96,9 +96,7 @@ def _mean_log_ratios(points: Sequence[_Held]) -> dict[int, float]:
 
 def _measured(points: Sequence[_Held]) -> Estimate:
     """Return what was measured: of each point the ratio of the medians, and the spread of launches with all points."""
-    ratios = [
-        math.log(_centre(each.first.values(), _time_s) / _centre(each.other.values(), _time_s)) for each in points
-    ]
+    ratios = [_log_centre(each.first.values()) - _log_centre(each.other.values()) for each in points]
     firsts = _mean_log_times([point.first for point in points])
     others = _mean_log_times([point.other for point in points])
     return described(_mean(ratios), [one - another for one in firsts for another in others])
@@ -133,6 +131,10 @@ def _bands(keys: list[PointKey]) -> list[list[PointKey]]:
 
 def _centre(points: Iterable[TimedPoint], what: Callable[[TimedPoint], float]) -> float:
     return median(sorted(map(what, points)))
+
+
+def _log_centre(points: Iterable[TimedPoint]) -> float:
+    return math.log(_centre(points, _time_s))
 
 
 def _time_s(point: TimedPoint) -> float:
