@@ -6,7 +6,7 @@ import pytest
 
 from busbw.errors import InputError
 from busbw.judge.comparing.comparison import compare
-from busbw.judge.comparing.sentence import least_blocks
+from busbw.judge.comparing.estimate import least_blocks
 from busbw.judge.comparing.versus import band_of
 
 from .made import launch, point, sides, steady
@@ -15,7 +15,7 @@ NOWHERE = ({}, {})
 
 
 def compared(names, launches, **fields):
-    return compare(sides(*names), launches, [{} for _name in names], in_turn=True, **fields)
+    return compare(sides(*names), launches, [{} for _name in names], design="random_order", **fields)
 
 
 def test_a_side_that_takes_less_time_is_faster_by_that():
@@ -68,6 +68,7 @@ def test_too_few_blocks_cannot_tell_whatever_the_times(blocks):
 
 def test_the_least_blocks_grow_with_the_points_claimed_together():
     assert [least_blocks(points) for points in (1, 18, 60, 1000)] == [6, 10, 12, 16]
+    assert [least_blocks(points, "mirrored_pairs") for points in (1, 18, 60)] == [12, 20, 24]
 
 
 def test_wrong_results_count_for_no_ratio_and_are_the_verdict():
@@ -144,4 +145,4 @@ def test_stored_results_without_a_common_point_are_refused():
     launches = [launch(0, 0, point(1e-6)), launch(1, 0, point(1e-6, dtype="float16"))]
 
     with pytest.raises(InputError, match=r"all_reduce of float32.*against all_reduce of float16"):
-        compare(sides("a", "b", kind="run"), launches, NOWHERE, in_turn=False)
+        compare(sides("a", "b", kind="run"), launches, NOWHERE, design="descriptive")

@@ -24,8 +24,8 @@ def test_what_can_never_be_fair_is_refused_unless_asked_for(code):
     unlike = [{code: "one way"}, {code: "another"}]
 
     with pytest.raises(InputError, match="no fair comparison") as caught:
-        compare(sides("a", "b", kind="run"), ONE_EACH, unlike, in_turn=False)
-    found = compare(sides("a", "b", kind="run"), ONE_EACH, unlike, in_turn=False, anyway=True)
+        compare(sides("a", "b", kind="run"), ONE_EACH, unlike, design="descriptive")
+    found = compare(sides("a", "b", kind="run"), ONE_EACH, unlike, design="descriptive", anyway=True)
 
     assert "--anyway" in caught.value.hint
     assert found.findings[0].code == code
@@ -57,18 +57,19 @@ def test_only_the_settings_that_differ_are_named():
     assert found.evidence == 'A: none of these; B: NCCL_PROTO = "LL,Simple"'
 
 
-def test_single_launches_and_launches_one_after_the_other_are_said():
-    single = compare(sides("a", "b", kind="run"), ONE_EACH, [{}, {}], in_turn=False)
-    several = compare(sides("a", "b", kind="run"), steady((1e-6, 2e-6)), [{}, {}], in_turn=False)
+def test_single_launches_and_sides_that_were_not_interleaved_are_said():
+    single = compare(sides("a", "b", kind="run"), ONE_EACH, [{}, {}], design="descriptive")
+    several = compare(sides("a", "b", kind="run"), steady((1e-6, 2e-6)), [{}, {}], design="descriptive")
 
-    assert [each.code for each in single.findings] == ["CMP017"]
+    assert [each.code for each in single.findings] == ["CMP014", "CMP017"]
     assert [each.code for each in several.findings] == ["CMP014"]
+    assert "busbw compare --set default --set 'NAME=VALUE'" in several.findings[0].fix
 
 
 def test_a_failed_launch_is_said_with_its_cause():
     launches = [*steady((1e-6, 2e-6)), launch(1, 18, ended="failed", cause="rank 1 was killed")]
 
-    found = compare(sides("a", "b"), launches, [{}, {}], in_turn=True)
+    found = compare(sides("a", "b"), launches, [{}, {}], design="random_order")
 
     assert [(each.code, each.evidence) for each in found.findings] == [("CMP015", "B launch-18-1: rank 1 was killed")]
 

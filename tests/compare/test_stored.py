@@ -1,14 +1,18 @@
 """Stored results and files of other tools as they are compared."""
 
 import contextlib
+import csv
 import io
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
 from busbw.api.comparing import compare_stored
-from busbw.errors import InputError
+from busbw.cli.comparing import exit_code
+from busbw.errors import ExitCode, InputError
+from busbw.exports.comparison_csv import comparison_csv
 from busbw.report.comparison_text import comparison_text
 from busbw.report.html import report_html
 from busbw.report.panels import comparison_svg
@@ -32,7 +36,7 @@ def test_two_logs_of_one_launch_each_cannot_tell(tmp_path):
 
     assert found.verdict.outcome == "cannot_tell"
     assert [side.kind for side in found.sides] == ["import", "import"]
-    assert [finding.code for finding in found.findings] == ["CMP017"]
+    assert [finding.code for finding in found.findings] == ["CMP014", "CMP017"]
     assert all(point.estimate.ratio == 1 for point in found.versus[0].points)
 
 
@@ -41,9 +45,39 @@ def test_several_launches_of_a_side_are_separated_by_commas(tmp_path):
 
     found = compared(",".join(names[:12]), ",".join(names[12:]))
 
-    assert found.blocks == 12
-    assert found.verdict.outcome == "same"
+    assert [len(side.launches) for side in found.sides] == [12, 12]
+    assert (found.design, found.blocks, found.verdict.outcome) == ("descriptive", 0, "cannot_tell")
     assert [finding.code for finding in found.findings] == ["CMP014"]
+
+
+def slower(path, factor):
+    """Write all times of a log that tells times only, times `factor`."""
+    path.write_text(OSU.format(time=f"{120.5 * factor:.2f}"))
+    return str(path)
+
+
+def test_stored_results_that_are_surely_slower_are_described_and_claimed_to_be_nothing(tmp_path):
+    sides = [
+        ",".join(slower(tmp_path / f"{name}{number}.log", factor * (1 + 0.001 * number)) for number in range(12))
+        for name, factor in (("before", 1.0), ("after", 1.25))
+    ]
+
+    found = compared(*sides)
+
+    estimate = found.versus[0].points[2].estimate
+    assert (estimate.ratio, estimate.claim) == (pytest.approx(0.8, rel=0.001), "cannot_tell")
+    assert (estimate.low, estimate.high) == (pytest.approx(0.793, abs=0.001), pytest.approx(0.807, abs=0.001))
+    assert exit_code(found) == ExitCode.CANNOT_TELL
+    # What is printed, drawn and exported says it too.
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        comparison_text(found)
+    page, rows = report_html((), found), list(csv.DictReader(io.StringIO(comparison_csv(found))))
+    assert "nothing is claimed of stored results" in text.getvalue()
+    assert "nothing is claimed of stored results" in page
+    assert '<td class="text">as measured</td>' in page
+    assert not re.search(r"\b(faster|slower|false claims|tables)\b", text.getvalue())
+    assert "false claims" not in page
+    assert {(row["design"], row["claim"], row["confidence"]) for row in rows} == {("descriptive", "cannot_tell", "")}
 
 
 def test_logs_over_other_ranks_are_refused():

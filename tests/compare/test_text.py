@@ -47,7 +47,7 @@ def printed(capsys, monkeypatch):
 
 
 def test_the_table_is_this_one(printed):
-    found = compare(sides("default", "NCCL_PROTO=LL"), measured(noise=0.05), [{}, {}], in_turn=True)
+    found = compare(sides("default", "NCCL_PROTO=LL"), measured(noise=0.05), [{}, {}], design="random_order")
 
     *lines, blank, legend, verdict = printed(found).splitlines()
     assert lines == [
@@ -73,8 +73,8 @@ def test_the_table_is_this_one(printed):
     ]
     assert blank == ""
     assert legend == (
-        "18 blocks with a launch of each; faster, slower: by more than 1 %; in 5 % of such tables one of these words "
-        "is wrong; ~: no difference shown; =: within 1 %"
+        "18 blocks with a launch of each; faster, slower: by more than 1 %; in at most 5 % of such tables one of these "
+        "words is wrong; ~: no difference shown; =: the interval lies within 1 %"
     )
     assert verdict == (
         "mixed: B (NCCL_PROTO=LL) is faster at all_reduce 1 KiB, by 25 % and slower at all_reduce 1 MiB, by 17 %; "
@@ -82,8 +82,34 @@ def test_the_table_is_this_one(printed):
     )
 
 
+def test_of_stored_results_the_table_is_this_one(printed):
+    found = compare(sides("before", "after", kind="run"), measured(), [{}, {}], design="descriptive")
+
+    lines = printed(found).splitlines()
+
+    assert lines[3:9] == [
+        "# all_reduce, float32 sum, 2 ranks: B against A",
+        "    size      A      B      A      B  gain         spread",
+        "     (B)   (us)   (us) (GB/s) (GB/s)   (%)            (%)",
+        "       8   9.00   9.00   0.00   0.00  +0.0   -0.2 to +0.2",
+        "    1024  10.00   8.00   0.10   0.13 +25.0 +24.7 to +25.2",
+        " 1048576  50.00  60.00  20.97  17.48 -16.7 -16.8 to -16.5",
+    ]
+    legend, finding, fix, verdict = lines[-4:]
+    assert legend == (
+        "as measured, nothing is claimed of stored results; spread: 95 % of the ratios of one launch of each side lie "
+        "in it"
+    )
+    assert finding.startswith("warn CMP014 stored results, not measured in turn: ")
+    assert fix == "  fix: for an answer: busbw compare --set default --set 'NAME=VALUE'"
+    assert verdict == (
+        "cannot tell: whether B (after) differs from A (before): these are stored results, not launches in random "
+        "order, and a change of the machine between them looks the same; measured: gain -16.7 to +25.0 % at 4 points"
+    )
+
+
 def test_it_fits_into_80_columns(printed):
-    found = compare(sides("default", "NCCL_PROTO=LL"), measured(), [{}, {}], in_turn=True)
+    found = compare(sides("default", "NCCL_PROTO=LL"), measured(), [{}, {}], design="random_order")
 
     lines = re.sub(r"\x1b\[[0-9;]*m", "", printed(found, columns=80)).splitlines()
 
@@ -96,7 +122,7 @@ def test_a_hostile_name_reaches_no_terminal(printed):
         Launch(side=each.side, block=each.block, name=hostile, points=each.points, ended="failed", cause=hostile)
         for each in steady((1e-6, 2e-6))
     ]
-    found = compare(sides(hostile, hostile + "2"), launches, [{}, {}], in_turn=True)
+    found = compare(sides(hostile, hostile + "2"), launches, [{}, {}], design="random_order")
 
     text = printed(found)
     assert "\x1b" not in text
@@ -110,20 +136,22 @@ def test_what_nccl_used_is_told_where_it_tells(printed):
 
     def with_choices(other):
         launches = [launch(side, 0, point(1e-6, choices=(ring, other)[side])) for side in (0, 1)]
-        return printed(compare(sides("default", "more"), launches, [{}, {}], in_turn=True))
+        return printed(compare(sides("default", "more"), launches, [{}, {}], design="random_order"))
 
     assert "NCCL used the same algorithm, protocol and channels for A and B at every point" in with_choices(ring)
     assert "something else at 1 of 1 points: all_reduce 1 KiB: ring ll 8 -> ring ll 32" in with_choices(more)
 
 
 def test_the_geometric_mean_is_printed_where_it_was_asked_for(printed):
-    found = compare(sides("default", "tuned"), steady((10e-6, 8e-6)), [{}, {}], in_turn=True, geometric_mean=True)
+    found = compare(
+        sides("default", "tuned"), steady((10e-6, 8e-6)), [{}, {}], design="random_order", geometric_mean=True
+    )
 
     assert "geometric mean over all points, as asked: gain +" in printed(found)
 
 
 def test_csv_has_a_line_a_point_and_no_formula():
-    found = compare(sides("=cmd()", "b"), measured(), [{}, {}], in_turn=True)
+    found = compare(sides("=cmd()", "b"), measured(), [{}, {}], design="random_order")
 
     rows = list(csv.DictReader(io.StringIO(comparison_csv(found))))
 

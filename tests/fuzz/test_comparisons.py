@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.report.valued import make_comparison
 
 from busbw import codec
 from busbw.errors import InputError
@@ -47,10 +48,10 @@ _LAUNCHES = st.lists(
 SIDES = tuple(Side(letter=letter, name=letter, kind="settings", launches=()) for letter in "ABC")
 
 
-@given(_LAUNCHES, st.booleans())
+@given(_LAUNCHES, st.sampled_from(["random_order", "mirrored_pairs", "descriptive"]), st.booleans())
 @settings(max_examples=60)
-def test_any_launches_are_compared_to_something_that_can_be_stored(launches, mean):
-    found = compare(SIDES, launches, [{}, {}, {}], in_turn=True, geometric_mean=mean)
+def test_any_launches_are_compared_to_something_that_can_be_stored(launches, design, mean):
+    found = compare(SIDES, launches, [{}, {}, {}], design=design, geometric_mean=mean)
 
     assert codec.decode(codec.encode(found), Comparison, where="stored") == found
 
@@ -97,6 +98,22 @@ def test_any_plan_is_read_or_refused(tmp_path_factory, name, value):
     except InputError:
         return
     assert all(Path(launch.folder).name == launch.folder for launch in plan.launches)
+
+
+@given(st.sampled_from(sorted(json.loads(codec.encode(make_comparison())))), _JSON, st.sampled_from([None, "it"]))
+@settings(max_examples=60)
+def test_any_result_of_schema_1_is_read_without_claims_or_refused(name, value, comparison_id):
+    stored = json.loads(codec.encode(make_comparison()))
+    del stored["design"]
+    content = {**stored, "schema": 1, "comparison_id": comparison_id, name: value}
+
+    try:
+        found = comparisons.decoded(json.dumps(content).encode(), where="here")
+    except InputError:
+        return
+    assert found.schema != 1 or all(
+        point.estimate.claim == "cannot_tell" for versus in found.versus for point in versus.points
+    )
 
 
 @given(st.sampled_from(["..", "/etc", "a/b", "", "."]))

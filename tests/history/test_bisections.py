@@ -171,6 +171,20 @@ def test_one_that_speaks_of_what_it_does_not_have_is_damaged(base: Path):
     assert isinstance(call("show", NAME).exception, InputError)
 
 
+def test_an_answer_of_schema_1_is_withdrawn_and_says_how_to_get_another(base: Path):
+    where = searched(base)
+    content = json.loads((where / "result.json").read_bytes())
+    (where / "result.json").write_text(json.dumps({**content, "schema": 1}))
+
+    shown = call("show", NAME, "--json")
+    found = json.loads(shown.stdout)
+
+    assert (shown.exit_code, found["outcome"], found["causes"]) == (4, "cannot_tell", [])
+    assert found["steps"][0]["answer"] == "unclear"
+    assert f"the same command with --out {where}" in found["sentence"]
+    assert listed()[0]["outcome"] == "cannot_tell"
+
+
 def test_last_is_a_bisection_only_where_there_is_nothing_else(base: Path):
     where = searched(base)
     assert find_stored("last") == where

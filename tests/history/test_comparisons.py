@@ -8,10 +8,12 @@ from click.testing import CliRunner, Result
 from msgspec.structs import replace
 from tests.report.valued import make_comparison
 
+from busbw import codec
 from busbw.api.locating import find, find_stored
+from busbw.api.reporting import comparison
 from busbw.cli.command import busbw
 from busbw.errors import InputError
-from busbw.model.comparison import Comparison
+from busbw.model.comparison import Comparison, ComparisonVerdict
 from busbw.model.comparison_plan import ComparisonPlan, PlannedLaunch, PlannedSide
 from busbw.store import comparisons
 from busbw.store import outcome as outcomes
@@ -171,3 +173,54 @@ def test_other_folders_are_named_as_what_they_are(base: Path):
         find_stored("older")
     assert refused.value.hint == f"what is in it: BUSBW_RUNS={base}/older busbw runs"
     assert find_stored(str(kept)) == kept
+
+
+def of_schema_1(result: Comparison, comparison_id: str | None) -> dict[str, object]:
+    """Return a result as it was stored before the order of the launches was part of it."""
+    content = json.loads(codec.encode(replace(result, schema=1, comparison_id=comparison_id)))
+    del content["design"]
+    return content
+
+
+def test_a_result_of_schema_1_is_listed_without_its_claims_and_judged_anew_when_it_is_shown(base: Path):
+    where = compared(base, None)
+    (where / "result.json").write_text(json.dumps(of_schema_1(make_comparison(), NAME)))
+
+    (row,) = listed()
+    shown = call("show", NAME, "--json")
+    again = call("compare", str(where), "--json")
+
+    assert row["outcome"] == "cannot_tell"
+    assert f"busbw compare {NAME}" in str(row["sentence"])
+    # Its launches were never started.
+    assert shown.exit_code == 4
+    assert "no block has a launch of both" in json.loads(shown.stdout)["verdict"]["sentence"]
+    assert json.loads(again.stdout)["design"] == "mirrored_pairs"
+    assert json.loads((where / "result.json").read_bytes())["schema"] == 2
+
+
+@pytest.mark.parametrize(("comparison_id", "design"), [(NAME, "mirrored_pairs"), (None, "descriptive")])
+def test_a_file_of_schema_1_keeps_what_was_measured_and_loses_what_was_claimed(
+    tmp_path: Path, comparison_id: str | None, design: str
+):
+    old = make_comparison()
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps(of_schema_1(old, comparison_id)))
+
+    found = comparison(path)
+
+    assert (found.design, found.false_claims, found.verdict.outcome) == (design, None, "cannot_tell")
+    estimates = [point.estimate for point in found.versus[0].points]
+    assert {each.claim for each in estimates} == {"cannot_tell"}
+    assert [each.ratio for each in estimates] == [point.estimate.ratio for point in old.versus[0].points]
+    page = tmp_path / "page.html"
+    assert call("report", "--comparison", str(path), "-o", str(page)).exit_code == 0
+    assert "false claims" not in page.read_text()
+
+
+def test_wrong_results_of_schema_1_stay_wrong():
+    old = make_comparison()
+    wrong = ComparisonVerdict(outcome="wrong", sentence="wrong results", because=("CMP005",))
+    content = of_schema_1(replace(old, verdict=wrong), NAME)
+
+    assert comparisons.decoded(json.dumps(content).encode(), where="here").verdict == wrong

@@ -50,6 +50,7 @@ def make_comparison(name: str = "NCCL_PROTO=LL") -> Comparison:
     )
     return Comparison(
         busbw_version="0.1.0",
+        design="random_order",
         sides=(
             Side(letter="A", name="default", kind="settings", launches=("a1", "a2")),
             Side(letter="B", name=name, kind="settings", launches=("b1", "b2")),

@@ -13,6 +13,7 @@ from busbw.judge.comparing.circumstances import Circumstances, of_run, of_table
 from busbw.judge.comparing.launch import Launch, imported_points, measured_points, over_most_ranks
 from busbw.layout import RUN_FILE
 from busbw.model.imported import Reading
+from busbw.model.plan import Plan
 from busbw.model.run import Run
 from busbw.store import imports
 
@@ -26,6 +27,8 @@ class Result:
     kind: Literal["run", "import"]
     launches: tuple[Launch, ...]
     circumstances: Circumstances
+    # Of a run; None of anything else.
+    plan: Plan | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -44,7 +47,14 @@ def result_of(name: str, *, side: int, block: int) -> Result:
         return _import(place, place.resolve(), place.name, side, block)
     run = read(place)
     launch = launch_of(run, side=side, block=block, name=place.name)
-    return Result(place=place.resolve(), name=place.name, kind="run", launches=(launch,), circumstances=of_run(run))
+    return Result(
+        place=place.resolve(),
+        name=place.name,
+        kind="run",
+        launches=(launch,),
+        circumstances=of_run(run),
+        plan=run.plan,
+    )
 
 
 def exists(path: Path) -> bool:

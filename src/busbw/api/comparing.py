@@ -1,6 +1,7 @@
 """Stored results held against each other: runs, imports, and the launches of a measured comparison."""
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from busbw.api.compared_results import Result, exists, launch_of, result_of
@@ -9,8 +10,9 @@ from busbw.errors import InputError
 from busbw.judge.comparing.circumstances import Circumstances, of_run
 from busbw.judge.comparing.comparison import compare
 from busbw.judge.comparing.launch import Launch
-from busbw.model.comparison import Comparison, Side
+from busbw.model.comparison import COMPARISON_SCHEMA, Comparison, Side
 from busbw.model.sweep import points_of
+from busbw.report.reproduce_in_turn import command_in_turn
 from busbw.store import comparisons
 from busbw.store import outcome as outcomes
 
@@ -33,6 +35,7 @@ def compare_stored(names: tuple[str, ...], *, anyway: bool, geometric_mean: bool
     notes: list[str] = []
     launches: list[Launch] = []
     circumstances: list[Circumstances] = []
+    first_of_side: list[Result] = []
     for number, name in enumerate(names):
         parts = [name] if exists(Path(name)) else [part for part in name.split(",") if part]
         results: list[Result] = []
@@ -47,6 +50,7 @@ def compare_stored(names: tuple[str, ...], *, anyway: bool, geometric_mean: bool
             raise InputError("a result has no name", where=repr(name))
         own = [launch for result in results for launch in result.launches]
         launches += own
+        first_of_side.append(results[0])
         circumstances.append({code: words for result in results for code, words in result.circumstances.items()})
         sides.append(
             Side(
@@ -60,11 +64,24 @@ def compare_stored(names: tuple[str, ...], *, anyway: bool, geometric_mean: bool
         sides,
         launches,
         circumstances,
-        in_turn=False,
+        design="descriptive",
         anyway=anyway,
         geometric_mean=geometric_mean,
         notes=(*notes, *_ranks_words(sides, launches)),
+        claim_command=_claim_command(first_of_side, known),
     )
+
+
+def _claim_command(first_of_side: Sequence[Result], places: Iterable[Path]) -> str | None:
+    """Return the command that tells whether sides differ that were not interleaved; None where it is not known.
+
+    Launches of one comparison were interleaved, and together they tell.
+    """
+    parents = {place.parent for place in places}
+    if len(parents) == 1 and comparisons.is_comparison(whole := parents.pop()):
+        return f"busbw compare {shlex.quote(str(whole))}"
+    plans = [result.plan for result in first_of_side if result.plan is not None]
+    return command_in_turn(plans) if len(plans) == len(first_of_side) else None
 
 
 def _ranks_words(sides: Sequence[Side], launches: Sequence[Launch]) -> tuple[str, ...]:
@@ -87,12 +104,14 @@ def compare_launches(directory: Path) -> Comparison:
 
 
 def read_comparison(directory: Path) -> Comparison:
-    """Return the stored result of a comparison; without one, what its launches come to so far, and store nothing.
+    """Return the stored result of a comparison; without one that holds, what its launches come to, and store nothing.
 
     Raises InputError for a directory that is none, or damaged.
     """
     stored = comparisons.read(directory)
-    return stored if stored is not None else launches_compared(directory)
+    if stored is not None and stored.schema == COMPARISON_SCHEMA:
+        return stored
+    return launches_compared(directory)
 
 
 def launches_compared(directory: Path) -> Comparison:
@@ -127,7 +146,7 @@ def launches_compared(directory: Path) -> Comparison:
         sides,
         launches,
         circumstances,
-        in_turn=True,
+        design=plan.design,
         anyway=plan.anyway,
         geometric_mean=plan.geometric_mean,
         comparison_id=plan.comparison_id,

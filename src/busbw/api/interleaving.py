@@ -1,4 +1,4 @@
-"""Settings measured in turn: the order is drawn by lot, every launch is planned, and then carried out one by one."""
+"""Settings measured in turn: in random order, every launch planned first, and then carried out one by one."""
 
 import datetime as dt
 import random
@@ -21,8 +21,8 @@ from busbw.errors import InputError, RunError
 from busbw.execute import interrupts
 from busbw.judge.comparing.circumstances import of_plan
 from busbw.judge.comparing.comparison import check_fair
+from busbw.judge.comparing.estimate import least_blocks
 from busbw.judge.comparing.fairness import differences
-from busbw.judge.comparing.sentence import least_blocks
 from busbw.judge.phrases import counted
 from busbw.model.comparison import Comparison, Side
 from busbw.model.comparison_plan import ComparisonPlan, PlannedLaunch
@@ -91,6 +91,7 @@ def plan_comparison(
         seed=seed,
         sides=sides,
         launches=launches,
+        design="random_order",
         budget_s=terms.budget_s,
         launch_limit_s=limit_s,
         anyway=terms.anyway,
@@ -101,17 +102,12 @@ def plan_comparison(
 
 
 def order_of(sides: int, blocks: int, seed: int) -> tuple[tuple[int, int], ...]:
-    """Return (block, side) of each launch, in order: each block has every side once, in an order drawn by lot.
+    """Return (block, side) of each launch, in order: each block has every side once, in a random order of its own.
 
-    Every second block is the mirror of the one before (ABBA), so that what drifts evenly falls out.
+    No block's order depends on another's: that makes each block an independent value to the test of its claims.
     """
-    lot = random.Random(seed)  # noqa: S311 - an order of launches is no secret
-    order: list[tuple[int, int]] = []
-    drawn: list[int] = []
-    for block in range(blocks):
-        drawn = drawn[::-1] if block % 2 else lot.sample(range(sides), sides)
-        order += [(block, side) for side in drawn]
-    return tuple(order)
+    drawn = random.Random(seed)  # noqa: S311 - an order of launches is no secret
+    return tuple((block, side) for block in range(blocks) for side in drawn.sample(range(sides), sides))
 
 
 def _check(asked: Sequence[Asked], terms: Terms) -> None:

@@ -15,11 +15,11 @@ from busbw.api.reported_runs import named_grounds, run_subjects
 from busbw.api.topologies import node_view
 from busbw.errors import InputError
 from busbw.model.bisection import Bisection
-from busbw.model.comparison import COMPARISON_SCHEMA, Comparison
+from busbw.model.comparison import Comparison
 from busbw.model.scaling import SCALING_SCHEMA, ScalingReport
 from busbw.report.import_subject import ImportSubject
 from busbw.report.subject import Picture, Subject
-from busbw.store import bisections
+from busbw.store import bisections, comparisons
 from busbw.store.files import read_whole
 from busbw.store.node_sources import source_kind
 
@@ -116,9 +116,7 @@ def comparison(path: Path) -> Comparison:
         if not is_comparison(where):
             raise InputError("this is no comparison", where=str(where), hint="busbw runs --kind comparison")
         return read_comparison(where)
-    content = read_whole(path, _MOST_BYTES)
-    codec.check_schema(content, COMPARISON_SCHEMA, where=str(path))
-    found = codec.decode(content, Comparison, where=str(path))
+    found = comparisons.decoded(read_whole(path, _MOST_BYTES), where=str(path))
     if any(not 0 < versus.other < len(found.sides) for versus in found.versus):
         raise InputError("not a comparison: a side is held against the first that is not there", where=str(path))
     return found

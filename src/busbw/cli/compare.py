@@ -12,7 +12,7 @@ _HELP = """Compare two or more results, or measure settings in turn and compare 
 RESULTS are stored runs, imports, or files of other tools; launches of one side are separated by commas: A1,A2 B1,B2.
 The name of an earlier comparison alone shows it again.
 
-With --set, given twice or more, each setting is measured now, launch by launch in an order drawn by lot: --set default
+With --set, given twice or more, each setting is measured now, launch by launch in random order: --set default
 --set 'NCCL_PROTO=LL'. A setting is NAME=VALUE and -u NAME as for env(1), then options of `busbw run` that it alone
 has: --set '--register 2'. Arguments are then COLLECTIVES, and all options of `busbw run` that say what is measured,
 where and by whom are taken.

@@ -6,7 +6,7 @@ from busbw.model.comparison import Comparison
 _COLUMNS = (
     "first", "other", "collective", "size_bytes", "dtype", "op", "root", "in_place", "pair", "group", "ranks", "band",
     "first_s", "other_s", "first_busbw_Bps", "other_busbw_Bps", "ratio", "low", "high", "confidence", "blocks",
-    "p_value", "claim", "detectable",
+    "p_value", "claim", "detectable", "design",
 )  # fmt: skip
 
 
@@ -24,6 +24,7 @@ def comparison_csv(comparison: Comparison) -> str:
                     point.group, point.ranks, point.band, point.first_s, point.other_s, point.first_busbw_Bps,
                     point.other_busbw_Bps, estimate.ratio, estimate.low, estimate.high, estimate.confidence,
                     len(estimate.blocks), estimate.p_value, estimate.claim, estimate.detectable,
+                    comparison.design,
                 )
             )  # fmt: skip
     return csv_lines(_COLUMNS, lines)

@@ -5,7 +5,9 @@ from typing import Literal
 from busbw.model.comparison import Estimate
 from busbw.model.value import Integer, Value
 
-BISECTION_SCHEMA = 1
+BISECTION_PLAN_SCHEMA = 1
+# 2: answers from launches whose order was drawn block by block, or in pairs that count once.
+BISECTION_SCHEMA = 2
 
 # shows: the difference is there; absent: what is left of it is less than half; unclear: the launches do not tell.
 Answer = Literal["shows", "absent", "unclear"]
@@ -14,7 +16,7 @@ Answer = Literal["shows", "absent", "unclear"]
 class BisectionPlan(Value, kw_only=True, frozen=True):
     """What is searched: the two ends, and what differs between them."""
 
-    schema: Integer = BISECTION_SCHEMA
+    schema: Integer = BISECTION_PLAN_SCHEMA
     busbw_version: str
     # The first and the last side, as they were asked for.
     good: str

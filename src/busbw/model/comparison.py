@@ -6,10 +6,15 @@ from busbw.model.finding import Finding
 from busbw.model.record import NcclChoice
 from busbw.model.value import Integer, Value
 
-COMPARISON_SCHEMA = 1
+# 2: says how the launches were ordered. What schema 1 claims does not hold: see busbw.store.comparisons.
+COMPARISON_SCHEMA = 2
 
-# faster, slower: the side beside the first one is, by more than the least difference that counts; same: it differs by
-# no more than that; none: no difference is shown, nor that there is none; cannot_tell: nothing could be.
+# How the launches of a comparison came about, which decides what can be claimed. random_order: every block has each
+# side once, in a random order of its own; mirrored_pairs: every second block was the mirror of the one before, so that
+# two blocks are one independent value; descriptive: the sides were not interleaved, and nothing is claimed.
+Design = Literal["random_order", "mirrored_pairs", "descriptive"]
+# faster, slower: the side beside the first one is, by more than the least difference that counts; same: its interval
+# lies within that difference; none: neither is shown; cannot_tell: nothing can be claimed.
 Claim = Literal["faster", "slower", "same", "none", "cannot_tell"]
 # By message size, as the write-ups on pinning have it: latency of small ones, bandwidth of the others.
 Band = Literal["small", "medium", "large"]
@@ -30,17 +35,20 @@ class Side(Value, kw_only=True, frozen=True):
 
 
 class Estimate(Value, kw_only=True, frozen=True):
-    """How much faster than the first side another one is, from blocks that hold a launch of each.
+    """How much faster than the first side another one is.
 
-    A ratio is the first side's time over the other's: 1.03 is 3 % faster.
+    A ratio is the first side's time over the other's: 1.03 is 3 % faster. Of sides that were not interleaved it
+    describes what was measured: no confidence, no block, no p-value and no claim.
     """
 
-    # Median over the blocks.
+    # Median over the blocks, or over mirrored pairs of them. Not interleaved: the ratio of the two sides' medians.
     ratio: float
-    # Interval of that median that assumes nothing about the distribution; None where there are too few of them.
+    # Interval of that median that assumes nothing about the distribution; None where there are too few blocks. Not
+    # interleaved: what 95 % of the ratios of a launch of each side lie within; None where each has one launch.
     low: float | None = None
     high: float | None = None
-    confidence: float = 0.95
+    # How often such an interval covers the true ratio; None where it is the spread of what was measured.
+    confidence: float | None = 0.95
     # The ratio of each block, in the order of time.
     blocks: tuple[float, ...]
     # Of an exact signed-rank test against the least difference that counts, adjusted by Holm over all points, or over
@@ -121,13 +129,14 @@ class Comparison(Value, kw_only=True, frozen=True):
     busbw_version: str
     # The name of the measured comparison; None where stored results were compared.
     comparison_id: str | None = None
+    design: Design
     sides: tuple[Side, ...]
     versus: tuple[Versus, ...]
-    # Rate of false claims, over all points together, that claims are held to; and the least difference that counts, as
-    # a share.
-    false_claims: float
+    # Rate of false claims, over all points together, that claims are held to; None where nothing is claimed.
+    false_claims: float | None
+    # The least difference that counts, as a share.
     least_difference: float
-    # Blocks that hold a launch of each side, and how many were planned; 0 planned where stored results were compared.
+    # Blocks that hold a launch of each side, and how many were planned; both 0 where stored results were compared.
     blocks: Integer
     blocks_planned: Integer = 0
     # What was unlike beside what was to be compared, and other things that a reader should know.

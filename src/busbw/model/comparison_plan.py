@@ -1,8 +1,10 @@
 """What a measured comparison will start, in which order; complete before the first launch."""
 
+from typing import Literal
+
 from busbw.model.value import Integer, Value
 
-COMPARISON_PLAN_SCHEMA = 1
+COMPARISON_PLAN_SCHEMA = 2
 
 
 class PlannedSide(Value, kw_only=True, frozen=True):
@@ -37,8 +39,10 @@ class ComparisonPlan(Value, kw_only=True, frozen=True):
     # What the order of the launches was drawn with.
     seed: Integer
     sides: tuple[PlannedSide, ...]
-    # In the order of their starts. A block has each side once; every second block mirrors the one before.
+    # In the order of their starts. A block has each side once.
     launches: tuple[PlannedLaunch, ...]
+    # How that order was drawn. A plan without it is of schema 1, which drew mirrored pairs.
+    design: Literal["random_order", "mirrored_pairs"] = "mirrored_pairs"
     # No launch is started that would end after this long, and each measures no longer than its own limit.
     budget_s: float
     launch_limit_s: float

@@ -29,6 +29,8 @@ CLAIM_WORDS = {
     "none": "~ no difference shown",
     "cannot_tell": "cannot tell",
 }
+# Of sides that were not interleaved, in place of a claim.
+_NO_CLAIM = "as measured"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,8 +69,9 @@ def _versus(comparison: Comparison, versus: Versus) -> VersusFigure:
         size_axis([item.size_bytes for item in versus.points]),
         even_axis(f"{_short(other)} faster than {_short(first)} (%)", [*values, -bound, bound]),
     )
-    claims = [item.estimate.claim for item in versus.points]
-    counted = ", ".join(f"{claims.count(each)} {CLAIM_WORDS[each]}" for each in CLAIM_WORDS if each in claims)
+    claims = [_claim(item.estimate) for item in versus.points]
+    words = (*CLAIM_WORDS.values(), _NO_CLAIM)
+    counted = ", ".join(f"{claims.count(each)} {each}" for each in words if each in claims)
     return VersusFigure(
         key=f"versus-{versus.other}",
         title=f"{other.letter} ({other.name}) against {first.letter} ({first.name})",
@@ -97,6 +100,10 @@ def _ends(estimate: Estimate) -> tuple[float, ...]:
 
 def _percent(ratio: float) -> float:
     return 100 * (ratio - 1)
+
+
+def _claim(estimate: Estimate) -> str:
+    return CLAIM_WORDS[estimate.claim] if estimate.confidence is not None else _NO_CLAIM
 
 
 def _least(points: Sequence[ComparedPoint], least: float) -> Iterator[dict[str, Any]]:
@@ -145,17 +152,17 @@ def _line(name: str, items: Sequence[ComparedPoint], style: tuple[str, str, str]
 def _text(item: ComparedPoint) -> str:
     lines = [
         f"<b>{plain(_name(item))} {format_size(item.size_bytes)}</b>",
-        f"{_percent(item.estimate.ratio):+.2f} %: {CLAIM_WORDS[item.estimate.claim]}",
-        f"interval {_interval(item.estimate)}",
+        f"{_percent(item.estimate.ratio):+.2f} %: {_claim(item.estimate)}",
+        f"{'interval' if item.estimate.confidence is not None else 'spread'} {_interval(item.estimate)}",
         f"{format_time(item.first_s)} against {format_time(item.other_s)}",
-        f"{len(item.estimate.blocks)} blocks",
     ]
+    lines += [f"{len(item.estimate.blocks)} blocks"] if item.estimate.blocks else []
     return "<br>".join(lines)
 
 
 def _interval(estimate: Estimate) -> str:
     if estimate.low is None or estimate.high is None:
-        return "n/a: too few blocks"
+        return "n/a: too few blocks" if estimate.confidence is not None else "n/a"
     return f"{_percent(estimate.low):+.2f} to {_percent(estimate.high):+.2f} %"
 
 
@@ -184,4 +191,4 @@ def _band_row(band: ComparedBand) -> tuple[str, ...]:
 
 
 def _change(estimate: Estimate) -> tuple[str, str, str]:
-    return f"{_percent(estimate.ratio):+.2f}", _interval(estimate), CLAIM_WORDS[estimate.claim]
+    return f"{_percent(estimate.ratio):+.2f}", _interval(estimate), _claim(estimate)

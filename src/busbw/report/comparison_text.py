@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from busbw.collectives import COLLECTIVES
-from busbw.model.comparison import Claim, ComparedBand, ComparedPoint, Comparison, Estimate, Versus
+from busbw.model.comparison import Claim, ComparedBand, ComparedPoint, Comparison, Design, Estimate, Versus
 from busbw.model.comparison_plan import ComparisonPlan
 from busbw.report.columns import us
 from busbw.report.nccl import choices_words
@@ -25,9 +25,18 @@ _OUTCOME_COLOURS = {
     "wrong": "bold red", "cannot_tell": "bold cyan",
 }  # fmt: skip
 _NOTHING = "n/a"
+_DESCRIPTION = (
+    "as measured, nothing is claimed of stored results; spread: 95 % of the ratios of one launch of each side lie in it"
+)
 _MOST_CHOICES = 6
+_ORDERS = {
+    "random_order": "random order in each block",
+    "mirrored_pairs": "random order in each pair of blocks, of which the second mirrors the first",
+}
 # How much faster the other side is than the first.
 _SHOWN = ("gain\n(%)", "95 % interval\n(%)", "shown\n")
+# Of sides that were not interleaved.
+_MEASURED = ("gain\n(%)", "spread\n(%)")
 
 
 def comparison_text(comparison: Comparison) -> None:
@@ -40,11 +49,11 @@ def comparison_text(comparison: Comparison) -> None:
             points = list(group)
             out.print()
             out.print(Text(printable(_title(points[0], letters))))
-            out.print(_table(points, letters))
+            out.print(_table(points, letters, comparison.design))
             for line in paired_lines(points, letters) if out.encoding.startswith("utf") else ():
                 out.print(Text(line), soft_wrap=not out.is_terminal)
-        _bands(out, versus, letters)
-        _geometric_mean(out, versus)
+        _bands(out, versus, letters, comparison.design)
+        _geometric_mean(out, versus, comparison.design)
         _choices(out, versus, letters)
         _unmatched(out, versus)
     out.print()
@@ -70,7 +79,7 @@ def plan_of_comparison_text(plan: ComparisonPlan) -> None:
     out.print(
         Text(
             f"{len(plan.launches)} launches, at most {plan.launch_limit_s:.1f} s of measuring each, "
-            f"{plan.budget_s:g} s in all; order drawn with seed {plan.seed}:"
+            f"{plan.budget_s:g} s in all; {_ORDERS[plan.design]}, seed {plan.seed}:"
         ),
         soft_wrap=not out.is_terminal,
     )
@@ -96,24 +105,28 @@ def _title(point: ComparedPoint, letters: tuple[str, str]) -> str:
     return f"# {point.collective}{place}{rest}: {letters[1]} against {letters[0]}"
 
 
-def _table(points: Sequence[ComparedPoint], letters: tuple[str, str]) -> Table:
+def _table(points: Sequence[ComparedPoint], letters: tuple[str, str], design: Design) -> Table:
     first, other = letters
-    table = _columns("size\n(B)", f"{first}\n(us)", f"{other}\n(us)", f"{first}\n(GB/s)", f"{other}\n(GB/s)", *_SHOWN)
+    sides = (f"{first}\n(us)", f"{other}\n(us)", f"{first}\n(GB/s)", f"{other}\n(GB/s)")
+    table = _columns("size\n(B)", *sides, *(_MEASURED if design == "descriptive" else _SHOWN))
     for point in points:
         rates = (
             _NOTHING if rate_Bps is None else f"{rate_Bps / 1e9:.2f}"
             for rate_Bps in (point.first_busbw_Bps, point.other_busbw_Bps)
         )
-        table.add_row(str(point.size_bytes), us(point.first_s), us(point.other_s), *rates, *_cells(point.estimate))
+        table.add_row(
+            str(point.size_bytes), us(point.first_s), us(point.other_s), *rates, *_cells(point.estimate, design)
+        )
     return table
 
 
-def _cells(estimate: Estimate) -> tuple[str | Text, ...]:
+def _cells(estimate: Estimate, design: Design) -> tuple[str | Text, ...]:
     interval = _NOTHING
     if estimate.low is not None and estimate.high is not None:
         interval = f"{_change(estimate.low)} to {_change(estimate.high)}"
-    word = Text(CLAIM_WORDS[estimate.claim], style=_COLOURS[estimate.claim])
-    return _change(estimate.ratio), interval, word
+    if design == "descriptive":
+        return _change(estimate.ratio), interval
+    return _change(estimate.ratio), interval, Text(CLAIM_WORDS[estimate.claim], style=_COLOURS[estimate.claim])
 
 
 def _change(ratio: float) -> str:
@@ -129,27 +142,27 @@ def _columns(*names: str) -> Table:
     return table
 
 
-def _bands(out: Console, versus: Versus, letters: tuple[str, str]) -> None:
+def _bands(out: Console, versus: Versus, letters: tuple[str, str], design: Design) -> None:
     if all(len(band.sizes_bytes) == 1 for band in versus.bands):
         # They would be the tables above once more.
         return
     first, other = letters
     out.print()
     out.print(Text("# by size: latency of small messages (us), bus bandwidth of medium and large ones (GB/s)"))
-    table = _columns("collective\n", "sizes\n", f"{first}\n", f"{other}\n", *_SHOWN)
+    shown = _MEASURED if design == "descriptive" else _SHOWN
+    table = _columns("collective\n", "sizes\n", f"{first}\n", f"{other}\n", *shown)
     for band in versus.bands:
         values = (_value(band, band.first), _value(band, band.other))
         place = " in place" if band.in_place else ""
-        table.add_row(printable(f"{band.collective}{place}"), band.band, *values, *_cells(band.estimate))
+        table.add_row(printable(f"{band.collective}{place}"), band.band, *values, *_cells(band.estimate, design))
     out.print(table)
 
 
-def _geometric_mean(out: Console, versus: Versus) -> None:
+def _geometric_mean(out: Console, versus: Versus, design: Design) -> None:
     if versus.geometric_mean is not None:
-        estimate = versus.geometric_mean
-        cells = _cells(estimate)
-        text = Text(f"geometric mean over all points, as asked: gain {cells[0]} % ({cells[1]})  ")
-        text.append(CLAIM_WORDS[estimate.claim])
+        change, interval, *word = _cells(versus.geometric_mean, design)
+        text = Text(f"geometric mean over all points, as asked: gain {change} % ({interval})")
+        text.append("".join(f"  {each}" for each in word))
         out.print(text, soft_wrap=not out.is_terminal)
 
 
@@ -189,14 +202,18 @@ def _unmatched(out: Console, versus: Versus) -> None:
 
 
 def _legend(out: Console, comparison: Comparison) -> None:
+    if comparison.design == "descriptive":
+        out.print(Text(_DESCRIPTION, style="dim"), soft_wrap=not out.is_terminal)
+        return
     claims = {point.estimate.claim for versus in comparison.versus for point in versus.points}
-    rate, least = f"{100 * comparison.false_claims:g} %", f"{100 * comparison.least_difference:g} %"
+    least = f"{100 * comparison.least_difference:g} %"
     planned = f" of {comparison.blocks_planned}" if comparison.blocks_planned else ""
     words = [f"{comparison.blocks}{planned} block{'' if comparison.blocks == 1 else 's'} with a launch of each"]
-    if claims & {"faster", "slower"}:
-        words.append(f"faster, slower: by more than {least}; in {rate} of such tables one of these words is wrong")
+    if claims & {"faster", "slower"} and comparison.false_claims is not None:
+        rate = f"in at most {100 * comparison.false_claims:g} % of such tables one of these words is wrong"
+        words.append(f"faster, slower: by more than {least}; {rate}")
     words += ["~: no difference shown"] if "none" in claims else []
-    words += [f"=: within {least}"] if "same" in claims else []
+    words += [f"=: the interval lies within {least}"] if "same" in claims else []
     words += ["?: too few blocks to show any"] if "cannot_tell" in claims else []
     if any(_is_apart(point.estimate) for versus in comparison.versus for point in versus.points):
         words.append("an interval is for its row alone, the words for the whole table")

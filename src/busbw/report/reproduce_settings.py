@@ -7,7 +7,7 @@ from busbw.model.settings import Settings
 from busbw.model.variables import WITHHELD
 
 # What a launcher or a queue sets for one job alone.
-_OF_ONE_JOB = ("SLURM_", "WORLD_SIZE", "RANK", "LOCAL_RANK")
+OF_ONE_JOB = ("SLURM_", "WORLD_SIZE", "RANK", "LOCAL_RANK")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -25,6 +25,6 @@ def with_settings(command: str, settings: Settings | None) -> str:
         and choice.value is not None
         and WITHHELD not in choice.value
         and _NAME.fullmatch(choice.name)
-        and not choice.name.startswith(_OF_ONE_JOB)
+        and not choice.name.startswith(OF_ONE_JOB)
     ]
     return " ".join([*words, command])

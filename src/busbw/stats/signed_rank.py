@@ -1,8 +1,9 @@
 """An exact test of whether paired differences lie beyond a margin: signed ranks that count up to a third.
 
-The differences are those of pairs whose order was drawn by lot. Where the two of a pair do not differ, each difference
-is as likely to be positive as negative, whatever drifts, spikes or correlations the machine has: the rate of false
-claims holds by the design of the measurement, not by a model of its noise. This is Wilcoxon's signed-rank test
+Each difference is of two things measured in random order, drawn for this difference alone. Where the two do not differ,
+it is as likely to be positive as negative, whatever drifts, spikes or correlations the machine has: the rate of false
+claims holds by the way it was measured, not by a model of its noise. It does not hold for differences whose orders
+depend on each other, nor for things that were not measured in random order. This is Wilcoxon's signed-rank test
 (Biometrics Bulletin 1, 1945) with the ranks of the largest differences cut off at a third of their number: launches
 that came out far off then weigh no more than others (scores of Winsorized ranks; Hettmansperger, "Statistical Inference
 Based on Ranks", 1984, chapter 2).

@@ -1,10 +1,13 @@
 """Bisection directories: what is searched, a comparison for each question, and what was found."""
 
+import shlex
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from busbw import codec
 from busbw.errors import InputError
-from busbw.model.bisection import BISECTION_SCHEMA, Bisection, BisectionPlan
+from busbw.model.bisection import BISECTION_PLAN_SCHEMA, BISECTION_SCHEMA, Bisection, BisectionPlan
 from busbw.store import comparisons
 from busbw.store.files import read_whole, write_whole
 
@@ -40,7 +43,7 @@ def read_plan(directory: Path) -> BisectionPlan:
     """Return what a bisection searches. Raises InputError when that is missing, damaged or too new."""
     path = directory / PLAN_FILE
     content = read_whole(path, _MAX_BYTES)
-    codec.check_schema(content, BISECTION_SCHEMA, where=str(path))
+    codec.check_schema(content, BISECTION_PLAN_SCHEMA, where=str(path))
     return codec.decode(content, BisectionPlan, where=str(path))
 
 
@@ -64,7 +67,10 @@ def write(directory: Path, found: Bisection) -> None:
 
 
 def read(directory: Path) -> Bisection | None:
-    """Return what was found; None where that is not stored. Raises InputError for a damaged one."""
+    """Return what was found; None where that is not stored. Raises InputError for a damaged one.
+
+    One of schema 1 keeps what was measured and loses its answer, as comparisons of schema 1 do.
+    """
     path = directory / RESULT_FILE
     if not path.is_file():
         return None
@@ -74,4 +80,19 @@ def read(directory: Path) -> Bisection | None:
     named = [item for step in found.steps for item in step.items] + [item for one in found.causes for item in one.items]
     if any(item not in range(len(found.plan.items)) for item in named):
         raise InputError("not a bisection: it speaks of a difference that is not among its own", where=str(path))
-    return found
+    return found if found.schema >= BISECTION_SCHEMA else _without_answers(found, directory)
+
+
+def _without_answers(old: Bisection, directory: Path) -> Bisection:
+    again = f"the same command with --out {shlex.quote(str(directory))} judges its launches anew"
+    why = f"busbw {old.plan.busbw_version} took launches that depend on each other as independent"
+    return replace(
+        old,
+        whole=comparisons.as_measured(old.whole) if old.whole is not None else None,
+        steps=tuple(
+            replace(step, estimate=comparisons.as_measured(step.estimate), answer="unclear") for step in old.steps
+        ),
+        causes=(),
+        outcome="cannot_tell",
+        sentence=f"cannot tell: {why}; {again}",
+    )

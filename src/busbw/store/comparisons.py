@@ -1,10 +1,14 @@
 """Comparison directories: the plan, a run directory for each launch, and what it came to."""
 
 from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from busbw import codec, layout
 from busbw.errors import InputError, RunError
-from busbw.model.comparison import COMPARISON_SCHEMA, Comparison
+from busbw.model.comparison import COMPARISON_SCHEMA, Comparison, ComparisonVerdict, Estimate
 from busbw.model.comparison_plan import COMPARISON_PLAN_SCHEMA, ComparisonPlan
 from busbw.model.plan import Plan
 from busbw.store import directory as directories
@@ -116,6 +120,52 @@ def read(directory: Path) -> Comparison | None:
     path = directory / RESULT_FILE
     if not path.is_file():
         return None
-    content = read_whole(path, _MAX_BYTES)
-    codec.check_schema(content, COMPARISON_SCHEMA, where=str(path))
-    return codec.decode(content, Comparison, where=str(path))
+    return decoded(read_whole(path, _MAX_BYTES), where=str(path))
+
+
+class _Comparison(msgspec.Struct):
+    """What tells of which form a stored comparison is."""
+
+    schema: int = COMPARISON_SCHEMA
+    comparison_id: str | None = None
+
+
+def decoded(content: bytes, *, where: str) -> Comparison:
+    """Return the comparison that a file holds, one of schema 1 without its claims and intervals.
+
+    Those took blocks of a mirrored pair as independent, and launches that were not interleaved as if they had been.
+    Raises InputError for a damaged one, and for one that is too new.
+    """
+    codec.check_schema(content, COMPARISON_SCHEMA, where=where)
+    form = codec.decode(content, _Comparison, where=where)
+    if form.schema >= COMPARISON_SCHEMA:
+        return codec.decode(content, Comparison, where=where)
+    design = "mirrored_pairs" if form.comparison_id is not None else "descriptive"
+    fields: dict[str, Any] = msgspec.json.decode(content)
+    return _without_claims(codec.decode(msgspec.json.encode({**fields, "design": design}), Comparison, where=where))
+
+
+def _without_claims(old: Comparison) -> Comparison:
+    again = f"busbw compare {old.comparison_id}" if old.comparison_id is not None else "compare the results anew"
+    why = f"busbw {old.busbw_version} took launches that depend on each other as independent; for an answer: {again}"
+    is_wrong = old.verdict.outcome == "wrong"
+    return replace(
+        old,
+        versus=tuple(
+            replace(
+                each,
+                points=tuple(replace(point, estimate=as_measured(point.estimate)) for point in each.points),
+                bands=tuple(replace(band, estimate=as_measured(band.estimate)) for band in each.bands),
+                geometric_mean=as_measured(each.geometric_mean) if each.geometric_mean is not None else None,
+            )
+            for each in old.versus
+        ),
+        false_claims=None,
+        blocks=old.blocks if old.comparison_id is not None else 0,
+        verdict=old.verdict if is_wrong else ComparisonVerdict(outcome="cannot_tell", sentence=f"cannot tell: {why}"),
+    )
+
+
+def as_measured(estimate: Estimate) -> Estimate:
+    """Return what was measured, without what was concluded from it."""
+    return Estimate(ratio=estimate.ratio, confidence=None, blocks=estimate.blocks, claim="cannot_tell")

@@ -26,7 +26,7 @@ from busbw.store import duck
 from busbw.store.scan import Stored, scan
 
 # Part of the file's name: another one when what is kept of a run changes.
-_SCHEMA = 1
+_SCHEMA = 2
 _PART = ".part"
 _RUNS, _POINTS = "runs.jsonl", "points.jsonl"
 # The file is written again from this many changed runs on, or this share of those in it: fewer are read faster than

@@ -10,7 +10,7 @@ from busbw.judge.comparing.fairness import REFUSED, differences, launch_findings
 from busbw.judge.comparing.launch import Launch
 from busbw.judge.comparing.sentence import verdict_of
 from busbw.judge.comparing.versus import versus
-from busbw.model.comparison import Comparison, Side
+from busbw.model.comparison import Comparison, Design, Side
 from busbw.model.finding import Finding
 from busbw.stats.signed_rank import MOST_PAIRS
 
@@ -32,16 +32,17 @@ def compare(
     launches: Sequence[Launch],
     circumstances: Sequence[Circumstances],
     *,
-    in_turn: bool,
+    design: Design,
     anyway: bool = False,
     geometric_mean: bool = False,
     comparison_id: str | None = None,
     blocks_planned: int = 0,
     notes: tuple[str, ...] = (),
+    claim_command: str | None = None,
 ) -> Comparison:
     """Return what the launches of these sides come to; `circumstances` of each side, in their order.
 
-    `in_turn`: the launches of a block were started one after the other, in an order drawn by lot.
+    `claim_command` is what would tell more of sides that were not interleaved; None: not known.
 
     Raises InputError for sides that are not to be compared, unless `anyway`, and where they have no point in common.
     """
@@ -49,29 +50,30 @@ def compare(
     unlike = differences(sides, circumstances)
     if not anyway:
         check_fair(unlike)
-    held = versus(sides, launches, geometric_mean=geometric_mean)
+    held = versus(sides, launches, design, geometric_mean=geometric_mean)
     _check_common(held_points=[len(each.points) for each in held], sides=sides, launches=launches)
-    findings = (*unlike, *launch_findings(sides, launches, in_turn=in_turn))
+    findings = (*unlike, *launch_findings(sides, launches, design, claim_command))
     ordered = tuple(sorted(findings, key=lambda one: _ORDER[one.severity]))
     return Comparison(
         busbw_version=__version__,
         comparison_id=comparison_id,
+        design=design,
         sides=tuple(sides),
         versus=held,
-        false_claims=FALSE_CLAIMS,
+        false_claims=None if design == "descriptive" else FALSE_CLAIMS,
         least_difference=LEAST_DIFFERENCE,
         blocks=max((len(point.estimate.blocks) for each in held for point in each.points), default=0),
         blocks_planned=blocks_planned,
         findings=ordered,
         notes=notes,
-        verdict=verdict_of(sides, held, launches, ordered),
+        verdict=verdict_of(sides, held, launches, ordered, design),
     )
 
 
 def _check_count(launches: Sequence[Launch]) -> None:
-    blocks = len({launch.block for launch in launches})
-    if blocks > MOST_PAIRS:
-        raise InputError(f"{blocks} launches of a side, over the limit of {MOST_PAIRS}", hint="name fewer of them")
+    most = len({launch.block for launch in launches})
+    if most > MOST_PAIRS:
+        raise InputError(f"{most} launches of a side, over the limit of {MOST_PAIRS}", hint="name fewer of them")
 
 
 def _check_common(*, held_points: list[int], sides: Sequence[Side], launches: Sequence[Launch]) -> None:

@@ -7,7 +7,7 @@ from busbw.judge.comparing.circumstances import Circumstances
 from busbw.judge.comparing.launch import Launch
 from busbw.judge.comparing.versus import point_words
 from busbw.judge.phrases import counted, listed
-from busbw.model.comparison import Side
+from busbw.model.comparison import Design, Side
 from busbw.model.finding import Finding
 
 # Where sides differ in these, their times are of different things: refused unless it is asked for all the same.
@@ -15,6 +15,8 @@ REFUSED = ("CMP001", "CMP002", "CMP003", "CMP004")
 _WARNED = ("CMP006", "CMP007", "CMP008", "CMP009", "CMP010", "CMP011", "CMP012", "CMP013", "CMP018")
 _NOTED = ("CMP016",)
 _LONGEST = 120
+# Where it is not known what the sides were given.
+ANY_CLAIM_COMMAND = "busbw compare --set default --set 'NAME=VALUE'"
 
 
 def differences(sides: Sequence[Side], circumstances: Sequence[Circumstances]) -> tuple[Finding, ...]:
@@ -56,16 +58,18 @@ def _short(words: str) -> str:
 def _fix(code: str) -> str | None:
     if code in REFUSED:
         return "measure both the same way, or compare all the same: --anyway"
-    return "measure both in turn: busbw compare --set ... --set ..." if code in ("CMP007", "CMP010", "CMP013") else None
+    return None
 
 
-def launch_findings(sides: Sequence[Side], launches: Sequence[Launch], *, in_turn: bool) -> tuple[Finding, ...]:
-    """Return what is to be said of the launches: wrong results, launches that failed, and how few there are."""
+def launch_findings(
+    sides: Sequence[Side], launches: Sequence[Launch], design: Design, claim_command: str | None
+) -> tuple[Finding, ...]:
+    """Return what is to be said of the launches: wrong results, failures, how few there are, and in what order."""
     return (
         *_wrong(sides, launches),
         *_failed(sides, launches),
-        *_single(sides, launches, in_turn=in_turn),
-        *_one_after_the_other(sides, launches, in_turn=in_turn),
+        *_single(sides, launches, design),
+        *_one_after_the_other(design, claim_command),
     )
 
 
@@ -94,13 +98,14 @@ def _failed(sides: Sequence[Side], launches: Sequence[Launch]) -> Iterator[Findi
         yield finding("CMP015", evidence=listed(said, 2), launches=_launches(len(failed)))
 
 
-def _single(sides: Sequence[Side], launches: Sequence[Launch], *, in_turn: bool) -> Iterator[Finding]:
+def _single(sides: Sequence[Side], launches: Sequence[Launch], design: Design) -> Iterator[Finding]:
     counts = {side.letter: sum(launch.side == number for launch in launches) for number, side in enumerate(sides)}
     if launches and min(counts.values()) == 1:
         yield finding(
             "CMP017",
             evidence=", ".join(f"{letter}: {_launches(count)}" for letter, count in counts.items()),
-            fix="more launches: --blocks 30" if in_turn else "measure both in turn: busbw compare --set ... --set ...",
+            # What helps sides that were not interleaved is said of that.
+            fix=None if design == "descriptive" else "more launches: --blocks 30",
         )
 
 
@@ -108,6 +113,10 @@ def _launches(count: int) -> str:
     return f"{count} launch{'' if count == 1 else 'es'}"
 
 
-def _one_after_the_other(sides: Sequence[Side], launches: Sequence[Launch], *, in_turn: bool) -> Iterator[Finding]:
-    if not in_turn and len(launches) > len(sides):
-        yield finding("CMP014", evidence="the launches of each side were taken when that side was measured")
+def _one_after_the_other(design: Design, claim_command: str | None) -> Iterator[Finding]:
+    if design == "descriptive":
+        yield finding(
+            "CMP014",
+            evidence="the launches of each side were taken when that side was measured",
+            fix=f"for an answer: {claim_command or ANY_CLAIM_COMMAND}",
+        )

@@ -1,13 +1,13 @@
 """One side held against the first, point by point, band by band."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from busbw.judge.comparing.estimate import estimates
+from busbw.judge.comparing.estimate import described, estimates
 from busbw.judge.comparing.launch import Launch, PointKey, TimedPoint
-from busbw.model.comparison import Band, ComparedBand, ComparedPoint, Estimate, Side, Versus
+from busbw.model.comparison import Band, ComparedBand, ComparedPoint, Design, Estimate, Side, Versus
 from busbw.stats.median import median
 from busbw.units import format_size
 
@@ -24,63 +24,98 @@ def band_of(size_bytes: int) -> Band:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
-    """One point of one block on both sides."""
+class _Held:
+    """One point on both sides: of each, the launches that count by their blocks."""
 
-    first: TimedPoint
-    other: TimedPoint
+    first: dict[int, TimedPoint]
+    other: dict[int, TimedPoint]
 
     @property
-    def log_ratio(self) -> float:
-        return math.log(self.first.time_s) - math.log(self.other.time_s)
+    def log_ratios(self) -> dict[int, float]:
+        """Of each block, which has a launch of both."""
+        return {block: math.log(self.first[block].time_s) - math.log(self.other[block].time_s) for block in self.first}
 
 
-_Pairs = dict[PointKey, dict[int, _Pair]]
+_Points = dict[PointKey, _Held]
 
 
-def versus(sides: Sequence[Side], launches: Sequence[Launch], *, geometric_mean: bool) -> tuple[Versus, ...]:
+def versus(
+    sides: Sequence[Side], launches: Sequence[Launch], design: Design, *, geometric_mean: bool
+) -> tuple[Versus, ...]:
     """Return every other side held against the first. P-values are adjusted over all points, and over all bands."""
-    pairs = [_pairs(launches, other) for other in range(1, len(sides))]
-    keys = [sorted(each, key=_order) for each in pairs]
-    of_points = iter(
-        estimates([_logs(each[key].values()) for each, own in zip(pairs, keys, strict=True) for key in own])
-    )
+    held = [_held(launches, other, design) for other in range(1, len(sides))]
+    keys = [sorted(each, key=_order) for each in held]
     bands = [_bands(own) for own in keys]
-    of_bands = iter(estimates([_mean_logs(each, band) for each, own in zip(pairs, bands, strict=True) for band in own]))
+    of_points = iter(_estimates([[each[key]] for each, own in zip(held, keys, strict=True) for key in own], design))
+    of_bands = iter(
+        _estimates([[each[key] for key in band] for each, own in zip(held, bands, strict=True) for band in own], design)
+    )
     return tuple(
         Versus(
             other=number,
-            points=tuple(_point(key, each[key].values(), next(of_points)) for key in own),
+            points=tuple(_point(key, each[key], next(of_points)) for key in own),
             bands=tuple(_band(each, band, next(of_bands)) for band in grouped),
-            geometric_mean=estimates([_mean_logs(each, own)])[0] if geometric_mean and own else None,
+            geometric_mean=_estimates([[*each.values()]], design)[0] if geometric_mean and own else None,
             unmatched=_unmatched(launches, number, sides),
         )
-        for number, (each, own, grouped) in enumerate(zip(pairs, keys, bands, strict=True), start=1)
+        for number, (each, own, grouped) in enumerate(zip(held, keys, bands, strict=True), start=1)
     )
 
 
-def _pairs(launches: Sequence[Launch], other: int) -> _Pairs:
-    """Return the points that the first and another side have in the same blocks, by point and block."""
-    by_side: dict[int, dict[int, dict[PointKey, TimedPoint]]] = {0: {}, other: {}}
+def _held(launches: Sequence[Launch], other: int, design: Design) -> _Points:
+    """Return the points that the first and another side have in the same blocks; not interleaved, that they have."""
+    by_side: dict[int, dict[PointKey, dict[int, TimedPoint]]] = {0: {}, other: {}}
     for launch in launches:
-        if launch.side in by_side:
-            by_side[launch.side][launch.block] = {point.key: point for point in launch.points if not point.wrong}
-    found: _Pairs = {}
-    for block, firsts in sorted(by_side[0].items()):
-        others = by_side[other].get(block, {})
-        for key in firsts.keys() & others.keys():
-            found.setdefault(key, {})[block] = _Pair(firsts[key], others[key])
+        for point in launch.points if launch.side in by_side else ():
+            if not point.wrong:
+                by_side[launch.side].setdefault(point.key, {})[launch.block] = point
+    found: _Points = {}
+    for key in by_side[0].keys() & by_side[other].keys():
+        firsts, others = by_side[0][key], by_side[other][key]
+        if design == "descriptive":
+            found[key] = _Held(firsts, others)
+        elif both := sorted(firsts.keys() & others.keys()):
+            found[key] = _Held({block: firsts[block] for block in both}, {block: others[block] for block in both})
     return found
+
+
+def _estimates(series: Sequence[Sequence[_Held]], design: Design) -> tuple[Estimate, ...]:
+    """Return an estimate for each of several points, or groups of points that are taken together."""
+    if design == "descriptive":
+        return tuple(_measured(points) for points in series)
+    return estimates([_mean_log_ratios(points) for points in series], design)
+
+
+def _mean_log_ratios(points: Sequence[_Held]) -> dict[int, float]:
+    """Return the mean logarithm over several points of each block that has them all."""
+    logs = [point.log_ratios for point in points]
+    # Where no block has them all, each gives what it has.
+    blocks = set.intersection(*map(set, logs)) or set.union(*map(set, logs))
+    return {block: _mean([each[block] for each in logs if block in each]) for block in blocks}
+
+
+def _measured(points: Sequence[_Held]) -> Estimate:
+    """Return what was measured: of each point the ratio of the medians, and the spread of launches with all points."""
+    ratios = [_log_centre(each.first.values()) - _log_centre(each.other.values()) for each in points]
+    firsts = _mean_log_times([point.first for point in points])
+    others = _mean_log_times([point.other for point in points])
+    return described(_mean(ratios), [one - another for one in firsts for another in others])
+
+
+def _mean_log_times(points: Sequence[Mapping[int, TimedPoint]]) -> list[float]:
+    """Return the mean logarithm of the times over several points of each launch that has them all."""
+    whole = set.intersection(*map(set, points))
+    return [_mean([math.log(point[launch].time_s) for point in points]) for launch in sorted(whole)]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
 
 
 def _order(key: PointKey) -> tuple[object, ...]:
     return (
         key.collective, key.in_place, key.dtype, key.op, key.root, key.pair or (-1, -1), key.group or 0, key.size_bytes,
     )  # fmt: skip
-
-
-def _logs(pairs: Iterable[_Pair]) -> list[float]:
-    return [pair.log_ratio for pair in pairs]
 
 
 def _bands(keys: list[PointKey]) -> list[list[PointKey]]:
@@ -94,21 +129,16 @@ def _bands(keys: list[PointKey]) -> list[list[PointKey]]:
     ]
 
 
-def _mean_logs(pairs: _Pairs, keys: list[PointKey]) -> list[float]:
-    """Return the mean logarithm over several points of each block that has them all."""
-    blocks = set.intersection(*(set(pairs[key]) for key in keys))
-    if not blocks:
-        # Nobody has them all: each block gives what it has.
-        blocks = set.union(*(set(pairs[key]) for key in keys))
-    return [
-        math.fsum(logs) / len(logs)
-        for block in sorted(blocks)
-        if (logs := [pairs[key][block].log_ratio for key in keys if block in pairs[key]])
-    ]
+def _centre(points: Iterable[TimedPoint], what: Callable[[TimedPoint], float]) -> float:
+    return median(sorted(map(what, points)))
 
 
-def _centre(pairs: Iterable[_Pair], what: Callable[[_Pair], float]) -> float:
-    return median(sorted(what(pair) for pair in pairs))
+def _log_centre(points: Iterable[TimedPoint]) -> float:
+    return math.log(_centre(points, _time_s))
+
+
+def _time_s(point: TimedPoint) -> float:
+    return point.time_s
 
 
 def _rate(points: Iterable[TimedPoint]) -> float | None:
@@ -118,8 +148,8 @@ def _rate(points: Iterable[TimedPoint]) -> float | None:
     return median(known) if len(known) == len(rates) else None
 
 
-def _point(key: PointKey, pairs: Iterable[_Pair], estimate: Estimate) -> ComparedPoint:
-    held = list(pairs)
+def _point(key: PointKey, held: _Held, estimate: Estimate) -> ComparedPoint:
+    firsts, others = held.first.values(), held.other.values()
     return ComparedPoint(
         collective=key.collective,
         size_bytes=key.size_bytes,
@@ -129,26 +159,25 @@ def _point(key: PointKey, pairs: Iterable[_Pair], estimate: Estimate) -> Compare
         in_place=key.in_place,
         pair=key.pair,
         group=key.group,
-        ranks=held[0].first.ranks,
+        ranks=next(iter(firsts)).ranks,
         band=band_of(key.size_bytes),
-        first_s=_centre(held, lambda pair: pair.first.time_s),
-        other_s=_centre(held, lambda pair: pair.other.time_s),
-        first_busbw_Bps=_rate(pair.first for pair in held),
-        other_busbw_Bps=_rate(pair.other for pair in held),
-        first_choices=next((pair.first.choices for pair in held if pair.first.choices), ()),
-        other_choices=next((pair.other.choices for pair in held if pair.other.choices), ()),
+        first_s=_centre(firsts, _time_s),
+        other_s=_centre(others, _time_s),
+        first_busbw_Bps=_rate(firsts),
+        other_busbw_Bps=_rate(others),
+        first_choices=next((point.choices for point in firsts if point.choices), ()),
+        other_choices=next((point.choices for point in others if point.choices), ()),
         estimate=estimate,
     )
 
 
-def _band(pairs: _Pairs, keys: list[PointKey], estimate: Estimate) -> ComparedBand:
+def _band(points: _Points, keys: list[PointKey], estimate: Estimate) -> ComparedBand:
     band = band_of(keys[0].size_bytes)
-    rates = [[_rate(pair.first for pair in pairs[key].values()) for key in keys]]
-    rates += [[_rate(pair.other for pair in pairs[key].values()) for key in keys]]
+    rates = [[_rate(points[key].first.values()) for key in keys], [_rate(points[key].other.values()) for key in keys]]
     known = [[rate for rate in side if rate is not None] for side in rates]
     by_time = band == "small" or any(len(side) < len(keys) for side in known)
-    firsts = [_centre(pairs[key].values(), _first_s) for key in keys] if by_time else known[0]
-    others = [_centre(pairs[key].values(), _other_s) for key in keys] if by_time else known[1]
+    firsts = [_centre(points[key].first.values(), _time_s) for key in keys] if by_time else known[0]
+    others = [_centre(points[key].other.values(), _time_s) for key in keys] if by_time else known[1]
     return ComparedBand(
         collective=keys[0].collective,
         in_place=keys[0].in_place,
@@ -159,14 +188,6 @@ def _band(pairs: _Pairs, keys: list[PointKey], estimate: Estimate) -> ComparedBa
         other=_geometric_mean(others),
         estimate=estimate,
     )
-
-
-def _first_s(pair: _Pair) -> float:
-    return pair.first.time_s
-
-
-def _other_s(pair: _Pair) -> float:
-    return pair.other.time_s
 
 
 def _geometric_mean(values: list[float]) -> float:
