@@ -3,6 +3,7 @@
 import pytest
 
 from busbw.judge.guidelines import COMPOSITIONS, guideline_findings, violations
+from busbw.model.measurement import LaunchShare
 
 from .factories import MiB, make_measurement, make_plan, make_views
 
@@ -53,6 +54,7 @@ def test_overlapping_intervals_are_not_claimed():
         {"spread": 0.06},
         {"missed": 100},
         {"per_rank": make_views(losses=900)},
+        {"launch": LaunchShare(issue_s=2e-4)},
     ],
     ids=[
         "another type",
@@ -65,6 +67,7 @@ def test_overlapping_intervals_are_not_claimed():
         "wide",
         "missed",
         "disturbed",
+        "bound by the host",
     ],
 )
 def test_unlike_measurements_are_not_compared(changes):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from busbw.catalog.findings import finding
 from busbw.judge.advice import advice
 from busbw.judge.phrases import counted, label, listed, percent
-from busbw.judge.usable import is_steady
+from busbw.judge.usable import is_host_bound, is_steady
 from busbw.model.finding import Finding
 from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
@@ -77,8 +77,11 @@ class Violation:
 
 
 def violations(measurements: tuple[Measurement, ...]) -> tuple[Violation, ...]:
-    """Return every violation that can be claimed among steady measurements."""
-    steady = tuple(measurement for measurement in measurements if is_steady(measurement))
+    """Return every violation that can be claimed among steady measurements.
+
+    Not of small messages over NCCL whose time is mostly the host's: launches fall into two modes, within a start too.
+    """
+    steady = tuple(each for each in measurements if is_steady(each) and not is_host_bound(each))
     pairs = [*_compositions(steady), *_larger_sizes(steady)]
     return tuple(violation for violation in pairs if violation.is_claimed)
 

@@ -7,6 +7,8 @@ from busbw.model.measurement import Measurement
 # Fewer samples than this and the interval of a median is too coarse to judge by; also the least the plan asks for.
 LEAST_SAMPLES = 30
 
+# A message whose calls take the host this part of its time to issue says more of the host than of the GPUs.
+HOST_SHARE = 0.5
 # A point may be held against another point only if its interval and its drift stay below these shares of the median,
 # and at most this share of its starts was missed.
 STEADY_HALF_WIDTH = 0.05
@@ -32,6 +34,12 @@ def least_samples(confidence: float) -> int:
     """
     tail = 1 - min(confidence, 1 - 1e-12)
     return max(2, ceil(1 - log2(tail))) if tail < 1 else 2
+
+
+def is_host_bound(measurement: Measurement) -> bool:
+    """Whether most of the time is the host's, which issues calls to GPUs: it differs from one moment to the next."""
+    share = measurement.launch
+    return share is not None and share.issue_s >= HOST_SHARE * measurement.median_s
 
 
 def is_usable(measurement: Measurement) -> bool:

@@ -12,7 +12,7 @@ from busbw.judge.phrases import counted, label, listed
 from busbw.judge.praise import best_words, latency_words
 from busbw.judge.stragglers import Straggler, host_of, slow_share
 from busbw.judge.unreached import unreached
-from busbw.judge.usable import LEAST_SAMPLES, is_disturbed, is_solid
+from busbw.judge.usable import LEAST_SAMPLES, has_interval, is_disturbed, is_solid
 from busbw.model.finding import Ceiling, Finding, Verdict
 from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
@@ -161,11 +161,10 @@ def doubts(case: Case) -> tuple[Reason, ...]:
 
 
 def _cut_short(case: Case) -> list[Reason]:
-    """Return the points that were left with too few samples when the run was ended."""
+    """Return the points that were left without an interval when the run was ended."""
     if case.outcome is None or case.outcome.ended not in ("time", "stopped"):
         return []
-    least = case.plan.sampling.min_samples
-    few = [one for one in case.measurements if one.ended in ("time", "stopped") and one.samples < least]
+    few = [one for one in case.measurements if one.ended in ("time", "stopped") and not has_interval(one)]
     if not few:
         return []
     names = listed([label(one) for one in few])
