@@ -24,6 +24,7 @@ from busbw.judge.explaining.series import Sample, Series, rates_of
 from busbw.units import format_size
 
 BANDS = ((0, 64 << 10), (64 << 10, 8 << 20), (8 << 20, 256 << 20), (256 << 20, 1 << 30), (1 << 30, 1 << 60))
+SCALES = (1.0, 0.875, 0.75)
 PLATFORMS = all_platforms()
 
 
@@ -139,54 +140,77 @@ def judged(table, scale, points, grounds):
     return explain("s", (series_of(table, scale, points),), grounds)
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--leave-out", action="store_true")
-    parser.add_argument("--list", action="store_true", help="print the verdict on every table")
-    asked = parser.parse_args()
-    every = tables()
-    ratios: dict[tuple[int, str], list[float]] = {}
-    whole: dict[float, Counter] = {1.0: Counter(), 0.875: Counter(), 0.75: Counter()}
-    alone: dict[float, Counter] = {1.0: Counter(), 0.875: Counter(), 0.75: Counter()}
-    unsaid = cells = expected_cells = 0
+@dataclass
+class Tally:
+    """What the verdicts on all tables came to."""
+
+    whole: dict[float, Counter]
+    alone: dict[float, Counter]
+    # Published over expected, by band of sizes and kind of table.
+    ratios: dict[tuple[int, str], list[float]]
+    cells: int = 0
+    expected: int = 0
+    # Tables that are ok after a loss, without a word on what would not be seen.
+    silent: int = 0
+
+
+def tallied(every, *, leave_out, say):
+    found = Tally(whole={scale: Counter() for scale in SCALES}, alone={scale: Counter() for scale in SCALES}, ratios={})
     for table in every:
-        grounds = grounds_for(table, asked.leave_out)
-        for scale, counts in whole.items():
-            found = judged(table, scale, table.points, grounds)
-            counts[found.verdict.outcome] += 1
-            said = "would not be seen" in found.verdict.sentence or "no loss would be called" in found.verdict.sentence
-            unsaid += scale < 1 and found.verdict.outcome == "ok" and not said
-            if asked.list:
-                sys.stdout.write(f"{scale:5} {table.name}: {found.verdict.sentence}\n")
-            for size in found.series[0].sizes if found.series else ():
-                alone[scale][size.verdict.outcome] += 1
-                if scale != 1.0:
-                    continue
-                cells += 1
-                expected_Bps = size.band_high_Bps or (
-                    size.busbw_Bps * size.time_s / size.band_time_s if size.band_time_s else None
-                )
-                if expected_Bps is None:
-                    continue
-                expected_cells += 1
-                expected_Bps = size.band_high_Bps or size.busbw_Bps * size.time_s / size.band_time_s
-                band = next(place for place, (low, high) in enumerate(BANDS) if low <= size.size_bytes < high)
-                kind = "one node" if table.nodes == 1 else "several nodes"
-                ratios.setdefault((band, kind), []).append(size.busbw_Bps / expected_Bps)
-                ratios.setdefault((band, "all"), []).append(size.busbw_Bps / expected_Bps)
-    sys.stdout.write(f"{len(every)} tables, {cells} cells; an expectation for {expected_cells / cells:.0%}\n")
-    for scale in whole:
-        sys.stdout.write(f"x {scale}: tables {dict(whole[scale])}, cells {dict(alone[scale])}\n")
-    sys.stdout.write(f"ok after a loss without a word on what would not be seen: {unsaid}\n")
-    sys.stdout.write("published over expected, median (5 % to 95 %), cells:\n")
-    for (band, kind), values in sorted(ratios.items()):
+        grounds = grounds_for(table, leave_out)
+        for scale in SCALES:
+            explained = judged(table, scale, table.points, grounds)
+            say(f"{scale:5} {table.name}: {explained.verdict.sentence}\n")
+            found.whole[scale][explained.verdict.outcome] += 1
+            found.silent += scale < 1 and explained.verdict.outcome == "ok" and not _is_said(explained)
+            for size in explained.series[0].sizes:
+                found.alone[scale][size.verdict.outcome] += 1
+                if scale == 1.0:
+                    _count(found, table, size)
+    return found
+
+
+def _is_said(explained):
+    sentence = explained.verdict.sentence
+    return "would not be seen" in sentence or "no loss would be called" in sentence
+
+
+def _count(found, table, size):
+    found.cells += 1
+    expected_Bps = size.band_high_Bps
+    if size.band_time_s is not None:
+        expected_Bps = size.busbw_Bps * size.time_s / size.band_time_s
+    if expected_Bps is None:
+        return
+    found.expected += 1
+    band = next(place for place, (low, high) in enumerate(BANDS) if low <= size.size_bytes < high)
+    for kind in ("one node" if table.nodes == 1 else "several nodes", "all"):
+        found.ratios.setdefault((band, kind), []).append(size.busbw_Bps / expected_Bps)
+
+
+def lines_of(found, tables):
+    yield f"{tables} tables, {found.cells} cells; an expectation for {found.expected / found.cells:.0%}"
+    for scale in SCALES:
+        yield f"x {scale}: tables {dict(found.whole[scale])}, cells {dict(found.alone[scale])}"
+    yield f"ok after a loss without a word on what would not be seen: {found.silent}"
+    yield "published over expected, median (5 % to 95 %), cells:"
+    for (band, kind), values in sorted(found.ratios.items()):
         low, high = BANDS[band]
         name = f"{format_size(low)} to {format_size(high)}" if high < 1 << 60 else f"from {format_size(low)}"
         ordered = sorted(values)
         ends = ordered[int(0.05 * len(ordered))], ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
-        sys.stdout.write(
-            f"  {name:22} {kind:14} {median(values):5.2f} ({ends[0]:.2f} to {ends[1]:.2f}) {len(values):4}\n"
-        )
+        yield f"  {name:22} {kind:14} {median(values):5.2f} ({ends[0]:.2f} to {ends[1]:.2f}) {len(values):4}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--leave-out", action="store_true", help="know nothing of the document that is judged")
+    parser.add_argument("--list", action="store_true", help="print the verdict on every table")
+    asked = parser.parse_args()
+    every = tables()
+    found = tallied(every, leave_out=asked.leave_out, say=sys.stdout.write if asked.list else lambda _line: None)
+    for line in lines_of(found, len(every)):
+        sys.stdout.write(line + "\n")
 
 
 if __name__ == "__main__":
