@@ -54,7 +54,7 @@ def test_overlapping_intervals_are_not_claimed():
         {"spread": 0.06},
         {"missed": 100},
         {"per_rank": make_views(losses=900)},
-        {"launch": LaunchShare(issue_s=2e-4)},
+        {"launch": LaunchShare(issue_s=8e-4)},
     ],
     ids=[
         "another type",

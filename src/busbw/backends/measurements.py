@@ -91,12 +91,11 @@ def _measurement(
     source: str,
 ) -> Measurement:
     first, ranks, sweep = records[0], plan.placement.ranks, plan.sweeps[records[0].sweep]
-    collective = COLLECTIVES[sweep.collective]
+    collective, partners = COLLECTIVES[sweep.collective], sweep.pair or range(len(records))
     ordered = samples.ordered_s()
     centre = median(ordered)
     low_s, high_s = median_interval(ordered, plan.sampling.confidence) or (ordered[0], ordered[-1])
     slow = _slow(collective, samples)
-    blamed = _blamed(plan, records, samples, slow)
     return Measurement(
         point=number,
         collective=sweep.collective,
@@ -136,10 +135,10 @@ def _measurement(
         turns=sum(each[0].turn > 0 for each in counting(turns)),
         first_s=_first_s(turns[0][0]),
         tcp_share=_tcp_share(collective, records, ranks),
-        per_rank=_views(records, samples, blamed, hellos),
+        per_rank=_views(records, samples, _blamed(plan, records, samples, slow), hellos),
         attribution=first.attribution,
         nccl=first.nccl,
-        launch=launch_share(records, sweep.pair or range(len(records)), samples.kept, samples.scale),
+        launch=launch_share(records, partners, samples.kept, samples.scale),
         source=source,
     )
 
