@@ -42,7 +42,8 @@ _PEERS = 3
 _SEVERAL_SOURCES = 0.90
 _ONE_SOURCE = 0.80
 _OWN_RUNS = 0.93
-_BY_PARTS = 0.78
+_CARRIED_OVER = 0.75
+_BY_PARTS_INSIDE, _BY_PARTS_BETWEEN = 0.78, 0.70
 # Only where the curve of such machines is this near its end do parts alone make a result slow.
 _AT_END = 0.9
 # In the knee two stacks of one machine were seen a factor of two apart (two p5 at 256 MiB: 167 and 343 GB/s).
@@ -203,7 +204,7 @@ def _least_share(found: Estimate) -> float:
     if found.kind == "here":
         return _OWN_RUNS
     if not found.is_exact:
-        return _BY_PARTS
+        return _CARRIED_OVER
     is_known = found.documents > 1 or found.peers >= _PEERS
     return _SEVERAL_SOURCES if is_known and found.agreement >= _AGREE else _ONE_SOURCE
 
@@ -252,12 +253,13 @@ def _by_parts(known: Knowledge, sample: Sample, scenario: Scenario) -> Expectati
     busbw_Bps, slope, curve = shaped
     regime = regime_of(series, sample.size_bytes, slope)
     is_large = regime == "bandwidth" and busbw_Bps >= _AT_END * attained_Bps
+    least = _BY_PARTS_INSIDE if series.nodes == 1 else _BY_PARTS_BETWEEN
     shape = f"; at this size as {curve.words} rise" if curve is not None and busbw_Bps < 0.99 * attained_Bps else ""
     return Expectation(
         scenario=scenario,
         busbw_Bps=_below_ceiling(busbw_Bps, scenario),
-        sound_Bps=busbw_Bps * (_BY_PARTS if is_large else 1 / MOST_TIMES),
-        slow_Bps=busbw_Bps * _BY_PARTS if is_large else None,
+        sound_Bps=busbw_Bps * (least if is_large else 1 / MOST_TIMES),
+        slow_Bps=busbw_Bps * least if is_large else None,
         time_s=series.factor * sample.size_bytes / busbw_Bps,
         regime=regime,
         basis="seen",
