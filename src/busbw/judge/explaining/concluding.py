@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from busbw.catalog.findings import finding
 from busbw.judge.explaining.expecting import MOST_TIMES
-from busbw.judge.explaining.outcome import ABOVE_CEILING, label
+from busbw.judge.explaining.outcome import ABOVE_CEILING, OF_BAND, label
 from busbw.judge.explaining.resembling import Suspect
 from busbw.judge.explaining.series import Sample, Series
 from busbw.judge.phrases import listed, percent
@@ -173,10 +173,17 @@ def _slow_latency(series: Series, explained: Sequence[Sized]) -> Finding | None:
         "PERF014",
         what=label(series, sample),
         times=f"{_shortfall(size):.1f}",
-        evidence=f"{_evidence(size)}; up to {MOST_TIMES:g} times is sound" if size.band_time_s else _evidence(size),
+        evidence=f"{_evidence(size)}{_sound_words(series, size)}",
         fix=size.next_step,
         point=size.point,
     )
+
+
+def _sound_words(series: Series, size: SizeExplanation) -> str:
+    """Return up to how many times the expected time is sound, where it was judged by time."""
+    if size.band_time_s is None:
+        return ""
+    return f"; up to {OF_BAND if series.collective == 'latency' else MOST_TIMES:g} times is sound"
 
 
 def _more_than_nics(series: Series, explained: Sequence[Sized], rates: NodeRates | None) -> Finding | None:

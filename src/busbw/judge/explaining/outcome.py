@@ -24,7 +24,7 @@ ABOVE_CEILING = "PERF010"
 # This near to a ceiling a result is sound, though nobody has measured what others reach.
 _NEAR_CEILING = 0.85
 # Latencies of pairs with one number of hops lie within some 5 % of each other; the bands are 0.6 us apart.
-_OF_BAND = 1.15
+OF_BAND = 1.15
 _SLOW_PAIR = 1.5
 _FEW_BYTES = 128
 Answer = Literal["ok", "slow", "cannot_tell", "unjudged"]
@@ -198,19 +198,33 @@ def _lost_words(judged: Judged, expected: Expectation) -> str:
     return ""
 
 
+def bands_of(judged: Judged) -> tuple[tuple[float, Published], ...]:
+    """Return the latencies in seconds that a message of a few bytes between two ranks may have, ascending."""
+    if judged.series.collective != "latency" or judged.sample.size_bytes > _FEW_BYTES:
+        return ()
+    return latencies(judged.published, judged.series.nodes)
+
+
+def band_of(judged: Judged) -> tuple[float, Published] | None:
+    """Return the band that a latency falls into, else the longest; None where none is published."""
+    bands = bands_of(judged)
+    time_s = judged.sample.low_s or judged.sample.time_s
+    inside = ((band_s, figure) for band_s, figure in bands if time_s <= OF_BAND * band_s)
+    return next(inside, bands[-1] if bands else None)
+
+
 def _of_pair(judged: Judged, what: str) -> Verdict:
     """Return the verdict on a latency between two ranks: of the band that it falls into."""
-    time_s = judged.sample.low_s or judged.sample.time_s
-    bands = latencies(judged.published, judged.series.nodes)
-    if not bands:
+    band = band_of(judged)
+    if band is None:
         return _cannot(f"{what}: {format_time(judged.sample.time_s)}; {why_no_call(judged.series)}")
-    own = next(((band_s, figure) for band_s, figure in bands if time_s <= _OF_BAND * band_s), None)
-    band_s, figure = own or bands[-1]
+    band_s, figure = band
+    time_s = judged.sample.low_s or judged.sample.time_s
     shown = (
         f"{format_time(judged.sample.time_s)}, {judged.sample.time_s / band_s:.2f} times the {format_time(band_s)} "
         f"expected ({figure.kind}: {(figure.conditions or 'small messages').rstrip('.')})"
     )
-    if own is not None:
+    if time_s <= OF_BAND * band_s:
         return Verdict(outcome="ok", sentence=f"ok: {what}: {shown}.")
     if figure.kind == "measured" and time_s > _SLOW_PAIR * band_s:
         return Verdict(outcome="slow", sentence=f"slow: {what}: {shown}.")

@@ -9,7 +9,7 @@ from busbw.judge.explaining.advising import next_step
 from busbw.judge.explaining.budgeting import budget, limiter
 from busbw.judge.explaining.expecting import Expectation, Knowledge, expectation
 from busbw.judge.explaining.matching import Applies, applies, conditions
-from busbw.judge.explaining.outcome import Judged, verdict_of
+from busbw.judge.explaining.outcome import OF_BAND, Judged, band_of, bands_of, verdict_of
 from busbw.judge.explaining.references import Reference
 from busbw.judge.explaining.resembling import Suspect, suspect
 from busbw.judge.explaining.scenarios import ABOVE, From, Scenario, scenarios
@@ -61,6 +61,7 @@ def _explanation(against: Against, judged: Judged, verdict: Verdict, step: str |
     bounds = _bounds(judged)
     taken = _budget(against, judged, bounds)
     by_time = likely is not None and likely.regime == "latency"
+    band = band_of(judged)
     one = judged.possible[0] if len(judged.possible) == 1 else None
     algorithm = sample.algorithm or (bounds[0].algorithm if len(bounds) == 1 else None)
     return SizeExplanation(
@@ -76,13 +77,13 @@ def _explanation(against: Against, judged: Judged, verdict: Verdict, step: str |
         protocol=sample.protocol,
         algorithm_from=_known_from(judged, one),
         candidates=tuple(bound.algorithm for bound in bounds),
-        regime=likely.regime if likely is not None else None,
+        regime=likely.regime if likely is not None else "latency" if band is not None else None,
         ceiling_Bps=highest.busbw_Bps if highest is not None else None,
         ceiling_words=_ceiling_words(highest),
-        limited_by="latency" if by_time else limiter(taken),
+        limited_by="latency" if by_time or band is not None else limiter(taken),
         band_low_Bps=likely.sound_Bps if likely is not None and not by_time else None,
         band_high_Bps=likely.busbw_Bps if likely is not None and not by_time else None,
-        band_time_s=likely.time_s if likely is not None and by_time else None,
+        band_time_s=band[0] if band is not None else likely.time_s if likely is not None and by_time else None,
         expected=tuple(sorted(_expected(against, judged), key=lambda each: _ORDER[each.applies])),
         budget=taken,
         verdict=verdict,
@@ -139,6 +140,7 @@ def _expected(against: Against, judged: Judged) -> Iterator[Expected]:
             least_Bps.update(dict.fromkeys(expected.references, expected.sound_Bps))
         elif expected is not None:
             yield _of_expectation(expected, alone=alone)
+    yield from _of_bands(judged)
     for reference in against.known.references:
         if reference.collective == judged.series.collective:
             yield _of_reference(reference, judged, least_Bps.get(reference))
@@ -170,6 +172,21 @@ def _of_expectation(expected: Expectation, *, alone: bool) -> Expected:
         conditions=() if alone else (_unknown("scenario", expected.scenario.title),),
         source=expected.source,
     )
+
+
+def _of_bands(judged: Judged) -> Iterator[Expected]:
+    own = band_of(judged)
+    for band_s, figure in bands_of(judged):
+        is_own = own is not None and figure == own[1]
+        yield Expected(
+            title=figure.conditions or "small messages",
+            basis=figure.kind,
+            time_s=band_s,
+            most_s=OF_BAND * band_s,
+            applies="yes" if is_own else "if",
+            conditions=() if is_own else (_unknown("pairs", "as far apart"),),
+            source=figure.source,
+        )
 
 
 def _unknown(name: str, asked: str) -> Condition:
