@@ -101,6 +101,20 @@ def test_one_nic_of_eight_is_not_seen_where_there_is_one_source_and_it_says_so(t
     assert "losses below 20 % would not be seen" in verdict.sentence
 
 
+@pytest.mark.parametrize("rate", [20.0, 45.0, 60.0])
+def test_an_alltoall_between_nodes_is_never_slow_by_the_rates_of_rings(tmp_path, rate):
+    """Nobody has published one of this machine; bounds and rings promise 91 GB/s."""
+    verdict = judged(tmp_path, nccl_table([(8 * GiB, rate)], 16, "alltoall"), "azure-nd-h100-v5", nodes=2).verdict
+    assert verdict.outcome == "cannot_tell"
+
+
+def test_a_table_whose_ranks_are_not_known_says_so(tmp_path):
+    """Of 512 ranks the rates tell no number; nothing else in the table does."""
+    verdict = judged(tmp_path, nccl_table([(16 * GiB, 365.0)], 512), "aws-p5en").verdict
+    assert verdict.outcome == "cannot_tell"
+    assert "how many ranks took part is not known: say --nodes and --gpus-per-node" in verdict.sentence
+
+
 def test_a_slow_collective_accuses_no_gpu(tmp_path):
     explained = judged(tmp_path, nccl_table([(16 * GiB, 200.0)], 8), "azure-nd-h100-v5", nodes=1, nvls="on")
     assert explained.verdict.outcome == "slow"

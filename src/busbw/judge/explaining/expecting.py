@@ -44,6 +44,7 @@ _ONE_SOURCE = 0.80
 _OWN_RUNS = 0.93
 _CARRIED_OVER = 0.75
 _BY_PARTS_INSIDE, _BY_PARTS_BETWEEN = 0.78, 0.70
+_TO_MANY = frozenset({"alltoall", "alltoall_2dh", "gather", "scatter"})
 # Only where the curve of such machines is this near its end do parts alone make a result slow.
 _AT_END = 0.9
 # In the knee two stacks of one machine were seen a factor of two apart (two p5 at 256 MiB: 167 and 343 GB/s).
@@ -253,13 +254,15 @@ def _by_parts(known: Knowledge, sample: Sample, scenario: Scenario) -> Expectati
     busbw_Bps, slope, curve = shaped
     regime = regime_of(series, sample.size_bytes, slope)
     is_large = regime == "bandwidth" and busbw_Bps >= _AT_END * attained_Bps
+    # Rates of rings and pairs do not say what is left where every rank sends to many others through the network.
+    accuses = is_large and (series.nodes == 1 or series.collective not in _TO_MANY)
     least = _BY_PARTS_INSIDE if series.nodes == 1 else _BY_PARTS_BETWEEN
     shape = f"; at this size as {curve.words} rise" if curve is not None and busbw_Bps < 0.99 * attained_Bps else ""
     return Expectation(
         scenario=scenario,
         busbw_Bps=_below_ceiling(busbw_Bps, scenario),
         sound_Bps=busbw_Bps * (least if is_large else 1 / MOST_TIMES),
-        slow_Bps=busbw_Bps * least if is_large else None,
+        slow_Bps=busbw_Bps * least if accuses else None,
         time_s=series.factor * sample.size_bytes / busbw_Bps,
         regime=regime,
         basis="seen",

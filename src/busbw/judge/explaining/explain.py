@@ -60,7 +60,7 @@ def explain(
         series=explained,
         findings=tuple(sorted(every, key=lambda found: _SEVERITY[found.severity])),
         left_out=left_out,
-        verdict=_together(explained, run, findings),
+        verdict=_together(explained, run, findings, left_out),
         next_steps=tuple(dict.fromkeys(steps)),
     )
 
@@ -162,14 +162,16 @@ def _settings(series: Series) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _together(series: Sequence[SeriesExplanation], run: Run | None, findings: Sequence[Finding]) -> Verdict:
+def _together(
+    series: Sequence[SeriesExplanation], run: Run | None, findings: Sequence[Finding], left_out: Sequence[str]
+) -> Verdict:
     """Return the verdict on everything; what a run says of its own conditions goes before what its figures say."""
     own = run.verdict if run is not None else None
     if own is not None and _stands(own, series):
         return own
     slow_ends = [found for found in findings if found.code == "PERF013"]
     if not series:
-        return _without_series(slow_ends)
+        return _without_series(slow_ends, left_out)
     worst = min(series, key=lambda each: _WORST_FIRST.index(each.verdict.outcome)).verdict
     if slow_ends and worst.outcome in ("slow", "cannot_tell", "ok"):
         return _slow_end(slow_ends[0])
@@ -200,10 +202,11 @@ def _slow_end(found: Finding) -> Verdict:
     return Verdict(outcome="slow", sentence=f"slow: {found.title}: {found.evidence}.", because=(found.code,))
 
 
-def _without_series(slow_ends: Sequence[Finding]) -> Verdict:
+def _without_series(slow_ends: Sequence[Finding], left_out: Sequence[str]) -> Verdict:
     if slow_ends:
         return _slow_end(slow_ends[0])
-    return Verdict(outcome="cannot_tell", sentence="cannot tell: nothing was measured that can be judged.")
+    why = f": {left_out[0]}" if left_out else ""
+    return Verdict(outcome="cannot_tell", sentence=f"cannot tell: nothing was measured that can be judged{why}.")
 
 
 def explain_published(platform: Platform) -> ExplainedVerdict:
