@@ -1,13 +1,16 @@
 """Every single figure that somebody measured is ok on its own platform, and half of it is not; sweeps: test_laws."""
 
 import pytest
+from msgspec import structs
 
+from busbw.catalog.gpu_kinds import facts_of_gpus
 from busbw.catalog.platforms import all_platforms
 from busbw.collectives import COLLECTIVES
 from busbw.judge.explaining.explain import explain
 from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.series import Sample, Series, rates_of
 
+FACTS = facts_of_gpus(all_platforms())
 MEASURED = [
     pytest.param(platform, figure, id=f"{platform.id}-{figure.test}-{figure.value:g}-{figure.nodes}")
     for platform in all_platforms()
@@ -39,7 +42,7 @@ def judged(platform, figure, share):
         network="loopback" if figure.network == "loopback" else None,
         samples=(Sample(size_bytes=size_bytes, time_s=time_s, busbw_Bps=busbw_Bps, algbw_Bps=algbw_Bps),),
     )
-    return explain("s", (series,), Grounds(platform=platform)).verdict
+    return explain("s", (series,), Grounds(platform=platform, gpus=FACTS)).verdict
 
 
 def test_there_are_such_figures():
@@ -49,6 +52,13 @@ def test_there_are_such_figures():
 @pytest.mark.parametrize(("platform", "figure"), MEASURED)
 def test_a_published_figure_is_ok_on_its_own_platform(platform, figure):
     assert judged(platform, figure, 1.0).outcome == "ok"
+
+
+@pytest.mark.parametrize(("platform", "figure"), MEASURED)
+def test_a_published_figure_is_ok_by_others_where_there_are_any(platform, figure):
+    """Held against everything but itself: other documents, other numbers of nodes, the parts."""
+    others = structs.replace(platform, published=tuple(each for each in platform.published if each != figure))
+    assert judged(others, figure, 1.0).outcome == "ok"
 
 
 @pytest.mark.parametrize(("platform", "figure"), MEASURED)
