@@ -20,7 +20,8 @@ def test_ctrl_c_stops_after_the_samples_in_hand_and_the_run_can_go_on(busbw: Bus
     assert result.code in {1, 4}, result
     assert "stopping after the samples in hand; Ctrl-C again ends the ranks at once" in result.err
     # Every size has its first sample by then; most have no more.
-    assert "RUN004 too few samples at " in result.out
+    assert "too few samples" in result.out
+    assert "RUN004" in result.out
     assert "the run was stopped" in result.out
     assert left_of(busbw.folder) == ()
     before = read_run(busbw.directory())
