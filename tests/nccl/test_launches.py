@@ -40,8 +40,10 @@ def test_every_start_times_an_empty_launch_on_every_gpu(busbw: NcclBusbw, per_pr
     # NCCL launches a kernel too, and the GPU is done after the host.
     assert small.launch.issue_s >= LAUNCH_us * 1e-6
     for rank in range(2):
-        (measured, _large) = points_of_rank(busbw, rank)
-        assert all(issued <= took for issued, took in zip(measured.issued_ns, measured.duration_ns, strict=True))
+        turns = points_of_rank(busbw, rank)
+        assert {measured.size_bytes for measured in turns} == {2**10, 2**20}
+        for measured in turns:
+            assert all(issued <= took for issued, took in zip(measured.issued_ns, measured.duration_ns, strict=True))
     assert large.launch is not None
     assert large.launch.before == large.launch.after == ()
 
@@ -105,7 +107,8 @@ def test_small_messages_are_measured_in_as_many_starts_as_asked_for(busbw: NcclB
     (note,) = [found for found in busbw.run_of().findings if found.code == "RUN026"]
     assert "The median of 3 starts" in note.evidence
     raw = busbw.directory() / "raw"
-    assert [len(path.read_text().splitlines()) for path in sorted(raw.glob("rank-00000.*.jsonl"))] == [5, 4, 4]
+    starts = [path.read_text() for path in sorted(raw.glob("rank-00000.*.jsonl"))]
+    assert [f'"size_bytes":{2**20}' in text.replace(" ", "") for text in starts] == [True, False, False]
 
 
 @pytest.mark.parametrize(
