@@ -5,10 +5,10 @@ from msgspec import structs
 
 from busbw.catalog.gpu_kinds import facts_of_gpus
 from busbw.catalog.platforms import all_platforms
-from busbw.collectives import COLLECTIVES
 from busbw.judge.explaining.explain import explain
 from busbw.judge.explaining.grounds import Grounds
-from busbw.judge.explaining.series import Sample, Series, rates_of
+
+from .made_series import make_series
 
 FACTS = facts_of_gpus(all_platforms())
 MEASURED = [
@@ -23,24 +23,13 @@ MEASURED = [
 
 
 def judged(platform, figure, share):
-    size_bytes = figure.size_bytes
-    time_s = COLLECTIVES[figure.test].factor(figure.gpus) * size_bytes / (share * figure.value * 1e9)
-    busbw_Bps, algbw_Bps = rates_of(figure.test, figure.gpus, size_bytes, time_s)
-    series = Series(
-        title="t",
+    series = make_series(
+        [(figure.size_bytes, share * figure.value * 1e9)],
         collective=figure.test,
-        dtype="float32",
-        op="sum",
-        in_place=False,
         ranks=figure.gpus,
         nodes=figure.nodes,
-        gpus_per_node=figure.gpus // figure.nodes,
-        gpu_name=None,
-        library="nccl",
-        statistic="s",
         algorithms=(figure.algorithm,) if figure.algorithm is not None else (),
         network="loopback" if figure.network == "loopback" else None,
-        samples=(Sample(size_bytes=size_bytes, time_s=time_s, busbw_Bps=busbw_Bps, algbw_Bps=algbw_Bps),),
     )
     return explain("s", (series,), Grounds(platform=platform, gpus=FACTS)).verdict
 

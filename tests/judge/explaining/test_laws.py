@@ -7,11 +7,11 @@ import pytest
 
 from busbw.catalog.gpu_kinds import facts_of_gpus
 from busbw.catalog.platforms import all_platforms
-from busbw.collectives import COLLECTIVES
 from busbw.judge.explaining.explain import explain
 from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.scenarios import ABOVE
-from busbw.judge.explaining.series import Sample, Series, rates_of
+
+from .made_series import make_series
 
 PLATFORMS = all_platforms()
 FACTS = facts_of_gpus(PLATFORMS)
@@ -27,30 +27,6 @@ SWEEPS = [
 @cache
 def grounds_of(platform_id):
     return Grounds(platform=next(each for each in PLATFORMS if each.id == platform_id), gpus=FACTS)
-
-
-def make_series(points, *, collective="all_reduce", ranks=8, nodes=1, **said):
-    """Return a series of (size in bytes, bus bandwidth in bytes per second)."""
-    samples = []
-    for size_bytes, rate_Bps in points:
-        time_s = COLLECTIVES[collective].factor(ranks) * size_bytes / rate_Bps
-        busbw_Bps, algbw_Bps = rates_of(collective, ranks, size_bytes, time_s)
-        samples.append(Sample(size_bytes=size_bytes, time_s=time_s, busbw_Bps=busbw_Bps, algbw_Bps=algbw_Bps))
-    return Series(
-        title="t",
-        collective=collective,
-        dtype="float32",
-        op="sum",
-        in_place=False,
-        ranks=ranks,
-        nodes=nodes,
-        gpus_per_node=ranks // nodes,
-        gpu_name=None,
-        library="nccl",
-        statistic="s",
-        samples=tuple(samples),
-        **said,
-    )
 
 
 def of_sweep(sweep, scale=1.0, points=None):
