@@ -141,14 +141,14 @@ class Several:
         for _attempt in range(5):
             self.start("run", "--resume", self.directory)
             code = self.finish(150)
-            # On cores that others hold a size may have run out of time before it had its samples.
-            outcome = self.run().outcome
-            if outcome is None or outcome.ended != "time":
+            # On cores that others hold a size may have run out of time before it had a sample.
+            if len(self.run().measurements) == len(BYTES):
                 break
         assert code in {0, 1, 4}, self.said
         after = self.run()
         assert after.outcome is not None
-        assert after.outcome.ended == "complete", self.said
+        # How many samples the sizes get in the limit is decided by who else holds the cores.
+        assert after.outcome.ended in {"complete", "time"}, self.said
         assert [point.size_bytes for point in after.measurements] == BYTES
         kept = {one.point: one for one in after.measurements}
         assert all(kept[one.point] == one for one in before if one.ended in ("interval", "samples"))

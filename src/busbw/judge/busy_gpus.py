@@ -57,7 +57,7 @@ def busy_findings(busy: tuple[BusyGpu, ...], hellos: tuple[Hello, ...]) -> tuple
             "RUN027",
             gpus=_names(busy, hellos),
             evidence=f"empty kernels are done that long after they were launched: {listed(waits)}{beside}",
-            fix="see who it is with `nvidia-smi`, and measure again when it has ended",
+            fix="find its process with `nvidia-smi`, and measure again when it has ended",
         ),
     )
 
