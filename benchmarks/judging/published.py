@@ -20,7 +20,9 @@ from busbw.catalog.platforms import all_platforms
 from busbw.collectives import COLLECTIVES
 from busbw.judge.explaining.explain import explain
 from busbw.judge.explaining.grounds import Grounds
+from busbw.judge.explaining.references import Reference, of_figure, of_sweep
 from busbw.judge.explaining.series import Sample, Series, rates_of
+from busbw.model.platform import Platform
 from busbw.units import format_size
 
 BANDS = ((0, 64 << 10), (64 << 10, 8 << 20), (8 << 20, 256 << 20), (256 << 20, 1 << 30), (1 << 30, 1 << 60))
@@ -32,98 +34,64 @@ PLATFORMS = all_platforms()
 class Table:
     """One published table, or figure, and the platform it is of."""
 
-    platform: object
-    collective: str
-    nodes: int
-    gpus: int
-    points: tuple[tuple[int, float], ...]
-    algorithm: str | None
-    nvls: bool | None
-    sharp: bool | None
-    network: str | None
-    nccl: str | None
-    document: str
+    platform: Platform
+    reference: Reference
 
     @property
     def name(self):
-        how = self.algorithm or ("" if self.nvls is None else f"nvls {'on' if self.nvls else 'off'}")
-        return f"{self.platform.id} {self.collective} {self.nodes}x{self.gpus // self.nodes} {how} [{self.document}]"
+        one = self.reference
+        how = one.algorithm or ("" if one.nvls is None else f"nvls {'on' if one.nvls else 'off'}")
+        return f"{self.platform.id} {one.collective} {one.nodes}x{one.gpus // one.nodes} {how} [{one.document}]"
 
 
 def tables():
     """Return every table once, on the first platform that has it."""
     found = {}
     for platform in PLATFORMS:
-        for sweep in platform.sweeps:
-            table = Table(
-                platform=platform,
-                collective=sweep.test,
-                nodes=sweep.nodes,
-                gpus=sweep.gpus,
-                points=sweep.points,
-                algorithm=sweep.algorithm,
-                nvls=sweep.nvls,
-                sharp=sweep.sharp,
-                network=sweep.network,
-                nccl=sweep.nccl,
-                document=sweep.document,
-            )
-            found.setdefault((sweep.test, sweep.nodes, sweep.gpus, sweep.points, sweep.document, sweep.nvls), table)
-        for figure in platform.published:
-            if (figure.kind, figure.metric, figure.unit) != ("measured", "busbw", "GB/s") or figure.size_bytes is None:
-                continue
-            if not figure.nodes or not figure.gpus:
-                continue
-            points = ((figure.size_bytes, figure.value),)
-            table = Table(
-                platform=platform,
-                collective=figure.test,
-                nodes=figure.nodes,
-                gpus=figure.gpus,
-                points=points,
-                algorithm=figure.algorithm,
-                nvls=figure.nvls,
-                sharp=figure.sharp,
-                network=figure.network,
-                nccl=None,
-                document=figure.source[0],
-            )
-            found.setdefault((figure.test, figure.nodes, figure.gpus, points, figure.source[0], figure.nvls), table)
-    return [table for table in found.values() if table.network != "fallback"]
+        figures = (figure for figure in platform.published if _is_table(figure))
+        for one in (*map(of_sweep, platform.sweeps), *(of_figure(figure, None) for figure in figures)):
+            key = (one.collective, one.nodes, one.gpus, one.points, one.document, one.nvls)
+            found.setdefault(key, Table(platform=platform, reference=one))
+    return [table for table in found.values() if table.reference.network != "fallback"]
 
 
-def series_of(table, scale, points):
+def _is_table(figure):
+    is_busbw = (figure.kind, figure.metric, figure.unit) == ("measured", "busbw", "GB/s")
+    return is_busbw and figure.size_bytes is not None and figure.nodes and figure.gpus
+
+
+def series_of(reference, scale):
     samples = []
-    for size_bytes, rate in points:
-        if rate <= 0:
+    for size_bytes, rate_Bps in reference.points:
+        if rate_Bps <= 0:
             continue
-        time_s = COLLECTIVES[table.collective].factor(table.gpus) * size_bytes / (scale * rate * 1e9)
-        busbw_Bps, algbw_Bps = rates_of(table.collective, table.gpus, size_bytes, time_s)
+        time_s = COLLECTIVES[reference.collective].factor(reference.gpus) * size_bytes / (scale * rate_Bps)
+        busbw_Bps, algbw_Bps = rates_of(reference.collective, reference.gpus, size_bytes, time_s)
         samples.append(Sample(size_bytes=size_bytes, time_s=time_s, busbw_Bps=busbw_Bps, algbw_Bps=algbw_Bps))
     return Series(
         title="t",
-        collective=table.collective,
+        collective=reference.collective,
         dtype="float32",
         op="sum",
         in_place=False,
-        ranks=table.gpus,
-        nodes=table.nodes,
-        gpus_per_node=table.gpus // table.nodes,
+        ranks=reference.gpus,
+        nodes=reference.nodes,
+        gpus_per_node=reference.gpus // reference.nodes,
         gpu_name=None,
         library="nccl",
         statistic="s",
-        nvls=table.nvls,
-        sharp=table.sharp,
-        algorithms=(table.algorithm,) if table.algorithm is not None else (),
-        network="loopback" if table.network == "loopback" else None,
-        nccl=table.nccl,
+        nvls=reference.nvls,
+        sharp=reference.sharp,
+        algorithms=(reference.algorithm,) if reference.algorithm is not None else (),
+        network="loopback" if reference.network == "loopback" else None,
+        nccl=reference.nccl,
         samples=tuple(samples),
     )
 
 
 def grounds_for(table, leave_out):
     """Return what is known while a table is judged."""
-    platforms = PLATFORMS if not leave_out else tuple(_without(each, table.document) for each in PLATFORMS)
+    platforms = PLATFORMS if not leave_out else tuple(_without(each, table.reference.document) for each in PLATFORMS)
     own = next(each for each in platforms if each.id == table.platform.id)
     return Grounds(platform=own, platform_name=own.id, gpus=facts_of_gpus(platforms))
 
@@ -134,10 +102,6 @@ def _without(platform, document):
         sweeps=tuple(each for each in platform.sweeps if each.document != document),
         published=tuple(each for each in platform.published if document not in each.source),
     )
-
-
-def judged(table, scale, points, grounds):
-    return explain("s", (series_of(table, scale, points),), grounds)
 
 
 @dataclass
@@ -159,7 +123,7 @@ def tallied(every, *, leave_out, say):
     for table in every:
         grounds = grounds_for(table, leave_out)
         for scale in SCALES:
-            explained = judged(table, scale, table.points, grounds)
+            explained = explain("s", (series_of(table.reference, scale),), grounds)
             say(f"{scale:5} {table.name}: {explained.verdict.sentence}\n")
             found.whole[scale][explained.verdict.outcome] += 1
             found.silent += scale < 1 and explained.verdict.outcome == "ok" and not _is_said(explained)
@@ -184,7 +148,7 @@ def _count(found, table, size):
         return
     found.expected += 1
     band = next(place for place, (low, high) in enumerate(BANDS) if low <= size.size_bytes < high)
-    for kind in ("one node" if table.nodes == 1 else "several nodes", "all"):
+    for kind in ("one node" if table.reference.nodes == 1 else "several nodes", "all"):
         found.ratios.setdefault((band, kind), []).append(size.busbw_Bps / expected_Bps)
 
 
