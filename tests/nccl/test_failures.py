@@ -99,18 +99,20 @@ def test_an_error_that_nccl_returns_is_told_with_its_last_words(busbw: NcclBusbw
 
 
 def test_what_was_measured_before_is_kept_and_the_run_goes_on(busbw: NcclBusbw):
-    # A call takes 1 ms: a point takes at least 60 calls, and at most the 500 of its share of the time.
-    struck = {"STANDIN_LATENCY_US": "1000", "STANDIN_FAULT": "kind=exit,rank=1,code=7,call=550"}
+    # A call takes 1 ms, and the first turns some 60 calls together. Then a point takes a fifth of its 2 s or 60 calls:
+    # the rank dies in the second or third of ten points, on busy cores a little later.
+    struck = {"STANDIN_LATENCY_US": "1000", "STANDIN_FAULT": "kind=exit,rank=1,code=7,call=500"}
     result = busbw.nccl(
         "all_reduce", "--ranks", 2, "-b", "1K", "-e", "512K", "--calls", 1, "-w", 1, "--min-samples", 60,
-        "--time-limit", 5, "--stall-timeout", STALL_S, env=struck,
+        "--time-limit", 20, "--stall-timeout", STALL_S, env=struck,
     )  # fmt: skip
     assert result.code == 3, result
     before = busbw.run_of().measurements
-    assert 0 < len(before) < 10
+    finished = [one for one in before if one.ended in ("interval", "samples")]
+    assert len(finished) < len(before) <= 10
 
     resumed = busbw("run", "--resume", busbw.directory())
 
     after = assert_all_right(busbw, resumed)
     assert len(after) == 10
-    assert after[: len(before)] == before
+    assert all(one in after for one in finished)

@@ -19,6 +19,8 @@ class TurnTaken(msgspec.Struct, frozen=True, kw_only=True):
     records: tuple[Measured, ...]
     # None: a result was wrong.
     sampled: Sampled | None
+    # What a round of the comparison of clocks took.
+    sync_round_s: float
     # What further turns need not repeat, and what looking for a rank that delays the others took.
     once_s: float = 0.0
     tracing_s: float = 0.0

@@ -24,6 +24,11 @@ LEAST_TURN_S = 0.02
 _ROUNDING_S = 1e-6
 # Of the time limit, what looking for the rank that delays the others may take before every point has had two turns.
 TRACING_SHARE = 0.2
+# Messages to and fro that compare two clocks: enough to find a quick one. Before and after a turn they may take this
+# share of it: where ranks wait for processors each may take milliseconds. One sample needs no more than the least.
+_SYNC_ROUNDS = 40
+_LEAST_SYNC_ROUNDS = 5
+_SYNC_SHARE = 0.1
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,6 +150,7 @@ class Ledger:
         # The samples that count, of second and later turns.
         self._valid_ns = {number: array("d") for number in self._standings}
         self._calls = dict.fromkeys(self._standings, 0)
+        self._sync_round_s = 0.0
         self._tracing_left_s = TRACING_SHARE * sampling.time_limit_s if traces else 0.0
         self._ends_s = time.monotonic() + sampling.time_limit_s
 
@@ -171,12 +177,22 @@ class Ledger:
         """Return the calls of a sample of a point, the same in all turns after the first; 0 before those."""
         return self._calls[point]
 
+    def sync_rounds(self, turn: Turn) -> int:
+        """Return how many rounds each of the two comparisons of clocks of a turn takes."""
+        if turn.number == 0:
+            return _LEAST_SYNC_ROUNDS
+        if self._sync_round_s <= 0:
+            return _SYNC_ROUNDS
+        affordable = int(_SYNC_SHARE * turn.share_s / (2 * self._sync_round_s))
+        return min(max(affordable, _LEAST_SYNC_ROUNDS), _SYNC_ROUNDS)
+
     def note(self, turn: Turn, taken: "TurnTaken", spent_s: float) -> None:
         """Take down what came of a turn that took `spent_s`."""
         before, sampled = self._standings[turn.point], taken.sampled
         is_done = sampled is None or sampled.ended in ("interval", "samples")
         least_s, half_width = before.least_s, before.half_width
         self._tracing_left_s = max(self._tracing_left_s - taken.tracing_s, 0.0)
+        self._sync_round_s = taken.sync_round_s
         if turn.number == 0:
             least_s = max(spent_s - taken.once_s, LEAST_TURN_S)
         elif sampled is not None:

@@ -20,7 +20,7 @@ from busbw.rank.heart import Heart
 from busbw.rank.introduction import introduce
 from busbw.rank.measured import Taken, measured
 from busbw.rank.mpi_world import MpiWorld
-from busbw.rank.sampling import Controls, Sampled, sync_rounds, take_turn
+from busbw.rank.sampling import Controls, Sampled, take_turn
 from busbw.rank.world import same_clock
 
 # What copies and streams may take beside the points, as a share of the time limit.
@@ -75,8 +75,9 @@ def measure_turn(bench: MpiBench, number: int, point: Point, controls: Controls)
     sent_before = network.sent_bytes()
     exchange = make_exchange(world, sweep, point.size_bytes, bench.buffers)
     heart.enter("verifying", number)
-    rounds = sync_rounds(controls)
+    rounds, sync_s = controls.sync_rounds, time.monotonic()
     clock = read_clock(world, shared=bench.shared_clock, yields=controls.yields, rounds=rounds)
+    sync_s = time.monotonic() - sync_s
     controls.report("verifying", 0, None, None)
     verifying_s = time.monotonic()
     mismatch = _verify(bench, exchange, sweep, number) if controls.turn == 0 else None
@@ -110,7 +111,9 @@ def measure_turn(bench: MpiBench, number: int, point: Point, controls: Controls)
         tcp_bytes=tcp_bytes,
         attribution=attribution if world.rank == 0 else (),
     )
-    return TurnTaken(records=(record,), sampled=sampled, once_s=verifying_s, tracing_s=tracing_s)
+    return TurnTaken(
+        records=(record,), sampled=sampled, sync_round_s=sync_s / rounds, once_s=verifying_s, tracing_s=tracing_s
+    )
 
 
 def _verify(bench: MpiBench, exchange: _core.Exchange, sweep: Sweep, number: int) -> Mismatch | None:

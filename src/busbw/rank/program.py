@@ -142,10 +142,12 @@ def _measure(
             return turn
         presence.begin_point()
         budget = ledger.budget(turn)
+        calls, sync_rounds = world.from_first([ledger.calls(turn.point), ledger.sync_rounds(turn)])
         controls = Controls(
             sampling=plan.sampling,
             turn=turn.number,
-            calls=world.from_first([ledger.calls(turn.point)])[0],
+            calls=calls,
+            sync_rounds=sync_rounds,
             earlier_ns=ledger.earlier_ns(turn.point),
             budget=budget,
             yields=plan.placement.oversubscribed,

@@ -39,10 +39,8 @@ _MISSED_SHARE = 0.02
 # busy cores a rank waits for its turn for milliseconds, and a single start may be announced early: it costs nothing.
 _FIRST_TRIES = 10
 _FIRST_TURN_LEAD_NS = 1_000_000
+_MOST_FIRST_TURN_LEAD_NS = 250_000_000
 _LEAD_GROWTH = 4
-# Messages to and fro that compare two clocks. On busy cores each may take milliseconds, and one sample needs no more.
-_SYNC_ROUNDS = 40
-_FIRST_SYNC_ROUNDS = 5
 
 Report = Callable[[str, int, float | None, float | None], None]
 
@@ -65,16 +63,13 @@ class Controls(msgspec.Struct, frozen=True):
     turn: int
     # Of a sample, as in earlier turns; 0: not settled yet.
     calls: int
+    # Messages to and fro that compare two clocks, before the turn and where they may drift after it.
+    sync_rounds: int
     # The samples of earlier turns that count.
     earlier_ns: Sequence[float]
     budget: Budget
     yields: bool
     report: Report
-
-
-def sync_rounds(controls: Controls) -> int:
-    """Return how many rounds the comparison of clocks at the beginning of a turn takes."""
-    return _FIRST_SYNC_ROUNDS if controls.turn == 0 else _SYNC_ROUNDS
 
 
 def take_turn(world: World, heart: Heart, sampler: Sampler, controls: Controls) -> Sampled:
@@ -96,7 +91,7 @@ def _first_sample(world: World, heart: Heart, sampler: Sampler, controls: Contro
     # What counts, all ranks know alike.
     while not series.valid_ns() and len(series) < _FIRST_TRIES:
         sampler.take(Shape(samples=1, calls=calls, lead_ns=lead_ns), series)
-        lead_ns = min(_LEAD_GROWTH * lead_ns, _MOST_LEAD_NS)
+        lead_ns = min(_LEAD_GROWTH * lead_ns, _MOST_FIRST_TURN_LEAD_NS)
     valid = series.valid_ns()
     controls.report("sampling", len(valid), valid[0] * 1e-9 if valid else None, None)
     return Sampled(series=series, calls_per_sample=calls, warmup_calls=1, warmup_stable=False, ended="time")

@@ -23,7 +23,7 @@ from busbw.rank.nccl.equipment import describe, host_of_plan, join, open_gpus, o
 from busbw.rank.nccl.launches import Launcher
 from busbw.rank.nccl.sampler import Measure, NcclSampler
 from busbw.rank.nccl.tuning_log import TuningLog
-from busbw.rank.sampling import Controls, Sampled, sync_rounds, take_turn
+from busbw.rank.sampling import Controls, Sampled, take_turn
 from busbw.rank.world import World, same_clock
 
 # The GPUs may take this share of the stall limit before the rank itself says that they hang: its own words, NCCL's
@@ -109,8 +109,9 @@ class NcclBench:
         sweep = self._plan.sweeps[point.sweep]
         started_unix_s = time.time()
         before = resource.getrusage(resource.RUSAGE_SELF)
-        rounds = sync_rounds(controls)
+        rounds, sync_s = controls.sync_rounds, time.monotonic()
         clock = read_clock(self._world, shared=self._shared_clock, yields=controls.yields, rounds=rounds)
+        sync_s = time.monotonic() - sync_s
         self._heart.enter("verifying", number)
         controls.report("verifying", 0, None, None)
         exchange = self._exchange(sweep, point.size_bytes, shift=0)
@@ -154,7 +155,7 @@ class NcclBench:
             )
             for place, (series, mismatch) in enumerate(zip(self._series(sampled), mismatches, strict=True))
         )
-        return TurnTaken(records=records, sampled=sampled)
+        return TurnTaken(records=records, sampled=sampled, sync_round_s=sync_s / rounds)
 
     def _beside(self, size_bytes: int, controls: Controls) -> tuple[EmptyLaunches | None, ...]:
         """Return what launches take beside a small message; in the first turn, which is for one sample, nothing."""
