@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from busbw.cpus import MOST_CPUS, format_cpu_list, format_mask, parse_cpu_list, parse_mask
+from busbw.base.cpus import MOST_CPUS, format_cpu_list, format_mask, parse_cpu_list, parse_mask
 
 SETS = st.sets(st.integers(0, 300), max_size=80).map(lambda cpus: tuple(sorted(cpus)))
 

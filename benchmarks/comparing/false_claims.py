@@ -27,7 +27,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 
-from busbw.api.interleaving import order_of
+from busbw.api.interleave import order_of
 from busbw.judge.comparing.comparison import compare
 from busbw.judge.comparing.estimate import FALSE_CLAIMS, LEAST_DIFFERENCE, least_blocks
 from busbw.judge.comparing.launch import Launch, PointKey, TimedPoint

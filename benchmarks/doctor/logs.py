@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from busbw.units import parse_size
+from busbw.base.units import parse_size
 
 COMMAND = "from busbw.cli import main; main()"
 GPUS = 8

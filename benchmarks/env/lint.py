@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from busbw.units import parse_size
+from busbw.base.units import parse_size
 
 AIM_S_PER_MB = 1.0
 JOB = """\

@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from busbw.units import parse_size
+from busbw.base.units import parse_size
 
 TABLE_LINES = 31
 SIZES = [8 * 2**power for power in range(TABLE_LINES)]

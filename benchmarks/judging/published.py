@@ -15,15 +15,15 @@ from statistics import median
 
 from msgspec import structs
 
-from busbw.catalog.gpu_kinds import facts_of_gpus
-from busbw.catalog.platforms import all_platforms
-from busbw.collectives import COLLECTIVES
+from busbw.base.collectives import COLLECTIVES
+from busbw.base.units import format_size
+from busbw.facts.gpu_kinds import facts_of_gpus
+from busbw.facts.platforms import all_platforms
 from busbw.judge.explaining.explain import explain
 from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.references import Reference, of_figure, of_sweep
 from busbw.judge.explaining.series import Sample, Series, rates_of
 from busbw.model.platform import Platform
-from busbw.units import format_size
 
 BANDS = ((0, 64 << 10), (64 << 10, 8 << 20), (8 << 20, 256 << 20), (256 << 20, 1 << 30), (1 << 30, 1 << 60))
 SCALES = (1.0, 0.875, 0.75)

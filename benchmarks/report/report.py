@@ -20,10 +20,10 @@ from tempfile import TemporaryDirectory
 from msgspec import structs
 from playwright.sync_api import Browser, sync_playwright
 
-from busbw import codec
+from busbw.model import codec
 from busbw.model.run import Run
-from busbw.report.html import report_html
-from busbw.report.subject import Subject, labels_of
+from busbw.show.page.html import report_html
+from busbw.show.page.subject import Subject, labels_of
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 FIGURES = "performance.getEntriesByName('figure').map((entry) => entry.startTime)"

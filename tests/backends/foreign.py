@@ -2,8 +2,8 @@
 
 import msgspec
 
-from busbw.backends.foreign import ForeignBackend, Printed, finished, parse
-from busbw.backends.native_mpi import Parsed
+from busbw.measure.backends.foreign import ForeignBackend, Printed, finished, parse
+from busbw.measure.backends.native import Parsed
 from busbw.model.plan import ForeignProgram, Job, Plan, Step
 from busbw.model.sweep import Sweep, points_of
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from busbw.backends.native_mpi import Parsed, parse
+from busbw.measure.backends.native import Parsed, parse
 from busbw.model.machine import Host, MpiLibrary
 from busbw.model.measurement import Measurement
 from busbw.model.plan import Job, MemoryNeed, Placement, Plan

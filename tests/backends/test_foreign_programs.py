@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from busbw.errors import InputError
-from busbw.probe.capture import programs
+from busbw.base.errors import InputError
+from busbw.machine.capture import programs
 
 
 def write(path: Path, text: str = "#!/bin/sh\necho 'USAGE: x'\n") -> Path:

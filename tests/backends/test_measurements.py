@@ -1,6 +1,6 @@
 import pytest
 
-from busbw.collectives import COLLECTIVES
+from busbw.base.collectives import COLLECTIVES
 from busbw.model.record import Attribution, Mismatch
 
 from .records import SIZE_BYTES, US, make_measured, make_plan, make_sweep, measurement, parsed

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from busbw.backends import nccl_tests
-from busbw.backends.nccl_tests import Settings
-from busbw.backends.usage import Usage, is_rccl, nccl_tests_version, operations, read_usage
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.measure.backends import nccl_tests
+from busbw.measure.backends.nccl_tests import Settings
+from busbw.measure.backends.usage import Usage, is_rccl, nccl_tests_version, operations, read_usage
 
 from .records import make_sweep
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from busbw.backends import nccl_tests
+from busbw.measure.backends import nccl_tests
 
 from .foreign import foreign_plan, printed, read
 from .records import make_sweep

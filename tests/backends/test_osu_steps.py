@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from busbw.backends import osu, osu_options
-from busbw.backends.foreign import Rows
-from busbw.backends.usage import Usage, read_usage
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.measure.backends import osu, osu_options
+from busbw.measure.backends.foreign import Rows
+from busbw.measure.backends.usage import Usage, read_usage
 
 from .foreign import foreign_plan, printed, read
 from .records import make_sweep

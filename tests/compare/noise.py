@@ -11,7 +11,7 @@ import random
 from functools import cache
 from pathlib import Path
 
-from busbw.api.interleaving import order_of
+from busbw.api.interleave import order_of
 
 ROOT = Path(__file__).parents[2]
 _RESAMPLED = 40

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from busbw.api.interleaving import DEFAULT_BLOCKS
+from busbw.api.interleave import DEFAULT_BLOCKS
 from busbw.judge.comparing.estimate import FALSE_CLAIMS, LEAST_DIFFERENCE, estimates, shown
 from busbw.judge.comparing.searching import Unclear, answer_of, causes
 from busbw.stats.median import median_interval

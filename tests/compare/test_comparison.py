@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.judge.comparing.comparison import compare
 from busbw.judge.comparing.estimate import least_blocks
 from busbw.judge.comparing.versus import band_of

@@ -3,7 +3,7 @@
 import pytest
 from tests.report.factories import make_run
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.judge.comparing.circumstances import of_run, of_table
 from busbw.judge.comparing.comparison import compare
 from busbw.judge.comparing.fairness import REFUSED, differences

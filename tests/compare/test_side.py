@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.judge.factories import make_plan
 
-from busbw.api.interleaving import order_of
-from busbw.api.request import Request
+from busbw.api.interleave import order_of
 from busbw.api.side import Asked, in_force, parse_words, with_settings
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.measure.plan.request import Request
 
 
 def test_words_are_variables_then_names_to_leave_out_then_options():

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from busbw.api.comparing import compare_stored
+from busbw.api.compare import compare_stored
+from busbw.base.errors import ExitCode, InputError
 from busbw.cli.comparing import exit_code
-from busbw.errors import ExitCode, InputError
-from busbw.exports.comparison_csv import comparison_csv
-from busbw.report.comparison_text import comparison_text
-from busbw.report.html import report_html
-from busbw.report.panels import comparison_svg
+from busbw.show.exports.comparison_csv import comparison_csv
+from busbw.show.page.html import report_html
+from busbw.show.page.panels import comparison_svg
+from busbw.show.text.comparison import comparison_text
 
 SAMPLES = Path(__file__).parents[1] / "formats" / "samples"
 

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from busbw.exports.comparison_csv import comparison_csv
 from busbw.judge.comparing.comparison import compare
 from busbw.judge.comparing.launch import Launch
 from busbw.model.record import NcclChoice
-from busbw.report.comparison_text import comparison_text
+from busbw.show.exports.comparison_csv import comparison_csv
+from busbw.show.text.comparison import comparison_text
 
 from .made import launch, point, sides, steady
 

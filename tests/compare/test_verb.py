@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.foreign_programs import nccl_tests
 
-from busbw.errors import ExitCode
+from busbw.base.errors import ExitCode
 
 SMALL = ("all_reduce", "-n", "2", "-b", "8", "-e", "8", "--time-limit", "5", "--min-samples", "5")
 LEAVING_OUT = ("--set", "default", "--set", "OMPI_MCA_mpi_yield_when_idle=1 -u BUSBW_NOBODY")

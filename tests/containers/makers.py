@@ -1,6 +1,6 @@
 """Containers, programs and places for tests, with what a test does not care about filled in."""
 
-from busbw.containers.place import Place
+from busbw.measure.containers.place import Place
 from busbw.model.launch import Bind, Container, RuntimeName
 from busbw.model.plan import Program
 

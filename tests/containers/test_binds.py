@@ -2,10 +2,10 @@
 
 import pytest
 
-from busbw.containers.binds import missing, settled, wanted
-from busbw.containers.place import Place
-from busbw.containers.registry import wrap
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.measure.containers.binds import missing, settled, wanted
+from busbw.measure.containers.place import Place
+from busbw.measure.plan.registry import wrap
 from busbw.model.launch import RuntimeName
 
 from .makers import SRUN, bind, container, program

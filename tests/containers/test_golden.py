@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from busbw.containers.place import Place
-from busbw.containers.registry import wrap
+from busbw.measure.containers.place import Place
+from busbw.measure.plan.registry import wrap
 from busbw.model.launch import Container, RuntimeName
 
 from .makers import SRUN, bind, container, program

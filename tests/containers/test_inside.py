@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import busbw
-from busbw.containers import inside
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.measure.containers import inside
 
 OPEN_MPI = "Open MPI v5.0.11, package: Open MPI root@host Distribution, ident: 5.0.11"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from busbw.containers.binds import settled, wanted
-from busbw.containers.place import Place
-from busbw.containers.registry import wrap
+from busbw.measure.containers.binds import settled, wanted
+from busbw.measure.containers.place import Place
+from busbw.measure.plan.registry import wrap
 from busbw.model.launch import RuntimeName
 
 from .makers import container, program

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from busbw.containers.place import Place
-from busbw.containers.registry import wrap
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.measure.containers.place import Place
+from busbw.measure.plan.registry import wrap
 from busbw.model.launch import Bind, RuntimeName
 from busbw.model.plan import Program
 

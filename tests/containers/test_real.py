@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import busbw
-from busbw.containers import inside
-from busbw.containers.binds import settled, wanted
-from busbw.containers.place import Place
-from busbw.containers.registry import wrap
-from busbw.errors import InputError
-from busbw.launchers import mpirun
+from busbw.base.errors import InputError
+from busbw.measure.containers import inside
+from busbw.measure.containers.binds import settled, wanted
+from busbw.measure.containers.place import Place
+from busbw.measure.launchers import mpirun
+from busbw.measure.plan.registry import wrap
 from busbw.model.launch import Bind, Start
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Placement, Program

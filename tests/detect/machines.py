@@ -4,9 +4,9 @@ import re
 
 from msgspec import structs
 
-from busbw.catalog.clouds import clouds
-from busbw.cpus import parse_cpu_list
-from busbw.model.hardware import Hardware, HostGpu, HostNuma, HostPort, PciFunction
+from busbw.base.cpus import parse_cpu_list
+from busbw.facts.clouds import clouds
+from busbw.model.host import Hardware, HostGpu, HostNuma, HostPort, PciFunction
 from busbw.model.platform import Platform
 from busbw.model.snapshot import Answer
 

@@ -3,8 +3,8 @@
 import pytest
 from msgspec import structs
 
-from busbw.catalog.platforms import all_platforms
-from busbw.detect.ladder import detect
+from busbw.facts.platforms import all_platforms
+from busbw.machine.detect.ladder import detect
 from busbw.model.platform import Platform
 
 from .machines import answer, hardware_of_platform, without_gpu

@@ -5,13 +5,13 @@ from msgspec import structs
 from tests.probe.hosts import snapshot_of
 from tests.probe.machines import MACHINES
 
-from busbw.catalog.platforms import all_platforms
-from busbw.detect.ladder import detect
+from busbw.facts.platforms import all_platforms
+from busbw.machine.detect.ladder import detect
+from busbw.machine.read.hardware import hardware_of
 from busbw.model.detection import Detection
-from busbw.model.hardware import Hardware, HostGpu, HostPort
+from busbw.model.host import Hardware, HostGpu, HostPort
 from busbw.model.platform import GpuKind, Match, Platform, Variant
 from busbw.model.snapshot import Answer
-from busbw.probe.read.hardware import hardware_of
 
 from .machines import answer, hardware_of_platform
 from .services import AMAZON_DMI, AZURE_DMI, GOOGLE_DMI

@@ -8,9 +8,9 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 from tests.patience import wait_until, with_more_time
 
-from busbw.catalog.clouds import clouds
+from busbw.facts.clouds import clouds
+from busbw.machine.capture import metadata
 from busbw.model.snapshot import Answer
-from busbw.probe.capture import metadata
 
 from .services import (
     AMAZON_DMI,

@@ -11,9 +11,9 @@ from msgspec import structs
 from tests.probe.hosts import snapshot_of
 from tests.probe.machines import MACHINES
 
-from busbw import codec
+from busbw.model import codec
 from busbw.model.detection import Candidate, Contradiction, Detection, Evidence
-from busbw.report.detection_text import detection_line, detection_text
+from busbw.show.text.detection_text import detection_line, detection_text
 from busbw.store.snapshots import write_snapshot
 
 from .machines import answer

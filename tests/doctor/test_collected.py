@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from busbw.doctor.collected import CollectedLines
-from busbw.doctor.diagnosis import diagnose
-from busbw.doctor.reader import LogReader
+from busbw.logs.collected import CollectedLines
+from busbw.logs.diagnosis import diagnose
+from busbw.logs.reader import LogReader
 from busbw.model.diagnosis import Diagnosis
 
 from .made import Job

@@ -2,9 +2,9 @@
 
 import pytest
 
-from busbw.catalog.platforms import find_platform
-from busbw.doctor.diagnosis import diagnose
-from busbw.doctor.reader import LogReader
+from busbw.facts.platforms import find_platform
+from busbw.logs.diagnosis import diagnose
+from busbw.logs.reader import LogReader
 from busbw.model.diagnosis import Diagnosis
 
 from .made import IB_LIST, Job

@@ -2,8 +2,8 @@
 
 import pytest
 
-from busbw.catalog.log_patterns import log_patterns
-from busbw.doctor.troubles import Troubles
+from busbw.facts.log_patterns import log_patterns
+from busbw.logs.troubles import Troubles
 
 # Written after the format strings of NCCL, PyTorch, Slurm and Open MPI.
 LINES = {

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 from tests.patience import wait_until
 
-from busbw import codec, layout
-from busbw.errors import InputError
-from busbw.execute import heartbeats
+from busbw.base import layout
+from busbw.base.errors import InputError
+from busbw.measure.execute import heartbeats
+from busbw.model import codec
 from busbw.model.plan import Plan
 from busbw.model.record import AnyRecord
 from busbw.model.run import Run

@@ -2,7 +2,7 @@
 
 import pytest
 
-from busbw.collectives import COLLECTIVES, MPI_COLLECTIVES
+from busbw.base.collectives import COLLECTIVES, MPI_COLLECTIVES
 from busbw.model.sweep import points_of
 
 from .runner import Busbw, Result, read_run

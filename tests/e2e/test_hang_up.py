@@ -7,7 +7,7 @@ import termios
 
 from tests.patience import wait_until
 
-from busbw import layout
+from busbw.base import layout
 
 from .runner import TIMEOUT_S, Busbw, environment_of, left_of, read_run
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from busbw import codec
+from busbw.model import codec
 from busbw.model.plan import Plan
 from busbw.model.record import Finished, Hello, Measured
 

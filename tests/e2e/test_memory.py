@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.patience import wait_until
 
-from busbw.execute import heartbeats
-from busbw.units import parse_size
+from busbw.base.units import parse_size
+from busbw.measure.execute import heartbeats
 
 from .runner import TIMEOUT_S, Busbw, Started, read_plan
 

@@ -14,8 +14,8 @@ from types import ModuleType
 
 import pytest
 
-from busbw.catalog.envvars import owners, variables
 from busbw.env.versions import known_in, parse_version
+from busbw.facts.envvars import owners, variables
 
 HERE = Path(__file__).parent
 SCRIPT = HERE.parents[1] / "scripts" / "nccl_names.py"

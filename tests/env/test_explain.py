@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from busbw.catalog.envvars import misspellings, variables
-from busbw.catalog.platforms import all_platforms
+from busbw.base.errors import BusbwError, ExitCode
 from busbw.cli.command import busbw
 from busbw.env.explained import explain
-from busbw.errors import BusbwError, ExitCode
+from busbw.facts.envvars import misspellings, variables
+from busbw.facts.platforms import all_platforms
 from busbw.model.settings import SettingsFile, Surroundings
-from busbw.report.envvar_text import explanation_text
+from busbw.show.text.envvar import explanation_text
 
 
 def run(*arguments: str, **environment: str) -> Result:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from busbw.catalog.platforms import resolve
 from busbw.env.hca import (
     choose,
     compare,
@@ -14,6 +13,7 @@ from busbw.env.hca import (
     parse_devices,
 )
 from busbw.env.hca_problems import device_problems
+from busbw.facts.platforms import resolve
 
 EIGHTEEN = tuple(f"mlx5_{number}" for number in range(18))
 # The list that a blog gives for BM.GPU4.8, which is that of B4.8.

@@ -2,8 +2,8 @@
 
 import pytest
 
-from busbw.catalog.platforms import all_platforms
-from busbw.env.interactions import interactions
+from busbw.env.rules.interactions import interactions
+from busbw.facts.platforms import all_platforms
 from busbw.model.platform import Platform
 from busbw.model.understood import Interaction
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.cost import check_cost
 
-from busbw.catalog.envvars import misspellings, variables
 from busbw.env.near import letters_off, read_name
+from busbw.facts.envvars import misspellings, variables
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from busbw.catalog.envvars import EnvVarFile, by_name, misspellings, owners, variable, variables
 from busbw.env.versions import parse_version
+from busbw.facts.envvars import EnvVarFile, by_name, misspellings, owners, variable, variables
 from busbw.model.envvar import EnvVar
 
 NCCL = [var for var in variables().values() if var.owner == "NCCL"]

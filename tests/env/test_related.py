@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from busbw.catalog.envvars import misspellings, variables
-from busbw.catalog.platforms import all_platforms
 from busbw.env.values import read_value
+from busbw.facts.envvars import misspellings, variables
+from busbw.facts.platforms import all_platforms
 
 SEEDS = Path(__file__).parents[3] / "shared" / "seeds"
 # Names in capitals that the write-ups set for their own scripts, or that are no variables.

@@ -11,12 +11,12 @@ from tests.judge.factories import make_hello, make_plan
 from tests.probe.hosts import snapshot_of
 from tests.probe.machines import MACHINES
 
-from busbw import codec
 from busbw.api.importing import import_files
-from busbw.api.settings_files import surroundings_now, with_files
-from busbw.api.settings_here import surroundings_here, surroundings_of_run, surroundings_of_snapshot
+from busbw.api.settings import surroundings_here, surroundings_of_run, surroundings_of_snapshot
+from busbw.base.errors import InputError
 from busbw.env.layers import layers
-from busbw.errors import InputError
+from busbw.measure.plan.settings import surroundings_now, with_files
+from busbw.model import codec
 from busbw.model.plan import Plan
 from busbw.model.record import GpuHello, Hello
 from busbw.model.settings import SettingsFile, Surroundings

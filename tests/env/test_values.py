@@ -2,9 +2,9 @@
 
 import pytest
 
-from busbw.catalog.envvars import variable
 from busbw.env.sizes import leading_integer, meant_bytes
 from busbw.env.values import LONGEST, read_value
+from busbw.facts.envvars import variable
 from busbw.model.understood import Understood
 
 OLD, BEFORE_232, NEW = (2, 20, 5), (2, 31, 2), (2, 32, 3)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from busbw.catalog.envvars import variable
 from busbw.env.values import read_value
 from busbw.env.versions import parse_version
+from busbw.facts.envvars import variable
 
 PAGE = Path(__file__).parents[2] / "docs" / "env-values.md"
 ROW = re.compile(r'^\| `(NCCL_\w+)="([^"]*)"` \| (\S+) \| ([^|]+) \|', re.MULTILINE)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from busbw.catalog.envvars import owners, variable
+from busbw.base.errors import InputError
 from busbw.env.versions import beyond, default_in, known_in, newest, parse_version, reaches, spelled
-from busbw.errors import InputError
+from busbw.facts.envvars import owners, variable
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from busbw.exports.registry import FORMATS
-from busbw.exports.runs import export_of_run
+from busbw.show.exports.registry import FORMATS
+from busbw.show.exports.runs import export_of_run
 
 from .factories import make_run
 

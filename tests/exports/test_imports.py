@@ -7,16 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from busbw import layout
 from busbw.api.exporting import export
 from busbw.api.locating import find
-from busbw.errors import InputError
-from busbw.exports import imports
-from busbw.exports.imports import export_of_import
-from busbw.exports.markdown import markdown_text
-from busbw.exports.nccl_tests import nccl_tests_text
-from busbw.exports.prometheus import prometheus_text
-from busbw.exports.superbench import superbench_lines
+from busbw.base import layout
+from busbw.base.errors import InputError
+from busbw.show.exports import imports
+from busbw.show.exports.imports import export_of_import
+from busbw.show.exports.markdown import markdown_text
+from busbw.show.exports.nccl_tests import nccl_tests_text
+from busbw.show.exports.prometheus import prometheus_text
+from busbw.show.exports.superbench import superbench_lines
 from busbw.store.imports import draft
 
 from .factories import make_import, make_reading, make_table

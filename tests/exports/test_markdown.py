@@ -8,12 +8,12 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from msgspec.structs import replace
 
-from busbw.exports.markdown import markdown_text
-from busbw.exports.markdown_text import escaped
-from busbw.exports.plain import shown
-from busbw.exports.rows import Export
-from busbw.exports.runs import export_of_run
 from busbw.model.finding import Finding, Verdict
+from busbw.show.exports.markdown import markdown_text
+from busbw.show.exports.markdown_text import escaped
+from busbw.show.exports.plain import shown
+from busbw.show.exports.rows import Export
+from busbw.show.exports.runs import export_of_run
 
 from .factories import HOSTILE, make_right_run, make_run
 

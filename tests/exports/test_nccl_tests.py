@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.judge.factories import make_hello, make_plan, make_sweep
 
-from busbw.errors import InputError
-from busbw.exports.imports import export_of_import
-from busbw.exports.nccl_tests import nccl_tests_text, number
-from busbw.exports.runs import export_of_run
-from busbw.formats.driver import Reader
+from busbw.base.errors import InputError
+from busbw.formats.lines.driver import Reader
 from busbw.formats.registry import FORMATS
 from busbw.model.imported import Reading, Table
+from busbw.show.exports.imports import export_of_import
+from busbw.show.exports.nccl_tests import nccl_tests_text, number
+from busbw.show.exports.runs import export_of_run
 
 from .factories import HOSTILE, make_import, make_right_run, make_run
 

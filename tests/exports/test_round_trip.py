@@ -5,13 +5,13 @@ import json
 import msgspec
 import pytest
 
-from busbw.exports.nccl_tests import nccl_tests_text
-from busbw.exports.runs import export_of_run
-from busbw.exports.superbench import superbench_lines
 from busbw.formats import superbench
-from busbw.formats.driver import Reader
+from busbw.formats.lines.driver import Reader
 from busbw.formats.registry import FORMATS
 from busbw.model.imported import Reading, Table
+from busbw.show.exports.nccl_tests import nccl_tests_text
+from busbw.show.exports.runs import export_of_run
+from busbw.show.exports.superbench import superbench_lines
 
 from .factories import make_right_run, make_run
 

@@ -3,12 +3,12 @@
 import msgspec
 from tests.judge.factories import make_hello, make_measurement, make_plan, make_sweep
 
-from busbw.exports.nccl_tests import nccl_tests_text
-from busbw.exports.runs import export_of_run
-from busbw.exports.superbench import superbench_lines
 from busbw.model.point_row import PointRow
 from busbw.model.record import GpuHello, NcclChoice, NcclPoint
 from busbw.model.run import Run
+from busbw.show.exports.nccl_tests import nccl_tests_text
+from busbw.show.exports.runs import export_of_run
+from busbw.show.exports.superbench import superbench_lines
 
 from .factories import make_run
 

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from busbw.errors import InputError
-from busbw.exports.csv_table import COLUMNS, csv_text
-from busbw.exports.json_document import Document, json_bytes
-from busbw.exports.parquet_table import parquet_bytes
-from busbw.exports.rows import ROW_SCHEMA, Export
-from busbw.exports.runs import export_of_run
+from busbw.base.errors import InputError
+from busbw.show.exports.json_document import Document, json_bytes
+from busbw.show.exports.parquet_table import parquet_bytes
+from busbw.show.exports.rows import ROW_SCHEMA, Export
+from busbw.show.exports.runs import export_of_run
+from busbw.show.exports.tables import COLUMNS, csv_text
 
 from .factories import HOSTILE, make_run
 

@@ -12,11 +12,12 @@ import pytest
 from click import Choice
 from msgspec.structs import replace
 
-from busbw import codec, layout
 from busbw.api.exporting import judged_points
+from busbw.base import layout
 from busbw.cli.command import busbw
-from busbw.exports.registry import FORMATS
-from busbw.exports.runs import export_of_run
+from busbw.model import codec
+from busbw.show.exports.registry import FORMATS
+from busbw.show.exports.runs import export_of_run
 
 from .factories import make_run
 

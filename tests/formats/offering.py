@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.formats.form import DocumentFormat, Line, OpenTable, TextFormat, Unreadable
 from busbw.model.imported import Reading, Table
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from busbw.formats.driver import Reader
+from busbw.formats.lines.driver import Reader
 from busbw.formats.registry import FORMATS
 from busbw.model.imported import Reading, Table, Unread
 

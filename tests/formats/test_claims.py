@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from busbw.formats.driver import Reader
+from busbw.formats.lines.driver import Reader
+from busbw.formats.lines.stream import Formats
 from busbw.formats.registry import FORMATS
-from busbw.formats.stream import Formats
 from busbw.model.imported import Reading, Table
 
 from .offering import SAMPLES, sample

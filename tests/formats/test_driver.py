@@ -5,8 +5,8 @@ import resource
 import pytest
 from tests.cost import check_cost
 
-from busbw.formats import collecting, driver
-from busbw.formats.prefix import split
+from busbw.formats.lines import collecting, driver
+from busbw.formats.lines.prefix import split
 
 from .reading import read, sample
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from busbw.api.importing import import_files
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.store import imports, sources
 
 from .reading import SAMPLES, sample

@@ -7,7 +7,7 @@ line would take a minute, so the limit is generous and still tells.
 import pytest
 from tests.cost import check_cost
 
-from busbw.formats.driver import Reader
+from busbw.formats.lines.driver import Reader
 from busbw.formats.registry import FORMATS
 
 LENGTH = 2**18

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.formats.nvbandwidth import FORMAT
 
 from .offering import cuts, garbled, read_document, read_or_refuse, sample, survives_document

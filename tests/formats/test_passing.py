@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from busbw.formats import driver
-from busbw.formats.passing import nobodys
+from busbw.formats.lines import driver
+from busbw.formats.lines.passing import nobodys
 from busbw.formats.registry import FORMATS
 
 from .reading import SAMPLES, read, sample

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.formats import perftest_json
 from busbw.formats.perftest import FORMAT, program
 

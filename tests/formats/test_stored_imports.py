@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from busbw.errors import InputError, RunError
+from busbw.base.errors import InputError, RunError
 from busbw.store.files import write_whole
 
 from .reading import SAMPLES

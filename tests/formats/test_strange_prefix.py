@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from busbw.formats.lines.strange_prefix import Prefixes, may_teach
 from busbw.formats.registry import FORMATS
-from busbw.formats.strange_prefix import Prefixes, may_teach
 
 from .reading import SAMPLES, read, sample
 

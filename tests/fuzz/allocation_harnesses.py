@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from busbw.model.hostlist import compressed, expand
+from busbw.base.hostlist import compressed, expand
+from busbw.machine.read import allocation, batch_systems
+from busbw.machine.read.allocation_files import grid_engine_file, host_file, host_list, node_file
+from busbw.machine.read.allocation_seen import Seen
 from busbw.model.launch import Allocation
 from busbw.model.snapshot import Answer
-from busbw.probe.read import allocation, allocation_slurm
-from busbw.probe.read.allocation_files import grid_engine_file, host_file, host_list, node_file
-from busbw.probe.read.allocation_seen import Seen
 
 # Variables of every system that is known, each with a value as it sets it.
 _VARIABLES = {
@@ -57,8 +57,8 @@ ALLOCATION_HARNESSES: dict[str, Callable[[bytes], object]] = {
     "node_file": _file(node_file),
     "grid_engine_file": _file(grid_engine_file),
     "allocation": _environment,
-    "tasks_per_node": _file(allocation_slurm.repeats),
-    "mpi_types": lambda data: allocation_slurm.mpi_types(data.decode("latin-1")),
+    "tasks_per_node": _file(batch_systems.repeats),
+    "mpi_types": lambda data: batch_systems.mpi_types(data.decode("latin-1")),
 }
 ALLOCATION_SEEDS = (
     b"n[0-3,07-12],gpu-[1],rack[1-2]n[0-3]-ib",

@@ -7,17 +7,19 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import get_args
 
-from busbw import codec, layout, units
 from busbw.api import loading
-from busbw.containers import inside
-from busbw.errors import InputError
-from busbw.execute import heartbeats
-from busbw.formats.driver import Reader
+from busbw.base import layout, units
+from busbw.base.errors import InputError
+from busbw.formats.lines.driver import Reader
 from busbw.formats.registry import FORMATS
 from busbw.judge.autopsy import autopsy
 from busbw.judge.gates.expression import format_gate, parse_gate
 from busbw.judge.gates.file import parse_gates_file
-from busbw.launchers import notices
+from busbw.machine.read import kernel
+from busbw.measure.containers import inside
+from busbw.measure.execute import heartbeats
+from busbw.measure.launchers import notices
+from busbw.model import codec
 from busbw.model.event import AnyEvent
 from busbw.model.gates import Requirement
 from busbw.model.imported import Imported, Reading, Unread
@@ -25,9 +27,8 @@ from busbw.model.plan import Plan
 from busbw.model.record import AnyRecord
 from busbw.model.run import Outcome, Run
 from busbw.model.visit import VisitLine
-from busbw.probe.read import kernel
 from busbw.rank import visit_stacks
-from busbw.report.autopsy_text import autopsy_lines
+from busbw.show.text.autopsy import autopsy_lines
 from busbw.store import directory, imports, outcome, raw, runs, visits
 
 from . import seeds

@@ -5,16 +5,16 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from busbw.catalog.clouds import clouds
-from busbw.catalog.platforms import all_platforms, find_platform
-from busbw.detect.ladder import detect
-from busbw.model.hardware import Hardware
+from busbw.facts.clouds import clouds
+from busbw.facts.platforms import all_platforms, find_platform
+from busbw.machine.detect.ladder import detect
+from busbw.machine.read.hardware import hardware_of
+from busbw.machine.read.host import host_of
+from busbw.model.host import Hardware
 from busbw.model.platform import Platform
 from busbw.model.site import SiteFile
 from busbw.model.snapshot import Answer, CapturedFile, CapturedLink, Snapshot
 from busbw.model.topology import Topology
-from busbw.probe.read.hardware import hardware_of
-from busbw.probe.read.host import host_of
 from busbw.store.snapshots import read_snapshot
 from busbw.topo.check import check
 from busbw.topo.file.portable import portable

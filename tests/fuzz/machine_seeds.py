@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.probe.hosts import snapshot_of
 from tests.probe.machines import MACHINES
 
-from busbw.catalog.platforms import find_platform
+from busbw.facts.platforms import find_platform
 from busbw.model.site import SiteFile
 from busbw.model.snapshot import Snapshot
 from busbw.store.snapshots import write_snapshot

@@ -7,13 +7,13 @@ from functools import cache
 
 from tests.doctor.made import Job
 
-from busbw.catalog.platforms import find_platform
-from busbw.doctor.diagnosis import diagnose
-from busbw.doctor.reader import LogReader
+from busbw.base.errors import InputError
 from busbw.env.lint import lint
 from busbw.env.reading import LANGUAGES, read, text_of
 from busbw.env.rules.context import Context
-from busbw.errors import InputError
+from busbw.facts.platforms import find_platform
+from busbw.logs.diagnosis import diagnose
+from busbw.logs.reader import LogReader
 
 _SCRIPT = b"""#!/bin/bash
 #SBATCH -N 2 --export=ALL,NCCL_DEBUG=INFO

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.cost import check_growth
 
-from busbw.cpus import parse_cpu_list
-from busbw.errors import InputError
+from busbw.base.cpus import parse_cpu_list
+from busbw.base.errors import InputError
 from busbw.model.topology import Gpu, NumaNode, PciDevice, Topology
 from busbw.topo.ranks.masks import masks_of
 

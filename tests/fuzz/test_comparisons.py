@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.report.valued import make_comparison
 
-from busbw import codec
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.judge.comparing.comparison import compare
 from busbw.judge.comparing.launch import Launch, PointKey, TimedPoint, imported_points
+from busbw.model import codec
 from busbw.model.comparison import Comparison, Side
 from busbw.model.imported import Reading
 from busbw.store import comparisons

@@ -5,14 +5,14 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from busbw.doctor.here.examination import CHECKS, examine
-from busbw.doctor.here.node import node_of
+from busbw.machine.health.examination import CHECKS, examine
+from busbw.machine.health.node import node_of
+from busbw.machine.read.elf import dynamic_of
+from busbw.machine.read.host import host_of
+from busbw.machine.read.pci_config import acs_of
+from busbw.machine.read.state import state_of
+from busbw.machine.read.state_gpus import peers_denied
 from busbw.model.snapshot import Answer, CapturedFile, CapturedLink, Snapshot
-from busbw.probe.read.elf import dynamic_of
-from busbw.probe.read.host import host_of
-from busbw.probe.read.pci_config import acs_of
-from busbw.probe.read.state import state_of
-from busbw.probe.read.state_gpus import peers_denied
 
 _PATHS = (
     "/proc/self/limits", "/proc/self/status", "/proc/uptime", "/proc/modules", "/proc/cmdline",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 
 from .campaign import LONGEST_INPUT_BYTES
 from .machine_harnesses import MACHINE_HARNESSES

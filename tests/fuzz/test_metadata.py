@@ -5,11 +5,11 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from busbw.catalog.clouds import clouds
-from busbw.catalog.platforms import all_platforms
-from busbw.detect.ladder import detect
-from busbw.detect.names import name_in_answer
-from busbw.model.hardware import Hardware, HostGpu, HostNuma, HostPort, PciFunction
+from busbw.facts.clouds import clouds
+from busbw.facts.platforms import all_platforms
+from busbw.machine.detect.ladder import detect
+from busbw.machine.detect.names import name_in_answer
+from busbw.model.host import Hardware, HostGpu, HostNuma, HostPort, PciFunction
 from busbw.model.snapshot import Answer
 from busbw.topo.origins.from_hardware import topology_of_hardware
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from tests.cost import check_cost
 from tests.doctor.made import Job
 
-from busbw import codec
-from busbw.doctor.diagnosis import diagnose
-from busbw.doctor.reader import LogReader
+from busbw.logs.diagnosis import diagnose
+from busbw.logs.reader import LogReader
+from busbw.model import codec
 from busbw.model.diagnosis import Diagnosis
-from busbw.report.diagnosis_text import diagnosis_text
+from busbw.show.text.diagnosis import diagnosis_text
 
 JOB = Job()
 LINES = [

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.cost import check_growth
 
-from busbw import codec
+from busbw.model import codec
 
 from .harnesses import DOCUMENTS, RUN_HARNESSES, TEXT_HARNESSES, feed, seeds_of
 from .seeds import FRAGMENTS, document, records_of_a_rank

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.cost import check_growth
 
-from busbw import codec
-from busbw.catalog.platforms import find_platform
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.facts.platforms import find_platform
+from busbw.model import codec
 from busbw.model.platform import Platform, ResolvedPlatform
 from busbw.model.site import SiteFile
 

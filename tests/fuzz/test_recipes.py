@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from busbw.api.recipes import question
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 
 SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+/:@-]*", re.ASCII)
 TEXT = st.one_of(

@@ -4,10 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from busbw.api.platforms import platforms
-from busbw.api.recommending import GOALS
+from busbw.api.recommend import GOALS
+from busbw.base.errors import InputError
 from busbw.env.recommend import recommend
-from busbw.errors import InputError
+from busbw.machine.named import platforms
 from busbw.model.platform import PlatformSetting
 
 PLATFORMS = tuple(each.platform for each in platforms())

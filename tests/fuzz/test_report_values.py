@@ -12,9 +12,9 @@ from tests.report.valued import make_comparison, make_scaling
 from busbw.model.comparison import Comparison
 from busbw.model.run import Run
 from busbw.model.scaling import Estimate, Scaling, ScalingReport
-from busbw.report.html import report_html
-from busbw.report.panels import FIGURE_NAMES, comparison_svg, runs_svg, scaling_svg
-from busbw.report.terminal import run_text
+from busbw.show.page.html import report_html
+from busbw.show.page.panels import FIGURE_NAMES, comparison_svg, runs_svg, scaling_svg
+from busbw.show.text.terminal import run_text
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)

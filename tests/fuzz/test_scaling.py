@@ -6,7 +6,7 @@ import io
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.formats.application_log import LogLines, read_log
 from busbw.formats.log_template import match, template
 from busbw.formats.scaling_table import is_table, read_table
@@ -17,7 +17,7 @@ from busbw.judge.scaling.findings import findings_of
 from busbw.judge.scaling.places import axis_of
 from busbw.judge.scaling.selecting import selected, sizes_of
 from busbw.model.scaling import Observation, ScalingReport
-from busbw.report.scaling_text import scaling_text
+from busbw.show.text.scaling import scaling_text
 
 HEADERS = (
     "nodes,time_s", "gpus;tokens_per_s;series", "ranks\tbusbw_GBps\tcollective\tsize", "nodes,gpus,busbw_Gbps,tag",

@@ -9,17 +9,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.cost import check_cost
 
-from busbw import codec
 from busbw.api.settings_lint import fixed_file, lint_file
-from busbw.catalog.envvars import misspellings, variables
-from busbw.catalog.platforms import find_platform
-from busbw.catalog.rules import rules
+from busbw.base.errors import InputError
 from busbw.env.fixes import corrected, difference
 from busbw.env.lint import MOST_FINDINGS, lint
 from busbw.env.reading import LANGUAGES, read, text_of
 from busbw.env.rules.context import Context
 from busbw.env.versions import newest
-from busbw.errors import InputError
+from busbw.facts.envvars import misspellings, variables
+from busbw.facts.platforms import find_platform
+from busbw.facts.rules import rules
+from busbw.model import codec
 
 PLATFORMS = [None, "azure-ndv4", "azure-nd-h100-v5", "oci-bm-gpu4-8", "isambard-ai-phase2", "aws-p5"]
 NAMES = st.sampled_from([*sorted(variables()), *sorted(misspellings())])

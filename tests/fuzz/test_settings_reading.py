@@ -5,8 +5,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.cost import check_growth
 
+from busbw.base.errors import InputError
 from busbw.env.reading import LANGUAGES, from_environment, read, text_of
-from busbw.errors import InputError
 from busbw.model.assignment import Reading
 
 VALID = {

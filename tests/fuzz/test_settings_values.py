@@ -5,15 +5,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cost import check_growth
 
-from busbw.catalog.envvars import variables
+from busbw.base.units import parse_size
 from busbw.env.algo import read_algorithms, read_protocols
 from busbw.env.hca import choose, device_names, parse_devices
 from busbw.env.hca_problems import device_problems
-from busbw.env.interactions import interactions
 from busbw.env.near import read_name
+from busbw.env.rules.interactions import interactions
 from busbw.env.sizes import leading_integer, meant_bytes, suffixed_bytes
 from busbw.env.values import read_value
-from busbw.units import parse_size
+from busbw.facts.envvars import variables
 
 NAMES = sorted(variables())
 VERSIONS = st.sampled_from([None, (2, 18, 3), (2, 23, 4), (2, 24), (2, 30, 7), (2, 32, 3), (9, 9, 9)])

@@ -11,15 +11,15 @@ from tests.cost import check_cost, check_growth
 from tests.probe.hosts import snapshot_of
 from tests.probe.machines import MACHINES
 
-from busbw import codec
-from busbw.errors import InputError
-from busbw.model.hardware import Hardware
+from busbw.base.errors import InputError
+from busbw.machine.capture.anonymous import anonymous
+from busbw.machine.read.hardware import hardware_of
+from busbw.machine.read.host import host_of
+from busbw.machine.read.nvidia_smi import gpu_fields
+from busbw.model import codec
+from busbw.model.host import Hardware
 from busbw.model.probe import Probe
 from busbw.model.snapshot import Answer, CapturedFile, CapturedLink, Snapshot
-from busbw.probe.capture.anonymous import anonymous
-from busbw.probe.read.hardware import hardware_of
-from busbw.probe.read.host import host_of
-from busbw.probe.read.smi_xml import gpu_fields
 from busbw.store.archive import members
 from busbw.store.snapshots import read_snapshot, write_snapshot
 

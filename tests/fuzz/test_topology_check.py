@@ -5,9 +5,9 @@ import re
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from busbw.catalog.platforms import find_platform
-from busbw.errors import InputError
-from busbw.report.plain import printable
+from busbw.base.errors import InputError
+from busbw.facts.platforms import find_platform
+from busbw.show.plain import printable
 from busbw.topo.check import check
 from busbw.topo.file.reader import read_document
 from busbw.topo.reference import reference_of_platform

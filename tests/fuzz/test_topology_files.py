@@ -5,8 +5,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.cost import check_growth
 
-from busbw.errors import InputError
-from busbw.topo.comparison.difference import differences
+from busbw.base.errors import InputError
+from busbw.topo.comparison import differences
 from busbw.topo.file.portable import portable
 from busbw.topo.file.reader import read_document
 from busbw.topo.file.writer import file_text

@@ -5,15 +5,15 @@ from xml.etree import ElementTree as ET
 from hypothesis import HealthCheck, given, settings
 from tests.topo.strategies import topologies
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.model.topology import Topology
-from busbw.report.topology_svg import topology_svg
-from busbw.report.topology_tree import boxes_of
-from busbw.report.topology_words import link_lines
+from busbw.show.page.topology_svg import topology_svg
+from busbw.show.topology_tree import boxes_of
+from busbw.show.topology_words import link_lines
 from busbw.topo.file.reader import read_document
 from busbw.topo.origins.from_document import topologies_of
-from busbw.topo.ways.matrix import path_matrix
-from busbw.topo.ways.view import view_of
+from busbw.topo.paths.matrix import path_matrix
+from busbw.topo.paths.view import view_of
 
 from .test_topology_files import damaged
 

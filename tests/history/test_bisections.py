@@ -8,8 +8,8 @@ from click.testing import CliRunner, Result
 from tests.report.valued import make_comparison
 
 from busbw.api.locating import find, find_stored
+from busbw.base.errors import InputError
 from busbw.cli.command import busbw
-from busbw.errors import InputError
 from busbw.model.bisection import Bisection, BisectionPlan, BisectionStep, Cause
 from busbw.model.comparison import Comparison
 from busbw.model.comparison_plan import ComparisonPlan, PlannedLaunch, PlannedSide

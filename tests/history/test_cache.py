@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from busbw.errors import InputError, RunError
+from busbw.base.errors import InputError, RunError
 from busbw.store import runs, tags
 from busbw.store.history import History
 

@@ -8,11 +8,11 @@ from click.testing import CliRunner, Result
 from msgspec.structs import replace
 from tests.report.valued import make_comparison
 
-from busbw import codec
 from busbw.api.locating import find, find_stored
-from busbw.api.reporting import comparison
+from busbw.api.report import comparison
+from busbw.base.errors import InputError
 from busbw.cli.command import busbw
-from busbw.errors import InputError
+from busbw.model import codec
 from busbw.model.comparison import Comparison, ComparisonVerdict
 from busbw.model.comparison_plan import ComparisonPlan, PlannedLaunch, PlannedSide
 from busbw.store import comparisons

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.runner import Busbw, read_run
 
-from busbw import layout
+from busbw.base import layout
 
 from .asking import listed
 

@@ -8,9 +8,9 @@ from click.testing import CliRunner
 from tests.probe import machines
 from tests.probe.hosts import Machine, snapshot_of
 
-from busbw.api.platform_here import with_platform
+from busbw.base.errors import InputError
 from busbw.cli.command import busbw
-from busbw.errors import InputError
+from busbw.measure.plan.platform_here import with_platform
 from busbw.model.settings import Surroundings
 
 from .stored import keep, make_run

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.judge.factories import make_hello
 
-from busbw.api.moments import parse_moment
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.base.moments import parse_moment
 from busbw.model.finding import Verdict
 from busbw.model.gpu import GpuDevice, GpuHost, Library
 from busbw.model.record import GpuHello

@@ -7,7 +7,7 @@ import pytest
 from tests.exports.factories import make_run as make_wrong_run
 
 from busbw.api.trending import trend_of
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.model.history import PointSelection, Selection
 from busbw.model.trend import Trend
 from busbw.store import tags

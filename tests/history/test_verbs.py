@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from busbw.base.errors import BusbwError
 from busbw.cli.command import busbw
-from busbw.errors import BusbwError
 from busbw.model.listing import Row
 
 from .stored import keep, make_run
@@ -139,7 +139,7 @@ def test_a_hostile_host_and_tag_reach_no_terminal_and_are_no_markup(base: Path, 
 
 
 def test_lines_fit_a_narrow_terminal(base: Path, command: Command, monkeypatch: pytest.MonkeyPatch):
-    from busbw.report.listing import listing_lines
+    from busbw.show.text.history import listing_lines
 
     from .asking import listed
 

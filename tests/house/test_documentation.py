@@ -18,7 +18,7 @@ import pytest
 from tests.e2e.runner import NO_DEVICES
 from tests.standin.build import build
 
-from busbw.errors import ExitCode
+from busbw.base.errors import ExitCode
 
 from .tree import ROOT
 

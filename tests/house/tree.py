@@ -78,7 +78,7 @@ def _absolute(module: Module, node: ast.ImportFrom) -> str:
 
 
 def _known(dotted: str) -> str:
-    """Return the longest beginning of `dotted` that is a module: `from busbw.units import parse_size` means `units`."""
+    """Return the longest beginning of `dotted` that is a module: `busbw.base.units.parse_size` is in `base.units`."""
     parts = dotted.split(".")[1:]
     while parts and ".".join(parts) not in names():
         parts.pop()

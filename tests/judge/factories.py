@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from busbw.collectives import COLLECTIVES, busbw_Bps
+from busbw.base.collectives import COLLECTIVES, busbw_Bps
 from busbw.model.machine import Host, HostCounters, MpiLibrary
 from busbw.model.measurement import Measurement, RankView, WrongResult
 from busbw.model.plan import Job, MemoryNeed, Placement, Plan

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 from tests.judge.factories import make_measurement, make_plan
 
-from busbw.catalog.algorithms import algorithms
-from busbw.collectives import MPI_COLLECTIVES, NCCL_COLLECTIVES
+from busbw.base.collectives import MPI_COLLECTIVES, NCCL_COLLECTIVES
+from busbw.facts.algorithms import algorithms
 from busbw.judge.advice import advice
 
 

@@ -3,11 +3,11 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from busbw import codec
-from busbw.catalog.rules import rules
-from busbw.collectives import COLLECTIVES, DTYPE_BYTES
+from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES
+from busbw.facts.rules import rules
 from busbw.judge import Judgement, judge
 from busbw.judge.usable import is_usable
+from busbw.model import codec
 from busbw.model.culprit import Culprit
 from busbw.model.record import Attribution
 from busbw.model.run import CopyRate, Rates, StreamRate

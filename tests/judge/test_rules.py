@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import busbw
-from busbw.catalog.rules import rule, rules
+from busbw.facts.rules import rule, rules
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "findings"

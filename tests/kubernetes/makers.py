@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import yaml
 
-from busbw.launchers import kubernetes_job, mpijob
-from busbw.launchers.pods import Pods
+from busbw.measure.launchers import kubernetes_job, mpijob
+from busbw.measure.launchers.pods import Pods
 from busbw.model.launch import Start
 from busbw.model.machine import MpiFamily, MpiLibrary
 from busbw.model.plan import Job, Placement, Program

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from busbw.base.errors import InputError
 from busbw.cli.command import busbw
-from busbw.errors import InputError
-from busbw.launchers import kubernetes_job, mpijob
-from busbw.launchers.pods import MountedText, Pods
+from busbw.measure.launchers import kubernetes_job, mpijob
+from busbw.measure.launchers.pods import MountedText, Pods
 from busbw.model.launch import Bind, Start
 
 from .makers import MAKERS, VERSIONS, documents, expanded, pods, ranks_container, start

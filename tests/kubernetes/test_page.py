@@ -5,8 +5,8 @@ from pathlib import Path
 
 import yaml
 
-from busbw.launchers import mpijob
-from busbw.launchers.pods import MountedText
+from busbw.measure.launchers import mpijob
+from busbw.measure.launchers.pods import MountedText
 
 from .makers import documents, pods, start
 

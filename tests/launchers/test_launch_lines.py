@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from busbw.launchers.command_line import command_line
+from busbw.measure.launchers.command_line import command_line
 
 from .write_ups import LINES
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from busbw.api.launching import LAUNCHERS, launch_line
-from busbw.api.platforms import platforms
+from busbw.api.launch import LAUNCHERS, launch_line
 from busbw.api.settings_lint import lint_file
+from busbw.base.errors import InputError
 from busbw.cli.command import busbw
-from busbw.errors import InputError
+from busbw.machine.named import platforms
 from busbw.model.launch_line import LaunchRequest
-from busbw.report.launch_text import launch_script
+from busbw.show.text.launch_text import launch_script
 
 from .starts import MANAGERS
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from busbw.launchers.notices import Notice, batch_end, first_death, lost_host, peer_lost
+from busbw.measure.launchers.notices import Notice, batch_end, first_death, lost_host, peer_lost
 
 # Open MPI 5.0.11, a rank of another host killed by SIGKILL.
 PRTERUN_KILLED = """\

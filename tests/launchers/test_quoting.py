@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from busbw.errors import InputError
-from busbw.launchers import mpirun, sbatch, srun
-from busbw.launchers.command_line import command_line
-from busbw.model.hostlist import check_host_name
+from busbw.base.errors import InputError
+from busbw.base.hostlist import check_host_name
+from busbw.measure.launchers import mpirun, sbatch, srun
+from busbw.measure.launchers.command_line import command_line
 from busbw.model.launch import Batch, Start
 from busbw.model.plan import Job
 

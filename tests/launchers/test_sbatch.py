@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from busbw.errors import InputError
-from busbw.launchers import sbatch
+from busbw.base.errors import InputError
+from busbw.measure.launchers import sbatch
 from busbw.model.launch import Batch
 
 from .starts import make_start

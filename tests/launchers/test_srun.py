@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from busbw.errors import InputError
-from busbw.launchers import srun
+from busbw.base.errors import InputError
+from busbw.measure.launchers import srun
 from busbw.model.launch import Batch
 
 from .starts import MPIS, SLURM, library, make_placement, make_start

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from busbw.api.rank_masks import rank_masks
-from busbw.api.recommending import recommendation
-from busbw.launchers import mpirun, srun
+from busbw.api.recommend import recommendation
+from busbw.measure.launchers import mpirun, srun
+from busbw.measure.plan.masks import rank_masks
 from busbw.model.launch import Slurm, Start
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Job, Placement, Program

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.limits.algorithms import COLLECTIVES, NAMES
 from busbw.limits.ceiling import ceiling
 from busbw.limits.slots import slot_rate

@@ -6,12 +6,12 @@ import pytest
 from msgspec import structs
 
 from busbw.api.limits import limit_of_host
-from busbw.api.probing import hardware_of_file
-from busbw.catalog.gpu_kinds import facts_of_gpu, facts_of_gpus
-from busbw.catalog.platforms import all_platforms
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.facts.gpu_kinds import facts_of_gpu, facts_of_gpus
+from busbw.facts.platforms import all_platforms
 from busbw.limits.from_hardware import rates_of_gpus, rates_of_hardware
-from busbw.model.hardware import Hardware, HostGpu, HostNvLink, HostPort
+from busbw.machine.named import hardware_of_file
+from busbw.model.host import Hardware, HostGpu, HostNvLink, HostPort
 
 PLATFORMS = all_platforms()
 FACTS = facts_of_gpus(PLATFORMS)

@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from busbw.api.limits import limit_of_platform
-from busbw.catalog.attained import AttainedRow, attained_on, attained_rows
-from busbw.catalog.platforms import find_platform
+from busbw.base.errors import BusbwError, ExitCode, InputError
 from busbw.cli.command import busbw
-from busbw.errors import BusbwError, ExitCode, InputError
+from busbw.facts.expectations import AttainedRow, attained_on, attained_rows
+from busbw.facts.platforms import find_platform
 from busbw.limits.from_platform import rates_of_platform
 from busbw.model.platform import Cpu, GpuKind, GpuPlace, NicKind, NvLinkKind, PcieKind, Platform, Variant
 

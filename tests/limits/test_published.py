@@ -3,10 +3,10 @@
 import pytest
 
 from busbw.api.limits import limit_of_platform
-from busbw.api.platforms import platforms
 from busbw.limits.ceiling import ceiling
 from busbw.limits.from_platform import rates_of_platform
 from busbw.limits.ranks import ranks_of_ratio
+from busbw.machine.named import platforms
 from busbw.model.limit import Limit
 from busbw.model.platform import PublishedSweep
 

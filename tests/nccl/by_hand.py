@@ -8,7 +8,8 @@ from pathlib import Path
 
 from tests.e2e.runner import read_records
 
-from busbw import codec, layout
+from busbw.base import layout
+from busbw.model import codec
 from busbw.model.plan import Plan
 from busbw.model.record import Finished, Measured
 from busbw.store import directory as directories

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.runner import Busbw, Result, environment_of, read_run
 from tests.standin.build import StandIn
 
-from busbw.collectives import NCCL_COLLECTIVES
+from busbw.base.collectives import NCCL_COLLECTIVES
 from busbw.model.measurement import Measurement
 from busbw.model.run import Run
 from busbw.model.sweep import points_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from busbw.collectives import COLLECTIVES, NCCL_COLLECTIVES, NCCL_IN_PLACE
+from busbw.base.collectives import COLLECTIVES, NCCL_COLLECTIVES, NCCL_IN_PLACE
 
 from .harness import BRIEF, EVERYWHERE, NcclBusbw, assert_all_right
 

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.standin.build import StandIn
 
-from busbw.collectives import DTYPE_BYTES, NCCL_IN_PLACE, OPERATIONS
+from busbw.base.collectives import DTYPE_BYTES, NCCL_IN_PLACE, OPERATIONS
 
 from .harness import ROOT, VERSIONS
 from .together import Shape, Together, cache_of, rows

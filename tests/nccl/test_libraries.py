@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 from tests.e2e.runner import Result
 
-from busbw import codec, layout
+from busbw.base import layout
+from busbw.model import codec
 from busbw.model.gpu import GpuHost
 from busbw.model.plan import Plan
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from tests.standin.build import StandIn
 
 from busbw import _core
-from busbw.api.gpus import check_gpus_fit, gpu_need_of
-from busbw.api.offer import nccl_offer
-from busbw.api.request import Request
-from busbw.api.sweeps import sweeps_of
-from busbw.collectives import NCCL_COLLECTIVES
-from busbw.errors import InputError
+from busbw.base.collectives import NCCL_COLLECTIVES
+from busbw.base.errors import InputError
+from busbw.measure.plan.gpus import check_gpus_fit, gpu_need_of
+from busbw.measure.plan.offer import nccl_offer
+from busbw.measure.plan.request import Request
+from busbw.measure.plan.sweeps import sweeps_of
 from busbw.model.gpu import GpuDevice, GpuHost, GpuSetup, Library
 from busbw.model.plan import MemoryNeed
 from busbw.rank.nccl.buffers import NcclBuffers

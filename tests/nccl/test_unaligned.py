@@ -2,7 +2,7 @@
 
 import pytest
 
-from busbw.collectives import COLLECTIVES, NCCL_COLLECTIVES
+from busbw.base.collectives import COLLECTIVES, NCCL_COLLECTIVES
 
 from .harness import BRIEF, NcclBusbw, assert_all_right
 

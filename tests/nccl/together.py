@@ -7,8 +7,9 @@ from pathlib import Path
 
 from tests.standin.build import StandIn
 
-from busbw import _core, layout
-from busbw.collectives import DTYPE_BYTES
+from busbw import _core
+from busbw.base import layout
+from busbw.base.collectives import DTYPE_BYTES
 
 _STEP_NS = 20_000_000_000
 _ALIGNMENT = 4096

@@ -13,11 +13,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.judge.factories import make_host
 
-from busbw.api.around import Surroundings
-from busbw.api.planning import compose
-from busbw.api.request import Request
-from busbw.collectives import COLLECTIVES, SUITES, part_count
-from busbw.errors import InputError
+from busbw.base.collectives import COLLECTIVES, SUITES, part_count
+from busbw.base.errors import InputError
+from busbw.measure.plan.planning import compose
+from busbw.measure.plan.request import Request
+from busbw.measure.plan.surroundings import Surroundings
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Plan
 

@@ -14,13 +14,13 @@ from tests.judge.factories import make_host
 from tests.launchers.managers import READERS
 from tests.launchers.starts import CRAY, MPIS, SLURM
 
-from busbw.api.around import Surroundings
-from busbw.api.choosing import Launchers, launcher_of
-from busbw.api.containing import Containment
-from busbw.api.planning import compose
-from busbw.api.request import Request
-from busbw.containers.place import Place
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.measure.containers.place import Place
+from busbw.measure.plan.choosing import Launchers, launcher_of
+from busbw.measure.plan.containing import Containment
+from busbw.measure.plan.planning import compose
+from busbw.measure.plan.request import Request
+from busbw.measure.plan.surroundings import Surroundings
 from busbw.model.launch import Allocation, AllocationKind, Container, HostSlots
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Plan

@@ -2,9 +2,9 @@
 
 import pytest
 
-from busbw.api.hosts import gpus_of_hosts, ranks_of_hosts
-from busbw.api.request import Request
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.measure.plan.hosts import gpus_of_hosts, ranks_of_hosts
+from busbw.measure.plan.request import Request
 from busbw.model.launch import Allocation, AllocationKind, HostSlots
 
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from busbw.api.memory import need_of
-from busbw.api.request import Request
-from busbw.api.sweeps import sweeps_of
-from busbw.collectives import COLLECTIVES, DTYPE_BYTES, counted_size
-from busbw.errors import InputError
-from busbw.report.reproduce import command_of
+from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES, counted_size
+from busbw.base.errors import InputError
+from busbw.measure.plan.memory import need_of
+from busbw.measure.plan.request import Request
+from busbw.measure.plan.sweeps import sweeps_of
+from busbw.show.reproduce import command_of
 
 from .test_golden import LIBRARIES, composed
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from busbw.cpus import parse_cpu_list, parse_mask
+from busbw.base.cpus import parse_cpu_list, parse_mask
 from busbw.model.platform import Platform
 
 DIRECTORY = Path(__file__).parents[2] / ".." / "shared" / "facts" / "platforms"

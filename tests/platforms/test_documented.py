@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from busbw.catalog.platforms import find_platform
+from busbw.facts.platforms import find_platform
 
 from .files import site_file
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from busbw.catalog.platforms import find_platform
+from busbw.facts.platforms import find_platform
 
 from . import facts
 

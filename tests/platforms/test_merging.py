@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from busbw.catalog.merging import merged, without
-from busbw.catalog.platform_facts import KNOWN_BY, LISTED, TABLES, Layer, label, layer_of
-from busbw.catalog.platform_files import PlatformFile
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.facts.merging import merged, without
+from busbw.facts.platform_facts import KNOWN_BY, LISTED, TABLES, Layer, label, layer_of
+from busbw.facts.platform_files import PlatformFile
 from busbw.model.platform import Platform
 
 WORDS = st.sampled_from(["a", "b", "c"])

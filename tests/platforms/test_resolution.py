@@ -2,8 +2,8 @@
 
 import pytest
 
-from busbw.catalog.platforms import all_platforms, find_platform, platform_ids
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.facts.platforms import all_platforms, find_platform, platform_ids
 from busbw.model.platform import ResolvedPlatform
 
 from .files import platform_file, site_file

@@ -5,12 +5,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from busbw.catalog.merging import merged, without
-from busbw.catalog.platform_facts import Layer, layer_of
-from busbw.catalog.platform_files import shared_sources
-from busbw.catalog.platform_layers import layers
-from busbw.catalog.platforms import find_platform, platform_ids
-from busbw.cpus import parse_cpu_list
+from busbw.base.cpus import parse_cpu_list
+from busbw.facts.merging import merged, without
+from busbw.facts.platform_facts import Layer, layer_of
+from busbw.facts.platform_files import shared_sources
+from busbw.facts.platform_layers import layers
+from busbw.facts.platforms import find_platform, platform_ids
 from busbw.model.platform import Platform, ResolvedPlatform, Section
 
 DATA = Path(__file__).parents[2] / "src" / "busbw" / "data" / "platforms"

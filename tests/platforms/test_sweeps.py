@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from busbw.catalog import platform_consistency
-from busbw.catalog.platforms import all_platforms, find_platform
-from busbw.collectives import COLLECTIVES
-from busbw.errors import InputError
+from busbw.base.collectives import COLLECTIVES
+from busbw.base.errors import InputError
+from busbw.facts import platform_consistency
+from busbw.facts.platforms import all_platforms, find_platform
 from busbw.limits.algorithms import NAMES
 from busbw.model.platform import Platform, PublishedSweep
 

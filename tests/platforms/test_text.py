@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from busbw import codec
-from busbw.catalog.platforms import find_platform, platform_ids
+from busbw.facts.platforms import find_platform, platform_ids
+from busbw.model import codec
 from busbw.model.platform import Platform, ResolvedPlatform
-from busbw.report.platform_origins import origins_text
-from busbw.report.platform_text import platform_text, platforms_text
+from busbw.show.text.platform import platform_text, platforms_text
+from busbw.show.text.platform_origins import origins_text
 
 from .files import platform_file
 

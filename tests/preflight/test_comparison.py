@@ -8,7 +8,7 @@ import pytest
 from busbw.judge.nodes import mixture_words, node_findings
 from busbw.model.node import LoadedLibrary, NodeLimit, NodePort
 from busbw.model.preflight import differences, sentence, sentences, troubles
-from busbw.report.nodes import node_lines
+from busbw.show.nodes import node_lines
 
 from .made import NCCL, OLD_NCCL, node, nodes
 

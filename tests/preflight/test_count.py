@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.runner import ENVIRONMENTS, clean_environment, environment_of
 
 from busbw.model.event import EVENT_PREFIX
-from busbw.rank.count import suspicion, wrong_count
+from busbw.rank.admission import suspicion, wrong_count
 from busbw.rank.socket_world import SocketWorld
 
 TIMEOUT_S = 200.0

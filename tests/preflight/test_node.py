@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from busbw import __version__, codec
+from busbw import __version__
+from busbw.model import codec
 from busbw.model.record import AnyRecord, Node
 from busbw.rank.node import describe_node
 from busbw.rank.planned import read_plan

@@ -11,7 +11,7 @@ from tests.lab.lab import Lab
 from tests.lab.open_mpi_4 import OpenMpi4
 from tests.lab.slurm import Cluster
 
-from busbw import codec
+from busbw.model import codec
 from busbw.model.launch import Allocation, Slurm
 from busbw.model.run import Run
 from busbw.rank import network

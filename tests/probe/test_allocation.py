@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.machine.read import allocation, batch_systems
+from busbw.machine.read.allocation_files import grid_engine_file, host_file, host_list, node_file
+from busbw.machine.read.allocation_seen import Seen
 from busbw.model.launch import Allocation, HostSlots
 from busbw.model.snapshot import Answer
-from busbw.probe.read import allocation, allocation_slurm
-from busbw.probe.read.allocation_files import grid_engine_file, host_file, host_list, node_file
-from busbw.probe.read.allocation_seen import Seen
 
 
 def found(environment: dict[str, str], **more: object) -> Allocation:
@@ -101,7 +101,7 @@ def test_repeats_of_tasks_are_read_as_slurm_writes_them(counts: list[int]) -> No
         else:
             parts.append([count, 1])
     text = ",".join(f"{count}(x{times})" if times > 1 else str(count) for count, times in parts)
-    assert allocation_slurm.repeats(text, "test") == tuple(counts)
+    assert batch_systems.repeats(text, "test") == tuple(counts)
 
 
 def test_pbs_lists_a_host_once_for_each_slot() -> None:
@@ -316,7 +316,7 @@ def test_the_types_of_mpi_are_read_from_what_each_version_prints(output: str, er
         answer("srun-mpi", output, error=error),
         answer("srun-help", "      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH\n"),
     )
-    made = allocation_slurm.slurm(answers)
+    made = batch_systems.slurm(answers)
     assert made is not None
     assert (made.srun, made.version, made.has_pyxis) == ("/usr/bin/srun", "22.05.8", True)
     assert made.mpi_types == tuple(types.split())
@@ -326,7 +326,7 @@ def test_without_srun_there_is_no_slurm() -> None:
     answers = tuple(
         Answer(name=name, argv=("srun",), ended="absent") for name in ("srun-version", "srun-mpi", "srun-help")
     )
-    assert allocation_slurm.slurm(answers) is None
+    assert batch_systems.slurm(answers) is None
 
 
 @pytest.mark.parametrize(

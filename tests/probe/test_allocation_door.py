@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from busbw.errors import InputError
-from busbw.probe.capture import allocation
+from busbw.base.errors import InputError
+from busbw.machine.capture import allocation
 
 
 @pytest.fixture(autouse=True)

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 from tests.cost import check_growth
 
+from busbw.machine.capture.anonymous import anonymous
+from busbw.machine.read.hardware import hardware_of
 from busbw.model.snapshot import Answer, CapturedFile, Snapshot
-from busbw.probe.capture.anonymous import anonymous
-from busbw.probe.read.hardware import hardware_of
 
 from .hosts import snapshot_of
 from .machines import MACHINES

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.patience import wait_until, with_more_time
 
+from busbw.machine.capture.commands import ask
+from busbw.machine.read.commands import COMMANDS, Command
 from busbw.model.snapshot import Answer
-from busbw.probe.capture.commands import ask
-from busbw.probe.read.commands import COMMANDS, Command
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
+from busbw.machine.capture.files import Collection
+from busbw.machine.capture.sysfs import take_kernel
 from busbw.model.snapshot import CapturedFile, CapturedLink
-from busbw.probe.capture.files import Collection
-from busbw.probe.capture.sysfs import take_kernel
 
 
 def collection(root: Path) -> Collection:

@@ -5,12 +5,12 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from busbw.cpus import format_cpu_list
-from busbw.model.hardware import Hardware
+from busbw.base.cpus import format_cpu_list
+from busbw.machine.read.hardware import hardware_of
+from busbw.model.host import Hardware
 from busbw.model.snapshot import Answer, CapturedFile, Snapshot
-from busbw.probe.read.hardware import hardware_of
 from busbw.topo.origins.from_hardware import topology_of_hardware
-from busbw.topo.ways.view import view_of
+from busbw.topo.paths.view import view_of
 
 from .hosts import GEN4, Function, Gpu, Machine, Numa, snapshot_of
 from .machines import MACHINES

@@ -5,8 +5,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from busbw.machine.read.host import host_of
 from busbw.model.snapshot import CapturedFile, FoundLibrary
-from busbw.probe.read.host import host_of
 
 from .hosts import GEN3, GEN5, Gpu, Machine, Nic, snapshot_of
 from .machines import MACHINES

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cost import check_cost
 
-from busbw.errors import InputError
-from busbw.model.hostlist import MOST_HOSTS, compressed, expand, is_host_name
+from busbw.base.errors import InputError
+from busbw.base.hostlist import MOST_HOSTS, compressed, expand, is_host_name
 
 # Of slurm.conf(5) and of Flux's RFC 29, and what they say it stands for.
 DOCUMENTED = (

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from busbw.probe.capture.libraries import libraries
+from busbw.machine.capture.libraries import libraries
 
 
 @pytest.fixture

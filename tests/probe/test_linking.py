@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from busbw.probe.capture.linking import Linker
-from busbw.probe.read.elf import Dynamic, dynamic_of
+from busbw.machine.capture.linking import Linker
+from busbw.machine.read.elf import Dynamic, dynamic_of
 
 CC = shutil.which("cc") or shutil.which("gcc")
 needs_compiler = pytest.mark.skipif(CC is None, reason="no C compiler here: libraries to follow cannot be made")

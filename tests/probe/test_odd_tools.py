@@ -8,15 +8,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from busbw.model.hardware import Hardware
+from busbw.machine.read.hardware import hardware_of
+from busbw.machine.read.host import host_of
+from busbw.machine.read.rdma_tools import ibstat_ports
+from busbw.machine.read.smi_text import matrix
+from busbw.model.host import Hardware
 from busbw.model.snapshot import Answer, Snapshot
-from busbw.probe.read.hardware import hardware_of
-from busbw.probe.read.host import host_of
-from busbw.probe.read.rdma_tools import ibstat_ports
-from busbw.probe.read.smi_text import matrix
 from busbw.store.snapshots import write_snapshot
 from busbw.topo.origins.from_hardware import topology_of_hardware
-from busbw.topo.ways.view import view_of
+from busbw.topo.paths.view import view_of
 
 from .hosts import Function, Gpu, Machine, Numa, smi_xml, snapshot_of
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from busbw.probe.capture.environment import environment
-from busbw.probe.capture.files import Collection
-from busbw.probe.capture.snapshot import capture
-from busbw.probe.capture.sysfs import take_kernel
+from busbw.machine.capture.environment import environment
+from busbw.machine.capture.files import Collection
+from busbw.machine.capture.snapshot import capture
+from busbw.machine.capture.sysfs import take_kernel
 from busbw.store.snapshots import write_snapshot
 
 SECRETS = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from busbw import codec
+from busbw.model import codec
 from busbw.model.probe import Probe
 from busbw.store.snapshots import read_snapshot, write_snapshot
 

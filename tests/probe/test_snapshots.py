@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.cost import check_cost
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.model.snapshot import CapturedFile, Snapshot
 from busbw.store.snapshots import is_snapshot, read_snapshot, write_snapshot
 

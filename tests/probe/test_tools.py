@@ -2,12 +2,12 @@
 
 import pytest
 
-from busbw.errors import InputError
-from busbw.model.hardware import HostNvLink, MatrixCell
-from busbw.probe.read.index import bus_id, natural
-from busbw.probe.read.rdma_tools import cxi_devices, ibdev2netdev, ibstat_ports, ibv_mtus
-from busbw.probe.read.smi_text import capabilities, links, matrix
-from busbw.probe.read.smi_xml import gpu_fields
+from busbw.base.errors import InputError
+from busbw.machine.read.index import bus_id, natural
+from busbw.machine.read.nvidia_smi import gpu_fields
+from busbw.machine.read.rdma_tools import cxi_devices, ibdev2netdev, ibstat_ports, ibv_mtus
+from busbw.machine.read.smi_text import capabilities, links, matrix
+from busbw.model.host import HostNvLink, MatrixCell
 
 NEW_MATRIX = (
     "\x1b[4m\tGPU0\tGPU1\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m\n"

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from tests.cost import check_cost
 
+from busbw.machine.capture.files import Collection
+from busbw.machine.capture.sysfs import take_kernel
+from busbw.machine.read.hardware import hardware_of
 from busbw.model.snapshot import Snapshot
-from busbw.probe.capture.files import Collection
-from busbw.probe.capture.sysfs import take_kernel
-from busbw.probe.read.hardware import hardware_of
 
 from .hosts import snapshot_of
 from .machines import MACHINES

@@ -3,10 +3,10 @@
 from functools import cache
 
 from busbw import recipes
-from busbw.api.platforms import platforms
 from busbw.api.recipes import machine, question
-from busbw.catalog.recipes import recipe_facts
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.facts.recipes import recipe_facts
+from busbw.machine.named import platforms
 from busbw.model.recipe import Machine, Recipe
 
 NAMES = tuple(each.name for each in recipe_facts())

@@ -6,8 +6,8 @@ import pytest
 
 from busbw import recipes
 from busbw.api.recipes import question, recipe, recipe_list
-from busbw.catalog.recipes import recipe_facts, recipe_versions
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.facts.recipes import recipe_facts, recipe_versions
 
 from .asking import PLATFORMS, machine_of, made
 

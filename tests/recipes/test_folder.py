@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from busbw.errors import InputError, RunError
+from busbw.base.errors import InputError, RunError
 from busbw.store.folders import write_folder
 
 FILES = (("a.sh", "one\n", True), ("b.txt", "two\n", False))

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import busbw
-from busbw.catalog.recipes import recipe_facts, recipe_text
 from busbw.cli.command import busbw as command
+from busbw.facts.recipes import recipe_facts, recipe_text
 from busbw.model.recipe import Recipe, RecipeFile
 from busbw.recipes.script import assignment
 

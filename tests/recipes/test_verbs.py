@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.e2e.runner import NO_DEVICES
 
-from busbw.catalog.recipes import recipe_facts
+from busbw.base.errors import InputError
 from busbw.cli.command import busbw
-from busbw.errors import InputError
+from busbw.facts.recipes import recipe_facts
 from busbw.recipes import making
 
 # What Environment Modules and Lmod are to a script: a function that keeps a list.

@@ -21,7 +21,7 @@ from busbw.model.finding import Finding, Verdict
 from busbw.model.plan import Plan
 from busbw.model.run import Run
 from busbw.model.settings import Surroundings
-from busbw.report.subject import Subject, labels_of
+from busbw.show.page.subject import Subject, labels_of
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "alltoall", "sendrecv")
 SIZES = tuple(8 * 8**step for step in range(8))

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser
 
-from busbw.api.topologies import node_view
-from busbw.report.html import report_html
-from busbw.report.subject import Picture, Subject
+from busbw.machine.named import node_view
+from busbw.show.page.html import report_html
+from busbw.show.page.subject import Picture, Subject
 
 from .browsing import Tab, opened
 from .factories import make_empty_run, make_run, subjects

@@ -9,7 +9,7 @@ from msgspec import structs
 from playwright.sync_api import Browser
 
 from busbw.model.run import Run
-from busbw.report.html import report_html
+from busbw.show.page.html import report_html
 
 from .browsing import Tab, opened
 from .factories import HOSTILE, make_hostile_run, make_plan_of, make_run, subjects

@@ -10,12 +10,12 @@ from msgspec import structs
 from tests.judge.factories import make_counters, make_outcome, make_rates
 
 from busbw import judge
+from busbw.base.units import format_size
 from busbw.model.comparison import ComparedBand
 from busbw.model.finding import Verdict
-from busbw.report.html import action_html, report_html
-from busbw.report.subject import Subject
-from busbw.report.weighing import weighed
-from busbw.units import format_size
+from busbw.show.page.html import action_html, report_html
+from busbw.show.page.subject import Subject
+from busbw.show.weighing import weighed
 
 from .factories import make_empty_run, make_full_plan, make_hostile_run, make_plan_of, make_run, subjects
 from .valued import make_comparison, make_explained

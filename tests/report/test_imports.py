@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 from playwright.sync_api import Browser
 
+from busbw.base.errors import InputError
 from busbw.cli.command import busbw
-from busbw.errors import InputError
 
 from .browsing import opened
 

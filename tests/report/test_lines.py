@@ -11,7 +11,7 @@ from rich.text import Text
 from tests.judge.factories import make_measurement, make_plan
 
 from busbw.judge.advice import advice
-from busbw.report.lines import action_lines, say
+from busbw.show.lines import action_lines, say
 
 PS = "ps -eLo psr,pid,pcpu,comm --sort=-pcpu"
 WORDS = st.lists(st.text(alphabet="abcdefghij", min_size=1, max_size=12), min_size=1, max_size=40)

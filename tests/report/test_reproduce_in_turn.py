@@ -9,7 +9,7 @@ from tests.judge.factories import make_plan, make_sweep
 from busbw.cli.command import busbw, run
 from busbw.cli.setting_words import setting_of
 from busbw.model.settings import Surroundings
-from busbw.report.reproduce_in_turn import command_in_turn
+from busbw.show.reproduce_in_turn import command_in_turn
 
 SIZES = (8, 16, 32)
 

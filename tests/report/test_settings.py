@@ -3,10 +3,10 @@
 import shlex
 
 from busbw.model.settings import Setting, Settings
-from busbw.report.reproduce_settings import with_settings
-from busbw.report.setting_differences import setting_differences
-from busbw.report.setting_rows import setting_rows
-from busbw.report.subject import Subject
+from busbw.show.page.setting_differences import setting_differences
+from busbw.show.page.setting_rows import setting_rows
+from busbw.show.page.subject import Subject
+from busbw.show.reproduce_settings import with_settings
 
 from .factories import make_plan_of, make_run
 

@@ -9,11 +9,11 @@ import pytest
 from msgspec import structs
 from tests.preflight.made import node
 
-from busbw.report import html as page
-from busbw.report.html import report_html
-from busbw.report.joint_figures import MOST_TOLD_APART
-from busbw.report.overview import overview_of
-from busbw.report.subject import Subject, labels_of
+from busbw.show.figures.joint import MOST_TOLD_APART
+from busbw.show.page import html as page
+from busbw.show.page.html import report_html
+from busbw.show.page.overview import overview_of
+from busbw.show.page.subject import Subject, labels_of
 
 from .factories import make_plan_of, make_run, subjects
 from .valued import make_comparison, make_explained, make_scaling

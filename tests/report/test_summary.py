@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from busbw.model.finding import Finding
-from busbw.report.drawing import Panel, figures_svg
-from busbw.report.palette import COLOURS, STYLES
-from busbw.report.section import explanations_of
-from busbw.report.subject import Subject
-from busbw.report.summary import Curve, Reached, curve_of, curves_of_run, summary_figure, summary_of
+from busbw.show.figures.drawing import Panel, figures_svg
+from busbw.show.figures.palette import COLOURS, STYLES
+from busbw.show.page.section import explanations_of
+from busbw.show.page.subject import Subject
+from busbw.show.page.summary import Curve, Reached, curve_of, curves_of_run, summary_figure, summary_of
 
 from .factories import COLLECTIVES, make_run
 from .valued import make_explained

@@ -3,7 +3,7 @@
 import pytest
 
 from busbw.model.finding import Verdict
-from busbw.report.terminal import verdict_line
+from busbw.show.text.terminal import verdict_line
 
 
 @pytest.mark.parametrize(

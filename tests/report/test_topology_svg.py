@@ -16,8 +16,8 @@ from tests.topo.nodes import (
 )
 
 from busbw.model.topology import Gpu, Net, Topology
-from busbw.report.topology_svg import topology_svg
-from busbw.topo.ways.view import view_of
+from busbw.show.page.topology_svg import topology_svg
+from busbw.topo.paths.view import view_of
 
 _OVERLAPS = """() => {
   const drawing = document.querySelector("svg").getBoundingClientRect();

@@ -5,12 +5,12 @@ import pytest
 from tests.topo.nodes import four_gh200, four_h200, make_device, make_numa, shared_switches, two_sockets
 
 from busbw.model.topology import Net, NvLink, Topology
-from busbw.report.topology_matrix import matrix_text
-from busbw.report.topology_text import topology_text
-from busbw.report.topology_tree import DEEPEST, boxes_of, short_list
-from busbw.report.topology_words import link_lines
-from busbw.topo.ways.matrix import path_matrix
-from busbw.topo.ways.view import view_of
+from busbw.show.text.topology import topology_text
+from busbw.show.text.topology_matrix import matrix_text
+from busbw.show.topology_tree import DEEPEST, boxes_of, short_list
+from busbw.show.topology_words import link_lines
+from busbw.topo.paths.matrix import path_matrix
+from busbw.topo.paths.view import view_of
 
 
 def printed(node: Topology, capsys: pytest.CaptureFixture[str]) -> list[str]:

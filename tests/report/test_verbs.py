@@ -7,9 +7,10 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from busbw import codec, layout
+from busbw.base import layout
+from busbw.base.errors import InputError
 from busbw.cli.command import busbw
-from busbw.errors import InputError
+from busbw.model import codec
 from busbw.model.run import Run
 
 from .factories import make_empty_run, make_hostile_run, make_plan_of, make_run

@@ -5,10 +5,10 @@ import re
 import pytest
 from msgspec import structs
 
-from busbw.model.explained_verdict import ExplainedVerdict
+from busbw.base.units import format_size
 from busbw.model.finding import Finding, Verdict
-from busbw.report.verdict_text import verdict_text
-from busbw.units import format_size
+from busbw.model.verdict import ExplainedVerdict
+from busbw.show.text.verdict import verdict_text
 
 from .factories import make_plan_of, make_run
 from .valued import make_explained

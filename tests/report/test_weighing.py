@@ -10,12 +10,12 @@ from msgspec import structs
 from tests.judge.factories import MiB, make_counters, make_measurement, make_outcome, make_plan, make_rates
 
 from busbw import judge
-from busbw.catalog.rules import rules
+from busbw.facts.rules import rules
 from busbw.model.finding import Finding, Verdict
 from busbw.model.measurement import Measurement
 from busbw.model.run import Run
-from busbw.report.terminal import run_text
-from busbw.report.weighing import by_weight, conditions_of, weighed
+from busbw.show.text.terminal import run_text
+from busbw.show.weighing import by_weight, conditions_of, weighed
 
 from .factories import make_run
 

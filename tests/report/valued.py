@@ -4,7 +4,6 @@ from busbw.model.budget import BudgetStep, Condition, Expected, SizeExplanation
 from busbw.model.comparison import ComparedPoint, Comparison, ComparisonVerdict, Estimate, Side, Versus
 from busbw.model.curve import Estimate as Fitted
 from busbw.model.curve import Line, SweepCurve
-from busbw.model.explained_verdict import ExplainedVerdict, SeriesExplanation
 from busbw.model.finding import Finding, Verdict
 from busbw.model.run import Run
 from busbw.model.scaling import Estimate as Placed
@@ -17,6 +16,7 @@ from busbw.model.scaling import (
     ScalingSeries,
     ScalingVerdict,
 )
+from busbw.model.verdict import ExplainedVerdict, SeriesExplanation
 
 
 def make_comparison(name: str = "NCCL_PROTO=LL") -> Comparison:

@@ -6,8 +6,8 @@ import pytest
 
 from busbw.api.scaling import ScalingRequest, scaling
 from busbw.api.scaling_sources import LogReading, observations_of
-from busbw.catalog.applications import application, applications
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.facts.applications import application, applications
 from busbw.formats.launch_results import LaunchResult
 from busbw.formats.running_clock import steps_of
 from busbw.model.scaling import Estimate, Observation

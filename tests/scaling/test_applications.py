@@ -2,7 +2,7 @@
 
 import pytest
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.judge.scaling.application import application_view
 from busbw.model.scaling import Estimate, Observation
 

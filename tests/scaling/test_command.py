@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from busbw import codec
 from busbw.api.scaling import ScalingRequest, scaling
 from busbw.cli.command import busbw
+from busbw.model import codec
 from busbw.model.scaling import ScalingReport
 
 SAMPLES = Path(__file__).parent / "samples"

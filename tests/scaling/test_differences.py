@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from busbw.api.scaling import ScalingRequest, scaling
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.judge.scaling.application import application_view
 from busbw.judge.scaling.collective import collective_view
 from busbw.model.scaling import Estimate, LineDifference, Observation, ScalingReport

@@ -2,14 +2,14 @@
 
 import pytest
 
-from busbw.api.platforms import platform
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.judge.scaling.ceilings import Known
 from busbw.judge.scaling.collective import collective_view
 from busbw.judge.scaling.findings import findings_of
 from busbw.judge.scaling.lines import groups_of
 from busbw.judge.scaling.places import axis_of
 from busbw.judge.scaling.selecting import selected, sizes_of
+from busbw.machine.named import platform
 from busbw.model.scaling import Estimate, Observation, Scaling
 
 from .observed import GiB, measured

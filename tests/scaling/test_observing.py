@@ -7,10 +7,10 @@ from msgspec.structs import replace
 from tests.exports.factories import make_run
 from tests.judge.factories import make_measurement, make_plan, make_sweep, make_wrong
 
-from busbw.api.platforms import platform
 from busbw.judge.scaling.collective import collective_view
 from busbw.judge.scaling.observing import of_platform, of_readings, of_run
 from busbw.judge.scaling.places import axis_of
+from busbw.machine.named import platform
 from busbw.model.imported import Reading, Source, Table
 from busbw.model.run import Run
 from busbw.model.settings import Surroundings

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from busbw.api.scaling import ScalingRequest, scaling
 from busbw.cli.command import busbw
-from busbw.report.html import report_html
+from busbw.show.page.html import report_html
 
 SAMPLES = Path(__file__).parent / "samples"
 TOGETHER = str(SAMPLES / "together-b200.csv")

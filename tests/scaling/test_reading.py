@@ -2,8 +2,8 @@
 
 import pytest
 
-from busbw.catalog.applications import applications
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.facts.applications import applications
 from busbw.formats.application_log import LogLines, read_log
 from busbw.formats.log_template import match, template
 from busbw.formats.scaling_columns import column

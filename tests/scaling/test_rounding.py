@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from busbw.api.scaling import ScalingRequest, scaling
+from busbw.base.units import percent_range
 from busbw.formats.scaling_table import read_table
 from busbw.judge.scaling.application import application_view
 from busbw.judge.scaling.estimates import combined
 from busbw.judge.scaling.places import Place
 from busbw.judge.scaling.trend import trend_of
 from busbw.model.scaling import Estimate, ScalingReport
-from busbw.report.scaling_text import scaling_text
-from busbw.units import percent_range
+from busbw.show.text.scaling import scaling_text
 
 from .observed import timed
 

@@ -9,7 +9,7 @@ from tests.lab.host import ENVIRONMENT, HostProcess
 from tests.lab.ranks import MPICH, OPEN_MPI
 from tests.lab.slurm import Cluster
 
-from busbw import layout
+from busbw.base import layout
 from busbw.model.run import Run
 
 # Ranks of all hosts share this machine's cores: none keeps one, and a few short sizes are enough.

@@ -15,7 +15,7 @@ import pytest
 from tests.e2e.runner import clean_environment, environment_of
 from tests.patience import wait_until
 
-from busbw import layout
+from busbw.base import layout
 from busbw.rank.hearts import remove_left
 
 HOLDS = """

@@ -11,7 +11,7 @@ from tests.lab.lab import Lab
 from tests.lab.processes import Process
 from tests.patience import wait_until
 
-from busbw import layout
+from busbw.base import layout
 from busbw.model.run import Run
 
 from .mpi import Mpi

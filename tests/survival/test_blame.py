@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from busbw.execute.blame import blame
-from busbw.execute.watch import Watch
+from busbw.measure.execute.blame import blame
+from busbw.measure.execute.watch import Watch
 
 from .test_watch import PLAN, write_beat
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from tests.patience import wait_until
 
-from busbw import codec, layout
+from busbw.base import layout
+from busbw.model import codec
 from busbw.model.visit import VISIT_PREFIX, Visit
 
 WAITS = "import time; print(flush=True); time.sleep(600)"

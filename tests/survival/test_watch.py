@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from tests.fuzz.seeds import plan_of_two_ranks
 
-from busbw import codec, layout
-from busbw.execute import processes
-from busbw.execute.watch import Watch
+from busbw.base import layout
+from busbw.measure.execute import processes
+from busbw.measure.execute.watch import Watch
+from busbw.model import codec
 from busbw.model.plan import Plan
 
 PLAN = codec.decode(json.dumps(plan_of_two_ranks()).encode(), Plan, where="seed")

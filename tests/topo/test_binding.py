@@ -2,7 +2,7 @@
 
 import pytest
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.topo.ranks.binding import MpirunOptions, SrunOption, Unspecified, parse_binding
 from busbw.topo.ranks.binding_lists import CpuLists, RankFile, Slot
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from busbw.api.topology_files import made_file
-from busbw.catalog.platforms import all_platforms, find_platform
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.facts.platforms import all_platforms, find_platform
 from busbw.model.finding import Finding
 from busbw.topo.check import check
 from busbw.topo.file.reader import read_document

@@ -9,13 +9,13 @@ from click.testing import CliRunner, Result
 from tests.probe.hosts import snapshot_of
 from tests.probe.machines import MACHINES
 
-from busbw import codec
-from busbw.api.topology_check import check_topology
-from busbw.catalog.platforms import find_platform
+from busbw.api.topology import check_topology
+from busbw.base.errors import InputError
 from busbw.cli.command import busbw
-from busbw.errors import InputError
+from busbw.facts.platforms import find_platform
+from busbw.machine.read.hardware import hardware_of
+from busbw.model import codec
 from busbw.model.topology_check import TopologyCheck
-from busbw.probe.read.hardware import hardware_of
 from busbw.store.snapshots import write_snapshot
 from busbw.topo.check import check
 from busbw.topo.file.reader import read_document

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from busbw.catalog.platforms import find_platform
-from busbw.cpus import format_mask, parse_cpu_list
+from busbw.base.cpus import format_mask, parse_cpu_list
+from busbw.facts.platforms import find_platform
 from busbw.model.platform import Platform
 from busbw.topo.check import check
 from busbw.topo.file.reader import read_document

@@ -2,8 +2,8 @@
 
 import pytest
 
-from busbw.catalog.platforms import find_platform
-from busbw.cpus import format_mask
+from busbw.base.cpus import format_mask
+from busbw.facts.platforms import find_platform
 from busbw.model.finding import Finding
 from busbw.topo.check import check
 from busbw.topo.file.portable import portable

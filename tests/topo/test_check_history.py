@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from busbw.catalog.platform_addresses import platforms_at
-from busbw.catalog.platforms import all_platforms, find_platform
+from busbw.facts.platform_addresses import platforms_at
+from busbw.facts.platforms import all_platforms, find_platform
 from busbw.model.finding import Finding
 from busbw.topo.check import check
 from busbw.topo.file.reader import read_document

@@ -5,13 +5,13 @@ from typing import get_args
 import pytest
 from tests.cost import check_cost
 
-from busbw.catalog.platforms import find_platform
+from busbw.facts.platforms import find_platform
 from busbw.model.finding import Finding
+from busbw.topo.addresses import canonical, is_hidden, moved
 from busbw.topo.check import check
 from busbw.topo.file.document import Document, Effect, Element, Kind, Remark
 from busbw.topo.file.reader import read_document
 from busbw.topo.reference import Reference, guid_numbers, reference_of_platform
-from busbw.topo.rules.addresses import canonical, is_hidden, moved
 
 ROOT = Element(name="system", line=1, column=1)
 

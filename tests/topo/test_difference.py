@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from msgspec import structs
 
-from busbw.catalog.platforms import find_platform
+from busbw.facts.platforms import find_platform
 from busbw.model.topology import Gpu, Net, NumaNode, NvLink, PciDevice, Topology
-from busbw.topo.comparison.difference import compare, differences
+from busbw.topo.comparison import compare, differences
 from busbw.topo.file.portable import portable
 from busbw.topo.file.reader import read_document
 from busbw.topo.file.writer import file_text

@@ -6,10 +6,10 @@ import pytest
 from tests.probe.hosts import snapshot_of
 from tests.probe.machines import MACHINES
 
-from busbw.model.hardware import Hardware, HostGpu, HostNuma, HostNvLink, HostPort, MatrixCell, PciFunction
+from busbw.machine.read.hardware import hardware_of
+from busbw.model.host import Hardware, HostGpu, HostNuma, HostNvLink, HostPort, MatrixCell, PciFunction
 from busbw.model.topology import NvLink, Topology
-from busbw.probe.read.hardware import hardware_of
-from busbw.topo.comparison.difference import differences
+from busbw.topo.comparison import differences
 from busbw.topo.file.reader import read_document
 from busbw.topo.file.writer import file_text
 from busbw.topo.origins.from_document import topologies_of

@@ -2,8 +2,8 @@
 
 import pytest
 
-from busbw.catalog.platforms import find_platform
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.facts.platforms import find_platform
 from busbw.model.platform import (
     Cpu,
     FabricKind,

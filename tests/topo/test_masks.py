@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from busbw.api.rank_masks import rank_masks
+from busbw.base.errors import BusbwError, ExitCode
 from busbw.cli.command import busbw
-from busbw.errors import BusbwError, ExitCode
+from busbw.measure.plan.masks import rank_masks
 
 VENDORS = Path(__file__).parents[2] / ".." / "shared" / "facts" / "topo"
 # A launcher configuration for NDv4 that Azure publishes, and the one of the article for NDv5.

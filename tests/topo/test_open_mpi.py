@@ -2,7 +2,7 @@
 
 import pytest
 
-from busbw.cpus import format_cpu_list, parse_cpu_list
+from busbw.base.cpus import format_cpu_list, parse_cpu_list
 from busbw.model.topology import NumaNode, Topology
 from busbw.topo.ranks.binding import MpirunOptions, parse_binding
 from busbw.topo.ranks.cores import Cores, cores_of, cpus_of

@@ -9,9 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from busbw.model.topology import Gpu, Net, NvLink, Topology
-from busbw.topo.ways.detours import nccl_paths
-from busbw.topo.ways.graph import NVSWITCHES, graph_of
-from busbw.topo.ways.paths import RANK, bottleneck, direct_paths, nearest_cpu
+from busbw.topo.paths.detours import nccl_paths
+from busbw.topo.paths.graph import NVSWITCHES, graph_of
+from busbw.topo.paths.paths import RANK, bottleneck, direct_paths, nearest_cpu
 
 from .nodes import (
     GEN4,

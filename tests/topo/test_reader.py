@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.cost import check_cost
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.topo.file.document import Document
 from busbw.topo.file.reader import read_document
 

@@ -8,8 +8,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from busbw.api.topologies import named_topology, node_view, topology
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.machine.named import named_topology, node_view, topology
 from busbw.topo.file.writer import file_text
 
 from .nodes import two_sockets

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.cost import check_cost
 
+from busbw.base.errors import ExitCode, InputError
 from busbw.cli.topo import topo
-from busbw.errors import ExitCode, InputError
 from busbw.store.topology_files import read_topology_file
 
 LIMIT = 8 * 2**20

@@ -3,7 +3,7 @@
 import pytest
 from msgspec import structs
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.model.topology import Gpu, Net, NumaNode, NvLink, PciDevice, PciLink, Topology
 from busbw.topo.file.reader import read_document
 from busbw.topo.file.writer import file_text

@@ -4,15 +4,15 @@ import msgspec
 import pytest
 
 from busbw.model.topology import Gpu, NvLink, Topology
-from busbw.report.topology_words import link_lines
+from busbw.show.topology_words import link_lines
 from busbw.topo.check import check
-from busbw.topo.comparison.difference import compare
+from busbw.topo.comparison import compare
 from busbw.topo.file.reader import read_document
 from busbw.topo.file.writer import file_text
 from busbw.topo.origins.from_document import topologies_of
-from busbw.topo.ways.constants import xgmi_Bps
-from busbw.topo.ways.matrix import meanings, path_matrix
-from busbw.topo.ways.view import view_of
+from busbw.topo.paths.constants import xgmi_Bps
+from busbw.topo.paths.matrix import meanings, path_matrix
+from busbw.topo.paths.view import view_of
 
 from .nodes import make_device, make_numa
 

@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from busbw import layout
-from busbw.api.hosts import check_started_once
-from busbw.api.naming import run_words
-from busbw.api.offer import MPI_OFFER, nccl_offer
-from busbw.api.request import Request
-from busbw.api.sweeps import names_of, sweeps_of
-from busbw.errors import InputError
-from busbw.execute import batch
-from busbw.launchers import sbatch
+from busbw.base import layout
+from busbw.base.errors import InputError
+from busbw.measure.execute import batch
+from busbw.measure.launchers import sbatch
+from busbw.measure.plan.hosts import check_started_once
+from busbw.measure.plan.naming import run_words
+from busbw.measure.plan.offer import MPI_OFFER, nccl_offer
+from busbw.measure.plan.request import Request
+from busbw.measure.plan.sweeps import names_of, sweeps_of
 from busbw.model.batch_job import BatchJob
 from busbw.model.launch import Batch, Start
 from busbw.model.plan import Job, Placement, Program

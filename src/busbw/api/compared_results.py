@@ -8,10 +8,10 @@ from typing import Literal
 from busbw.api.importing import import_files
 from busbw.api.loading import read
 from busbw.api.locating import find, is_import
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.base.layout import RUN_FILE
 from busbw.judge.comparing.circumstances import Circumstances, of_run, of_table
 from busbw.judge.comparing.launch import Launch, imported_points, measured_points, over_most_ranks
-from busbw.layout import RUN_FILE
 from busbw.model.imported import Reading
 from busbw.model.plan import Plan
 from busbw.model.run import Run

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from busbw.catalog.platforms import find_platform
-from busbw.doctor.diagnosis import diagnose
-from busbw.doctor.reader import LogReader
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.facts.platforms import find_platform
+from busbw.logs.diagnosis import diagnose
+from busbw.logs.reader import LogReader
+from busbw.machine.capture.sites import site_files
 from busbw.model.diagnosis import Diagnosis
-from busbw.probe.capture.sites import site_files
 from busbw.store import sources
 
 

@@ -1,9 +1,9 @@
 """Explaining a variable with what this host, a run and the site's platforms say of it."""
 
-from busbw.api.platforms import platforms
-from busbw.api.settings_here import surroundings_here, surroundings_of_run
+from busbw.api.settings import surroundings_here, surroundings_of_run
 from busbw.env.explained import explain
 from busbw.env.versions import parse_version
+from busbw.machine.named import platforms
 from busbw.model.explanation import Explanation
 from busbw.model.settings import Surroundings
 

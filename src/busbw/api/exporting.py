@@ -4,15 +4,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from busbw.api.judging import grounds_of_run, judge_run
+from busbw.api.judge import grounds_of_run, judge_run
 from busbw.api.loading import read
 from busbw.api.locating import is_import
-from busbw.exports import registry
-from busbw.exports.imports import export_of_import
-from busbw.exports.runs import export_of_run
 from busbw.judge.explaining.told import Told
 from busbw.model.finding import Verdict
 from busbw.model.run import Run
+from busbw.show.exports import registry
+from busbw.show.exports.imports import export_of_import
+from busbw.show.exports.runs import export_of_run
 from busbw.store import imports
 
 

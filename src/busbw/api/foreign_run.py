@@ -3,12 +3,12 @@
 import shlex
 from pathlib import Path
 
-from busbw import layout
-from busbw.backends import foreign, registry
-from busbw.backends.native_mpi import Parsed
-from busbw.errors import InputError
-from busbw.execute import foreign as execution
-from busbw.execute.run import Execution, Listener
+from busbw.base import layout
+from busbw.base.errors import InputError
+from busbw.measure.backends import foreign, registry
+from busbw.measure.backends.native import Parsed
+from busbw.measure.execute import foreign as execution
+from busbw.measure.execute.run import Execution, Listener
 from busbw.model.plan import Plan
 from busbw.store import printed
 

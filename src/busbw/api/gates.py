@@ -7,22 +7,22 @@ from pathlib import Path
 from busbw import __version__
 from busbw.api.compared_results import exists
 from busbw.api.opened_results import Opened, OpenedRun, opened
-from busbw.errors import InputError
-from busbw.exports.imports import export_of_import, place_of
-from busbw.exports.junit import gates_junit_xml
-from busbw.exports.rows import Export
-from busbw.exports.runs import export_of_run
-from busbw.formats.stream import UNCLAIMED
+from busbw.base.errors import InputError
+from busbw.formats.lines.stream import UNCLAIMED
 from busbw.judge.comparing.circumstances import of_run, of_table
 from busbw.judge.gates.baseline import Measured, agreed, notes_on
 from busbw.judge.gates.deciding import Held, answers
 from busbw.judge.gates.expression import EXAMPLES, parse_gate
 from busbw.judge.gates.file import MOST_BYTES, parse_gates_file
-from busbw.model.explained_verdict import ExplainedVerdict
 from busbw.model.gates import Gate, GateAnswers
 from busbw.model.imported import Imported
 from busbw.model.plan import MOST_RANKS
 from busbw.model.run import Run
+from busbw.model.verdict import ExplainedVerdict
+from busbw.show.exports.imports import export_of_import, place_of
+from busbw.show.exports.junit import gates_junit_xml
+from busbw.show.exports.rows import Export
+from busbw.show.exports.runs import export_of_run
 from busbw.store import imports
 from busbw.store.files import write_whole
 

@@ -7,7 +7,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from busbw.model.imported import Imported, Reading, Unread
-from busbw.report.import_digest import Digest, Listing
+from busbw.show.text.import_digest import Digest, Listing
 from busbw.store import imports
 
 _FIRST_SHOWN = 5

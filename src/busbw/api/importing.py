@@ -14,11 +14,11 @@ import msgspec
 from busbw import __version__
 from busbw.api.imported import Import, Summary
 from busbw.api.locating import is_import
-from busbw.errors import InputError
-from busbw.formats.driver import Reader
-from busbw.formats.ledger import Event
+from busbw.base.errors import InputError
+from busbw.formats.lines.driver import Reader
+from busbw.formats.lines.ledger import Event
+from busbw.formats.lines.stream import UNCLAIMED
 from busbw.formats.registry import FORMATS
-from busbw.formats.stream import UNCLAIMED
 from busbw.judge.imported import judge_import
 from busbw.model.imported import Imported, Reading, Source, Table, Unread
 from busbw.store import imports, sources

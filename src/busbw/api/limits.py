@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-from busbw.api.platforms import platform, platforms
-from busbw.api.probing import hardware_of_file
-from busbw.catalog.gpu_kinds import facts_of_gpus
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.facts.gpu_kinds import facts_of_gpus
 from busbw.limits.ceiling import ceiling
 from busbw.limits.from_hardware import rates_of_hardware
 from busbw.limits.from_platform import rates_of_platform
+from busbw.machine.named import hardware_of_file, platform, platforms
 from busbw.model.limit import Limit
 
 

@@ -8,16 +8,16 @@ from busbw.api.compared_row import comparison_row
 from busbw.api.loading import read
 from busbw.api.locating import Kind, kind_of
 from busbw.api.run_platform import platform_of
-from busbw.errors import BusbwError
-from busbw.exports.imports import export_of_import
-from busbw.exports.rows import Export
-from busbw.exports.runs import export_of_run
+from busbw.base.errors import BusbwError
+from busbw.base.moment import unix_s, unix_s_of_name
 from busbw.model.history import HistoryPoint, HistoryRun
 from busbw.model.imported import Imported
 from busbw.model.listing import Row
-from busbw.model.moment import unix_s, unix_s_of_name
 from busbw.model.point_row import PointRow, is_missing
 from busbw.model.run import Run
+from busbw.show.exports.imports import export_of_import
+from busbw.show.exports.rows import Export
+from busbw.show.exports.runs import export_of_run
 from busbw.store import imports
 
 _SOURCES_NAMED = 3

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from busbw import judge
 from busbw.api import foreign_run
-from busbw.backends import registry
-from busbw.catalog.platforms import all_platforms
-from busbw.errors import RunError
+from busbw.base.errors import RunError
+from busbw.facts.platforms import all_platforms
 from busbw.judge.autopsy import autopsy
 from busbw.judge.explaining.over_links import judged_by_links
 from busbw.judge.unreached import unreached
+from busbw.measure.backends import registry
 from busbw.model.run import Run
 from busbw.store import directory as directories
 from busbw.store import outcome as outcomes

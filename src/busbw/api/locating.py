@@ -4,8 +4,8 @@ import shlex
 from pathlib import Path
 from typing import Literal
 
-from busbw import layout
-from busbw.errors import InputError
+from busbw.base import layout
+from busbw.base.errors import InputError
 from busbw.store import bisections, comparisons, imports
 from busbw.store import directory as directories
 

@@ -10,7 +10,7 @@ from busbw.api.compared_results import exists
 from busbw.api.importing import import_files
 from busbw.api.loading import read
 from busbw.api.locating import find, is_import
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.model.run import Run
 from busbw.store import imports
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from busbw import recipes
-from busbw.api.platforms import platform
-from busbw.api.recommending import recommendation
-from busbw.catalog.recipes import RecipeFacts, Versions, recipe_facts, recipe_versions
+from busbw.api.recommend import recommendation
 from busbw.env.export import export_text
+from busbw.facts.recipes import RecipeFacts, Versions, recipe_facts, recipe_versions
+from busbw.machine.named import platform
 from busbw.model.recipe import Machine, Question, Recipe
 from busbw.recipes.asked import question
 from busbw.recipes.making import SETTINGS

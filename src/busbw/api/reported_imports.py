@@ -7,10 +7,10 @@ from tempfile import TemporaryDirectory
 
 from busbw.api.imported import load_import
 from busbw.api.importing import import_files
-from busbw.api.judging import judge_import
+from busbw.api.judge import judge_import
 from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.told import Told
-from busbw.report.import_subject import ImportSubject
+from busbw.show.page.import_subject import ImportSubject
 from busbw.store import imports
 
 # Rows that go into a page.

@@ -3,18 +3,17 @@
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from busbw.api.judging import grounds_of, judge_run
+from busbw.api.judge import grounds_of, judge_run
 from busbw.api.loading import read
-from busbw.api.platforms import platforms
-from busbw.api.topologies import node_view
+from busbw.base.errors import InputError
 from busbw.env.layers import layers
-from busbw.errors import InputError
 from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.told import Told
+from busbw.machine.named import node_view, platforms
 from busbw.model.run import Run
 from busbw.model.settings import Setting, Settings
-from busbw.report.subject import Picture, Subject, labels_of
-from busbw.store.node_sources import source_kind
+from busbw.show.page.subject import Picture, Subject, labels_of
+from busbw.store.node_files import source_kind
 
 
 def run_subjects(folders: Sequence[Path], machine: str | None, named: Picture | None) -> tuple[Subject, ...]:

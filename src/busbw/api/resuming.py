@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from busbw import layout
-from busbw.api.choosing import SYSTEMS
-from busbw.errors import InputError
-from busbw.model.hostlist import compressed
+from busbw.base import layout
+from busbw.base.errors import InputError
+from busbw.base.hostlist import compressed
+from busbw.machine.capture import allocation as batch_systems
+from busbw.machine.capture import host as capture
+from busbw.measure.plan.choosing import SYSTEMS
 from busbw.model.plan import Plan
-from busbw.probe.capture import allocation as batch_systems
-from busbw.probe.capture import machine as capture
 from busbw.store.directory import read_plan
 
 _MOST_STARTS = 1000

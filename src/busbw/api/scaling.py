@@ -5,10 +5,10 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from busbw.api.platforms import platform as platform_called
 from busbw.api.scaling_sources import LogReading, observations_of
-from busbw.catalog.applications import application
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.base.value import Value
+from busbw.facts.applications import application
 from busbw.judge.scaling.application import application_view
 from busbw.judge.scaling.ceilings import Known
 from busbw.judge.scaling.collective import collective_view
@@ -17,9 +17,9 @@ from busbw.judge.scaling.findings import findings_of
 from busbw.judge.scaling.observing import of_platform
 from busbw.judge.scaling.places import axis_of
 from busbw.judge.scaling.selecting import selected, sizes_of
+from busbw.machine.named import platform as platform_called
 from busbw.model.platform import Platform
 from busbw.model.scaling import Axis, Observation, Scaling, ScalingReport
-from busbw.model.value import Value
 
 Form = Literal["in place", "out of place"]
 _OF_APPLICATIONS = {"kind": "--weak", "base": "--base", "beyond": "--beyond", "ignored": "--ignore"}

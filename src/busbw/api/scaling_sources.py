@@ -8,13 +8,13 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from busbw import layout
 from busbw.api.loading import read
 from busbw.api.locating import find, import_directories, is_import
-from busbw.catalog.applications import Application
-from busbw.errors import InputError
+from busbw.base import layout
+from busbw.base.errors import InputError
+from busbw.facts.applications import Application
 from busbw.formats.application_log import LogLines, read_log
-from busbw.formats.driver import Reader
+from busbw.formats.lines.driver import Reader
 from busbw.formats.log_template import Template, match, template
 from busbw.formats.registry import FORMATS
 from busbw.formats.scaling_columns import count

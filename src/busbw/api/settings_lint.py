@@ -5,18 +5,18 @@ from pathlib import Path
 
 from msgspec import structs
 
-from busbw.api.settings_here import surroundings_here, surroundings_of_run
-from busbw.catalog.platforms import find_platform
+from busbw.api.settings import surroundings_here, surroundings_of_run
 from busbw.env.fixes import corrected, difference
 from busbw.env.lint import lint, lint_layers
 from busbw.env.reading import LARGEST_BYTES, from_environment, read, text_of
 from busbw.env.rules.context import Context
 from busbw.env.versions import beyond, newest, parse_version, spelled
+from busbw.facts.platforms import find_platform
+from busbw.machine.capture.sites import site_files
 from busbw.model.assignment import Reading
 from busbw.model.finding import Finding
 from busbw.model.settings import Surroundings
 from busbw.model.settings_check import SettingsCheck, SettingsFix, SettingsLine
-from busbw.probe.capture.sites import site_files
 from busbw.store.bounded import STANDARD_INPUT, read_bounded
 
 # A line is shown in part, with the place of the finding in it.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from busbw.api.request import Request
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.measure.plan.request import Request
 from busbw.model.comparison_plan import PlannedSide
 from busbw.model.plan import Job, Plan
 from busbw.model.variables import is_allowed, plain

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from busbw.api.listing import run_of
 from busbw.api.locating import find_stored
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.store import tags
 
 

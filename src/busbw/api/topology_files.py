@@ -5,12 +5,12 @@ from pathlib import Path
 from msgspec import structs
 
 from busbw import __version__
-from busbw.api.topologies import named_topology
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.base.value import Value
+from busbw.machine.named import named_topology
 from busbw.model.difference import Comparison, Difference
-from busbw.model.value import Value
-from busbw.store.node_sources import source_kind
-from busbw.topo.comparison.difference import compare
+from busbw.store.node_files import source_kind
+from busbw.topo.comparison import compare
 from busbw.topo.file.portable import portable
 from busbw.topo.file.writer import file_text
 
@@ -25,7 +25,7 @@ class MadeFile(Value, kw_only=True, frozen=True):
 def made_file(source: str | None, *, here: bool = False) -> MadeFile:
     """Return a topology file for all machines like the one named: a platform, a snapshot, a file, or this host.
 
-    Raises InputError as busbw.api.topologies.named_topology does, and for a machine without GPUs.
+    Raises InputError as busbw.machine.named.named_topology does, and for a machine without GPUs.
     """
     named = named_topology(source, here=here)
     if not named.topology.gpus:

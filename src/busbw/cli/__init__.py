@@ -13,7 +13,7 @@ def main() -> None:
     """Run the `busbw` command and exit with its code."""
     import click
 
-    from busbw.errors import BusbwError, ExitCode
+    from busbw.base.errors import BusbwError, ExitCode
 
     try:
         _run_and_flush()
@@ -21,7 +21,7 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except BusbwError as error:
-        from busbw.report.plain import printable
+        from busbw.show.plain import printable
 
         print(printable(str(error)), file=sys.stderr)
         sys.exit(error.exit_code)

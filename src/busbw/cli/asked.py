@@ -4,11 +4,11 @@ import shlex
 from pathlib import Path
 from typing import Any, Literal
 
-from busbw.api.matrix import read_matrix
-from busbw.api.request import Request
+from busbw.base.collectives import Matrix
+from busbw.base.errors import InputError
 from busbw.cli.container_options import container_of
-from busbw.collectives import Matrix
-from busbw.errors import InputError
+from busbw.measure.plan.matrix import read_matrix
+from busbw.measure.plan.request import Request
 from busbw.model.gpu import Buffers
 from busbw.store.files import read_whole
 

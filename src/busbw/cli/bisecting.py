@@ -7,19 +7,19 @@ from typing import Any, NoReturn
 
 import click
 
-from busbw import codec
+from busbw.api.bisect import Search, bisect
 from busbw.api.bisected import read_bisection
-from busbw.api.bisecting import Search, bisect
-from busbw.api.interleaving import DEFAULT_BLOCKS, DEFAULT_BUDGET_S, Terms
+from busbw.api.interleave import DEFAULT_BLOCKS, DEFAULT_BUDGET_S, Terms
 from busbw.api.side import Asked
+from busbw.base.errors import ExitCode, InputError
 from busbw.cli.asked import request_of
 from busbw.cli.compare import given_of_run
 from busbw.cli.comparison_progress import comparison_progress
 from busbw.cli.setting_words import Setting, setting_of
-from busbw.errors import ExitCode, InputError
+from busbw.model import codec
 from busbw.model.bisection import Bisection
-from busbw.report.bisection_text import bisection_text
-from busbw.report.plain import printable
+from busbw.show.plain import printable
+from busbw.show.text.bisection_text import bisection_text
 from busbw.store import directory as directories
 
 _LEAST_IN_ORDER = 3

@@ -11,10 +11,10 @@ from busbw.cli.compare import compare_command
 from busbw.cli.container_options import container_options
 from busbw.cli.doctor import doctor
 from busbw.cli.env import env
-from busbw.cli.host_options import host_options
-from busbw.cli.judging import judge
+from busbw.cli.judge import judge
 from busbw.cli.launch import launch
 from busbw.cli.machine import limit, platform, probe
+from busbw.cli.options import host_options
 from busbw.cli.recipe import recipe
 from busbw.cli.runs import runs, trend
 from busbw.cli.scaling import scaling
@@ -237,7 +237,7 @@ def report(
 
     A RUN may be an import, a file of nccl-tests or another tool, or a comparison, too.
     """
-    from busbw.cli.reporting import write_report
+    from busbw.cli.report import write_report
 
     write_report(run_names, output, machine=machine, compared=comparison, scaled=scaling)
 

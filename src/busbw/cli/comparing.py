@@ -7,19 +7,19 @@ from typing import Any, NoReturn
 
 import click
 
-from busbw import codec
-from busbw.api.comparing import compare_launches, compare_stored, read_comparison
-from busbw.api.interleaving import DEFAULT_BLOCKS, DEFAULT_BUDGET_S, Terms, go_on, plan_comparison, start
+from busbw.api.compare import compare_launches, compare_stored, read_comparison
+from busbw.api.interleave import DEFAULT_BLOCKS, DEFAULT_BUDGET_S, Terms, go_on, plan_comparison, start
+from busbw.base.errors import ExitCode, InputError
 from busbw.cli.asked import request_of
 from busbw.cli.compare import given_of_run
 from busbw.cli.comparison_progress import comparison_progress
 from busbw.cli.setting_words import setting_of
-from busbw.errors import ExitCode, InputError
-from busbw.exports.comparison_csv import comparison_csv
+from busbw.model import codec
 from busbw.model.comparison import Comparison
 from busbw.model.comparison_plan import ComparisonPlan
-from busbw.report.comparison_text import comparison_text, plan_of_comparison_text
-from busbw.report.plain import printable
+from busbw.show.exports.comparison_csv import comparison_csv
+from busbw.show.plain import printable
+from busbw.show.text.comparison import comparison_text, plan_of_comparison_text
 from busbw.store import comparisons
 from busbw.store import directory as directories
 

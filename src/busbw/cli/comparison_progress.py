@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from busbw.api.interleaving import Follower
-from busbw.execute.run import Listener
+from busbw.api.interleave import Follower
+from busbw.measure.execute.run import Listener
 from busbw.model.comparison_plan import ComparisonPlan
 from busbw.model.event import AnyEvent, Measuring
 from busbw.model.plan import Plan
 from busbw.model.run import Run
 from busbw.model.sweep import points_of
-from busbw.report.plain import printable
+from busbw.show.plain import printable
 
 _REDRAW_S = 0.2
 

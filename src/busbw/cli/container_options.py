@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import click
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.model.launch import Bind, Container, RuntimeName
 
 _RUNTIMES: tuple[RuntimeName, ...] = get_args(RuntimeName)

@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from busbw import codec
-from busbw.api import detecting
-from busbw.errors import ExitCode
+from busbw.api import machine
+from busbw.base.errors import ExitCode
+from busbw.model import codec
 from busbw.model.detection import Detection
 
 
@@ -17,11 +17,11 @@ def detect_platform(host: Path | None, *, explain: bool, ask_metadata: bool, as_
     if as_json:
         sys.stdout.write(codec.encode_pretty(found).decode())
     elif explain:
-        from busbw.report.detection_text import detection_text
+        from busbw.show.text.detection_text import detection_text
 
         detection_text(found)
     else:
-        from busbw.report.detection_text import detection_line, warnings
+        from busbw.show.text.detection_text import detection_line, warnings
 
         print(detection_line(found))
         for warning in warnings(found):
@@ -35,5 +35,5 @@ def detect_platform(host: Path | None, *, explain: bool, ask_metadata: bool, as_
 
 def _detect(host: Path | None, *, ask_metadata: bool) -> Detection:
     if host is not None:
-        return detecting.detect_captured(host) if ask_metadata else detecting.detect_captured_without_answers(host)
-    return detecting.detect_here() if ask_metadata else detecting.detect_here_without_asking()
+        return machine.detect_captured(host) if ask_metadata else machine.detect_captured_without_answers(host)
+    return machine.detect_here() if ask_metadata else machine.detect_here_without_asking()

@@ -6,8 +6,8 @@ from typing import NoReturn
 
 import click
 
-from busbw import codec
-from busbw.errors import ExitCode, InputError
+from busbw.base.errors import ExitCode, InputError
+from busbw.model import codec
 from busbw.model.diagnosis import Diagnosis
 
 
@@ -42,7 +42,7 @@ def _logs(logs: tuple[str, ...], platform: str | None, *, as_json: bool) -> NoRe
     if as_json:
         sys.stdout.write(codec.encode_pretty(diagnosis).decode())
     else:
-        from busbw.report.diagnosis_text import diagnosis_text
+        from busbw.show.text.diagnosis import diagnosis_text
 
         diagnosis_text(diagnosis)
     sys.stdout.flush()

@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from busbw import codec
-from busbw.api.doctor_here import examine_captured, examine_here
-from busbw.errors import ExitCode
+from busbw.api.doctor import examine_captured, examine_here
+from busbw.base.errors import ExitCode
+from busbw.model import codec
 from busbw.model.host_check import HostDiagnosis
 
 
@@ -16,7 +16,7 @@ def doctor_here(host: Path | None, *, platform: str | None, as_json: bool) -> No
     if as_json:
         sys.stdout.write(codec.encode_pretty(found).decode())
     else:
-        from busbw.report.host_checks_text import host_checks_text
+        from busbw.show.text.host_checks_text import host_checks_text
 
         host_checks_text(found)
         sys.stdout.flush()

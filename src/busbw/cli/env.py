@@ -61,7 +61,7 @@ def recommend(
     as_json: bool,
 ) -> None:
     """Say what to set for a job on a platform, with reason, source, conditions and cost."""
-    from busbw.api.recommending import recommendation
+    from busbw.api.recommend import recommendation
     from busbw.cli.env_recommend import print_recommendation
 
     found = recommendation(
@@ -137,7 +137,7 @@ def export(
     output: Path | None,
 ) -> None:
     """Write the recommended settings in a form that something reads, with the reasons as comments."""
-    from busbw.api.recommending import recommendation
+    from busbw.api.recommend import recommendation
     from busbw.cli.env_export import write_settings
     from busbw.env.export import check_form
 

@@ -3,9 +3,9 @@
 import sys
 from typing import NoReturn
 
-from busbw import codec
 from busbw.api import env_explain
-from busbw.errors import ExitCode, InputError
+from busbw.base.errors import ExitCode, InputError
+from busbw.model import codec
 from busbw.model.explanation import Explanation
 
 
@@ -15,7 +15,7 @@ def explain_variable(name: str, *, run_name: str | None, here: bool, nccl: str |
     if as_json:
         sys.stdout.write(codec.encode_pretty(told).decode())
     else:
-        from busbw.report.envvar_text import explanation_text
+        from busbw.show.text.envvar import explanation_text
 
         explanation_text(told)
     sys.stdout.flush()

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
+from busbw.base.errors import ExitCode
 from busbw.env.export import export
-from busbw.errors import ExitCode
 from busbw.model.recommendation import Recommendation
-from busbw.report.plain import printable
+from busbw.show.plain import printable
 
 
 def write_settings(found: Recommendation, form: str, output: Path | None) -> None:

@@ -2,8 +2,8 @@
 
 import sys
 
-from busbw import codec
-from busbw.errors import ExitCode, InputError
+from busbw.base.errors import ExitCode, InputError
+from busbw.model import codec
 from busbw.model.settings_check import SettingsCheck, SettingsFix
 
 
@@ -27,7 +27,7 @@ def lint_settings(
     if as_json:
         sys.stdout.write(codec.encode_pretty(checked).decode())
     else:
-        from busbw.report.findings_text import settings_check_text
+        from busbw.show.text.findings import settings_check_text
 
         settings_check_text(checked)
         sys.stdout.flush()
@@ -66,7 +66,7 @@ def _checked(
 def _print_fix(file: str, *, language: str | None, platform: str | None, nccl: str | None, as_json: bool) -> None:
     """Print a diff that `patch` takes; nothing is written."""
     from busbw.api.settings_lint import fixed_file
-    from busbw.report.plain import printable
+    from busbw.show.plain import printable
 
     fixed = fixed_file(file, language=language, platform=platform, nccl=nccl)
     if as_json:

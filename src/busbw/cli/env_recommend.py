@@ -2,8 +2,8 @@
 
 import sys
 
-from busbw import codec
-from busbw.errors import ExitCode
+from busbw.base.errors import ExitCode
+from busbw.model import codec
 from busbw.model.recommendation import Recommendation
 
 
@@ -12,7 +12,7 @@ def print_recommendation(found: Recommendation, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(codec.encode_pretty(found).decode())
     else:
-        from busbw.report.recommendation_text import recommendation_text
+        from busbw.show.text.recommendation import recommendation_text
 
         recommendation_text(found)
         sys.stdout.flush()

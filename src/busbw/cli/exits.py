@@ -1,10 +1,10 @@
 """From a verdict to the exit code a script can rely on."""
 
-from busbw.errors import ExitCode
-from busbw.model.explained_verdict import ExplainedVerdict
+from busbw.base.errors import ExitCode
 from busbw.model.finding import Finding, Verdict
 from busbw.model.gates import GateOutcome
 from busbw.model.run import Run
+from busbw.model.verdict import ExplainedVerdict
 
 _OF_GATES: dict[GateOutcome, ExitCode] = {
     "pass": ExitCode.OK,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from busbw.api.exporting import export
 from busbw.api.locating import find
-from busbw.errors import InputError
-from busbw.exports import registry
-from busbw.report.plain import printable
+from busbw.base.errors import InputError
+from busbw.show.exports import registry
+from busbw.show.plain import printable
 from busbw.store.files import write_whole
 
 

@@ -4,11 +4,11 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from busbw import codec
 from busbw.api.imported import Import, load_import
 from busbw.api.importing import import_files
-from busbw.errors import ExitCode
-from busbw.report.imported import import_text
+from busbw.base.errors import ExitCode
+from busbw.model import codec
+from busbw.show.text.imported import import_text
 from busbw.store import directory as directories
 
 

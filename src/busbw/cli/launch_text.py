@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from busbw import codec
-from busbw.api.launching import launch_line
-from busbw.errors import InputError
+from busbw.api.launch import launch_line
+from busbw.base.errors import InputError
+from busbw.model import codec
 from busbw.model.launch_line import LaunchRequest
 from busbw.model.plan import JobFile
-from busbw.report.launch_text import launch_script
-from busbw.report.plain import printable
+from busbw.show.plain import printable
+from busbw.show.text.launch_text import launch_script
 from busbw.store import job_files
 
 _SCRIPT = "launch.sh"

@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-from busbw import codec
 from busbw.api.limits import limit_of_host, limit_of_platform
-from busbw.errors import ExitCode, InputError
+from busbw.base.errors import ExitCode, InputError
+from busbw.model import codec
 
 
 def show_limit(
@@ -29,7 +29,7 @@ def show_limit(
     if as_json:
         sys.stdout.write(codec.encode_pretty(limit).decode())
     else:
-        from busbw.report.limit_text import limit_text
+        from busbw.show.text.limit import limit_text
 
         limit_text(limit, detailed=collective is not None)
         if collective is None:

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from busbw.api.history import opened
-from busbw.api.moments import parse_moment
+from busbw.base.moments import parse_moment
 from busbw.model.history import Selection
-from busbw.report.plain import printable
+from busbw.show.plain import printable
 from busbw.store import directory as directories
 from busbw.store.selecting import count, rows
 
@@ -30,12 +30,12 @@ def list_runs(asked: dict[str, Any]) -> None:
     if asked["as_json"]:
         print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
     elif asked["as_csv"]:
-        from busbw.exports.run_table import run_table_csv
+        from busbw.show.exports.run_table import run_table_csv
 
         print(run_table_csv(found), end="")
     elif found:
-        from busbw.report.listing import listing_lines
-        from busbw.report.terminal import console
+        from busbw.show.text.history import listing_lines
+        from busbw.show.text.terminal import console
 
         print("\n".join(listing_lines(found, console().width)))
     elif any_at_all:

@@ -4,8 +4,8 @@ import sys
 
 import msgspec
 
-from busbw import codec
-from busbw.api.platforms import platform, platforms
+from busbw.machine.named import platform, platforms
+from busbw.model import codec
 
 
 def list_platforms(*, as_json: bool) -> None:
@@ -14,7 +14,7 @@ def list_platforms(*, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(known), indent=1).decode() + "\n")
         return
-    from busbw.report.platform_text import platforms_text
+    from busbw.show.text.platform import platforms_text
 
     platforms_text(known)
     print("busbw platform show ID tells what is known of one", file=sys.stderr)
@@ -26,10 +26,10 @@ def show_platform(name: str, *, origins: bool, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(codec.encode_pretty(resolved).decode())
     elif origins:
-        from busbw.report.platform_origins import origins_text
+        from busbw.show.text.platform_origins import origins_text
 
         origins_text(resolved)
     else:
-        from busbw.report.platform_text import platform_text
+        from busbw.show.text.platform import platform_text
 
         platform_text(resolved)

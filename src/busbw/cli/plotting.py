@@ -4,12 +4,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from busbw.api.reporting import comparison, page_of, scaling
-from busbw.errors import InputError
-from busbw.report.palette import Theme
-from busbw.report.panels import FIGURE_NAMES, FigureName, comparison_svg, import_svg, runs_svg, scaling_svg
-from busbw.report.plain import printable
-from busbw.report.png import png
+from busbw.api.report import comparison, page_of, scaling
+from busbw.base.errors import InputError
+from busbw.show.figures.palette import Theme
+from busbw.show.figures.png import png
+from busbw.show.page.panels import FIGURE_NAMES, FigureName, comparison_svg, import_svg, runs_svg, scaling_svg
+from busbw.show.plain import printable
 from busbw.store.files import write_whole
 
 _USUAL: tuple[FigureName, ...] = ("time", "busbw")

@@ -4,10 +4,10 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from busbw import codec
 from busbw.cli.exits import exit_code
+from busbw.model import codec
 from busbw.model.run import Run
-from busbw.report.terminal import run_text
+from busbw.show.text.terminal import run_text
 
 
 def present_run(run: Run, where: Path, *, as_json: bool) -> NoReturn:

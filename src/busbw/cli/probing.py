@@ -8,8 +8,8 @@ from busbw.model.snapshot import Snapshot
 
 def probe_host(host: Path | None, output: Path | None, *, anonymous: bool, as_json: bool) -> None:
     """Capture this host, or open a captured one; write it to `output` where that is given; print it."""
-    from busbw import codec
-    from busbw.api.probing import host_of_snapshot, keep_snapshot
+    from busbw.machine.named import host_of_snapshot, keep_snapshot
+    from busbw.model import codec
 
     snapshot = _snapshot(host, anonymous=anonymous)
     # Before it is written: what cannot be read is no snapshot to keep.
@@ -22,14 +22,14 @@ def probe_host(host: Path | None, output: Path | None, *, anonymous: bool, as_js
     if as_json:
         sys.stdout.write(codec.encode_pretty(said).decode())
     else:
-        from busbw.report.hardware_text import host_text
+        from busbw.show.text.host import host_text
 
         host_text(said)
 
 
 def _snapshot(host: Path | None, *, anonymous: bool) -> Snapshot:
-    from busbw.api import probing
+    from busbw.machine import named
 
     if host is not None:
-        return probing.anonymous_snapshot_of_file(host) if anonymous else probing.snapshot_of_file(host)
-    return probing.anonymous_snapshot_here() if anonymous else probing.snapshot_here()
+        return named.anonymous_snapshot_of_file(host) if anonymous else named.snapshot_of_file(host)
+    return named.anonymous_snapshot_here() if anonymous else named.snapshot_here()

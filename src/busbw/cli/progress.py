@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from busbw.execute.run import Listener
+from busbw.base.units import format_size, format_time
+from busbw.measure.execute.run import Listener
 from busbw.model.event import AnyEvent, Measuring, PointEnded, Preparing
 from busbw.model.plan import Plan
 from busbw.model.sweep import Point, points_of
-from busbw.report.plain import printable
-from busbw.units import format_size, format_time
+from busbw.show.plain import printable
 
 # Elsewhere than on a terminal: a line for each turn of a size after its first sample, and one now and then besides.
 _PLAIN_EVERY_S = 10.0

@@ -2,11 +2,11 @@
 
 import shlex
 
-from busbw import layout
 from busbw.api.loading import load, read
 from busbw.api.locating import find_stored, is_bisection, is_comparison, is_import
+from busbw.base import layout
+from busbw.base.errors import InputError
 from busbw.cli.present import present_run
-from busbw.errors import InputError
 
 
 def show_run(name: str, *, as_json: bool) -> None:

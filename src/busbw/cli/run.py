@@ -4,12 +4,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from busbw import codec
-from busbw.api.planning import plan as make_plan
-from busbw.api.running import resume, start
+from busbw.api.runs import resume, start
+from busbw.base.errors import InputError
 from busbw.cli.asked import request_of
 from busbw.cli.progress import progress
-from busbw.errors import InputError
+from busbw.measure.plan.planning import plan as make_plan
+from busbw.model import codec
 from busbw.model.plan import Plan
 from busbw.model.run import Run
 from busbw.store import directory as directories
@@ -75,6 +75,6 @@ def _print_plan(plan: Plan, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(codec.encode_pretty(plan).decode())
     else:
-        from busbw.report.terminal import plan_text
+        from busbw.show.text.terminal import plan_text
 
         plan_text(plan)

@@ -4,10 +4,10 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from busbw import codec
 from busbw.api.scaling import Form, ScalingRequest, scaling
-from busbw.errors import ExitCode
+from busbw.base.errors import ExitCode
 from busbw.judge.scaling.findings import can_tell
+from busbw.model import codec
 from busbw.model.scaling import ScalingReport
 
 _FORMS: dict[str | None, Form] = {"in": "in place", "out": "out of place"}
@@ -19,11 +19,11 @@ def print_scaling(options: Mapping[str, Any], *, as_json: bool, as_csv: bool) ->
     if as_json:
         sys.stdout.write(codec.encode_pretty(report).decode())
     elif as_csv:
-        from busbw.exports.scaling import scaling_csv
+        from busbw.show.exports.scaling import scaling_csv
 
         sys.stdout.write(scaling_csv(report))
     else:
-        from busbw.report.scaling_text import scaling_text
+        from busbw.show.text.scaling import scaling_text
 
         scaling_text(report)
     sys.exit(_exit_code(report))

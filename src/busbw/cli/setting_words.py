@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from busbw.api.side import Asked, parse_words
+from busbw.base.errors import InputError
 from busbw.cli.asked import request_of
-from busbw.errors import InputError
 from busbw.store.files import read_whole
 
 _NOT_OF_A_SIDE = frozenset(

@@ -7,7 +7,7 @@ class _Size(click.ParamType[int]):
     name = "size"
 
     def convert(self, value: object, _param: click.Parameter | None, _ctx: click.Context | None) -> int:
-        from busbw.units import parse_size
+        from busbw.base.units import parse_size
 
         return value if isinstance(value, int) else parse_size(str(value))
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 
 from busbw.api.batch import names_asked
-from busbw.api.request import Request
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.measure.plan.request import Request
 
 _VARIABLE = "SLURM_ARRAY_TASK_ID"
 

@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-from busbw import codec
-from busbw.api.topology_check import check_topology
-from busbw.errors import ExitCode
+from busbw.api.topology import check_topology
+from busbw.base.errors import ExitCode
+from busbw.model import codec
 
 
 def check_file(file: str, *, platform: str | None, host: Path | None, here: bool, as_json: bool) -> None:
@@ -14,7 +14,7 @@ def check_file(file: str, *, platform: str | None, host: Path | None, here: bool
     if as_json:
         sys.stdout.write(codec.encode_pretty(checked).decode())
     else:
-        from busbw.report.findings_text import check_text
+        from busbw.show.text.findings import check_text
 
         check_text(checked)
         sys.stdout.flush()

@@ -4,9 +4,9 @@ import sys
 
 import click
 
-from busbw import codec
 from busbw.api.topology_files import compared
-from busbw.errors import ExitCode
+from busbw.base.errors import ExitCode
+from busbw.model import codec
 
 
 def diff_topologies(first: str, second: str, *, as_json: bool) -> None:
@@ -15,8 +15,8 @@ def diff_topologies(first: str, second: str, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(codec.encode_pretty(comparison).decode())
     else:
-        from busbw.report.difference_text import difference_text
-        from busbw.report.plain import printable
+        from busbw.show.plain import printable
+        from busbw.show.text.difference_text import difference_text
 
         for note in comparison.notes:
             click.echo(f"note: {printable(note)}", err=True)

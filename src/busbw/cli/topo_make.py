@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from busbw.api.topology_files import made_file
-from busbw.report.plain import printable
+from busbw.show.plain import printable
 
 
 def make_file(source: str | None, *, here: bool, output: Path | None) -> None:

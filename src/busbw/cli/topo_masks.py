@@ -2,9 +2,9 @@
 
 import sys
 
-from busbw import codec
-from busbw.api.rank_masks import rank_masks
-from busbw.errors import ExitCode
+from busbw.base.errors import ExitCode
+from busbw.measure.plan.masks import rank_masks
+from busbw.model import codec
 from busbw.model.binding import RankMasks
 
 
@@ -16,7 +16,7 @@ def show_masks(
     if as_json:
         sys.stdout.write(codec.encode_pretty(masks).decode())
     else:
-        from busbw.report.masks_text import masks_text
+        from busbw.show.text.masks import masks_text
 
         masks_text(masks)
     sys.exit(exit_code(masks))

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
-from busbw import codec
-from busbw.api.topologies import node_view
-from busbw.topo.ways.matrix import path_matrix
+from busbw.machine.named import node_view
+from busbw.model import codec
+from busbw.topo.paths.matrix import path_matrix
 
 
 def show_topology(source: str | None, *, here: bool, matrix: bool, svg: Path | None, as_json: bool) -> None:
@@ -16,7 +16,7 @@ def show_topology(source: str | None, *, here: bool, matrix: bool, svg: Path | N
     for note in view.notes:
         _say(f"note: {note}")
     if svg is not None:
-        from busbw.report.topology_svg import topology_svg
+        from busbw.show.page.topology_svg import topology_svg
         from busbw.store.files import write_whole
 
         write_whole(svg, topology_svg(view).encode())
@@ -25,17 +25,17 @@ def show_topology(source: str | None, *, here: bool, matrix: bool, svg: Path | N
         value = path_matrix(view.topology) if matrix else view
         sys.stdout.write(codec.encode_pretty(value).decode())
     elif matrix:
-        from busbw.report.topology_matrix import matrix_text
+        from busbw.show.text.topology_matrix import matrix_text
 
         matrix_text(path_matrix(view.topology))
     elif svg is None:
-        from busbw.report.topology_text import topology_text
+        from busbw.show.text.topology import topology_text
 
         topology_text(view)
     sys.stdout.flush()
 
 
 def _say(line: str) -> None:
-    from busbw.report.plain import printable
+    from busbw.show.plain import printable
 
     click.echo(printable(line), err=True)

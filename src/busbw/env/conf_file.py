@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from busbw.base.value import Integer, Value
 from busbw.env.versions import reaches
-from busbw.model.value import Integer, Value
 
 # What came with which version of NCCL; see src/misc/param.cc of its tags.
 COMMENTS_SINCE = (2, 26, 2)

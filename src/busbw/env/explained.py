@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from busbw.catalog.envvars import misspellings, variables
 from busbw.env.layers import exports_of, layers
 from busbw.env.near import read_name
 from busbw.env.values import read_value
 from busbw.env.versions import beyond, default_in, known_in, newest, parse_version, spelled
+from busbw.facts.envvars import misspellings, variables
 from busbw.model.envvar import EnvVar
 from busbw.model.explanation import Explanation, InForce, Recipe
 from busbw.model.platform import Platform, PlatformSetting

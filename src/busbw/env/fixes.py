@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from busbw.catalog.envvars import misspellings
 from busbw.env.rules.plain import plain_name, plain_value
 from busbw.env.rules.subject import known
 from busbw.env.values import read_value
+from busbw.facts.envvars import misspellings
 from busbw.model.assignment import Assignment, Reading, Slip
 from busbw.model.finding import Finding
 

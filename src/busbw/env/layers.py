@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from busbw.catalog.envvars import variables
-from busbw.catalog.plugin_exports import plugin_exports
 from busbw.env.conf_file import conf_lines
 from busbw.env.versions import known_in, newest, parse_version, reaches
+from busbw.facts.envvars import variables
+from busbw.facts.plugin_exports import plugin_exports
 from busbw.model.settings import PluginExport, Setting, Settings, SettingsFile, Surroundings
 
 # The first version of NCCL that reads NCCL_CONF_FILE.

@@ -19,9 +19,9 @@ from busbw.env.rules.placement import placement
 from busbw.env.rules.pods import pods
 from busbw.env.rules.ranks import ranks
 from busbw.env.rules.repeats import repeats, same_parameter
-from busbw.env.rules.slips import slips
 from busbw.env.rules.startup import startup
 from busbw.env.rules.subject import Subject, subject_of
+from busbw.env.rules.text import slips
 from busbw.env.rules.topology_files import topology_files
 from busbw.env.rules.values import values
 from busbw.model.assignment import Assignment, Reading

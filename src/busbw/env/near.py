@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from busbw.catalog.envvars import misspellings, variables
 from busbw.env.near_index import Candidate, folded, index
+from busbw.facts.envvars import misspellings, variables
 from busbw.model.envvar import Misspelling
 from busbw.model.understood import NameRead
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from busbw.catalog.envvars import variables
+from busbw.facts.envvars import variables
 
 # Beginnings that only names of this field have. RANK, MASTER_PORT, OMP_PLACES and the like are near too many names that
 # scripts give to their own variables; SLURM_ and SBATCH_ names are made up by scripts as well.

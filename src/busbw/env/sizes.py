@@ -2,7 +2,7 @@
 
 import re
 
-from busbw.model.value import Value
+from busbw.base.value import Value
 
 _C_SPACE = " \t\n\v\f\r"
 _HEX = re.compile(r"0[xX]([0-9a-fA-F]+)", re.ASCII)

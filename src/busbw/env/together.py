@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from busbw.catalog.envvars import variables
 from busbw.env.sizes import leading_integer
 from busbw.env.values import read_value
 from busbw.env.versions import reaches
+from busbw.facts.envvars import variables
 from busbw.model.understood import Interaction
 
 

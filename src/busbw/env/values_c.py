@@ -1,10 +1,10 @@
 """Numbers through C's strtol with base 0, as NCCL, its plug-ins and libfabric read them: the beginning counts."""
 
+from busbw.base.units import format_size
 from busbw.env.given import Given
 from busbw.env.sizes import Numeral, leading_integer, meant_bytes
 from busbw.model.envvar import EnvVar
 from busbw.model.understood import Understood, ValueProblem
-from busbw.units import format_size
 
 ON_WORDS = ("true", "yes", "on", "y", "t", "enable", "enabled")
 OFF_WORDS = ("false", "no", "off", "n", "f", "disable", "disabled", "none")

@@ -3,8 +3,8 @@
 import re
 from typing import Literal
 
-from busbw.catalog.envvars import owners
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.facts.envvars import owners
 from busbw.model.envvar import EnvVar
 
 Standing = Literal["yes", "not yet", "removed"]

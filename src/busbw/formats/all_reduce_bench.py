@@ -7,11 +7,11 @@
 import re
 from collections.abc import Sequence
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.base.units import parse_size
 from busbw.formats.cells import LONGEST_ROW, CellError, named, quantity, scaled
 from busbw.formats.form import Line, Taken, Unreadable
 from busbw.model.imported import Reading, Table
-from busbw.units import parse_size
 
 _SOFTWARE = re.compile(r"- software: torch=(\S{1,80}), cuda=(\S{1,80}), nccl=\((\d+(?:, \d+)*)\)", re.ASCII)
 _HARDWARE = re.compile(r"- hardware: (.{1,2000})")

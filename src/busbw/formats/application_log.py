@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.base.value import Value
 from busbw.formats.launch_results import LaunchResult, observation_of_launch
 from busbw.formats.log_template import Template, match
 from busbw.formats.running_clock import steps_of
 from busbw.formats.scaling_columns import Column, column, count, result
 from busbw.model.scaling import Observation
-from busbw.model.value import Value
 
 _MOST_RESULTS = 1_000_000
 

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from busbw.units import format_rate
+from busbw.base.units import format_rate
 
 # The memory of a GPU of 2026 moves 8 TB/s (data sheets of B200 and MI355X); more than twice that is no transfer.
 FASTEST_Bps = 20e12

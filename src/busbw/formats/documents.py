@@ -5,7 +5,7 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.formats.cells import LARGEST_NUMBER
 
 T = TypeVar("T")

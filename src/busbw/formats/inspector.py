@@ -9,10 +9,10 @@ from typing import Annotated
 
 import msgspec
 
+from busbw.base.value import Integer
 from busbw.formats.cells import LARGEST_INTEGER
 from busbw.formats.documents import Natural, amount, shaped
 from busbw.model.imported import Device, Reading, Table
-from busbw.model.value import Integer
 
 TOOL = "inspector"
 _COLLECTIVES = {

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.base.value import Value
 from busbw.formats.scaling_columns import Column
 from busbw.formats.scaling_table import observation
 from busbw.model.scaling import Estimate, Observation
-from busbw.model.value import Value
 from busbw.stats.median import median, median_interval
 
 

@@ -9,9 +9,9 @@ its length times the number of places where the template's first words stand.
 
 import re
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.base.value import Value
 from busbw.formats.scaling_columns import Column, column
-from busbw.model.value import Value
 
 LONGEST_LINE = 4096
 _LONGEST_TEMPLATE = 512

@@ -11,11 +11,11 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.base.value import Integer
 from busbw.formats.cells import CellError, quantity
 from busbw.formats.documents import Natural, shaped
 from busbw.model.imported import Device, Reading, Table
-from busbw.model.value import Integer
 
 TOOL = "nvbandwidth"
 _UNIT = re.compile(r"\((GB/s|ns)\)\s*$")

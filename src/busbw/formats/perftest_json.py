@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec import structs
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.base.value import Integer
 from busbw.formats.cells import LONGEST_ROW, CellError, quantity, scaled, whole
 from busbw.formats.documents import shaped
 from busbw.formats.form import Line, Taken, Unreadable
 from busbw.formats.perftest import GIGABIT, MEBIBYTE, MICROSECOND, MILLION_PACKETS, program, spaced_title
 from busbw.model.imported import Reading, Table
-from busbw.model.value import Integer
 
 _FURTHER = {
     "n_iterations": ("iterations", 1.0),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.formats.arithmetic import Check, Printed, Rates, printed
 from busbw.formats.documents import Natural, shaped
 from busbw.formats.form import Line, Taken, Unreadable

@@ -16,7 +16,7 @@ from busbw.formats import (
     rccl_tests,
     superbench,
 )
-from busbw.formats.stream import Formats
+from busbw.formats.lines.stream import Formats
 
 FORMATS = Formats(
     text=(

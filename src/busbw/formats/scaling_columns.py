@@ -8,10 +8,10 @@ a time that runs on (`clock_s`). Anything else is a setting of the row.
 import re
 from typing import Literal
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.base.value import Value
 from busbw.formats.arithmetic import Printed, printed
 from busbw.model.scaling import Axis, Estimate
-from busbw.model.value import Value
 
 _COUNTS: dict[str, Axis] = {
     "nodes": "nodes",

@@ -18,11 +18,11 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.base.units import parse_size
 from busbw.formats.scaling_columns import Column, column, count, result
 from busbw.formats.scaling_headings import is_passed_over, plain_name, plain_number
 from busbw.model.scaling import Estimate, Observation
-from busbw.units import parse_size
 
 MOST_BYTES = 4 * 2**20
 _MOST_ROWS = 20_000

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.formats.launch_results import LaunchResult, observation_of_launch
 from busbw.formats.log_template import LONGEST_LINE
 from busbw.formats.running_clock import steps_of

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from msgspec import structs
 
+from busbw.base.value import Integer
 from busbw.formats.documents import amount, shaped
 from busbw.model.imported import Reading, Table
-from busbw.model.value import Integer
 
 TOOL = "superbench"
 _METRIC = re.compile(r"[\w-]+(?::[\w.-]+)?/\S+")

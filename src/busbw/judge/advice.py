@@ -1,6 +1,6 @@
 """What to try when a collective is slow: its other algorithms, as a line to paste."""
 
-from busbw.catalog.algorithms import algorithms
+from busbw.facts.algorithms import algorithms
 from busbw.model.machine import MpiFamily
 from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan

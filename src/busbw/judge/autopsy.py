@@ -8,7 +8,7 @@ import msgspec
 
 from busbw.judge.phrases import listed
 from busbw.judge.processor_time import busy_share, sleeper, spinner
-from busbw.launchers.notices import Notice, first_death, gave_up, lost_host, peer_lost
+from busbw.measure.launchers.notices import Notice, first_death, gave_up, lost_host, peer_lost
 from busbw.model.autopsy import Autopsy, HostFound, RankFound
 from busbw.model.culprit import Culprit
 from busbw.model.plan import Plan

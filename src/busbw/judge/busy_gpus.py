@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from busbw.catalog.findings import finding
+from busbw.base.units import format_time
+from busbw.facts.findings import finding
 from busbw.judge.phrases import counted, listed
 from busbw.model.finding import Finding
 from busbw.model.measurement import EmptyLaunch, Measurement
 from busbw.model.record import Hello
-from busbw.units import format_time
 
 # An idle GPU is done a few microseconds after the last launch of a batch; one that is shared, after a time slice.
 LEAST_WAIT_S = 200e-6

@@ -3,14 +3,14 @@
 from itertools import pairwise
 from math import log
 
-from busbw.collectives import COLLECTIVES
+from busbw.base.collectives import COLLECTIVES
+from busbw.base.units import format_size
 from busbw.judge.path import path_of
 from busbw.judge.traffic import TRAFFIC, Traffic, working_set_bytes
 from busbw.model.finding import Ceiling
 from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
 from busbw.model.run import Rates
-from busbw.units import format_size
 
 # Below this an exchange is start-up and synchronisation, and a rate says nothing: copying 64 KiB at 10 GB/s takes
 # 6.6 us, the order of one collective over a few ranks. It is also the smallest size at which copies are measured.

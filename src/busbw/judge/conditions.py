@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from busbw.catalog.findings import finding
+from busbw.facts.findings import finding
 from busbw.judge.phrases import counted, listed, percent
 from busbw.model.finding import Finding
 from busbw.model.plan import Plan

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from busbw.catalog.findings import finding
-from busbw.collectives import COLLECTIVES
+from busbw.base.collectives import COLLECTIVES
+from busbw.base.units import format_rate, format_time
+from busbw.facts.findings import finding
 from busbw.judge.advice import advice
 from busbw.judge.ceiling import slowest_copy_rate_Bps, stream_rate_Bps
 from busbw.judge.path import Path, path_of
@@ -14,7 +15,6 @@ from busbw.model.finding import Ceiling, Finding
 from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
 from busbw.model.run import Rates
-from busbw.units import format_rate, format_time
 
 # Large messages: the size, and the messages that the usual algorithm makes of it.
 LARGE_BYTES = 2**20

@@ -1,6 +1,6 @@
 """What makes numbers void or missing: wrong results, a failed run, points that were not measured."""
 
-from busbw.catalog.findings import finding
+from busbw.facts.findings import finding
 from busbw.judge.phrases import counted, label
 from busbw.judge.unreached import more_time, unreached, unreached_words
 from busbw.model.culprit import Culprit

@@ -8,14 +8,14 @@ docs/method-judging.md.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from busbw.catalog.findings import finding
+from busbw.base.units import format_size, format_time
+from busbw.facts.findings import finding
 from busbw.judge.advice import advice
 from busbw.judge.phrases import counted, label, listed, percent
 from busbw.judge.usable import is_host_bound, is_steady
 from busbw.model.finding import Finding
 from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
-from busbw.units import format_size, format_time
 
 # Left takes no longer than all of right together, all with the same size: out of place, without local copies.
 COMPOSITIONS: tuple[tuple[str, tuple[str, ...]], ...] = (

@@ -1,6 +1,7 @@
 """What a run amounts to."""
 
-from busbw.catalog.findings import finding
+from busbw.base.value import Value
+from busbw.facts.findings import finding
 from busbw.judge.busy_gpus import busy_findings, busy_gpus
 from busbw.judge.ceiling import ceilings
 from busbw.judge.conditions import condition_findings
@@ -19,7 +20,6 @@ from busbw.model.measurement import EmptyLaunch, Measurement
 from busbw.model.plan import Plan
 from busbw.model.record import Hello, Node
 from busbw.model.run import Outcome, Rates
-from busbw.model.value import Value
 
 _ORDER = {"error": 0, "warn": 1, "note": 2}
 

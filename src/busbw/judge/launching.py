@@ -2,14 +2,14 @@
 
 import shlex
 
-from busbw.backends.launches import empty_s
-from busbw.catalog.findings import finding
+from busbw.base.units import format_time
+from busbw.facts.findings import finding
 from busbw.judge.phrases import counted, label, percent
+from busbw.measure.backends.launches import empty_s
 from busbw.model.finding import Finding
 from busbw.model.measurement import EmptyLaunch, LaunchShare, Measurement
 from busbw.model.plan import Plan
 from busbw.model.sweep import SMALL_NCCL_BYTES
-from busbw.units import format_time
 
 # Below this share of a message nobody has to think of launches.
 SHARE_NOTED = 0.1

@@ -1,6 +1,6 @@
 """Hosts that are not alike: those whose numbers are of a mixture, and those that only differ."""
 
-from busbw.catalog.findings import finding
+from busbw.facts.findings import finding
 from busbw.judge.phrases import counted, listed
 from busbw.model.finding import Finding
 from busbw.model.preflight import Difference, differences, sentences

@@ -1,11 +1,11 @@
 """What was reached, in words: the best bus bandwidth of each collective, and the shortest time."""
 
+from busbw.base.units import format_rate, format_size, format_time
 from busbw.judge.expectation import LARGE_BYTES
 from busbw.judge.phrases import percent
 from busbw.judge.usable import is_solid
 from busbw.model.finding import Ceiling
 from busbw.model.measurement import Measurement
-from busbw.units import format_rate, format_size, format_time
 
 # A time up to this size is called latency.
 SMALL_BYTES = 4096

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from busbw.catalog.findings import finding
+from busbw.facts.findings import finding
 from busbw.judge.failures import ended_words
 from busbw.judge.phrases import counted, label, listed, percent
 from busbw.judge.unreached import more_samples

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from busbw.catalog.findings import finding
+from busbw.base.units import format_time
+from busbw.facts.findings import finding
 from busbw.judge.phrases import counted, label, listed, percent
 from busbw.judge.usable import is_disturbed, is_usable
 from busbw.model.finding import Finding
 from busbw.model.measurement import Measurement
 from busbw.model.record import Attribution, Hello
 from busbw.stats.tail import culprit, culprit_of_halves
-from busbw.units import format_time
 
 # A tail without a name is worth a note from this share of the calls on, and this many.
 HEAVY_SHARE = 0.01

@@ -1,6 +1,6 @@
 """What each exchange must move, whatever algorithm moves it; the derivations are in docs/method-judging.md.
 
-Everything is a factor on the size S (bytes, counted as in busbw.collectives) for n ranks of one host. Copied bytes
+Everything is a factor on the size S (bytes, counted as in busbw.base.collectives) for n ranks of one host. Copied bytes
 count once (read and written), so an operation that only reads or only writes a byte counts half.
 """
 

@@ -1,6 +1,6 @@
 """The numbers of a point that a trend can follow."""
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.model.trend import Metric
 
 _TIMES = (

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
+from busbw.base.moment import day_and_time
+from busbw.base.units import format_in, format_size
 from busbw.judge.phrases import counted
 from busbw.model.history import PointKind
-from busbw.model.moment import day_and_time
 from busbw.model.trend import Change, Level, Metric, TrendOutcome, TrendSeries
-from busbw.units import format_in, format_size
 
 
 def change_words(change: Change, before: Level, after: Level, metric: Metric) -> str:

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from math import ceil
 
-from busbw.collectives import COLLECTIVES
+from busbw.base.collectives import COLLECTIVES
+from busbw.base.units import format_size
 from busbw.judge.phrases import counted, listed
 from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
 from busbw.model.run import Outcome, Unreached
 from busbw.model.sweep import Point, points_of
-from busbw.units import format_size
 
 # From so many sizes on a row of them is named by its ends.
 _ROW = 3

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from busbw.base.units import format_rate, format_size, format_time
 from busbw.judge.busy_gpus import BusyGpu, busy_words
 from busbw.judge.conditions import spoilers
 from busbw.judge.expectation import LARGE_BYTES, Expectation
@@ -18,7 +19,6 @@ from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
 from busbw.model.record import Hello, Node
 from busbw.model.run import Outcome
-from busbw.units import format_rate, format_size, format_time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,1 +1,4 @@
-"""What a platform could reach at best, as a budget."""
+"""What a machine could do at best: the rates of its parts, and what each lets an algorithm reach.
+
+Arithmetic on published rates, never on measurements. Begin with `ceiling`.
+"""

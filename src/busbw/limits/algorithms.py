@@ -1,6 +1,6 @@
 """The algorithms with a bound, and the names by which they are asked for."""
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.limits.alltoall import LINEAR, ROOTED, TWO_LEVEL
 from busbw.limits.collnet import COLLNET
 from busbw.limits.least import LEAST

@@ -1,13 +1,13 @@
 """The ceiling of a collective: what each part lets an algorithm reach, and the least of it."""
 
-from busbw.collectives import COLLECTIVES as MEASURED
-from busbw.errors import InputError
+from busbw.base.collectives import COLLECTIVES as MEASURED
+from busbw.base.errors import InputError
+from busbw.base.units import format_rate
 from busbw.limits.algorithms import COLLECTIVES, ON_CPUS, ON_GPUS, algorithm_name, check_collective
 from busbw.limits.budget import attained_of, parts_of
 from busbw.limits.shape import Shape, shape_of
 from busbw.limits.terms import Algorithm, Factor, Terms
 from busbw.model.limit import Bound, Limit, Line, NodeRates, Part, PartName
-from busbw.units import format_rate
 
 MOST_NODES = 100_000
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from statistics import fmean
 
-from busbw.catalog.attained import attained_where
-from busbw.catalog.gpu_kinds import GpuFacts
+from busbw.facts.expectations import attained_where
+from busbw.facts.gpu_kinds import GpuFacts
 from busbw.limits.slots import slot_rate
-from busbw.model.hardware import Hardware, HostGpu, HostPort
+from busbw.model.host import Hardware, HostGpu, HostPort
 from busbw.model.limit import NodeRates, Rate
 
 # Ports of these kinds are what collectives cross; the others are for everything else.

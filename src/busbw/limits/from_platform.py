@@ -2,8 +2,8 @@
 
 from fnmatch import fnmatchcase
 
-from busbw.catalog.attained import attained_on
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.facts.expectations import attained_on
 from busbw.limits.islands import island_of_platform
 from busbw.limits.slots import slot_rate
 from busbw.model.limit import NodeRates, Rate

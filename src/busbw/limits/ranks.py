@@ -2,7 +2,7 @@
 
 from math import ceil, floor, inf
 
-from busbw.collectives import COLLECTIVES
+from busbw.base.collectives import COLLECTIVES
 
 
 def ranks_of_ratio(

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from busbw.model.value import Integer, Value
+from busbw.base.value import Integer, Value
 
 # How a setting is written: decides who sees it, and how it is quoted.
 Form = Literal[

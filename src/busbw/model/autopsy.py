@@ -1,7 +1,7 @@
 """What was found on the hosts of a run that ended before its time: who did not arrive, and in what."""
 
+from busbw.base.value import Integer, Value
 from busbw.model.culprit import Culprit
-from busbw.model.value import Integer, Value
 from busbw.model.visit import Silent
 
 

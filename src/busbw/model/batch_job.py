@@ -1,6 +1,6 @@
 """A job of a batch system, as the batch system sees it."""
 
-from busbw.model.value import Integer, Value
+from busbw.base.value import Integer, Value
 
 # States of Slurm in which a job still has something before it (man squeue, JOB STATE CODES).
 _WAITING = frozenset(

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
+from busbw.base.value import Integer, Value
 from busbw.model.comparison import Estimate
-from busbw.model.value import Integer, Value
 
 BISECTION_PLAN_SCHEMA = 1
 # 2: answers from launches whose order was drawn block by block, or in pairs that count once.

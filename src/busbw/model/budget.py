@@ -2,9 +2,9 @@
 
 from typing import Literal
 
+from busbw.base.value import Integer, Value
 from busbw.model.curve import Regime
 from busbw.model.finding import Verdict
-from busbw.model.value import Integer, Value
 
 StepName = Literal["wire", "algorithm", "protocol", "seen", "latency", "unexplained"]
 # physical: arithmetic on line rates, never to be passed; seen: the same with the part of such a rate that somebody

@@ -2,9 +2,9 @@
 
 from typing import Literal
 
+from busbw.base.value import Integer, Value
 from busbw.model.finding import Finding
 from busbw.model.record import NcclChoice
-from busbw.model.value import Integer, Value
 
 # 2: says how the launches were ordered. What schema 1 claims does not hold: see busbw.store.comparisons.
 COMPARISON_SCHEMA = 2

@@ -1,6 +1,6 @@
 """Whom a failure began on."""
 
-from busbw.model.value import Integer, Value
+from busbw.base.value import Integer, Value
 
 
 class Culprit(Value, kw_only=True, frozen=True):

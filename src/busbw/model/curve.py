@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from busbw.model.value import Integer, Value
+from busbw.base.value import Integer, Value
 
 # What decides a size's time. None elsewhere in the model: it cannot be told.
 Regime = Literal["latency", "knee", "bandwidth"]

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
+from busbw.base.value import Value
 from busbw.model.finding import Confidence
-from busbw.model.value import Value
 
 # The steps of the ladder, in the order in which they are climbed.
 Rung = Literal["firmware", "metadata", "hardware"]

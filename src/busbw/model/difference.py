@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from busbw.model.value import Value
+from busbw.base.value import Value
 
 # files: one that NCCL does not take as it is meant differs, whatever it means.
 Group = Literal[

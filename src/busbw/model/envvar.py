@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from busbw.model.value import Integer, Value
+from busbw.base.value import Integer, Value
 
 # How the reader understands the text. size: a count of bytes; level: NCCL's path types by name or old number.
 VarKind = Literal["bool", "int", "size", "float", "enum", "list", "text", "path", "level"]

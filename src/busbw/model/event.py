@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from busbw.model.value import Integer, Value
+from busbw.base.value import Integer, Value
 
 # Marks the lines of standard output that are events; everything else is kept and not interpreted.
 EVENT_PREFIX = "busbw-event "

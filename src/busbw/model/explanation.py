@@ -2,10 +2,10 @@
 
 from typing import Literal
 
+from busbw.base.value import Value
 from busbw.model.envvar import EnvVar, Misspelling
 from busbw.model.settings import PluginExport, Setting
 from busbw.model.understood import NameRead, Understood
-from busbw.model.value import Value
 
 
 class Recipe(Value, kw_only=True, frozen=True):

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from busbw.model.value import Integer, Value
+from busbw.base.value import Integer, Value
 
 Severity = Literal["note", "warn", "error"]
 # certain: it cannot be otherwise; likely: the evidence has one other explanation; possible: it has several.

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from busbw.model.value import Integer, Value
+from busbw.base.value import Integer, Value
 
 # at_least: a bandwidth; at_most: a time; within: no worse than a baseline by more than so many percent.
 Requirement = Literal["at_least", "at_most", "within"]

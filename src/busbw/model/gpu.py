@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from busbw.model.value import Integer, Value
+from busbw.base.value import Integer, Value
 
 # "named": by path on the command line; "LD_LIBRARY_PATH"; "wheel": in the Python environment; "system": where the
 # dynamic loader looks by itself.

@@ -1,7 +1,7 @@
 """What is kept of each stored run so that thousands can be asked at once, and what can be asked."""
 
+from busbw.base.value import Integer, Value
 from busbw.model.listing import Row
-from busbw.model.value import Integer, Value
 
 
 class PointKind(Value, kw_only=True, frozen=True):

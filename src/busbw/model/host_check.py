@@ -2,8 +2,8 @@
 
 from typing import Literal
 
+from busbw.base.value import Integer, Value
 from busbw.model.finding import Finding
-from busbw.model.value import Integer, Value
 
 # skipped: there is nothing here that it is about.
 CheckOutcome = Literal["ok", "found", "cannot_tell", "skipped"]

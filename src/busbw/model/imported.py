@@ -5,8 +5,8 @@ Bandwidths are bytes per second and times seconds, whatever unit the tool printe
 
 from typing import Literal
 
+from busbw.base.value import Integer, Value
 from busbw.model.finding import Finding
-from busbw.model.value import Integer, Value
 
 IMPORT_SCHEMA = 1
 

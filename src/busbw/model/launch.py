@@ -2,9 +2,9 @@
 
 from typing import Literal
 
+from busbw.base.value import Integer, Value
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Placement, Program
-from busbw.model.value import Integer, Value
 
 AllocationKind = Literal["slurm", "pbs", "lsf", "flux", "sge", "host file", "host list", "this host"]
 RuntimeName = Literal["apptainer", "singularity", "pyxis", "podman", "docker", "charliecloud"]

@@ -1,8 +1,8 @@
 """The command that starts a program on a platform, with what was decided on the way."""
 
+from busbw.base.value import Integer, Value
 from busbw.model.plan import Job
 from busbw.model.recommendation import Recommendation
-from busbw.model.value import Integer, Value
 
 
 class LaunchRequest(Value, kw_only=True, frozen=True):

@@ -6,7 +6,7 @@ attained is such a rate times what somebody measured of it.
 
 from typing import Literal
 
-from busbw.model.value import Integer, Value
+from busbw.base.value import Integer, Value
 
 PartName = Literal["nvlink", "pair", "slot", "nic_slot", "nic"]
 

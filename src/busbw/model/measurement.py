@@ -2,9 +2,9 @@
 
 from typing import Literal
 
+from busbw.base.value import Integer, Value
 from busbw.model.record import Attribution, Mismatch, NcclPoint
 from busbw.model.sweep import Mode
-from busbw.model.value import Integer, Value
 
 
 class RankView(Value, kw_only=True, frozen=True):

@@ -1,6 +1,6 @@
 """Parts of what a host says of itself before anything is measured."""
 
-from busbw.model.value import Integer, Value
+from busbw.base.value import Integer, Value
 
 
 class LoadedLibrary(Value, kw_only=True, frozen=True):

@@ -6,8 +6,8 @@ NUMA node), `NIC/0101:00:00.0`, `NET/mlx5_ib0` (a port), `NVS/0` (all NVSwitches
 
 from typing import Literal
 
+from busbw.base.value import Integer, Value
 from busbw.model.topology import Topology
-from busbw.model.value import Integer, Value
 
 # Best first, in NCCL's order since 2.27; earlier ones lack C2C and P2C and number the rest otherwise.
 PathType = Literal["LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "NET", "DIS"]

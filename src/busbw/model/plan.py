@@ -4,11 +4,11 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from busbw.base.value import Integer, Value
 from busbw.model.gpu import GpuHost, GpuSetup
 from busbw.model.machine import Host, MpiLibrary
 from busbw.model.settings import Surroundings
 from busbw.model.sweep import Sampling, Sweep
-from busbw.model.value import Integer, Value
 
 MOST_RANKS = 65_536
 PLAN_SCHEMA = 1

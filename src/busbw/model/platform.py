@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from busbw.model.value import Integer, Value
+from busbw.base.value import Integer, Value
 
 
 class Section(Value, kw_only=True, frozen=True):

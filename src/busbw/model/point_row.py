@@ -3,8 +3,8 @@
 from collections.abc import Hashable
 from typing import Literal
 
-from busbw.model.value import Integer, Value
-from busbw.units import format_size
+from busbw.base.units import format_size
+from busbw.base.value import Integer, Value
 
 # `ended` of a point that was planned and never measured.
 MISSING = "missing"

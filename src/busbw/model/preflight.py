@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from busbw.model.hostlist import compressed
+from busbw.base.hostlist import compressed
+from busbw.base.units import format_size
+from busbw.base.value import Value
 from busbw.model.record import Node
-from busbw.model.value import Value
-from busbw.units import format_size
 
 # Libraries of which hosts must have the same one; the others are noted where they differ.
 _SAME_LIBRARIES = ("libmpi", "libnccl", "librccl", "libcuda", "libnccl-net", "libucp", "libfabric")

@@ -1,8 +1,8 @@
 """What `busbw probe` says of a host: its hardware, the software that jobs would load, and what to look at."""
 
-from busbw.model.hardware import Hardware
+from busbw.base.value import Value
+from busbw.model.host import Hardware
 from busbw.model.snapshot import FoundLibrary
-from busbw.model.value import Value
 
 
 class FoundSetting(Value, kw_only=True, frozen=True):

@@ -2,7 +2,7 @@
 
 import re
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # No longer string goes into an environment or a command line (MAX_ARG_STRLEN, 32 pages), its end included.

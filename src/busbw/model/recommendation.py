@@ -2,8 +2,8 @@
 
 from typing import Literal
 
+from busbw.base.value import Integer, Value
 from busbw.model.platform import PlatformSource
-from busbw.model.value import Integer, Value
 
 Goal = Literal["bandwidth", "latency", "nvlink-check", "nic-check", "sharp", "training"]
 # needed: without it the job fails, hangs or takes another network; helps: somebody measured or explained a gain;

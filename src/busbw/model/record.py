@@ -5,8 +5,8 @@ Times are integers in nanoseconds, as the clock gave them.
 
 from typing import Literal
 
+from busbw.base.value import Integer, Value
 from busbw.model.node import LoadedLibrary, NodeLimit, NodePort
-from busbw.model.value import Integer, Value
 
 
 class Record(Value, kw_only=True, frozen=True, tag_field="type"):

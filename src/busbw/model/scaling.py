@@ -6,8 +6,8 @@ the base would give for applications (`efficiency`).
 
 from typing import Literal
 
+from busbw.base.value import Integer, Value
 from busbw.model.finding import Finding
-from busbw.model.value import Integer, Value
 
 SCALING_SCHEMA = 2
 

@@ -2,7 +2,7 @@
 
 from typing import Literal, Self
 
-from busbw.model.value import Value
+from busbw.base.value import Value
 
 # Weakest first.
 Layer = Literal["default", "platform", "topology", "site", "etc_conf", "conf", "tuned", "shell", "command_line"]

@@ -1,7 +1,7 @@
 """What `busbw env lint` says of settings."""
 
+from busbw.base.value import Integer, Value
 from busbw.model.finding import Finding
-from busbw.model.value import Integer, Value
 
 
 class SettingsLine(Value, kw_only=True, frozen=True):

@@ -1,6 +1,6 @@
 """What a site adds to the catalogue of platforms."""
 
-from busbw.model.value import Value
+from busbw.base.value import Value
 
 
 class SiteFile(Value, kw_only=True, frozen=True):

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from busbw.model.value import Integer, Value
+from busbw.base.value import Integer, Value
 
 SNAPSHOT_SCHEMA = 1
 
@@ -12,7 +12,7 @@ SNAPSHOT_SCHEMA = 1
 class Answer(Value, kw_only=True, frozen=True):
     """What one command said, or why it said nothing."""
 
-    # busbw's name of it: `nvidia-smi-topo`; every name there is stands in busbw.probe.read.commands.
+    # busbw's name of it: `nvidia-smi-topo`; every name there is stands in busbw.machine.read.commands.
     name: str
     argv: tuple[str, ...]
     # absent: no such program; cut: its output was longer than is kept.

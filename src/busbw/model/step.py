@@ -1,8 +1,8 @@
 """What a rank is doing, in words, the same whether it says so itself or is watched."""
 
-from busbw.collectives import COLLECTIVES
+from busbw.base.collectives import COLLECTIVES
+from busbw.base.units import format_size
 from busbw.model.sweep import Sweep, points_of
-from busbw.units import format_size
 
 # The states in which a rank is at a point of the plan; the others come before the first point or after the last.
 _AT_A_POINT = ("verifying", "warming up", "sampling", "writing", "attributing")

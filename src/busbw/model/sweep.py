@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from busbw.collectives import PART_ALIGNMENT_BYTES
-from busbw.model.value import Integer, Value
+from busbw.base.collectives import PART_ALIGNMENT_BYTES
+from busbw.base.value import Integer, Value
 
 # Over NCCL, messages below this hold a part that is the host's, starting them, and that differs from start to start.
 SMALL_NCCL_BYTES = 1 << 20

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from busbw.model.value import Integer, Value
+from busbw.base.value import Integer, Value
 
 DeviceKind = Literal["gpu", "nic", "switch", "nvswitch", "cpu", "other"]
 # Links of NVIDIA's GPUs, and of AMD's.

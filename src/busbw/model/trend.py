@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from busbw.model.value import Integer, Value
+from busbw.base.value import Integer, Value
 
 TREND_SCHEMA = 1
 GroupedBy = Literal["host", "platform", "tag"]

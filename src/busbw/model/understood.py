@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from busbw.model.value import Integer, Value
+from busbw.base.value import Integer, Value
 
 # other value: it is read as something else than it seems to say; ignored: the reader keeps its default;
 # clipped: it is moved into the limits; out of range: it is read, and none that it is for; fails: the job stops;

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from busbw.model.value import Integer, Value
+from busbw.base.value import Integer, Value
 
 # Marks the lines of a visit's standard output that are for the launching side.
 VISIT_PREFIX = "busbw-visit "

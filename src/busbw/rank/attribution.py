@@ -4,7 +4,7 @@ A delay inside a collective is felt by every rank alike, so no rank's own times 
 ranks it is felt only if its cause is in that half; log2(ranks) ways of halving spell the number of one cause.
 """
 
-from busbw.collectives import COLLECTIVES
+from busbw.base.collectives import COLLECTIVES
 from busbw.model.record import Attribution
 from busbw.model.sweep import Sweep
 from busbw.rank.blocks import Clock, MpiSampler, Series, Shape

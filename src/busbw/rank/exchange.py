@@ -1,7 +1,7 @@
 """The exchange of one point, ready for the core: geometry, handles, buffers."""
 
 from busbw import _core
-from busbw.collectives import COLLECTIVES, DTYPE_BYTES, LEAST_BUFFER_BYTES, part_count
+from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES, LEAST_BUFFER_BYTES, part_count
 from busbw.model.sweep import Sweep
 from busbw.rank.mpi_world import MpiWorld
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from busbw.layout import HEARTBEAT_BYTES, HEARTBEAT_STATES, HEARTBEAT_WORDS
+from busbw.base.layout import HEARTBEAT_BYTES, HEARTBEAT_STATES, HEARTBEAT_WORDS
 from busbw.model.step import step_words
 from busbw.model.sweep import Sweep
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from busbw import layout
+from busbw.base import layout
 from busbw.model.plan import Plan
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from busbw import codec
+from busbw.model import codec
 from busbw.model.record import Record
 
 

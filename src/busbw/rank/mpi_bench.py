@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from busbw import _core
-from busbw.collectives import COLLECTIVES, DTYPE_BYTES
+from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES
 from busbw.model.plan import Plan
 from busbw.model.record import Attribution, Hello, Mismatch, Record
 from busbw.model.sweep import Point, Sweep

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from busbw import __version__
-from busbw.cpus import parse_cpu_list
+from busbw.base.cpus import parse_cpu_list
 from busbw.model.node import LoadedLibrary, NodeLimit, NodePort
 from busbw.model.preflight import is_setting
 from busbw.model.record import GpuHello, Node

@@ -3,7 +3,8 @@
 import os
 from pathlib import Path
 
-from busbw import codec, layout
+from busbw.base import layout
+from busbw.model import codec
 from busbw.model.plan import Plan
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from busbw import codec, layout
+from busbw.base import layout
+from busbw.model import codec
 from busbw.model.plan import Plan
 from busbw.model.preflight import differences, sentences, troubles
 from busbw.model.record import Hello, Node

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from busbw import layout
+from busbw.base import layout
 from busbw.rank.counters import read_counters
 
 # A visit sends it; faulthandler answers without Python's lock, so that a rank that hangs in a call answers too.

@@ -8,14 +8,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from busbw import _core, codec, layout
+from busbw import _core
+from busbw.base import layout
+from busbw.model import codec
 from busbw.model.event import EVENT_PREFIX, Ending, Event, Measuring, PointEnded, Preparing
 from busbw.model.plan import Plan
 from busbw.model.record import Failed, Finished, Hello, Record
 from busbw.model.sweep import points_of
+from busbw.rank.admission import suspicion, wrong_count
 from busbw.rank.bench import Bench, open_bench
 from busbw.rank.budget import Budget, Ledger, Turn
-from busbw.rank.count import suspicion, wrong_count
 from busbw.rank.heart import Heart
 from busbw.rank.hearts import hearts_of, remove_left
 from busbw.rank.journal import Journal

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from busbw import _core
-from busbw.collectives import LARGEST_COPY_BYTES
+from busbw.base.collectives import LARGEST_COPY_BYTES
 from busbw.model.record import Copied, Kernel, Streamed
 from busbw.rank.mpi_world import MpiWorld
 

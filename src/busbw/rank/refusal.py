@@ -2,7 +2,7 @@
 
 import sys
 
-from busbw import codec
+from busbw.model import codec
 from busbw.model.event import EVENT_PREFIX, Refused
 
 

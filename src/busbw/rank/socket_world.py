@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from busbw import _core, layout
+from busbw import _core
+from busbw.base import layout
 
 # (rank, ranks, rank within the host): torchrun's names, srun's, and those of MPI launchers that start us without MPI.
 _VARIABLES = (

@@ -1,4 +1,4 @@
-"""Asks the driver, NCCL and NVRTC who they are, and prints it: the answer to `busbw.probe.capture.gpus`.
+"""Asks the driver, NCCL and NVRTC who they are, and prints it: the answer to `busbw.machine.capture.gpus`.
 
 Arguments: path and origin of NCCL, of the driver, and of each NVRTC there is, the best first.
 """
@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import cast
 
-from busbw import _core, codec
+from busbw import _core
+from busbw.model import codec
 from busbw.model.gpu import GpuDevice, GpuHost, Library, Origin
 
 

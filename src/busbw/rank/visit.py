@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from busbw import layout
+from busbw.base import layout
 from busbw.model.visit import VISIT_PREFIX, ProcessSeen, Visit, progress
 from busbw.rank import visit_host, visit_processes, visit_stacks
 from busbw.rank.counters import read_counters

@@ -7,7 +7,7 @@ import struct
 import subprocess
 from pathlib import Path
 
-from busbw import layout
+from busbw.base import layout
 from busbw.model.visit import BeatSeen, CounterSeen
 from busbw.rank.patience import within
 

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from busbw import layout
+from busbw.base import layout
 from busbw.rank.patience import within
 
 # Reading of one process; one that the kernel holds may block its reader.

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from busbw import layout
+from busbw.base import layout
 from busbw.rank import visit_processes
 from busbw.rank.presence import STACK_SIGNAL
 

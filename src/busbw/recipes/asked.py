@@ -2,7 +2,7 @@
 
 import re
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.model.recipe import Question
 
 _NUMBER = r"(?:0|[1-9]\d{0,4})"

@@ -1,7 +1,7 @@
 """Definitions of containers for Apptainer and Singularity: an image, and a text that is the same for everybody."""
 
 from busbw import __version__
-from busbw.catalog.recipes import Image, RecipeFacts, recipe_text
+from busbw.facts.recipes import Image, RecipeFacts, recipe_text
 from busbw.model.recipe import Machine, RecipeFile
 
 _USE = "the definition of the image"

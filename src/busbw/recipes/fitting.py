@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
-from busbw.catalog.recipes import Image, Misfit, RecipeFacts, Release, recipe_versions
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.facts.recipes import Image, Misfit, RecipeFacts, Release, recipe_versions
 from busbw.model.recipe import Machine, Question, RecipeNote
 from busbw.recipes.asked import numbers
 from busbw.recipes.versions import cuda_major, is_newer

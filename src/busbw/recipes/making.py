@@ -5,10 +5,10 @@ from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
-from busbw.catalog.containers import container_facts
-from busbw.catalog.near_names import maybe
-from busbw.catalog.recipes import Image, RecipeFacts, Release, recipe_facts, recipe_versions
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.base.text import maybe
+from busbw.facts.containers import container_facts
+from busbw.facts.recipes import Image, RecipeFacts, Release, recipe_facts, recipe_versions
 from busbw.model.recipe import Machine, Question, Recipe, RecipeFile
 from busbw.recipes import versions
 from busbw.recipes.definition import definition

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from busbw import __version__
-from busbw.catalog.recipes import RecipeFacts, ScriptFacts, recipe_text
+from busbw.facts.recipes import RecipeFacts, ScriptFacts, recipe_text
 from busbw.model.recipe import Machine, RecipeFile
 
 Values = Mapping[str, str | tuple[str, ...]]

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from busbw.catalog.near_names import maybe
-from busbw.catalog.recipes import Image, RecipeFacts, Release, Wheel, recipe_versions
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.base.text import maybe
+from busbw.facts.recipes import Image, RecipeFacts, Release, Wheel, recipe_versions
 from busbw.model.recipe import Question
 from busbw.recipes.asked import numbers
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from operator import mul
 
-from busbw.stats.student import student_quantile
+from busbw.stats.distributions import student_quantile
 
 
 def added_term(

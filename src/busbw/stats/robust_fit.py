@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from busbw.stats.distributions import student_quantile
 from busbw.stats.median import median
-from busbw.stats.student import student_quantile
 
 # 95 % of the efficiency of least squares where there are no outliers.
 _HUBER = 1.345

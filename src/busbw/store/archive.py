@@ -5,7 +5,7 @@ Python's own reader is made for archives that somebody trusts: it follows extens
 
 import re
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 
 # A host with 512 CPUs and 600 PCI functions has 12,000 members in 20 MiB.
 MOST_BYTES = 128 * 2**20

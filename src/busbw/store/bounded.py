@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import BinaryIO
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 
 STANDARD_INPUT = "-"
 

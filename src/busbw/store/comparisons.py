@@ -6,8 +6,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from busbw import codec, layout
-from busbw.errors import InputError, RunError
+from busbw.base import layout
+from busbw.base.errors import InputError, RunError
+from busbw.model import codec
 from busbw.model.comparison import COMPARISON_SCHEMA, Comparison, ComparisonVerdict, Estimate
 from busbw.model.comparison_plan import COMPARISON_PLAN_SCHEMA, ComparisonPlan
 from busbw.model.plan import Plan

@@ -3,9 +3,10 @@
 import os
 from pathlib import Path
 
-from busbw import codec, layout
-from busbw.collectives import COLLECTIVES, DTYPE_BYTES, OPERATIONS
-from busbw.errors import InputError, RunError
+from busbw.base import layout
+from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES, OPERATIONS
+from busbw.base.errors import InputError, RunError
+from busbw.model import codec
 from busbw.model.plan import PLAN_SCHEMA, Plan
 from busbw.store import job_files
 from busbw.store.files import read_whole, write_whole

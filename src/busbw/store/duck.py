@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import inspect
 
-from busbw.model.value import Value
+from busbw.base.value import Value
 
 if TYPE_CHECKING:
     import duckdb

@@ -5,7 +5,7 @@ import os
 import stat
 from pathlib import Path
 
-from busbw.errors import InputError, RunError
+from busbw.base.errors import InputError, RunError
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from busbw.errors import InputError, RunError
+from busbw.base.errors import InputError, RunError
 
 _FILE = 0o644
 _PROGRAM = 0o755

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import msgspec
 
-from busbw.errors import RunError
+from busbw.base.errors import RunError
 from busbw.model.history import HistoryPoint, HistoryRun
 from busbw.model.listing import Row
 from busbw.store import duck

@@ -10,8 +10,9 @@ from typing import BinaryIO
 
 import msgspec
 
-from busbw import codec, layout
-from busbw.errors import InputError, RunError
+from busbw.base import layout
+from busbw.base.errors import InputError, RunError
+from busbw.model import codec
 from busbw.model.imported import IMPORT_SCHEMA, Imported, Reading, Unread
 from busbw.store.files import read_whole
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
-from busbw import layout
-from busbw.errors import InputError
+from busbw.base import layout
+from busbw.base.errors import InputError
 from busbw.model.plan import JobFile
 
 # What busbw itself keeps there.

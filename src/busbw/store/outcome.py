@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from busbw import codec, layout
+from busbw.base import layout
+from busbw.model import codec
 from busbw.model.run import Outcome
 from busbw.store.files import read_whole, write_whole
 

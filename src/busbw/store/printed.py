@@ -6,10 +6,10 @@ from pathlib import Path
 
 import msgspec
 
-from busbw import layout
-from busbw.backends.foreign import Printed
-from busbw.errors import InputError
-from busbw.formats.environment import scrub
+from busbw.base import layout
+from busbw.base.errors import InputError
+from busbw.formats.lines.environment import scrub
+from busbw.measure.backends.foreign import Printed
 from busbw.model.variables import kept
 from busbw.store.files import read_whole, write_whole
 

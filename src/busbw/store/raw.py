@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from busbw import layout
-from busbw.errors import InputError
+from busbw.base import layout
+from busbw.base.errors import InputError
 from busbw.model.record import AnyRecord
 
 _NAME = re.compile(r"rank-(\d{5})\.(\d{1,6})\.jsonl")

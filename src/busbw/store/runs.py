@@ -3,8 +3,9 @@
 import shlex
 from pathlib import Path
 
-from busbw import codec, layout
-from busbw.errors import InputError
+from busbw.base import layout
+from busbw.base.errors import InputError
+from busbw.model import codec
 from busbw.model.run import RUN_SCHEMA, Run
 from busbw.store.files import read_whole, write_whole
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from busbw import layout
+from busbw.base import layout
 from busbw.store import bisections, comparisons, tags
 from busbw.store.imports import IMPORT_FILE
 

@@ -7,10 +7,10 @@ import tarfile
 import zlib
 from pathlib import Path
 
-from busbw import codec
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.base.value import Integer, Value
+from busbw.model import codec
 from busbw.model.snapshot import SNAPSHOT_SCHEMA, Answer, CapturedFile, CapturedLink, FoundLibrary, Snapshot
-from busbw.model.value import Integer, Value
 from busbw.store.archive import MOST_BYTES, members
 from busbw.store.files import write_whole
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from busbw import layout
-from busbw.errors import InputError
+from busbw.base import layout
+from busbw.base.errors import InputError
 from busbw.model.imported import Source
 
 STDIN = "-"

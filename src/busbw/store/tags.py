@@ -9,7 +9,7 @@ import os
 import re
 from pathlib import Path
 
-from busbw.errors import InputError, RunError
+from busbw.base.errors import InputError, RunError
 
 SUFFIX = ".tags"
 _TAG = re.compile(r"[^\W_][\w.:+@=-]{0,63}")

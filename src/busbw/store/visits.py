@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from busbw import layout
+from busbw.base import layout
 from busbw.model.visit import VisitLine
 from busbw.store.files import read_whole
 

@@ -6,8 +6,8 @@ from busbw.model.finding import Finding
 from busbw.topo.file.document import Document
 from busbw.topo.reference import Reference
 from busbw.topo.rules.attributes import attributes
+from busbw.topo.rules.consistency import distance, evenness
 from busbw.topo.rules.division import division, undivided
-from busbw.topo.rules.evenness import distance, evenness
 from busbw.topo.rules.identity import identity
 from busbw.topo.rules.links import links
 from busbw.topo.rules.locality import locality

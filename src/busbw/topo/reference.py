@@ -3,12 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from busbw.cpus import parse_cpu_list
+from busbw.base.cpus import parse_cpu_list
 from busbw.model.finding import Confidence
-from busbw.model.hardware import Hardware, PciFunction
+from busbw.model.host import Hardware, PciFunction
 from busbw.model.platform import Platform
+from busbw.topo.addresses import canonical, card
 from busbw.topo.pcie import GENERATION_GTps, transfer_GTps
-from busbw.topo.rules.addresses import canonical, card
 
 _Mbps = 1e6
 # The low digit of a GUID counts ports and functions of one card.

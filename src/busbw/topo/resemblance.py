@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from busbw.catalog.devices import device_kind
+from busbw.facts.devices import device_kind
 from busbw.model.platform import Platform
+from busbw.topo.addresses import card, moved
 from busbw.topo.file.document import Document
 from busbw.topo.file.numerals import read_integer
 from busbw.topo.reference import Reference, reference_of_platform
-from busbw.topo.rules.addresses import card, moved
 from busbw.topo.rules.subject import Device, Subject, subject_of
 
 # Of the addresses of the file, and of the GPUs of the platform: fewer is no resemblance.

@@ -4,7 +4,7 @@ import msgspec
 from tests.probe.hosts import snapshot_of
 from tests.probe.machines import MACHINES
 
-from busbw.api.doctor_here import examine_captured
+from busbw.api.doctor import examine_captured
 from busbw.model.host_check import HostCheck, HostDiagnosis
 from busbw.model.snapshot import Answer, CapturedFile, CapturedLink, FoundLibrary, Snapshot
 from busbw.store.snapshots import write_snapshot

@@ -8,7 +8,7 @@ import pytest
 from tests.probe.hosts import snapshot_of
 from tests.probe.machines import MACHINES
 
-from busbw.catalog.rules import rules
+from busbw.facts.rules import rules
 from busbw.model.snapshot import FoundLibrary, Snapshot
 
 from .nodes import (

@@ -5,13 +5,13 @@ from functools import cache
 
 import pytest
 
-from busbw.catalog.platforms import all_platforms
 from busbw.env.export import FORMS, export, export_text
 from busbw.env.lint import lint
 from busbw.env.reading import read
 from busbw.env.recommend import recommend
 from busbw.env.rules.context import Context
 from busbw.env.versions import parse_version
+from busbw.facts.platforms import all_platforms
 from busbw.model.platform import Platform
 from busbw.model.recommendation import Goal, Recommendation
 

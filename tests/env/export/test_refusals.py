@@ -2,8 +2,8 @@
 
 import pytest
 
+from busbw.base.errors import InputError
 from busbw.env.export import FORMS, export, export_text
-from busbw.errors import InputError
 
 from .values import settings_of
 

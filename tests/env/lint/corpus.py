@@ -4,11 +4,11 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from busbw.catalog.platforms import find_platform
 from busbw.env.lint import lint
 from busbw.env.reading import read
 from busbw.env.rules.context import Context
 from busbw.env.versions import parse_version
+from busbw.facts.platforms import find_platform
 from busbw.model.finding import Finding
 
 FOLDER = Path(__file__).parent / "corpus"

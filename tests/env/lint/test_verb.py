@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from busbw.base.errors import InputError
 from busbw.cli.command import busbw
-from busbw.errors import InputError
 
 SCRIPT = "#!/bin/bash\nexport NCCL_MIN_CHANNELS=32\nexport NCCL_BUFFSIZE=8M\nsrun ./app\n"
 

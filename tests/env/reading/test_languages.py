@@ -2,8 +2,8 @@
 
 import pytest
 
+from busbw.base.errors import InputError
 from busbw.env.reading import LANGUAGES, from_environment, read, text_of
-from busbw.errors import InputError
 
 from .wording import of, slips_of, told
 

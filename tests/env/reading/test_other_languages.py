@@ -2,8 +2,8 @@
 
 import pytest
 
+from busbw.base.errors import InputError
 from busbw.env.reading import read
-from busbw.errors import InputError
 
 
 @pytest.mark.parametrize("name", ["test.toml", "main.tf", "src/Makefile", "Makefile.am", "a.ini", "X.CU"])

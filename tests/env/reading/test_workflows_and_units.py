@@ -2,10 +2,10 @@
 
 import pytest
 
+from busbw.base.errors import InputError
 from busbw.env.lint import lint
 from busbw.env.reading import read
 from busbw.env.rules.context import Context
-from busbw.errors import InputError
 
 WORKFLOW = """\
 on: push

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from busbw.api.platforms import platforms
-from busbw.api.recommending import GOALS
-from busbw.catalog.envvars import variables
+from busbw.api.recommend import GOALS
 from busbw.env.lint import lint
 from busbw.env.recommend import recommend
 from busbw.env.rules.context import Context
 from busbw.env.versions import default_in, known_in, parse_version
+from busbw.facts.envvars import variables
+from busbw.machine.named import platforms
 from busbw.model.assignment import Assignment, Reading
 from busbw.model.platform import Platform
 from busbw.model.recommendation import Recommendation

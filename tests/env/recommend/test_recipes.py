@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from busbw.api.recommending import recommendation
+from busbw.api.recommend import recommendation
 from busbw.model.recommendation import Recommendation
-from busbw.report.recommendation_text import assigned
+from busbw.show.text.recommendation import assigned
 
 ROOT = Path(__file__).resolve().parents[3]
 TABLES = ROOT / "docs" / "env-recipes.md"

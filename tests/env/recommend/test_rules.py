@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from busbw.api.platforms import platform, platforms
+from busbw.base.errors import InputError
 from busbw.env.recommend import recommend
-from busbw.errors import InputError
+from busbw.machine.named import platform, platforms
 from busbw.model.platform import FabricKind, GpuKind, NvLinkKind, Platform, PlatformSetting
 from busbw.model.recommendation import LeftOut, Recommendation, Recommended
 

@@ -3,10 +3,10 @@
 from msgspec import structs
 from tests.detect.machines import hardware_of_platform
 
-from busbw.api.platforms import platform
 from busbw.env.recommend import recommend
 from busbw.env.recommend.unknown_host import platform_of_host
-from busbw.model.hardware import Hardware, HostGpu, HostPort
+from busbw.machine.named import platform
+from busbw.model.host import Hardware, HostGpu, HostPort
 
 
 def port(name: str, kind: str = "InfiniBand", *, number: int = 1, gigabits: float = 400, up: bool = True) -> HostPort:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from busbw.report.recommendation_text import assigned
+from busbw.show.text.recommendation import assigned
 
 BUSBW = str(Path(sys.executable).with_name("busbw"))
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import structs
 from tests.judge.factories import make_hello, make_measurement, make_outcome, make_plan
 
-from busbw.collectives import COLLECTIVES
+from busbw.base.collectives import COLLECTIVES
 from busbw.judge import judge
 from busbw.model.gpu import GpuDevice, GpuHost, GpuSetup, Library
 from busbw.model.measurement import Measurement

@@ -1,6 +1,6 @@
 """A series to judge, made of sizes and what was reached at each."""
 
-from busbw.collectives import COLLECTIVES
+from busbw.base.collectives import COLLECTIVES
 from busbw.judge.explaining.series import Sample, Series, rates_of
 
 

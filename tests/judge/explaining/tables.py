@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from busbw.api.judging import judge_results, said
-from busbw.collectives import COLLECTIVES
+from busbw.api.judge import judge_results, said
+from busbw.base.collectives import COLLECTIVES
 
 SAMPLES = Path(__file__).parent / "samples"
 HOST = Path(__file__).parents[2] / "hosts" / "vm-h100-x4" / "host.tar.gz"

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from msgspec import json as msgspec_json
 
 from busbw.cli.command import busbw
-from busbw.model.explained_verdict import ExplainedVerdict
+from busbw.model.verdict import ExplainedVerdict
 
 from .tables import HOST, SAMPLES, GiB, nccl_table
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from busbw.catalog.gpu_kinds import facts_of_gpus
-from busbw.catalog.platforms import all_platforms
+from busbw.facts.gpu_kinds import facts_of_gpus
+from busbw.facts.platforms import all_platforms
 from busbw.judge.explaining.explain import explain
 from busbw.judge.explaining.grounds import Grounds
 

@@ -5,8 +5,8 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from busbw.catalog.gpu_kinds import facts_of_gpus
-from busbw.catalog.platforms import all_platforms, find_platform
+from busbw.facts.gpu_kinds import facts_of_gpus
+from busbw.facts.platforms import all_platforms, find_platform
 from busbw.judge.explaining.explain import explain
 from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.scenarios import ABOVE

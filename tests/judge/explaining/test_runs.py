@@ -6,16 +6,16 @@ import pytest
 from msgspec import structs
 from tests.judge.factories import MiB, make_hello, make_measurement, make_outcome, make_plan, make_rates, make_wrong
 
-from busbw.api.judging import judge_results, said
-from busbw.catalog.gpu_kinds import facts_of_gpus
-from busbw.catalog.platforms import all_platforms, find_platform
+from busbw.api.judge import judge_results, said
+from busbw.facts.gpu_kinds import facts_of_gpus
+from busbw.facts.platforms import all_platforms, find_platform
 from busbw.judge import judge
 from busbw.judge.explaining.explain import explain
-from busbw.judge.explaining.from_run import series_of_run
 from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.over_links import judged_by_links
 from busbw.judge.explaining.series import Sample, Series, rates_of
 from busbw.judge.explaining.slow_ends import pair_findings_of_run
+from busbw.judge.explaining.sources import series_of_run
 from busbw.judge.explaining.told import Told, told_by_settings
 from busbw.model.finding import Verdict
 from busbw.model.record import NcclChoice

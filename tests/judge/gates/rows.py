@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from busbw.collectives import COLLECTIVES, DTYPE_BYTES, OPERATIONS
+from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES, OPERATIONS
 from busbw.judge.gates.deciding import Held
 from busbw.judge.gates.expression import RATE_UNITS, TIME_UNITS
 from busbw.model.gates import Gate

@@ -13,10 +13,10 @@ from tests.judge.explaining.gpu_runs import make_gpu_run, make_point
 from tests.judge.explaining.tables import SAMPLES, GiB, nccl_table
 from tests.judge.factories import make_sweep
 
-from busbw import codec
 from busbw.cli.command import busbw
-from busbw.model.explained_verdict import ExplainedVerdict
+from busbw.model import codec
 from busbw.model.settings import Surroundings
+from busbw.model.verdict import ExplainedVerdict
 from busbw.store import runs
 
 RUN, SLOW_RUN, LOG = SAMPLES / "four-h200", SAMPLES / "four-h200-p2p-off", SAMPLES / "four-h200.log"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.judge.gates.deciding import answers
 from busbw.judge.gates.expression import parse_gate
 from busbw.model.point_row import MISSING

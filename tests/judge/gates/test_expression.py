@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.judge.gates.expression import format_gate, parse_gate, parse_sizes
 
 from .rows import GiB, any_gate

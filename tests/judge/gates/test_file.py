@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.judge.gates.expression import parse_gate
 from busbw.judge.gates.file import MOST_BYTES, MOST_GATES, parse_gates_file
 

@@ -14,8 +14,8 @@ from tests.lab.lab import Lab
 from tests.lab.open_mpi_4 import OpenMpi4
 from tests.lab.slurm import Cluster
 
-from busbw.launchers import mpirun, srun
-from busbw.launchers.visiting import visit_each
+from busbw.measure.launchers import mpirun, srun
+from busbw.measure.launchers.visiting import visit_each
 from busbw.model.launch import Slurm, Start
 from busbw.model.machine import MpiFamily, MpiLibrary
 from busbw.model.plan import Job, Placement, Program

@@ -1,7 +1,7 @@
 """A definition file for Apptainer and Singularity that lays the settings over an image."""
 
 from busbw.env.export.page import Page, Written, head_lines, tail_lines
-from busbw.env.export.posix_shell import export_lines
+from busbw.env.export.shell import export_lines
 
 _USE = "Use: apptainer build --build-arg BASE=IMAGE OUTPUT.sif THIS_FILE, with Apptainer 1.2 or later"
 _HEADER = ("Bootstrap: docker", "From: {{ BASE }}", "", "%environment")

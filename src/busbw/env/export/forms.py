@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 
+from busbw.base.errors import InputError
 from busbw.env.export import (
     apptainer,
-    docker,
+    containers,
     kubernetes,
     modulefile_lua,
-    modulefile_tcl,
+    modulefiles,
     mpiexec,
     mpirun,
     nccl_conf,
@@ -15,7 +16,6 @@ from busbw.env.export import (
     slurm,
 )
 from busbw.env.export.page import Page, Written, page_of
-from busbw.errors import InputError
 from busbw.model.recommendation import Recommendation
 from busbw.model.settings import Settings
 
@@ -23,11 +23,11 @@ FORMS: dict[str, Callable[[Page], Written]] = {
     "sh": sh.write,
     "nccl.conf": nccl_conf.write,
     "modulefile-lua": modulefile_lua.write,
-    "modulefile-tcl": modulefile_tcl.write,
+    "modulefile-tcl": modulefiles.write,
     "slurm": slurm.write,
     "mpirun": mpirun.write,
     "mpiexec": mpiexec.write,
-    "docker": docker.write,
+    "docker": containers.write,
     "apptainer": apptainer.write,
     "k8s": kubernetes.write,
 }

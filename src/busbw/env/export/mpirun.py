@@ -2,7 +2,7 @@
 
 from busbw.env.export.launch_script import apart, script
 from busbw.env.export.page import Page, Written, cannot_unset
-from busbw.env.export.posix_shell import quoted
+from busbw.env.export.shell import quoted
 
 _USE = (
     "For mpirun of Open MPI and HPC-X; MPICH, Intel MPI and MVAPICH take --format mpiexec",

@@ -5,8 +5,8 @@ Only since 2.26 a `#` begins a comment, so that comments here hold no `=`.
 
 from collections.abc import Iterator
 
+from busbw.base.errors import InputError
 from busbw.env.export.page import Entry, Page, Written, comment_lines, head_lines, tail_lines
-from busbw.errors import InputError
 
 # NCCL copies at most so much of a name and of a value.
 _LONGEST_BYTES = 1023

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from busbw import __version__
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.model.recommendation import Recommendation, Recommended
 from busbw.model.settings import Setting, Settings
 

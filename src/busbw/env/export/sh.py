@@ -1,7 +1,7 @@
 """A file for a shell to source."""
 
 from busbw.env.export.page import Page, Written, head_lines, tail_lines
-from busbw.env.export.posix_shell import export_lines
+from busbw.env.export.shell import export_lines
 
 _USE = "Use: source this file where ranks are started; mpirun passes nothing of it to other nodes, --format mpirun does"
 

@@ -4,7 +4,7 @@ Settings are exported and not listed in `--export`, which takes commas in a valu
 """
 
 from busbw.env.export.page import Page, Written, head_lines, tail_lines
-from busbw.env.export.posix_shell import export_lines
+from busbw.env.export.shell import export_lines
 
 _USE = "Use: sbatch [OPTIONS] THIS_FILE [OPTIONS OF SRUN] PROGRAM [ARGUMENTS]"
 # Said outright, because a job submitted with --export=NONE hands that on to srun.

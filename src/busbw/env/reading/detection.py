@@ -3,8 +3,8 @@
 import re
 from pathlib import PurePath
 
+from busbw.base.errors import InputError
 from busbw.env.reading.documents import language_of
-from busbw.errors import InputError
 
 _FIRST = 65_536
 _MODULE = re.compile(r"\A#%Module")

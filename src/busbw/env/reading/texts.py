@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from itertools import islice
 
+from busbw.base.errors import InputError
 from busbw.env.reading.apptainer import read_apptainer
 from busbw.env.reading.context import Context
 from busbw.env.reading.csh import read_csh
@@ -21,7 +22,6 @@ from busbw.env.reading.scope import Scope
 from busbw.env.reading.shell import read_shell
 from busbw.env.reading.spelled import Spelled
 from busbw.env.reading.systemd import read_systemd
-from busbw.errors import InputError
 from busbw.model.assignment import Reading
 
 LARGEST_BYTES = 8 * 2**20

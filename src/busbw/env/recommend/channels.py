@@ -1,7 +1,7 @@
 """How many channels: each is a block of threads that holds a multiprocessor while it runs, with buffers of its own."""
 
-from busbw.catalog.advice import multiprocessors
 from busbw.env.recommend.case import Case, Leave, Rule, Take, on_network
+from busbw.facts.advice import multiprocessors
 from busbw.model.platform import PlatformSetting
 
 _BUFFER_MiB = 4

@@ -1,10 +1,10 @@
 """Settings that leave one kind of link in use, for checking a node: NVLink alone, or the NICs alone."""
 
+from busbw.base.units import format_rate
 from busbw.env.recommend.case import Case, Leave, Rule, Take
 from busbw.limits.from_platform import rates_of_platform
 from busbw.model.platform import Platform, PlatformSetting
 from busbw.model.recommendation import LaunchAdvice
-from busbw.units import format_rate
 
 # A collective needs somebody to talk to.
 _FEWEST = 2

@@ -7,9 +7,9 @@ from typing import Literal
 
 import msgspec
 
-from busbw.catalog.advice import WidelyPublished, widely_published
 from busbw.env.recommend.case import Case
 from busbw.env.versions import reaches
+from busbw.facts.advice import WidelyPublished, widely_published
 from busbw.model.platform import Platform, PlatformSetting
 
 Origin = Literal["own", "wide", "sibling"]

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from busbw.catalog.near_names import maybe
+from busbw.base.errors import InputError
+from busbw.base.text import maybe
 from busbw.env.recommend.case import Case
 from busbw.env.recommend.claims import HANGING, PLACES, Claim, holds, is_another_way
-from busbw.errors import InputError
 from busbw.model.recommendation import Alternative
 
 # Says what NCCL does, not what to set.

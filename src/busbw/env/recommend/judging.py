@@ -4,18 +4,18 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from busbw.env.recommend import (
-    affinity,
-    algorithms,
     channels,
     checks,
+    collectives,
     google,
-    libfabric,
+    host,
+    network,
     nics,
+    plugins,
     sending,
     sharp,
     start_up,
     topology_file,
-    transport,
 )
 from busbw.env.recommend.case import Case, Leave, Rule, Take
 from busbw.env.recommend.claims import PLACES, Claim
@@ -26,14 +26,14 @@ from busbw.model.recommendation import Alternative, LeftOut, Recommended
 
 RULES: tuple[Rule, ...] = (
     *checks.RULES,
-    *transport.RULES,
-    *libfabric.RULES,
+    *network.RULES,
+    *plugins.RULES,
     *nics.RULES,
     *topology_file.RULES,
-    *affinity.RULES,
+    *host.RULES,
     *channels.RULES,
     *sending.RULES,
-    *algorithms.RULES,
+    *collectives.RULES,
     *sharp.RULES,
     *start_up.RULES,
     *google.RULES,

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from busbw.catalog.envvars import misspellings, variables
 from busbw.env.recommend.case import Case, Leave
 from busbw.env.versions import default_in, known_in
+from busbw.facts.envvars import misspellings, variables
 from busbw.model.envvar import EnvVar
 from busbw.model.platform import PlatformSetting
 

@@ -3,14 +3,14 @@
 from dataclasses import replace
 from itertools import groupby
 
-from busbw.catalog.advice import advice_sources
-from busbw.env.recommend import affinity, checks, google, libfabric, nics, sharp, start_up, training
+from busbw.base.errors import InputError
+from busbw.env.recommend import checks, google, host, nics, plugins, sharp, start_up, training
 from busbw.env.recommend.case import Case
 from busbw.env.recommend.claims import PLACES, Claim, claims_for, holds
 from busbw.env.recommend.disagreements import followable, source_called
 from busbw.env.recommend.judging import judge
 from busbw.env.versions import beyond, newest, parse_version, spelled
-from busbw.errors import InputError
+from busbw.facts.advice import advice_sources
 from busbw.model.platform import Platform, PlatformSource
 from busbw.model.recommendation import Goal, LaunchAdvice, LeftOut, Recommendation, Recommended
 
@@ -95,8 +95,8 @@ def _judged(claims: tuple[Claim, ...], case: Case) -> tuple[tuple[Recommended, .
 def _launch(case: Case, settings: tuple[Recommended, ...]) -> tuple[LaunchAdvice, ...]:
     return (
         *checks.launch(case),
-        *affinity.launch(case),
-        *libfabric.launch(settings),
+        *host.launch(case),
+        *plugins.launch(settings),
         *google.launch(case),
         *training.launch(case, settings),
     )

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from busbw.model.hardware import Hardware, HostPort
+from busbw.model.host import Hardware, HostPort
 from busbw.model.platform import FabricKind, GpuKind, NicKind, Platform, PlatformSetting, PlatformSource
 
 _SOURCE = "this-host"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from busbw.env.interactions import interactions
+from busbw.env.rules.interactions import interactions
 from busbw.env.rules.job import spans_nodes
 from busbw.env.rules.situations import Situation
 from busbw.env.rules.subject import Subject, report, setting_text, where

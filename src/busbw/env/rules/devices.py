@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from busbw.catalog.platforms import all_platforms
 from busbw.env.hca import compare, compute_nics, frontend_devices, lists_alike, parse_devices
 from busbw.env.hca_problems import INTERFACES, device_problems
 from busbw.env.rules.subject import Subject, report, setting_text, shown, where_value
+from busbw.facts.platforms import all_platforms
 from busbw.model.assignment import Assignment, Reading
 from busbw.model.finding import Finding
 from busbw.model.platform import Platform

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from busbw.catalog.envvars import misspellings
 from busbw.env.near import read_name
 from busbw.env.rules.subject import Subject, known, report, setting_text, where
 from busbw.env.versions import known_in
+from busbw.facts.envvars import misspellings
 from busbw.model.assignment import Assignment, Reading
 from busbw.model.envvar import EnvVar, Misspelling
 from busbw.model.finding import Finding

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from busbw.cpus import format_cpu_list
+from busbw.base.cpus import format_cpu_list
+from busbw.base.errors import InputError
 from busbw.env.rules.situations import Situation
 from busbw.env.rules.subject import Subject, report, where
-from busbw.errors import InputError
 from busbw.model.assignment import Launch
 from busbw.model.binding import BoundRank, RankMasks
 from busbw.model.finding import Finding

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from busbw.catalog.envvars import variables
-from busbw.catalog.findings import finding
 from busbw.env.rules.context import Context
 from busbw.env.rules.job import batch_system, nodes_of
 from busbw.env.rules.plain import as_meant
 from busbw.env.rules.situations import Situation, situations
 from busbw.env.versions import newest, spelled
+from busbw.facts.envvars import variables
+from busbw.facts.findings import finding
 from busbw.model.assignment import Assignment, Launch, Reading, Slip, Unread
 from busbw.model.envvar import EnvVar
 from busbw.model.finding import Confidence, Finding

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from busbw.catalog.platforms import all_platforms
 from busbw.env.rules.subject import Subject, report, setting_text, shown, where_value
+from busbw.facts.platforms import all_platforms
 from busbw.model.finding import Finding
 
 # What files are called that describe a family of machines: `ndv5-topo.xml`, `ndv5/topo.xml`.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from busbw import __version__
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.judge.comparing.circumstances import Circumstances
 from busbw.judge.comparing.estimate import FALSE_CLAIMS, LEAST_DIFFERENCE
 from busbw.judge.comparing.fairness import REFUSED, differences, launch_findings

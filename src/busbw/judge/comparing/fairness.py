@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from busbw.catalog.findings import finding
+from busbw.facts.findings import finding
 from busbw.judge.comparing.circumstances import Circumstances
 from busbw.judge.comparing.launch import Launch
 from busbw.judge.comparing.versus import point_words

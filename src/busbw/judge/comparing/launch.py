@@ -6,10 +6,10 @@ from typing import Literal, TypeGuard
 
 import msgspec
 
+from busbw.base.value import Value
 from busbw.model.imported import Reading
 from busbw.model.measurement import Measurement
 from busbw.model.record import NcclChoice
-from busbw.model.value import Value
 
 
 class PointKey(Value, kw_only=True, frozen=True):

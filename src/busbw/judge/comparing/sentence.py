@@ -3,13 +3,13 @@
 import math
 from collections.abc import Sequence
 
+from busbw.base.units import format_size
 from busbw.judge.comparing.estimate import LEAST_DIFFERENCE, least_blocks
 from busbw.judge.comparing.launch import Launch
 from busbw.judge.comparing.versus import point_words
 from busbw.judge.phrases import counted, listed, percent
 from busbw.model.comparison import ComparedPoint, ComparisonOutcome, ComparisonVerdict, Design, Side, Versus
 from busbw.model.finding import Finding
-from busbw.units import format_size
 
 # A difference that people look for, and blocks that somebody might still measure.
 _WANTED = 0.03

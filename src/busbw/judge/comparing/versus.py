@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from busbw.base.units import format_size
 from busbw.judge.comparing.estimate import described, estimates
 from busbw.judge.comparing.launch import Launch, PointKey, TimedPoint
 from busbw.model.comparison import Band, ComparedBand, ComparedPoint, Design, Estimate, Side, Versus
 from busbw.stats.median import median
-from busbw.units import format_size
 
 # Where the write-ups change from latency to bandwidth, and where protocols and algorithms of large messages take over.
 SMALL_BELOW_BYTES = 64 * 2**10

@@ -4,10 +4,10 @@ Every rank of a collective waits for the slowest, so a slow collective accuses n
 where ranks, pairs or hosts were seen to differ (slow_ends, stragglers). Until then the advice is the test that tells.
 """
 
-from busbw.judge.explaining.from_run import SYMMETRIC
 from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.outcome import Judged
 from busbw.judge.explaining.resembling import Suspect
+from busbw.judge.explaining.sources import SYMMETRIC
 from busbw.limits.algorithms import COLLECTIVES
 from busbw.model.finding import Verdict
 

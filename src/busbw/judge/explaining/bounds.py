@@ -2,11 +2,11 @@
 
 from msgspec import structs
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.base.units import format_rate
 from busbw.judge.explaining.series import Series
 from busbw.limits.ceiling import ceiling
 from busbw.model.limit import Bound, Line, NodeRates
-from busbw.units import format_rate
 
 # Ways of NCCL that are one kernel over memory that all GPUs see: bound by the links alone.
 _LEAST = "any"

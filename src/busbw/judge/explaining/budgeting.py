@@ -1,12 +1,12 @@
 """The budget of one size: from the rate of the wire, step by step, down to what was measured."""
 
-from busbw.catalog.size_curves import SizeCurve
+from busbw.base.units import format_time
+from busbw.facts.size_curves import SizeCurve
 from busbw.judge.explaining.series import Sample, Series
 from busbw.limits.budget import parts_of
 from busbw.limits.shape import shape_of
 from busbw.model.budget import BudgetStep, StepName
 from busbw.model.limit import Bound, NodeRates
-from busbw.units import format_time
 
 # Data in what each protocol of NCCL sends: LL a flag for each 4 bytes, LL128 8 bytes in each 128.
 _PROTOCOLS = {

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from busbw.catalog.findings import finding
+from busbw.base.units import format_rate, format_size
+from busbw.facts.findings import finding
 from busbw.judge.explaining.expecting import MOST_TIMES
 from busbw.judge.explaining.outcome import ABOVE_CEILING, OF_BAND, label
 from busbw.judge.explaining.resembling import Suspect
@@ -12,7 +13,6 @@ from busbw.judge.phrases import listed, percent
 from busbw.model.budget import SizeExplanation
 from busbw.model.finding import Finding, Verdict
 from busbw.model.limit import NodeRates
-from busbw.units import format_rate, format_size
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

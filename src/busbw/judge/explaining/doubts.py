@@ -4,16 +4,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from busbw.catalog.findings import finding
-from busbw.collectives import COLLECTIVES
-from busbw.errors import InputError
+from busbw.base.collectives import COLLECTIVES
+from busbw.base.errors import InputError
+from busbw.base.units import format_rate
+from busbw.facts.findings import finding
 from busbw.judge.phrases import percent
 from busbw.limits.ceiling import ceiling
 from busbw.limits.from_platform import rates_of_platform
 from busbw.model.finding import Finding
 from busbw.model.limit import Bound, NodeRates
 from busbw.model.platform import Platform, Published, Threshold
-from busbw.units import format_rate
 
 # A threshold below this part of what sound machines reach misses a lost link.
 _LENIENT = 0.85

@@ -8,7 +8,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from busbw.catalog.size_curves import SizeCurve, size_curve
+from busbw.base.units import format_rate, format_size
+from busbw.facts.size_curves import SizeCurve, size_curve
 from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.latency import EmptyCall
 from busbw.judge.explaining.references import (
@@ -27,7 +28,6 @@ from busbw.limits.shape import shape_of
 from busbw.model.budget import Basis
 from busbw.model.curve import Regime
 from busbw.model.limit import Bound, NodeRates
-from busbw.units import format_rate, format_size
 
 # Bandwidth decides where it rises by less than 9 % when the size doubles (between nodes, where stacks differ more below
 # that, by less than 4 %), latency where by more than half of it.

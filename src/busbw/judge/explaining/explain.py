@@ -15,10 +15,10 @@ from busbw.judge.explaining.series import Sample, Series
 from busbw.judge.explaining.sizing import Against, explain_size
 from busbw.judge.phrases import counted
 from busbw.model.curve import Regime, SweepCurve
-from busbw.model.explained_verdict import ExplainedVerdict, SeriesExplanation
 from busbw.model.finding import Finding, Verdict
 from busbw.model.platform import Platform
 from busbw.model.run import Run
+from busbw.model.verdict import ExplainedVerdict, SeriesExplanation
 
 _SEVERITY = {"error": 0, "warn": 1, "note": 2}
 _WORST_FIRST = ("wrong", "failed", "slow", "cannot_tell", "ok")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
 
-from busbw.collectives import COLLECTIVES
+from busbw.base.collectives import COLLECTIVES
 from busbw.judge.explaining.logged import Logged
 from busbw.judge.explaining.series import Sample, Series, rates_of
 from busbw.judge.explaining.told import Told, detour_of, told_by_settings

@@ -6,14 +6,14 @@ from fnmatch import fnmatchcase
 
 from msgspec import structs
 
-from busbw.catalog.gpu_kinds import GpuFacts, spellings
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.facts.gpu_kinds import GpuFacts, spellings
 from busbw.judge.explaining.doubts import doubt_of
 from busbw.judge.explaining.references import Reference, of_figure, of_sweep, references_of
 from busbw.judge.explaining.series import Series
 from busbw.limits.from_hardware import compute_ports, rates_of_gpus, rates_of_hardware
 from busbw.limits.from_platform import rates_of_platform
-from busbw.model.hardware import Hardware
+from busbw.model.host import Hardware
 from busbw.model.limit import NodeRates
 from busbw.model.platform import Platform, Published
 

@@ -6,7 +6,7 @@ hold (docs/measurements); on A100, and between nodes, sound machines take up to 
 
 from dataclasses import dataclass
 
-from busbw.catalog.nccl_latency import latency_constants
+from busbw.facts.nccl_latency import latency_constants
 from busbw.judge.explaining.series import Series
 from busbw.model.budget import Basis
 from busbw.model.limit import NodeRates

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from busbw.base.units import format_rate, format_size
 from busbw.judge.explaining.references import Reference
 from busbw.judge.explaining.scenarios import Scenario
 from busbw.judge.explaining.series import Sample, Series
 from busbw.model.budget import Condition
-from busbw.units import format_rate, format_size
 
 Outcome = Literal["matches", "differs", "unknown"]
 Applies = Literal["yes", "if", "no"]

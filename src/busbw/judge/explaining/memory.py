@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from busbw.base.units import format_rate, format_time
 from busbw.judge.advice import advice
 from busbw.judge.expectation import SLOW_TIMES, TOLERANCE, Expectation, expectation_of
 from busbw.judge.explaining.budgeting import limiter
@@ -13,7 +14,6 @@ from busbw.model.curve import Regime, SweepCurve
 from busbw.model.finding import Ceiling, Verdict
 from busbw.model.finding import Outcome as Answer
 from busbw.model.run import Run
-from busbw.units import format_rate, format_time
 
 _OVER = {"memory": "copying through shared memory", "loopback": "TCP over the loopback interface"}
 

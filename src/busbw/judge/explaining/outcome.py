@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from busbw.base.units import format_rate, format_size, format_time
 from busbw.judge.explaining.expecting import Expectation, unseen_words
 from busbw.judge.explaining.latency import why_no_call
 from busbw.judge.explaining.references import latencies
@@ -17,7 +18,6 @@ from busbw.judge.phrases import percent
 from busbw.model.finding import Outcome, Verdict
 from busbw.model.limit import Bound
 from busbw.model.platform import Published
-from busbw.units import format_rate, format_size, format_time
 
 # The rule of a result above every ceiling.
 ABOVE_CEILING = "PERF010"

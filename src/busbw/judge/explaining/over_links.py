@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from busbw.catalog.gpu_kinds import facts_of_gpus
+from busbw.facts.gpu_kinds import facts_of_gpus
 from busbw.judge.explaining.explain import NO_CEILING, explain
-from busbw.judge.explaining.from_run import series_of_run
 from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.slow_ends import pair_findings_of_run
+from busbw.judge.explaining.sources import series_of_run
 from busbw.judge.explaining.told import Told
 from busbw.model.platform import Platform
 from busbw.model.run import Run

@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Literal
 
-from busbw.catalog.size_curves import SizeCurve
+from busbw.facts.size_curves import SizeCurve
 from busbw.judge.explaining.scenarios import ADDING, Scenario
 from busbw.judge.explaining.series import Network, Series
 from busbw.model.platform import Platform, Published, PublishedSweep

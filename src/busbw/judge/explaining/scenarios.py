@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from busbw.judge.explaining.bounds import bound_named, least_bound
-from busbw.judge.explaining.from_run import SYMMETRIC
 from busbw.judge.explaining.series import Sample, Series
+from busbw.judge.explaining.sources import SYMMETRIC
 from busbw.model.limit import Bound, NodeRates
 
 # A bound is exact; a time that was printed with four digits and clocks of two devices are not.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from busbw.collectives import COLLECTIVES
+from busbw.base.collectives import COLLECTIVES
 
 # fabric: the network that the machine has for this; fallback: TCP in its place; loopback: one node that sends to itself
 # through its NICs.

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from busbw.catalog.findings import finding
+from busbw.base.units import format_rate, format_size
+from busbw.facts.findings import finding
 from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.laggards import Laggard, Pair, laggards
 from busbw.judge.phrases import percent
@@ -11,8 +12,7 @@ from busbw.model.imported import Imported, Reading
 from busbw.model.record import Hello
 from busbw.model.run import Run
 from busbw.topo.origins.from_hardware import topology_of_hardware
-from busbw.topo.ways.view import view_of
-from busbw.units import format_rate, format_size
+from busbw.topo.paths.view import view_of
 
 # Kinds of pairs: on one host, and on two.
 _TOGETHER, _APART = "one host", "two hosts"

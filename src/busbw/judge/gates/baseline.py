@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.judge.comparing.circumstances import Circumstances
 from busbw.judge.comparing.fairness import REFUSED, differences
 from busbw.judge.gates.deciding import Held

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from busbw.catalog.near_names import maybe
-from busbw.collectives import COLLECTIVES
-from busbw.errors import InputError
+from busbw.base.collectives import COLLECTIVES
+from busbw.base.errors import InputError
+from busbw.base.text import maybe
 from busbw.judge.gates.expression import RATE_UNITS, TIME_UNITS, format_gate
 from busbw.judge.gates.wording import all_words, answer_words, why_nothing
 from busbw.judge.phrases import counted

@@ -6,10 +6,10 @@ from typing import get_args
 
 import msgspec
 
-from busbw.collectives import DTYPE_ALIASES, DTYPE_BYTES, OPERATIONS
-from busbw.errors import InputError
+from busbw.base.collectives import DTYPE_ALIASES, DTYPE_BYTES, OPERATIONS
+from busbw.base.errors import InputError
+from busbw.base.units import parse_size
 from busbw.model.gates import Gate, Measure, Requirement
-from busbw.units import parse_size
 
 RATE_UNITS: dict[str, float] = {
     "MB/s": 1e6,

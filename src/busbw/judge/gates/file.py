@@ -7,10 +7,10 @@ from functools import partial
 
 import msgspec
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.base.value import Value
 from busbw.judge.gates.expression import made_gate, parse_gate
 from busbw.model.gates import Gate, Measure, Ranks, Requirement
-from busbw.model.value import Value
 
 MOST_BYTES = 2**20
 MOST_GATES = 1000

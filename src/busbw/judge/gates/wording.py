@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
+from busbw.base.units import format_size
 from busbw.judge.gates.expression import RATE_UNITS, TIME_UNITS
 from busbw.judge.phrases import counted
 from busbw.model.gates import Gate, GateAnswer, GateOutcome, GatePoint
 from busbw.model.point_row import PointRow
-from busbw.units import format_size
 
 _MOST_DECIMALS = 9
 _ALL: dict[GateOutcome, str] = {"pass": "pass", "fail": "fail", "cannot_tell": "cannot tell"}

@@ -9,13 +9,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from busbw.base.units import format_time
 from busbw.judge.phrases import counted, percent
 from busbw.judge.scaling.places import Place, several, workers
 from busbw.judge.scaling.trend import CONFIDENCE, LEAST_EFFECT, LEAST_PLACES, known_scatter
 from busbw.model.scaling import Axis, Estimate, Extrapolation, SerialAnswer, SerialPart
 from busbw.stats.added import added_term
-from busbw.stats.line import Line, line_through
-from busbw.units import format_time
+from busbw.stats.regression import Line, line_through
 
 # Beyond this many times the largest machine that was measured, the law is a guess whatever its interval says.
 FARTHEST_TIMES = 4

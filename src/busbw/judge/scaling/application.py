@@ -7,7 +7,7 @@ With a rate R (work a second) on p: speed-up R/R0, efficiency R/R0 over p/p0. Wi
 from collections.abc import Sequence
 from typing import Literal
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.judge.phrases import listed, percent
 from busbw.judge.scaling.amdahl import beyond, serial_part, serial_share
 from busbw.judge.scaling.differences import differences_of

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.limits.algorithms import algorithm_name
 from busbw.limits.ceiling import ceiling
 from busbw.limits.from_platform import rates_of_platform

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from busbw.base.units import format_size
 from busbw.judge.phrases import percent
 from busbw.judge.scaling.ceilings import Height, Known, height_of
 from busbw.judge.scaling.differences import differences_of
@@ -12,7 +13,6 @@ from busbw.judge.scaling.places import Place, by_place
 from busbw.judge.scaling.selecting import condition, is_same_size
 from busbw.judge.scaling.trend import bend_of, trend_of
 from busbw.model.scaling import Axis, Estimate, Observation, Scaling, ScalingPoint, ScalingSeries
-from busbw.units import format_size
 
 # A double binary tree has its full traffic at a node from four nodes on (busbw.limits.tree).
 _TREES_EVEN_FROM = 4

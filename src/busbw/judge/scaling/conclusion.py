@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
+from busbw.base.units import percent_range
 from busbw.judge.phrases import counted
 from busbw.judge.scaling.application import MOST_EFFICIENCY
 from busbw.judge.scaling.places import workers
 from busbw.model.finding import Finding
 from busbw.model.scaling import Estimate, Scaling, ScalingOutcome, ScalingSeries, ScalingVerdict
-from busbw.units import percent_range
 
 # What leads, the gravest first.
 _WARNINGS: tuple[tuple[tuple[str, ...], ScalingOutcome], ...] = (

@@ -10,15 +10,15 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from statistics import fmean, stdev
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.base.units import percent_range
 from busbw.judge.phrases import counted, listed, percent
 from busbw.judge.scaling.estimates import combined, half_width, ratio
 from busbw.judge.scaling.lines import SYSTEM_NAMES, Group
 from busbw.judge.scaling.places import Place, by_place, several, workers
 from busbw.judge.scaling.trend import CONFIDENCE, LEAST_PLACES, trend_of
 from busbw.model.scaling import Axis, DifferenceAnswer, Estimate, LineDifference, Observation, PairedPoint, Trend
-from busbw.stats.student import student_quantile
-from busbw.units import percent_range
+from busbw.stats.distributions import student_quantile
 
 # Of an observation what is compared, larger is better; None where it has none.
 Value = Callable[[Observation], Estimate | None]

@@ -2,13 +2,13 @@
 
 import math
 
-from busbw.catalog.findings import finding
+from busbw.base.units import format_rate
+from busbw.facts.findings import finding
 from busbw.judge.phrases import counted, percent
 from busbw.judge.scaling.places import several, workers
 from busbw.judge.scaling.trend import LARGE_EFFECT, LEAST_EFFECT
 from busbw.model.finding import Finding
 from busbw.model.scaling import Estimate, Scaling, ScalingPoint, ScalingSeries
-from busbw.units import format_rate
 
 _LONGEST_LABEL = 40
 # Points with several nodes.

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.judge.phrases import listed
 from busbw.judge.scaling.places import by_place, workers
 from busbw.judge.scaling.selecting import LINE_WHY, condition

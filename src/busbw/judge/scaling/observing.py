@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from busbw.collectives import COLLECTIVES, busbw_Bps
+from busbw.base.collectives import COLLECTIVES, busbw_Bps
 from busbw.formats.arithmetic import printed
 from busbw.judge.scaling.selecting import OUT_OF_PLACE
 from busbw.model.imported import Imported, Reading, Source, Table

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.model.scaling import AXIS_WORDS, Axis, Estimate, Observation
 
 # In the order in which one is taken where nobody says.

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
+from busbw.base.units import format_size
 from busbw.judge.phrases import listed
 from busbw.judge.scaling.places import several
 from busbw.model.scaling import Axis, Observation
-from busbw.units import format_size
 
 # Of a whole figure, and why two of them cannot share one.
 FIGURE_WHY = {

@@ -12,8 +12,8 @@ from busbw.judge.phrases import counted, percent
 from busbw.judge.scaling.estimates import half_width
 from busbw.judge.scaling.places import Place, several, workers
 from busbw.model.scaling import Axis, Bend, Trend, TrendAnswer
-from busbw.stats.line import line_through
-from busbw.stats.student import student_quantile
+from busbw.stats.distributions import student_quantile
+from busbw.stats.regression import line_through
 
 CONFIDENCE = 0.95
 LEAST_PLACES = 3

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from busbw import _core, layout
+from busbw import _core
+from busbw.base import layout
 from busbw.model.plan import Plan
 from busbw.model.record import EmptyLaunches, Hello, Launched, Mismatch, NcclChoice, NcclPoint, Record
 from busbw.model.sweep import Point, Sweep

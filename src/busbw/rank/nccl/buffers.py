@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from busbw import _core
-from busbw.collectives import COLLECTIVES, DTYPE_BYTES, matrix_counts, part_count
+from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES, matrix_counts, part_count
 from busbw.model.gpu import GpuSetup
 from busbw.model.sweep import Sweep
 from busbw.rank.nccl.equipment import Libraries

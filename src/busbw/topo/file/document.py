@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from busbw.model.value import Integer, Value
+from busbw.base.value import Integer, Value
 
 # fails: NCCL stops with an error; fails-older: so did versions that the text names; ignores: NCCL goes on as if it were
 # not there; literal: NCCL takes the characters as they stand, where an XML reader would read something else.

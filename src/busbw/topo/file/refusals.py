@@ -2,7 +2,7 @@
 
 import re
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 
 MOST_BYTES = 8 * 2**20
 _EXPORT = "have NCCL write one: NCCL_TOPO_DUMP_FILE=topo.xml"

@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.topo.file.document import Effect, Kind, Remark
 
 # So many different faults are no topology file, and would fill memory.

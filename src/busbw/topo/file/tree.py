@@ -3,7 +3,7 @@
 import difflib
 from dataclasses import dataclass, field
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.topo.file.document import Attribute, Element
 from busbw.topo.file.elements import (
     CHILDREN,

@@ -7,8 +7,8 @@ The same topology gives the same bytes.
 
 from collections.abc import Iterator, Sequence
 
-from busbw.cpus import format_mask
-from busbw.errors import InputError
+from busbw.base.cpus import format_mask
+from busbw.base.errors import InputError
 from busbw.model.topology import Gpu, Net, NumaNode, PciDevice, Topology
 from busbw.topo.file.elements import MOST_ELEMENTS, MOST_VALUE_BYTES, RCCL_VERSION, VERSION
 

@@ -2,8 +2,8 @@
 
 from msgspec import structs
 
-from busbw.catalog.accelerators import gpus_on_bus
-from busbw.model.hardware import Hardware, HostGpu
+from busbw.facts.accelerators import gpus_on_bus
+from busbw.model.host import Hardware, HostGpu
 from busbw.model.topology import ChipLink, DeviceKind, Gpu, Net, NumaNode, PciDevice, Topology
 from busbw.topo.origins.host_nets import nets_of
 from busbw.topo.origins.host_nvlinks import nvlinks_of

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from busbw.cpus import parse_cpu_list
-from busbw.errors import InputError
+from busbw.base.cpus import parse_cpu_list
+from busbw.base.errors import InputError
 from busbw.model.platform import GpuPlace, NicPlace, Platform, SwitchPlace
 from busbw.model.topology import ChipLink, DeviceKind, Gpu, LinkKind, Net, NumaNode, NvLink, PciDevice, Topology
 from busbw.topo.bus_ids import normal_bus_id

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 
-from busbw.model.hardware import Hardware, HostPort, PciFunction
+from busbw.model.host import Hardware, HostPort, PciFunction
 from busbw.model.topology import Net
 from busbw.topo.origins.host_tree import NO_NUMA
 

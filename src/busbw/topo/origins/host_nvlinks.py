@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 
-from busbw.model.hardware import Hardware, HostGpu, HostNvLink, PciFunction
+from busbw.model.host import Hardware, HostGpu, HostNvLink, PciFunction
 from busbw.model.topology import NvLink
 
 # What the driver says, and NCCL writes, where a virtual machine does not show the other end.

@@ -7,7 +7,7 @@ is the function of its upstream port. Source: src/graph/xml.cc of NCCL 2.18 to 2
 
 from collections.abc import Mapping
 
-from busbw.model.hardware import HostGpu, PciFunction
+from busbw.model.host import HostGpu, PciFunction
 from busbw.model.topology import DeviceKind, PciDevice
 from busbw.topo.pcie import GENERATION_GTps, speed_text, transfer_GTps
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from busbw.errors import InputError
+from busbw.base.errors import InputError
 from busbw.model.binding import BoundRank, Fit, RankPlace
 from busbw.model.topology import Topology
 from busbw.topo.ranks.cores import Cores, cpus_of

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from busbw.cpus import MOST_CPUS
-from busbw.errors import InputError
+from busbw.base.cpus import MOST_CPUS
+from busbw.base.errors import InputError
 from busbw.topo.ranks.binding_lists import CpuLists, RankFile, parse_lists, parse_masks, parse_rankfile
 
 MOST_CHARACTERS = 200_000

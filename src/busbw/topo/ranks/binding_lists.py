@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from busbw.cpus import MOST_CPUS, parse_cpu_list
-from busbw.errors import InputError
+from busbw.base.cpus import MOST_CPUS, parse_cpu_list
+from busbw.base.errors import InputError
 
 _MOST_RANKS = 4096
 _MASK = re.compile(r"(?:0x)?([0-9a-f]{1,16384})(?:\*(\d{1,4}))?", re.IGNORECASE | re.ASCII)

@@ -1,6 +1,6 @@
 """The CPUs of ranks in the forms that launchers read."""
 
-from busbw.cpus import format_cpu_list, mask_bits
+from busbw.base.cpus import format_cpu_list, mask_bits
 from busbw.model.binding import MaskForms, RankPlace
 from busbw.topo.ranks.cores import Cores
 

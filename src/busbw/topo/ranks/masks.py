@@ -1,6 +1,6 @@
 """Everything about the CPUs of the local ranks of one node."""
 
-from busbw.cpus import format_cpu_list
+from busbw.base.cpus import format_cpu_list
 from busbw.model.binding import RankMasks
 from busbw.model.topology import Topology
 from busbw.topo.ranks.affinity import rank_places

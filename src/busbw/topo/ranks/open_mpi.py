@@ -8,7 +8,7 @@ bound to the first free object within where it was mapped.
 
 from dataclasses import dataclass, field
 
-from busbw.cpus import format_cpu_list
+from busbw.base.cpus import format_cpu_list
 from busbw.topo.ranks.binding import MpirunOptions
 from busbw.topo.ranks.cores import Cores
 

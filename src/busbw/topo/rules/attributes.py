@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from busbw.catalog.findings import finding
+from busbw.facts.findings import finding
 from busbw.model.finding import Finding
+from busbw.topo.addresses import canonical, is_hidden, is_written
 from busbw.topo.file.document import Element
 from busbw.topo.file.numerals import read_integer
 from busbw.topo.processors import real_family
-from busbw.topo.rules.addresses import canonical, is_hidden, is_written
 from busbw.topo.rules.subject import Device, Node, Subject, is_rccls
 
 _ARCHITECTURES = ("x86_64", "arm64", "ppc64")

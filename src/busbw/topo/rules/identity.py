@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from typing import TypeVar
 
-from busbw.catalog.findings import finding
+from busbw.facts.findings import finding
 from busbw.model.finding import Finding
 from busbw.topo.file.document import Element
 from busbw.topo.reference import Reference, guid_numbers

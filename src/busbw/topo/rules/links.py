@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from busbw.catalog.devices import capability, device_kind
-from busbw.catalog.findings import finding
+from busbw.facts.devices import capability, device_kind
+from busbw.facts.findings import finding
 from busbw.model.finding import Confidence, Finding
-from busbw.topo.comparison.alignment import HIDDEN_WIDTH
+from busbw.topo.addresses import card
+from busbw.topo.alignment import HIDDEN_WIDTH
 from busbw.topo.file.numerals import read_integer
 from busbw.topo.pcie import WIDTHS, GENERATION_GTps, is_known_speed, lane_units, link_Bps, transfer_GTps
 from busbw.topo.reference import Reference
-from busbw.topo.rules.addresses import card
 from busbw.topo.rules.subject import WORDS, Device, Subject, is_rccls
 
 _GB = 1e9

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from busbw.catalog.findings import finding
+from busbw.facts.findings import finding
 from busbw.model.finding import Finding
+from busbw.topo.addresses import card
 from busbw.topo.reference import Reference
-from busbw.topo.rules.addresses import card
 from busbw.topo.rules.placement import moved_devices, relabelled, true_node
 from busbw.topo.rules.subject import WORDS, Device, Subject
 

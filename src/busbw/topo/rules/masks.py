@@ -3,8 +3,8 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from busbw.catalog.findings import finding
-from busbw.cpus import format_cpu_list, format_mask, parse_cpu_list
+from busbw.base.cpus import format_cpu_list, format_mask, parse_cpu_list
+from busbw.facts.findings import finding
 from busbw.model.finding import Finding
 from busbw.topo.reference import Reference
 from busbw.topo.rules.placement import relabelled

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from busbw.catalog.findings import finding
+from busbw.facts.findings import finding
 from busbw.model.finding import Finding
+from busbw.topo.addresses import card
 from busbw.topo.file.numerals import read_integer
 from busbw.topo.reference import Reference
-from busbw.topo.rules.addresses import card
 from busbw.topo.rules.subject import Net, Subject
 
 _LEAST_Mbps = 1_000

@@ -3,12 +3,12 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from busbw.catalog.devices import capability
-from busbw.catalog.findings import finding
+from busbw.facts.devices import capability
+from busbw.facts.findings import finding
 from busbw.model.finding import Confidence, Finding
+from busbw.topo.addresses import is_hidden
 from busbw.topo.file.numerals import read_integer
 from busbw.topo.reference import Reference
-from busbw.topo.rules.addresses import is_hidden
 from busbw.topo.rules.subject import LINK_WORDS, Device, Link, Subject
 
 _GPUS = ("0x03", "0x12")

@@ -2,8 +2,8 @@
 
 from collections import defaultdict
 
+from busbw.topo.addresses import card
 from busbw.topo.reference import Reference
-from busbw.topo.rules.addresses import card
 from busbw.topo.rules.subject import Device, Subject
 
 # From the node in the file to the node it is in truth.

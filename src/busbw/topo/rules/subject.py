@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from busbw.cpus import parse_mask
+from busbw.base.cpus import parse_mask
+from busbw.topo.addresses import canonical
 from busbw.topo.file.document import Document, Element
 from busbw.topo.file.numerals import read_integer
-from busbw.topo.rules.addresses import canonical
 
 Kind = Literal["gpu", "nic", "switch", "nvswitch", "cpu"]
 _CLASSES: tuple[tuple[str, Kind], ...] = (

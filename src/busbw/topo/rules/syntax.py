@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterator
 
-from busbw.catalog.findings import finding
+from busbw.facts.findings import finding
 from busbw.model.finding import Finding
 from busbw.topo.file.document import Remark
 from busbw.topo.file.elements import ATTRIBUTES, CHILDREN

@@ -1,0 +1,119 @@
+"""Checking an NCCL topology file against a platform, a host, or what it says about itself."""
+
+import shlex
+from collections import Counter
+from pathlib import Path
+
+from busbw.base.errors import InputError
+from busbw.facts.platform_addresses import platforms_at
+from busbw.facts.platforms import find_platform
+from busbw.machine.capture.sites import site_files
+from busbw.model.finding import Finding
+from busbw.model.topology_check import HeldAgainst, QuotedLine, TopologyCheck
+from busbw.store.topology_files import read_topology_file
+from busbw.topo.check import check
+from busbw.topo.file.document import Document
+from busbw.topo.file.reader import read_document
+from busbw.topo.origins.from_platform import topology_of_platform
+from busbw.topo.reference import Reference, reference_of_host, reference_of_platform
+from busbw.topo.resemblance import candidate_addresses, resemblance
+
+# A line of a topology file has 200 characters; what is longer is shown in part, with the place of the finding in it.
+_LONGEST_LINE = 2_000
+
+
+def check_topology(
+    file: str, *, platform: str | None = None, host: Path | None = None, here: bool = False
+) -> TopologyCheck:
+    """Return what is wrong with a topology file; at most one of platform, host and here says what it is for.
+
+    Where none does, a platform with the same PCI addresses is taken, if there is one. Raises InputError for what is no
+    topology file, and for a platform or snapshot that does not exist.
+    """
+    given = [name for name, is_given in _choices(platform, host, here=here) if is_given]
+    if len(given) > 1:
+        raise InputError(f"{' and '.join(given)} are given", hint="hold the file against one of them")
+    raw = read_topology_file(Path(file))
+    document = read_document(raw, "standard input" if file == "-" else file)
+    reference, held, remedy = _reference(document, platform, host, here=here)
+    findings = check(document, reference)
+    counts = Counter(each.severity for each in findings)
+    return TopologyCheck(
+        file=file,
+        held_against=held,
+        findings=findings,
+        errors=counts["error"],
+        warnings=counts["warn"],
+        notes=counts["note"],
+        remedy=remedy if counts["error"] or counts["warn"] else None,
+        lines=_lines(raw, findings),
+    )
+
+
+def _choices(platform: str | None, host: Path | None, *, here: bool) -> list[tuple[str, bool]]:
+    return [("--platform", platform is not None), ("--host", host is not None), ("--here", here)]
+
+
+def _reference(
+    document: Document, platform: str | None, host: Path | None, *, here: bool
+) -> tuple[Reference | None, HeldAgainst | None, str | None]:
+    """Return what to hold the file against, how to say so, and what writes a right file."""
+    if host is not None or here:
+        from busbw.machine.named import hardware_here, hardware_of_file  # noqa: PLC0415 - it takes as long as all the rest
+
+        reference = reference_of_host(hardware_of_file(host) if host is not None else hardware_here())
+        source = shlex.quote(str(host)) if host is not None else "--here"
+        held = HeldAgainst(name=reference.name, kind="host")
+        return reference, held, f"busbw topo make {source} -o topo.xml" if reference.gpus else None
+    if platform is not None:
+        found = find_platform(platform, site_files()).platform
+        reference = reference_of_platform(found)
+        held = HeldAgainst(name=found.id, kind="platform", reason=_doubt(document, found.id, reference))
+        return reference, held, _made_from(found.id)
+    return _resembled(document)
+
+
+def _resembled(document: Document) -> tuple[Reference | None, HeldAgainst | None, str | None]:
+    addresses = candidate_addresses(document)
+    like = resemblance(document, platforms_at(addresses, site_files())) if addresses else None
+    if like is None:
+        return None, None, None
+    name = like.reference.name
+    held = HeldAgainst(name=name, kind="resembles", reason=like.reason, also=like.also)
+    return like.reference, held, _made_from(name)
+
+
+def _doubt(document: Document, name: str, reference: Reference) -> str | None:
+    """Return what to know of a platform that somebody named: that it says little, or that another one fits."""
+    if not reference.gpus:
+        whose = "GPUs" if reference.nics else "GPUs and NICs"
+        return f"the PCI addresses of its {whose} are not published, so where they are cannot be compared"
+    addresses = candidate_addresses(document)
+    like = resemblance(document, platforms_at(addresses, site_files())) if addresses else None
+    if like is None or name in (like.reference.name, *like.also):
+        return None
+    return f"the file is more like {like.reference.name}: {like.reason}"
+
+
+def _made_from(name: str) -> str | None:
+    """Return the command that writes a platform's file; None where too little is published for one."""
+    try:
+        topology_of_platform(find_platform(name, site_files()).platform)
+    except InputError:
+        return None
+    return f"busbw topo make {shlex.quote(name)} -o topo.xml"
+
+
+def _lines(raw: bytes, findings: tuple[Finding, ...]) -> tuple[QuotedLine, ...]:
+    """Return the lines that findings are about, each once. Text is shown byte for byte, as NCCL reads it."""
+    every = raw.split(b"\n")
+    numbers = sorted({_line_number(each) for each in findings})
+    return tuple(
+        QuotedLine(number=number, text=every[number - 1].rstrip(b"\r")[:_LONGEST_LINE].decode("latin-1"))
+        for number in numbers
+        if 0 < number <= len(every)
+    )
+
+
+def _line_number(found: Finding) -> int:
+    return int((found.where or ":0:0").rsplit(":", 2)[1])

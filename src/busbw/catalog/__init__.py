@@ -1,1 +1,0 @@
-"""Facts that travel with busbw as data."""

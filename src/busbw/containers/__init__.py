@@ -1,1 +1,0 @@
-"""The container that ranks run in: a runtime turns a program into one that starts inside an image, as values."""

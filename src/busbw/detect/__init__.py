@@ -1,1 +1,0 @@
-"""Which platform a host is, and why."""

@@ -1,1 +1,0 @@
-"""What the logs of NCCL say about a job."""

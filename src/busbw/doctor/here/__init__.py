@@ -1,1 +1,0 @@
-"""The checks that a node allows without a job: what was captured of it in, findings out."""

@@ -1,0 +1,65 @@
+"""The variables that something on a cluster reads, and the names that nothing reads, from data/envvars/*.toml."""
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.resources import files
+from typing import TypeVar
+
+import msgspec
+
+from busbw.base.value import Value
+from busbw.model.envvar import EnvVar, Misspelling, Owner
+
+T = TypeVar("T")
+
+
+class EnvVarFile(Value, frozen=True, kw_only=True):
+    """What one file declares."""
+
+    owner: tuple[Owner, ...] = ()
+    variable: tuple[EnvVar, ...] = ()
+    misspelling: tuple[Misspelling, ...] = ()
+
+
+@cache
+def variables() -> dict[str, EnvVar]:
+    """Return every variable by its name, in the order of the files and within them. Cheap after the first call."""
+    return by_name((file, each.name, each) for file, declared in _declared() for each in declared.variable)
+
+
+def variable(name: str) -> EnvVar:
+    """Return the variable of this exact name. Raises KeyError for one that is not declared."""
+    return variables()[name]
+
+
+@cache
+def misspellings() -> dict[str, Misspelling]:
+    """Return what is known of names that are set and not read as their writer thinks, by the name as seen.
+
+    A name may stand here and among the variables: one that was read once (`stale`).
+    """
+    return by_name((file, each.seen, each) for file, declared in _declared() for each in declared.misspelling)
+
+
+def by_name(declared: Iterable[tuple[str, str, T]]) -> dict[str, T]:
+    """Return file, name and declaration by the name. Raises ValueError for a name that comes twice."""
+    found: dict[str, T] = {}
+    for file, name, each in declared:
+        if name in found:
+            raise ValueError(f"{file}: {name} is declared twice")
+        found[name] = each
+    return found
+
+
+@cache
+def owners() -> dict[str, Owner]:
+    """Return whose versions are known, by name."""
+    return {each.name: each for _file, declared in _declared() for each in declared.owner}
+
+
+def _declared() -> Iterator[tuple[str, EnvVarFile]]:
+    """Yield the files in alphabetical order."""
+    for path in sorted(files("busbw").joinpath("data", "envvars").iterdir(), key=lambda path: path.name):
+        if path.name.endswith(".toml"):
+            # These files are part of the package: an error in them is a bug, and says so.
+            yield path.name, msgspec.toml.decode(path.read_bytes(), type=EnvVarFile)

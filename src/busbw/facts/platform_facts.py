@@ -1,0 +1,202 @@
+"""What one platform file states, each value with the file and the sources it comes from."""
+
+import datetime as dt
+import math
+import re
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+import msgspec
+
+from busbw.base.errors import InputError
+from busbw.base.text import maybe
+from busbw.facts.platform_files import PlatformFile
+from busbw.model.platform import Platform, Section
+
+# Entries of these are merged by what they are known by: the first of these keys that both have.
+KNOWN_BY: dict[str, tuple[tuple[str, ...], ...]] = {
+    "numa": (("id",),),
+    "switches": (("bus_id",),),
+    "gpus": (("gpu",),),
+    "nics": (("name",), ("bus_id", "port")),
+    "variants": (("sku",),),
+    "settings": (("name", "goal"),),
+    "sources": (("id",),),
+}
+_FIELDS = {field.name: field.type for field in msgspec.structs.fields(Platform)}
+TABLES = tuple(name for name, kind in _FIELDS.items() if isinstance(kind, type) and issubclass(kind, Section))
+LISTED = tuple(
+    name for name, kind in _FIELDS.items() if getattr(kind, "__origin__", None) is tuple and name not in KNOWN_BY
+)
+# What a file says about itself, beside the fields of a platform.
+_OF_THE_FILE = ("extends", "unknown")
+_DEEPEST = 4
+# Of a name in an error.
+_LONGEST = 80
+
+Key = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One value, of a TOML type or None, and where it comes from."""
+
+    value: object
+    file: str
+    source: tuple[str, ...] = ()
+    checked: str | None = None
+
+
+# The values of one section or entry; a table inside (match.dmi) is merged key by key too.
+Facts = dict[str, Fact | dict[str, Fact]]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What a file states, or several merged: single values, sections, entries that are known by a key, and lists."""
+
+    single: dict[str, Fact] = field(default_factory=dict)
+    tables: dict[str, Facts] = field(default_factory=dict)
+    entries: dict[str, tuple[Facts, ...]] = field(default_factory=dict)
+    listed: dict[str, tuple[Fact, ...]] = field(default_factory=dict)
+
+
+@lru_cache(maxsize=1024)
+def layer_of(file: PlatformFile) -> Layer:
+    """Return what `file` states. Raises InputError where its form is not that of a platform file."""
+    made = Layer()
+    for name, value in file.raw.items():
+        where = f"{file.where}: {name}"
+        if name in _OF_THE_FILE:
+            continue
+        if name in TABLES:
+            made.tables[name] = _section(value, file.where, where)
+        elif name in KNOWN_BY:
+            made.entries[name] = tuple(_entry(name, entry, file.where, each) for each, entry in _items(value, where))
+            _check_known(name, made.entries[name], where)
+        elif name in LISTED:
+            made.listed[name] = tuple(_listed(each, entry, file.where) for each, entry in _items(value, where))
+        elif name in _FIELDS:
+            made.single[name] = Fact(value=_plain(value, where), file=file.where)
+        else:
+            near = maybe(name[:_LONGEST], (*_FIELDS, *_OF_THE_FILE))
+            raise InputError(f"unknown key {name[:_LONGEST]!r}{near}", where=file.where)
+    if file.is_family and "id" in made.single:
+        raise InputError("a family has no id", where=file.where, hint="leave out `id`")
+    return made
+
+
+def known_by(array: str, entry: Facts) -> tuple[Key, ...]:
+    """Return the keys that an entry of `array` answers to, the first the strongest; () when it has none."""
+    keys: list[Key] = []
+    for place, fields in enumerate(KNOWN_BY[array]):
+        values = [fact.value if isinstance(fact := entry.get(name), Fact) else None for name in fields]
+        if values[0] is not None:
+            if fields == ("bus_id", "port"):
+                values[1] = 1 if values[1] is None else values[1]
+            keys.append((place, *(_comparable(name, value) for name, value in zip(fields, values, strict=True))))
+    return tuple(keys)
+
+
+def label(array: str, entry: Facts) -> str:
+    """Return what an entry is called in a path: `0`, `mlx5_ib0`, `NCCL_ALGO, sharp`."""
+    keys = known_by(array, entry)
+    return ", ".join(str(part) for part in keys[0][1:] if part is not None) if keys else "?"
+
+
+def _comparable(name: str, value: object) -> object:
+    if isinstance(value, str) and name == "bus_id":
+        return value.lower()
+    return str(value) if isinstance(value, list | dict) else value
+
+
+def _check_known(array: str, entries: tuple[Facts, ...], where: str) -> None:
+    """Raise InputError for an entry without a key, and for two with the same."""
+    seen: set[Key] = set()
+    for place, entry in enumerate(entries):
+        keys = known_by(array, entry)
+        if not keys:
+            needed = " or ".join(fields[0] for fields in KNOWN_BY[array])
+            raise InputError(f"entry {place + 1} has no {needed}", where=where)
+        if seen.intersection(keys):
+            raise InputError(f"{label(array, entry)} stands twice", where=where)
+        seen.update(keys)
+
+
+def _items(value: object, where: str) -> list[tuple[str, object]]:
+    if not isinstance(value, list):
+        raise InputError("not a list", where=where)
+    return [(f"{where}[{place}]", item) for place, item in enumerate(value)]
+
+
+def _entry(array: str, value: object, file: str, where: str) -> Facts:
+    # What is known of a source is not itself taken from a source.
+    if array == "sources":
+        return _facts(_table(value, where), Fact(value=None, file=file), where)
+    return _section(_with_unset(value, where) if array == "settings" else value, file, where)
+
+
+def _with_unset(setting: object, where: str) -> object:
+    """Return a setting that says `unset = true` as one whose value is None, which TOML cannot write."""
+    if not isinstance(setting, dict) or "unset" not in setting:
+        return setting
+    if setting["unset"] is not True or "value" in setting:
+        raise InputError("a setting says either `unset = true` or a value", where=where)
+    return {**{name: value for name, value in setting.items() if name != "unset"}, "value": None}
+
+
+def _section(value: object, file: str, where: str) -> Facts:
+    """Return the values of one section, each with the section's source and day."""
+    table = _table(value, where)
+    source, checked = _provenance(table, where)
+    stated = {name: item for name, item in table.items() if name not in ("source", "checked")}
+    return _facts(stated, Fact(value=None, file=file, source=source, checked=checked), where)
+
+
+def _facts(table: dict[str, object], origin: Fact, where: str) -> Facts:
+    """Return the values of a table, each as a fact that is otherwise like `origin`."""
+    return {
+        name: {each: replace(origin, value=_plain(inner, where)) for each, inner in item.items()}
+        if isinstance(item, dict)
+        else replace(origin, value=_plain(item, where))
+        for name, item in table.items()
+    }
+
+
+def _table(value: object, where: str) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise InputError("not a table", where=where)
+    return value
+
+
+def _listed(where: str, entry: object, file: str) -> Fact:
+    if not isinstance(entry, dict):
+        return Fact(value=_plain(entry, where), file=file)
+    source, checked = _provenance(entry, where)
+    return Fact(value=_plain(entry, where), file=file, source=source, checked=checked)
+
+
+def _provenance(table: dict[str, object], where: str) -> tuple[tuple[str, ...], str | None]:
+    source, checked = table.get("source", []), _plain(table.get("checked"), where)
+    if not isinstance(source, list) or not all(isinstance(each, str) for each in source):
+        raise InputError("`source` is not a list of ids of sources", where=where, hint='source = ["our-wiki"]')
+    if checked is not None and (not isinstance(checked, str) or not re.fullmatch(r"\d{4}(-\d\d){0,2}", checked)):
+        raise InputError("`checked` is not a day", where=where, hint='checked = "2026-11-21"')
+    return tuple(source), checked
+
+
+def _plain(value: object, where: str, depth: int = 0) -> object:
+    """Return a value that is JSON as it stands. Raises InputError for what is not, or is nested too deeply."""
+    if depth > _DEEPEST:
+        raise InputError("nested too deeply", where=where)
+    if isinstance(value, list):
+        return [_plain(each, where, depth + 1) for each in value]
+    if isinstance(value, dict):
+        return {name: _plain(each, where, depth + 1) for name, each in value.items()}
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{value} is no number that anybody measured", where=where)
+    if isinstance(value, int) and value.bit_length() > 63:
+        raise InputError("a number that is too large", where=where)
+    return value

@@ -1,0 +1,277 @@
+"""One stream of lines, as a launcher tagged it: the table open in it, a row torn apart, a document half there."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from msgspec import structs
+
+from busbw.base.errors import InputError
+from busbw.formats.form import DocumentFormat, Line, OpenTable, TextFormat, Unreadable
+from busbw.formats.lines.collecting import Broken, Collected, may_begin
+from busbw.formats.lines.ledger import MOST_TABLES, Ledger
+from busbw.formats.lines.log_lines import is_known
+from busbw.formats.lines.salvage import FAILURE, salvaged
+from busbw.formats.lines.tally import Tally
+from busbw.model.imported import Reading, Table
+
+NOBODYS = "no reader knows this line"
+NOBODYS_DOCUMENT = "no reader knows this JSON document"
+# Why lines are not read that belong to no table.
+UNCLAIMED = frozenset({NOBODYS, NOBODYS_DOCUMENT})
+TORN = "torn off by a log line, and its rest did not come"
+_TOO_MANY = f"more than {MOST_TABLES} tables"
+_MOST_PIECES = 6
+# Before a log line stands a piece of a table, or what a launcher wrote: more launchers are about than we know.
+_PIECE_BEGINS = re.compile(r"\s*(?:[#\d.+-]|N/A)")
+_ROW_BEGINS = re.compile(r"\s*(?:# |\d+ +\d+ +[a-z])", re.ASCII)
+_LONGEST_PIECE = 4096
+# A line that only divides stands before and after many tables, and a fence around those in a page.
+_DIVIDER = re.compile(r"[\s#*=_-]+|\s*(?:`{3,}|~{3,})[\w+-]{0,20}\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Formats:
+    """The readers that lines and documents are offered to, in order."""
+
+    text: tuple[TextFormat, ...]
+    documents: tuple[DocumentFormat, ...]
+
+
+@dataclass(slots=True)
+class _Piece:
+    """A line that is no row by itself, and why; the lines after it may complete it."""
+
+    line: Line
+    why: str
+
+
+@dataclass(slots=True)
+class Stream:
+    """What is under way in one stream."""
+
+    formats: Formats
+    ledger: Ledger
+    _table: OpenTable | None = None
+    _passes_by: bool = False
+    _tally: Tally = field(default_factory=Tally)
+    _last_line: int = 0
+    _pieces: list[_Piece] = field(default_factory=list)
+    _document: Collected | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is under way, so that the stream can be forgotten."""
+        return self._table is None and not self._pieces and self._document is None
+
+    @property
+    def is_collecting(self) -> bool:
+        """Whether a document is under way, in which any line may stand."""
+        return self._document is not None
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether a line that nobody reads changes nothing here."""
+        return not self._pieces and self._document is None and (self._table is None or self._passes_by)
+
+    def take(self, number: int, text: str) -> None:
+        """Read a whole line."""
+        if self._document is not None:
+            self._continue_document(number, text)
+        elif is_known(text):
+            self.ledger.known()
+        elif not self._claimed(Line(number, text)):
+            self._unclaimed(Line(number, text))
+
+    def take_torn(self, number: int, text: str) -> None:
+        """Read what stands before a log line on one line: a row without its newline, or the beginning of one."""
+        line = Line(number, text)
+        if self._table is None or self._document is not None:
+            if _ROW_BEGINS.match(text):
+                self._hold(line, TORN)
+            else:
+                self.ledger.known()
+            return
+        taken = self._table.take(line)
+        readings = _in(taken)
+        if readings is not None:
+            self._drop_pieces()
+            self._readings(number, readings)
+        elif taken not in {"known", "ended"} and _PIECE_BEGINS.match(text):
+            self._hold(line, TORN)
+        else:
+            self.ledger.known()
+
+    def finish(self, last_line: int | None = None) -> None:
+        """End what is under way; at the end of the source, or because too much is open."""
+        if self._document is not None:
+            self._give_up_document("a JSON document was cut off at the end")
+        self._drop_pieces()
+        self._close(last_line)
+
+    def _claimed(self, line: Line) -> bool:
+        """Whether the open table, or a reader that begins one, takes a line; it is accounted for then."""
+        taken = self._table.take(line) if self._table is not None else "foreign"
+        readings = _in(taken)
+        if readings is not None:
+            self._drop_pieces()
+            self._readings(line.number, readings)
+        elif taken in {"known", "ended"}:
+            self._drop_pieces()
+            self.ledger.known()
+            self._last_line = line.number
+            if taken == "ended":
+                self._close(None)
+        elif self._completes(line):
+            pass
+        elif isinstance(taken, Unreadable):
+            self._hold(line, taken.why)
+        else:
+            return self._begins(line)
+        return True
+
+    def _completes(self, line: Line) -> bool:
+        """Whether `line` is the rest of a row that held pieces begin; all of them are accounted for then."""
+        if self._table is None:
+            return False
+        for start in range(len(self._pieces)):
+            pieces = self._pieces[start:]
+            whole = Line(pieces[0].line.number, "".join([*(piece.line.text for piece in pieces), line.text]))
+            readings = _in(self._table.take(whole))
+            if readings is not None:
+                self._pieces = self._pieces[:start]
+                self._drop_pieces()
+                self.ledger.known(len(pieces))
+                self._readings(line.number, readings)
+                return True
+        return False
+
+    def _hold(self, line: Line, why: str) -> None:
+        if len(self._pieces) >= _MOST_PIECES or len(line.text) > _LONGEST_PIECE:
+            self._drop_pieces()
+        self._pieces.append(_Piece(Line(line.number, line.text[: _LONGEST_PIECE + 1]), why))
+
+    def _drop_pieces(self) -> None:
+        for piece in self._pieces:
+            self.ledger.unread(piece.line.number, piece.line.text, piece.why)
+        self._pieces.clear()
+
+    def _readings(self, number: int, readings: Sequence[Reading]) -> None:
+        if readings:
+            self.ledger.readings(readings)
+        else:
+            self.ledger.known()
+        self._tally.add(readings)
+        self._last_line = number
+
+    def _begins(self, line: Line) -> bool:
+        """Whether a line begins a table, or may go on with a row; no row goes on after any other."""
+        for reader in self.formats.text:
+            if reader.starts.search(line.text):
+                self._begin(reader, line)
+                return True
+        if self._pieces and _PIECE_BEGINS.match(line.text):
+            self._hold(line, NOBODYS)
+            return True
+        self._drop_pieces()
+        return False
+
+    def _unclaimed(self, line: Line) -> None:
+        if _DIVIDER.fullmatch(line.text):
+            self.ledger.known()
+        elif may_begin(line.text):
+            self._document = Collected()
+            self._continue_document(line.number, line.text)
+        else:
+            self.ledger.unread(line.number, line.text, NOBODYS)
+
+    def _begin(self, reader: TextFormat, line: Line) -> None:
+        self._drop_pieces()
+        self._close(line.number - 1)
+        number = self.ledger.number_table()
+        if number is None:
+            self.ledger.unread(line.number, line.text, _TOO_MANY)
+            return
+        self._table = reader.begin(line, number=number, source=self.ledger.source)
+        self._passes_by = reader.passes_by
+        self._tally = Tally()
+        self._last_line = line.number
+        self._readings(line.number, _in(self._table.take(line)) or ())
+
+    def _close(self, last_line: int | None) -> None:
+        if self._table is not None:
+            table, self._table = self._table, None
+            self.ledger.table(table.finish(last_line or self._last_line), self._tally)
+
+    def _continue_document(self, number: int, text: str) -> None:
+        document = self._document
+        if document is None:
+            return
+        try:
+            value = document.decode() if document.add(number, text) else None
+        except Broken as error:
+            is_in_it = bool(document.lines) and document.lines[-1][0] == number
+            self._give_up_document(str(error))
+            if not is_in_it:
+                self.take(number, text)
+            return
+        if value is not None:
+            self._document = None
+            why = self._read_document(value, document.lines, lines=len(document.lines))
+            for line, content in document.lines if why is not None else ():
+                self.ledger.unread(line, content, why or "")
+
+    def _give_up_document(self, why: str) -> None:
+        """Keep of what is no whole document the results that are, and read the rest as text."""
+        document, self._document = self._document, None
+        lines = document.lines if document is not None else []
+        whole = salvaged(lines)
+        if whole is not None and self._read_document(whole.document, lines, lines=whole.lines, failure=FAILURE) is None:
+            lines = lines[whole.lines :]
+        for number, text in lines:
+            if is_known(text):
+                self.ledger.known()
+            elif not self._is_document(number, text) and not self._claimed(Line(number, text)):
+                self.ledger.unread(number, text, why)
+
+    def _is_document(self, number: int, text: str) -> bool:
+        """Whether a line is a document by itself that somebody reads: after one that was cut off at its end."""
+        alone = Collected()
+        try:
+            value = alone.decode() if may_begin(text) and alone.add(number, text) else None
+        except Broken:
+            return False
+        return value is not None and self._read_document(value, alone.lines, lines=1) is None
+
+    def _read_document(
+        self, value: object, content: Sequence[tuple[int, str]], *, lines: int, failure: str | None = None
+    ) -> str | None:
+        """Keep what the first `lines` lines hold; return why nobody can read them, None when somebody did."""
+        first = content[0][0]
+        reader = next((reader for reader in self.formats.documents if reader.recognises(value)), None)
+        if reader is None:
+            return NOBODYS_DOCUMENT
+        try:
+            found = list(reader.read(value, line=first, number=self.ledger.next_table, source=self.ledger.source))
+        except InputError as error:
+            return error.cause
+        if failure is not None:
+            found = [(_failed(table, failure), readings) for table, readings in found]
+        every = self.ledger.records(found) if reader.is_record else self.ledger.tables(found)
+        if every is None:
+            return _TOO_MANY
+        self.ledger.known(lines - 1)
+        if every:
+            self.ledger.readings(every)
+        else:
+            self.ledger.known()
+        return None
+
+
+def _failed(table: Table, failure: str) -> Table:
+    return structs.replace(table, complete=False, failures=(*table.failures, (table.first_line, failure)))
+
+
+def _in(taken: str | Sequence[Reading] | Unreadable) -> Sequence[Reading] | None:
+    """Return the readings among what `take` may return."""
+    return None if isinstance(taken, str | Unreadable) else taken

@@ -1,0 +1,178 @@
+"""The diagnosis of a job: what its logs say, what is wrong with it, and the answer in one sentence."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from busbw.facts.findings import finding
+from busbw.logs.case import Case, case_of, facts_in
+from busbw.logs.channel_rules import channel_findings
+from busbw.logs.choices import choices_of
+from busbw.logs.failure_rules import failure_findings
+from busbw.logs.launches import launch_number, launches_of
+from busbw.logs.network_rules import network_findings
+from busbw.logs.node_rules import node_findings
+from busbw.logs.oddity_rules import oddity_findings
+from busbw.logs.rank_rules import difference_findings
+from busbw.logs.ranks import words
+from busbw.logs.ras_rules import ras_findings
+from busbw.logs.reader import LogReader
+from busbw.logs.troubles import Event
+from busbw.logs.warning_rules import warning_findings
+from busbw.model.diagnosis import Diagnosis, Trouble
+from busbw.model.finding import Finding, Verdict
+from busbw.model.platform import Platform
+
+_FAILED = frozenset({"LOG030", "LOG031", "LOG032", "LOG033", "LOG036", "LOG037", "LOG038"})
+_ORDER = {"error": 0, "warn": 1, "note": 2}
+_MOST_LAUNCHES = 16
+_LONGEST_LINE = "a line of more than 1 MiB was left out"
+
+
+def diagnose(
+    reader: LogReader, sources: tuple[str, ...], *, platform: Platform | None = None, unread: tuple[str, ...] = ()
+) -> Diagnosis:
+    """Return what the logs that `reader` has read say. `unread`: what of the sources could not be read, and why."""
+    if reader.sieve.too_long:
+        unread = (*unread, f"{_LONGEST_LINE}, {reader.sieve.too_long} times")
+    monitor = tuple(ras_findings(reader.ras, sources))
+    judged = [_judged(case, unread, monitor) for case in _cases(reader, sources, platform)]
+    case, found, verdict = next((each for each in reversed(judged) if each.verdict.outcome == "failed"), judged[-1])
+    if len(judged) > 1:
+        found = (*found, _several(judged, case))
+    return Diagnosis(
+        sources=sources,
+        lines=reader.sieve.lines,
+        nccl_lines=reader.nccl_lines,
+        unread=unread,
+        platform=platform.id if platform is not None else None,
+        hosts=len(case.hosts),
+        processes=len(case.state.processes),
+        ranks=case.people.ranks,
+        ranks_seen=len(case.people.seats),
+        nodes=case.nodes,
+        communicators=len(case.state.communicators),
+        facts=facts_in(case.facts),
+        environment=facts_in(case.settings),
+        traffic=tuple(way.value() for way in case.ways),
+        choices=choices_of(reader.sieve.choices()),
+        troubles=_troubles(case),
+        findings=found,
+        verdict=verdict,
+    )
+
+
+class _Judged(NamedTuple):
+    case: Case
+    findings: tuple[Finding, ...]
+    verdict: Verdict
+
+
+def _cases(reader: LogReader, sources: tuple[str, ...], platform: Platform | None) -> Iterator[Case]:
+    """Yield every launch in the log, or the one there is."""
+    reader.meet_all()
+    reader.state.settle()
+    events = tuple(reader.troubles.events.values())
+    launches = launches_of(reader.state) if len(sources) == 1 else ()
+    if len(launches) < 2:
+        yield case_of(reader, reader.state, events, sources=sources, platform=platform)
+        return
+    for number, launch in list(enumerate(launches))[-_MOST_LAUNCHES:]:
+        own = tuple(
+            event
+            for event in events
+            if (event.process in launch.names if event.process else launch_number(launches, event.line) == number)
+        )
+        yield case_of(reader, reader.state.part(launch.names), own, sources=sources, platform=platform)
+
+
+def _judged(case: Case, unread: tuple[str, ...], monitor: tuple[Finding, ...]) -> _Judged:
+    found = [
+        *monitor,
+        *failure_findings(case),
+        *network_findings(case),
+        *node_findings(case),
+        *channel_findings(case),
+        *difference_findings(case),
+        *oddity_findings(case),
+        *warning_findings(case, unread),
+    ]
+    found.sort(key=lambda each: (_ORDER[each.severity], each.code not in _FAILED))
+    return _Judged(case, tuple(found), _verdict(case, found))
+
+
+def _several(judged: list[_Judged], shown: Case) -> Finding:
+    told = "; ".join(
+        f"line {min(process.first for process in each.case.state.processes.values())}: {each.case.people.ranks} ranks, "
+        f"{each.verdict.outcome.replace('_', ' ')}{' (this one)' if each.case is shown else ''}"
+        for each in judged
+    )
+    return finding(
+        "LOG043",
+        evidence=told,
+        fix="give busbw the lines of one launch to see another",
+        confidence="likely",
+        count=len(judged),
+    )
+
+
+def _troubles(case: Case) -> tuple[Trouble, ...]:
+    kinds: dict[str, list[Event]] = defaultdict(list)
+    for event in case.events:
+        kinds[event.kind].append(event)
+    made = []
+    for events in kinds.values():
+        first = min(events, key=lambda event: (event.time or "", event.source, event.line))
+        who = [member for event in events for member in case.who(event)]
+        ranks = [member for member in case.who(first) if isinstance(member, int)]
+        made.append(
+            Trouble(
+                what=first.what,
+                pattern=first.pattern.id if first.pattern is not None else None,
+                role=first.pattern.role if first.pattern is not None else "unknown",
+                text=first.text,
+                where=case.place(first),
+                time=first.time,
+                host=first.host,
+                rank=ranks[0] if len(ranks) == 1 else None,
+                lines=sum(event.count for event in events),
+                processes=len({event.process for event in events if event.process is not None}),
+                who=words(who),
+            )
+        )
+    return tuple(made)
+
+
+def _verdict(case: Case, found: list[Finding]) -> Verdict:
+    serious = [each for each in found if each.severity != "note"]
+    codes = tuple(dict.fromkeys(each.code for each in serious))
+    failures = [each for each in found if each.code in _FAILED]
+    if failures:
+        return Verdict(outcome="failed", sentence=_sentence(failures[0]), because=codes)
+    if serious:
+        more = f" ({len(serious) - 1} more)" if len(serious) > 1 else ""
+        return Verdict(outcome="slow", sentence=f"{_sentence(serious[0])}{more}", because=codes)
+    if not case.ways and not case.has("network"):
+        return Verdict(
+            outcome="cannot_tell",
+            sentence="the log does not say how ranks reach each other: run with NCCL_DEBUG=INFO",
+        )
+    return Verdict(outcome="ok", sentence=_praise(case))
+
+
+def _sentence(found: Finding) -> str:
+    return f"{found.title}{f': {found.effect}' if found.effect else ''}"
+
+
+def _praise(case: Case) -> str:
+    networks = sorted({way.network for way in case.ways if way.network is not None and way.place == "between nodes"})
+    inside = sorted({way.via.split("/")[0] for way in case.ways if way.place == "within nodes"})
+    joined = any(way.place == "between nodes" and "MNNVL" in way.via for way in case.ways)
+    parts = ["NVLinks between hosts"] if joined else []
+    if networks:
+        parts.append(f"{' and '.join(networks)} between nodes")
+    if inside:
+        parts.append(
+            f"{' and '.join(inside)} within them" if networks or joined else f"{' and '.join(inside)} within the node"
+        )
+    return f"nothing is wrong in what the log says{': ' + ', '.join(parts) if parts else ''}"

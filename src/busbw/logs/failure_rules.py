@@ -1,0 +1,247 @@
+"""Rules about jobs that failed or hang: the first error, ranks that left without a word, ranks that wait."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from busbw.facts.findings import finding
+from busbw.logs.case import Case
+from busbw.logs.first_error import FirstError, first_error, followers
+from busbw.logs.meeting_rules import NEVER_MADE, unreachable_finding
+from busbw.logs.ranks import Member, words
+from busbw.logs.troubles import Event
+from busbw.model.finding import Finding
+
+_STATUS = {
+    "1": "local length",
+    "2": "local queue pair operation",
+    "4": "local protection: memory that is not registered",
+    "9": "invalid request at the other end",
+    "10": "access refused at the other end: registration, ACS",
+    "11": "operation failed at the other end",
+    "12": "no answer after all retries: a link that is down or loses packets, no route, or a peer that is gone",
+    "13": "the other end was never ready",
+    "22": "general",
+}
+_STATUS_FIX = {
+    "12": "look at the links at both ends (ibstat, perfquery, mlxlink), then at the route and the GID; "
+    "NCCL_IB_TIMEOUT=22 waits longer and hides a bad link",
+    "4": "test with NCCL_NET_GDR_LEVEL=LOC: if that helps, GPUDirect RDMA is at fault (nvidia_peermem, ACS, driver)",
+    "9": "test with NCCL_NET_GDR_LEVEL=LOC: if that helps, GPUDirect RDMA is at fault (nvidia_peermem, ACS, driver)",
+    "10": "test with NCCL_NET_GDR_LEVEL=LOC: if that helps, GPUDirect RDMA is at fault (nvidia_peermem, ACS, driver)",
+}
+# Some come at every end of a job, when one rank closes before another.
+_AT_EVERY_END = frozenset({"peer-gone", "connect-failed"})
+# They tell that somebody else is gone; other lines that only follow tell that something has failed.
+_LOST = frozenset({"peer-gone", *NEVER_MADE, "proxy-failed", "detected-elsewhere"})
+# Collectives to which every rank brings equally much.
+_OF_ONE_SIZE = frozenset({"ALLREDUCE", "BROADCAST", "REDUCE"})
+_MOST_RIVALS = 4
+_STUCK = "watchdog-stuck"
+
+
+def failure_findings(case: Case) -> Iterator[Finding]:
+    """Yield why a job failed or hangs."""
+    first = first_error(case)
+    timeouts = [event for event in case.events if event.role == "timeout"]
+    if first is not None:
+        yield _first(case, first)
+    silent = _silent(case) if first is None else None
+    # Who waited in vain is told for itself.
+    if silent is not None and not (timeouts and silent.code == "LOG036"):
+        yield silent
+    if timeouts:
+        yield _waiting(case, timeouts)
+    if first is None and silent is None and not timeouts and not case.state.leaves_out:
+        yield from _unfinished(case)
+    yield from _alone(case)
+
+
+def _first(case: Case, first: FirstError) -> Finding:
+    event = first.event
+    who = case.who(event)
+    rest = followers(case, first)
+    others = [each for each in first.rivals if not who or case.who(each) != who]
+    rivals = {member for each in others for member in case.who(each)}
+    behind = {member for each in rest for member in case.who(each)} - set(who) - rivals
+    said = f"{words(who) or 'nobody says which rank'}{f' on {event.host}' if event.host else ''}: {event.text}"
+    words_on = [said, first.how]
+    if others:
+        shown = ", ".join(
+            f"{words(case.who(each)) or each.text[:40]} ({case.place(each)})" for each in others[:_MOST_RIVALS]
+        )
+        words_on.append(f"others with a cause of their own: {shown}")
+    if behind:
+        words_on.append(f"{words(behind)} only followed")
+    what, fix = _what(case, event)
+    return finding(
+        "LOG030",
+        evidence="; ".join(words_on),
+        fix=fix,
+        where=case.place(event),
+        confidence=first.confidence,
+        what=what,
+    )
+
+
+def _what(case: Case, event: Event) -> tuple[str, str | None]:
+    if event.pattern is None:
+        return "NCCL stopped with a warning that busbw does not know", None
+    fix = event.fix(is_amd=case.state.is_amd)
+    status = event.groups.get("status")
+    if status is None:
+        return event.what, fix if event.stage is not None else f"{fix} ({event.pattern.cause})"
+    return f"{event.what}, status {status}: {_STATUS.get(status, 'see ibv_wc_status')}", _STATUS_FIX.get(status, fix)
+
+
+def _silent(case: Case) -> Finding | None:
+    """Return that somebody left without a word, where the others only report that."""
+    reports = [event for event in case.events if event.role == "follower"]
+    if not reports:
+        return None
+    is_certain = any(event.fatal for event in reports) or any(
+        event.pattern is not None and event.pattern.id not in _AT_EVERY_END for event in reports
+    )
+    if not is_certain and _is_set_up(case):
+        return None
+    if not any(event.pattern is not None and event.pattern.id in _LOST for event in reports):
+        return _unexplained(case, reports)
+    unreachable = unreachable_finding(case, reports)
+    if unreachable is not None:
+        return unreachable
+    told: set[Member] = {member for event in reports for member in case.who(event)}
+    hosts = _left_hosts(case, reports)
+    quiet = {
+        rank
+        for rank, (process, _seat) in case.people.seats.items()
+        if rank not in told and (not hosts or process.host in hosts)
+    }
+    first = min(reports, key=lambda event: (event.time or "", event.source, event.line))
+    missing = _missing(case)
+    suspects = (
+        f"; nothing of it from {words(quiet)}"
+        if quiet
+        else f"; of {words(missing)} nothing is in the log"
+        if missing
+        else ""
+    )
+    at = f" to {', '.join(sorted(hosts))}" if hosts else ""
+    return finding(
+        "LOG031",
+        evidence=f"{words(told) or 'a launcher'}: connections{at} ended, and no line tells why{suspects}; "
+        f"the first: {first.text}",
+        fix="look at those hosts for a process that was killed: `dmesg | grep -i -e oom -e xid`; and at the end of "
+        "what the ranks themselves printed",
+        where=case.place(first),
+        confidence="likely" if is_certain else "possible",
+    )
+
+
+def _unexplained(case: Case, reports: list[Event]) -> Finding:
+    first = min(reports, key=lambda event: (event.source, event.line))
+    return finding(
+        "LOG036",
+        evidence=f"{words(case.who(first)) or 'a launcher or a program'}: {first.text}",
+        fix=first.pattern.fix
+        if first.pattern is not None and first.pattern.id == _STUCK
+        else "run again with NCCL_DEBUG=INFO, and look at what the program itself printed before this line",
+        where=case.place(first),
+        confidence="certain",
+    )
+
+
+def _is_set_up(case: Case) -> bool:
+    """Whether every rank that logged has its communicators: what closes then may close at the end of the job."""
+    seats = [seat for process in case.state.processes.values() for seat in process.seats.values()]
+    return any(seat.done for seat in seats) and all(seat.done >= seat.started for seat in seats)
+
+
+def _left_hosts(case: Case, reports: list[Event]) -> set[str]:
+    """Return the hosts whose addresses the reports name as gone."""
+    host_at: dict[str, str] = {}
+    for process in case.state.processes.values():
+        address = process.facts.get("bootstrap", "").split(":", 1)[-1].split("<")[0]
+        host_at[address] = process.host
+        host_at[process.host] = process.host
+    found = set()
+    for event in reports:
+        peer = event.groups.get("peer", "").rstrip(",.").split("<")[0]
+        for name in (peer, peer.rsplit(":", 1)[0], peer.split(".")[0]):
+            if name in host_at and host_at[name] != event.host:
+                found.add(host_at[name])
+    return found
+
+
+def _waiting(case: Case, timeouts: list[Event]) -> Finding:
+    calls: dict[tuple[int, str], set[Member]] = defaultdict(set)
+    sizes: dict[tuple[int, str], set[str]] = defaultdict(set)
+    for event in timeouts:
+        call = int(event.groups["sequence"]), event.groups["operation"]
+        calls[call].update(case.who(event))
+        if "elements" in event.groups and event.groups["operation"] in _OF_ONE_SIZE:
+            sizes[call].add(event.groups["elements"])
+    waiting = {member for who in calls.values() for member in who}
+    every = set(range(case.people.ranks)) if case.people.ranks is not None else set()
+    absent = every - waiting
+    shown = "; ".join(
+        f"{words(who) or 'ranks without a number'} in {operation} number {number}"
+        for (number, operation), who in sorted(calls.items())[:_MOST_RIVALS]
+    )
+    behind = f"; {words(absent)} did not report: look there first" if absent and waiting else ""
+    numbers = [number for number, _ in calls]
+    if len(set(numbers)) < len(numbers):
+        behind += "; one number is another collective on different ranks: their calls differ, or their process groups"
+    elif any(len(of_call) > 1 for of_call in sizes.values()):
+        behind += "; ranks give different sizes for one number: their calls differ, or their process groups"
+    elif not behind and len(set(numbers)) > 1:
+        behind = "; they are not at the same call: one is behind, or they wait in different process groups"
+    return finding(
+        "LOG032",
+        evidence=f"{shown}{behind}",
+        fix="`py-spy dump --pid PID` on the rank that is behind; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 keeps what each did",
+        where=case.place(timeouts[0]),
+        confidence="likely" if absent and waiting else "possible",
+    )
+
+
+def _missing(case: Case) -> set[int]:
+    if case.people.ranks is None:
+        return set()
+    return set(range(case.people.ranks)) - set(case.people.seats)
+
+
+def _unfinished(case: Case) -> Iterator[Finding]:
+    begun = [
+        (process, seat) for process in case.state.processes.values() for seat in process.seats.values() if seat.started
+    ]
+    stuck = [(process, seat) for process, seat in begun if seat.done < seat.started]
+    missing = _missing(case)
+    if stuck:
+        who = {member for process, seat in stuck for member in case.people.of_seat(process, seat)}
+        also = f"; of {words(missing)} nothing is in the log" if missing else ""
+        yield finding(
+            "LOG033",
+            evidence=f"{words(who)} began a communicator and did not finish it{also}",
+            fix="look at the ranks that are missing; a firewall or a wrong NCCL_SOCKET_IFNAME keeps ranks apart",
+            confidence="possible",
+        )
+    elif missing:
+        yield finding(
+            "LOG034",
+            evidence=f"nothing is in the log of {words(missing)}",
+            fix="give busbw the logs of all ranks: NCCL_DEBUG=INFO must reach every one",
+            confidence="likely",
+            seen=len(case.people.seats),
+            ranks=case.people.ranks or 0,
+        )
+
+
+def _alone(case: Case) -> Iterator[Finding]:
+    """Yield that processes which were started together do not know of each other."""
+    alone = [process for process in case.state.processes.values() if process.name in case.people.by_process]
+    if case.people.ranks == 1 and len(alone) > 1:
+        yield finding(
+            "LOG035",
+            evidence=f"{len(alone)} processes each made a communicator of rank 0 alone",
+            fix="build nccl-tests with MPI=1; else start the program with torchrun, or with srun --mpi=pmix",
+            confidence="likely",
+        )

@@ -1,0 +1,299 @@
+"""Rules about the network between nodes: which one is used, whether it is the right one, whether it reaches GPUs."""
+
+import re
+from collections.abc import Iterator
+
+from busbw.facts.findings import finding
+from busbw.logs.case import Case
+from busbw.logs.effects import DIRECT
+from busbw.logs.expected import socket_words
+from busbw.logs.meeting_rules import leads_nowhere
+from busbw.logs.ranks import words
+from busbw.logs.traffic import Way, lines_of
+from busbw.model.finding import Finding
+
+# Names of networks, as NCCL logs them, by the kind of fabric that they are for.
+_FITTING = {
+    "InfiniBand": ("ib", "ucx", "sharp"),
+    "RoCE": ("ib", "ucx", "gib"),
+    "EFA": ("aws libfabric", "libfabric", "ofi", "gda"),
+    "Slingshot": ("aws libfabric", "libfabric", "ofi", "cxi"),
+    "TCPX": ("gpudirecttcpx",),
+    "TCPXO": ("fastrak", "gpudirecttcpxo"),
+}
+_NEEDS_PLUGIN = {
+    "EFA": "aws-ofi-nccl",
+    "Slingshot": "aws-ofi-nccl",
+    "TCPX": "Google's GPUDirect-TCPX",
+    "TCPXO": "Google's GPUDirect-TCPXO",
+}
+# Their lines do not tell whether the GPU's memory is reached.
+_TELLS_NOTHING = ("gpudirecttcpx", "fastrak")
+_NO_DEVICE = (
+    "ibv_devinfo, on a node and in the container, must show ports that are up (a container needs /dev/infiniband); "
+    "on EFA, Slingshot and TCPX the network's plug-in must be installed"
+)
+# Each 1 takes one of the ways between GPUs of one host; with both gone only the network is left.
+_WAYS_WITHIN = ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE")
+_TOO_FAR = (
+    "busbw topo show --here: a NIC below another CPU or switch than the GPU; in a virtual machine NCCL needs the "
+    "platform's topology file"
+)
+
+
+def network_findings(case: Case) -> Iterator[Finding]:
+    """Yield what is wrong with the network of a job."""
+    yield from _plugins(case)
+    yield from _nics(case)
+    if case.fitting.platforms:
+        yield finding(
+            "LOG019",
+            evidence=f"{case.fitting.because}; other machines may look the same",
+            fix="busbw doctor --platform ID, where it is so, also says which NICs and channels are missing",
+            confidence="possible",
+            platforms=" or ".join(platform.id for platform in case.fitting.platforms),
+        )
+    if not case.spans_nodes:
+        return
+    used = _networks(case)
+    if "Socket" in used:
+        yield from _sockets(case, used)
+    if len(used) > 1:
+        yield finding(
+            "LOG002",
+            evidence="; ".join(f"{name}: {words(who)}" for name, who in used.items()),
+            fix="give all ranks the same image, the same plug-in, and the same NCCL_NET and NCCL_IB_HCA",
+            confidence="certain",
+            count=len(used),
+        )
+    yield from _wrong_network(case, used)
+    yield from _direct(case)
+    yield from _bootstrap(case)
+
+
+def _networks(case: Case) -> dict[str, tuple[int | str, ...]]:
+    """Return the networks that ranks say they use; where none says, those that connections go over."""
+    said = dict(case.has("network"))
+    return said or {way.network: tuple(way.members) for way in case.ways if way.network is not None}
+
+
+def _sockets(case: Case, used: dict[str, tuple[int | str, ...]]) -> Iterator[Finding]:
+    kind = case.platform.fabric.kind if case.platform is not None else None
+    if kind == "Ethernet":
+        return
+    between = [way for way in case.ways if way.place == "between nodes"]
+    # Ranks may say Socket and reach each other over NVLinks all the same.
+    if between and not any(way.network == "Socket" for way in between):
+        return
+    # One host that the network was forced on is no fabric: NCCL then counts each GPU as a node.
+    if not between and len(case.hosts) == 1 and all(case.setting(name) == "1" for name in _WAYS_WITHIN):
+        return
+    cause, fix = _why_sockets(case, kind)
+    share = "all" if len(used) == 1 else "part of the"
+    seen = f"{lines_of(way for way in between if way.network == 'Socket')} via NET/Socket; " if between else ""
+    yield finding(
+        "LOG001",
+        evidence=f"{seen}{cause}",
+        fix=fix,
+        effect=_socket_words(case),
+        confidence="certain" if between else "likely",
+        share=share,
+    )
+
+
+def _socket_words(case: Case) -> str | None:
+    """Return what sockets cost; on a machine that the log only looks like with that condition."""
+    nodes = case.nodes or len(case.hosts)
+    if case.platform is not None:
+        return socket_words(case.platform, nodes)
+    for platform in case.fitting.platforms:
+        said = socket_words(platform, nodes)
+        if said is not None:
+            return f"if this is {platform.id}: {said}"
+    return None
+
+
+def _why_sockets(case: Case, kind: str | None) -> tuple[str, str]:
+    """Return why NCCL took sockets, and what to do."""
+    return (
+        _asked_for_sockets(case)
+        or _lacks_plugin(case, kind)
+        or _lacks_provider(case)
+        or _lacks_device(case)
+        or ("the log does not say why", "run again with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET,ENV")
+    )
+
+
+def _asked_for_sockets(case: Case) -> tuple[str, str] | None:
+    if (case.setting("NCCL_NET") or "").lower() == "socket":
+        return 'NCCL_NET = "Socket" asks for them', "unset NCCL_NET"
+    if case.setting("NCCL_IB_DISABLE") not in {None, "0"}:
+        return (
+            f'NCCL_IB_DISABLE = "{case.setting("NCCL_IB_DISABLE")}" turns InfiniBand and RoCE off',
+            "unset NCCL_IB_DISABLE",
+        )
+    return None
+
+
+def _lacks_plugin(case: Case, kind: str | None) -> tuple[str, str] | None:
+    missing = [*case.has("net plugin missing"), *case.has("net plugin unusable")]
+    plugin = _NEEDS_PLUGIN.get(kind or "")
+    if plugin is not None and missing:
+        return (
+            f"the plug-in was not found or cannot be used ({missing[0]}); {kind} needs {plugin}",
+            f"install {plugin} for this version of NCCL and put its folder into LD_LIBRARY_PATH on every node",
+        )
+    return None
+
+
+def _lacks_provider(case: Case) -> tuple[str, str] | None:
+    for event in case.events:
+        if event.pattern is not None and event.pattern.id == "ofi-no-provider":
+            return f"{event.what} ({case.place(event)})", event.pattern.fix
+    return None
+
+
+def _lacks_device(case: Case) -> tuple[str, str] | None:
+    libraries = list(case.has("library missing"))
+    if libraries:
+        return (
+            f"{libraries[0]} could not be opened",
+            "where the nodes have RDMA NICs: install rdma-core (libibverbs1, ibverbs-providers) in the image",
+        )
+    listed = case.setting("NCCL_IB_HCA")
+    if listed is not None and "none" in case.has("InfiniBand"):
+        return (
+            f'no NIC is left: NCCL_IB_HCA = "{listed}" may match none of this node',
+            "compare it with the names that ibv_devinfo prints; without it NCCL takes all that are up",
+        )
+    if "none" in case.has("InfiniBand"):
+        missing = list(case.has("net plugin missing"))
+        also = f"; the plug-in was not found ({missing[0]})" if missing else ""
+        return (
+            f"NCCL found no RDMA device{also}",
+            _NO_DEVICE,
+        )
+    failed = list(case.has("network failed"))
+    if failed:
+        return f"the network {failed[0]} failed at its start", "NCCL_DEBUG_SUBSYS=INIT,NET says why"
+    return None
+
+
+def _wrong_network(case: Case, used: dict[str, tuple[int | str, ...]]) -> Iterator[Finding]:
+    kind = case.platform.fabric.kind if case.platform is not None else None
+    if case.platform is None or kind not in _FITTING:
+        return
+    for name, who in used.items():
+        if name != "Socket" and not name.lower().startswith(_FITTING[kind]):
+            yield finding(
+                "LOG003",
+                evidence=f"{words(who)}: Using network {name}",
+                fix=f"look for the plug-in of {kind} on these nodes, and at NCCL_NET",
+                confidence="likely",
+                name=name,
+                platform=case.platform.id,
+                kind=kind,
+            )
+
+
+def _direct(case: Case) -> Iterator[Finding]:
+    over: list[Way] = [
+        way
+        for way in case.ways
+        if way.place == "between nodes"
+        and way.via.startswith("NET/")
+        and way.network != "Socket"
+        and not (way.network or "").lower().startswith(_TELLS_NOTHING)
+    ]
+    without = [way for way in over if not way.is_direct]
+    if not without:
+        return
+    lines, of = sum(way.lines for way in without), sum(way.lines for way in over)
+    members = {member for way in without for member in way.members}
+    cause, fix = _why_staged(case)
+    yield finding(
+        "LOG004",
+        evidence=f"{lines} of {of} connections between nodes, of {words(members)}, are without GDRDMA; {cause}",
+        fix=fix,
+        effect="what is sent goes through the memory of the host, which costs time and part of the bandwidth",
+        confidence="certain",
+        share="no" if lines == of else "not every",
+    )
+
+
+def _why_staged(case: Case) -> tuple[str, str]:
+    level = case.setting("NCCL_NET_GDR_LEVEL")
+    if level is not None:
+        return f'NCCL_NET_GDR_LEVEL = "{level}" sets how far a NIC may be', "unset NCCL_NET_GDR_LEVEL"
+    if any(name.startswith(DIRECT) and "Disabled" in values for name, values in case.facts.items()):
+        return (
+            "the NIC's driver cannot register a GPU's memory",
+            "modprobe nvidia_peermem on every host, or a kernel and driver with dma-buf; then start the job again",
+        )
+    if "Disabled" in case.has("GPUDirect RDMA with a NIC"):
+        return (
+            "NCCL finds the NIC too far from the GPU",
+            _TOO_FAR,
+        )
+    return (
+        "the log does not say why",
+        "lsmod | grep nvidia_peermem on a node; and run again with NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH",
+    )
+
+
+def _plugins(case: Case) -> Iterator[Finding]:
+    for name, setting in (("net", "NCCL_NET_PLUGIN"), ("tuner", "NCCL_TUNER_PLUGIN")):
+        for value, who in case.has(f"{name} plugin unusable" if name == "net" else "tuner unusable").items():
+            yield finding(
+                "LOG005",
+                evidence=f"{words(who)}: no function table in {value} is known to this version of NCCL",
+                fix="build or install the plug-in for this version of NCCL",
+                confidence="certain",
+                name=value,
+            )
+        wanted = case.setting(setting)
+        missing = case.has(f"{name} plugin missing" if name == "net" else "tuner missing")
+        if wanted is not None and wanted.lower() != "none" and missing:
+            yield finding(
+                "LOG005",
+                evidence=f'{setting} = "{wanted}", and {words(w for each in missing.values() for w in each)} '
+                f"did not find {next(iter(missing))}",
+                fix=f"put its folder into LD_LIBRARY_PATH on every node, or unset {setting}",
+                confidence="certain",
+                name=wanted,
+            )
+
+
+def _nics(case: Case) -> Iterator[Finding]:
+    counts: dict[int, list[int | str]] = {}
+    for value, who in case.has("NICs").items():
+        counts.setdefault(len(re.findall(r"\[\d+\]", value)), []).extend(who)
+    if len(counts) > 1:
+        yield finding(
+            "LOG006",
+            evidence="; ".join(f"{count}: {words(who)}" for count, who in sorted(counts.items(), reverse=True)),
+            fix="ibv_devinfo and ibstat on the nodes with fewer: a port that is down, or kept from the container",
+            confidence="certain",
+        )
+    has = case.platform.nic.ports if case.platform is not None else None
+    if case.platform is None or not counts or not has or case.setting("NCCL_IB_HCA") is not None:
+        return
+    if max(counts) < has and "Socket" not in case.has("network"):
+        yield finding(
+            "LOG007",
+            evidence=f"NET/IB lists {max(counts)}, and a node of {case.platform.id} has {has}",
+            fix="ibstat on a node: ports that are down; in a container: all of /dev/infiniband",
+            confidence="likely",
+        )
+
+
+def _bootstrap(case: Case) -> Iterator[Finding]:
+    for interface, who in case.has("bootstrap").items():
+        if leads_nowhere(interface):
+            yield finding(
+                "LOG008",
+                evidence=f"{words(who)}: {interface} is where they look for the others",
+                fix="set NCCL_SOCKET_IFNAME to the interface that joins the nodes, as `ip -br address` shows it",
+                confidence="likely",
+                interface=interface,
+            )

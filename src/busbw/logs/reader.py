@@ -1,0 +1,264 @@
+"""Reads the logs of one job: blocks of bytes in, what they say out. One pass; memory does not grow with the lines."""
+
+import re
+
+from busbw._core import LogSieve
+from busbw.formats.lines.prefix import uncoloured
+from busbw.logs.collected import CollectedLines
+from busbw.logs.effects import AnyEffect, Effect, Start, Trace, effect_of
+from busbw.logs.launcher_notice import LauncherNotice
+from busbw.logs.lines import WholeLine, named, whole_line
+from busbw.logs.ras import RasReports
+from busbw.logs.state import Process, State
+from busbw.logs.troubles import Event, Troubles
+
+# A line that is not NCCL's is looked at when it holds one of these.
+_NEEDLES = (
+    "NCCL",
+    "RCCL",
+    "nccl",
+    "rror: ",
+    "ignal",
+    "out of memory",
+    "Out of memory",
+    "slurmstepd",
+    "exitcode",
+    "exit code",
+    "CANCELLED",
+    "DUE TO TIME LIMIT",
+    "oom",
+    "OOM",
+    "Exception: ",
+    "Test CUDA failure",
+    "NVRM: Xid",
+    "low on memory",
+    "memory pressure",
+    "*** SIG",
+    "received by PID",
+    "(local_rank: ",
+    " host      : ",
+    " RUNNING AT ",
+    "KILLED BY SIGNAL",
+    "EXIT STRING",
+    "exits with return code",
+    "t join collective #",
+    "lagging ranks",
+    # Reports of ncclras.
+    "Communicators... (",
+    "MISMATCH",
+    "INCOMPLETE",
+    "DEAD",
+    "TIMEOUT",
+    "operation counts",
+    " launched ",
+    " managed by process ",
+    " managing GPU",
+    "The missing rank",
+    "] NVIDIA ",
+    "] AMD ",
+    "c10d",
+    "Rendezvous",
+    "libfabric:",
+    # What frameworks repeat of NCCL's words where NCCL itself does not log.
+    "Cuda failure",
+    "NVLink SHARP",
+    "NET/IB",
+    "Call to ibv_",
+    "Duplicate GPU",
+    "socketProgress",
+    "socketStartConnect",
+)
+_MOST_REMEMBERED = 2**15
+_LAST_ERROR_WITHIN = 3
+_LONGEST_REST = 2**20
+_LEVELS_OF_TROUBLE = frozenset({"WARN", "ATTN", "DIAG"})
+_ESCAPE = "\x1b"
+# nccl-tests: `#  Rank  0 Group  0 Pid   5950 on node66 device  0 [0x34] NVIDIA H800`
+_LISTED_GPU = re.compile(r"\bdevice +\d{1,3} \[[0-9a-fx:.]{2,16}\] ((?:NVIDIA|AMD) [\w .-]{1,60}?)\s*$", re.ASCII)
+# PyTorch's mark of what ended a rank stays on the line: launchers put others before any line.
+_UNCAUGHT = re.compile(r"\[rank\d{1,7}\]: (?=[\w.]{1,80}(?:Error|Exception)(?::|$))", re.ASCII)
+# RCCL's own words, and the folder that its sources are compiled in.
+_OF_RCCL = ("RCCL version", "/hipify/")
+# Ray says so behind the one line that it keeps.
+_LEFT_OUT = "x across cluster]"
+
+
+class LogReader:
+    """Give it the blocks of one source after the other; `end_source` ends each."""
+
+    def __init__(self) -> None:
+        self.sieve = LogSieve(list(_NEEDLES))
+        self.state = State()
+        self.troubles = Troubles()
+        self.ras = RasReports()
+        self.sources = 0
+        self.counted_twice = 0
+        # Where a framework last passed on an error: source and line.
+        self._passed_on = (-1, 0)
+        self._notice = LauncherNotice()
+        self._collected = CollectedLines()
+        # What came after the last end of a line.
+        self._rest = b""
+        self._speakers: list[tuple[str, str, str]] = []
+        self._remembered: dict[str, AnyEffect | None] = {}
+
+    def feed(self, block: bytes) -> None:
+        """Read one block."""
+        block = self._rest + self._collected.feed(block)
+        end = len(block) if len(block) - block.rfind(b"\n") > _LONGEST_REST else block.rfind(b"\n") + 1
+        self._rest = block[end:]
+        self._take(self.sieve.feed(block[:end]))
+
+    def end_source(self) -> None:
+        """End one source; what comes next is the first line of another."""
+        rest = self._rest + self._collected.end()
+        self._rest = b""
+        # A last line without its end may be cut off, so that `via NET/IB/0/GDRDMA` reads `via NET/IB/0`.
+        if b"NCCL INFO" in rest and not rest.rstrip().endswith(b"- Init COMPLETE"):
+            rest = b"\n"
+        self._take(self.sieve.feed(rest))
+        self._take(self.sieve.finish())
+        self.sources += 1
+
+    @property
+    def nccl_lines(self) -> int:
+        """How many lines are of NCCL."""
+        return self.sieve.nccl_lines - self.counted_twice
+
+    def meet_all(self) -> None:
+        """Make processes of those, too, who only told of connections."""
+        for number in range(len(self.sieve.speakers())):
+            host, pid, _device = self.speaker(number)
+            self.state.process(host, pid)
+
+    def speaker(self, number: int) -> tuple[str, str, str]:
+        """Return host, process id and device of one who logs."""
+        if number >= len(self._speakers):
+            for name in self.sieve.speakers()[len(self._speakers) :]:
+                host, pid, device = name.rsplit(":", 2)
+                self._speakers.append((host, pid, device))
+        return self._speakers[number]
+
+    def _take(self, lines: list[tuple[int, int, int, str]]) -> None:
+        for number, speaker, shape, text in lines:
+            if speaker >= 0:
+                self._info(number, speaker, shape, text)
+            elif _ESCAPE in text:
+                self._take(self.sieve.again(uncoloured(text).replace(_ESCAPE, "?"), number))
+            else:
+                self._whole(number, shape, text)
+
+    def _info(self, number: int, speaker: int, shape: int, message: str) -> None:
+        host, pid, device = self.speaker(speaker)
+        effect = self._effect(message)
+        if _LEFT_OUT in message:
+            self.state.leaves_out = True
+        self._note_library(message)
+        process = self.state.process(host, pid)
+        if process is None:
+            return
+        if effect is not None:
+            self._keep(process, device, effect, number)
+            return
+        process.first = process.first or number
+        matched = self.troubles.matched_quiet(message, shape)
+        if matched is None:
+            self.sieve.ignore(shape)
+            return
+        pattern, groups = matched
+        self.troubles.add(
+            Event(pattern, groups, message, process.name, host, device, None, None, self.sources, number, quiet=True)
+        )
+
+    def _note_library(self, text: str) -> None:
+        self.state.is_amd = self.state.is_amd or any(sign in text for sign in _OF_RCCL)
+
+    def _keep(self, process: Process, device: str, effect: AnyEffect, number: int) -> None:
+        # NCCL says this once in a process.
+        if process.made and isinstance(effect, Effect) and effect.name == "bootstrap":
+            process = self.state.renewed(process)
+        process.first = process.first or number
+        if isinstance(effect, Start):
+            process.made = number
+        self.state.take(process, device, effect)
+        if isinstance(effect, Trace):
+            self.troubles.traced(process.name)
+
+    def _effect(self, message: str) -> AnyEffect | None:
+        try:
+            return self._remembered[message]
+        except KeyError:
+            if len(self._remembered) >= _MOST_REMEMBERED:
+                self._remembered.clear()
+            effect = self._remembered[message] = effect_of(message)
+            return effect
+
+    def _whole(self, number: int, shape: int, text: str) -> None:
+        self._note_library(text)
+        line = whole_line(text)
+        if line.host is None or line.pid is None:
+            with_name = named(text)
+            if with_name is not None:
+                # The sieve has counted it already, but where the mark stands first.
+                self.counted_twice += not text.lstrip().startswith("NCCL ")
+                self._take(self.sieve.again(with_name, number))
+            else:
+                self._foreign(number, shape, line, text)
+            return
+        process = self.state.process(line.host, line.pid)
+        if process is None:
+            return
+        if line.rank is not None:
+            process.tagged_rank = line.rank
+        effect = self._effect(line.message)
+        # Of what is no INFO line only the way that an error takes up is of interest.
+        if effect is not None and (line.level == "INFO" or isinstance(effect, Trace)):
+            self._keep(process, line.device or "-1", effect, number)
+            return
+        # A warning before 2.17.
+        if isinstance(effect, Effect) and effect.name == "library missing":
+            self._keep(process, line.device or "-1", effect, number)
+        is_info = line.level == "INFO"
+        matched = (self.troubles.matched_quiet if is_info else self.troubles.matched)(line.message, shape)
+        if matched is None and line.level not in _LEVELS_OF_TROUBLE:
+            return
+        pattern, groups = matched if matched is not None else (None, {})
+        self.troubles.add(
+            Event(
+                pattern, groups, line.message, process.name, line.host, line.device, line.rank, line.time,
+                self.sources, number, file=line.file,
+            )
+        )  # fmt: skip
+
+    def _foreign(self, number: int, shape: int, line: WholeLine, text: str) -> None:
+        """Read a line of a launcher or a framework, and NCCL's version, which is printed without a head."""
+        effect = self._effect(line.message) if "CCL version" in line.message else None
+        if effect is not None and not isinstance(effect, Trace) and getattr(effect, "name", "") == "version":
+            self.state.bare_version = self.state.bare_version or effect.value  # type: ignore[union-attr]
+        listed = _LISTED_GPU.search(line.message)
+        if listed is not None:
+            self.state.see_gpu(listed[1])
+            return
+        if self._notice.read(line.message, self.sources, number) or self.ras.read(line.message, self.sources, number):
+            return
+        uncaught = _UNCAUGHT.search(text)
+        message = text[uncaught.start() :] if uncaught is not None else line.message
+        matched = self.troubles.matched(message, shape)
+        if matched is None:
+            self.sieve.ignore(shape)
+            return
+        pattern, groups = matched
+        if pattern.role == "death":
+            groups = {**self._notice.about(self.sources, number), **groups}
+        said = groups.get("rank") or groups.get("ranks", "")
+        rank = int(said) if said.isdecimal() else line.rank
+        # Below an error frameworks repeat what NCCL said last: the reason, even where NCCL itself can go on after it.
+        is_last_error = (self.sources, number) <= (self._passed_on[0], self._passed_on[1] + _LAST_ERROR_WITHIN)
+        if pattern.id == "framework-error":
+            self._passed_on = (self.sources, number)
+        self.troubles.add(
+            Event(
+                pattern, groups, message, None, groups.get("host"), None, rank, line.time, self.sources, number,
+                fatal=is_last_error,
+            )
+        )  # fmt: skip

@@ -1,0 +1,133 @@
+"""Lines that tell of problems: recognised, counted, and the first of each kind from each process kept."""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from busbw.facts.log_patterns import LogPattern, LogStage, log_patterns, log_stages
+
+_MOST_KEPT = 2**16
+_MOST_SHAPES = 2**16
+_LONGEST_TEXT = 400
+# Warnings that nobody knows, told apart by their words.
+_VARIES = re.compile(r"(?<=nccl-)\w+|\b(?=[0-9a-f]*\d)(?:0x)?[0-9a-f]+\b|\d+")
+
+
+@dataclass(slots=True)
+class Event:
+    """The first line of one kind from one process, and how many came."""
+
+    pattern: LogPattern | None
+    groups: dict[str, str]
+    text: str
+    process: str | None
+    host: str | None
+    device: str | None
+    rank: int | None
+    time: str | None
+    source: int
+    line: int
+    count: int = 1
+    # NCCL's source file that warns.
+    file: str | None = None
+    # Said at level INFO, which NCCL uses for what it gets over.
+    quiet: bool = False
+    # NCCL handed an error up right after it.
+    fatal: bool = False
+
+    @property
+    def kind(self) -> str:
+        """What it has in common with others: its pattern, else its words without numbers, addresses and file names."""
+        return self.pattern.id if self.pattern is not None else _VARIES.sub("#", self.text)
+
+    @property
+    def what(self) -> str:
+        """What it tells, in words; the line itself, where nobody knows it."""
+        if self.pattern is None:
+            return self.text
+        what = self.pattern.what.format_map(self._words())
+        return f"{what}, while {self.stage.what}" if self.stage is not None else what
+
+    @property
+    def stage(self) -> LogStage | None:
+        """What NCCL was about, where the text does not tell."""
+        if self.pattern is None or not self.pattern.needs_stage or self.file is None:
+            return None
+        return log_stages().get(self.file.rsplit("/", 1)[-1])
+
+    def fix(self, *, is_amd: bool) -> str | None:
+        """Return what to do about it."""
+        if self.pattern is None:
+            return None
+        other = self.pattern.fix_amd if is_amd else self.stage.fix if self.stage is not None else None
+        return other or self.pattern.fix.format_map(self._words())
+
+    def _words(self) -> Mapping[str, str]:
+        return defaultdict(lambda: "?", self.groups)
+
+    @property
+    def role(self) -> str:
+        """What it can tell about the end of a job."""
+        return self.pattern.role if self.pattern is not None else "unknown"
+
+
+@dataclass(slots=True)
+class Troubles:
+    """All events so far."""
+
+    events: dict[tuple[str, str], Event] = field(default_factory=dict)
+    _known: dict[int, int] = field(default_factory=dict)
+    _last: dict[str, Event] = field(default_factory=dict)
+
+    def matched(self, message: str, shape: int) -> tuple[LogPattern, dict[str, str]] | None:
+        """Return the pattern that a message matches, and its groups. Messages of one shape match the same."""
+        return self._match(message, shape, range(len(log_patterns())))
+
+    def matched_quiet(self, message: str, shape: int) -> tuple[LogPattern, dict[str, str]] | None:
+        """Return the same for a message of level INFO, most of which only tell what NCCL does."""
+        return self._match(message, shape, _quiet_ones())
+
+    def _match(self, message: str, shape: int, among: Sequence[int]) -> tuple[LogPattern, dict[str, str]] | None:
+        every = log_patterns()
+        known = self._known.get(shape)
+        numbers = among if known is None else (known,) if known >= 0 else ()
+        for number in numbers:
+            regex, pattern = every[number]
+            match = regex.search(message)
+            if match is not None:
+                self._remember(shape, number)
+                return pattern, {name.rstrip("123456789"): text for name, text in match.groupdict().items() if text}
+        self._remember(shape, -1)
+        return None
+
+    def add(self, event: Event) -> None:
+        """Keep an event, or count it where one of its kind from its process is kept."""
+        kind = event.kind
+        # Timeouts differ by call, faults of GPUs by number, deaths by process.
+        kind += "".join(event.groups.get(name, "") for name in ("sequence", "xid", "pid"))
+        key = (kind, event.process or f"rank {event.rank}")
+        kept = self.events.get(key)
+        if kept is not None:
+            kept.count += 1
+        elif len(self.events) < _MOST_KEPT:
+            event.text = event.text.strip()[:_LONGEST_TEXT]
+            kept = self.events[key] = event
+        if event.process is not None and kept is not None:
+            self._last[event.process] = kept
+
+    def traced(self, process: str) -> None:
+        """Note that a process hands up an error: its last warning was the reason."""
+        last = self._last.get(process)
+        if last is not None and (last.pattern is None or not last.pattern.goes_on):
+            last.fatal = True
+
+    def _remember(self, shape: int, number: int) -> None:
+        if len(self._known) < _MOST_SHAPES:
+            self._known[shape] = number
+
+
+@cache
+def _quiet_ones() -> tuple[int, ...]:
+    return tuple(number for number, (_regex, pattern) in enumerate(log_patterns()) if pattern.quiet)

@@ -1,0 +1,192 @@
+"""The door to the machine: reads the kernel's files and asks mpirun who it is."""
+
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from busbw.base.cpus import parse_cpu_list
+from busbw.base.errors import InputError
+from busbw.machine.read import kernel
+from busbw.model.machine import Host, HostCounters, MpiLibrary, MpiOrigin
+
+_MAX_BYTES = 8 * 2**20
+_VERSION_TIMEOUT_S = 20.0
+_NO_MPI_HINT = "load your site's MPI module, or: pip install 'busbw[mpi]'"
+
+
+def _text(path: str | Path) -> str:
+    """Return a small text file's content, or "" when it is not there."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(_MAX_BYTES).decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def host() -> Host:
+    """Describe this host as far as it says."""
+    cpuinfo = _text("/proc/cpuinfo")
+    cpus = tuple(sorted(os.sched_getaffinity(0)))
+    siblings = {cpu: _text(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") for cpu in cpus}
+    memory = kernel.meminfo(_text("/proc/meminfo"))
+    group = Path("/sys/fs/cgroup" + kernel.control_group(_text("/proc/self/cgroup")))
+    return Host(
+        name=socket.gethostname(),
+        kernel=platform.release(),
+        os_name=kernel.os_name(_text("/etc/os-release")),
+        cpu_model=kernel.cpu_model(cpuinfo),
+        cpus=cpus,
+        cores=kernel.core_count(cpus, siblings),
+        numa_nodes=max(len(parse_cpu_list(_text("/sys/devices/system/node/has_cpu")) or ()), 1),
+        memory_bytes=memory.get("MemTotal", 0),
+        memory_available_bytes=_memory_available_bytes(memory, group),
+        hypervisor=_hypervisor(cpuinfo),
+        container=container(),
+        governor=_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip() or None,
+        huge_pages=kernel.chosen(_text("/sys/kernel/mm/transparent_hugepage/enabled")),
+        cpu_quota=kernel.cpu_quota(_text(group / "cpu.max")),
+    )
+
+
+def gpus_seen() -> int:
+    """Return how many GPUs NVIDIA's driver shows on this host, asked of the kernel alone."""
+    try:
+        return sum(1 for _entry in Path("/proc/driver/nvidia/gpus").iterdir())
+    except OSError:
+        return 0
+
+
+def _memory_available_bytes(memory: dict[str, int], group: Path) -> int:
+    available = memory.get("MemAvailable", memory.get("MemFree", 0))
+    limit, used = _text(group / "memory.max").strip(), _text(group / "memory.current").strip()
+    if limit.isdecimal() and used.isdecimal():
+        reclaimable = kernel.keyed_numbers(_text(group / "memory.stat")).get("inactive_file", 0)
+        available = min(available, int(limit) - int(used) + reclaimable)
+    return max(available, 0)
+
+
+def _hypervisor(cpuinfo: str) -> str | None:
+    vendor = _text("/sys/hypervisor/type").strip() or _text("/sys/class/dmi/id/sys_vendor").strip()
+    return (vendor or "unnamed") if kernel.is_virtual(cpuinfo) else None
+
+
+def container() -> str | None:
+    """Return what kind of container this process runs in; None: none that shows itself."""
+    marks = {"/.dockerenv": "docker", "/run/.containerenv": "podman", "/.singularity.d": "apptainer"}
+    for path, kind in marks.items():
+        if Path(path).exists():
+            return kind
+    if os.environ.get("container"):
+        return os.environ["container"]
+    return "kubernetes" if os.environ.get("KUBERNETES_SERVICE_HOST") else None
+
+
+def counters() -> HostCounters:
+    """Read the counters whose change over a run tells whether the machine was left alone."""
+    stolen_s, cpu_s = kernel.stolen_and_total_s(_text("/proc/stat"), os.sysconf("SC_CLK_TCK"))
+    group = Path("/sys/fs/cgroup" + kernel.control_group(_text("/proc/self/cgroup")))
+    throttles = [_text(path) for path in Path("/sys/devices/system/cpu").glob("cpu*/thermal_throttle/*_throttle_count")]
+    return HostCounters(
+        stolen_s=stolen_s,
+        cpu_s=cpu_s,
+        quota_stops=kernel.keyed_numbers(_text(group / "cpu.stat")).get("nr_throttled"),
+        throttle_events=sum(int(text) for text in throttles if text.strip().isdecimal()) if throttles else None,
+        memory_kills=kernel.keyed_numbers(_text("/proc/vmstat")).get("oom_kill"),
+        load_average=os.getloadavg()[0],
+    )
+
+
+def mpi(chosen: str | None) -> MpiLibrary:
+    """Find the MPI to use: `chosen`, else the first mpirun on PATH that is the site's own, else the wheel's.
+
+    Raises InputError when there is none, when it does not answer, or when its library is not where it belongs.
+    """
+    mpirun, origin = _find_mpirun(chosen)
+    text = _version_text(mpirun)
+    family, version = kernel.mpirun_version(text)
+    if family == "unknown":
+        said = text.strip().splitlines()
+        raise InputError(
+            f"do not know how to start ranks with this mpirun; it says: {said[0] if said else 'nothing'}",
+            where=mpirun,
+            hint="put Open MPI, MPICH, Intel MPI or MVAPICH first on PATH, or name one with --mpirun",
+        )
+    library = next(_libraries(Path(mpirun), family), None)
+    if library is None:
+        names = " or ".join(kernel.library_names(family)) or "libmpi.so"
+        raise InputError(
+            f"{family} {version or ''} is here, but not its library ({names})".replace("  ", " "),
+            where=mpirun,
+            hint="add the directory of its libmpi to LD_LIBRARY_PATH, or choose another MPI with --mpirun",
+        )
+    return MpiLibrary(family=family, version=version, mpirun=mpirun, library=str(library), origin=origin)
+
+
+def _find_mpirun(chosen: str | None) -> tuple[str, MpiOrigin]:
+    if chosen is not None:
+        found = shutil.which(chosen)
+        if found is None:
+            raise InputError(f"no program {chosen!r}", hint="give the path of an mpirun or mpiexec")
+        return str(Path(found).absolute()), "chosen"
+    own = Path(sys.prefix, "bin")
+    for directory in os.get_exec_path():
+        if directory and Path(directory).resolve() == own.resolve():
+            continue
+        for name in ("mpirun", "mpiexec"):
+            found = shutil.which(name, path=directory or ".")
+            if found is not None:
+                return str(Path(found).absolute()), "site"
+    for name in ("mpirun", "mpiexec"):
+        found = shutil.which(name, path=str(own))
+        if found is not None:
+            return found, "wheel"
+    raise InputError("no MPI: neither mpirun nor mpiexec is on PATH", hint=_NO_MPI_HINT)
+
+
+def _version_text(mpirun: str) -> str:
+    try:
+        answer = subprocess.run(
+            [mpirun, "--version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_VERSION_TIMEOUT_S,
+            # Intel MPI's mpirun is a script that looks for its programs on PATH.
+            env={**os.environ, "PATH": f"{Path(mpirun).parent}:{os.environ.get('PATH', os.defpath)}"},
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InputError(f"mpirun does not answer: {error}", where=mpirun, hint=_NO_MPI_HINT) from error
+    if answer.returncode != 0:
+        said = (answer.stderr or answer.stdout).strip().splitlines()
+        raise InputError(
+            f"mpirun --version failed with code {answer.returncode}: {said[0] if said else 'no output'}",
+            where=mpirun,
+            hint=_NO_MPI_HINT,
+        )
+    return answer.stdout
+
+
+def _libraries(mpirun: Path, family: str) -> Iterator[Path]:
+    """Yield where the library of this mpirun can be: beside it, then on LD_LIBRARY_PATH, then with the system's."""
+    directories = []
+    for start in (mpirun, mpirun.resolve()):
+        prefix = start.parent.parent
+        directories += [
+            prefix / "lib",
+            prefix / "lib64",
+            prefix / "lib" / "release",
+            prefix / "lib" / "openmpi" / "lib",
+            *sorted((prefix / "lib").glob("*-linux-gnu")),
+        ]
+    directories += [Path(entry) for entry in os.environ.get("LD_LIBRARY_PATH", "").split(":") if entry]
+    for directory in directories:
+        for name in kernel.library_names(family):  # type: ignore[arg-type]
+            if (directory / name).is_file():
+                yield directory / name

@@ -1,0 +1,173 @@
+"""The libraries that jobs here would load: where they are and which version, without loading any."""
+
+import mmap
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from busbw.machine.capture.gpus import package_folders
+from busbw.machine.capture.linking import Linker
+from busbw.model.snapshot import FoundLibrary
+
+_NAME = re.compile(
+    r"(?P<name>libnccl-net|libnccl-tuner|libnccl-profiler|libnccl|librccl-net|librccl|libcuda|libcudart|libnvidia-ml"
+    r"|libmpi|libfabric|libucp|libibverbs|libcxi|libgdrapi|libsharp_coll)(?:[-_]\w{1,40})?\.so(?P<suffix>(?:\.\d+)*)"
+)
+# Their file is called after the release; the numbers of all others are those of the interface.
+_NAMED_AFTER_RELEASE = {"libnccl", "libcuda", "libcudart", "libnvidia-ml"}
+# What a library says of itself, in its file.
+_SAID = {
+    "libnccl": re.compile(rb"NCCL version (\d+\.\d+\.\d+)\+"),
+    "libnccl-net": re.compile(rb"aws-ofi-nccl (?:git-)?([\w.-]{3,40})"),
+    # The last is where its sources lay: wheels of Open MPI 5 say nothing else.
+    "libmpi": re.compile(
+        rb"Open MPI v(\d+\.\d+\.\d+\w*)|MPICH Version:\s+(\d+\.\d+[\w.]*)|/(?:openmpi|mpich)-(\d+\.\d+\.\d+\w*)/"
+    ),
+}
+# Larger files, such as NCCL with kernels for every GPU, are not searched for it.
+_MOST_SEARCHED_BYTES = 64 * 2**20
+_WHEEL_FOLDERS = (
+    "nvidia/nccl/lib", "nvidia/cuda_runtime/lib", "nvidia/cu12/lib", "nvidia/cu13/lib", "torch/lib", "cupy/.data/lib",
+)  # fmt: skip
+# Where vendors and clouds put what no loader knows of.
+_FOLDERS = (
+    "/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/local/lib", "/usr/local/cuda/lib64",
+    "/usr/local/nvidia/lib64", "/opt/amazon/ofi-nccl/lib", "/opt/amazon/ofi-nccl/lib64", "/opt/aws-ofi-nccl/lib",
+    "/opt/amazon/ofi-nccl/lib/x86_64-linux-gnu", "/opt/amazon/efa/lib", "/opt/amazon/efa/lib64",
+    "/opt/amazon/openmpi/lib", "/opt/hpcx/nccl_rdma_sharp_plugin/lib",
+    "/opt/nccl-rdma-sharp-plugins/lib", "/usr/local/nccl-rdma-sharp-plugins/lib",
+    "/usr/local/gib/lib64", "/usr/local/fastrak/lib64", "/var/lib/tcpxo/lib64", "/var/lib/tcpx/lib64", "/opt/rocm/lib",
+    "/opt/cray/libfabric/lib64",
+)  # fmt: skip
+_PATTERNS = (
+    ("/opt/cray/libfabric", "*/lib64"),
+    ("/opt", "hpcx*/nccl_rdma_sharp_plugin/lib"),
+    ("/opt", "hpcx*/ompi/lib"),
+)
+_MOST_FOLDER_NAMES = 50_000
+_LDCONFIG_TIMEOUT_S = 10.0
+_LOADED = re.compile(r"^\s*(?P<name>\S+) \(.*\) => (?P<path>/.*)$", re.MULTILINE)
+
+
+def libraries(*, timeout_s: float) -> tuple[FoundLibrary, ...]:
+    """Return every library found, each file once, in the order in which a job would find them."""
+    end_s = time.monotonic() + timeout_s
+    found: dict[Path, FoundLibrary] = {}
+    cache = tuple((match["name"], Path(match["path"])) for match in _LOADED.finditer(_loader_cache()))
+    linker = Linker(cache)
+    for path, found_by in _candidates(cache):
+        if time.monotonic() > end_s:
+            break
+        match = _NAME.fullmatch(path.name)
+        if match is None:
+            continue
+        try:
+            real = path.resolve(strict=True)
+        except (OSError, RuntimeError):
+            continue
+        if real not in found and real.is_file() and not _is_linker_script(real):
+            found[real] = FoundLibrary(
+                name=match["name"],
+                path=str(path),
+                version=_version(match["name"], real),
+                found_by=found_by,
+                unresolved=linker.unresolved(real),
+            )
+    return tuple(found.values())
+
+
+def _is_linker_script(real: Path) -> bool:
+    """Whether a file is text that sends the linker to the library: no job loads it."""
+    try:
+        with real.open("rb") as file:
+            return file.read(64).lstrip().startswith((b"INPUT", b"GROUP", b"/* GNU ld script"))
+    except OSError:
+        return False
+
+
+def _candidates(cache: tuple[tuple[str, Path], ...]) -> Iterator[tuple[Path, str]]:
+    for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":"):
+        if folder:
+            yield from _in(Path(folder), "LD_LIBRARY_PATH")
+    yield from _beside_mpirun()
+    yield from _in(Path(sys.prefix, "lib"), "wheel")
+    for packages in package_folders():
+        for folder in _WHEEL_FOLDERS:
+            yield from _in(packages / folder, "wheel")
+    for _name, path in cache:
+        yield path, "loader"
+    for folder in _FOLDERS:
+        yield from _in(Path(folder), "folder")
+    for start, pattern in _PATTERNS:
+        for found in sorted(Path(start).glob(pattern)):
+            yield from _in(found, "folder")
+
+
+def _beside_mpirun() -> Iterator[tuple[Path, str]]:
+    """Yield what lies with the mpirun on PATH, wherever a module or a wheel put both."""
+    programs = [Path(found) for name in ("mpirun", "mpiexec") if (found := shutil.which(name)) is not None]
+    prefixes = dict.fromkeys(path.parent.parent for program in programs for path in (program, program.resolve()))
+    for prefix in prefixes:
+        for folder in ("lib", "lib64", "lib/release"):
+            yield from _in(prefix / folder, "PATH")
+
+
+def _in(folder: Path, found_by: str) -> Iterator[tuple[Path, str]]:
+    try:
+        names = sorted(entry.name for entry, _place in zip(os.scandir(folder), range(_MOST_FOLDER_NAMES), strict=False))
+    except OSError:
+        return
+    for name in names:
+        if _NAME.fullmatch(name):
+            yield folder / name, found_by
+
+
+def _loader_cache() -> str:
+    """Return what the dynamic loader knows, as `ldconfig -p` lists it."""
+    ldconfig = shutil.which("ldconfig", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
+    if ldconfig is None:
+        return ""
+    try:
+        answer = subprocess.run(
+            [ldconfig, "-p"], capture_output=True, timeout=_LDCONFIG_TIMEOUT_S, stdin=subprocess.DEVNULL, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return answer.stdout.decode("utf-8", "replace")
+
+
+def _version(name: str, real: Path) -> str | None:
+    suffix = re.search(r"\.so\.(\d+(?:\.\d+)+)$", real.name)
+    if suffix is not None and name in _NAMED_AFTER_RELEASE:
+        return suffix[1]
+    return _wheel_version(name, real) or _said(name, real)
+
+
+def _wheel_version(name: str, real: Path) -> str | None:
+    """Return the version of the wheel that a library lies in: nvidia/nccl/lib belongs to nvidia_nccl_*.dist-info."""
+    part = {"libnccl": "nccl", "libcudart": "cuda_runtime"}.get(name)
+    packages = next((parent for parent in real.parents if parent.name == "site-packages"), None)
+    if packages is None or part is None or "nvidia" not in real.parts:
+        return None
+    for entry in sorted(packages.glob(f"nvidia_{part}*.dist-info")):
+        return entry.name.removesuffix(".dist-info").rpartition("-")[2]
+    return None
+
+
+def _said(name: str, real: Path) -> str | None:
+    pattern = _SAID.get(name)
+    if pattern is None:
+        return None
+    try:
+        if real.stat().st_size > _MOST_SEARCHED_BYTES:
+            return None
+        with real.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            match = pattern.search(content)
+            return next(group for group in match.groups() if group).decode("ascii", "replace") if match else None
+    except (OSError, ValueError):
+        return None

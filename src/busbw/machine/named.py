@@ -1,0 +1,168 @@
+"""The machine that somebody names: a platform with what its site adds, this host, or a captured one; and its topology."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from busbw.base.errors import InputError
+from busbw.base.value import Value
+from busbw.facts.platforms import find_platform, platform_ids
+from busbw.machine.capture.anonymous import anonymous
+from busbw.machine.capture.sites import site_files
+from busbw.machine.capture.snapshot import capture, capture_anonymously, capture_hardware
+from busbw.machine.read.hardware import hardware_of
+from busbw.machine.read.host import host_of
+from busbw.model.host import Hardware
+from busbw.model.paths import NodeView
+from busbw.model.platform import ResolvedPlatform
+from busbw.model.probe import Probe
+from busbw.model.snapshot import Snapshot
+from busbw.model.topology import Topology
+from busbw.store.node_files import source_kind
+from busbw.store.snapshots import read_snapshot, write_snapshot
+from busbw.store.topology_files import read_topology_file
+from busbw.topo.file.reader import read_document
+from busbw.topo.origins.from_document import topologies_of
+from busbw.topo.origins.from_hardware import topology_of_hardware
+from busbw.topo.origins.from_platform import topology_of_platform
+from busbw.topo.origins.obstacles import obstacles
+from busbw.topo.paths.view import view_of
+
+
+def platform(name: str) -> ResolvedPlatform:
+    """Return the platform with this id, name or SKU, with the origin of each value.
+
+    Raises InputError for a name that none has, and for a site's file that cannot be used.
+    """
+    return find_platform(name, site_files())
+
+
+def platforms() -> tuple[ResolvedPlatform, ...]:
+    """Return every platform, by id. Raises InputError for a site's file that cannot be used."""
+    site = site_files()
+    return tuple(find_platform(each, site) for each in platform_ids(site))
+
+
+_CHOICES = "name an NCCL topology file, a platform, or a snapshot of `busbw probe`; or give --here"
+_FILE_ENDINGS = (".xml", ".tar", ".tgz", ".gz", ".txt")
+
+
+class NamedTopology(Value, kw_only=True, frozen=True):
+    """A topology, and what to know of how it was found, in words."""
+
+    topology: Topology
+    notes: tuple[str, ...] = ()
+    # Of a file: why NCCL would not see what it means.
+    obstacles: tuple[str, ...] = ()
+
+
+def topology(source: str | None, *, here: bool = False) -> Topology:
+    """Return the topology of a file, a platform, a snapshot, or of this host; see `named_topology`."""
+    return named_topology(source, here=here).topology
+
+
+def named_topology(source: str | None, *, here: bool = False) -> NamedTopology:
+    """Return the topology of a file, a platform, a snapshot, or of this host, with notes for whoever asked.
+
+    A file is told from a snapshot by content, and goes before a platform of the same name. Raises InputError when
+    nothing or too much is given, and for what is none of these.
+    """
+    if here and source is not None:
+        raise InputError(f"both {source!r} and --here are given", hint="choose one of them")
+    if here:
+        return NamedTopology(topology=_of_this_host())
+    if not source:
+        raise InputError("no node is named", hint=_CHOICES)
+    kind = source_kind(source)
+    if kind == "absent":
+        return NamedTopology(topology=_topology_of_platform(source))
+    notes = tuple(_shadowed(source))
+    if kind == "snapshot":
+        return NamedTopology(topology=_of_a_host(Path(source)), notes=notes)
+    document = read_document(read_topology_file(Path(source)), source)
+    found = topologies_of(document)
+    if len(found) > 1:
+        hash_ = found[0].host_hash or "none"
+        notes += (f"{source} holds {len(found)} hosts; this is the first, with host_hash {hash_}",)
+    return NamedTopology(topology=found[0], notes=notes, obstacles=obstacles(document))
+
+
+def node_view(source: str | None, *, here: bool = False) -> NodeView:
+    """Return a topology with everything that follows from it; raises as `named_topology` does."""
+    named = named_topology(source, here=here)
+    return view_of(named.topology, (*named.notes, *named.obstacles))
+
+
+def _of_this_host() -> Topology:
+
+    return topology_of_hardware(hardware_here())
+
+
+def _of_a_host(path: Path) -> Topology:
+
+    return topology_of_hardware(hardware_of_file(path))
+
+
+def _topology_of_platform(name: str) -> Topology:
+    if _is_a_file_name(name):
+        raise InputError(f"there is no file {name}", where=name, hint=_CHOICES)
+    try:
+        found = platform(name)
+    except InputError as error:
+        raise InputError(f"no file here, and {error.cause}", where=error.where, hint=error.hint) from error
+    return topology_of_platform(found.platform)
+
+
+def _shadowed(name: str) -> Iterator[str]:
+    """Say that a platform has the name of the file."""
+    if _is_a_file_name(name):
+        return
+    try:
+        known = platform(name).platform.id
+    except InputError:
+        return
+    yield f"{name} is a file here, and it is read; the platform {known} has that name too"
+
+
+def _is_a_file_name(name: str) -> bool:
+    """Return whether nobody would call a platform so."""
+    return "/" in name or name.endswith(_FILE_ENDINGS)
+
+
+def snapshot_here() -> Snapshot:
+    """Return this host as it is now. It takes some seconds, at most two minutes."""
+    return capture()
+
+
+def anonymous_snapshot_here() -> Snapshot:
+    """Return this host without names, serial numbers and addresses."""
+    return capture_anonymously()
+
+
+def snapshot_of_file(path: Path) -> Snapshot:
+    """Return a captured host. Raises InputError for a file that is no snapshot."""
+    return read_snapshot(path)
+
+
+def anonymous_snapshot_of_file(path: Path) -> Snapshot:
+    """Return a captured host without names, serial numbers and addresses. Raises as `snapshot_of_file`."""
+    return anonymous(read_snapshot(path))
+
+
+def hardware_here() -> Hardware:
+    """Return what this host says of itself."""
+    return hardware_of(capture_hardware())
+
+
+def hardware_of_file(path: Path) -> Hardware:
+    """Return what a captured host said of itself. Raises InputError for a file that is no snapshot."""
+    return hardware_of(read_snapshot(path))
+
+
+def host_of_snapshot(snapshot: Snapshot) -> Probe:
+    """Return what a captured host says: hardware, libraries, settings, and what is unusual."""
+    return host_of(snapshot)
+
+
+def keep_snapshot(path: Path, snapshot: Snapshot) -> None:
+    """Write a snapshot. Raises InputError or RunError when it cannot be written."""
+    write_snapshot(path, snapshot)

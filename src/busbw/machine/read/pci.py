@@ -1,0 +1,60 @@
+"""PCI functions, as /sys/bus/pci/devices and the targets of its links show them."""
+
+from itertools import islice
+
+from busbw.machine.read.index import Index, bus_id, bus_ids, cpu_list
+from busbw.model.host import PciFunction
+
+_DEVICES = "/sys/bus/pci/devices"
+# What the kernel says where no link is trained, or where a virtual machine hides it.
+_NO_WIDTH = {0, 255}
+# Eight GPUs with their switches, NICs and disks are some hundreds.
+_MOST_FUNCTIONS = 4096
+
+
+def pci_functions(index: Index) -> tuple[PciFunction, ...]:
+    """Return the PCI functions by address. One without class, vendor or device is left out."""
+    known = [(bus_id(name), name) for name in index.names(_DEVICES)[:_MOST_FUNCTIONS]]
+    read = (_function(index, name, address) for address, name in known if address is not None)
+    return tuple(sorted((one for one in read if one is not None), key=lambda one: natural_bus_id(one.bus_id)))
+
+
+def natural_bus_id(address: str) -> tuple[int, str]:
+    """Return what sorts PCI addresses as numbers: domains may have four digits or eight."""
+    domain, _colon, rest = address.partition(":")
+    return int(domain, 16), rest
+
+
+def _function(index: Index, name: str, address: str) -> PciFunction | None:
+    folder = f"{_DEVICES}/{name}"
+    device_class, vendor, device = (index.text(f"{folder}/{each}") for each in ("class", "vendor", "device"))
+    if device_class is None or vendor is None or device is None:
+        return None
+    # The device's own address ends the path, the bridge above stands before it.
+    above = list(islice(bus_ids(index.link(folder)), 2))
+    driver = index.link(f"{folder}/driver")
+    numa = index.number(f"{folder}/numa_node")
+    return PciFunction(
+        bus_id=address,
+        parent=above[1] if len(above) == 2 else None,
+        device_class=device_class,
+        vendor=vendor,
+        device=device,
+        subsystem_vendor=index.text(f"{folder}/subsystem_vendor"),
+        subsystem_device=index.text(f"{folder}/subsystem_device"),
+        numa=numa if numa is not None else -1,
+        local_cpus=cpu_list(index.text(f"{folder}/local_cpulist")),
+        driver=driver.rpartition("/")[2] if driver is not None else None,
+        link_speed=_speed(index.text(f"{folder}/current_link_speed")),
+        link_width=_width(index.number(f"{folder}/current_link_width")),
+        max_link_speed=_speed(index.text(f"{folder}/max_link_speed")),
+        max_link_width=_width(index.number(f"{folder}/max_link_width")),
+    )
+
+
+def _speed(text: str | None) -> str | None:
+    return None if text is None or text.lower().startswith("unknown") else text
+
+
+def _width(lanes: int | None) -> int | None:
+    return None if lanes is None or lanes in _NO_WIDTH else lanes

@@ -1,0 +1,145 @@
+"""A snapshot into the state of its host."""
+
+import re
+from typing import Literal
+
+from busbw.base.cpus import parse_cpu_list
+from busbw.machine.read.index import Index, bus_id, number
+from busbw.machine.read.pci_config import NONE, acs_word
+from busbw.machine.read.state_gpus import gpu_states, peers_denied
+from busbw.model.host_state import HostState, NamedFile, PortState
+from busbw.model.probe import FoundSetting
+from busbw.model.snapshot import Snapshot
+
+_PCI = "/sys/bus/pci/devices"
+_RDMA = "/sys/class/infiniband"
+ERROR_COUNTERS = (
+    "symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors", "port_rcv_remote_physical_errors",
+    "port_xmit_discards", "local_link_integrity_errors", "excessive_buffer_overrun_errors",
+)  # fmt: skip
+HARDWARE_COUNTERS = ("out_of_sequence", "packet_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err")
+_FILE_SETTINGS = ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE")
+_LIMIT = re.compile(r"(?P<name>Max [a-z ]{3,30}?) {2,}(?P<soft>\d{1,18}|unlimited)\s")
+_KERNEL = re.compile(r"Linux (\d{1,3})\.(\d{1,3})")
+_UPTIME = re.compile(r"\d{1,12}(?:\.\d{1,3})?")
+
+
+def state_of(snapshot: Snapshot, settings: tuple[FoundSetting, ...]) -> HostState:
+    """Return the state of a captured host; `settings` are those that a job there would have."""
+    index = Index(snapshot)
+    modules = index.text("/proc/modules")
+    kernel = _KERNEL.match(index.output("uname"))
+    words = index.text("/proc/cmdline")
+    uptime = _UPTIME.match(index.text("/proc/uptime") or "")
+    return HostState(
+        limits=_limits(index.text("/proc/self/limits") or ""),
+        shared_bytes=_shared_bytes(index.output("df-shm")),
+        numa_balancing=index.number("/proc/sys/kernel/numa_balancing"),
+        kernel=(int(kernel[1]), int(kernel[2])) if kernel is not None else None,
+        uptime_s=float(uptime[0]) if uptime is not None else None,
+        modules=tuple(line.split()[0] for line in modules.splitlines() if line.split()) if modules else None,
+        nvidia_module=_nvidia_module(index.text("/proc/driver/nvidia/version")),
+        boot_words=tuple(words.split()) if words is not None else None,
+        iommu=_iommu(index),
+        acs=_acs(index),
+        ports=_ports(index),
+        gpus=gpu_states(index),
+        peers_denied=peers_denied(index.output("nvidia-smi-p2p")),
+        has_verbs_devices=_has_verbs_devices(index),
+        allowed_cpus=_allowed(index.text("/proc/self/status") or ""),
+        governor=index.text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        clock_synchronised={"yes": True, "no": False}.get(index.output("timedatectl").strip()),
+        named_files=_named_files(snapshot, settings),
+    )
+
+
+def _limits(text: str) -> dict[str, int | Literal["unlimited"]]:
+    rows = (_LIMIT.match(f"{line} ") for line in text.splitlines())
+    return {
+        row["name"]: "unlimited" if row["soft"] == "unlimited" else int(row["soft"]) for row in rows if row is not None
+    }
+
+
+def _shared_bytes(df: str) -> int | None:
+    """Return the size that `df -k -P` says in its last line."""
+    words = next((line.split() for line in reversed(df.splitlines())), [])
+    blocks = number(words[1]) if len(words) > 1 else None
+    return blocks * 1024 if blocks is not None and blocks < 2**50 else None
+
+
+def _nvidia_module(version: str | None) -> Literal["open", "proprietary"] | None:
+    if version is None or "Kernel Module" not in version:
+        return None
+    return "open" if "Open Kernel Module" in version else "proprietary"
+
+
+def _iommu(index: Index) -> dict[str, str]:
+    found = {}
+    for name in index.names(_PCI):
+        address, group = bus_id(name), index.link(f"{_PCI}/{name}/iommu_group")
+        if address is not None and group is not None:
+            kind = index.text(f"/sys/kernel/iommu_groups/{group.rpartition('/')[2]}/type")
+            if kind is not None:
+                found[address] = kind
+    return found
+
+
+def _acs(index: Index) -> dict[str, int | None]:
+    found: dict[str, int | None] = {}
+    for name in index.names(_PCI):
+        address, text = bus_id(name), index.text(f"{_PCI}/{name}/config")
+        word = acs_word(text)
+        if address is not None and (word is not None or text == NONE):
+            found[address] = word
+    return found
+
+
+def _ports(index: Index) -> tuple[PortState, ...]:
+    found = []
+    for device in index.names(_RDMA):
+        for name in index.names(f"{_RDMA}/{device}/ports"):
+            folder, port = f"{_RDMA}/{device}/ports/{name}", number(name)
+            if port is None:
+                continue
+            counters = {each: index.number(f"{folder}/counters/{each}") for each in ERROR_COUNTERS}
+            counters |= {each: index.number(f"{folder}/hw_counters/{each}") for each in HARDWARE_COUNTERS}
+            found.append(
+                PortState(
+                    name=device,
+                    port=port,
+                    state=_after_colon(index.text(f"{folder}/state")),
+                    physical=_after_colon(index.text(f"{folder}/phys_state")),
+                    errors={each: count for each, count in counters.items() if count is not None},
+                )
+            )
+    return tuple(found)
+
+
+def _after_colon(text: str | None) -> str | None:
+    """Return the word in `4: ACTIVE`."""
+    return text.rpartition(":")[2].strip()[:40] if text is not None else None
+
+
+def _has_verbs_devices(index: Index) -> bool | None:
+    answer = index.answer("ls-infiniband")
+    if answer is None or answer.ended not in ("ok", "failed"):
+        return None
+    return "uverbs" in answer.output
+
+
+def _allowed(status: str) -> tuple[int, ...] | None:
+    match = re.search(r"^Cpus_allowed_list:\s*(\S{1,4096})", status, re.MULTILINE)
+    return parse_cpu_list(match[1]) if match is not None else None
+
+
+def _named_files(snapshot: Snapshot, settings: tuple[FoundSetting, ...]) -> tuple[NamedFile, ...]:
+    files = {file.path: file for file in snapshot.files}
+    found = []
+    for setting in settings:
+        path = setting.value.strip()
+        if setting.name not in _FILE_SETTINGS or not path.startswith("/"):
+            continue
+        file = files.get(path)
+        fault = "no such file" if file is None else (file.reason or "cannot be read") if file.text is None else None
+        found.append(NamedFile(setting=setting.name, path=path, named_in=setting.path, fault=fault))
+    return tuple(found)

@@ -1,0 +1,241 @@
+"""One measurement from the records that all ranks wrote of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from busbw.base.collectives import COLLECTIVES, Collective, busbw_Bps, part_count
+from busbw.measure.backends.launches import launch_share
+from busbw.measure.backends.turns import RankRecords, counting, joined
+from busbw.model.measurement import Measurement, RankView, WrongResult
+from busbw.model.plan import Plan
+from busbw.model.record import Hello, Measured
+from busbw.model.sweep import Sweep
+from busbw.stats.median import median, median_interval
+from busbw.stats.percentiles import percentiles
+from busbw.stats.series import autocorrelation, drift
+from busbw.stats.tail import blame, slow_samples
+
+_S_PER_NS = 1e-9
+# A month.
+_LONGEST_TURN_S = 2.6e6
+
+
+def are_alike(records: Sequence[Measured]) -> bool:
+    """Whether all ranks took as many samples of a turn, with as many calls."""
+    first = records[0]
+    return all(
+        len(record.duration_ns) == len(first.duration_ns) and record.calls_per_sample == first.calls_per_sample
+        for record in records
+    )
+
+
+def measurement_of(
+    plan: Plan, number: int, turns: Sequence[RankRecords], hellos: Mapping[int, Hello], *, source: str
+) -> Measurement | None:
+    """Return the measurement of point `number`; `turns`: in the order taken, each with the records in rank order.
+
+    None when there is no sample that counts and no wrong result either; a sample counts when no rank missed its start.
+    """
+    records = joined(turns)
+    samples = _samples(plan, plan.sweeps[records[0].sweep], records)
+    if _wrong(records, hellos) is None and not samples.take_time():
+        return None
+    return _measurement(plan, number, turns, records, hellos, samples, source)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Samples:
+    """Seconds for one exchange (a message), missed samples left out: over all ranks, and by rank."""
+
+    combined_s: list[float]
+    ranks_s: list[list[float]]
+    # Places of the samples that are left, and how many are not.
+    kept: list[int]
+    missed: int
+    # From nanoseconds of a sample to seconds of an exchange.
+    scale: float
+
+    def take_time(self) -> bool:
+        """Whether most samples took any time."""
+        return 2 * sum(value > 0 for value in self.combined_s) > len(self.combined_s)
+
+    def ordered_s(self) -> list[float]:
+        """The times over all ranks, smallest first."""
+        # A wrong result may have none left: nothing of it may look like a fast one.
+        return sorted(self.combined_s) or [0.0]
+
+
+def _samples(plan: Plan, sweep: Sweep, records: Sequence[Measured]) -> _Samples:
+    count = len(records[0].duration_ns)
+    missed = {index for record in records for index in record.missed}
+    kept = [index for index in range(count) if index not in missed]
+    messages = COLLECTIVES[sweep.collective].messages_per_call
+    scale = _S_PER_NS / (max(records[0].calls_per_sample, 1) * messages)
+    ranks_s = [[record.duration_ns[index] * scale for index in kept] for record in records]
+    # Where two ranks meet, the others only look on: their times are of nothing.
+    columns = zip(*(ranks_s[rank] for rank in sweep.pair or range(len(ranks_s))), strict=True)
+    if plan.sampling.mode == "isolated":
+        combined_s = [max(column) for column in columns]
+    else:
+        combined_s = [sum(column) / len(column) for column in columns]
+    return _Samples(combined_s=combined_s, ranks_s=ranks_s, kept=kept, missed=count - len(kept), scale=scale)
+
+
+def _measurement(
+    plan: Plan,
+    number: int,
+    turns: Sequence[RankRecords],
+    records: Sequence[Measured],
+    hellos: Mapping[int, Hello],
+    samples: _Samples,
+    source: str,
+) -> Measurement:
+    first, ranks, sweep = records[0], plan.placement.ranks, plan.sweeps[records[0].sweep]
+    collective, partners = COLLECTIVES[sweep.collective], sweep.pair or range(len(records))
+    ordered = samples.ordered_s()
+    centre = median(ordered)
+    low_s, high_s = median_interval(ordered, plan.sampling.confidence) or (ordered[0], ordered[-1])
+    slow = _slow(collective, samples)
+    return Measurement(
+        point=number,
+        collective=sweep.collective,
+        size_bytes=first.size_bytes,
+        count=part_count(collective, first.size_bytes, ranks, sweep.dtype),
+        dtype=sweep.dtype,
+        op=sweep.op,
+        root=sweep.root,
+        in_place=sweep.in_place,
+        pair=sweep.pair,
+        group=sweep.group,
+        ranks=ranks,
+        mode=plan.sampling.mode,
+        samples=len(samples.combined_s),
+        missed=samples.missed,
+        calls_per_sample=first.calls_per_sample,
+        median_s=centre,
+        low_s=low_s,
+        high_s=high_s,
+        confidence=plan.sampling.confidence,
+        min_s=ordered[0],
+        max_s=ordered[-1],
+        mean_s=sum(ordered) / len(ordered),
+        percentiles=percentiles(ordered),
+        busbw_Bps=busbw_Bps(collective, first.size_bytes, ranks, centre) if centre > 0 else 0.0,
+        algbw_Bps=collective.algbw_factor(ranks) * first.size_bytes / centre if centre > 0 else 0.0,
+        clock_error_s=_clock_error_s(plan, records),
+        warmup_calls=first.warmup_calls,
+        warmup_stable=first.warmup_stable,
+        autocorrelation=autocorrelation(samples.combined_s),
+        drift=drift(samples.combined_s),
+        slow_samples=len(slow),
+        slow_excess_s=median(sorted(samples.combined_s[index] for index in slow)) - centre if slow else None,
+        wrong=_wrong(records, hellos),
+        verified=_verified(collective, sweep, records),
+        ended=first.ended,
+        turns=sum(each[0].turn > 0 for each in counting(turns)),
+        first_s=_first_s(turns[0][0]),
+        tcp_share=_tcp_share(collective, records, ranks),
+        per_rank=_views(records, samples, _blamed(plan, records, samples, slow), hellos),
+        attribution=first.attribution,
+        nccl=first.nccl,
+        launch=launch_share(records, partners, samples.kept, samples.scale),
+        source=source,
+    )
+
+
+def _first_s(record: Measured) -> float | None:
+    """Return what the first turn took: to verify, to warm up and to take one sample.
+
+    None where all was one turn, and where the clock was set meanwhile.
+    """
+    took_s = record.ended_unix_s - record.started_unix_s
+    return took_s if record.turn == 0 and 0 <= took_s < _LONGEST_TURN_S else None
+
+
+def _slow(collective: Collective, samples: _Samples) -> tuple[int, ...]:
+    # Slow is a call, not a message: an interrupt costs the same whether a call moves one message or sixty-four.
+    return slow_samples([value * collective.messages_per_call for value in samples.combined_s])
+
+
+def _clock_error_s(plan: Plan, records: Sequence[Measured]) -> float | None:
+    """Return the error of the clocks that an aligned start needs; None where ranks need no common clock."""
+    if plan.sampling.mode != "isolated":
+        return None
+    return max(record.clock_error_ns for record in records) * _S_PER_NS
+
+
+def _views(
+    records: Sequence[Measured], samples: _Samples, blamed: Sequence[int | None], hellos: Mapping[int, Hello]
+) -> tuple[RankView, ...]:
+    return tuple(
+        _view(rank, record, samples.ranks_s[rank], blamed.count(rank), hellos) for rank, record in enumerate(records)
+    )
+
+
+def _view(rank: int, record: Measured, own_s: list[float], blamed: int, hellos: Mapping[int, Hello]) -> RankView:
+    ordered = sorted(own_s) or [0.0]
+    return RankView(
+        rank=rank,
+        host=hellos[rank].host if rank in hellos else "",
+        median_s=median(ordered),
+        p99_s=dict(percentiles(ordered, (99.0,))).get(99.0),
+        max_s=ordered[-1],
+        blamed=blamed,
+        involuntary_switches=record.involuntary_switches,
+    )
+
+
+def _blamed(plan: Plan, records: Sequence[Measured], samples: _Samples, slow: Sequence[int]) -> tuple[int | None, ...]:
+    def rows(columns: Sequence[Sequence[int]]) -> list[list[float]]:
+        # A column cut short is no evidence, and is left short.
+        return [[column[index] * samples.scale for index in samples.kept if index < len(column)] for column in columns]
+
+    off_processor = rows([record.off_processor_ns for record in records])
+    if plan.sampling.mode != "isolated":
+        return blame(samples.combined_s, slow, off_processor=off_processor)
+    return blame(
+        samples.combined_s,
+        slow,
+        off_processor=off_processor,
+        durations=samples.ranks_s,
+        latenesses=rows([record.lateness_ns for record in records]),
+    )
+
+
+def _verified(collective: Collective, sweep: Sweep, records: Sequence[Measured]) -> bool:
+    """Whether every rank that receives something checked it."""
+    root, ranks = sweep.root, set(range(len(records)))
+    if sweep.pair is not None:
+        return all(records[rank].verified_elements > 0 for rank in sweep.pair)
+    if sweep.collective == "alltoallv":
+        ranks = {rank for rank in ranks if sum(row[rank] for row in sweep.matrix) > 0}
+    if collective.name in ("reduce", "gather"):
+        ranks = {root}
+    elif collective.rooted and records[0].nccl is None:
+        # MPI's root keeps what it sends; NCCL's receives it too.
+        ranks -= {root}
+    elif collective.name in ("bandwidth", "message_rate"):
+        ranks -= set(range(len(records) // 2))
+    return all(records[rank].verified_elements > 0 for rank in ranks)
+
+
+def _wrong(records: Sequence[Measured], hellos: Mapping[int, Hello]) -> WrongResult | None:
+    for rank, record in enumerate(records):
+        if record.mismatch is not None:
+            host = hellos[rank].host if rank in hellos else ""
+            return WrongResult(rank=rank, host=host, mismatch=record.mismatch)
+    return None
+
+
+def _tcp_share(collective: Collective, records: Sequence[Measured], ranks: int) -> tuple[tuple[str, float], ...]:
+    """Return the bytes each interface sent, as a share of what the exchanges of this point had to move."""
+    first = records[0]
+    calls = 1 + first.warmup_calls + len(first.duration_ns) * first.calls_per_sample
+    due_bytes = collective.crossing(ranks) * first.size_bytes * collective.messages_per_call * calls
+    sent: dict[str, int] = {}
+    for record in records:
+        for name, sent_bytes in record.tcp_bytes:
+            sent[name] = sent.get(name, 0) + sent_bytes
+    if due_bytes <= 0:
+        return ()
+    return tuple((name, sent[name] / due_bytes) for name in sorted(sent))

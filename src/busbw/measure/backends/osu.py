@@ -1,0 +1,227 @@
+"""The OSU micro-benchmarks 5 to 7, as the user built them: command lines from what each binary knows, rows to times.
+
+OSU gives the bytes that one rank contributes. busbw's size is the larger of what a rank sends and receives, so that of
+all_gather, alltoall, gather and scatter is as many times larger as there are ranks; all others are the same.
+"""
+
+import re
+import signal
+from collections.abc import Sequence
+
+from busbw.base.collectives import COLLECTIVES as KNOWN
+from busbw.base.errors import InputError
+from busbw.base.value import Value
+from busbw.formats import osu
+from busbw.formats.lines.stream import Formats
+from busbw.measure.backends.foreign import Failure, Rows
+from busbw.measure.backends.foreign_measurement import Sample
+from busbw.measure.backends.usage import Usage
+from busbw.model.imported import Reading, Table
+from busbw.model.plan import Plan, Step
+from busbw.model.sweep import Sweep
+
+name = "osu"
+formats = Formats(text=(osu.FORMAT,), documents=())
+report_formats = Formats(text=(), documents=())
+
+PROGRAMS = {
+    "latency": "osu_latency",
+    "bandwidth": "osu_bw",
+    "bibw": "osu_bibw",
+    "message_rate": "osu_mbw_mr",
+    "all_reduce": "osu_allreduce",
+    "all_gather": "osu_allgather",
+    "reduce_scatter": "osu_reduce_scatter",
+    "broadcast": "osu_bcast",
+    "reduce": "osu_reduce",
+    "alltoall": "osu_alltoall",
+    "gather": "osu_gather",
+    "scatter": "osu_scatter",
+}
+# Beside them, those that measure NCCL or RCCL, as 7.3 and later call them and as those before did.
+_OF_GPUS = ("osu_xccl_", "osu_nccl_")
+# These measure one pair.
+TWO_RANKS = ("latency", "bandwidth", "bibw")
+_PER_PART = ("all_gather", "alltoall", "gather", "scatter")
+_TYPES = {"int8": "mpi_char", "int32": "mpi_int", "float32": "mpi_float"}
+DTYPES = tuple(_TYPES)
+_ON_GPUS = re.compile(r"^OSU MPI-(?:CUDA|ROCM)", re.IGNORECASE)
+# As a shell and mpirun tell it, and as Python does.
+_SEGMENTATION_FAULT = (128 + signal.SIGSEGV, -signal.SIGSEGV)
+# What a program holds at most without -M, per process.
+_MEMORY_LIMIT_BYTES = 512 * 2**20
+# Beside what a program calls an error, these begin lines that say why it gave up.
+_FAILURES = (
+    "This test ", "Invalid ", "Could Not Allocate", "Benchmark Does Not Support", "CUDA Support Not Enabled",
+    "Error", "ERROR", "[OMB]", "MPI_ABORT", "*** ", "Option Missing",
+)  # fmt: skip
+
+
+class Settings(Value, frozen=True, kw_only=True):
+    """What a sweep is measured with, beside itself. None: as the program does by default."""
+
+    iterations: int | None
+    warmup: int | None
+    verify: bool
+    gpu_buffers: bool
+
+
+def names_of(collective: str) -> tuple[str, ...]:
+    """Return what the program of a collective may be called, the one that measures MPI first."""
+    name = PROGRAMS[collective]
+    return (name, *(prefix + name.removeprefix("osu_") for prefix in _OF_GPUS))
+
+
+def is_of_gpus(program: str) -> bool:
+    """Whether a program measures NCCL or RCCL, which have no buffers elsewhere."""
+    return program.rsplit("/", 1)[-1].startswith(_OF_GPUS)
+
+
+def parts(collective: str, ranks: int) -> int:
+    """Return how many times OSU's size busbw's size is."""
+    return ranks if collective in _PER_PART else 1
+
+
+def dtype_of(collective: str, asked: str, usage: Usage) -> str:
+    """Return the type that a program moves when `asked` is asked for. Raises InputError when it cannot be had.
+
+    Programs without -T sum floats, and move bytes where nothing is summed.
+    """
+    if usage.knows("T"):
+        if asked not in _TYPES:
+            raise InputError(f"OSU has no {asked}", where=f"-d {asked}", hint="one of: " + ", ".join(_TYPES))
+        return asked
+    if not KNOWN[collective].reduces:
+        return "int8"
+    if asked != "float32":
+        raise InputError(f"this {PROGRAMS[collective]} sums float32 only", where=f"-d {asked}", hint="OSU 7.1 or later")
+    return asked
+
+
+def arguments(sweep: Sweep, usage: Usage, settings: Settings, ranks: int) -> tuple[str, ...]:
+    """Return what follows the program's name to measure the sizes of a sweep, all powers of two times the first.
+
+    Raises InputError for what this program cannot do.
+    """
+    smallest, largest = (size_bytes // parts(sweep.collective, ranks) for size_bytes in _ends(sweep))
+    argv = []
+    if usage.knows("m"):
+        # Reductions of version 5 count the least size in floats, later ones in bytes: begin where both have it.
+        least = max(smallest // 4, 1) if KNOWN[sweep.collective].reduces else smallest
+        argv += ["-m", f"{least}:{largest}"]
+    elif smallest & (smallest - 1):
+        raise InputError(
+            f"this {PROGRAMS[sweep.collective]} measures powers of two only", where=f"{smallest} bytes", hint="-f 2"
+        )
+    argv += _option(usage, "x", settings.warmup, "--warmup")
+    argv += _option(usage, "i", settings.iterations, "--calls")
+    argv += ["-f"] if usage.knows("f") else []
+    argv += ["-c"] if settings.verify and usage.knows("c") else []
+    argv += ["-T", _TYPES[sweep.dtype]] if usage.knows("T") else []
+    argv += _root(sweep, usage)
+    if usage.knows("M") and 3 * sweep.sizes_bytes[-1] > _MEMORY_LIMIT_BYTES:
+        argv += ["-M", str(3 * sweep.sizes_bytes[-1])]
+    return (*argv, *_buffers(sweep, usage, settings))
+
+
+def _ends(sweep: Sweep) -> tuple[int, int]:
+    return sweep.sizes_bytes[0], sweep.sizes_bytes[-1]
+
+
+def _option(usage: Usage, letter: str, value: int | None, asked: str) -> list[str]:
+    if value is None:
+        return []
+    if not usage.knows(letter):
+        raise InputError(f"this program knows no -{letter}", where=f"{asked} {value}")
+    return [f"-{letter}", str(value)]
+
+
+def _root(sweep: Sweep, usage: Usage) -> list[str]:
+    if not KNOWN[sweep.collective].rooted or sweep.root == 0:
+        return []
+    if not usage.knows("k"):
+        raise InputError(
+            "this program has rank 0 as its root",
+            where=f"-r {sweep.root}",
+            hint="gather, reduce or scatter of OSU 7.2 or later",
+        )
+    return ["-k", str(sweep.root)]
+
+
+def _buffers(sweep: Sweep, usage: Usage, settings: Settings) -> list[str]:
+    if not settings.gpu_buffers:
+        return []
+    if not usage.knows("d"):
+        raise InputError(
+            f"this {PROGRAMS[sweep.collective]} is built without GPUs",
+            where="--gpu-buffers",
+            hint="build it with --enable-cuda or --enable-rocm",
+        )
+    kind = "rocm" if "cuda" not in usage.options["d"] and "rocm" in usage.options["d"] else "cuda"
+    return ["-d", kind, *(("D", "D") if KNOWN[sweep.collective].pairs else ())]
+
+
+def place_of(plan: Plan, step: Step, reading: Reading) -> tuple[int, bool] | None:
+    """Return busbw's size of a row, whose own is the bytes of one rank."""
+    collective = _collective(plan, step)
+    of_it = (collective, osu.ONE_WAY_OR_BOTH) if collective in ("bandwidth", "bibw") else (collective,)
+    if reading.size_bytes is None or reading.size_bytes == 0 or reading.what not in of_it:
+        return None
+    return reading.size_bytes * parts(collective, plan.placement.ranks), False
+
+
+def _collective(plan: Plan, step: Step) -> str:
+    return next((one.collective for one in plan.programs if one.path == step.program), "")
+
+
+def sample_of(plan: Plan, step: Step, reading: Reading) -> Sample | None:
+    """Return the time of one exchange: of a message, where rates of messages are printed."""
+    collective, time_s, size_bytes = _collective(plan, step), reading.time_s, reading.size_bytes
+    if size_bytes is None or size_bytes == 0:
+        return None
+    if time_s is None and reading.messages_per_s:
+        # Every pair sends them at once.
+        time_s = (plan.placement.ranks // 2) / reading.messages_per_s
+    elif time_s is None and reading.bandwidth_Bps:
+        time_s = (2 if collective == "bibw" else 1) * size_bytes / reading.bandwidth_Bps
+    if time_s is None or time_s <= 0:
+        return None
+    calls = dict(reading.more).get("iterations")
+    return Sample(
+        time_s=time_s,
+        wrong=reading.wrong,
+        size_bytes=size_bytes * parts(collective, plan.placement.ranks),
+        dtype=reading.dtype,
+        calls=int(calls) if calls is not None else plan.sampling.calls,
+    )
+
+
+def complaint(plan: Plan, step: Step, reading: Reading) -> str | None:
+    """Return why a row is none of a run over all ranks, where the program tells how many it has."""
+    if reading.ranks is None or reading.ranks == plan.placement.ranks:
+        return None
+    short = step.program.rsplit("/", 1)[-1]
+    return f"{short} ran with {reading.ranks} ranks, and {plan.placement.ranks} were asked for"
+
+
+def is_finished(_plan: Plan, step: Step, rows: Rows) -> bool:
+    """Whether every size came: the program has no last line."""
+    return all(len(rows.samples.get(point, ())) >= step.samples for point in step.points)
+
+
+def is_failure(line: str) -> bool:
+    """Whether a line says why a program gave up."""
+    return line.strip().startswith(_FAILURES)
+
+
+def failure_of(lines: Sequence[str], exit_code: int, tables: Sequence[Table]) -> Failure | None:
+    """Return the first thing that was said, else what a crash with buffers on GPUs usually means."""
+    if lines:
+        return Failure(cause=lines[0].strip())
+    on_gpus = next((table for table in tables if _ON_GPUS.search(table.program or "")), None)
+    if on_gpus is None or exit_code not in _SEGMENTATION_FAULT:
+        return None
+    return Failure(
+        cause="ended by SIGSEGV with buffers on GPUs, as happens where the MPI does not know GPU memory; for Open MPI "
+        "`ompi_info --parsable --all | grep mpi_built_with_cuda_support:value` tells"
+    )

@@ -1,0 +1,55 @@
+"""pyxis and enroot: options of srun; the environment of the job comes along, but the image's own values win over it."""
+
+from busbw.base.errors import InputError
+from busbw.facts.containers import disturbing
+from busbw.measure.containers.place import Place, Wrapped
+from busbw.measure.containers.words import checked, not_set, path_words
+from busbw.model.launch import Bind, Container
+from busbw.model.plan import Program
+
+# What enroot's hooks look for before they let GPUs, their driver and NICs in.
+_GPU_HOOK = (("NVIDIA_VISIBLE_DEVICES", "all"), ("NVIDIA_DRIVER_CAPABILITIES", "compute,utility"))
+_NIC_HOOK = (("MELLANOX_VISIBLE_DEVICES", "all"),)
+# A mount becomes a line of a shell script in double quotes.
+_REFUSED = ',:$`"\\'
+
+
+def wrap(container: Container, program: Program, place: Place) -> Wrapped:
+    """Return the program with the options that make srun start it in a container; values arrive exactly.
+
+    Raises InputError where another launcher than srun is to start it, for values of several lines, which pyxis writes
+    into a list of lines, and for paths with commas, colons or what a shell reads.
+    """
+    checked(container, program)
+    if place.starter != "srun":
+        raise InputError("pyxis is part of srun", hint="start the run in a Slurm allocation, with --launcher srun")
+    for name, value in program.env:
+        if "\n" in value:
+            raise InputError(
+                "pyxis writes variables into a list of lines, and this value has several",
+                where=name,
+                hint="use one line",
+            )
+    names = ",".join(name for name, _value in program.env)
+    hooks = (*(_GPU_HOOK if container.gpus else ()), *(_NIC_HOOK if place.fabric in ("InfiniBand", "RoCE") else ()))
+    given = {name for name, _value in program.env}
+    mounts = ",".join(_mount(bind) for bind in container.binds if not bind.source.startswith("/dev/"))
+    return Wrapped(
+        program=Program(argv=program.argv, env=(*(each for each in hooks if each[0] not in given), *program.env)),
+        options=(
+            f"--container-image={container.image}",
+            *((f"--container-mounts={mounts}",) if mounts else ()),
+            *((f"--container-workdir={place.directory}",) if place.directory is not None else ()),
+            *((f"--container-env={names}",) if names else ()),
+            *container.options,
+        ),
+        unset=not_set(disturbing("python", "loader", "library path", "mpi"), program),
+        forward=place.forward,
+    )
+
+
+def _mount(bind: Bind) -> str:
+    source, target = path_words(bind, _REFUSED, "pyxis")
+    if bind.read_only:
+        return f"{source}:{target}:ro"
+    return source if source == target else f"{source}:{target}"

@@ -1,0 +1,4 @@
+"""The door to processes: starts the job of a plan, watches its ranks, ends what must end, tells what happened.
+
+Begin with `run`; `foreign` does the same for programs of others.
+"""

@@ -1,0 +1,87 @@
+"""Starts the command of a job so that it dies with busbw, and ends it with everything it has started."""
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from busbw.base import layout
+from busbw.base.errors import RunError
+from busbw.measure.execute import processes
+from busbw.model.plan import Job
+
+_TERM_GRACE_S = 3.0
+_PR_SET_PDEATHSIG = 1
+
+
+def open_outputs(raw: Path, names: tuple[str, str], held: contextlib.ExitStack) -> tuple[BinaryIO, BinaryIO]:
+    """Open what standard output and error go to, before there is a process that would be left when that fails."""
+    try:
+        out, err = (held.enter_context((raw / name).open("ab", buffering=0)) for name in names)
+    except OSError as error:
+        raise RunError(
+            f"cannot write into the run's folder: {error.strerror or error}",
+            where=str(raw),
+            hint="free space, or copy the run to another folder and go on there",
+        ) from error
+    return out, err
+
+
+def start(arguments: Sequence[str], job: Job, tag: str) -> subprocess.Popen[bytes]:
+    """Start a job's command. `tag` marks every process of it. Raises RunError when it cannot be started."""
+    libc = ctypes.CDLL(None)
+
+    def die_with_parent() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+    kept = {name: value for name, value in os.environ.items() if name not in job.unset}
+    environment = {**kept, **dict(job.env), layout.RUN_VARIABLE: tag}
+    for name, directory in job.prepend:
+        environment[name] = os.pathsep.join(part for part in (directory, environment.get(name)) if part)
+    try:
+        return subprocess.Popen(
+            arguments,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=die_with_parent,  # noqa: PLW1509 - no threads here; ends mpirun if busbw is killed
+        )
+    except OSError as error:
+        raise RunError(
+            f"cannot start the launcher: {error.strerror or error}",
+            where=arguments[0],
+            hint="check that this program runs by itself, or choose another with --mpirun",
+        ) from error
+
+
+def end(process: subprocess.Popen[bytes], tag: str) -> None:
+    """Ask the launcher to end, then make every process of this run end. Raises RunError for those that do not."""
+    ask_to_end((process,), _TERM_GRACE_S)
+    left = processes.end_all(tag)
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+    if left:
+        raise RunError(
+            f"processes {', '.join(map(str, left))} of this run do not end, even by SIGKILL",
+            hint="they wait inside the kernel; look at /proc/PID/stack and the machine's log",
+        )
+
+
+def ask_to_end(launchers: Sequence[subprocess.Popen[bytes]], grace_s: float) -> None:
+    """Send SIGTERM to those that run, and wait for their end, `grace_s` at most for all of them."""
+    for process in launchers:
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGTERM)
+    ends_s = time.monotonic() + grace_s
+    for process in launchers:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(max(ends_s - time.monotonic(), 0.0))

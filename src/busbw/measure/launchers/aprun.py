@@ -1,0 +1,83 @@
+"""`aprun` of Cray's ALPS, inside a job of PBS on an XC. Never run here: written from its manual.
+
+https://www.hpe.com/psnow/resources/ebooks/a00114008en_us_v2/Run_Applications_Using_the_aprun_Command.html, and the
+manual page at http://www.nersc.gov/users/computational-systems/hopper/running-jobs/aprun/aprun-man-page/
+"""
+
+import re
+
+from busbw.base.errors import InputError
+from busbw.measure.launchers import variables
+from busbw.measure.launchers.inheriting import Option, processes_of_each_host, step
+from busbw.measure.launchers.masks import binding_program
+from busbw.measure.launchers.slurm_mpi import is_cray
+from busbw.model.launch import Start
+from busbw.model.plan import Job
+
+name = "aprun"
+
+# It sets these.
+_OWN = ("ALPS_", "APRUN_", "PMI_")
+# ALPS knows nodes by number, and their hosts are called so.
+_NODE = re.compile(r"nid0*(\d{1,9})(?:\..*)?")
+_BINDINGS = {"core": "cpu", "numa": "numa_node", "none": "none", "masks": "none"}
+
+
+def job(start: Start) -> Job:
+    """Return the command that starts the ranks, in the folder that it is started in.
+
+    Raises InputError for what aprun cannot do.
+    """
+    if start.launcher_program is None:
+        raise InputError("there is no aprun here", hint="start it inside a job of an XC, or take --launcher mpirun")
+    _check_mpi(start)
+    placement = start.placement
+    if placement.oversubscribed:
+        raise InputError("aprun starts no more ranks on a node than it has CPUs", hint="--ranks-per-node N")
+    each = processes_of_each_host(start, name, "--ranks-per-node N")
+    is_bound = placement.binding in ("core", "numa")
+    options: tuple[Option, ...] = (
+        # It would copy the program to the nodes, and an interpreter that starts from the copy misses its libraries.
+        ("-b",),
+        # Its line of resources at the end would stand among what rank 0 prints.
+        ("-q",),
+        ("-n", str(each * len(placement.hosts))),
+        ("-N", str(each)),
+        # All hardware threads are the ranks', not only the first of each core.
+        *(() if is_bound else (("-j", "0"),)),
+        ("-cc", _BINDINGS[placement.binding]),
+        *((("-L", _nodes(start)),) if placement.is_spread and start.hosts_are_named else ()),
+    )
+    # Ranks are numbered one node after the other, each with as many.
+    files, binding = binding_program(start, "ALPS_APP_PE", among=each)
+    before = (*variables.adjusting(start, extended=True), *binding)
+    return step(start, name, (start.launcher_program,), options, refused=_OWN, before=before, files=files)
+
+
+def is_node(host: str) -> bool:
+    """Whether the name of a host tells its number."""
+    return _NODE.fullmatch(host) is not None
+
+
+def _check_mpi(start: Start) -> None:
+    if start.mpi is not None and not is_cray(start.mpi):
+        raise InputError(
+            f"aprun introduces ranks to each other for Cray MPICH, and this is {start.mpi.family}: they would start as "
+            "so many runs of one rank each",
+            where=start.mpi.library,
+            hint="load cray-mpich",
+        )
+
+
+def _nodes(start: Start) -> str:
+    """Return the numbers of the nodes. Raises InputError for hosts whose names are not those of nodes."""
+    numbers = []
+    for host in start.placement.hosts:
+        match = _NODE.fullmatch(host)
+        if match is None:
+            raise InputError(
+                f"aprun takes nodes by number, as nid00012 has it, and cannot tell that of {host}",
+                hint="name the nodes: --hosts nid000[12-15]",
+            )
+        numbers.append(int(match[1]))
+    return ",".join(map(str, numbers))

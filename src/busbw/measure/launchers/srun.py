@@ -1,0 +1,131 @@
+"""srun inside an allocation of Slurm."""
+
+import re
+
+import msgspec
+
+from busbw.base.cpus import mask_bits
+from busbw.base.errors import InputError
+from busbw.measure.launchers import times
+from busbw.measure.launchers.hosts import even, one_each, processes_of_hosts
+from busbw.measure.launchers.inheriting import step
+from busbw.measure.launchers.masks import cpus_of_ranks
+from busbw.measure.launchers.mpi4py import LibraryVariables
+from busbw.measure.launchers.slurm_mpi import mpi_type
+from busbw.model.launch import Slurm, Start
+from busbw.model.plan import Job
+
+name = "srun"
+
+_VERSION = re.compile(r"(\d+)\.(\d+)")
+_BINDINGS = {"core": "cores", "numa": "ldoms", "none": "none"}
+# A job that asked for GPUs by task hands this to its steps, whose tasks then see one GPU each.
+_BY_TASK = ("SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_GPU_BIND", "SLURM_TRES_PER_TASK")
+# srun writes these itself.
+_OWN = ("SLURM_",)
+# A step began to keep its resources to itself with the first; since the second one with --overlap overlaps all others,
+# whether they asked for it or not. Between them both say it.
+_STEPS_EXCLUDE = (20, 11)
+_VISITORS_OVERLAP = (22, 5)
+
+
+def job(start: Start) -> Job:
+    """Return the command that starts the ranks as one step. Raises InputError for what srun cannot do."""
+    slurm = _slurm(start)
+    counts = processes_of_hosts(start)
+    settings = (*start.forward, *(name for name, _value in start.program.env))
+    kind = mpi_type(start.mpi, slurm, start.options, settings)
+    options = (
+        f"--mpi={kind}",
+        *_where(start, counts),
+        *_binding(start),
+        *_gpus(start),
+        "--kill-on-bad-exit=1",
+        *(("--overlap",) if _STEPS_EXCLUDE <= _version(slurm) < _VISITORS_OVERLAP else ()),
+        f"--chdir={start.directory}",
+        "--export=ALL",
+    )
+    return _step(start, slurm, options, None)
+
+
+def visit(start: Start) -> Job:
+    """Return the command that starts the program once on each host, beside the step of the ranks.
+
+    Raises InputError as `job` does.
+    """
+    slurm = _slurm(start)
+    each = msgspec.structs.replace(one_each(start), mpi=None, options=(), gpus_per_host=None)
+    options = (
+        "--mpi=none",
+        *_where(each, processes_of_hosts(each)),
+        "--cpu-bind=none",
+        *(("--overlap",) if _version(slurm) >= _STEPS_EXCLUDE else ()),
+        "--export=ALL",
+    )
+    job = _step(each, slurm, options, LibraryVariables())
+    return msgspec.structs.replace(job, timeout_s=times.VISIT_S, stall_s=times.VISIT_S)
+
+
+def _step(start: Start, slurm: Slurm, options: tuple[str, ...], own: LibraryVariables | None) -> Job:
+    return step(
+        start,
+        name,
+        (slurm.srun,),
+        ((option,) for option in options),
+        refused=_OWN,
+        own=own,
+        unset=_BY_TASK if start.gpus_per_host is not None else (),
+    )
+
+
+def _slurm(start: Start) -> Slurm:
+    if start.slurm is None:
+        raise InputError("there is no srun here", hint="start it inside an allocation of Slurm, or take mpirun")
+    return start.slurm
+
+
+def _version(slurm: Slurm) -> tuple[int, int]:
+    """Return year and month of a release; one that does not tell is taken for a new one."""
+    found = _VERSION.search(slurm.version or "")
+    return (int(found[1]), int(found[2])) if found is not None else (99, 0)
+
+
+def _where(start: Start, counts: tuple[int, ...]) -> tuple[str, ...]:
+    """Return the hosts and how many tasks they take. Slurm numbers even tasks in its own order of the hosts."""
+    hosts = start.placement.hosts
+    alike = even(counts)
+    found = (f"--nodes={len(counts)}", f"--ntasks={sum(counts)}")
+    if alike is None:
+        # A host once for each of its tasks.
+        tasks = (host for host, count in zip(hosts, counts, strict=True) for _task in range(count))
+        return (*found, f"--nodelist={','.join(tasks)}", "--distribution=arbitrary")
+    # Where it knows the hosts of its allocation and nobody else does, it chooses.
+    is_named = start.placement.is_spread and start.hosts_are_named
+    nodelist = (f"--nodelist={','.join(hosts)}",) if is_named else ()
+    return (*found, f"--ntasks-per-node={alike}", *nodelist)
+
+
+def _binding(start: Start) -> tuple[str, ...]:
+    """Return the CPUs of the tasks, said outright: srun otherwise takes what an outer srun or the site left."""
+    placement = start.placement
+    per_task: tuple[str, ...] = ()
+    if start.batch is not None and start.batch.cpus_per_task is not None:
+        # Since 22.05 a step does not inherit it from the job.
+        per_task = (f"--cpus-per-task={start.batch.cpus_per_task}",)
+    if placement.oversubscribed:
+        return (*per_task, "--overcommit", "--cpu-bind=none")
+    if placement.binding == "masks":
+        masks = ",".join(f"{mask_bits(cpus):x}" for cpus in cpus_of_ranks(start))
+        return (*per_task, f"--cpu-bind=mask_cpu:{masks}")
+    return (*per_task, f"--cpu-bind={_BINDINGS[placement.binding]}")
+
+
+def _gpus(start: Start) -> tuple[str, ...]:
+    """Return how every task sees every GPU of its host, and takes the one of its number there.
+
+    With --gpus-per-task, a task sees one GPU, as device 0, and NCCL's peer-to-peer transports between the tasks of a
+    host may fail or fall back (github.com/NVIDIA/nccl/issues/1066, github.com/open-mpi/ompi/issues/11949).
+    """
+    if start.gpus_per_host is None:
+        return ()
+    return (f"--gpus-per-node={start.gpus_per_host}", "--gpu-bind=none")

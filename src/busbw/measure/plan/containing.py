@@ -1,0 +1,88 @@
+"""Ranks in containers: what is bound, whether the image fits, and the program as it starts inside."""
+
+import os
+from dataclasses import dataclass
+
+import msgspec
+
+from busbw import __version__
+from busbw.base import layout
+from busbw.base.errors import InputError
+from busbw.machine.capture import container_host as host
+from busbw.measure.containers import inside
+from busbw.measure.containers.binds import settled, wanted
+from busbw.measure.containers.place import Place, Wrapped
+from busbw.measure.launchers import mpirun, srun
+from busbw.measure.plan.registry import PROGRAMS, wrap
+from busbw.model.launch import Container, Start
+from busbw.model.machine import MpiLibrary
+from busbw.model.plan import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Containment:
+    """A container whose image fits, with what this host gives to it."""
+
+    container: Container
+    place: Place
+
+
+def containment(container: Container, mpi: MpiLibrary | None, settings: tuple[str, ...], python: str) -> Containment:
+    """Return what every rank runs in, after the image has been asked whether it fits.
+
+    Raises InputError where the runtime, or a path it needs, is not here, or where the image has not what a rank needs.
+    """
+    name = PROGRAMS[container.runtime]
+    made = msgspec.structs.replace(container, program=host.program_path(name) if name else "")
+    fabric, devices = host.fabric()
+    user = f"{os.getuid()}:{os.getgid()}" if os.getuid() != 0 else None
+    place = Place(
+        pmi=None if mpi is None else "pmix" if mpi.family == "Open MPI" else "descriptor",
+        fabric=fabric,
+        devices=devices,
+        forward=(*settings, layout.RUN_VARIABLE),
+        user=user,
+    )
+    settled(made.binds, host.present(bind.source for bind in made.binds))
+    # pyxis is part of srun, which there may not be yet.
+    if made.runtime != "pyxis":
+        asked = wrap(made, inside.check(python), Place(user=user))
+        text, code = host.answer(asked.program)
+        inside.compare(
+            text, code, version=__version__, family=mpi.family if mpi is not None else None, image=made.image
+        )
+    return Containment(made, place)
+
+
+def in_container(start: Start, containment: Containment, launcher: str) -> Start:
+    """Return a start whose program runs in the container.
+
+    Raises InputError for what cannot be bound or told, and for launchers that containers are not known under.
+    """
+    if launcher not in (mpirun.name, mpirun.LOCAL, srun.name):
+        raise InputError(f"ranks in a container are not started by {launcher}", hint="--launcher mpirun")
+    counts = set(start.placement.ranks_of_hosts or (start.placement.ranks,))
+    place = msgspec.structs.replace(
+        containment.place,
+        starter="srun" if launcher == srun.name else "mpirun",
+        directory=start.directory,
+        ranks_per_host=counts.pop() // start.per_process if len(counts) == 1 else None,
+    )
+    made = _wrapped(containment.container, place, start.program)
+    return msgspec.structs.replace(
+        start,
+        program=made.program,
+        # The image knows its own MPI.
+        through_mpi4py=False,
+        forward=tuple(name for name in made.forward if name not in made.unset),
+        unset=made.unset,
+        options=(*start.options, *made.options),
+    )
+
+
+def _wrapped(container: Container, place: Place, program: Program) -> Wrapped:
+    environment = tuple((name, value) for name in place.forward if (value := os.environ.get(name)) is not None)
+    binds = wanted(container, program, place, environment)
+    # The run directory is made before the ranks start.
+    there = host.present(bind.source for bind in binds) | {place.directory or ""}
+    return wrap(msgspec.structs.replace(container, binds=settled(binds, there)), program, place)

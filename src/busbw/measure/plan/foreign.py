@@ -1,0 +1,211 @@
+"""From a request to the plan of a run of foreign programs: nccl-tests and the OSU micro-benchmarks."""
+
+import datetime as dt
+import os
+import secrets
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from busbw import __version__
+from busbw.base.collectives import OPERATIONS
+from busbw.base.errors import InputError
+from busbw.machine.capture import allocation as batch_systems
+from busbw.machine.capture import host as capture
+from busbw.machine.capture.environment import environment
+from busbw.machine.capture.programs import gpu_count
+from busbw.measure.backends import nccl_tests, osu
+from busbw.measure.backends.usage import operations
+from busbw.measure.plan.foreign_placing import ForeignSurroundings, counts_of, launcher_of, per_process, placement_of
+from busbw.measure.plan.foreign_programs import Found, nccl_tests_programs, osu_programs
+from busbw.measure.plan.foreign_steps import Asked, Start, nccl_tests_steps, osu_steps
+from busbw.measure.plan.hosts import said
+from busbw.measure.plan.memory import need_of
+from busbw.measure.plan.naming import run_id
+from busbw.measure.plan.offer import Offer, nccl_tests_offer, osu_offer
+from busbw.measure.plan.placing import reach_of
+from busbw.measure.plan.request import Request
+from busbw.measure.plan.sweeps import asked_sizes, growth_of, names_of, sweeps_of
+from busbw.model.launch import Allocation
+from busbw.model.machine import Host
+from busbw.model.plan import MemoryNeed, Plan, Step
+from busbw.model.sweep import Mode, Sampling, Sweep
+
+_NOT_LOOKED_AT = "these programs do not compare the hosts before they measure, as busbw's own ranks do"
+
+
+def plan(
+    request: Request, host: Host, allocation: Allocation | None, directory: Path | None, base: Path
+) -> tuple[Plan, Path]:
+    """Return the plan of a request and its run directory. Finds the programs and asks them for their options.
+
+    Raises InputError for what cannot be measured here, or not by these programs.
+    """
+    names = names_of(_usual(request), _offer(request, {}))
+    as_root = os.geteuid() == 0
+    mpi = None
+    if request.backend == osu.name:
+        mpi = capture.mpi(request.mpirun)
+        found = osu_programs(request, names, mpi, as_root=as_root)
+    else:
+        found = nccl_tests_programs(request, names)
+        if any(one.program.with_mpi for one in found.values()):
+            mpi = capture.mpi(request.mpirun)
+    around = ForeignSurroundings(
+        host=host,
+        mpi=mpi,
+        found=found,
+        gpus=gpu_count() if request.backend == nccl_tests.name else None,
+        allocation=allocation,
+        slurm=batch_systems.slurm() if allocation is not None else None,
+        launchers=batch_systems.launchers() if allocation is not None else {},
+        settings=tuple(environment()) if allocation is not None else (),
+        python=sys.executable,
+        as_root=as_root,
+        created=dt.datetime.now(dt.UTC),
+        token=secrets.token_hex(2),
+    )
+    return compose(request, around, directory, base)
+
+
+def compose(request: Request, around: ForeignSurroundings, directory: Path | None, base: Path) -> tuple[Plan, Path]:
+    """Return the plan of a request in the given surroundings, and its run directory. Touches nothing."""
+    request = _usual(request)
+    mode = _checked_mode(request)
+    offer = _offer(request, around.found)
+    counts = counts_of(request, around, names_of(request, offer))
+    ranks = sum(counts)
+    sweeps, notes = sweeps_of(request, ranks, offer)
+    sweeps = tuple(_as_moved(request, sweep, around) for sweep in sweeps)
+    name = run_id(request, around.created, around.token, ranks)
+    where = (directory if directory is not None else base / name).absolute()
+    placement = placement_of(request, around, counts)
+    launcher = launcher_of(request, around)
+    start = Start(
+        found=around.found,
+        mpi=around.mpi,
+        placement=placement,
+        per_process=per_process(request, around, ranks),
+        directory=str(where),
+        as_root=around.as_root,
+        launcher=launcher.name if around.allocation is not None else None,
+        launcher_program=around.launchers.get(launcher.name),
+        slurm=around.slurm,
+        settings=around.settings,
+        python=around.python,
+    )
+    steps = _steps(request, start, sweeps, offer)
+    looking = start.jobs(request, ())
+    return (
+        Plan(
+            busbw_version=__version__,
+            run_id=name,
+            created=around.created.isoformat(timespec="seconds"),
+            backend=request.backend,
+            launcher=launcher.name,
+            sweeps=sweeps,
+            sampling=_sampling(request, mode),
+            placement=placement,
+            reach=reach_of(request, around.allocation),
+            host=around.host,
+            mpi=around.mpi,
+            memory=_memory(request, sweeps, ranks),
+            job=steps[0].job,
+            visit=looking.visit,
+            visit_each=looking.visit_each,
+            programs=tuple(one.program for one in around.found.values()),
+            steps=steps,
+            notes=(
+                *(said(around.allocation, launcher) if around.allocation is not None else ()),
+                *notes,
+                _sample_note(request, steps[0]),
+                *((_NOT_LOOKED_AT,) if around.allocation is not None else ()),
+            ),
+            tag=request.tag,
+        ),
+        where,
+    )
+
+
+def _usual(request: Request) -> Request:
+    """Return the request with the suite that each backend measures when it is asked for nothing."""
+    if request.collectives or request.suite is not None:
+        return request
+    return msgspec.structs.replace(request, suite="p2p" if request.backend == osu.name else "six")
+
+
+def _offer(request: Request, found: Mapping[str, Found]) -> Offer:
+    if request.backend == osu.name:
+        return osu_offer()
+    reducing = [operations(one.usage) for one in found.values()]
+    return nccl_tests_offer(reducing[0] if reducing else OPERATIONS)
+
+
+def _checked_mode(request: Request) -> Mode:
+    """Return the mode. Raises InputError for what only busbw's own ranks can do."""
+    for option, is_given in (
+        ("--pairs", request.pairs is not None),
+        ("--matrix", request.matrix is not None),
+        ("--unaligned", request.unaligned),
+        ("--container", request.container is not None),
+        ("--bind-to masks", request.binding == "masks"),
+        ("--config", bool(request.config)),
+        ("--cache warm", request.cache == "warm"),
+        ("--gpu-buffers", request.gpu_buffers and request.backend != osu.name),
+        ("-R", request.buffers != "plain" and request.backend == osu.name),
+    ):
+        if is_given:
+            raise InputError(f"{request.backend} has no {option}", hint="leave it out, or another --backend")
+    graph = request.mode == "graph" or request.graphs > 0
+    if request.mode not in (None, "stream", "graph") or (graph and request.backend == osu.name):
+        raise InputError(f"{request.backend} has no {request.mode} mode", where=f"--mode {request.mode}")
+    if request.launches is not None and not 1 <= request.launches <= 1000:
+        raise InputError("a program is started once to a thousand times", where=f"--launches {request.launches}")
+    return "graph" if graph else "stream"
+
+
+def _as_moved(request: Request, sweep: Sweep, around: ForeignSurroundings) -> Sweep:
+    """Return a sweep with the type that the program really moves."""
+    if request.backend != osu.name:
+        return sweep
+    dtype = osu.dtype_of(sweep.collective, sweep.dtype, around.found[sweep.collective].usage)
+    return msgspec.structs.replace(sweep, dtype=dtype)
+
+
+def _steps(request: Request, start: Start, sweeps: tuple[Sweep, ...], offer: Offer) -> tuple[Step, ...]:
+    if request.backend == osu.name:
+        return osu_steps(request, start, sweeps)
+    factor, step_bytes = growth_of(request, offer)
+    asked = Asked(sizes_bytes=asked_sizes(request, offer), factor=factor, step_bytes=step_bytes)
+    return nccl_tests_steps(request, start, sweeps, asked)
+
+
+def _sampling(request: Request, mode: Mode) -> Sampling:
+    return Sampling(
+        mode=mode,
+        min_samples=request.min_samples,
+        calls=request.calls,
+        warmup_calls=request.warmup_calls,
+        verify=request.verify,
+        time_limit_s=request.time_limit_s,
+    )
+
+
+def _memory(request: Request, sweeps: tuple[Sweep, ...], ranks: int) -> MemoryNeed:
+    if request.backend == osu.name and not request.gpu_buffers:
+        return need_of(sweeps, ranks)
+    # On GPUs, and the programs look themselves.
+    return MemoryNeed(buffers_bytes=0, overhead_bytes=0, scratch_bytes=0)
+
+
+def _sample_note(request: Request, step: Step) -> str:
+    if step.report is not None:
+        return "a sample is one call, timed by CUDA events, on the GPU where it took longest"
+    if request.backend == osu.name:
+        return (
+            "a sample is the mean that one start of an OSU program prints; its collectives wait in a barrier between "
+            "calls, and where a rank has a part for each rank, OSU's size is one part and busbw's all of them"
+        )
+    return "a sample is the mean over iterations and ranks that nccl-tests prints in one row"

@@ -1,1 +1,0 @@
-"""The door to the machine."""

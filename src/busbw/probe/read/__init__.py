@@ -1,1 +1,0 @@
-"""What was captured, read: text in, values out. No file is opened here."""

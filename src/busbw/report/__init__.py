@@ -1,1 +1,0 @@
-"""Results for people: the terminal, and one HTML file."""

@@ -1,0 +1,82 @@
+"""A run as a summary in GitHub's Markdown: the verdict first, then points and findings."""
+
+from collections.abc import Sequence
+
+from busbw.base.units import format_rate, format_time
+from busbw.model.point_row import PointRow, point_name
+from busbw.show.exports.markdown_text import escaped, table
+from busbw.show.exports.point_outcomes import PointOutcome, point_outcomes
+from busbw.show.exports.rows import Export
+
+_MARKS = {"ok": "✅", "slow": "❌", "wrong": "❌", "failed": "❌", "cannot_tell": "❔"}
+# A summary of GitHub may have 1 MiB, and nobody reads more lines than this.
+_MOST_POINTS = 100
+_MOST_FINDINGS = 30
+
+
+def markdown_text(export: Export) -> str:
+    """Return the summary. What comes from outside cannot be markup."""
+    judged = list(zip(export.rows, point_outcomes(export), strict=True))
+    # What is not right stands first when not all of it is shown.
+    ordered = judged if len(judged) <= _MOST_POINTS else sorted(judged, key=lambda each: each[1].outcome == "ok")
+    shown_points = ordered[:_MOST_POINTS]
+    more = len(judged) - len(shown_points)
+    parts = [
+        f"### busbw: {escaped(', '.join(dict.fromkeys(row.collective for row in export.rows)) or export.run_id)}\n",
+        _verdict(export),
+        table(
+            ("", "collective", "point", "time", _rate_heading(export.rows), ""),
+            [_line(row, each) for row, each in shown_points],
+            right=frozenset({3, 4}),
+        )
+        if judged
+        else "",
+        f"{more} more points are left out here.\n" if more else "",
+        _findings(export),
+        _about(export),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _verdict(export: Export) -> str:
+    if export.verdict is None:
+        return "❔ an import: busbw does not judge it\n"
+    return f"{_MARKS.get(export.verdict, '❔')} {escaped(export.sentence or export.verdict)}\n"
+
+
+def _rate_heading(rows: Sequence[PointRow]) -> str:
+    """Return what the rates are: what an imported tool calls bandwidth is bandwidth between two, without a factor."""
+    names = ("bandwidth",) if any(row.bandwidth_Bps is not None for row in rows) else ()
+    if not names or any(row.busbw_Bps is not None for row in rows):
+        names = ("busbw", *names)
+    return " or ".join(names)
+
+
+def _line(row: PointRow, judged: PointOutcome) -> tuple[str, ...]:
+    rate_Bps = row.busbw_Bps if row.busbw_Bps is not None else row.bandwidth_Bps
+    return (
+        _MARKS[judged.outcome],
+        escaped(row.collective),
+        escaped(point_name(row)),
+        format_time(row.time_s) if row.time_s is not None else "",
+        format_rate(rate_Bps) if rate_Bps is not None else "",
+        # Why a point cannot be told is mostly the same for many, and stands above the table or below it.
+        escaped(judged.reason) if judged.outcome != "cannot_tell" else "",
+    )
+
+
+def _findings(export: Export) -> str:
+    lines = []
+    for finding in [each for each in export.findings if each.severity != "note"][:_MOST_FINDINGS]:
+        fix = f"; {escaped(finding.fix)}" if finding.fix is not None else ""
+        lines.append(f"- **{escaped(finding.code)}** {escaped(finding.title)}: {escaped(finding.evidence)}{fix}\n")
+    return "".join(lines)
+
+
+def _about(export: Export) -> str:
+    first = export.rows[0] if export.rows else None
+    parts = [export.run_id, *((first.hosts, first.backend, first.libraries) if first is not None else ())]
+    tag = [f"tag {export.tag}"] if export.tag else []
+    return (
+        f"<sub>{escaped(' · '.join(part for part in [*parts, *tag, f'busbw {export.busbw_version}'] if part))}</sub>\n"
+    )

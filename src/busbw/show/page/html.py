@@ -1,0 +1,264 @@
+"""Runs and imports as one HTML file that needs nothing else: no network, no other file.
+
+What is large is packed (gzip, base64) and unpacked by the page when it is looked at: the program that draws, the
+figures, and, where there are several runs, what the page says of each.
+"""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from jinja2 import Environment
+from markupsafe import Markup, escape
+
+from busbw import __version__
+from busbw.base.units import format_rate, format_size, format_time
+from busbw.model import codec
+from busbw.model.bisection import Bisection
+from busbw.model.comparison import Comparison
+from busbw.model.scaling import ScalingReport
+from busbw.show import words
+from busbw.show.columns import us
+from busbw.show.figures.comparison import OUTCOME_SIGNS, versus_figures
+from busbw.show.figures.palette import style_sheet
+from busbw.show.figures.scaling import scaling_figures
+from busbw.show.figures.series import BASIS_WORDS, Figure
+from busbw.show.figures.spread import rank_numbers
+from busbw.show.lines import AFTER_A_COMMAND, arguments_of, command_spans, is_long
+from busbw.show.page import assets
+from busbw.show.page.import_section import import_section_of
+from busbw.show.page.import_subject import ImportSubject
+from busbw.show.page.overview import overview_of, overview_sentence
+from busbw.show.page.section import section_of
+from busbw.show.page.subject import Subject
+from busbw.show.plain import printable
+from busbw.show.scaling_words import verdict_parts
+from busbw.show.text.bisection_words import ANSWERS, asked_words, estimate_words
+
+_BISECTION_SIGNS = {"found": ("✓", "ok"), "none": ("~", "cannot_tell"), "cannot_tell": ("?", "cannot_tell")}
+# A ticket system takes attachments of this size. Raw data that would go beyond stay in the folders of the runs.
+_LARGEST_BYTES = 6_000_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Raw:
+    """The JSON of one run or import; None where it is left out."""
+
+    place: int
+    name: str
+    size_bytes: int
+    json: Markup | None
+
+
+def report_html(
+    subjects: Sequence[Subject],
+    comparison: Comparison | None = None,
+    scaling: ScalingReport | None = None,
+    imports: Sequence[ImportSubject] = (),
+    bisection: Bisection | None = None,
+) -> str:
+    """Return the report of runs, of a comparison, of scaling, of imports, of a bisection, or of all; of something.
+
+    With a bisection the comparison is that of its ends.
+    """
+    environment = _environment()
+    values: dict[str, Any] = {
+        "section": None,
+        "overview": None,
+        "imports": (),
+        "comparison": comparison,
+        "bisection": bisection,
+        "versus": versus_figures(comparison) if comparison is not None else (),
+        "outcome_signs": OUTCOME_SIGNS,
+        "scaling": scaling_figures(scaling.views) if scaling is not None else (),
+        "scaling_verdict": verdict_parts(scaling.verdict) if scaling is not None else None,
+        "scaling_findings": scaling.findings if scaling is not None else (),
+    }
+    figures = {each.key: each.figure for each in values["versus"]}
+    for view in values["scaling"]:
+        figures[f"{view.key}-reached"] = view.reached
+        figures |= {f"{view.key}-share": view.share} if view.share is not None else {}
+    is_alone = bisection is None and _is_one_import(subjects, comparison, scaling, imports)
+    read, of_imports = _imports(environment, imports, is_alone=is_alone)
+    figures |= of_imports
+    values |= {"imports": read}
+    if len(subjects) == 1:
+        section = section_of(subjects[0], prefix="", level=2)
+        values |= {
+            "section": section.values,
+            "body": Markup(environment.get_template("run.html.j2").render(section.values)),  # noqa: S704  by Jinja
+        }
+        payloads = [_payload("payload", figures | section.figures, section.ranks)]
+    elif subjects:
+        overview = overview_of(subjects)
+        values |= {"overview": overview}
+        for joint in overview.joints:
+            figures |= {f"{joint.key}-time": joint.time, f"{joint.key}-busbw": joint.busbw}
+        payloads = [_payload("payload", figures, []), *_each_run(environment, subjects)]
+    else:
+        payloads = [_payload("payload", figures, [])]
+    title, heading = _titles(subjects, comparison, scaling, imports, bisection)
+    return _page(environment, subjects, imports, values | {"payloads": payloads, "title": title, "heading": heading})
+
+
+def _is_one_import(
+    subjects: Sequence[Subject],
+    comparison: Comparison | None,
+    scaling: ScalingReport | None,
+    imports: Sequence[ImportSubject],
+) -> bool:
+    return len(imports) == 1 and not subjects and comparison is None and scaling is None
+
+
+def _imports(
+    environment: Environment, imports: Sequence[ImportSubject], *, is_alone: bool
+) -> tuple[tuple[tuple[str, str, Markup], ...], dict[str, Figure]]:
+    """Return the id, name and part of the page of each import, and the figures of all. One alone has no heading."""
+    read: list[tuple[str, str, Markup]] = []
+    figures: dict[str, Figure] = {}
+    for place, subject in enumerate(imports, start=1):
+        section = import_section_of(subject, prefix=f"import-{place}-", level=2 if is_alone else 3)
+        html = Markup(environment.get_template("import.html.j2").render(section.values))  # noqa: S704  by Jinja
+        read.append((f"import-{place}", "" if is_alone else f"Import {subject.label}", html))
+        figures |= section.figures
+    return tuple(read), figures
+
+
+def _titles(
+    subjects: Sequence[Subject],
+    comparison: Comparison | None,
+    scaling: ScalingReport | None,
+    imports: Sequence[ImportSubject],
+    bisection: Bisection | None,
+) -> tuple[str, str]:
+    """Return the title of the window, and the heading of a page that has no run."""
+    if bisection is not None and not subjects:
+        return f"{bisection.outcome.replace('_', ' ')}: busbw bisect", "busbw bisect"
+    heading = _heading(comparison, scaling, imports) if not subjects else ""
+    return _title(subjects, comparison, scaling, imports), heading
+
+
+def _title(
+    subjects: Sequence[Subject],
+    comparison: Comparison | None,
+    scaling: ScalingReport | None,
+    imports: Sequence[ImportSubject],
+) -> str:
+    if len(subjects) == 1:
+        run = subjects[0].run
+        return f"{words.OUTCOMES[run.verdict.outcome].word}: busbw {run.plan.run_id} on {run.plan.host.name}"
+    if subjects:
+        return f"busbw: {overview_sentence(subjects)}"
+    if comparison is not None:
+        return f"{comparison.verdict.outcome.replace('_', ' ')}: busbw compare"
+    if scaling is not None and not imports:
+        parts = verdict_parts(scaling.verdict)
+        return f"{parts.word}: busbw scaling" if parts is not None else "busbw scaling"
+    if scaling is None and len(imports) == 1:
+        return f"{words.OUTCOMES[imports[0].explained.verdict.outcome].word}: busbw on {imports[0].label}"
+    return _heading(comparison, scaling, imports)
+
+
+def _heading(comparison: Comparison | None, scaling: ScalingReport | None, imports: Sequence[ImportSubject]) -> str:
+    """Return what stands above a page that has no run."""
+    if comparison is not None:
+        return "busbw compare"
+    if scaling is not None:
+        return "busbw scaling"
+    return f"busbw on {imports[0].label}" if len(imports) == 1 else f"busbw: {len(imports)} imports"
+
+
+def _each_run(environment: Environment, subjects: Sequence[Subject]) -> Iterator[tuple[str, Markup]]:
+    """Yield what the page says of each run, as a payload that it unpacks when the run is opened."""
+    for place, subject in enumerate(subjects, start=1):
+        section = section_of(subject, prefix=f"run-{place}-", level=3)
+        html = environment.get_template("run.html.j2").render(section.values)
+        yield _payload(f"run-{place}-payload", section.figures, section.ranks, html)
+
+
+def _payload(
+    name: str, figures: dict[str, Figure], ranks: list[dict[str, Any]], html: str | None = None
+) -> tuple[str, Markup]:
+    return name, assets.packed(msgspec.json.encode({"figures": figures, "ranks": ranks, "html": html}))
+
+
+def _page(
+    environment: Environment, subjects: Sequence[Subject], imports: Sequence[ImportSubject], values: dict[str, Any]
+) -> str:
+    """Return the page with as much raw data as fits beside everything else."""
+    values |= {
+        "version": __version__,
+        "plotly": assets.plotly(),
+        "style": Markup(style_sheet()) + assets.inlined("report.css"),  # noqa: S704  no more than colours
+        "script": assets.inlined(assets.SCRIPT),
+        "script_policy": assets.script_policy(),
+    }
+    template = environment.get_template("report.html.j2")
+    room_bytes = _LARGEST_BYTES - len(template.render(values | {"raws": ()}).encode())
+    return template.render(values | {"raws": _raws(subjects, imports, room_bytes)})
+
+
+def _raws(subjects: Sequence[Subject], imports: Sequence[ImportSubject], room_bytes: int) -> tuple[Raw, ...]:
+    raws: list[Raw] = []
+    named = [(each.run.plan.run_id, codec.encode(each.run)) for each in subjects]
+    named += [(each.imported.import_id, _whole(each)) for each in imports]
+    for place, (name, content) in enumerate(named, start=1):
+        json = assets.embedded(content)
+        fits = len(json) <= room_bytes
+        room_bytes -= len(json) if fits else 0
+        raws.append(Raw(place=place, name=name, size_bytes=len(json), json=json if fits else None))
+    return tuple(raws)
+
+
+def _whole(subject: ImportSubject) -> bytes:
+    """Return an import with its rows, as far as the page has them, as JSON."""
+    return msgspec.json.encode({"import": subject.imported, "readings": subject.readings, "left_out": subject.left_out})
+
+
+def action_html(text: str) -> Markup:
+    """Return what to do with each command as code: a long one has a line of its own and is selected by one click."""
+    parts: list[Markup] = []
+    at = 0
+    for start, end in command_spans(text):
+        command = text[start:end]
+        parts.append(escape(printable(text[at:start].removesuffix("`"))))
+        at = end + (text[end : end + 1] == "`")
+        if is_long(command):
+            words = Markup(" ").join(
+                Markup("<span>{}</span>").format(printable(each)) for each in arguments_of(command)
+            )
+            parts.append(Markup('<code class="command">{}</code>').format(words))
+            at = len(text) - len(text[at:].lstrip(AFTER_A_COMMAND))
+        else:
+            parts.append(Markup("<code>{}</code>").format(printable(command)))
+    return Markup().join([*parts, escape(printable(text[at:]))])
+
+
+def _environment() -> Environment:
+    made = assets.environment()
+    made.filters |= {
+        "size": format_size,
+        "duration": format_time,
+        "rate": format_rate,
+        "us": us,
+        "numbers": words.numbers_words,
+        "shell": shlex.join,
+        "quoted": shlex.quote,
+        "point": words.point_name,
+        "tail": words.tail_words,
+        "rest": words.verdict_rest,
+        "estimate": estimate_words,
+        "items_asked": asked_words,
+        "action": action_html,
+    }
+    made.globals |= {
+        "ended_words": words.ENDED_WORDS,
+        "basis_words": BASIS_WORDS,
+        "rank_numbers": rank_numbers,
+        "outcome_table": words.OUTCOMES,
+        "answers": ANSWERS,
+        "bisection_signs": _BISECTION_SIGNS,
+    }
+    return made

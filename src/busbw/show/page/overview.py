@@ -1,0 +1,159 @@
+"""Several runs on one page: a row for each, and their curves together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from busbw.base.units import format_size
+from busbw.model.measurement import Measurement
+from busbw.show import words
+from busbw.show.columns import us
+from busbw.show.figures.joint import MOST_TOLD_APART, Line, joint_busbw_figure, joint_time_figure
+from busbw.show.figures.series import Figure
+from busbw.show.page.section import series_of
+from busbw.show.page.setting_differences import SettingDifference, setting_differences
+from busbw.show.page.subject import Subject
+from busbw.show.words import OutcomeWords
+
+# Worst first: these are told apart when there are more runs than lines can be.
+_GRAVITY = ("wrong", "failed", "slow", "cannot_tell", "ok")
+_MOST_HOSTS = 3
+_MOST_COLUMNS = 8
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One run in the table. `best` has a cell for each collective of the page: `11.1 at 4 MiB`."""
+
+    place: int
+    label: str
+    outcome: OutcomeWords
+    sentence: str
+    created: str
+    hosts: str
+    ranks: int
+    measured_with: str
+    best: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Joint:
+    """The curves of one collective, of all runs that measured it; the table holds those told apart."""
+
+    key: str
+    name: str
+    note: str
+    summary: str
+    labels: tuple[str, ...]
+    # A size in words, then time (us) and bus bandwidth (GB/s) of each label; "" where it was not measured.
+    rows: tuple[tuple[str, ...], ...]
+    # Runs that are drawn in one quiet colour and are not in the table.
+    others: int
+    time: Figure
+    busbw: Figure
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Overview:
+    """What stands before the runs."""
+
+    sentence: str
+    rows: tuple[Row, ...]
+    # The row with the gravest verdict; None: all are ok.
+    gravest: Row | None
+    differences: tuple[SettingDifference, ...]
+    collectives: tuple[str, ...]
+    joints: tuple[Joint, ...]
+
+
+def overview_of(subjects: Sequence[Subject]) -> Overview:
+    """Return the table of all runs, in the order given, and their curves by collective."""
+    collectives = tuple(dict.fromkeys(item.collective for each in subjects for item in each.run.measurements))
+    shown = collectives[:_MOST_COLUMNS]
+    rows = tuple(_row(place, each, shown) for place, each in enumerate(subjects, start=1))
+    gravest = min(rows, key=lambda row: _GRAVITY.index(row.outcome.outcome))
+    return Overview(
+        sentence=overview_sentence(subjects),
+        rows=rows,
+        gravest=gravest if gravest.outcome.outcome != "ok" else None,
+        differences=setting_differences(subjects),
+        collectives=shown,
+        joints=joints_of(subjects),
+    )
+
+
+def overview_sentence(subjects: Sequence[Subject]) -> str:
+    """Return how many runs came to which verdict, the gravest first."""
+    outcomes = [each.run.verdict.outcome for each in subjects]
+    parts = [f"{outcomes.count(each)} {words.OUTCOMES[each].word}" for each in _GRAVITY if each in outcomes]
+    return f"{len(subjects)} runs: {', '.join(parts)}."
+
+
+def _row(place: int, subject: Subject, collectives: tuple[str, ...]) -> Row:
+    run, plan = subject.run, subject.run.plan
+    hosts = ", ".join(plan.placement.hosts[:_MOST_HOSTS])
+    more = len(plan.placement.hosts) - _MOST_HOSTS
+    library = f"NCCL {plan.gpus.nccl.version}" if plan.gpus is not None else None
+    if library is None and plan.mpi is not None:
+        library = f"{plan.mpi.family} {plan.mpi.version or ''}".strip()
+    return Row(
+        place=place,
+        label=subject.label,
+        outcome=words.OUTCOMES[run.verdict.outcome],
+        sentence=words.verdict_rest(run.verdict),
+        created=plan.created,
+        hosts=f"{hosts} and {more} more" if more > 0 else hosts,
+        ranks=plan.placement.ranks,
+        measured_with=", ".join(part for part in (plan.backend, library, plan.sampling.mode) if part),
+        best=tuple(_best([item for item in run.measurements if item.collective == name]) for name in collectives),
+    )
+
+
+def _best(items: Sequence[Measurement]) -> str:
+    best = max((item for item in items if item.busbw_Bps > 0), key=lambda item: item.busbw_Bps, default=None)
+    return f"{best.busbw_Bps / 1e9:.2f} at {format_size(best.size_bytes)}" if best is not None else ""
+
+
+def joints_of(subjects: Sequence[Subject]) -> tuple[Joint, ...]:
+    """Return the curves of each collective together; of many runs the gravest are told apart."""
+    graver = sorted(range(len(subjects)), key=lambda place: _GRAVITY.index(subjects[place].run.verdict.outcome))
+    told = {place: style for style, place in enumerate(sorted(graver[:MOST_TOLD_APART]))}
+    groups: dict[tuple[str, str], list[Line]] = {}
+    for place, subject in enumerate(subjects):
+        for series in series_of(subject.run):
+            key = series.name, series.measurements[0].dtype
+            line = Line(label=subject.label, style=told.get(place), measurements=series.measurements)
+            groups.setdefault(key, []).append(line)
+    return tuple(
+        _joint(f"joint-{number}", name, dtype, lines)
+        for number, ((name, dtype), lines) in enumerate(groups.items(), start=1)
+    )
+
+
+def _joint(key: str, name: str, dtype: str, every: Sequence[Line]) -> Joint:
+    lines = [line for line in every if line.style is not None]
+    others = [line for line in every if line.style is None]
+    ranks = sorted({item.ranks for line in every for item in line.measurements})
+    counted = f"{ranks[0]} ranks" if len(ranks) == 1 else f"{ranks[0]} to {ranks[-1]} ranks"
+    return Joint(
+        key=key,
+        name=name,
+        note=f"{dtype}, {counted}",
+        summary=f"{len(every)} runs",
+        labels=tuple(line.label for line in lines),
+        rows=_table(lines),
+        others=len(others),
+        time=joint_time_figure(lines, others),
+        busbw=joint_busbw_figure(lines, others),
+    )
+
+
+def _table(lines: Sequence[Line]) -> tuple[tuple[str, ...], ...]:
+    measured = [{item.size_bytes: item for item in line.measurements} for line in lines]
+    sizes = sorted({size_bytes for each in measured for size_bytes in each})
+    return tuple((format_size(size), *(cell for each in measured for cell in _cells(each.get(size)))) for size in sizes)
+
+
+def _cells(item: Measurement | None) -> tuple[str, str]:
+    if item is None or item.median_s <= 0:
+        return "", ""
+    return us(item.median_s), f"{item.busbw_Bps / 1e9:.2f}"

@@ -1,0 +1,140 @@
+"""A variable as text for a terminal: what it does, who reads it, what is published, what is in force."""
+
+import textwrap
+from collections.abc import Iterable
+
+from rich.text import Text
+
+from busbw.model.envvar import EnvVar, Misspelling
+from busbw.model.explanation import Explanation, InForce, Recipe
+from busbw.model.settings import PluginExport, Setting
+from busbw.show.plain import printable
+from busbw.show.text.envvar_words import KINDS, facts, unknown
+from busbw.show.text.terminal import console
+
+_LAYERS = {
+    "default": "default",
+    "platform": "platform",
+    "topology": "topology",
+    "site": "plug-in",
+    "etc_conf": "settings file of the host",
+    "conf": "own settings file",
+    "tuned": "tuned",
+    "shell": "environment",
+    "command_line": "command line",
+}
+_MISTAKES = {
+    "misspelling": "nothing reads it",
+    "stale": "nothing reads it any more",
+    "non-existent": "nothing reads it",
+    "framework": "not a variable of NCCL",
+    "vendor": "not a variable of NCCL itself",
+}
+_COLUMN = 12
+_LONGEST_VALUE = 200
+
+
+def explanation_text(told: Explanation) -> None:
+    """Print what is known of a name, and its value in force where that was asked for."""
+    if told.variable is not None:
+        _variable(told, told.variable)
+    elif told.mistaken is None:
+        _line(f"{told.name}: {unknown(told)}", style="bold")
+    if told.mistaken is not None:
+        _mistaken(told.name, told.mistaken)
+    if told.in_force is not None:
+        _in_force(told.name, told.in_force)
+    _block("what plug-ins set it to by themselves", [_export(each) for each in told.exports])
+    _block("what is published", [line for each in told.recipes for line in _recipe(each)])
+    seen = ", ".join(each.seen for each in told.misspellings)
+    _block("names that are mistaken for it", [seen] if seen else [])
+
+
+def _variable(told: Explanation, var: EnvVar) -> None:
+    _line(f"{var.name}: {var.owner}, {KINDS[var.kind]}", style="bold")
+    _line(var.meaning)
+    _line("")
+    for title, words in facts(told, var):
+        _line(f"{title:<{_COLUMN}}{words}", hang=_COLUMN)
+    if told.version_note is not None:
+        _line(f"{'':<{_COLUMN}}{told.version_note}", style="yellow", hang=_COLUMN)
+    _block("good to know", var.notes)
+    if told.mistaken is not None:
+        _line("")
+
+
+def _mistaken(name: str, mistaken: Misspelling) -> None:
+    _line(f"{name}: {_MISTAKES[mistaken.kind]}", style="bold")
+    if mistaken.intended and mistaken.intended != (name,):
+        opposite = ", which says the opposite: 1 becomes 0" if mistaken.inverted else ""
+        _line(f"{'meant':<{_COLUMN}}{' or '.join(mistaken.intended)}{opposite}", hang=_COLUMN)
+    if mistaken.instead is not None:
+        _line(f"{'write':<{_COLUMN}}{mistaken.instead}", hang=_COLUMN)
+    if mistaken.note is not None:
+        _line(f"{'because':<{_COLUMN}}{mistaken.note}", hang=_COLUMN)
+    _line(f"{'source':<{_COLUMN}}{mistaken.source}", hang=_COLUMN)
+
+
+def _in_force(name: str, found: InForce) -> None:
+    lines = [
+        f"{'in force' if place == 0 else 'lost':<{_COLUMN - 2}}{_choice(name, choice)}"
+        for place, choice in enumerate(found.choices)
+    ]
+    read = found.understood
+    if read is not None:
+        value = f'"{_short(read.value)}"' if read.value is not None else "what, is not known here"
+        lines.append(f"{'read as':<{_COLUMN - 2}}{value}{f': {read.problem}' if read.problem is not None else ''}")
+        if read.instead is not None:
+            lines.append(f'{"write":<{_COLUMN - 2}}{name} = "{_short(read.instead)}"')
+    lines += [f"{'not seen':<{_COLUMN - 2}}{each}" for each in found.unseen]
+    _block(found.where, lines if found.choices else ["nobody sets it", *lines], hang=_COLUMN)
+
+
+def _choice(name: str, choice: Setting) -> str:
+    value = f'{name} = "{_short(choice.value)}"' if choice.value is not None else f"{name} unset"
+    conditions = f", {choice.conditions}" if choice.conditions is not None else ""
+    where = f": {choice.source}" if choice.layer != "shell" else ""
+    return f"{value}  {_LAYERS[choice.layer]}{where}{conditions}"
+
+
+def _export(export: PluginExport) -> str:
+    value = f'"{_short(export.value)}"' if export.value is not None else "a value of its own"
+    where = f" on {', '.join(export.platforms)}" if export.platforms else ""
+    conditions = f" {export.conditions}" if export.conditions is not None else ""
+    before = f" with NCCL before {export.before}" if export.before is not None else ""
+    reason = f": {export.reason}" if export.reason is not None else "."
+    return f"{export.by}: {value}{where}{conditions}{before}{reason}"
+
+
+def _recipe(recipe: Recipe) -> list[str]:
+    value = f'"{_short(recipe.value)}"' if recipe.value is not None else "unset"
+    goal = f" for {recipe.goal}" if recipe.goal is not None else ""
+    reason = f": {recipe.reason}" if recipe.reason is not None else ": no reason is given."
+    return [
+        f"{value}{goal} on {', '.join(recipe.platforms)}{reason}",
+        *(f"  source: {each}" for each in recipe.source),
+    ]
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= _LONGEST_VALUE else f"{value[:_LONGEST_VALUE]}..."
+
+
+def _block(title: str, lines: Iterable[str], hang: int = 4) -> None:
+    for place, line in enumerate(lines):
+        if place == 0:
+            _line("")
+            _line(title, style="bold")
+        _line(f"  {line}", hang=hang)
+
+
+def _line(text: str, *, style: str = "", hang: int = 0) -> None:
+    """Print one paragraph, on a terminal with what follows its first line set under column `hang`."""
+    out = console()
+    # A value may hold a line end; it must not look like a line of busbw's own.
+    words = printable(text).replace("\n", "\\n")
+    if out.is_terminal and text:
+        words = textwrap.fill(
+            words, out.width, subsequent_indent=" " * hang, break_long_words=False, break_on_hyphens=False
+        )
+    out.print(Text(words, style=style), soft_wrap=True)

@@ -1,0 +1,182 @@
+"""A host as text for a terminal."""
+
+from rich.table import Table
+from rich.text import Text
+
+from busbw.base.cpus import format_cpu_list
+from busbw.base.units import format_size
+from busbw.model.host import Hardware, HostGpu, HostNvLink, HostPort, PciFunction
+from busbw.model.probe import Probe
+from busbw.show.plain import printable
+from busbw.show.text.terminal import console
+
+_NEAREST = ("PIX", "PXB", "PHB", "NODE", "SYS")
+# More would not fit beside the other columns.
+_MOST_NAMED = 1
+_LONGEST_NAME = 24
+# Names of the makers stand in front of every name of a GPU.
+_MAKERS = ("NVIDIA ", "AMD Instinct ", "AMD ")
+
+
+def host_text(host: Probe) -> None:
+    """Print a host: what it is made of, what jobs would load and be set to, what is unusual, what is not known."""
+    out = console()
+    hardware = host.hardware
+    for line in _heading(host):
+        out.print(Text(printable(line)), soft_wrap=not out.is_terminal)
+    tables = (_numa(hardware), _gpus(hardware), _ports(hardware))
+    for table in tables:
+        if table.row_count:
+            out.print()
+            out.print(table)
+    _list("libraries", [_library(*one) for one in _library_words(host)])
+    _list("settings", [f'{one.name} = "{one.value}"  ({one.path or "environment"})' for one in host.settings])
+    _list("look at", list(host.remarks))
+    _list("not known", list(hardware.missing))
+
+
+def _heading(host: Probe) -> list[str]:
+    hardware = host.hardware
+    maker = " ".join(hardware.dmi[name] for name in ("sys_vendor", "product_name") if name in hardware.dmi)
+    parts = [
+        maker or None,
+        f"VM ({hardware.hypervisor})" if hardware.hypervisor is not None else None,
+        f"container ({hardware.container})" if hardware.container is not None else None,
+    ]
+    counts = [
+        _count(hardware.sockets, "socket"),
+        _count(hardware.cores, "core"),
+        f"CPUs {format_cpu_list(hardware.cpus)}" if hardware.cpus else None,
+        format_size(hardware.memory_bytes) if hardware.memory_bytes else None,
+    ]
+    processor = " ".join(part for part in (hardware.architecture, hardware.cpu_model) if part)
+    by = "root" if host.root else "a user, not root"
+    return [
+        ": ".join(part for part in (hardware.hostname, ", ".join(part for part in parts if part)) if part),
+        ": ".join(part for part in (processor, ", ".join(part for part in counts if part)) if part),
+        f"captured {host.captured} by {by}{', anonymous' if host.anonymous else ''}",
+    ]
+
+
+def _count(number: int | None, word: str) -> str | None:
+    return None if number is None else f"{number} {word}{'s' if number != 1 else ''}"
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _row(table: Table, *cells: str | None) -> None:
+    table.add_row(*(Text(printable(cell if cell is not None else "-")) for cell in cells))
+
+
+def _numa(hardware: Hardware) -> Table:
+    table = _table("NUMA", "CPUs", "memory")
+    # Grace sets eight nodes a GPU aside for the memory of its partitions, of which most are empty.
+    empty = tuple(node.id for node in hardware.numa if not node.cpus and node.memory_bytes == 0)
+    for node in hardware.numa:
+        if node.id not in empty:
+            memory = format_size(node.memory_bytes) if node.memory_bytes is not None else None
+            _row(table, str(node.id), format_cpu_list(node.cpus) or None, memory)
+    if empty:
+        _row(table, format_cpu_list(empty), None, "none")
+    return table
+
+
+def _gpus(hardware: Hardware) -> Table:
+    nearest = {gpu.index: _nearest(hardware, gpu) for gpu in hardware.gpus}
+    columns = ["GPU\n", "address\n", "name\n", "NUMA\n", "PCIe\n", "NVLink\n(GB/s)"]
+    table = _table(*columns, *(["nearest NIC\n"] if any(nearest.values()) else []))
+    for gpu in hardware.gpus:
+        name = gpu.name
+        for maker in _MAKERS:
+            name = name.removeprefix(maker) if name is not None else None
+        cells = [
+            str(gpu.index),
+            gpu.bus_id,
+            name[:_LONGEST_NAME] if name else None,
+            _numa_cell(gpu.numa),
+            _gpu_link(gpu),
+        ]
+        cells += [_nvlinks(gpu.nvlinks or gpu.chip_links)]
+        _row(table, *cells, *([nearest[gpu.index]] if any(nearest.values()) else []))
+    return table
+
+
+def _numa_cell(numa: int | None) -> str | None:
+    return None if numa is None or numa < 0 else str(numa)
+
+
+def _gpu_link(gpu: HostGpu) -> str | None:
+    generation = _of(gpu.link_generation, gpu.max_link_generation)
+    width = _of(gpu.link_width, gpu.max_link_width)
+    parts = [f"gen {generation}" if generation else None, f"x{width}" if width else None]
+    return " ".join(part for part in parts if part) or None
+
+
+def _of(now: int | None, most: int | None) -> str | None:
+    """Return `16`, or `8 of 16` where more would be possible."""
+    if now is None:
+        return None
+    return f"{now} of {most}" if most is not None and most > now else str(now)
+
+
+def _nvlinks(links: tuple[HostNvLink, ...]) -> str | None:
+    active = [link for link in links if link.active]
+    if not links:
+        return None
+    rate_Bps = sum(link.rate_Bps or 0 for link in active)
+    return f"{_of(len(active), len(links))} ({rate_Bps / 1e9:.0f})" if active else f"0 of {len(links)}"
+
+
+def _nearest(hardware: Hardware, gpu: HostGpu) -> str | None:
+    """Return the NICs that nvidia-smi says are nearest to a GPU, and how near."""
+    row = [cell for cell in hardware.matrix if cell.row == f"GPU{gpu.index}" and not cell.column.startswith("GPU")]
+    for path in _NEAREST:
+        names = [cell.column for cell in row if cell.path == path]
+        if names:
+            more = f" +{len(names) - _MOST_NAMED}" if len(names) > _MOST_NAMED else ""
+            return f"{', '.join(names[:_MOST_NAMED])}{more} ({path})"
+    return None
+
+
+def _ports(hardware: Hardware) -> Table:
+    pci = {function.bus_id: function for function in hardware.pci}
+    table = _table("NIC", "interface", "address", "kind", "NUMA", "rate", "state", "PCIe")
+    for port in hardware.ports:
+        name = port.name if port.port == 1 else f"{port.name}:{port.port}"
+        rate = f"{port.rate_bps / 1e9:g} Gb/s" if port.rate_bps is not None else None
+        state = None if port.up is None else "up" if port.up else "down"
+        interface = port.interface if port.interface != port.name else None
+        link = _nic_link(port, pci)
+        _row(table, name, interface, port.bus_id, port.kind, _numa_cell(port.numa), rate, state, link)
+    return table
+
+
+def _nic_link(port: HostPort, pci: dict[str, PciFunction]) -> str | None:
+    function = pci.get(port.bus_id or "")
+    if function is None or function.link_speed is None:
+        return None
+    return f"{function.link_speed.removesuffix(' PCIe')} x{_of(function.link_width, function.max_link_width) or '?'}"
+
+
+def _library_words(host: Probe) -> list[tuple[str, str | None, str, str]]:
+    return [(one.name, one.version, one.path, one.found_by) for one in host.libraries]
+
+
+def _library(name: str, version: str | None, path: str, found_by: str) -> str:
+    return f"{name} {version or '(version not said)'}  {path} ({found_by})"
+
+
+def _list(title: str, lines: list[str]) -> None:
+    if not lines:
+        return
+    out = console()
+    out.print()
+    out.print(Text(f"{title}:"))
+    for line in lines:
+        # Not wrapped: it may hold a path to copy.
+        out.print(Text(printable(f"  {line}")), soft_wrap=True)

@@ -1,0 +1,130 @@
+"""A recommendation as a page that can be pasted into a ticket."""
+
+import re
+import textwrap
+from collections.abc import Callable
+from itertools import groupby
+
+from rich.text import Text
+
+from busbw.base.units import format_size
+from busbw.model.recommendation import Alternative, LeftOut, Need, Recommendation, Recommended
+from busbw.show.plain import printable
+from busbw.show.text.terminal import console
+
+_HEADINGS: dict[Need, str] = {
+    "needed": "needed: without it the job fails, hangs or takes another network",
+    "helps": "helps: somebody measured or explained what it gains",
+    "check_first": "check first: it may cost as much as it gains; measure with it and without",
+}
+_LEFT_OUT = {
+    "default": "so anyway",
+    "set_already": "set already",
+    "unread": "not read",
+    "not_yet": "not yet read",
+    "removed": "no longer read",
+    "other_job": "for another job",
+    "no_effect": "no effect",
+    "risky": "risky",
+    "unreasoned": "no reason",
+    "logging": "logging",
+}
+# What a shell would take for itself between double quotes.
+_SPECIAL = re.compile(r'(["\\$`])')
+_LABEL = 12
+
+_Say = Callable[..., None]
+
+
+def recommendation_text(found: Recommendation) -> None:
+    """Print what to set, with reasons; what belongs to it; what is left out; what cannot be told; and the sources."""
+    out = console()
+
+    def say(words: str, *, hang: int | None = None, style: str = "") -> None:
+        text = printable(words).replace("\n", "\\n")
+        if out.is_terminal and hang is not None:
+            text = textwrap.fill(
+                text, out.width, subsequent_indent=" " * hang, break_long_words=False, break_on_hyphens=False
+            )
+        out.print(Text(text, style=style), soft_wrap=True)
+
+    say(_title(found), hang=2, style="bold")
+    for need, group in groupby(found.settings, key=lambda each: each.need):
+        _heading(say, _HEADINGS[need])
+        for each in group:
+            _recommended(say, each, found)
+    _rest(say, found)
+
+
+def assigned(name: str, value: str | None) -> str:
+    """Return a setting as it would be written in a shell; None: that it is unset."""
+    if value is None:
+        return f"unset {name}"
+    quoted = _SPECIAL.sub(r"\\\1", value)
+    return f'{name}="{quoted}"'
+
+
+def _title(found: Recommendation) -> str:
+    parts = [f"{found.nodes} node{'s' if found.nodes > 1 else ''}", f"for {found.goal}"]
+    parts += [found.collective] if found.collective is not None else []
+    parts += [format_size(found.size_bytes)] if found.size_bytes is not None else []
+    parts += [f"NCCL {found.nccl}"]
+    parts += [f"following {found.follow}"] if found.follow is not None else []
+    return f"{found.platform}: {', '.join(parts)}"
+
+
+def _heading(say: _Say, words: str) -> None:
+    say("")
+    say(words, hang=2, style="bold")
+
+
+def _recommended(say: _Say, each: Recommended, found: Recommendation) -> None:
+    # Not wrapped, as all that is to be copied.
+    say(f"  {assigned(each.name, each.value)}", style="bold" if each.need == "needed" else "")
+    as_published = f" Published as {each.published_as}, its older name." if each.published_as is not None else ""
+    _row(say, "why", f"{each.reason}{as_published}")
+    _row(say, "if", each.conditions)
+    _row(say, "costs", each.cost)
+    for check in each.checks:
+        _row(say, "check", check)
+    for other in each.alternatives:
+        _row(say, "or", _alternative(each.name, other, found))
+    _row(say, "source", ", ".join(each.source))
+
+
+def _row(say: _Say, label: str, words: str | None) -> None:
+    if words:
+        say(f"    {label:<{_LABEL - 4}}{words}", hang=_LABEL)
+
+
+def _alternative(name: str, other: Alternative, found: Recommendation) -> str:
+    follow = next((each for each in other.source if each in found.followable), None)
+    how = f" (--follow {follow})" if follow is not None else ""
+    reason = f": {other.reason}" if other.reason else ""
+    return f"{assigned(name, other.value)}, {', '.join(other.source)}{reason}{how}"
+
+
+def _rest(say: _Say, found: Recommendation) -> None:
+    if found.launch:
+        _heading(say, "with it")
+    for advice in found.launch:
+        say(f"  {advice.option}")
+        _row(say, "why", advice.reason)
+        _row(say, "source", ", ".join(advice.source))
+    if found.left_out:
+        _heading(say, "published, and left out")
+    for left in found.left_out:
+        say(f"  {_left_out(left)}", hang=4)
+    if found.cannot_tell:
+        _heading(say, "cannot tell")
+    for words in found.cannot_tell:
+        say(f"  {words}", hang=4, style="yellow")
+    if found.sources:
+        _heading(say, "sources")
+    width = max((len(source.id) for source in found.sources), default=0)
+    for source in found.sources:
+        say(f"  {source.id:<{width}}  {source.reference}", hang=width + 4)
+
+
+def _left_out(left: LeftOut) -> str:
+    return f"{assigned(left.name, left.value)}  {_LEFT_OUT[left.kind]}: {left.reason} [{', '.join(left.source)}]"

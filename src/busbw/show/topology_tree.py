@@ -1,0 +1,190 @@
+"""A node as a tree of boxes: NUMA nodes, below them switches, GPUs and NICs, with what is written on each."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from busbw.base.cpus import format_cpu_list
+from busbw.model.topology import Net, NumaNode, PciDevice, Topology
+from busbw.topo.paths.graph import net_Bps, port_names
+from busbw.topo.paths.nearest import gpu_names
+from busbw.topo.pcie import link_Bps
+
+Kind = Literal["numa", "switch", "gpu", "nic", "other"]
+# Where containers have interfaces of their own, NCCL writes down dozens.
+_MOST_BARE = 8
+# Deeper than this nothing real is; what a strange file nests deeper stands side by side.
+DEEPEST = 8
+_VENDORS = {"GenuineIntel": "Intel", "AuthenticAMD": "AMD"}
+_DIGITS = re.compile(r"(\d+)$", re.ASCII)
+# What topo.graph appends to the second port of a name.
+_SAME_NAME = re.compile(r"#\d+$", re.ASCII)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """One part of a node, and what hangs below it."""
+
+    kind: Kind
+    title: str
+    # Its bus id; the CPUs of a NUMA node.
+    address: str = ""
+    # The link upwards as NCCL counts it, in one direction; None: there is none, or nothing is known of it.
+    link_Bps: float | None = None
+    # What it can send to the network, in one direction, in words.
+    ports: str = ""
+    below: tuple["Box", ...] = ()
+
+
+def boxes_of(topology: Topology) -> tuple[Box, ...]:
+    """Return a box for each NUMA node, in the order of the topology, with everything below it."""
+    shelves = _Shelves(topology)
+    known = {numa.id for numa in topology.numa}
+    homeless = sorted({device.numa for device in topology.devices} | {net.numa for net in topology.nets})
+    numa_nodes = (*topology.numa, *(NumaNode(id=number) for number in homeless if number not in known))
+    return tuple(
+        Box(
+            kind="numa",
+            title=_numa_title(numa),
+            address=_cpu_words(numa, topology),
+            below=(*shelves.below(None, numa.id, 1), *shelves.loose(numa.id)),
+        )
+        for numa in numa_nodes
+    )
+
+
+class _Shelves:
+    """Devices by what they hang below, and their names."""
+
+    def __init__(self, topology: Topology) -> None:
+        known = {device.bus_id for device in topology.devices}
+        self.children: dict[tuple[str | None, int], list[PciDevice]] = {}
+        for device in topology.devices:
+            parent = device.parent if device.parent in known and device.parent != device.bus_id else None
+            self.children.setdefault((parent, device.numa if parent is None else 0), []).append(device)
+        self.gpus = gpu_names(topology.gpus)
+        self.nets: dict[str | None, list[tuple[str, float]]] = {}
+        self.without_card: dict[int, list[tuple[str, Net]]] = {}
+        for name, net in zip(port_names(topology), topology.nets, strict=True):
+            if net.bus_id in known:
+                self.nets.setdefault(net.bus_id, []).append((name, net_Bps(net)))
+            else:
+                self.without_card.setdefault(net.numa, []).append((name, net))
+
+    def below(self, parent: str | None, numa: int, depth: int) -> tuple[Box, ...]:
+        """Return boxes for what hangs below a device or NUMA node; the ports of one card are one box."""
+        found: list[Box] = []
+        cards: dict[str, list[PciDevice]] = {}
+        for device in self.children.get((parent, numa if parent is None else 0), []):
+            is_nic = device.kind == "nic" or device.bus_id in self.nets
+            cards.setdefault(device.bus_id.rpartition(".")[0] if is_nic else device.bus_id, []).append(device)
+        for functions in cards.values():
+            box = self._box(functions)
+            inner = self.below(functions[0].bus_id, numa, depth + 1)
+            if depth >= DEEPEST:
+                found += [box, *inner]
+            else:
+                found.append(Box(**{**vars(box), "below": inner}))
+        return tuple(found)
+
+    def loose(self, numa: int) -> tuple[Box, ...]:
+        """Return boxes for ports of which only the NUMA node is known; many that are on no device are one box."""
+        ports = self.without_card.get(numa, [])
+        bare = sum(net.bus_id is None for _name, net in ports)
+        folded = bare > _MOST_BARE
+        boxes = [
+            Box(kind="nic", title=name, ports=_rate_words([net_Bps(net)]))
+            for name, net in ports
+            if net.bus_id is not None or not folded
+        ]
+        if folded:
+            boxes.append(Box(kind="nic", title=f"{bare} interfaces without a PCI device"))
+        return tuple(boxes)
+
+    def _box(self, functions: list[PciDevice]) -> Box:
+        device = functions[0]
+        ports = [port for function in functions for port in self.nets.get(function.bus_id, [])]
+        kind: Kind = "nic" if device.bus_id in self.nets else "switch" if device.kind == "switch" else "other"
+        title = {"switch": "switch", "nvswitch": "NVSwitch", "cpu": "bridge"}.get(device.kind, "device")
+        if device.bus_id in self.gpus or device.kind == "gpu":
+            kind, title = "gpu", self.gpus.get(device.bus_id, "GPU")
+        elif ports or device.kind == "nic":
+            kind, title = "nic", _nic_title([name for name, _rate in ports], {each.bus_id for each in functions})
+        last = functions[-1].bus_id.rpartition(".")[2]
+        # Without a speed nothing is known; a text that NCCL does not know counts, and that is worth seeing.
+        has_speed = device.link_speed is not None and (device.link_speed != "" or device.link_width)
+        return Box(
+            kind=kind,
+            title=title,
+            address=device.bus_id if len(functions) == 1 else f"{device.bus_id}-{last}",
+            link_Bps=link_Bps(device.link_speed, device.link_width) if has_speed else None,
+            ports=_rate_words([rate_Bps for _name, rate_Bps in ports]),
+        )
+
+
+def short_list(names: Sequence[str]) -> str:
+    """Return names with runs drawn together: `mlx5_0-3`, `GPU0-7`, `eth0, mlx5_2`, `0000:0c:00.0 x2` without names."""
+    bases = Counter(_SAME_NAME.sub("", name) for name in names)
+    return _runs([base if count == 1 else f"{base} x{count}" for base, count in bases.items()])
+
+
+def _runs(names: list[str]) -> str:
+    parts: list[tuple[str, int, int] | str] = []
+    for name in names:
+        match = _DIGITS.search(name)
+        # Bus ids end in digits too, and a long number is none that counts up.
+        if (
+            match is None
+            or ":" in name
+            or " " in name
+            or len(match[1]) > 4
+            or (match[1] != "0" and match[1].startswith("0"))
+        ):
+            parts.append(name)
+            continue
+        stem, number = name[: match.start()], int(match[1])
+        last = parts[-1] if parts else None
+        if isinstance(last, tuple) and last[0] == stem and last[2] + 1 == number:
+            parts[-1] = (stem, last[1], number)
+        else:
+            parts.append((stem, number, number))
+    return ", ".join(part if isinstance(part, str) else _run(*part) for part in parts)
+
+
+def number_of(rate_Bps: float) -> str:
+    """Return a rate in GB/s without the unit, in as few digits as tell it: `48`, `12.5`, `370.8`, `0.1`."""
+    return f"{rate_Bps / 1e9:.1f}".removesuffix(".0")
+
+
+def _nic_title(names: list[str], addresses: set[str]) -> str:
+    # Ports without a name are called as the card, whose address stands beside it.
+    named = [name for name in names if _SAME_NAME.sub("", name) not in addresses]
+    return short_list(named) or "NIC"
+
+
+def _run(stem: str, first: int, last: int) -> str:
+    return f"{stem}{first}" if first == last else f"{stem}{first}-{last}"
+
+
+def _rate_words(rates_Bps: list[float]) -> str:
+    if not rates_Bps:
+        return ""
+    each = number_of(rates_Bps[0])
+    if len(set(rates_Bps)) > 1:
+        return "+".join(number_of(rate_Bps) for rate_Bps in rates_Bps)
+    return each if len(rates_Bps) == 1 else f"{len(rates_Bps)}x{each}"
+
+
+def _numa_title(numa: NumaNode) -> str:
+    vendor = _VENDORS.get(numa.vendor or "", (numa.vendor or "").strip()) or (numa.architecture or "")
+    name = f"NUMA {numa.id}" if numa.id >= 0 else "no NUMA"
+    return f"{name}, {vendor}" if vendor else name
+
+
+def _cpu_words(numa: NumaNode, topology: Topology) -> str:
+    if numa.cpus is None:
+        near = {device.near_cpus for device in topology.devices if device.numa == numa.id}
+        return f"near CPUs {format_cpu_list(*near)}" if len(near) == 1 and near != {()} else "CPUs not given"
+    return f"CPUs {format_cpu_list(numa.cpus)}" if numa.cpus else "no CPUs"

@@ -1,1 +1,0 @@
-"""Two topologies held against each other by meaning."""

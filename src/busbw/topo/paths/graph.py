@@ -1,0 +1,235 @@
+"""The graph that NCCL builds of a topology: who is linked to whom, and how fast."""
+
+import re
+from dataclasses import dataclass
+
+from busbw.base.errors import InputError
+from busbw.model.paths import Hop, LinkType
+from busbw.model.topology import Gpu, Net, PciDevice, Topology
+from busbw.topo.paths.constants import DEFAULT_NCCL, LOCAL_Bps, Nccl, NO_SPEED_Mbps, cpu_link_Bps, link_rate_Bps
+from busbw.topo.pcie import link_Bps
+
+NVSWITCHES = "NVS/0"
+# NCCL itself takes no more of one kind (NCCL_TOPO_MAX_NODES); every pair of them has a way.
+MOST_DEVICES = 576
+MOST_NUMA_NODES = 128
+# C2C is a kind of its own since NCCL 2.26; before, it counted as an NVLink to the CPU.
+_C2C_SINCE = (2, 26, 0)
+# Classes of what an NVLink can lead to.
+_TARGET_GPU = "0x03"
+_TARGET_CPU = "0x068001"
+# Broadcom's switches in base mode show two levels though they carry full rate between all ports; NCCL makes one of
+# them. By vendor, device and subsystem, the last three digits aside: of the upper level and of the lower.
+_BROADCOM = ((0x1000C0101000A, 0x1000C0101000A), (0x1000C03010000, 0x1000C03010001))
+_HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]{1,4}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graph:
+    """Devices by the names of model.paths, and the links that leave each, the widest first, the one upwards last."""
+
+    links: dict[str, tuple[Hop, ...]]
+    gpus: tuple[str, ...]
+    # Ports that NCCL can send through; a NIC stands for its own where the topology names none.
+    ports: tuple[str, ...]
+    cpus: tuple[str, ...]
+    # What each device hangs below on PCI; CPUs and ports hang below nothing.
+    up: dict[str, str]
+
+    def above(self, name: str) -> tuple[str, ...]:
+        """Return what is above a device, the nearest first: switches, then its NUMA node."""
+        found: list[str] = []
+        while (name := self.up.get(name, "")) and name not in found:
+            found.append(name)
+        return tuple(found)
+
+
+def graph_of(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> Graph:
+    """Return the graph of a node. Devices that hang below something else than a switch or a CPU are not in it.
+
+    Raises InputError for more devices and ports, or NUMA nodes, than NCCL would take.
+    """
+    count = len(topology.devices) + len(topology.nets)
+    if count > MOST_DEVICES or len(topology.numa) > MOST_NUMA_NODES:
+        raise InputError(
+            f"{count} devices and ports on {len(topology.numa)} NUMA nodes are more than one node can have",
+            hint=f"NCCL takes at most {MOST_DEVICES} devices; cut a dump of several hosts to one",
+        )
+    builder = _Builder()
+    cpus = _add_cpus(builder, topology, nccl)
+    names = _add_devices(builder, topology)
+    ports = _add_nets(builder, topology, names)
+    _add_nvlinks(builder, topology, names, nccl)
+    for link in topology.pci_links:
+        if link.device in names and link.target in names:
+            builder.one_way(names[link.device], names[link.target], "LOC", LOCAL_Bps)
+    # A partitioned GPU stands there several times.
+    gpus = tuple(dict.fromkeys(names[gpu.bus_id] for gpu in topology.gpus if gpu.bus_id in names))
+    return Graph(links=builder.ordered(), gpus=gpus, ports=ports, cpus=cpus, up=builder.up)
+
+
+class _Builder:
+    """Links while they are collected; several between the same two add up."""
+
+    def __init__(self) -> None:
+        self.rates: dict[str, dict[tuple[str, LinkType], float]] = {}
+        self.up: dict[str, str] = {}
+
+    def add(self, name: str) -> None:
+        self.rates.setdefault(name, {})
+
+    def one_way(self, source: str, target: str, kind: LinkType, rate_Bps: float) -> None:
+        self.add(source)
+        self.add(target)
+        self.rates[source][target, kind] = self.rates[source].get((target, kind), 0.0) + rate_Bps
+
+    def both_ways(self, lower: str, upper: str, kind: LinkType, rate_Bps: float) -> None:
+        self.one_way(lower, upper, kind, rate_Bps)
+        self.one_way(upper, lower, kind, rate_Bps)
+        if kind == "PCI":
+            self.up[lower] = upper
+
+    def ordered(self) -> dict[str, tuple[Hop, ...]]:
+        return {
+            source: tuple(
+                Hop(source=source, target=target, kind=kind, bandwidth_Bps=rate_Bps)
+                for (target, kind), rate_Bps in sorted(
+                    rates.items(),
+                    key=lambda link: (link[0] == (self.up.get(source), "PCI"), -link[1]),
+                )
+            )
+            for source, rates in self.rates.items()
+        }
+
+
+def _add_cpus(builder: _Builder, topology: Topology, nccl: Nccl) -> tuple[str, ...]:
+    rates_Bps = {f"CPU/{numa.id}": cpu_link_Bps(numa, nccl) for numa in topology.numa}
+    # A device may name a node that has no entry of its own.
+    for numa in [*(device.numa for device in topology.devices), *(net.numa for net in topology.nets)]:
+        rates_Bps.setdefault(f"CPU/{numa}", LOCAL_Bps)
+    for name in rates_Bps:
+        builder.add(name)
+    for source, rate_Bps in rates_Bps.items():
+        for target in rates_Bps:
+            if target != source:
+                builder.one_way(source, target, "SYS", rate_Bps)
+    return tuple(rates_Bps)
+
+
+def _add_devices(builder: _Builder, topology: Topology) -> dict[str, str]:
+    """Add everything on PCI; return the name of each device by bus id."""
+    merged = merged_switches(topology.devices)
+    with_nets = {net.bus_id for net in topology.nets}
+    names: dict[str, str] = {}
+    first_functions: dict[tuple[str, str], str] = {}
+    for device in topology.devices:
+        above = _above(device, merged, names)
+        if device.bus_id in merged or device.kind in ("nvswitch", "cpu") or above is None:
+            continue
+        if device.kind == "gpu":
+            names[device.bus_id] = f"GPU/{device.bus_id}"
+        elif device.kind == "nic" or device.bus_id in with_nets:
+            # The ports of one card share its link: NCCL's plug-in for InfiniBand puts all on the first function.
+            known = first_functions.setdefault((device.bus_id.rpartition(".")[0], above), device.bus_id)
+            names[device.bus_id] = f"NIC/{known}"
+            if known != device.bus_id:
+                continue
+        else:
+            names[device.bus_id] = f"PCI/{device.bus_id}"
+        rate_Bps = link_Bps(device.link_speed, device.link_width)
+        builder.both_ways(names[device.bus_id], above, "PCI", rate_Bps)
+    return names
+
+
+def _above(device: PciDevice, merged: dict[str, str], names: dict[str, str]) -> str | None:
+    """Return what a device hangs below; None where that is not in the graph or cannot have devices below it."""
+    parent = device.parent
+    while parent in merged:
+        parent = merged[parent]
+    if parent is None:
+        return f"CPU/{device.numa}"
+    above = names.get(parent)
+    return above if above is not None and above.startswith("PCI/") else None
+
+
+def merged_switches(devices: tuple[PciDevice, ...]) -> dict[str, str]:
+    """Return the lower levels of Broadcom switches by bus id, each with the upper level that takes its devices."""
+    merged: dict[str, str] = {}
+    identities = {device.bus_id: _identity(device) for device in devices}
+    for device in devices:
+        if device.parent is None or device.parent in merged:
+            continue
+        above, below = identities.get(device.parent), identities[device.bus_id]
+        if device.kind == "switch" and above is not None and (above, below) in _BROADCOM:
+            merged[device.bus_id] = device.parent
+    return merged
+
+
+def _identity(device: PciDevice) -> int | None:
+    parts = (device.vendor, device.device, device.subsystem_vendor, device.subsystem_device)
+    identity = 0
+    for part in parts:
+        if part is None or _HEXADECIMAL.fullmatch(part) is None:
+            return None
+        identity = identity << 16 | int(part, 16)
+    return identity >> 12
+
+
+def _add_nets(builder: _Builder, topology: Topology, names: dict[str, str]) -> tuple[str, ...]:
+    ports: list[str] = []
+    for name, net in zip(port_names(topology), topology.nets, strict=True):
+        nic = names.get(net.bus_id) if net.bus_id is not None else None
+        if nic is None or not nic.startswith("NIC/"):
+            nic = f"NIC/numa{net.numa}"
+            if nic not in builder.rates:
+                builder.both_ways(nic, f"CPU/{net.numa}", "PCI", LOCAL_Bps)
+        builder.both_ways(f"NET/{name}", nic, "NET", net_Bps(net))
+        ports.append(f"NET/{name}")
+    with_nets = {names.get(net.bus_id) for net in topology.nets if net.bus_id is not None}
+    bare = dict.fromkeys(name for name in names.values() if name.startswith("NIC/") and name not in with_nets)
+    return (*ports, *bare)
+
+
+def port_names(topology: Topology) -> tuple[str, ...]:
+    """Return a name of its own for each port: the second of the same name gets `#2`."""
+    seen: dict[str, int] = {}
+    names: list[str] = []
+    for net in topology.nets:
+        name = net.name or net.bus_id or "unnamed"
+        seen[name] = seen.get(name, 0) + 1
+        names.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
+    return tuple(names)
+
+
+def net_Bps(net: Net) -> float:
+    """Return what NCCL counts for a port in one direction."""
+    speed_Mbps = net.speed_Mbps if net.speed_Mbps is not None and net.speed_Mbps > 0 else NO_SPEED_Mbps
+    return speed_Mbps * 1e6 / 8
+
+
+def _add_nvlinks(builder: _Builder, topology: Topology, names: dict[str, str], nccl: Nccl) -> None:
+    gpus: dict[str, Gpu] = {gpu.bus_id: gpu for gpu in topology.gpus}
+    for link in topology.nvlinks:
+        source, gpu = names.get(link.gpu), gpus.get(link.gpu)
+        if source is None or gpu is None:
+            continue
+        rate_Bps = link_rate_Bps(link, gpu, nccl)
+        if link.target in gpus or link.kind == "xgmi" or (link.target_class or "").startswith(_TARGET_GPU):
+            # Each GPU lists its own side; a peer that is not here is left out.
+            if link.target in gpus and link.target in names and link.target != link.gpu:
+                builder.one_way(source, names[link.target], "NVL", rate_Bps)
+        elif (link.target_class or "").startswith(_TARGET_CPU):
+            builder.both_ways(source, _own_cpu(builder, source), "NVL", rate_Bps)
+        else:
+            builder.both_ways(source, NVSWITCHES, "NVL", rate_Bps)
+    kind: LinkType = "C2C" if nccl >= _C2C_SINCE else "NVL"
+    for chip in topology.chip_links:
+        source = names.get(chip.gpu)
+        if source is not None:
+            builder.both_ways(source, _own_cpu(builder, source), kind, chip.count * chip.link_MBps * 1e6)
+
+
+def _own_cpu(builder: _Builder, name: str) -> str:
+    while name in builder.up:
+        name = builder.up[name]
+    return name
