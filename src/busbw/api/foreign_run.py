@@ -8,7 +8,7 @@ from busbw.base.errors import InputError
 from busbw.measure.backends import foreign, registry
 from busbw.measure.backends.native import Parsed
 from busbw.measure.execute import foreign as execution
-from busbw.measure.execute.run import Execution, Listener
+from busbw.measure.execute.execution import Execution, Listener
 from busbw.model.plan import Plan
 from busbw.store import printed
 

@@ -13,7 +13,7 @@ import msgspec
 from busbw import __version__
 from busbw.api.compare import compare_launches
 from busbw.api.loading import read
-from busbw.api.runs import Listener, resume
+from busbw.api.runs import resume
 from busbw.api.side import Asked, in_force, with_settings
 from busbw.base.errors import InputError, RunError
 from busbw.judge.comparing.circumstances import of_plan
@@ -22,6 +22,7 @@ from busbw.judge.comparing.estimate import least_blocks
 from busbw.judge.comparing.fairness import differences
 from busbw.judge.phrases import counted
 from busbw.measure.execute import interrupts
+from busbw.measure.execute.execution import Listener
 from busbw.measure.plan.naming import run_words
 from busbw.measure.plan.planning import plans
 from busbw.model.comparison import Comparison, Side

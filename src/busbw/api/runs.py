@@ -8,6 +8,7 @@ from busbw.base.errors import InputError
 from busbw.base.units import format_size
 from busbw.machine.capture import host as capture
 from busbw.measure.execute import run as execution
+from busbw.measure.execute.execution import Execution, Listener
 from busbw.measure.plan.hosts import check_started_once
 from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
@@ -16,10 +17,6 @@ from busbw.model.sweep import SMALL_NCCL_BYTES, points_of
 from busbw.store import directory as directories
 from busbw.store import outcome as outcomes
 from busbw.store import raw
-
-__all__ = ["Listener", "resume", "start"]
-
-Listener = execution.Listener
 
 
 def start(plan: Plan, directory: Path, listener: Listener) -> Run:
@@ -71,7 +68,7 @@ def _is_done(plan: Plan, measurement: Measurement) -> bool:
     return measurement.ended == "time" and measurement.samples >= plan.sampling.min_samples
 
 
-def _launched(plan: Plan, directory: Path, done: frozenset[int], listener: Listener) -> execution.Execution:
+def _launched(plan: Plan, directory: Path, done: frozenset[int], listener: Listener) -> Execution:
     """Start our own ranks, and again for small points as often as the plan says; not after one that failed.
 
     What is resumed is started once.

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from busbw.api.interleave import Follower
-from busbw.measure.execute.run import Listener
+from busbw.measure.execute.execution import Listener
 from busbw.model.comparison_plan import ComparisonPlan
 from busbw.model.event import AnyEvent, Measuring
 from busbw.model.plan import Plan

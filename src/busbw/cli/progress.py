@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from busbw.base.units import format_size, format_time
-from busbw.measure.execute.run import Listener
+from busbw.measure.execute.execution import Listener
 from busbw.model.event import AnyEvent, Measuring, PointEnded, Preparing
 from busbw.model.plan import Plan
 from busbw.model.sweep import Point, points_of

@@ -13,8 +13,6 @@ from busbw.measure.execute.execution import Execution, Listener
 from busbw.measure.execute.interrupts import counted
 from busbw.model.plan import Plan
 
-__all__ = ["Execution", "Listener", "execute"]
-
 
 def execute(plan: Plan, directory: Path, attempt: int, done: frozenset[int], listener: Listener) -> Execution:
     """Start the plan's job and stay with it. No process of it is left when this returns.
