@@ -1,4 +1,4 @@
-"""The machine that somebody names: a platform with what its site adds, this host or a captured one, and its topology."""
+"""The machine that somebody names: a platform, this host or a captured one; and its topology."""
 
 from collections.abc import Iterator
 from pathlib import Path
