@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 
 from busbw.store import directory as directories
-from busbw.store import runs
+from busbw.store import outcome
 
 HOSTS = 40
 START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
@@ -53,8 +53,8 @@ def print_times(run: Path, base: Path, environment: dict[str, str], repeats: int
     measured = msgspec.json.decode((run / "run.json").read_bytes())["measurements"]
     print(f"{len(found)} runs, {len(found) * len(measured)} points, {size_bytes >> 20} MiB; {os.cpu_count()} cores")
     for each in found:
-        runs.read(each)
-    every = taken(lambda: [runs.read(each) for each in found])
+        outcome.read_run(each)
+    every = taken(lambda: [outcome.read_run(each) for each in found])
     print(f"{'':34}{'clock':>8}{'cpu':>8}{'ratio':>8}")
     print_one("reading all", [every], every)
     last = measured[-1]

@@ -17,12 +17,11 @@ from msgspec import structs
 
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.units import format_size
-from busbw.facts.gpu_kinds import facts_of_gpus
-from busbw.facts.platforms import all_platforms
+from busbw.facts.platforms import all_platforms, facts_of_gpus
 from busbw.judge.explaining.explain import explain
 from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.references import Reference, of_figure, of_sweep
-from busbw.judge.explaining.series import Sample, Series, rates_of
+from busbw.judge.explaining.series import Series, SizeSample, rates_of
 from busbw.model.platform import Platform
 
 BANDS = ((0, 64 << 10), (64 << 10, 8 << 20), (8 << 20, 256 << 20), (256 << 20, 1 << 30), (1 << 30, 1 << 60))
@@ -67,7 +66,7 @@ def series_of(reference, scale):
             continue
         time_s = COLLECTIVES[reference.collective].factor(reference.gpus) * size_bytes / (scale * rate_Bps)
         busbw_Bps, algbw_Bps = rates_of(reference.collective, reference.gpus, size_bytes, time_s)
-        samples.append(Sample(size_bytes=size_bytes, time_s=time_s, busbw_Bps=busbw_Bps, algbw_Bps=algbw_Bps))
+        samples.append(SizeSample(size_bytes=size_bytes, time_s=time_s, busbw_Bps=busbw_Bps, algbw_Bps=algbw_Bps))
     return Series(
         title="t",
         collective=reference.collective,

@@ -23,7 +23,7 @@ from playwright.sync_api import Browser, sync_playwright
 from busbw.model import codec
 from busbw.model.run import Run
 from busbw.show.page.html import report_html
-from busbw.show.page.subject import Subject, labels_of
+from busbw.show.page.subject import ReportSubject, labels_of
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 FIGURES = "performance.getEntriesByName('figure').map((entry) => entry.startTime)"
@@ -73,10 +73,10 @@ def main() -> None:
         browser.close()
 
 
-def subjects(run: Run, number: int) -> Iterator[Subject]:
+def subjects(run: Run, number: int) -> Iterator[ReportSubject]:
     runs = tuple(varied(run, each) for each in range(number))
     for each, label in zip(runs, labels_of(runs), strict=True):
-        yield Subject(run=each, label=label)
+        yield ReportSubject(run=each, label=label)
 
 
 def used(browser: Browser, file: Path, *, several: bool) -> tuple[float, float, float | None]:

@@ -2,10 +2,9 @@
 
 import msgspec
 
-from busbw.measure.backends.foreign import ForeignBackend, Printed, finished, parse
-from busbw.measure.backends.native import Parsed
-from busbw.model.plan import ForeignProgram, Job, Plan, Step
-from busbw.model.sweep import Sweep, points_of
+from busbw.measure.backends.foreign import ForeignBackend, PrintedStart, finished, parse
+from busbw.measure.backends.native_mpi import Parsed
+from busbw.model.plan import ForeignProgram, Job, Plan, Step, Sweep, points_of
 
 from .records import make_plan
 
@@ -28,14 +27,14 @@ def foreign_plan(
     return msgspec.structs.replace(plan, backend=backend, programs=(program,), steps=(step,) * steps)
 
 
-def printed(*texts: str, attempt: int = 0) -> list[Printed]:
+def printed(*texts: str, attempt: int = 0) -> list[PrintedStart]:
     """Return what one start of each step left."""
     return [
-        Printed(attempt=attempt, step=step, name=f"raw/launcher.{attempt}.{step}.stdout", text=text.encode())
+        PrintedStart(attempt=attempt, step=step, name=f"raw/launcher.{attempt}.{step}.stdout", text=text.encode())
         for step, text in enumerate(texts)
     ]
 
 
-def read(backend: ForeignBackend, plan: Plan, texts: list[Printed]) -> tuple[Parsed, frozenset[int]]:
+def read(backend: ForeignBackend, plan: Plan, texts: list[PrintedStart]) -> tuple[Parsed, frozenset[int]]:
     """Return the measurements, and the steps that came to their end."""
     return parse(backend, plan, texts), finished(backend, plan, texts)

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from busbw.measure.backends.native import parse
+from busbw.measure.backends.native_mpi import parse
 from busbw.model.record import EmptyLaunches, Launched, Mismatch
 
 from .records import US, make_measured, make_plan, make_sweep

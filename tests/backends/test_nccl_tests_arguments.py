@@ -7,8 +7,8 @@ import pytest
 
 from busbw.base.errors import InputError
 from busbw.measure.backends import nccl_tests
-from busbw.measure.backends.nccl_tests import Settings
-from busbw.measure.backends.usage import Usage, is_rccl, nccl_tests_version, operations, read_usage
+from busbw.measure.backends.foreign import Usage, is_rccl, nccl_tests_version, operations, read_usage
+from busbw.measure.backends.nccl_tests import NcclTestsSettings
 
 from .records import make_sweep
 
@@ -27,7 +27,9 @@ def arguments(version: str, **changes: Any) -> tuple[str, int]:
         "smallest_bytes": 8, "largest_bytes": 1024, "factor": 2, "step_bytes": None, "iterations": None,
         "warmup": None, "verify": True, "graphs": 0, "register": 0, "per_process": 1, "samples": 30,
     }  # fmt: skip
-    argv, samples = nccl_tests.arguments(make_sweep(), usage_of(version), Settings(**(values | changes)), "/r/s.json")
+    argv, samples = nccl_tests.arguments(
+        make_sweep(), usage_of(version), NcclTestsSettings(**(values | changes)), "/r/s.json"
+    )
     return " ".join(argv), samples
 
 

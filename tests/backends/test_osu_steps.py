@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from busbw.base.errors import InputError
-from busbw.measure.backends import osu, osu_options
-from busbw.measure.backends.foreign import Rows
-from busbw.measure.backends.usage import Usage, read_usage
+from busbw.measure.backends import osu
+from busbw.measure.backends.foreign import Rows, Usage, read_usage
 
 from .foreign import foreign_plan, printed, read
 from .records import make_sweep
@@ -27,7 +26,7 @@ def arguments(name: str, collective: str, sizes_bytes: tuple[int, ...], ranks: i
     values: dict[str, Any] = {"iterations": None, "warmup": None, "verify": True, "gpu_buffers": False}
     root = changes.pop("root", 0)
     sweep = make_sweep(collective, sizes_bytes, root=root)
-    return " ".join(osu.arguments(sweep, usage_of(name), osu.Settings(**(values | changes)), ranks))
+    return " ".join(osu.arguments(sweep, usage_of(name), osu.OsuSettings(**(values | changes)), ranks))
 
 
 @pytest.mark.parametrize(
@@ -167,24 +166,24 @@ def test_a_size_that_was_not_asked_for_is_left_out_however_near():
 def test_a_version_tells_the_options_where_the_usage_does_not(
     program: str, collective: str, gpus: str | None, letters: str
 ):
-    version = osu_options.version_of("#Using NCCL\n# OSU MPI Latency Test v7.4\n")
+    version = osu.version_of("#Using NCCL\n# OSU MPI Latency Test v7.4\n")
 
     assert version == (7, 4)
-    usage = osu_options.options_of(f"/opt/{program}", collective, version, gpus)
+    usage = osu.options_of(f"/opt/{program}", collective, version, gpus)
     assert usage is not None
     assert "".join(sorted(usage.options)) == letters
     assert usage.options.get("d") == (gpus or ("cuda" if "xccl" in program else None))
 
 
 def test_versions_that_print_their_usage_are_not_guessed():
-    assert osu_options.options_of("osu_latency", "latency", (6, 2), None) is None
-    assert osu_options.version_of("osu_latency: invalid option\n") is None
+    assert osu.options_of("osu_latency", "latency", (6, 2), None) is None
+    assert osu.version_of("osu_latency: invalid option\n") is None
 
 
 def test_programs_of_nccl_measure_buffers_on_gpus_and_rows_that_name_no_direction_are_theirs():
-    usage = osu_options.options_of("osu_xccl_bw", "bibw", (7, 4), "cuda")
+    usage = osu.options_of("osu_xccl_bw", "bibw", (7, 4), "cuda")
     assert usage is not None
-    settings = osu.Settings(iterations=None, warmup=None, verify=True, gpu_buffers=True)
+    settings = osu.OsuSettings(iterations=None, warmup=None, verify=True, gpu_buffers=True)
 
     assert osu.is_of_gpus("/opt/xccl/pt2pt/osu_xccl_bw")
     assert osu.names_of("bibw")[:2] == ("osu_bibw", "osu_xccl_bibw")

@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from busbw.base.errors import InputError
-from busbw.measure.backends import native, registry
+from busbw.measure.backends import native_mpi, registry
 
 
 def install(folder, entry: str, module: str = "") -> None:
@@ -16,7 +16,7 @@ def install(folder, entry: str, module: str = "") -> None:
 
 
 def test_our_own_backend_is_found_by_its_name():
-    assert registry.find(native.name) is native
+    assert registry.find(native_mpi.name) is native_mpi
 
 
 def test_a_site_adds_a_backend_with_an_entry_point(tmp_path, monkeypatch):
@@ -31,7 +31,7 @@ def test_a_site_adds_a_backend_with_an_entry_point(tmp_path, monkeypatch):
 def test_another_package_does_not_replace_our_own_backend(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     install(tmp_path, "native-mpi = site_backend")
-    assert registry.find("native-mpi") is native
+    assert registry.find("native-mpi") is native_mpi
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones():

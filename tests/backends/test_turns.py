@@ -2,7 +2,7 @@
 
 import pytest
 
-from busbw.measure.backends.native import Parsed, parse
+from busbw.measure.backends.native_mpi import Parsed, parse
 from busbw.model.measurement import Measurement
 from busbw.model.record import Measured, Mismatch
 

@@ -4,10 +4,9 @@ import pytest
 from tests.report.factories import make_run
 
 from busbw.base.errors import InputError
-from busbw.judge.comparing.circumstances import of_run, of_table
 from busbw.judge.comparing.comparison import compare
 from busbw.judge.comparing.fairness import REFUSED, differences
-from busbw.judge.comparing.launch import imported_points
+from busbw.judge.comparing.launch import imported_points, of_run, of_table
 from busbw.model.imported import Reading, Table
 
 from .made import launch, point, sides, steady

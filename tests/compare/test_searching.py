@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from busbw.judge.comparing.searching import Unclear, answer_of, causes, change
-from busbw.model.comparison import Estimate
+from busbw.model.comparison import SpeedEstimate
 
 
 def oracle(*sets):
@@ -64,7 +64,7 @@ def test_a_change_that_cannot_be_placed_is_said_to_be():
 
 
 def estimate(ratio, low, high, claim):
-    return Estimate(ratio=ratio, low=low, high=high, blocks=(ratio,), claim=claim)
+    return SpeedEstimate(ratio=ratio, low=low, high=high, blocks=(ratio,), claim=claim)
 
 
 def test_a_part_answers_for_the_whole_in_its_own_direction_only():

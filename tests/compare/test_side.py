@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.judge.factories import make_plan
 
-from busbw.api.interleave import order_of
-from busbw.api.side import Asked, in_force, parse_words, with_settings
+from busbw.api.interleave import AskedSide, in_force, order_of, parse_words, with_settings
 from busbw.base.errors import InputError
 from busbw.measure.plan.request import Request
 
@@ -54,7 +53,7 @@ def test_any_words_are_read_or_refused(words):
 
 
 def side(**fields):
-    return Asked(name="x", request=Request(), **fields)
+    return AskedSide(name="x", request=Request(), **fields)
 
 
 def test_a_side_is_in_force_while_it_is_planned_and_no_longer(monkeypatch):

@@ -12,7 +12,7 @@ import pytest
 from busbw.api.compare import compare_stored
 from busbw.base.errors import ExitCode, InputError
 from busbw.cli.comparing import exit_code
-from busbw.show.exports.comparison_csv import comparison_csv
+from busbw.show.exports.tables import comparison_csv
 from busbw.show.page.html import report_html
 from busbw.show.page.panels import comparison_svg
 from busbw.show.text.comparison import comparison_text

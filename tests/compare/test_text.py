@@ -9,7 +9,7 @@ import pytest
 from busbw.judge.comparing.comparison import compare
 from busbw.judge.comparing.launch import Launch
 from busbw.model.record import NcclChoice
-from busbw.show.exports.comparison_csv import comparison_csv
+from busbw.show.exports.tables import comparison_csv
 from busbw.show.text.comparison import comparison_text
 
 from .made import launch, point, sides, steady

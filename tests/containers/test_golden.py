@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from busbw.measure.containers.place import Place
-from busbw.measure.plan.registry import wrap
+from busbw.measure.containers.place import ContainerPlace
+from busbw.measure.plan.containing import wrap
 from busbw.model.launch import Container, RuntimeName
 
 from .makers import SRUN, bind, container, program
@@ -42,7 +42,7 @@ def test_the_guide_of_isambard_starts_nccl_tests_so() -> None:
         ),
     )
     tests = program("/opt/slingshot/nccl-tests/all_reduce_perf", "-b", "32KB", "-e", "8GB", "-f", "2", "-g", "4")
-    wrapped = wrap(built, tests, Place(starter="srun", pmi="descriptor", fabric="Slingshot"))
+    wrapped = wrap(built, tests, ContainerPlace(starter="srun", pmi="descriptor", fabric="Slingshot"))
     assert wrapped.program.argv == tuple(shlex.split(ISAMBARD))
     assert wrapped.program.env == ()
     assert wrapped.options == ()
@@ -111,7 +111,7 @@ EVERYTHING: dict[RuntimeName, str] = {
 def test_a_runtime_is_told_everything(runtime: RuntimeName) -> None:
     binds = (bind("/etc/nccl.conf"), bind("/runs/1", writable=True), bind("/dev/infiniband", writable=True))
     built = container(runtime, gpus=True, binds=binds, options=("--extra",))
-    place = Place(
+    place = ContainerPlace(
         starter="srun", pmi="pmix", directory="/runs/1", fabric="InfiniBand", forward=("BUSBW_RUN",), user="1000:1000"
     )
     wrapped = wrap(built, program(NCCL_DEBUG="INFO", MONEY="$5"), place)
@@ -127,7 +127,7 @@ def test_a_runtime_is_told_everything(runtime: RuntimeName) -> None:
 
 
 def test_pyxis_lets_gpus_and_nics_in_through_the_hooks_of_enroot() -> None:
-    place = Place(starter="srun", pmi="pmix", fabric="InfiniBand", directory="/runs/1")
+    place = ContainerPlace(starter="srun", pmi="pmix", fabric="InfiniBand", directory="/runs/1")
     wrapped = wrap(container("pyxis", gpus=True, binds=(bind("/dev/infiniband"), bind("/a"))), program(X="1"), place)
     assert wrapped.program.env == (
         ("NVIDIA_VISIBLE_DEVICES", "all"),
@@ -154,23 +154,23 @@ def test_pyxis_lets_gpus_and_nics_in_through_the_hooks_of_enroot() -> None:
     ],
 )
 def test_gpus_of_amd_have_words_of_their_own(runtime: RuntimeName, words: list[str]) -> None:
-    argv = wrap(container(runtime, gpus=True), program(), Place(gpu_vendor="amd")).program.argv
+    argv = wrap(container(runtime, gpus=True), program(), ContainerPlace(gpu_vendor="amd")).program.argv
     at = argv.index(words[0])
     assert list(argv[at : at + len(words)]) == words
 
 
 def test_what_mpirun_sets_for_its_ranks_stays_outside() -> None:
     for runtime in ("apptainer", "singularity"):
-        argv = wrap(container(runtime), program(), Place(starter="mpirun", pmi="pmix")).program.argv
+        argv = wrap(container(runtime), program(), ContainerPlace(starter="mpirun", pmi="pmix")).program.argv
         inside = argv[argv.index("image.sif") + 1 :]
         assert inside[:3] == ("env", "-u", "I_MPI_ROOT")
         assert ("-u", "OPAL_PREFIX") in pairwise(inside)
-    podman = wrap(container("podman"), program(), Place(starter="mpirun", pmi="pmix")).program.argv
+    podman = wrap(container("podman"), program(), ContainerPlace(starter="mpirun", pmi="pmix")).program.argv
     assert "PMIX_*" not in podman
 
 
 def test_what_the_program_sets_itself_is_not_dropped() -> None:
-    wrapped = wrap(container("charliecloud"), program(PYTHONPATH="/inside"), Place())
+    wrapped = wrap(container("charliecloud"), program(PYTHONPATH="/inside"), ContainerPlace())
     assert "--unset-env=PYTHONPATH" not in wrapped.program.argv
     assert "--set-env=PYTHONPATH='/inside'" in wrapped.program.argv
     assert "PYTHONPATH" not in wrap(container("apptainer"), program(PYTHONPATH="/inside"), SRUN).unset
@@ -179,10 +179,10 @@ def test_what_the_program_sets_itself_is_not_dropped() -> None:
 
 def test_ranks_of_one_host_share_a_namespace_in_charliecloud() -> None:
     def words(**fields: object) -> tuple[str, ...]:
-        return wrap(container("charliecloud"), program(), Place(**fields)).program.argv
+        return wrap(container("charliecloud"), program(), ContainerPlace(**fields)).program.argv
 
     assert "--join-ct=8" in words(starter="mpirun", ranks_per_host=8)
     assert not [word for word in words(starter="mpirun") if word.startswith("--join")]
-    apart = wrap(container("charliecloud"), program(), Place(starter="srun", ranks_per_host=None))
+    apart = wrap(container("charliecloud"), program(), ContainerPlace(starter="srun", ranks_per_host=None))
     assert not [word for word in apart.program.argv if word.startswith("--join")]
     assert "user namespaces of their own" in apart.notes[0]

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from busbw.measure.containers.binds import settled, wanted
-from busbw.measure.containers.place import Place
-from busbw.measure.plan.registry import wrap
+from busbw.measure.containers.place import ContainerPlace
+from busbw.measure.plan.containing import wrap
 from busbw.model.launch import RuntimeName
 
 from .makers import container, program
@@ -38,7 +38,7 @@ def shown() -> dict[str, tuple[dict[str, str], list[str]]]:
 def test_the_line_of_a_runtime_is_the_one_that_is_written(runtime: RuntimeName) -> None:
     exports, words = shown()[runtime]
     settings = program("python3", "-P", "-m", "busbw.rank", NCCL_TOPO_FILE=TOPOLOGY, NCCL_IB_HCA="=mlx5_0,mlx5_1")
-    place = Place(starter="srun", pmi="pmix", directory="/runs/1", fabric="InfiniBand")
+    place = ContainerPlace(starter="srun", pmi="pmix", directory="/runs/1", fabric="InfiniBand")
     bare = container(runtime, image="busbw.sif", gpus=True)
     built = msgspec.structs.replace(bare, binds=settled(wanted(bare, settings, place), PRESENT))
     wrapped = wrap(built, settings, place)

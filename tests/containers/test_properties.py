@@ -8,15 +8,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from busbw.base.errors import InputError
-from busbw.measure.containers.place import Place
-from busbw.measure.plan.registry import wrap
+from busbw.measure.containers.place import ContainerPlace
+from busbw.measure.plan.containing import wrap
 from busbw.model.launch import Bind, RuntimeName
 from busbw.model.plan import Program
 
 from .makers import HASTY, container
 
 RUNTIMES: tuple[RuntimeName, ...] = get_args(RuntimeName)
-PLACE = {"pyxis": Place(starter="srun", pmi="pmix"), "apptainer": Place(starter="mpirun")}
+PLACE = {"pyxis": ContainerPlace(starter="srun", pmi="pmix"), "apptainer": ContainerPlace(starter="mpirun")}
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
 HOSTILE = st.one_of(TEXT, st.text("ab ,:;=\"'\\$`(){}[]!#%*?~^&|<>\n\t/.-", max_size=12))
 # What at least one runtime takes apart, and what no line can hold.
@@ -26,7 +26,7 @@ NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,11}", fullmatch=True) | st.sampled_fro
 
 def arrives(runtime: RuntimeName, program: Program) -> dict[str, str]:
     """Return what the program finds set inside, by the rules of the runtime."""
-    wrapped = wrap(container(runtime), program, PLACE.get(runtime, Place()))
+    wrapped = wrap(container(runtime), program, PLACE.get(runtime, ContainerPlace()))
     argv = wrapped.program.argv
     if runtime in ("apptainer", "singularity"):
         prefix = f"{runtime.upper()}ENV_"
@@ -81,15 +81,15 @@ def test_every_value_arrives_as_asked_or_is_refused(runtime: RuntimeName, env: d
 
 @pytest.mark.parametrize("runtime", ["apptainer", "singularity"])
 def test_a_list_of_libraries_that_a_shell_would_change_is_refused(runtime: RuntimeName) -> None:
-    good = wrap(container(runtime), Program(argv=("p",), env=(("LD_LIBRARY_PATH", "/a b:/c"),)), Place())
+    good = wrap(container(runtime), Program(argv=("p",), env=(("LD_LIBRARY_PATH", "/a b:/c"),)), ContainerPlace())
     assert good.program.env == ((f"{runtime.upper()}ENV_LD_LIBRARY_PATH", "/a b:/c"),)
     with pytest.raises(InputError, match="as a shell does"):
-        wrap(container(runtime), Program(argv=("p",), env=(("LD_LIBRARY_PATH", "$HOME/lib"),)), Place())
+        wrap(container(runtime), Program(argv=("p",), env=(("LD_LIBRARY_PATH", "$HOME/lib"),)), ContainerPlace())
 
 
 def bound(runtime: RuntimeName, bind: Bind) -> tuple[str, str, bool]:
     """Return source, target and whether it is read-only, as the runtime's own grammar takes the words apart."""
-    place = PLACE.get(runtime, Place())
+    place = PLACE.get(runtime, ContainerPlace())
     wrapped = wrap(container(runtime, binds=(bind,)), Program(argv=("p",), env=()), place)
     words = (*wrapped.program.argv, *wrapped.options)
     if runtime in ("podman", "docker"):
@@ -132,7 +132,9 @@ def test_every_path_is_bound_as_asked_or_is_refused(
 @settings(max_examples=60)
 @given(words=st.lists(HOSTILE, max_size=5))
 def test_the_words_of_the_program_are_the_last_and_unchanged(runtime: RuntimeName, words: list[str]) -> None:
-    argv = wrap(container(runtime), Program(argv=("prog", *words), env=()), PLACE.get(runtime, Place())).program.argv
+    argv = wrap(
+        container(runtime), Program(argv=("prog", *words), env=()), PLACE.get(runtime, ContainerPlace())
+    ).program.argv
     assert argv[len(argv) - len(words) :] == tuple(words)
 
 
@@ -162,15 +164,15 @@ def test_what_no_process_could_have_is_refused(
     fields: dict[str, object],
 ) -> None:
     with pytest.raises(InputError):
-        wrap(container(runtime, **fields), Program(argv=argv, env=env), PLACE.get(runtime, Place()))
+        wrap(container(runtime, **fields), Program(argv=argv, env=env), PLACE.get(runtime, ContainerPlace()))
 
 
 def test_a_runtime_that_cannot_start_a_rank_says_why() -> None:
     program = Program(argv=("p",), env=())
     with pytest.raises(InputError, match="pyxis is part of srun"):
-        wrap(container("pyxis"), program, Place(starter="mpirun"))
+        wrap(container("pyxis"), program, ContainerPlace(starter="mpirun"))
     for runtime in ("podman", "docker"):
         with pytest.raises(InputError, match="does not inherit the file descriptor"):
-            wrap(container(runtime), program, Place(starter="mpirun", pmi="descriptor"))
+            wrap(container(runtime), program, ContainerPlace(starter="mpirun", pmi="descriptor"))
     with pytest.raises(InputError, match="nothing else below it"):
-        wrap(container("charliecloud", binds=(Bind(source="/a", target="/tmp/a"),)), program, Place())
+        wrap(container("charliecloud", binds=(Bind(source="/a", target="/tmp/a"),)), program, ContainerPlace())

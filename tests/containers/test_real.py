@@ -16,9 +16,9 @@ import busbw
 from busbw.base.errors import InputError
 from busbw.measure.containers import inside
 from busbw.measure.containers.binds import settled, wanted
-from busbw.measure.containers.place import Place
+from busbw.measure.containers.place import ContainerPlace
 from busbw.measure.launchers import mpirun
-from busbw.measure.plan.registry import wrap
+from busbw.measure.plan.containing import wrap
 from busbw.model.launch import Bind, Start
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Placement, Program
@@ -55,7 +55,7 @@ def image(request: pytest.FixtureRequest) -> Iterator[Image]:
         yield made
 
 
-def started(image: Image, program: Program, place: Place, *binds: Bind) -> list[dict[str, object]]:
+def started(image: Image, program: Program, place: ContainerPlace, *binds: Bind) -> list[dict[str, object]]:
     container = msgspec.structs.replace(image.container, binds=(*image.container.binds, *binds))
     wrapped = wrap(container, program, place)
     done = subprocess.run(
@@ -85,7 +85,7 @@ def test_hostile_values_and_words_arrive_byte_by_byte(image: Image) -> None:
         "TMPDIR": "/tmp/elsewhere",
     }
     words = ("", " ", "-n", "--", "a\nb", "$(id)", "'", '"', "*", "é")
-    (found,) = started(image, telling(*words, **values), Place())
+    (found,) = started(image, telling(*words, **values), ContainerPlace())
     env = found["env"]
     assert isinstance(env, dict)
     assert {name: env.get(name) for name in values} == told(values)
@@ -99,9 +99,9 @@ def test_bytes_that_are_no_text_arrive_or_are_refused(image: Image) -> None:
     if image.container.runtime != "charliecloud":
         # Seen with Podman 4.3: it hands every such byte on as U+FFFD.
         with pytest.raises(InputError, match="replaces bytes that are no UTF-8"):
-            wrap(image.container, telling(**values), Place())
+            wrap(image.container, telling(**values), ContainerPlace())
         return
-    (found,) = started(image, telling(**values), Place())
+    (found,) = started(image, telling(**values), ContainerPlace())
     env = found["env"]
     assert isinstance(env, dict)
     assert env["BYTES"] == told(values)["BYTES"]
@@ -119,7 +119,7 @@ def test_values_made_up_arrive_too(image: Image) -> None:
     def arrives(value: str) -> None:
         # Of the image, not Python: a few milliseconds instead of fifty.
         program = Program(argv=("/usr/bin/env", "-0"), env=(("VALUE", value),))
-        argv = wrap(image.container, program, Place()).program.argv
+        argv = wrap(image.container, program, ContainerPlace()).program.argv
         entries = subprocess.run(argv, env=SURROUNDINGS, capture_output=True, timeout=30, check=True).stdout.split(
             b"\0"
         )
@@ -133,11 +133,11 @@ def test_folders_are_bound_where_they_shall_be(image: Image, tmp_path: Path) -> 
     (tmp_path / "with space" / "file").write_text("here")
     bind = Bind(source=str(tmp_path / "with space"), target="/mnt")
     text = "import pathlib; print('SEEN', '\"' + pathlib.Path('/mnt/file').read_text() + '\"')"
-    assert started(image, Program(argv=(sys.executable, "-c", text), env=()), Place(), bind) == ["here"]
+    assert started(image, Program(argv=(sys.executable, "-c", text), env=()), ContainerPlace(), bind) == ["here"]
 
 
 def test_the_check_of_the_image_finds_this_busbw_and_its_mpi(image: Image) -> None:
-    wrapped = wrap(image.container, inside.check(sys.executable), Place())
+    wrapped = wrap(image.container, inside.check(sys.executable), ContainerPlace())
     done = subprocess.run(
         wrapped.program.argv, env=SURROUNDINGS, capture_output=True, text=True, timeout=60, check=False
     )
@@ -150,7 +150,7 @@ def test_ranks_of_one_mpi_job_meet_in_their_containers(image: Image, tmp_path: P
     mpi = MpiLibrary(
         family="Open MPI", version="5", mpirun=f"{sys.prefix}/bin/mpirun", library="unused", origin="chosen"
     )
-    place = Place(starter="mpirun", pmi="pmix", ranks_per_host=2, forward=("FROM_THE_SHELL",))
+    place = ContainerPlace(starter="mpirun", pmi="pmix", ranks_per_host=2, forward=("FROM_THE_SHELL",))
     program = Program(argv=(sys.executable, "-c", MPI_PROGRAM), env=tuple(values.items()))
     asked = wanted(image.container, program, place)
     binds = settled(asked, frozenset(each.source for each in asked if Path(each.source).exists()))

@@ -6,9 +6,8 @@ from msgspec import structs
 
 from busbw.base.cpus import parse_cpu_list
 from busbw.facts.clouds import clouds
-from busbw.model.host import Hardware, HostGpu, HostNuma, HostPort, PciFunction
+from busbw.model.host import Answer, Hardware, HostGpu, HostNuma, HostPort, PciFunction
 from busbw.model.platform import Platform
-from busbw.model.snapshot import Answer
 
 KINDS = ("InfiniBand", "RoCE", "EFA", "Slingshot")
 

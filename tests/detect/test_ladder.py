@@ -8,10 +8,8 @@ from tests.probe.machines import MACHINES
 from busbw.facts.platforms import all_platforms
 from busbw.machine.detect.ladder import detect
 from busbw.machine.read.hardware import hardware_of
-from busbw.model.detection import Detection
-from busbw.model.host import Hardware, HostGpu, HostPort
+from busbw.model.host import Answer, Detection, Hardware, HostGpu, HostPort
 from busbw.model.platform import GpuKind, Match, Platform, Variant
-from busbw.model.snapshot import Answer
 
 from .machines import answer, hardware_of_platform
 from .services import AMAZON_DMI, AZURE_DMI, GOOGLE_DMI

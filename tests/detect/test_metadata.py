@@ -10,7 +10,7 @@ from tests.patience import wait_until, with_more_time
 
 from busbw.facts.clouds import clouds
 from busbw.machine.capture import metadata
-from busbw.model.snapshot import Answer
+from busbw.model.host import Answer
 
 from .services import (
     AMAZON_DMI,

@@ -12,8 +12,8 @@ from tests.probe.hosts import snapshot_of
 from tests.probe.machines import MACHINES
 
 from busbw.model import codec
-from busbw.model.detection import Candidate, Contradiction, Detection, Evidence
-from busbw.show.text.detection_text import detection_line, detection_text
+from busbw.model.host import Candidate, Contradiction, Detection, Evidence
+from busbw.show.text.host import detection_line, detection_text
 from busbw.store.snapshots import write_snapshot
 
 from .machines import answer

@@ -2,8 +2,7 @@
 
 import pytest
 
-from busbw.model.diagnosis import Diagnosis
-from busbw.model.finding import Finding
+from busbw.model.finding import Diagnosis, Finding
 
 from .made import Job
 from .test_diagnosis import read

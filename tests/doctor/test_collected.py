@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-from busbw.logs.collected import CollectedLines
 from busbw.logs.diagnosis import diagnose
-from busbw.logs.reader import LogReader
-from busbw.model.diagnosis import Diagnosis
+from busbw.logs.reader import CollectedLines, LogReader
+from busbw.model.finding import Diagnosis
 
 from .made import Job
 

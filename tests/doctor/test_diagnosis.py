@@ -5,7 +5,7 @@ import pytest
 from busbw.facts.platforms import find_platform
 from busbw.logs.diagnosis import diagnose
 from busbw.logs.reader import LogReader
-from busbw.model.diagnosis import Diagnosis
+from busbw.model.finding import Diagnosis
 
 from .made import IB_LIST, Job
 

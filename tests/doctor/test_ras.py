@@ -1,6 +1,6 @@
 """Reports of NCCL's monitor, made after the format strings of its 2.28."""
 
-from busbw.model.diagnosis import Diagnosis
+from busbw.model.finding import Diagnosis
 
 from .made import Job
 from .test_diagnosis import codes, evidence, read

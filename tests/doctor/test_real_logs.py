@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from busbw.api.doctoring import doctor_logs
-from busbw.model.diagnosis import Diagnosis
+from busbw.api.doctor import doctor_logs
+from busbw.model.finding import Diagnosis
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "facts" / "samples"
 LOG = SAMPLES / "allreduce_default_info.log"

@@ -16,7 +16,7 @@ from tests.patience import wait_until
 
 from busbw.base import layout
 from busbw.base.errors import InputError
-from busbw.measure.execute import heartbeats
+from busbw.measure.execute import watch
 from busbw.model import codec
 from busbw.model.plan import Plan
 from busbw.model.record import AnyRecord
@@ -297,7 +297,7 @@ def read_records(directory: Path, rank: int, attempt: int = 0) -> list[AnyRecord
 
 def process_of(directory: Path, rank: int) -> int:
     """Return the process id of `rank` in a run under way."""
-    beat = heartbeats.read(directory / layout.RAW_DIRECTORY, rank)
+    beat = watch.read(directory / layout.RAW_DIRECTORY, rank)
     assert beat is not None
     return beat.process_id
 

@@ -3,7 +3,7 @@
 import pytest
 
 from busbw.base.collectives import COLLECTIVES, MPI_COLLECTIVES
-from busbw.model.sweep import points_of
+from busbw.model.plan import points_of
 
 from .runner import Busbw, Result, read_run
 

@@ -9,7 +9,7 @@ import pytest
 from tests.patience import wait_until
 
 from busbw.base.units import parse_size
-from busbw.measure.execute import heartbeats
+from busbw.measure.execute import watch
 
 from .runner import TIMEOUT_S, Busbw, Started, read_plan
 
@@ -50,7 +50,7 @@ def _peak_bytes(started: Started, raw: Path) -> int:
     """Return the most that all ranks together held at any of the instants looked at, shared pages counted once."""
     peak, ended = 0, threading.Event()
     while started.process.poll() is None:
-        beats = [heartbeats.read(raw, rank) for rank in range(RANKS)]
+        beats = [watch.read(raw, rank) for rank in range(RANKS)]
         peak = max(peak, sum(_proportional_bytes(beat.process_id) for beat in beats if beat is not None))
         ended.wait(0.2)
     return peak

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.patience import wait_until
 
-from busbw.measure.execute.shared_memory import mapped_by
+from busbw.measure.execute.processes import mapped_by
 from busbw.model.measurement import Measurement
 from busbw.model.run import Run
 

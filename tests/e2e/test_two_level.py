@@ -2,7 +2,7 @@
 
 import pytest
 
-from busbw.model.sweep import points_of
+from busbw.model.plan import points_of
 
 from .runner import Busbw, read_run
 

@@ -15,7 +15,7 @@ from busbw.cli.command import busbw
 from busbw.env.explained import explain
 from busbw.facts.envvars import misspellings, variables
 from busbw.facts.platforms import all_platforms
-from busbw.model.settings import SettingsFile, Surroundings
+from busbw.model.settings import JobEnvironment, SettingsFile
 from busbw.show.text.envvar import explanation_text
 
 
@@ -23,9 +23,9 @@ def run(*arguments: str, **environment: str) -> Result:
     return CliRunner().invoke(busbw, ["env", "explain", *arguments], env=environment)
 
 
-def surroundings(environment: dict[str, str], *, own: str = "", nccl: str | None = None) -> Surroundings:
+def surroundings(environment: dict[str, str], *, own: str = "", nccl: str | None = None) -> JobEnvironment:
     files = (SettingsFile(path="/home/u/.nccl.conf", layer="conf", text=own),)
-    return Surroundings(where="a host", environment=environment, files=files, nccl=nccl)
+    return JobEnvironment(where="a host", environment=environment, files=files, nccl=nccl)
 
 
 def test_a_variable_is_explained_for_the_newest_version_that_is_known() -> None:

@@ -7,12 +7,12 @@ from busbw.env.hca import (
     compare,
     compute_nics,
     device_names,
+    device_problems,
     frontend_devices,
     in_words,
     lists_alike,
     parse_devices,
 )
-from busbw.env.hca_problems import device_problems
 from busbw.facts.platforms import resolve
 
 EIGHTEEN = tuple(f"mlx5_{number}" for number in range(18))

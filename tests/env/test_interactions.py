@@ -2,10 +2,10 @@
 
 import pytest
 
-from busbw.env.rules.interactions import interactions
+from busbw.env.rules.combinations import interactions
 from busbw.facts.platforms import all_platforms
+from busbw.model.envvar import Interaction
 from busbw.model.platform import Platform
-from busbw.model.understood import Interaction
 
 SHARP = {
     "NCCL_COLLNET_ENABLE": "1",

@@ -3,10 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from busbw.env.conf_file import LONGEST_BYTES, conf_lines
-from busbw.env.layers import exports_of, layers, settings_paths
+from busbw.env.layers import LONGEST_BYTES, conf_lines, exports_of, layers, settings_paths
 from busbw.env.reading import read
-from busbw.model.settings import SettingsFile, Surroundings
+from busbw.model.settings import JobEnvironment, SettingsFile
 
 NEWEST, BEFORE_COMMENTS, BEFORE_RETURNS = (2, 32, 3), (2, 25, 1), (2, 29, 7)
 OWN = "/home/u/.nccl.conf"
@@ -14,12 +13,12 @@ OWN = "/home/u/.nccl.conf"
 
 def surroundings(
     environment: dict[str, str] | None = None, *, own: str = "", etc: str = "", platform: str | None = None
-) -> Surroundings:
+) -> JobEnvironment:
     files = (
         SettingsFile(path=OWN, layer="conf", text=own),
         SettingsFile(path="/etc/nccl.conf", layer="etc_conf", text=etc),
     )
-    return Surroundings(where="a host", environment=environment or {}, files=files, platform=platform)
+    return JobEnvironment(where="a host", environment=environment or {}, files=files, platform=platform)
 
 
 def pairs(text: str, nccl: tuple[int, ...] = NEWEST) -> list[tuple[str, str]]:
@@ -38,7 +37,7 @@ def test_the_shell_wins_over_the_own_file_and_that_over_the_one_of_the_host() ->
 
 def test_the_files_may_be_given_in_any_order() -> None:
     found = surroundings(own="A=own", etc="A=etc")
-    turned = Surroundings(where="a host", environment={}, files=tuple(reversed(found.files)))
+    turned = JobEnvironment(where="a host", environment={}, files=tuple(reversed(found.files)))
     assert layers(turned, NEWEST).env() == {"A": "own"}
 
 
@@ -123,7 +122,7 @@ def test_a_plugin_sets_nothing_on_other_platforms_and_nothing_that_the_version_d
 
 
 def test_the_version_is_the_one_found_where_none_is_asked_for() -> None:
-    old = Surroundings(where="a host", environment={}, files=surroundings(own="#A=1").files, nccl="2.22.3")
+    old = JobEnvironment(where="a host", environment={}, files=surroundings(own="#A=1").files, nccl="2.22.3")
     assert layers(old).env() == {"#A": "1"}
     assert layers(surroundings(own="#A=1")).env() == {}
 

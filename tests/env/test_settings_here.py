@@ -17,10 +17,10 @@ from busbw.base.errors import InputError
 from busbw.env.layers import layers
 from busbw.measure.plan.settings import surroundings_now, with_files
 from busbw.model import codec
+from busbw.model.host import CapturedFile, FoundLibrary, Snapshot
 from busbw.model.plan import Plan
 from busbw.model.record import GpuHello, Hello
-from busbw.model.settings import SettingsFile, Surroundings
-from busbw.model.snapshot import CapturedFile, FoundLibrary, Snapshot
+from busbw.model.settings import JobEnvironment, SettingsFile
 from busbw.store import directory as directories
 from busbw.store.snapshots import write_snapshot
 
@@ -70,7 +70,7 @@ def test_the_file_that_the_environment_names_takes_the_place_of_the_one_at_home(
 
 def test_versions_that_know_no_such_variable_read_the_one_at_home() -> None:
     files = (captured("/home/u/.nccl.conf", "NCCL_ALGO=Ring"), captured("/o.conf", "NCCL_ALGO=Tree"))
-    found = Surroundings(where="a host", environment={"NCCL_CONF_FILE": "/o.conf"})
+    found = JobEnvironment(where="a host", environment={"NCCL_CONF_FILE": "/o.conf"})
     newer = with_files(msgspec.structs.replace(found, nccl="2.28.9"), files)
     older = with_files(msgspec.structs.replace(found, nccl="2.20.5"), files)
     assert ([file.path for file in newer.files], [file.path for file in older.files]) == (
@@ -80,7 +80,7 @@ def test_versions_that_know_no_such_variable_read_the_one_at_home() -> None:
 
 
 def test_what_could_not_be_looked_at_is_said() -> None:
-    found = Surroundings(where="a host", environment={"NCCL_CONF_FILE": "mine.conf"})
+    found = JobEnvironment(where="a host", environment={"NCCL_CONF_FILE": "mine.conf"})
     told = with_files(found, (captured("/etc/nccl.conf", None, "permission denied"),))
     assert told.files == ()
     assert told.unseen == (
@@ -91,7 +91,7 @@ def test_what_could_not_be_looked_at_is_said() -> None:
 
 def test_two_home_folders_are_said() -> None:
     files = (captured("/home/u/.nccl.conf", "A=1"), captured("/nfs/u/.nccl.conf", "A=2"))
-    told = with_files(Surroundings(where="a host", environment={}), files)
+    told = with_files(JobEnvironment(where="a host", environment={}), files)
     assert "HOME and the list of accounts disagree" in told.unseen[0]
 
 
@@ -169,7 +169,7 @@ def hello(rank: int, environment: dict[str, str]) -> Hello:
 
 
 def test_a_run_keeps_what_its_job_was_started_with(tmp_path: Path) -> None:
-    start = Surroundings(
+    start = JobEnvironment(
         where="this host",
         environment={"NCCL_ALGO": "Ring", "UCX_TLS": "tcp", "LD_LIBRARY_PATH": "/b"},
         files=(SettingsFile(path="/etc/nccl.conf", layer="etc_conf", text="NCCL_PROTO=LL"),),
@@ -195,7 +195,7 @@ def test_a_run_of_an_older_busbw_says_that_the_environment_was_not_stored(tmp_pa
 
 
 def test_what_a_rank_had_goes_before_what_it_was_started_with_and_ranks_that_differ_are_named(tmp_path: Path) -> None:
-    start = Surroundings(where="this host", environment={"NCCL_ALGO": "Ring", "UCX_TLS": "tcp"})
+    start = JobEnvironment(where="this host", environment={"NCCL_ALGO": "Ring", "UCX_TLS": "tcp"})
     plan = msgspec.structs.replace(make_plan(), surroundings=start)
     ranks = (hello(0, {"NCCL_PROTO": "LL"}), hello(1, {"NCCL_PROTO": "Simple"}), hello(2, {"NCCL_PROTO": "LL"}))
     name = run_of(tmp_path, msgspec.structs.replace(plan, backend="native-nccl"), *ranks)

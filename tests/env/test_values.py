@@ -2,10 +2,10 @@
 
 import pytest
 
-from busbw.env.sizes import leading_integer, meant_bytes
 from busbw.env.values import LONGEST, read_value
+from busbw.env.values_c import leading_integer, meant_bytes
 from busbw.facts.envvars import variable
-from busbw.model.understood import Understood
+from busbw.model.envvar import Understood
 
 OLD, BEFORE_232, NEW = (2, 20, 5), (2, 31, 2), (2, 32, 3)
 

@@ -14,7 +14,7 @@ from tests.judge.factories import (
 )
 
 from busbw.model.finding import Verdict
-from busbw.model.imported import Device, Imported, Reading, Source, Table
+from busbw.model.imported import Imported, ListedDevice, Reading, Source, Table
 from busbw.model.run import Run
 
 KiB = 2**10
@@ -79,8 +79,8 @@ def make_table(number: int = 0, **changes: Any) -> Table:
         "ranks": 2,
         "versions": (("NCCL", "2.28.9"), ("CUDA", "13.0")),
         "devices": (
-            Device(rank=0, group=0, process_id=7, host="n1", device=0, bus_id="0000:0a:00", model="NVIDIA H200"),
-            Device(rank=1, group=0, process_id=8, host="n2", device=3, bus_id="0000:0b:00", model="NVIDIA H200"),
+            ListedDevice(rank=0, group=0, process_id=7, host="n1", device=0, bus_id="0000:0a:00", model="NVIDIA H200"),
+            ListedDevice(rank=1, group=0, process_id=8, host="n2", device=3, bus_id="0000:0b:00", model="NVIDIA H200"),
         ),
         "complete": True,
     }

@@ -9,8 +9,7 @@ from markdown_it.token import Token
 from msgspec.structs import replace
 
 from busbw.model.finding import Finding, Verdict
-from busbw.show.exports.markdown import markdown_text
-from busbw.show.exports.markdown_text import escaped
+from busbw.show.exports.markdown import escaped, markdown_text
 from busbw.show.exports.plain import shown
 from busbw.show.exports.rows import Export
 from busbw.show.exports.runs import export_of_run

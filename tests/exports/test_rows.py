@@ -3,7 +3,7 @@
 import msgspec
 from tests.judge.factories import make_hello, make_measurement, make_plan, make_sweep
 
-from busbw.model.point_row import PointRow
+from busbw.model.gates import PointRow
 from busbw.model.record import GpuHello, NcclChoice, NcclPoint
 from busbw.model.run import Run
 from busbw.show.exports.nccl_tests import nccl_tests_text

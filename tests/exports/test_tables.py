@@ -13,11 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from busbw.base.errors import InputError
-from busbw.show.exports.json_document import Document, json_bytes
-from busbw.show.exports.parquet_table import parquet_bytes
 from busbw.show.exports.rows import ROW_SCHEMA, Export
 from busbw.show.exports.runs import export_of_run
-from busbw.show.exports.tables import COLUMNS, csv_text
+from busbw.show.exports.tables import COLUMNS, RowsDocument, csv_text, json_bytes, parquet_bytes
 
 from .factories import HOSTILE, make_run
 
@@ -82,7 +80,7 @@ def test_json_is_one_document_with_the_number_of_its_schema():
     raw = json_bytes(exported)
 
     assert json.loads(raw)["schema"] == ROW_SCHEMA
-    assert msgspec.json.decode(raw, type=Document).rows == exported.rows
+    assert msgspec.json.decode(raw, type=RowsDocument).rows == exported.rows
 
 
 def test_json_says_null_for_what_is_unknown():

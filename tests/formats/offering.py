@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from busbw.base.errors import InputError
-from busbw.formats.form import DocumentFormat, Line, OpenTable, TextFormat, Unreadable
+from busbw.formats.form import DocumentFormat, OpenTable, TextFormat, TextLine, Unreadable
 from busbw.model.imported import Reading, Table
 
 # Lines that only divide stand before and after a tool's own; they are nobody's.
@@ -41,7 +41,7 @@ def read_text(reader: TextFormat, text: str) -> Account:
     table: OpenTable | None = None
     last = 0
     for number, content in enumerate(text.split("\n"), start=1):
-        line = Line(number, content)
+        line = TextLine(number, content)
         taken = table.take(line) if table is not None else "foreign"
         if taken == "foreign" and reader.starts.search(content):
             if table is not None:
@@ -56,7 +56,7 @@ def read_text(reader: TextFormat, text: str) -> Account:
     return account
 
 
-def _enter(account: Account, table: OpenTable | None, line: Line, taken: object) -> OpenTable | None:
+def _enter(account: Account, table: OpenTable | None, line: TextLine, taken: object) -> OpenTable | None:
     if taken == "foreign":
         account.foreign.add(line.number)
     elif isinstance(taken, Unreadable):

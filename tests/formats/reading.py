@@ -7,7 +7,7 @@ import pytest
 
 from busbw.formats.lines.driver import Reader
 from busbw.formats.registry import FORMATS
-from busbw.model.imported import Reading, Table, Unread
+from busbw.model.imported import Reading, Table, UnreadLine
 
 SAMPLES = Path(__file__).parent / "samples"
 # Outputs of real runs on four H200, kept beside the repository: too large and too detailed to be part of it.
@@ -20,7 +20,7 @@ class Read:
 
     tables: tuple[Table, ...]
     readings: tuple[Reading, ...]
-    unread: tuple[Unread, ...]
+    unread: tuple[UnreadLine, ...]
     lines: int
     reading_lines: int
     known_lines: int
@@ -51,7 +51,7 @@ def read(content: bytes | str, *, block_bytes: int = 2**20) -> Read:
     return Read(
         tables=tuple(event for event in events if isinstance(event, Table)),
         readings=tuple(event for event in events if isinstance(event, Reading)),
-        unread=tuple(event for event in events if isinstance(event, Unread)),
+        unread=tuple(event for event in events if isinstance(event, UnreadLine)),
         lines=reader.lines,
         reading_lines=reader.ledger.reading_lines,
         known_lines=reader.ledger.known_lines,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from busbw.formats.arithmetic import Check, Rates, printed
+from busbw.formats.arithmetic import Check, RowRates, printed
 
 from .reading import read, sample
 
@@ -62,7 +62,7 @@ def test_what_a_tool_computes_and_rounds_is_never_doubted(what, ranks, size_byte
     check.row(
         what,
         1,
-        Rates(
+        RowRates(
             size_bytes,
             printed(as_printed(time_us, 7), -6),
             printed(as_printed(algbw, 6), 9),

@@ -5,7 +5,7 @@ import resource
 import pytest
 from tests.cost import check_cost
 
-from busbw.formats.lines import collecting, driver
+from busbw.formats.lines import driver, stream
 from busbw.formats.lines.prefix import split
 
 from .reading import read, sample
@@ -158,7 +158,7 @@ def test_a_line_that_is_too_long_is_one_unread_line(monkeypatch):
 
 
 def test_a_document_that_is_too_long_is_refused(monkeypatch):
-    monkeypatch.setattr(collecting, "MOST_BYTES", 1000)
+    monkeypatch.setattr(stream, "MOST_BYTES", 1000)
     assert "more than" in read(sample("nccl-tests-json-3.json")).unread[0].why
 
 

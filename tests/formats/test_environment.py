@@ -4,7 +4,7 @@ import pytest
 from tests.cost import check_cost
 
 from busbw.formats.lines.environment import scrub
-from busbw.model.variables import WITHHELD, is_allowed, kept
+from busbw.model.settings import WITHHELD, is_allowed, kept
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from busbw.base.errors import InputError
-from busbw.formats.nvbandwidth import FORMAT
+from busbw.formats.nvbandwidth import JSON_FORMAT
 
 from .offering import cuts, garbled, read_document, read_or_refuse, sample, survives_document
 
@@ -20,7 +20,7 @@ def document():
 
 
 def test_every_test_case_is_a_table_and_every_measured_cell_a_reading(document):
-    found = read_document(FORMAT, document)
+    found = read_document(JSON_FORMAT, document)
     assert [(table.number, table.program, len(readings)) for table, readings in found] == [
         (0, "host_to_device_memcpy_ce", 2),
         (1, "device_to_device_memcpy_write_ce", 2),
@@ -32,7 +32,7 @@ def test_every_test_case_is_a_table_and_every_measured_cell_a_reading(document):
 
 
 def test_the_arrow_of_the_description_gives_source_and_target(document):
-    found = read_document(FORMAT, document)
+    found = read_document(JSON_FORMAT, document)
     ends = [[(row.source, row.target, row.bandwidth_Bps) for row in readings] for _, readings in found[:2]]
     assert ends[0] == [("CPU0", "GPU0", pytest.approx(55.25e9)), ("CPU0", "GPU1", pytest.approx(55.31e9))]
     # GPU(row) <- GPU(column): the cell of row 0 and column 1 is what GPU1 writes to GPU0.
@@ -40,7 +40,7 @@ def test_the_arrow_of_the_description_gives_source_and_target(document):
 
 
 def test_the_three_matrices_of_a_bidirectional_test_are_told_apart(document):
-    _, readings = read_document(FORMAT, document)[2]
+    _, readings = read_document(JSON_FORMAT, document)[2]
     assert [row.what.rpartition(", ")[2] for row in readings] == ["direction 1"] * 2 + ["direction 2"] * 2 + [
         "total"
     ] * 2
@@ -51,12 +51,12 @@ def test_the_three_matrices_of_a_bidirectional_test_are_told_apart(document):
 def test_one_matrix_of_a_bidirectional_test_is_not_split(document):
     case = document["nvbandwidth"]["testcases"][2]
     case["bandwidth_matrix"] = case["bandwidth_matrix"][4:]
-    _, readings = read_document(FORMAT, document)[2]
+    _, readings = read_document(JSON_FORMAT, document)[2]
     assert {row.what for row in readings} == {"device_to_device_bidirectional_memcpy_write_ce"}
 
 
 def test_a_latency_is_a_time(document):
-    _, readings = read_document(FORMAT, document)[3]
+    _, readings = read_document(JSON_FORMAT, document)[3]
     assert [row.time_s for row in readings] == [pytest.approx(772.58e-9), pytest.approx(772.9e-9)]
     assert readings[0].bandwidth_Bps is None
 
@@ -64,7 +64,7 @@ def test_a_latency_is_a_time(document):
 def test_a_description_without_a_unit_leaves_the_number_as_it_is(document):
     case = document["nvbandwidth"]["testcases"][1]
     case["bandwidth_description"] = "Bisect benchmarking, simultaneous write CE BW"
-    _, readings = read_document(FORMAT, document)[1]
+    _, readings = read_document(JSON_FORMAT, document)[1]
     assert readings[0].bandwidth_Bps is None
     assert readings[0].more == (("value", 396.41),)
     assert (readings[0].source, readings[0].target) == ("row0", "column1")
@@ -81,12 +81,12 @@ def test_a_description_without_a_unit_leaves_the_number_as_it_is(document):
 def test_ends_that_are_all_gpus_or_one_are_named(document, description, ends):
     case = document["nvbandwidth"]["testcases"][1]
     case |= {"bandwidth_description": description, "bandwidth_matrix": [["N/A", "100.5"]]}
-    _, (row,) = read_document(FORMAT, document)[1]
+    _, (row,) = read_document(JSON_FORMAT, document)[1]
     assert (row.source, row.target) == ends
 
 
 def test_versions_devices_and_status_are_kept(document):
-    table, _ = read_document(FORMAT, document)[4]
+    table, _ = read_document(JSON_FORMAT, document)[4]
     assert table.tool_version == "v0.8"
     assert dict(table.versions) == {"CUDA": "13.0", "driver": "580.105.08"}
     assert table.devices[1].bus_id == "00000009:06:00"
@@ -97,7 +97,7 @@ def test_versions_devices_and_status_are_kept(document):
 def test_what_failed_is_said_in_its_own_words(document):
     document["nvbandwidth"]["error"] = "Invalid arguments: x"
     document["nvbandwidth"]["testcases"][0] |= {"status": "Error", "error": "CUDA_ERROR_NO_DEVICE"}
-    table, _ = read_document(FORMAT, document)[0]
+    table, _ = read_document(JSON_FORMAT, document)[0]
     assert [words for _, words in table.failures] == [
         "Invalid arguments: x",
         "host_to_device_memcpy_ce: CUDA_ERROR_NO_DEVICE",
@@ -106,7 +106,7 @@ def test_what_failed_is_said_in_its_own_words(document):
 
 
 def test_an_error_before_the_first_test_case_is_a_table_without_readings():
-    ((table, readings),) = read_document(FORMAT, {"nvbandwidth": {"error": "no device"}})
+    ((table, readings),) = read_document(JSON_FORMAT, {"nvbandwidth": {"error": "no device"}})
     assert readings == []
     assert table.failures == ((1, "no device"),)
 
@@ -133,23 +133,23 @@ def test_an_error_before_the_first_test_case_is_a_table_without_readings():
 def test_a_wrong_field_is_refused_with_its_path(document, change, path):
     change(document["nvbandwidth"])
     with pytest.raises(InputError, match=path):
-        read_document(FORMAT, document)
+        read_document(JSON_FORMAT, document)
 
 
 def test_no_number_gives_no_reading(document):
     document["nvbandwidth"]["testcases"][1]["bandwidth_matrix"] = [["nan", "N/A"], [math.nan, None]]
-    _, readings = read_document(FORMAT, document)[1]
+    _, readings = read_document(JSON_FORMAT, document)[1]
     assert readings == []
 
 
 def test_a_document_cut_off_anywhere_gives_no_other_error():
     for text in cuts(sample("nvbandwidth.json")):
-        survives_document(FORMAT, text)
+        survives_document(JSON_FORMAT, text)
 
 
 def test_a_garbled_document_gives_no_other_error():
     for text in garbled(sample("nvbandwidth.json"), times=400, seed=3):
-        survives_document(FORMAT, text)
+        survives_document(JSON_FORMAT, text)
 
 
 CELLS = st.one_of(
@@ -163,6 +163,6 @@ def test_any_matrix_is_read_or_refused(matrix, description):
     document = copy.deepcopy({"nvbandwidth": {"testcases": [{"name": "x", "status": "Passed"}]}})
     for text in (description, "memcpy CE GPU(row) <-> GPU(column) Total bandwidth (GB/s)"):
         document["nvbandwidth"]["testcases"][0] |= {"bandwidth_matrix": matrix, "bandwidth_description": text}
-        found = read_or_refuse(FORMAT, document)
+        found = read_or_refuse(JSON_FORMAT, document)
         rows = [] if isinstance(found, str) else found[0][1]
         assert all(row.more or row.bandwidth_Bps is None or row.bandwidth_Bps > 0 for row in rows)

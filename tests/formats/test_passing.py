@@ -5,7 +5,7 @@ import random
 import pytest
 
 from busbw.formats.lines import driver
-from busbw.formats.lines.passing import nobodys
+from busbw.formats.lines.driver import nobodys
 from busbw.formats.registry import FORMATS
 
 from .reading import SAMPLES, read, sample

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from busbw.base.errors import InputError
-from busbw.formats import perftest_json
+from busbw.formats import perftest
 from busbw.formats.perftest import FORMAT, program
 
 from .offering import (
@@ -182,7 +182,7 @@ def test_a_title_names_its_program(title, name):
     [("perftest_bw.json", 196.52, 1.25e8), ("perftest_bidirectional.json", 46950.91, 2**20)],
 )
 def test_a_document_without_a_unit_is_read_in_the_one_its_message_rate_agrees_with(name, gigabits, unit):
-    ((table, (row,)),) = read_document(perftest_json.FORMAT, json.loads(sample(name)))
+    ((table, (row,)),) = read_document(perftest.JSON_FORMAT, json.loads(sample(name)))
     assert row.bandwidth_Bps == pytest.approx(gigabits * unit)
     assert row.bandwidth_Bps == pytest.approx(row.messages_per_s * row.size_bytes, rel=1e-3)
     assert table.complete
@@ -192,13 +192,13 @@ def test_a_document_without_a_unit_is_read_in_the_one_its_message_rate_agrees_wi
 def test_a_document_whose_rates_do_not_agree_keeps_the_number_and_no_unit():
     document = json.loads(sample("perftest_bw.json"))
     document["results"]["BW_average"] = 1234.5
-    ((_, (row,)),) = read_document(perftest_json.FORMAT, document)
+    ((_, (row,)),) = read_document(perftest.JSON_FORMAT, document)
     assert row.bandwidth_Bps is None
     assert dict(row.more)["BW_average"] == 1234.5
 
 
 def test_the_file_that_is_no_json_is_read_line_by_line():
-    account = read_text(perftest_json.TEXT_FORMAT, sample("perftest_json_old.txt"))
+    account = read_text(perftest.OLD_JSON_FORMAT, sample("perftest_json_old.txt"))
     assert account.unreadable == {}
     assert unclaimed(account, sample("perftest_json_old.txt")) == ["{"]
     (row,) = account.readings
@@ -211,7 +211,7 @@ def test_the_file_that_is_no_json_is_read_line_by_line():
 
 def test_the_service_level_without_quotation_marks_is_read_too():
     text = sample("perftest_bw.json").replace('"n_iterations"', 'sl: 3,\n"n_iterations"')
-    (row,) = read_text(perftest_json.TEXT_FORMAT, text).readings
+    (row,) = read_text(perftest.OLD_JSON_FORMAT, text).readings
     assert dict(row.more)["service_level"] == 3
     assert row.bandwidth_Bps == pytest.approx(196.52 * 1.25e8)
 
@@ -230,7 +230,7 @@ def test_a_document_with_a_wrong_value_is_refused_with_its_path(field, value, pa
     document = json.loads(sample("perftest_bw.json"))
     document["results"][field] = value
     with pytest.raises(InputError, match=path):
-        read_document(perftest_json.FORMAT, document)
+        read_document(perftest.JSON_FORMAT, document)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -242,8 +242,8 @@ def test_an_output_cut_off_anywhere_is_accounted_for(name):
 @pytest.mark.parametrize("name", [*DOCUMENTS, "perftest_json_old.txt"])
 def test_a_document_cut_off_anywhere_gives_no_other_error_and_no_half_reading(name):
     for text in cuts(sample(name)):
-        survives_document(perftest_json.FORMAT, text)
-        account = accounts_for_every_line(perftest_json.TEXT_FORMAT, text)
+        survives_document(perftest.JSON_FORMAT, text)
+        account = accounts_for_every_line(perftest.OLD_JSON_FORMAT, text)
         assert account.readings == [] or text.count("}") >= 2
 
 
@@ -251,8 +251,8 @@ def test_a_document_cut_off_anywhere_gives_no_other_error_and_no_half_reading(na
 def test_a_garbled_output_is_accounted_for(name):
     for text in garbled(sample(name), times=150, seed=11):
         accounts_for_every_line(FORMAT, text)
-        accounts_for_every_line(perftest_json.TEXT_FORMAT, text)
-        survives_document(perftest_json.FORMAT, text)
+        accounts_for_every_line(perftest.OLD_JSON_FORMAT, text)
+        survives_document(perftest.JSON_FORMAT, text)
 
 
 @settings(max_examples=150, deadline=None)
@@ -261,7 +261,7 @@ def test_any_lines_are_accounted_for(lines):
     text = "\n".join(lines)
     accounts_for_every_line(FORMAT, HEADER.format("MB") + text)
     accounts_for_every_line(FORMAT, "RDMA_Write BW Test\n" + text)
-    accounts_for_every_line(perftest_json.TEXT_FORMAT, "test_info: {\n" + text)
+    accounts_for_every_line(perftest.OLD_JSON_FORMAT, "test_info: {\n" + text)
 
 
 JSON_VALUES = st.recursive(
@@ -275,6 +275,6 @@ JSON_VALUES = st.recursive(
 @given(JSON_VALUES, st.dictionaries(st.sampled_from(["MsgSize", "BW_average", "MsgRate", "t_avg", "x"]), JSON_VALUES))
 def test_any_document_is_read_or_refused(info, results):
     for document in ({"test_info": info, "results": results}, {"test_info": {"test": info}, "results": results}):
-        found = read_or_refuse(perftest_json.FORMAT, document)
+        found = read_or_refuse(perftest.JSON_FORMAT, document)
         assert found
         assert isinstance(found, str) or len(found) == 1

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from busbw.formats.lines.strange_prefix import Prefixes, may_teach
+from busbw.formats.lines.driver import Prefixes, may_teach
 from busbw.formats.registry import FORMATS
 
 from .reading import SAMPLES, read, sample

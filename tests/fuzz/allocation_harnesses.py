@@ -4,10 +4,9 @@ from collections.abc import Callable
 
 from busbw.base.hostlist import compressed, expand
 from busbw.machine.read import allocation, batch_systems
-from busbw.machine.read.allocation_files import grid_engine_file, host_file, host_list, node_file
-from busbw.machine.read.allocation_seen import Seen
+from busbw.machine.read.batch_systems import Seen, grid_engine_file, host_file, host_list, node_file
+from busbw.model.host import Answer
 from busbw.model.launch import Allocation
-from busbw.model.snapshot import Answer
 
 # Variables of every system that is known, each with a value as it sets it.
 _VARIABLES = {

@@ -13,23 +13,21 @@ from busbw.base.errors import InputError
 from busbw.formats.lines.driver import Reader
 from busbw.formats.registry import FORMATS
 from busbw.judge.autopsy import autopsy
-from busbw.judge.gates.expression import format_gate, parse_gate
-from busbw.judge.gates.file import parse_gates_file
+from busbw.judge.gates.expression import format_gate, parse_gate, parse_gates_file
 from busbw.machine.read import kernel
 from busbw.measure.containers import inside
-from busbw.measure.execute import heartbeats
+from busbw.measure.execute import watch
 from busbw.measure.launchers import notices
 from busbw.model import codec
-from busbw.model.event import AnyEvent
 from busbw.model.gates import Requirement
-from busbw.model.imported import Imported, Reading, Unread
+from busbw.model.imported import Imported, Reading, UnreadLine
 from busbw.model.plan import Plan
-from busbw.model.record import AnyRecord
+from busbw.model.record import AnyEvent, AnyRecord
 from busbw.model.run import Outcome, Run
 from busbw.model.visit import VisitLine
-from busbw.rank import visit_stacks
+from busbw.rank import visit_processes
 from busbw.show.text.autopsy import autopsy_lines
-from busbw.store import directory, imports, outcome, raw, runs, visits
+from busbw.store import directory, imports, outcome, raw
 
 from . import seeds
 from .allocation_harnesses import ALLOCATION_HARNESSES, ALLOCATION_SEEDS
@@ -49,7 +47,7 @@ DOCUMENTS = {
     "visit": VisitLine,
     "imported": Imported,
     "reading": Reading,
-    "unread": Unread,
+    "unread": UnreadLine,
 }
 # One output of each form that importing reads; together they hold every kind of line.
 _OUTPUTS = (
@@ -107,8 +105,8 @@ def _load(plan: bytes, records: bytes) -> object:
 def _heartbeat(data: bytes) -> str:
     with fresh_folder() as folder:
         Path(folder, layout.heartbeat_name(0)).write_bytes(data)
-        beat = heartbeats.read(Path(folder), 0)
-        return heartbeats.describe(beat, codec.decode(PLAN, Plan, where="seed"))
+        beat = watch.read(Path(folder), 0)
+        return watch.describe(beat, codec.decode(PLAN, Plan, where="seed"))
 
 
 def _imported_lines(data: bytes) -> int:
@@ -164,13 +162,13 @@ TEXT_HARNESSES: dict[str, Harness] = {
     "slurm_ended": lambda data: notices.batch_end(as_text(data)),
     "gate": _gate,
     "gates_file": lambda data: [format_gate(each) for each in parse_gates_file(data, where="gates.toml").gates],
-    "python_stack": lambda data: visit_stacks.parse(as_text(data)),
+    "python_stack": lambda data: visit_processes.parse(as_text(data)),
     **dict(_readers()),
 }
 
 
 def _autopsy(folder: Path) -> object:
-    lines, _unreadable = visits.read_visits(folder)
+    lines, _unreadable = raw.read_visits(folder)
     found = autopsy(codec.decode(PLAN, Plan, where="seed"), lines)
     return autopsy_lines(found) if found is not None else None
 
@@ -178,7 +176,7 @@ def _autopsy(folder: Path) -> object:
 DOCUMENT_HARNESSES: dict[str, Harness] = {
     **{f"decode_{name}": _decoder(kind) for name, kind in DOCUMENTS.items()},
     "stored_plan": _in_run_directory(layout.PLAN_FILE, directory.read_plan),
-    "stored_run": _in_run_directory(layout.RUN_FILE, runs.read),
+    "stored_run": _in_run_directory(layout.RUN_FILE, outcome.read_run),
     "stored_outcome": _in_run_directory(layout.OUTCOME_FILE, outcome.read),
     "stored_records": _in_run_directory(f"{layout.RAW_DIRECTORY}/{layout.records_name(0, 0)}", raw.read_records),
     "loaded_plan": lambda data: _load(data, b"".join(seeds.records_of_a_rank())),

@@ -10,21 +10,18 @@ from busbw.facts.platforms import all_platforms, find_platform
 from busbw.machine.detect.ladder import detect
 from busbw.machine.read.hardware import hardware_of
 from busbw.machine.read.host import host_of
-from busbw.model.host import Hardware
-from busbw.model.platform import Platform
-from busbw.model.site import SiteFile
-from busbw.model.snapshot import Answer, CapturedFile, CapturedLink, Snapshot
+from busbw.model.host import Answer, CapturedFile, CapturedLink, Hardware, Snapshot
+from busbw.model.platform import Platform, SiteFile
 from busbw.model.topology import Topology
 from busbw.store.snapshots import read_snapshot
 from busbw.topo.check import check
-from busbw.topo.file.portable import portable
 from busbw.topo.file.reader import read_document
-from busbw.topo.file.writer import file_text
+from busbw.topo.file.writer import file_text, portable
 from busbw.topo.origins.from_document import topologies_of
 from busbw.topo.origins.from_hardware import topology_of_hardware
 from busbw.topo.origins.from_platform import topology_of_platform
 from busbw.topo.ranks.masks import masks_of
-from busbw.topo.reference import Reference, reference_of_platform
+from busbw.topo.reference import TopologyReference, reference_of_platform
 
 from .machine_seeds import SITE_FAMILY, captured
 
@@ -35,7 +32,7 @@ def _platforms() -> tuple[Platform, ...]:
 
 
 @cache
-def _reference() -> Reference:
+def _reference() -> TopologyReference:
     return reference_of_platform(find_platform("azure-nd-h100-v5").platform)
 
 

@@ -12,8 +12,8 @@ from tests.probe.hosts import snapshot_of
 from tests.probe.machines import MACHINES
 
 from busbw.facts.platforms import find_platform
-from busbw.model.site import SiteFile
-from busbw.model.snapshot import Snapshot
+from busbw.model.host import Snapshot
+from busbw.model.platform import SiteFile
 from busbw.store.snapshots import write_snapshot
 from busbw.topo.file.writer import file_text
 from busbw.topo.origins.from_platform import topology_of_platform

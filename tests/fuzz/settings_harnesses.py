@@ -10,7 +10,7 @@ from tests.doctor.made import Job
 from busbw.base.errors import InputError
 from busbw.env.lint import lint
 from busbw.env.reading import LANGUAGES, read, text_of
-from busbw.env.rules.context import Context
+from busbw.env.rules.subject import CheckContext
 from busbw.facts.platforms import find_platform
 from busbw.logs.diagnosis import diagnose
 from busbw.logs.reader import LogReader
@@ -46,8 +46,8 @@ _OTHERS = (
 
 
 @cache
-def _context() -> Context:
-    return Context(platform=find_platform("azure-ndv4").platform)
+def _context() -> CheckContext:
+    return CheckContext(platform=find_platform("azure-ndv4").platform)
 
 
 def _settings(data: bytes) -> int:

@@ -9,10 +9,9 @@ from busbw.machine.health.examination import CHECKS, examine
 from busbw.machine.health.node import node_of
 from busbw.machine.read.elf import dynamic_of
 from busbw.machine.read.host import host_of
-from busbw.machine.read.pci_config import acs_of
-from busbw.machine.read.state import state_of
-from busbw.machine.read.state_gpus import peers_denied
-from busbw.model.snapshot import Answer, CapturedFile, CapturedLink, Snapshot
+from busbw.machine.read.pci import acs_of
+from busbw.machine.read.state import peers_denied, state_of
+from busbw.model.host import Answer, CapturedFile, CapturedLink, Snapshot
 
 _PATHS = (
     "/proc/self/limits", "/proc/self/status", "/proc/uptime", "/proc/modules", "/proc/cmdline",

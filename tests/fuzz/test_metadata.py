@@ -9,8 +9,7 @@ from busbw.facts.clouds import clouds
 from busbw.facts.platforms import all_platforms
 from busbw.machine.detect.ladder import detect
 from busbw.machine.detect.names import name_in_answer
-from busbw.model.host import Hardware, HostGpu, HostNuma, HostPort, PciFunction
-from busbw.model.snapshot import Answer
+from busbw.model.host import Answer, Hardware, HostGpu, HostNuma, HostPort, PciFunction
 from busbw.topo.origins.from_hardware import topology_of_hardware
 
 PLATFORMS = all_platforms()

@@ -12,7 +12,7 @@ from tests.doctor.made import Job
 from busbw.logs.diagnosis import diagnose
 from busbw.logs.reader import LogReader
 from busbw.model import codec
-from busbw.model.diagnosis import Diagnosis
+from busbw.model.finding import Diagnosis
 from busbw.show.text.diagnosis import diagnosis_text
 
 JOB = Job()

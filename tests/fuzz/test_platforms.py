@@ -13,8 +13,7 @@ from tests.cost import check_growth
 from busbw.base.errors import InputError
 from busbw.facts.platforms import find_platform
 from busbw.model import codec
-from busbw.model.platform import Platform, ResolvedPlatform
-from busbw.model.site import SiteFile
+from busbw.model.platform import Platform, ResolvedPlatform, SiteFile
 
 from .machine_seeds import SITE_FAMILY as FAMILY
 from .machine_seeds import SITE_PLATFORM as VALID

@@ -11,7 +11,7 @@ from tests.report.valued import make_comparison, make_scaling
 
 from busbw.model.comparison import Comparison
 from busbw.model.run import Run
-from busbw.model.scaling import Estimate, Scaling, ScalingReport
+from busbw.model.scaling import Scaling, ScalingEstimate, ScalingReport
 from busbw.show.page.html import report_html
 from busbw.show.page.panels import FIGURE_NAMES, comparison_svg, runs_svg, scaling_svg
 from busbw.show.text.terminal import run_text
@@ -45,7 +45,7 @@ def comparisons(draw: st.DrawFn) -> Comparison:
 @st.composite
 def views(draw: st.DrawFn) -> tuple[Scaling, ...]:
     (usual,) = make_scaling(draw(WORDS)).views
-    estimates = st.none() | st.builds(Estimate, value=FLOATS, low=MAYBE, high=MAYBE)
+    estimates = st.none() | st.builds(ScalingEstimate, value=FLOATS, low=MAYBE, high=MAYBE)
     series = tuple(
         structs.replace(
             each,

@@ -12,10 +12,9 @@ from busbw.formats.log_template import match, template
 from busbw.formats.scaling_table import is_table, read_table
 from busbw.judge.scaling.application import application_view
 from busbw.judge.scaling.collective import collective_view
-from busbw.judge.scaling.conclusion import verdict_of
-from busbw.judge.scaling.findings import findings_of
+from busbw.judge.scaling.conclusion import findings_of, verdict_of
+from busbw.judge.scaling.lines import selected, sizes_of
 from busbw.judge.scaling.places import axis_of
-from busbw.judge.scaling.selecting import selected, sizes_of
 from busbw.model.scaling import Observation, ScalingReport
 from busbw.show.text.scaling import scaling_text
 

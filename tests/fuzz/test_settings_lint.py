@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.cost import check_cost
 
-from busbw.api.settings_lint import fixed_file, lint_file
+from busbw.api.settings import fixed_file, lint_file
 from busbw.base.errors import InputError
 from busbw.env.fixes import corrected, difference
 from busbw.env.lint import MOST_FINDINGS, lint
 from busbw.env.reading import LANGUAGES, read, text_of
-from busbw.env.rules.context import Context
+from busbw.env.rules.subject import CheckContext
 from busbw.env.versions import newest
 from busbw.facts.envvars import misspellings, variables
 from busbw.facts.platforms import find_platform
@@ -55,8 +55,8 @@ def scripts(draw: st.DrawFn) -> str:
     return draw(st.sampled_from(["\n", "\n", "\n", "\r\n"])).join(lines) + draw(st.sampled_from(["\n", ""]))
 
 
-def context(platform: str | None) -> Context:
-    return Context(platform=find_platform(platform).platform if platform is not None else None)
+def context(platform: str | None) -> CheckContext:
+    return CheckContext(platform=find_platform(platform).platform if platform is not None else None)
 
 
 @settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -89,7 +89,7 @@ def test_any_bytes_are_linted_or_refused_in_words(raw: bytes, language: str | No
     except InputError:
         return
 
-    assert all(each.title for each in lint(reading, Context()))
+    assert all(each.title for each in lint(reading, CheckContext()))
 
 
 @settings(max_examples=250, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -101,7 +101,7 @@ def test_a_corrected_text_has_fewer_findings_and_no_new_ones(text: str, language
         return
 
     def check(tried: str):
-        return lint(read(tried, "a", reading.language), Context())
+        return lint(read(tried, "a", reading.language), CheckContext())
 
     after = corrected(text, reading, newest(), check)
 
@@ -120,7 +120,7 @@ def test_a_corrected_text_has_fewer_findings_and_no_new_ones(text: str, language
 def test_patch_makes_of_the_text_what_was_corrected(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     folder = tmp_path_factory.mktemp("fix")
     reading = read(text, "a.sh", "shell")
-    after = corrected(text, reading, newest(), lambda tried: lint(read(tried, "a.sh", "shell"), Context()))
+    after = corrected(text, reading, newest(), lambda tried: lint(read(tried, "a.sh", "shell"), CheckContext()))
     diff = difference(text, after, "a.sh")
     (folder / "a.sh").write_bytes(text.encode())
 

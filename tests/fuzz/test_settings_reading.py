@@ -7,7 +7,7 @@ from tests.cost import check_growth
 
 from busbw.base.errors import InputError
 from busbw.env.reading import LANGUAGES, from_environment, read, text_of
-from busbw.model.assignment import Reading
+from busbw.model.settings import SettingsReading
 
 VALID = {
     "shell": b"""#!/bin/bash
@@ -85,7 +85,7 @@ def check(data: bytes, language: str | None) -> None:
         check_places(each)
 
 
-def check_places(reading: Reading) -> None:
+def check_places(reading: SettingsReading) -> None:
     for each in (*reading.assignments, *reading.launches, *reading.unread, *reading.slips):
         assert 1 <= each.line <= len(reading.lines)
         assert 1 <= each.column <= len(reading.lines[each.line - 1]) + 2

@@ -17,11 +17,8 @@ from busbw.machine.read.hardware import hardware_of
 from busbw.machine.read.host import host_of
 from busbw.machine.read.nvidia_smi import gpu_fields
 from busbw.model import codec
-from busbw.model.host import Hardware
-from busbw.model.probe import Probe
-from busbw.model.snapshot import Answer, CapturedFile, CapturedLink, Snapshot
-from busbw.store.archive import members
-from busbw.store.snapshots import read_snapshot, write_snapshot
+from busbw.model.host import Answer, CapturedFile, CapturedLink, Hardware, Probe, Snapshot
+from busbw.store.snapshots import members, read_snapshot, write_snapshot
 
 from .in_memory import fresh_folder
 

@@ -7,9 +7,8 @@ from tests.cost import check_growth
 
 from busbw.base.errors import InputError
 from busbw.topo.comparison import differences
-from busbw.topo.file.portable import portable
 from busbw.topo.file.reader import read_document
-from busbw.topo.file.writer import file_text
+from busbw.topo.file.writer import file_text, portable
 from busbw.topo.origins.from_document import topologies_of
 
 from .harnesses import feed

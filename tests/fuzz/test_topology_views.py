@@ -7,9 +7,8 @@ from tests.topo.strategies import topologies
 
 from busbw.base.errors import InputError
 from busbw.model.topology import Topology
-from busbw.show.page.topology_svg import topology_svg
-from busbw.show.topology_tree import boxes_of
-from busbw.show.topology_words import link_lines
+from busbw.show.page.pictures import topology_svg
+from busbw.show.topology_tree import boxes_of, link_lines
 from busbw.topo.file.reader import read_document
 from busbw.topo.origins.from_document import topologies_of
 from busbw.topo.paths.matrix import path_matrix

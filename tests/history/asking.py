@@ -3,12 +3,11 @@
 from pathlib import Path
 
 from busbw.api.history import opened
-from busbw.model.history import Selection
-from busbw.model.listing import Row
+from busbw.model.history import ListRow, Selection
 from busbw.store.selecting import rows
 
 
-def listed(base: Path, *, order: str = "time", limit: int | None = None, **selected: object) -> tuple[Row, ...]:
+def listed(base: Path, *, order: str = "time", limit: int | None = None, **selected: object) -> tuple[ListRow, ...]:
     """Return the rows of the selected runs."""
     with opened(base, print) as history:
         return rows(history, Selection(**selected), order=order, limit=limit)  # type: ignore[arg-type]

@@ -9,10 +9,10 @@ from tests.exports.factories import make_right_run
 from tests.judge.factories import make_hello
 
 from busbw.model.run import Run
-from busbw.model.settings import Surroundings
+from busbw.model.settings import JobEnvironment
 from busbw.store import directory as directories
+from busbw.store import outcome
 from busbw.store import outcome as outcomes
-from busbw.store import runs
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
@@ -40,7 +40,7 @@ def make_run(
         host=replace(run.plan.host, name=host),
         placement=replace(run.plan.placement, hosts=(host,)),
         mpi=replace(run.plan.mpi, version=mpi_version),
-        surroundings=Surroundings(where="here", environment=settings or {}, platform=platform),
+        surroundings=JobEnvironment(where="here", environment=settings or {}, platform=platform),
     )
     measurements = tuple(
         replace(
@@ -61,5 +61,5 @@ def keep(run: Run, base: Path) -> Path:
     directories.create(run.plan, directory)
     assert run.outcome is not None
     outcomes.write(directory, run.outcome)
-    runs.write(directory, run)
+    outcome.write_run(directory, run)
     return directory

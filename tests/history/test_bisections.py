@@ -10,9 +10,16 @@ from tests.report.valued import make_comparison
 from busbw.api.locating import find, find_stored
 from busbw.base.errors import InputError
 from busbw.cli.command import busbw
-from busbw.model.bisection import Bisection, BisectionPlan, BisectionStep, Cause
-from busbw.model.comparison import Comparison
-from busbw.model.comparison_plan import ComparisonPlan, PlannedLaunch, PlannedSide
+from busbw.model.comparison import (
+    Bisection,
+    BisectionPlan,
+    BisectionStep,
+    Cause,
+    Comparison,
+    ComparisonPlan,
+    PlannedLaunch,
+    PlannedSide,
+)
 from busbw.store import bisections, comparisons
 
 from .stored import keep, make_run

@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from busbw.base.errors import InputError, RunError
-from busbw.store import runs, tags
+from busbw.store import outcome, tags
 from busbw.store.history import History
 
 from .asking import listed, names, read_again
@@ -37,7 +37,7 @@ def test_a_run_is_read_once_and_again_when_it_has_changed(base: Path):
     assert [name[-4:] for name in read_again(base)] == ["0002"]
     listed(base)
     run = make_run(1)
-    runs.write(second, replace(run, verdict=replace(run.verdict, outcome="slow")))
+    outcome.write_run(second, replace(run, verdict=replace(run.verdict, outcome="slow")))
     assert read_again(base) == [second.name]
     assert [row.outcome for row in listed(base)] == ["ok", "slow", "ok"]
 

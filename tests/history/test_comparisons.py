@@ -13,8 +13,7 @@ from busbw.api.report import comparison
 from busbw.base.errors import InputError
 from busbw.cli.command import busbw
 from busbw.model import codec
-from busbw.model.comparison import Comparison, ComparisonVerdict
-from busbw.model.comparison_plan import ComparisonPlan, PlannedLaunch, PlannedSide
+from busbw.model.comparison import Comparison, ComparisonPlan, ComparisonVerdict, PlannedLaunch, PlannedSide
 from busbw.store import comparisons
 from busbw.store import outcome as outcomes
 

@@ -10,12 +10,12 @@ from tests.probe.hosts import Machine, snapshot_of
 
 from busbw.base.errors import InputError
 from busbw.cli.command import busbw
-from busbw.measure.plan.platform_here import with_platform
-from busbw.model.settings import Surroundings
+from busbw.measure.plan.planning import with_platform
+from busbw.model.settings import JobEnvironment
 
 from .stored import keep, make_run
 
-HERE = Surroundings(where="here", environment={"A": "1"})
+HERE = JobEnvironment(where="here", environment={"A": "1"})
 
 
 def kernel_of(machine: Machine, root: Path) -> Path:

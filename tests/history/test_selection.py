@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from tests.judge.factories import make_hello
 
 from busbw.base.errors import InputError
-from busbw.base.moments import parse_moment
+from busbw.base.moment import parse_moment
 from busbw.model.finding import Verdict
-from busbw.model.gpu import GpuDevice, GpuHost, Library
+from busbw.model.machine import GpuDevice, GpuHost, Library
 from busbw.model.record import GpuHello
 from busbw.store import tags
 

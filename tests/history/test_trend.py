@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from tests.exports.factories import make_run as make_wrong_run
 
-from busbw.api.trending import trend_of
+from busbw.api.history import trend_of
 from busbw.base.errors import InputError
-from busbw.model.history import PointSelection, Selection
-from busbw.model.trend import Trend
+from busbw.model.history import PointSelection, Selection, Trend
 from busbw.store import tags
 
 from .stored import keep, make_run

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from busbw.base.errors import BusbwError
 from busbw.cli.command import busbw
-from busbw.model.listing import Row
+from busbw.model.history import ListRow
 
 from .stored import keep, make_run
 
@@ -56,7 +56,7 @@ def test_the_list_shows_the_last_fifty_and_says_so(base: Path, command: Command)
 def test_csv_has_a_column_for_each_field(base: Path, command: Command):
     keep(make_run(0, tag="=1+1"), base)
     (heading, line) = csv.reader(io.StringIO(command("runs", "--csv").stdout, newline=""))
-    assert tuple(heading) == Row.__struct_fields__
+    assert tuple(heading) == ListRow.__struct_fields__
     assert line[heading.index("tag")] == "'=1+1"
 
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from tests.judge.factories import make_measurement, make_plan
 
 from busbw.base.collectives import MPI_COLLECTIVES, NCCL_COLLECTIVES
-from busbw.facts.algorithms import algorithms
-from busbw.judge.advice import advice
+from busbw.facts.envvars import algorithms
+from busbw.judge.expectation import advice
 
 
 def test_advice_is_a_loop_to_paste_that_measures_the_same_point():

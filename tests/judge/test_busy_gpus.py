@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from busbw.judge import judge
-from busbw.judge.busy_gpus import busy_findings, busy_gpus, busy_words
+from busbw.judge.launching import busy_findings, busy_gpus, busy_words
 from busbw.model.measurement import EmptyLaunch, LaunchShare
 from busbw.model.record import GpuHello
 

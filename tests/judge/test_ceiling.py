@@ -5,8 +5,7 @@ from itertools import product
 import pytest
 
 from busbw.base.collectives import COLLECTIVES, MPI_COLLECTIVES
-from busbw.judge.ceiling import ceiling_of, copy_rate_Bps, slowest_copy_rate_Bps
-from busbw.judge.traffic import TRAFFIC, working_set_bytes
+from busbw.judge.ceiling import TRAFFIC, ceiling_of, copy_rate_Bps, slowest_copy_rate_Bps, working_set_bytes
 from busbw.model.run import CopyRate, Rates
 
 from .factories import MiB, make_measurement, make_plan, make_rates, make_views

@@ -8,9 +8,9 @@ from busbw.facts.rules import rules
 from busbw.judge import Judgement, judge
 from busbw.judge.usable import is_usable
 from busbw.model import codec
-from busbw.model.culprit import Culprit
 from busbw.model.record import Attribution
 from busbw.model.run import CopyRate, Rates, StreamRate
+from busbw.model.visit import Culprit
 
 from .factories import (
     make_counters,

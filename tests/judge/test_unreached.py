@@ -2,8 +2,8 @@
 
 import pytest
 
-from busbw.judge.unreached import more_samples, more_time, unreached, unreached_words
-from busbw.model.sweep import points_of
+from busbw.judge.failures import more_samples, more_time, unreached, unreached_words
+from busbw.model.plan import points_of
 
 from .factories import make_measurement, make_outcome, make_plan, make_sweep
 

@@ -3,8 +3,8 @@
 import pytest
 
 from busbw.judge import judge
-from busbw.model.culprit import Culprit
 from busbw.model.run import Rates
+from busbw.model.visit import Culprit
 
 from .factories import (
     HOST,

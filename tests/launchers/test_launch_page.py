@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from busbw.api.launch import launch_line
-from busbw.model.launch_line import LaunchRequest
-from busbw.show.text.launch_text import launch_script
+from busbw.model.launch import LaunchRequest
+from busbw.show.text.recommendation import launch_script
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "launch.md").read_text(encoding="utf-8")
 SCRIPT = re.compile(r"^```text\n(#!/bin/bash\n.*?)^```", re.MULTILINE | re.DOTALL)

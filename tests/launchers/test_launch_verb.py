@@ -9,12 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 from busbw.api.launch import LAUNCHERS, launch_line
-from busbw.api.settings_lint import lint_file
+from busbw.api.settings import lint_file
 from busbw.base.errors import InputError
 from busbw.cli.command import busbw
 from busbw.machine.named import platforms
-from busbw.model.launch_line import LaunchRequest
-from busbw.show.text.launch_text import launch_script
+from busbw.model.launch import LaunchRequest
+from busbw.show.text.recommendation import launch_script
 
 from .starts import MANAGERS
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from busbw.base.errors import InputError
 from busbw.measure.launchers import aprun, flux, jsrun
 from busbw.measure.launchers.command_line import command_line
-from busbw.measure.launchers.visiting import visit_each
-from busbw.measure.plan.starting import jobs
+from busbw.measure.launchers.hosts import visit_each
+from busbw.measure.plan.hosts import jobs
 from busbw.model.plan import Job, Program
 
 from .managers import READERS, explicit_resources, sent_over_ssh

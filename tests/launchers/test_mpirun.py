@@ -9,7 +9,7 @@ import pytest
 
 from busbw.base.errors import InputError
 from busbw.measure.launchers import mpirun
-from busbw.measure.launchers.visiting import visit_each
+from busbw.measure.launchers.hosts import visit_each
 from busbw.model.plan import JobFile
 
 from .starts import MPIS, here, library, make_placement, make_start

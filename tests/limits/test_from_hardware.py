@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from busbw.api.limits import limit_of_host
+from busbw.api.machine import limit_of_host
 from busbw.base.errors import InputError
-from busbw.facts.gpu_kinds import facts_of_gpu, facts_of_gpus
-from busbw.facts.platforms import all_platforms
+from busbw.facts.platforms import all_platforms, facts_of_gpu, facts_of_gpus
 from busbw.limits.from_hardware import rates_of_gpus, rates_of_hardware
 from busbw.machine.named import hardware_of_file
 from busbw.model.host import Hardware, HostGpu, HostNvLink, HostPort

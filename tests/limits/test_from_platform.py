@@ -6,7 +6,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from busbw.api.limits import limit_of_platform
+from busbw.api.machine import limit_of_platform
 from busbw.base.errors import BusbwError, ExitCode, InputError
 from busbw.cli.command import busbw
 from busbw.facts.expectations import AttainedRow, attained_on, attained_rows

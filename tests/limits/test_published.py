@@ -2,7 +2,7 @@
 
 import pytest
 
-from busbw.api.limits import limit_of_platform
+from busbw.api.machine import limit_of_platform
 from busbw.limits.ceiling import ceiling
 from busbw.limits.from_platform import rates_of_platform
 from busbw.limits.ranks import ranks_of_ratio

@@ -12,8 +12,8 @@ from tests.standin.build import StandIn
 
 from busbw.base.collectives import NCCL_COLLECTIVES
 from busbw.model.measurement import Measurement
+from busbw.model.plan import points_of
 from busbw.model.run import Run
-from busbw.model.sweep import points_of
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSIONS = (21803, 22203, 22809, 23203)

@@ -8,7 +8,7 @@ from tests.e2e.runner import Result
 
 from busbw.base import layout
 from busbw.model import codec
-from busbw.model.gpu import GpuHost
+from busbw.model.machine import GpuHost
 from busbw.model.plan import Plan
 
 from .by_hand import ByHand, torchrun

@@ -10,14 +10,12 @@ from tests.standin.build import StandIn
 from busbw import _core
 from busbw.base.collectives import NCCL_COLLECTIVES
 from busbw.base.errors import InputError
-from busbw.measure.plan.gpus import check_gpus_fit, gpu_need_of
-from busbw.measure.plan.offer import nccl_offer
+from busbw.measure.plan.placing import check_gpus_fit, gpu_need_of
 from busbw.measure.plan.request import Request
-from busbw.measure.plan.sweeps import sweeps_of
-from busbw.model.gpu import GpuDevice, GpuHost, GpuSetup, Library
+from busbw.measure.plan.sweeps import nccl_offer, sweeps_of
+from busbw.model.machine import GpuDevice, GpuHost, GpuSetup, Library
 from busbw.model.plan import MemoryNeed
-from busbw.rank.nccl.buffers import NcclBuffers
-from busbw.rank.nccl.equipment import Libraries
+from busbw.rank.nccl.buffers import Libraries, NcclBuffers
 
 from .harness import ROOT, NcclBusbw, assert_refused
 from .together import cache_of

@@ -15,9 +15,9 @@ from tests.launchers.managers import READERS
 from tests.launchers.starts import CRAY, MPIS, SLURM
 
 from busbw.base.errors import InputError
-from busbw.measure.containers.place import Place
-from busbw.measure.plan.choosing import Launchers, launcher_of
+from busbw.measure.containers.place import ContainerPlace
 from busbw.measure.plan.containing import Containment
+from busbw.measure.plan.hosts import Launchers, launcher_of
 from busbw.measure.plan.planning import compose
 from busbw.measure.plan.request import Request
 from busbw.measure.plan.surroundings import Surroundings
@@ -148,7 +148,7 @@ def test_a_launcher_that_is_not_there_is_refused(launcher: str):
 
 
 def test_containers_are_not_started_by_them():
-    contained = Containment(Container(runtime="apptainer", program="apptainer", image="x.sif"), Place())
+    contained = Containment(Container(runtime="apptainer", program="apptainer", image="x.sif"), ContainerPlace())
     plan = surroundings("flux", FITTING["flux"], containment=contained)
     with pytest.raises(InputError, match="not started by flux"):
         composed(Request(collectives=("all_reduce",), largest_bytes=64, ranks_per_node=2), plan)

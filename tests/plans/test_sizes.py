@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES, counted_size
 from busbw.base.errors import InputError
-from busbw.measure.plan.memory import need_of
+from busbw.measure.plan.placing import need_of
 from busbw.measure.plan.request import Request
 from busbw.measure.plan.sweeps import sweeps_of
 from busbw.show.reproduce import command_of

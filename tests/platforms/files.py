@@ -1,6 +1,6 @@
 """Site files for tests, as the door would have found them."""
 
-from busbw.model.site import SiteFile
+from busbw.model.platform import SiteFile
 
 DIRECTORY = "/etc/busbw/platforms"
 # What a platform cannot do without.

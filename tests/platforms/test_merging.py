@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from busbw.base.errors import InputError
-from busbw.facts.merging import merged, without
-from busbw.facts.platform_facts import KNOWN_BY, LISTED, TABLES, Layer, label, layer_of
+from busbw.facts.platform_facts import KNOWN_BY, LISTED, TABLES, Layer, label, layer_of, merged, without
 from busbw.facts.platform_files import PlatformFile
 from busbw.model.platform import Platform
 

@@ -6,12 +6,10 @@ import msgspec
 import pytest
 
 from busbw.base.cpus import parse_cpu_list
-from busbw.facts.merging import merged, without
-from busbw.facts.platform_facts import Layer, layer_of
-from busbw.facts.platform_files import shared_sources
-from busbw.facts.platform_layers import layers
+from busbw.facts.platform_facts import Layer, layer_of, merged, without
+from busbw.facts.platform_files import layers, shared_sources
 from busbw.facts.platforms import find_platform, platform_ids
-from busbw.model.platform import Platform, ResolvedPlatform, Section
+from busbw.model.platform import Platform, PlatformSection, ResolvedPlatform
 
 DATA = Path(__file__).parents[2] / "src" / "busbw" / "data" / "platforms"
 # As the issue that asked for the catalogue names them.
@@ -34,18 +32,20 @@ def resolved(request: pytest.FixtureRequest) -> ResolvedPlatform:
     return find_platform(request.param)
 
 
-def sections(platform: Platform) -> list[tuple[str, Section]]:
+def sections(platform: Platform) -> list[tuple[str, PlatformSection]]:
     found = []
     for name in Platform.__struct_fields__:
         held = getattr(platform, name)
-        entries = [(name, held)] if isinstance(held, Section) else []
+        entries = [(name, held)] if isinstance(held, PlatformSection) else []
         if isinstance(held, tuple):
-            entries = [(f"{name}[{place}]", each) for place, each in enumerate(held) if isinstance(each, Section)]
+            entries = [
+                (f"{name}[{place}]", each) for place, each in enumerate(held) if isinstance(each, PlatformSection)
+            ]
         found += entries
     return found
 
 
-def says_something(section: Section) -> bool:
+def says_something(section: PlatformSection) -> bool:
     defaults = {field.name: field.default for field in msgspec.structs.fields(section)}
     return any(
         bool(value) and value != defaults[name]
@@ -83,7 +83,7 @@ def test_every_value_has_an_origin(resolved: ResolvedPlatform) -> None:
     stated = {
         f"{name}.{key}"
         for name in Platform.__struct_fields__
-        if isinstance(section := getattr(platform, name), Section)
+        if isinstance(section := getattr(platform, name), PlatformSection)
         for key, value in msgspec.structs.asdict(section).items()
         if key not in ("source", "checked") and value and not isinstance(value, dict)
     }

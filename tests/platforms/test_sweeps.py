@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import InputError
-from busbw.facts import platform_consistency
+from busbw.facts import platform_resolution
 from busbw.facts.platforms import all_platforms, find_platform
 from busbw.limits.algorithms import NAMES
 from busbw.model.platform import Platform, PublishedSweep
@@ -124,7 +124,7 @@ def test_no_figure_stands_twice() -> None:
 
 
 def test_algorithms_are_those_with_a_bound() -> None:
-    assert set(platform_consistency.ALGORITHMS) == set(NAMES)
+    assert set(platform_resolution.ALGORITHMS) == set(NAMES)
 
 
 def test_a_site_adds_its_own_table_to_those_it_takes_over() -> None:

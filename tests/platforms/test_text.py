@@ -12,8 +12,7 @@ import pytest
 from busbw.facts.platforms import find_platform, platform_ids
 from busbw.model import codec
 from busbw.model.platform import Platform, ResolvedPlatform
-from busbw.show.text.platform import platform_text, platforms_text
-from busbw.show.text.platform_origins import origins_text
+from busbw.show.text.platform import origins_text, platform_text, platforms_text
 
 from .files import platform_file
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import msgspec
 
-from busbw.model.node import LoadedLibrary, NodeLimit, NodePort
-from busbw.model.record import Node
+from busbw.model.record import LoadedLibrary, Node, NodeLimit, NodePort
 
 NCCL = LoadedLibrary(name="libnccl", path="/usr/lib/libnccl.so.2", version="2.28.9", fingerprint="90d1f3aa00000000")
 OLD_NCCL = LoadedLibrary(name="libnccl", path="/opt/libnccl.so.2", version="2.27.7", fingerprint="1b0c8e5500000000")

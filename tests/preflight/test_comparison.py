@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from busbw.judge.nodes import mixture_words, node_findings
-from busbw.model.node import LoadedLibrary, NodeLimit, NodePort
+from busbw.judge.conditions import mixture_words, node_findings
 from busbw.model.preflight import differences, sentence, sentences, troubles
-from busbw.show.nodes import node_lines
+from busbw.model.record import LoadedLibrary, NodeLimit, NodePort
+from busbw.show.words import node_lines
 
 from .made import NCCL, OLD_NCCL, node, nodes
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.runner import ENVIRONMENTS, clean_environment, environment_of
 
-from busbw.model.event import EVENT_PREFIX
+from busbw.model.record import EVENT_PREFIX
 from busbw.rank.admission import suspicion, wrong_count
 from busbw.rank.socket_world import SocketWorld
 

@@ -9,8 +9,8 @@ import pytest
 from busbw import __version__
 from busbw.model import codec
 from busbw.model.record import AnyRecord, Node
-from busbw.rank.node import describe_node
-from busbw.rank.planned import read_plan
+from busbw.rank.admission import read_plan
+from busbw.rank.preflight import describe_node
 from busbw.rank.socket_world import SocketWorld
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from busbw.base.cpus import format_cpu_list, parse_cpu_list
 from busbw.machine.read.commands import COMMANDS
-from busbw.model.snapshot import Answer, CapturedFile, CapturedLink, FoundLibrary, Snapshot
+from busbw.model.host import Answer, CapturedFile, CapturedLink, FoundLibrary, Snapshot
 
 GEN3, GEN4, GEN5 = "8.0 GT/s PCIe", "16.0 GT/s PCIe", "32.0 GT/s PCIe"
 

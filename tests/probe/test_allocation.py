@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 
 from busbw.base.errors import InputError
 from busbw.machine.read import allocation, batch_systems
-from busbw.machine.read.allocation_files import grid_engine_file, host_file, host_list, node_file
-from busbw.machine.read.allocation_seen import Seen
+from busbw.machine.read.batch_systems import Seen, grid_engine_file, host_file, host_list, node_file
+from busbw.model.host import Answer
 from busbw.model.launch import Allocation, HostSlots
-from busbw.model.snapshot import Answer
 
 
 def found(environment: dict[str, str], **more: object) -> Allocation:

@@ -6,7 +6,7 @@ from tests.cost import check_growth
 
 from busbw.machine.capture.anonymous import anonymous
 from busbw.machine.read.hardware import hardware_of
-from busbw.model.snapshot import Answer, CapturedFile, Snapshot
+from busbw.model.host import Answer, CapturedFile, Snapshot
 
 from .hosts import snapshot_of
 from .machines import MACHINES

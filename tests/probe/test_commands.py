@@ -10,7 +10,7 @@ from tests.patience import wait_until, with_more_time
 
 from busbw.machine.capture.commands import ask
 from busbw.machine.read.commands import COMMANDS, Command
-from busbw.model.snapshot import Answer
+from busbw.model.host import Answer
 
 
 @pytest.fixture

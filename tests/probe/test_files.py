@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 from busbw.machine.capture.files import Collection
-from busbw.machine.capture.sysfs import take_kernel
-from busbw.model.snapshot import CapturedFile, CapturedLink
+from busbw.machine.capture.snapshot import take_kernel
+from busbw.model.host import CapturedFile, CapturedLink
 
 
 def collection(root: Path) -> Collection:

@@ -7,8 +7,7 @@ import pytest
 
 from busbw.base.cpus import format_cpu_list
 from busbw.machine.read.hardware import hardware_of
-from busbw.model.host import Hardware
-from busbw.model.snapshot import Answer, CapturedFile, Snapshot
+from busbw.model.host import Answer, CapturedFile, Hardware, Snapshot
 from busbw.topo.origins.from_hardware import topology_of_hardware
 from busbw.topo.paths.view import view_of
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from busbw.machine.read.host import host_of
-from busbw.model.snapshot import CapturedFile, FoundLibrary
+from busbw.model.host import CapturedFile, FoundLibrary
 
 from .hosts import GEN3, GEN5, Gpu, Machine, Nic, snapshot_of
 from .machines import MACHINES

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from busbw.machine.capture.linking import Linker
+from busbw.machine.capture.libraries import Linker
 from busbw.machine.read.elf import Dynamic, dynamic_of
 
 CC = shutil.which("cc") or shutil.which("gcc")

@@ -10,10 +10,9 @@ import pytest
 
 from busbw.machine.read.hardware import hardware_of
 from busbw.machine.read.host import host_of
-from busbw.machine.read.rdma_tools import ibstat_ports
-from busbw.machine.read.smi_text import matrix
-from busbw.model.host import Hardware
-from busbw.model.snapshot import Answer, Snapshot
+from busbw.machine.read.nvidia_smi import matrix
+from busbw.machine.read.rdma import ibstat_ports
+from busbw.model.host import Answer, Hardware, Snapshot
 from busbw.store.snapshots import write_snapshot
 from busbw.topo.origins.from_hardware import topology_of_hardware
 from busbw.topo.paths.view import view_of

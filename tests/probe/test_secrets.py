@@ -8,8 +8,7 @@ import pytest
 
 from busbw.machine.capture.environment import environment
 from busbw.machine.capture.files import Collection
-from busbw.machine.capture.snapshot import capture
-from busbw.machine.capture.sysfs import take_kernel
+from busbw.machine.capture.snapshot import capture, take_kernel
 from busbw.store.snapshots import write_snapshot
 
 SECRETS = {

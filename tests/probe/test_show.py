@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from busbw.model import codec
-from busbw.model.probe import Probe
+from busbw.model.host import Probe
 from busbw.store.snapshots import read_snapshot, write_snapshot
 
 from .hosts import snapshot_of

@@ -11,7 +11,7 @@ import pytest
 from tests.cost import check_cost
 
 from busbw.base.errors import InputError
-from busbw.model.snapshot import CapturedFile, Snapshot
+from busbw.model.host import CapturedFile, Snapshot
 from busbw.store.snapshots import is_snapshot, read_snapshot, write_snapshot
 
 from .hosts import snapshot_of

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from busbw.machine.capture.files import Collection
-from busbw.machine.capture.state import take_state
-from busbw.machine.read.pci_config import acs_of, acs_word
+from busbw.machine.capture.snapshot import take_state
+from busbw.machine.read.pci import acs_of, acs_word
 from busbw.machine.read.state import state_of
-from busbw.model.snapshot import CapturedFile
+from busbw.model.host import CapturedFile
 
 from .hosts import snapshot_of
 from .machines import MACHINES

@@ -4,9 +4,8 @@ import pytest
 
 from busbw.base.errors import InputError
 from busbw.machine.read.index import bus_id, natural
-from busbw.machine.read.nvidia_smi import gpu_fields
-from busbw.machine.read.rdma_tools import cxi_devices, ibdev2netdev, ibstat_ports, ibv_mtus
-from busbw.machine.read.smi_text import capabilities, links, matrix
+from busbw.machine.read.nvidia_smi import capabilities, gpu_fields, links, matrix
+from busbw.machine.read.rdma import cxi_devices, ibdev2netdev, ibstat_ports, ibv_mtus
 from busbw.model.host import HostNvLink, MatrixCell
 
 NEW_MATRIX = (

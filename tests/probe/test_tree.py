@@ -7,9 +7,9 @@ import pytest
 from tests.cost import check_cost
 
 from busbw.machine.capture.files import Collection
-from busbw.machine.capture.sysfs import take_kernel
+from busbw.machine.capture.snapshot import take_kernel
 from busbw.machine.read.hardware import hardware_of
-from busbw.model.snapshot import Snapshot
+from busbw.model.host import Snapshot
 
 from .hosts import snapshot_of
 from .machines import MACHINES

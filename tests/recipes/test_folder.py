@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from busbw.base.errors import InputError, RunError
-from busbw.store.folders import write_folder
+from busbw.store.files import write_folder
 
 FILES = (("a.sh", "one\n", True), ("b.txt", "two\n", False))
 

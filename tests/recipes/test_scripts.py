@@ -14,7 +14,7 @@ import busbw
 from busbw.cli.command import busbw as command
 from busbw.facts.recipes import recipe_facts, recipe_text
 from busbw.model.recipe import Recipe, RecipeFile
-from busbw.recipes.script import assignment
+from busbw.recipes.making import assignment
 
 from .asking import everywhere, made
 

@@ -16,12 +16,12 @@ from tests.judge.factories import (
 
 from busbw import judge
 from busbw.env.layers import layers
-from busbw.model.autopsy import Autopsy
 from busbw.model.finding import Finding, Verdict
 from busbw.model.plan import Plan
 from busbw.model.run import Run
-from busbw.model.settings import Surroundings
-from busbw.show.page.subject import Subject, labels_of
+from busbw.model.settings import JobEnvironment
+from busbw.model.visit import Autopsy
+from busbw.show.page.subject import ReportSubject, labels_of
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "alltoall", "sendrecv")
 SIZES = tuple(8 * 8**step for step in range(8))
@@ -90,7 +90,7 @@ def make_empty_run(**changes: Any) -> Run:
 
 def make_hostile_run() -> Run:
     """Return a run whose host, tag, notes, settings, findings, hosts and log lines hold markup and control codes."""
-    surroundings = Surroundings(where=HOSTILE, environment={f"NCCL_{HOSTILE}": HOSTILE}, unseen=(HOSTILE,))
+    surroundings = JobEnvironment(where=HOSTILE, environment={f"NCCL_{HOSTILE}": HOSTILE}, unseen=(HOSTILE,))
     plan = structs.replace(
         make_full_plan(name=HOSTILE, cpu_model=HOSTILE), tag=HOSTILE, notes=(HOSTILE,), surroundings=surroundings
     )
@@ -109,9 +109,9 @@ def make_hostile_run() -> Run:
     )
 
 
-def subjects(*runs: Run) -> tuple[Subject, ...]:
+def subjects(*runs: Run) -> tuple[ReportSubject, ...]:
     return tuple(
-        Subject(
+        ReportSubject(
             run=run,
             label=label,
             settings=layers(run.plan.surroundings) if run.plan.surroundings is not None else None,

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 
 from busbw.machine.named import node_view
 from busbw.show.page.html import report_html
-from busbw.show.page.subject import Picture, Subject
+from busbw.show.page.subject import Picture, ReportSubject
 
 from .browsing import Tab, opened
 from .factories import make_empty_run, make_run, subjects
@@ -21,7 +21,7 @@ from .valued import make_comparison, make_explained, make_scaling
 def tab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
     run = make_run()
     picture = Picture(view=node_view("azure-nd-h100-v5"), whose="a platform")
-    subject = Subject(run=run, label="r", explained=make_explained(run), picture=picture)
+    subject = ReportSubject(run=run, label="r", explained=make_explained(run), picture=picture)
     file = tmp_path_factory.mktemp("report") / "report.html"
     file.write_text(report_html((subject,), make_comparison(), make_scaling()), encoding="utf-8")
     with opened(browser, file) as tab:

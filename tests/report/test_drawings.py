@@ -6,11 +6,10 @@ from xml.etree import ElementTree as ET
 import pytest
 from msgspec import structs
 
-from busbw.show.figures.drawing_marks import marker_element
-from busbw.show.figures.palette import COLOURS, STYLES
-from busbw.show.figures.png import png
+from busbw.show.figures.axes import COLOURS, STYLES
+from busbw.show.figures.drawing import marker_element, png
 from busbw.show.page.panels import FIGURE_NAMES, comparison_svg, runs_svg, scaling_svg
-from busbw.show.page.placement_svg import placement_svg
+from busbw.show.page.pictures import placement_svg
 
 from .factories import HOSTILE, make_empty_run, make_hostile_run, make_plan_of, make_run, subjects
 from .valued import make_comparison, make_scaling

@@ -14,7 +14,7 @@ from busbw.base.units import format_size
 from busbw.model.comparison import ComparedBand
 from busbw.model.finding import Verdict
 from busbw.show.page.html import action_html, report_html
-from busbw.show.page.subject import Subject
+from busbw.show.page.subject import ReportSubject
 from busbw.show.weighing import weighed
 
 from .factories import make_empty_run, make_full_plan, make_hostile_run, make_plan_of, make_run, subjects
@@ -116,7 +116,7 @@ def test_every_measurement_is_in_a_table():
 
 def test_tables_begin_at_the_largest_size():
     run = make_run(make_plan_of("all_reduce"))
-    html = report_html((Subject(run=run, label="r", explained=make_explained(run)),))
+    html = report_html((ReportSubject(run=run, label="r", explained=make_explained(run)),))
 
     sizes = [
         int(found) for found in re.findall(r'<tr><th scope="row">(\d+)</th>', html.split('id="series-1-table"')[1])

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 from tests.judge.factories import make_measurement, make_plan
 
-from busbw.judge.advice import advice
+from busbw.judge.expectation import advice
 from busbw.show.lines import action_lines, say
 
 PS = "ps -eLo psr,pid,pcpu,comm --sort=-pcpu"

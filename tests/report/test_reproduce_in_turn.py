@@ -8,8 +8,8 @@ from tests.judge.factories import make_plan, make_sweep
 
 from busbw.cli.command import busbw, run
 from busbw.cli.setting_words import setting_of
-from busbw.model.settings import Surroundings
-from busbw.show.reproduce_in_turn import command_in_turn
+from busbw.model.settings import JobEnvironment
+from busbw.show.reproduce import command_in_turn
 
 SIZES = (8, 16, 32)
 
@@ -20,7 +20,7 @@ def planned(binding="core", tag=None, sizes=SIZES, **environment):
         plan,
         tag=tag,
         placement=replace(plan.placement, binding=binding),
-        surroundings=Surroundings(where="this host", environment=environment),
+        surroundings=JobEnvironment(where="this host", environment=environment),
     )
 
 

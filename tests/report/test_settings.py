@@ -3,10 +3,10 @@
 import shlex
 
 from busbw.model.settings import Setting, Settings
-from busbw.show.page.setting_differences import setting_differences
-from busbw.show.page.setting_rows import setting_rows
-from busbw.show.page.subject import Subject
-from busbw.show.reproduce_settings import with_settings
+from busbw.show.page.overview import setting_differences
+from busbw.show.page.section import setting_rows
+from busbw.show.page.subject import ReportSubject
+from busbw.show.reproduce import with_settings
 
 from .factories import make_plan_of, make_run
 
@@ -48,8 +48,8 @@ def test_what_differs_between_runs_is_named_with_the_runs_that_had_it():
     run = make_run(make_plan_of("all_reduce"))
     proto = chosen(("NCCL_PROTO", "LL", "shell"), ("NCCL_ALGO", "Ring", "shell"))
     ring = chosen(("NCCL_ALGO", "Ring", "shell"))
-    runs = [Subject(run=run, label=f"r{number}", settings=proto if number == 3 else ring) for number in range(8)]
-    runs.append(Subject(run=run, label="untold"))
+    runs = [ReportSubject(run=run, label=f"r{number}", settings=proto if number == 3 else ring) for number in range(8)]
+    runs.append(ReportSubject(run=run, label="untold"))
 
     (difference,) = setting_differences(runs)
 

@@ -13,7 +13,7 @@ from busbw.show.figures.joint import MOST_TOLD_APART
 from busbw.show.page import html as page
 from busbw.show.page.html import report_html
 from busbw.show.page.overview import overview_of
-from busbw.show.page.subject import Subject, labels_of
+from busbw.show.page.subject import ReportSubject, labels_of
 
 from .factories import make_plan_of, make_run, subjects
 from .valued import make_comparison, make_explained, make_scaling
@@ -116,7 +116,7 @@ def test_runs_of_one_name_are_told_apart():
 def test_explained_sizes_have_expectation_ceiling_and_budget_on_the_page():
     run = make_run(make_plan_of("all_reduce"))
 
-    html = report_html((Subject(run=run, label="r", explained=make_explained(run)),))
+    html = report_html((ReportSubject(run=run, label="r", explained=make_explained(run)),))
 
     assert "40.0 GB/s to 46.0 GB/s" in html
     # One for each of the eight sizes, folded.

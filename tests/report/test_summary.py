@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from busbw.model.finding import Finding
+from busbw.show.figures.axes import COLOURS, STYLES
 from busbw.show.figures.drawing import Panel, figures_svg
-from busbw.show.figures.palette import COLOURS, STYLES
 from busbw.show.page.section import explanations_of
-from busbw.show.page.subject import Subject
+from busbw.show.page.subject import ReportSubject
 from busbw.show.page.summary import Curve, Reached, curve_of, curves_of_run, summary_figure, summary_of
 
 from .factories import COLLECTIVES, make_run
@@ -77,7 +77,7 @@ def test_an_axis_from_zero_shows_what_is_missing_and_logarithms_what_is_far_belo
 
 def test_a_run_has_a_curve_for_each_collective_with_what_its_sizes_are_held_against() -> None:
     run = make_run()
-    explained = explanations_of(Subject(run=run, label="r", explained=make_explained(run)))
+    explained = explanations_of(ReportSubject(run=run, label="r", explained=make_explained(run)))
 
     curves = curves_of_run(run, explained)
 

@@ -16,7 +16,7 @@ from tests.topo.nodes import (
 )
 
 from busbw.model.topology import Gpu, Net, Topology
-from busbw.show.page.topology_svg import topology_svg
+from busbw.show.page.pictures import topology_svg
 from busbw.topo.paths.view import view_of
 
 _OVERLAPS = """() => {

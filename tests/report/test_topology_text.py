@@ -5,10 +5,8 @@ import pytest
 from tests.topo.nodes import four_gh200, four_h200, make_device, make_numa, shared_switches, two_sockets
 
 from busbw.model.topology import Net, NvLink, Topology
-from busbw.show.text.topology import topology_text
-from busbw.show.text.topology_matrix import matrix_text
-from busbw.show.topology_tree import DEEPEST, boxes_of, short_list
-from busbw.show.topology_words import link_lines
+from busbw.show.text.topology import matrix_text, topology_text
+from busbw.show.topology_tree import DEEPEST, boxes_of, link_lines, short_list
 from busbw.topo.paths.matrix import path_matrix
 from busbw.topo.paths.view import view_of
 

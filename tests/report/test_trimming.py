@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from busbw.show.text.trimming import TrimmedLines
+from busbw.show.text.terminal import TrimmedLines
 
 
 def shown(*things: Table | Text, colour: bool = False, soft_wrap: bool = False) -> str:

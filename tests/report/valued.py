@@ -1,12 +1,8 @@
 """Comparisons, scaling and explanations with something in every place, for the figures drawn of them."""
 
-from busbw.model.budget import BudgetStep, Condition, Expected, SizeExplanation
-from busbw.model.comparison import ComparedPoint, Comparison, ComparisonVerdict, Estimate, Side, Versus
-from busbw.model.curve import Estimate as Fitted
-from busbw.model.curve import Line, SweepCurve
+from busbw.model.comparison import ComparedPoint, Comparison, ComparisonVerdict, Side, SpeedEstimate, Versus
 from busbw.model.finding import Finding, Verdict
 from busbw.model.run import Run
-from busbw.model.scaling import Estimate as Placed
 from busbw.model.scaling import (
     LineDifference,
     PairedPoint,
@@ -16,7 +12,18 @@ from busbw.model.scaling import (
     ScalingSeries,
     ScalingVerdict,
 )
-from busbw.model.verdict import ExplainedVerdict, SeriesExplanation
+from busbw.model.scaling import ScalingEstimate as Placed
+from busbw.model.verdict import (
+    BudgetStep,
+    Condition,
+    Expected,
+    ExplainedVerdict,
+    FittedLine,
+    SeriesExplanation,
+    SizeExplanation,
+    SweepCurve,
+)
+from busbw.model.verdict import FittedParameter as Fitted
 
 
 def make_comparison(name: str = "NCCL_PROTO=LL") -> Comparison:
@@ -35,7 +42,7 @@ def make_comparison(name: str = "NCCL_PROTO=LL") -> Comparison:
             other_s=1e-5 / ratio,
             first_busbw_Bps=1e9,
             other_busbw_Bps=1e9 * ratio,
-            estimate=Estimate(ratio=ratio, low=low, high=high, blocks=(ratio,) * 6, claim=claim),
+            estimate=SpeedEstimate(ratio=ratio, low=low, high=high, blocks=(ratio,) * 6, claim=claim),
         )
 
     points = tuple(
@@ -150,7 +157,7 @@ def make_explained(run: Run, words: str = "one NIC of 50 GB/s") -> ExplainedVerd
     )
     fitted = Fitted(value=2e-6, low=1.9e-6, high=2.1e-6, confidence=0.95)
     curve = SweepCurve(
-        whole=Line(
+        whole=FittedLine(
             from_bytes=8,
             to_bytes=sizes[-1].size_bytes,
             points=len(sizes),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from busbw.model.scaling import Estimate, Observation
+from busbw.model.scaling import Observation, ScalingEstimate
 
 GiB = 2**30
 
@@ -16,7 +16,7 @@ def measured(nodes: int | None, busbw: float, **changes: Any) -> Observation:
         "nodes": nodes,
         "ranks": 8 * nodes if nodes is not None else None,
         "size_bytes": GiB,
-        "busbw_Bps": Estimate(value=busbw * 1e9),
+        "busbw_Bps": ScalingEstimate(value=busbw * 1e9),
     }
     return Observation(**(values | changes), conditions=tuple(conditions.items()), settings=tuple(settings.items()))
 
@@ -27,7 +27,7 @@ def timed(nodes: int, time_s: float, **changes: Any) -> Observation:
     return Observation(
         source=f"times.csv:{nodes}",
         nodes=nodes,
-        time_s=Estimate(value=time_s),
+        time_s=ScalingEstimate(value=time_s),
         settings=tuple(settings.items()),
         **changes,
     )

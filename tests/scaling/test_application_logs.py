@@ -4,13 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from busbw.api.scaling import ScalingRequest, scaling
-from busbw.api.scaling_sources import LogReading, observations_of
+from busbw.api.scaling import LogReading, ScalingRequest, observations_of, scaling
 from busbw.base.errors import InputError
 from busbw.facts.applications import application, applications
-from busbw.formats.launch_results import LaunchResult
-from busbw.formats.running_clock import steps_of
-from busbw.model.scaling import Estimate, Observation
+from busbw.formats.application_log import LaunchResult, steps_of
+from busbw.model.scaling import Observation, ScalingEstimate
 
 GROMACS = """
 Running on 3 nodes with total 96 cores, 192 processing units, 6 compatible GPUs
@@ -173,14 +171,14 @@ def test_work_that_grows_with_the_machine_is_weak_scaling_by_itself(tmp_path: Pa
 
 def test_a_clock_that_was_started_anew_has_no_step_there() -> None:
     times = (10.0, 11.0, 12.0, 0.5, 1.5)
-    readings = [LaunchResult(line=number, estimate=Estimate(value=time)) for number, time in enumerate(times)]
+    readings = [LaunchResult(line=number, estimate=ScalingEstimate(value=time)) for number, time in enumerate(times)]
     assert [each.estimate.value for each in steps_of(readings)] == [1.0, 1.0, 1.0]
 
 
 def test_few_digits_of_a_clock_are_lost_once_a_stretch_of_steps() -> None:
     # Steps of 14 ms on a clock that shows 10 ms.
     readings = [
-        LaunchResult(line=number, estimate=Estimate(value=int(number * 1.4) / 100)) for number in range(1, 2001)
+        LaunchResult(line=number, estimate=ScalingEstimate(value=int(number * 1.4) / 100)) for number in range(1, 2001)
     ]
     steps = steps_of(readings)
     assert len(steps) == 20

@@ -4,7 +4,7 @@ import pytest
 
 from busbw.base.errors import InputError
 from busbw.judge.scaling.application import application_view
-from busbw.model.scaling import Estimate, Observation
+from busbw.model.scaling import Observation, ScalingEstimate
 
 from .observed import timed
 
@@ -31,7 +31,7 @@ def test_efficiency_is_speedup_over_how_much_larger_the_machine_is_than_a_chosen
 def test_weak_scaling_by_time_and_by_throughput_agree() -> None:
     by_time = application_view([timed(1, 10.0), timed(2, 10.5), timed(4, 11.0)], axis="nodes", kind="weak")
     rates = [
-        Observation(source="r", nodes=p, rate=Estimate(value=p * 1000 / time_s), rate_unit="tokens/s")
+        Observation(source="r", nodes=p, rate=ScalingEstimate(value=p * 1000 / time_s), rate_unit="tokens/s")
         for p, time_s in ((1, 10.0), (2, 10.5), (4, 11.0))
     ]
     by_rate = application_view(rates, axis="nodes", kind="weak")
@@ -58,7 +58,7 @@ def test_a_column_that_differs_from_the_base_leaves_a_place_out_unless_it_may() 
 
 def test_intervals_of_both_ends_widen_a_speedup() -> None:
     here = [
-        Observation(source="a", nodes=p, time_s=Estimate(value=t, low=t - 0.5, high=t + 0.5, basis="digits"))
+        Observation(source="a", nodes=p, time_s=ScalingEstimate(value=t, low=t - 0.5, high=t + 0.5, basis="digits"))
         for p, t in ((1, 20.0), (2, 10.0))
     ]
     point = application_view(here, axis="nodes", kind="strong").series[0].points[1]
@@ -68,8 +68,8 @@ def test_intervals_of_both_ends_widen_a_speedup() -> None:
 
 def test_units_do_not_mix() -> None:
     here = [
-        Observation(source="a", nodes=1, rate=Estimate(value=1.0), rate_unit="tokens"),
-        Observation(source="b", nodes=2, rate=Estimate(value=1.0), rate_unit="samples"),
+        Observation(source="a", nodes=1, rate=ScalingEstimate(value=1.0), rate_unit="tokens"),
+        Observation(source="b", nodes=2, rate=ScalingEstimate(value=1.0), rate_unit="samples"),
     ]
     with pytest.raises(InputError, match="samples, tokens cannot stand in one figure"):
         application_view(here, axis="nodes", kind="weak")
@@ -77,7 +77,7 @@ def test_units_do_not_mix() -> None:
 
 def test_rates_are_extrapolated_as_rates_in_their_own_unit() -> None:
     rates = [
-        Observation(source="r", nodes=p, rate=Estimate(value=20 / (0.05 + 0.95 / p)), rate_unit="ns/day")
+        Observation(source="r", nodes=p, rate=ScalingEstimate(value=20 / (0.05 + 0.95 / p)), rate_unit="ns/day")
         for p in (1, 2, 4, 8)
     ]
     (found,) = application_view(rates, axis="nodes", kind="strong", at=(16,)).series[0].beyond

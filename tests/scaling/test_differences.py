@@ -12,7 +12,7 @@ from busbw.api.scaling import ScalingRequest, scaling
 from busbw.base.errors import InputError
 from busbw.judge.scaling.application import application_view
 from busbw.judge.scaling.collective import collective_view
-from busbw.model.scaling import Estimate, LineDifference, Observation, ScalingReport
+from busbw.model.scaling import LineDifference, Observation, ScalingEstimate, ScalingReport
 
 from .observed import measured, timed
 
@@ -24,10 +24,10 @@ SCALES = (8, 16, 32, 64, 128, 256, 512, 1024)
 def pair(ratios: dict[int, float], *, rounding: float | None = None) -> LineDifference:
     """Return the difference of `new` from `old`, which has one unit of work a second and node."""
 
-    def rate(value: float) -> Estimate:
+    def rate(value: float) -> ScalingEstimate:
         if rounding is None:
-            return Estimate(value=value)
-        return Estimate(value=value, low=value * (1 - rounding), high=value * (1 + rounding), basis="digits")
+            return ScalingEstimate(value=value)
+        return ScalingEstimate(value=value, low=value * (1 - rounding), high=value * (1 + rounding), basis="digits")
 
     rows = [
         Observation(source="t", settings=(("system", name),), nodes=at, rate=rate(at * share), rate_unit="tokens/s")

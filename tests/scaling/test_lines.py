@@ -3,14 +3,12 @@
 import pytest
 
 from busbw.base.errors import InputError
-from busbw.judge.scaling.ceilings import Known
-from busbw.judge.scaling.collective import collective_view
-from busbw.judge.scaling.findings import findings_of
-from busbw.judge.scaling.lines import groups_of
+from busbw.judge.scaling.collective import KnownPlatform, collective_view
+from busbw.judge.scaling.conclusion import findings_of
+from busbw.judge.scaling.lines import groups_of, selected, sizes_of
 from busbw.judge.scaling.places import axis_of
-from busbw.judge.scaling.selecting import selected, sizes_of
 from busbw.machine.named import platform
-from busbw.model.scaling import Estimate, Observation, Scaling
+from busbw.model.scaling import Observation, Scaling, ScalingEstimate
 
 from .observed import GiB, measured
 
@@ -154,7 +152,7 @@ def test_small_messages_are_looked_at_by_their_time_and_warn_of_nothing() -> Non
             nodes,
             size_bytes / (latency_s[nodes] + more_s) / 1e9,
             size_bytes=size_bytes,
-            time_s=Estimate(value=latency_s[nodes] + more_s),
+            time_s=ScalingEstimate(value=latency_s[nodes] + more_s),
             settings={"tool": "native-nccl", "algorithm": "ring"},
         )
         for nodes in latency_s
@@ -201,7 +199,7 @@ def test_a_fall_is_a_note_only_where_it_is_small_at_every_point_and_in_all(
 
 
 def test_sharp_that_is_turned_on_has_its_own_limit() -> None:
-    known = Known(platform=platform("azure-nd-h100-v5").platform, name="azure-nd-h100-v5")
+    known = KnownPlatform(platform=platform("azure-nd-h100-v5").platform, name="azure-nd-h100-v5")
     here = [
         measured(nodes, rate, settings=settings)
         for settings, rate in (({}, 360), ({"NCCL_COLLNET_ENABLE": "1"}, 600), ({"NCCL_ALGO": "Ring"}, 350))

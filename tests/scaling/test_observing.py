@@ -13,7 +13,7 @@ from busbw.judge.scaling.places import axis_of
 from busbw.machine.named import platform
 from busbw.model.imported import Reading, Source, Table
 from busbw.model.run import Run
-from busbw.model.settings import Surroundings
+from busbw.model.settings import JobEnvironment
 
 SOURCE = Source(name="imb.txt", size_bytes=1, sha256="", compressed=False)
 
@@ -27,7 +27,7 @@ def run_on(hosts: int, busbw_GBps: float, **environment: str) -> Run:  # noqa: N
         plan,
         run_id=f"run-{hosts}",
         placement=replace(plan.placement, hosts=tuple(f"node{number}" for number in range(hosts))),
-        surroundings=Surroundings(where="here", environment=environment),
+        surroundings=JobEnvironment(where="here", environment=environment),
     )
     return make_run(plan=plan, measurements=(make_measurement("all_reduce", size_bytes, median_s, ranks=ranks),))
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from busbw.api.limits import limit_of_platform
+from busbw.api.machine import limit_of_platform
 from busbw.api.scaling import ScalingRequest, scaling
 from busbw.model.scaling import Scaling, ScalingSeries
 

@@ -12,10 +12,9 @@ from busbw.api.scaling import ScalingRequest, scaling
 from busbw.base.units import percent_range
 from busbw.formats.scaling_table import read_table
 from busbw.judge.scaling.application import application_view
-from busbw.judge.scaling.estimates import combined
-from busbw.judge.scaling.places import Place
+from busbw.judge.scaling.places import LinePlace, combined
 from busbw.judge.scaling.trend import trend_of
-from busbw.model.scaling import Estimate, ScalingReport
+from busbw.model.scaling import ScalingEstimate, ScalingReport
 from busbw.show.text.scaling import scaling_text
 
 from .observed import timed
@@ -25,8 +24,8 @@ GROK = str(Path(__file__).parent / "samples" / "grok1-azure.csv")
 CASES = settings(max_examples=200, deadline=None, derandomize=True)
 
 
-def digits(value: float, rounding: float) -> Estimate:
-    return Estimate(value=value, low=value * (1 - rounding), high=value * (1 + rounding), basis="digits")
+def digits(value: float, rounding: float) -> ScalingEstimate:
+    return ScalingEstimate(value=value, low=value * (1 - rounding), high=value * (1 + rounding), basis="digits")
 
 
 def test_throughputs_that_were_computed_from_rounded_steps_have_the_rounding_of_the_steps() -> None:
@@ -79,10 +78,10 @@ def test_a_slope_is_inside_its_interval_wherever_the_printed_figures_lay(
 ) -> None:
     at = [2**power for power in range(len(values))]
 
-    def line(shift: float) -> list[Place]:
+    def line(shift: float) -> list[LinePlace]:
         moved = [value * (1 + shift * end * rounding) for value, end in zip(values, ends, strict=False)]
         return [
-            Place(at=place, values=(value,), estimate=digits(value, rounding))
+            LinePlace(at=place, values=(value,), estimate=digits(value, rounding))
             for place, value in zip(at, moved, strict=True)
         ]
 
@@ -96,7 +95,7 @@ def test_a_slope_is_inside_its_interval_wherever_the_printed_figures_lay(
 
 
 def test_a_point_says_how_many_results_and_an_answer_how_many_points_it_rests_on() -> None:
-    places = [Place(at=at, values=(1.0,), estimate=digits(1.0, 0.001)) for at in (2, 4, 8, 16)]
+    places = [LinePlace(at=at, values=(1.0,), estimate=digits(1.0, 0.001)) for at in (2, 4, 8, 16)]
     assert "4 points" in trend_of(places, "nodes").words
     assert "from 2 points" in trend_of(places[:2], "nodes").words
 

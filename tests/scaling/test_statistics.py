@@ -4,11 +4,10 @@ import random
 
 import pytest
 
-from busbw.judge.scaling.amdahl import beyond, serial_part
+from busbw.judge.scaling.application import beyond, serial_part
 from busbw.judge.scaling.trend import bend_of, trend_of
-from busbw.stats.added import added_term
 from busbw.stats.distributions import student_quantile
-from busbw.stats.regression import line_through
+from busbw.stats.regression import added_term, line_through
 
 from .places import noisy
 

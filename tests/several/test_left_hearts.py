@@ -16,7 +16,7 @@ from tests.e2e.runner import clean_environment, environment_of
 from tests.patience import wait_until
 
 from busbw.base import layout
-from busbw.rank.hearts import remove_left
+from busbw.rank.heart import remove_left
 
 HOLDS = """
 import fcntl, os, sys, time

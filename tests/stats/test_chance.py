@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from busbw.stats.chance import binomial_tail, hypergeometric_tail, normal_quantile, normal_tail
+from busbw.stats.distributions import binomial_tail, hypergeometric_tail, normal_quantile, normal_tail
 
 scipy_stats = pytest.importorskip("scipy.stats")
 

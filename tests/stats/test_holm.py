@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from busbw.stats.holm import holm
+from busbw.stats.signed_rank import holm
 
 p_values = st.lists(st.floats(0, 1, allow_nan=False), max_size=20)
 

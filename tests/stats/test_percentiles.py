@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from busbw.stats.median import median
-from busbw.stats.percentiles import percentiles
+from busbw.stats.median import median, percentiles
 
 times = st.floats(1e-9, 1e3)
 

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from busbw.stats.warmup import is_stable
+from busbw.stats.series import is_stable
 
 
 def lengths(most=2000):

@@ -3,8 +3,7 @@
 import pytest
 
 from busbw.base.errors import InputError
-from busbw.topo.ranks.binding import MpirunOptions, SrunOption, Unspecified, parse_binding
-from busbw.topo.ranks.binding_lists import CpuLists, RankFile, Slot
+from busbw.topo.ranks.binding import CpuLists, MpirunOptions, RankFile, Slot, SrunOption, Unspecified, parse_binding
 
 
 @pytest.mark.parametrize(

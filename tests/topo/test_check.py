@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from busbw.api.topology_files import made_file
+from busbw.api.topology import made_file
 from busbw.base.errors import InputError
 from busbw.facts.platforms import all_platforms, find_platform
 from busbw.model.finding import Finding
@@ -15,7 +15,7 @@ from busbw.topo.check import check
 from busbw.topo.file.reader import read_document
 from busbw.topo.file.writer import file_text
 from busbw.topo.origins.from_platform import topology_of_platform
-from busbw.topo.reference import Reference, reference_of_platform
+from busbw.topo.reference import TopologyReference, reference_of_platform
 from busbw.topo.resemblance import resemblance
 
 from .corruptions import Corruption, corruptions, read, written
@@ -102,16 +102,16 @@ def vendor_file(name: str) -> str:
     return path.read_text()
 
 
-def found_in(text: str, reference: Reference | None = None) -> tuple[Finding, ...]:
+def found_in(text: str, reference: TopologyReference | None = None) -> tuple[Finding, ...]:
     return check(read_document(text.encode(), "topo.xml"), reference)
 
 
-def codes_in(text: str, reference: Reference | None = None) -> set[str]:
+def codes_in(text: str, reference: TopologyReference | None = None) -> set[str]:
     return {each.code for each in found_in(text, reference)}
 
 
 @cache
-def reference_for(platform: str) -> Reference:
+def reference_for(platform: str) -> TopologyReference:
     return reference_of_platform(find_platform(platform).platform)
 
 
@@ -167,7 +167,7 @@ def titles(findings: tuple[Finding, ...]) -> Counter[tuple[str, str]]:
     return Counter((each.code, each.title) for each in findings)
 
 
-def missed(base: str, references: dict[str, Reference | None], most_places: int) -> list[str]:
+def missed(base: str, references: dict[str, TopologyReference | None], most_places: int) -> list[str]:
     """Return the faults of which no expected rule speaks, or of which too much is claimed."""
     true = {name: titles(found_in(base, reference)) for name, reference in references.items()}
     every = sorted(corruptions(base), key=lambda each: each.kind)

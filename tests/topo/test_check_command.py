@@ -15,7 +15,7 @@ from busbw.cli.command import busbw
 from busbw.facts.platforms import find_platform
 from busbw.machine.read.hardware import hardware_of
 from busbw.model import codec
-from busbw.model.topology_check import TopologyCheck
+from busbw.model.finding import TopologyCheck
 from busbw.store.snapshots import write_snapshot
 from busbw.topo.check import check
 from busbw.topo.file.reader import read_document

@@ -6,8 +6,8 @@ from busbw.base.cpus import format_mask
 from busbw.facts.platforms import find_platform
 from busbw.model.finding import Finding
 from busbw.topo.check import check
-from busbw.topo.file.portable import portable
 from busbw.topo.file.reader import read_document
+from busbw.topo.file.writer import portable
 from busbw.topo.origins.from_document import topologies_of
 from busbw.topo.reference import reference_of_platform
 

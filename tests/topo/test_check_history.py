@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from busbw.facts.platform_addresses import platforms_at
-from busbw.facts.platforms import all_platforms, find_platform
+from busbw.facts.platforms import all_platforms, find_platform, platforms_at
 from busbw.model.finding import Finding
 from busbw.topo.check import check
 from busbw.topo.file.reader import read_document
 from busbw.topo.file.writer import file_text
 from busbw.topo.origins.from_platform import topology_of_platform
-from busbw.topo.reference import Reference, reference_of_platform
+from busbw.topo.reference import TopologyReference, reference_of_platform
 from busbw.topo.resemblance import candidate_addresses, resemblance
 
 from .corruptions import cpus_of, read, written
@@ -28,7 +27,7 @@ def vendor_file(name: str) -> str:
 
 
 @cache
-def reference_for(platform: str) -> Reference:
+def reference_for(platform: str) -> TopologyReference:
     return reference_of_platform(find_platform(platform).platform)
 
 

@@ -7,16 +7,16 @@ from tests.cost import check_cost
 
 from busbw.facts.platforms import find_platform
 from busbw.model.finding import Finding
-from busbw.topo.addresses import canonical, is_hidden, moved
+from busbw.topo.bus_ids import canonical, is_hidden, moved
 from busbw.topo.check import check
-from busbw.topo.file.document import Document, Effect, Element, Kind, Remark
+from busbw.topo.file.document import Effect, Element, Kind, Remark, TopologyDocument
 from busbw.topo.file.reader import read_document
-from busbw.topo.reference import Reference, guid_numbers, reference_of_platform
+from busbw.topo.reference import TopologyReference, guid_numbers, reference_of_platform
 
 ROOT = Element(name="system", line=1, column=1)
 
 
-def found(text: str, reference: Reference | None = None) -> dict[str, Finding]:
+def found(text: str, reference: TopologyReference | None = None) -> dict[str, Finding]:
     document = read_document(f'<system version="1">\n{text}\n</system>\n'.encode("latin-1"), "topo.xml")
     return {each.code: each for each in check(document, reference)}
 
@@ -34,7 +34,7 @@ def cpus(*masks: str) -> str:
 def test_every_remark_of_the_reader_becomes_a_finding(kind, effect):
     remark = Remark(kind=kind, effect=effect, line=3, column=7, text="a thing; NCCL does a thing", subject="nvlnk")
 
-    findings = check(Document(where="topo.xml", root=ROOT, remarks=(remark,)))
+    findings = check(TopologyDocument(where="topo.xml", root=ROOT, remarks=(remark,)))
 
     assert [(each.where, each.evidence, each.effect) for each in findings] == [
         ("topo.xml:3:7", "a thing", "NCCL does a thing")
@@ -132,8 +132,8 @@ def test_guids_of_another_host_are_found_and_those_of_this_one_are_fine():
         '<cpu numaid="0" arch="arm64"><pci busid="0001:01:00.0" class="0x0207"><nic>'
         '<net name="mlx5_0" guid="0x9a70500003ae6d94" speed="400000"/></nic></pci></cpu>'
     )
-    here = Reference(name="node7", kind="host", guids=frozenset(guid_numbers("946d:ae03:0050:709a")))
-    elsewhere = Reference(name="node8", kind="host", guids=frozenset(guid_numbers("946d:ae03:0051:0000")))
+    here = TopologyReference(name="node7", kind="host", guids=frozenset(guid_numbers("946d:ae03:0050:709a")))
+    elsewhere = TopologyReference(name="node8", kind="host", guids=frozenset(guid_numbers("946d:ae03:0051:0000")))
 
     assert not {"TOP035", "TOP036"} & set(found(text, here))
     assert "TOP036" in found(text, elsewhere)
@@ -164,7 +164,7 @@ def test_a_platform_without_addresses_still_counts_gpus_and_knows_their_links():
 
 def test_a_platform_without_addresses_still_knows_the_links_of_its_gpus():
     gpu = '<pci busid="0000:04:00.0" class="0x030200" link_speed="64.0 GT/s PCIe" link_width="16"/>'
-    reference = Reference(name="some-h100", kind="platform", gpu_GTps=32.0)
+    reference = TopologyReference(name="some-h100", kind="platform", gpu_GTps=32.0)
 
     assert "TOP082" in found(f'<cpu numaid="0" arch="x86_64">{gpu}</cpu>', reference)
 

@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from busbw.model.topology import Gpu, Net, NvLink, Topology
-from busbw.topo.paths.detours import nccl_paths
 from busbw.topo.paths.graph import NVSWITCHES, graph_of
+from busbw.topo.paths.nearest import nccl_paths
 from busbw.topo.paths.paths import RANK, bottleneck, direct_paths, nearest_cpu
 
 from .nodes import (

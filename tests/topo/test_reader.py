@@ -6,7 +6,7 @@ import pytest
 from tests.cost import check_cost
 
 from busbw.base.errors import InputError
-from busbw.topo.file.document import Document
+from busbw.topo.file.document import TopologyDocument
 from busbw.topo.file.reader import read_document
 
 VENDOR_FILES = Path(__file__).parents[2] / ".." / "shared" / "facts" / "topo"
@@ -21,7 +21,7 @@ def cpu(inside: str) -> str:
     return system(f'<cpu numaid="0">\n{inside}\n</cpu>')
 
 
-def read(text: str) -> Document:
+def read(text: str) -> TopologyDocument:
     return read_document(text.encode(), "topo.xml")
 
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from busbw.model.topology import Gpu, NvLink, Topology
-from busbw.topo.paths.rings import ring_ceilings
+from busbw.topo.paths.view import ring_ceilings
 
 from .nodes import GEN4, four_gh200, four_h200, make_device, make_numa, shared_switches, two_sockets
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from busbw.model.topology import Gpu, NvLink, Topology
-from busbw.show.topology_words import link_lines
+from busbw.show.topology_tree import link_lines
 from busbw.topo.check import check
 from busbw.topo.comparison import compare
 from busbw.topo.file.reader import read_document

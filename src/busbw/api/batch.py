@@ -12,14 +12,11 @@ from busbw.base.errors import InputError
 from busbw.measure.execute import batch
 from busbw.measure.launchers import sbatch
 from busbw.measure.plan.hosts import check_started_once
-from busbw.measure.plan.naming import run_words
-from busbw.measure.plan.offer import MPI_OFFER, nccl_offer
-from busbw.measure.plan.request import Request
-from busbw.measure.plan.sweeps import names_of, sweeps_of
-from busbw.model.batch_job import BatchJob
-from busbw.model.launch import Batch, Start
+from busbw.measure.plan.request import Request, run_words
+from busbw.measure.plan.sweeps import MPI_OFFER, names_of, nccl_offer, sweeps_of
+from busbw.model.launch import Batch, BatchJob, Start
 from busbw.model.plan import Job, Placement, Program
-from busbw.store import job_files
+from busbw.store import files
 
 __all__ = ["BatchRun", "follow", "names_asked", "new_place", "planned", "results", "submit"]
 
@@ -91,7 +88,7 @@ def planned(
 
 def submit(run: BatchRun) -> str:
     """Write the job's files and submit it. Returns its number. Raises InputError and RunError."""
-    job_files.write(run.job.files, run.folder)
+    files.write(run.job.files, run.folder)
     return batch.submit(run.job)
 
 

@@ -10,16 +10,23 @@ from pathlib import Path
 import msgspec
 
 from busbw import __version__
-from busbw.api.interleave import Follower, Terms, go_on, plan_comparison, start
-from busbw.api.side import Asked
+from busbw.api.interleave import AskedSide, ComparisonTerms, Follower, go_on, plan_comparison, start
 from busbw.base.errors import RunError
 from busbw.base.units import format_size
 from busbw.judge.comparing.searching import Unclear, answer_of, causes, change
 from busbw.judge.phrases import counted, percent
-from busbw.measure.plan.naming import run_words
-from busbw.model.bisection import Answer, Bisection, BisectionPlan, BisectionStep, Cause
-from busbw.model.comparison import ComparedPoint, Comparison, Estimate
-from busbw.model.comparison_plan import ComparisonPlan
+from busbw.measure.plan.request import run_words
+from busbw.model.comparison import (
+    Answer,
+    Bisection,
+    BisectionPlan,
+    BisectionStep,
+    Cause,
+    ComparedPoint,
+    Comparison,
+    ComparisonPlan,
+    SpeedEstimate,
+)
 from busbw.store import bisections, comparisons
 
 # Of each question, where the difference as a whole is surely this large; smaller ones take as many as the two ends.
@@ -37,7 +44,7 @@ class Search:
     items: tuple[str, ...]
     # Whether the items are sides in an order, of which each has all that those before it have.
     in_order: bool
-    side: Callable[[frozenset[int]], Asked]
+    side: Callable[[frozenset[int]], AskedSide]
 
 
 @dataclass(slots=True)
@@ -45,7 +52,7 @@ class _Asking:
     """The questions asked so far."""
 
     search: Search
-    terms: Terms
+    terms: ComparisonTerms
     where: Path
     follow: Follow
     point: ComparedPoint
@@ -69,7 +76,7 @@ class _Asking:
         return answers
 
 
-def bisect(search: Search, terms: Terms, directory: Path | None, base: Path, follow: Follow) -> Bisection:
+def bisect(search: Search, terms: ComparisonTerms, directory: Path | None, base: Path, follow: Follow) -> Bisection:
     """Return which of the items made the difference, measured in a folder of its own.
 
     In a folder that holds the same bisection already, what was measured is taken as it is. `terms` are those of the
@@ -81,7 +88,7 @@ def bisect(search: Search, terms: Terms, directory: Path | None, base: Path, fol
     token = f"{dt.datetime.now(dt.UTC):%Y%m%dT%H%M%S}-bisect-{run_words(first.request)}-{secrets.token_hex(2)}"
     where = (directory if directory is not None else base / token).absolute()
     plan = _plan(search, terms, where, first)
-    terms = Terms(blocks=terms.blocks, budget_s=terms.budget_s, seed=plan.seed, anyway=terms.anyway)
+    terms = ComparisonTerms(blocks=terms.blocks, budget_s=terms.budget_s, seed=plan.seed, anyway=terms.anyway)
     bisections.create(where, plan)
     whole = _compared([first, last], terms, where / bisections.ENDS, follow)
     point = _strongest(whole)
@@ -101,7 +108,7 @@ def _searched(search: Search, asking: _Asking) -> tuple[frozenset[int], ...]:
     return causes(range(len(search.items)), asking.ask)
 
 
-def _plan(search: Search, terms: Terms, where: Path, first: Asked) -> BisectionPlan:
+def _plan(search: Search, terms: ComparisonTerms, where: Path, first: AskedSide) -> BisectionPlan:
     seed = terms.seed if terms.seed is not None else secrets.randbits(32)
     if terms.seed is None and bisections.is_begun(where):
         seed = bisections.read_plan(where).seed
@@ -117,12 +124,12 @@ def _plan(search: Search, terms: Terms, where: Path, first: Asked) -> BisectionP
     )
 
 
-def _of_step(terms: Terms, point: ComparedPoint) -> Terms:
+def _of_step(terms: ComparisonTerms, point: ComparedPoint) -> ComparisonTerms:
     blocks = min(terms.blocks, _FEWER_BLOCKS) if _sureness(point.estimate) >= _LARGE else terms.blocks
-    return Terms(blocks=blocks, budget_s=terms.budget_s, seed=terms.seed, anyway=terms.anyway)
+    return ComparisonTerms(blocks=blocks, budget_s=terms.budget_s, seed=terms.seed, anyway=terms.anyway)
 
 
-def _compared(sides: Sequence[Asked], terms: Terms, where: Path, follow: Follow) -> Comparison:
+def _compared(sides: Sequence[AskedSide], terms: ComparisonTerms, where: Path, follow: Follow) -> Comparison:
     """Return a comparison measured in `where`, going on with one that lies there. Raises RunError if stopped."""
     if comparisons.is_comparison(where):
         plan = comparisons.read_plan(where)
@@ -141,7 +148,7 @@ def _compared(sides: Sequence[Asked], terms: Terms, where: Path, follow: Follow)
     return found
 
 
-def _at(asked: Asked, point: ComparedPoint) -> Asked:
+def _at(asked: AskedSide, point: ComparedPoint) -> AskedSide:
     """Return a side that measures this one point alone."""
     request = msgspec.structs.replace(
         asked.request,
@@ -155,7 +162,7 @@ def _at(asked: Asked, point: ComparedPoint) -> Asked:
         op=point.op,
         placement="in" if point.in_place else "out",
     )
-    return Asked(
+    return AskedSide(
         name=asked.name,
         environment=asked.environment,
         unset=asked.unset,
@@ -170,7 +177,7 @@ def _strongest(whole: Comparison) -> ComparedPoint | None:
     return max(shown, key=lambda point: _sureness(point.estimate), default=None)
 
 
-def _sureness(estimate: Estimate) -> float:
+def _sureness(estimate: SpeedEstimate) -> float:
     low, high = estimate.low or 0.0, estimate.high or 0.0
     return low if estimate.claim == "faster" else 1 / high if high > 0 else 0.0
 

@@ -1,22 +1,24 @@
-"""`busbw doctor --here`: the checks that a node allows without a job, on this host or a captured one."""
+"""What is wrong: with a node, by checks that need no job; with a job, by its logs."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
+from busbw.base.errors import InputError
 from busbw.facts.platforms import all_platforms, find_platform
+from busbw.logs.diagnosis import diagnose
+from busbw.logs.reader import LogReader
 from busbw.machine.capture.sites import site_files
-from busbw.machine.detect.differences import contradictions
 from busbw.machine.detect.hardware import fit
-from busbw.machine.detect.ladder import detect
+from busbw.machine.detect.ladder import contradictions, detect
 from busbw.machine.health.examination import examine
 from busbw.machine.health.node import node_of
 from busbw.machine.named import host_of_snapshot, snapshot_here, snapshot_of_file
 from busbw.machine.read.state import state_of
-from busbw.model.detection import Contradiction
-from busbw.model.host import Hardware
-from busbw.model.host_check import HostDiagnosis
+from busbw.model.finding import Diagnosis, HostDiagnosis
+from busbw.model.host import Answer, Contradiction, Hardware, Snapshot
 from busbw.model.platform import Platform
-from busbw.model.snapshot import Answer, Snapshot
+from busbw.store import sources
 
 
 def examine_here(*, platform: str | None = None) -> HostDiagnosis:
@@ -62,3 +64,34 @@ def _platform(
     if detection.platform is None:
         return None, ()
     return find_platform(detection.platform, sites).platform, detection.contradictions
+
+
+def doctor_logs(paths: Sequence[str], *, platform: str | None = None) -> Diagnosis:
+    """Return what is wrong with the job that wrote these logs: files, folders, or "-" for standard input.
+
+    All of them belong to one job. `platform`: the machine it ran on, by any of its names. Raises InputError for what
+    cannot be read, and where no line is NCCL's.
+    """
+    kind = find_platform(platform, site_files()).platform if platform is not None else None
+    files = sources.found(tuple(paths))
+    reader = LogReader()
+    unread: list[str] = []
+    for path in files:
+        with sources.opened(path) as source:
+            for block in source.blocks():
+                reader.feed(block)
+            reader.end_source()
+            if source.problem is not None:
+                unread.append(f"{path}: {source.problem}")
+    names = tuple("standard input" if path == sources.STDIN else path for path in files)
+    if not (reader.nccl_lines or reader.troubles.events or reader.ras.latest or reader.state.bare_version):
+        raise _nothing(names, reader.sieve.lines, unread)
+    return diagnose(reader, names, platform=kind, unread=tuple(unread))
+
+
+def _nothing(names: tuple[str, ...], lines: int, unread: list[str]) -> InputError:
+    where = names[0] if len(names) == 1 else f"{len(names)} files"
+    if unread:
+        return InputError(f"no line of NCCL in it: {unread[0].split(': ', 1)[1]}", where=where)
+    what = f"none of its {lines} lines is of NCCL" if lines else "it is empty"
+    return InputError(what, where=where, hint="export NCCL_DEBUG=INFO in the job makes NCCL log")

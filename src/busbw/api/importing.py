@@ -5,14 +5,14 @@ import re
 import secrets
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 
 import msgspec
 
 from busbw import __version__
-from busbw.api.imported import Import, Summary
 from busbw.api.locating import is_import
 from busbw.base.errors import InputError
 from busbw.formats.lines.driver import Reader
@@ -20,8 +20,61 @@ from busbw.formats.lines.ledger import Event
 from busbw.formats.lines.stream import UNCLAIMED
 from busbw.formats.registry import FORMATS
 from busbw.judge.imported import judge_import
-from busbw.model.imported import Imported, Reading, Source, Table, Unread
+from busbw.model.imported import Imported, Reading, Source, Table, UnreadLine
+from busbw.show.text.imported import Digest, Listing
 from busbw.store import imports, sources
+
+_FIRST_SHOWN = 5
+_MOST_REASONS = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Import:
+    """A finished import, where it is, and what a summary shows of the readings and lines that lie in its files."""
+
+    imported: Imported
+    where: Path
+    digests: dict[int, Digest]
+    unread: Listing
+
+
+@dataclass(slots=True)
+class ImportSummary:
+    """What readings and unread lines come to as they go by."""
+
+    digests: dict[int, Digest] = field(default_factory=dict)
+    readings: int = 0
+    unread: int = 0
+    # Why lines were not read, those of the most reasons that are kept; the rest as one.
+    reasons: Counter[str] = field(default_factory=Counter)
+    first: list[UnreadLine] = field(default_factory=list)
+
+    def take(self, readings: Iterable[Reading], unread: Iterable[UnreadLine]) -> None:
+        """Count them."""
+        for reading in readings:
+            self.readings += 1
+            self.digests.setdefault(reading.table, Digest()).add(reading)
+        lines = iter(unread)
+        first = list(islice(lines, _FIRST_SHOWN - len(self.first)))
+        self.first += first
+        for why, number in Counter(line.why for line in chain(first, lines)).items():
+            self.unread += number
+            known = why in self.reasons or len(self.reasons) < _MOST_REASONS
+            self.reasons[why if known else "other reasons"] += number
+
+    def of(self, imported: Imported, where: Path) -> Import:
+        """Return the import with what was counted."""
+        unread = Listing(reasons=dict(self.reasons), first=tuple(self.first))
+        return Import(imported=imported, where=where, digests=self.digests, unread=unread)
+
+
+def load_import(directory: Path) -> Import:
+    """Return a stored import. Raises InputError when it is damaged or too new."""
+    imported = imports.read(directory)
+    summary = ImportSummary()
+    summary.take(imports.readings(directory), imports.unread(directory))
+    return summary.of(imported, directory)
+
 
 # Of an import's name, which a line of a list has to hold.
 _LONGEST_STEM = 16
@@ -34,13 +87,13 @@ class _Tally:
 
     draft: imports.Draft
     tables: list[Table] = field(default_factory=list)
-    summary: Summary = field(default_factory=Summary)
+    summary: ImportSummary = field(default_factory=ImportSummary)
     unclaimed: int = 0
 
     def take(self, events: Sequence[Event]) -> None:
         self.tables += [event for event in events if isinstance(event, Table)]
         readings = [event for event in events if isinstance(event, Reading)]
-        unread = [event for event in events if isinstance(event, Unread)]
+        unread = [event for event in events if isinstance(event, UnreadLine)]
         self.summary.take(readings, unread)
         self.unclaimed += sum(line.why in UNCLAIMED for line in unread)
         self.draft.keep(readings, unread)
@@ -124,7 +177,7 @@ def _check_new(files: Sequence[str]) -> None:
             )
 
 
-def _nothing(files: Sequence[str], tally: Summary) -> InputError:
+def _nothing(files: Sequence[str], tally: ImportSummary) -> InputError:
     name = "standard input" if files[0] == sources.STDIN else files[0]
     named = name if len(files) == 1 else f"{len(files)} files"
     if not tally.first:

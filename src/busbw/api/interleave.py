@@ -1,10 +1,13 @@
 """Settings measured in turn: in random order, every launch planned first, and then carried out one by one."""
 
 import datetime as dt
+import os
 import random
+import re
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,25 +17,127 @@ from busbw import __version__
 from busbw.api.compare import compare_launches
 from busbw.api.loading import read
 from busbw.api.runs import resume
-from busbw.api.side import Asked, in_force, with_settings
 from busbw.base.errors import InputError, RunError
-from busbw.judge.comparing.circumstances import of_plan
 from busbw.judge.comparing.comparison import check_fair
 from busbw.judge.comparing.estimate import least_blocks
 from busbw.judge.comparing.fairness import differences
+from busbw.judge.comparing.launch import of_plan
 from busbw.judge.phrases import counted
 from busbw.measure.execute import interrupts
 from busbw.measure.execute.execution import Listener
-from busbw.measure.plan.naming import run_words
 from busbw.measure.plan.planning import plans
-from busbw.model.comparison import Comparison, Side
-from busbw.model.comparison_plan import ComparisonPlan, PlannedLaunch
-from busbw.model.plan import Plan
+from busbw.measure.plan.request import Request, run_words
+from busbw.model.comparison import Comparison, ComparisonPlan, PlannedLaunch, PlannedSide, Side
+from busbw.model.plan import Job, Plan, points_of
 from busbw.model.run import Run
-from busbw.model.sweep import points_of
+from busbw.model.settings import is_allowed, plain
 from busbw.stats.signed_rank import MOST_PAIRS
 from busbw.store import comparisons
 from busbw.store import outcome as outcomes
+
+DEFAULT = "default"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+# What finds programs and libraries, which ranks on other hosts get with their own environment.
+_SEARCH = frozenset({"PATH", "LD_LIBRARY_PATH", "LD_PRELOAD"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AskedSide:
+    """A side as it was asked for: as env(1) has it, then options of `busbw run`, which are in the request already."""
+
+    name: str
+    environment: tuple[tuple[str, str], ...] = ()
+    unset: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    request: Request
+
+    def planned(self, letter: str) -> PlannedSide:
+        """Return the side as a plan has it."""
+        return PlannedSide(
+            letter=letter, name=self.name, environment=self.environment, unset=self.unset, options=self.options
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SideWords:
+    """The words of one side, taken apart."""
+
+    environment: tuple[tuple[str, str], ...]
+    unset: tuple[str, ...]
+    options: tuple[str, ...]
+
+
+def parse_words(words: list[str], where: str) -> SideWords:
+    """Return what a side is made of: NAME=VALUE and -u NAME first, then options of `busbw run`.
+
+    Raises InputError for a word that is neither.
+    """
+    environment: dict[str, str] = {}
+    unset: list[str] = []
+    rest = [] if words == [DEFAULT] else list(words)
+    while rest:
+        if rest[0] == "-u":
+            if len(rest) < 2 or not _NAME.fullmatch(rest[1]):
+                raise InputError("-u needs the name of a variable to leave out", where=where, hint="-u NCCL_PROTO")
+            unset.append(rest[1])
+            del rest[:2]
+            continue
+        name, equals, value = rest[0].partition("=")
+        if rest[0].startswith("-"):
+            break
+        if not equals or not _NAME.fullmatch(name) or "\0" in value:
+            raise InputError(
+                f"{rest[0]!r} is neither NAME=VALUE, nor -u NAME, nor an option of `busbw run`",
+                where=where,
+                hint="--set 'NCCL_PROTO=LL NCCL_ALGO=Ring', --set '--register 2', or --set default",
+            )
+        if plain(rest[0]) != rest[0]:
+            raise InputError(
+                f"{name} looks like a secret, and settings are stored with the comparison",
+                where=where.partition(" ")[0],
+                hint="set it in the shell: every launch has it then, and it is not stored",
+            )
+        environment[name] = value
+        del rest[0]
+    return SideWords(environment=tuple(environment.items()), unset=tuple(dict.fromkeys(unset)), options=tuple(rest))
+
+
+@contextmanager
+def in_force(side: AskedSide) -> Iterator[None]:
+    """Have a side's variables in this process while the block runs, so that everything is planned by them."""
+    before = dict(os.environ)
+    try:
+        for name in side.unset:
+            os.environ.pop(name, None)
+        os.environ.update(side.environment)
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def with_settings(plan: Plan, side: AskedSide) -> Plan:
+    """Return a plan whose commands have the side's variables, whoever starts them.
+
+    Raises InputError for a variable that would not reach other hosts.
+    """
+    if plan.placement.is_spread:
+        lost = [name for name, _value in side.environment if not is_allowed(name) and name not in _SEARCH]
+        if lost:
+            raise InputError(
+                f"{', '.join(lost)}: not among the variables that reach other hosts",
+                where=f"--set '{side.name}'",
+                hint="those of NCCL, UCX, libfabric and MPI do: see docs/hosts.md",
+            )
+    steps = tuple(msgspec.structs.replace(step, job=_with(step.job, side)) for step in plan.steps)
+    return msgspec.structs.replace(plan, job=_with(plan.job, side), steps=steps)
+
+
+def _with(job: Job, side: AskedSide) -> Job:
+    names = {name for name, _value in side.environment} | set(side.unset)
+    kept = tuple((name, value) for name, value in job.env if name not in names)
+    return msgspec.structs.replace(job, env=(*kept, *side.environment), unset=(*job.unset, *side.unset))
+
 
 # Finds 3 % in 95 of 100 cases: see docs/compare.md, and tests/compare for the proof.
 DEFAULT_BLOCKS = 30
@@ -44,7 +149,7 @@ _LEAST_LIMIT_S = 2.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Terms:
+class ComparisonTerms:
     """How a comparison is to be measured. Seconds; `seed` None: drawn."""
 
     blocks: int = DEFAULT_BLOCKS
@@ -63,7 +168,7 @@ class Follower:
 
 
 def plan_comparison(
-    asked: Sequence[Asked], terms: Terms, directory: Path | None, base: Path
+    asked: Sequence[AskedSide], terms: ComparisonTerms, directory: Path | None, base: Path
 ) -> tuple[ComparisonPlan, tuple[Plan, ...], Path]:
     """Return the plan of a comparison, those of its launches in their order, and the folder it is for.
 
@@ -111,7 +216,7 @@ def order_of(sides: int, blocks: int, seed: int) -> tuple[tuple[int, int], ...]:
     return tuple((block, side) for block in range(blocks) for side in drawn.sample(range(sides), sides))
 
 
-def _check(asked: Sequence[Asked], terms: Terms) -> None:
+def _check(asked: Sequence[AskedSide], terms: ComparisonTerms) -> None:
     if len(asked) < 2:
         raise InputError("one setting is no comparison", hint="--set default --set 'NCCL_PROTO=LL'")
     names = [one.name for one in asked]
@@ -128,7 +233,7 @@ def _check(asked: Sequence[Asked], terms: Terms) -> None:
 
 
 def _plans(
-    asked: Asked, number: int, launches: Sequence[PlannedLaunch], where: Path, limit_s: float
+    asked: AskedSide, number: int, launches: Sequence[PlannedLaunch], where: Path, limit_s: float
 ) -> tuple[Plan, ...]:
     """Return the plans of one side's launches."""
     # A comparison starts its own launches.
@@ -142,7 +247,7 @@ def _plans(
     return tuple(with_settings(plan, asked) for plan in made)
 
 
-def _check_fair(*, sides: Sequence[Side], of_side: Sequence[tuple[Plan, ...]], terms: Terms) -> None:
+def _check_fair(*, sides: Sequence[Side], of_side: Sequence[tuple[Plan, ...]], terms: ComparisonTerms) -> None:
     if not terms.anyway:
         check_fair(differences(sides, [of_plan(own[0]) for own in of_side]))
     measured = [{(s.collective, s.dtype, s.op, s.in_place) for s in own[0].sweeps} for own in of_side]

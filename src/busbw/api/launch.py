@@ -11,10 +11,9 @@ from busbw.machine.capture import allocation as capture
 from busbw.machine.named import platform
 from busbw.measure.launchers import aprun, flux, jsrun, kubernetes_job, mpijob, mpirun, sbatch, srun
 from busbw.measure.launchers.pods import Pods
-from busbw.measure.plan.choosing import untried
+from busbw.measure.plan.hosts import untried
 from busbw.measure.plan.masks import rank_masks
-from busbw.model.launch import Batch, Bind, Slurm, Start
-from busbw.model.launch_line import LaunchLine, LaunchRequest
+from busbw.model.launch import Batch, Bind, LaunchLine, LaunchRequest, Slurm, Start
 from busbw.model.machine import MpiFamily, MpiLibrary
 from busbw.model.plan import Job, Placement, Program
 from busbw.model.recommendation import Recommendation

@@ -4,18 +4,18 @@ import contextlib
 from pathlib import Path
 
 from busbw import judge
-from busbw.api import foreign_run
+from busbw.api import runs
 from busbw.base.errors import RunError
 from busbw.facts.platforms import all_platforms
 from busbw.judge.autopsy import autopsy
-from busbw.judge.explaining.over_links import judged_by_links
-from busbw.judge.unreached import unreached
+from busbw.judge.explaining.explain import judged_by_links
+from busbw.judge.failures import unreached
 from busbw.measure.backends import registry
 from busbw.model.run import Run
 from busbw.store import directory as directories
+from busbw.store import outcome, raw
 from busbw.store import outcome as outcomes
-from busbw.store import raw, runs
-from busbw.store.visits import read_visits
+from busbw.store.raw import read_visits
 
 
 def load(directory: Path) -> Run:
@@ -24,7 +24,7 @@ def load(directory: Path) -> Run:
     Raises InputError when the directory is not a run, RunError when run.json cannot be written.
     """
     run = rebuild(directory)
-    runs.write(directory, run)
+    outcome.write_run(directory, run)
     return run
 
 
@@ -34,7 +34,7 @@ def rebuild(directory: Path) -> Run:
     outcome = outcomes.read(directory)
     unreadable: tuple[str, ...] = ()
     if plan.steps:
-        parsed = foreign_run.parse(plan, directory)
+        parsed = runs.parse(plan, directory)
     else:
         records, unreadable = raw.read_records(directory)
         parsed = registry.find(plan.backend).parse(plan, records)
@@ -73,11 +73,11 @@ def read(directory: Path) -> Run:
 
     What was rebuilt is stored if the disk allows, and if it is final: a run may still be under way.
     """
-    stored = runs.read(directory)
+    stored = outcome.read_run(directory)
     if stored is not None:
         return stored
     run = rebuild(directory)
     if run.outcome is not None:
         with contextlib.suppress(RunError):
-            runs.write(directory, run)
+            outcome.write_run(directory, run)
     return run

@@ -1,15 +1,20 @@
-"""Which platform a host is: this one, or a captured one."""
+"""The host we are on, or a captured one: what it is, which platform, and what it could reach at best."""
 
 from pathlib import Path
 
-from busbw.facts.platforms import all_platforms
+from busbw.base.errors import InputError
+from busbw.facts.platforms import all_platforms, facts_of_gpus
+from busbw.limits.ceiling import ceiling
+from busbw.limits.from_hardware import rates_of_hardware
+from busbw.limits.from_platform import rates_of_platform
 from busbw.machine.capture.metadata import answers
 from busbw.machine.capture.sites import site_files
 from busbw.machine.capture.snapshot import capture_hardware
 from busbw.machine.detect.ladder import detect
+from busbw.machine.named import hardware_of_file, platform, platforms
 from busbw.machine.read.hardware import hardware_of
-from busbw.model.detection import Detection
-from busbw.model.snapshot import Answer, Snapshot
+from busbw.model.host import Answer, Detection, Snapshot
+from busbw.model.limit import Limit
 from busbw.store.snapshots import read_snapshot
 
 
@@ -43,3 +48,32 @@ def detect_captured_without_answers(path: Path) -> Detection:
 
 def _detect(snapshot: Snapshot, asked: tuple[Answer, ...]) -> Detection:
     return detect(hardware_of(snapshot), asked, all_platforms(site_files()))
+
+
+def limit_of_platform(
+    name: str, *, nodes: int = 1, gpus: int | None = None, collective: str | None = None, algorithm: str | None = None
+) -> Limit:
+    """Return the ceilings of bus bandwidth on `nodes` nodes of a platform, by any of its names.
+
+    `gpus`: of each node, all by default. Without a collective those with a bound, without an algorithm those that
+    libraries choose. Raises InputError for names, nodes and GPUs that there are not.
+    """
+    rates = rates_of_platform(platform(name).platform, gpus=gpus, name=name)
+    return ceiling(rates, nodes=nodes, collective=collective, algorithm=algorithm)
+
+
+def limit_of_host(
+    path: Path, *, nodes: int = 1, gpus: int | None = None, collective: str | None = None, algorithm: str | None = None
+) -> Limit:
+    """Return the same on nodes such as a captured host: of its links those that are up, of its ports those that are.
+
+    Raises InputError for a file that is no snapshot, and for more GPUs than the host shows.
+    """
+    hardware = hardware_of_file(path)
+    has = len(hardware.gpus)
+    if gpus is not None and not 1 <= gpus <= has:
+        raise InputError(f"{gpus} of the GPUs of {hardware.hostname}", where=str(path), hint=f"it shows {has}")
+    facts = facts_of_gpus(tuple(each.platform for each in platforms()))
+    name = next((gpu.name for gpu in hardware.gpus if gpu.name), None)
+    rates = rates_of_hardware(hardware, facts.get(name) if name is not None else None, gpus=gpus)
+    return ceiling(rates, nodes=nodes, collective=collective, algorithm=algorithm)

@@ -10,7 +10,7 @@ from busbw.machine.named import platform
 from busbw.model.recipe import Machine, Question, Recipe
 from busbw.recipes.asked import question
 from busbw.recipes.making import SETTINGS
-from busbw.store.folders import write_folder
+from busbw.store.files import write_folder
 
 __all__ = ["machine", "question", "recipe", "recipe_list", "versions", "write_recipe"]
 

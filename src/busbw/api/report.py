@@ -1,26 +1,164 @@
 """What reports are made of: runs with their settings and their machine, imports, a comparison, a bisection, scaling."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from busbw.api.bisected import read_bisection
-from busbw.api.compare import read_comparison
-from busbw.api.compared_results import exists
-from busbw.api.locating import Kind, find_stored, is_bisection, is_comparison, kind_of
-from busbw.api.reported_imports import file_subject, import_subject
-from busbw.api.reported_runs import named_grounds, run_subjects
+from msgspec.structs import replace as replaced
+
+from busbw.api.compare import exists, read_comparison
+from busbw.api.history import read_bisection
+from busbw.api.importing import import_files, load_import
+from busbw.api.judge import grounds_of, grounds_of_run, judge_import, judge_run
+from busbw.api.loading import read
+from busbw.api.locating import Kind, find_stored, is_bisection, is_comparison, is_import, kind_of
 from busbw.base.errors import InputError
-from busbw.machine.named import node_view, platform
+from busbw.env.layers import layers
+from busbw.judge.explaining.grounds import Grounds
+from busbw.judge.explaining.told import Told
+from busbw.machine.named import node_view, platform, platforms
 from busbw.model import codec
-from busbw.model.bisection import Bisection
-from busbw.model.comparison import Comparison
+from busbw.model.comparison import Bisection, Comparison
+from busbw.model.finding import Verdict
+from busbw.model.run import Run
 from busbw.model.scaling import SCALING_SCHEMA, ScalingReport
-from busbw.show.page.import_subject import ImportSubject
-from busbw.show.page.subject import Picture, Subject
-from busbw.store import bisections, comparisons
+from busbw.model.settings import Setting, Settings
+from busbw.show.exports import registry
+from busbw.show.exports.imports import export_of_import
+from busbw.show.exports.runs import export_of_run
+from busbw.show.page.subject import ImportSubject, Picture, ReportSubject, labels_of
+from busbw.store import bisections, comparisons, imports
 from busbw.store.files import read_whole
 from busbw.store.node_files import source_kind
+
+# Rows that go into a page.
+_MOST_READINGS = 5000
+
+
+def import_subject(where: Path, grounds: Grounds) -> ImportSubject:
+    """Return a stored import for a report, held against `grounds`. Raises InputError when it is damaged or too new."""
+    found = load_import(where)
+    rows = iter(imports.readings(where))
+    first = tuple(islice(rows, _MOST_READINGS))
+    imported = found.imported
+    return ImportSubject(
+        label=imported.tag or imported.import_id,
+        imported=imported,
+        digests=found.digests,
+        unread=found.unread,
+        readings=first,
+        left_out=imported.readings - len(first),
+        explained=judge_import(where, imported.import_id, grounds, Told()),
+    )
+
+
+def file_subject(path: Path, grounds: Grounds) -> ImportSubject:
+    """Return a file of another tool for a report; it is read as an import is, and no import is kept.
+
+    Raises InputError for a file in which there is nothing to read.
+    """
+    with TemporaryDirectory(prefix="busbw-report-") as folder:
+        done = import_files((str(path),), Path(folder) / path.name, Path(folder))
+        found = import_subject(done.where, grounds)
+    return replace(found, label=path.name)
+
+
+def run_subjects(folders: Sequence[Path], machine: str | None, named: Picture | None) -> tuple[ReportSubject, ...]:
+    """Return runs for a report, in their order. `machine`: what they are held against; `named`: the node to draw.
+
+    None for either: the platform that a run stored, if it did.
+    """
+    runs = tuple(read(folder) for folder in folders)
+    grounds = _grounds(runs, machine)
+    return tuple(
+        ReportSubject(
+            run=run,
+            label=label,
+            settings=settings_of(run),
+            unseen=_unseen(run),
+            picture=named or _platform_picture(run),
+            explained=judge_run(run, grounds(run), Told()),
+        )
+        for run, label in zip(runs, labels_of(runs), strict=True)
+    )
+
+
+def settings_of(run: Run) -> Settings | None:
+    """Return every choice that the ranks met, weakest first; None: the run did not store them.
+
+    Weakest first: NCCL's settings files and the environment of whoever started it, what busbw set for the job, and what
+    rank 0 had that none of them explains.
+    """
+    plan = run.plan
+    if plan.surroundings is None and not plan.job.env:
+        return None
+    found = layers(plan.surroundings) if plan.surroundings is not None else Settings()
+    planned = "the plan of this run"
+    found = found.then(
+        *(Setting(name=name, value=None, layer="command_line", source=planned) for name in plan.job.unset),
+        *(Setting(name=name, value=value, layer="command_line", source=planned) for name, value in plan.job.env),
+    )
+    first = next((rank for rank in run.ranks if rank.gpu is not None), None)
+    if first is None or first.gpu is None:
+        return found
+    known = found.env()
+    return found.then(
+        *(
+            Setting(name=name, value=value, layer="shell", source=f"as rank {first.rank} found it when it started")
+            for name, value in first.gpu.environment
+            if known.get(name) != value
+        )
+    )
+
+
+def _grounds(runs: Iterable[Run], machine: str | None) -> Callable[[Run], Grounds]:
+    """Return what each run is held against: the machine that is named, else the platform it stored."""
+    if machine is not None:
+        named = named_grounds(machine)
+        return lambda _run: named
+    # A platform of another site is not known here.
+    known = {each.platform.id for each in platforms()}
+    stored = {name for name in map(_platform_of, runs) if name in known}
+    by_name = {name: grounds_of(name) for name in (None, *stored)}
+    return lambda run: by_name.get(_platform_of(run), by_name[None])
+
+
+def named_grounds(machine: str | None) -> Grounds:
+    """Return what results are held against: a platform or a snapshot that is named, or nothing."""
+    kind = source_kind(machine) if machine is not None else None
+    return grounds_of(
+        machine if kind == "absent" else None, Path(machine) if machine is not None and kind == "snapshot" else None
+    )
+
+
+def _platform_of(run: Run) -> str | None:
+    start = run.plan.surroundings
+    return start.platform if start is not None else None
+
+
+def _unseen(run: Run) -> tuple[str, ...]:
+    start = run.plan.surroundings
+    others = len(run.plan.placement.hosts) - 1
+    elsewhere = (f"settings files of the other {others} hosts",) if others > 0 else ()
+    if start is None:
+        return ("the environment of whoever started it, which was not stored", *elsewhere)
+    return (*start.unseen, *elsewhere)
+
+
+def _platform_picture(run: Run) -> Picture | None:
+    """Return the published node of the platform that a run was found to be on; None: it was not."""
+    name = _platform_of(run)
+    if name is None:
+        return None
+    try:
+        view = node_view(name)
+    except InputError:
+        # A platform of another site: its file is not here.
+        return None
+    return Picture(view=view, whose=f"as published of platform {name}; this host's own may differ")
+
 
 MOST_RUNS = 1000
 MOST_IMPORTS = 40
@@ -29,10 +167,10 @@ _MOST_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Page:
+class ReportPage:
     """What a report or a drawing is about."""
 
-    subjects: tuple[Subject, ...] = ()
+    subjects: tuple[ReportSubject, ...] = ()
     imports: tuple[ImportSubject, ...] = ()
     # Of a bisection, which is beside it, that of its two ends.
     comparison: Comparison | None = None
@@ -41,7 +179,7 @@ class Page:
     notes: tuple[str, ...] = ()
 
 
-def page_of(names: Sequence[str], machine: str | None = None) -> Page:
+def page_of(names: Sequence[str], machine: str | None = None) -> ReportPage:
     """Return the runs, imports, and the comparison or bisection that `names` mean, in their order, each once.
 
     A file that is none of them is read as an import is, and not kept. `machine` names the node to draw, and to hold
@@ -64,7 +202,7 @@ def page_of(names: Sequence[str], machine: str | None = None) -> Page:
         raise InputError(f"one page holds one comparison, and {len(compared)} are named: {names_of}")
     grounds = named_grounds(machine) if files else None
     picture, notes = _named_picture(machine)
-    return Page(
+    return ReportPage(
         notes=notes,
         subjects=run_subjects(by_kind["run"], machine, picture),
         imports=tuple(
@@ -126,3 +264,23 @@ def scaling(path: Path) -> ScalingReport:
     content = read_whole(path, _MOST_BYTES)
     codec.check_schema(content, SCALING_SCHEMA, where=str(path))
     return codec.decode(content, ScalingReport, where=str(path))
+
+
+def export(directory: Path, form: str) -> bytes:
+    """Return what is in `directory` in the format called `form`.
+
+    Raises InputError when there is no such format, or when it cannot hold anything of this.
+    """
+    written = registry.find(form)
+    if is_import(directory):
+        return written.write(export_of_import(imports.read(directory), imports.readings(directory)))
+    run = read(directory)
+    export = export_of_run(run)
+    return written.write(replaced(export, judged=judged_points(run)) if written.has_verdicts else export)
+
+
+def judged_points(run: Run) -> tuple[tuple[int, Verdict], ...]:
+    """Return what each point was judged to be, held against what the run itself knows of its machine."""
+    explained = judge_run(run, grounds_of_run(run), Told())
+    sizes = (size for series in explained.series for size in series.sizes)
+    return tuple((size.point, size.verdict) for size in sizes if size.point is not None)

@@ -4,19 +4,25 @@ import dataclasses
 import shlex
 from pathlib import Path
 
+from busbw.base import layout
 from busbw.base.errors import InputError
+from busbw.base.hostlist import compressed
 from busbw.base.units import format_size
+from busbw.machine.capture import allocation as batch_systems
 from busbw.machine.capture import host as capture
+from busbw.measure.backends import foreign, registry
+from busbw.measure.backends.native_mpi import Parsed
+from busbw.measure.execute import foreign as foreign_execution
 from busbw.measure.execute import run as execution
 from busbw.measure.execute.execution import Execution, Listener
-from busbw.measure.plan.hosts import check_started_once
+from busbw.measure.plan.hosts import SYSTEMS, check_started_once
 from busbw.model.measurement import Measurement
-from busbw.model.plan import Plan
+from busbw.model.plan import SMALL_NCCL_BYTES, Plan, points_of
 from busbw.model.run import Outcome, Run
-from busbw.model.sweep import SMALL_NCCL_BYTES, points_of
 from busbw.store import directory as directories
 from busbw.store import outcome as outcomes
 from busbw.store import raw
+from busbw.store.directory import read_plan
 
 
 def start(plan: Plan, directory: Path, listener: Listener) -> Run:
@@ -35,15 +41,12 @@ def resume(directory: Path, listener: Listener) -> Run:
     where a launcher started busbw several times.
     """
     from busbw.api.loading import rebuild  # noqa: PLC0415 - as below
-    from busbw.api.resuming import check_hosts  # noqa: PLC0415 - the same
 
     check_started_once()
     plan = directories.read_plan(directory)
     check_hosts(plan, directory)
     if plan.steps:
-        from busbw.api import foreign_run  # noqa: PLC0415 - for programs of others alone
-
-        done = foreign_run.finished(plan, directory)
+        done = finished(plan, directory)
         directories.reopen(directory)
         return _carry_out(plan, directory, done, listener)
     run = rebuild(directory)
@@ -90,15 +93,102 @@ def _launched(plan: Plan, directory: Path, done: frozenset[int], listener: Liste
 
 def _carry_out(plan: Plan, directory: Path, done: frozenset[int], listener: Listener) -> Run:
     before = capture.counters()
-    if plan.steps:
-        from busbw.api import foreign_run  # noqa: PLC0415 - the same
-
-        ended = foreign_run.execute(plan, directory, done, listener)
-    else:
-        ended = _launched(plan, directory, done, listener)
+    carry_out = execute if plan.steps else _launched
+    ended = carry_out(plan, directory, done, listener)
     outcomes.write(
         directory, Outcome(**dataclasses.asdict(ended), counters_before=before, counters_after=capture.counters())
     )
     from busbw.api.loading import load  # noqa: PLC0415 - importing it takes as long as starting a rank
 
     return load(directory)
+
+
+_MOST_STARTS = 1000
+
+
+def check_hosts(plan: Plan, directory: Path) -> None:
+    """Raise InputError where the hosts of a plan are not those that a run would have now."""
+    if plan.placement.ranks_of_hosts:
+        _check_several(plan, directory)
+        return
+    here = capture.host()
+    if here.name not in plan.placement.hosts:
+        raise InputError(
+            f"this run belongs to {', '.join(plan.placement.hosts)}, and this is {here.name}",
+            where=str(directory),
+            hint="resume it there",
+        )
+
+
+def place_of(directory: Path) -> tuple[bool, Path]:
+    """Return whether a folder holds a run that can go on with these hosts, and else a folder for a new one.
+
+    A job that a batch system starts again may be given other hosts: what they measure is another run.
+    """
+    place = directory
+    for number in range(1, _MOST_STARTS):
+        if not (place / layout.PLAN_FILE).is_file():
+            return False, place
+        plan = read_plan(place)
+        try:
+            check_hosts(plan, place)
+        except InputError:
+            place = directory.with_name(f"{directory.name}.again-{number}")
+            continue
+        return True, place
+    raise InputError(f"{_MOST_STARTS} runs lie beside each other already", where=str(directory))
+
+
+def _check_several(plan: Plan, directory: Path) -> None:
+    found = batch_systems.allocation()
+    names = compressed(plan.placement.hosts)
+    if found is None:
+        system = SYSTEMS.get(plan.launcher)
+        if system is not None:
+            raise InputError(
+                f"this run was started by {plan.launcher} on {names}, and this is no job of {system.title}",
+                where=str(directory),
+                hint="resume it inside a job on these hosts"
+                + (f": salloc --nodelist={names}" if system.kind == "slurm" else ""),
+            )
+        return
+    missing = sorted(set(plan.placement.hosts) - {host.name for host in found.hosts})
+    if missing:
+        raise InputError(
+            f"this run belongs to {names}, and {compressed(missing)} is not among the hosts of this job ({found.how})",
+            where=str(directory),
+            hint="measurements of other hosts are another run: start it anew, without --resume",
+        )
+
+
+def parse(plan: Plan, directory: Path) -> Parsed:
+    """Return the measurements of a run directory."""
+    return foreign.parse(registry.find_foreign(plan.backend), plan, raw.read_printed(directory))
+
+
+def finished(plan: Plan, directory: Path) -> frozenset[int]:
+    """Return the steps that need not be repeated. Raises InputError when that is all, or in another folder."""
+    done = foreign.finished(registry.find_foreign(plan.backend), plan, raw.read_printed(directory))
+    if len(done) == len(plan.steps):
+        raise InputError("nothing is missing in this run", where=str(directory), hint=f"busbw show {directory.name}")
+    for step in plan.steps:
+        ending = f"/{layout.RAW_DIRECTORY}/{step.report}"
+        for word in step.job.argv if step.report is not None else ():
+            planned = Path(word.removesuffix(ending))
+            if word.endswith(ending) and planned.resolve() != directory.resolve():
+                raise InputError(
+                    f"this run was planned for another folder, {planned}, and its commands are carried out word for "
+                    "word",
+                    where=str(directory),
+                    hint=f"move it back: mv {shlex.quote(str(directory))} {shlex.quote(str(planned))}",
+                )
+    return done
+
+
+def execute(plan: Plan, directory: Path, done: frozenset[int], listener: Listener) -> Execution:
+    """Carry out the steps that are not done. Raises RunError when one cannot be started or stored."""
+    backend = registry.find_foreign(plan.backend)
+    try:
+        return foreign_execution.execute(plan, directory, raw.printed_attempts(directory), done, listener, backend)
+    finally:
+        raw.withhold(directory)

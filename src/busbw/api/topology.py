@@ -4,18 +4,24 @@ import shlex
 from collections import Counter
 from pathlib import Path
 
+from msgspec import structs
+
+from busbw import __version__
 from busbw.base.errors import InputError
-from busbw.facts.platform_addresses import platforms_at
-from busbw.facts.platforms import find_platform
+from busbw.base.value import Value
+from busbw.facts.platforms import find_platform, platforms_at
 from busbw.machine.capture.sites import site_files
-from busbw.model.finding import Finding
-from busbw.model.topology_check import HeldAgainst, QuotedLine, TopologyCheck
-from busbw.store.topology_files import read_topology_file
+from busbw.machine.named import named_topology
+from busbw.model.finding import Finding, HeldAgainst, QuotedLine, TopologyCheck
+from busbw.model.topology import TopologyComparison, TopologyDifference
+from busbw.store.node_files import read_topology_file, source_kind
 from busbw.topo.check import check
-from busbw.topo.file.document import Document
+from busbw.topo.comparison import compare
+from busbw.topo.file.document import TopologyDocument
 from busbw.topo.file.reader import read_document
+from busbw.topo.file.writer import file_text, portable
 from busbw.topo.origins.from_platform import topology_of_platform
-from busbw.topo.reference import Reference, reference_of_host, reference_of_platform
+from busbw.topo.reference import TopologyReference, reference_of_host, reference_of_platform
 from busbw.topo.resemblance import candidate_addresses, resemblance
 
 # A line of a topology file has 200 characters; what is longer is shown in part, with the place of the finding in it.
@@ -55,8 +61,8 @@ def _choices(platform: str | None, host: Path | None, *, here: bool) -> list[tup
 
 
 def _reference(
-    document: Document, platform: str | None, host: Path | None, *, here: bool
-) -> tuple[Reference | None, HeldAgainst | None, str | None]:
+    document: TopologyDocument, platform: str | None, host: Path | None, *, here: bool
+) -> tuple[TopologyReference | None, HeldAgainst | None, str | None]:
     """Return what to hold the file against, how to say so, and what writes a right file."""
     if host is not None or here:
         from busbw.machine.named import hardware_here, hardware_of_file  # noqa: PLC0415 - it takes as long as all the rest
@@ -73,7 +79,7 @@ def _reference(
     return _resembled(document)
 
 
-def _resembled(document: Document) -> tuple[Reference | None, HeldAgainst | None, str | None]:
+def _resembled(document: TopologyDocument) -> tuple[TopologyReference | None, HeldAgainst | None, str | None]:
     addresses = candidate_addresses(document)
     like = resemblance(document, platforms_at(addresses, site_files())) if addresses else None
     if like is None:
@@ -83,7 +89,7 @@ def _resembled(document: Document) -> tuple[Reference | None, HeldAgainst | None
     return like.reference, held, _made_from(name)
 
 
-def _doubt(document: Document, name: str, reference: Reference) -> str | None:
+def _doubt(document: TopologyDocument, name: str, reference: TopologyReference) -> str | None:
     """Return what to know of a platform that somebody named: that it says little, or that another one fits."""
     if not reference.gpus:
         whose = "GPUs" if reference.nics else "GPUs and NICs"
@@ -117,3 +123,44 @@ def _lines(raw: bytes, findings: tuple[Finding, ...]) -> tuple[QuotedLine, ...]:
 
 def _line_number(found: Finding) -> int:
     return int((found.where or ":0:0").rsplit(":", 2)[1])
+
+
+class MadeFile(Value, kw_only=True, frozen=True):
+    """The text of a topology file, and what to know of its source, in words."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+
+
+def made_file(source: str | None, *, here: bool = False) -> MadeFile:
+    """Return a topology file for all machines like the one named: a platform, a snapshot, a file, or this host.
+
+    Raises InputError as busbw.machine.named.named_topology does, and for a machine without GPUs.
+    """
+    named = named_topology(source, here=here)
+    if not named.topology.gpus:
+        raise InputError(f"{source or 'this host'} has no GPU: NCCL has no use for a topology file there", where=source)
+    is_platform = source is not None and source_kind(source) == "absent"
+    topology = portable(named.topology)
+    if is_platform:
+        topology = structs.replace(topology, name=named.topology.name)
+    origin = named.topology.name if is_platform else Path(source).name if source is not None else "this host"
+    comment = (
+        f"Made by busbw {__version__} from {origin}",
+        "For every rank: NCCL_TOPO_FILE=/path/to/this/file; what is not in it NCCL finds out on the machine",
+    )
+    repaired = tuple(f"{words}; the new file has what was meant" for words in named.obstacles)
+    return MadeFile(text=file_text(topology, comment), notes=(*named.notes, *repaired))
+
+
+def compared(first: str, second: str) -> TopologyComparison:
+    """Return how two topologies differ in what NCCL would see; each is a file, a platform or a snapshot."""
+    one, other = named_topology(first), named_topology(second)
+    found = compare(one.topology, other.topology, (first, second), (*one.notes, *other.notes))
+    unread = [
+        TopologyDifference(group="files", subject="A", what="not as meant", first=words) for words in one.obstacles
+    ]
+    unread += [
+        TopologyDifference(group="files", subject="B", what="not as meant", second=words) for words in other.obstacles
+    ]
+    return structs.replace(found, differences=(*unread, *found.differences))

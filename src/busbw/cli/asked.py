@@ -6,10 +6,9 @@ from typing import Any, Literal
 
 from busbw.base.collectives import Matrix
 from busbw.base.errors import InputError
-from busbw.cli.container_options import container_of
-from busbw.measure.plan.matrix import read_matrix
-from busbw.measure.plan.request import Request
-from busbw.model.gpu import Buffers
+from busbw.cli.options import container_of
+from busbw.measure.plan.request import Request, read_matrix
+from busbw.model.machine import Buffers
 from busbw.store.files import read_whole
 
 # Short names, and the backends whose users know nccl-tests' letters.

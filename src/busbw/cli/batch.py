@@ -11,12 +11,12 @@ from busbw.api.loading import load
 from busbw.base.errors import ExitCode, InputError, RunError
 from busbw.cli.again import words_again
 from busbw.cli.asked import NCCL_BACKENDS
-from busbw.cli.batch_options import NOT_OF_JOBS
 from busbw.cli.exits import exit_code
+from busbw.cli.options import NOT_OF_JOBS
 from busbw.cli.present import print_run
 from busbw.measure.launchers.command_line import command_line
 from busbw.measure.plan.request import Request
-from busbw.model.batch_job import BatchJob
+from busbw.model.launch import BatchJob
 from busbw.show.plain import printable
 from busbw.store import directory as directories
 

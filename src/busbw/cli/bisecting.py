@@ -8,18 +8,17 @@ from typing import Any, NoReturn
 import click
 
 from busbw.api.bisect import Search, bisect
-from busbw.api.bisected import read_bisection
-from busbw.api.interleave import DEFAULT_BLOCKS, DEFAULT_BUDGET_S, Terms
-from busbw.api.side import Asked
+from busbw.api.history import read_bisection
+from busbw.api.interleave import DEFAULT_BLOCKS, DEFAULT_BUDGET_S, AskedSide, ComparisonTerms
 from busbw.base.errors import ExitCode, InputError
 from busbw.cli.asked import request_of
 from busbw.cli.compare import given_of_run
 from busbw.cli.comparison_progress import comparison_progress
-from busbw.cli.setting_words import Setting, setting_of
+from busbw.cli.setting_words import AskedSetting, setting_of
 from busbw.model import codec
-from busbw.model.bisection import Bisection
+from busbw.model.comparison import Bisection
 from busbw.show.plain import printable
-from busbw.show.text.bisection_text import bisection_text
+from busbw.show.text.comparison import bisection_text
 from busbw.store import directory as directories
 
 _LEAST_IN_ORDER = 3
@@ -33,7 +32,7 @@ def bisect_verb(run: click.Command, given: dict[str, Any]) -> NoReturn:
         for item in search.items:
             print(printable(item))
         sys.exit(ExitCode.OK)
-    terms = Terms(
+    terms = ComparisonTerms(
         blocks=given["blocks"] if given["blocks"] is not None else DEFAULT_BLOCKS,
         budget_s=given["budget"] if given["budget"] is not None else DEFAULT_BUDGET_S,
         seed=given["seed"],
@@ -76,7 +75,7 @@ def _search(run: click.Command, common: dict[str, Any], given: dict[str, Any]) -
             hint="busbw compare --set ... --set ... tells whether they differ",
         )
 
-    def side(items: frozenset[int]) -> Asked:
+    def side(items: frozenset[int]) -> AskedSide:
         chosen = [differences[item] for item in items]
         if not chosen:
             name = good.name
@@ -101,7 +100,7 @@ def _in_order(run: click.Command, common: dict[str, Any], texts: tuple[str, ...]
     if len(set(names)) < len(names):
         raise InputError("a setting is given twice", where="--in-order")
 
-    def side(items: frozenset[int]) -> Asked:
+    def side(items: frozenset[int]) -> AskedSide:
         return settings[max(items, default=0)].asked(common)
 
     return Search(good=names[0], bad=names[-1], items=names, in_order=True, side=side)
@@ -117,7 +116,7 @@ class _Difference:
     words: str
 
 
-def _differences(good: Setting, bad: Setting) -> list[_Difference]:
+def _differences(good: AskedSetting, bad: AskedSetting) -> list[_Difference]:
     """Return what two settings differ in, variables first, in the order they were given."""
     found = []
     for name in dict.fromkeys((*bad.environment, *bad.unset, *good.environment, *good.unset)):
@@ -135,7 +134,7 @@ def _differences(good: Setting, bad: Setting) -> list[_Difference]:
     return found
 
 
-def _variable(setting: Setting, name: str) -> str:
+def _variable(setting: AskedSetting, name: str) -> str:
     if name in setting.environment:
         return f'"{setting.environment[name]}"'
     return "left out" if name in setting.unset else "as it is here"
@@ -145,7 +144,7 @@ def _value(value: object) -> str:
     return "as it is by default" if value is None else str(value)
 
 
-def _mixed(name: str, good: Setting, bad: Setting, chosen: list[_Difference]) -> Setting:
+def _mixed(name: str, good: AskedSetting, bad: AskedSetting, chosen: list[_Difference]) -> AskedSetting:
     """Return the good setting with the chosen differences as the bad one has them."""
     variables = {one.name for one in chosen if not one.is_option}
     options = {one.name for one in chosen if one.is_option}
@@ -154,7 +153,7 @@ def _mixed(name: str, good: Setting, bad: Setting, chosen: list[_Difference]) ->
     unset = [key for key in good.unset if key not in variables] + [key for key in bad.unset if key in variables]
     own = {key: value for key, value in good.options.items() if key not in options}
     own |= {key: value for key, value in bad.options.items() if key in options}
-    return Setting(
+    return AskedSetting(
         name=name,
         environment=environment,
         unset=tuple(unset),

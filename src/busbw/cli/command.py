@@ -5,16 +5,14 @@ from pathlib import Path
 import click
 
 from busbw import __version__
-from busbw.cli.batch_options import batch_options
 from busbw.cli.bisect import bisect_command
 from busbw.cli.compare import compare_command
-from busbw.cli.container_options import container_options
 from busbw.cli.doctor import doctor
 from busbw.cli.env import env
 from busbw.cli.judge import judge
 from busbw.cli.launch import launch
 from busbw.cli.machine import limit, platform, probe
-from busbw.cli.options import host_options
+from busbw.cli.options import batch_options, container_options, host_options
 from busbw.cli.recipe import recipe
 from busbw.cli.runs import runs, trend
 from busbw.cli.scaling import scaling

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from busbw.cli.batch_options import NOT_OF_JOBS
+from busbw.cli.options import NOT_OF_JOBS
 
 _HELP = """Compare two or more results, or measure settings in turn and compare those.
 

@@ -8,16 +8,15 @@ from typing import Any, NoReturn
 import click
 
 from busbw.api.compare import compare_launches, compare_stored, read_comparison
-from busbw.api.interleave import DEFAULT_BLOCKS, DEFAULT_BUDGET_S, Terms, go_on, plan_comparison, start
+from busbw.api.interleave import DEFAULT_BLOCKS, DEFAULT_BUDGET_S, ComparisonTerms, go_on, plan_comparison, start
 from busbw.base.errors import ExitCode, InputError
 from busbw.cli.asked import request_of
 from busbw.cli.compare import given_of_run
 from busbw.cli.comparison_progress import comparison_progress
 from busbw.cli.setting_words import setting_of
 from busbw.model import codec
-from busbw.model.comparison import Comparison
-from busbw.model.comparison_plan import ComparisonPlan
-from busbw.show.exports.comparison_csv import comparison_csv
+from busbw.model.comparison import Comparison, ComparisonPlan
+from busbw.show.exports.tables import comparison_csv
 from busbw.show.plain import printable
 from busbw.show.text.comparison import comparison_text, plan_of_comparison_text
 from busbw.store import comparisons
@@ -55,7 +54,7 @@ def _measure(run: click.Command, given: dict[str, Any]) -> NoReturn:
     common = given_of_run(given, run) | {"collectives": given["names"]}
     _request, directory = request_of(common)
     asked = tuple(setting_of(text, run, f"--set {text!r}").asked(common) for text in given["settings"])
-    terms = Terms(
+    terms = ComparisonTerms(
         blocks=given["blocks"] if given["blocks"] is not None else DEFAULT_BLOCKS,
         budget_s=given["budget"] if given["budget"] is not None else DEFAULT_BUDGET_S,
         seed=given["seed"],

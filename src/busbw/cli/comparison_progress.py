@@ -9,11 +9,10 @@ from pathlib import Path
 
 from busbw.api.interleave import Follower
 from busbw.measure.execute.execution import Listener
-from busbw.model.comparison_plan import ComparisonPlan
-from busbw.model.event import AnyEvent, Measuring
-from busbw.model.plan import Plan
+from busbw.model.comparison import ComparisonPlan
+from busbw.model.plan import Plan, points_of
+from busbw.model.record import AnyEvent, Measuring
 from busbw.model.run import Run
-from busbw.model.sweep import points_of
 from busbw.show.plain import printable
 
 _REDRAW_S = 0.2
@@ -25,14 +24,14 @@ def comparison_progress(plan: ComparisonPlan, where: Path) -> Iterator[Follower]
     for note in plan.notes:
         _say(f"note: {note}")
     _say(f"comparison: {where} ({len(plan.launches)} launches, at most {plan.budget_s:g} s, seed {plan.seed})")
-    lines = _Lines()
+    lines = _LaunchLines()
     try:
         yield Follower(before=lines.before, after=lines.after)
     finally:
         lines.clear()
 
 
-class _Lines:
+class _LaunchLines:
     """One live line on a terminal, and a line for each finished launch anywhere."""
 
     def __init__(self) -> None:

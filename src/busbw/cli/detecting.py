@@ -8,7 +8,7 @@ from typing import NoReturn
 from busbw.api import machine
 from busbw.base.errors import ExitCode
 from busbw.model import codec
-from busbw.model.detection import Detection
+from busbw.model.host import Detection
 
 
 def detect_platform(host: Path | None, *, explain: bool, ask_metadata: bool, as_json: bool) -> NoReturn:
@@ -17,11 +17,11 @@ def detect_platform(host: Path | None, *, explain: bool, ask_metadata: bool, as_
     if as_json:
         sys.stdout.write(codec.encode_pretty(found).decode())
     elif explain:
-        from busbw.show.text.detection_text import detection_text
+        from busbw.show.text.host import detection_text
 
         detection_text(found)
     else:
-        from busbw.show.text.detection_text import detection_line, warnings
+        from busbw.show.text.host import detection_line, warnings
 
         print(detection_line(found))
         for warning in warnings(found):

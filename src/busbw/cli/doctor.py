@@ -8,7 +8,7 @@ import click
 
 from busbw.base.errors import ExitCode, InputError
 from busbw.model import codec
-from busbw.model.diagnosis import Diagnosis
+from busbw.model.finding import Diagnosis
 
 
 @click.command()
@@ -36,7 +36,7 @@ def doctor(logs: tuple[str, ...], *, here: bool, platform: str | None, as_json: 
 
 
 def _logs(logs: tuple[str, ...], platform: str | None, *, as_json: bool) -> NoReturn:
-    from busbw.api.doctoring import doctor_logs
+    from busbw.api.doctor import doctor_logs
 
     diagnosis = doctor_logs(logs, platform=platform)
     if as_json:

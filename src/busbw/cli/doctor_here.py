@@ -7,7 +7,7 @@ from typing import NoReturn
 from busbw.api.doctor import examine_captured, examine_here
 from busbw.base.errors import ExitCode
 from busbw.model import codec
-from busbw.model.host_check import HostDiagnosis
+from busbw.model.finding import HostDiagnosis
 
 
 def doctor_here(host: Path | None, *, platform: str | None, as_json: bool) -> NoReturn:
@@ -16,7 +16,7 @@ def doctor_here(host: Path | None, *, platform: str | None, as_json: bool) -> No
     if as_json:
         sys.stdout.write(codec.encode_pretty(found).decode())
     else:
-        from busbw.show.text.host_checks_text import host_checks_text
+        from busbw.show.text.findings import host_checks_text
 
         host_checks_text(found)
         sys.stdout.flush()

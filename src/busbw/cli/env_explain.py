@@ -3,10 +3,10 @@
 import sys
 from typing import NoReturn
 
-from busbw.api import env_explain
+from busbw.api import settings
 from busbw.base.errors import ExitCode, InputError
 from busbw.model import codec
-from busbw.model.explanation import Explanation
+from busbw.model.envvar import Explanation
 
 
 def explain_variable(name: str, *, run_name: str | None, here: bool, nccl: str | None, as_json: bool) -> NoReturn:
@@ -26,8 +26,8 @@ def _explained(name: str, *, run_name: str | None, here: bool, nccl: str | None)
     if here and run_name is not None:
         raise InputError("--here and --run name two places", hint="ask for one after the other")
     if run_name is not None:
-        return env_explain.explained_in_run(name, run_name, nccl=nccl)
-    return env_explain.explained_here(name, nccl=nccl) if here else env_explain.explained(name, nccl=nccl)
+        return settings.explained_in_run(name, run_name, nccl=nccl)
+    return settings.explained_here(name, nccl=nccl) if here else settings.explained(name, nccl=nccl)
 
 
 def _exit_code(told: Explanation) -> ExitCode:

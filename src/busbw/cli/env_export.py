@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from busbw.base.errors import ExitCode
-from busbw.env.export import export
+from busbw.env.export import export as export_settings
 from busbw.model.recommendation import Recommendation
 from busbw.show.plain import printable
 
@@ -20,7 +20,7 @@ def write_settings(found: Recommendation, form: str, output: Path | None) -> Non
         for reason in (f"nothing is recommended for {found.platform}: nothing is written", *found.cannot_tell):
             click.echo(f"note: {printable(reason)}", err=True)
         sys.exit(ExitCode.OK if found.recommends else ExitCode.CANNOT_TELL)
-    written = export(form, found)
+    written = export_settings(form, found)
     for note in (*written.notes, *(f"cannot tell: {each}" for each in found.cannot_tell)):
         click.echo(f"note: {printable(note)}", err=True)
     if output is None:

@@ -4,7 +4,7 @@ import sys
 
 from busbw.base.errors import ExitCode, InputError
 from busbw.model import codec
-from busbw.model.settings_check import SettingsCheck, SettingsFix
+from busbw.model.finding import SettingsCheck, SettingsFix
 
 
 def lint_settings(
@@ -54,7 +54,7 @@ def _checked(
     language: str | None,
     nccl: str | None,
 ) -> SettingsCheck:
-    from busbw.api.settings_lint import lint_file, lint_here, lint_run
+    from busbw.api.settings import lint_file, lint_here, lint_run
 
     if file is not None:
         return lint_file(file, language=language, platform=platform, nccl=nccl)
@@ -65,7 +65,7 @@ def _checked(
 
 def _print_fix(file: str, *, language: str | None, platform: str | None, nccl: str | None, as_json: bool) -> None:
     """Print a diff that `patch` takes; nothing is written."""
-    from busbw.api.settings_lint import fixed_file
+    from busbw.api.settings import fixed_file
     from busbw.show.plain import printable
 
     fixed = fixed_file(file, language=language, platform=platform, nccl=nccl)

@@ -4,8 +4,8 @@ import shlex
 import sys
 from pathlib import Path
 
-from busbw.api.exporting import export
 from busbw.api.locating import find
+from busbw.api.report import export
 from busbw.base.errors import InputError
 from busbw.show.exports import registry
 from busbw.show.plain import printable

@@ -4,8 +4,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from busbw.api.imported import Import, load_import
-from busbw.api.importing import import_files
+from busbw.api.importing import Import, import_files, load_import
 from busbw.base.errors import ExitCode
 from busbw.model import codec
 from busbw.show.text.imported import import_text

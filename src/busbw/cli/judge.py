@@ -75,12 +75,10 @@ def judge(
     as_json: bool,
 ) -> NoReturn:
     """Explain and judge measured sizes, and exit with the code of the verdict."""
-    from busbw.api.gates import asked_gates, write_junit
-    from busbw.api.judge import judge_results, said
+    from busbw.api.judge import asked_gates, judge_results, said, write_junit
     from busbw.cli.exits import exit_code_of
     from busbw.model import codec
-    from busbw.show.text.gates_text import gates_line, gates_text
-    from busbw.show.text.verdict import verdict_text
+    from busbw.show.text.verdict import gates_line, gates_text, verdict_text
 
     asked = asked_gates(at_least=at_least, at_most=at_most, within=within, baseline=baseline, file=gates)
     told = said(

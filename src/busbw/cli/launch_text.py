@@ -9,11 +9,11 @@ import click
 from busbw.api.launch import launch_line
 from busbw.base.errors import InputError
 from busbw.model import codec
-from busbw.model.launch_line import LaunchRequest
+from busbw.model.launch import LaunchRequest
 from busbw.model.plan import JobFile
 from busbw.show.plain import printable
-from busbw.show.text.launch_text import launch_script
-from busbw.store import job_files
+from busbw.show.text.recommendation import launch_script
+from busbw.store import files
 
 _SCRIPT = "launch.sh"
 
@@ -36,7 +36,7 @@ def print_launch(program: tuple[str, ...], output: Path | None, asked: dict[str,
     if output is None:
         sys.stdout.write(launch_script(line, str(folder), with_files=True))
         return
-    job_files.write(line.job.files, folder)
+    files.write(line.job.files, folder)
     script = launch_script(line, str(folder), with_files=False)
-    job_files.write([JobFile(path=_SCRIPT, text=script, executable=True)], folder)
+    files.write([JobFile(path=_SCRIPT, text=script, executable=True)], folder)
     click.echo(printable(f"wrote {folder / _SCRIPT}"), err=True)

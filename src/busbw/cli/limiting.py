@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from busbw.api.limits import limit_of_host, limit_of_platform
+from busbw.api.machine import limit_of_host, limit_of_platform
 from busbw.base.errors import ExitCode, InputError
 from busbw.model import codec
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from busbw.api.history import opened
-from busbw.base.moments import parse_moment
+from busbw.base.moment import parse_moment
 from busbw.model.history import Selection
 from busbw.show.plain import printable
 from busbw.store import directory as directories
@@ -30,7 +30,7 @@ def list_runs(asked: dict[str, Any]) -> None:
     if asked["as_json"]:
         print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
     elif asked["as_csv"]:
-        from busbw.show.exports.run_table import run_table_csv
+        from busbw.show.exports.tables import run_table_csv
 
         print(run_table_csv(found), end="")
     elif found:
@@ -73,7 +73,7 @@ def say(line: str) -> None:
 
 def tag(name: str, given: Sequence[str]) -> None:
     """Give a run tags."""
-    from busbw.api.tagging import tag_run
+    from busbw.api.history import tag_run
 
     where, tags = tag_run(name, given)
     say(f"{where.name}: {', '.join(tags)}")
@@ -81,7 +81,7 @@ def tag(name: str, given: Sequence[str]) -> None:
 
 def untag(name: str, taken: Sequence[str]) -> None:
     """Take tags from a run."""
-    from busbw.api.tagging import untag_run
+    from busbw.api.history import untag_run
 
     where, tags = untag_run(name, taken)
     say(f"{where.name}: {', '.join(tags) or 'no tags left'}")

@@ -26,7 +26,7 @@ def show_platform(name: str, *, origins: bool, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(codec.encode_pretty(resolved).decode())
     elif origins:
-        from busbw.show.text.platform_origins import origins_text
+        from busbw.show.text.platform import origins_text
 
         origins_text(resolved)
     else:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from busbw.api.report import comparison, page_of, scaling
 from busbw.base.errors import InputError
-from busbw.show.figures.palette import Theme
-from busbw.show.figures.png import png
+from busbw.show.figures.axes import Theme
+from busbw.show.figures.drawing import png
 from busbw.show.page.panels import FIGURE_NAMES, FigureName, comparison_svg, import_svg, runs_svg, scaling_svg
 from busbw.show.plain import printable
 from busbw.store.files import write_whole

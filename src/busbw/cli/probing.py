@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from busbw.model.snapshot import Snapshot
+from busbw.model.host import Snapshot
 
 
 def probe_host(host: Path | None, output: Path | None, *, anonymous: bool, as_json: bool) -> None:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from busbw.base.units import format_size, format_time
 from busbw.measure.execute.execution import Listener
-from busbw.model.event import AnyEvent, Measuring, PointEnded, Preparing
-from busbw.model.plan import Plan
-from busbw.model.sweep import Point, points_of
+from busbw.model.plan import Plan, Point, points_of
+from busbw.model.record import AnyEvent, Measuring, PointEnded, Preparing
 from busbw.show.plain import printable
 
 # Elsewhere than on a terminal: a line for each turn of a size after its first sample, and one now and then besides.
@@ -31,7 +30,7 @@ def progress(plan: Plan, where: Path) -> Iterator[Listener]:
 
 @contextmanager
 def _plain(plan: Plan) -> Iterator[Listener]:
-    lines = _Lines(plan)
+    lines = _EventLines(plan)
     said_s = time.monotonic()
 
     def event(event: AnyEvent) -> None:
@@ -49,7 +48,7 @@ def _live(plan: Plan) -> Iterator[Listener]:
     from rich.live import Live
     from rich.text import Text
 
-    lines = _Lines(plan)
+    lines = _EventLines(plan)
     screen = Console(stderr=True, highlight=False, emoji=False, markup=False)
     drawn_s = 0.0
     # Drawn from here, not from a thread: processes are started while it is on the screen.
@@ -75,7 +74,7 @@ def _say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
-class _Lines:
+class _EventLines:
     """Words for events."""
 
     def __init__(self, plan: Plan) -> None:

@@ -41,7 +41,7 @@ def show_versions(*, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(codec.encode_pretty(versions()).decode())
         return
-    from busbw.show.text.recipe_versions_text import versions_text
+    from busbw.show.text.recipe import versions_text
 
     versions_text(versions())
 

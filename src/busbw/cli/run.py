@@ -29,7 +29,7 @@ def run_request(asked: dict[str, Any], *, plan_only: bool, as_json: bool) -> Non
 
         request, directory = part_of(request, directory, asked["split_part"])
     if asked["go_on"] and directory is not None:
-        from busbw.api.resuming import place_of
+        from busbw.api.runs import place_of
 
         earlier, directory = place_of(directory)
         if earlier:

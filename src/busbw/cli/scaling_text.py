@@ -6,7 +6,7 @@ from typing import Any
 
 from busbw.api.scaling import Form, ScalingRequest, scaling
 from busbw.base.errors import ExitCode
-from busbw.judge.scaling.findings import can_tell
+from busbw.judge.scaling.conclusion import can_tell
 from busbw.model import codec
 from busbw.model.scaling import ScalingReport
 
@@ -19,7 +19,7 @@ def print_scaling(options: Mapping[str, Any], *, as_json: bool, as_csv: bool) ->
     if as_json:
         sys.stdout.write(codec.encode_pretty(report).decode())
     elif as_csv:
-        from busbw.show.exports.scaling import scaling_csv
+        from busbw.show.exports.tables import scaling_csv
 
         sys.stdout.write(scaling_csv(report))
     else:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from busbw.api.side import Asked, parse_words
+from busbw.api.interleave import AskedSide, parse_words
 from busbw.base.errors import InputError
 from busbw.cli.asked import request_of
 from busbw.store.files import read_whole
@@ -19,7 +19,7 @@ _MOST_BYTES = 2**20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Setting:
+class AskedSetting:
     """One setting: variables, variables that are left out, and options of `busbw run` by name."""
 
     name: str
@@ -28,7 +28,7 @@ class Setting:
     options: dict[str, Any]
     words: tuple[str, ...]
 
-    def asked(self, common: dict[str, Any]) -> Asked:
+    def asked(self, common: dict[str, Any]) -> AskedSide:
         """Return the side that has this setting; `common`: the options of all sides by name. Raises InputError."""
         own = {**common, **self.options, "directory": None, "letter_o": self.options.get("letter_o")}
         request, _directory = request_of(own)
@@ -36,7 +36,7 @@ class Setting:
             raise InputError(
                 "a comparison starts its launches itself", where="--launcher sbatch", hint="run it inside a job"
             )
-        return Asked(
+        return AskedSide(
             name=self.name,
             environment=tuple(self.environment.items()),
             unset=self.unset,
@@ -45,7 +45,7 @@ class Setting:
         )
 
 
-def setting_of(text: str, run: click.Command, where: str) -> Setting:
+def setting_of(text: str, run: click.Command, where: str) -> AskedSetting:
     """Return the setting that a text spells, or the file it names after `@`. Raises InputError."""
     name = " ".join(text.split()) or "default"
     try:
@@ -53,7 +53,7 @@ def setting_of(text: str, run: click.Command, where: str) -> Setting:
     except ValueError as error:
         raise InputError(f"this setting cannot be read: {error}", where=where) from error
     parsed = parse_words([word for word in words if word != "export"], where)
-    return Setting(
+    return AskedSetting(
         name=name,
         environment=dict(parsed.environment),
         unset=parsed.unset,

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from busbw.api.topology_files import compared
+from busbw.api.topology import compared
 from busbw.base.errors import ExitCode
 from busbw.model import codec
 
@@ -16,7 +16,7 @@ def diff_topologies(first: str, second: str, *, as_json: bool) -> None:
         sys.stdout.write(codec.encode_pretty(comparison).decode())
     else:
         from busbw.show.plain import printable
-        from busbw.show.text.difference_text import difference_text
+        from busbw.show.text.topology import difference_text
 
         for note in comparison.notes:
             click.echo(f"note: {printable(note)}", err=True)

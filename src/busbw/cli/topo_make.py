@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from busbw.api.topology_files import made_file
+from busbw.api.topology import made_file
 from busbw.show.plain import printable
 
 

@@ -5,7 +5,7 @@ import sys
 from busbw.base.errors import ExitCode
 from busbw.measure.plan.masks import rank_masks
 from busbw.model import codec
-from busbw.model.binding import RankMasks
+from busbw.model.topology import RankMasks
 
 
 def show_masks(

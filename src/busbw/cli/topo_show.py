@@ -16,7 +16,7 @@ def show_topology(source: str | None, *, here: bool, matrix: bool, svg: Path | N
     for note in view.notes:
         _say(f"note: {note}")
     if svg is not None:
-        from busbw.show.page.topology_svg import topology_svg
+        from busbw.show.page.pictures import topology_svg
         from busbw.store.files import write_whole
 
         write_whole(svg, topology_svg(view).encode())
@@ -25,7 +25,7 @@ def show_topology(source: str | None, *, here: bool, matrix: bool, svg: Path | N
         value = path_matrix(view.topology) if matrix else view
         sys.stdout.write(codec.encode_pretty(value).decode())
     elif matrix:
-        from busbw.show.text.topology_matrix import matrix_text
+        from busbw.show.text.topology import matrix_text
 
         matrix_text(path_matrix(view.topology))
     elif svg is None:

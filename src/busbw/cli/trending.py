@@ -4,15 +4,14 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from busbw.api.trending import trend_of
+from busbw.api.history import trend_of
 from busbw.base.errors import ExitCode, InputError
 from busbw.cli.listing import say, selection_of
 from busbw.model import codec
-from busbw.model.history import PointSelection
-from busbw.model.trend import Trend
+from busbw.model.history import PointSelection, Trend
 from busbw.show.plain import printable
+from busbw.show.text.history import trend_lines
 from busbw.show.text.terminal import console
-from busbw.show.text.trend_text import trend_lines
 from busbw.store import directory as directories
 from busbw.store.files import write_whole
 
@@ -70,9 +69,9 @@ def _present(trend: Trend, form: str, output: Path | None) -> None:
 
 
 def _written(trend: Trend, form: str) -> str:
-    from busbw.show.exports.trend_markdown import trend_markdown
-    from busbw.show.exports.trend_prometheus import trend_prometheus
-    from busbw.show.exports.trend_table import trend_csv
+    from busbw.show.exports.markdown import trend_markdown
+    from busbw.show.exports.prometheus import trend_prometheus
+    from busbw.show.exports.tables import trend_csv
 
     if form == "json":
         return codec.encode_pretty(trend).decode()

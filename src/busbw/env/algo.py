@@ -6,9 +6,9 @@ src/graph/tuning.cc: one list for all functions and words it does not know passe
 
 from collections.abc import Mapping
 
-from busbw.env.given import Given
+from busbw.env.values_c import Given
 from busbw.env.versions import reaches
-from busbw.model.understood import ListRead, Understood
+from busbw.model.envvar import ListRead, Understood
 
 _FUNCTIONS = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce")
 _PROTOCOLS = ("LL", "LL128", "Simple")

@@ -7,10 +7,9 @@ from busbw.env.near import read_name
 from busbw.env.values import read_value
 from busbw.env.versions import beyond, default_in, known_in, newest, parse_version, spelled
 from busbw.facts.envvars import misspellings, variables
-from busbw.model.envvar import EnvVar
-from busbw.model.explanation import Explanation, InForce, Recipe
+from busbw.model.envvar import EnvVar, Explanation, InForce, PublishedValue
 from busbw.model.platform import Platform, PlatformSetting
-from busbw.model.settings import Surroundings
+from busbw.model.settings import JobEnvironment
 
 _Version = tuple[int, ...]
 
@@ -20,7 +19,7 @@ def explain(
     *,
     nccl: _Version | None = None,
     platforms: Iterable[Platform] = (),
-    surroundings: Surroundings | None = None,
+    surroundings: JobEnvironment | None = None,
 ) -> Explanation:
     """Return what is known of `name`, and its value in force in `surroundings`.
 
@@ -53,7 +52,7 @@ def _default(var: EnvVar | None, version: _Version | None) -> str | None:
     return default_in(var, version) if version is not None else var.default
 
 
-def _in_force(name: str, var: EnvVar | None, nccl: _Version, surroundings: Surroundings) -> InForce:
+def _in_force(name: str, var: EnvVar | None, nccl: _Version, surroundings: JobEnvironment) -> InForce:
     choices = layers(surroundings, nccl).explain(name)
     value = choices[0].value if choices else None
     return InForce(
@@ -64,7 +63,7 @@ def _in_force(name: str, var: EnvVar | None, nccl: _Version, surroundings: Surro
     )
 
 
-def _recipes(name: str, platforms: Iterable[Platform]) -> tuple[Recipe, ...]:
+def _recipes(name: str, platforms: Iterable[Platform]) -> tuple[PublishedValue, ...]:
     """Return what platforms set a variable to; those that agree in everything but the platform are one recipe."""
     held: dict[tuple[str | None, str | None, str | None, tuple[str, ...]], list[str]] = {}
     for platform in platforms:
@@ -73,7 +72,7 @@ def _recipes(name: str, platforms: Iterable[Platform]) -> tuple[Recipe, ...]:
                 key = (setting.value, setting.goal, setting.reason, _sources(platform, setting))
                 held.setdefault(key, []).append(platform.id)
     return tuple(
-        Recipe(value=value, platforms=tuple(ids), goal=goal, reason=reason, source=source)
+        PublishedValue(value=value, platforms=tuple(ids), goal=goal, reason=reason, source=source)
         for (value, goal, reason, source), ids in held.items()
     )
 

@@ -5,12 +5,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from busbw.env.rules.plain import plain_name, plain_value
-from busbw.env.rules.subject import known
+from busbw.env.rules.subject import known, plain_name, plain_value
 from busbw.env.values import read_value
 from busbw.facts.envvars import misspellings
-from busbw.model.assignment import Assignment, Reading, Slip
 from busbw.model.finding import Finding
+from busbw.model.settings import Assignment, SettingsReading, Slip
 
 # What a text is read and checked by: its findings.
 Check = Callable[[str], tuple[Finding, ...]]
@@ -32,7 +31,7 @@ class Edit:
     text: str
 
 
-def corrected(text: str, reading: Reading, version: tuple[int, ...], check: Check) -> str:
+def corrected(text: str, reading: SettingsReading, version: tuple[int, ...], check: Check) -> str:
     """Return the text with the corrections that leave fewer findings, and no new ones."""
     edits = _apart(tuple(_edits(text, reading, version)))
     before = check(text)
@@ -118,7 +117,7 @@ def _with(text: str, edits: tuple[Edit, ...]) -> str:
     return "\n".join(lines)
 
 
-def _edits(text: str, reading: Reading, version: tuple[int, ...]) -> Iterator[Edit]:
+def _edits(text: str, reading: SettingsReading, version: tuple[int, ...]) -> Iterator[Edit]:
     lines = text.split("\n")
     if any(slip.kind == "carriage_return" for slip in reading.slips):
         for number, line in enumerate(lines, start=1):

@@ -6,28 +6,18 @@ from itertools import islice
 from msgspec import structs
 
 from busbw.env.rules.combinations import combinations
-from busbw.env.rules.conf_lines import conf_lines
-from busbw.env.rules.context import Context
-from busbw.env.rules.devices import devices
-from busbw.env.rules.effects import effects
-from busbw.env.rules.files import files
-from busbw.env.rules.forwarding import forwarding
-from busbw.env.rules.hazards import hazards
-from busbw.env.rules.leftovers import leftovers
+from busbw.env.rules.devices import devices, startup
+from busbw.env.rules.effects import effects, hazards
+from busbw.env.rules.forwarding import forwarding, pods, ranks
 from busbw.env.rules.names import names
 from busbw.env.rules.placement import placement
-from busbw.env.rules.pods import pods
-from busbw.env.rules.ranks import ranks
-from busbw.env.rules.repeats import repeats, same_parameter
-from busbw.env.rules.startup import startup
-from busbw.env.rules.subject import Subject, subject_of
-from busbw.env.rules.text import slips
-from busbw.env.rules.topology_files import topology_files
-from busbw.env.rules.values import values
-from busbw.model.assignment import Assignment, Reading
+from busbw.env.rules.subject import CheckContext, SettingsSubject, subject_of
+from busbw.env.rules.text import conf_lines, leftovers, repeats, same_parameter, slips
+from busbw.env.rules.values import files, topology_files, values
 from busbw.model.finding import Finding
+from busbw.model.settings import Assignment, SettingsReading
 
-_Rule = Callable[[Subject], Iterator[Finding]]
+_Rule = Callable[[SettingsSubject], Iterator[Finding]]
 # What each text says by itself, and what all of them say together.
 _ALONE: tuple[_Rule, ...] = (
     slips,
@@ -52,7 +42,7 @@ _OF_EXAMPLES: tuple[_Rule, ...] = tuple(rule for rule in (*_ALONE, *_TOGETHER) i
 MOST_FINDINGS = 5_000
 
 
-def lint(reading: Reading, context: Context) -> tuple[Finding, ...]:
+def lint(reading: SettingsReading, context: CheckContext) -> tuple[Finding, ...]:
     """Return what is wrong with the settings of a text, in its order, each thing once."""
     found = _found(reading, context, (*_ALONE, *_TOGETHER))
     for part in reading.parts:
@@ -60,7 +50,7 @@ def lint(reading: Reading, context: Context) -> tuple[Finding, ...]:
     return _ordered(reading, found)
 
 
-def lint_layers(readings: tuple[Reading, ...], context: Context) -> tuple[Finding, ...]:
+def lint_layers(readings: tuple[SettingsReading, ...], context: CheckContext) -> tuple[Finding, ...]:
     """Return what is wrong with texts that hold together, the strongest first: what it sets, the others do not."""
     found = [each for reading in readings for each in _ordered(reading, _found(reading, context, _ALONE))]
     if readings:
@@ -68,23 +58,23 @@ def lint_layers(readings: tuple[Reading, ...], context: Context) -> tuple[Findin
     return tuple(_once(found))
 
 
-def _found(reading: Reading, context: Context, rules: tuple[_Rule, ...]) -> list[Finding]:
+def _found(reading: SettingsReading, context: CheckContext, rules: tuple[_Rule, ...]) -> list[Finding]:
     subject = subject_of(reading, context)
     return [each for rule in rules for each in islice(rule(subject), MOST_FINDINGS)]
 
 
-def _merged(readings: tuple[Reading, ...]) -> Reading:
+def _merged(readings: tuple[SettingsReading, ...]) -> SettingsReading:
     """Return one reading with what is in force of each name."""
     in_force: dict[str, Assignment] = {}
     for reading in readings:
-        own = {each.name: each for each in subject_of(reading, Context()).reading.assignments if not each.unsets}
+        own = {each.name: each for each in subject_of(reading, CheckContext()).reading.assignments if not each.unsets}
         in_force = {**own, **in_force}
     first = readings[0]
     whole = tuple(structs.replace(each, form="environment") for each in in_force.values())
-    return Reading(file=first.file, language=first.language, assignments=whole)
+    return SettingsReading(file=first.file, language=first.language, assignments=whole)
 
 
-def _ordered(reading: Reading, found: list[Finding]) -> tuple[Finding, ...]:
+def _ordered(reading: SettingsReading, found: list[Finding]) -> tuple[Finding, ...]:
     in_order = sorted(found, key=lambda each: (not _is_in(each, reading.file), *_place(each), each.code))
     return tuple(_once(in_order[:MOST_FINDINGS]))
 

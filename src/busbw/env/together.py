@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from busbw.env.sizes import leading_integer
 from busbw.env.values import read_value
+from busbw.env.values_c import leading_integer
 from busbw.env.versions import reaches
 from busbw.facts.envvars import variables
-from busbw.model.understood import Interaction
+from busbw.model.envvar import Interaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,281 @@
 """What the reader of a variable makes of a text: NCCL, UCX, libfabric, plug-ins, CUDA and MPI each have their rules."""
 
+import re
 from collections.abc import Callable
 
 import msgspec
 
-from busbw.env.given import Given
-from busbw.env.values_c import read_c_number
-from busbw.env.values_cuda import read_cuda
-from busbw.env.values_libfabric import read_libfabric
-from busbw.env.values_mpi import read_mpi
+from busbw.env.values_c import (
+    OFF_WORDS,
+    ON_WORDS,
+    Given,
+    default_of,
+    in_bounds,
+    leading_integer,
+    meant_bytes,
+    read_c_number,
+    suffixed_bytes,
+)
 from busbw.env.values_nccl import read_nccl
-from busbw.env.values_ofi_nccl import read_ofi_nccl
-from busbw.env.values_ucx import read_ucx
-from busbw.model.envvar import EnvVar
-from busbw.model.understood import Understood
+from busbw.model.envvar import EnvVar, Understood
+
+_UUID = re.compile(r"(GPU|MIG)-[0-9a-fA-F/-]+", re.ASCII)
+
+
+def read_cuda(given: Given) -> Understood:
+    """Return what CUDA makes of a text."""
+    if given.var.name == "CUDA_VISIBLE_DEVICES":
+        return _visible(given.text)
+    if given.var.name == "CUDA_LAUNCH_BLOCKING":
+        return Understood(value="0" if given.text in ("", "0") else "1")
+    if given.var.kind == "enum" and given.var.choices:
+        return _word(given.var, given.text)
+    return read_c_number(given)
+
+
+def _visible(text: str) -> Understood:
+    if text in ("", "-1", "NoDevFiles"):
+        return Understood(value="no GPU")
+    items = [item.strip() for item in text.split(",")]
+    taken: list[str] = []
+    for item in items:
+        if not re.fullmatch(r"\d{1,4}", item, re.ASCII) and not _UUID.fullmatch(item):
+            break
+        if item in taken:
+            problem = f"GPU {item} is named twice: CUDA then shows no GPU at all"
+            return Understood(value="no GPU", problem=problem, kind="other value")
+        taken.append(item)
+    if len(taken) == len(items):
+        return Understood(value=",".join(taken))
+    shown = ",".join(taken) or "no GPU"
+    wrong = items[len(taken)]
+    if wrong == "-1" or (wrong == "" and len(taken) == len(items) - 1):
+        return Understood(value=shown)
+    problem = f"{wrong[:40]!r} names no GPU: it and all behind it are hidden"
+    return Understood(value=shown, problem=problem, kind="other value")
+
+
+def _word(var: EnvVar, text: str) -> Understood:
+    if text in var.choices or not text:
+        return Understood(value=text or var.default)
+    meant = text.strip().upper()
+    return Understood(
+        value=var.default,
+        problem=f"CUDA knows {', '.join(var.choices)}: {text[:40]!r} is ignored",
+        kind="ignored",
+        instead=meant if meant in var.choices else None,
+    )
+
+
+_ON = ("1", "true", "yes", "on")
+_OFF = ("0", "false", "no", "off")
+_MEANT = {"y": "1", "t": "1", "enable": "1", "enabled": "1", "n": "0", "f": "0", "disable": "0", "disabled": "0"}
+_ABORTS = ("FI_EFA_MTU_SIZE", "FI_EFA_TX_IOV_LIMIT", "FI_EFA_RX_IOV_LIMIT")
+
+
+def read_libfabric(given: Given) -> Understood:
+    """Return what libfabric makes of a text."""
+    if given.var.name in _ABORTS:
+        return _aborts("current libfabric ends the process when it is set at all, whatever the value")
+    if given.var.name == "FI_EFA_IFACE" and not given.text:
+        return _aborts("an empty value ends the process")
+    if given.var.kind == "bool":
+        return _switch(given.var, given.text)
+    if given.var.kind == "enum" and given.var.choices:
+        return _libfabric_word(given.var, given.text)
+    understood = read_c_number(given)
+    if given.var.name == "FI_EFA_TX_MIN_CREDITS" and (understood.value or "").startswith(("0", "-")):
+        return _aborts(f"it is read as {understood.value}, and 0 or less ends the process")
+    return understood
+
+
+def _aborts(problem: str) -> Understood:
+    return Understood(value=None, problem=problem, kind="fails")
+
+
+def _switch(var: EnvVar, text: str) -> Understood:
+    word = text.lower()
+    if word in _ON or word in _OFF:
+        return Understood(value="1" if word in _ON else "0")
+    known = "0, 1, true, false, yes, no, on and off"
+    problem = f"libfabric takes {known}: {text[:40]!r} is ignored, with a warning in its log"
+    meant = word.strip()
+    instead = meant if meant in (*_ON, *_OFF) else _MEANT.get(meant)
+    return Understood(value=default_of(var), problem=problem, kind="ignored", instead=instead)
+
+
+def _libfabric_word(var: EnvVar, text: str) -> Understood:
+    folded = {choice.lower(): choice for choice in var.choices}
+    exact = var.owner != "libfabric" or var.name == "FI_MR_CACHE_MONITOR"
+    if text in var.choices or (not exact and text.lower() in folded):
+        return Understood(value=text)
+    known = f"libfabric knows {', '.join(var.choices)}: {text[:40]!r}"
+    if var.name == "FI_LOG_LEVEL":
+        # fi_convert_log_str of src/log.c.
+        return Understood(value=var.choices[0], problem=f"{known} is taken for {var.choices[0]}", kind="other value")
+    problem = f"{known} is ignored"
+    found = Understood(value=default_of(var), problem=problem, kind="ignored")
+    return msgspec.structs.replace(found, instead=folded.get(text.strip().lower()))
+
+
+_MPI_ON = ("1", "true", "t", "yes", "y", "enabled", "on")
+_MPI_OFF = ("0", "false", "f", "no", "n", "disabled", "off")
+
+
+def read_mpi(given: Given) -> Understood:
+    """Return what Open MPI makes of a text."""
+    if given.var.kind == "bool":
+        return _mpi_switch(given.text)
+    if given.var.kind == "list":
+        return _components(given.text)
+    return Understood(value=given.text)
+
+
+def _mpi_switch(text: str) -> Understood:
+    word = text.strip().lower()
+    if word in _MPI_ON or word in _MPI_OFF:
+        return Understood(value="1" if word in _MPI_ON else "0")
+    number = leading_integer(text)
+    if number is not None and number.value is not None and not number.rest.strip():
+        return Understood(value="1" if number.value else "0")
+    return Understood(value=None, problem=f"{text[:40]!r} is neither a number nor true or false", kind="fails")
+
+
+def _components(text: str) -> Understood:
+    """Return a list of components; a `^` excludes all of them, and only at the beginning of the list."""
+    items = text.split(",")
+    if any(item.strip().startswith("^") for item in items[1:]):
+        problem = "`^` counts once, at the beginning, for the whole list: mixed lists are refused"
+        return Understood(value=None, problem=problem, kind="fails")
+    return Understood(value=text)
+
+
+_FLOAT = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+_EFFECT = "the plug-in does not start, and NCCL goes on over sockets"
+_REMOVED = ("OFI_NCCL_RDMA_MIN_POSTED_BOUNCE_BUFFERS", "OFI_NCCL_RDMA_MAX_POSTED_BOUNCE_BUFFERS")
+
+
+def read_ofi_nccl(given: Given) -> Understood:
+    """Return what aws-ofi-nccl makes of a text."""
+    if given.var.name in _REMOVED:
+        return _refused(f"it was removed; set at all, {_EFFECT}")
+    if given.var.kind == "bool":
+        return _ofi_nccl_switch(given.text)
+    if given.var.kind == "enum" and given.var.choices:
+        return _ofi_nccl_word(given.var, given.text)
+    if given.var.kind in ("int", "size"):
+        return _integer(given.var, given.text)
+    if given.var.kind == "float" and not _FLOAT.fullmatch(given.text):
+        return _refused(f"{given.shown} is no number: {_EFFECT}")
+    return Understood(value=given.text)
+
+
+def _refused(problem: str, *, instead: str | None = None) -> Understood:
+    return Understood(value=None, problem=problem, kind="fails", instead=instead)
+
+
+def _ofi_nccl_switch(text: str) -> Understood:
+    word = text.lower()
+    if word in ("true", "false"):
+        return Understood(value="1" if word == "true" else "0")
+    if re.fullmatch(r"\s*[+-]?\d{1,9}", text, re.ASCII):
+        return Understood(value="1" if int(text) else "0")
+    meant = word.strip()
+    instead = "1" if meant in ON_WORDS else "0" if meant in OFF_WORDS else None
+    return _refused(f"it takes 0, 1, true and false: with {text[:40]!r} {_EFFECT}", instead=instead)
+
+
+def _ofi_nccl_word(var: EnvVar, text: str) -> Understood:
+    folded = {choice.lower(): choice for choice in var.choices}
+    if text.lower() in folded:
+        return Understood(value=folded[text.lower()])
+    known = ", ".join(var.choices)
+    return _refused(f"it takes {known}: with {text[:40]!r} {_EFFECT}", instead=folded.get(text.strip().lower()))
+
+
+def _integer(var: EnvVar, text: str) -> Understood:
+    if not re.fullmatch(r"\s*[+-]?\d{1,18}", text, re.ASCII):
+        meant = meant_bytes(text)
+        problem = f"it takes a plain decimal number: with {text[:40]!r} {_EFFECT}"
+        return _refused(problem, instead=None if meant is None else str(meant))
+    value = int(text)
+    if value < 0 and var.least is not None and var.least >= 0:
+        return _refused(f"it takes no negative number: with {value} {_EFFECT}")
+    return in_bounds(var, value)
+
+
+_UCX_ON = ("y", "yes", "on", "1")
+_UCX_OFF = ("n", "no", "off", "0")
+_TRY = ("try", "maybe")
+_UCX_MEANT = {
+    "true": "y",
+    "t": "y",
+    "enable": "y",
+    "enabled": "y",
+    "false": "n",
+    "f": "n",
+    "disable": "n",
+    "disabled": "n",
+}
+
+
+def read_ucx(given: Given) -> Understood:
+    """Return what UCX makes of a text."""
+    if given.var.kind == "bool":
+        return _ucx_word(given.text, ("y", "n"))
+    if given.var.kind == "enum" and given.var.choices:
+        return _ucx_word(given.text, given.var.choices)
+    if given.var.kind == "size":
+        return _size(given.text)
+    return _ucx_integer(given.var, given.text) if given.var.kind == "int" else Understood(value=given.text)
+
+
+def _ucx_word(text: str, choices: tuple[str, ...]) -> Understood:
+    word = text.lower()
+    same = {choice.lower(): choice for choice in choices}
+    if word in same:
+        return Understood(value=same[word])
+    switch = next((mark for mark in ("y", "on") if mark in choices), None)
+    if switch is not None:
+        off = "n" if switch == "y" else "off"
+        if word in _UCX_ON or word in _UCX_OFF:
+            return Understood(value=switch if word in _UCX_ON else off)
+        if word in _TRY and ("try" in choices or "auto" in choices):
+            return Understood(value="try" if "try" in choices else "auto")
+        meant = {"y": switch, "n": off}.get(_UCX_MEANT.get(word.strip(), ""))
+        return _ucx_refused(text, ", ".join(choices), instead=meant)
+    return _ucx_refused(text, ", ".join(choices))
+
+
+def _ucx_refused(text: str, known: str, *, instead: str | None = None) -> Understood:
+    problem = f"UCX takes {known}: it does not start with {text[:40]!r}"
+    return Understood(value=None, problem=problem, kind="fails", instead=instead)
+
+
+def _size(text: str) -> Understood:
+    if text.lower() in ("inf", "auto"):
+        return Understood(value=text.lower())
+    size_bytes = suffixed_bytes(text)
+    if size_bytes is not None:
+        return Understood(value=str(size_bytes))
+    match = re.match(r"-?\d{1,18}", text, re.ASCII)
+    bare = suffixed_bytes(re.sub(r"i?[bB]$", "", "".join(text.split())))
+    if match is None or bare is not None or not re.fullmatch(r"\d+[kmgtKMGT][bB].+", text, re.ASCII):
+        return _ucx_refused(text, "bytes, or a number with k, m, g or t", instead=None if bare is None else str(bare))
+    return Understood(value=str(suffixed_bytes(text[: match.end() + 2])), problem="the rest is not read", kind="odd")
+
+
+def _ucx_integer(var: EnvVar, text: str) -> Understood:
+    if text.lower() in ("inf", "auto"):
+        return Understood(value=text.lower())
+    number = leading_integer(text)
+    if number is None or number.value is None:
+        return _ucx_refused(text, "a number")
+    if number.rest:
+        problem = f"only the number at its beginning counts: {text[:40]!r} is read as {number.value}"
+        return Understood(value=str(number.value), problem=problem, kind="other value")
+    return in_bounds(var, number.value)
+
 
 # What is longer is no setting; looking at it would only take time.
 LONGEST = 32_768

@@ -6,12 +6,10 @@ Read in src/misc/param.cc, src/include/param and where each variable is used, ta
 from collections.abc import Callable
 
 from busbw.env.algo import understood_list
-from busbw.env.given import Given
 from busbw.env.hca import understood_devices
-from busbw.env.sizes import leading_integer
-from busbw.env.values_c import OFF_WORDS, ON_WORDS, judged_number, without_number
+from busbw.env.values_c import OFF_WORDS, ON_WORDS, Given, judged_number, leading_integer, without_number
 from busbw.env.words_nccl import WORDS
-from busbw.model.understood import Understood
+from busbw.model.envvar import Understood
 
 _Reader = Callable[[Given], Understood]
 # Typed parameters that are switches: param.h of 2.30.

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable, Sequence
 
-from busbw.env.given import Given
+from busbw.env.values_c import Given
 from busbw.env.versions import reaches
-from busbw.model.understood import Understood
+from busbw.model.envvar import Understood
 
 _Reader = Callable[[Given], Understood]
 # topoPathTypeStr of src/graph/topo.cc: the tag from which each name is there, nearest first.

@@ -1,4 +1,4 @@
-"""What PCI devices can do at best, from data/devices.toml."""
+"""PCI devices: which are GPUs, and what each can do at best."""
 
 from functools import cache
 from importlib.resources import files
@@ -6,6 +6,7 @@ from importlib.resources import files
 import msgspec
 
 from busbw.base.value import Integer, Value
+from busbw.model.host import HostGpu, PciFunction
 
 
 class DeviceKind(Value, frozen=True, kw_only=True):
@@ -51,3 +52,23 @@ def device_kind(vendor: str | None, device: str | None) -> DeviceKind | None:
 def capability(sm: int | None) -> Capability | None:
     """Return what GPUs of a compute capability can do; None where it is not known."""
     return next((known for known in _devices().capability if known.sm == sm), None)
+
+
+_NVIDIA = "0x10de"
+_AMD = "0x1002"
+# PCI class codes: display controllers (VGA, 3D) and processing accelerators, which AMD's larger GPUs are.
+_DISPLAY = ("0x0300", "0x0302", "0x0380")
+_ACCELERATOR = "0x1200"
+
+
+def is_gpu(function: PciFunction) -> bool:
+    """Whether a PCI function is a GPU of a maker whose GPUs compute; a server's own screen is none."""
+    if function.vendor == _AMD:
+        return function.device_class.startswith((*_DISPLAY, _ACCELERATOR))
+    return function.vendor == _NVIDIA and function.device_class.startswith(_DISPLAY)
+
+
+def gpus_on_bus(pci: tuple[PciFunction, ...]) -> tuple[HostGpu, ...]:
+    """Return the GPUs that the bus shows, in the order of their addresses: all there is to know without a driver."""
+    found = sorted(function.bus_id for function in pci if is_gpu(function))
+    return tuple(HostGpu(index=index, bus_id=bus_id) for index, bus_id in enumerate(found))

@@ -1,4 +1,4 @@
-"""The variables that something on a cluster reads, and the names that nothing reads, from data/envvars/*.toml."""
+"""The variables that something on a cluster reads, what plug-ins set, and the algorithms that MPI lets users choose."""
 
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -9,6 +9,8 @@ import msgspec
 
 from busbw.base.value import Value
 from busbw.model.envvar import EnvVar, Misspelling, Owner
+from busbw.model.machine import MpiFamily
+from busbw.model.settings import PluginExport
 
 T = TypeVar("T")
 
@@ -63,3 +65,42 @@ def _declared() -> Iterator[tuple[str, EnvVarFile]]:
         if path.name.endswith(".toml"):
             # These files are part of the package: an error in them is a bug, and says so.
             yield path.name, msgspec.toml.decode(path.read_bytes(), type=EnvVarFile)
+
+
+class _Exports(Value, frozen=True, kw_only=True):
+    export: tuple[PluginExport, ...]
+
+
+@cache
+def plugin_exports() -> tuple[PluginExport, ...]:
+    """Return everything that plug-ins are known to export, in the order of the file."""
+    raw = files("busbw").joinpath("data", "plugin_exports.toml").read_bytes()
+    return msgspec.toml.decode(raw, type=_Exports).export
+
+
+class Choice(Value, frozen=True, kw_only=True):
+    """The environment variable that chooses the algorithm of one collective, and the names it takes."""
+
+    variable: str
+    values: tuple[str, ...]
+
+
+class Algorithms(Value, frozen=True, kw_only=True):
+    """What one MPI family lets its users choose, by busbw's name of the collective."""
+
+    name: MpiFamily
+    # `NAME=value` settings without which the choice has no effect.
+    requires: tuple[str, ...]
+    choices: dict[str, Choice]
+    source: str
+
+
+class _Families(Value, frozen=True, kw_only=True):
+    family: tuple[Algorithms, ...]
+
+
+@cache
+def algorithms() -> dict[MpiFamily, Algorithms]:
+    """Return what each MPI family lets its users choose."""
+    raw = files("busbw").joinpath("data", "algorithms.toml").read_bytes()
+    return {family.name: family for family in msgspec.toml.decode(raw, type=_Families).family}

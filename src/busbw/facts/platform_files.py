@@ -1,4 +1,4 @@
-"""Platform files by name: those that are shipped with busbw, and what a site lays over them."""
+"""Platform files by name: those shipped, those of a site, and the order in which they apply."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from busbw.base.errors import InputError
-from busbw.model.site import SiteFile
+from busbw.model.platform import SiteFile
 
 # Declares sources that every file may cite, and is no platform.
 SOURCES = "sources"
@@ -134,3 +134,43 @@ def _parsed(raw: bytes, where: str) -> dict[str, object]:
     # The parser lets Python's own refusal of very long numbers through.
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise InputError(f"not valid TOML: {error}", where=where) from error
+
+
+def layers(name: str, site: tuple[SiteFile, ...]) -> tuple[PlatformFile, ...]:
+    """Return the files of a platform, the weakest first: what it extends from left to right, then its own.
+
+    A file that is reached on two ways applies once, where it is reached first. What a site's file extends stands
+    between the shipped file of its name and the site's. Raises InputError for a name without a file, and for a circle.
+    """
+    found: dict[str, tuple[PlatformFile, ...]] = {}
+    ordered: list[PlatformFile] = []
+    _collect(name, site, (), found, ordered)
+    return tuple(ordered)
+
+
+def _collect(
+    name: str,
+    site: tuple[SiteFile, ...],
+    chain: tuple[PlatformFile, ...],
+    found: dict[str, tuple[PlatformFile, ...]],
+    ordered: list[PlatformFile],
+) -> None:
+    words = " extends ".join([*(file.name for file in chain), name])
+    if any(file.name == name for file in chain):
+        raise InputError(
+            f"a circle: {words}",
+            where=chain[-1].where,
+            hint="a site's file is laid over the shipped one of its name by itself: leave that out of `extends`",
+        )
+    if name in found:
+        return
+    found[name] = files_named(name, site)
+    if not found[name]:
+        raise InputError(
+            f"there is no platform file {name}.toml: {words}" if chain else f"there is no platform file {name}.toml",
+            where=chain[-1].where if chain else None,
+        )
+    for file in found[name]:
+        for base in file.extends:
+            _collect(base, site, (*chain, file), found, ordered)
+        ordered.append(file)

@@ -1,16 +1,23 @@
-"""The platforms there are: by id, by any of their names, and all of them, with what a site adds."""
+"""The platforms there are: by name, by PCI address, and what those with the same GPU have in common."""
 
 import difflib
 import fnmatch
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import PurePosixPath
+
+import msgspec
 
 from busbw.base.errors import InputError
+from busbw.base.value import Integer, Value
 from busbw.facts import platform_files
+from busbw.facts.platform_files import FAMILY, names
 from busbw.facts.platform_resolution import resolve
-from busbw.model.platform import Platform, ResolvedPlatform
-from busbw.model.site import SiteFile
+from busbw.model.platform import GpuKind, NvLinkKind, Platform, Published, PublishedSweep, ResolvedPlatform, SiteFile
 
 _MOST_GUESSES = 3
 # Of a name that is looked up; nobody calls a machine more than that.
@@ -101,3 +108,115 @@ def _unknown(name: str, called: dict[str, tuple[str, ...]]) -> InputError:
 
 def _short(name: str) -> str:
     return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}..."
+
+
+_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_MENTION = re.compile(r"[\"']([a-z0-9][a-z0-9._/-]*)[\"']")
+_ENDING = ".toml"
+
+
+def platforms_at(addresses: frozenset[str], site: tuple[SiteFile, ...] = ()) -> tuple[Platform, ...]:
+    """Return the platforms that may have a device at one of the addresses, by id.
+
+    Raises InputError when a file of the site that belongs to one of them cannot be used.
+    """
+    texts = _addresses_texts(site)
+    near = {name for name, text in texts.items() if not addresses.isdisjoint(_ADDRESS.findall(text))}
+    mentions = {name: set(_MENTION.findall(text)) for name, text in texts.items()}
+    while True:
+        more = {name for name, mentioned in mentions.items() if name not in near and mentioned & near}
+        if not more:
+            break
+        near |= more
+    return tuple(resolve(name, site).platform for name in names(site) if name in near)
+
+
+def _addresses_texts(site: tuple[SiteFile, ...]) -> dict[str, str]:
+    """Return the text of every platform file by its name, a site's behind the shipped one, in lower case."""
+    texts: dict[str, str] = {}
+    root = files("busbw").joinpath("data", "platforms")
+    for directory, prefix in ((root, ""), (root.joinpath(FAMILY), f"{FAMILY}/")):
+        for path in _toml_in(directory):
+            texts[prefix + path.name.removesuffix(_ENDING)] = path.read_text(encoding="utf-8").lower()
+    for file in site:
+        path_there = PurePosixPath(file.path)
+        name = path_there.name.removesuffix(_ENDING)
+        name = f"{FAMILY}/{name}" if path_there.parent.name == FAMILY else name
+        texts[name] = texts.get(name, "") + file.text.lower()
+    return texts
+
+
+def _toml_in(directory: Traversable) -> list[Traversable]:
+    return [path for path in directory.iterdir() if path.name.endswith(_ENDING)] if directory.is_dir() else []
+
+
+class GpuFacts(Value, frozen=True, kw_only=True):
+    """What holds for a GPU wherever it is sold."""
+
+    # As the driver names it.
+    name: str
+    # Compute capability times ten.
+    sm: Integer | None
+    # Without the number of GPUs of one domain where platforms differ in it: the name does not tell.
+    nvlink: NvLinkKind
+    # Whether the links join GPUs of several nodes (GB200 NVL72); None: on some platforms.
+    across_nodes: bool | None
+    # Ids of the platforms it was taken from.
+    platforms: tuple[str, ...]
+    # Bus bandwidth within one node, as it was published of any of them.
+    sweeps: tuple[PublishedSweep, ...] = ()
+    published: tuple[Published, ...] = ()
+
+
+def spellings(name: str) -> tuple[str, ...]:
+    """Return how drivers name this GPU: those before 465 leave out `NVIDIA` where later ones have it."""
+    return (name, f"NVIDIA {name}")
+
+
+def facts_of_gpu(name: str, platforms: Iterable[Platform]) -> GpuFacts | None:
+    """Return what all platforms with this GPU say alike of its links; None where none has it, or they contradict."""
+    having = [each for each in platforms if any(fnmatchcase(name, glob) for glob in each.match.gpu_names)]
+    if len({_links(each.nvlink) for each in having}) != 1:
+        return None
+    sweeps = (sweep for each in having for sweep in each.sweeps if sweep.nodes == 1)
+    across = {each.nvlink.domain_gpus is not None for each in having}
+    return GpuFacts(
+        name=name,
+        sm=_sm(each.gpu for each in having),
+        nvlink=_with_common_domain([each.nvlink for each in having]),
+        across_nodes=across.pop() if len(across) == 1 else None,
+        platforms=_ids(having),
+        sweeps=tuple(dict.fromkeys(sweeps)),
+        published=tuple(dict.fromkeys(figure for each in having for figure in each.published if _is_inside(figure))),
+    )
+
+
+def _is_inside(figure: Published) -> bool:
+    """Whether a figure is a bus bandwidth over the links of one node."""
+    return (figure.nodes, figure.metric, figure.network) in ((1, "busbw", None), (1, "busbw", "fabric"))
+
+
+def facts_of_gpus(platforms: Sequence[Platform]) -> dict[str, GpuFacts]:
+    """Return what is known of every GPU that platforms name, by its name."""
+    names = {name for each in platforms for name in each.match.gpu_names if "*" not in name}
+    found = {name: facts_of_gpu(name, platforms) for name in sorted(names)}
+    return {name: facts for name, facts in found.items() if facts is not None}
+
+
+def _links(link: NvLinkKind) -> tuple[float | None, float | None, bool | None, bool | None]:
+    return link.gpu_Bps, link.pair_Bps, link.switched, link.nvls
+
+
+def _with_common_domain(links: list[NvLinkKind]) -> NvLinkKind:
+    """Return the first, less its domain where another has a larger or a smaller one: racks can be partitioned."""
+    same = len({link.domain_gpus for link in links}) == 1
+    return links[0] if same else msgspec.structs.replace(links[0], domain_gpus=None)
+
+
+def _sm(kinds: Iterable[GpuKind]) -> int | None:
+    said = {kind.sm for kind in kinds}
+    return said.pop() if len(said) == 1 else None
+
+
+def _ids(platforms: list[Platform]) -> tuple[str, ...]:
+    return tuple(each.id for each in platforms)

@@ -1,4 +1,4 @@
-"""The rules of busbw's findings, one declaration each, from data/rules/*.toml."""
+"""The rules of busbw's findings, one declaration each in data/rules, and a finding made from one."""
 
 from functools import cache
 from importlib.resources import files
@@ -6,7 +6,7 @@ from importlib.resources import files
 import msgspec
 
 from busbw.base.value import Value
-from busbw.model.finding import Severity
+from busbw.model.finding import Confidence, Finding, Severity
 
 
 class Rule(Value, frozen=True, kw_only=True):
@@ -41,3 +41,30 @@ def rules() -> dict[str, Rule]:
 def rule(code: str) -> Rule:
     """Return the rule with this code. Raises KeyError for a code that is not declared."""
     return rules()[code]
+
+
+def finding(
+    code: str,
+    *,
+    evidence: str,
+    fix: str | None = None,
+    point: int | None = None,
+    where: str | None = None,
+    confidence: Confidence | None = None,
+    effect: str | None = None,
+    **names: str | int,
+) -> Finding:
+    """Return a finding of the rule `code`; `names` fill the title, the others are the finding's own fields."""
+    declared = rule(code)
+    return Finding(
+        code=code,
+        severity=declared.severity,
+        title=declared.title.format_map(names),
+        evidence=evidence,
+        fix=fix,
+        source=declared.source,
+        point=point,
+        where=where,
+        confidence=confidence,
+        effect=effect,
+    )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from busbw.base.errors import InputError
 from busbw.base.units import parse_size
 from busbw.formats.cells import LONGEST_ROW, CellError, named, quantity, scaled
-from busbw.formats.form import Line, Taken, Unreadable
+from busbw.formats.form import Taken, TextLine, Unreadable
 from busbw.model.imported import Reading, Table
 
 _SOFTWARE = re.compile(r"- software: torch=(\S{1,80}), cuda=(\S{1,80}), nccl=\((\d+(?:, \d+)*)\)", re.ASCII)
@@ -28,7 +28,7 @@ _KNOWN = re.compile(r"Environment:|Legend: .*|1GBps = .*|\*\*\* Plotting .*|!!! 
 _END = re.compile(r"Elapsed time: (\S{1,40})")
 
 
-class _OpenTable:
+class _AllReduceBenchTable:
     def __init__(self, *, number: int, source: int, first_line: int) -> None:
         self._number = number
         self._source = source
@@ -39,7 +39,7 @@ class _OpenTable:
         self._columns: tuple[str, ...] = ()
         self._footer: tuple[tuple[str, str], ...] = ()
 
-    def take(self, line: Line) -> Taken | Sequence[Reading] | Unreadable:
+    def take(self, line: TextLine) -> Taken | Sequence[Reading] | Unreadable:
         if len(line.text) > LONGEST_ROW:
             return "foreign"
         text = line.text.strip()
@@ -137,8 +137,8 @@ class _AllReduceBench:
     passes_by = False
     starts = re.compile(rf"^\s*(?:{_SOFTWARE.pattern}|{_TITLE.pattern}|{_HEADER.pattern})\s*$", re.ASCII)
 
-    def begin(self, line: Line, *, number: int, source: int) -> _OpenTable:
-        return _OpenTable(number=number, source=source, first_line=line.number)
+    def begin(self, line: TextLine, *, number: int, source: int) -> _AllReduceBenchTable:
+        return _AllReduceBenchTable(number=number, source=source, first_line=line.number)
 
 
 FORMAT = _AllReduceBench()

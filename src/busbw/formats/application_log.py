@@ -1,14 +1,74 @@
 """The log of an application, read by templates of its lines."""
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from busbw.base.errors import InputError
 from busbw.base.value import Value
-from busbw.formats.launch_results import LaunchResult, observation_of_launch
 from busbw.formats.log_template import Template, match
-from busbw.formats.running_clock import steps_of
-from busbw.formats.scaling_columns import Column, column, count, result
-from busbw.model.scaling import Observation
+from busbw.formats.scaling_columns import ScalingColumn, column, count, result
+from busbw.formats.scaling_table import observation
+from busbw.model.scaling import Observation, ScalingEstimate
+from busbw.stats.median import median, median_interval
+
+
+class LaunchResult(Value, kw_only=True, frozen=True):
+    """A result, and the line of the log that it stands on."""
+
+    line: int
+    estimate: ScalingEstimate
+
+
+def observation_of_launch(
+    counts: dict[str, int],
+    taken: ScalingColumn,
+    here: Sequence[LaunchResult],
+    where: str,
+    *,
+    settings: Sequence[tuple[str, str]] = (),
+) -> Observation:
+    """Return the median of what was printed, with its interval; of one result, what its digits stand for.
+
+    Raises InputError where it is not told on how much of the machine that was.
+    """
+    lines = [each.line for each in here]
+    place = f"{where}:{lines[0]}" if len(lines) == 1 else f"{where}:{lines[0]}-{lines[-1]}"
+    if not counts:
+        raise InputError(
+            "on how much of the machine this was measured is not told",
+            where=place,
+            hint="add a template with {nodes}, or take it from the file's name: --name 'run-{nodes}n'",
+        )
+    return observation(counts, taken, _median([each.estimate for each in here]), source=place, settings=settings)
+
+
+def _median(estimates: Sequence[ScalingEstimate]) -> ScalingEstimate:
+    if len(estimates) == 1:
+        return estimates[0]
+    ordered = sorted(estimate.value for estimate in estimates)
+    low, high = median_interval(ordered) or (ordered[0], ordered[-1])
+    return ScalingEstimate(value=median(ordered), low=low, high=high, basis="samples")
+
+
+_MOST_STRETCHES = 20
+
+
+def steps_of(readings: Sequence[LaunchResult]) -> tuple[LaunchResult, ...]:
+    """Return the times of a step; none for fewer than two readings. A clock that goes back was started anew."""
+    steps = [
+        (after.line, after.estimate.value - before.estimate.value)
+        for before, after in pairwise(readings)
+        if after.estimate.value >= before.estimate.value
+    ]
+    count = min(len(steps), _MOST_STRETCHES)
+    found = []
+    for number in range(count):
+        stretch = steps[number * len(steps) // count : (number + 1) * len(steps) // count]
+        step_s = sum(time_s for _, time_s in stretch) / len(stretch)
+        if step_s > 0:
+            found.append(LaunchResult(line=stretch[-1][0], estimate=ScalingEstimate(value=step_s)))
+    return tuple(found)
+
 
 _MOST_RESULTS = 1_000_000
 
@@ -32,7 +92,7 @@ def read_log(lines: Iterable[str], where: str, wanted: LogLines) -> tuple[Observ
 
     A count stands for the results after it. Raises InputError for a log without results, and for one without counts.
     """
-    found = _Found(where=where, counts=dict(wanted.known))
+    found = _FoundResults(where=where, counts=dict(wanted.known))
     for number, line in enumerate(lines, start=1):
         if wanted.void is not None and wanted.void in line:
             found.drop_last()
@@ -43,10 +103,10 @@ def read_log(lines: Iterable[str], where: str, wanted: LogLines) -> tuple[Observ
     return found.observations(wanted)
 
 
-_Key = tuple[tuple[tuple[str, int], ...], Column]
+_Key = tuple[tuple[tuple[str, int], ...], ScalingColumn]
 
 
-class _Found:
+class _FoundResults:
     """The results so far, by the counts that they were found under."""
 
     def __init__(self, *, where: str, counts: dict[str, int]) -> None:
@@ -56,7 +116,7 @@ class _Found:
         self._last: _Key | None = None
         self._number = 0
 
-    def take(self, values: Sequence[tuple[Column, str]], line: int) -> None:
+    def take(self, values: Sequence[tuple[ScalingColumn, str]], line: int) -> None:
         """Take the numbers of a line. Counts of one axis are a grid: they multiply."""
         place = f"{self._where}:{line}"
         grid: dict[str, int] = {}
@@ -101,7 +161,7 @@ class _Found:
 _STEP = column("s_per_step")
 
 
-def _best(results: Sequence[LaunchResult], taken: Column) -> tuple[LaunchResult, ...]:
+def _best(results: Sequence[LaunchResult], taken: ScalingColumn) -> tuple[LaunchResult, ...]:
     """Return the fastest of several."""
     sign = -1 if taken.kind == "time" else 1
     return (max(results, key=lambda each: sign * each.estimate.value),)

@@ -37,7 +37,7 @@ _ONCE = frozenset({"broadcast", "reduce", "sendrecv", "hypercube"})
 _FACTOR_IN_ALGBW = frozenset({"all_gather", "reduce_scatter", "hypercube", "all_gather or alltoall"})
 
 
-class Printed(NamedTuple):
+class PrintedNumber(NamedTuple):
     """A number as it was printed, and the interval that its digits stand for."""
 
     value: float
@@ -50,7 +50,7 @@ def in_unit(value: float, factor: float) -> float:
     return float(f"{value * factor:.15g}")
 
 
-def printed(text: str, shift: int = 0) -> Printed | None:
+def printed(text: str, shift: int = 0) -> PrintedNumber | None:
     """Return what a printed number stands for, times ten to the power of `shift`.
 
     None for anything else: nan, inf, N/A, words, negative numbers.
@@ -65,16 +65,16 @@ def printed(text: str, shift: int = 0) -> Printed | None:
     if not math.isfinite(value):
         return None
     half = 0.5 * 10.0 ** (shifted - len(decimals or ""))
-    return Printed(value, value - half if value > half else 0.0, value + half)
+    return PrintedNumber(value, value - half if value > half else 0.0, value + half)
 
 
-class Rates(NamedTuple):
+class RowRates(NamedTuple):
     """One row's numbers: bytes, seconds, bytes per second. None: not printed, or no number."""
 
     size_bytes: int
-    time_s: Printed | None
-    algbw_Bps: Printed | None
-    busbw_Bps: Printed | None
+    time_s: PrintedNumber | None
+    algbw_Bps: PrintedNumber | None
+    busbw_Bps: PrintedNumber | None
 
 
 @dataclass(slots=True)
@@ -107,7 +107,7 @@ class Check:
     _doubts: list[tuple[int, str]] = field(default_factory=list)
     _more: int = 0
 
-    def row(self, what: str, line: int, rates: Rates) -> None:
+    def row(self, what: str, line: int, rates: RowRates) -> None:
         """Check one row of the collective `what`; what cannot be right is kept as a doubt."""
         if rates.size_bytes == 0 or rates.algbw_Bps is None:
             return
@@ -159,7 +159,7 @@ class Check:
     def _best(self) -> _Group | None:
         return max(self._groups, key=lambda group: group.rows, default=None)
 
-    def _other_convention(self, what: str, line: int, rates: Rates, share: tuple[float, float]) -> None:
+    def _other_convention(self, what: str, line: int, rates: RowRates, share: tuple[float, float]) -> None:
         algbw_Bps, busbw_Bps = rates.algbw_Bps, rates.busbw_Bps
         if what in _FACTOR_IN_ALGBW and share[1] < 1 and _same(algbw_Bps, busbw_Bps):
             self._fit(line, _others_inverse(share[0]), _others_inverse(share[1]))
@@ -168,7 +168,7 @@ class Check:
         said = format_rate(algbw_Bps.value) if algbw_Bps is not None else "none"
         self.doubt(line, f"algbw is {said}, but its size over its time is {format_rate(implied_Bps)}")
 
-    def _ranks(self, what: str, line: int, rates: Rates) -> None:
+    def _ranks(self, what: str, line: int, rates: RowRates) -> None:
         factor = _factor(rates)
         if factor is None:
             return
@@ -197,7 +197,7 @@ class Check:
             self.doubt(line, f"its rates fit {_span(least, most)}, those of other rows something else")
 
 
-def _share(rates: Rates) -> tuple[float, float] | None:
+def _share(rates: RowRates) -> tuple[float, float] | None:
     """Return the interval of algbw x time / size, which is 1."""
     time_s, algbw_Bps = rates.time_s, rates.algbw_Bps
     if time_s is None or algbw_Bps is None:
@@ -207,11 +207,11 @@ def _share(rates: Rates) -> tuple[float, float] | None:
     return low * (1 - _SLACK), high * (1 + _SLACK)
 
 
-def _same(one: Printed | None, other: Printed | None) -> bool:
+def _same(one: PrintedNumber | None, other: PrintedNumber | None) -> bool:
     return one is not None and other is not None and one.low <= other.high and other.low <= one.high
 
 
-def _factor(rates: Rates) -> tuple[float, float] | None:
+def _factor(rates: RowRates) -> tuple[float, float] | None:
     """Return the interval of busbw / algbw, from algbw as printed and as size and time give it."""
     busbw_Bps, algbw_Bps, time_s = rates.busbw_Bps, rates.algbw_Bps, rates.time_s
     if busbw_Bps is None or algbw_Bps is None or algbw_Bps.low <= 0:

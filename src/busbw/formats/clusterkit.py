@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 
 from busbw.formats.cells import CellError, quantity
-from busbw.formats.form import Line, Taken, Unreadable
-from busbw.model.imported import Device, Reading, Table
+from busbw.formats.form import Taken, TextLine, Unreadable
+from busbw.model.imported import ListedDevice, Reading, Table
 
 _RANKS = re.compile(r"\s*Rank:((?:\s+\d{1,7})+)\s*", re.ASCII)
 _ROW = re.compile(r"\s*(\d{1,7})\s*\(\s*([^()]{0,255}?)\s*\)\s*:?(\s[\d.\s]*)", re.ASCII)
@@ -28,7 +28,7 @@ _MICROSECOND = 1e-6
 _LONGEST_ROW = 2**20
 
 
-class _OpenTable:
+class _ClusterKitTable:
     def __init__(self, *, number: int, source: int, first_line: int) -> None:
         self._number = number
         self._source = source
@@ -38,7 +38,7 @@ class _OpenTable:
         self._kind: str | None = None
         self._footer: dict[str, str] = {}
 
-    def take(self, line: Line) -> Taken | Sequence[Reading] | Unreadable:
+    def take(self, line: TextLine) -> Taken | Sequence[Reading] | Unreadable:
         if len(line.text) > _LONGEST_ROW:
             return "foreign"
         text = line.text
@@ -63,7 +63,7 @@ class _OpenTable:
             program=self._kind,
             statistic="mean over iterations",
             ranks=len(self._ranks) or None,
-            devices=tuple(Device(rank=rank, host=host) for rank, host in sorted(self._hosts.items())),
+            devices=tuple(ListedDevice(rank=rank, host=host) for rank, host in sorted(self._hosts.items())),
             footer=tuple(self._footer.items()),
             complete="Average" in " ".join(self._footer),
         )
@@ -121,8 +121,8 @@ class _Clusterkit:
     passes_by = False
     starts = re.compile(r"^\s*Rank:(?:\s+\d{1,7}){2,100000}\s*$", re.ASCII)
 
-    def begin(self, line: Line, *, number: int, source: int) -> _OpenTable:
-        return _OpenTable(number=number, source=source, first_line=line.number)
+    def begin(self, line: TextLine, *, number: int, source: int) -> _ClusterKitTable:
+        return _ClusterKitTable(number=number, source=source, first_line=line.number)
 
 
 FORMAT = _Clusterkit()

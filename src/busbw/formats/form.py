@@ -11,7 +11,7 @@ from busbw.model.imported import Reading, Table
 Taken = Literal["known", "ended", "foreign"]
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """One line, launcher's prefix and newline removed."""
 
     number: int
@@ -27,7 +27,7 @@ class Unreadable(NamedTuple):
 class OpenTable(Protocol):
     """A table that is being read. Lines of log files never come here, and rows they tore apart come whole."""
 
-    def take(self, line: Line) -> Taken | Sequence[Reading] | Unreadable:
+    def take(self, line: TextLine) -> Taken | Sequence[Reading] | Unreadable:
         """Return the readings of a line, what else it is, or why a line of this table cannot be read."""
 
     def finish(self, last_line: int) -> Table:
@@ -43,7 +43,7 @@ class TextFormat(Protocol):
     # Searched in a line; where it matches a table of this tool begins.
     starts: re.Pattern[str]
 
-    def begin(self, line: Line, *, number: int, source: int) -> OpenTable:
+    def begin(self, line: TextLine, *, number: int, source: int) -> OpenTable:
         """Return the table that `line` begins. Its `take` is then given the same line, for what is in it."""
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from busbw.formats.arithmetic import in_unit
 from busbw.formats.cells import LONGEST_ROW, CellError, named, quantity, scaled, whole
-from busbw.formats.form import Line, Taken, Unreadable
+from busbw.formats.form import Taken, TextLine, Unreadable
 from busbw.model.imported import Reading, Table
 
 _BANNER = re.compile(
@@ -63,7 +63,7 @@ class _Benchmark(NamedTuple):
     columns: tuple[str, ...] = ()
 
 
-class _OpenTable:
+class _ImbTable:
     def __init__(self, *, number: int, source: int, first_line: int) -> None:
         self._number = number
         self._source = source
@@ -78,7 +78,7 @@ class _OpenTable:
         self._failures: list[tuple[int, str]] = []
         self._complete = False
 
-    def take(self, line: Line) -> Taken | Sequence[Reading] | Unreadable:
+    def take(self, line: TextLine) -> Taken | Sequence[Reading] | Unreadable:
         if len(line.text) > LONGEST_ROW:
             return "foreign"
         # On its way through a page a blank may have become a tab.
@@ -205,8 +205,8 @@ class _Imb:
     passes_by = False
     starts = re.compile(rf"^\s*(?:{_BANNER.pattern}|{_BENCHMARK.pattern})")
 
-    def begin(self, line: Line, *, number: int, source: int) -> _OpenTable:
-        return _OpenTable(number=number, source=source, first_line=line.number)
+    def begin(self, line: TextLine, *, number: int, source: int) -> _ImbTable:
+        return _ImbTable(number=number, source=source, first_line=line.number)
 
 
 FORMAT = _Imb()

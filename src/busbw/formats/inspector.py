@@ -10,9 +10,8 @@ from typing import Annotated
 import msgspec
 
 from busbw.base.value import Integer
-from busbw.formats.cells import LARGEST_INTEGER
-from busbw.formats.documents import Natural, amount, shaped
-from busbw.model.imported import Device, Reading, Table
+from busbw.formats.cells import LARGEST_INTEGER, Natural, amount, shaped
+from busbw.model.imported import ListedDevice, Reading, Table
 
 TOOL = "inspector"
 _COLLECTIVES = {
@@ -69,7 +68,7 @@ class _Message(msgspec.Struct, rename=lambda name: "p2p" if name == "operation" 
     timing_source: str | None = None
 
 
-class _Document(msgspec.Struct):
+class _InspectorDocument(msgspec.Struct):
     header: _Header
     metadata: _Metadata
     coll_perf: _Collective | None = None
@@ -88,7 +87,7 @@ class _Inspector:
     def read(
         self, document: object, *, line: int, number: int, source: int
     ) -> Iterable[tuple[Table, Sequence[Reading]]]:
-        record = shaped(document, _Document, tool=TOOL, line=line)
+        record = shaped(document, _InspectorDocument, tool=TOOL, line=line)
         header, metadata = record.header, record.metadata
         named = (("communicator", header.id), ("communicator name", header.comm_name), ("nodes", str(header.nnodes)))
         versions = (("format", metadata.inspector_output_format_version), ("git", metadata.git_rev))
@@ -104,7 +103,7 @@ class _Inspector:
             ranks=header.n_ranks,
             versions=tuple((name, value) for name, value in versions if value),
             parameters=tuple((name, value) for name, value in named if value),
-            devices=(Device(rank=header.rank, host=metadata.hostname, process_id=metadata.pid),),
+            devices=(ListedDevice(rank=header.rank, host=metadata.hostname, process_id=metadata.pid),),
             complete=True,
         )
         operations = (("coll", record.coll_perf), ("p2p", record.p2p_perf))

@@ -11,7 +11,7 @@ import re
 
 from busbw.base.errors import InputError
 from busbw.base.value import Value
-from busbw.formats.scaling_columns import Column, column
+from busbw.formats.scaling_columns import ScalingColumn, column
 
 LONGEST_LINE = 4096
 _LONGEST_TEMPLATE = 512
@@ -26,7 +26,7 @@ class Template(Value, kw_only=True, frozen=True):
 
     text: str
     literals: tuple[str, ...]
-    fields: tuple[Column | None, ...]
+    fields: tuple[ScalingColumn | None, ...]
 
 
 def template(text: str) -> Template:
@@ -53,7 +53,7 @@ def template(text: str) -> Template:
     return Template(text=text, literals=tuple(literals), fields=tuple(fields))
 
 
-def match(pattern: Template, line: str) -> tuple[tuple[Column, str], ...] | None:
+def match(pattern: Template, line: str) -> tuple[tuple[ScalingColumn, str], ...] | None:
     """Return the numbers of the first place in a line that a template fits, as they are written; None: in none."""
     if len(line) > LONGEST_LINE:
         return None
@@ -70,8 +70,8 @@ def match(pattern: Template, line: str) -> tuple[tuple[Column, str], ...] | None
     return None
 
 
-def _match_at(pattern: Template, text: str, start: int) -> tuple[tuple[Column, str], ...] | None:
-    found: list[tuple[Column, str]] = []
+def _match_at(pattern: Template, text: str, start: int) -> tuple[tuple[ScalingColumn, str], ...] | None:
+    found: list[tuple[ScalingColumn, str]] = []
     position = start
     for field, literal in zip(pattern.fields, pattern.literals[1:], strict=True):
         if field is None:

@@ -2,14 +2,169 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from busbw.formats.arithmetic import Check, Printed, Rates, in_unit, printed
-from busbw.formats.form import Line, Taken, Unreadable
-from busbw.formats.nccl_tests_columns import USUAL, Cells, Columns, read_header, split_row
-from busbw.formats.nccl_tests_head import COPIES, FAILURE, MAY_BE_FAILURE, STARTS, Head
-from busbw.formats.nccl_tests_names import DTYPES, collective_of_program, collective_of_row, parts
+from busbw.formats.arithmetic import Check, PrintedNumber, RowRates, in_unit, printed
+from busbw.formats.form import Taken, TextLine, Unreadable
+from busbw.formats.nccl_tests_head import (
+    COPIES,
+    DTYPES,
+    FAILURE,
+    MAY_BE_FAILURE,
+    STARTS,
+    Head,
+    collective_of_program,
+    collective_of_row,
+    parts,
+)
 from busbw.model.imported import Reading, Table
+
+# As headers spell what is the same: nccl-tests 1 first, `cputime` with -C.
+_SAME = {"bytes": "size", "N": "count", "op": "redop", "cputime": "time"}
+# Two words in a row: a date and a time of day (-S).
+_TIMESTAMP = "timestamp"
+_WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
+_NAME = re.compile(r"[A-Za-z][\w.+-]{0,40}", re.ASCII)
+_NUMBER = re.compile(r"-?\d{1,40}(?:\.\d{0,40})?(?:e[+-]?\d{1,3})?|[+-]?nan|[+-]?inf", re.ASCII | re.IGNORECASE)
+_COUNT = re.compile(rf"(?:{_NUMBER.pattern})\*?|N/A", re.ASCII | re.IGNORECASE)
+_ANYTHING = re.compile(r"\S+(?: \S+)?", re.ASCII)
+_META = {"size": _WHOLE, "count": _WHOLE, "type": _NAME, "redop": _NAME, "root": _WHOLE}
+_MOST_COLUMNS = 64
+_RATES = frozenset({"time", "algbw", "busbw"})
+_CHECKED = frozenset({"#wrong", "error", "res"})
+
+
+class TableColumn(NamedTuple):
+    """One column: its name, whether it belongs to the in-place half (None: to neither), where its header ends."""
+
+    name: str
+    in_place: bool | None
+    end: int
+
+
+class Columns(NamedTuple):
+    """The columns of a table, in order."""
+
+    columns: tuple[TableColumn, ...]
+    # nccl-tests 1 printed milliseconds, all others microseconds: the power of ten of their unit.
+    time_shift: int
+    is_cpu_time: bool
+    # The name and the half of each column, and a row with a value for every one.
+    keys: tuple[tuple[str, bool | None], ...]
+    whole_row: re.Pattern[str]
+    # Whether there is more than time, rates and what was wrong.
+    has_more: bool
+
+    def names(self, *, in_place: bool | None) -> frozenset[str]:
+        """Return the names of the columns of one half, or of what both share."""
+        return frozenset(column.name for column in self.columns if column.in_place is in_place)
+
+
+Cells = Mapping[tuple[str, bool | None], str]
+
+
+def read_header(text: str, *, only_in_place: bool = False) -> Columns | None:
+    """Return the columns that a header line names; None when it is none. rccl-tests can leave the first half out."""
+    if "algbw" not in text:
+        return None
+    words = [(match[0], match.end()) for match in re.finditer(r"[^\s]+", text)]
+    if words and words[0][0] == "#":
+        words = words[1:]
+    names = [_SAME.get(word, word) for word, _ in words]
+    if names[:3] != ["size", "count", "type"] or not set(names) >= _RATES or len(names) > _MOST_COLUMNS:
+        return None
+    columns: list[TableColumn] = []
+    in_place: bool | None = None
+    for name, (_, end) in zip(names, words, strict=True):
+        if name == "time":
+            in_place = only_in_place or in_place is not None
+        columns.append(TableColumn(name, None if name == _TIMESTAMP else in_place, end))
+    halves = [{column.name for column in columns if column.in_place is half} for half in (False, True)]
+    if len({column[:2] for column in columns}) != len(columns) or any(half and not half >= _RATES for half in halves):
+        return None
+    if any(column.in_place is None and column.name in _RATES | _CHECKED for column in columns):
+        return None
+    is_cpu_time = any(word == "cputime" for word, _ in words)
+    return _columns(tuple(columns), -3 if words[0][0] == "bytes" else -6, is_cpu_time=is_cpu_time)
+
+
+def split_row(columns: Columns, text: str) -> Cells | Unreadable:
+    """Return the cells of a row by column; a column that the row leaves blank is missing."""
+    whole = columns.whole_row.fullmatch(text)
+    if whole is not None:
+        return dict(zip(columns.keys, whole.groups(), strict=True))
+    words = [(match[0], match.end()) for match in re.finditer(r"[^\s]+", text)]
+    if columns.columns[-1].name == _TIMESTAMP and len(words) >= 2:
+        words = [*words[:-2], (f"{words[-2][0]} {words[-1][0]}", words[-1][1])]
+    wanted = columns.columns
+    if len(words) == len(wanted) - 1 and "redop" in columns.names(in_place=None):
+        # alltoall before 2.13 and hypercube leave their operation blank; a number stands in its place.
+        blank = next(index for index, column in enumerate(wanted) if column.name == "redop")
+        if not _NAME.fullmatch(words[blank][0]):
+            wanted = (*wanted[:blank], *wanted[blank + 1 :])
+    if len(words) == len(wanted):
+        cells = {column[:2]: word for column, (word, _) in zip(wanted, words, strict=True)}
+    elif len(words) < len(wanted):
+        ends = {column.end: column[:2] for column in wanted}
+        placed = {ends.get(end): word for word, end in words}
+        if None in placed or len(placed) != len(words):
+            return Unreadable(f"{len(words)} values where the header names {len(wanted)} columns")
+        cells = {column: word for column, word in placed.items() if column is not None}
+    else:
+        return Unreadable(f"{len(words)} values where the header names {len(wanted)} columns")
+    return _checked(columns, cells)
+
+
+def _checked(columns: Columns, cells: dict[tuple[str, bool | None], str]) -> Cells | Unreadable:
+    for name in ("size", "count", "type"):
+        if (name, None) not in cells:
+            return Unreadable(f"its {name} is missing")
+    for (name, in_place), word in cells.items():
+        if _pattern(name, in_place=in_place).fullmatch(word) is None:
+            return Unreadable(f"{word[:40]!r} is no value of the column {name}")
+    for in_place in (False, True):
+        present = {name for name, half in cells if half is in_place}
+        # Programs that measure in place only leave the first half blank, never the second.
+        if (present or in_place) and not columns.names(in_place=in_place) <= present:
+            return Unreadable(f"the {'in-place' if in_place else 'out-of-place'} half is not complete")
+    if not any(half is not None for _, half in cells):
+        return Unreadable("it has no times")
+    return cells
+
+
+def _pattern(name: str, *, in_place: bool | None) -> re.Pattern[str]:
+    if name == _TIMESTAMP:
+        return _ANYTHING
+    if in_place is None:
+        return _META.get(name, _ANYTHING)
+    return _COUNT if name in _CHECKED else _NUMBER
+
+
+def _columns(columns: tuple[TableColumn, ...], time_shift: int, *, is_cpu_time: bool) -> Columns:
+    keys = tuple((column.name, column.in_place) for column in columns)
+    cells = (r"\S+ \S+" if name == _TIMESTAMP else _pattern(name, in_place=in_place).pattern for name, in_place in keys)
+    # Atomic: a value is never shorter than it is printed, so that no row is tried twice.
+    row = r"\s*" + r"\s+".join(f"((?>{cell}))(?!\\S)" for cell in cells) + r"\s*"
+    has_more = any(name not in _RATES | _CHECKED for name, in_place in keys if in_place is not None)
+    return Columns(columns, time_shift, is_cpu_time, keys, re.compile(row, re.ASCII | re.IGNORECASE), has_more)
+
+
+# What the programs have printed since 2.13.0, for rows whose header is missing.
+USUAL = _columns(
+    tuple(
+        TableColumn(name, in_place, 0)
+        for in_place, names in (
+            (None, ("size", "count", "type", "redop", "root")),
+            (False, ("time", "algbw", "busbw", "#wrong")),
+            (True, ("time", "algbw", "busbw", "#wrong")),
+        )
+        for name in names
+    ),
+    -6,
+    is_cpu_time=False,
+)
+
 
 _ROW = re.compile(r"\s*\d{1,19}\s+\d{1,19}\s+[a-z]", re.ASCII)
 _USUAL_ROW = (
@@ -22,10 +177,10 @@ _TOLERANCES = {"half": 1e-2, "float": 1e-5, "double": 1e-12}
 _UNITS = {"i_min": ("min_s", 1e-6), "i_max": ("max_s", 1e-6), "i_p99": ("p99_s", 1e-6), "i_cv%": ("cv", 1e-2)}
 
 
-class _OpenTable:
+class _NcclTestsTable:
     """One run of one program of nccl-tests."""
 
-    def __init__(self, line: Line, *, number: int, source: int) -> None:
+    def __init__(self, line: TextLine, *, number: int, source: int) -> None:
         self._number = number
         self._source = source
         self._first_line = line.number
@@ -40,7 +195,7 @@ class _OpenTable:
         self._busbw_sum = [0.0, 0.0]
         self._rates = 0
 
-    def take(self, line: Line) -> Taken | Sequence[Reading] | Unreadable:
+    def take(self, line: TextLine) -> Taken | Sequence[Reading] | Unreadable:
         text = line.text
         if _ROW.match(text):
             return self._row(line)
@@ -95,7 +250,7 @@ class _OpenTable:
         self._check.of_calls_only = header.is_cpu_time
         return "known"
 
-    def _row(self, line: Line) -> Taken | Sequence[Reading] | Unreadable:
+    def _row(self, line: TextLine) -> Taken | Sequence[Reading] | Unreadable:
         if self._columns is None:
             if re.match(_USUAL_ROW, line.text) is None:
                 return Unreadable("no header line says what its columns are")
@@ -122,7 +277,7 @@ class _OpenTable:
         time_s = printed(cells["time", in_place], columns.time_shift)
         algbw_Bps, busbw_Bps = printed(cells["algbw", in_place], 9), printed(cells["busbw", in_place], 9)
         size_bytes = int(cells["size", None])
-        self._check.row(what, line, Rates(size_bytes, time_s, algbw_Bps, busbw_Bps))
+        self._check.row(what, line, RowRates(size_bytes, time_s, algbw_Bps, busbw_Bps))
         if time_s is not None and algbw_Bps is not None and busbw_Bps is not None:
             self._busbw_sum[0] += busbw_Bps.low
             self._busbw_sum[1] += busbw_Bps.high
@@ -173,7 +328,7 @@ class _OpenTable:
         algbw, busbw = printed(cells.get(("algbw", False), "")), printed(cells.get(("busbw", False), ""))
         factor = None
         if algbw is not None and busbw is not None and algbw.low > 0:
-            factor = Printed(busbw.value / algbw.value, busbw.low / algbw.high, busbw.high / algbw.low)
+            factor = PrintedNumber(busbw.value / algbw.value, busbw.low / algbw.high, busbw.high / algbw.low)
         what = collective_of_row(
             redop=cells.get(("redop", None)),
             root=int(root) if root is not None else None,
@@ -205,8 +360,8 @@ class _NcclTests:
     passes_by = True
     starts = re.compile(rf"^(?:{STARTS}|{_USUAL_ROW}|{MAY_BE_FAILURE}.*?(?:{FAILURE.pattern}))", re.ASCII)
 
-    def begin(self, line: Line, *, number: int, source: int) -> _OpenTable:
-        return _OpenTable(line, number=number, source=source)
+    def begin(self, line: TextLine, *, number: int, source: int) -> _NcclTestsTable:
+        return _NcclTestsTable(line, number=number, source=source)
 
 
 def _wrong_cell(cells: Cells, *, in_place: bool) -> str | None:

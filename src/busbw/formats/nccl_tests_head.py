@@ -3,8 +3,9 @@
 import re
 from dataclasses import dataclass, field
 
-from busbw.formats.form import Line, Taken
-from busbw.model.imported import Device
+from busbw.formats.arithmetic import PrintedNumber
+from busbw.formats.form import Taken, TextLine
+from busbw.model.imported import ListedDevice
 
 # Lines that a run of a program begins with, first to last; one of them may be missing or cut off.
 STARTS = (
@@ -77,7 +78,7 @@ class Head:
     parameters: tuple[tuple[str, str], ...] = ()
     # Of a table that busbw wrote: who measured. There `nan` stands for what was not measured.
     origin: tuple[tuple[str, str], ...] = ()
-    devices: list[Device] = field(default_factory=list)
+    devices: list[ListedDevice] = field(default_factory=list)
     footer: dict[str, str] = field(default_factory=dict)
     # The line of the average, until somebody has looked at it.
     footer_lines: dict[str, int] = field(default_factory=dict)
@@ -91,14 +92,14 @@ class Head:
     _last: tuple[str, str] = ("", "")
     _beginning: set[tuple[str, str]] = field(default_factory=set)
 
-    def take(self, line: Line, *, has_header: bool) -> Taken:
+    def take(self, line: TextLine, *, has_header: bool) -> Taken:
         """Return what a line is. A beginning that was there before, or comes after the header, is another run's."""
         text = line.text.strip()
         if text.startswith(_BEGINNINGS) or any(words in text for words in _FAILURE_WORDS):
             return self._read(line, text, has_header=has_header)
         return "foreign"
 
-    def _read(self, line: Line, text: str, *, has_header: bool) -> Taken:
+    def _read(self, line: TextLine, text: str, *, has_header: bool) -> Taken:
         for name, pattern in _MARKS:
             if match := pattern.match(text):
                 return self._mark(name, match, text, has_header=has_header)
@@ -161,7 +162,7 @@ class Head:
     def _device(self, match: re.Match[str]) -> None:
         if len(self.devices) < _MOST_DEVICES:
             self.devices.append(
-                Device(
+                ListedDevice(
                     rank=int(match["rank"]),
                     group=int(match["group"]) if match["group"] else None,
                     process_id=int(match["pid"]) if match["pid"] else None,
@@ -191,3 +192,65 @@ def version_of(code: int) -> str:
     if code < 10_000:
         return f"{code // 1000}.{code // 100 % 10}.{code % 100}"
     return f"{code // 10_000}.{code // 100 % 100}.{code % 100}"
+
+
+DTYPES = {
+    "float": "float32", "half": "float16", "double": "float64", "char": "int8", "int": "int32",
+    "fp8_e4m3": "f8e4m3", "fp8_e5m2": "f8e5m2",
+}  # fmt: skip
+_BYTES = {
+    "int8": 1, "uint8": 1, "char": 1, "int32": 4, "int": 4, "uint32": 4, "int64": 8, "uint64": 8, "half": 2, "float": 4,
+    "double": 8, "bfloat16": 2, "f8e4m3": 1, "f8e5m2": 1, "fp8_e4m3": 1, "fp8_e5m2": 1,
+}  # fmt: skip
+_PROGRAM = re.compile(r"(?:^|/)(\w+?)_perf\w*(?:\.exe)?$", re.ASCII)
+
+
+def collective_of_program(program: str) -> str | None:
+    """Return the collective of `all_reduce_perf`, with any path before it and any suffix after it."""
+    match = _PROGRAM.search(program)
+    return match[1] if match is not None else None
+
+
+def parts(size_bytes: int, count: int, dtype: str) -> int | None:
+    """Return how many times the count makes the size: 1, or the ranks where the size counts all parts."""
+    element_bytes = _BYTES.get(dtype)
+    if element_bytes is None or count <= 0 or size_bytes % (count * element_bytes):
+        return None
+    return size_bytes // (count * element_bytes)
+
+
+def collective_of_row(
+    *,
+    redop: str | None,
+    root: int | None,
+    has_redop: bool,
+    parts: int,
+    ranks: int | None,
+    in_place_alone_unchecked: bool,
+    factor: PrintedNumber | None,
+) -> str:
+    """Return the collective that a row must be of; "A or B" where rows of two look the same.
+
+    For tables that do not name their program: all before 2.16.7. `has_redop` tells whether the table has that column,
+    `factor` is busbw over algbw.
+    """
+    if redop not in (None, "none"):
+        return _reduction(root, parts, ranks, factor, is_ring=in_place_alone_unchecked)
+    if root is not None and root >= 0:
+        return "gather or scatter" if parts > 1 else "broadcast"
+    if not has_redop:
+        return "sendrecv" if parts == 1 else "all_gather"
+    if redop is None:
+        # hypercube has a root column beside its blank operation, alltoall before 2.13 had none.
+        return "hypercube" if root is not None else "alltoall"
+    return "alltoall" if in_place_alone_unchecked else "all_gather or alltoall"
+
+
+def _reduction(root: int | None, parts: int, ranks: int | None, factor: PrintedNumber | None, *, is_ring: bool) -> str:
+    if root is not None and root >= 0:
+        return "reduce"
+    if parts > 1:
+        return "reduce_scatter"
+    # sendrecv shows an operation too, and both count a size once; the factor of all_reduce is 1 for two ranks only.
+    once = factor is not None and factor.low > 0 and factor.high < 1.1 and ranks is not None and ranks > 2
+    return "sendrecv" if is_ring or once else "all_reduce"

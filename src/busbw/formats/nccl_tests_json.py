@@ -1,16 +1,18 @@
 """The JSON reports of nccl-tests (-J), versions 1 to 3, with their misspelt keys and truths in quotation marks."""
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from busbw.formats.arithmetic import Check, Printed, Rates, in_unit, printed
-from busbw.formats.documents import Natural, shaped
-from busbw.formats.nccl_tests_head import version_of
-from busbw.formats.nccl_tests_names import DTYPES, collective_of_program
-from busbw.model.imported import Device, Reading, Table
-from busbw.model.variables import kept
+from busbw.base.errors import InputError
+from busbw.formats.arithmetic import Check, PrintedNumber, RowRates, in_unit, printed
+from busbw.formats.cells import Natural, shaped
+from busbw.formats.form import Taken, TextLine, Unreadable
+from busbw.formats.nccl_tests_head import DTYPES, collective_of_program, version_of
+from busbw.model.imported import ListedDevice, Reading, Table
+from busbw.model.settings import kept
 
 TOOL = "nccl-tests"
 # Infinity and "nan" are written as they are printed, in quotation marks.
@@ -94,7 +96,7 @@ class _Report(msgspec.Struct):
     errors: tuple[str, ...] = ()
 
 
-class _Documents:
+class _ReportDocuments:
     tool = TOOL
     is_record = False
 
@@ -184,7 +186,7 @@ def _readings(result: _Result, what: str, ranks: int | None, check: Check, *, li
             continue
         time_s = _printed(half.time if half.time is not None else half.cpu_time, -6)
         algbw_Bps, busbw_Bps = _printed(half.alg_bw, 9), _printed(half.bus_bw, 9)
-        check.row(what, line, Rates(result.size, time_s, algbw_Bps, busbw_Bps))
+        check.row(what, line, RowRates(result.size, time_s, algbw_Bps, busbw_Bps))
         if time_s is None or algbw_Bps is None or busbw_Bps is None:
             check.doubt(line, f"size {result.size}: a time or a rate is no number")
         wrong = _value(half.nwrong)
@@ -267,8 +269,8 @@ def _halves(report: _Report) -> Iterator[_Half]:
         yield from (half for half in (result.out_of_place, result.in_place) if half is not None)
 
 
-def _device(device: _Device) -> Device:
-    return Device(
+def _device(device: _Device) -> ListedDevice:
+    return ListedDevice(
         rank=device.rank,
         group=device.group,
         process_id=device.pid,
@@ -291,9 +293,117 @@ def _value(said: _Number) -> float | None:
     return said if said is not None and math.isfinite(said) else None
 
 
-def _printed(said: _Number, shift: int) -> Printed | None:
+def _printed(said: _Number, shift: int) -> PrintedNumber | None:
     value = _value(said)
     return printed(repr(value), shift) if value is not None else None
 
 
-FORMAT = _Documents()
+FORMAT = _ReportDocuments()
+
+
+RCCL_TESTS = "rccl-tests"
+_NAMES = {
+    "AllReduce": "all_reduce", "AllGather": "all_gather", "ReduceScatter": "reduce_scatter", "Broadcast": "broadcast",
+    "Reduce": "reduce", "AlltoAll": "alltoall", "AllToAll": "alltoall", "AlltoAllv": "alltoallv", "Gather": "gather",
+    "Scatter": "scatter", "SendRecv": "sendrecv", "HyperCube": "hypercube",
+}  # fmt: skip
+_LONGEST_BYTES = 65_536
+
+
+class _Row(msgspec.Struct, rename={"wrong": "#wrong", "algbw": "algBw", "busbw": "busBw", "in_place": "inPlace"}):
+    name: str
+    size: Natural
+    time: float | str
+    algbw: float | str
+    busbw: float | str
+    type: str
+    wrong: str | int | float | None = None
+    in_place: int | bool | None = None
+    redop: str | None = None
+    ranks: Natural | None = None
+
+
+class _RcclTestsTable:
+    """The rows of one run; nothing tells one run from the next but the name of the collective and the ranks."""
+
+    def __init__(self, line: TextLine, *, number: int, source: int) -> None:
+        self._number = number
+        self._source = source
+        self._first_line = line.number
+        self._run: tuple[str, int | None] | None = None
+        self._check = Check()
+
+    def take(self, line: TextLine) -> Taken | Sequence[Reading] | Unreadable:
+        if not _RccTests.starts.match(line.text):
+            return "foreign"
+        if len(line.text) > _LONGEST_BYTES:
+            return Unreadable("a row of more than 64 KiB")
+        try:
+            row = shaped(msgspec.json.decode(line.text), _Row, tool=RCCL_TESTS, line=line.number)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            return Unreadable(f"not JSON: {error}")
+        except InputError as error:
+            return Unreadable(error.cause)
+        run = (row.name, row.ranks)
+        if self._run is not None and run != self._run:
+            return "foreign"
+        self._run = run
+        return [self._reading(line.number, row)]
+
+    def finish(self, last_line: int) -> Table:
+        self._check.compare(self._first_line, self._run[1] if self._run is not None else None)
+        return Table(
+            number=self._number,
+            source=self._source,
+            first_line=self._first_line,
+            last_line=last_line,
+            tool=RCCL_TESTS,
+            program=self._run[0] if self._run is not None else None,
+            format="json",
+            statistic="mean over iterations and ranks",
+            ranks=self._run[1] if self._run is not None else None,
+            ranks_from_rates=self._check.ranks(),
+            # Nothing ends these rows, so nothing can show that they are cut off.
+            complete=self._run is not None,
+            doubts=self._check.doubts(),
+        )
+
+    def _reading(self, line: int, row: _Row) -> Reading:
+        what = _NAMES.get(row.name, row.name)
+        time_s, algbw_Bps, busbw_Bps = (
+            _rccl_printed(row.time, -6),
+            _rccl_printed(row.algbw, 9),
+            _rccl_printed(row.busbw, 9),
+        )
+        self._check.row(what, line, RowRates(row.size, time_s, algbw_Bps, busbw_Bps))
+        wrong = _rccl_printed(str(row.wrong).strip().rstrip("*"), 0) if row.wrong is not None else None
+        return Reading(
+            table=self._number,
+            line=line,
+            what=what,
+            size_bytes=row.size,
+            dtype=DTYPES.get(row.type, row.type),
+            op=row.redop,
+            in_place=bool(row.in_place) if row.in_place is not None else None,
+            ranks=row.ranks,
+            time_s=time_s.value if time_s is not None else None,
+            algbw_Bps=algbw_Bps.value if algbw_Bps is not None else None,
+            busbw_Bps=busbw_Bps.value if busbw_Bps is not None else None,
+            wrong=int(min(wrong.value, 2**62)) if wrong is not None else None,
+        )
+
+
+class _RccTests:
+    tool = RCCL_TESTS
+    passes_by = True
+    starts = re.compile(r'^\s*\{(?=.{0,4000}"busBw")(?=.{0,4000}"algBw")(?=.{0,4000}"size")')
+
+    def begin(self, line: TextLine, *, number: int, source: int) -> _RcclTestsTable:
+        return _RcclTestsTable(line, number=number, source=source)
+
+
+def _rccl_printed(said: float | str, shift: int) -> PrintedNumber | None:
+    return printed(said.strip() if isinstance(said, str) else repr(said), shift)
+
+
+RCCL_TESTS_FORMAT = _RccTests()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from busbw.formats.arithmetic import in_unit
-from busbw.formats.form import Line, Taken, Unreadable
+from busbw.formats.form import Taken, TextLine, Unreadable
 from busbw.model.imported import SIZE_COUNTS, Reading, Table
 
 _TITLE = re.compile(
@@ -92,10 +92,10 @@ _TAIL = re.compile(r"P(\d{1,2}) Tail (Lat|BW)")
 _FIELDS = ("time_s", "bandwidth_Bps", "messages_per_s")
 
 
-class _OpenTable:
+class _OsuTable:
     """One test of the OSU micro-benchmarks. It has no end of its own: the next one, or the end of the file."""
 
-    def __init__(self, line: Line, *, number: int, source: int) -> None:
+    def __init__(self, line: TextLine, *, number: int, source: int) -> None:
         self._number = number
         self._source = source
         self._first_line = line.number
@@ -124,7 +124,7 @@ class _OpenTable:
             return 2
         return 2 * self._pairs if self._pairs is not None else None
 
-    def take(self, line: Line) -> Taken | Sequence[Reading] | Unreadable:
+    def take(self, line: TextLine) -> Taken | Sequence[Reading] | Unreadable:
         text = line.text
         if match := _TITLE.match(text):
             return self._name(match["title"], match["version"])
@@ -190,7 +190,7 @@ class _OpenTable:
             return "foreign"
         return "known"
 
-    def _bare(self, line: Line) -> Taken | Sequence[Reading]:
+    def _bare(self, line: TextLine) -> Taken | Sequence[Reading]:
         if (match := _INIT.fullmatch(line.text)) is None or self._has_rows:
             return "known" if _HELLO.fullmatch(line.text) else self._comment(line.text)
         self._has_rows = True
@@ -207,7 +207,7 @@ class _OpenTable:
             )
         ]
 
-    def _row(self, line: Line) -> Sequence[Reading] | Unreadable:
+    def _row(self, line: TextLine) -> Sequence[Reading] | Unreadable:
         words = line.text.split()
         # Tests of NCCL name the column when they are asked for it, and check nothing.
         columns = self._columns[: len(words)] if self._columns[len(words) :] == ("Validation",) else self._columns
@@ -260,8 +260,8 @@ class _Osu:
     passes_by = True
     starts = _START
 
-    def begin(self, line: Line, *, number: int, source: int) -> _OpenTable:
-        return _OpenTable(line, number=number, source=source)
+    def begin(self, line: TextLine, *, number: int, source: int) -> _OsuTable:
+        return _OsuTable(line, number=number, source=source)
 
 
 def _unit(column: str) -> _Unit:

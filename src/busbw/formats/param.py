@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from busbw.formats.cells import LONGEST_ROW, CellError, named, number, quantity, scaled, whole
-from busbw.formats.form import Line, Taken, Unreadable
+from busbw.formats.form import Taken, TextLine, Unreadable
 from busbw.model.imported import Reading, Table
 
 _HEADER = re.compile(r"\s*COMMS-RES(?:-QUANT)?\s+((?:total-)?size \(B\)\s.*)")
@@ -48,7 +48,7 @@ _TIMES = {
 }
 
 
-class _OpenTable:
+class _ParamTable:
     def __init__(self, *, number: int, source: int, first_line: int) -> None:
         self._number = number
         self._source = source
@@ -57,7 +57,7 @@ class _OpenTable:
         self._tags: dict[str, None] = {}
         self._has_rows = False
 
-    def take(self, line: Line) -> Taken | Sequence[Reading] | Unreadable:
+    def take(self, line: TextLine) -> Taken | Sequence[Reading] | Unreadable:
         if len(line.text) > LONGEST_ROW:
             return "foreign"
         if match := _HEADER.fullmatch(line.text):
@@ -129,8 +129,8 @@ class _Param:
     passes_by = False
     starts = re.compile(r"^\s*COMMS-RES(?:-QUANT)?\s+(?:total-)?size \(B\)\s")
 
-    def begin(self, line: Line, *, number: int, source: int) -> _OpenTable:
-        return _OpenTable(number=number, source=source, first_line=line.number)
+    def begin(self, line: TextLine, *, number: int, source: int) -> _ParamTable:
+        return _ParamTable(number=number, source=source, first_line=line.number)
 
 
 FORMAT = _Param()

@@ -8,12 +8,9 @@ from busbw.formats import (
     nccl_tests,
     nccl_tests_json,
     nvbandwidth,
-    nvbandwidth_text,
     osu,
     param,
     perftest,
-    perftest_json,
-    rccl_tests,
     superbench,
 )
 from busbw.formats.lines.stream import Formats
@@ -21,15 +18,21 @@ from busbw.formats.lines.stream import Formats
 FORMATS = Formats(
     text=(
         nccl_tests.FORMAT,
-        rccl_tests.FORMAT,
+        nccl_tests_json.RCCL_TESTS_FORMAT,
         osu.FORMAT,
         imb.FORMAT,
         perftest.FORMAT,
-        perftest_json.TEXT_FORMAT,
+        perftest.OLD_JSON_FORMAT,
         param.FORMAT,
         clusterkit.FORMAT,
-        nvbandwidth_text.FORMAT,
+        nvbandwidth.TEXT_FORMAT,
         all_reduce_bench.FORMAT,
     ),
-    documents=(nccl_tests_json.FORMAT, nvbandwidth.FORMAT, inspector.FORMAT, superbench.FORMAT, perftest_json.FORMAT),
+    documents=(
+        nccl_tests_json.FORMAT,
+        nvbandwidth.JSON_FORMAT,
+        inspector.FORMAT,
+        superbench.FORMAT,
+        perftest.JSON_FORMAT,
+    ),
 )

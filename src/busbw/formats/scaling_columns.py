@@ -10,8 +10,8 @@ from typing import Literal
 
 from busbw.base.errors import InputError
 from busbw.base.value import Value
-from busbw.formats.arithmetic import Printed, printed
-from busbw.model.scaling import Axis, Estimate
+from busbw.formats.arithmetic import PrintedNumber, printed
+from busbw.model.scaling import Axis, ScalingEstimate
 
 _COUNTS: dict[str, Axis] = {
     "nodes": "nodes",
@@ -39,7 +39,7 @@ MOST_WORKERS = 10_000_000
 _LARGEST = 1e50
 
 
-class Column(Value, kw_only=True, frozen=True):
+class ScalingColumn(Value, kw_only=True, frozen=True):
     """What a name means. `factor` takes the number as printed to seconds or bytes a second; a rate stays in `unit`."""
 
     name: str
@@ -49,24 +49,24 @@ class Column(Value, kw_only=True, frozen=True):
     unit: str | None = None
 
 
-def column(name: str) -> Column:
+def column(name: str) -> ScalingColumn:
     """Return what the name of a column means. Raises InputError for one that is no name."""
     name = name.strip().replace(" ", "_")
     if match := _BUSBW.fullmatch(name):
-        return Column(name=name, kind="busbw", factor=_PREFIXES[match[1]] / (8 if match[2] == "b" else 1))
+        return ScalingColumn(name=name, kind="busbw", factor=_PREFIXES[match[1]] / (8 if match[2] == "b" else 1))
     low = name.lower()
     if low in _COUNTS:
-        return Column(name=name, kind="count", axis=_COUNTS[low])
+        return ScalingColumn(name=name, kind="count", axis=_COUNTS[low])
     if (match := _INVERSE.fullmatch(low)) and match[2] not in _SECONDS:
-        return Column(name=name, kind="time", factor=_SECONDS[match[1]])
+        return ScalingColumn(name=name, kind="time", factor=_SECONDS[match[1]])
     if match := _RATE.fullmatch(low):
-        return Column(name=name, kind="rate", unit=f"{match[1]}/{match[2]}")
+        return ScalingColumn(name=name, kind="rate", unit=f"{match[1]}/{match[2]}")
     if match := _TIME.fullmatch(low):
         kind: Literal["clock", "time"] = "clock" if low == f"clock_{match[1]}" else "time"
-        return Column(name=name, kind=kind, factor=_SECONDS[match[1]])
+        return ScalingColumn(name=name, kind=kind, factor=_SECONDS[match[1]])
     if not _NAME.fullmatch(name):
         raise InputError(f"{name[:60]!r} is no name of a column", hint="letters, digits and _, as in nodes or time_s")
-    return Column(name=name, kind="setting")
+    return ScalingColumn(name=name, kind="setting")
 
 
 def count(text: str, where: str) -> int:
@@ -77,16 +77,16 @@ def count(text: str, where: str) -> int:
     return int(text)
 
 
-def result(text: str, meaning: Column, where: str) -> Estimate:
+def result(text: str, meaning: ScalingColumn, where: str) -> ScalingEstimate:
     """Return a number with what its digits stand for. Raises InputError for anything else, and for zero."""
-    read: Printed | None = printed(text.strip())
+    read: PrintedNumber | None = printed(text.strip())
     if read is None or not 1 / _LARGEST < read.value * meaning.factor < _LARGEST:
         raise InputError(
             f"{text.strip()[:40]!r} in {meaning.name} is no number above zero",
             where=where,
             hint="leave out rows that have no result",
         )
-    return Estimate(
+    return ScalingEstimate(
         value=read.value * meaning.factor,
         low=read.low * meaning.factor,
         high=read.high * meaning.factor,

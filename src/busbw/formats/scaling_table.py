@@ -6,13 +6,14 @@
 
 Separated by commas, semicolons, tabs or bars (Markdown); lines that begin with # are comments,
 unless the first of them is the line of names. Names are those of
-`busbw.formats.scaling_columns`, or as people write them (`busbw.formats.scaling_headings`); `collective`, `type`, `op`
+`busbw.formats.scaling_columns`, or as people write them (`busbw.formats.scaling_table`); `collective`, `type`, `op`
 and `size` are conditions of bus bandwidth; what follows from other columns (speed-up, efficiency) and remarks (source,
 notes) are passed over; any other column is a setting. A rate that was computed from a time beside it has no more digits
 than that time.
 """
 
 import csv
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -20,9 +21,61 @@ from msgspec.structs import replace
 
 from busbw.base.errors import InputError
 from busbw.base.units import parse_size
-from busbw.formats.scaling_columns import Column, column, count, result
-from busbw.formats.scaling_headings import is_passed_over, plain_name, plain_number
-from busbw.model.scaling import Estimate, Observation
+from busbw.formats.scaling_columns import ScalingColumn, column, count, result
+from busbw.model.scaling import Observation, ScalingEstimate
+
+_UNIT = re.compile(
+    r"[\s_]*[(\[]\s*(us|ms|s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?|[KMGT][Bb](?:/s|ps))\s*[)\]]\s*$", re.ASCII
+)
+_UNITS = {"sec": "s", "second": "s", "minute": "min", "hr": "h", "hour": "h"}
+_COUNT = re.compile(
+    r"(?:#|n|no\.?|num\.?|nr\.?|number)[\s_]*(?:of[\s_]+)?(?P<what>nodes|vms|hosts|gpus|ranks|processes|tasks|cores|cpus)"
+    r"|(?P<one>node|vm|host|gpu|rank|core)[\s_]+count",
+    re.ASCII | re.IGNORECASE,
+)
+# What is computed from the others, here too: speed-up, efficiency, the share of the peak that a model reaches.
+_DERIVED = re.compile(
+    r"(?:(?:parallel[\s_]+)?(?:speed[\s_-]?up|efficiency|scaling)|[mh]fu)(?:[\s_]*(?:[(\[]?%[)\]]?|pct|percent))?",
+    re.IGNORECASE,
+)
+# What somebody wrote beside a row, and where it is from.
+_REMARK = re.compile(r"(?:sources?|notes?|remarks?|comments?|references?|urls?|links?|document)", re.IGNORECASE)
+_DECIMAL_COMMA = re.compile(r"[+-]?\d{1,40},\d{1,40}(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3}){1,12}(?:\.\d{0,40})?", re.ASCII)
+
+
+def plain_name(heading: str) -> str:
+    """Return a heading as a name of busbw.formats.scaling_columns: `Time (s)` is `Time_s`, `# of nodes` is `nodes`."""
+    heading = heading.strip()
+    if match := _COUNT.fullmatch(heading):
+        return match["what"] or f"{match['one']}s"
+    match = _UNIT.search(heading)
+    if match is None:
+        return heading
+    unit = match[1].replace("/s", "ps")
+    short = _UNITS.get(unit.removesuffix("s"), "min" if unit == "mins" else unit)
+    words = re.sub(r"\W+", "_", heading[: match.start()].strip(), flags=re.ASCII).strip("_")
+    return f"{words}_{short}" if words else heading
+
+
+def is_passed_over(heading: str) -> bool:
+    """Whether a column holds what follows from the others (speed-up, efficiency), or remarks (source, notes)."""
+    heading = heading.strip()
+    return _DERIVED.fullmatch(heading) is not None or _REMARK.fullmatch(heading) is not None
+
+
+def plain_number(cell: str, separator: str) -> str:
+    """Return a number with a point and without marks of thousands.
+
+    Between semicolons a comma is a decimal one, as spreadsheets write where it is; between commas one marks thousands.
+    """
+    cell = cell.strip()
+    if separator == ";" and _DECIMAL_COMMA.fullmatch(cell):
+        return cell.replace(",", ".")
+    if separator != ";" and _THOUSANDS.fullmatch(cell):
+        return cell.replace(",", "")
+    return cell
+
 
 MOST_BYTES = 4 * 2**20
 _MOST_ROWS = 20_000
@@ -59,10 +112,10 @@ def read_table(text: str, where: str, *, wanted: str | None = None) -> tuple[Obs
     """
     if len(text) > MOST_BYTES:
         raise InputError(f"a table of more than {MOST_BYTES // 2**20} MiB", where=where)
-    columns: list[Column] = []
+    columns: list[ScalingColumn] = []
     separator, taken = ",", None
     rows: list[Observation] = []
-    times: list[Estimate | None] = []
+    times: list[ScalingEstimate | None] = []
     for number, line in enumerate(text.removeprefix(_MARK).splitlines(), start=1):
         place = f"{where}:{number}"
         if not columns and line.startswith("#") and _names(line.lstrip("# ")):
@@ -103,8 +156,8 @@ def _names(line: str) -> bool:
 
 def observation(
     counts: dict[str, int],
-    taken: Column,
-    value: Estimate,
+    taken: ScalingColumn,
+    value: ScalingEstimate,
     *,
     source: str,
     settings: Sequence[tuple[str, str]] = (),
@@ -129,11 +182,11 @@ def observation(
     )
 
 
-def _column(heading: str) -> Column:
+def _column(heading: str) -> ScalingColumn:
     return column(_PASSED_OVER if is_passed_over(heading) else plain_name(heading))
 
 
-def _header(names: Sequence[str], where: str) -> list[Column]:
+def _header(names: Sequence[str], where: str) -> list[ScalingColumn]:
     if len(names) > _MOST_COLUMNS:
         raise InputError(f"{len(names)} columns", where=where, hint=f"at most {_MOST_COLUMNS}")
     try:
@@ -151,7 +204,7 @@ def _header(names: Sequence[str], where: str) -> list[Column]:
     return columns
 
 
-def _result_of(columns: Sequence[Column], wanted: str | None, where: str) -> Column:
+def _result_of(columns: Sequence[ScalingColumn], wanted: str | None, where: str) -> ScalingColumn:
     results = [each for each in columns if each.kind in ("time", "rate", "busbw")]
     if wanted is not None:
         found = next((each for each in results if each.name == wanted), None)
@@ -169,7 +222,7 @@ def _result_of(columns: Sequence[Column], wanted: str | None, where: str) -> Col
     return results[0]
 
 
-def _row(columns: Sequence[Column], taken: Column, cells: Sequence[str], where: str) -> Observation:
+def _row(columns: Sequence[ScalingColumn], taken: ScalingColumn, cells: Sequence[str], where: str) -> Observation:
     counts: dict[str, int] = {}
     settings: list[tuple[str, str]] = []
     conditions: list[tuple[str, str]] = []
@@ -191,7 +244,9 @@ def _row(columns: Sequence[Column], taken: Column, cells: Sequence[str], where: 
     )
 
 
-def _time_beside(columns: Sequence[Column], taken: Column, cells: Sequence[str], where: str) -> Estimate | None:
+def _time_beside(
+    columns: Sequence[ScalingColumn], taken: ScalingColumn, cells: Sequence[str], where: str
+) -> ScalingEstimate | None:
     """Return the time of a row whose result is a rate; None where there is none that can be read."""
     if taken.kind != "rate":
         return None
@@ -202,7 +257,9 @@ def _time_beside(columns: Sequence[Column], taken: Column, cells: Sequence[str],
     return None
 
 
-def _as_coarse_as_times(rows: Sequence[Observation], times: Sequence[Estimate | None]) -> tuple[Observation, ...]:
+def _as_coarse_as_times(
+    rows: Sequence[Observation], times: Sequence[ScalingEstimate | None]
+) -> tuple[Observation, ...]:
     """Return the rows, with rates no more exact than the times that they were computed from.
 
     Rate times time is the work. Where rows with different times come to the same work to all the digits of their rates,
@@ -225,7 +282,7 @@ def _as_coarse_as_times(rows: Sequence[Observation], times: Sequence[Estimate | 
     return tuple(found)
 
 
-def _is_same_work(one: tuple[Estimate, Estimate], other: tuple[Estimate, Estimate]) -> bool:
+def _is_same_work(one: tuple[ScalingEstimate, ScalingEstimate], other: tuple[ScalingEstimate, ScalingEstimate]) -> bool:
     """Whether two rows with different printed times come to one amount of work, nearer than their times' digits."""
     (rate, time), (other_rate, other_time) = one, other
     if time.value == other_time.value or _rounding(time) <= _rounding(rate):
@@ -234,7 +291,7 @@ def _is_same_work(one: tuple[Estimate, Estimate], other: tuple[Estimate, Estimat
     return abs(work / other_work - 1) <= _rounding(rate) + _rounding(other_rate)
 
 
-def _rounding(estimate: Estimate) -> float:
+def _rounding(estimate: ScalingEstimate) -> float:
     return ((estimate.high or estimate.value) - estimate.value) / estimate.value
 
 

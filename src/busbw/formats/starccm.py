@@ -12,9 +12,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from busbw.base.errors import InputError
-from busbw.formats.launch_results import LaunchResult, observation_of_launch
+from busbw.formats.application_log import LaunchResult, observation_of_launch, steps_of
 from busbw.formats.log_template import LONGEST_LINE
-from busbw.formats.running_clock import steps_of
 from busbw.formats.scaling_columns import column, count, result
 from busbw.model.scaling import Observation
 
@@ -28,7 +27,7 @@ _TIME = column("s_per_iteration")
 _CLOCK = column("clock_s")
 
 
-class _Text(NamedTuple):
+class _StarccmText(NamedTuple):
     """A text within a line: what it says, and where."""
 
     line: int
@@ -42,15 +41,15 @@ def read_starccm(
 
     `known`: counts that the file's name says. `last`: only so many of the last iterations. Raises InputError.
     """
-    tags: dict[str, list[_Text]] = {}
-    run = _Run(where=where, counts=dict(known))
+    tags: dict[str, list[_StarccmText]] = {}
+    run = _StarccmRun(where=where, counts=dict(known))
     for number, line in enumerate(lines, start=1):
         if len(line) > LONGEST_LINE:
             continue
         for name, unit, text in _TAG.findall(line):
             if unit not in ("", "seconds"):
                 raise InputError(f"{name} is in {unit}, not seconds", where=f"{where}:{number}")
-            tags.setdefault(name, []).append(_Text(number, text))
+            tags.setdefault(name, []).append(_StarccmText(number, text))
         run.take(line, number)
     if "AverageElapsedTime" in tags:
         return _benchmark(tags, known, where)
@@ -64,7 +63,7 @@ def read_starccm(
     return (observation_of_launch(run.counts, _TIME, steps[-last:] if last else steps, where),)
 
 
-def _benchmark(tags: dict[str, list[_Text]], known: dict[str, int], where: str) -> tuple[Observation, ...]:
+def _benchmark(tags: dict[str, list[_StarccmText]], known: dict[str, int], where: str) -> tuple[Observation, ...]:
     times, workers = tags["AverageElapsedTime"], tags.get("NumberOfWorkers", [])
     if len(times) != len(workers):
         raise InputError(f"{len(times)} times for {len(workers)} numbers of workers", where=where)
@@ -83,13 +82,13 @@ def _benchmark(tags: dict[str, list[_Text]], known: dict[str, int], where: str) 
     )
 
 
-def _counts(workers: _Text, hosts: _Text | None, where: str) -> dict[str, int]:
+def _counts(workers: _StarccmText, hosts: _StarccmText | None, where: str) -> dict[str, int]:
     found = {"ranks": count(workers.text, f"{where}:{workers.line}")}
     # One number of hosts for several tries is that of the largest.
     return found | ({"nodes": count(hosts.text, f"{where}:{hosts.line}")} if hosts is not None else {})
 
 
-class _Run:
+class _StarccmRun:
     """What the log of a run says, line by line."""
 
     def __init__(self, *, where: str, counts: dict[str, int]) -> None:

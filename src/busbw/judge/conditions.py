@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
-from busbw.facts.findings import finding
+from busbw.facts.rules import finding
 from busbw.judge.phrases import counted, listed, percent
 from busbw.model.finding import Finding
 from busbw.model.plan import Plan
-from busbw.model.record import Hello
+from busbw.model.preflight import Difference, differences, sentences
+from busbw.model.record import Hello, Node
 from busbw.model.run import Outcome
 
 # Share of the processor time that the hypervisor took: worth a word, and too much to judge speed.
@@ -20,7 +21,7 @@ LOAD_NOTED = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
+class CounterChange:
     """How the host's counters changed from before the ranks started to after they ended. None: not kept."""
 
     stolen_share: float | None
@@ -29,7 +30,7 @@ class Change:
     throttle_events: int | None
 
 
-def change_of(outcome: Outcome) -> Change:
+def change_of(outcome: Outcome) -> CounterChange:
     """Return what the counters say of the time of the run."""
     before, after = outcome.counters_before, outcome.counters_after
     stolen_s = _grown(before.stolen_s, after.stolen_s)
@@ -37,7 +38,7 @@ def change_of(outcome: Outcome) -> Change:
     stops = _grown(before.quota_stops, after.quota_stops)
     periods = max(1.0, outcome.wall_s / QUOTA_PERIOD_S)
     throttled = _grown(before.throttle_events, after.throttle_events)
-    return Change(
+    return CounterChange(
         stolen_share=None if stolen_s is None or cpu_s <= 0 else min(1.0, stolen_s / cpu_s),
         quota_stops=None if stops is None else int(stops),
         quota_share=None if stops is None else stops / periods,
@@ -159,3 +160,49 @@ def _rank_findings(hellos: tuple[Hello, ...]) -> list[Finding]:
     if own := [hello for hello in hellos if hello.small_float_reductions == "busbw"]:
         found.append(finding("RUN018", evidence=f"{own[0].mpi_library} has no such operation (rank {own[0].rank})"))
     return found
+
+
+_PORT = "port "
+
+
+def node_findings(nodes: tuple[Node, ...]) -> tuple[Finding, ...]:
+    """Return what a reader must know about the hosts of a run."""
+    found = differences(nodes) if nodes else ()
+    mixed = _mixed(found)
+    ports = [difference for difference in found if difference.what.startswith(_PORT)]
+    others = [difference for difference in found if not difference.stops and difference not in ports]
+    findings = []
+    if mixed:
+        findings.append(
+            finding(
+                "RUN023",
+                what=listed([difference.what for difference in mixed]),
+                evidence=sentences(mixed),
+                fix="make the hosts alike, or measure those that are alike: --hosts",
+            )
+        )
+    if ports:
+        findings.append(
+            finding(
+                "RUN025",
+                ports=counted(len(ports), "network port"),
+                evidence=sentences(ports),
+                fix="see `ibstat` and `ip -br link` on the hosts named",
+            )
+        )
+    if others:
+        what = listed([difference.what for difference in others])
+        findings.append(finding("RUN024", what=what, evidence=sentences(others)))
+    return tuple(findings)
+
+
+def mixture_words(nodes: tuple[Node, ...]) -> str | None:
+    """Return why the numbers of a run are of a mixture, and not to be held against those of another; None else."""
+    mixed = _mixed(differences(nodes)) if nodes else ()
+    if not mixed:
+        return None
+    return f"the hosts differ in {listed([difference.what for difference in mixed])}: the numbers are of a mixture"
+
+
+def _mixed(found: tuple[Difference, ...]) -> tuple[Difference, ...]:
+    return tuple(difference for difference in found if difference.stops)

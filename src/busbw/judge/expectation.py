@@ -4,17 +4,73 @@ from dataclasses import dataclass
 
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.units import format_rate, format_time
-from busbw.facts.findings import finding
-from busbw.judge.advice import advice
-from busbw.judge.ceiling import slowest_copy_rate_Bps, stream_rate_Bps
-from busbw.judge.path import Path, path_of
+from busbw.facts.envvars import algorithms
+from busbw.facts.rules import finding
+from busbw.judge.ceiling import (
+    TRAFFIC,
+    Path,
+    Traffic,
+    path_of,
+    slowest_copy_rate_Bps,
+    stream_rate_Bps,
+    working_set_bytes,
+)
 from busbw.judge.phrases import counted, label, listed, percent
-from busbw.judge.traffic import TRAFFIC, Traffic, working_set_bytes
 from busbw.judge.usable import is_disturbed, is_solid
 from busbw.model.finding import Ceiling, Finding
+from busbw.model.machine import MpiFamily
 from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
 from busbw.model.run import Rates
+
+
+def advice(plan: Plan, measurement: Measurement) -> str:
+    """Return what to try for a slow measurement with this MPI or NCCL."""
+    collective = measurement.collective
+    if plan.mpi is None or measurement.nccl is not None:
+        return (
+            "see what NCCL chose (the column `NCCL used`), and try what else there is: NCCL_ALGO=Ring, NCCL_ALGO=Tree, "
+            "NCCL_PROTO=Simple, each for one run"
+        )
+    family = plan.mpi.family
+    offered = algorithms().get(family)
+    if offered is not None and collective in offered.choices:
+        choice = offered.choices[collective]
+        settings = " ".join([*offered.requires, f"{choice.variable}=$a"])
+        return (
+            f"try its other algorithms: `for a in {' '.join(choice.values)}; do {settings} {_again(measurement)}; done`"
+        )
+    if measurement.collective in ("sendrecv", "latency", "bandwidth", "bibw", "message_rate"):
+        return _transport_advice(family)
+    return (
+        f"try another algorithm for {collective}: look for the variables of your MPI that choose collective "
+        "algorithms; then measure again"
+    )
+
+
+def _again(measurement: Measurement) -> str:
+    size = f"-b {_option(measurement.size_bytes)} -e {_option(measurement.size_bytes)}"
+    form = " --in-place in" if measurement.in_place else ""
+    return f"busbw run {measurement.collective} --ranks {measurement.ranks} {size}{form}"
+
+
+def _option(size_bytes: int) -> str:
+    """Return a size as the options -b and -e take it: 16M, not 16777216."""
+    for unit, bytes_per_unit in (("G", 2**30), ("M", 2**20), ("K", 2**10)):
+        if size_bytes % bytes_per_unit == 0:
+            return f"{size_bytes // bytes_per_unit}{unit}"
+    return str(size_bytes)
+
+
+def _transport_advice(family: MpiFamily) -> str:
+    if family == "Open MPI":
+        return (
+            "see in raw/launcher.0.stderr which transport is used, after "
+            "`OMPI_MCA_pml_base_verbose=10 OMPI_MCA_btl_base_verbose=30 busbw run ...`; "
+            "on one host it should be shared memory (btl sm, or UCX)"
+        )
+    return "see which transport your MPI uses between ranks of one host: it should be shared memory"
+
 
 # Large messages: the size, and the messages that the usual algorithm makes of it.
 LARGE_BYTES = 2**20
@@ -27,7 +83,7 @@ SMALL_FLOATS = ("float16", "bfloat16")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Expectation:
+class MpiExpectation:
     """The time a usual MPI needs for one measurement, and how it was found."""
 
     measurement: Measurement
@@ -58,13 +114,13 @@ class Expectation:
         return self.excess > SLOW_TIMES
 
 
-def expectations(plan: Plan, rates: Rates, measurements: tuple[Measurement, ...]) -> tuple[Expectation, ...]:
+def expectations(plan: Plan, rates: Rates, measurements: tuple[Measurement, ...]) -> tuple[MpiExpectation, ...]:
     """Return the expectation of every measurement that can be judged by one, in their order."""
     found = (expectation_of(plan, rates, measurement) for measurement in measurements)
     return tuple(expectation for expectation in found if expectation is not None)
 
 
-def expectation_of(plan: Plan, rates: Rates, measurement: Measurement) -> Expectation | None:
+def expectation_of(plan: Plan, rates: Rates, measurement: Measurement) -> MpiExpectation | None:
     """Return what to expect of one measurement; None where it cannot be judged by one.
 
     That is small messages, sums of 16-bit floats, disturbed points, unknown paths, and rates that were not measured.
@@ -98,12 +154,12 @@ def expectation_of(plan: Plan, rates: Rates, measurement: Measurement) -> Expect
 
 def _expect(
     measurement: Measurement, path: Path, rate_Bps: float | None, busiest: float, words: str
-) -> Expectation | None:
+) -> MpiExpectation | None:
     """Return the time the busiest rank needs for `busiest` x S bytes at its n-th part of the rate of all ranks."""
     if rate_Bps is None:
         return None
     time_s = busiest * measurement.size_bytes * measurement.ranks / rate_Bps
-    return Expectation(measurement=measurement, path=path, time_s=time_s, rate_Bps=rate_Bps, words=words)
+    return MpiExpectation(measurement=measurement, path=path, time_s=time_s, rate_Bps=rate_Bps, words=words)
 
 
 def _is_large(traffic: Traffic, measurement: Measurement) -> bool:
@@ -112,9 +168,9 @@ def _is_large(traffic: Traffic, measurement: Measurement) -> bool:
     return not traffic.parts or measurement.size_bytes >= LARGE_PART_BYTES * measurement.ranks
 
 
-def slow_findings(plan: Plan, expected: tuple[Expectation, ...]) -> tuple[Finding, ...]:
+def slow_findings(plan: Plan, expected: tuple[MpiExpectation, ...]) -> tuple[Finding, ...]:
     """Return one finding for each collective and path that misses its expectation, about its worst size."""
-    groups: dict[tuple[str, bool, str, Path], list[Expectation]] = {}
+    groups: dict[tuple[str, bool, str, Path], list[MpiExpectation]] = {}
     for expectation in expected:
         if expectation.is_missed:
             measurement = expectation.measurement
@@ -123,7 +179,7 @@ def slow_findings(plan: Plan, expected: tuple[Expectation, ...]) -> tuple[Findin
     return tuple(_slow_finding(plan, missed) for missed in groups.values())
 
 
-def _slow_finding(plan: Plan, missed: list[Expectation]) -> Finding:
+def _slow_finding(plan: Plan, missed: list[MpiExpectation]) -> Finding:
     worst = max(missed, key=lambda expectation: expectation.excess)
     measurement = worst.measurement
     others = [label(one.measurement) for one in missed if one is not worst]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from busbw.facts.findings import finding
+from busbw.facts.rules import finding
 from busbw.formats.nccl_tests_head import COPIES
 from busbw.judge.phrases import counted, listed
 from busbw.model.finding import Finding

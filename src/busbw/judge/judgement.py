@@ -1,20 +1,17 @@
 """What a run amounts to."""
 
 from busbw.base.value import Value
-from busbw.facts.findings import finding
-from busbw.judge.busy_gpus import busy_findings, busy_gpus
-from busbw.judge.ceiling import ceilings
-from busbw.judge.conditions import condition_findings
+from busbw.facts.rules import finding
+from busbw.judge.ceiling import ceilings, path_of
+from busbw.judge.conditions import condition_findings, node_findings
 from busbw.judge.expectation import cache_findings, expectations, slow_findings
 from busbw.judge.failures import Failures, failure_findings
 from busbw.judge.guidelines import guideline_findings, violations
-from busbw.judge.launching import launch_findings
-from busbw.judge.nodes import node_findings
-from busbw.judge.path import path_of
+from busbw.judge.launching import busy_findings, busy_gpus, launch_findings
 from busbw.judge.phrases import counted, label
 from busbw.judge.sampling import sampling_findings
 from busbw.judge.stragglers import straggler_findings, stragglers, tail_findings
-from busbw.judge.verdict import Case, verdict_of
+from busbw.judge.verdict import VerdictEvidence, verdict_of
 from busbw.model.finding import Ceiling, Finding, Verdict
 from busbw.model.measurement import EmptyLaunch, Measurement
 from busbw.model.plan import Plan
@@ -66,7 +63,7 @@ def judge(
         *_no_ceiling_findings(plan, rates, measurements, expected=bool(expected)),
     )
     ordered = tuple(sorted(findings, key=lambda one: _ORDER[one.severity]))
-    case = Case(
+    case = VerdictEvidence(
         plan=plan,
         outcome=outcome,
         hellos=hellos,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from busbw.base.units import format_time
-from busbw.facts.findings import finding
+from busbw.facts.rules import finding
 from busbw.judge.phrases import counted, label, listed, percent
 from busbw.judge.usable import is_disturbed, is_usable
 from busbw.model.finding import Finding

@@ -4,19 +4,134 @@ A series holds only what can stand on one line: one group, one collective, size,
 number of ranks and backend. Libraries and versions are not among it: that they changed is what one wants to see.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise, repeat
 from operator import itemgetter
 from statistics import median as median_of
 
-from busbw.judge.changed_with_it import PointInTime, changed_with_it
+from busbw.base.errors import InputError
+from busbw.base.moment import day_and_time
+from busbw.base.units import format_in, format_size
 from busbw.judge.phrases import counted
-from busbw.judge.trend_words import change_words, series_title, trend_sentence
-from busbw.model.history import PointKind, RunInTime, Strands
-from busbw.model.trend import Change, GroupedBy, Level, Metric, Observation, Trend, TrendOutcome, TrendSeries
+from busbw.model.history import (
+    Change,
+    GroupedBy,
+    Level,
+    Metric,
+    PointKind,
+    RunInTime,
+    Strands,
+    Trend,
+    TrendObservation,
+    TrendOutcome,
+    TrendSeries,
+)
 from busbw.stats.change_points import change_points, least_values
 from busbw.stats.median import median, median_interval
+
+_LONGEST_VALUE = 60
+# A run, and what one point of it is.
+PointInTime = tuple[RunInTime, PointKind]
+_CHANGED_WITH_IT_ASPECTS: tuple[tuple[str, Callable[[RunInTime, PointKind], str | None]], ...] = (
+    ("libraries", lambda _, point: point.libraries),
+    ("busbw", lambda run, _: run.busbw_version),
+    ("hosts", lambda _, point: point.hosts),
+    ("algorithm", lambda _, point: point.algorithm),
+    ("protocol", lambda _, point: point.protocol),
+)
+
+
+def changed_with_it(earlier: Sequence[PointInTime], later: Sequence[PointInTime]) -> Iterable[str]:
+    """Yield what all runs just before a change have in common, and all just after it have otherwise."""
+    for name, of in _CHANGED_WITH_IT_ASPECTS:
+        before, after = {of(*each) for each in earlier}, {of(*each) for each in later}
+        if len(before) == len(after) == 1 and before != after:
+            yield f"{name}: {before.pop() or 'not told'} -> {after.pop() or 'not told'}"
+    yield from _other_settings([dict(_pairs(run)) for run, _ in earlier], [dict(_pairs(run)) for run, _ in later])
+
+
+def _pairs(run: RunInTime) -> Iterable[tuple[str, str]]:
+    for setting in run.settings:
+        name, _, value = setting.partition("=")
+        yield name, value
+
+
+def _other_settings(earlier: Sequence[dict[str, str]], later: Sequence[dict[str, str]]) -> Iterable[str]:
+    """Yield the settings that each side agrees on, and the other otherwise; a job's own number never stays the same."""
+    names = dict.fromkeys(name for each in (*earlier, *later) for name in each)
+    for name in names:
+        before, after = {each.get(name) for each in earlier}, {each.get(name) for each in later}
+        if len(before) == len(after) == 1 and before != after:
+            words = [f'"{value[:_LONGEST_VALUE]}"' if value is not None else "unset" for value in (*before, *after)]
+            yield f"{name}: {words[0]} -> {words[1]}"
+
+
+def change_words(change: Change, before: Level, after: Level, metric: Metric) -> str:
+    """Return what changed, by how much, since when, and what else did."""
+    kind = "worse" if change.is_worse else "better"
+    others = f"; with it {', '.join(change.with_it)}" if change.with_it else ""
+    return (
+        f"{kind} by {abs(change.share) * 100:.1f} % since {day_and_time(change.created_unix_s)} ({change.run_id}): "
+        f"{metric.name} {format_in(before.median, metric.unit)} -> {format_in(after.median, metric.unit)}, "
+        f"{counted(before.runs, 'run')} before, {after.runs} after{others}"
+    )
+
+
+_ASPECTS: tuple[Callable[[PointKind], str], ...] = (
+    lambda each: f"{each.ranks} ranks" if each.ranks is not None else "",
+    lambda each: each.dtype or "",
+    lambda each: each.op or "",
+    lambda each: f"root {each.root}" if each.root is not None else "",
+    lambda each: "" if each.in_place is None else "in place" if each.in_place else "out of place",
+    lambda each: each.mode or "",
+    lambda each: f"{each.source}-{each.target}" if each.source is not None else "",
+    lambda each: f"group of {each.group}" if each.group is not None else "",
+    lambda each: f"{each.hosts.count(',') + 1} hosts" if "," in each.hosts else "",
+    lambda each: each.backend,
+    lambda each: each.statistic,
+)
+
+
+def series_title(points: Sequence[PointKind]) -> Callable[[PointKind], str]:
+    """Return what names a series by one of its points: collective and size, and what else differs among `points`."""
+
+    def differs(words: Callable[[PointKind], str]) -> bool:
+        # Between collectives it may: their names tell them apart.
+        return len({(each.collective, words(each)) for each in points}) > len({each.collective for each in points})
+
+    telling = [words for words in _ASPECTS if differs(words)]
+
+    def title(point: PointKind) -> str:
+        size = format_size(point.size_bytes) if point.size_bytes is not None else ""
+        more = [text for text in (words(point) for words in telling) if text]
+        return ", ".join([" ".join(part for part in (point.collective, size) if part), *more])
+
+    return title
+
+
+def trend_sentence(series: Sequence[TrendSeries], outcome: TrendOutcome, metric: Metric, least_runs: int) -> str:
+    """Return the answer of a call in one line."""
+    if not series:
+        return f"cannot tell: no stored run that fits has a {metric.name}"
+    if outcome == "cannot_tell":
+        most = max(len(each.observations) for each in series)
+        return (
+            f"cannot tell: {counted(most, 'run')} at most in any of {len(series)} series, "
+            f"and a change shows from {least_runs} on"
+        )
+    found = [each for each in series if each.outcome == outcome]
+    untold = sum(each.outcome == "cannot_tell" for each in series)
+    rest = f"; cannot tell of {untold} with fewer than {least_runs} runs" if untold else ""
+    told = len(series) - untold
+    if outcome == "steady":
+        return f"steady: {metric.name} keeps its level in {told} series{rest}"
+    # The largest first: it is what a reader looks at.
+    worst = max(found, key=lambda each: abs(each.changes[-1].share))
+    kind = "regression" if outcome == "worse" else "better"
+    number = f" in {len(found)} of {told} series" if told > 1 else ""
+    return f"{kind}{number}: {worst.title} on {worst.group} is {worst.sentence}{rest}"
+
 
 # How many runs on either side of a change must agree on what else is another.
 _BESIDE = 5
@@ -151,9 +266,9 @@ class _Making:
             sentence=_sentence(levels, changes, self.metric, outcome, self.least_runs),
         )
 
-    def _observation(self, place: int, value: float) -> Observation:
+    def _observation(self, place: int, value: float) -> TrendObservation:
         run = self.found.runs[place]
-        return Observation(run_id=run.run_id, created_unix_s=run.created_unix_s, value=value)
+        return TrendObservation(run_id=run.run_id, created_unix_s=run.created_unix_s, value=value)
 
     def _change(self, values: Sequence[_Value], before: Level, after: Level) -> Change:
         share = after.median / before.median - 1
@@ -195,3 +310,40 @@ def _together(outcomes: Sequence[TrendOutcome]) -> TrendOutcome:
     if not told:
         return "cannot_tell"
     return "worse" if "worse" in told else "better" if "better" in told else "steady"
+
+
+_TIMES = (
+    ("time", "time_s", "median time of one exchange"),
+    ("min", "min_s", "shortest sample"),
+    ("max", "max_s", "longest sample"),
+    ("mean", "mean_s", "mean of the samples"),
+    ("p50", "p50_s", "50th percentile of the samples"),
+    ("p95", "p95_s", "95th percentile of the samples"),
+    ("p99", "p99_s", "99th percentile of the samples"),
+)
+_RATES = (
+    ("busbw", "busbw_Bps", "bus bandwidth"),
+    ("algbw", "algbw_Bps", "algorithm bandwidth"),
+    ("bandwidth", "bandwidth_Bps", "bandwidth as an imported tool counts it"),
+)
+METRICS = {
+    metric.name: metric
+    for metric in (
+        *(Metric(name=n, field=f, unit="B/s", more_is_better=True, meaning=m) for n, f, m in _RATES),
+        *(Metric(name=n, field=f, unit="s", more_is_better=False, meaning=m) for n, f, m in _TIMES),
+        Metric(
+            name="messages",
+            field="messages_per_s",
+            unit="messages/s",
+            more_is_better=True,
+            meaning="messages a second, all pairs together",
+        ),
+    )
+}
+
+
+def metric_called(name: str) -> Metric:
+    """Return the metric of that name. Raises InputError when there is none."""
+    if name not in METRICS:
+        raise InputError(f"{name[:40]!r} is no metric", hint="one of: " + ", ".join(METRICS))
+    return METRICS[name]

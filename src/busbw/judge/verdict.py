@@ -3,16 +3,13 @@
 from dataclasses import dataclass
 
 from busbw.base.units import format_rate, format_size, format_time
-from busbw.judge.busy_gpus import BusyGpu, busy_words
-from busbw.judge.conditions import spoilers
-from busbw.judge.expectation import LARGE_BYTES, Expectation
-from busbw.judge.failures import ended_words, failure_words, wrong_results, wrong_words
+from busbw.judge.conditions import mixture_words, spoilers
+from busbw.judge.expectation import LARGE_BYTES, MpiExpectation
+from busbw.judge.failures import ended_words, failure_words, unreached, wrong_results, wrong_words
 from busbw.judge.guidelines import Violation
-from busbw.judge.nodes import mixture_words
-from busbw.judge.phrases import counted, label, listed
-from busbw.judge.praise import best_words, latency_words
+from busbw.judge.launching import BusyGpu, busy_words
+from busbw.judge.phrases import counted, label, listed, percent
 from busbw.judge.stragglers import Straggler, host_of, slow_share
-from busbw.judge.unreached import unreached
 from busbw.judge.usable import LEAST_SAMPLES, has_interval, is_disturbed, is_solid
 from busbw.model.finding import Ceiling, Finding, Verdict
 from busbw.model.measurement import Measurement
@@ -20,9 +17,86 @@ from busbw.model.plan import Plan
 from busbw.model.record import Hello, Node
 from busbw.model.run import Outcome
 
+# A time up to this size is called latency.
+SMALL_BYTES = 4096
+# A sentence names no more collectives than this.
+_MOST_NAMED = 6
+
+_BASIS = {"memory": "copying memory once allows", "loopback": "TCP over the loopback interface carries"}
+
+
+def best_words(measurements: tuple[Measurement, ...], ceilings: tuple[Ceiling, ...]) -> str:
+    """Return the best point of each collective and its share of the ceiling, where points have one.
+
+    Without ceilings the best large points alone; "" when there are none of either.
+    """
+    by_point = {ceiling.point: ceiling for ceiling in ceilings}
+    best: dict[tuple[str, bool], Measurement] = {}
+    for measurement in measurements:
+        if not is_solid(measurement) or measurement.point not in by_point:
+            continue
+        key = (measurement.collective, measurement.in_place)
+        if key not in best or measurement.busbw_Bps > best[key].busbw_Bps:
+            best[key] = measurement
+    found = [(measurement, by_point[measurement.point]) for measurement in best.values()]
+    if not found:
+        return _bare(measurements)
+    return _one(*found[0]) if len(found) == 1 else _several(found)
+
+
+def _bare(measurements: tuple[Measurement, ...]) -> str:
+    """Return the best large point of each collective, held against nothing."""
+    best: dict[str, Measurement] = {}
+    for measurement in measurements:
+        if is_solid(measurement) and measurement.size_bytes >= LARGE_BYTES:
+            name = _name(measurement)
+            if name not in best or measurement.busbw_Bps > best[name].busbw_Bps:
+                best[name] = measurement
+    return ", ".join(
+        f"{name} {format_rate(point.busbw_Bps)} bus bandwidth at {format_size(point.size_bytes)}"
+        for name, point in list(best.items())[:_MOST_NAMED]
+    )
+
+
+def _one(measurement: Measurement, ceiling: Ceiling) -> str:
+    share = measurement.busbw_Bps / ceiling.busbw_Bps
+    cached = " (the working set stays in cache)" if share > 1 and ceiling.basis == "memory" else ""
+    return (
+        f"{_name(measurement)} reaches {format_rate(measurement.busbw_Bps)} bus bandwidth at "
+        f"{format_size(measurement.size_bytes)} over {measurement.ranks} ranks, {percent(share)} of the "
+        f"{format_rate(ceiling.busbw_Bps)} that {_BASIS[ceiling.basis]}{cached}"
+    )
+
+
+def _several(found: list[tuple[Measurement, Ceiling]]) -> str:
+    ranks = found[0][0].ranks
+    bases = " or ".join(dict.fromkeys(_BASIS[ceiling.basis] for _, ceiling in found))
+    each = ", ".join(
+        f"{_name(measurement)} {format_rate(measurement.busbw_Bps)} at {format_size(measurement.size_bytes)} "
+        f"({percent(measurement.busbw_Bps / ceiling.busbw_Bps)})"
+        for measurement, ceiling in found
+    )
+    return f"best bus bandwidth over {ranks} ranks, and its share of what {bases}: {each}"
+
+
+def latency_words(measurements: tuple[Measurement, ...]) -> str:
+    """Return the time of the smallest point; "" when none is small."""
+    small = [point for point in measurements if is_solid(point) and point.size_bytes <= SMALL_BYTES]
+    if not small:
+        return ""
+    # A ping-pong is what latency means to most; else the exchange that was measured first.
+    first = min(small, key=lambda point: (point.collective != "latency", point.size_bytes, point.point))
+    several = len({point.collective for point in measurements}) > 1
+    of = f" of {first.collective}" if several and first.collective != "latency" else ""
+    return f"latency{of} {format_time(first.median_s)} at {format_size(first.size_bytes)}"
+
+
+def _name(measurement: Measurement) -> str:
+    return measurement.collective + (" in place" if measurement.in_place else "")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Case:
+class VerdictEvidence:
     """Everything a verdict rests on."""
 
     plan: Plan
@@ -31,7 +105,7 @@ class Case:
     nodes: tuple[Node, ...] = ()
     measurements: tuple[Measurement, ...]
     ceilings: tuple[Ceiling, ...]
-    expectations: tuple[Expectation, ...]
+    expectations: tuple[MpiExpectation, ...]
     violations: tuple[Violation, ...]
     stragglers: tuple[Straggler, ...]
     busy: tuple[BusyGpu, ...] = ()
@@ -42,12 +116,12 @@ class Case:
 Reason = tuple[str, str]
 
 
-def verdict_of(case: Case) -> Verdict:
+def verdict_of(case: VerdictEvidence) -> Verdict:
     """Return the verdict on a run."""
     return _wrong(case) or _failed(case) or _slow(case) or _cannot_tell(case) or _ok(case)
 
 
-def _wrong(case: Case) -> Verdict | None:
+def _wrong(case: VerdictEvidence) -> Verdict | None:
     wrong = wrong_results(case.measurements)
     if not wrong:
         return None
@@ -60,13 +134,13 @@ def _wrong(case: Case) -> Verdict | None:
     )
 
 
-def _failed(case: Case) -> Verdict | None:
+def _failed(case: VerdictEvidence) -> Verdict | None:
     if case.outcome is None or case.outcome.ended != "failed":
         return None
     return Verdict(outcome="failed", sentence=f"failed: {failure_words(case.outcome)}.", because=("RUN002",))
 
 
-def _slow(case: Case) -> Verdict | None:
+def _slow(case: VerdictEvidence) -> Verdict | None:
     reasons = slow_reasons(case)
     if not reasons or case.busy or spoilers(case.plan, case.outcome):
         return None
@@ -74,7 +148,7 @@ def _slow(case: Case) -> Verdict | None:
     return Verdict(outcome="slow", sentence=sentence, because=_codes(reasons))
 
 
-def slow_reasons(case: Case) -> tuple[Reason, ...]:
+def slow_reasons(case: VerdictEvidence) -> tuple[Reason, ...]:
     """Return the evidence that the machine is slow, the strongest of each kind."""
     reasons = []
     slow = [expectation for expectation in case.expectations if expectation.is_slow]
@@ -88,7 +162,7 @@ def slow_reasons(case: Case) -> tuple[Reason, ...]:
     return tuple(reasons)
 
 
-def _missed_reason(worst: Expectation) -> Reason:
+def _missed_reason(worst: MpiExpectation) -> Reason:
     measurement = worst.measurement
     over = "TCP over the loopback interface" if worst.path == "loopback" else "copying through shared memory"
     code = "PERF002" if worst.path == "loopback" else "PERF001"
@@ -122,7 +196,7 @@ def _violation_reason(worst: Violation) -> Reason:
     return ("PERF007" if grows else "PERF006"), words
 
 
-def _cannot_tell(case: Case) -> Verdict | None:
+def _cannot_tell(case: VerdictEvidence) -> Verdict | None:
     reasons = doubts(case)
     if not reasons:
         return None
@@ -138,7 +212,7 @@ def _cannot_tell(case: Case) -> Verdict | None:
     )
 
 
-def doubts(case: Case) -> tuple[Reason, ...]:
+def doubts(case: VerdictEvidence) -> tuple[Reason, ...]:
     """Return why speed cannot be judged, or not all of it."""
     reasons: list[Reason] = [("RUN027", words) for words in busy_words(case.busy, case.hellos)]
     reasons.extend(spoilers(case.plan, case.outcome))
@@ -160,7 +234,7 @@ def doubts(case: Case) -> tuple[Reason, ...]:
     return tuple(reasons)
 
 
-def _cut_short(case: Case) -> list[Reason]:
+def _cut_short(case: VerdictEvidence) -> list[Reason]:
     """Return the points that were left without an interval when the run was ended."""
     if case.outcome is None or case.outcome.ended not in ("time", "stopped"):
         return []
@@ -172,7 +246,7 @@ def _cut_short(case: Case) -> list[Reason]:
     return [("RUN004", f"{points}, {ended_words(case.outcome)}")]
 
 
-def _data_doubts(case: Case) -> list[Reason]:
+def _data_doubts(case: VerdictEvidence) -> list[Reason]:
     """Return why the measurements cannot be judged, as the first reason that covers all of them."""
     if not case.measurements:
         return [("RUN003", "nothing was measured")]
@@ -183,7 +257,7 @@ def _data_doubts(case: Case) -> list[Reason]:
     return [] if case.expectations else [_no_expectation(case.plan, case.measurements)]
 
 
-def _disturbed_collectives(case: Case) -> list[Reason]:
+def _disturbed_collectives(case: VerdictEvidence) -> list[Reason]:
     """Return the collectives whose large messages were all disturbed: they were asked about and have no answer."""
     large: dict[str, list[bool]] = {}
     for measurement in case.measurements:
@@ -204,7 +278,7 @@ def _no_expectation(plan: Plan, measurements: tuple[Measurement, ...]) -> Reason
     return "RUN021", "there is nothing that the large messages could be held against"
 
 
-def _ok(case: Case) -> Verdict:
+def _ok(case: VerdictEvidence) -> Verdict:
     parts = [
         best_words(case.measurements, case.ceilings),
         latency_words(case.measurements),
@@ -218,7 +292,7 @@ def _ok(case: Case) -> Verdict:
     )
 
 
-def _ranks_words(case: Case) -> str:
+def _ranks_words(case: VerdictEvidence) -> str:
     if case.stragglers:
         first = case.stragglers[0]
         return f"rank {first.rank} on {host_of(first, case.hellos)} delays some calls, but not by much"
@@ -228,7 +302,7 @@ def _ranks_words(case: Case) -> str:
     return "no rank stands out" if seen else ""
 
 
-def _unjudged_words(case: Case) -> str:
+def _unjudged_words(case: VerdictEvidence) -> str:
     """Return the collectives of which no point was large and good enough to be judged."""
     judged = {expectation.measurement.collective for expectation in case.expectations}
     names = dict.fromkeys(point.collective for point in case.measurements if point.collective not in judged)

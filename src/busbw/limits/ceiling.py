@@ -4,10 +4,59 @@ from busbw.base.collectives import COLLECTIVES as MEASURED
 from busbw.base.errors import InputError
 from busbw.base.units import format_rate
 from busbw.limits.algorithms import COLLECTIVES, ON_CPUS, ON_GPUS, algorithm_name, check_collective
-from busbw.limits.budget import attained_of, parts_of
-from busbw.limits.shape import Shape, shape_of
-from busbw.limits.terms import Algorithm, Factor, Terms
-from busbw.model.limit import Bound, Limit, Line, NodeRates, Part, PartName
+from busbw.limits.shape import Algorithm, Factor, Shape, Terms, shape_of
+from busbw.model.limit import Attained, Bound, Limit, LimitLine, NodeRates, Part, PartName, Rate
+
+_UNKNOWN = {
+    "nvlink": "the rate of the links of one GPU",
+    "pair": "the rate of the links between two GPUs",
+    "slot": "the rate of a GPU's slot",
+    "nic_slot": "how ports share the slots of their cards, and the rate of a slot",
+    "nic": "the number of NIC ports and their rate",
+}
+
+
+def parts_of(rates: NodeRates, shape: Shape) -> tuple[Part, ...]:
+    """Return the parts that data of such a job passes, known or not."""
+    found: list[Part] = []
+    if rates.gpus:
+        if shape.island > 1:
+            found.append(_part(rates, "nvlink", "links of a GPU", "gpu", rates.nvlink, 1))
+            if rates.pair is not None and rates.pair != rates.nvlink:
+                found.append(_part(rates, "pair", "links of two GPUs", "pair", rates.pair, 1))
+        if shape.islands > 1:
+            found.append(_part(rates, "slot", "slot of a GPU", "gpu", rates.slot, 1))
+    if shape.groups > 1:
+        what = "domain" if shape.group > (rates.gpus or shape.group) else "node"
+        found.append(_part(rates, "nic_slot", f"NIC slots of a {what}", "node", rates.nic_slot, shape.ports))
+        found.append(_part(rates, "nic", f"NICs of a {what}", "node", rates.nic, shape.ports))
+    return tuple(found)
+
+
+def _part(rates: NodeRates, name: PartName, title: str, of: str, rate: Rate | None, count: int) -> Part:
+    known = rate is not None and count > 0
+    return Part(
+        name=name,
+        title=title,
+        of="node" if of == "node" else "pair" if of == "pair" else "gpu",
+        rate_Bps=rate.rate_Bps * count if rate is not None and known else None,
+        figures=_figures(rate, count) if rate is not None and known else "not known",
+        source=rate.source if rate is not None else (),
+        missing=None if known else _UNKNOWN[name],
+        attained=tuple(seen for seen in rates.attained if seen.part == name),
+    )
+
+
+def _figures(rate: Rate, count: int) -> str:
+    return rate.figures if count == 1 else f"{count} x {rate.figures}"
+
+
+def attained_of(part: Part, algorithm: str) -> Attained | None:
+    """Return what was seen of a part with this algorithm; a constant of its own comes before a general one."""
+    own = [seen for seen in part.attained if seen.algorithm == algorithm]
+    general = [seen for seen in part.attained if seen.algorithm is None]
+    return next(iter([*own, *general]), None)
+
 
 MOST_NODES = 100_000
 
@@ -134,15 +183,15 @@ def _whole_slot(terms: Terms, shape: Shape) -> Factor | None:
     return Factor(multiple=terms.out.multiple * shape.group, formula=terms.out.formula.replace("k B", "g P"))
 
 
-def _line(part: Part, terms: Terms, shape: Shape, algorithm: str) -> Line | None:
+def _line(part: Part, terms: Terms, shape: Shape, algorithm: str) -> LimitLine | None:
     factor = _factor(part, terms, shape)
     if factor is None:
         return None
     if part.rate_Bps is None:
-        return Line(part=part.name, formula=factor.formula, figures=part.figures, busbw_Bps=None)
+        return LimitLine(part=part.name, formula=factor.formula, figures=part.figures, busbw_Bps=None)
     busbw_Bps = factor.multiple * part.rate_Bps
     seen = attained_of(part, algorithm)
-    return Line(
+    return LimitLine(
         part=part.name,
         formula=factor.formula if part.name != "nic_slot" else factor.formula.replace(" B", " P_nic"),
         figures=f"{factor.multiple:.4g} x {format_rate(part.rate_Bps)} = {format_rate(busbw_Bps)}",
@@ -158,10 +207,10 @@ def _needed(shape: Shape, parts: tuple[Part, ...], terms: Terms) -> tuple[Part, 
     return tuple(part for part in parts if part.name == name and _factor(part, terms, shape) is not None)
 
 
-def _marked(line: Line, limited_by: PartName | None) -> Line:
+def _marked(line: LimitLine, limited_by: PartName | None) -> LimitLine:
     if line.part != limited_by:
         return line
-    return Line(
+    return LimitLine(
         part=line.part,
         formula=line.formula,
         figures=line.figures,
@@ -172,7 +221,7 @@ def _marked(line: Line, limited_by: PartName | None) -> Line:
     )
 
 
-def _attained(lines: tuple[Line, ...]) -> float | None:
+def _attained(lines: tuple[LimitLine, ...]) -> float | None:
     """Return the least of what was seen and, where nothing was, of what is possible; None if nothing was seen of it."""
     known = [line for line in lines if line.busbw_Bps is not None]
     least = min(known, key=lambda line: line.attained_Bps or line.busbw_Bps or 0.0)

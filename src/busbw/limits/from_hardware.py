@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from statistics import fmean
 
 from busbw.facts.expectations import attained_where
-from busbw.facts.gpu_kinds import GpuFacts
+from busbw.facts.platforms import GpuFacts
 from busbw.limits.slots import slot_rate
 from busbw.model.host import Hardware, HostGpu, HostPort
 from busbw.model.limit import NodeRates, Rate

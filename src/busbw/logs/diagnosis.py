@@ -1,27 +1,115 @@
 """The diagnosis of a job: what its logs say, what is wrong with it, and the answer in one sentence."""
 
-from collections import defaultdict
-from collections.abc import Iterator
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from busbw.facts.findings import finding
-from busbw.logs.case import Case, case_of, facts_in
-from busbw.logs.channel_rules import channel_findings
-from busbw.logs.choices import choices_of
+from busbw.facts.rules import finding
+from busbw.logs.case import JobLogs, case_of, facts_in
 from busbw.logs.failure_rules import failure_findings
-from busbw.logs.launches import launch_number, launches_of
 from busbw.logs.network_rules import network_findings
-from busbw.logs.node_rules import node_findings
-from busbw.logs.oddity_rules import oddity_findings
-from busbw.logs.rank_rules import difference_findings
+from busbw.logs.node_rules import channel_findings, node_findings
+from busbw.logs.rank_rules import difference_findings, oddity_findings
 from busbw.logs.ranks import words
-from busbw.logs.ras_rules import ras_findings
 from busbw.logs.reader import LogReader
-from busbw.logs.troubles import Event
-from busbw.logs.warning_rules import warning_findings
-from busbw.model.diagnosis import Diagnosis, Trouble
-from busbw.model.finding import Finding, Verdict
+from busbw.logs.state import Process, State
+from busbw.logs.troubles import TroubleEvent
+from busbw.logs.warning_rules import ras_findings, warning_findings
+from busbw.model.finding import Diagnosis, Finding, LoggedChoice, Trouble, Verdict
 from busbw.model.platform import Platform
+
+_CHOICE = re.compile(
+    r"(?P<what>\w{1,40}): (?P<size>\d{1,18}) Bytes -> Algo (?P<algo>\w{1,30}) proto (?P<proto>\w{1,20})", re.ASCII
+)
+# Older versions print numbers.
+_ALGORITHMS = ("TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT")
+_PROTOCOLS = ("LL", "LL128", "SIMPLE")
+
+
+def choices_of(messages: list[tuple[str, int]]) -> tuple[LoggedChoice, ...]:
+    """Return what was chosen, by collective and size; `messages` with how often each came."""
+    counts: Counter[tuple[str, int, str, str]] = Counter()
+    for message, count in messages:
+        match = _CHOICE.search(message)
+        if match is not None:
+            algorithm, protocol = _name(match["algo"], _ALGORITHMS), _name(match["proto"], _PROTOCOLS)
+            counts[match["what"], int(match["size"]), algorithm, protocol] += count
+    return tuple(
+        LoggedChoice(collective=what, size_bytes=size, algorithm=algorithm, protocol=protocol, lines=lines)
+        for (what, size, algorithm, protocol), lines in sorted(counts.items())
+    )
+
+
+def _name(text: str, names: tuple[str, ...]) -> str:
+    return names[int(text)] if text.isdigit() and int(text) < len(names) else text.upper()
+
+
+@dataclass(slots=True)
+class LoggedLaunch:
+    """Processes that belong together, and the line where the first of them begins."""
+
+    line: int
+    names: set[str] = field(default_factory=set)
+    # Line of the last communicator that one of them began or made.
+    made: int = 0
+    communicators: set[str] = field(default_factory=set)
+    ranks: set[tuple[int, int]] = field(default_factory=set)
+
+    def add(self, process: Process) -> None:
+        """Take a process in."""
+        self.names.add(process.name)
+        self.made = max(self.made, process.made)
+        self.communicators |= _communicators(process)
+        self.ranks |= _ranks(process)
+
+
+def launches_of(state: State) -> tuple[LoggedLaunch, ...]:
+    """Return the launches in one source, in the order of their first lines; one, where nothing tells them apart."""
+    found: list[LoggedLaunch] = []
+    silent: list[Process] = []
+    for process in sorted(state.processes.values(), key=lambda each: each.first):
+        if not process.made:
+            silent.append(process)
+        elif found and not _is_another(process, found[-1]):
+            found[-1].add(process)
+        else:
+            found.append(LoggedLaunch(process.first))
+            found[-1].add(process)
+    for process in silent:
+        _launch_at(found, process.first, LoggedLaunch(process.first)).add(process)
+    return tuple(found)
+
+
+def launch_number(launches: Iterable[LoggedLaunch], line: int) -> int:
+    """Return which launch a line of a launcher is of: the last that had begun."""
+    return max((number for number, launch in enumerate(launches) if launch.line <= line), default=0)
+
+
+def _is_another(process: Process, launch: LoggedLaunch) -> bool:
+    """Whether a process begins after a launch had made all it made, and shares nothing with it."""
+    own, ranks = _communicators(process), _ranks(process)
+    if process.first <= launch.made or own & launch.communicators or not ranks:
+        return False
+    # Old versions give communicators no id: then only a rank that was there before tells.
+    return bool(ranks & launch.ranks) or bool(own and launch.communicators)
+
+
+def _launch_at(launches: list[LoggedLaunch], line: int, otherwise: LoggedLaunch) -> LoggedLaunch:
+    if not launches:
+        launches.append(otherwise)
+    return launches[launch_number(launches, line)]
+
+
+def _communicators(process: Process) -> set[str]:
+    return {name for seat in process.seats.values() for name, _rank, _size in seat.ranks if name is not None}
+
+
+def _ranks(process: Process) -> set[tuple[int, int]]:
+    """Return the ranks of a process with the sizes; who is alone may be one of many that were not joined."""
+    return {(size, rank) for seat in process.seats.values() for _name, rank, size in seat.ranks if size > 1}
+
 
 _FAILED = frozenset({"LOG030", "LOG031", "LOG032", "LOG033", "LOG036", "LOG037", "LOG038"})
 _ORDER = {"error": 0, "warn": 1, "note": 2}
@@ -63,12 +151,12 @@ def diagnose(
 
 
 class _Judged(NamedTuple):
-    case: Case
+    case: JobLogs
     findings: tuple[Finding, ...]
     verdict: Verdict
 
 
-def _cases(reader: LogReader, sources: tuple[str, ...], platform: Platform | None) -> Iterator[Case]:
+def _cases(reader: LogReader, sources: tuple[str, ...], platform: Platform | None) -> Iterator[JobLogs]:
     """Yield every launch in the log, or the one there is."""
     reader.meet_all()
     reader.state.settle()
@@ -86,7 +174,7 @@ def _cases(reader: LogReader, sources: tuple[str, ...], platform: Platform | Non
         yield case_of(reader, reader.state.part(launch.names), own, sources=sources, platform=platform)
 
 
-def _judged(case: Case, unread: tuple[str, ...], monitor: tuple[Finding, ...]) -> _Judged:
+def _judged(case: JobLogs, unread: tuple[str, ...], monitor: tuple[Finding, ...]) -> _Judged:
     found = [
         *monitor,
         *failure_findings(case),
@@ -101,7 +189,7 @@ def _judged(case: Case, unread: tuple[str, ...], monitor: tuple[Finding, ...]) -
     return _Judged(case, tuple(found), _verdict(case, found))
 
 
-def _several(judged: list[_Judged], shown: Case) -> Finding:
+def _several(judged: list[_Judged], shown: JobLogs) -> Finding:
     told = "; ".join(
         f"line {min(process.first for process in each.case.state.processes.values())}: {each.case.people.ranks} ranks, "
         f"{each.verdict.outcome.replace('_', ' ')}{' (this one)' if each.case is shown else ''}"
@@ -116,8 +204,8 @@ def _several(judged: list[_Judged], shown: Case) -> Finding:
     )
 
 
-def _troubles(case: Case) -> tuple[Trouble, ...]:
-    kinds: dict[str, list[Event]] = defaultdict(list)
+def _troubles(case: JobLogs) -> tuple[Trouble, ...]:
+    kinds: dict[str, list[TroubleEvent]] = defaultdict(list)
     for event in case.events:
         kinds[event.kind].append(event)
     made = []
@@ -143,7 +231,7 @@ def _troubles(case: Case) -> tuple[Trouble, ...]:
     return tuple(made)
 
 
-def _verdict(case: Case, found: list[Finding]) -> Verdict:
+def _verdict(case: JobLogs, found: list[Finding]) -> Verdict:
     serious = [each for each in found if each.severity != "note"]
     codes = tuple(dict.fromkeys(each.code for each in serious))
     failures = [each for each in found if each.code in _FAILED]
@@ -164,7 +252,7 @@ def _sentence(found: Finding) -> str:
     return f"{found.title}{f': {found.effect}' if found.effect else ''}"
 
 
-def _praise(case: Case) -> str:
+def _praise(case: JobLogs) -> str:
     networks = sorted({way.network for way in case.ways if way.network is not None and way.place == "between nodes"})
     inside = sorted({way.via.split("/")[0] for way in case.ways if way.place == "within nodes"})
     joined = any(way.place == "between nodes" and "MNNVL" in way.via for way in case.ways)

@@ -1,15 +1,140 @@
 """Rules about jobs that failed or hang: the first error, ranks that left without a word, ranks that wait."""
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from busbw.facts.findings import finding
-from busbw.logs.case import Case
-from busbw.logs.first_error import FirstError, first_error, followers
-from busbw.logs.meeting_rules import NEVER_MADE, unreachable_finding
+from busbw.facts.rules import finding
+from busbw.logs.case import JobLogs
+from busbw.logs.network_rules import NEVER_MADE, unreachable_finding
 from busbw.logs.ranks import Member, words
-from busbw.logs.troubles import Event
-from busbw.model.finding import Finding
+from busbw.logs.troubles import TroubleEvent
+from busbw.model.finding import Confidence, Finding
+
+# A transfer that was under way when another one failed.
+_FLUSHED = "5"
+# Faults of the hardware among NVIDIA's Xid numbers; the others are a program's, or follow.
+_HARDWARE_XIDS = frozenset({"48", "64", "74", "79", "94", "95", "119", "120", "140"})
+# The program gave up, was told to end, or had its pipe closed: there is a reason elsewhere.
+_LED_THERE = frozenset({"1", "2", "6", "13", "15", "Aborted", "SIGABRT", "SIGTERM", "SIGINT", "SIGHUP"})
+# How many lines further a warning stands that says what a call was made for.
+_CLOSE = 8
+_DATED = re.compile(r"\d{4}-")
+
+
+@dataclass(frozen=True, slots=True)
+class FirstError:
+    """The first error of a job. `rivals`: others that may have come first."""
+
+    event: TroubleEvent
+    confidence: Confidence
+    how: str
+    rivals: tuple[TroubleEvent, ...] = ()
+
+
+def first_error(case: JobLogs) -> FirstError | None:
+    """Return what went wrong first; None when no line tells of it."""
+    candidates = [event for event in case.events if _may_be_first(event)]
+    deaths = [event for event in candidates if event.role == "death"]
+    others = [event for event in candidates if event.role != "death"]
+    # A rank that is killed ends the connections of the others, which the NIC reports as failed transfers; and when a
+    # rank fails in any other way, the launcher kills the rest.
+    network_only = all(event.pattern is not None and event.pattern.id == "completion-error" for event in others)
+    chosen = _named(deaths) if deaths and network_only else others
+    return _earliest(_without_vague(chosen)) if chosen else None
+
+
+def followers(case: JobLogs, first: FirstError | None) -> tuple[TroubleEvent, ...]:
+    """Return the events that only follow from something else."""
+    return tuple(
+        event
+        for event in case.events
+        if event.role in {"follower", "origin", "death"} and (first is None or event is not first.event)
+    )
+
+
+def _may_be_first(event: TroubleEvent) -> bool:
+    xid = event.groups.get("xid")
+    if xid is not None and xid not in _HARDWARE_XIDS:
+        return False
+    if event.role == "origin":
+        return event.groups.get("status") != _FLUSHED and (event.fatal or not event.quiet)
+    if event.role == "death":
+        return event.groups.get("signal") not in _LED_THERE
+    return event.role in {"unknown", "notice", "aside"} and event.fatal
+
+
+def _named(deaths: list[TroubleEvent]) -> list[TroubleEvent]:
+    """Return those that say who died, if there are any: the scheduler says first that somebody did.
+
+    Of two for one process that with the rank counts.
+    """
+    ranked = {event.groups.get("pid") for event in deaths if event.rank is not None} - {None}
+    return [
+        event
+        for event in deaths
+        if event.rank is not None or (event.groups.get("pid") not in ranked and (event.host or "pid" in event.groups))
+    ] or deaths
+
+
+def _without_vague(events: list[TroubleEvent]) -> list[TroubleEvent]:
+    """Return events without those that a later one of the same process explains."""
+    of_process: dict[str | None, list[TroubleEvent]] = defaultdict(list)
+    for event in events:
+        of_process[event.process].append(event)
+    return [
+        event
+        for event in events
+        if event.pattern is None
+        or not event.pattern.vague
+        or not any(_explains(other, event) for other in of_process[event.process])
+    ]
+
+
+def _explains(other: TroubleEvent, vague: TroubleEvent) -> bool:
+    return (
+        other.source == vague.source
+        and 0 < other.line - vague.line <= _CLOSE
+        and other.pattern is not None
+        and not other.pattern.vague
+    )
+
+
+def _earliest(events: list[TroubleEvent]) -> FirstError:
+    if len(events) == 1:
+        return FirstError(events[0], "likely", "it is the only line that tells of a cause")
+    if all(event.time is not None and _DATED.match(event.time) for event in events):
+        return _by_time(events)
+    if len({event.source for event in events}) == 1:
+        ordered = sorted(events, key=lambda event: event.line)
+        return FirstError(
+            ordered[0],
+            "likely",
+            "it is the first in the log that tells of a cause",
+            _of_others(ordered[0], ordered[1:]),
+        )
+    if len({event.process for event in events}) == 1:
+        first = min(events, key=lambda event: (event.source, event.line))
+        return FirstError(first, "likely", "the others of its kind are from the same process")
+    first = min(events, key=lambda event: (event.source, event.line))
+    return FirstError(first, "possible", "the files have no times to order them by", _of_others(first, events))
+
+
+def _by_time(events: list[TroubleEvent]) -> FirstError:
+    ordered = sorted(events, key=lambda event: (event.time or "", event.source, event.line))
+    first = ordered[0]
+    same = [event for event in ordered[1:] if event.time == first.time]
+    if not same or {event.source for event in same} == {first.source}:
+        how = f"it has the earliest time, {first.time}"
+        how += ", and comes first of those in the log" if same else ""
+        return FirstError(first, "likely", how, _of_others(first, same))
+    return FirstError(first, "possible", f"several have the earliest time, {first.time}", _of_others(first, same))
+
+
+def _of_others(first: TroubleEvent, events: Iterable[TroubleEvent]) -> tuple[TroubleEvent, ...]:
+    return tuple(event for event in events if event.process != first.process or event.process is None)
+
 
 _STATUS = {
     "1": "local length",
@@ -39,7 +164,7 @@ _MOST_RIVALS = 4
 _STUCK = "watchdog-stuck"
 
 
-def failure_findings(case: Case) -> Iterator[Finding]:
+def failure_findings(case: JobLogs) -> Iterator[Finding]:
     """Yield why a job failed or hangs."""
     first = first_error(case)
     timeouts = [event for event in case.events if event.role == "timeout"]
@@ -56,7 +181,7 @@ def failure_findings(case: Case) -> Iterator[Finding]:
     yield from _alone(case)
 
 
-def _first(case: Case, first: FirstError) -> Finding:
+def _first(case: JobLogs, first: FirstError) -> Finding:
     event = first.event
     who = case.who(event)
     rest = followers(case, first)
@@ -83,7 +208,7 @@ def _first(case: Case, first: FirstError) -> Finding:
     )
 
 
-def _what(case: Case, event: Event) -> tuple[str, str | None]:
+def _what(case: JobLogs, event: TroubleEvent) -> tuple[str, str | None]:
     if event.pattern is None:
         return "NCCL stopped with a warning that busbw does not know", None
     fix = event.fix(is_amd=case.state.is_amd)
@@ -93,7 +218,7 @@ def _what(case: Case, event: Event) -> tuple[str, str | None]:
     return f"{event.what}, status {status}: {_STATUS.get(status, 'see ibv_wc_status')}", _STATUS_FIX.get(status, fix)
 
 
-def _silent(case: Case) -> Finding | None:
+def _silent(case: JobLogs) -> Finding | None:
     """Return that somebody left without a word, where the others only report that."""
     reports = [event for event in case.events if event.role == "follower"]
     if not reports:
@@ -136,7 +261,7 @@ def _silent(case: Case) -> Finding | None:
     )
 
 
-def _unexplained(case: Case, reports: list[Event]) -> Finding:
+def _unexplained(case: JobLogs, reports: list[TroubleEvent]) -> Finding:
     first = min(reports, key=lambda event: (event.source, event.line))
     return finding(
         "LOG036",
@@ -149,13 +274,13 @@ def _unexplained(case: Case, reports: list[Event]) -> Finding:
     )
 
 
-def _is_set_up(case: Case) -> bool:
+def _is_set_up(case: JobLogs) -> bool:
     """Whether every rank that logged has its communicators: what closes then may close at the end of the job."""
     seats = [seat for process in case.state.processes.values() for seat in process.seats.values()]
     return any(seat.done for seat in seats) and all(seat.done >= seat.started for seat in seats)
 
 
-def _left_hosts(case: Case, reports: list[Event]) -> set[str]:
+def _left_hosts(case: JobLogs, reports: list[TroubleEvent]) -> set[str]:
     """Return the hosts whose addresses the reports name as gone."""
     host_at: dict[str, str] = {}
     for process in case.state.processes.values():
@@ -171,7 +296,7 @@ def _left_hosts(case: Case, reports: list[Event]) -> set[str]:
     return found
 
 
-def _waiting(case: Case, timeouts: list[Event]) -> Finding:
+def _waiting(case: JobLogs, timeouts: list[TroubleEvent]) -> Finding:
     calls: dict[tuple[int, str], set[Member]] = defaultdict(set)
     sizes: dict[tuple[int, str], set[str]] = defaultdict(set)
     for event in timeouts:
@@ -203,13 +328,13 @@ def _waiting(case: Case, timeouts: list[Event]) -> Finding:
     )
 
 
-def _missing(case: Case) -> set[int]:
+def _missing(case: JobLogs) -> set[int]:
     if case.people.ranks is None:
         return set()
     return set(range(case.people.ranks)) - set(case.people.seats)
 
 
-def _unfinished(case: Case) -> Iterator[Finding]:
+def _unfinished(case: JobLogs) -> Iterator[Finding]:
     begun = [
         (process, seat) for process in case.state.processes.values() for seat in process.seats.values() if seat.started
     ]
@@ -235,7 +360,7 @@ def _unfinished(case: Case) -> Iterator[Finding]:
         )
 
 
-def _alone(case: Case) -> Iterator[Finding]:
+def _alone(case: JobLogs) -> Iterator[Finding]:
     """Yield that processes which were started together do not know of each other."""
     alone = [process for process in case.state.processes.values() if process.name in case.people.by_process]
     if case.people.ranks == 1 and len(alone) > 1:

@@ -1,16 +1,112 @@
 """Rules about the network between nodes: which one is used, whether it is the right one, whether it reaches GPUs."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from busbw.facts.findings import finding
-from busbw.logs.case import Case
-from busbw.logs.effects import DIRECT
-from busbw.logs.expected import socket_words
-from busbw.logs.meeting_rules import leads_nowhere
+from busbw.base.units import format_rate
+from busbw.facts.rules import finding
+from busbw.limits.ceiling import ceiling
+from busbw.limits.from_platform import rates_of_platform
+from busbw.logs.case import JobLogs
+from busbw.logs.lines import DIRECT
 from busbw.logs.ranks import words
 from busbw.logs.traffic import Way, lines_of
+from busbw.logs.troubles import TroubleEvent
 from busbw.model.finding import Finding
+from busbw.model.platform import Platform
+
+
+class NetworkBound(NamedTuple):
+    """Bus bandwidth of a ring between nodes at best, and where the number comes from."""
+
+    rate_Bps: float
+    words: str
+
+
+def network_reach(platform: Platform, nodes: int) -> NetworkBound | None:
+    """Return what a ring over the platform's own network can reach; None: it cannot be told."""
+    if platform.kind != "gpu" or platform.gpu.count < 1 or nodes < 2:
+        return None
+    limit = ceiling(rates_of_platform(platform), nodes=nodes, collective="all_reduce", algorithm="ring")
+    bound = limit.bounds[0]
+    if bound.busbw_Bps is None:
+        return None
+    return NetworkBound(bound.busbw_Bps, f"busbw limit --platform {platform.id} --nodes {nodes}")
+
+
+def socket_reach(platform: Platform) -> NetworkBound | None:
+    """Return what a ring over the platform's other network can reach; None: nobody has published its rate."""
+    rate_bps = platform.frontend.usable_bps or platform.frontend.rate_bps
+    if rate_bps is None:
+        return None
+    return NetworkBound(
+        rate_bps / 8, f"the other network's {rate_bps / 1e9:g} Gb/s ({', '.join(platform.frontend.source)})"
+    )
+
+
+def socket_words(platform: Platform | None, nodes: int) -> str | None:
+    """Return what sockets cost on a platform, with the sources of both numbers; None: it is not known."""
+    if platform is None:
+        return None
+    network, sockets = network_reach(platform, nodes), socket_reach(platform)
+    if network is None:
+        return None
+    instead = f"instead of at most {format_rate(network.rate_Bps)} ({network.words})"
+    if sockets is None:
+        return f"expect what TCP gives over one interface {instead}; the rate of that interface is not published"
+    return f"expect at most {format_rate(sockets.rate_Bps)} ({sockets.words}) {instead}"
+
+
+NEVER_MADE = frozenset({"connect-failed", "connect-given-up"})
+_ODD_INTERFACE = re.compile(r"lo$|docker|virbr|veth|br-|cni|flannel|cali|tun\d|tailscale", re.ASCII)
+_MOST_PEERS = 4
+
+
+def leads_nowhere(interface: str) -> bool:
+    """Whether an interface is of a kind that exists on every node and joins none."""
+    return _ODD_INTERFACE.match(interface) is not None
+
+
+def unreachable_finding(case: JobLogs, reports: Sequence[TroubleEvent]) -> Finding | None:
+    """Return that connections could not be made; None where others were made and broke before."""
+    failed = [event for event in reports if event.pattern is not None and event.pattern.id in NEVER_MADE]
+    broken = [event for event in reports if event.pattern is not None and event.pattern.id == "peer-gone"]
+    if not failed:
+        return None
+    first = min(failed, key=_order)
+    is_ordered = len({event.source for event in reports}) == 1 or all(event.time is not None for event in reports)
+    if broken and not (is_ordered and _order(first) < min(map(_order, broken))):
+        return None
+    peers = sorted({event.groups["peer"].rstrip(",.") for event in failed if "peer" in event.groups})
+    to = f" to {', '.join(peers[:_MOST_PEERS])}{' and more' if len(peers) > _MOST_PEERS else ''}" if peers else ""
+    who = words(member for event in failed for member in case.who(event)) or "somebody"
+    # Nobody listens at a right address; at a wrong one a stranger refuses.
+    refused = all("refused" in event.text for event in failed) and not any(map(leads_nowhere, case.has("bootstrap")))
+    return finding(
+        "LOG037",
+        evidence=f"{who}: no connection{to} could be made; {_interfaces(case)}the first: {first.text}",
+        fix="nothing listens there: look whether that rank has ended, or was started at all"
+        if refused
+        else "set NCCL_SOCKET_IFNAME to the interface that joins the nodes, as `ip -br address` shows it on both, and "
+        "let TCP through between them on all ports: `nc -z ADDRESS PORT`",
+        where=case.place(first),
+        confidence="possible" if refused else "likely",
+    )
+
+
+def _order(event: TroubleEvent) -> tuple[str, int, int]:
+    return (event.time or "", event.source, event.line)
+
+
+def _interfaces(case: JobLogs) -> str:
+    """Return over which interfaces ranks look for each other."""
+    used = case.has("bootstrap")
+    if not used:
+        return ""
+    shown = "; ".join(f"{name} ({words(who)})" for name, who in used.items())
+    return f"ranks give addresses of {next(iter(used)) if len(used) == 1 else shown}; "
+
 
 # Names of networks, as NCCL logs them, by the kind of fabric that they are for.
 _FITTING = {
@@ -41,7 +137,7 @@ _TOO_FAR = (
 )
 
 
-def network_findings(case: Case) -> Iterator[Finding]:
+def network_findings(case: JobLogs) -> Iterator[Finding]:
     """Yield what is wrong with the network of a job."""
     yield from _plugins(case)
     yield from _nics(case)
@@ -71,13 +167,13 @@ def network_findings(case: Case) -> Iterator[Finding]:
     yield from _bootstrap(case)
 
 
-def _networks(case: Case) -> dict[str, tuple[int | str, ...]]:
+def _networks(case: JobLogs) -> dict[str, tuple[int | str, ...]]:
     """Return the networks that ranks say they use; where none says, those that connections go over."""
     said = dict(case.has("network"))
     return said or {way.network: tuple(way.members) for way in case.ways if way.network is not None}
 
 
-def _sockets(case: Case, used: dict[str, tuple[int | str, ...]]) -> Iterator[Finding]:
+def _sockets(case: JobLogs, used: dict[str, tuple[int | str, ...]]) -> Iterator[Finding]:
     kind = case.platform.fabric.kind if case.platform is not None else None
     if kind == "Ethernet":
         return
@@ -101,7 +197,7 @@ def _sockets(case: Case, used: dict[str, tuple[int | str, ...]]) -> Iterator[Fin
     )
 
 
-def _socket_words(case: Case) -> str | None:
+def _socket_words(case: JobLogs) -> str | None:
     """Return what sockets cost; on a machine that the log only looks like with that condition."""
     nodes = case.nodes or len(case.hosts)
     if case.platform is not None:
@@ -113,7 +209,7 @@ def _socket_words(case: Case) -> str | None:
     return None
 
 
-def _why_sockets(case: Case, kind: str | None) -> tuple[str, str]:
+def _why_sockets(case: JobLogs, kind: str | None) -> tuple[str, str]:
     """Return why NCCL took sockets, and what to do."""
     return (
         _asked_for_sockets(case)
@@ -124,7 +220,7 @@ def _why_sockets(case: Case, kind: str | None) -> tuple[str, str]:
     )
 
 
-def _asked_for_sockets(case: Case) -> tuple[str, str] | None:
+def _asked_for_sockets(case: JobLogs) -> tuple[str, str] | None:
     if (case.setting("NCCL_NET") or "").lower() == "socket":
         return 'NCCL_NET = "Socket" asks for them', "unset NCCL_NET"
     if case.setting("NCCL_IB_DISABLE") not in {None, "0"}:
@@ -135,7 +231,7 @@ def _asked_for_sockets(case: Case) -> tuple[str, str] | None:
     return None
 
 
-def _lacks_plugin(case: Case, kind: str | None) -> tuple[str, str] | None:
+def _lacks_plugin(case: JobLogs, kind: str | None) -> tuple[str, str] | None:
     missing = [*case.has("net plugin missing"), *case.has("net plugin unusable")]
     plugin = _NEEDS_PLUGIN.get(kind or "")
     if plugin is not None and missing:
@@ -146,14 +242,14 @@ def _lacks_plugin(case: Case, kind: str | None) -> tuple[str, str] | None:
     return None
 
 
-def _lacks_provider(case: Case) -> tuple[str, str] | None:
+def _lacks_provider(case: JobLogs) -> tuple[str, str] | None:
     for event in case.events:
         if event.pattern is not None and event.pattern.id == "ofi-no-provider":
             return f"{event.what} ({case.place(event)})", event.pattern.fix
     return None
 
 
-def _lacks_device(case: Case) -> tuple[str, str] | None:
+def _lacks_device(case: JobLogs) -> tuple[str, str] | None:
     libraries = list(case.has("library missing"))
     if libraries:
         return (
@@ -179,7 +275,7 @@ def _lacks_device(case: Case) -> tuple[str, str] | None:
     return None
 
 
-def _wrong_network(case: Case, used: dict[str, tuple[int | str, ...]]) -> Iterator[Finding]:
+def _wrong_network(case: JobLogs, used: dict[str, tuple[int | str, ...]]) -> Iterator[Finding]:
     kind = case.platform.fabric.kind if case.platform is not None else None
     if case.platform is None or kind not in _FITTING:
         return
@@ -196,7 +292,7 @@ def _wrong_network(case: Case, used: dict[str, tuple[int | str, ...]]) -> Iterat
             )
 
 
-def _direct(case: Case) -> Iterator[Finding]:
+def _direct(case: JobLogs) -> Iterator[Finding]:
     over: list[Way] = [
         way
         for way in case.ways
@@ -221,7 +317,7 @@ def _direct(case: Case) -> Iterator[Finding]:
     )
 
 
-def _why_staged(case: Case) -> tuple[str, str]:
+def _why_staged(case: JobLogs) -> tuple[str, str]:
     level = case.setting("NCCL_NET_GDR_LEVEL")
     if level is not None:
         return f'NCCL_NET_GDR_LEVEL = "{level}" sets how far a NIC may be', "unset NCCL_NET_GDR_LEVEL"
@@ -241,7 +337,7 @@ def _why_staged(case: Case) -> tuple[str, str]:
     )
 
 
-def _plugins(case: Case) -> Iterator[Finding]:
+def _plugins(case: JobLogs) -> Iterator[Finding]:
     for name, setting in (("net", "NCCL_NET_PLUGIN"), ("tuner", "NCCL_TUNER_PLUGIN")):
         for value, who in case.has(f"{name} plugin unusable" if name == "net" else "tuner unusable").items():
             yield finding(
@@ -264,7 +360,7 @@ def _plugins(case: Case) -> Iterator[Finding]:
             )
 
 
-def _nics(case: Case) -> Iterator[Finding]:
+def _nics(case: JobLogs) -> Iterator[Finding]:
     counts: dict[int, list[int | str]] = {}
     for value, who in case.has("NICs").items():
         counts.setdefault(len(re.findall(r"\[\d+\]", value)), []).extend(who)
@@ -287,7 +383,7 @@ def _nics(case: Case) -> Iterator[Finding]:
         )
 
 
-def _bootstrap(case: Case) -> Iterator[Finding]:
+def _bootstrap(case: JobLogs) -> Iterator[Finding]:
     for interface, who in case.has("bootstrap").items():
         if leads_nowhere(interface):
             yield finding(

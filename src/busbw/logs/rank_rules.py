@@ -2,9 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from statistics import median
 
-from busbw.facts.findings import finding
-from busbw.logs.case import Case
+from busbw.facts.rules import finding
+from busbw.logs.case import JobLogs
+from busbw.logs.lines import DIRECT
 from busbw.logs.ranks import Member, words
 from busbw.model.finding import Finding
 
@@ -26,7 +28,7 @@ _READ_BY_SOME = ("NCCL_IB_", "NCCL_NET", "NCCL_SOCKET_", "NCCL_NSOCKS", "NCCL_GD
 _FEW = 3
 
 
-def difference_findings(case: Case) -> Iterator[Finding]:
+def difference_findings(case: JobLogs) -> Iterator[Finding]:
     """Yield in what ranks differ that should be alike."""
     versions = {value.split("+")[0]: who for value, who in case.has("version").items()}
     if len(versions) > 1:
@@ -56,7 +58,7 @@ def _unequal(name: str, values: Mapping[str, tuple[Member, ...]]) -> Finding:
     )
 
 
-def _alone(case: Case, name: str, values: Mapping[str, tuple[Member, ...]]) -> Iterator[Finding]:
+def _alone(case: JobLogs, name: str, values: Mapping[str, tuple[Member, ...]]) -> Iterator[Finding]:
     """Yield where a few ranks take a variable that the others do not speak of, or the other way round.
 
     NCCL says what it took when it first needs it, so that one silent rank proves little.
@@ -92,7 +94,7 @@ def _alone(case: Case, name: str, values: Mapping[str, tuple[Member, ...]]) -> I
     )
 
 
-def _are_first_of_hosts(case: Case, names: set[str]) -> bool:
+def _are_first_of_hosts(case: JobLogs, names: set[str]) -> bool:
     """Whether processes are those of the lowest rank of each of their hosts: what is needed once a node they read."""
     first: dict[str, tuple[int, str]] = {}
     by_host: dict[str, list[tuple[int, str]]] = defaultdict(list)
@@ -103,10 +105,85 @@ def _are_first_of_hosts(case: Case, names: set[str]) -> bool:
     return bool(first) and names <= {name for _rank, name in first.values()} and len(case.hosts) > 1
 
 
-def _is_one_host(case: Case, names: set[str]) -> bool:
+def _is_one_host(case: JobLogs, names: set[str]) -> bool:
     """Whether processes are those of one host, of several."""
     return len(case.hosts) > 2 and len({case.state.processes[name].host for name in names}) == 1
 
 
 def _common_first(values: Mapping[str, tuple[Member, ...]]) -> list[tuple[str, tuple[Member, ...]]]:
     return sorted(values.items(), key=lambda item: (-len(item[1]), item[0]))
+
+
+# What nodes of one job have alike where they are made alike.
+_OF_NODES = (
+    "CUDA driver",
+    "NICs",
+    "NVLS",
+    "bootstrap",
+    "dma-buf",
+    "libfabric provider",
+    "net plugin",
+    "net plugin file",
+    "topology file",
+    "tuner",
+)
+# Those that a rank may lack, and what then decides for it.
+_LACKED = ("net plugin", "net plugin file", "topology file", "tuner")
+# Shorter waits are usual: libraries are loaded, files are read.
+_LONG_S = 10.0
+
+
+def oddity_findings(case: JobLogs) -> Iterator[Finding]:
+    """Yield who differs from most others."""
+    for name, values in sorted(case.facts.items()):
+        if name in _OF_NODES or name.startswith(DIRECT):
+            yield from _differing(case, name, values)
+    yield from _late(case)
+
+
+def _differing(case: JobLogs, name: str, values: Mapping[str, tuple[Member, ...]]) -> Iterator[Finding]:
+    if name == "NICs" and len({value.count("[") for value in values}) > 1:
+        return  # different numbers have a finding of their own
+    most = max(values, key=lambda value: len(values[value]))
+    odd = {value: who for value, who in values.items() if value != most}
+    lacking = _lacking(case, values) if name in _LACKED and not case.state.leaves_out else frozenset()
+    members = {member for who in odd.values() for member in who} | lacking
+    if not members or not case.are_few_nodes(members):
+        return
+    shown = "; ".join(f"{value}: {words(who)}" for value, who in sorted(odd.items())[:4])
+    without = f"{'; ' if shown else ''}none: {words(lacking)}" if lacking else ""
+    yield finding(
+        "LOG023",
+        evidence=f"{most}: {words(values[most])}; {shown}{without}",
+        fix="compare these nodes with the others: image, driver, environment, devices",
+        confidence="certain",
+        name="bootstrap interface" if name == "bootstrap" else name,
+    )
+
+
+def _lacking(case: JobLogs, values: Mapping[str, tuple[Member, ...]]) -> frozenset[Member]:
+    having = {member for who in values.values() for member in who}
+    return frozenset(case.people.seats) - having
+
+
+def _late(case: JobLogs) -> Iterator[Finding]:
+    """Yield who let the others wait: all wait for the last in the bootstrap, which is short for the last alone."""
+    waits = {
+        rank: seat.wait.time_s
+        for rank, (_process, seat) in case.people.seats.items()
+        if seat.wait is not None and seat.wait.ranks == case.people.ranks
+    }
+    if len(waits) < 3:
+        return
+    usual = median(waits.values())
+    late = {member: wait for member, wait in waits.items() if wait < usual / 2}
+    if usual < _LONG_S or not late or len(late) * 2 > len(waits):
+        return
+    yield finding(
+        "LOG024",
+        evidence=f"most waited {usual:.0f} s for all to come, {words(late)} {max(late.values()):.0f} s at most",
+        fix="look at what these ranks did before: loading the program from a slow file system, a busy or slow host",
+        confidence="likely",
+        who=words(late),
+        late_s=f"{usual - min(late.values()):.0f}",
+    )

@@ -24,7 +24,7 @@ _MOST_KEYS = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class OperationLevel:
     """Ranks that have launched equally many operations; `named` is empty where the report only counts them."""
 
     count: int
@@ -42,7 +42,7 @@ class RasReport:
     # Processes and ranks that the monitor does not reach, as it words them.
     lost: list[str] = field(default_factory=list)
     # By communicator and operation.
-    levels: dict[tuple[str, str], list[Level]] = field(default_factory=dict)
+    levels: dict[tuple[str, str], list[OperationLevel]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -84,12 +84,12 @@ class RasReports:
         levels = report.levels.setdefault(key, []) if len(report.levels) < _MOST_KEYS else report.levels.get(key, [])
         many, one = _MANY.match(text), _ONE.match(text)
         if many is not None and len(levels) < _MOST_LINES:
-            levels.append(Level(int(many["count"] or 0), int(many["ranks"])))
+            levels.append(OperationLevel(int(many["count"] or 0), int(many["ranks"])))
         elif one is not None and " has " in text and len(levels) < _MOST_LINES:
-            levels.append(Level(int(one["count"] or 0), 1, ((int(one["rank"]), one["node"]),)))
+            levels.append(OperationLevel(int(one["count"] or 0), 1, ((int(one["rank"]), one["node"]),)))
         elif one is not None and levels and len(levels[-1].named) < _MOST_LINES:
             last = levels[-1]
-            levels[-1] = Level(last.count, last.ranks, (*last.named, (int(one["rank"]), one["node"])))
+            levels[-1] = OperationLevel(last.count, last.ranks, (*last.named, (int(one["rank"]), one["node"])))
         return many is not None or one is not None
 
 

@@ -1,16 +1,91 @@
 """Reads the logs of one job: blocks of bytes in, what they say out. One pass; memory does not grow with the lines."""
 
 import re
+from collections.abc import Mapping
 
 from busbw._core import LogSieve
+from busbw.formats.lines.collector_line import as_written
 from busbw.formats.lines.prefix import uncoloured
-from busbw.logs.collected import CollectedLines
-from busbw.logs.effects import AnyEffect, Effect, Start, Trace, effect_of
-from busbw.logs.launcher_notice import LauncherNotice
-from busbw.logs.lines import WholeLine, named, whole_line
+from busbw.logs.lines import AnyEffect, CommunicatorStart, Effect, Trace, WholeLine, effect_of, named, whole_line
 from busbw.logs.ras import RasReports
 from busbw.logs.state import Process, State
-from busbw.logs.troubles import Event, Troubles
+from busbw.logs.troubles import TroubleEvent, Troubles
+
+_STARTS = re.compile(rb"\s*(?:\{|\[\s*(?:\{|\n|\r))")
+_UNDECIDED = re.compile(rb"\s*\[?[ \t]*")
+_MOST_PENDING = 2**20
+
+
+class CollectedLines:
+    """Gives back each block of a source as the program wrote it; a source that holds no JSON unchanged."""
+
+    def __init__(self) -> None:
+        # None: nothing but white space has come yet.
+        self._is_json: bool | None = None
+        self._pending = b""
+
+    def feed(self, block: bytes) -> bytes:
+        """Return what can be said of a block so far; line numbers stay as they are."""
+        if self._is_json is None:
+            block, self._pending = self._pending + block, b""
+            if _UNDECIDED.fullmatch(block) and len(block) < _MOST_PENDING:
+                self._pending = block
+                return b""
+            self._is_json = _STARTS.match(block) is not None
+        if not self._is_json:
+            return block
+        *lines, self._pending = (self._pending + block).split(b"\n")
+        if len(self._pending) > _MOST_PENDING:
+            lines.append(self._pending)
+            self._pending = b""
+            return b"\n".join(map(as_written, lines))
+        return b"".join(as_written(line) + b"\n" for line in lines)
+
+    def end(self) -> bytes:
+        """Return what is left, and be ready for another source."""
+        left = as_written(self._pending) if self._is_json else self._pending
+        self._is_json, self._pending = None, b""
+        return left
+
+
+# torchrun's table of failures, and the frame that Hydra (MPICH, Intel MPI) prints.
+_PARTS = tuple(
+    re.compile(regex, re.ASCII)
+    for regex in (
+        r"^\s*host +: (?P<host>[\w.-]{1,253})\s*$",
+        r"^\s*rank +: (?P<rank>\d{1,7}) \(local_rank: \d+\)",
+        r"^= +(?:RANK (?P<rank>\d{1,7}) )?PID (?P<pid>\d{1,10}) RUNNING AT (?P<host>[\w.-]{1,253})",
+    )
+)
+# The lines of a notice stand together.
+_WITHIN = 10
+
+
+class LauncherNotice:
+    """The parts of the latest notice."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, str] = {}
+        self._place = (-1, 0)
+
+    def read(self, text: str, source: int, line: int) -> bool:
+        """Keep what a line says, and say whether it is a part of a notice."""
+        match = next((match for regex in _PARTS if (match := regex.match(text)) is not None), None)
+        if match is None:
+            return False
+        if not self._is_near(source, line):
+            self._groups = {}
+        self._groups |= {name: said for name, said in match.groupdict().items() if said}
+        self._place = (source, line)
+        return True
+
+    def about(self, source: int, line: int) -> Mapping[str, str]:
+        """Return host, rank and process id of whom a line is about that follows the parts."""
+        return self._groups if self._is_near(source, line) else {}
+
+    def _is_near(self, source: int, line: int) -> bool:
+        return self._place[0] == source and 0 <= line - self._place[1] <= _WITHIN
+
 
 # A line that is not NCCL's is looked at when it holds one of these.
 _NEEDLES = (
@@ -167,7 +242,9 @@ class LogReader:
             return
         pattern, groups = matched
         self.troubles.add(
-            Event(pattern, groups, message, process.name, host, device, None, None, self.sources, number, quiet=True)
+            TroubleEvent(
+                pattern, groups, message, process.name, host, device, None, None, self.sources, number, quiet=True
+            )
         )
 
     def _note_library(self, text: str) -> None:
@@ -178,7 +255,7 @@ class LogReader:
         if process.made and isinstance(effect, Effect) and effect.name == "bootstrap":
             process = self.state.renewed(process)
         process.first = process.first or number
-        if isinstance(effect, Start):
+        if isinstance(effect, CommunicatorStart):
             process.made = number
         self.state.take(process, device, effect)
         if isinstance(effect, Trace):
@@ -224,7 +301,7 @@ class LogReader:
             return
         pattern, groups = matched if matched is not None else (None, {})
         self.troubles.add(
-            Event(
+            TroubleEvent(
                 pattern, groups, line.message, process.name, line.host, line.device, line.rank, line.time,
                 self.sources, number, file=line.file,
             )
@@ -257,7 +334,7 @@ class LogReader:
         if pattern.id == "framework-error":
             self._passed_on = (self.sources, number)
         self.troubles.add(
-            Event(
+            TroubleEvent(
                 pattern, groups, message, None, groups.get("host"), None, rank, line.time, self.sources, number,
                 fatal=is_last_error,
             )

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from sys import intern
 
-from busbw.logs.effects import AnyEffect, Effect, Layout, Start, Trace, Wait
+from busbw.logs.lines import AnyEffect, CommunicatorStart, Effect, Layout, Trace, Wait
 
 # More processes than any job has; a log that names more is damaged or hostile.
 _MOST_PROCESSES = 2**17
@@ -145,7 +145,7 @@ class State:
         elif isinstance(effect, Wait):
             seat = seat_of(process, device)
             seat.wait = effect if seat.wait is None or effect.ranks > seat.wait.ranks else seat.wait
-        elif isinstance(effect, Start):
+        elif isinstance(effect, CommunicatorStart):
             self._start(process, seat_of(process, device), effect)
         elif effect.of == "setting":
             _keep(process.settings, effect)
@@ -159,7 +159,7 @@ class State:
         if len(self.gpu_models) < _MOST_MODELS:
             self.gpu_models.add(model)
 
-    def _start(self, process: Process, seat: Seat, start: Start) -> None:
+    def _start(self, process: Process, seat: Seat, start: CommunicatorStart) -> None:
         if start.done:
             seat.done += 1
             # Some versions print the end only.

@@ -10,7 +10,7 @@ from busbw.logs.lines import NAMELESS_HOST
 from busbw.logs.ranks import Member, People, words
 from busbw.logs.reader import LogReader
 from busbw.logs.state import Seat, State
-from busbw.model.diagnosis import Traffic
+from busbw.model.finding import LoggedTraffic
 
 Place = Literal["within nodes", "between nodes", "unknown"]
 _NET = re.compile(r"(?P<net>(?:NET|COLLNET)/[^/]{1,60})/(?P<nic>\d{1,4})(?P<rest>.*)", re.ASCII)
@@ -41,9 +41,9 @@ class Way:
         """Whether the NIC reads and writes the GPU's memory."""
         return "/GDRDMA" in self.via
 
-    def value(self) -> Traffic:
+    def value(self) -> LoggedTraffic:
         """Return it for the diagnosis."""
-        return Traffic(
+        return LoggedTraffic(
             via=self.via,
             place=self.place,
             lines=self.lines,

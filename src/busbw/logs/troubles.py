@@ -16,7 +16,7 @@ _VARIES = re.compile(r"(?<=nccl-)\w+|\b(?=[0-9a-f]*\d)(?:0x)?[0-9a-f]+\b|\d+")
 
 
 @dataclass(slots=True)
-class Event:
+class TroubleEvent:
     """The first line of one kind from one process, and how many came."""
 
     pattern: LogPattern | None
@@ -77,9 +77,9 @@ class Event:
 class Troubles:
     """All events so far."""
 
-    events: dict[tuple[str, str], Event] = field(default_factory=dict)
+    events: dict[tuple[str, str], TroubleEvent] = field(default_factory=dict)
     _known: dict[int, int] = field(default_factory=dict)
-    _last: dict[str, Event] = field(default_factory=dict)
+    _last: dict[str, TroubleEvent] = field(default_factory=dict)
 
     def matched(self, message: str, shape: int) -> tuple[LogPattern, dict[str, str]] | None:
         """Return the pattern that a message matches, and its groups. Messages of one shape match the same."""
@@ -102,7 +102,7 @@ class Troubles:
         self._remember(shape, -1)
         return None
 
-    def add(self, event: Event) -> None:
+    def add(self, event: TroubleEvent) -> None:
         """Keep an event, or count it where one of its kind from its process is kept."""
         kind = event.kind
         # Timeouts differ by call, faults of GPUs by number, deaths by process.

@@ -1,21 +1,22 @@
 """Rules about warnings that do not end a job, and about logs that could not be read whole."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from busbw.facts.findings import finding
-from busbw.logs.case import Case
+from busbw.facts.rules import finding
+from busbw.logs.case import JobLogs
 from busbw.logs.ranks import words
-from busbw.logs.troubles import Event
+from busbw.logs.ras import OperationLevel, RasReport, RasReports
+from busbw.logs.troubles import TroubleEvent
 from busbw.model.finding import Finding
 
 _MOST_UNKNOWN = 5
 
 
-def warning_findings(case: Case, unread: tuple[str, ...]) -> Iterator[Finding]:
+def warning_findings(case: JobLogs, unread: tuple[str, ...]) -> Iterator[Finding]:
     """Yield what NCCL warns of while the job goes on."""
-    known: dict[str, list[Event]] = defaultdict(list)
-    strange: dict[str, list[Event]] = defaultdict(list)
+    known: dict[str, list[TroubleEvent]] = defaultdict(list)
+    strange: dict[str, list[TroubleEvent]] = defaultdict(list)
     for event in case.events:
         if event.role in {"notice", "aside"} and event.pattern is not None and not event.fatal:
             known[event.what].append(event)
@@ -38,7 +39,7 @@ def warning_findings(case: Case, unread: tuple[str, ...]) -> Iterator[Finding]:
         yield finding("LOG042", evidence=why, fix="give busbw the whole file", confidence="certain")
 
 
-def _unknown(case: Case, kinds: list[list[Event]]) -> Iterator[Finding]:
+def _unknown(case: JobLogs, kinds: list[list[TroubleEvent]]) -> Iterator[Finding]:
     """Yield warnings that nobody knows, those of most processes first; the rest is counted."""
     for events in kinds[:_MOST_UNKNOWN]:
         lines = sum(event.count for event in events)
@@ -62,5 +63,61 @@ def _unknown(case: Case, kinds: list[list[Event]]) -> Iterator[Finding]:
         )
 
 
-def _who(case: Case, events: list[Event]) -> str:
+def _who(case: JobLogs, events: list[TroubleEvent]) -> str:
     return words({member for event in events for member in case.who(event)}) or "somebody"
+
+
+_MOST_SHOWN = 8
+
+
+def ras_findings(reports: RasReports, sources: tuple[str, ...]) -> Iterator[Finding]:
+    """Yield what the latest report complains of."""
+    report = reports.latest
+    if report is None:
+        return
+    where = f"{sources[min(report.source, len(sources) - 1)]}:{report.line}"
+    if report.lost or report.is_dead:
+        yield _lost(report, where)
+    for (communicator, operation), levels in report.levels.items():
+        if len(levels) > 1:
+            before = reports.before.levels.get((communicator, operation)) if reports.before is not None else None
+            yield _apart(operation, levels, where, stands_still=before == levels)
+
+
+def _lost(report: RasReport, where: str) -> Finding:
+    shown = "; ".join(report.lost[:_MOST_SHOWN])
+    more = f"; and {len(report.lost) - _MOST_SHOWN} more" if len(report.lost) > _MOST_SHOWN else ""
+    state = "dead: no answer for a minute" if report.is_dead else "no answer to this query"
+    return finding(
+        "LOG038",
+        evidence=f"{shown or 'the report does not name it'}{more}; {state}",
+        fix="look at that process and its host: is it there, `py-spy dump --pid PID`, `dmesg | grep -i -e oom -e xid`; "
+        "then ask ncclras again",
+        where=where,
+        confidence="certain" if report.is_dead else "likely",
+    )
+
+
+def _apart(operation: str, levels: Sequence[OperationLevel], where: str, *, stands_still: bool) -> Finding:
+    least, most = (choose(level.count for level in levels) for choose in (min, max))
+    behind = [level for level in levels if level.count < most]
+    named = [place for level in behind for place in level.named]
+    nodes = sorted({node for _rank, node in named})
+    who = (
+        f"{words(rank for rank, _node in named)} on {', '.join(nodes[:_MOST_SHOWN])}"
+        if named
+        else f"{sum(level.ranks for level in behind)} ranks, which the report does not name (ncclras -v does)"
+    )
+    counts = ", ".join(
+        f"{level.ranks} rank{'s' if level.ranks > 1 else ''} at {level.count}"
+        for level in sorted(levels, key=lambda level: level.count)
+    )
+    still = "; the report before says the same" if stands_still else ""
+    return finding(
+        "LOG039" if stands_still or most - least > 1 else "LOG045",
+        evidence=f"{operation}: {counts}{still}; behind: {who}",
+        fix="ask ncclras again some seconds later: counts that stand still are of a job that hangs; then "
+        "`py-spy dump --pid PID` on ranks that are behind",
+        where=where,
+        confidence="likely" if stands_still else "possible",
+    )

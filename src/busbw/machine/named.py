@@ -11,20 +11,15 @@ from busbw.machine.capture.sites import site_files
 from busbw.machine.capture.snapshot import capture, capture_anonymously, capture_hardware
 from busbw.machine.read.hardware import hardware_of
 from busbw.machine.read.host import host_of
-from busbw.model.host import Hardware
-from busbw.model.paths import NodeView
+from busbw.model.host import Hardware, Probe, Snapshot
 from busbw.model.platform import ResolvedPlatform
-from busbw.model.probe import Probe
-from busbw.model.snapshot import Snapshot
-from busbw.model.topology import Topology
-from busbw.store.node_files import source_kind
+from busbw.model.topology import NodeView, Topology
+from busbw.store.node_files import read_topology_file, source_kind
 from busbw.store.snapshots import read_snapshot, write_snapshot
-from busbw.store.topology_files import read_topology_file
 from busbw.topo.file.reader import read_document
-from busbw.topo.origins.from_document import topologies_of
+from busbw.topo.origins.from_document import obstacles, topologies_of
 from busbw.topo.origins.from_hardware import topology_of_hardware
 from busbw.topo.origins.from_platform import topology_of_platform
-from busbw.topo.origins.obstacles import obstacles
 from busbw.topo.paths.view import view_of
 
 

@@ -5,7 +5,7 @@ from typing import TypeVar
 import msgspec
 
 from busbw.base.errors import InputError
-from busbw.model.event import AnyEvent
+from busbw.model.record import AnyEvent
 
 T = TypeVar("T")
 MAX_DOCUMENT_BYTES = 2**30

@@ -1,4 +1,4 @@
-"""What a comparison came to: how much faster than the first of its sides each other one is, and what of it is shown."""
+"""A comparison: what it will start, what it came to, and the search among several differences."""
 
 from typing import Literal
 
@@ -34,7 +34,7 @@ class Side(Value, kw_only=True, frozen=True):
     launches: tuple[str, ...]
 
 
-class Estimate(Value, kw_only=True, frozen=True):
+class SpeedEstimate(Value, kw_only=True, frozen=True):
     """How much faster than the first side another one is.
 
     A ratio is the first side's time over the other's: 1.03 is 3 % faster. Of sides that were not interleaved it
@@ -80,7 +80,7 @@ class ComparedPoint(Value, kw_only=True, frozen=True):
     # What NCCL says it used on each side, in the first launch that tells; () where it does not say.
     first_choices: tuple[NcclChoice, ...] = ()
     other_choices: tuple[NcclChoice, ...] = ()
-    estimate: Estimate
+    estimate: SpeedEstimate
 
 
 class ComparedBand(Value, kw_only=True, frozen=True):
@@ -98,7 +98,7 @@ class ComparedBand(Value, kw_only=True, frozen=True):
     sizes_bytes: tuple[Integer, ...]
     first: float
     other: float
-    estimate: Estimate
+    estimate: SpeedEstimate
 
 
 class Versus(Value, kw_only=True, frozen=True):
@@ -109,7 +109,7 @@ class Versus(Value, kw_only=True, frozen=True):
     points: tuple[ComparedPoint, ...]
     bands: tuple[ComparedBand, ...]
     # Over all points, of any size and collective; None where it was not asked for.
-    geometric_mean: Estimate | None = None
+    geometric_mean: SpeedEstimate | None = None
     # Points that only one of the two sides has, as `all_reduce 4 MiB (only A)`.
     unmatched: tuple[str, ...] = ()
 
@@ -143,3 +143,105 @@ class Comparison(Value, kw_only=True, frozen=True):
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     verdict: ComparisonVerdict
+
+
+COMPARISON_PLAN_SCHEMA = 2
+
+
+class PlannedSide(Value, kw_only=True, frozen=True):
+    """One of the settings that are measured in turn."""
+
+    letter: str
+    # As it was asked for: "default", "NCCL_PROTO=LL --register 2".
+    name: str
+    # Variables that its launches have and others need not, and those that they must not have.
+    environment: tuple[tuple[str, str], ...] = ()
+    unset: tuple[str, ...] = ()
+    # Options of `busbw run` that this side alone has.
+    options: tuple[str, ...] = ()
+
+
+class PlannedLaunch(Value, kw_only=True, frozen=True):
+    """One start of one side: a run directory of its own within the comparison's."""
+
+    folder: str
+    # Place in the sides.
+    side: Integer
+    block: Integer
+
+
+class ComparisonPlan(Value, kw_only=True, frozen=True):
+    """One comparison, launch for launch. Each launch has its own plan in its own folder."""
+
+    schema: Integer = COMPARISON_PLAN_SCHEMA
+    busbw_version: str
+    comparison_id: str
+    created: str
+    # What the order of the launches was drawn with.
+    seed: Integer
+    sides: tuple[PlannedSide, ...]
+    # In the order of their starts. A block has each side once.
+    launches: tuple[PlannedLaunch, ...]
+    # How that order was drawn. A plan without it is of schema 1, which drew mirrored pairs.
+    design: Literal["random_order", "mirrored_pairs"] = "mirrored_pairs"
+    # No launch is started that would end after this long, and each measures no longer than its own limit.
+    budget_s: float
+    launch_limit_s: float
+    anyway: bool = False
+    geometric_mean: bool = False
+    notes: tuple[str, ...] = ()
+
+
+BISECTION_PLAN_SCHEMA = 1
+# 2: answers from launches whose order was drawn block by block, or in pairs that count once.
+BISECTION_SCHEMA = 2
+
+# shows: the difference is there; absent: what is left of it is less than half; unclear: the launches do not tell.
+Answer = Literal["shows", "absent", "unclear"]
+
+
+class BisectionPlan(Value, kw_only=True, frozen=True):
+    """What is searched: the two ends, and what differs between them."""
+
+    schema: Integer = BISECTION_PLAN_SCHEMA
+    busbw_version: str
+    # The first and the last side, as they were asked for.
+    good: str
+    bad: str
+    # In the order they were given: differences of settings, or sides one after the other.
+    items: tuple[str, ...]
+    in_order: bool
+    collectives: tuple[str, ...]
+    blocks: Integer
+    seed: Integer
+
+
+class BisectionStep(Value, kw_only=True, frozen=True):
+    """One question: whether the good side, with these items as the bad one has them, differs from the good side."""
+
+    # The comparison's folder within the bisection's.
+    folder: str
+    items: tuple[Integer, ...]
+    estimate: SpeedEstimate
+    answer: Answer
+
+
+class Cause(Value, kw_only=True, frozen=True):
+    """Items that make the difference: one by itself, or several that do so only together."""
+
+    items: tuple[Integer, ...]
+
+
+class Bisection(Value, kw_only=True, frozen=True):
+    """Everything about one bisection."""
+
+    schema: Integer = BISECTION_SCHEMA
+    plan: BisectionPlan
+    # Where the difference was looked for: `all_reduce 4 MiB`; None where there is none.
+    point: str | None
+    # Good against bad at that point.
+    whole: SpeedEstimate | None
+    steps: tuple[BisectionStep, ...]
+    causes: tuple[Cause, ...]
+    outcome: Literal["found", "none", "cannot_tell"]
+    sentence: str

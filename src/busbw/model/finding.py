@@ -1,4 +1,4 @@
-"""What busbw concludes, with its evidence."""
+"""What busbw concludes, with its evidence: findings, and what is checked for them."""
 
 from typing import Literal
 
@@ -47,3 +47,191 @@ class Ceiling(Value, kw_only=True, frozen=True):
     formula: str
     busbw_Bps: float
     source: str
+
+
+# skipped: there is nothing here that it is about.
+CheckOutcome = Literal["ok", "found", "cannot_tell", "skipped"]
+
+
+class HostCheck(Value, kw_only=True, frozen=True):
+    """One thing that was looked at."""
+
+    name: str
+    outcome: CheckOutcome
+    # What is fine, why it cannot be told, or why it does not matter here; None where findings say it.
+    because: str | None = None
+    # The command that shows it.
+    look: str
+    findings: tuple[Finding, ...] = ()
+
+
+class HostDiagnosis(Value, kw_only=True, frozen=True):
+    """All checks of one host, in their order."""
+
+    hostname: str
+    captured: str
+    root: bool
+    container: str | None
+    # Its id; None: unknown.
+    platform: str | None
+    checks: tuple[HostCheck, ...]
+    errors: Integer
+    warnings: Integer
+    notes: Integer
+
+
+class SettingsLine(Value, kw_only=True, frozen=True):
+    """A line that a finding is about, cut where it is very long."""
+
+    file: str
+    number: Integer
+    text: str
+
+
+class SettingsCheck(Value, kw_only=True, frozen=True):
+    """The findings on the settings of a text, a host or a run, in their order."""
+
+    # What was read, the strongest first: names of files, `environment`.
+    files: tuple[str, ...]
+    # How each was read: shell, nccl.conf, kubernetes...
+    languages: tuple[str, ...]
+    # What they were held against; None: nobody said.
+    platform: str | None = None
+    # The version of NCCL that was meant, and whether somebody asked for it.
+    nccl: str
+    nccl_asked: bool = False
+    settings: Integer = 0
+    findings: tuple[Finding, ...] = ()
+    errors: Integer = 0
+    warnings: Integer = 0
+    notes: Integer = 0
+    lines: tuple[SettingsLine, ...] = ()
+    # What may make more of the text, such as naming the platform.
+    hints: tuple[str, ...] = ()
+
+
+class SettingsFix(Value, kw_only=True, frozen=True):
+    """What to change in a file."""
+
+    file: str
+    # A unified diff, empty where nothing can be corrected with certainty.
+    diff: str
+    # Findings before, and what is left of them.
+    findings: Integer
+    left: Integer
+
+
+class HeldAgainst(Value, kw_only=True, frozen=True):
+    """What a file was held against."""
+
+    name: str
+    # resembles: nobody named it; the addresses in the file are like its addresses.
+    kind: Literal["platform", "host", "resembles"]
+    # Why it was taken, in words, where nobody named it; and what fits as well.
+    reason: str | None = None
+    also: tuple[str, ...] = ()
+
+
+class QuotedLine(Value, kw_only=True, frozen=True):
+    """A line of the file that a finding is about, cut where it is very long."""
+
+    number: Integer
+    text: str
+
+
+class TopologyCheck(Value, kw_only=True, frozen=True):
+    """The findings on one topology file, in the order of the file."""
+
+    file: str
+    held_against: HeldAgainst | None = None
+    findings: tuple[Finding, ...] = ()
+    errors: Integer = 0
+    warnings: Integer = 0
+    notes: Integer = 0
+    # A command that writes a right file, where one is known.
+    remedy: str | None = None
+    lines: tuple[QuotedLine, ...] = ()
+
+
+class HeldValue(Value, kw_only=True, frozen=True):
+    """A value, and the ranks that have it, as `0-7` or, where ranks are not known, processes as `host:pid`."""
+
+    value: str
+    who: str
+    count: Integer
+
+
+class LoggedFact(Value, kw_only=True, frozen=True):
+    """One thing that NCCL says, with each value that somebody has; most common first."""
+
+    name: str
+    values: tuple[HeldValue, ...]
+
+
+class LoggedTraffic(Value, kw_only=True, frozen=True):
+    """One kind of connection between ranks, as NCCL made it."""
+
+    # As NCCL writes it: `P2P/CUMEM/read`, `NET/IB/GDRDMA`; without the number of the NIC.
+    via: str
+    # unknown: nothing tells which node the peer is on.
+    place: Literal["within nodes", "between nodes", "unknown"]
+    # `Channel ...` lines, and pairs of ranks they name.
+    lines: Integer
+    pairs: Integer
+    ranks: str
+    # The numbers of the NICs, where it is a network.
+    nics: tuple[Integer, ...] = ()
+
+
+class LoggedChoice(Value, kw_only=True, frozen=True):
+    """What NCCL chose for one size of one collective."""
+
+    collective: str
+    size_bytes: Integer
+    algorithm: str
+    protocol: str
+    lines: Integer
+
+
+class Trouble(Value, kw_only=True, frozen=True):
+    """A kind of line that tells of a problem, and the first of them."""
+
+    what: str
+    # Id of the pattern in data/log_patterns.toml; None: nobody knows this warning.
+    pattern: str | None
+    role: Literal["origin", "follower", "death", "timeout", "notice", "aside", "unknown"]
+    text: str
+    where: str
+    # As logged; None: the line has no time.
+    time: str | None = None
+    host: str | None = None
+    rank: Integer | None = None
+    # How many lines, from how many processes.
+    lines: Integer
+    processes: Integer
+    who: str
+
+
+class Diagnosis(Value, kw_only=True, frozen=True):
+    """What the logs of one job say."""
+
+    sources: tuple[str, ...]
+    lines: Integer
+    nccl_lines: Integer
+    # What could not be read of them, and why.
+    unread: tuple[str, ...] = ()
+    platform: str | None = None
+    hosts: Integer
+    processes: Integer
+    # Ranks of the largest communicator, those of them that logged, and nodes as NCCL counts them; None: not said.
+    ranks: Integer | None = None
+    ranks_seen: Integer
+    nodes: Integer | None = None
+    communicators: Integer
+    facts: tuple[LoggedFact, ...] = ()
+    environment: tuple[LoggedFact, ...] = ()
+    traffic: tuple[LoggedTraffic, ...] = ()
+    choices: tuple[LoggedChoice, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    verdict: Verdict

@@ -1,7 +1,44 @@
-"""What is kept of each stored run so that thousands can be asked at once, and what can be asked."""
+"""What is kept of each stored run so that thousands can be asked at once; lists and trends of them."""
+
+from typing import Literal
 
 from busbw.base.value import Integer, Value
-from busbw.model.listing import Row
+
+
+class ListRow(Value, kw_only=True, frozen=True):
+    """One run, import, comparison or bisection in a list.
+
+    Of an import the points are readings, and nothing is planned; of a comparison they are those that both of two sides
+    have; of a bisection those of the comparison of its ends.
+    """
+
+    kind: Literal["run", "import", "comparison", "bisection"] = "run"
+    run_id: str
+    path: str
+    created: str | None
+    # The host that it was planned on; all hosts that took part.
+    host: str | None
+    hosts: tuple[str, ...] = ()
+    ranks: Integer | None
+    # The platform of the planning host where it was recognised, else its GPUs (`8x NVIDIA H200`) or its processor.
+    platform: str | None = None
+    backend: str | None = None
+    # Versions of NCCL in use; more than one when ranks loaded different ones.
+    nccl: tuple[str, ...] = ()
+    busbw_version: str | None = None
+    # What was measured; of an import the tools that it is from.
+    collectives: tuple[str, ...]
+    measured: Integer
+    planned: Integer
+    # The tag it was made with, and all: that one first, then those it was given later.
+    tag: str | None
+    tags: tuple[str, ...] = ()
+    # How the execution ended (model.run.Outcome); "unfinished": under way, or cut off before that could be written.
+    ended: str | None = None
+    # The verdict's outcome, as in model.run, model.comparison or model.bisection, "imported" for an import, or
+    # "unreadable".
+    outcome: str
+    sentence: str
 
 
 class PointKind(Value, kw_only=True, frozen=True):
@@ -50,7 +87,7 @@ class HistoryPoint(PointKind, kw_only=True, frozen=True):
 class HistoryRun(Value, kw_only=True, frozen=True):
     """One run, import, comparison or bisection as the history keeps it."""
 
-    row: Row
+    row: ListRow
     # Seconds since 1970; None: neither the run nor its name says when it was made.
     created_unix_s: float | None
     # NAME=value of the settings it was started with, those of the allow-list (model.variables).
@@ -118,3 +155,90 @@ class Strands(Value, kw_only=True, frozen=True):
     strands: tuple[Strand, ...]
     # Points without the number, or with one that is not positive.
     without_value: Integer
+
+
+TREND_SCHEMA = 1
+GroupedBy = Literal["host", "platform", "tag"]
+# steady: no change; worse, better: the latest change; cannot_tell: too few runs for any change to be claimed.
+TrendOutcome = Literal["steady", "better", "worse", "cannot_tell"]
+
+
+class Metric(Value, kw_only=True, frozen=True):
+    """A number that a point has, and which way is better."""
+
+    name: str
+    field: str
+    unit: Literal["s", "B/s", "messages/s"]
+    more_is_better: bool
+    meaning: str
+
+
+class TrendObservation(Value, kw_only=True, frozen=True, gc=False):
+    """What one run says; the median where it has the point several times."""
+
+    run_id: str
+    created_unix_s: float
+    value: float
+
+
+class Level(Value, kw_only=True, frozen=True):
+    """The runs between two changes: `runs` of them from number `first` of the series on."""
+
+    first: Integer
+    runs: Integer
+    median: float
+    # Interval of the median at 95 % (stats.median); None: too few runs for one.
+    low: float | None
+    high: float | None
+
+
+class Change(Value, kw_only=True, frozen=True):
+    """Where a level ends and another begins."""
+
+    # Number of the first run after it in the series, its name, and when it was made.
+    first: Integer
+    run_id: str
+    created_unix_s: float
+    # Median after it over the median before it, less 1.
+    share: float
+    is_worse: bool
+    # What else is another after it than before: `libraries: Open MPI 5.0.7 -> Open MPI 5.0.11`.
+    with_it: tuple[str, ...] = ()
+
+
+class TrendSeries(Value, kw_only=True, frozen=True):
+    """One point of one group over time."""
+
+    # The host, platform or tag; and what tells the series from others of the group, in words.
+    group: str
+    title: str
+    collective: str
+    size_bytes: Integer | None
+    dtype: str | None
+    in_place: bool | None
+    ranks: Integer | None
+    mode: str | None
+    backend: str
+    observations: tuple[TrendObservation, ...]
+    levels: tuple[Level, ...]
+    changes: tuple[Change, ...]
+    outcome: TrendOutcome
+    sentence: str
+
+
+class Trend(Value, kw_only=True, frozen=True):
+    """Every series that was asked for, and the answer they give together."""
+
+    schema: Integer = TREND_SCHEMA
+    metric: Metric
+    by: GroupedBy
+    # Probability that any series of this call is said to change where none does; and the least change looked for.
+    false_alarms: float
+    least_change: float
+    # How many runs a series of this call must have for a change to be claimed at all.
+    least_runs: Integer
+    series: tuple[TrendSeries, ...]
+    # Points that have no such number: their result was wrong, or it was not measured.
+    without_value: Integer
+    outcome: TrendOutcome
+    sentence: str

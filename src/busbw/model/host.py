@@ -1,10 +1,11 @@
-"""A host as its kernel, drivers and tools describe it: what a snapshot says, read. None: the snapshot does not say."""
+"""A host: what was captured of it, its parts and their state, and which platform it is. None: not known."""
 
 from typing import Literal
 
 import msgspec
 
 from busbw.base.value import Integer, Value
+from busbw.model.finding import Confidence
 
 PortKind = Literal["InfiniBand", "RoCE", "EFA", "Slingshot", "Ethernet"]
 
@@ -130,3 +131,222 @@ class Hardware(Value, kw_only=True, frozen=True):
     matrix: tuple[MatrixCell, ...] = ()
     # What the snapshot should have held and did not, in words.
     missing: tuple[str, ...] = ()
+
+
+class PortState(Value, kw_only=True, frozen=True):
+    """One port of an RDMA device."""
+
+    name: str
+    port: Integer
+    # ACTIVE, INIT, ARMED, DOWN; and of the cable: LinkUp, Polling, Disabled.
+    state: str | None = None
+    physical: str | None = None
+    # Errors since the counters were last set to zero, by the kernel's names.
+    errors: dict[str, Integer] = msgspec.field(default_factory=dict)
+
+
+class GpuState(Value, kw_only=True, frozen=True):
+    """One GPU, as nvidia-smi describes its health."""
+
+    index: Integer
+    bus_id: str
+    persistence: bool | None = None
+    # Reasons for low clocks that are faults, in words; (): none of them.
+    slowed_by: tuple[str, ...] | None = None
+    # Since the driver was loaded.
+    uncorrected_errors: Integer | None = None
+    repair_pending: bool | None = None
+    repair_failed: bool | None = None
+    # Of the NVLink fabric: `Completed` and `Success` when it can be used.
+    fabric_state: str | None = None
+    fabric_status: str | None = None
+    application_MHz: Integer | None = None
+    default_application_MHz: Integer | None = None
+
+
+class NamedFile(Value, kw_only=True, frozen=True):
+    """A file that a setting of NCCL names."""
+
+    setting: str
+    path: str
+    # The settings file that names it; None: the environment.
+    named_in: str | None
+    # Why it is of no use; None: it is there.
+    fault: str | None
+
+
+class HostState(Value, kw_only=True, frozen=True):
+    """The state of one host at the moment of its snapshot."""
+
+    # By the kernel's names: `Max locked memory`, in its units; a name that is not there is not known.
+    limits: dict[str, Integer | Literal["unlimited"]] = msgspec.field(default_factory=dict)
+    # Size of /dev/shm.
+    shared_bytes: Integer | None = None
+    numa_balancing: Integer | None = None
+    # 6, 8 of 6.8.0-1015-azure.
+    kernel: tuple[Integer, Integer] | None = None
+    uptime_s: float | None = None
+    modules: tuple[str, ...] | None = None
+    # Which of NVIDIA's two kernel modules is loaded.
+    nvidia_module: Literal["open", "proprietary"] | None = None
+    # Words of the kernel's command line that are about PCI, NUMA and memory.
+    boot_words: tuple[str, ...] | None = None
+    # How the IOMMU treats a PCI function: identity, DMA, DMA-FQ.
+    iommu: dict[str, str] = msgspec.field(default_factory=dict)
+    # ACS control words of the PCI bridges that could be looked at; None: it has no such thing.
+    acs: dict[str, Integer | None] = msgspec.field(default_factory=dict)
+    ports: tuple[PortState, ...] = ()
+    gpus: tuple[GpuState, ...] = ()
+    # Pairs of GPUs that cannot reach each other's memory, with nvidia-smi's word for why.
+    peers_denied: tuple[tuple[str, str, str], ...] | None = None
+    # Whether /dev/infiniband has the devices that programs open.
+    has_verbs_devices: bool | None = None
+    allowed_cpus: tuple[Integer, ...] | None = None
+    governor: str | None = None
+    clock_synchronised: bool | None = None
+    named_files: tuple[NamedFile, ...] = ()
+
+
+SNAPSHOT_SCHEMA = 1
+
+
+class Answer(Value, kw_only=True, frozen=True):
+    """What one command said, or why it said nothing."""
+
+    # busbw's name of it: `nvidia-smi-topo`; every name there is stands in busbw.machine.read.commands.
+    name: str
+    argv: tuple[str, ...]
+    # absent: no such program; cut: its output was longer than is kept.
+    ended: Literal["ok", "failed", "absent", "timeout", "cut"]
+    exit_code: Integer | None = None
+    output: str = ""
+    error: str = ""
+
+
+class CapturedFile(Value, kw_only=True, frozen=True):
+    """One small file, as /sys/devices/system/node/node0/cpulist."""
+
+    path: str
+    # None: it is there and could not be read; `reason` says why.
+    text: str | None
+    reason: str | None = None
+
+
+class CapturedLink(Value, kw_only=True, frozen=True):
+    """One symbolic link of sysfs: the tree of PCI is in them."""
+
+    path: str
+    target: str
+
+
+class FoundLibrary(Value, kw_only=True, frozen=True):
+    """A library that jobs here would load."""
+
+    # libnccl, libcuda, libmpi, libnccl-net...
+    name: str
+    path: str
+    # As the library itself or its file name says; None: neither does.
+    version: str | None
+    # Where it was found: loader, LD_LIBRARY_PATH, wheel, PATH.
+    found_by: str
+    # Libraries that it needs, itself or through others, and that nothing on the loader's way provides; None: not told.
+    unresolved: tuple[str, ...] | None = None
+
+
+class Snapshot(Value, kw_only=True, frozen=True):
+    """One host at one moment. Paths are those of the host."""
+
+    schema: Integer = SNAPSHOT_SCHEMA
+    busbw_version: str
+    # ISO 8601 with offset.
+    captured: str
+    hostname: str
+    # Whether it was captured as root, and whether names, serial numbers and addresses were replaced.
+    root: bool
+    anonymous: bool = False
+    container: str | None = None
+    files: tuple[CapturedFile, ...] = ()
+    links: tuple[CapturedLink, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    # Only names that begin with a prefix of the allow-list.
+    environment: dict[str, str] = msgspec.field(default_factory=dict)
+    libraries: tuple[FoundLibrary, ...] = ()
+
+
+class FoundSetting(Value, kw_only=True, frozen=True):
+    """One setting that a job started here would have."""
+
+    name: str
+    value: str
+    # The file it stands in; None: the environment.
+    path: str | None = None
+
+
+class Probe(Value, kw_only=True, frozen=True):
+    """One host, read."""
+
+    captured: str
+    # Whether it was captured as root, and whether names and addresses were replaced.
+    root: bool
+    anonymous: bool
+    hardware: Hardware
+    libraries: tuple[FoundLibrary, ...] = ()
+    settings: tuple[FoundSetting, ...] = ()
+    # What is unusual here, in words, each with what it does.
+    remarks: tuple[str, ...] = ()
+
+
+# The steps of the ladder, in the order in which they are climbed.
+Rung = Literal["firmware", "metadata", "hardware"]
+# matches: it is this one; possible: nothing speaks against it and too little for it; near_miss: something does.
+Standing = Literal["matches", "possible", "near_miss"]
+
+
+class Evidence(Value, kw_only=True, frozen=True):
+    """One thing that was looked at, and what it says."""
+
+    rung: Rung
+    # As it was seen: `chassis_asset_tag = "..."`; what was not there is said too.
+    seen: str
+    says: str
+
+
+class Candidate(Value, kw_only=True, frozen=True):
+    """One platform of the catalogue, held against the host."""
+
+    platform: str
+    standing: Standing
+    # What speaks for it and against it, and what is published and could not be seen here; each in words.
+    agrees: tuple[str, ...] = ()
+    differs: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+
+
+class Contradiction(Value, kw_only=True, frozen=True):
+    """Where the host is not as its platform should be."""
+
+    # GPUs, NICs, CPUs, memory: what it is about.
+    part: str
+    text: str
+    fix: str | None = None
+
+
+class Detection(Value, kw_only=True, frozen=True):
+    """The answer of the ladder."""
+
+    # Its id; None: unknown.
+    platform: str | None
+    # None: unknown.
+    confidence: Confidence | None
+    # Why, in one sentence.
+    because: str
+    # The rung that gave the answer; None: unknown.
+    rung: Rung | None = None
+    # What the owner of the machine calls it, where firmware or metadata service say: `Standard_ND96isr_H100_v5`.
+    sku: str | None = None
+    # azure, oci, aws, gcp; None: not said.
+    cloud: str | None = None
+    evidence: tuple[Evidence, ...] = ()
+    # The match first, then what is possible, then near misses; platforms with nothing in common are left out.
+    candidates: tuple[Candidate, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()

@@ -58,7 +58,7 @@ class Reading(Value, kw_only=True, frozen=True):
     samples_s: tuple[float, ...] = ()
 
 
-class Device(Value, kw_only=True, frozen=True):
+class ListedDevice(Value, kw_only=True, frozen=True):
     """One rank's device as the tool listed it."""
 
     rank: Integer
@@ -96,7 +96,7 @@ class Table(Value, kw_only=True, frozen=True):
     # Only variables of the allow-list, and how many others were left out.
     environment: tuple[tuple[str, str], ...] = ()
     environment_withheld: Integer = 0
-    devices: tuple[Device, ...] = ()
+    devices: tuple[ListedDevice, ...] = ()
     # What the tool concluded itself: ("Avg bus bandwidth", "128.378"), ("Out of bounds values", "0 OK").
     footer: tuple[tuple[str, str], ...] = ()
     # Whether the tool's own end was seen; a table without one was cut off.
@@ -111,7 +111,7 @@ class Table(Value, kw_only=True, frozen=True):
     unchecked: Integer = 0
 
 
-class Unread(Value, kw_only=True, frozen=True):
+class UnreadLine(Value, kw_only=True, frozen=True):
     """A line that no reader claimed, or that a table could not take."""
 
     source: Integer

@@ -1,10 +1,13 @@
-"""What a launcher is told: the hosts it may use, what they offer, what to start there."""
+"""What a launcher is told: hosts, what to start there, with which environment; and the job that comes of it."""
 
+import re
 from typing import Literal
 
+from busbw.base.errors import InputError
 from busbw.base.value import Integer, Value
 from busbw.model.machine import MpiLibrary
-from busbw.model.plan import Placement, Program
+from busbw.model.plan import Job, Placement, Program
+from busbw.model.recommendation import Recommendation
 
 AllocationKind = Literal["slurm", "pbs", "lsf", "flux", "sge", "host file", "host list", "this host"]
 RuntimeName = Literal["apptainer", "singularity", "pyxis", "podman", "docker", "charliecloud"]
@@ -138,3 +141,99 @@ class Start(Value, kw_only=True, frozen=True):
     # Seconds of measuring; seconds without progress after which a run is ended.
     measuring_s: float
     stall_s: float
+
+
+class LaunchRequest(Value, kw_only=True, frozen=True):
+    """A program to be started with the settings that are recommended for a platform. None: busbw chooses."""
+
+    program: tuple[str, ...]
+    # None: the platform this host is.
+    platform: str | None = None
+    nodes: Integer = 1
+    goal: str = "bandwidth"
+    collective: str | None = None
+    size_bytes: Integer | None = None
+    follow: str | None = None
+    nccl: str | None = None
+    # "mpirun", "srun", "flux", "jsrun", "aprun" or "sbatch"; for pods "mpijob" or "kubernetes-job".
+    launcher: str = "mpirun"
+    # "open-mpi-4", "open-mpi-5", "hpcx", "mpich", "intel-mpi", "mvapich" or "cray-mpich".
+    mpi: str | None = None
+    hosts: str | None = None
+    # Processes of each node; None: one for each GPU, or for each core of a node without.
+    ranks_per_node: Integer | None = None
+    # "core", "numa", "masks" or "none"; None: the CPUs beside each GPU where they are published, else none.
+    binding: str | None = None
+    interface: str | None = None
+    # Further words for the launcher, and directives for sbatch.
+    options: tuple[str, ...] = ()
+    batch_options: tuple[str, ...] = ()
+    time_s: Integer | None = None
+    # For pods: the image, what each asks for beside GPUs, the name and place of the job.
+    image: str | None = None
+    resources: tuple[tuple[str, str], ...] = ()
+    name: str = "busbw"
+    namespace: str | None = None
+    claim: str | None = None
+    host_network: bool = False
+
+
+class LaunchLine(Value, kw_only=True, frozen=True):
+    """The job, the settings in it with their reasons, and what a reader should know."""
+
+    job: Job
+    launcher: str
+    recommendation: Recommendation
+    notes: tuple[str, ...] = ()
+
+
+# States of Slurm in which a job still has something before it (man squeue, JOB STATE CODES).
+_WAITING = frozenset(
+    ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT")
+)
+_RUNNING = frozenset(("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"))
+
+
+class BatchJob(Value, kw_only=True, frozen=True):
+    """One job, or one task of an array."""
+
+    # As `17`, or `17_3` for task 3 of an array.
+    job_id: str
+    # PENDING, RUNNING, COMPLETED, FAILED, CANCELLED, TIMEOUT, NODE_FAIL, PREEMPTED, OUT_OF_MEMORY...
+    state: str
+    # Why it waits or ended; None: the batch system gives none.
+    reason: str | None = None
+    exit_code: Integer | None = None
+    # The hosts it has or had, as a list such as n[0-3]; None: none yet.
+    hosts: str | None = None
+    # How often it was started again.
+    restarts: Integer = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more comes of it."""
+        return self.state not in _WAITING | _RUNNING
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# No longer string goes into an environment or a command line (MAX_ARG_STRLEN, 32 pages), its end included.
+_LONGEST_BYTES = 131_071
+
+
+def check_name(name: str) -> None:
+    """Raise InputError for what cannot be the name of an environment variable that a shell can set."""
+    if _NAME.fullmatch(name) is None:
+        raise InputError(f"{name[:80]!r} cannot be the name of an environment variable")
+
+
+def check_variable(name: str, value: str, *, prefix: str = "") -> None:
+    """Raise InputError for a name and a value that no process can have; `prefix` is put before the name on the way."""
+    check_name(name)
+    if "\0" in value:
+        raise InputError("a value cannot contain NUL", where=name)
+    try:
+        size_bytes = len(f"{prefix}{name}={value}".encode(errors="surrogateescape"))
+    except UnicodeEncodeError:
+        raise InputError("no bytes stand for this text", where=name) from None
+    if size_bytes > _LONGEST_BYTES:
+        raise InputError(f"longer than the {_LONGEST_BYTES} bytes that Linux hands to a process", where=name)

@@ -80,7 +80,7 @@ class Part(Value, kw_only=True, frozen=True):
     attained: tuple[Attained, ...] = ()
 
 
-class Line(Value, kw_only=True, frozen=True):
+class LimitLine(Value, kw_only=True, frozen=True):
     """What one part lets one algorithm reach."""
 
     part: PartName
@@ -103,7 +103,7 @@ class Bound(Value, kw_only=True, frozen=True):
     why: str
     source: tuple[str, ...]
     conditions: tuple[str, ...] = ()
-    lines: tuple[Line, ...] = ()
+    lines: tuple[LimitLine, ...] = ()
     # None: it cannot be told, for what is `missing`.
     busbw_Bps: float | None = None
     algbw_Bps: float | None = None

@@ -3,8 +3,8 @@
 from typing import Literal
 
 from busbw.base.value import Integer, Value
+from busbw.model.plan import Mode
 from busbw.model.record import Attribution, Mismatch, NcclPoint
-from busbw.model.sweep import Mode
 
 
 class RankView(Value, kw_only=True, frozen=True):

@@ -11,7 +11,7 @@ import msgspec
 from busbw.base.value import Integer, Value
 
 
-class Section(Value, kw_only=True, frozen=True):
+class PlatformSection(Value, kw_only=True, frozen=True):
     """What every section of a platform file carries."""
 
     source: tuple[str, ...] = ()
@@ -20,7 +20,7 @@ class Section(Value, kw_only=True, frozen=True):
     note: str | None = None
 
 
-class Match(Section, kw_only=True, frozen=True):
+class Match(PlatformSection, kw_only=True, frozen=True):
     """How a machine of this kind is recognised. Texts are globs, compared without regard to case."""
 
     # What the firmware says, by the kernel's names under /sys/class/dmi/id; it often names the cloud only.
@@ -40,7 +40,7 @@ class Match(Section, kw_only=True, frozen=True):
     memory_bytes: Integer | None = None
 
 
-class Cpu(Section, kw_only=True, frozen=True):
+class Cpu(PlatformSection, kw_only=True, frozen=True):
     """The processors of one node, as its operating system sees them."""
 
     model: str | None = None
@@ -56,7 +56,7 @@ class Cpu(Section, kw_only=True, frozen=True):
     model_number: Integer | None = None
 
 
-class GpuKind(Section, kw_only=True, frozen=True):
+class GpuKind(PlatformSection, kw_only=True, frozen=True):
     """The GPUs of one node."""
 
     model: str | None = None
@@ -69,7 +69,7 @@ class GpuKind(Section, kw_only=True, frozen=True):
     locked_clock_MHz: Integer | None = None
 
 
-class NvLinkKind(Section, kw_only=True, frozen=True):
+class NvLinkKind(PlatformSection, kw_only=True, frozen=True):
     """The links between the GPUs of one node, NVLink or another maker's; all rates in one direction."""
 
     generation: Integer | None = None
@@ -87,7 +87,7 @@ class NvLinkKind(Section, kw_only=True, frozen=True):
     c2c_Bps: float | None = None
 
 
-class PcieKind(Section, kw_only=True, frozen=True):
+class PcieKind(PlatformSection, kw_only=True, frozen=True):
     """The PCIe slots that GPUs and compute NICs sit in."""
 
     generation: Integer | None = None
@@ -96,7 +96,7 @@ class PcieKind(Section, kw_only=True, frozen=True):
     written_GTps: float | None = None
 
 
-class NumaPlace(Section, kw_only=True, frozen=True):
+class NumaPlace(PlatformSection, kw_only=True, frozen=True):
     """One NUMA node with CPUs."""
 
     id: Integer
@@ -106,7 +106,7 @@ class NumaPlace(Section, kw_only=True, frozen=True):
     gpu_memory: tuple[Integer, ...] = ()
 
 
-class SwitchPlace(Section, kw_only=True, frozen=True):
+class SwitchPlace(PlatformSection, kw_only=True, frozen=True):
     """One PCI switch or bridge, real or written into the topology file only."""
 
     bus_id: str
@@ -122,7 +122,7 @@ class SwitchPlace(Section, kw_only=True, frozen=True):
     link_width: Integer | None = None
 
 
-class GpuPlace(Section, kw_only=True, frozen=True):
+class GpuPlace(PlatformSection, kw_only=True, frozen=True):
     """Where one GPU sits. GPUs are numbered by PCI address, as CUDA_DEVICE_ORDER=PCI_BUS_ID numbers them."""
 
     gpu: Integer
@@ -136,7 +136,7 @@ class GpuPlace(Section, kw_only=True, frozen=True):
     nvlinks: dict[str, Integer] = msgspec.field(default_factory=dict)
 
 
-class NicPlace(Section, kw_only=True, frozen=True):
+class NicPlace(PlatformSection, kw_only=True, frozen=True):
     """Where one port of a compute NIC sits. Ports are in the order of the platform's device names."""
 
     name: str | None = None
@@ -148,7 +148,7 @@ class NicPlace(Section, kw_only=True, frozen=True):
     rate_bps: float | None = None
 
 
-class NicKind(Section, kw_only=True, frozen=True):
+class NicKind(PlatformSection, kw_only=True, frozen=True):
     """The NICs that collectives use."""
 
     model: str | None = None
@@ -165,7 +165,7 @@ class NicKind(Section, kw_only=True, frozen=True):
     hca_list: str | None = None
 
 
-class FrontendKind(Section, kw_only=True, frozen=True):
+class FrontendKind(PlatformSection, kw_only=True, frozen=True):
     """The network for everything else: storage, login, start-up."""
 
     names: str | None = None
@@ -173,7 +173,7 @@ class FrontendKind(Section, kw_only=True, frozen=True):
     usable_bps: float | None = None
 
 
-class FabricKind(Section, kw_only=True, frozen=True):
+class FabricKind(PlatformSection, kw_only=True, frozen=True):
     """What joins the nodes."""
 
     kind: Literal["InfiniBand", "RoCE", "EFA", "Slingshot", "TCPX", "TCPXO", "Ethernet"] | None = None
@@ -184,7 +184,7 @@ class FabricKind(Section, kw_only=True, frozen=True):
     latency_s: float | None = None
 
 
-class PlatformSetting(Section, kw_only=True, frozen=True):
+class PlatformSetting(PlatformSection, kw_only=True, frozen=True):
     """A setting that somebody publishes for this platform. Publishing is not recommending: see `busbw env`."""
 
     name: str
@@ -197,7 +197,7 @@ class PlatformSetting(Section, kw_only=True, frozen=True):
     reason: str | None = None
 
 
-class LaunchForm(Section, kw_only=True, frozen=True):
+class LaunchForm(PlatformSection, kw_only=True, frozen=True):
     """A way to start ranks that somebody publishes for this platform."""
 
     method: str
@@ -206,7 +206,7 @@ class LaunchForm(Section, kw_only=True, frozen=True):
     program: str | None = None
 
 
-class ContainerImage(Section, kw_only=True, frozen=True):
+class ContainerImage(PlatformSection, kw_only=True, frozen=True):
     """An image, of a container or of a virtual machine, that is published for this platform."""
 
     image: str
@@ -214,7 +214,7 @@ class ContainerImage(Section, kw_only=True, frozen=True):
     use: str | None = None
 
 
-class Published(Section, kw_only=True, frozen=True):
+class Published(PlatformSection, kw_only=True, frozen=True):
     """A result that somebody published, and the conditions it holds for."""
 
     test: str
@@ -240,7 +240,7 @@ class Published(Section, kw_only=True, frozen=True):
     network: Literal["fabric", "fallback", "loopback"] | None = None
 
 
-class PublishedSweep(Section, kw_only=True, frozen=True):
+class PublishedSweep(PlatformSection, kw_only=True, frozen=True):
     """A table of one collective over message sizes that somebody measured and published, or this project measured."""
 
     # The collective, as nccl-tests calls it.
@@ -262,7 +262,7 @@ class PublishedSweep(Section, kw_only=True, frozen=True):
     document: str
 
 
-class Threshold(Section, kw_only=True, frozen=True):
+class Threshold(PlatformSection, kw_only=True, frozen=True):
     """A limit of a health check that is in use for this platform."""
 
     check: str
@@ -275,7 +275,7 @@ class Threshold(Section, kw_only=True, frozen=True):
     scope: str | None = None
 
 
-class Disagreement(Section, kw_only=True, frozen=True):
+class Disagreement(PlatformSection, kw_only=True, frozen=True):
     """Where sources contradict each other, and which is followed."""
 
     topic: str
@@ -283,7 +283,7 @@ class Disagreement(Section, kw_only=True, frozen=True):
     verdict: str | None = None
 
 
-class Variant(Section, kw_only=True, frozen=True):
+class Variant(PlatformSection, kw_only=True, frozen=True):
     """One of several sizes sold under the same name; what it does not say is as in the platform."""
 
     sku: str
@@ -358,3 +358,11 @@ class ResolvedPlatform(Value, kw_only=True, frozen=True):
     # The strongest first: what a site adds, the platform's own file, then those it extends.
     files: tuple[str, ...]
     origins: tuple[Origin, ...]
+
+
+class SiteFile(Value, kw_only=True, frozen=True):
+    """One TOML file from a site's directory, as it was found."""
+
+    # Its last part names the platform; a file in a folder `family` is one that platforms extend.
+    path: str
+    text: str

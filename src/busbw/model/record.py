@@ -1,12 +1,41 @@
-"""What a rank writes, one JSON line each, while it runs: the raw result.
-
-Times are integers in nanoseconds, as the clock gave them.
-"""
+"""What a rank writes while it runs: records, one JSON line each, and progress on its standard output."""
 
 from typing import Literal
 
+from busbw.base.collectives import COLLECTIVES
+from busbw.base.units import format_size
 from busbw.base.value import Integer, Value
-from busbw.model.node import LoadedLibrary, NodeLimit, NodePort
+from busbw.model.plan import Sweep, points_of
+
+
+class LoadedLibrary(Value, kw_only=True, frozen=True):
+    """A library that the first rank of a host has loaded, or would load."""
+
+    # libmpi, libnccl, libcuda, libucp, libfabric, libnccl-net...
+    name: str
+    path: str
+    # As the library itself or its file name says; None: neither does.
+    version: str | None
+    # Of its size, its beginning and its end: the same for the same build.
+    fingerprint: str
+
+
+class NodePort(Value, kw_only=True, frozen=True):
+    """A port of a network device, as the kernel shows it. None: it does not say."""
+
+    # `mlx5_0/1`, or the name of a network interface.
+    name: str
+    up: bool | None
+    # `400 Gb/sec (4X NDR)`, as RDMA drivers say it, or the Mbit/s of an interface.
+    rate: str | None
+
+
+class NodeLimit(Value, kw_only=True, frozen=True):
+    """A limit of the kernel for processes of this run."""
+
+    name: str
+    # None: unlimited.
+    most: Integer | None
 
 
 class Record(Value, kw_only=True, frozen=True, tag_field="type"):
@@ -244,3 +273,72 @@ class Finished(Record, tag="finished", kw_only=True, frozen=True):
 
 
 AnyRecord = Hello | Node | Copied | Streamed | Launched | Measured | Failed | Finished
+
+
+# Marks the lines of standard output that are events; everything else is kept and not interpreted.
+EVENT_PREFIX = "busbw-event "
+
+
+class Event(Value, kw_only=True, frozen=True, tag_field="type"):
+    """One line of progress."""
+
+
+class Preparing(Event, tag="preparing", kw_only=True, frozen=True):
+    """Something before the first point: starting, memory copies, streams."""
+
+    what: str
+
+
+class Measuring(Event, tag="measuring", kw_only=True, frozen=True):
+    """Where one point stands."""
+
+    point: Integer
+    phase: str
+    samples: Integer
+    median_s: float | None
+    # How far the interval of the median reaches to its farther side, as a share of it.
+    half_width: float | None
+    # Of the time limit of the whole run.
+    remaining_s: float
+
+
+class PointEnded(Event, tag="point_ended", kw_only=True, frozen=True):
+    """A turn of a point is on disk on every rank."""
+
+    point: Integer
+    # 0: its first sample.
+    turn: Integer = 1
+    # Of this turn.
+    samples: Integer
+    median_s: float | None
+    ended: str
+
+
+class Ending(Event, tag="ending", kw_only=True, frozen=True):
+    """All records are written; nothing follows."""
+
+    reason: Literal["complete", "time", "stopped"]
+
+
+class Refused(Event, tag="refused", kw_only=True, frozen=True):
+    """Ranks that must not measure together: nothing begins, and no rank is to blame. Any rank may say so."""
+
+    why: str
+
+
+AnyEvent = Preparing | Measuring | PointEnded | Ending | Refused
+
+
+# The states in which a rank is at a point of the plan; the others come before the first point or after the last.
+_AT_A_POINT = ("verifying", "warming up", "sampling", "writing", "attributing")
+
+
+def step_words(state: str, number: int, samples: int, sweeps: tuple[Sweep, ...]) -> str:
+    """Return a state of layout.HEARTBEAT_STATES at point `number`: `sampling all_reduce 4 KiB, sample 17`."""
+    points = points_of(sweeps)
+    if state not in _AT_A_POINT or number >= len(points):
+        return state
+    point = points[number]
+    collective = COLLECTIVES[sweeps[point.sweep].collective].name
+    sample = f", sample {samples}" if state == "sampling" else ""
+    return f"{state} {collective} {format_size(point.size_bytes)}{sample}"

@@ -3,13 +3,12 @@
 from typing import Literal
 
 from busbw.base.value import Integer, Value
-from busbw.model.autopsy import Autopsy
-from busbw.model.culprit import Culprit
 from busbw.model.finding import Ceiling, Finding, Verdict
 from busbw.model.machine import HostCounters
 from busbw.model.measurement import EmptyLaunch, Measurement
 from busbw.model.plan import Plan
 from busbw.model.record import Hello, Kernel, Node
+from busbw.model.visit import Autopsy, Culprit
 
 RUN_SCHEMA = 1
 

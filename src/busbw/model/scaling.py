@@ -35,7 +35,7 @@ ScalingOutcome = Literal["level", "small_fall", "slower", "above_limit", "measur
 SerialAnswer = Literal["fits", "grows", "shrinks", "cannot_tell"]
 
 
-class Estimate(Value, kw_only=True, frozen=True):
+class ScalingEstimate(Value, kw_only=True, frozen=True):
     """A value and the interval around it; all None but `value`: nothing is known of its uncertainty."""
 
     value: float
@@ -58,10 +58,10 @@ class Observation(Value, kw_only=True, frozen=True):
     ranks: Integer | None = None
     cores: Integer | None = None
     size_bytes: Integer | None = None
-    time_s: Estimate | None = None
+    time_s: ScalingEstimate | None = None
     # Bytes a second of a collective; else work a time, in `rate_unit`: "tokens/s", "ns/day".
-    busbw_Bps: Estimate | None = None
-    rate: Estimate | None = None
+    busbw_Bps: ScalingEstimate | None = None
+    rate: ScalingEstimate | None = None
     rate_unit: str | None = None
 
 
@@ -72,17 +72,17 @@ class ScalingPoint(Value, kw_only=True, frozen=True):
     at: Integer
     nodes: Integer | None = None
     ranks: Integer | None = None
-    time_s: Estimate | None = None
-    busbw_Bps: Estimate | None = None
+    time_s: ScalingEstimate | None = None
+    busbw_Bps: ScalingEstimate | None = None
     # Work a time, in the view's `rate_unit`.
-    rate: Estimate | None = None
+    rate: ScalingEstimate | None = None
     # The ceiling of bus bandwidth here by line rates, by which algorithm, and what part of the machine sets it.
     limit_Bps: float | None = None
     limit_words: str | None = None
-    of_limit: Estimate | None = None
+    of_limit: ScalingEstimate | None = None
     # Against the base: times as fast, and that over times as large (weak: work a second and worker).
-    speedup: Estimate | None = None
-    efficiency: Estimate | None = None
+    speedup: ScalingEstimate | None = None
+    efficiency: ScalingEstimate | None = None
     # Karp and Flatt: the share of the base's time that did not shrink, were that all that is wrong.
     serial_share: float | None = None
     # Launches, or rows, behind it, and where they are.
@@ -90,7 +90,7 @@ class ScalingPoint(Value, kw_only=True, frozen=True):
     sources: tuple[str, ...] = ()
 
 
-class Trend(Value, kw_only=True, frozen=True):
+class ScalingTrend(Value, kw_only=True, frozen=True):
     """What doubling the machine changes, as a share: a straight line through logarithms, and its interval."""
 
     answer: TrendAnswer
@@ -137,10 +137,10 @@ class Extrapolation(Value, kw_only=True, frozen=True):
 
     at: Integer
     # None: it cannot be told, for what `words` say.
-    time_s: Estimate | None = None
+    time_s: ScalingEstimate | None = None
     # Instead of a time where rates were measured.
-    rate: Estimate | None = None
-    speedup: Estimate | None = None
+    rate: ScalingEstimate | None = None
+    speedup: ScalingEstimate | None = None
     confidence: float = 0.95
     words: str
 
@@ -152,7 +152,7 @@ class PairedPoint(Value, kw_only=True, frozen=True):
     """
 
     at: Integer
-    change: Estimate
+    change: ScalingEstimate
     observations: Integer
     reference_observations: Integer
 
@@ -166,11 +166,11 @@ class LineDifference(Value, kw_only=True, frozen=True):
     quantity: str
     answer: DifferenceAnswer
     # The geometric mean over the points as a share above (below: negative) the reference; None with fewer than three.
-    change: Estimate | None = None
+    change: ScalingEstimate | None = None
     confidence: float = 0.95
     points: tuple[PairedPoint, ...]
     # How the difference changes with the size of the machine.
-    trend: Trend | None = None
+    trend: ScalingTrend | None = None
     # Sizes that only one of the two has, or where their work differs, each with the reason.
     unmatched: tuple[tuple[Integer, str], ...] = ()
     words: str
@@ -189,7 +189,7 @@ class ScalingSeries(Value, kw_only=True, frozen=True):
     # What trend and bend are of: the time of messages so small that latency is what they show.
     judged_by: Literal["busbw", "time", "efficiency"] = "busbw"
     base: Integer | None = None
-    trend: Trend | None = None
+    trend: ScalingTrend | None = None
     bend: Bend | None = None
     serial: SerialPart | None = None
     beyond: tuple[Extrapolation, ...] = ()

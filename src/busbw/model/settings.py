@@ -1,8 +1,10 @@
-"""Settings: what each variable is set to, who said so, and what that replaced."""
+"""Settings: what a text or an environment sets, who said so, what that replaced, and which may be stored."""
 
+import re
+from collections.abc import Iterable
 from typing import Literal, Self
 
-from busbw.base.value import Value
+from busbw.base.value import Integer, Value
 
 # Weakest first.
 Layer = Literal["default", "platform", "topology", "site", "etc_conf", "conf", "tuned", "shell", "command_line"]
@@ -32,7 +34,7 @@ class SettingsFile(Value, kw_only=True, frozen=True):
     text: str
 
 
-class Surroundings(Value, kw_only=True, frozen=True):
+class JobEnvironment(Value, kw_only=True, frozen=True):
     """What a job finds that starts on a host: its environment and the settings files NCCL reads there."""
 
     # In words: `this host`, `run 20261121-143012`, `host.tar`.
@@ -87,3 +89,271 @@ class Settings(Value, kw_only=True, frozen=True):
     def env(self) -> dict[str, str]:
         """Return the variables to set; those that are to be unset are left out."""
         return {choice.name: choice.value for choice in self.in_force() if choice.value is not None}
+
+
+# Whole families of variables that libraries of the interconnect read.
+ALLOWED_PREFIXES = (
+    "NCCL_", "RCCL_", "MSCCL", "TORCH_NCCL_", "UCX_", "UCC_", "HCOLL_", "SHARP_", "FI_", "OFI_NCCL_", "GDRCOPY_",
+    "OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "I_MPI_", "MPICH_", "MV2_", "MVP_", "MPIR_CVAR_", "CRAY_", "NVSHMEM_",
+    "ROC_SHMEM_", "OMP_", "KMP_", "GOMP_", "HSA_", "RDMAV_", "IBV_", "MLX4_", "MLX5_", "PSM2_", "PSM3_", "EFA_",
+)  # fmt: skip
+ALLOWED_NAMES = frozenset(
+    {
+        "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MODULE_LOADING",
+        "CUDA_VERSION", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_MAX_HW_QUEUES",
+        "SLURM_JOB_ID", "SLURM_JOB_NUM_NODES", "SLURM_JOB_NODELIST", "SLURM_NNODES", "SLURM_NTASKS", "SLURM_NPROCS",
+        "SLURM_NTASKS_PER_NODE", "SLURM_GPUS_PER_NODE", "SLURM_CPU_BIND", "SLURM_MPI_TYPE", "WORLD_SIZE", "RANK",
+        "LOCAL_RANK", "CUDA_LAUNCH_BLOCKING", "CUDA_SCALE_LAUNCH_QUEUES", "CUBLAS_WORKSPACE_CONFIG",
+        "PYTORCH_CUDA_ALLOC_CONF", "TORCH_DISTRIBUTED_DEBUG", "TORCH_CPP_LOG_LEVEL", "GLOO_SOCKET_IFNAME",
+        "TP_SOCKET_IFNAME", "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "HYDRA_IFACE",
+        "HYDRA_BOOTSTRAP", "SLURM_GPU_BIND", "SLURM_CPUS_PER_TASK", "SLURM_GPUS_PER_TASK", "APPTAINER_CLEANENV",
+        "APPTAINER_CONTAINALL", "MELLANOX_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_IMEX_CHANNELS",
+        "MALLOC_ARENA_MAX", "MKL_NUM_THREADS",
+    }
+)  # fmt: skip
+# Their names speak of keys, and mean those of memory regions and caches.
+_NO_SECRETS = frozenset({"OFI_NCCL_MR_KEY_SIZE", "FI_CXI_PROV_KEY_CACHE"})
+WITHHELD = "<withheld>"
+# NCCL_IB_PKEY, a partition's number, is none.
+_SECRET = re.compile(
+    r"TOKEN|SECRET|PASSW|PWD|CREDENTIAL|PRIVATE|API_?KEY|(?:^|_)KEYS?(?:$|_)|AUTH|COOKIE|JWT|SIGNATURE", re.IGNORECASE
+)
+_NAMED_SECRET = re.compile(
+    r"(?P<name>(?i:token|secret|passw|api[_-]?key|access[_-]?key|credential|signature)[\w-]{0,80}+)"
+    r"""(?P<between>["']?\s?[:=]\s?|\s)(?P<value>"(?:[^"\\]|\\.)*+"?|'[^']*+'?|[^\s"',;]++)"""
+)
+_OPTION = re.compile(r"(?:^|\s)--?[\w-]{0,80}$")
+# A name before the host is kept unless it is as long as a token.
+_ADDRESS = re.compile(r"(?P<before>://)(?:[^/\s:@]{0,200}:[^/\s@]{1,500}|[^/\s:@]{20,500})@")
+_GITHUB = re.compile(r"gh[pousr]_")
+# Tokens that say by their beginning whose they are: GitHub, GitLab, Hugging Face, OpenAI and Anthropic, Slack, AWS,
+# Google, NVIDIA, and JSON web tokens.
+_TOKEN = re.compile(
+    r"(?<![A-Za-z0-9])(?:gh[pousr]_\w{20,300}|github_pat_\w{20,300}|glpat-[\w-]{16,300}|hf_[A-Za-z0-9]{16,300}"
+    r"|sk-[\w-]{20,300}|xox[abeoprs]-[\w-]{10,300}|A(?:KIA|SIA)[A-Z0-9]{16}|AIza[\w-]{30,50}|nvapi-[\w-]{20,300}"
+    r"|eyJ[\w-]{8,4000}\.[\w-]{8,4000}(?:\.[\w-]{0,4000})?)",
+    re.ASCII,
+)
+_BEARER = re.compile(r"(?i)\b(?P<before>bearer |basic )[\w.~+/=-]{8,4000}")
+
+
+def is_allowed(name: str) -> bool:
+    """Whether a variable's value may be kept."""
+    if name in _NO_SECRETS:
+        return True
+    return (name.startswith(ALLOWED_PREFIXES) or name in ALLOWED_NAMES) and _SECRET.search(name) is None
+
+
+def kept(assignments: Iterable[str]) -> tuple[tuple[tuple[str, str], ...], int]:
+    """Return the allowed ones of `NAME=value` texts, sorted by name, and how many were withheld."""
+    found: dict[str, str] = {}
+    withheld = 0
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if equals and is_allowed(name):
+            found[name] = plain(value)
+        else:
+            withheld += 1
+    return tuple(sorted(found.items())), withheld
+
+
+def plain(text: str) -> str:
+    """Return a text without the tokens, passwords and keys in it."""
+    if "://" in text:
+        text = _ADDRESS.sub(rf"\g<before>{WITHHELD}@", text)
+    if _may_hold_token(text):
+        text = _TOKEN.sub(WITHHELD, text)
+    lower = text.lower()
+    if "bearer " in lower or "basic " in lower:
+        text = _BEARER.sub(rf"\g<before>{WITHHELD}", text)
+    if _may_name_secret(lower):
+        text = _NAMED_SECRET.sub(_named, text)
+    return text
+
+
+def _may_name_secret(lower: str) -> bool:
+    # One by one: every line comes here, and a loop over the words takes five times as long.
+    return (
+        "key" in lower
+        or "token" in lower
+        or "secret" in lower
+        or "passw" in lower
+        or "credential" in lower
+        or "signature" in lower
+    )
+
+
+def _may_hold_token(text: str) -> bool:
+    """Whether one of the beginnings of tokens is in a line."""
+    return (
+        ("_" in text and ("hf_" in text or "github_pat_" in text))
+        or ("gh" in text and _GITHUB.search(text) is not None)
+        or ("-" in text and ("sk-" in text or "xox" in text or "glpat-" in text or "nvapi-" in text))
+        or ("A" in text and ("AKIA" in text or "ASIA" in text or "AIza" in text))
+        or "eyJ" in text
+    )
+
+
+def _named(match: re.Match[str]) -> str:
+    # A sentence about tokens is no secret: without a sign between them, only an option takes a value.
+    if match["between"].isspace() and not _OPTION.search(match.string, max(0, match.start() - 90), match.start()):
+        return match[0]
+    return f"{match['name']}{match['between']}{WITHHELD}"
+
+
+# How a setting is written: decides who sees it, and how it is quoted.
+Form = Literal[
+    "environment",  # captured, or the output of env
+    "nccl_conf",
+    "shell",  # NAME=value, seen by nobody but the shell
+    "export",
+    "prefix",  # NAME=value command
+    "mpirun",  # -x NAME=value, --mca mca_base_env_list, -genv, -env
+    "mca",  # --mca NAME VALUE, as OMPI_MCA_NAME
+    "srun",  # --export=NAME=value
+    "container",  # --env, -e, APPTAINERENV_NAME
+    "manifest",  # env of a Kubernetes container
+    "dockerfile",
+    "apptainer",
+    "modulefile",
+]
+
+
+class Arm(Value, kw_only=True, frozen=True):
+    """One way through an `if`, a `case`, a loop, a function or an `&&` list."""
+
+    # Counts the constructs of a text in the order in which they begin.
+    construct: Integer
+    # Counts the ways through it.
+    arm: Integer
+
+
+class Assignment(Value, kw_only=True, frozen=True):
+    """One variable set once. Lines and columns count from 1, columns in characters."""
+
+    name: str
+    # As the shell would pass it, where nothing has to be run to know; None: unset, or not known. `${NAME:-default}`
+    # counts as its default where nothing before it sets NAME. A carriage return at its end is left out: see Slip.
+    value: str | None
+    # As it is written, with its quotes.
+    written: str
+    form: Form
+    file: str
+    line: Integer
+    column: Integer
+    # Column of the value.
+    value_column: Integer | None = None
+    # Line of the value where it is another than that of the name, as in a manifest.
+    value_line: Integer | None = None
+    # The value holds $VARIABLES or commands that are not known here.
+    computed: bool = False
+    # Whether it is unset rather than set.
+    unsets: bool = False
+    # The command whose processes see it, by its number in Reading.launches; None: everything after it.
+    launch: Integer | None = None
+    # The values it may have where branches before it decide; `value` is None then.
+    alternatives: tuple[str, ...] = ()
+    # What it is conditional on, outermost first; (): always.
+    arms: tuple[Arm, ...] = ()
+    # The file that the text it stands in is written to: `cat > /etc/nccl.conf <<EOF`; None: the file read.
+    target: str | None = None
+
+
+class LaunchCommand(Value, kw_only=True, frozen=True):
+    """One command that starts ranks; `other`: one that has settings of its own, such as `NAME=value make`."""
+
+    kind: Literal["mpirun", "srun", "torchrun", "container", "other"]
+    # Open MPI, MPICH, Intel MPI..., where the options tell.
+    family: str | None = None
+    argv: tuple[str, ...]
+    file: str
+    line: Integer
+    column: Integer
+    # Names it passes on to the ranks by name or with a value; `ALL` and patterns as written.
+    forwards: tuple[str, ...] = ()
+    # Whether ranks on other nodes see the whole environment without being told.
+    forwards_all: bool | None = None
+    # The launch that starts this one, by its number: `mpirun ... apptainer exec ...`.
+    within: Integer | None = None
+    # Where the program begins in argv, behind the launcher's own options; None: not told, or none.
+    program: Integer | None = None
+    # It holds $VARIABLES that are not known here, so it may pass on and set more than is said.
+    computed: bool = False
+    arms: tuple[Arm, ...] = ()
+    target: str | None = None
+
+
+class UnreadPart(Value, kw_only=True, frozen=True):
+    """A part that could not be read, and why."""
+
+    file: str
+    line: Integer
+    column: Integer
+    reason: str
+
+
+# space_after_equals: NAME= value, which sets NAME to nothing and runs, or passes on, `value`.
+# space_before_equals: NAME =value, which runs NAME.
+# lost_line_end: a backslash before a space where a line was to go on, or a line that begins with an option.
+# typographic: quotes, dashes or spaces of a word processor.
+# carriage_return: lines end as on Windows, and the shell takes the end as part of what it reads.
+# comma_in_list: a list of NAME=value is cut at the commas of a value.
+# option_equals: `--mca NAME=VALUE`, which takes two words.
+# not_a_string: a manifest's value without quotes that is no string.
+# not_shown: `export` where the environment ends with the command, as in a Dockerfile's RUN.
+SlipKind = Literal[
+    "space_after_equals",
+    "space_before_equals",
+    "lost_line_end",
+    "typographic",
+    "carriage_return",
+    "comma_in_list",
+    "option_equals",
+    "not_a_string",
+    "not_shown",
+]
+
+
+class Slip(Value, kw_only=True, frozen=True):
+    """What reads well to a person and otherwise to the machine. What stands behind it is read as it was meant."""
+
+    kind: SlipKind
+    file: str
+    line: Integer
+    column: Integer
+    # As it stands there.
+    written: str
+    # The variable it is about, and the value that was probably meant.
+    name: str | None = None
+    meant: str | None = None
+    # How often it occurs in the file.
+    count: Integer = 1
+
+
+class SettingsReading(Value, kw_only=True, frozen=True):
+    """Everything one text sets and starts."""
+
+    file: str
+    # environment, nccl.conf, shell, slurm, csh, dockerfile, apptainer, kubernetes, modulefile, systemd, markdown.
+    language: str
+    assignments: tuple[Assignment, ...] = ()
+    launches: tuple[LaunchCommand, ...] = ()
+    unread: tuple[UnreadPart, ...] = ()
+    slips: tuple[Slip, ...] = ()
+    # The text's lines, for showing where something stands.
+    lines: tuple[str, ...] = ()
+    # The scripts of a page, each by itself; the page sets nothing beside them.
+    parts: "tuple[SettingsReading, ...]" = ()
+
+    @property
+    def count(self) -> int:
+        """How many settings it has, with those of its parts."""
+        return len(self.assignments) + sum(part.count for part in self.parts)
+
+
+def exclude_each_other(one: tuple[Arm, ...], other: tuple[Arm, ...]) -> bool:
+    """Whether two places stand on different ways through one construct, so that no run passes both."""
+    if one == other:
+        return False
+    ways = {arm.construct: arm.arm for arm in one}
+    return any(ways.get(arm.construct, arm.arm) != arm.arm for arm in other)

@@ -1,8 +1,4 @@
-"""One node in NCCL's words: NUMA nodes, PCI devices, GPUs, NICs, and the links between them.
-
-Whether it was read from an NCCL topology file, made from a platform or found on a host, it is the same value. What an
-NCCL file does not say is None: NCCL then asks the machine (facts: NCCL's topology format, sections 2 and 3).
-"""
+"""One node in NCCL's words: devices, links, the paths between them, how two nodes differ, which CPUs ranks have."""
 
 from typing import Literal
 
@@ -136,3 +132,205 @@ class Topology(Value, kw_only=True, frozen=True):
     chip_links: tuple[ChipLink, ...] = ()
     pci_links: tuple[PciLink, ...] = ()
     nets: tuple[Net, ...] = ()
+
+
+# Best first, in NCCL's order since 2.27; earlier ones lack C2C and P2C and number the rest otherwise.
+PathType = Literal["LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "NET", "DIS"]
+LinkType = Literal["LOC", "NVL", "C2C", "PCI", "SYS", "NET"]
+
+
+class Hop(Value, kw_only=True, frozen=True):
+    """One link, in the direction of the way."""
+
+    source: str
+    target: str
+    kind: LinkType
+    # One direction, as NCCL counts it.
+    bandwidth_Bps: float
+
+
+class Path(Value, kw_only=True, frozen=True):
+    """The way from one device to another. Without hops it is the device itself, or DIS: there is none."""
+
+    type: PathType
+    bandwidth_Bps: float
+    hops: tuple[Hop, ...] = ()
+
+
+class GpuSpot(Value, kw_only=True, frozen=True):
+    """Where one GPU sits, and how it gets to the network."""
+
+    # As people call it: NCCL's dev where known, else its place in the topology.
+    number: Integer
+    bus_id: str
+    numa: Integer
+    # Of its NUMA node; None: the topology has no mask.
+    cpus: tuple[Integer, ...] | None
+    # Its nearest ports, by the names of PortSpot; with the way to the first.
+    ports: tuple[str, ...] = ()
+    path: PathType | None = None
+    path_Bps: float | None = None
+    # The narrowest link on the way, in words; and how many GPUs with the same nearest ports share them.
+    bottleneck: str | None = None
+    sharers: Integer = 1
+
+
+class PortSpot(Value, kw_only=True, frozen=True):
+    """Where one port of a NIC sits."""
+
+    # The port's name, or the bus id of its NIC where the topology names no ports.
+    name: str
+    bus_id: str | None
+    numa: Integer
+    cpus: tuple[Integer, ...] | None
+    rate_Bps: float | None
+
+
+class RingCeiling(Value, kw_only=True, frozen=True):
+    """What a ring or tree over all GPUs of a node could carry at best, as bus bandwidth."""
+
+    algorithm: Literal["ring", "tree"]
+    busbw_Bps: float
+    # How it follows from the links, and the part that limits.
+    formula: str
+    limit: str
+
+
+class MatrixRow(Value, kw_only=True, frozen=True):
+    """One row of the matrix: a GPU or a NIC against all of them."""
+
+    name: str
+    # In nvidia-smi's words, and in NCCL's, with its detours.
+    cells: tuple[str, ...]
+    nccl: tuple[PathType, ...]
+    # Of GPUs; None for NICs and where the topology does not say.
+    cpus: tuple[Integer, ...] | None = None
+    numa: Integer | None = None
+
+
+class PathMatrix(Value, kw_only=True, frozen=True):
+    """The ways between all GPUs and ports. Cells of a row are in the order of the rows."""
+
+    rows: tuple[MatrixRow, ...]
+    # NIC0, NIC1, ... and what they stand for.
+    legend: tuple[tuple[str, str], ...]
+
+
+class NodeView(Value, kw_only=True, frozen=True):
+    """A topology and what follows from it."""
+
+    topology: Topology
+    gpus: tuple[GpuSpot, ...]
+    ports: tuple[PortSpot, ...]
+    ceilings: tuple[RingCeiling, ...]
+    # What to know before believing the rest, in words.
+    notes: tuple[str, ...] = ()
+
+
+# files: one that NCCL does not take as it is meant differs, whatever it means.
+Group = Literal[
+    "files", "GPUs", "NICs", "CPU masks", "processors", "ways", "PCIe links", "NVLinks", "XGMI links", "C2C", "ports"
+]
+
+
+class TopologyDifference(Value, kw_only=True, frozen=True):
+    """One value that two topologies do not share, in words."""
+
+    group: Group
+    # `GPU 0000:0f:00.0`, `NUMA node 1`, `GPU 0000:0f:00.0 to NIC 0000:0c:00.0`; `A` or `B` of files.
+    subject: str
+    # Which of its values; None: the subject itself.
+    what: str | None = None
+    # None: the side says nothing, or lacks the subject.
+    first: str | None = None
+    second: str | None = None
+
+
+class TopologyComparison(Value, kw_only=True, frozen=True):
+    """Two topologies held against each other."""
+
+    first: str
+    second: str
+    # What NCCL would see differently.
+    differences: tuple[TopologyDifference, ...]
+    # What one side states and the other leaves to detection: whether they agree depends on the machine.
+    detected: tuple[TopologyDifference, ...] = ()
+    # What differs and NCCL does not use, or writes over.
+    unused: tuple[TopologyDifference, ...] = ()
+    # What to know before believing the rest, in words.
+    notes: tuple[str, ...] = ()
+
+
+Fit = Literal["right", "partly", "wrong", "unknown"]
+
+
+class RankPlace(Value, kw_only=True, frozen=True):
+    """Where one local rank belongs."""
+
+    rank: Integer
+    # Bus id of its GPU; None: the node has none.
+    gpu: str | None
+    numa: Integer | None
+    # All CPUs of its NUMA node, and its even share of them where ranks share the node. None: not known.
+    cpus: tuple[Integer, ...] | None
+    share: tuple[Integer, ...] | None
+
+
+class MaskForms(Value, kw_only=True, frozen=True):
+    """The same CPUs of every local rank, as launchers want them."""
+
+    # "node": all CPUs of each rank's NUMA node; "share": an even part of them.
+    cpus: Literal["node", "share"]
+    # An option of srun.
+    srun: str
+    # Kernel lists for `taskset -c`, one a rank, and options of numactl.
+    taskset: tuple[str, ...]
+    numactl: tuple[str, ...]
+    # Lines of a rankfile of Open MPI for the first node; and the options of mpirun that read it, by version.
+    rankfile: tuple[str, ...]
+    rankfile_options: tuple[tuple[str, str], ...]
+
+
+class BoundRank(Value, kw_only=True, frozen=True):
+    """What one local rank gets."""
+
+    rank: Integer
+    # None: it cannot be told.
+    cpus: tuple[Integer, ...] | None
+    # NUMA nodes that these CPUs belong to.
+    numa: tuple[Integer, ...]
+    # Whether they are those of its GPU's NUMA node.
+    fit: Fit
+    # Where NCCL's own threads then run; None: it cannot be told.
+    nccl_cpus: tuple[Integer, ...] | None
+    # Whether NCCL moves them at all.
+    nccl_applies: bool | None
+
+
+class BindingReading(Value, kw_only=True, frozen=True):
+    """What a binding means to one launcher."""
+
+    # As "Open MPI 4.1"; several where they agree.
+    launcher: str
+    ranks: tuple[BoundRank, ...] = ()
+    # Why it cannot be told; None where it can.
+    cannot_tell: str | None = None
+    # Where the rule is from.
+    source: str
+    notes: tuple[str, ...] = ()
+
+
+class RankMasks(Value, kw_only=True, frozen=True):
+    """The CPUs of the local ranks of one node, in the order of its GPUs."""
+
+    name: str | None
+    ranks: tuple[RankPlace, ...]
+    forms: tuple[MaskForms, ...] = ()
+    # Options of mpirun that put every rank on its NUMA node, by launcher.
+    sufficient: tuple[tuple[str, str], ...] = ()
+    # The binding that was asked about, as it was given, and what it means.
+    binding: str | None = None
+    ignores_affinity: bool = False
+    readings: tuple[BindingReading, ...] = ()
+    remarks: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What a visit to a host finds there of a run: its processes, where they are, and what the host says besides."""
+"""What was found on the hosts of a run that ended before its time, and whom the failure began on."""
 
 from typing import Literal
 
@@ -114,3 +114,68 @@ class Heard(Value, kw_only=True, frozen=True, tag_field="type", tag="heard"):
 
 Answer = Visit | Silent
 VisitLine = Visit | Silent | Heard
+
+
+class Culprit(Value, kw_only=True, frozen=True):
+    """The rank a failure began on, as far as it could be told."""
+
+    rank: Integer
+    host: str
+    process_id: Integer
+    # What happened to it: "killed by signal 9 (SIGKILL)", "exited with code 3", "stopped (SIGSTOP)", ...
+    what: str
+    # What it was doing: "all_reduce 4 KiB, sample 17", "starting".
+    step: str
+
+
+class RankFound(Value, kw_only=True, frozen=True):
+    """One rank as its host showed it."""
+
+    rank: Integer
+    host: str
+    # None: nothing of it was found.
+    process_id: Integer | None
+    # What it was doing by its heartbeat: `sampling all_reduce 4 KiB, sample 17`.
+    step: str
+    # How many calls it had completed, and whether it was inside of one; None without a heartbeat.
+    calls: Integer | None
+    in_call: bool
+    # In words: `running`, `stopped`, `gone`, `not seen`.
+    state: str
+    # Share of a processor it used while it was watched; None: not watched.
+    busy_share: float | None
+    wchan: str | None
+    # Its innermost Python call.
+    frame: str | None
+
+
+class HostFound(Value, kw_only=True, frozen=True):
+    """One host that answered."""
+
+    host: str
+    load_average: float | None
+    # How many network counters there are, and those that moved while the run stood still: `eth0 tx_bytes +1234`.
+    counters: Integer
+    moved: tuple[str, ...]
+    # Counters that tell of errors and loss, and rose since the point began.
+    faults: tuple[str, ...]
+    kernel_lines: tuple[str, ...] = ()
+    # Processes of the run that would not end.
+    left: tuple[Integer, ...] = ()
+
+
+class Autopsy(Value, kw_only=True, frozen=True):
+    """The visits to all hosts, read together."""
+
+    # None: cannot be told, and `because` says why.
+    culprit: Culprit | None
+    because: str
+    # Whether it rests on holding against each other what hosts said one after the other; a second look makes it sure.
+    compared: bool
+    ranks: tuple[RankFound, ...]
+    hosts: tuple[HostFound, ...]
+    silent: tuple[Silent, ...]
+    # What NCCL's own diagnosis service said, the longest answer.
+    ras: str | None
+    # The last lines of the launcher.
+    words: tuple[str, ...]

@@ -1,8 +1,15 @@
-"""Why there are not as many processes as planned: mostly a launcher and an MPI library that do not know each other."""
+"""Whether this process may take part: the plan it carries out, how many processes there are, and saying no."""
 
+import os
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
+from busbw.base import layout
+from busbw.model import codec
+from busbw.model.plan import Plan
+from busbw.model.record import EVENT_PREFIX, Refused
 from busbw.rank.world import World
 
 
@@ -87,3 +94,24 @@ def _fix(launcher: _Launcher, family: str, environment: Mapping[str, str]) -> st
         told = environment.get("SLURM_MPI_TYPE")
         return f"start with srun --mpi={kind}, if `srun --mpi=list` has it{f' (now {told[:40]})' if told else ''}"
     return f"start with the mpirun of {family}, or load the MPI of this mpirun: busbw run --mpirun PATH"
+
+
+def read_plan(directory: Path) -> Plan:
+    """Return the plan in a run directory. Raises RuntimeError that names this host where there is none."""
+    path = directory / layout.PLAN_FILE
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise RuntimeError(
+            f"{os.uname().nodename} cannot read {path}: {os.strerror(error.errno or 0)}; every host must see the run "
+            "directory at the same path"
+        ) from error
+    return codec.decode(content, Plan, where=str(path))
+
+
+def refuse(why: str) -> None:
+    """Say why these ranks do not measure together: an event for the launching side, a line for readers of its log."""
+    sys.stdout.write(EVENT_PREFIX + codec.encode(Refused(why=why)).decode() + "\n")
+    sys.stdout.flush()
+    sys.stderr.write(f"busbw does not measure: {why}\n")
+    sys.stderr.flush()

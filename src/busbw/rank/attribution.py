@@ -4,15 +4,117 @@ A delay inside a collective is felt by every rank alike, so no rank's own times 
 ranks it is felt only if its cause is in that half; log2(ranks) ways of halving spell the number of one cause.
 """
 
-from busbw.base.collectives import COLLECTIVES
+from busbw import _core
+from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES, LEAST_BUFFER_BYTES, part_count
+from busbw.model.plan import Sweep
 from busbw.model.record import Attribution
-from busbw.model.sweep import Sweep
-from busbw.rank.blocks import Clock, MpiSampler, Series, Shape
+from busbw.rank.blocks import BlockShape, Clock, MpiSampler, SampleSeries
 from busbw.rank.budget import Budget
-from busbw.rank.exchange import Buffers, make_group_exchange
 from busbw.rank.heart import Heart
 from busbw.rank.mpi_world import MpiWorld
 from busbw.stats.tail import slow_samples
+
+# The loop of the core that a collective runs in, where the names differ.
+_KINDS = {"message_rate": "bandwidth"}
+
+
+class Buffers:
+    """One send, one receive and one scratch buffer, large enough for every point of the run."""
+
+    def __init__(self, world: MpiWorld, sweeps: tuple[Sweep, ...]) -> None:
+        send_bytes = receive_bytes = LEAST_BUFFER_BYTES
+        scratch_bytes = 0
+        for sweep in sweeps:
+            for size_bytes in sweep.sizes_bytes:
+                sent, received = _footprint_bytes(world, sweep, size_bytes)
+                send_bytes, receive_bytes = max(send_bytes, sent), max(receive_bytes, received)
+                # A two-level alltoall copies its whole input.
+                scratch_bytes = max(scratch_bytes, sent if sweep.group is not None else 0)
+        self.send = _core.Buffer(send_bytes)
+        self.receive = _core.Buffer(receive_bytes)
+        self.scratch = _core.Buffer(scratch_bytes)
+
+    def overrun(self) -> bool:
+        """Whether anything wrote behind the end of a buffer."""
+        return self.send.overrun() or self.receive.overrun() or self.scratch.overrun()
+
+
+def _footprint_bytes(world: MpiWorld, sweep: Sweep, size_bytes: int) -> tuple[int, int]:
+    count = part_count(COLLECTIVES[sweep.collective], size_bytes, world.ranks, sweep.dtype)
+    send, receive = _core.footprint(
+        kind=_KINDS.get(sweep.collective, sweep.collective),
+        rank=world.rank,
+        ranks=world.ranks,
+        root=sweep.root,
+        count=count,
+        in_place=sweep.in_place,
+    )
+    element_bytes = DTYPE_BYTES[sweep.dtype]
+    return send * element_bytes, receive * element_bytes
+
+
+def make_exchange(world: MpiWorld, sweep: Sweep, size_bytes: int, buffers: Buffers) -> _core.Exchange:
+    """Return the exchange of one point over all ranks. Every rank must call this."""
+    count = part_count(COLLECTIVES[sweep.collective], size_bytes, world.ranks, sweep.dtype)
+    communicator, seat = world.handle(world.communicator), (world.rank, world.ranks, sweep.root)
+    if sweep.group is not None:
+        return _core.make_two_level(
+            mpi=world.core,
+            geometry=_geometry(sweep, count, seat),
+            handles=_handles(world, sweep, communicator),
+            levels=world.levels(sweep.group),
+            send=buffers.send,
+            receive=buffers.receive,
+            scratch=buffers.scratch,
+            element_bytes=DTYPE_BYTES[sweep.dtype],
+        )
+    return _make(world, sweep, count, buffers, communicator, seat)
+
+
+def make_group_exchange(
+    world: MpiWorld, sweep: Sweep, size_bytes: int, buffers: Buffers, communicator: int, rank: int, ranks: int
+) -> _core.Exchange:
+    """Return the same exchange, with the same part, among some of the ranks; its root is the first of them."""
+    count = part_count(COLLECTIVES[sweep.collective], size_bytes, world.ranks, sweep.dtype)
+    return _make(world, sweep, count, buffers, communicator, (rank, ranks, 0))
+
+
+def _make(
+    world: MpiWorld, sweep: Sweep, count: int, buffers: Buffers, communicator: int, seat: tuple[int, int, int]
+) -> _core.Exchange:
+    return _core.make_exchange(
+        mpi=world.core,
+        geometry=_geometry(sweep, count, seat),
+        handles=_handles(world, sweep, communicator),
+        send=buffers.send,
+        receive=buffers.receive,
+        element_bytes=DTYPE_BYTES[sweep.dtype],
+        window=COLLECTIVES[sweep.collective].messages_per_call,
+    )
+
+
+def _geometry(sweep: Sweep, count: int, seat: tuple[int, int, int]) -> _core.Geometry:
+    rank, ranks, root = seat
+    return _core.geometry(
+        kind=_KINDS.get(sweep.collective, sweep.collective),
+        rank=rank,
+        ranks=ranks,
+        root=root,
+        count=count,
+        in_place=sweep.in_place,
+    )
+
+
+def _handles(world: MpiWorld, sweep: Sweep, communicator: int) -> _core.Handles:
+    reducer = world.reducer(sweep.dtype, sweep.op)
+    return _core.Handles(
+        communicator=communicator,
+        datatype=reducer.datatype,
+        operation=reducer.operation,
+        byte=world.byte,
+        in_place_mark=world.in_place_mark,
+    )
+
 
 _CALLS = 1000
 _MOST_SECONDS = 3.0
@@ -21,7 +123,7 @@ _LEAST_SLOW = 5
 _LEAST_SLOW_SHARE = 0.005
 
 
-def is_worth_it(sweep: Sweep, world: MpiWorld, series: Series, budget: Budget) -> bool:
+def is_worth_it(sweep: Sweep, world: MpiWorld, series: SampleSeries, budget: Budget) -> bool:
     """Whether the tail of a turn should be traced, and there is time for it. Only rank 0 decides.
 
     Pairs name their ranks themselves; groups of ranks do not stay whole when every other rank is left out.
@@ -72,9 +174,9 @@ def _slow_calls(
         ranks=communicator.Get_size(),
     )
     # One call a sample, timed locally: among halves there is no common start to wait for, and none is needed.
-    series = Series()
+    series = SampleSeries()
     sampler = MpiSampler(world, heart, exchange, "stream", clock)
-    sampler.take(Shape(samples=_CALLS, calls=1, lead_ns=0), series)
+    sampler.take(BlockShape(samples=_CALLS, calls=1, lead_ns=0), series)
     slowest_ns = world.largest(series.duration_ns, communicator)
     communicator.Free()
     return len(slow_samples([value * 1e-9 for value in slowest_ns]))

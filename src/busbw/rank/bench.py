@@ -5,9 +5,8 @@ from typing import Protocol, cast
 
 import msgspec
 
-from busbw.model.plan import Plan
+from busbw.model.plan import Plan, Point
 from busbw.model.record import Hello, Measured, Record
-from busbw.model.sweep import Point
 from busbw.rank.heart import Heart
 from busbw.rank.sampling import Controls, Sampled
 from busbw.rank.world import World

@@ -5,7 +5,7 @@ from typing import Protocol
 import msgspec
 
 from busbw import _core
-from busbw.model.sweep import Mode
+from busbw.model.plan import Mode
 from busbw.rank.heart import Heart
 from busbw.rank.world import World
 
@@ -15,7 +15,7 @@ _SAMPLE_NS = 500_000
 _MOST_CALLS = 1000
 
 
-class Shape(msgspec.Struct, frozen=True):
+class BlockShape(msgspec.Struct, frozen=True):
     """What a block is made of; the same on every rank."""
 
     samples: int
@@ -23,7 +23,7 @@ class Shape(msgspec.Struct, frozen=True):
     lead_ns: int
 
 
-class Series(msgspec.Struct):
+class SampleSeries(msgspec.Struct):
     """Samples of this rank, and for each the value over all ranks, block after block. Nanoseconds."""
 
     duration_ns: list[int] = []
@@ -37,7 +37,7 @@ class Series(msgspec.Struct):
     # Whether any rank missed the start.
     missed_anywhere: list[bool] = []
     # The other ranks of this process, where one drives several GPUs; they have no combined values of their own.
-    others: list["Series"] = []
+    others: list["SampleSeries"] = []
 
     def __len__(self) -> int:
         return len(self.duration_ns)
@@ -50,7 +50,7 @@ class Series(msgspec.Struct):
 class Sampler(Protocol):
     """Takes blocks of samples of one exchange on all ranks."""
 
-    def take(self, shape: Shape, series: Series) -> None:
+    def take(self, shape: BlockShape, series: SampleSeries) -> None:
         """Take one block and append it to `series`. Every rank must call this with the same shape."""
 
     def calls_for(self, level_ns: float) -> int:
@@ -73,7 +73,7 @@ class MpiSampler:
             return 1
         return min(max(round(_SAMPLE_NS / max(level_ns, 1.0)), 1), _MOST_CALLS)
 
-    def take(self, shape: Shape, series: Series) -> None:
+    def take(self, shape: BlockShape, series: SampleSeries) -> None:
         """Take one block and append it to `series`. Every rank must call this with the same shape."""
         if self._mode == "stream":
             block = _core.stream(self._exchange, self._heart.memory, count=shape.samples, calls=shape.calls)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from busbw.model.sweep import Point, Sampling
+from busbw.model.plan import Point, Sampling
 from busbw.stats.median import relative_half_width
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         return self.run_ends_s - time.monotonic()
 
 
-class Ledger:
+class PointLedger:
     """Where every point of a run stands. Counts on rank 0 only."""
 
     def __init__(self, sampling: Sampling, points: Iterable[tuple[int, Point]], *, traces: bool) -> None:

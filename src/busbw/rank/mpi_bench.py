@@ -8,17 +8,14 @@ from itertools import chain
 
 from busbw import _core
 from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES
-from busbw.model.plan import Plan
+from busbw.model.plan import Plan, Point, Sweep
 from busbw.model.record import Attribution, Hello, Mismatch, Record
-from busbw.model.sweep import Point, Sweep
 from busbw.rank import network, rates
-from busbw.rank.attribution import attribute, is_worth_it
+from busbw.rank.attribution import Buffers, attribute, is_worth_it, make_exchange
 from busbw.rank.bench import TurnTaken
-from busbw.rank.blocks import Clock, MpiSampler, Series, read_clock
-from busbw.rank.exchange import Buffers, make_exchange
+from busbw.rank.blocks import Clock, MpiSampler, SampleSeries, read_clock
 from busbw.rank.heart import Heart
-from busbw.rank.introduction import introduce
-from busbw.rank.measured import Taken, measured
+from busbw.rank.journal import Taken, introduce, measured
 from busbw.rank.mpi_world import MpiWorld
 from busbw.rank.sampling import Controls, Sampled, take_turn
 from busbw.rank.world import same_clock
@@ -105,7 +102,7 @@ def measure_turn(bench: MpiBench, number: int, point: Point, controls: Controls)
             ),
             started_unix_s=started_unix_s,
         ),
-        sampled.series if sampled is not None else Series(),
+        sampled.series if sampled is not None else SampleSeries(),
         mismatch=mismatch,
         verified_elements=_output_elements(world, sweep, point.size_bytes) if controls.turn == 0 else 0,
         tcp_bytes=tcp_bytes,

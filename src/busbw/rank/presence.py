@@ -11,7 +11,7 @@ from typing import BinaryIO
 import msgspec
 
 from busbw.base import layout
-from busbw.rank.counters import read_counters
+from busbw.rank.network import read_counters
 
 # A visit sends it; faulthandler answers without Python's lock, so that a rank that hangs in a call answers too.
 STACK_SIGNAL = signal.SIGUSR2

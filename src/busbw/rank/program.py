@@ -11,19 +11,25 @@ from typing import TYPE_CHECKING, Literal
 from busbw import _core
 from busbw.base import layout
 from busbw.model import codec
-from busbw.model.event import EVENT_PREFIX, Ending, Event, Measuring, PointEnded, Preparing
-from busbw.model.plan import Plan
-from busbw.model.record import Failed, Finished, Hello, Record
-from busbw.model.sweep import points_of
-from busbw.rank.admission import suspicion, wrong_count
+from busbw.model.plan import Plan, points_of
+from busbw.model.record import (
+    EVENT_PREFIX,
+    Ending,
+    Event,
+    Failed,
+    Finished,
+    Hello,
+    Measuring,
+    PointEnded,
+    Preparing,
+    Record,
+)
+from busbw.rank.admission import read_plan, refuse, suspicion, wrong_count
 from busbw.rank.bench import Bench, open_bench
-from busbw.rank.budget import Budget, Ledger, Turn
-from busbw.rank.heart import Heart
-from busbw.rank.hearts import hearts_of, remove_left
+from busbw.rank.budget import Budget, PointLedger, Turn
+from busbw.rank.heart import Heart, hearts_of, remove_left
 from busbw.rank.journal import Journal
-from busbw.rank.planned import read_plan
 from busbw.rank.presence import Presence
-from busbw.rank.refusal import refuse
 from busbw.rank.sampling import Controls, Report
 from busbw.rank.world import World, open_world
 
@@ -137,7 +143,7 @@ def _measure(
     """Measure turn after turn until every point is known well enough, time is over, or somebody stops the run."""
     points = points_of(plan.sweeps)
     todo = [(number, point) for number, point in enumerate(points) if number not in done]
-    ledger = Ledger(plan.sampling, todo, traces=bench.traces)
+    ledger = PointLedger(plan.sampling, todo, traces=bench.traces)
     while True:
         turn = _agreed_turn(world, heart, ledger)
         if isinstance(turn, str):
@@ -165,7 +171,7 @@ def _measure(
         say(PointEnded(point=turn.point, turn=turn.number, samples=samples, median_s=None, ended=first.ended))
 
 
-def _agreed_turn(world: World, heart: Heart, ledger: Ledger) -> Turn | Reason:
+def _agreed_turn(world: World, heart: Heart, ledger: PointLedger) -> Turn | Reason:
     """Return what rank 0 says comes next: a turn, or why the run ends."""
     turn = ledger.next_turn()
     reason = "stopped" if heart.stop_asked else ledger.reason() if turn is None else None

@@ -8,13 +8,13 @@ from typing import Literal
 
 import msgspec
 
-from busbw.model.sweep import Sampling
-from busbw.rank.blocks import Sampler, Series, Shape
+from busbw.model.plan import Sampling
+from busbw.rank.blocks import BlockShape, Sampler, SampleSeries
 from busbw.rank.budget import Budget
 from busbw.rank.heart import Heart
 from busbw.rank.world import World
 from busbw.stats.median import median, relative_half_width
-from busbw.stats.warmup import is_stable
+from busbw.stats.series import is_stable
 
 Ended = Literal["interval", "samples", "time", "stopped"]
 _REASONS: tuple[Ended, ...] = ("interval", "samples", "time", "stopped")
@@ -48,7 +48,7 @@ Report = Callable[[str, int, float | None, float | None], None]
 class Sampled(msgspec.Struct, frozen=True):
     """What one rank knows when a turn is over; `series` holds the samples of this turn alone."""
 
-    series: Series
+    series: SampleSeries
     calls_per_sample: int
     warmup_calls: int
     warmup_stable: bool
@@ -81,16 +81,16 @@ def take_turn(world: World, heart: Heart, sampler: Sampler, controls: Controls) 
 def _first_sample(world: World, heart: Heart, sampler: Sampler, controls: Controls) -> Sampled:
     """Take one sample that counts after one call to warm up, whatever the time."""
     heart.enter("warming up")
-    warm = Series()
+    warm = SampleSeries()
     lead_ns = _FIRST_TURN_LEAD_NS
-    sampler.take(Shape(samples=1, calls=1, lead_ns=lead_ns), warm)
+    sampler.take(BlockShape(samples=1, calls=1, lead_ns=lead_ns), warm)
     heart.enter("sampling")
     wanted = controls.sampling.calls or sampler.calls_for(warm.combined_ns[0])
     (calls,) = world.from_first([wanted])
-    series = Series()
+    series = SampleSeries()
     # What counts, all ranks know alike.
     while not series.valid_ns() and len(series) < _FIRST_TRIES:
-        sampler.take(Shape(samples=1, calls=calls, lead_ns=lead_ns), series)
+        sampler.take(BlockShape(samples=1, calls=calls, lead_ns=lead_ns), series)
         lead_ns = min(_LEAD_GROWTH * lead_ns, _MOST_FIRST_TURN_LEAD_NS)
     valid = series.valid_ns()
     controls.report("sampling", len(valid), valid[0] * 1e-9 if valid else None, None)
@@ -102,11 +102,11 @@ def _samples(world: World, heart: Heart, sampler: Sampler, controls: Controls) -
     heart.enter("warming up")
     warm, shape, stable = _warm_up(world, heart, sampler, controls)
     heart.enter("sampling")
-    series = Series()
+    series = SampleSeries()
     calls = controls.calls or controls.sampling.calls or sampler.calls_for(median(sorted(warm.combined_ns)))
     while True:
         latest = series if len(series) else warm
-        shape = Shape(
+        shape = BlockShape(
             samples=_block_samples(latest, calls, controls.budget),
             calls=calls,
             lead_ns=_adapted_lead_ns(latest, shape, controls),
@@ -115,7 +115,7 @@ def _samples(world: World, heart: Heart, sampler: Sampler, controls: Controls) -
         decision, samples, calls, lead_ns = world.from_first([decision, shape.samples, calls, shape.lead_ns])
         if decision != _GO_ON:
             break
-        shape = Shape(samples=samples, calls=calls, lead_ns=lead_ns)
+        shape = BlockShape(samples=samples, calls=calls, lead_ns=lead_ns)
         sampler.take(shape, series)
     return Sampled(
         series=series,
@@ -126,18 +126,18 @@ def _samples(world: World, heart: Heart, sampler: Sampler, controls: Controls) -
     )
 
 
-def _warm_up(world: World, heart: Heart, sampler: Sampler, controls: Controls) -> tuple[Series, Shape, bool]:
+def _warm_up(world: World, heart: Heart, sampler: Sampler, controls: Controls) -> tuple[SampleSeries, BlockShape, bool]:
     """Take samples of one call each until their level stays, at most a quarter of the turn's time."""
-    series = Series()
+    series = SampleSeries()
     first_lead_ns = _FIRST_LEAD_YIELDING_NS if controls.yields else _FIRST_LEAD_NS
-    shape = Shape(samples=1, calls=1, lead_ns=first_lead_ns)
+    shape = BlockShape(samples=1, calls=1, lead_ns=first_lead_ns)
     ends_after_s = controls.budget.share_left_s * (1 - _WARMUP_SHARE)
     while True:
         sampler.take(shape, series)
         asked = controls.sampling.warmup_calls
         stable = is_stable(series.combined_ns) if asked is None else len(series) >= asked
         over = controls.budget.share_left_s < ends_after_s or len(series) >= _MOST_WARMUP_SAMPLES or heart.stop_asked
-        shape = Shape(
+        shape = BlockShape(
             samples=min(2 * shape.samples, _block_samples(series, 1)),
             calls=1,
             lead_ns=_adapted_lead_ns(series, shape, controls),
@@ -145,13 +145,13 @@ def _warm_up(world: World, heart: Heart, sampler: Sampler, controls: Controls) -
         go_on, stable_everywhere, samples, lead_ns = world.from_first(
             [int(not stable and not over), int(stable), shape.samples, shape.lead_ns]
         )
-        shape = Shape(samples=samples, calls=1, lead_ns=lead_ns)
+        shape = BlockShape(samples=samples, calls=1, lead_ns=lead_ns)
         controls.report("warming up", len(series), None, None)
         if not go_on:
             return series, shape, stable_everywhere != 0
 
 
-def _block_samples(series: Series, calls: int, budget: Budget | None = None) -> int:
+def _block_samples(series: SampleSeries, calls: int, budget: Budget | None = None) -> int:
     # The mean, not the median: on a busy machine a few interruptions are most of the time a block takes.
     recent_ns = series.combined_ns[-_MOST_BLOCK_SAMPLES:]
     level_ns = max(sum(recent_ns) / len(recent_ns), 1.0)
@@ -159,7 +159,7 @@ def _block_samples(series: Series, calls: int, budget: Budget | None = None) -> 
     return min(max(int(block_ns / (level_ns * calls)), 1), _MOST_BLOCK_SAMPLES)
 
 
-def _adapted_lead_ns(series: Series, shape: Shape, controls: Controls) -> int:
+def _adapted_lead_ns(series: SampleSeries, shape: BlockShape, controls: Controls) -> int:
     """Announce starts earlier when ranks miss them, a little later when none did."""
     if controls.sampling.mode != "isolated":
         return shape.lead_ns
@@ -172,7 +172,7 @@ def _adapted_lead_ns(series: Series, shape: Shape, controls: Controls) -> int:
     return shape.lead_ns
 
 
-def _decide(heart: Heart, series: Series, controls: Controls) -> int:
+def _decide(heart: Heart, series: SampleSeries, controls: Controls) -> int:
     """Return the number of the reason to end, or _GO_ON. Only rank 0 asks."""
     sampling, budget = controls.sampling, controls.budget
     valid = sorted([*controls.earlier_ns, *series.valid_ns()])

@@ -9,7 +9,7 @@ from typing import cast
 
 from busbw import _core
 from busbw.model import codec
-from busbw.model.gpu import GpuDevice, GpuHost, Library, Origin
+from busbw.model.machine import GpuDevice, GpuHost, Library, Origin
 
 
 def survey(arguments: Sequence[str]) -> GpuHost:

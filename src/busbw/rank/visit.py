@@ -19,10 +19,10 @@ import msgspec
 
 from busbw.base import layout
 from busbw.model.visit import VISIT_PREFIX, ProcessSeen, Visit, progress
-from busbw.rank import visit_host, visit_processes, visit_stacks
-from busbw.rank.counters import read_counters
+from busbw.rank import visit_host, visit_processes
 from busbw.rank.nccl.ras import ras_status
-from busbw.rank.patience import within
+from busbw.rank.network import read_counters
+from busbw.rank.visit_processes import within
 
 _WATCHED_S = 1.0
 _RAS_S = 10.0
@@ -53,8 +53,8 @@ def look(directory: str, tag: str) -> Visit:
     ours = tuple(process_id for process_id in process_ids if process_id in ranks)
     # What the kernel says of a rank that waits must be asked before a signal has woken it.
     waits = {each: (visit_processes.wchan(each), visit_processes.kernel_stack(each)) for each in process_ids}
-    stacks = visit_stacks.ask(folder, {process_id: ranks[process_id] for process_id in ours})
-    native = visit_stacks.native(ours)
+    stacks = visit_processes.ask(folder, {process_id: ranks[process_id] for process_id in ours})
+    native = visit_processes.native(ours)
     processes = []
     for process_id in process_ids:
         then, now = before[process_id], after[process_id]

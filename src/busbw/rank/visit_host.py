@@ -9,7 +9,7 @@ from pathlib import Path
 
 from busbw.base import layout
 from busbw.model.visit import BeatSeen, CounterSeen
-from busbw.rank.patience import within
+from busbw.rank.visit_processes import within
 
 _WORDS = struct.Struct(f"={len(layout.HEARTBEAT_WORDS)}Q")
 _BEAT = re.compile(r"rank-(\d{5})\.beat")

@@ -1,20 +1,134 @@
 """A recipe for a question: versions settled, what does not fit refused, every file written out."""
 
-from collections.abc import Iterator
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
+from busbw import __version__
 from busbw.base.errors import InputError
 from busbw.base.text import maybe
 from busbw.facts.containers import container_facts
-from busbw.facts.recipes import Image, RecipeFacts, Release, recipe_facts, recipe_versions
+from busbw.facts.recipes import Image, RecipeFacts, Release, ScriptFacts, recipe_facts, recipe_text, recipe_versions
 from busbw.model.recipe import Machine, Question, Recipe, RecipeFile
 from busbw.recipes import versions
-from busbw.recipes.definition import definition
-from busbw.recipes.fitting import check_machine, notes
-from busbw.recipes.readme import readme
-from busbw.recipes.script import Values, script
+from busbw.recipes.versions import check_machine, notes
+
+_USE = "the definition of the image"
+
+
+def definition(facts: RecipeFacts, image: Image, machine: Machine | None) -> RecipeFile:
+    """Return the definition that a recipe's build script reads; the name of the image was checked."""
+    fabric = machine.fabric if machine is not None else None
+    text = facts.definition_of_fabric.get(fabric or "", facts.definition or "")
+    of = f" for {machine.id}" if machine is not None else ""
+    head = (
+        "Bootstrap: docker",
+        f"From: {image.name}",
+        "",
+        f"# {facts.name}{of}: {_USE}. Written by busbw {__version__}.",
+    )
+    return RecipeFile(name="image.def", use=_USE, text="\n".join(head) + "\n" + recipe_text(text))
+
+
+_COLUMNS = 100
+
+
+def readme(recipe: Recipe) -> RecipeFile:
+    """Return the page as Markdown: what it is, the commands in order, what to know, files, sources."""
+    return RecipeFile(name="README.md", use="this recipe in words", text="\n".join(_lines(recipe)) + "\n")
+
+
+def _lines(recipe: Recipe) -> Iterator[str]:
+    yield f"# {recipe.title}"
+    yield ""
+    of = f" for {recipe.platform}" if recipe.platform is not None else ""
+    yield from _wrapped(f"Recipe {recipe.name}{of}, written by busbw {__version__}. {recipe.about}")
+    yield from _list("Needs", recipe.needs)
+    yield from ("", "## Steps", "", "```sh", *recipe.steps, "```", "")
+    yield from _wrapped(
+        "check.sh ends with exit code 0 where everything is proven, else with 1 and a list of what is not. "
+        "Without Slurm: `HOSTS=FILE bash check.sh`, with a host file."
+    )
+    yield from _list("To know", (_note(note.text, note.source, note.severity) for note in recipe.notes))
+    yield from _list("Files", (f"{file.name}: {file.use}" for file in recipe.files))
+    yield from ("", "## Versions without a package", "", *_wrapped(recipe.from_source))
+    yield from _list("Sources", recipe.sources)
+
+
+def _note(text: str, source: str | None, severity: str) -> str:
+    return f"{'warning: ' if severity == 'warning' else ''}{text}{f' ({source})' if source else ''}"
+
+
+def _list(heading: str, items: Iterable[str]) -> Iterator[str]:
+    rows = list(items)
+    if rows:
+        yield from ("", f"## {heading}", "")
+        for row in rows:
+            yield from _wrapped(row, "- ", "  ")
+
+
+def _wrapped(text: str, first: str = "", others: str = "") -> list[str]:
+    return textwrap.wrap(
+        text,
+        _COLUMNS,
+        initial_indent=first,
+        subsequent_indent=others,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+Values = Mapping[str, str | tuple[str, ...]]
+
+# An image takes longer to build than two nodes to be measured.
+_BUILD_TIME, _MEASURE_TIME = "00:30:00", "00:10:00"
+
+
+def script(facts: RecipeFacts, part: ScriptFacts, values: Values, machine: Machine | None) -> RecipeFile:
+    """Return one script of a recipe, with the values that its text names."""
+    body = "".join(map(recipe_text, part.bodies))
+    first = "# shellcheck shell=bash" if part.sourced else "#!/bin/bash"
+    lines = [first, *(_directives(facts, part.nodes, machine) if part.nodes is not None else ())]
+    of = f" for {machine.id}" if machine is not None else ""
+    lines.append(f"# {facts.name}{of}: {part.use}.")
+    lines.append(f"# Written by busbw {__version__}.")
+    if not part.sourced:
+        lines.append("set -euo pipefail")
+    given = [assignment(name, value) for name, value in values.items() if _names(body, name)]
+    lines += ["", *given] if given else []
+    text = "\n".join(lines) + "\n" + ("" if body.startswith("\n") else "\n") + body
+    return RecipeFile(name=part.name, use=part.use, text=text, executable=not part.sourced)
+
+
+def assignment(name: str, value: str | tuple[str, ...]) -> str:
+    """Return what sets a variable of bash to a text, or to an array of texts."""
+    if isinstance(value, str):
+        return f"{name}={_quoted(value)}"
+    return f"{name}=({' '.join(map(_quoted, value))})"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def _names(body: str, name: str) -> bool:
+    return re.search(rf"\$\{{?#?{name}\b|\b{name}\+=", body) is not None
+
+
+def _directives(facts: RecipeFacts, nodes: int, machine: Machine | None) -> Iterable[str]:
+    yield f"#SBATCH --job-name={facts.name}"
+    yield f"#SBATCH --nodes={nodes}"
+    # Other jobs on a node would share its NICs.
+    if nodes > 1:
+        yield "#SBATCH --exclusive"
+    if machine is not None and machine.gpus > 0:
+        yield f"#SBATCH --gpus-per-node={machine.gpus if nodes > 1 else 1}"
+    yield f"#SBATCH --time={_MEASURE_TIME if nodes > 1 else _BUILD_TIME}"
+    yield "#SBATCH --output=%x-%j.out"
+
 
 SETTINGS = "env_vars.sh"
 # What NCCL says it uses, as a regular expression for grep -E.

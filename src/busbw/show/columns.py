@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from busbw.base.collectives import COLLECTIVES
 from busbw.model.finding import Ceiling
 from busbw.model.measurement import Measurement
-from busbw.show.nccl import choice_words
-from busbw.show.words import interval_percent, percentile_s
+from busbw.show.words import choice_words, interval_percent, percentile_s
 
 # nccl-tests' names where they differ from ours.
 _TYPE_NAMES = {"float32": "float", "float64": "double", "float16": "half"}

@@ -1,13 +1,14 @@
 """The command line that makes a plan again."""
 
+import re
 import shlex
 from collections.abc import Sequence
 from itertools import pairwise, product
 
 from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES, SUITES, counted_size
 from busbw.base.hostlist import compressed
-from busbw.model.plan import Plan
-from busbw.model.sweep import Sweep
+from busbw.model.plan import Plan, Sweep
+from busbw.model.settings import WITHHELD, Settings
 
 # What asking for powers of two from 1 on can begin with, after rounding to whole elements and parts.
 _FIRST_SIZES_BYTES = (8, *(2**exponent for exponent in range(41)))
@@ -176,3 +177,87 @@ def _gives_sweep(asked: Sequence[int], sweep: Sweep, ranks: int) -> bool:
     if counted(asked[-1]) != sweep.sizes_bytes[-1]:
         return False
     return tuple(dict.fromkeys(size for size in map(counted, asked) if size > 0)) == sweep.sizes_bytes
+
+
+# What a launcher or a queue sets for one job alone.
+OF_ONE_JOB = ("SLURM_", "WORLD_SIZE", "RANK", "LOCAL_RANK")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def with_settings(command: str, settings: Settings | None) -> str:
+    """Return `NCCL_PROTO=Simple busbw run ...`: what the environment set and the run did not set itself.
+
+    Values that were withheld, and what belongs to one job, are left out.
+    """
+    if settings is None:
+        return command
+    words = [
+        f"{choice.name}={shlex.quote(choice.value)}"
+        for choice in settings.in_force()
+        if choice.layer == "shell"
+        and choice.value is not None
+        and WITHHELD not in choice.value
+        and _NAME.fullmatch(choice.name)
+        and not choice.name.startswith(OF_ONE_JOB)
+    ]
+    return " ".join([*words, command])
+
+
+# Options of `busbw run` that are of all sides, and that `busbw compare` decides itself.
+_OF_ALL = frozenset({"-b", "-e", "-f", "-i", "--stall-timeout", "--min-samples"})
+_LEFT_OUT = frozenset({"--tag", "--time-limit"})
+_FLAGS = frozenset({"--unaligned", "--no-multicast"})
+
+
+def command_in_turn(plans: Sequence[Plan]) -> str | None:
+    """Return `busbw compare ... --set ... --set ...` for the settings in which runs differ.
+
+    None where no command asks for one of them, where they ran on different hosts, and where nothing that a setting
+    could change is known to differ.
+    """
+    commands = [command_of(plan) for plan in plans]
+    known = [_options(command) for command in commands if command is not None]
+    if len(known) < len(plans) or len({plan.placement.hosts for plan in plans}) > 1:
+        return None
+    shared = [option for option in known[0] if option[0] in _OF_ALL or all(option in other for other in known)]
+    own = [[option for option in each if option not in shared and option[0] not in _OF_ALL] for each in known]
+    sides = [
+        [*settings, *(word for option in options if option[0].startswith("-") for word in option), *library]
+        for settings, options, library in zip(_settings(plans), own, _libraries(plans), strict=True)
+    ]
+    if len(set(map(tuple, sides))) < len(sides):
+        return None
+    # The names of collectives are those of the first run.
+    first = [word for option in known[0] if option in shared or not option[0].startswith("-") for word in option]
+    sets = [word for side in sides for word in ("--set", shlex.join(side) or "default")]
+    return shlex.join(["busbw", "compare", *first, *sets])
+
+
+def _options(command: str) -> list[tuple[str, ...]]:
+    """Return each option of a `busbw run` command with its value, and each collective by itself."""
+    words = iter(shlex.split(command)[2:])
+    found = [(word, next(words)) if word.startswith("-") and word not in _FLAGS else (word,) for word in words]
+    return [option for option in found if option[0] not in _LEFT_OUT]
+
+
+def _settings(plans: Sequence[Plan]) -> list[list[str]]:
+    """Return the variables of each run's environment that not all of them had alike."""
+    environments = [dict(plan.surroundings.environment) if plan.surroundings is not None else {} for plan in plans]
+    names = sorted(
+        name
+        for name in set().union(*environments)
+        if not name.startswith(OF_ONE_JOB) and len({each.get(name) for each in environments}) > 1
+    )
+    return [
+        [f"{name}={each[name]}" for name in names if name in each and WITHHELD not in each[name]]
+        for each in environments
+    ]
+
+
+def _libraries(plans: Sequence[Plan]) -> list[list[str]]:
+    """Return which NCCL each run loaded, where they differ and the command does not name it already."""
+    hosts = [plan.gpus for plan in plans]
+    found = [host.nccl for host in hosts if host is not None]
+    if len(found) < len(plans) or len({each.path for each in found}) == 1:
+        return [[] for _plan in plans]
+    return [[] if each.origin == "named" else ["--nccl", each.path] for each in found]

@@ -8,9 +8,9 @@ from busbw.model.finding import Outcome
 from busbw.model.scaling import (
     AXIS_WORDS,
     Axis,
-    Estimate,
     LineDifference,
     Scaling,
+    ScalingEstimate,
     ScalingOutcome,
     ScalingSeries,
     ScalingVerdict,
@@ -83,14 +83,14 @@ def unmatched_notes(difference: LineDifference, axis: Axis) -> list[str]:
     return [f"without a partner: {', '.join(places)} {noun}: {why}" for why, places in reasons.items()]
 
 
-def interval_cell(estimate: Estimate | None) -> str:
+def interval_cell(estimate: ScalingEstimate | None) -> str:
     """Return an interval in percent, its ends rounded away from each other; "" where there is none."""
     if estimate is None or estimate.low is None or estimate.high is None:
         return ""
     return percent_range(estimate.low, estimate.high)
 
 
-def half_interval(estimate: Estimate | None) -> str:
+def half_interval(estimate: ScalingEstimate | None) -> str:
     """Return the wider half of an interval in percent of the value; "" where there is none."""
     if estimate is None or estimate.low is None or estimate.high is None or estimate.value <= 0:
         return ""

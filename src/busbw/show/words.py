@@ -1,11 +1,18 @@
 """Words of the report: verdicts, names of measurements, numbers with their unit."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from busbw.base.collectives import COLLECTIVES
+from busbw.base.hostlist import compressed
 from busbw.base.units import format_size, format_time
 from busbw.model.finding import Verdict
+from busbw.model.machine import GpuHost
 from busbw.model.measurement import Measurement
+from busbw.model.plan import Placement, Plan
+from busbw.model.preflight import differences
+from busbw.model.record import NcclChoice, Node
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,3 +165,160 @@ def numbers_words(numbers: tuple[int, ...]) -> str:
         else:
             runs.append((number, number))
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+# NCCL shows a call among two ranks as these; there is no algorithm to choose.
+_MESSAGES = ("Send", "Recv", "SendRecv")
+
+
+def choice_words(measurement: Measurement) -> str:
+    """Return what NCCL chose: "ring simple 24", "p2p 8"; "" where it does not say."""
+    if measurement.nccl is None:
+        return ""
+    return choices_words(measurement.nccl.choices)
+
+
+def choices_words(choices: Sequence[NcclChoice]) -> str:
+    """Return choices as `choice_words` does: "ring simple 24"."""
+    return ", ".join(dict.fromkeys(_words(choice) for choice in choices))
+
+
+def _words(choice: NcclChoice) -> str:
+    channels = [] if choice.channels is None else [str(choice.channels)]
+    if choice.function in _MESSAGES:
+        return " ".join(["p2p", *channels])
+    named = [part.lower() for part in (choice.algorithm, choice.protocol) if part is not None]
+    return " ".join([*named, *channels]) if named else choice.function
+
+
+def gpu_words(plan: Plan) -> tuple[str, ...]:
+    """Return lines on the GPUs of a plan, their libraries and how they are used; none where it has no GPUs."""
+    host, setup = plan.gpus, plan.gpu_setup
+    if host is None or setup is None:
+        return ()
+    libraries = [
+        f"NCCL {host.nccl.version} ({host.nccl.origin}: {host.nccl.path})",
+        f"CUDA driver {host.driver.version}",
+    ]
+    libraries += [f"NVRTC {host.nvrtc.version}" if host.nvrtc is not None else "no NVRTC: the host checks results"]
+    uses = [f"{setup.buffers} buffers{' of ncclMemAlloc' if setup.nccl_memory else ''}", f"{setup.cache} cache"]
+    uses += [f"{setup.per_process} GPUs a process"] if setup.per_process > 1 else []
+    uses += [f"{name}={value}" for name, value in setup.config]
+    uses += ["NVLink multicast off"] if setup.multicast_off else []
+    return (f"{_models(host, plan.placement.ranks)}; {', '.join(libraries)}", ", ".join(uses))
+
+
+def _models(host: GpuHost, ranks: int) -> str:
+    models = [device.model for device in host.devices]
+    there = ", ".join(f"{models.count(model)} x {model}" for model in dict.fromkeys(models))
+    return there if ranks == len(models) else f"{ranks} of {there}"
+
+
+def has_choices(measurements: Sequence[Measurement]) -> bool:
+    """Whether NCCL said of any of them what it chose."""
+    return any(choice_words(measurement) for measurement in measurements)
+
+
+def starts_words(measurements: Sequence[Measurement]) -> str:
+    """Return from where to where the starts of each small size lie, in a line under a table; "" for one start."""
+    repeated = [item for item in measurements if item.starts]
+    if not repeated:
+        return ""
+    ranges = []
+    for item in repeated:
+        times_s = [start.median_s for start in item.starts]
+        ranges.append(f"{format_size(item.size_bytes)} {format_time(min(times_s))} to {format_time(max(times_s))}")
+    return f"the middle of {max(len(item.starts) for item in repeated)} starts: {', '.join(ranges)}"
+
+
+_MOST_ROWS = 8
+_LONGEST = 60
+
+
+def node_lines(nodes: tuple[Node, ...]) -> tuple[str, ...]:
+    """Return what there is to say of several hosts, a line each; () of one."""
+    if len(nodes) < 2:  # one has nothing to be compared with
+        return ()
+    names = _short(compressed([node.host for node in nodes]))
+    found = differences(nodes)
+    if not found:
+        first = nodes[0]
+        parts = (first.cpu_model, f"{first.cpus} CPUs", f"{len(first.gpus)} GPUs" if first.gpus else None, first.kernel)
+        return (f"{len(nodes)} hosts alike, {names}: {', '.join(part for part in parts if part)}",)
+    rows = [
+        f"  {difference.what}: "
+        + ", ".join(f"{value} on {_short(compressed(hosts))}" for value, hosts in difference.values)
+        for difference in found[:_MOST_ROWS]
+    ]
+    more = [f"  and {len(found) - _MOST_ROWS} more"] if len(found) > _MOST_ROWS else []
+    return (f"{len(nodes)} hosts, {names}, that differ in:", *rows, *more)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def skew_words(measurements: Sequence[Measurement]) -> str:
+    """Return the rank whose median is longest most often, and the largest distance to the fastest; "" for one rank.
+
+    Ranks that take no part in a size (a pair among many) are left out.
+    """
+    slowest: Counter[int] = Counter()
+    widest: tuple[float, Measurement, float] | None = None
+    for item in measurements:
+        taking = [view for view in item.per_rank if view.median_s > 0 and _takes_part(item, view.rank)]
+        if len(taking) < 2 or item.wrong is not None:
+            continue
+        last, first = max(taking, key=lambda view: view.median_s), min(taking, key=lambda view: view.median_s)
+        slowest[last.rank] += 1
+        share = last.median_s / first.median_s - 1
+        if widest is None or share > widest[0]:
+            widest = (share, item, last.median_s - first.median_s)
+    if widest is None:
+        return ""
+    (rank, times), share, item, gap_s = *slowest.most_common(1), *widest
+    return (
+        f"slowest rank: {rank} at {times} of {sum(slowest.values())} sizes; widest gap between ranks "
+        f"{format_time(gap_s)} ({100 * share:.1f} %) at {format_size(item.size_bytes)}"
+    )
+
+
+def _takes_part(item: Measurement, rank: int) -> bool:
+    return item.pair is None or rank in item.pair
+
+
+_BOUND = {
+    "core": "one core each",
+    "numa": "one NUMA node each",
+    "masks": "each on the CPUs given to it",
+    "none": "not bound",
+}
+
+
+def placement_words(placement: Placement) -> str:
+    """Return for example `8 ranks on 4 hosts, n[0-3], 2 on each; one core each`."""
+    counts = set(placement.ranks_of_hosts)
+    where = ""
+    if counts:
+        hosts = "1 host" if len(placement.hosts) == 1 else f"{len(placement.hosts)} hosts"
+        each = f"{min(counts)} on each" if len(counts) == 1 else f"{min(counts)} to {max(counts)} on each"
+        where = f" on {hosts}, {compressed(placement.hosts)}, {each}"
+    separator = ";" if where else ","
+    crowded = ", more ranks than cores" if placement.oversubscribed else ""
+    return f"{placement.ranks} ranks{where}{separator} {_BOUND[placement.binding]}{crowded}"
+
+
+_FROM = {
+    "asked": "as asked for",
+    "firmware": "by the firmware of the planning host",
+    "metadata": "by the cloud's metadata service",
+    "hardware": "by the hardware of the planning host",
+}
+
+
+def platform_words(plan: Plan) -> str | None:
+    """Return the platform of a run with how it is known; None: it is not."""
+    start = plan.surroundings
+    if start is None or start.platform is None:
+        return None
+    return f"{start.platform}, {_FROM[start.platform_from]}" if start.platform_from is not None else start.platform

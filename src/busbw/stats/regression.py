@@ -1,14 +1,15 @@
-"""A straight line through points, by weighted least squares, with what is known of its two parameters."""
+"""A straight line through points by weighted least squares, and whether one more term explains what it leaves."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import mul
 
 from busbw.stats.distributions import student_quantile
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class StraightLine:
     """y = intercept + slope x, and the scatter of the points around it.
 
     `variance` is that of a point of weight 1; `cov_*` are the parameters' variances and covariance over it.
@@ -58,7 +59,7 @@ class Line:
         return student_quantile((1 + confidence) / 2, self.degrees)
 
 
-def line_through(points: Sequence[tuple[float, float]], weights: Sequence[float] | None = None) -> Line | None:
+def line_through(points: Sequence[tuple[float, float]], weights: Sequence[float] | None = None) -> StraightLine | None:
     """Return the line through (x, y); None with fewer than three points, or when all have one x."""
     count = len(points)
     weighed = weights if weights is not None else [1.0] * count
@@ -73,7 +74,7 @@ def line_through(points: Sequence[tuple[float, float]], weights: Sequence[float]
     slope = math.fsum(w * (x - mean_x) * (y - mean_y) for w, (x, y) in zip(weighed, points, strict=True)) / spread
     intercept = mean_y - slope * mean_x
     left = math.fsum(w * (y - intercept - slope * x) ** 2 for w, (x, y) in zip(weighed, points, strict=True))
-    return Line(
+    return StraightLine(
         intercept=intercept,
         slope=slope,
         variance=left / (count - 2),
@@ -82,3 +83,42 @@ def line_through(points: Sequence[tuple[float, float]], weights: Sequence[float]
         cov_both=-mean_x / spread,
         degrees=count - 2,
     )
+
+
+def added_term(
+    values: Sequence[float], terms: Sequence[Sequence[float]], more: Sequence[float], confidence: float
+) -> tuple[float, float, float] | None:
+    """Return the coefficient of `more` beside `terms` in a least-squares fit of `values`, and its interval.
+
+    Every point is already divided by the scatter it has. None with too few points, or where `more` is made of `terms`.
+    """
+    degrees = len(values) - len(terms) - 1
+    if degrees < 1:
+        return None
+    # What is left of each when all before it are taken out (Frisch, Waugh, Lovell): Gram and Schmidt.
+    basis: list[Sequence[float]] = []
+    for term in terms:
+        left = _without(term, basis)
+        if _dot(left, left) > 1e-12 * _dot(term, term):
+            basis.append(left)
+    own = _without(more, basis)
+    square = _dot(own, own)
+    if square <= 1e-12 * _dot(more, more):
+        return None
+    rest = _without(values, basis)
+    coefficient = _dot(own, rest) / square
+    scatter = _without(rest, [own])
+    half = student_quantile((1 + confidence) / 2, degrees) * math.sqrt(_dot(scatter, scatter) / degrees / square)
+    return coefficient, coefficient - half, coefficient + half
+
+
+def _without(values: Sequence[float], basis: Sequence[Sequence[float]]) -> list[float]:
+    left = list(values)
+    for each in basis:
+        share = _dot(each, left) / _dot(each, each)
+        left = [value - share * part for value, part in zip(left, each, strict=True)]
+    return left
+
+
+def _dot(one: Sequence[float], other: Sequence[float]) -> float:
+    return math.fsum(map(mul, one, other))

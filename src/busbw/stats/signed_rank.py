@@ -89,3 +89,16 @@ def _tail(count: int) -> tuple[float, ...]:
         sums.append(at_least)
     # In this order: neither 2**count nor the number of ways needs to fit into a float.
     return tuple(each / 2**count for each in reversed(sums))
+
+
+def holm(p_values: Sequence[float]) -> tuple[float, ...]:
+    """Return the p-values adjusted so that claiming those up to a level is wrong anywhere at most that often.
+
+    The tests may depend on each other in any way.
+    """
+    adjusted = [1.0] * len(p_values)
+    so_far = 0.0
+    for place, index in enumerate(sorted(range(len(p_values)), key=lambda each: p_values[each])):
+        so_far = max(so_far, min(p_values[index] * (len(p_values) - place), 1.0))
+        adjusted[index] = so_far
+    return tuple(adjusted)

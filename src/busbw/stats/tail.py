@@ -7,7 +7,7 @@ hardly ever put so many of them on one rank. Otherwise the answer is None: canno
 from collections.abc import Callable, Sequence
 
 from busbw.model.record import Attribution
-from busbw.stats.chance import binomial_tail, hypergeometric_tail
+from busbw.stats.distributions import binomial_tail, hypergeometric_tail
 from busbw.stats.median import median
 
 # Standard deviations of the bulk; a normal bulk passes this once in three million samples.

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from busbw.base.errors import InputError
 from busbw.model import codec
-from busbw.model.bisection import BISECTION_PLAN_SCHEMA, BISECTION_SCHEMA, Bisection, BisectionPlan
+from busbw.model.comparison import BISECTION_PLAN_SCHEMA, BISECTION_SCHEMA, Bisection, BisectionPlan
 from busbw.store import comparisons
 from busbw.store.files import read_whole, write_whole
 

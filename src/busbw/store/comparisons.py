@@ -9,8 +9,14 @@ from msgspec.structs import replace
 from busbw.base import layout
 from busbw.base.errors import InputError, RunError
 from busbw.model import codec
-from busbw.model.comparison import COMPARISON_SCHEMA, Comparison, ComparisonVerdict, Estimate
-from busbw.model.comparison_plan import COMPARISON_PLAN_SCHEMA, ComparisonPlan
+from busbw.model.comparison import (
+    COMPARISON_PLAN_SCHEMA,
+    COMPARISON_SCHEMA,
+    Comparison,
+    ComparisonPlan,
+    ComparisonVerdict,
+    SpeedEstimate,
+)
 from busbw.model.plan import Plan
 from busbw.store import directory as directories
 from busbw.store.files import read_whole, write_whole
@@ -167,6 +173,6 @@ def _without_claims(old: Comparison) -> Comparison:
     )
 
 
-def as_measured(estimate: Estimate) -> Estimate:
+def as_measured(estimate: SpeedEstimate) -> SpeedEstimate:
     """Return what was measured, without what was concluded from it."""
-    return Estimate(ratio=estimate.ratio, confidence=None, blocks=estimate.blocks, claim="cannot_tell")
+    return SpeedEstimate(ratio=estimate.ratio, confidence=None, blocks=estimate.blocks, claim="cannot_tell")

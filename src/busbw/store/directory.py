@@ -8,7 +8,7 @@ from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES, OPERATIONS
 from busbw.base.errors import InputError, RunError
 from busbw.model import codec
 from busbw.model.plan import PLAN_SCHEMA, Plan
-from busbw.store import job_files
+from busbw.store import files
 from busbw.store.files import read_whole, write_whole
 
 _MAX_PLAN_BYTES = 64 * 2**20
@@ -44,7 +44,7 @@ def create(plan: Plan, directory: Path) -> None:
         ) from error
     steps = (step.job for step in plan.steps)
     visits = (plan.visit,) if plan.visit is not None else ()
-    job_files.write((file for job in (plan.job, *steps, *visits, *plan.visit_each) for file in job.files), directory)
+    files.write((file for job in (plan.job, *steps, *visits, *plan.visit_each) for file in job.files), directory)
     write_whole(directory / layout.PLAN_FILE, codec.encode_pretty(plan))
 
 

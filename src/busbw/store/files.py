@@ -2,10 +2,17 @@
 
 import contextlib
 import os
+import shutil
 import stat
-from pathlib import Path
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
+from busbw.base import layout
 from busbw.base.errors import InputError, RunError
+from busbw.model.plan import JobFile
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -51,3 +58,115 @@ def read_whole(path: Path, limit_bytes: int) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise InputError(f"cannot read {path.name}: {error.strerror or error}", where=str(path)) from error
+
+
+_FILE = 0o644
+_PROGRAM = 0o755
+
+
+def write_folder(directory: Path, files: Iterable[tuple[str, str, bool]]) -> None:
+    """Make a folder with these files, each a name, a text and whether it is a program.
+
+    Raises InputError where anything is at that place already, or where the folder above is not there, RunError when
+    the disk is full or refuses.
+    """
+    target = directory.absolute()
+    if os.path.lexists(target):
+        raise InputError(f"{directory} is there already, and is not written over", hint="choose a new folder with -o")
+    if not target.parent.is_dir():
+        raise InputError(f"there is no folder {target.parent}", hint="make it, or choose another with -o")
+    part: Path | None = None
+    try:
+        # Beside the target, so that it can take its place at once.
+        part = Path(tempfile.mkdtemp(prefix=f".{target.name[:100]}.", suffix=".part", dir=target.parent))
+        for name, text, is_program in files:
+            _write(part / name, text, _PROGRAM if is_program else _FILE)
+        part.chmod(_PROGRAM)
+        # An empty folder that somebody has made in between is all that this could replace.
+        part.rename(target)
+    except OSError as error:
+        if part is not None:
+            shutil.rmtree(part, ignore_errors=True)
+        raise RunError(
+            f"cannot write {target.name}: {error.strerror or error}",
+            where=str(target.parent),
+            hint="free space, or choose another folder with -o",
+        ) from error
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    path.chmod(mode)
+
+
+STANDARD_INPUT = "-"
+
+
+def read_bounded(path: Path, *, most_bytes: int, kind: str) -> bytes:
+    """Return the bytes of a file, or of standard input where it is named `-`. `kind` says what it should be.
+
+    Raises InputError when it is missing, is no regular file, cannot be read, or has more than `most_bytes`.
+    """
+    if str(path) == STANDARD_INPUT:
+        return _read(sys.stdin.buffer, "standard input", most_bytes, kind)
+    try:
+        # A pipe would wait for its writer, and a device may never end.
+        _check_regular(path, path.stat().st_mode)
+        with path.open("rb") as file:
+            return _read(file, str(path), most_bytes, kind)
+    except (OSError, ValueError) as error:
+        cause = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot read {path}: {cause}", where=str(path)) from error
+
+
+def _check_regular(path: Path, mode: int) -> None:
+    kinds = (
+        (stat.S_ISDIR, "a directory"),
+        (stat.S_ISFIFO, "a pipe"),
+        (stat.S_ISCHR, "a device"),
+        (stat.S_ISBLK, "a device"),
+        (stat.S_ISSOCK, "a socket"),
+    )
+    for is_kind, name in kinds:
+        if is_kind(mode):
+            raise InputError(f"{path} is {name}, not a file", where=str(path), hint="give a file, or pipe it into `-`")
+
+
+def _read(file: BinaryIO, where: str, most_bytes: int, kind: str) -> bytes:
+    """Return what is in the file. Raises InputError once more than the most came out of it."""
+    content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise InputError(f"{where} is over {most_bytes >> 20} MiB: no {kind} is", where=where)
+    return content
+
+
+# What busbw itself keeps there.
+_TAKEN = ((), (layout.PLAN_FILE,), (layout.RUN_FILE,), (layout.OUTCOME_FILE,), (layout.RAW_DIRECTORY,))
+
+
+def write(files: Iterable[JobFile], folder: Path) -> None:
+    """Write files below `folder`, which is made where it is missing.
+
+    Raises InputError for two files of one name, for one that would lie elsewhere, and where nothing can be written.
+    """
+    written: dict[str, JobFile] = {}
+    for file in files:
+        if written.setdefault(file.path, file) != file:
+            raise InputError(f"two jobs of the plan need another file at {file.path}", where=str(folder))
+    for file in written.values():
+        path = PurePosixPath(file.path)
+        if path.is_absolute() or ".." in path.parts or path.parts[:1] in _TAKEN:
+            raise InputError(f"a file of the plan must lie in the run's folder, and this does not: {file.path!r}")
+        try:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(file.text, encoding="utf-8", errors="surrogateescape", newline="")
+            (folder / path).chmod(0o755 if file.executable else 0o644)
+        except OSError as error:
+            raise InputError(
+                f"cannot write a file of the job: {error.strerror or error}",
+                where=str(folder / path),
+                hint="choose another folder with -o",
+            ) from error

@@ -20,8 +20,7 @@ from typing import Any, Self
 import msgspec
 
 from busbw.base.errors import RunError
-from busbw.model.history import HistoryPoint, HistoryRun
-from busbw.model.listing import Row
+from busbw.model.history import HistoryPoint, HistoryRun, ListRow
 from busbw.store import duck
 from busbw.store.scan import Stored, scan
 
@@ -36,9 +35,9 @@ _SHARE_CHANGED = 0.05
 # Runs whose lines lie on disk together on their way into memory.
 _AT_ONCE = 500
 _ABANDONED_S = 86_400.0
-ROW_COLUMNS = tuple(name for name in duck.columns(Row) if name not in {"path", "tags"})
+ROW_COLUMNS = tuple(name for name in duck.columns(ListRow) if name not in {"path", "tags"})
 _RUN_TYPES = {"name": "VARCHAR", "mark": "VARCHAR", "created_unix_s": "DOUBLE", "settings": "VARCHAR[]"} | {
-    name: kind for name, kind in duck.columns(Row).items() if name in ROW_COLUMNS
+    name: kind for name, kind in duck.columns(ListRow).items() if name in ROW_COLUMNS
 }
 _POINT_TYPES = duck.columns(HistoryPoint)
 

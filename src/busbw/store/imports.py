@@ -13,7 +13,7 @@ import msgspec
 from busbw.base import layout
 from busbw.base.errors import InputError, RunError
 from busbw.model import codec
-from busbw.model.imported import IMPORT_SCHEMA, Imported, Reading, Unread
+from busbw.model.imported import IMPORT_SCHEMA, Imported, Reading, UnreadLine
 from busbw.store.files import read_whole
 
 IMPORT_FILE = "import.json"
@@ -36,7 +36,7 @@ class Draft:
         self._unread = self._open(UNREAD_FILE)
         self.is_kept = False
 
-    def keep(self, readings: Sequence[Reading], unread: Sequence[Unread]) -> None:
+    def keep(self, readings: Sequence[Reading], unread: Sequence[UnreadLine]) -> None:
         """Store readings and unread lines, each in their order. Raises RunError when the disk refuses."""
         _write(self._readings, self._encoder.encode_lines(readings))
         _write(self._unread, self._encoder.encode_lines(unread))
@@ -112,10 +112,10 @@ def copies(directory: Path) -> tuple[Path, ...]:
     return tuple(sorted(kept.iterdir())) if kept.is_dir() else ()
 
 
-def unread(directory: Path) -> Iterator[Unread]:
+def unread(directory: Path) -> Iterator[UnreadLine]:
     """Yield the lines that an import could not read."""
     for where, line in _lines(directory / UNREAD_FILE):
-        yield codec.decode(line, Unread, where=where)
+        yield codec.decode(line, UnreadLine, where=where)
 
 
 def _lines(path: Path) -> Iterator[tuple[str, bytes]]:

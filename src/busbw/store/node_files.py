@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Literal
 
-from busbw.store.bounded import STANDARD_INPUT
+from busbw.store.files import STANDARD_INPUT, read_bounded
 from busbw.store.snapshots import is_snapshot
+from busbw.topo.file.reader import MOST_BYTES
 
 SourceKind = Literal["absent", "snapshot", "topology"]
 _BEGINNING_BYTES = 512
@@ -30,3 +31,11 @@ def source_kind(name: str) -> SourceKind:
         return "absent"
     except OSError:
         return "topology"
+
+
+def read_topology_file(path: Path) -> bytes:
+    """Return the bytes of a file, or of standard input where it is named `-`.
+
+    Raises InputError when it is missing, is no regular file, cannot be read, or is over 8 MiB.
+    """
+    return read_bounded(path, most_bytes=MOST_BYTES, kind="topology file")

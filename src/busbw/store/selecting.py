@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from busbw.model.history import PointKind, PointSelection, RunInTime, Selection, Strand, Strands
-from busbw.model.listing import Row
+from busbw.model.history import ListRow, PointKind, PointSelection, RunInTime, Selection, Strand, Strands
 from busbw.store import duck
 from busbw.store.history import ROW_COLUMNS, History
 
@@ -26,7 +25,9 @@ _KIND_FIELDS = tuple(duck.columns(PointKind))
 _PLACES = "SELECT name, row_number() OVER (ORDER BY created_unix_s, name) - 1 AS place"
 
 
-def rows(history: History, selection: Selection, *, order: str = "time", limit: int | None = None) -> tuple[Row, ...]:
+def rows(
+    history: History, selection: Selection, *, order: str = "time", limit: int | None = None
+) -> tuple[ListRow, ...]:
     """Return the selected runs in one of ORDERS, of more than `limit` the last; imports and unreadable runs too."""
     conditions, parameters = _conditions(selection)
     names = ", ".join(map(duck.quoted, ROW_COLUMNS))
@@ -136,11 +137,11 @@ def _point_conditions(wanted: PointSelection, parameters: list[object]) -> str:
     return " AND ".join(parts)
 
 
-def _row(history: History, name: str, values: dict[str, object], given: tuple[str, ...]) -> Row:
+def _row(history: History, name: str, values: dict[str, object], given: tuple[str, ...]) -> ListRow:
     """Return a row of the list."""
     tag = values["tag"]
     assert tag is None or isinstance(tag, str)
-    return msgspec.convert(values | {"path": str(history.base / name), "tags": _all_tags(tag, given)}, Row)
+    return msgspec.convert(values | {"path": str(history.base / name), "tags": _all_tags(tag, given)}, ListRow)
 
 
 def _all_tags(tag: str | None, given: tuple[str, ...]) -> tuple[str, ...]:

@@ -3,20 +3,15 @@
 from msgspec import structs
 
 from busbw.model.finding import Finding
-from busbw.topo.file.document import Document
-from busbw.topo.reference import Reference
-from busbw.topo.rules.attributes import attributes
-from busbw.topo.rules.consistency import distance, evenness
-from busbw.topo.rules.division import division, undivided
-from busbw.topo.rules.identity import identity
-from busbw.topo.rules.links import links
-from busbw.topo.rules.locality import locality
+from busbw.topo.file.document import TopologyDocument
+from busbw.topo.reference import TopologyReference
+from busbw.topo.rules.attributes import attributes, syntax
+from busbw.topo.rules.consistency import distance, evenness, identity
+from busbw.topo.rules.links import links, nvlinks
+from busbw.topo.rules.locality import division, locality, undivided
 from busbw.topo.rules.masks import masks
-from busbw.topo.rules.nets import nets
-from busbw.topo.rules.nvlinks import nvlinks
-from busbw.topo.rules.presence import another_machine, gpu_count, presence, strange_nodes
-from busbw.topo.rules.subject import Subject, subject_of
-from busbw.topo.rules.syntax import syntax
+from busbw.topo.rules.presence import another_machine, gpu_count, nets, presence, strange_nodes
+from busbw.topo.rules.subject import TopologySubject, subject_of
 
 # A dump of a whole NVLink domain has this many elements; NCCL gives up long before, and pairs of elements take longer.
 _MOST_ELEMENTS = 4_096
@@ -25,7 +20,7 @@ _LONGEST = 300
 _PLACES = {"TOP060", "TOP061", "TOP062", "TOP063", "TOP067", "TOP078"}
 
 
-def check(document: Document, reference: Reference | None = None) -> tuple[Finding, ...]:
+def check(document: TopologyDocument, reference: TopologyReference | None = None) -> tuple[Finding, ...]:
     """Return what is wrong with a topology file, in the order of the file.
 
     `reference` is the machine that it is for; without one, conclusions rest on what the file says about itself, and
@@ -41,11 +36,11 @@ def check(document: Document, reference: Reference | None = None) -> tuple[Findi
     return tuple(_clipped(each) for each in sorted(found, key=_place))
 
 
-def _size(subject: Subject) -> int:
+def _size(subject: TopologySubject) -> int:
     return len(subject.nodes) + len(subject.devices) + len(subject.links) + len(subject.nets)
 
 
-def _meanings(subject: Subject, reference: Reference | None) -> list[Finding]:
+def _meanings(subject: TopologySubject, reference: TopologyReference | None) -> list[Finding]:
     """Return what is wrong with what elements say together."""
     found = [
         *identity(subject, reference),
@@ -59,11 +54,11 @@ def _meanings(subject: Subject, reference: Reference | None) -> list[Finding]:
     return found
 
 
-def _is_one_host(subject: Subject) -> bool:
+def _is_one_host(subject: TopologySubject) -> bool:
     return len({node.host for node in subject.nodes if node.host is not None}) <= 1
 
 
-def _places(subject: Subject, reference: Reference | None) -> list[Finding]:
+def _places(subject: TopologySubject, reference: TopologyReference | None) -> list[Finding]:
     """Return what is wrong with where devices are."""
     if reference is None:
         return [*evenness(subject), *distance(subject)]

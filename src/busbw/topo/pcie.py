@@ -64,3 +64,18 @@ def generation(rate_GTps: float) -> int | None:
 def speed_text(rate_GTps: float) -> str:
     """Return a rate as the kernel writes it since 5.7, which every NCCL since 2.18 reads: `16.0 GT/s PCIe`."""
     return f"{rate_GTps:.1f} GT/s PCIe"
+
+
+_AMD = "AuthenticAMD"
+# AMD's extended family is added to this one.
+_AMD_BASE = 15
+
+
+def real_family(vendor: str | None, family: int | None) -> int | None:
+    """Return a processor's true family: NCCL up to 2.30 writes AMD's 23 and 25 as 143 and 175.
+
+    It adds the extended family, times 16.
+    """
+    if vendor == _AMD and family is not None and family > _AMD_BASE and family % 16 == _AMD_BASE:
+        return _AMD_BASE + family // 16
+    return family

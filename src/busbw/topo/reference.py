@@ -7,7 +7,7 @@ from busbw.base.cpus import parse_cpu_list
 from busbw.model.finding import Confidence
 from busbw.model.host import Hardware, PciFunction
 from busbw.model.platform import Platform
-from busbw.topo.addresses import canonical, card
+from busbw.topo.bus_ids import canonical, card
 from busbw.topo.pcie import GENERATION_GTps, transfer_GTps
 
 _Mbps = 1e6
@@ -18,7 +18,7 @@ _LEAST_GUID = 1 << 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
+class TopologyReference:
     """Everything a file can be held against; what is not known is None, or missing from its mapping."""
 
     name: str
@@ -57,14 +57,14 @@ class Reference:
         return "likely" if self.kind == "resembles" else "certain"
 
 
-def reference_of_platform(platform: Platform, kind: Literal["platform", "resembles"] = "platform") -> Reference:
+def reference_of_platform(platform: Platform, kind: Literal["platform", "resembles"] = "platform") -> TopologyReference:
     """Return what is published of a platform."""
     gpus = {_known(place.bus_id): place.numa for place in platform.gpus if place.bus_id is not None}
     nics = {card(_known(place.bus_id)): place.numa for place in platform.nics if place.bus_id is not None}
     masks = {place.id: parse_cpu_list(place.cpus) or () for place in platform.numa if place.cpus is not None}
     complete = bool(masks) and len(masks) == len(platform.numa)
     generation = platform.pcie.generation
-    return Reference(
+    return TopologyReference(
         name=platform.id,
         kind=kind,
         gpus=gpus,
@@ -85,7 +85,7 @@ def reference_of_platform(platform: Platform, kind: Literal["platform", "resembl
     )
 
 
-def reference_of_host(hardware: Hardware) -> Reference:
+def reference_of_host(hardware: Hardware) -> TopologyReference:
     """Return what a host's kernel and drivers say of it."""
     functions = {function.bus_id: function for function in hardware.pci}
     nics: dict[str, int | None] = {}
@@ -93,7 +93,7 @@ def reference_of_host(hardware: Hardware) -> Reference:
         if port.bus_id is not None:
             nics[card(_known(port.bus_id))] = port.numa if port.numa is not None and port.numa >= 0 else None
     gpus = {_known(gpu.bus_id): gpu.numa if gpu.numa is not None and gpu.numa >= 0 else None for gpu in hardware.gpus}
-    return Reference(
+    return TopologyReference(
         name=hardware.hostname,
         kind="host",
         gpus=gpus,

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 from busbw.facts.devices import device_kind
 from busbw.model.platform import Platform
-from busbw.topo.addresses import card, moved
-from busbw.topo.file.document import Document
-from busbw.topo.file.numerals import read_integer
-from busbw.topo.reference import Reference, reference_of_platform
-from busbw.topo.rules.subject import Device, Subject, subject_of
+from busbw.topo.bus_ids import card, moved
+from busbw.topo.file.document import TopologyDocument, read_integer
+from busbw.topo.reference import TopologyReference, reference_of_platform
+from busbw.topo.rules.subject import PciElement, TopologySubject, subject_of
 
 # Of the addresses of the file, and of the GPUs of the platform: fewer is no resemblance.
 _ENOUGH = 0.6
@@ -21,7 +20,7 @@ _SHIFTS = (0, -1, 1, -2, 2, -3, 3, -4, 4)
 class Resemblance:
     """The platform whose addresses are most like those of a file."""
 
-    reference: Reference
+    reference: TopologyReference
     # In words, as "8 of 8 GPUs and 8 of 8 NICs".
     reason: str
     # Ids of the platforms that fit as well.
@@ -31,7 +30,7 @@ class Resemblance:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fit:
     platform: Platform
-    reference: Reference
+    reference: TopologyReference
     # From 0 to 1, and whether ids of devices and of the processor agree.
     share: float
     agreements: int
@@ -39,7 +38,7 @@ class _Fit:
     nics: int
 
 
-def candidate_addresses(document: Document) -> frozenset[str]:
+def candidate_addresses(document: TopologyDocument) -> frozenset[str]:
     """Return the addresses that a platform may have which the file is like: its own, and those some buses away."""
     return frozenset(
         moved(device.bus_id, buses)
@@ -49,7 +48,7 @@ def candidate_addresses(document: Document) -> frozenset[str]:
     )
 
 
-def resemblance(document: Document, platforms: tuple[Platform, ...]) -> Resemblance | None:
+def resemblance(document: TopologyDocument, platforms: tuple[Platform, ...]) -> Resemblance | None:
     """Return the platform that a file is most like; None where there is none that it is like enough."""
     subject = subject_of(document)
     devices = [device for device in subject.devices if device.kind in ("gpu", "nic") and device.bus_id is not None]
@@ -71,7 +70,7 @@ def resemblance(document: Document, platforms: tuple[Platform, ...]) -> Resembla
     )
 
 
-def _fit(subject: Subject, devices: list[Device], platform: Platform) -> _Fit | None:
+def _fit(subject: TopologySubject, devices: list[PciElement], platform: Platform) -> _Fit | None:
     """Return how well a platform fits; None where it does not, or is ruled out."""
     if not any(place.bus_id for place in platform.gpus) or _is_ruled_out(subject, platform):
         return None
@@ -91,11 +90,11 @@ def _fit(subject: Subject, devices: list[Device], platform: Platform) -> _Fit | 
     )
 
 
-def _matches(devices: list[Device], reference: Reference, buses: int) -> int:
+def _matches(devices: list[PciElement], reference: TopologyReference, buses: int) -> int:
     return sum(_is_known(device, reference, buses) for device in devices)
 
 
-def _is_known(device: Device, reference: Reference, buses: int) -> bool:
+def _is_known(device: PciElement, reference: TopologyReference, buses: int) -> bool:
     """Return whether the machine has something at an address, whatever it is; if the address was moved, of its kind."""
     address = moved(device.bus_id or "", buses)
     is_gpu = address in reference.gpus
@@ -105,7 +104,7 @@ def _is_known(device: Device, reference: Reference, buses: int) -> bool:
     return is_gpu if device.kind == "gpu" else is_nic
 
 
-def _is_ruled_out(subject: Subject, platform: Platform) -> bool:
+def _is_ruled_out(subject: TopologySubject, platform: Platform) -> bool:
     """Return whether the processor or the GPUs in the file are others than the platform's."""
     vendors = {vendor for node in subject.nodes if (vendor := node.element.value("vendor")) is not None}
     if vendors and platform.cpu.vendor is not None and platform.cpu.vendor not in vendors:
@@ -116,7 +115,7 @@ def _is_ruled_out(subject: Subject, platform: Platform) -> bool:
     return bool(capabilities) and platform.gpu.sm is not None and platform.gpu.sm not in capabilities
 
 
-def _agreements(subject: Subject, platform: Platform) -> int:
+def _agreements(subject: TopologySubject, platform: Platform) -> int:
     """Return how many kinds of ids in the file are those of the platform."""
     count = 0
     for device in subject.devices:

@@ -5,8 +5,8 @@ from tests.probe.hosts import snapshot_of
 from tests.probe.machines import MACHINES
 
 from busbw.api.doctor import examine_captured
-from busbw.model.host_check import HostCheck, HostDiagnosis
-from busbw.model.snapshot import Answer, CapturedFile, CapturedLink, FoundLibrary, Snapshot
+from busbw.model.finding import HostCheck, HostDiagnosis
+from busbw.model.host import Answer, CapturedFile, CapturedLink, FoundLibrary, Snapshot
 from busbw.store.snapshots import write_snapshot
 
 BARE, VIRTUAL, EFA, SUPERCHIP = "oci-bm-gpu4-8", "azure-nd-h100-v5", "aws-p5", "gh200-slingshot"

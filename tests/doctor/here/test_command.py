@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from busbw.model.snapshot import Snapshot
+from busbw.model.host import Snapshot
 from busbw.store.snapshots import write_snapshot
 
 from .nodes import BARE, SUPERCHIP, VIRTUAL, healthy, with_files

@@ -9,7 +9,7 @@ from tests.probe.hosts import snapshot_of
 from tests.probe.machines import MACHINES
 
 from busbw.facts.rules import rules
-from busbw.model.snapshot import FoundLibrary, Snapshot
+from busbw.model.host import FoundLibrary, Snapshot
 
 from .nodes import (
     BARE,

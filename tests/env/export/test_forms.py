@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 
-from busbw.env.conf_file import conf_lines
 from busbw.env.export import FORMS, export, export_text
+from busbw.env.layers import conf_lines
 from busbw.env.reading import read
 
 from .interpreters import in_docker, in_kubernetes, in_lua, in_tcl, sourced, started

@@ -9,7 +9,7 @@ from busbw.env.export import FORMS, export, export_text
 from busbw.env.lint import lint
 from busbw.env.reading import read
 from busbw.env.recommend import recommend
-from busbw.env.rules.context import Context
+from busbw.env.rules.subject import CheckContext
 from busbw.env.versions import parse_version
 from busbw.facts.platforms import all_platforms
 from busbw.model.platform import Platform
@@ -61,7 +61,7 @@ def test_every_recommendation_is_read_back_and_linted_clean(goal: Goal, form: st
         assert found == {name: value for name, value in made.env().items() if name not in left_out}
         assert all(any(name in note for note in result.notes) for name in left_out), left_out
         assert (reading.unread, reading.slips) == ((), ())
-        context = Context(platform=platform, nccl=parse_version(made.nccl), nodes=made.nodes)
+        context = CheckContext(platform=platform, nccl=parse_version(made.nccl), nodes=made.nodes)
         unexpected = [each for each in lint(reading, context) if each.code not in MEANT.get(goal, set())]
         assert unexpected == []
         written += len(found)

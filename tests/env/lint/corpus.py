@@ -6,7 +6,7 @@ from pathlib import Path
 
 from busbw.env.lint import lint
 from busbw.env.reading import read
-from busbw.env.rules.context import Context
+from busbw.env.rules.subject import CheckContext
 from busbw.env.versions import parse_version
 from busbw.facts.platforms import find_platform
 from busbw.model.finding import Finding
@@ -30,9 +30,9 @@ class Case:
 
 def context_of(
     *, platform: str | None = None, nccl: str | None = None, nodes: int | None = None, absent: list[str] | None = None
-) -> Context:
+) -> CheckContext:
     """Return what a case is held against."""
-    return Context(
+    return CheckContext(
         platform=find_platform(platform).platform if platform is not None else None,
         nccl=parse_version(nccl) if nccl is not None else None,
         nodes=nodes,

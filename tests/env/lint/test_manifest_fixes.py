@@ -3,7 +3,7 @@
 from busbw.env.fixes import corrected
 from busbw.env.lint import lint
 from busbw.env.reading import read
-from busbw.env.rules.context import Context
+from busbw.env.rules.subject import CheckContext
 from busbw.env.versions import newest
 
 POD = """\
@@ -34,7 +34,7 @@ services:
 
 def fixed(text: str) -> str:
     def check(tried: str):
-        return lint(read(tried, "a.yaml"), Context())
+        return lint(read(tried, "a.yaml"), CheckContext())
 
     return corrected(text, read(text, "a.yaml"), newest(), check)
 

@@ -1,7 +1,7 @@
 """Scripts of csh and tcsh: settings on the ways that their own words make."""
 
 from busbw.env.reading import read
-from busbw.model.assignment import Assignment, Reading, exclude_each_other
+from busbw.model.settings import Assignment, SettingsReading, exclude_each_other
 
 SCRIPT = """\
 #!/bin/tcsh
@@ -36,7 +36,7 @@ exit 0
 """
 
 
-def reading() -> Reading:
+def reading() -> SettingsReading:
     return read(SCRIPT, "job.csh")
 
 

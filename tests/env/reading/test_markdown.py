@@ -3,7 +3,7 @@
 from busbw.env.fixes import corrected
 from busbw.env.lint import lint
 from busbw.env.reading import read
-from busbw.env.rules.context import Context
+from busbw.env.rules.subject import CheckContext
 from busbw.env.versions import newest
 
 PAGE = """\
@@ -73,7 +73,7 @@ def test_what_is_set_stands_where_the_page_has_it():
 
 
 def test_blocks_do_not_contradict_each_other_and_prose_is_never_at_fault():
-    found = lint(read(PAGE, "README.md"), Context())
+    found = lint(read(PAGE, "README.md"), CheckContext())
 
     assert [((each.where or "").split(":")[1], each.code) for each in found] == [
         ("13", "ENV030"),
@@ -84,13 +84,13 @@ def test_blocks_do_not_contradict_each_other_and_prose_is_never_at_fault():
 def test_a_choice_that_is_shown_and_debugging_are_no_faults_of_a_page():
     text = "```sh\nexport NCCL_DEBUG=INFO\nexport NCCL_SOCKET_IFNAME=eth0\nexport NCCL_SOCKET_IFNAME=eth1\n```\n"
 
-    assert lint(read(text, "a.md"), Context()) == ()
-    assert len(lint(read(text.replace("```sh", "").replace("```", ""), "a.sh"), Context())) == 2
+    assert lint(read(text, "a.md"), CheckContext()) == ()
+    assert len(lint(read(text.replace("```sh", "").replace("```", ""), "a.sh"), CheckContext())) == 2
 
 
 def test_a_page_is_corrected_in_its_blocks_alone():
     def check(tried: str):
-        return lint(read(tried, "README.md"), Context())
+        return lint(read(tried, "README.md"), CheckContext())
 
     after = corrected(PAGE, read(PAGE, "README.md"), newest(), check)
 

@@ -5,7 +5,7 @@ import pytest
 from busbw.base.errors import InputError
 from busbw.env.lint import lint
 from busbw.env.reading import read
-from busbw.env.rules.context import Context
+from busbw.env.rules.subject import CheckContext
 
 WORKFLOW = """\
 on: push
@@ -48,7 +48,7 @@ ExecStart=-/usr/bin/env B=c mpirun -x C=d ./a
 
 
 def places(text: str, file: str) -> list[str]:
-    found = lint(read(text, file), Context())
+    found = lint(read(text, file), CheckContext())
     return [f"{(each.where or '').split(':')[1]} {each.code}" for each in found if each.severity != "note"]
 
 

@@ -1,7 +1,7 @@
 """Readings in words, so that a test shows what is expected at a glance."""
 
 from busbw.env.reading import read
-from busbw.model.assignment import Assignment, Reading
+from busbw.model.settings import Assignment, SettingsReading
 
 
 def said(each: Assignment) -> str:
@@ -17,7 +17,7 @@ def said(each: Assignment) -> str:
     return f"{each.form}{launch} {each.name}{value}{target}"
 
 
-def told(reading: Reading) -> list[str]:
+def told(reading: SettingsReading) -> list[str]:
     return [said(each) for each in reading.assignments]
 
 

@@ -12,13 +12,13 @@ import pytest
 from busbw.api.recommend import GOALS
 from busbw.env.lint import lint
 from busbw.env.recommend import recommend
-from busbw.env.rules.context import Context
+from busbw.env.rules.subject import CheckContext
 from busbw.env.versions import default_in, known_in, parse_version
 from busbw.facts.envvars import variables
 from busbw.machine.named import platforms
-from busbw.model.assignment import Assignment, Reading
 from busbw.model.platform import Platform
 from busbw.model.recommendation import Recommendation
+from busbw.model.settings import Assignment, SettingsReading
 
 from .jobs import JOBS, recommended
 
@@ -64,7 +64,7 @@ def assert_sound(found: Recommendation, platform: Platform) -> None:
 
 def assert_lints(found: Recommendation, platform: Platform) -> None:
     settings = found.env()
-    reading = Reading(
+    reading = SettingsReading(
         file="environment",
         language="environment",
         assignments=tuple(
@@ -75,7 +75,7 @@ def assert_lints(found: Recommendation, platform: Platform) -> None:
         ),
         lines=tuple(f"{name}={value}" for name, value in settings.items()),
     )
-    context = Context(platform=platform, nccl=parse_version(found.nccl), nodes=found.nodes)
+    context = CheckContext(platform=platform, nccl=parse_version(found.nccl), nodes=found.nodes)
     assert not [each for each in lint(reading, context) if each.severity != "note"]
 
 

@@ -7,7 +7,7 @@ from tests.judge.factories import make_hello, make_measurement, make_outcome, ma
 
 from busbw.base.collectives import COLLECTIVES
 from busbw.judge import judge
-from busbw.model.gpu import GpuDevice, GpuHost, GpuSetup, Library
+from busbw.model.machine import GpuDevice, GpuHost, GpuSetup, Library
 from busbw.model.measurement import Measurement
 from busbw.model.record import GpuHello, Hello, NcclChoice, NcclPoint
 from busbw.model.run import Rates, Run

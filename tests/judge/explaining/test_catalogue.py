@@ -3,8 +3,7 @@
 import pytest
 from msgspec import structs
 
-from busbw.facts.gpu_kinds import facts_of_gpus
-from busbw.facts.platforms import all_platforms
+from busbw.facts.platforms import all_platforms, facts_of_gpus
 from busbw.judge.explaining.explain import explain
 from busbw.judge.explaining.grounds import Grounds
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from busbw.judge.explaining.laggards import Pair, laggards
+from busbw.judge.explaining.slow_ends import Pair, laggards
 
 
 def every_pair(ends, rate_Bps=48e9, slow=()):

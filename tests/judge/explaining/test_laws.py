@@ -5,8 +5,7 @@ from functools import cache
 
 import pytest
 
-from busbw.facts.gpu_kinds import facts_of_gpus
-from busbw.facts.platforms import all_platforms
+from busbw.facts.platforms import all_platforms, facts_of_gpus
 from busbw.judge.explaining.explain import explain
 from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.scenarios import ABOVE

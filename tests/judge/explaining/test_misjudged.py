@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from busbw.facts.gpu_kinds import facts_of_gpus
-from busbw.facts.platforms import all_platforms
+from busbw.facts.platforms import all_platforms, facts_of_gpus
 from busbw.judge.explaining.explain import explain
 from busbw.judge.explaining.grounds import Grounds
 

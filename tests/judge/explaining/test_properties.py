@@ -5,12 +5,11 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from busbw.facts.gpu_kinds import facts_of_gpus
-from busbw.facts.platforms import all_platforms, find_platform
+from busbw.facts.platforms import all_platforms, facts_of_gpus, find_platform
 from busbw.judge.explaining.explain import explain
 from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.scenarios import ABOVE
-from busbw.judge.explaining.series import Sample, Series, rates_of
+from busbw.judge.explaining.series import Series, SizeSample, rates_of
 
 FACTS = facts_of_gpus(all_platforms())
 GROUNDS = (
@@ -36,7 +35,7 @@ def any_series(draw):
         time_s = 10 ** draw(st.floats(-9, 3))
         busbw_Bps, algbw_Bps = rates_of(collective, ranks, size_bytes, time_s)
         samples.append(
-            Sample(
+            SizeSample(
                 size_bytes=size_bytes,
                 time_s=time_s,
                 busbw_Bps=busbw_Bps,

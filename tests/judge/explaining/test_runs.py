@@ -7,13 +7,11 @@ from msgspec import structs
 from tests.judge.factories import MiB, make_hello, make_measurement, make_outcome, make_plan, make_rates, make_wrong
 
 from busbw.api.judge import judge_results, said
-from busbw.facts.gpu_kinds import facts_of_gpus
-from busbw.facts.platforms import all_platforms, find_platform
+from busbw.facts.platforms import all_platforms, facts_of_gpus, find_platform
 from busbw.judge import judge
-from busbw.judge.explaining.explain import explain
+from busbw.judge.explaining.explain import explain, judged_by_links
 from busbw.judge.explaining.grounds import Grounds
-from busbw.judge.explaining.over_links import judged_by_links
-from busbw.judge.explaining.series import Sample, Series, rates_of
+from busbw.judge.explaining.series import Series, SizeSample, rates_of
 from busbw.judge.explaining.slow_ends import pair_findings_of_run
 from busbw.judge.explaining.sources import series_of_run
 from busbw.judge.explaining.told import Told, told_by_settings
@@ -404,7 +402,7 @@ def test_mpi_between_nodes_is_bounded_by_the_ranks_that_there_are(ranks, ceiling
         gpu_name=None,
         library="mpi",
         statistic="s",
-        samples=(Sample(size_bytes=2**30, time_s=0.1, busbw_Bps=busbw_Bps, algbw_Bps=algbw_Bps),),
+        samples=(SizeSample(size_bytes=2**30, time_s=0.1, busbw_Bps=busbw_Bps, algbw_Bps=algbw_Bps),),
     )
     found = explain("s", (series,), Grounds(platform=find_platform("azure-hbv4").platform))
     assert found.series[0].sizes[0].ceiling_Bps == pytest.approx(ceiling_Bps)

@@ -5,10 +5,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES, OPERATIONS
-from busbw.judge.gates.deciding import Held
+from busbw.judge.gates.deciding import GatedPoints
 from busbw.judge.gates.expression import RATE_UNITS, TIME_UNITS
-from busbw.model.gates import Gate
-from busbw.model.point_row import PointRow
+from busbw.model.gates import Gate, PointRow
 
 GiB = 2**30
 
@@ -67,8 +66,8 @@ def make_sampled_row(busbw_Bps: float = 390e9, half: float = 0.01, **changes: An
     return make_row(**(values | changes))
 
 
-def make_held(*rows: PointRow, **changes: Any) -> Held:
-    return Held(name="result", rows=rows, **changes)
+def make_held(*rows: PointRow, **changes: Any) -> GatedPoints:
+    return GatedPoints(name="result", rows=rows, **changes)
 
 
 SIZES = st.one_of(st.integers(0, 2**50), st.sampled_from([8, 1024, 2**20, GiB, 8 * GiB]))

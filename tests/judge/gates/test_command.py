@@ -15,9 +15,9 @@ from tests.judge.factories import make_sweep
 
 from busbw.cli.command import busbw
 from busbw.model import codec
-from busbw.model.settings import Surroundings
+from busbw.model.settings import JobEnvironment
 from busbw.model.verdict import ExplainedVerdict
-from busbw.store import runs
+from busbw.store import outcome
 
 RUN, SLOW_RUN, LOG = SAMPLES / "four-h200", SAMPLES / "four-h200-p2p-off", SAMPLES / "four-h200.log"
 
@@ -46,7 +46,7 @@ def stored(tmp_path):
         folder = tmp_path / name
         folder.mkdir()
         (folder / "plan.json").write_bytes(codec.encode(made.plan))
-        runs.write(folder, made)
+        outcome.write_run(folder, made)
         return folder
 
     return store
@@ -223,7 +223,7 @@ def test_a_baseline_that_is_not_comparable_is_refused_with_the_difference(stored
 def test_a_baseline_of_another_platform_is_refused(stored):
     def on(platform):
         made = a_run()
-        start = Surroundings(where="this host", environment={}, platform=platform)
+        start = JobEnvironment(where="this host", environment={}, platform=platform)
         return stored(replace(made, plan=replace(made.plan, surroundings=start)), platform)
 
     cause = refused(on("aws-p5"), "--baseline", on("azure-nd-h100-v5"))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from busbw.base.errors import InputError
 from busbw.judge.gates.deciding import answers
 from busbw.judge.gates.expression import parse_gate
-from busbw.model.point_row import MISSING
+from busbw.model.gates import MISSING
 
 from .rows import GiB, any_gate, make_held, make_row, make_sampled_row
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from busbw.base.errors import InputError
-from busbw.judge.gates.expression import parse_gate
-from busbw.judge.gates.file import MOST_BYTES, MOST_GATES, parse_gates_file
+from busbw.judge.gates.expression import MOST_BYTES, MOST_GATES, parse_gate, parse_gates_file
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "gates.md"
 WHOLE = """# Acceptance of rack 7

@@ -15,7 +15,7 @@ from tests.lab.open_mpi_4 import OpenMpi4
 from tests.lab.slurm import Cluster
 
 from busbw.measure.launchers import mpirun, srun
-from busbw.measure.launchers.visiting import visit_each
+from busbw.measure.launchers.hosts import visit_each
 from busbw.model.launch import Slurm, Start
 from busbw.model.machine import MpiFamily, MpiLibrary
 from busbw.model.plan import Job, Placement, Program

@@ -3,33 +3,22 @@
 from collections.abc import Callable
 
 from busbw.base.errors import InputError
-from busbw.env.export import (
-    apptainer,
-    containers,
-    kubernetes,
-    modulefile_lua,
-    modulefiles,
-    mpiexec,
-    mpirun,
-    nccl_conf,
-    sh,
-    slurm,
-)
-from busbw.env.export.page import Page, Written, page_of
+from busbw.env.export import containers, modulefiles, nccl_conf, shell
+from busbw.env.export.page import SettingsPage, Written, page_of
 from busbw.model.recommendation import Recommendation
 from busbw.model.settings import Settings
 
-FORMS: dict[str, Callable[[Page], Written]] = {
-    "sh": sh.write,
+FORMS: dict[str, Callable[[SettingsPage], Written]] = {
+    "sh": shell.write_sh,
     "nccl.conf": nccl_conf.write,
-    "modulefile-lua": modulefile_lua.write,
-    "modulefile-tcl": modulefiles.write,
-    "slurm": slurm.write,
-    "mpirun": mpirun.write,
-    "mpiexec": mpiexec.write,
-    "docker": containers.write,
-    "apptainer": apptainer.write,
-    "k8s": kubernetes.write,
+    "modulefile-lua": modulefiles.write_lua,
+    "modulefile-tcl": modulefiles.write_tcl,
+    "slurm": shell.write_slurm,
+    "mpirun": shell.write_mpirun,
+    "mpiexec": shell.write_mpiexec,
+    "docker": containers.write_docker,
+    "apptainer": containers.write_apptainer,
+    "k8s": containers.write_kubernetes,
 }
 
 

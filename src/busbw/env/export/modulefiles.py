@@ -1,8 +1,8 @@
-"""A modulefile for Environment Modules and Lmod, in Tcl."""
+"""Modulefiles with settings, in Tcl and in Lua."""
 
 import re
 
-from busbw.env.export.page import Page, Written, comment_lines, head_lines, tail_lines
+from busbw.env.export.page import SettingsPage, Written, comment_lines, head_lines, tail_lines
 
 _USE = "Use: put it into a folder of MODULEPATH, and: module load NAME"
 _BARE = re.compile(r"[\w./:,+@%=^][\w./:,+@%=^-]*", re.ASCII)
@@ -11,7 +11,7 @@ _NOT_IN_BRACES = re.compile(r"[{}\\]")
 _IN_QUOTES = re.compile(r'[\\"$\[\]]')
 
 
-def write(page: Page) -> Written:
+def write_tcl(page: SettingsPage) -> Written:
     """Return `setenv` and `unsetenv` commands below the line that makes a file a modulefile."""
     lines = ["#%Module1.0", *_comments(head_lines(page, _USE)), f"module-whatis {_word(page.title[0])}"]
     for entry in page.entries:
@@ -32,3 +32,21 @@ def _word(text: str) -> str:
 def _comments(lines: list[str]) -> list[str]:
     """Return comments that end where their line does: a backslash there would take the next line in."""
     return [f"{line} ." if line.endswith("\\") else line for line in lines]
+
+
+_LUA_USE = "Use: put it into a folder of MODULEPATH as NAME.lua, and: module load NAME"
+
+
+def write_lua(page: SettingsPage) -> Written:
+    """Return `setenv` and `unsetenv` calls."""
+    lines = [*head_lines(page, _LUA_USE, mark="--"), f"whatis({_quoted(page.title[0])})"]
+    for entry in page.entries:
+        name = _quoted(entry.name)
+        call = f"unsetenv({name})" if entry.value is None else f"setenv({name}, {_quoted(entry.value)})"
+        lines += ["", *comment_lines(entry.comments, "--"), call]
+    lines += tail_lines(page, "--")
+    return Written(text="\n".join(lines) + "\n")
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

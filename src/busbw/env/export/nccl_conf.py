@@ -6,7 +6,7 @@ Only since 2.26 a `#` begins a comment, so that comments here hold no `=`.
 from collections.abc import Iterator
 
 from busbw.base.errors import InputError
-from busbw.env.export.page import Entry, Page, Written, comment_lines, head_lines, tail_lines
+from busbw.env.export.page import Entry, SettingsPage, Written, comment_lines, head_lines, tail_lines
 
 # NCCL copies at most so much of a name and of a value.
 _LONGEST_BYTES = 1023
@@ -20,7 +20,7 @@ _USE = (
 _WHY = "a settings file can only set, and only what the environment does not: unset it where jobs start"
 
 
-def write(page: Page) -> Written:
+def write(page: SettingsPage) -> Written:
     """Return `NAME=value` lines; what would be read too early is left out, and said.
 
     Raises InputError for a value that is longer than NCCL takes, or begins or ends with a space.

@@ -28,7 +28,7 @@ class Entry:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Page:
+class SettingsPage:
     """Everything there is to write. Texts are printable and of one line each."""
 
     # For what, and by which command.
@@ -50,12 +50,14 @@ class Written:
     notes: tuple[str, ...] = ()
 
 
-def page_of(form: str, settings: Recommendation | Settings) -> Page:
+def page_of(form: str, settings: Recommendation | Settings) -> SettingsPage:
     """Return what to write. Raises InputError for a name or a value that no form takes."""
     if isinstance(settings, Recommendation):
         made = _of_recommendation(form, settings)
     else:
-        made = Page(title=(f"Written by busbw {__version__}",), entries=tuple(map(_of_setting, settings.in_force())))
+        made = SettingsPage(
+            title=(f"Written by busbw {__version__}",), entries=tuple(map(_of_setting, settings.in_force()))
+        )
     for entry in made.entries:
         _check(entry)
     return made
@@ -72,12 +74,12 @@ def comment_lines(paragraphs: Iterable[str], mark: str = "#") -> list[str]:
     ]
 
 
-def head_lines(page: Page, *uses: str, mark: str = "#") -> list[str]:
+def head_lines(page: SettingsPage, *uses: str, mark: str = "#") -> list[str]:
     """Return the comments that a text begins with: for what it is, how to use it, what the launcher has to be told."""
     return comment_lines((*page.title, *uses, *(f"launch: {each}" for each in page.launch)), mark)
 
 
-def tail_lines(page: Page, mark: str = "#") -> list[str]:
+def tail_lines(page: SettingsPage, mark: str = "#") -> list[str]:
     """Return the comments that a text ends with: the sources."""
     return ["", *comment_lines(page.sources, mark)] if page.sources else []
 
@@ -89,12 +91,12 @@ def cannot_unset(names: Iterable[str], why: str) -> Iterator[str]:
         yield f"{', '.join(listed)} should be unset, and {why}"
 
 
-def _of_recommendation(form: str, made: Recommendation) -> Page:
+def _of_recommendation(form: str, made: Recommendation) -> SettingsPage:
     nodes = "1 node" if made.nodes == 1 else f"{made.nodes} nodes"
     matters = f", mostly {made.collective}" if made.collective is not None else ""
     size = f" of {made.size_bytes} bytes" if made.size_bytes is not None else ""
     cited = {source for each in made.settings for source in each.source}
-    return Page(
+    return SettingsPage(
         title=(
             f"Settings for {made.platform}: {nodes}, {made.goal}{matters}{size}, NCCL {made.nccl}",
             f"Written by busbw {__version__}: {shlex.join(_command(form, made))}",

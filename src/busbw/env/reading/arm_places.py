@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 
-from busbw.model.assignment import Arm
+from busbw.model.settings import Arm
 
 
 class ArmPlaces:

@@ -14,7 +14,7 @@ from busbw.env.reading.expansion import Field
 from busbw.env.reading.options import ENV, PREFIXES, SSH, SUDO, TORCHRUN
 from busbw.env.reading.slips import is_cut_off, note_space_after, note_space_before
 from busbw.env.reading.spelled import Spelled, joined
-from busbw.model.assignment import Launch
+from busbw.model.settings import LaunchCommand
 
 Kind = Literal["mpirun", "srun", "torchrun", "container", "other"]
 Reader = Callable[[list[Field], Context, int], list[Field]]
@@ -144,7 +144,7 @@ def _handed_on(fields: list[Field], context: Context) -> int | None:
 def _launch(fields: list[Field], context: Context, kind: Kind, reader: Reader) -> int | None:
     """Take one launch down and go on with the command that it starts."""
     line, column = context.ledger.place(max(fields[0].start, context.runs_at))
-    launch = Launch(kind=kind, argv=context.argv(fields), file=context.ledger.file, line=line, column=column)
+    launch = LaunchCommand(kind=kind, argv=context.argv(fields), file=context.ledger.file, line=line, column=column)
     number = context.start(launch)
     if number is None:
         return None
@@ -234,7 +234,7 @@ def other(fields: list[Field], context: Context, family: str | None = None) -> i
     """Take down a command that starts no ranks but has an environment of its own; return its number."""
     line, column = context.ledger.place(fields[0].start)
     return context.start(
-        Launch(
+        LaunchCommand(
             kind="other",
             family=family,
             argv=context.argv(fields),

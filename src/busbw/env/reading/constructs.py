@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from busbw.env.reading.context import Context
 from busbw.env.reading.scope import Changes
-from busbw.model.assignment import Arm
+from busbw.model.settings import Arm
 
 # Arms deeper than this are not put down with an assignment.
 _MOST_ARMS = 30

@@ -10,7 +10,7 @@ from busbw.env.reading.expansion import Field
 from busbw.env.reading.ledger import MOST_ARGUMENTS, Ledger
 from busbw.env.reading.scope import Scope
 from busbw.env.reading.spelled import FILLED, HOLE, Spelled
-from busbw.model.assignment import Arm, Form, Launch
+from busbw.model.settings import Arm, Form, LaunchCommand
 
 NAME = re.compile(r"[A-Za-z_]\w*")
 # Prefixes that Apptainer and Singularity take off: the rest is a variable in the container.
@@ -109,7 +109,7 @@ class Context(msgspec.Struct):
             target=self.target,
         )
 
-    def start(self, launch: Launch) -> int | None:
+    def start(self, launch: LaunchCommand) -> int | None:
         """Take a launch down; return its number."""
         return self.ledger.launch(replace(launch, arms=self.arms, target=self.target, within=self.launch))
 

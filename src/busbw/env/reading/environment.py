@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from busbw.env.reading.context import Context
 from busbw.env.reading.ledger import Ledger
 from busbw.env.reading.spelled import Spelled
-from busbw.model.assignment import Reading
+from busbw.model.settings import SettingsReading
 
 # Names as environments have them; bash exports functions as BASH_FUNC_name%%.
 _VARIABLE = re.compile(r"[A-Za-z_][\w.%()-]*=")
@@ -48,7 +48,7 @@ def _take(piece: Spelled, start: int, end: int, context: Context) -> None:
     )
 
 
-def from_environment(variables: Mapping[str, str], file: str = "environment") -> Reading:
+def from_environment(variables: Mapping[str, str], file: str = "environment") -> SettingsReading:
     """Return the reading of an environment that is at hand, one line a variable in the order of their names."""
     names = sorted(variables)
     # What would break the lines is shown as an escape there, and stands as it is in the values.

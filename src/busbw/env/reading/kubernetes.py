@@ -10,7 +10,7 @@ from busbw.env.reading.spelled import FILLED, Spelled, joined
 from busbw.env.reading.workflows import read_workflow
 from busbw.env.reading.yaml_tree import Mapping, Node, Scalar, Sequence, mappings
 from busbw.env.reading.yaml_tree import documents as yaml_documents
-from busbw.model.assignment import Launch
+from busbw.model.settings import LaunchCommand
 
 # Plain scalars that YAML 1.1, which Kubernetes reads, takes for no text. The empty one is null, and null is no value.
 _NO_TEXT = re.compile(
@@ -62,7 +62,7 @@ def _container(node: Mapping, context: Context) -> None:
     fields = [*_fields(node.get("command")), *_fields(node.get("args"))]
     line, column = context.ledger.place(node.start)
     number = context.start(
-        Launch(
+        LaunchCommand(
             kind="container",
             family="Kubernetes",
             argv=context.argv(fields),
@@ -147,7 +147,9 @@ def _compose(node: Mapping, context: Context) -> None:
     """Read a service of a compose file: `environment`, as a mapping or a list of NAME=VALUE."""
     variables = node.get("environment")
     line, column = context.ledger.place(node.start)
-    launch = Launch(kind="container", family="compose", argv=(), file=context.ledger.file, line=line, column=column)
+    launch = LaunchCommand(
+        kind="container", family="compose", argv=(), file=context.ledger.file, line=line, column=column
+    )
     inner = context.inner(launch=context.start(launch))
     if isinstance(variables, Mapping):
         _plain(variables, inner)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from busbw.env.reading.arm_places import ArmPlaces, united
 from busbw.env.reading.spelled import FILLED, HOLE, Spelled
-from busbw.model.assignment import Arm, Assignment, Form, Launch, Reading, Slip, SlipKind, Unread
+from busbw.model.settings import Arm, Assignment, Form, LaunchCommand, SettingsReading, Slip, SlipKind, UnreadPart
 
 # More than any script has; a text made to have more is cut here, and the reading says so.
 MOST_ASSIGNMENTS = 20_000
@@ -31,8 +31,8 @@ class Ledger:
         self._lines = text.split("\n")
         self._starts = [0, *accumulate(len(line) + 1 for line in self._lines)]
         self._assignments: list[Assignment] = []
-        self._launches: list[Launch] = []
-        self._unread: list[Unread] = []
+        self._launches: list[LaunchCommand] = []
+        self._unread: list[UnreadPart] = []
         self._slips: dict[tuple[SlipKind, int], Slip] = {}
         # Where an assignment was taken down from; a place read again adds alternatives.
         self.conditional = ArmPlaces()
@@ -153,7 +153,7 @@ class Ledger:
         """Begin another command: what it launches is new, even where a variable holds a command read before."""
         self._current.clear()
 
-    def launch(self, found: Launch) -> int | None:
+    def launch(self, found: LaunchCommand) -> int | None:
         """Take a launch down and return its number; None when there are too many."""
         key = (found.line, found.column, found.within)
         if key in self._current:
@@ -164,11 +164,11 @@ class Ledger:
         self._current[key] = len(self._launches) - 1
         return len(self._launches) - 1
 
-    def launched(self, number: int) -> Launch:
+    def launched(self, number: int) -> LaunchCommand:
         """Return a launch by its number."""
         return self._launches[number]
 
-    def correct(self, number: int, launch: Launch) -> None:
+    def correct(self, number: int, launch: LaunchCommand) -> None:
         """Replace a launch by what is known of it now."""
         self._launches[number] = launch
 
@@ -176,7 +176,7 @@ class Ledger:
         """Take down a part that cannot be read."""
         if len(self._unread) < MOST_REMARKS:
             line, column = self.place(offset)
-            self._unread.append(Unread(file=self.file, line=line, column=column, reason=reason))
+            self._unread.append(UnreadPart(file=self.file, line=line, column=column, reason=reason))
 
     def _once(self, offset: int, reason: str) -> None:
         if reason not in self._said:
@@ -197,9 +197,9 @@ class Ledger:
         if (kind, at) in self._slips:
             self._slips[kind, at] = replace(self._slips[kind, at], count=count)
 
-    def reading(self, language: str) -> Reading:
+    def reading(self, language: str) -> SettingsReading:
         """Return everything that was taken down."""
-        return Reading(
+        return SettingsReading(
             file=self.file,
             language=language,
             assignments=tuple(self._assignments),

@@ -10,7 +10,7 @@ from busbw.env.reading.expansion import Field
 from busbw.env.reading.options import APRUN, FLUX, JSRUN, MPIRUN, MPIRUN_RSH
 from busbw.env.reading.slips import is_cut_off, note_space_after
 from busbw.env.reading.spelled import FILLED, HOLE, Spelled
-from busbw.model.assignment import Arm, Launch
+from busbw.model.settings import Arm, LaunchCommand
 
 # By whose name the variable of a parameter begins.
 _PARAMETERS = {
@@ -240,7 +240,7 @@ def _correct(
     context: Context, number: int, arguments: Arguments, family: str, forwards: list[str], *, forwards_all: bool
 ) -> None:
     launch = context.ledger.launched(number)
-    found: Launch = replace(
+    found: LaunchCommand = replace(
         launch,
         family=family,
         forwards=tuple(dict.fromkeys((*launch.forwards, *forwards))),

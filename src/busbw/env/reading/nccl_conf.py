@@ -1,6 +1,6 @@
 """Reads nccl.conf as NCCL does, whatever its version, with places."""
 
-from busbw.env.conf_file import split_line
+from busbw.env.layers import split_line
 from busbw.env.reading.context import Context
 from busbw.env.reading.spelled import Spelled
 

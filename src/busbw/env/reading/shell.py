@@ -9,7 +9,7 @@ from busbw.env.reading.shell_words import Words
 from busbw.env.reading.simple_commands import SimpleCommand
 from busbw.env.reading.slurm import read_directive, read_pbs_directive
 from busbw.env.reading.spelled import HOLE, Spelled
-from busbw.model.assignment import Arm
+from busbw.model.settings import Arm
 
 _RESERVED = {
     "if", "then", "elif", "else", "fi", "while", "until", "for", "select", "do", "done", "case", "esac", "function",

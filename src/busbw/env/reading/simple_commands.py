@@ -9,7 +9,7 @@ from busbw.env.reading.scope import Known, Possible
 from busbw.env.reading.shell_tokens import Redirect, Word
 from busbw.env.reading.slips import is_cut_off, is_cut_off_alone, note_space_after, note_space_before
 from busbw.env.reading.spelled import FILLED, Spelled, joined
-from busbw.model.assignment import Form
+from busbw.model.settings import Form
 
 _DECLARING = {"export", "declare", "typeset", "local", "readonly"}
 _TESTS = {"[", "[[", "test", "((", "grep", "which", "type", "hash"}

@@ -22,7 +22,7 @@ from busbw.env.reading.scope import Scope
 from busbw.env.reading.shell import read_shell
 from busbw.env.reading.spelled import Spelled
 from busbw.env.reading.systemd import read_systemd
-from busbw.model.assignment import Reading
+from busbw.model.settings import SettingsReading
 
 LARGEST_BYTES = 8 * 2**20
 # Manifests and modulefiles are read slower, and written by hand.
@@ -61,7 +61,7 @@ def text_of(raw: bytes) -> str:
     return raw.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
 
 
-def read(text: str, file: str, language: str | None = None) -> Reading:
+def read(text: str, file: str, language: str | None = None) -> SettingsReading:
     """Return what a text sets and starts, in this language or the one it seems to be written in.
 
     Nothing is run, and no other file is read. Raises InputError for what is too large, no text, or a language that is
@@ -87,15 +87,15 @@ def read(text: str, file: str, language: str | None = None) -> Reading:
     return ledger.reading(chosen)
 
 
-def _page(text: str, file: str) -> Reading:
+def _page(text: str, file: str) -> SettingsReading:
     """Return the reading of a page: each of its scripts is one by itself, at its place in the page."""
-    parts: list[Reading] = []
+    parts: list[SettingsReading] = []
     for block in islice(blocks(text), _MOST_BLOCKS):
         ledger = Ledger(file, block.masked)
         _READERS[block.language](block.piece, Context(ledger=ledger, scope=Scope(), nested=_nested))
         parts.append(ledger.reading(block.language))
     lines = tuple(line.removesuffix("\r") for line in text.split("\n"))
-    return Reading(file=file, language=_MARKDOWN, parts=tuple(parts), lines=lines)
+    return SettingsReading(file=file, language=_MARKDOWN, parts=tuple(parts), lines=lines)
 
 
 def _nested(language: str, piece: Spelled, context: Context) -> None:

@@ -3,7 +3,7 @@
 from busbw.env.reading.context import NAME, Context
 from busbw.env.reading.spelled import FILLED, Spelled, joined
 from busbw.env.reading.yaml_tree import Mapping, Node, Scalar, Sequence
-from busbw.model.assignment import Launch
+from busbw.model.settings import LaunchCommand
 
 _SCRIPTS = ("before_script", "script", "after_script")
 
@@ -47,7 +47,7 @@ def _github_job(job: Mapping, outer: Context) -> None:
 def _level(node: Mapping, key: str, outer: Context) -> Context:
     """Return what is read within one part, which sees the variables of those that it is in."""
     line, column = outer.ledger.place(node.start)
-    launch = Launch(kind="other", family="workflow", argv=(), file=outer.ledger.file, line=line, column=column)
+    launch = LaunchCommand(kind="other", family="workflow", argv=(), file=outer.ledger.file, line=line, column=column)
     context = outer.inner(launch=outer.start(launch))
     variables = node.get(key)
     for name, value in variables.pairs if isinstance(variables, Mapping) else []:

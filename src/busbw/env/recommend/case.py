@@ -14,7 +14,7 @@ _CHECKS = ("nvlink-check", "nic-check")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Case:
+class SettingsCase:
     """One job. `version`: of NCCL, as a tuple; None for `collective` and `size_bytes`: everything alike."""
 
     platform: Platform
@@ -76,11 +76,11 @@ class Leave:
 
 
 # How one published setting is judged for one job.
-Judge = Callable[[Case, PlatformSetting], Take | Leave]
+Judge = Callable[[SettingsCase, PlatformSetting], Take | Leave]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rule:
+class SettingRule:
     """Which setting a judge is for. `name` may end in `*`."""
 
     name: str
@@ -91,7 +91,7 @@ class Rule:
 def on_network(judge: Judge) -> Judge:
     """Return a judge that leaves the setting out where nothing passes through the NICs, and else asks `judge`."""
 
-    def judged(case: Case, setting: PlatformSetting) -> Take | Leave:
+    def judged(case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
         if not case.over_network:
             return Leave(kind="other_job", reason="nothing passes through the NICs of one node")
         return judge(case, setting)

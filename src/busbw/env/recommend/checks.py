@@ -1,7 +1,7 @@
 """Settings that leave one kind of link in use, for checking a node: NVLink alone, or the NICs alone."""
 
 from busbw.base.units import format_rate
-from busbw.env.recommend.case import Case, Leave, Rule, Take
+from busbw.env.recommend.case import Leave, SettingRule, SettingsCase, Take
 from busbw.limits.from_platform import rates_of_platform
 from busbw.model.platform import Platform, PlatformSetting
 from busbw.model.recommendation import LaunchAdvice
@@ -11,13 +11,13 @@ _FEWEST = 2
 _NVLS_COST = "GPU memory for the multicast buffers of each communicator"
 
 
-def _peers_off(case: Case, _setting: PlatformSetting) -> Take | Leave:
+def _peers_off(case: SettingsCase, _setting: PlatformSetting) -> Take | Leave:
     if case.goal == "nic-check":
         return Take(need="needed", cost="the node's own links stay idle: never in a job")
     return Leave(kind="risky", reason="GPUs that could reach each other directly go through the NICs instead")
 
 
-def _nvls(case: Case, setting: PlatformSetting) -> Take | Leave:
+def _nvls(case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
     able = case.platform.nvlink.nvls
     if able is False:
         return Leave(kind="no_effect", reason="the switches between these GPUs cannot reduce: there is no NVLink SHARP")
@@ -36,7 +36,7 @@ def _nvls(case: Case, setting: PlatformSetting) -> Take | Leave:
     )
 
 
-def launch(case: Case) -> tuple[LaunchAdvice, ...]:
+def launch(case: SettingsCase) -> tuple[LaunchAdvice, ...]:
     """Return how to start a check."""
     if not case.is_check:
         return ()
@@ -81,7 +81,7 @@ def _expected(platform: Platform, gpus: int) -> tuple[LaunchAdvice, ...]:
 
 
 RULES = (
-    Rule(name="NCCL_P2P_DISABLE", topic="transport", judge=_peers_off),
-    Rule(name="NCCL_SHM_DISABLE", topic="transport", judge=_peers_off),
-    Rule(name="NCCL_NVLS_ENABLE", topic="transport", judge=_nvls),
+    SettingRule(name="NCCL_P2P_DISABLE", topic="transport", judge=_peers_off),
+    SettingRule(name="NCCL_SHM_DISABLE", topic="transport", judge=_peers_off),
+    SettingRule(name="NCCL_NVLS_ENABLE", topic="transport", judge=_nvls),
 )

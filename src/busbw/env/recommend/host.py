@@ -1,14 +1,56 @@
 """Which CPUs the ranks and NCCL's own threads run on, and how GPUs are numbered."""
 
+import shlex
+
 from busbw.base.errors import InputError
-from busbw.env.recommend.case import Case, Leave, Rule, Take
-from busbw.env.recommend.topology_file import checks_of
+from busbw.env.recommend.case import Leave, SettingRule, SettingsCase, Take
 from busbw.model.platform import PlatformSetting
-from busbw.model.recommendation import LaunchAdvice
+from busbw.model.recommendation import LaunchAdvice, LeftOut, Recommended
 from busbw.topo.origins.from_platform import topology_of_platform
 
+# Who measured with and without.
+_MEASURED = frozenset({"pinning-article"})
 
-def _ignored(case: Case, setting: PlatformSetting) -> Take | Leave:
+
+def checks_of(path: str, platform: str) -> tuple[str, ...]:
+    """Return how to see that a topology file is right, and that it helps."""
+    file = shlex.quote(path)
+    return (
+        f"busbw topo check {file} --here",
+        f"busbw topo diff {file} {platform}",
+        "busbw run all_reduce alltoall --backend native-nccl -b 8 -e 1G, with it and with NCCL_TOPO_FILE= in front",
+    )
+
+
+def _topology(case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
+    path = setting.value or ""
+    return Take(
+        need="helps" if _MEASURED & set(setting.source) else "check_first",
+        conditions=(
+            "the file is there, in containers too (mount it): NCCL says nothing when it is not; "
+            "and it is no older copy with wrong CPU masks"
+        ),
+        cost="a wrong file is obeyed: GPUs get far CPUs or far NICs",
+        checks=checks_of(path, case.platform.id),
+    )
+
+
+def _graph(_case: SettingsCase, _setting: PlatformSetting) -> Take | Leave:
+    return Take(
+        need="check_first",
+        conditions="all GPUs of the node take part, in this order",
+        cost="NCCL no longer searches for channels itself: the file holds for one kind of node only",
+        checks=("busbw run all_reduce --backend native-nccl, with it and with NCCL_GRAPH_FILE= in front",),
+    )
+
+
+TOPOLOGY_FILE_RULES = (
+    SettingRule(name="NCCL_TOPO_FILE", topic="topology", judge=_topology),
+    SettingRule(name="NCCL_GRAPH_FILE", topic="topology", judge=_graph),
+)
+
+
+def _ignored(case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
     file = next((each.value for each in case.platform.settings if each.name == "NCCL_TOPO_FILE" and each.value), None)
     return Take(
         need="check_first" if setting.reason is None else "helps",
@@ -19,11 +61,11 @@ def _ignored(case: Case, setting: PlatformSetting) -> Take | Leave:
     )
 
 
-def _order(_case: Case, _setting: PlatformSetting) -> Take | Leave:
+def _order(_case: SettingsCase, _setting: PlatformSetting) -> Take | Leave:
     return Take(need="helps", cost="none; programs that count on CUDA's own order (fastest first) see other numbers")
 
 
-def launch(case: Case) -> tuple[LaunchAdvice, ...]:
+def launch(case: SettingsCase) -> tuple[LaunchAdvice, ...]:
     """Return how to bind the ranks, where the platform's map of GPUs and CPUs is published."""
     try:
         topology = topology_of_platform(case.platform)
@@ -43,7 +85,85 @@ def launch(case: Case) -> tuple[LaunchAdvice, ...]:
     )
 
 
-RULES = (
-    Rule(name="NCCL_IGNORE_CPU_AFFINITY", topic="affinity", judge=_ignored),
-    Rule(name="CUDA_DEVICE_ORDER", topic="affinity", judge=_order),
+AFFINITY_RULES = (
+    SettingRule(name="NCCL_IGNORE_CPU_AFFINITY", topic="affinity", judge=_ignored),
+    SettingRule(name="CUDA_DEVICE_ORDER", topic="affinity", judge=_order),
+)
+
+
+_WITH_MPI = "MPI starts the ranks; NCCL's bandwidth does not depend on it"
+
+
+def _interface(_case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
+    return Take(
+        need="helps",
+        reason=setting.reason or "The interface on which ranks meet; NCCL would look for one by itself.",
+        conditions="every node calls it so",
+        checks=("ip -br address",),
+    )
+
+
+def _mpi(_case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
+    return Take(
+        need="helps",
+        reason=setting.reason or "Keeps MPI's start-up on a network that it finds on every node.",
+        conditions=_WITH_MPI,
+    )
+
+
+def consistent(settings: tuple[Recommended, ...]) -> tuple[tuple[Recommended, ...], tuple[LeftOut, ...]]:
+    """Return the settings that go together, and those that another one makes impossible."""
+    over_tcp = any(each.name == "UCX_TLS" and each.value == "tcp" for each in settings)
+    lost = [each for each in settings if over_tcp and each.name == "UCX_NET_DEVICES" and ":" in (each.value or "")]
+    dropped = tuple(
+        LeftOut(
+            name=each.name,
+            value=each.value,
+            kind="risky",
+            reason="a port of an RDMA device is no interface for TCP, which UCX_TLS asks for",
+            source=each.source,
+        )
+        for each in lost
+    )
+    return tuple(each for each in settings if each not in lost), dropped
+
+
+def _hcoll(case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
+    off_already = any(each.name == "OMPI_MCA_coll" and each.value == "^hcoll" for each in case.platform.settings)
+    if setting.name == "OMPI_MCA_coll_hcoll_enable" and off_already:
+        return Leave(kind="no_effect", reason="OMPI_MCA_coll has it off already")
+    return Take(
+        need="helps",
+        reason="MPI only starts the ranks here: hcoll has nothing to do, and would set up NICs of its own.",
+        conditions=_WITH_MPI,
+    )
+
+
+def _hcoll_detail(_case: SettingsCase, _setting: PlatformSetting) -> Take | Leave:
+    return Leave(kind="no_effect", reason="hcoll is off")
+
+
+def _log(_case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
+    if setting.value == "WARN":
+        return Take(
+            need="helps",
+            reason="NCCL says its version, and what went wrong; its default says nothing.",
+            cost="a line a rank when something is wrong",
+        )
+    return Leave(kind="logging", reason="WARN prints the version too, and errors")
+
+
+def _visible(_case: SettingsCase, _setting: PlatformSetting) -> Take | Leave:
+    return Take(need="needed", conditions="the job runs in a container")
+
+
+START_UP_RULES = (
+    SettingRule(name="NCCL_SOCKET_IFNAME", topic="start_up", judge=_interface),
+    SettingRule(name="UCX_TLS", topic="start_up", judge=_mpi),
+    SettingRule(name="UCX_NET_DEVICES", topic="start_up", judge=_mpi),
+    SettingRule(name="OMPI_MCA_coll", topic="start_up", judge=_hcoll),
+    SettingRule(name="OMPI_MCA_coll_hcoll_enable", topic="start_up", judge=_hcoll),
+    SettingRule(name="HCOLL_ENABLE_MCAST_ALL", topic="start_up", judge=_hcoll_detail),
+    SettingRule(name="NVIDIA_IMEX_CHANNELS", topic="start_up", judge=_visible),
+    SettingRule(name="NCCL_DEBUG", topic="log", judge=_log),
 )

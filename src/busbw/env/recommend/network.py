@@ -1,7 +1,8 @@
 """Which network NCCL takes, and how data gets from a GPU into a NIC."""
 
 from busbw.base.errors import InputError
-from busbw.env.recommend.case import Case, Leave, Rule, Take, on_network
+from busbw.env.recommend.case import Leave, SettingRule, SettingsCase, Take, on_network
+from busbw.env.recommend.claims import HANGS, PLACES
 from busbw.model.platform import Platform, PlatformSetting
 from busbw.topo.origins.from_platform import topology_of_platform
 from busbw.topo.paths.view import view_of
@@ -16,7 +17,7 @@ _HOPPER = 90
 _PLUGIN_CHECK = "NCCL_DEBUG=INFO prints `Using network {name}`"
 
 
-def _network(_case: Case, setting: PlatformSetting) -> Take | Leave:
+def _network(_case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
     return Take(
         need="needed",
         conditions="the name as the plug-in gives it in NCCL_DEBUG=INFO; its library has to be on LD_LIBRARY_PATH",
@@ -24,7 +25,7 @@ def _network(_case: Case, setting: PlatformSetting) -> Take | Leave:
     )
 
 
-def _plugin(case: Case, setting: PlatformSetting) -> Take | Leave:
+def _plugin(case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
     if setting.value != "none":
         return Take(need="check_first")
     if case.goal == "sharp":
@@ -36,7 +37,7 @@ def _plugin(case: Case, setting: PlatformSetting) -> Take | Leave:
     )
 
 
-def _direct(case: Case, setting: PlatformSetting) -> Take | Leave:
+def _direct(case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
     level = _level(setting.value or "")
     if level in _DIRECT_ANYWAY:
         return Leave(kind="unreasoned", reason="nobody says why; it allows no more than NCCL does by itself")
@@ -76,7 +77,7 @@ def _has_topology_file(platform: Platform) -> bool:
     return any(setting.name == "NCCL_TOPO_FILE" and setting.goal is None for setting in platform.settings)
 
 
-def _flush(case: Case, _setting: PlatformSetting) -> Take | Leave:
+def _flush(case: SettingsCase, _setting: PlatformSetting) -> Take | Leave:
     if case.platform.fabric.kind == "EFA":
         return Leave(kind="set_already", reason="the plug-in sets it when it is loaded")
     if case.version >= _NO_FLUSH_SINCE:
@@ -92,7 +93,7 @@ def _flush(case: Case, _setting: PlatformSetting) -> Take | Leave:
     )
 
 
-def _gdrcopy(_case: Case, _setting: PlatformSetting) -> Take | Leave:
+def _gdrcopy(_case: SettingsCase, _setting: PlatformSetting) -> Take | Leave:
     return Take(
         need="check_first",
         reason="Control words are written into GPU memory by the CPU: fewer microseconds for short messages.",
@@ -101,7 +102,7 @@ def _gdrcopy(_case: Case, _setting: PlatformSetting) -> Take | Leave:
     )
 
 
-def _virtual_memory(_case: Case, setting: PlatformSetting) -> Take | Leave:
+def _virtual_memory(_case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
     if setting.value == "0":
         return Leave(
             kind="risky", reason="turns off what buffer registration for NVLS and NVLink between nodes are made of"
@@ -109,7 +110,7 @@ def _virtual_memory(_case: Case, setting: PlatformSetting) -> Take | Leave:
     return Leave(kind="default", reason="NCCL uses it by itself where driver and GPUs can")
 
 
-def _rack_links(_case: Case, setting: PlatformSetting) -> Take | Leave:
+def _rack_links(_case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
     if setting.value != "1":
         return Take(need="check_first")
     return Leave(
@@ -118,7 +119,7 @@ def _rack_links(_case: Case, setting: PlatformSetting) -> Take | Leave:
     )
 
 
-def _buffer(case: Case, setting: PlatformSetting) -> Take | Leave:
+def _buffer(case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
     if case.platform.fabric.kind == "EFA":
         return Leave(kind="set_already", reason="the plug-in sets it when it is loaded, unless the job did")
     if setting.reason is None:
@@ -129,14 +130,156 @@ def _buffer(case: Case, setting: PlatformSetting) -> Take | Leave:
     return Take(need="check_first", cost="its size of GPU memory for each peer of each channel")
 
 
-RULES = (
-    Rule(name="NCCL_NET", topic="transport", judge=on_network(_network)),
-    Rule(name="NCCL_NET_PLUGIN", topic="transport", judge=on_network(_plugin)),
-    Rule(name="NCCL_NET_GDR_LEVEL", topic="transport", judge=on_network(_direct)),
-    Rule(name="NCCL_NET_FORCE_FLUSH", topic="transport", judge=on_network(_flush)),
-    Rule(name="NCCL_GDRCOPY_ENABLE", topic="transport", judge=on_network(_gdrcopy)),
-    Rule(name="NCCL_CUMEM_ENABLE", topic="transport", judge=_virtual_memory),
-    Rule(name="NCCL_MNNVL_ENABLE", topic="transport", judge=on_network(_rack_links)),
-    Rule(name="NCCL_BUFFSIZE", topic="transport", judge=on_network(_buffer)),
-    Rule(name="NCCL_NVLS*_CHUNKSIZE", topic="transport", judge=on_network(_buffer)),
+TRANSPORT_RULES = (
+    SettingRule(name="NCCL_NET", topic="transport", judge=on_network(_network)),
+    SettingRule(name="NCCL_NET_PLUGIN", topic="transport", judge=on_network(_plugin)),
+    SettingRule(name="NCCL_NET_GDR_LEVEL", topic="transport", judge=on_network(_direct)),
+    SettingRule(name="NCCL_NET_FORCE_FLUSH", topic="transport", judge=on_network(_flush)),
+    SettingRule(name="NCCL_GDRCOPY_ENABLE", topic="transport", judge=on_network(_gdrcopy)),
+    SettingRule(name="NCCL_CUMEM_ENABLE", topic="transport", judge=_virtual_memory),
+    SettingRule(name="NCCL_MNNVL_ENABLE", topic="transport", judge=on_network(_rack_links)),
+    SettingRule(name="NCCL_BUFFSIZE", topic="transport", judge=on_network(_buffer)),
+    SettingRule(name="NCCL_NVLS*_CHUNKSIZE", topic="transport", judge=on_network(_buffer)),
+)
+
+
+_FINDS_GID_SINCE = (2, 21)
+_SHOW_GIDS = "show_gids: the row of RoCE v2 with an IPv4 address"
+_ALIKE = "the same on every rank"
+
+
+def _ports(case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
+    if setting.goal in PLACES and case.follow != setting.goal:
+        where = setting.goal
+        return Leave(kind="other_job", reason=f"devices as they are called in {where}: --follow {where} takes it")
+    exact = (setting.value or "").startswith("=")
+    return Take(
+        need="needed" if exact else "helps",
+        conditions="devices are numbered by the driver: another image may number them otherwise",
+        checks=("ibv_devinfo -l", "NCCL_DEBUG=INFO lists the ports behind `NET/IB : Using`"),
+    )
+
+
+def _gid(case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
+    if case.version < _FINDS_GID_SINCE:
+        return Take(need="needed", checks=(_SHOW_GIDS,))
+    return Take(
+        need="helps",
+        reason=(
+            f"{setting.reason or ''} NCCL looks for one by itself since 2.21; a fixed one is the same on every node."
+        ).strip(),
+        checks=(_SHOW_GIDS,),
+    )
+
+
+def _traffic_class(_case: SettingsCase, _setting: PlatformSetting) -> Take | Leave:
+    return Take(need="needed", cost="none; a wrong one shares the queue that drops packets")
+
+
+def _service_level(_case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
+    if setting.value == "0":
+        return Leave(kind="default", reason=f"unset it is 0 as well. {setting.reason or ''}".strip())
+    return Take(need="check_first")
+
+
+def _queue_pairs(case: SettingsCase, _setting: PlatformSetting) -> Take | Leave:
+    if case.small:
+        return Leave(kind="other_job", reason="more queue pairs do not shorten a short message")
+    if case.is_check:
+        return Leave(kind="other_job", reason="inside one node there is no choice of ways to spread over")
+    return Take(need="helps", conditions=_ALIKE, cost="NIC memory: so many queue pairs for each connection")
+
+
+def _timeout(_case: SettingsCase, _setting: PlatformSetting) -> Take | Leave:
+    return Take(
+        need="helps",
+        reason="A link that comes back within two minutes does not end the job.",
+        cost="a link that stays down is noticed after about two minutes instead of half a one",
+    )
+
+
+def _relaxed_ordering(_case: SettingsCase, _setting: PlatformSetting) -> Take | Leave:
+    return Leave(kind="default", reason="NCCL uses relaxed ordering by itself where the NIC can (2, since 2.12)")
+
+
+def _rails(_case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
+    if setting.value == "0":
+        return Take(
+            need="helps", conditions=_ALIKE, cost="a ring cannot leave a node by another NIC than it came in by"
+        )
+    return Take(
+        need="helps",
+        conditions=_ALIKE,
+        cost="on a fabric with a switch for each rail, traffic then crosses between them",
+    )
+
+
+def _by_plugin(case: SettingsCase, _setting: PlatformSetting) -> Take | Leave:
+    if case.platform.fabric.kind == "EFA":
+        return Leave(kind="set_already", reason="the plug-in sets it when it is loaded")
+    return Take(need="check_first")
+
+
+def cannot_tell(case: SettingsCase, names: frozenset[str]) -> tuple[str, ...]:
+    """Return what an RDMA network over Ethernet needs and nobody publishes; `names`: of what is recommended."""
+    if case.platform.fabric.kind != "RoCE" or not case.over_network:
+        return ()
+    found = []
+    if case.version < _FINDS_GID_SINCE and "NCCL_IB_GID_INDEX" not in names:
+        found.append("NCCL_IB_GID_INDEX: NCCL before 2.21 takes 0; show_gids tells which is of RoCE v2")
+    if "NCCL_IB_TC" not in names:
+        found.append("NCCL_IB_TC: whoever runs the network knows which traffic class loses no packets")
+    return tuple(found)
+
+
+NIC_RULES = (
+    SettingRule(name="NCCL_IB_HCA", topic="nics", judge=on_network(_ports)),
+    SettingRule(name="NCCL_IB_GID_INDEX", topic="nics", judge=on_network(_gid)),
+    SettingRule(name="NCCL_IB_TC", topic="nics", judge=on_network(_traffic_class)),
+    SettingRule(name="NCCL_IB_SL", topic="nics", judge=on_network(_service_level)),
+    SettingRule(name="NCCL_IB_QPS_PER_CONNECTION", topic="nics", judge=on_network(_queue_pairs)),
+    SettingRule(name="NCCL_IB_TIMEOUT", topic="nics", judge=on_network(_timeout)),
+    SettingRule(name="NCCL_IB_PCI_RELAXED_ORDERING", topic="nics", judge=on_network(_relaxed_ordering)),
+    SettingRule(name="NCCL_CROSS_NIC", topic="nics", judge=on_network(_rails)),
+    SettingRule(name="NCCL_NETDEVS_POLICY", topic="nics", judge=on_network(_by_plugin)),
+)
+
+
+_ZERO_COPY_SINCE = (2, 24)
+
+
+def _chunk(case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
+    if case.platform.fabric.kind == "EFA":
+        return Leave(kind="set_already", reason="the plug-in sets it when it is loaded, unless the job did")
+    if not case.sends:
+        return Leave(kind="other_job", reason=f"only send and receive are cut into these chunks, not {case.collective}")
+    if case.is_check or case.small:
+        return Leave(kind="other_job", reason="messages that fit one chunk are not cut")
+    return Take(
+        need="check_first" if setting.reason is None else "helps",
+        reason=setting.reason or "Longer chunks for send and receive: fewer of them.",
+        conditions="send, receive, alltoall, gather and scatter of buffers that are not registered; as on every rank",
+        cost="longer staging buffers on the GPU, in step with it",
+        checks=("busbw run sendrecv alltoall --backend native-nccl -b 64K -e 1G, with each value",),
+    )
+
+
+def _detour(case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
+    if setting.goal == HANGS:
+        return Take(need="needed", cost="messages to GPUs behind another rail leave by the sender's own NIC")
+    if case.is_check or not case.sends:
+        return Leave(kind="other_job", reason="for send and receive without copies")
+    if case.version < _ZERO_COPY_SINCE:
+        return Leave(kind="no_effect", reason="send and receive without copies come with NCCL 2.24")
+    return Take(
+        need="check_first",
+        conditions="the buffers are registered with NCCL (nccl-tests -R 1, busbw run -R 1, ncclCommRegister)",
+        cost="buffers that are not registered lose the detour over NVLink, and alltoall its joined messages",
+        checks=("busbw run sendrecv alltoall --backend native-nccl -R 1, with it and without",),
+    )
+
+
+SENDING_RULES = (
+    SettingRule(name="NCCL_P2P_NET_CHUNKSIZE", topic="channels", judge=on_network(_chunk)),
+    SettingRule(name="NCCL_PXN_DISABLE", topic="channels", judge=on_network(_detour)),
 )

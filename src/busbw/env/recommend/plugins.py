@@ -1,7 +1,10 @@
 """libfabric below NCCL's plug-in: Slingshot (CXI) and EFA."""
 
-from busbw.env.recommend.case import Case, Leave, Rule, Take, on_network
-from busbw.model.platform import PlatformSetting
+import shlex
+
+from busbw.env.recommend.case import Leave, SettingRule, SettingsCase, Take, on_network
+from busbw.env.recommend.claims import PLACES
+from busbw.model.platform import Platform, PlatformSetting
 from busbw.model.recommendation import LaunchAdvice, Recommended
 
 # The guide's set was measured as a whole: 162.69 GB/s on two nodes.
@@ -21,7 +24,7 @@ _NEEDS_NETWORK_OPTION = "FI_CXI_RDZV_PROTO"
 _NETWORK_OPTION = "srun --network=disable_rdzv_get"
 
 
-def _slingshot(case: Case, setting: PlatformSetting) -> Take | Leave:
+def _slingshot(case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
     if case.platform.fabric.kind != "Slingshot":
         return Leave(kind="no_effect", reason="there is no Slingshot here")
     said = (_REASONS.get(setting.name), setting.reason)
@@ -43,7 +46,7 @@ def _slingshot(case: Case, setting: PlatformSetting) -> Take | Leave:
     )
 
 
-def _gpu_aware(_case: Case, _setting: PlatformSetting) -> Take | Leave:
+def _gpu_aware(_case: SettingsCase, _setting: PlatformSetting) -> Take | Leave:
     return Take(
         need="needed",
         conditions="the program uses Cray MPICH, and hands it no GPU memory",
@@ -51,13 +54,13 @@ def _gpu_aware(_case: Case, _setting: PlatformSetting) -> Take | Leave:
     )
 
 
-def _efa(_case: Case, setting: PlatformSetting) -> Take | Leave:
+def _efa(_case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
     if setting.name == "FI_PROVIDER":
         return Take(need="helps", reason="No other provider is taken when EFA is missing: the job says so instead.")
     return Leave(kind="no_effect", reason=setting.reason or "today's libfabric and plug-in do without it")
 
 
-def launch(settings: tuple[Recommended, ...]) -> tuple[LaunchAdvice, ...]:
+def libfabric_launch(settings: tuple[Recommended, ...]) -> tuple[LaunchAdvice, ...]:
     """Return the launcher's option without which a setting of Slingshot does harm."""
     if all(each.name != _NEEDS_NETWORK_OPTION for each in settings):
         return ()
@@ -70,11 +73,57 @@ def launch(settings: tuple[Recommended, ...]) -> tuple[LaunchAdvice, ...]:
     )
 
 
-RULES = (
-    Rule(name="FI_CXI_*", topic="transport", judge=on_network(_slingshot)),
-    Rule(name="FI_MR_CACHE_MONITOR", topic="transport", judge=on_network(_slingshot)),
-    Rule(name="FI_HMEM_*", topic="transport", judge=on_network(_slingshot)),
-    Rule(name="MPICH_GPU_SUPPORT_ENABLED", topic="start_up", judge=on_network(_gpu_aware)),
-    Rule(name="FI_PROVIDER", topic="transport", judge=on_network(_efa)),
-    Rule(name="FI_EFA_*", topic="transport", judge=on_network(_efa)),
+LIBFABRIC_RULES = (
+    SettingRule(name="FI_CXI_*", topic="transport", judge=on_network(_slingshot)),
+    SettingRule(name="FI_MR_CACHE_MONITOR", topic="transport", judge=on_network(_slingshot)),
+    SettingRule(name="FI_HMEM_*", topic="transport", judge=on_network(_slingshot)),
+    SettingRule(name="MPICH_GPU_SUPPORT_ENABLED", topic="start_up", judge=on_network(_gpu_aware)),
+    SettingRule(name="FI_PROVIDER", topic="transport", judge=on_network(_efa)),
+    SettingRule(name="FI_EFA_*", topic="transport", judge=on_network(_efa)),
+)
+
+
+_SCRIPT = "nccl-env-profile.sh"
+# Where a platform says in which directory the plug-in and its script lie.
+_DIRECTORY = "NCCL_LIB_DIR"
+
+
+def _plugin(case: SettingsCase, _setting: PlatformSetting) -> Take | Leave:
+    if _directories(case.platform):
+        return Leave(kind="set_already", reason=f"{_SCRIPT} of the plug-in sets it to what fits its version")
+    return Take(need="needed", conditions="the plug-in of this platform's images, whose variable it is")
+
+
+def _directories(platform: Platform) -> tuple[PlatformSetting, ...]:
+    return tuple(each for each in platform.settings if each.name == _DIRECTORY)
+
+
+def google_launch(case: SettingsCase) -> tuple[LaunchAdvice, ...]:
+    """Return which script sets what the plug-in reads, for each place in which the job may run."""
+    if not case.over_network:
+        return ()
+    return tuple(
+        LaunchAdvice(
+            option=f"source {shlex.quote(f'{each.value}/{_SCRIPT}')}",
+            reason=(
+                f"in {each.goal or 'every job'}: sets what the plug-in reads; set nothing that it does not, "
+                "or its checker may refuse the job"
+            ),
+            source=each.source,
+        )
+        for each in _directories(case.platform)
+        if case.follow not in PLACES or each.goal in (None, case.follow)
+    )
+
+
+GOOGLE_RULES = tuple(
+    SettingRule(name=name, topic="transport", judge=on_network(_plugin))
+    for name in (
+        "NCCL_GPUDIRECTTCPX_*",
+        "NCCL_FASTRAK_*",
+        "NCCL_SHIMNET_*",
+        "NCCL_TUNER_CONFIG_PATH",
+        "NCCL_LIB_DIR",
+        "NCCL_DYNAMIC_CHUNK_SIZE",
+    )
 )

@@ -4,15 +4,39 @@ from dataclasses import replace
 from itertools import groupby
 
 from busbw.base.errors import InputError
-from busbw.env.recommend import checks, google, host, nics, plugins, sharp, start_up, training
-from busbw.env.recommend.case import Case
-from busbw.env.recommend.claims import PLACES, Claim, claims_for, holds
-from busbw.env.recommend.disagreements import followable, source_called
+from busbw.env.recommend import checks, collectives, host, network, plugins
+from busbw.env.recommend.case import SettingsCase
+from busbw.env.recommend.claims import PLACES, Claim, claims_for, followable, holds, source_called
 from busbw.env.recommend.judging import judge
 from busbw.env.versions import beyond, newest, parse_version, spelled
 from busbw.facts.advice import advice_sources
 from busbw.model.platform import Platform, PlatformSource
 from busbw.model.recommendation import Goal, LaunchAdvice, LeftOut, Recommendation, Recommended
+
+
+def launch(case: SettingsCase, settings: tuple[Recommended, ...]) -> tuple[LaunchAdvice, ...]:
+    """Return how the settings get into the containers of a training job."""
+    if case.goal != "training" or not settings:
+        return ()
+    names = ",".join(each.name for each in settings)
+    advice = [
+        LaunchAdvice(
+            option=f"srun --container-env={names}",
+            reason="what the image sets for these names goes before the job's environment otherwise",
+            source=("interconnect-article",),
+        )
+    ]
+    file = next((each.value for each in settings if each.name == "NCCL_TOPO_FILE"), None)
+    if file is not None:
+        advice.append(
+            LaunchAdvice(
+                option=f"srun --container-mounts={file}",
+                reason="NCCL says nothing when the file is missing in the container",
+                source=("interconnect-article", "pinning-article"),
+            )
+        )
+    return tuple(advice)
+
 
 _NEED_ORDER = ("needed", "helps", "check_first")
 _TOPIC_ORDER = (
@@ -43,7 +67,7 @@ def recommend(
     if not 1 <= nodes <= _MOST_NODES:
         raise InputError(f"{nodes} nodes", hint="--nodes 2")
     claims = claims_for(platform, siblings)
-    case = Case(
+    case = SettingsCase(
         platform=platform,
         nodes=1 if goal in ("nvlink-check", "nic-check") else nodes,
         goal=goal,
@@ -76,7 +100,7 @@ def recommend(
     )
 
 
-def _judged(claims: tuple[Claim, ...], case: Case) -> tuple[tuple[Recommended, ...], tuple[LeftOut, ...]]:
+def _judged(claims: tuple[Claim, ...], case: SettingsCase) -> tuple[tuple[Recommended, ...], tuple[LeftOut, ...]]:
     """Return what is recommended, in order, and what is left out, by name."""
     by_name = {
         name: tuple(group)
@@ -88,21 +112,21 @@ def _judged(claims: tuple[Claim, ...], case: Case) -> tuple[tuple[Recommended, .
     taken.sort(key=lambda each: (_NEED_ORDER.index(each.need), _TOPIC_ORDER.index(each.topic), each.name))
     # Two spellings of one parameter may both be published; the first is the one with the better standing.
     unique = {each.name: each for each in reversed(taken)}
-    kept, dropped = start_up.consistent(tuple(each for each in taken if unique[each.name] is each))
+    kept, dropped = host.consistent(tuple(each for each in taken if unique[each.name] is each))
     return kept, (*left, *dropped)
 
 
-def _launch(case: Case, settings: tuple[Recommended, ...]) -> tuple[LaunchAdvice, ...]:
+def _launch(case: SettingsCase, settings: tuple[Recommended, ...]) -> tuple[LaunchAdvice, ...]:
     return (
         *checks.launch(case),
         *host.launch(case),
-        *plugins.launch(settings),
-        *google.launch(case),
-        *training.launch(case, settings),
+        *plugins.libfabric_launch(settings),
+        *plugins.google_launch(case),
+        *launch(case, settings),
     )
 
 
-def _cannot_tell(case: Case, settings: tuple[Recommended, ...], claims: tuple[Claim, ...]) -> tuple[str, ...]:
+def _cannot_tell(case: SettingsCase, settings: tuple[Recommended, ...], claims: tuple[Claim, ...]) -> tuple[str, ...]:
     unknown_version = beyond(case.version)
     found = [unknown_version] if unknown_version is not None else []
     platform = case.platform
@@ -112,7 +136,7 @@ def _cannot_tell(case: Case, settings: tuple[Recommended, ...], claims: tuple[Cl
         found.append(
             _NOTHING if platform.id == _UNKNOWN else f"nobody publishes settings for {platform.id} and this job"
         )
-    found += sharp.cannot_tell(case)
+    found += collectives.cannot_tell(case)
     if platform.kind == "gpu" and case.is_check and platform.gpu.count == 1:
         found.append("one GPU has nobody to talk to inside its node: a check needs two")
     if case.goal == "nic-check" and not platform.nic.ports:
@@ -122,7 +146,7 @@ def _cannot_tell(case: Case, settings: tuple[Recommended, ...], claims: tuple[Cl
     places = sorted({each.setting.goal or "" for each in claims if each.setting.goal in PLACES and holds(each, case)})
     if len(places) > 1 and case.follow not in places:
         found.append(f"whether the job runs as {' or '.join(places)}: choose with --follow {places[0]}")
-    found += nics.cannot_tell(case, frozenset(each.name for each in settings))
+    found += network.cannot_tell(case, frozenset(each.name for each in settings))
     return tuple(found)
 
 

@@ -2,12 +2,27 @@
 
 from collections.abc import Iterator, Mapping
 
-from busbw.env.rules.interactions import interactions
-from busbw.env.rules.job import spans_nodes
-from busbw.env.rules.situations import Situation
-from busbw.env.rules.subject import Subject, report, setting_text, where
+from busbw.env.rules.interactions_algorithms import ALGORITHMS, LIMITS
+from busbw.env.rules.interactions_network import NETWORK, TRANSPORT
+from busbw.env.rules.situations import Situation, spans_nodes
+from busbw.env.rules.subject import SettingsSubject, report, setting_text, where
+from busbw.env.together import Together
+from busbw.model.envvar import Interaction
 from busbw.model.finding import Finding
-from busbw.model.understood import Interaction
+
+_RULES = (*ALGORITHMS, *TRANSPORT, *NETWORK, *LIMITS)
+
+
+def interactions(
+    values: Mapping[str, str], *, version: tuple[int, ...] | None = None, nodes: int | None = None
+) -> tuple[Interaction, ...]:
+    """Return what settings that hold together do to each other.
+
+    `values`: variable to text, as ranks see them. `version`: NCCL's; None: the newest known. `nodes`: None: not known.
+    """
+    together = Together(values, version, nodes)
+    return tuple(found for rule in _RULES for found in rule(together))
+
 
 _CODES = {
     "contradiction": "ENV060",
@@ -27,7 +42,7 @@ _ALL_REDUCE = "all_reduce_perf"
 _EARLY_RCCL = (2, 22)
 
 
-def combinations(subject: Subject) -> Iterator[Finding]:
+def combinations(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield what settings that hold together do to each other; commands with the same settings are told once."""
     told: set[tuple[int | None, frozenset[tuple[str, str]]]] = set()
     for situation in subject.situations:
@@ -43,7 +58,7 @@ def combinations(subject: Subject) -> Iterator[Finding]:
                 yield _finding(each, situation)
 
 
-def _interactions(values: Mapping[str, str], subject: Subject, nodes: int | None) -> tuple[Interaction, ...]:
+def _interactions(values: Mapping[str, str], subject: SettingsSubject, nodes: int | None) -> tuple[Interaction, ...]:
     found = interactions(values, version=subject.version, nodes=nodes)
     if not subject.is_for_rccl or subject.context.nccl is not None:
         return found
@@ -51,7 +66,7 @@ def _interactions(values: Mapping[str, str], subject: Subject, nodes: int | None
     return tuple(each for each in found if each.id in early)
 
 
-def _is_published(each: Interaction, values: Mapping[str, str], subject: Subject) -> bool:
+def _is_published(each: Interaction, values: Mapping[str, str], subject: SettingsSubject) -> bool:
     """Return whether the platform's owner publishes just these settings, and so vouches for what might mislead."""
     platform = subject.context.platform
     if platform is None or each.kind != "misleading":
@@ -72,7 +87,7 @@ def _rests_on_absence(each: Interaction) -> bool:
     return each.kind == "no effect" and len(each.names) == 1
 
 
-def _is_part(subject: Subject, situation: Situation) -> bool:
+def _is_part(subject: SettingsSubject, situation: Situation) -> bool:
     """Whether more may be set than is known: in the job that an image is for, in a file that is sourced, by a value."""
     reading, launch = subject.reading, situation.launch
     if reading.language in _OF_PARTS or reading.unread:
@@ -83,7 +98,7 @@ def _is_part(subject: Subject, situation: Situation) -> bool:
     return any(name.startswith(_NCCL) and name not in situation.settings for name in passed)
 
 
-def _nodes(subject: Subject, situation: Situation) -> int | None:
+def _nodes(subject: SettingsSubject, situation: Situation) -> int | None:
     """Return the nodes of a command: 2 stands for several."""
     several = spans_nodes(situation.launch, subject.nodes) if situation.launch is not None else None
     return subject.nodes if several is None else 2 if several else 1

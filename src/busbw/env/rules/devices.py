@@ -4,14 +4,23 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from busbw.env.hca import compare, compute_nics, frontend_devices, lists_alike, parse_devices
-from busbw.env.hca_problems import INTERFACES, device_problems
-from busbw.env.rules.subject import Subject, report, setting_text, shown, where_value
+from busbw.env.hca import (
+    INTERFACES,
+    compare,
+    compute_nics,
+    device_names,
+    device_problems,
+    frontend_devices,
+    lists_alike,
+    parse_devices,
+)
+from busbw.env.rules.situations import Situation, spans_nodes
+from busbw.env.rules.subject import SettingsSubject, report, setting_text, shown, where, where_value
 from busbw.facts.platforms import all_platforms
-from busbw.model.assignment import Assignment, Reading
+from busbw.model.envvar import DeviceComparison, DeviceList
 from busbw.model.finding import Finding
 from busbw.model.platform import Platform
-from busbw.model.understood import DeviceComparison, DeviceList
+from busbw.model.settings import Assignment, SettingsReading
 
 _HCA = "NCCL_IB_HCA"
 _CODES = {"duplicate": "ENV042", "operator": "ENV041"}
@@ -27,7 +36,7 @@ _INTERFACES = ("eth", "en", "bond", "hsn")
 _HOST_NETWORK = re.compile(r"\s*hostNetwork:\s*[\"']?(?:true|\{\{)")
 
 
-def devices(subject: Subject) -> Iterator[Finding]:
+def devices(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield what is wrong with lists of devices."""
     told: set[tuple[str, tuple[str, ...], frozenset[str]]] = set()
     for each in subject.reading.assignments:
@@ -45,12 +54,12 @@ def devices(subject: Subject) -> Iterator[Finding]:
             yield from found[0]
 
 
-def _has_devices_of_host(reading: Reading) -> bool:
+def _has_devices_of_host(reading: SettingsReading) -> bool:
     """Whether the ranks have the host's NICs by their names: a pod has the ones it is given, unless it says so."""
     return reading.language != "kubernetes" or any(_HOST_NETWORK.match(line) is not None for line in reading.lines)
 
 
-def _list(subject: Subject, each: Assignment, text: str) -> Iterator[Finding]:
+def _list(subject: SettingsSubject, each: Assignment, text: str) -> Iterator[Finding]:
     listed = parse_devices(text)
     if each.name not in (_HCA, *INTERFACES):
         yield from _of_shape(subject.reading, each, text, None)
@@ -81,7 +90,7 @@ def _list(subject: Subject, each: Assignment, text: str) -> Iterator[Finding]:
 
 
 def _against(
-    subject: Subject, each: Assignment, text: str, listed: DeviceList, platform: Platform | None
+    subject: SettingsSubject, each: Assignment, text: str, listed: DeviceList, platform: Platform | None
 ) -> Iterator[Finding]:
     asked = _shapes_before(subject.reading, each)
     if platform is None or (asked and platform.id not in asked):
@@ -207,7 +216,7 @@ def _exactly(listed: DeviceList) -> str:
     return f"{'^' if listed.exclude else ''}={entries}"
 
 
-def _of_shape(reading: Reading, each: Assignment, text: str, asked: set[str] | None) -> Iterator[Finding]:
+def _of_shape(reading: SettingsReading, each: Assignment, text: str, asked: set[str] | None) -> Iterator[Finding]:
     """Yield a list that is published for another shape than the lines before it ask for."""
     asked = _shapes_before(reading, each) if asked is None else asked
     owners = lists_alike(text, _published()) if asked else ()
@@ -229,7 +238,7 @@ def _swapped(each: Assignment, owners: tuple[str, ...], platform: str, confidenc
     )
 
 
-def _shapes_before(reading: Reading, each: Assignment) -> set[str]:
+def _shapes_before(reading: SettingsReading, each: Assignment) -> set[str]:
     """Return the platforms whose names stand in the lines right before an assignment, and in its own."""
     lines = [line for line in reading.lines[max(0, each.line - 20) : each.line] if line.strip()][-_LINES_BEFORE:]
     for place, line in enumerate(reversed(lines)):
@@ -277,3 +286,78 @@ def _whole(platform: Platform) -> str:
 
 def _few(names: tuple[str, ...]) -> str:
     return ", ".join(names[:_FEW]) + (f" and {len(names) - _FEW} more" if len(names) > _FEW else "")
+
+
+_COMPONENTS = ("OMPI_MCA_btl_tcp", "OMPI_MCA_oob_tcp", "PRTE_MCA_oob_tcp", "OMPI_MCA_oob_prte")
+_AT_HOME = {"lo", "docker0", "virbr0", "cni0"}
+
+
+def startup(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield what keeps ranks from meeting."""
+    platform = subject.context.platform
+    for each in subject.reading.assignments:
+        if platform is not None and each.name == "UCX_NET_DEVICES" and each.value and not each.computed:
+            yield from _devices(each, each.value, platform)
+    for situation in subject.situations:
+        yield from _both(situation)
+        yield from _at_home(subject, situation)
+
+
+def _devices(each: Assignment, value: str, platform: Platform) -> Iterator[Finding]:
+    devices = {*compute_nics(platform), *frontend_devices(platform), *device_names(platform.nic.interfaces)}
+    is_verbs = platform.fabric.kind in ("InfiniBand", "RoCE")
+    # Interfaces are named by the system: only names of RDMA devices are known well enough.
+    rdma = tuple(name for name in devices if name.startswith("mlx"))
+    if not is_verbs or not rdma or not compute_nics(platform) or value.startswith("^"):
+        return
+    for word in value.split(","):
+        name = word.strip().partition(":")[0]
+        if name.startswith("mlx") and name not in devices and not any(sign in name for sign in "*?["):
+            yield report(
+                "ENV150",
+                at=where_value(each, value.find(word)),
+                evidence=f"{setting_text(each)}; {platform.id} has {_startup_few(rdma)}",
+                confidence="likely",
+                fix=f"one of {_startup_few(rdma)}, or the interface for start-up",
+                platform=platform.id,
+                device=name,
+            )
+
+
+def _startup_few(names: tuple[str, ...]) -> str:
+    ordered = sorted(names, key=lambda name: (len(name), name))
+    return ", ".join(ordered) if len(ordered) <= 4 else f"{ordered[0]} to {ordered[-1]}"
+
+
+def _both(situation: Situation) -> Iterator[Finding]:
+    for component in _COMPONENTS:
+        including = situation.settings.get(f"{component}_if_include")
+        excluding = situation.settings.get(f"{component}_if_exclude")
+        if including is not None and excluding is not None:
+            yield report(
+                "ENV151",
+                at=where(excluding),
+                evidence=f"{setting_text(including)} and {setting_text(excluding)}",
+                effect="mpirun stops at its start",
+                fix="one of the two",
+                name=including.name,
+                other=excluding.name,
+            )
+
+
+def _at_home(subject: SettingsSubject, situation: Situation) -> Iterator[Finding]:
+    nodes, launch = subject.nodes, situation.launch
+    several = spans_nodes(launch, nodes) if launch is not None else nodes is not None and nodes > 1
+    each = situation.settings.get("NCCL_SOCKET_IFNAME")
+    if not several or each is None or each.value is None:
+        return
+    if each.value.removeprefix("=") in _AT_HOME:
+        yield report(
+            "ENV152",
+            at=where_value(each),
+            evidence=setting_text(each),
+            effect="ranks of other nodes wait for an answer from themselves",
+            fix="the interface that the nodes reach each other over",
+            name=each.name,
+            interface=each.value.removeprefix("="),
+        )

@@ -3,11 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from busbw.env.rules.job import spans_nodes
-from busbw.env.rules.situations import Situation, is_handed_on, started_at, starts_anew
-from busbw.env.rules.subject import OF_BUILDING, Subject, known, report, setting_text, where
-from busbw.model.assignment import Assignment, Launch, Reading
+from busbw.env.rules.situations import Situation, is_handed_on, spans_nodes, started_at, starts_anew
+from busbw.env.rules.subject import OF_BUILDING, SettingsSubject, known, report, setting_text, where, where_value
 from busbw.model.finding import Finding
+from busbw.model.settings import Assignment, LaunchCommand, SettingsReading
 
 # Forms that set a variable for the launching side only.
 _EXPORTED = {"export", "prefix", "environment"}
@@ -19,7 +18,7 @@ _USE = re.compile(r"(?:\$\{?|\bexport )([A-Za-z_]\w*)", re.ASCII)
 _FOR_RANKS = ("NCCL_", "UCX_", "FI_", "OFI_", "SHARP_", "CUDA_", "TORCH_NCCL_", "HCOLL_", "NVSHMEM_")
 
 
-def forwarding(subject: Subject) -> Iterator[Finding]:
+def forwarding(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield what is set where the ranks do not see it."""
     for each in subject.situations:
         if each.launch is not None:
@@ -37,7 +36,7 @@ def _matters(name: str) -> bool:
     return variable is not None and name.startswith(_FOR_RANKS) and variable.owner not in OF_BUILDING
 
 
-def _mpirun(subject: Subject, situation: Situation, launch: Launch) -> Iterator[Finding]:
+def _mpirun(subject: SettingsSubject, situation: Situation, launch: LaunchCommand) -> Iterator[Finding]:
     """Yield what mpirun of Open MPI keeps from other nodes."""
     if launch.kind != "mpirun" or not _passes_on_what_is_named(launch) or launch.computed:
         return
@@ -60,14 +59,14 @@ def _mpirun(subject: Subject, situation: Situation, launch: Launch) -> Iterator[
         )
 
 
-def _passes_on_what_is_named(launch: Launch) -> bool:
+def _passes_on_what_is_named(launch: LaunchCommand) -> bool:
     """Whether an mpirun is Open MPI's; where no option tells, the way in which hosts are given does."""
     if launch.forwards_all is not None or launch.family is not None:
         return launch.forwards_all is False
     return any(word in _HOSTS_OF_OPEN_MPI for word in launch.argv[: launch.program])
 
 
-def _srun(situation: Situation, launch: Launch) -> Iterator[Finding]:
+def _srun(situation: Situation, launch: LaunchCommand) -> Iterator[Finding]:
     if launch.kind != "srun" or launch.forwards_all is not False or launch.computed:
         return
     lost = [
@@ -86,7 +85,7 @@ def _srun(situation: Situation, launch: Launch) -> Iterator[Finding]:
         )
 
 
-def _container(situation: Situation, launch: Launch) -> Iterator[Finding]:
+def _container(situation: Situation, launch: LaunchCommand) -> Iterator[Finding]:
     if launch.kind != "container" or launch.forwards_all is not False or launch.computed:
         return
     program = launch.argv[0].rpartition("/")[2] if launch.argv else ""
@@ -113,14 +112,14 @@ def _container(situation: Situation, launch: Launch) -> Iterator[Finding]:
             )
 
 
-def _clearing_option(launch: Launch) -> str:
+def _clearing_option(launch: LaunchCommand) -> str:
     for word in launch.argv:
         if word in ("--cleanenv", "-e", "--containall", "-C", "--no-env"):
             return word
     return "its environment option"
 
 
-def _anew(subject: Subject, situation: Situation, launch: Launch) -> Iterator[Finding]:
+def _anew(subject: SettingsSubject, situation: Situation, launch: LaunchCommand) -> Iterator[Finding]:
     """Yield what ranks do not have that are started on another host, or by another user."""
     if not starts_anew(launch):
         return
@@ -145,12 +144,12 @@ def _anew(subject: Subject, situation: Situation, launch: Launch) -> Iterator[Fi
             )
 
 
-def _wants(launch: Launch, name: str) -> bool:
+def _wants(launch: LaunchCommand, name: str) -> bool:
     """Whether a command starts ranks, or a container that is to take a variable in by its name."""
     return launch.kind in ("mpirun", "srun", "torchrun") or (launch.kind == "container" and name in launch.forwards)
 
 
-def _left_in_shell(subject: Subject) -> Iterator[Finding]:
+def _left_in_shell(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield assignments that no program sees, where something is started that would need them."""
     reading = subject.reading
     if not reading.launches or reading.language not in ("shell", "slurm"):
@@ -170,7 +169,7 @@ def _left_in_shell(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _named_and_unset(subject: Subject) -> Iterator[Finding]:
+def _named_and_unset(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield names that mpirun is told to pass on and that the text does not set."""
     reading = subject.reading
     set_here = {each.name for each in reading.assignments if not each.unsets}
@@ -194,7 +193,7 @@ def _named_and_unset(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _too_late(subject: Subject) -> Iterator[Finding]:
+def _too_late(subject: SettingsSubject) -> Iterator[Finding]:
     reading = subject.reading
     last: dict[str | None, int] = {}
     for number, launch in enumerate(reading.launches):
@@ -216,7 +215,91 @@ def _too_late(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _is_late(each: Assignment, reading: Reading, number: int) -> bool:
+def _is_late(each: Assignment, reading: SettingsReading, number: int) -> bool:
     if each.form != "export" or each.launch is not None or each.unsets or each.arms or reading.launches[number].arms:
         return False
     return (each.line, each.column) > started_at(reading, number)
+
+
+_LAUNCHER, _WORKER = "Launcher:", "Worker:"
+_PODS_FOR_RANKS = ("NCCL_", "UCX_", "FI_", "OFI_", "SHARP_")
+
+
+def pods(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield variables that an MPIJob sets for its launcher only."""
+    reading = subject.reading
+    if reading.language != "kubernetes" or not any("MPIJob" in line for line in reading.lines):
+        return
+    roles = {id(each): _role(reading.lines, each) for each in reading.assignments if each.form == "manifest"}
+    workers = {each.name for each in reading.assignments if roles.get(id(each)) == _WORKER}
+    passed = {each.name for each in reading.assignments if each.form in ("mpirun", "mca", "export", "prefix")}
+    passed |= {name for launch in reading.launches for name in launch.forwards}
+    for each in reading.assignments:
+        if roles.get(id(each)) != _LAUNCHER or each.name in workers | passed:
+            continue
+        if each.name.startswith(_PODS_FOR_RANKS):
+            yield report(
+                "ENV106",
+                at=where(each),
+                evidence=setting_text(each),
+                confidence="likely",
+                effect="the ranks run with the default",
+                fix=f"-x {each.name} in the launcher's mpirun, or the same entry for the workers",
+                name=each.name,
+            )
+
+
+def _role(lines: tuple[str, ...], each: Assignment) -> str | None:
+    """Return the key of the replica that a line of a manifest belongs to."""
+    for line in reversed(lines[: each.line]):
+        key = line.strip()
+        if key in (_LAUNCHER, _WORKER):
+            return key
+        if key == "---":
+            return None
+    return None
+
+
+_NAMES = (
+    "SLURM_PROCID|SLURM_LOCALID|SLURM_NODEID|SLURMD_NODENAME|OMPI_COMM_WORLD_(?:LOCAL_|NODE_)?RANK|PMIX?_RANK"
+    "|PALS_(?:LOCAL_)?RANKID|MPI_LOCALRANKID|RANK|LOCAL_RANK|NODE_RANK|GROUP_RANK|HOSTNAME"
+)
+# The same on all ranks of a node.
+_OF_NODE = {"HOSTNAME", "hostname", "SLURMD_NODENAME"}
+# As a variable, in arithmetic, or as what a command prints.
+_OF_RANK = re.compile(rf"\$\{{?({_NAMES})\b|\$\(\([^()]*\b({_NAMES})\b|(?:\$\(|`)\s*(hostname)\b", re.ASCII)
+# torchrun on each of several nodes.
+_NODES = re.compile(r"--nnodes[= ](?!1(?:\s|$))", re.ASCII)
+_LONGEST = 4_000
+
+
+def ranks(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield variables that all ranks must have alike, with values that are made from the rank."""
+    # A script that starts the ranks, or is started by a batch system, works its values out once, for all of them.
+    starting = {launch.target for launch in subject.reading.launches if launch.kind in ("mpirun", "srun")}
+    several = _has_several_nodes(subject)
+    for each in subject.reading.assignments:
+        variable = known(each.name)
+        if variable is None or variable.agreement != "same" or not each.computed:
+            continue
+        runs_once = each.target in starting or (each.target is None and subject.batch_system is not None)
+        if each.form == "shell" or (each.launch is None and runs_once):
+            continue
+        found = _OF_RANK.search(each.written[:_LONGEST])
+        if found is not None and (several or not _OF_NODE.issuperset(filter(None, found.groups()))):
+            yield report(
+                "ENV160",
+                at=where_value(each),
+                evidence=f"{setting_text(each)}: {next(filter(None, found.groups()))} is another one on each",
+                confidence="likely",
+                effect="the job hangs or fails where ranks come to different decisions",
+                fix="the same value on every rank",
+                name=each.name,
+            )
+
+
+def _has_several_nodes(subject: SettingsSubject) -> bool:
+    """Whether the text says that the job has more than one node."""
+    if subject.nodes is not None:
+        return subject.nodes > 1
+    return any(_NODES.search(" ".join(each.argv)) is not None for each in subject.reading.launches)

@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 
 from busbw.env.near import read_name
-from busbw.env.rules.subject import Subject, known, report, setting_text, where
+from busbw.env.rules.subject import SettingsSubject, known, report, setting_text, where
 from busbw.env.versions import known_in
 from busbw.facts.envvars import misspellings
-from busbw.model.assignment import Assignment, Reading
 from busbw.model.envvar import EnvVar, Misspelling
 from busbw.model.finding import Finding
+from busbw.model.settings import Assignment, SettingsReading
 
 _NCCL = "NCCL"
 # A plug-in of NCCL that is named or on the way to libraries: it may read names of its own.
@@ -23,7 +23,7 @@ _USE = re.compile(r"\$\{?([A-Za-z_]\w*)", re.ASCII)
 _ELSEWHERE = {"framework", "vendor"}
 
 
-def names(subject: Subject) -> Iterator[Finding]:
+def names(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield names that nothing reads, not in this version, or not NCCL."""
     # RCCL has names of its own too that begin as NCCL's do.
     with_others = subject.is_for_rccl or any(_PLUGIN.search(line) for line in subject.reading.lines)
@@ -40,7 +40,7 @@ def names(subject: Subject) -> Iterator[Finding]:
             yield from _by_version(subject, each, variable)
 
 
-def _is_own(reading: Reading, each: Assignment, used: frozenset[str]) -> bool:
+def _is_own(reading: SettingsReading, each: Assignment, used: frozenset[str]) -> bool:
     """Whether a name is a variable of the scripts themselves: it is used here, or handed to a batch script."""
     launch = reading.launches[each.launch] if each.launch is not None and each.launch < len(reading.launches) else None
     if launch is not None and launch.argv and launch.argv[0].rpartition("/")[2] == "sbatch":
@@ -114,7 +114,7 @@ def _elsewhere(each: Assignment, mistake: Misspelling) -> Finding:
     )
 
 
-def _by_version(subject: Subject, each: Assignment, variable: EnvVar) -> Iterator[Finding]:
+def _by_version(subject: SettingsSubject, each: Assignment, variable: EnvVar) -> Iterator[Finding]:
     # Versions of RCCL are not those of NCCL.
     if variable.owner != _NCCL or (subject.is_for_rccl and subject.context.nccl is None):
         return

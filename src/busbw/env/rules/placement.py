@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from busbw.base.cpus import format_cpu_list
 from busbw.base.errors import InputError
 from busbw.env.rules.situations import Situation
-from busbw.env.rules.subject import Subject, report, where
-from busbw.model.assignment import Launch
-from busbw.model.binding import BoundRank, RankMasks
+from busbw.env.rules.subject import SettingsSubject, report, where
 from busbw.model.finding import Finding
 from busbw.model.platform import Platform
+from busbw.model.settings import LaunchCommand
+from busbw.model.topology import BoundRank, RankMasks
 from busbw.topo.origins.from_platform import topology_of_platform
 from busbw.topo.ranks.masks import masks_of
 
@@ -19,7 +19,7 @@ _OF_SRUN = ("--cpu-bind",)
 _MOST_BINDINGS = 32
 
 
-def placement(subject: Subject) -> Iterator[Finding]:
+def placement(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield bindings that put ranks where their GPUs are not."""
     platform = subject.context.platform
     if platform is None or platform.gpu.count < 2:
@@ -49,7 +49,7 @@ def _moved(situation: Situation) -> bool:
 
 
 def _launch(
-    launch: Launch, platform: Platform, binding: str, masks: RankMasks | None, *, moved: bool
+    launch: LaunchCommand, platform: Platform, binding: str, masks: RankMasks | None, *, moved: bool
 ) -> Iterator[Finding]:
     wrong = _wrong_everywhere(masks) if masks is not None else ()
     if not wrong:
@@ -71,7 +71,7 @@ def _launch(
     )
 
 
-def _binding(launch: Launch) -> str | None:
+def _binding(launch: LaunchCommand) -> str | None:
     """Return the options of a launch that bind ranks, None where it has none or one cannot be read here."""
     options = _OF_MPIRUN if launch.kind == "mpirun" else _OF_SRUN if launch.kind == "srun" else ()
     own = launch.argv[: launch.program] if launch.program is not None else launch.argv

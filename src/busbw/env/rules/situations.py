@@ -3,10 +3,11 @@
 A text with branches has several: one for each way on which something is set, with what is certain on that way.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from busbw.model.assignment import Arm, Assignment, Launch, Reading, exclude_each_other
+from busbw.model.settings import Arm, Assignment, LaunchCommand, SettingsReading, exclude_each_other
 
 # Forms that everything after them sees, for as long as the text goes on.
 _LASTING = {"environment", "nccl_conf", "export", "srun", "modulefile", "dockerfile", "apptainer"}
@@ -21,7 +22,7 @@ class Situation:
 
     # Number in Reading.launches; None: the text starts nothing, or this is its end.
     number: int | None
-    launch: Launch | None
+    launch: LaunchCommand | None
     settings: dict[str, Assignment]
 
     def values(self) -> dict[str, str]:
@@ -30,14 +31,14 @@ class Situation:
 
 
 @dataclass(slots=True)
-class _Way:
+class _BranchPath:
     """One way through the branches of a text, and what is in force on it so far."""
 
     arms: tuple[Arm, ...]
     settings: dict[str, Assignment] = field(default_factory=dict)
 
 
-def situations(reading: Reading) -> Iterator[Situation]:
+def situations(reading: SettingsReading) -> Iterator[Situation]:
     """Yield the situations of a text in its order, those of each file that it writes apart."""
     own = _by_launch(reading)
     lasting: dict[str | None, list[Assignment]] = {each.target: [] for each in reading.assignments}
@@ -51,7 +52,7 @@ def situations(reading: Reading) -> Iterator[Situation]:
         yield from _of_target(reading, lasting.get(target, []), numbers.get(target, [])[:MOST_LAUNCHES], own)
 
 
-def _by_launch(reading: Reading) -> dict[int, list[Assignment]]:
+def _by_launch(reading: SettingsReading) -> dict[int, list[Assignment]]:
     own: dict[int, list[Assignment]] = {}
     for each in reading.assignments:
         if each.launch is not None:
@@ -60,12 +61,12 @@ def _by_launch(reading: Reading) -> dict[int, list[Assignment]]:
 
 
 def _of_target(
-    reading: Reading, lasting: list[Assignment], numbers: list[int], own: dict[int, list[Assignment]]
+    reading: SettingsReading, lasting: list[Assignment], numbers: list[int], own: dict[int, list[Assignment]]
 ) -> Iterator[Situation]:
     arms = [each.arms for each in lasting]
     arms += [reading.launches[number].arms for number in numbers]
     arms += [each.arms for number in numbers for each in own.get(number, [])]
-    ways = [_Way(each) for each in list(dict.fromkeys([(), *arms]))[:MOST_WAYS]]
+    ways = [_BranchPath(each) for each in list(dict.fromkeys([(), *arms]))[:MOST_WAYS]]
     place = 0
     for number in sorted(numbers, key=lambda each: started_at(reading, each)):
         launch = reading.launches[number]
@@ -81,22 +82,22 @@ def _of_target(
         yield from (Situation(None, None, way.settings) for way in ways)
 
 
-def started_at(reading: Reading, number: int) -> tuple[int, int]:
+def started_at(reading: SettingsReading, number: int) -> tuple[int, int]:
     """Return line and column at which a command runs: a text that was put together before runs where it is used."""
     return max(_position(reading.launches[each]) for each in _chain(reading, number))
 
 
-def starts_anew(launch: Launch) -> bool:
+def starts_anew(launch: LaunchCommand) -> bool:
     """Whether what a command runs has an environment of its own: on another host, or as another user."""
     return launch.kind == "other" and launch.forwards_all is False
 
 
-def is_handed_on(launch: Launch, name: str, each: Assignment) -> bool:
+def is_handed_on(launch: LaunchCommand, name: str, each: Assignment) -> bool:
     """Whether such a command hands a setting on: it names it, or the setting stands in it."""
     return name in launch.forwards or each.launch is not None
 
 
-def _chain(reading: Reading, number: int) -> list[int]:
+def _chain(reading: SettingsReading, number: int) -> list[int]:
     """Return a launch and those that it is within, innermost first."""
     chain: list[int] = []
     each: int | None = number
@@ -106,11 +107,11 @@ def _chain(reading: Reading, number: int) -> list[int]:
     return chain
 
 
-def _position(each: Assignment | Launch) -> tuple[int, int]:
+def _position(each: Assignment | LaunchCommand) -> tuple[int, int]:
     return each.line, each.column
 
 
-def _apply(ways: list[_Way], each: Assignment) -> None:
+def _apply(ways: list[_BranchPath], each: Assignment) -> None:
     needed = set(each.arms)
     for way in ways:
         if not needed or needed.issubset(way.arms):
@@ -130,10 +131,12 @@ def _put(settings: dict[str, Assignment], each: Assignment) -> None:
         settings[each.name] = each
 
 
-def _with_own(reading: Reading, number: int, own: dict[int, list[Assignment]], way: _Way) -> dict[str, Assignment]:
+def _with_own(
+    reading: SettingsReading, number: int, own: dict[int, list[Assignment]], way: _BranchPath
+) -> dict[str, Assignment]:
     """Return what a launch sees: what lasts, then what each launch that it is within sets, then its own."""
     settings = dict(way.settings)
-    around: Launch | None = None
+    around: LaunchCommand | None = None
     for each_number in reversed(_chain(reading, number)):
         launch = reading.launches[each_number]
         # What a container does not get is told of the container.
@@ -146,3 +149,50 @@ def _with_own(reading: Reading, number: int, own: dict[int, list[Assignment]], w
             elif not exclude_each_other(setting.arms, way.arms):
                 settings.pop(setting.name, None)
     return settings
+
+
+_DIRECTIVE = re.compile(r"#(SBATCH|PBS|BSUB|FLUX:|\$)\s+(.*)", re.ASCII)
+_NODES = re.compile(r"(?:^|\s)(?:-N\s*|--nodes[=\s]\s*)(\d{1,6})(?:-\d+)?(?=\s|$)", re.ASCII)
+_HOST_FILES = {"-hostfile", "--hostfile", "-machinefile", "--machinefile", "-f"}
+_HOSTS = {"-H", "-host", "--host", "-hosts"}
+# Directives stand at the top.
+_MOST_LINES = 500
+
+
+def batch_system(reading: SettingsReading) -> str | None:
+    """Return the word that a script's directives begin with, None where it has none."""
+    for line in reading.lines[:_MOST_LINES]:
+        found = _DIRECTIVE.match(line)
+        if found is not None:
+            return found[1]
+    return None
+
+
+def nodes_of(reading: SettingsReading) -> int | None:
+    """Return the nodes that a batch script asks for, None where it does not say."""
+    for line in reading.lines[:_MOST_LINES]:
+        found = _DIRECTIVE.match(line)
+        nodes = _NODES.search(found[2]) if found is not None and found[1] == "SBATCH" else None
+        if nodes is not None:
+            return int(nodes[1])
+    return None
+
+
+def spans_nodes(launch: LaunchCommand, nodes: int | None) -> bool | None:
+    """Whether a command starts ranks on several nodes; None: it cannot be told. `nodes`: of the job."""
+    own = launch.argv[: launch.program] if launch.program is not None else launch.argv
+    asked = _NODES.search(" ".join(own[1:])) if launch.kind == "srun" else None
+    if asked is not None:
+        return int(asked[1]) > 1
+    if nodes is not None:
+        return nodes > 1
+    for place, word in enumerate(own[:-1]):
+        if word in _HOSTS:
+            return None if "$" in own[place + 1] else len(set(map(_host, own[place + 1].split(",")))) > 1
+        if word in _HOST_FILES:
+            return True
+    return None
+
+
+def _host(text: str) -> str:
+    return text.partition(":")[0]

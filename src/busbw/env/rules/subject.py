@@ -5,18 +5,78 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from busbw.env.rules.context import Context
-from busbw.env.rules.job import batch_system, nodes_of
-from busbw.env.rules.plain import as_meant
-from busbw.env.rules.situations import Situation, situations
+from busbw.env.rules.situations import Situation, batch_system, nodes_of, situations
 from busbw.env.versions import newest, spelled
 from busbw.facts.envvars import variables
-from busbw.facts.findings import finding
-from busbw.model.assignment import Assignment, Launch, Reading, Slip, Unread
+from busbw.facts.rules import finding
 from busbw.model.envvar import EnvVar
 from busbw.model.finding import Confidence, Finding
+from busbw.model.platform import Platform
+from busbw.model.settings import Assignment, LaunchCommand, SettingsReading, Slip, UnreadPart
 
-Place = Assignment | Launch | Slip | Unread
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CheckContext:
+    """What is known beside the text itself."""
+
+    platform: Platform | None = None
+    # The version of NCCL that was asked about, as `env.versions` reads it; None: the newest known is meant.
+    nccl: tuple[int, ...] | None = None
+    # Nodes of the job; None: not said.
+    nodes: int | None = None
+    # Of this host: files that settings name and that it does not have. None: it was not looked at.
+    absent: frozenset[str] | None = None
+
+
+# Stands in a slip for what only running it would tell.
+UNKNOWN = "\ufffe"
+_QUOTES = ('"', "'")
+_BEFORE_NAMES = ("export ", "set ", "setenv ")
+
+
+def as_meant(reading: SettingsReading) -> SettingsReading:
+    """Return a reading without what is told by itself: blanks, quotes, remarks of an nccl.conf, blanks behind `=`."""
+    meant = {(slip.line, slip.name): slip.meant for slip in reading.slips if _is_told(slip)}
+    if not meant and not any(each.form == "nccl_conf" for each in reading.assignments):
+        return reading
+    return structs.replace(reading, assignments=tuple(_meant(each, meant) for each in reading.assignments))
+
+
+def _is_told(slip: Slip) -> bool:
+    is_known = slip.meant is not None and not any(sign in slip.meant for sign in (UNKNOWN, "$", "`"))
+    return slip.kind == "space_after_equals" and is_known
+
+
+def _meant(each: Assignment, meant: dict[tuple[int, str | None], str | None]) -> Assignment:
+    if each.form == "nccl_conf" and each.value is not None:
+        return structs.replace(each, name=plain_name(each.name), value=plain_value(each.value))
+    if not each.value and not each.alternatives and (value := meant.get((each.line, each.name))) is not None:
+        return structs.replace(each, value=value, written=value)
+    return each
+
+
+def plain_name(name: str) -> str:
+    """Return the name that was probably meant, without blanks and `export`."""
+    stripped = name.strip()
+    for word in _BEFORE_NAMES:
+        stripped = stripped.removeprefix(word).strip()
+    return stripped
+
+
+def plain_value(value: str) -> str:
+    """Return the value that was probably meant, without blanks, quotes and remarks."""
+    stripped = value.strip()
+    if len(stripped) > 1 and stripped[0] in _QUOTES and stripped.find(stripped[0], 1) > 0:
+        return stripped[1 : stripped.find(stripped[0], 1)]
+    return stripped.split(" #", 1)[0].split("\t#", 1)[0].strip()
+
+
+def is_unexpanded(path: str) -> bool:
+    """Whether a path begins with a tilde that a shell would have replaced."""
+    return path == "~" or path.startswith("~/")
+
+
+Place = Assignment | LaunchCommand | Slip | UnreadPart
 _LONGEST_SHOWN = 60
 _OF_AMD = ("RCCL_", "HSA_", "HIP_", "ROCR_", "ROCM_", "PYTORCH_ROCM_")
 _ROCM = re.compile(r"(?<![A-Za-z])(?:rocm|rccl)(?![a-z])", re.IGNORECASE | re.ASCII)
@@ -25,13 +85,13 @@ OF_BUILDING = {"build scripts", "loader", "shell"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Subject:
+class SettingsSubject:
     """A reading, ready to be checked."""
 
     # As it is meant, and as it is written: they differ in lines of an nccl.conf.
-    reading: Reading
-    written: Reading
-    context: Context
+    reading: SettingsReading
+    written: SettingsReading
+    context: CheckContext
     # The version of NCCL that is meant.
     version: tuple[int, ...]
     situations: tuple[Situation, ...]
@@ -48,11 +108,11 @@ class Subject:
         return spelled(self.version)
 
 
-def subject_of(reading: Reading, context: Context) -> Subject:
+def subject_of(reading: SettingsReading, context: CheckContext) -> SettingsSubject:
     """Return a reading ready to be checked."""
     version = context.nccl if context.nccl is not None else newest()
     meant = as_meant(reading)
-    return Subject(
+    return SettingsSubject(
         reading=meant,
         written=reading,
         context=context,
@@ -64,7 +124,7 @@ def subject_of(reading: Reading, context: Context) -> Subject:
     )
 
 
-def _is_for_rccl(reading: Reading) -> bool:
+def _is_for_rccl(reading: SettingsReading) -> bool:
     """Whether a text names what only AMD's GPUs have."""
     return any(each.name.startswith(_OF_AMD) for each in reading.assignments) or any(
         _ROCM.search(line) is not None for line in reading.lines

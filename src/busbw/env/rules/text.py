@@ -1,13 +1,27 @@
-"""How a text is written: what reads well to a person and otherwise to a machine."""
+"""How a text is written: slips, settings said twice, lines of an nccl.conf, logs left switched on."""
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 
-from busbw.env.rules.plain import UNKNOWN
-from busbw.env.rules.subject import Subject, report, shown, where
-from busbw.model.assignment import Reading, Slip
+from busbw.env.rules.subject import (
+    OF_BUILDING,
+    UNKNOWN,
+    SettingsSubject,
+    is_unexpanded,
+    known,
+    plain_name,
+    plain_value,
+    report,
+    setting_text,
+    shown,
+    where,
+    where_value,
+)
+from busbw.env.versions import known_in
 from busbw.model.finding import Finding
+from busbw.model.settings import Assignment, SettingsReading, Slip
 
 _CODES = {
     "space_after_equals": "ENV003",
@@ -34,7 +48,7 @@ _OF_SHELLS = {"space_after_equals", "space_before_equals"}
 _ONCE = {"lost_line_end", "typographic", "carriage_return"}
 
 
-def slips(subject: Subject) -> Iterator[Finding]:
+def slips(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield what is written so that it means something else, and the parts that could not be read."""
     for part in subject.reading.unread:
         yield report("ENV001", at=where(part), evidence="nothing in it is checked", reason=part.reason)
@@ -48,7 +62,7 @@ def slips(subject: Subject) -> Iterator[Finding]:
             told.add(each.kind)
 
 
-def _matters(each: Slip, reading: Reading) -> bool:
+def _matters(each: Slip, reading: SettingsReading) -> bool:
     """Whether a slip is about settings and how ranks are started, and not about the rest of a script."""
     line = reading.lines[each.line - 1] if 0 < each.line <= len(reading.lines) else ""
     if each.kind in _OF_SHELLS:
@@ -112,3 +126,213 @@ def _fix(each: Slip, name: str) -> str | None:
     if each.kind == "option_equals" and each.meant is not None:
         return f"two words: {name.removeprefix('OMPI_MCA_')} {each.meant.partition('=')[2] or each.meant}"
     return fixes.get(each.kind)
+
+
+_QUOTES = ('"', "'")
+_LONGEST_VALUE = 1023
+
+
+def conf_lines(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield what is part of a name or a value and was not meant to be."""
+    for each in subject.written.assignments:
+        if each.form == "nccl_conf":
+            yield from _name(each)
+            yield from _value(each)
+        yield from _unexpanded(each)
+
+
+def _name(each: Assignment) -> Iterator[Finding]:
+    meant = plain_name(each.name)
+    if each.name.lstrip() != each.name.lstrip().removeprefix("export ").removeprefix("set ").removeprefix("setenv "):
+        yield report(
+            "ENV013", at=where(each), evidence=f"the name is {shown(each.name)}", fix=f"{meant}={each.written}"
+        )
+    elif meant != each.name:
+        yield report(
+            "ENV014",
+            at=where(each),
+            evidence=f"the name is {shown(each.name)}",
+            effect="nothing reads that name",
+            fix=f"{meant}={plain_value(each.written)}",
+            part="name",
+        )
+
+
+def _value(each: Assignment) -> Iterator[Finding]:
+    value, meant = each.written, plain_value(each.written)
+    fix = f"{plain_name(each.name)}={meant}"
+    at = where_value(each)
+    if len(value) > _LONGEST_VALUE:
+        yield report("ENV016", at=at, evidence=f"{len(value)} characters", name=plain_name(each.name))
+    if value.strip()[:1] in _QUOTES:
+        yield report("ENV012", at=at, evidence=f"the value is {shown(value)}", fix=fix, name=plain_name(each.name))
+    elif " #" in value or "\t#" in value:
+        yield report("ENV015", at=at, evidence=f"the value is {shown(value)}", fix=fix, name=plain_name(each.name))
+    elif value != value.strip():
+        yield report("ENV014", at=at, evidence=f"the value is {shown(value)}", fix=fix, part="value")
+
+
+def _unexpanded(each: Assignment) -> Iterator[Finding]:
+    """Yield a tilde or a variable that nothing will replace."""
+    variable = known(plain_name(each.name))
+    value = plain_value(each.written) if each.form == "nccl_conf" else each.value or ""
+    is_path = variable is not None and variable.kind == "path"
+    what = "a tilde" if is_path and is_unexpanded(value) else None
+    if each.form == "nccl_conf" and "$" in value:
+        what = "a variable"
+    if what is not None and not each.computed:
+        yield report(
+            "ENV017",
+            at=where_value(each),
+            evidence=setting_text(each),
+            effect="the program looks for exactly that name",
+            fix="write the whole path" if what == "a tilde" else "write the value itself",
+            name=plain_name(each.name),
+            what=what,
+        )
+
+
+# Values in capitals, and what it costs.
+_LEFT_ON = {
+    "NCCL_DEBUG": ({"INFO", "TRACE"}, "every rank writes hundreds of lines at its start, and some in every call"),
+    "NCCL_DEBUG_SUBSYS": ({"ALL"}, "with NCCL_DEBUG=INFO every call of every rank writes lines"),
+    "NCCL_CHECK_POINTERS": ({"1"}, "every call looks at its pointers"),
+    "NCCL_CHECK_MODE": ({"DEBUG_LOCAL", "DEBUG_GLOBAL"}, "every call checks its arguments, DEBUG_GLOBAL across ranks"),
+    "CUDA_LAUNCH_BLOCKING": ({"1"}, "no kernel starts before the one before it is done, so nothing overlaps"),
+    "UCX_LOG_LEVEL": ({"DEBUG", "TRACE", "DATA", "FUNC", "POLL"}, "every message writes lines"),
+    "FI_LOG_LEVEL": ({"DEBUG", "TRACE", "INFO"}, "libfabric writes lines all the time"),
+    "TORCH_DISTRIBUTED_DEBUG": ({"DETAIL"}, "every collective is checked across ranks first"),
+}
+_STREAMS = ("/dev/stdout", "/dev/stderr", "stdout", "stderr")
+
+
+def leftovers(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield what is left on from looking for a fault."""
+    for each in subject.reading.assignments:
+        if each.value is None:
+            continue
+        values, cost = _LEFT_ON.get(each.name, (set[str](), ""))
+        if each.value.upper() in values:
+            yield report(
+                "ENV140",
+                at=where(each),
+                evidence=setting_text(each),
+                effect=cost,
+                fix="NCCL_DEBUG=WARN for a job" if each.name == "NCCL_DEBUG" else "leave it out for a job",
+                name=each.name,
+            )
+        if each.name == "NCCL_DEBUG_FILE":
+            yield from _debug_file(each, each.value)
+
+
+def _debug_file(each: Assignment, value: str) -> Iterator[Finding]:
+    if value and "%h" not in value and "%p" not in value and value not in _STREAMS and not each.computed:
+        yield report(
+            "ENV141",
+            at=where_value(each),
+            evidence=setting_text(each),
+            fix=f"NCCL_DEBUG_FILE={value}.%h.%p",
+            confidence="likely",
+            file=shown(value),
+        )
+
+
+# Further apart a reader does not see both, and they may be meant for different things.
+_MOST_LINES_BETWEEN = 200
+
+
+def repeats(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield names that are set twice with nothing started in between."""
+    reading = subject.reading
+    starts = sorted((each.line, each.column) for each in reading.launches)
+    lines = {each.line for each in reading.assignments if each.launch is None and each.form != "shell"}
+    before: dict[tuple[str, int | None, str | None], Assignment] = {}
+    for each in reading.assignments:
+        key = each.name, each.launch, each.target
+        first = before.get(key)
+        before[key] = each
+        if first is None or first.form != each.form or first.arms != each.arms or each.unsets or first.unsets:
+            continue
+        # A value that was used in between, by a command or by the new one, has done its work.
+        used = each.launch is None and (_between(starts, first, each) or _other_lines(subject, first, each, lines))
+        if (
+            used
+            or _from_branches(reading, first, each)
+            or first.value is None
+            or each.value is None
+            or first.value == each.value
+            or each.computed
+        ):
+            continue
+        variable = known(each.name)
+        if variable is None or variable.owner in OF_BUILDING or each.form in ("shell", "manifest"):
+            continue
+        yield _twice(first, each)
+
+
+def _from_branches(reading: SettingsReading, first: Assignment, second: Assignment) -> bool:
+    """Whether two options of one command stand in texts put together before it, and so on ways of their own."""
+    if second.launch is None or first.line == second.line:
+        return False
+    return min(first.line, second.line) < reading.launches[second.launch].line
+
+
+def _between(starts: list[tuple[int, int]], first: Assignment, second: Assignment) -> bool:
+    return bisect_right(starts, (first.line, first.column)) < bisect_right(starts, (second.line, second.column))
+
+
+def _other_lines(subject: SettingsSubject, first: Assignment, second: Assignment, set_in: set[int]) -> bool:
+    """Whether anything but settings and remarks stands between two lines: a command there may have used the first."""
+    if second.line - first.line > _MOST_LINES_BETWEEN:
+        return True
+    between = range(first.line + 1, second.line)
+    texts = {number: subject.reading.lines[number - 1].strip() for number in between if number not in set_in}
+    return any(text and not text.startswith("#") for text in texts.values())
+
+
+def _twice(first: Assignment, second: Assignment) -> Finding:
+    counts, loses = (first, second) if second.form == "nccl_conf" else (second, first)
+    return report(
+        "ENV068",
+        at=where(second),
+        evidence=f"{setting_text(first)}{_of_line(first, second)}, {setting_text(second)}{_of_line(second, first)}",
+        effect=f"{shown(counts.value or '')} counts: NCCL keeps the first line of a file"
+        if counts is first
+        else f"{shown(counts.value or '')} counts",
+        fix=f"leave line {loses.line} out" if first.line != second.line else "one of the two",
+        name=second.name,
+        first=shown(first.value or ""),
+        second=shown(second.value or ""),
+    )
+
+
+def _of_line(each: Assignment, other: Assignment) -> str:
+    return f" in line {each.line}" if each.line != other.line else ""
+
+
+def same_parameter(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield parameters that are set under two names with two values."""
+    for situation in subject.situations:
+        yield from _spellings(subject, situation.settings)
+
+
+def _spellings(subject: SettingsSubject, settings: dict[str, Assignment]) -> Iterator[Finding]:
+    for name, each in settings.items():
+        variable = known(name)
+        other = settings.get(variable.same_as) if variable is not None and variable.same_as is not None else None
+        if variable is None or other is None or known_in(variable, subject.version) != "yes":
+            continue
+        twin = known(other.name)
+        if twin is not None and twin.same_as == name and name > other.name:
+            continue
+        if each.value is not None and other.value is not None and each.value != other.value:
+            yield report(
+                "ENV069",
+                at=where(each),
+                evidence=f"{setting_text(each)} and {setting_text(other)}",
+                effect="; ".join(variable.notes[:1]) or None,
+                fix=f"{other.name} alone",
+                source=variable.source,
+                name=name,
+                other=other.name,
+            )

@@ -1,16 +1,26 @@
 """Values: what their reader makes of them, where that is not what they seem to say."""
 
+import re
 from collections.abc import Iterator
+from functools import cache
 
-from busbw.env.hca_problems import INTERFACES
-from busbw.env.rules.plain import is_unexpanded
-from busbw.env.rules.subject import Subject, known, report, setting_text, shown, where, where_value
+from busbw.env.hca import INTERFACES
+from busbw.env.rules.subject import (
+    SettingsSubject,
+    is_unexpanded,
+    known,
+    report,
+    setting_text,
+    shown,
+    where,
+    where_value,
+)
 from busbw.env.values import read_value
 from busbw.env.versions import default_in
-from busbw.model.assignment import Assignment
-from busbw.model.envvar import EnvVar
+from busbw.facts.platforms import all_platforms
+from busbw.model.envvar import EnvVar, Understood
 from busbw.model.finding import Finding
-from busbw.model.understood import Understood
+from busbw.model.settings import Assignment
 
 _CODES = {
     "other value": "ENV030",
@@ -32,7 +42,7 @@ _EARLIER = (2, 27)
 _LISTS = ("NCCL_IB_HCA", *INTERFACES)
 
 
-def values(subject: Subject) -> Iterator[Finding]:
+def values(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield values that are not taken as they are written, and those that need not be."""
     told: set[tuple[str, str]] = set()
     for each in subject.reading.assignments:
@@ -115,3 +125,77 @@ def _is_default(variable: EnvVar, text: str, understood: Understood, version: tu
     if default in _NO_VALUE or default is None:
         return False
     return text == default or (understood.value is not None and read_value(variable, default, version) == understood)
+
+
+# Written by the job: they need not be there.
+_WRITTEN = ("DUMP", "DEBUG_FILE", "LOG", "OUTPUT")
+
+
+def files(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield paths that this host does not have."""
+    absent = subject.context.absent
+    if absent is None:
+        return
+    for each in subject.reading.assignments:
+        if each.value is not None and each.value in absent and not _is_written(each.name):
+            yield report(
+                "ENV130",
+                at=where_value(each),
+                evidence=setting_text(each),
+                effect="NCCL goes on without it",
+                fix="correct the path, or leave the setting out",
+                name=each.name,
+                path=each.value,
+            )
+
+
+def _is_written(name: str) -> bool:
+    """Whether the job itself makes what a variable names."""
+    variable = known(name)
+    return variable is None or any(word in name for word in _WRITTEN)
+
+
+# What files are called that describe a family of machines: `ndv5-topo.xml`, `ndv5/topo.xml`.
+_FAMILY = re.compile(r"([a-z0-9_.]+)[-_/](?:topo|topology)[^/]*\.xml", re.IGNORECASE | re.ASCII)
+_LONGEST = 1_000
+
+
+def topology_files(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield topology files whose name is that of another platform's."""
+    platform = subject.context.platform
+    if platform is None:
+        return
+    for each in subject.reading.assignments:
+        if each.name != "NCCL_TOPO_FILE" or each.value is None or each.computed:
+            continue
+        family = _family(each.value)
+        owners = _owners().get(family or "", frozenset())
+        if owners and platform.id not in owners:
+            yield report(
+                "ENV085",
+                at=where_value(each),
+                evidence=setting_text(each),
+                effect="NCCL takes its word for where GPUs, NICs and CPUs are",
+                confidence="likely",
+                fix=f"the file of {platform.id}, or none: busbw topo check FILE --platform {platform.id}",
+                file=shown(each.value),
+                other=", ".join(sorted(owners)),
+                platform=platform.id,
+            )
+
+
+def _family(path: str) -> str | None:
+    found = _FAMILY.search(path[-_LONGEST:])
+    return found[1].lower() if found is not None else None
+
+
+@cache
+def _owners() -> dict[str, frozenset[str]]:
+    """Return the platforms that each family of files is published for."""
+    owners: dict[str, set[str]] = {}
+    for platform in all_platforms():
+        for setting in platform.settings:
+            family = _family(setting.value) if setting.name == "NCCL_TOPO_FILE" and setting.value else None
+            if family is not None:
+                owners.setdefault(family, set()).add(platform.id)
+    return {family: frozenset(ids) for family, ids in owners.items()}

@@ -3,7 +3,7 @@
 import re
 
 from busbw.formats.lines.prefix import split
-from busbw.model.variables import WITHHELD, is_allowed, plain
+from busbw.model.settings import WITHHELD, is_allowed, plain
 
 # A line that is one variable of an environment, as env, export, declare and a shell's trace print it.
 _WHOLE_LINE = re.compile(

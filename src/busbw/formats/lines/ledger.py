@@ -1,16 +1,72 @@
 """The account of one source: every line is a reading's, known, or unread, and nothing else."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
+from msgspec import structs
 
 from busbw.formats.lines.environment import scrub
-from busbw.formats.lines.records import Records
-from busbw.formats.lines.tally import Tally
-from busbw.model.imported import Device, Reading, Table, Unread
+from busbw.model.imported import ListedDevice, Reading, Table, UnreadLine
 
-Event = Reading | Unread | Table
+
+@dataclass(slots=True)
+class TableTally:
+    """Counts of one table."""
+
+    readings: int = 0
+    wrong: int = 0
+    unchecked: int = 0
+
+    def add(self, readings: Sequence[Reading]) -> None:
+        """Count readings."""
+        self.readings += len(readings)
+        for reading in readings:
+            if reading.wrong is None:
+                self.unchecked += 1
+            elif reading.wrong > 0:
+                self.wrong += 1
+
+
+@dataclass(slots=True)
+class _OpenRecords:
+    table: Table
+    last_line: int
+    tally: TableTally = field(default_factory=TableTally)
+
+
+@dataclass(slots=True)
+class Records:
+    """The tables of one source that more records may belong to."""
+
+    _open: dict[Table, _OpenRecords] = field(default_factory=dict)
+
+    def has(self, table: Table) -> bool:
+        """Whether there is a table that equals `table` but for number and lines."""
+        return _key(table) in self._open
+
+    def add(self, table: Table, readings: Sequence[Reading], *, next_table: int) -> int:
+        """Count the readings of one record, and return the number of their table: `next_table` for a new one."""
+        key = _key(table)
+        found = self._open.get(key)
+        if found is None:
+            found = self._open[key] = _OpenRecords(structs.replace(table, number=next_table), table.last_line)
+        found.last_line = table.last_line
+        found.tally.add(readings)
+        return found.table.number
+
+    def take(self) -> Iterator[tuple[Table, TableTally]]:
+        """Yield every table with its counts, and forget them."""
+        for found in self._open.values():
+            yield structs.replace(found.table, last_line=found.last_line), found.tally
+        self._open.clear()
+
+
+def _key(table: Table) -> Table:
+    return structs.replace(table, number=0, first_line=0, last_line=0)
+
+
+Event = Reading | UnreadLine | Table
 # Tables with their readings.
 Found = Sequence[tuple[Table, Sequence[Reading]]]
 
@@ -21,7 +77,7 @@ _SHOWN = 200
 
 
 @dataclass(slots=True)
-class Ledger:
+class SourceLedger:
     """Counts of one source, and what was found in it since it was asked last."""
 
     source: int
@@ -47,19 +103,19 @@ class Ledger:
         self.unread_lines += 1
         # Cut first: of a line of many megabytes no more than the part that is shown has to be searched for secrets.
         shown = scrub(text[: 20 * _SHOWN])[:_SHOWN]
-        self._events.append(Unread(source=self.source, line=line, text=shown, why=why))
+        self._events.append(UnreadLine(source=self.source, line=line, text=shown, why=why))
 
     def nobodys(self, first_line: int, texts: Sequence[str], why: str) -> None:
         """Account for lines, one after the other, that nobody reads and that hold no secret."""
         self.unread_lines += len(texts)
         self._events.extend(
-            Unread(source=self.source, line=line, text=text[:_SHOWN], why=why)
+            UnreadLine(source=self.source, line=line, text=text[:_SHOWN], why=why)
             for line, text in enumerate(texts, start=first_line)
         )
 
-    def table(self, table: Table, tally: Tally) -> None:
+    def table(self, table: Table, tally: TableTally) -> None:
         """Keep a finished table, with its tallies."""
-        devices: tuple[Device, ...] = table.devices if self._devices < _MOST_DEVICES else ()
+        devices: tuple[ListedDevice, ...] = table.devices if self._devices < _MOST_DEVICES else ()
         self._devices += len(devices)
         self._events.append(
             msgspec.structs.replace(
@@ -78,7 +134,7 @@ class Ledger:
             return None
         self.next_table += len(found)
         for table, readings in found:
-            tally = Tally()
+            tally = TableTally()
             tally.add(readings)
             self.table(table, tally)
         return [reading for _, readings in found for reading in readings]

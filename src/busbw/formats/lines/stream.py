@@ -3,17 +3,136 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+import msgspec
 from msgspec import structs
 
 from busbw.base.errors import InputError
-from busbw.formats.form import DocumentFormat, Line, OpenTable, TextFormat, Unreadable
-from busbw.formats.lines.collecting import Broken, Collected, may_begin
-from busbw.formats.lines.ledger import MOST_TABLES, Ledger
+from busbw.formats.form import DocumentFormat, OpenTable, TextFormat, TextLine, Unreadable
+from busbw.formats.lines.ledger import MOST_TABLES, SourceLedger, TableTally
 from busbw.formats.lines.log_lines import is_known
-from busbw.formats.lines.salvage import FAILURE, salvaged
-from busbw.formats.lines.tally import Tally
 from busbw.model.imported import Reading, Table
+
+# A document is decoded whole; its values take several times its size.
+MOST_BYTES = 32 * 2**20
+# How a document's first line begins: no log line does.
+_FIRST = re.compile(r'\s*(?:\{\s*(?:$|["}])|\[\s*(?:$|[\[{"\]]|-?\d[\d.]*\s*(?:,|\]\s*$)))')
+# Strings, which may hold brackets; brackets; and a quotation mark that no other one answers.
+TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}"]')
+_VALUES = frozenset('{["-0123456789tfn')
+
+
+class Broken(Exception):  # noqa: N818 - it is no error of ours, and never leaves this package
+    """The lines are no document; the text says why."""
+
+
+@dataclass(slots=True)
+class Collected:
+    """The lines of one document so far, each with its number."""
+
+    lines: list[tuple[int, str]] = field(default_factory=list)
+    _open: list[str] = field(default_factory=list)
+    _last: str = ""
+    _size_bytes: int = 0
+
+    def add(self, number: int, text: str) -> bool:
+        """Take one line, and return whether the document is complete. Raises Broken when it cannot be one.
+
+        The line is among `lines` then, unless it cannot follow them.
+        """
+        stripped = text.strip()
+        if self.lines and stripped and not self._may_follow(stripped[0]):
+            raise Broken("a JSON document was cut off here")
+        self.lines.append((number, text))
+        self._last = stripped[-1:] or self._last
+        self._size_bytes += len(text)
+        if self._size_bytes > MOST_BYTES:
+            raise Broken(f"a JSON document of more than {MOST_BYTES // 2**20} MiB")
+        for found in TOKEN.finditer(text):
+            self._bracket(found[0])
+            if not self._open and text[found.end() :].strip():
+                raise Broken("not JSON: something follows the document")
+        return not self._open
+
+    def _bracket(self, mark: str) -> None:
+        if mark in "{[":
+            self._open.append(mark)
+        elif mark == '"':
+            raise Broken("not JSON: a string without an end")
+        elif mark in "}]" and (not self._open or self._open.pop() != ("{" if mark == "}" else "[")):
+            raise Broken("not JSON: a bracket is closed that was not opened")
+
+    def _may_follow(self, first: str) -> bool:
+        """Whether a line that begins with `first` may follow what the lines before it ended with."""
+        in_object = self._open[-1:] == ["{"]
+        if self._last == ":":
+            return first in _VALUES
+        if self._last in "{," and in_object:
+            return first == '"' or (first == "}" and self._last == "{")
+        if self._last in "[,":
+            return first in _VALUES or (first == "]" and self._last == "[")
+        return first in ",:]}"
+
+    def decode(self) -> object:
+        """Return the document. Raises Broken when it is not JSON."""
+        try:
+            return msgspec.json.decode("\n".join(text for _, text in self.lines))
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            raise Broken(f"not JSON: {error}") from error
+
+
+def may_begin(text: str) -> bool:
+    """Whether a document may begin with this line."""
+    return _FIRST.match(text) is not None
+
+
+_KEY = '"results"'
+FAILURE = "its report has no end: possibly the program failed, or was ended"
+
+
+class Salvaged(NamedTuple):
+    """The document as far as it goes, and how many of its lines that takes."""
+
+    document: object
+    lines: int
+
+
+def salvaged(lines: Sequence[tuple[int, str]]) -> Salvaged | None:
+    """Return the document that `lines` begin, closed after its last whole result; None when it has no results."""
+    if sum(len(content) for _, content in lines) > MOST_BYTES:
+        return None
+    text = "\n".join(content for _, content in lines)
+    results = text.find(_KEY)
+    end = _end_of_results(text, results) if results >= 0 else None
+    if end is None:
+        return None
+    try:
+        document: object = msgspec.json.decode(text[:end] + "]}")
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+    return Salvaged(document, text.count("\n", 0, end) + 1)
+
+
+def _end_of_results(text: str, results: int) -> int | None:
+    """Return where the last whole element of the list ends that `results` is the name of."""
+    opened: list[str] = []
+    end = None
+    for found in TOKEN.finditer(text):
+        mark = found[0]
+        if mark in "{[":
+            opened.append(mark)
+        elif mark in "}]":
+            if not opened:
+                return end
+            opened.pop()
+            if found.start() > results and len(opened) < 2:
+                return end
+            end = found.end() if found.start() > results and opened == ["{", "["] else end
+        elif mark == '"':
+            return end
+    return end
+
 
 NOBODYS = "no reader knows this line"
 NOBODYS_DOCUMENT = "no reader knows this JSON document"
@@ -42,19 +161,19 @@ class Formats:
 class _Piece:
     """A line that is no row by itself, and why; the lines after it may complete it."""
 
-    line: Line
+    line: TextLine
     why: str
 
 
 @dataclass(slots=True)
-class Stream:
+class LineStream:
     """What is under way in one stream."""
 
     formats: Formats
-    ledger: Ledger
+    ledger: SourceLedger
     _table: OpenTable | None = None
     _passes_by: bool = False
-    _tally: Tally = field(default_factory=Tally)
+    _tally: TableTally = field(default_factory=TableTally)
     _last_line: int = 0
     _pieces: list[_Piece] = field(default_factory=list)
     _document: Collected | None = None
@@ -80,12 +199,12 @@ class Stream:
             self._continue_document(number, text)
         elif is_known(text):
             self.ledger.known()
-        elif not self._claimed(Line(number, text)):
-            self._unclaimed(Line(number, text))
+        elif not self._claimed(TextLine(number, text)):
+            self._unclaimed(TextLine(number, text))
 
     def take_torn(self, number: int, text: str) -> None:
         """Read what stands before a log line on one line: a row without its newline, or the beginning of one."""
-        line = Line(number, text)
+        line = TextLine(number, text)
         if self._table is None or self._document is not None:
             if _ROW_BEGINS.match(text):
                 self._hold(line, TORN)
@@ -109,7 +228,7 @@ class Stream:
         self._drop_pieces()
         self._close(last_line)
 
-    def _claimed(self, line: Line) -> bool:
+    def _claimed(self, line: TextLine) -> bool:
         """Whether the open table, or a reader that begins one, takes a line; it is accounted for then."""
         taken = self._table.take(line) if self._table is not None else "foreign"
         readings = _in(taken)
@@ -130,13 +249,13 @@ class Stream:
             return self._begins(line)
         return True
 
-    def _completes(self, line: Line) -> bool:
+    def _completes(self, line: TextLine) -> bool:
         """Whether `line` is the rest of a row that held pieces begin; all of them are accounted for then."""
         if self._table is None:
             return False
         for start in range(len(self._pieces)):
             pieces = self._pieces[start:]
-            whole = Line(pieces[0].line.number, "".join([*(piece.line.text for piece in pieces), line.text]))
+            whole = TextLine(pieces[0].line.number, "".join([*(piece.line.text for piece in pieces), line.text]))
             readings = _in(self._table.take(whole))
             if readings is not None:
                 self._pieces = self._pieces[:start]
@@ -146,10 +265,10 @@ class Stream:
                 return True
         return False
 
-    def _hold(self, line: Line, why: str) -> None:
+    def _hold(self, line: TextLine, why: str) -> None:
         if len(self._pieces) >= _MOST_PIECES or len(line.text) > _LONGEST_PIECE:
             self._drop_pieces()
-        self._pieces.append(_Piece(Line(line.number, line.text[: _LONGEST_PIECE + 1]), why))
+        self._pieces.append(_Piece(TextLine(line.number, line.text[: _LONGEST_PIECE + 1]), why))
 
     def _drop_pieces(self) -> None:
         for piece in self._pieces:
@@ -164,7 +283,7 @@ class Stream:
         self._tally.add(readings)
         self._last_line = number
 
-    def _begins(self, line: Line) -> bool:
+    def _begins(self, line: TextLine) -> bool:
         """Whether a line begins a table, or may go on with a row; no row goes on after any other."""
         for reader in self.formats.text:
             if reader.starts.search(line.text):
@@ -176,7 +295,7 @@ class Stream:
         self._drop_pieces()
         return False
 
-    def _unclaimed(self, line: Line) -> None:
+    def _unclaimed(self, line: TextLine) -> None:
         if _DIVIDER.fullmatch(line.text):
             self.ledger.known()
         elif may_begin(line.text):
@@ -185,7 +304,7 @@ class Stream:
         else:
             self.ledger.unread(line.number, line.text, NOBODYS)
 
-    def _begin(self, reader: TextFormat, line: Line) -> None:
+    def _begin(self, reader: TextFormat, line: TextLine) -> None:
         self._drop_pieces()
         self._close(line.number - 1)
         number = self.ledger.number_table()
@@ -194,7 +313,7 @@ class Stream:
             return
         self._table = reader.begin(line, number=number, source=self.ledger.source)
         self._passes_by = reader.passes_by
-        self._tally = Tally()
+        self._tally = TableTally()
         self._last_line = line.number
         self._readings(line.number, _in(self._table.take(line)) or ())
 
@@ -231,7 +350,7 @@ class Stream:
         for number, text in lines:
             if is_known(text):
                 self.ledger.known()
-            elif not self._is_document(number, text) and not self._claimed(Line(number, text)):
+            elif not self._is_document(number, text) and not self._claimed(TextLine(number, text)):
                 self.ledger.unread(number, text, why)
 
     def _is_document(self, number: int, text: str) -> bool:

@@ -1,18 +1,185 @@
 """From launches to a comparison: what is shown, whether it is fair, and one sentence."""
 
+import math
 from collections.abc import Sequence
 
 from busbw import __version__
 from busbw.base.errors import InputError
-from busbw.judge.comparing.circumstances import Circumstances
-from busbw.judge.comparing.estimate import FALSE_CLAIMS, LEAST_DIFFERENCE
+from busbw.base.units import format_size
+from busbw.judge.comparing.estimate import FALSE_CLAIMS, LEAST_DIFFERENCE, least_blocks
 from busbw.judge.comparing.fairness import REFUSED, differences, launch_findings
-from busbw.judge.comparing.launch import Launch
-from busbw.judge.comparing.sentence import verdict_of
-from busbw.judge.comparing.versus import versus
-from busbw.model.comparison import Comparison, Design, Side
+from busbw.judge.comparing.launch import Circumstances, Launch
+from busbw.judge.comparing.versus import point_words, versus
+from busbw.judge.phrases import counted, listed, percent
+from busbw.model.comparison import ComparedPoint, Comparison, ComparisonOutcome, ComparisonVerdict, Design, Side, Versus
 from busbw.model.finding import Finding
 from busbw.stats.signed_rank import MOST_PAIRS
+
+# A difference that people look for, and blocks that somebody might still measure.
+_WANTED = 0.03
+_MOST_BLOCKS = 200
+
+
+def verdict_of(
+    sides: Sequence[Side],
+    held: Sequence[Versus],
+    launches: Sequence[Launch],
+    findings: Sequence[Finding],
+    design: Design,
+) -> ComparisonVerdict:
+    """Return the answer: what is faster or slower where, or why it cannot be told."""
+    wrong = [each for each in findings if each.code == "CMP005"]
+    because = tuple(dict.fromkeys(each.code for each in findings if each.severity != "note"))
+    if wrong:
+        named = "; ".join(each.evidence for each in wrong)
+        return ComparisonVerdict(
+            outcome="wrong", sentence=f"wrong results, whose speed does not matter: {named}", because=because
+        )
+    outcomes = [_outcome(each) for each in held]
+    points = sum(len(each.points) for each in held)
+    sentences = [
+        _untold(sides, each, _why_not(each, launches, points, design))
+        if outcome == "cannot_tell"
+        else _sentence(sides, each)
+        for each, outcome in zip(held, outcomes, strict=True)
+    ]
+    return ComparisonVerdict(outcome=_together(outcomes), sentence="; ".join(sentences), because=because)
+
+
+def _outcome(held: Versus) -> ComparisonOutcome:
+    claims = {point.estimate.claim for point in held.points}
+    if {"faster", "slower"} <= claims:
+        return "mixed"
+    for claim in ("faster", "slower"):
+        if claim in claims:
+            return claim
+    if not claims or claims == {"cannot_tell"}:
+        return "cannot_tell"
+    return "same" if claims == {"same"} else "none"
+
+
+def _together(outcomes: Sequence[ComparisonOutcome]) -> ComparisonOutcome:
+    """Return the outcome of several sides: what should be looked at first."""
+    order: tuple[ComparisonOutcome, ...] = ("mixed", "slower", "faster", "none", "same", "cannot_tell")
+    found = set(outcomes)
+    if {"faster", "slower"} <= found:
+        return "mixed"
+    return next(outcome for outcome in order if outcome in found)
+
+
+def _untold(sides: Sequence[Side], held: Versus, why: str) -> str:
+    first, other = sides[0], sides[held.other]
+    return f"cannot tell whether {other.letter} ({other.name}) differs from {first.letter} ({first.name}): {why}"
+
+
+def _sentence(sides: Sequence[Side], held: Versus) -> str:
+    first, other = sides[0], sides[held.other]
+    name = f"{other.letter} ({other.name})"
+    total = counted(len(held.points), "point")
+    said = [
+        f"{claim} at {_places(points)}, {_extent(points)}"
+        for claim in ("faster", "slower")
+        if (points := [point for point in held.points if point.estimate.claim == claim])
+    ]
+    counts = {claim: sum(point.estimate.claim == claim for point in held.points) for claim in ("same", "none")}
+    if not said:
+        alike = f", and at {counts['same']} it is within 1 %" if counts["same"] else ""
+        return (
+            f"no difference between {name} and {first.letter} ({first.name}) is shown at any of {total}{alike}"
+            f"{_would_have(held)}"
+        )
+    rest = len(held.points) - sum(point.estimate.claim in ("faster", "slower") for point in held.points)
+    everywhere = f", at all of {total}" if len(held.points) > 1 else ""
+    untold = f"; no difference shown at {rest} of {total}" if rest else everywhere
+    return f"{name} is {' and '.join(said)}{untold}"
+
+
+def _places(points: Sequence[ComparedPoint]) -> str:
+    if len(points) == 1:
+        return f"{points[0].collective} {format_size(points[0].size_bytes)}"
+    names = list(dict.fromkeys(point.collective for point in points))
+    return f"{counted(len(points), 'point')} ({listed(names, 6)})"
+
+
+def _extent(points: Sequence[ComparedPoint]) -> str:
+    """Return how much faster or slower, as a share of the first side's speed."""
+    shares = sorted(abs(point.estimate.ratio - 1) for point in points)
+    if len(shares) == 1:
+        return f"by {percent(shares[0])}"
+    return f"by {percent(shares[0])} to {percent(shares[-1])}"
+
+
+def _would_have(held: Versus) -> str:
+    shown = sorted(point.estimate.detectable for point in held.points if point.estimate.detectable is not None)
+    if not shown:
+        return ""
+    typical = shown[len(shown) // 2]
+    blocks = max(len(point.estimate.blocks) for point in held.points)
+    return f"; at half of them these launches would have shown {percent(typical)}{_more(typical, blocks)}"
+
+
+def _more(shown: float, blocks: int) -> str:
+    """Return how many blocks it would take, where that is more than there were: scatter falls with their root."""
+    wanted = _WANTED - LEAST_DIFFERENCE
+    needed = math.ceil(blocks * ((shown - LEAST_DIFFERENCE) / wanted) ** 2)
+    if needed <= blocks:
+        return ""
+    if needed > _MOST_BLOCKS:
+        return f"; for {100 * _WANTED:g} % this machine is too unsteady"
+    return f"; {100 * _WANTED:g} % would take about {needed} blocks"
+
+
+def _why_not(held: Versus, launches: Sequence[Launch], all_points: int, design: Design) -> str:
+    if not held.points:
+        return "they have no point in common" if design == "descriptive" else "no block has a launch of both"
+    if design == "descriptive":
+        return _description(held, launches)
+    blocks = max(len(point.estimate.blocks) for point in held.points)
+    if blocks == 1:
+        return f"one launch of each, and launches differ by themselves; {_within(held, launches)}"
+    points = counted(all_points, "point")
+    least = least_blocks(all_points, design)
+    return f"{counted(blocks, 'block')} of launches are too few to claim anything of {points}; {least} are the least"
+
+
+def _description(held: Versus, launches: Sequence[Launch]) -> str:
+    """Return why sides that were not interleaved allow no claim, and what was measured all the same."""
+    single = all(sum(launch.side == side for launch in launches) == 1 for side in (0, held.other))
+    told = f"; one launch of each, and {_within(held, launches)}" if single else ""
+    return (
+        "these are stored results, not launches in random order, and a change of the machine between them looks the "
+        f"same; measured: {_gains(held)}{told}"
+    )
+
+
+def _gains(held: Versus) -> str:
+    """Return from where to where the measured differences of all points reach: `gain -3.1 to +0.4 % at 12 points`."""
+    gains = sorted(100 * (point.estimate.ratio - 1) for point in held.points)
+    low, high = f"{gains[0]:+.1f}", f"{gains[-1]:+.1f}"
+    extent = f"{low} %" if low == high else f"{low} to {high} %"
+    return f"gain {extent} at {counted(len(gains), 'point')}"
+
+
+def _within(held: Versus, launches: Sequence[Launch]) -> str:
+    """Return at how many points the intervals within two single launches lie apart."""
+    of_side = {launch.side: {point.key: point for point in launch.points} for launch in launches}
+    apart = [
+        point_words(key)
+        for key, first in of_side.get(0, {}).items()
+        if (other := of_side.get(held.other, {}).get(key)) is not None
+        and first.low_s is not None
+        and first.high_s is not None
+        and other.low_s is not None
+        and other.high_s is not None
+        and (first.high_s < other.low_s or other.high_s < first.low_s)
+    ]
+    if not any(point.low_s is not None for launch in launches for point in launch.points):
+        return "nor is it told how samples within them differ"
+    if not apart:
+        return "within them no interval lies apart from the other's"
+    points = counted(len(held.points), "point")
+    return f"the intervals within them lie apart at {len(apart)} of {points} ({listed(apart, 3)})"
+
 
 _ORDER = {"error": 0, "warn": 1, "note": 2}
 

@@ -8,10 +8,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from busbw.model.comparison import Claim, Design, Estimate
-from busbw.stats.holm import holm
+from busbw.model.comparison import Claim, Design, SpeedEstimate
 from busbw.stats.median import median, median_interval
-from busbw.stats.signed_rank import least_p_value, p_value, shown_from
+from busbw.stats.signed_rank import holm, least_p_value, p_value, shown_from
 
 # Rate of false claims over all points of a table together.
 FALSE_CLAIMS = 0.05
@@ -25,7 +24,7 @@ _MARGIN = math.log1p(LEAST_DIFFERENCE)
 _LARGEST = 700.0
 
 
-def estimates(series: Sequence[Mapping[int, float]], design: Design) -> tuple[Estimate, ...]:
+def estimates(series: Sequence[Mapping[int, float]], design: Design) -> tuple[SpeedEstimate, ...]:
     """Return what each series shows, with their p-values adjusted for all of them.
 
     A series holds the logarithm of one point's ratio by the number of the block: at least one
@@ -95,14 +94,14 @@ def _claim(low: float, high: float, adjusted: float) -> Claim:
     return "same" if low > -_MARGIN and high < _MARGIN else "none"
 
 
-def _estimate(blocks: Mapping[int, float], values: Sequence[float], shown: Shown, level: float) -> Estimate:
+def _estimate(blocks: Mapping[int, float], values: Sequence[float], shown: Shown, level: float) -> SpeedEstimate:
     centre = median(sorted(values))
     detectable = shown_from(values, _MARGIN, level)
     low, high = shown.interval if shown.interval is not None else (None, None)
     if detectable is not None and low is not None and high is not None:
         # A claim needs the interval beyond the margin, too.
         detectable = max(detectable, _MARGIN + centre - low, _MARGIN + high - centre)
-    return Estimate(
+    return SpeedEstimate(
         ratio=_ratio(centre),
         low=_ratio(low) if low is not None else None,
         high=_ratio(high) if high is not None else None,
@@ -114,7 +113,7 @@ def _estimate(blocks: Mapping[int, float], values: Sequence[float], shown: Shown
     )
 
 
-def described(ratio: float, ratios: Sequence[float]) -> Estimate:
+def described(ratio: float, ratios: Sequence[float]) -> SpeedEstimate:
     """Return how two sides that were not interleaved differ as measured: a description, and no claim.
 
     The logarithms of their ratio, and of the ratio of every launch of one and every launch of the other, if any.
@@ -122,7 +121,7 @@ def described(ratio: float, ratios: Sequence[float]) -> Estimate:
     ordered = sorted(ratios)
     left_out = math.floor(len(ordered) * (1 - SPREAD) / 2)
     spread = (ordered[left_out], ordered[-1 - left_out]) if len(ordered) > 1 else None
-    return Estimate(
+    return SpeedEstimate(
         ratio=_ratio(ratio),
         low=_ratio(spread[0]) if spread is not None else None,
         high=_ratio(spread[1]) if spread is not None else None,

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from busbw.facts.findings import finding
-from busbw.judge.comparing.circumstances import Circumstances
-from busbw.judge.comparing.launch import Launch
+from busbw.facts.rules import finding
+from busbw.judge.comparing.launch import Circumstances, Launch
 from busbw.judge.comparing.versus import point_words
 from busbw.judge.phrases import counted, listed
 from busbw.model.comparison import Design, Side

@@ -8,8 +8,7 @@ them has a cause.
 import math
 from collections.abc import Callable, Sequence
 
-from busbw.model.bisection import Answer
-from busbw.model.comparison import Estimate
+from busbw.model.comparison import Answer, SpeedEstimate
 
 # Sets of items in, an answer for each out.
 Ask = Callable[[Sequence[frozenset[int]]], Sequence[Answer]]
@@ -23,7 +22,7 @@ class Unclear(Exception):  # noqa: N818 - an answer that ends a search, and no e
         self.left = left
 
 
-def answer_of(estimate: Estimate, whole: Estimate) -> Answer:
+def answer_of(estimate: SpeedEstimate, whole: SpeedEstimate) -> Answer:
     """Return whether a part makes the difference that the whole does: in its direction, and at least half of it."""
     if estimate.claim == whole.claim:
         return "shows"

@@ -8,7 +8,7 @@ from itertools import groupby
 from busbw.base.units import format_size
 from busbw.judge.comparing.estimate import described, estimates
 from busbw.judge.comparing.launch import Launch, PointKey, TimedPoint
-from busbw.model.comparison import Band, ComparedBand, ComparedPoint, Design, Estimate, Side, Versus
+from busbw.model.comparison import Band, ComparedBand, ComparedPoint, Design, Side, SpeedEstimate, Versus
 from busbw.stats.median import median
 
 # Where the write-ups change from latency to bandwidth, and where protocols and algorithms of large messages take over.
@@ -79,7 +79,7 @@ def _held(launches: Sequence[Launch], other: int, design: Design) -> _Points:
     return found
 
 
-def _estimates(series: Sequence[Sequence[_Held]], design: Design) -> tuple[Estimate, ...]:
+def _estimates(series: Sequence[Sequence[_Held]], design: Design) -> tuple[SpeedEstimate, ...]:
     """Return an estimate for each of several points, or groups of points that are taken together."""
     if design == "descriptive":
         return tuple(_measured(points) for points in series)
@@ -94,7 +94,7 @@ def _mean_log_ratios(points: Sequence[_Held]) -> dict[int, float]:
     return {block: _mean([each[block] for each in logs if block in each]) for block in blocks}
 
 
-def _measured(points: Sequence[_Held]) -> Estimate:
+def _measured(points: Sequence[_Held]) -> SpeedEstimate:
     """Return what was measured: of each point the ratio of the medians, and the spread of launches with all points."""
     ratios = [_log_centre(each.first.values()) - _log_centre(each.other.values()) for each in points]
     firsts = _mean_log_times([point.first for point in points])
@@ -148,7 +148,7 @@ def _rate(points: Iterable[TimedPoint]) -> float | None:
     return median(known) if len(known) == len(rates) else None
 
 
-def _point(key: PointKey, held: _Held, estimate: Estimate) -> ComparedPoint:
+def _point(key: PointKey, held: _Held, estimate: SpeedEstimate) -> ComparedPoint:
     firsts, others = held.first.values(), held.other.values()
     return ComparedPoint(
         collective=key.collective,
@@ -171,7 +171,7 @@ def _point(key: PointKey, held: _Held, estimate: Estimate) -> ComparedPoint:
     )
 
 
-def _band(points: _Points, keys: list[PointKey], estimate: Estimate) -> ComparedBand:
+def _band(points: _Points, keys: list[PointKey], estimate: SpeedEstimate) -> ComparedBand:
     band = band_of(keys[0].size_bytes)
     rates = [[_rate(points[key].first.values()) for key in keys], [_rate(points[key].other.values()) for key in keys]]
     known = [[rate for rate in side if rate is not None] for side in rates]

@@ -1,12 +1,12 @@
 """The budget of one size: from the rate of the wire, step by step, down to what was measured."""
 
 from busbw.base.units import format_time
-from busbw.facts.size_curves import SizeCurve
-from busbw.judge.explaining.series import Sample, Series
-from busbw.limits.budget import parts_of
+from busbw.facts.expectations import SizeCurve
+from busbw.judge.explaining.series import Series, SizeSample
+from busbw.limits.ceiling import parts_of
 from busbw.limits.shape import shape_of
-from busbw.model.budget import BudgetStep, StepName
 from busbw.model.limit import Bound, NodeRates
+from busbw.model.verdict import BudgetStep, StepName
 
 # Data in what each protocol of NCCL sends: LL a flag for each 4 bytes, LL128 8 bytes in each 128.
 _PROTOCOLS = {
@@ -37,7 +37,7 @@ class _Steps:
 
 def budget(
     series: Series,
-    sample: Sample,
+    sample: SizeSample,
     bound: Bound,
     rates: NodeRates,
     curve: SizeCurve | None,
@@ -76,7 +76,7 @@ def _wire(series: Series, bound: Bound, rates: NodeRates) -> tuple[str, float, s
     return None
 
 
-def _filling(series: Series, sample: Sample, steps: _Steps, curve: SizeCurve | None) -> None:
+def _filling(series: Series, sample: SizeSample, steps: _Steps, curve: SizeCurve | None) -> None:
     if curve is None or steps.left_Bps <= 0:
         return
     left_Bps = curve.below_attained_Bps(series.factor, steps.left_Bps, sample.size_bytes)

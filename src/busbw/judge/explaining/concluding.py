@@ -4,22 +4,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from busbw.base.units import format_rate, format_size
-from busbw.facts.findings import finding
+from busbw.facts.rules import finding
 from busbw.judge.explaining.expecting import MOST_TIMES
+from busbw.judge.explaining.matching import Suspect
 from busbw.judge.explaining.outcome import ABOVE_CEILING, OF_BAND, label
-from busbw.judge.explaining.resembling import Suspect
-from busbw.judge.explaining.series import Sample, Series
+from busbw.judge.explaining.series import Series, SizeSample
 from busbw.judge.phrases import listed, percent
-from busbw.model.budget import SizeExplanation
 from busbw.model.finding import Finding, Verdict
 from busbw.model.limit import NodeRates
+from busbw.model.verdict import SizeExplanation
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sized:
     """A size as it was measured, as it is explained, and the network it seems to have used where that is why."""
 
-    sample: Sample
+    sample: SizeSample
     size: SizeExplanation
     suspect: Suspect | None = None
 

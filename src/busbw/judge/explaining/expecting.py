@@ -9,25 +9,88 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from busbw.base.units import format_rate, format_size
-from busbw.facts.size_curves import SizeCurve, size_curve
+from busbw.facts.expectations import SizeCurve, latency_constants, size_curve
 from busbw.judge.explaining.grounds import Grounds
-from busbw.judge.explaining.latency import EmptyCall
 from busbw.judge.explaining.references import (
     LARGE_MESSAGE_BYTES,
     PAIRS,
-    Estimate,
-    Place,
     Reference,
+    ReferenceEstimate,
+    ReferencePlace,
     estimate,
     own_estimate,
 )
 from busbw.judge.explaining.scenarios import Scenario
-from busbw.judge.explaining.series import Sample, Series
+from busbw.judge.explaining.series import Series, SizeSample
 from busbw.judge.phrases import counted, listed, percent
 from busbw.limits.shape import shape_of
-from busbw.model.budget import Basis
-from busbw.model.curve import Regime
 from busbw.model.limit import Bound, NodeRates
+from busbw.model.verdict import Basis, Regime
+
+_RINGS = frozenset({"all_reduce", "all_gather", "reduce_scatter"})
+_CHAINS = frozenset({"broadcast", "reduce"})
+_LL = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EmptyCall:
+    """The time to count on for a call of a few bytes, who says so, and how it comes about."""
+
+    time_s: float
+    # As in a sentence: "NCCL's cost model".
+    by: str
+    basis: Basis
+    words: str
+    source: tuple[str, ...]
+    # Whether a call was measured on such GPUs and took as long.
+    is_confirmed: bool
+
+
+def empty_call(series: Series, rates: NodeRates | None, sm: int | None) -> EmptyCall | None:
+    """Return what NCCL counts on with the LL protocol; None where it has no model, or none that holds."""
+    constants = latency_constants()
+    if series.library != "nccl" or series.nodes != 1 or sm not in constants.confirmed_sm or rates is None:
+        return None
+    if series.collective not in _RINGS | _CHAINS or (rates.island_gpus or 1) < series.ranks:
+        return None
+    calls = [_ring(series)]
+    if series.collective == "all_reduce":
+        calls.append(_tree(series))
+    return min(calls, key=lambda call: call.time_s)
+
+
+def why_no_call(series: Series) -> str:
+    """Return which evidence is missing for a small message."""
+    if series.collective == "latency":
+        return "no latency between two ranks is published for this machine"
+    if series.library == "nccl" and series.nodes == 1 and series.collective not in _RINGS | _CHAINS:
+        return f"NCCL's cost model has no {series.collective}, and no time of a small one is published for this machine"
+    return "no time of such a small message is published for this machine"
+
+
+def _ring(series: Series) -> EmptyCall:
+    constants = latency_constants()
+    rounds = 2 if series.collective == "all_reduce" else 1
+    steps = 1 if series.collective in _CHAINS else rounds * (series.ranks - 1)
+    return _modelled("ring", constants.base.ring[_LL], steps, constants.nvlink.ring[_LL])
+
+
+def _tree(series: Series) -> EmptyCall:
+    constants = latency_constants()
+    return _modelled("tree", constants.base.tree[_LL], 2 * (series.ranks - 1), constants.nvlink.tree[_LL])
+
+
+def _modelled(algorithm: str, base_us: float, steps: int, hop_us: float) -> EmptyCall:
+    constants = latency_constants()
+    return EmptyCall(
+        time_s=(base_us + steps * hop_us) * 1e-6,
+        by="NCCL's cost model",
+        basis="model",
+        words=f"{algorithm}, LL: {base_us:g} us + {steps} hops of {hop_us:g} us",
+        source=(constants.source, *constants.confirmed),
+        is_confirmed=True,
+    )
+
 
 # Bandwidth decides where it rises by less than 9 % when the size doubles (between nodes, where stacks differ more below
 # that, by less than 4 %), latency where by more than half of it.
@@ -95,13 +158,13 @@ class Knowledge:
     empty: EmptyCall | None
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> ReferencePlace | None:
         """Where the series stands among others; None where its nodes are not known."""
         rates, nodes = self.rates, self.series.nodes
         if nodes is None:
             return None
         known = rates if rates is not None else NodeRates(gpus=0)
-        return Place(nodes=nodes, ranks=self.series.ranks, groups=lambda count: shape_of(known, count).groups)
+        return ReferencePlace(nodes=nodes, ranks=self.series.ranks, groups=lambda count: shape_of(known, count).groups)
 
     def curve(self, algorithm: str | None) -> SizeCurve | None:
         """Return how bandwidth rises with the size here; None where nobody has published it, or for pairs over MPI."""
@@ -118,7 +181,7 @@ class Knowledge:
         )
 
 
-def expectation(known: Knowledge, sample: Sample, scenario: Scenario) -> Expectation | None:
+def expectation(known: Knowledge, sample: SizeSample, scenario: Scenario) -> Expectation | None:
     """Return what to expect of a size in a scenario; None where nobody has measured anything of the kind."""
     if known.series.collective == "latency":
         return None
@@ -131,7 +194,7 @@ def expectation(known: Knowledge, sample: Sample, scenario: Scenario) -> Expecta
 
 
 def _by_own_runs(
-    known: Knowledge, sample: Sample, scenario: Scenario, elsewhere: Expectation | None
+    known: Knowledge, sample: SizeSample, scenario: Scenario, elsewhere: Expectation | None
 ) -> Expectation | None:
     place = known.place
     if place is None:
@@ -144,7 +207,7 @@ def _by_own_runs(
     return replace(own, elsewhere=elsewhere)
 
 
-def _measured(known: Knowledge, sample: Sample, scenario: Scenario) -> Expectation | None:
+def _measured(known: Knowledge, sample: SizeSample, scenario: Scenario) -> Expectation | None:
     place = known.place
     if place is None:
         return None
@@ -154,7 +217,7 @@ def _measured(known: Knowledge, sample: Sample, scenario: Scenario) -> Expectati
 
 
 def _of_estimate(
-    known: Knowledge, sample: Sample, scenario: Scenario, found: Estimate, regime: Regime | None
+    known: Knowledge, sample: SizeSample, scenario: Scenario, found: ReferenceEstimate, regime: Regime | None
 ) -> Expectation:
     """Return what an estimate lets expect; `regime`: what decides the time, where others say it."""
     regime = regime or regime_of(known.series, sample.size_bytes, found.slope)
@@ -190,7 +253,7 @@ def regime_of(series: Series, size_bytes: int, slope: float) -> Regime:
     return "latency" if slope >= _LATENCY_SLOPE else "knee"
 
 
-def _shares(series: Series, found: Estimate, regime: Regime) -> tuple[float, float | None]:
+def _shares(series: Series, found: ReferenceEstimate, regime: Regime) -> tuple[float, float | None]:
     """Return which parts of the lowest reference are sound, and slow; None: none is."""
     if regime == "bandwidth":
         least = _least_share(found)
@@ -201,7 +264,7 @@ def _shares(series: Series, found: Estimate, regime: Regime) -> tuple[float, flo
     return 1 / MOST_TIMES, 1 / SLOW_TIMES if is_same else None
 
 
-def _least_share(found: Estimate) -> float:
+def _least_share(found: ReferenceEstimate) -> float:
     if found.kind == "here":
         return _OWN_RUNS
     if not found.is_exact:
@@ -210,7 +273,7 @@ def _least_share(found: Estimate) -> float:
     return _SEVERAL_SOURCES if is_known and found.agreement >= _AGREE else _ONE_SOURCE
 
 
-def _is_same_version(series: Series, found: Estimate) -> bool:
+def _is_same_version(series: Series, found: ReferenceEstimate) -> bool:
     """Whether all references are of the same NCCL, by its first two numbers."""
     here = _release(series.nccl)
     return here is not None and {_release(each.nccl) for each in found.references} == {here}
@@ -220,7 +283,7 @@ def _release(version: str | None) -> str | None:
     return ".".join(version.split(".")[:2]) if version else None
 
 
-def _measured_words(found: Estimate) -> str:
+def _measured_words(found: ReferenceEstimate) -> str:
     if found.kind == "here":
         return f"the median of {counted(len(found.references), 'run')} on these hosts"
     who = {"measured": "measured", "stated": "stated", "reference": "given by the maker"}.get(found.kind, found.kind)
@@ -240,7 +303,7 @@ def _place_words(references: Sequence[Reference]) -> str:
     return f"{' and '.join(places) or 'several nodes'} at {first if first == last else f'{first} to {last}'}"
 
 
-def _by_parts(known: Knowledge, sample: Sample, scenario: Scenario) -> Expectation | None:
+def _by_parts(known: Knowledge, sample: SizeSample, scenario: Scenario) -> Expectation | None:
     """Return what the rate that was seen of the limiting part lets expect; None unless every algorithm has one."""
     series, bounds = known.series, scenario.bounds
     if series.network == "fallback" or not bounds or any(bound.attained_Bps is None for bound in bounds):
@@ -272,7 +335,7 @@ def _by_parts(known: Knowledge, sample: Sample, scenario: Scenario) -> Expectati
 
 
 def _shaped(
-    known: Knowledge, sample: Sample, bound: Bound, attained_Bps: float
+    known: Knowledge, sample: SizeSample, bound: Bound, attained_Bps: float
 ) -> tuple[float, float, SizeCurve | None] | None:
     """Return the bandwidth at a size, its slope, and the curve that says so."""
     series, size_bytes = known.series, sample.size_bytes
@@ -294,7 +357,7 @@ def _seen_words(bound: Bound) -> str:
     return seen[0] if seen else bound.why
 
 
-def _by_model(known: Knowledge, sample: Sample, scenario: Scenario) -> Expectation | None:
+def _by_model(known: Knowledge, sample: SizeSample, scenario: Scenario) -> Expectation | None:
     """Return what NCCL counts on for a small message, where its constants were confirmed.
 
     The time of a call of a few bytes, and the bytes at the rate that was seen. Only while latency decides.

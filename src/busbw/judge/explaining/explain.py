@@ -3,22 +3,25 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from busbw.judge.explaining.bounds import bounds
+from msgspec import structs
+
+from busbw.facts.platforms import facts_of_gpus
 from busbw.judge.explaining.concluding import Sized, findings_of_series, verdict_of_series
-from busbw.judge.explaining.doubts import doubts
-from busbw.judge.explaining.expecting import Knowledge
-from busbw.judge.explaining.grounds import Grounds
-from busbw.judge.explaining.latency import empty_call
+from busbw.judge.explaining.expecting import Knowledge, empty_call
+from busbw.judge.explaining.grounds import Grounds, doubts
 from busbw.judge.explaining.memory import explain_in_memory, measured_of
 from busbw.judge.explaining.regimes import curve_of, regime
-from busbw.judge.explaining.series import Sample, Series
+from busbw.judge.explaining.scenarios import bounds
+from busbw.judge.explaining.series import Series, SizeSample
 from busbw.judge.explaining.sizing import Against, explain_size
+from busbw.judge.explaining.slow_ends import pair_findings_of_run
+from busbw.judge.explaining.sources import series_of_run
+from busbw.judge.explaining.told import Told
 from busbw.judge.phrases import counted
-from busbw.model.curve import Regime, SweepCurve
 from busbw.model.finding import Finding, Verdict
 from busbw.model.platform import Platform
 from busbw.model.run import Run
-from busbw.model.verdict import ExplainedVerdict, SeriesExplanation
+from busbw.model.verdict import ExplainedVerdict, Regime, SeriesExplanation, SweepCurve
 
 _SEVERITY = {"error": 0, "warn": 1, "note": 2}
 _WORST_FIRST = ("wrong", "failed", "slow", "cannot_tell", "ok")
@@ -108,7 +111,7 @@ def _explain_series(series: Series, grounds: Grounds, run: Run | None) -> _Expla
 
 
 def _at_home(series: Series, curve: SweepCurve, run: Run) -> list[Sized]:
-    def decides(sample: Sample) -> Regime | None:
+    def decides(sample: SizeSample) -> Regime | None:
         return regime(curve, series.collective, sample.size_bytes)
 
     return [
@@ -224,3 +227,24 @@ def explain_published(platform: Platform) -> ExplainedVerdict:
             f"{platform.id}; no result was judged.",
         ),
     )
+
+
+_ORDER = {"error": 0, "warn": 1, "note": 2}
+
+
+def judged_by_links(run: Run, platforms: Sequence[Platform]) -> Run:
+    """Return a run over NCCL with what its GPUs' links say of it.
+
+    A verdict that rests on anything else stays; "cannot tell" for want of something to hold the figures against does
+    not, where the links give an answer.
+    """
+    if not run.measurements:
+        return run
+    grounds = Grounds(gpus=facts_of_gpus(platforms))
+    pairs = pair_findings_of_run(run, grounds)
+    explained = explain(run.plan.run_id, series_of_run(run, Told()), grounds, run=run, findings=pairs)
+    if explained.verdict.outcome == "cannot_tell":
+        return run
+    kept = tuple(found for found in run.findings if found.code != NO_CEILING)
+    findings = tuple(sorted((*kept, *explained.findings), key=lambda found: _ORDER[found.severity]))
+    return structs.replace(run, findings=findings, verdict=explained.verdict)

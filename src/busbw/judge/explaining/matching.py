@@ -1,20 +1,22 @@
 """Whether a reference holds for one measured size: its conditions, one by one, as a reader is shown them."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from busbw.base.units import format_rate, format_size
+from busbw.judge.explaining.outcome import Judged
 from busbw.judge.explaining.references import Reference
 from busbw.judge.explaining.scenarios import Scenario
-from busbw.judge.explaining.series import Sample, Series
-from busbw.model.budget import Condition
+from busbw.judge.explaining.series import Detour, Series, SizeSample
+from busbw.model.verdict import Condition
 
 Outcome = Literal["matches", "differs", "unknown"]
 Applies = Literal["yes", "if", "no"]
 
 
 def conditions(
-    reference: Reference, series: Series, sample: Sample, scenario: Scenario | None
+    reference: Reference, series: Series, sample: SizeSample, scenario: Scenario | None
 ) -> tuple[Condition, ...]:
     """Return the conditions of a reference, held against a size measured in `scenario` (None: nothing is known)."""
     return tuple(_conditions(reference, series, sample, scenario))
@@ -26,7 +28,9 @@ def applies(held: Sequence[Condition]) -> Applies:
     return "no" if "differs" in outcomes else "if" if "unknown" in outcomes else "yes"
 
 
-def _conditions(reference: Reference, series: Series, sample: Sample, scenario: Scenario | None) -> Iterator[Condition]:
+def _conditions(
+    reference: Reference, series: Series, sample: SizeSample, scenario: Scenario | None
+) -> Iterator[Condition]:
     yield from _nodes(reference, series)
     if reference.gpus is not None:
         yield _compared("GPUs", reference.gpus, series.ranks)
@@ -68,7 +72,7 @@ def _nodes(reference: Reference, series: Series) -> Iterator[Condition]:
         yield _condition("nodes", "several", None if series.nodes is None else str(series.nodes), outcome)
 
 
-def _size(reference: Reference, sample: Sample) -> Condition:
+def _size(reference: Reference, sample: SizeSample) -> Condition:
     here = format_size(sample.size_bytes)
     if reference.is_average:
         return _condition("statistic", "average over several sizes", f"{here} alone", "differs")
@@ -101,3 +105,58 @@ def _switched(name: str, *, asked: bool, here: bool | None) -> Condition:
 
 def _condition(name: str, asked: str, here: str | None, outcome: Outcome) -> Condition:
     return Condition(name=name, asked=asked, here=here, outcome=outcome)
+
+
+# Within this a result equals a figure of the platform's own loopback; of its fall-back network, whose speed depends on
+# hosts and interfaces, within this many times.
+_EQUAL = 0.15
+_TIMES = 3.0
+# Of what is expected between nodes: less is seldom reached by anything but TCP.
+_TCP_SHARE = 0.15
+Way = Literal["fallback", "loopback", "shm"]
+_WORDS: dict[Way, str] = {
+    "fallback": "TCP in place of the fabric",
+    "loopback": "a node that sends to itself through its NICs",
+    "shm": "the memory of the host in place of its links",
+}
+_DETOURS: dict[Detour, Way] = {"sockets": "fallback", "shm": "shm"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Suspect:
+    """The way that a slow result seems to have taken, and why."""
+
+    way: Way
+    words: str
+
+
+def suspect(judged: Judged, references: Sequence[Reference]) -> Suspect | None:
+    """Return the way that a slow result took by the log, or that it resembles; None where it resembles none."""
+    series = judged.series
+    if series.took_detour is not None:
+        way = _DETOURS[series.took_detour]
+        return Suspect(way=way, words=f"{_WORDS[way]}, as NCCL's log or its settings say")
+    likely = judged.likely
+    if likely is None or likely.regime == "latency":
+        return None
+    like = next((each for each in references if _resembles(judged, each)), None)
+    if like is not None:
+        other: Way = "loopback" if like.network == "loopback" else "fallback"
+        return Suspect(way=other, words=f"{_WORDS[other]} ({like.best_Bps / 1e9:g} GB/s as published)")
+    is_far = judged.sample.busbw_Bps < _TCP_SHARE * likely.busbw_Bps
+    if likely.regime == "bandwidth" and (series.nodes or 1) > 1 and is_far:
+        return Suspect(way="fallback", words=_WORDS["fallback"])
+    return None
+
+
+def _resembles(judged: Judged, reference: Reference) -> bool:
+    """Whether a reference differs from this size in its network alone, and equals it."""
+    series, sample = judged.series, judged.sample
+    if reference.network in (None, "fabric", series.network) or reference.collective != series.collective:
+        return False
+    held = conditions(reference, series, sample, None)
+    # NVLS is off wherever NCCL sends through NICs; size does not matter to a rate so far below.
+    others = [each for each in held if each.name not in ("network", "NVLS", "size") and each.outcome != "matches"]
+    ratio = sample.busbw_Bps / reference.best_Bps
+    is_equal = abs(ratio - 1) <= _EQUAL if reference.network == "loopback" else 1 / _TIMES <= ratio <= _TIMES
+    return not others and is_equal

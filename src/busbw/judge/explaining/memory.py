@@ -3,42 +3,40 @@
 from dataclasses import dataclass
 
 from busbw.base.units import format_rate, format_time
-from busbw.judge.advice import advice
-from busbw.judge.expectation import SLOW_TIMES, TOLERANCE, Expectation, expectation_of
+from busbw.judge.expectation import SLOW_TIMES, TOLERANCE, MpiExpectation, advice, expectation_of
 from busbw.judge.explaining.budgeting import limiter
 from busbw.judge.explaining.outcome import label
 from busbw.judge.explaining.regimes import latency_at
-from busbw.judge.explaining.series import Sample, Series
-from busbw.model.budget import BudgetStep, Expected, SizeExplanation, StepName
-from busbw.model.curve import Regime, SweepCurve
+from busbw.judge.explaining.series import Series, SizeSample
 from busbw.model.finding import Ceiling, Verdict
 from busbw.model.finding import Outcome as Answer
 from busbw.model.run import Run
+from busbw.model.verdict import BudgetStep, Expected, Regime, SizeExplanation, StepName, SweepCurve
 
 _OVER = {"memory": "copying through shared memory", "loopback": "TCP over the loopback interface"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Measured:
+class MeasuredHost:
     """What a run measured of its host for one of its sizes. None: nothing that applies."""
 
     ceiling: Ceiling | None
-    expectation: Expectation | None
+    expectation: MpiExpectation | None
     # What to try where it is slow.
     advice: str | None
 
 
-def measured_of(run: Run, point: int | None) -> Measured:
+def measured_of(run: Run, point: int | None) -> MeasuredHost:
     """Return what the run measured that one of its points can be held against."""
     ceiling = next((each for each in run.ceilings if each.point == point), None)
     item = next((each for each in run.measurements if each.point == point), None)
     expectation = expectation_of(run.plan, run.rates, item) if item is not None else None
     tried = advice(run.plan, item) if item is not None else None
-    return Measured(ceiling=ceiling, expectation=expectation, advice=tried)
+    return MeasuredHost(ceiling=ceiling, expectation=expectation, advice=tried)
 
 
 def explain_in_memory(
-    series: Series, sample: Sample, found: Measured, curve: SweepCurve, regime: Regime | None
+    series: Series, sample: SizeSample, found: MeasuredHost, curve: SweepCurve, regime: Regime | None
 ) -> SizeExplanation:
     """Return one size explained by the rates of this host."""
     expectation, ceiling = found.expectation, found.ceiling
@@ -65,7 +63,7 @@ def explain_in_memory(
     )
 
 
-def _expected(found: Measured) -> tuple[Expected, ...]:
+def _expected(found: MeasuredHost) -> tuple[Expected, ...]:
     rows = []
     if found.expectation is not None:
         each = found.expectation
@@ -93,7 +91,7 @@ def _expected(found: Measured) -> tuple[Expected, ...]:
     return tuple(rows)
 
 
-def _budget(series: Series, sample: Sample, found: Measured, curve: SweepCurve) -> tuple[BudgetStep, ...]:
+def _budget(series: Series, sample: SizeSample, found: MeasuredHost, curve: SweepCurve) -> tuple[BudgetStep, ...]:
     ceiling, expectation = found.ceiling, found.expectation
     if ceiling is None:
         return ()
@@ -120,7 +118,7 @@ def _step(name: StepName, title: str, busbw_Bps: float, before_Bps: float, words
     return BudgetStep(name=name, title=title, busbw_Bps=busbw_Bps, change_Bps=busbw_Bps - before_Bps, words=words)
 
 
-def _verdict(series: Series, sample: Sample, expectation: Expectation | None) -> Verdict:
+def _verdict(series: Series, sample: SizeSample, expectation: MpiExpectation | None) -> Verdict:
     what = label(series, sample)
     if sample.is_wrong:
         return Verdict(outcome="wrong", sentence=f"wrong: {what} gives wrong results; its time means nothing.")

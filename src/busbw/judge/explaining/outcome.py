@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from busbw.base.units import format_rate, format_size, format_time
-from busbw.judge.explaining.expecting import Expectation, unseen_words
-from busbw.judge.explaining.latency import why_no_call
+from busbw.judge.explaining.expecting import Expectation, unseen_words, why_no_call
 from busbw.judge.explaining.references import latencies
 from busbw.judge.explaining.scenarios import Scenario
-from busbw.judge.explaining.series import Sample, Series
+from busbw.judge.explaining.series import Series, SizeSample
 from busbw.judge.phrases import percent
 from busbw.model.finding import Outcome, Verdict
 from busbw.model.limit import Bound
@@ -35,7 +34,7 @@ class Judged:
     """One size, the scenarios it may have been measured in, and what is expected in each."""
 
     series: Series
-    sample: Sample
+    sample: SizeSample
     scenarios: Sequence[Scenario]
     expected: Sequence[Expectation | None]
     published: Sequence[Published]
@@ -60,7 +59,7 @@ class Judged:
         return tuple(each for each in self.scenarios if each.carries(self.sample.busbw_Bps))
 
 
-def label(series: Series, sample: Sample) -> str:
+def label(series: Series, sample: SizeSample) -> str:
     """Return how a size is called in a sentence: `all_reduce 8 GiB`."""
     return f"{series.collective} {format_size(sample.size_bytes)}"
 
@@ -131,7 +130,7 @@ def _answer(judged: Judged, scenario: Scenario, expected: Expectation | None) ->
     return "slow" if slow_Bps is not None and best_Bps < slow_Bps else "cannot_tell"
 
 
-def _best_Bps(sample: Sample) -> float:
+def _best_Bps(sample: SizeSample) -> float:
     """Return the bandwidth at the favourable end of the interval."""
     return sample.busbw_Bps * sample.time_s / sample.low_s if sample.low_s else sample.busbw_Bps
 
@@ -149,7 +148,7 @@ def _one_scenario(judged: Judged, outcome: Outcome) -> str:
     return f"{words}{lost}"
 
 
-def comparison_words(sample: Sample, expected: Expectation) -> str:
+def comparison_words(sample: SizeSample, expected: Expectation) -> str:
     """Return a size beside what is expected of it: as a time where latency decides, else as a bandwidth."""
     who = f"({expected.words})"
     if expected.regime == "latency":
@@ -159,7 +158,7 @@ def comparison_words(sample: Sample, expected: Expectation) -> str:
     return f"{format_rate(sample.busbw_Bps)}, {share} of the {format_rate(expected.busbw_Bps)} expected {who}"
 
 
-def _scenario_words(sample: Sample, scenario: Scenario, expected: Expectation | None) -> str:
+def _scenario_words(sample: SizeSample, scenario: Scenario, expected: Expectation | None) -> str:
     title = f"with {scenario.title} " if scenario.title else ""
     if expected is None:
         return f"{title}nobody has measured what {' or '.join(scenario.algorithms)} should reach"

@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Literal
 
-from busbw.facts.size_curves import SizeCurve
+from busbw.facts.expectations import SizeCurve
 from busbw.judge.explaining.scenarios import ADDING, Scenario
 from busbw.judge.explaining.series import Network, Series
 from busbw.model.platform import Platform, Published, PublishedSweep
@@ -120,7 +120,7 @@ def references_of(platform: Platform, doubt_of: Callable[[Published, Platform], 
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Estimate:
+class ReferenceEstimate:
     """What references say of one size: the least and the most of them, and how near they are to what is asked."""
 
     low_Bps: float
@@ -144,7 +144,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class ReferencePlace:
     """Where a result stands: its nodes and ranks, and in how many groups (nodes, or NVLink domains) they are."""
 
     nodes: int
@@ -211,9 +211,9 @@ def _is_of_other(reference: Reference, series: Series, scenario: Scenario) -> bo
 
 
 def estimate(
-    series: Series, size_bytes: int, scenario: Scenario, references: Sequence[Reference], place: Place,
+    series: Series, size_bytes: int, scenario: Scenario, references: Sequence[Reference], place: ReferencePlace,
     curve: SizeCurve | None,
-) -> Estimate | None:  # fmt: skip
+) -> ReferenceEstimate | None:  # fmt: skip
     """Return what others' references say of a size; None where none is near enough.
 
     Between measured sizes, and nodes, by their logarithms; beyond the measured sizes by the curve of such machines.
@@ -227,8 +227,8 @@ def estimate(
 
 
 def own_estimate(
-    series: Series, size_bytes: int, scenario: Scenario, references: Sequence[Reference], place: Place
-) -> Estimate | None:
+    series: Series, size_bytes: int, scenario: Scenario, references: Sequence[Reference], place: ReferencePlace
+) -> ReferenceEstimate | None:
     """Return what the site's own runs reached at this very size; None where it has none."""
     own = [each for each in references if each.kind == "here" and _is_usable(each, series, scenario)]
     found = _of_kind(own, series, size_bytes, place, None) if own else None
@@ -236,10 +236,10 @@ def own_estimate(
 
 
 def _of_kind(
-    references: Sequence[Reference], series: Series, size_bytes: int, place: Place, curve: SizeCurve | None
-) -> Estimate | None:
+    references: Sequence[Reference], series: Series, size_bytes: int, place: ReferencePlace, curve: SizeCurve | None
+) -> ReferenceEstimate | None:
     scale = place.scale_of(place.nodes, place.ranks)
-    pools: dict[float, list[_Value]] = {}
+    pools: dict[float, list[_ReferenceValue]] = {}
     for reference in references:
         at = _scale(reference, place)
         if at is None:
@@ -267,7 +267,7 @@ def _of_kind(
 _NEAR_RANKS = 1.5
 
 
-def _scale(reference: Reference, place: Place) -> float | None:
+def _scale(reference: Reference, place: ReferencePlace) -> float | None:
     """Return where a reference stands on the scale; 0: wherever one asks; None: it does not belong here."""
     if reference.collective in PAIRS.values():
         return 0 if reference.nodes in (None, place.nodes) else None
@@ -279,7 +279,7 @@ def _scale(reference: Reference, place: Place) -> float | None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Value:
+class _ReferenceValue:
     """A reference at one size. `beyond`: how many doublings the size lies outside of what it covers."""
 
     reference: Reference
@@ -288,25 +288,27 @@ class _Value:
     slope: float
 
 
-def _value(reference: Reference, factor: float, size_bytes: int, curve: SizeCurve | None) -> _Value | None:
+def _value(reference: Reference, factor: float, size_bytes: int, curve: SizeCurve | None) -> _ReferenceValue | None:
     def form(at_bytes: float) -> float:
         return curve.busbw_Bps(factor, reference.best_Bps, at_bytes) if curve is not None else 1.0
 
     points = reference.points
     if reference.covers(size_bytes) and (len(points) > 1 or not reference.has_size):
         rate_Bps = _interpolated(points, size_bytes, form) if reference.has_size else reference.best_Bps
-        return _Value(reference=reference, rate_Bps=rate_Bps, beyond=0.0, slope=_slope(points, size_bytes, form))
+        return _ReferenceValue(
+            reference=reference, rate_Bps=rate_Bps, beyond=0.0, slope=_slope(points, size_bytes, form)
+        )
     edge, rate_Bps = points[0] if size_bytes < points[0][0] else points[-1]
     steep = _slope(points, edge, form)
     if size_bytes < edge and len(points) > 1 and steep >= _CONSTANT_TIME:
-        return _Value(reference=reference, rate_Bps=rate_Bps * size_bytes / edge, beyond=0.0, slope=1.0)
+        return _ReferenceValue(reference=reference, rate_Bps=rate_Bps * size_bytes / edge, beyond=0.0, slope=1.0)
     beyond = 0.0 if reference.covers(size_bytes) else abs(math.log2(size_bytes / edge))
     if curve is None and beyond > 1:
         return None
     if curve is not None and beyond > 0 and size_bytes < curve.from_bytes:
         return None
     rate_Bps *= form(size_bytes) / form(edge)
-    return _Value(reference=reference, rate_Bps=rate_Bps, beyond=beyond, slope=_slope((), size_bytes, form))
+    return _ReferenceValue(reference=reference, rate_Bps=rate_Bps, beyond=beyond, slope=_slope((), size_bytes, form))
 
 
 def _interpolated(points: Sequence[tuple[int, float]], size_bytes: int, form: Callable[[float], float]) -> float:
@@ -328,22 +330,24 @@ def _slope(points: Sequence[tuple[int, float]], size_bytes: int, form: Callable[
     return max(0.0, math.log(form(size_bytes * 1.1) / form(size_bytes / 1.1)) / (2 * math.log(1.1)))
 
 
-def _nearest(values: Sequence[_Value]) -> list[_Value]:
+def _nearest(values: Sequence[_ReferenceValue]) -> list[_ReferenceValue]:
     """Return the values whose references cover the size; where none does, those that come nearest to it."""
     least = min(value.beyond for value in values)
     return [value for value in values if value.beyond <= least + SAME_SIZE]
 
 
-def _neighbours(pools: Mapping[float, Sequence[_Value]], scale: float) -> list[_Value]:
+def _neighbours(pools: Mapping[float, Sequence[_ReferenceValue]], scale: float) -> list[_ReferenceValue]:
     """Return what was measured of this size on the next smaller and larger numbers of nodes."""
     ordered = sorted(pools, key=lambda at: abs(math.log(at / scale)))
     return [value for at in ordered[: _BESIDE + 1] if at != scale for value in pools[at] if value.beyond == 0]
 
 
-def _estimate(values: Sequence[_Value], *, same_place: bool, beside: Sequence[_Value] = ()) -> Estimate:
+def _estimate(
+    values: Sequence[_ReferenceValue], *, same_place: bool, beside: Sequence[_ReferenceValue] = ()
+) -> ReferenceEstimate:
     rates = [value.rate_Bps for value in values]
     every = [*rates, *(value.rate_Bps for value in beside)]
-    return Estimate(
+    return ReferenceEstimate(
         low_Bps=min(rates),
         centre_Bps=median(rates),
         high_Bps=max(rates),
@@ -356,7 +360,7 @@ def _estimate(values: Sequence[_Value], *, same_place: bool, beside: Sequence[_V
     )
 
 
-def _between(low: Estimate, high: Estimate, part: float) -> Estimate:
+def _between(low: ReferenceEstimate, high: ReferenceEstimate, part: float) -> ReferenceEstimate:
     def mixed(first: float, second: float) -> float:
         return math.exp((1 - part) * math.log(first) + part * math.log(second))
 

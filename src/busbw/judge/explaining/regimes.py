@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from statistics import median
 
-from busbw.judge.explaining.series import Sample, Series
+from busbw.judge.explaining.series import Series, SizeSample
 from busbw.judge.phrases import counted
-from busbw.model.curve import Hill, Line, Regime, SweepCurve
+from busbw.model.verdict import FittedLine, Hill, Regime, SweepCurve
 from busbw.stats.curves import LEAST_FOR_LINE, hill, line
 
 # Time is latency where at least this part of it does not depend on the size; bandwidth decides from this part of the
@@ -51,7 +51,7 @@ def curve_of(series: Series) -> SweepCurve:
     )
 
 
-def _one_a_size(series: Series) -> tuple[Sample, ...]:
+def _one_a_size(series: Series) -> tuple[SizeSample, ...]:
     """Return a sample a size, ascending: of several, one of a median time; none whose time says nothing."""
     sound = [sample for sample in series.samples if sample.spoiled is None]
     found = []
@@ -68,7 +68,7 @@ def _why_no_line(points: Sequence[tuple[int, float]]) -> str:
     return "no size is so small that its time is latency"
 
 
-def _segments(samples: Sequence[Sample]) -> tuple[Line, ...]:
+def _segments(samples: Sequence[SizeSample]) -> tuple[FittedLine, ...]:
     found = []
     for (algorithm, protocol), group in groupby(samples, key=lambda sample: (sample.algorithm, sample.protocol)):
         if algorithm is None:
@@ -79,7 +79,7 @@ def _segments(samples: Sequence[Sample]) -> tuple[Line, ...]:
     return tuple(found)
 
 
-def _latency_to(samples: Sequence[Sample], whole: Line | None) -> int | None:
+def _latency_to(samples: Sequence[SizeSample], whole: FittedLine | None) -> int | None:
     """Return up to which size the time is that of the smallest ones and half of it more, at most.
 
     Of the sizes, not of the line: a line that has to follow a wide knee lies too high where messages are small.
@@ -95,7 +95,7 @@ def _latency_to(samples: Sequence[Sample], whole: Line | None) -> int | None:
     return reached
 
 
-def _bandwidth_from(samples: Sequence[Sample], whole: Line | None, bent: Hill | None) -> int | None:
+def _bandwidth_from(samples: Sequence[SizeSample], whole: FittedLine | None, bent: Hill | None) -> int | None:
     if bent is not None:
         odds = (1 / _BANDWIDTH_SHARE - 1) ** (1 / bent.steepness.value)
         border = bent.half_bytes.value / odds

@@ -14,7 +14,7 @@ Detour = Literal["sockets", "shm"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sample:
+class SizeSample:
     """One size. `busbw_Bps` and `algbw_Bps` follow from size and time, whatever a table has rounded them to."""
 
     size_bytes: int
@@ -61,7 +61,7 @@ class Series:
     nccl: str | None = None
     # Of an import the number of its table.
     table: int | None = None
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[SizeSample, ...] = ()
 
     @property
     def took_detour(self) -> Detour | None:

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from busbw.base.errors import InputError
-from busbw.judge.comparing.circumstances import Circumstances
 from busbw.judge.comparing.fairness import REFUSED, differences
-from busbw.judge.gates.deciding import Held
+from busbw.judge.comparing.launch import Circumstances
+from busbw.judge.gates.deciding import GatedPoints
 from busbw.judge.phrases import counted, listed
 from busbw.model.comparison import Side
 from busbw.model.finding import Verdict
-from busbw.model.point_row import PointRow, is_missing, point_name, same_point
+from busbw.model.gates import PointRow, is_missing, point_name, same_point
 
 # Of differences that are refused the one that explains others: programs have modes of their own.
 _PROGRAMS = "CMP003"
@@ -20,10 +20,10 @@ _HINT = "measure both the same way, or hold the result against numbers: --at-lea
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Measured:
+class MeasuredPoints:
     """A result or a baseline: its points, how they were measured, and on what. (), 0 and None: not known."""
 
-    held: Held
+    held: GatedPoints
     circumstances: Circumstances
     # Names of the GPUs, or of the processors where there are none.
     devices: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ def agreed(circumstances: Sequence[Circumstances], rows: Sequence[PointRow]) -> 
     return alike if number is None else alike | {_RANKS: counted(number, "rank")}
 
 
-def notes_on(baseline: Measured, result: Measured) -> tuple[str, ...]:
+def notes_on(baseline: MeasuredPoints, result: MeasuredPoints) -> tuple[str, ...]:
     """Return what to know of a baseline that a result is held against.
 
     Raises InputError where they are not of the same thing: other machines, numbers of ranks, modes, programs,
@@ -67,7 +67,7 @@ def _not_comparable(what: str, words: str) -> InputError:
     return InputError(f"the baseline is not comparable: {what}: {words}", hint=_HINT)
 
 
-def _other_machine(baseline: Measured, result: Measured) -> Iterator[tuple[str, str]]:
+def _other_machine(baseline: MeasuredPoints, result: MeasuredPoints) -> Iterator[tuple[str, str]]:
     """Yield in what two machines differ, where both are known."""
     pairs: Mapping[str, tuple[str, str]] = {
         "measured on different devices": (_named(baseline.devices), _named(result.devices)),
@@ -85,11 +85,11 @@ def _named(devices: Iterable[str]) -> str:
     return listed(sorted(set(devices)))
 
 
-def _keys(held: Held) -> set[object]:
+def _keys(held: GatedPoints) -> set[object]:
     return {same_point(row) for row in held.rows if not is_missing(row)}
 
 
-def _points(held: Held) -> str:
+def _points(held: GatedPoints) -> str:
     """Return which points there are, the first in words."""
     measured = [row for row in held.rows if not is_missing(row)]
     if not measured:
@@ -98,7 +98,7 @@ def _points(held: Held) -> str:
     return f"{measured[0].collective} {point_name(measured[0])}{more}"
 
 
-def _judged(baseline: Measured) -> tuple[str, ...]:
+def _judged(baseline: MeasuredPoints) -> tuple[str, ...]:
     verdict = baseline.verdict
     if verdict is None or verdict.outcome not in ("slow", "wrong", "failed"):
         return ()

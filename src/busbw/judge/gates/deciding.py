@@ -7,13 +7,159 @@ from typing import Literal
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import InputError
 from busbw.base.text import maybe
+from busbw.base.units import format_size
 from busbw.judge.gates.expression import RATE_UNITS, TIME_UNITS, format_gate
-from busbw.judge.gates.wording import all_words, answer_words, why_nothing
 from busbw.judge.phrases import counted
 from busbw.judge.usable import least_samples
-from busbw.model.gates import Baseline, Gate, GateAnswer, GateAnswers, GateOutcome, GatePoint
-from busbw.model.point_row import PointRow, is_missing, is_wrong, point_name, same_point
+from busbw.model.gates import (
+    Baseline,
+    Gate,
+    GateAnswer,
+    GateAnswers,
+    GateOutcome,
+    GatePoint,
+    PointRow,
+    is_missing,
+    is_wrong,
+    point_name,
+    same_point,
+)
 from busbw.stats.median import median
+
+_MOST_DECIMALS = 9
+_ALL: dict[GateOutcome, str] = {"pass": "pass", "fail": "fail", "cannot_tell": "cannot tell"}
+# Whether a point is one that a gate is for, by its size.
+_Fits = Callable[[Gate, int | None], bool]
+
+
+def all_words(outcome: GateOutcome, answers: Sequence[GateAnswer]) -> str:
+    """Return what all gates came to in one line: `fail: 1 of 4 gates; 1 cannot be told, 2 pass`."""
+    counts = {each: sum(answer.outcome == each for answer in answers) for each in _ALL}
+    total = counted(len(answers), "gate")
+    if counts[outcome] == len(answers):
+        return f"{_ALL[outcome]}: {'all ' if len(answers) > 1 else ''}{total}"
+    others: dict[GateOutcome, str] = {"cannot_tell": "cannot be told", "pass": "pass"}
+    rest = [
+        f"{counts[each]} {word if counts[each] > 1 else word.replace('pass', 'passes')}"
+        for each, word in others.items()
+        if counts[each] and each != outcome
+    ]
+    return f"{_ALL[outcome]}: {counts[outcome]} of {total}; {', '.join(rest)}"
+
+
+def answer_words(gate: Gate, outcome: GateOutcome, points: Sequence[GatePoint]) -> str:
+    """Return what a gate came to: the point that decides it, with its numbers, and how many there are like it."""
+    alike = [point for point in points if point.outcome == outcome]
+    worst = min(alike, key=_margin)
+    named = _named(gate, worst, points)
+    if worst.value is None:
+        place = named.removeprefix(", ").removeprefix(" at ")
+        said = f"{place}: {worst.why}" if place else f"{worst.why}"
+    else:
+        said = f"{_numbers(gate, worst)}{named}" + (f": {worst.why}" if worst.why else "")
+    if len(points) > 1:
+        share = f"all {len(points)}" if len(alike) == len(points) else f"{len(alike)} of {len(points)}"
+        said = f"{share} points, {_which(gate)}{said}" if worst.value is not None else f"{share} points: {said}"
+    unchecked = sum(not point.checked and point.value is not None for point in points)
+    if not unchecked:
+        return said
+    results = "the result" if len(points) == 1 else f"{unchecked} of {len(points)} results"
+    return f"{said}; nobody checked {results}"
+
+
+def _which(gate: Gate) -> str:
+    """Return which of several points is quoted."""
+    if gate.requirement == "within":
+        return "the worst "
+    return "the least " if gate.requirement == "at_least" else "the longest "
+
+
+def _margin(point: GatePoint) -> float:
+    """Return how much better than the bound a point is, as a ratio; wrong results first, then what has no number."""
+    if point.value is None or not point.bound:
+        return -1.0 if point.outcome == "fail" else 0.0
+    return point.value / point.bound if point.unit == "B/s" else point.bound / point.value
+
+
+def _named(gate: Gate, point: GatePoint, points: Sequence[GatePoint]) -> str:
+    """Return what tells a point from the others of its gate, ` at 1 GiB, in place`; "" for one that the gate names."""
+    size, *parts = point.name.split(", ")
+    sized = [set(each.name.split(", ")) for each in points if each.size_bytes is not None]
+    shared = set.intersection(*sized) if sized else set()
+    forms = "".join(f", {part}" for part in parts if part not in shared)
+    if gate.collective is not None and gate.from_bytes == gate.to_bytes == point.size_bytes:
+        return forms
+    return f" at {'' if gate.collective is not None else f'{point.collective} '}{size}{forms}"
+
+
+def _numbers(gate: Gate, point: GatePoint) -> str:
+    """Return a value and its interval in the unit of its gate, with as many decimals as tell it from the bound."""
+    if point.value is None:
+        return "no number"
+    unit = gate.unit if gate.unit != "%" else _usual_unit(point)
+    scale = (RATE_UNITS | TIME_UNITS)[unit]
+    bound = (point.bound or 0.0) / scale
+    decimals = _decimals(point.value / scale, bound)
+    said = f"{point.value / scale:.{decimals}f} {unit}"
+    if point.low is not None and point.high is not None:
+        said += f" (95 %: {point.low / scale:.{decimals}f} to {point.high / scale:.{decimals}f})"
+    if point.baseline is not None and point.bound is not None:
+        share = point.value / point.baseline - 1
+        said += f", {100 * share:+.1f} % against {point.baseline / scale:.{decimals}f}"
+    return said
+
+
+def _usual_unit(point: GatePoint) -> str:
+    if point.unit == "s":
+        return "us"
+    return "GB/s" if (point.value or 0.0) >= 1e8 else "MB/s"
+
+
+def _decimals(value: float, bound: float) -> int:
+    """Return enough decimals for three digits of a value, and to tell it from its bound."""
+    decimals = 1 if value >= 100 else 2
+    while decimals < _MOST_DECIMALS and (
+        value < 10 ** (2 - decimals) or (value != bound and f"{value:.{decimals}f}" == f"{bound:.{decimals}f}")
+    ):
+        decimals += 1
+    return decimals
+
+
+def why_nothing(gate: Gate, rows: Sequence[PointRow], fits: _Fits) -> str:
+    """Return why a gate has no point among `rows`: what was measured in its place."""
+    own = [row for row in rows if gate.collective in (None, row.collective)]
+    if not own:
+        names = dict.fromkeys(row.collective for row in rows)
+        return f"no {gate.collective or 'point'} was measured" + (f", only {', '.join(names)}" if names else "")
+    if any(fits(gate, row.size_bytes) for row in own):
+        return f"measured, but not so: {_forms([row for row in own if fits(gate, row.size_bytes)])}"
+    sizes = sorted({row.size_bytes for row in own if row.size_bytes is not None})
+    if not sizes:
+        return "measured without a size"
+    below = [size for size in sizes if gate.from_bytes is None or size < gate.from_bytes]
+    above = [size for size in sizes if gate.to_bytes is not None and size > gate.to_bytes]
+    near = [format_size(size) for size in (*below[-1:], *above[:1])]
+    asked = format_size(gate.from_bytes) if gate.from_bytes is not None and gate.from_bytes == gate.to_bytes else None
+    return (
+        f"{asked or 'no such size'} was not measured; the nearest {'is' if len(near) == 1 else 'are'} "
+        + " and ".join(near)
+    )
+
+
+def _forms(rows: Sequence[PointRow]) -> str:
+    """Return in which forms points were measured: data types, operations, placements, ranks."""
+    places = {True: "in place", False: "out of place", None: ""}
+    forms = dict.fromkeys(
+        ", ".join(
+            part
+            for part in (row.dtype, row.op, places[row.in_place], f"{row.ranks} ranks" if row.ranks is not None else "")
+            if part
+        )
+        or "in a form that the tool does not tell"
+        for row in rows
+    )
+    return "; ".join(list(forms)[:3]) + (f"; and {len(forms) - 3} other forms" if len(forms) > 3 else "")
+
 
 # Collectives that are split over ranks are measured at the next size below that has equal parts.
 _ROUNDING = 0.01
@@ -30,7 +176,7 @@ _TAILS: dict[str | None, Callable[[PointRow], float | None]] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Held:
+class GatedPoints:
     """The points of a result, or of a baseline, planned ones too, and what may be missing among them."""
 
     name: str
@@ -45,7 +191,7 @@ class Held:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Value:
+class _GateValue:
     """What is compared, with its interval where it has one."""
 
     unit: Literal["B/s", "s"]
@@ -56,7 +202,7 @@ class _Value:
 
 
 def answers(
-    gates: Sequence[Gate], result: Held, baseline: Held | None = None, notes: Sequence[str] = ()
+    gates: Sequence[Gate], result: GatedPoints, baseline: GatedPoints | None = None, notes: Sequence[str] = ()
 ) -> GateAnswers:
     """Return what each gate comes to, in their order. `notes`: how the baseline was measured otherwise.
 
@@ -79,7 +225,7 @@ def answers(
     )
 
 
-def _check_names(gates: Sequence[Gate], *held: Held | None) -> None:
+def _check_names(gates: Sequence[Gate], *held: GatedPoints | None) -> None:
     known = {*COLLECTIVES, *(row.collective for each in held if each is not None for row in each.rows)}
     for gate in gates:
         if gate.collective is not None and gate.collective not in known:
@@ -97,7 +243,7 @@ def _together(outcomes: Iterable[GateOutcome]) -> GateOutcome:
     return "pass" if found == {"pass"} else "cannot_tell"
 
 
-def _answer(gate: Gate, result: Held, baseline: Held | None) -> GateAnswer:
+def _answer(gate: Gate, result: GatedPoints, baseline: GatedPoints | None) -> GateAnswer:
     rows = [row for row in result.rows if selects(gate, row)]
     if gate.requirement == "within" and baseline is not None:
         points = tuple(_against(gate, result, rows, baseline))
@@ -138,7 +284,7 @@ def fits(gate: Gate, size_bytes: int | None) -> bool:
     return (low is None or size_bytes >= low * (1 - _ROUNDING)) and (high is None or size_bytes <= high)
 
 
-def _gaps(gate: Gate, result: Held, rows: Sequence[PointRow]) -> Iterator[GatePoint]:
+def _gaps(gate: Gate, result: GatedPoints, rows: Sequence[PointRow]) -> Iterator[GatePoint]:
     """Yield a point that cannot be told for each table that may lack sizes of a range."""
     if gate.from_bytes is not None and gate.from_bytes == gate.to_bytes:
         return
@@ -153,7 +299,7 @@ def _gaps(gate: Gate, result: Held, rows: Sequence[PointRow]) -> Iterator[GatePo
             yield _untold(gate, own[-1], why, name="larger sizes, which may be missing")
 
 
-def _bounded(gate: Gate, row: PointRow, result: Held) -> GatePoint:
+def _bounded(gate: Gate, row: PointRow, result: GatedPoints) -> GatePoint:
     """Return a point held against the number of a gate."""
     held = _held(gate, row, result)
     if isinstance(held, GatePoint):
@@ -162,7 +308,7 @@ def _bounded(gate: Gate, row: PointRow, result: Held) -> GatePoint:
     return _compared(gate, row, held, gate.number * unit[gate.unit])
 
 
-def _held(gate: Gate, row: PointRow, result: Held, *, by_time: bool | None = None) -> _Value | GatePoint:
+def _held(gate: Gate, row: PointRow, result: GatedPoints, *, by_time: bool | None = None) -> _GateValue | GatePoint:
     """Return what of a point is compared, or the point where nothing can be."""
     if is_wrong(row):
         return _point(gate, row, outcome="fail", why=f"the result is wrong: {row.wrong} elements")
@@ -180,13 +326,13 @@ def _is_time(gate: Gate) -> bool:
     return gate.requirement == "at_most" or gate.measure in _TAILS
 
 
-def _value(gate: Gate, row: PointRow, *, by_time: bool) -> _Value | str:
+def _value(gate: Gate, row: PointRow, *, by_time: bool) -> _GateValue | str:
     """Return a value of a measured row, or why there is none."""
     if gate.measure in _TAILS:
         time_s = _TAILS[gate.measure](row)
         why = "too few samples for it" if row.kind == "run" else f"{row.backend} does not print it"
         return (
-            _Value(unit="s", value=time_s, statistic=str(gate.measure))
+            _GateValue(unit="s", value=time_s, statistic=str(gate.measure))
             if time_s
             else f"no {gate.measure} is known: {why}"
         )
@@ -197,12 +343,12 @@ def _value(gate: Gate, row: PointRow, *, by_time: bool) -> _Value | str:
         if not row.time_s:
             return f"{row.backend} prints no time for it"
         low, high = interval or (None, None)
-        return _Value(unit="s", value=row.time_s, low=low, high=high, statistic=row.statistic)
+        return _GateValue(unit="s", value=row.time_s, low=low, high=high, statistic=row.statistic)
     rate_Bps = _rate(gate, row)
     if not rate_Bps:
         return f"{row.backend} prints no bandwidth for it: bound its time (--at-most)"
     low, high = (rate_Bps * row.time_s / end for end in reversed(interval)) if interval and row.time_s else (None, None)
-    return _Value(unit="B/s", value=rate_Bps, low=low, high=high, statistic=row.statistic)
+    return _GateValue(unit="B/s", value=rate_Bps, low=low, high=high, statistic=row.statistic)
 
 
 def _rate(gate: Gate, row: PointRow) -> float | None:
@@ -236,7 +382,7 @@ def _interval(row: PointRow) -> tuple[float, float] | str | None:
     return None
 
 
-def _compared(gate: Gate, row: PointRow, held: _Value, bound: float, baseline: float | None = None) -> GatePoint:
+def _compared(gate: Gate, row: PointRow, held: _GateValue, bound: float, baseline: float | None = None) -> GatePoint:
     ends = [end for end in (held.low, held.high) if end is not None] or [held.value]
     meets = [_meets(end, bound, held.unit) for end in ends]
     outcome: GateOutcome = "pass" if all(meets) else "cannot_tell" if any(meets) else "fail"
@@ -255,7 +401,7 @@ def _meets(value: float, bound: float, unit: str) -> bool:
     return value >= bound * (1 - _SAME) if unit == "B/s" else value <= bound * (1 + _SAME)
 
 
-def _against(gate: Gate, result: Held, rows: Sequence[PointRow], baseline: Held) -> Iterator[GatePoint]:
+def _against(gate: Gate, result: GatedPoints, rows: Sequence[PointRow], baseline: GatedPoints) -> Iterator[GatePoint]:
     """Yield the points that a result has in common with a baseline, and those that it lacks."""
     before: dict[object, list[PointRow]] = {}
     for row in baseline.rows:
@@ -270,7 +416,7 @@ def _against(gate: Gate, result: Held, rows: Sequence[PointRow], baseline: Held)
             yield _untold(gate, known[0], "the baseline has it, the result does not")
 
 
-def _held_against(gate: Gate, row: PointRow, before: Sequence[PointRow], result: Held) -> GatePoint:
+def _held_against(gate: Gate, row: PointRow, before: Sequence[PointRow], result: GatedPoints) -> GatePoint:
     """Return a point held against the same of a baseline, of several repetitions against their median."""
     rates = gate.measure == "algbw" or (
         row.collective != "latency" and not _is_time(gate) and all(_rate(gate, each) for each in (row, *before))
@@ -284,12 +430,12 @@ def _held_against(gate: Gate, row: PointRow, before: Sequence[PointRow], result:
     missing = next((each for each in known if isinstance(each, str)), None)
     if missing is not None:
         return _untold(gate, row, f"of the baseline: {missing}")
-    centre = median(sorted(each.value for each in known if isinstance(each, _Value)))
+    centre = median(sorted(each.value for each in known if isinstance(each, _GateValue)))
     share = gate.number / 100
     return _compared(gate, row, held, centre * (1 - share if rates else 1 + share), centre)
 
 
-def _only_in_result(gates: Sequence[Gate], result: Held, baseline: Held) -> str | None:
+def _only_in_result(gates: Sequence[Gate], result: GatedPoints, baseline: GatedPoints) -> str | None:
     """Return how many points the baseline does not have, of those that gates are for."""
     before = {same_point(row) for row in baseline.rows if not is_missing(row)}
     relative = [gate for gate in gates if gate.requirement == "within"]
@@ -314,7 +460,7 @@ def _point(
     row: PointRow,
     *,
     outcome: GateOutcome,
-    value: _Value | None = None,
+    value: _GateValue | None = None,
     bound: float | None = None,
     baseline: float | None = None,
     why: str | None = None,

@@ -4,18 +4,181 @@ With a rate R (work a second) on p: speed-up R/R0, efficiency R/R0 over p/p0. Wi
 1/T. With a time of work that grows with p (weak scaling) efficiency is T0/T, and the speed-up that times p/p0.
 """
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from busbw.base.errors import InputError
-from busbw.judge.phrases import listed, percent
-from busbw.judge.scaling.amdahl import beyond, serial_part, serial_share
+from busbw.base.units import format_time
+from busbw.judge.phrases import counted, listed, percent
 from busbw.judge.scaling.differences import differences_of
-from busbw.judge.scaling.estimates import combined, ratio, rounding_of, scaled
-from busbw.judge.scaling.lines import Group, far_apart, groups_of, setting, telling_of_work
-from busbw.judge.scaling.places import Place, by_place, workers
-from busbw.judge.scaling.trend import trend_of
-from busbw.model.scaling import Axis, Estimate, Observation, Scaling, ScalingPoint, ScalingSeries, Trend
+from busbw.judge.scaling.lines import LineGroup, far_apart, groups_of, setting, telling_of_work
+from busbw.judge.scaling.places import LinePlace, by_place, combined, ratio, rounding_of, scaled, several, workers
+from busbw.judge.scaling.trend import CONFIDENCE, LEAST_EFFECT, LEAST_PLACES, known_scatter, trend_of
+from busbw.model.scaling import (
+    Axis,
+    Extrapolation,
+    Observation,
+    Scaling,
+    ScalingEstimate,
+    ScalingPoint,
+    ScalingSeries,
+    ScalingTrend,
+    SerialAnswer,
+    SerialPart,
+)
+from busbw.stats.regression import StraightLine, added_term, line_through
+
+# Beyond this many times the largest machine that was measured, the law is a guess whatever its interval says.
+FARTHEST_TIMES = 4
+
+
+def serial_share(speedup: float, growth: float) -> float | None:
+    """Return the share of the base's time that did not shrink on `growth` bases; None on one."""
+    return (1 / speedup - 1 / growth) / (1 - 1 / growth) if growth > 1 and speedup > 0 else None
+
+
+def amdahl_line(places: Sequence[LinePlace], base: int) -> StraightLine | None:
+    """Return the times over base/at, each weighed by its size: scatter is taken as a share of the time.
+
+    Its scatter is no smaller than what is known of single times: their digits, or their spread within a launch.
+    """
+    points = [(base / place.at, value) for place in places for value in place.values]
+    weights = [1 / value**2 for place in places for value in place.values]
+    line = line_through(points, weights) if len(places) >= LEAST_PLACES else None
+    if line is None:
+        return None
+    # An even spread over an interval has its half width over the root of three as its standard deviation.
+    least = max(known_scatter(place) for place in places) ** 2 / 3
+    return replace(line, variance=max(line.variance, least))
+
+
+def serial_part(places: Sequence[LinePlace], base: int, axis: Axis) -> SerialPart:
+    """Return the serial share of strong scaling from `base` on, or why there is none. The values are times."""
+    line, count = amdahl_line(places, base), len(places)
+    if line is None or line.intercept + line.slope <= 0:
+        words = f"no serial share from {counted(count, 'point')}: three are the least"
+        return SerialPart(answer="cannot_tell", points=count, words=words)
+    share = line.intercept / (line.intercept + line.slope)
+    ends = line.share_interval(CONFIDENCE)
+    if ends is None or ends[1] - ends[0] > 1:
+        words = f"no serial share: {counted(count, 'point')} scatter too much"
+        return SerialPart(answer="cannot_tell", share=share, points=count, words=words)
+    low, high = ends
+    interval = f"{percent(CONFIDENCE)} interval {percent_of(low)} to {percent_of(high)}"
+    span = f"{percent_of(share)} ({interval}, {counted(count, 'point')})"
+    change = _change(places, base)
+    if change is not None:
+        first, last = change
+        moves, why = ("grows", "communication or imbalance") if last > first else ("shrinks", "cache, for example")
+        words = (
+            f"no constant serial share: it {moves} with the {several(axis)}, from {percent_of(first)} to "
+            f"{percent_of(last)} of the time on {workers(base, axis)} ({why}, {counted(count, 'point')}): "
+            "Amdahl's law does not hold"
+        )
+        return _part("grows" if last > first else "shrinks", share, low, high, count, words)
+    words = f"serial share of the time on {workers(base, axis)}: {span}"
+    if low <= 0:
+        words += ", so none is shown"
+    return _part("fits", share, low, high, count, words)
+
+
+def _part(answer: SerialAnswer, share: float, low: float, high: float, points: int, words: str) -> SerialPart:
+    return SerialPart(
+        answer=answer,
+        share=share,
+        low=low,
+        high=high,
+        confidence=CONFIDENCE,
+        points=points,
+        words=words,
+    )
+
+
+def _change(places: Sequence[LinePlace], base: int) -> tuple[float, float] | None:
+    """Return the share on the smallest and the largest machine, where it is shown to change between them.
+
+    The larger half of the machines is looked at by itself too: there a share that grows begins to count. What changes
+    the time on the largest machine by less than 2 % is none.
+    """
+    times_s = {place.at: place.estimate.value for place in places}
+    if base not in times_s:
+        return None
+    for some in (places[len(places) // 2 :], places):
+        at = [place.at for place in some if place.at > base]
+        if not at or not _is_changing(some, base):
+            continue
+        first, last = (serial_share(times_s[base] / times_s[end], end / base) or 0.0 for end in (at[0], at[-1]))
+        if abs(last - first) * times_s[base] >= LEAST_EFFECT * times_s[at[-1]]:
+            return first, last
+    return None
+
+
+def _is_changing(places: Sequence[LinePlace], base: int) -> bool:
+    """Whether a share f + g log2(P) explains times better than a constant one, at half the error of both looks.
+
+    T(P) = T(1) (1/P + f (1 - 1/P) + g log2(P) (1 - 1/P)): linear in its three terms.
+    """
+    points = [(place.at / base, value) for place in places for value in place.values]
+    if len(places) <= LEAST_PLACES:
+        return False
+    found = added_term(
+        [1.0] * len(points),
+        ([1 / growth / value for growth, value in points], [(1 - 1 / growth) / value for growth, value in points]),
+        [math.log2(growth) * (1 - 1 / growth) / value for growth, value in points],
+        (1 + CONFIDENCE) / 2,
+    )
+    return found is not None and (found[1] > 0 or found[2] < 0)
+
+
+def beyond(
+    places: Sequence[LinePlace], base: int, at: int, axis: Axis, serial: SerialPart, *, unit: str | None = None
+) -> Extrapolation:
+    """Return the time that the law gives on `at`, where nobody measured; None in it where that cannot be told.
+
+    `unit`: of the rates that were measured instead of times.
+    """
+    line, largest = amdahl_line(places, base), places[-1].at
+    if serial.answer != "fits" or line is None:
+        why = "there is no law to go by" if serial.answer == "cannot_tell" else "Amdahl's law does not hold"
+        return Extrapolation(at=at, words=f"{workers(at, axis)}: cannot tell: {why}")
+    if at > FARTHEST_TIMES * largest:
+        words = (
+            f"{workers(at, axis)}: cannot tell: more than {FARTHEST_TIMES} times the {workers(largest, axis)} "
+            "that were measured"
+        )
+        return Extrapolation(at=at, words=words)
+    time_s = line.at(base / at)
+    low_s, high_s = line.prediction_interval(base / at, CONFIDENCE, weight=1 / time_s**2) if time_s > 0 else (0.0, 0.0)
+    if low_s <= 0:
+        return Extrapolation(at=at, words=f"{workers(at, axis)}: cannot tell: one more run could take anything")
+    base_s = line.intercept + line.slope
+    found = ScalingEstimate(value=time_s, low=low_s, high=high_s)
+    rate = ScalingEstimate(value=1 / time_s, low=1 / high_s, high=1 / low_s) if unit is not None else None
+    shown = (format_time(time_s), format_time(low_s), format_time(high_s))
+    if rate is not None:
+        shown = (f"{1 / time_s:.4g} {unit}", f"{1 / high_s:.4g}", f"{1 / low_s:.4g}")
+    words = (
+        f"{workers(at, axis)}, by Amdahl's law and not measured: {shown[0]} "
+        f"({percent(CONFIDENCE)} of runs between {shown[1]} and {shown[2]}), "
+        f"{base_s / time_s:.3g} times as fast as {workers(base, axis)}, if the law holds there too; "
+        f"from {counted(len(places), 'point')}"
+    )
+    return Extrapolation(
+        at=at,
+        time_s=found if rate is None else None,
+        rate=rate,
+        speedup=ScalingEstimate(value=base_s / time_s, low=base_s / high_s, high=base_s / low_s),
+        confidence=CONFIDENCE,
+        words=words,
+    )
+
+
+def percent_of(share: float) -> str:
+    """Return a share in percent with three digits, and none behind zero."""
+    return f"{100 * share:.3g} %"
+
 
 # More work done by each worker than on the base, by weak scaling: beyond this it was not the same work.
 MOST_EFFICIENCY = 1.1
@@ -59,7 +222,7 @@ def application_view(
 
 
 def _line(
-    group: Group,
+    group: LineGroup,
     axis: Axis,
     kind: Literal["strong", "weak"],
     base: int | None,
@@ -103,7 +266,7 @@ def _line(
     )
 
 
-def _other_work_trend(points: Sequence[ScalingPoint], axis: Axis) -> Trend | None:
+def _other_work_trend(points: Sequence[ScalingPoint], axis: Axis) -> ScalingTrend | None:
     """Return that a trend cannot be told where the work of each worker was not the same; None: nothing shows that."""
     most = max((point for point in points if point.efficiency is not None), key=_least_efficiency, default=None)
     if most is None or most.efficiency is None or _least_efficiency(most) <= MOST_EFFICIENCY:
@@ -112,7 +275,7 @@ def _other_work_trend(points: Sequence[ScalingPoint], axis: Axis) -> Trend | Non
         f"cannot tell a trend: {percent(most.efficiency.value)} efficiency on {workers(most.at, axis)} means "
         "other work there than on the base"
     )
-    return Trend(answer="cannot_tell", points=len(points), words=words)
+    return ScalingTrend(answer="cannot_tell", points=len(points), words=words)
 
 
 def _least_efficiency(point: ScalingPoint) -> float:
@@ -166,7 +329,7 @@ def _point(
         speedup = None
     if at == base_at:
         # Against itself it is one, whatever its scatter.
-        speedup = Estimate(value=1.0)
+        speedup = ScalingEstimate(value=1.0)
     return ScalingPoint(
         at=at,
         nodes=point.nodes,
@@ -181,10 +344,10 @@ def _point(
     )
 
 
-def _place(at: int, members: Sequence[Observation]) -> Place:
+def _place(at: int, members: Sequence[Observation]) -> LinePlace:
     """Return the times of one place: a rate is the time of one unit of work."""
     inverse = [_time(each) for each in members]
-    return Place(
+    return LinePlace(
         at=at,
         values=tuple(each.value for each in inverse),
         estimate=combined(inverse),
@@ -192,22 +355,22 @@ def _place(at: int, members: Sequence[Observation]) -> Place:
     )
 
 
-def _time(observation: Observation) -> Estimate:
+def _time(observation: Observation) -> ScalingEstimate:
     if observation.time_s is not None:
         return observation.time_s
-    one = Estimate(value=1.0, low=1.0, high=1.0)
+    one = ScalingEstimate(value=1.0, low=1.0, high=1.0)
     time_s = ratio(one, observation.rate) if observation.rate is not None else None
     if time_s is None:
         raise InputError("neither a time nor a rate above zero", where=observation.source)
     return time_s
 
 
-def _efficient(place: Place, base: int, *, by_rate: bool) -> Place:
+def _efficient(place: LinePlace, base: int, *, by_rate: bool) -> LinePlace:
     """Return what one worker gets done where the work grows with them, but for a factor that all places share."""
-    one = Estimate(value=1.0, low=1.0, high=1.0)
+    one = ScalingEstimate(value=1.0, low=1.0, high=1.0)
     scale = base / place.at if by_rate else 1.0
     inverse = ratio(one, place.estimate) or one
-    return Place(
+    return LinePlace(
         at=place.at,
         values=tuple(scale / value for value in place.values),
         estimate=scaled(inverse, scale),
@@ -215,8 +378,8 @@ def _efficient(place: Place, base: int, *, by_rate: bool) -> Place:
     )
 
 
-def _speed(observation: Observation) -> Estimate | None:
+def _speed(observation: Observation) -> ScalingEstimate | None:
     """Return what a line is compared by, larger is better: the rate, or one over the time."""
     if observation.rate is not None or observation.time_s is None:
         return observation.rate
-    return ratio(Estimate(value=1.0, low=1.0, high=1.0), observation.time_s)
+    return ratio(ScalingEstimate(value=1.0, low=1.0, high=1.0), observation.time_s)

@@ -1,20 +1,135 @@
 """The figure of one collective at one size: bus bandwidth and time under the limit of each place."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from busbw.base.errors import InputError
 from busbw.base.units import format_size
 from busbw.judge.phrases import percent
-from busbw.judge.scaling.ceilings import Height, Known, height_of
 from busbw.judge.scaling.differences import differences_of
-from busbw.judge.scaling.estimates import combined, ratio, rounding_of, scaled
-from busbw.judge.scaling.latency import is_latency, latency_share
-from busbw.judge.scaling.lines import UNTOLD, Group, algorithm_of, changes_along, far_apart, groups_of, setting
-from busbw.judge.scaling.places import Place, by_place
-from busbw.judge.scaling.selecting import condition, is_same_size
+from busbw.judge.scaling.lines import (
+    UNTOLD,
+    LineGroup,
+    algorithm_of,
+    changes_along,
+    condition,
+    far_apart,
+    groups_of,
+    is_same_size,
+    setting,
+)
+from busbw.judge.scaling.places import LinePlace, by_place, combined, ratio, rounding_of, scaled
 from busbw.judge.scaling.trend import bend_of, trend_of
-from busbw.model.scaling import Axis, Estimate, Observation, Scaling, ScalingPoint, ScalingSeries
+from busbw.limits.algorithms import algorithm_name
+from busbw.limits.ceiling import ceiling
+from busbw.limits.from_platform import rates_of_platform
+from busbw.model.platform import Platform
+from busbw.model.scaling import Axis, Observation, Scaling, ScalingEstimate, ScalingPoint, ScalingSeries
 
-# A double binary tree has its full traffic at a node from four nodes on (busbw.limits.tree).
+# The switches between nodes add (SHARP): off unless somebody turns it on, and then the library says so.
+_IN_NETWORK = "collnet"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KnownPlatform:
+    """A platform, the name it was asked for by, and the algorithm to go by; None: that of each result."""
+
+    platform: Platform
+    name: str
+    algorithm: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Height:
+    """The limit at one place. `is_sure`: by the algorithm that was used, not by the highest there is."""
+
+    busbw_Bps: float
+    words: str
+    is_sure: bool
+
+
+def height_of(
+    known: KnownPlatform,
+    collective: str,
+    *,
+    nodes: int,
+    ranks_of_node: int | None,
+    algorithm: str | None,
+    in_network: bool = False,
+) -> Height | None:
+    """Return the limit on `nodes` nodes, None where it cannot be told.
+
+    `algorithm`: what the library says it used; None: the highest, with SHARP only where it is on (`in_network`).
+    Raises InputError for a collective without a bound, and for more ranks than a node has GPUs.
+    """
+    asked = known.algorithm or _known_algorithm(algorithm)
+    gpus = ranks_of_node if known.platform.kind == "gpu" else None
+    rates = rates_of_platform(known.platform, gpus=gpus, name=known.name)
+    try:
+        limit = ceiling(rates, nodes=nodes, collective=collective, algorithm=asked)
+    except InputError:
+        # An algorithm that there is not on so few nodes; what is wrong with the collective is wrong without it too.
+        if asked is None:
+            raise
+        limit = ceiling(rates, nodes=nodes, collective=collective)
+        asked = None
+    told = [bound for bound in limit.bounds if bound.busbw_Bps is not None]
+    bound = next((each for each in told if asked is not None or in_network or each.algorithm != _IN_NETWORK), None)
+    if bound is None or bound.busbw_Bps is None:
+        return None
+    titles = {part.name: part.title for part in limit.parts}
+    by = f"by {bound.algorithm}" if asked is not None else f"by {bound.algorithm}, the highest"
+    over = f": {titles[bound.limited_by]}" if bound.limited_by is not None else ""
+    return Height(busbw_Bps=bound.busbw_Bps, words=f"{by}{over}", is_sure=asked is not None)
+
+
+def _known_algorithm(name: str | None) -> str | None:
+    """Return our name of what a library calls its algorithm; None for several at once, and for none of ours."""
+    for spelling in (name or "", (name or "").replace("_", "")):
+        try:
+            return algorithm_name(spelling)
+        except InputError:
+            continue
+    return None
+
+
+# Of a message's time, the time of one that is so much smaller: beyond this share bandwidth is not the point.
+LARGEST_SHARE = 0.1
+_TIMES_SMALLER = 64
+# Where nothing smaller was measured: from here on judge.expectation looks at bandwidth.
+_LARGE_BYTES = 2**20
+
+
+def latency_share(group: LineGroup, observations: Sequence[Observation], axis: Axis, size_bytes: int) -> float | None:
+    """Return the largest share of the line's times that a small message takes; None where none was measured."""
+    small = [each for each in observations if _is_small(each, group, size_bytes)]
+    smallest = {at: min(_times(here), default=0.0) for at, here in by_place(small, axis).items()}
+    shares = [
+        smallest[at] / time_s
+        for at, here in by_place(group.observations, axis).items()
+        if smallest.get(at)
+        for time_s in _times(here)
+    ]
+    return max(shares, default=None)
+
+
+def is_latency(share: float | None, size_bytes: int) -> bool:
+    """Whether a line is to be judged by its time."""
+    return share > LARGEST_SHARE if share is not None else size_bytes < _LARGE_BYTES
+
+
+def _is_small(each: Observation, group: LineGroup, size_bytes: int) -> bool:
+    """Whether a result is of a much smaller size and of the same line, whatever algorithm ran."""
+    if each.size_bytes is None or each.size_bytes * _TIMES_SMALLER > size_bytes:
+        return False
+    return all(setting(each, name) == value for name, value in group.settings if name != "algorithm")
+
+
+def _times(here: Sequence[Observation]) -> list[float]:
+    return [each.time_s.value for each in here if each.time_s is not None and each.time_s.value > 0]
+
+
+# A double binary tree has its full traffic at a node from four nodes on (busbw.limits.algorithms).
 _TREES_EVEN_FROM = 4
 _OVER_MPI = ("native-mpi", "osu", "imb")
 
@@ -24,7 +139,7 @@ def collective_view(
     *,
     axis: Axis,
     size_bytes: int | None,
-    known: Known | None = None,
+    known: KnownPlatform | None = None,
     series: Sequence[str] | None = None,
     notes: Sequence[str] = (),
     against: str | None = None,
@@ -64,14 +179,14 @@ def collective_view(
     )
 
 
-def _rate(observation: Observation) -> Estimate | None:
+def _rate(observation: Observation) -> ScalingEstimate | None:
     return observation.busbw_Bps
 
 
-def _speed(observation: Observation) -> Estimate | None:
+def _speed(observation: Observation) -> ScalingEstimate | None:
     if observation.time_s is None:
         return None
-    return ratio(Estimate(value=1.0, low=1.0, high=1.0), observation.time_s)
+    return ratio(ScalingEstimate(value=1.0, low=1.0, high=1.0), observation.time_s)
 
 
 def _by_time(lines: Sequence[ScalingSeries], shares: Sequence[float | None]) -> tuple[str, ...]:
@@ -84,7 +199,7 @@ def _by_time(lines: Sequence[ScalingSeries], shares: Sequence[float | None]) -> 
     return (f"its time is looked at, not its bandwidth: {why}",)
 
 
-def _without_limit(lines: Sequence[ScalingSeries], known: Known | None) -> tuple[str, ...]:
+def _without_limit(lines: Sequence[ScalingSeries], known: KnownPlatform | None) -> tuple[str, ...]:
     """Return a note where a limit was asked for and there is none."""
     points = [point for line in lines for point in line.points]
     if known is None or any(point.limit_Bps is not None for point in points):
@@ -105,10 +220,10 @@ def _shared(observations: Sequence[Observation]) -> tuple[tuple[str, str], ...]:
     return tuple((name, str(next(iter(values)))) for name, values in found.items() if len(values) == 1)
 
 
-def _line(group: Group, axis: Axis, known: Known | None, *, by_time: bool) -> ScalingSeries:
+def _line(group: LineGroup, axis: Axis, known: KnownPlatform | None, *, by_time: bool) -> ScalingSeries:
     heights: dict[int, Height | None] = {}
     points: list[ScalingPoint] = []
-    places: list[Place] = []
+    places: list[LinePlace] = []
     for at, here in by_place(group.observations, axis).items():
         heights[at] = _height(here, known)
         point = _point(at, here, heights[at])
@@ -116,7 +231,7 @@ def _line(group: Group, axis: Axis, known: Known | None, *, by_time: bool) -> Sc
         if point.busbw_Bps is not None:
             rates = [each.busbw_Bps for each in here if each.busbw_Bps is not None]
             values = tuple(each.value for each in rates)
-            places.append(Place(at=at, values=values, estimate=point.busbw_Bps, rounding=rounding_of(rates)))
+            places.append(LinePlace(at=at, values=values, estimate=point.busbw_Bps, rounding=rounding_of(rates)))
     # Shares of limits may be compared where each is that of the algorithm that ran, or where all are alike.
     compared = {height.busbw_Bps if height is not None else None for height in heights.values()}
     by_share = None not in compared and (
@@ -138,10 +253,10 @@ def _line(group: Group, axis: Axis, known: Known | None, *, by_time: bool) -> Sc
     )
 
 
-def _line_of_times(group: Group, axis: Axis, points: Sequence[ScalingPoint]) -> ScalingSeries:
+def _line_of_times(group: LineGroup, axis: Axis, points: Sequence[ScalingPoint]) -> ScalingSeries:
     """Return a line of small messages, whose time grows with the machine by nature: a trend, and no bend."""
     places = [
-        Place(
+        LinePlace(
             at=point.at,
             values=tuple(each.time_s.value for each in here if each.time_s is not None),
             estimate=point.time_s,
@@ -159,7 +274,7 @@ def _line_of_times(group: Group, axis: Axis, points: Sequence[ScalingPoint]) -> 
     )
 
 
-def _height(here: Sequence[Observation], known: Known | None) -> Height | None:
+def _height(here: Sequence[Observation], known: KnownPlatform | None) -> Height | None:
     nodes, ranks = here[0].nodes, here[0].ranks
     collective = condition(here[0], "collective")
     if known is None or nodes is None or collective is None:
@@ -193,10 +308,10 @@ def _point(at: int, here: Sequence[Observation], height: Height | None) -> Scali
     )
 
 
-def _share(place: Place, height: Height | None) -> Place:
+def _share(place: LinePlace, height: Height | None) -> LinePlace:
     if height is None:
         return place
-    return Place(
+    return LinePlace(
         at=place.at,
         values=tuple(value / height.busbw_Bps for value in place.values),
         estimate=scaled(place.estimate, 1 / height.busbw_Bps),
@@ -204,7 +319,7 @@ def _share(place: Place, height: Height | None) -> Place:
     )
 
 
-def _may_be_tree(group: Group) -> bool:
+def _may_be_tree(group: LineGroup) -> bool:
     """Whether NCCL's tree may have run: its traffic at a node grows up to four nodes."""
     if any(condition(each, "collective") not in ("all_reduce", None) for each in group.observations):
         return False

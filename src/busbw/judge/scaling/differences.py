@@ -13,15 +13,22 @@ from statistics import fmean, stdev
 from busbw.base.errors import InputError
 from busbw.base.units import percent_range
 from busbw.judge.phrases import counted, listed, percent
-from busbw.judge.scaling.estimates import combined, half_width, ratio
-from busbw.judge.scaling.lines import SYSTEM_NAMES, Group
-from busbw.judge.scaling.places import Place, by_place, several, workers
+from busbw.judge.scaling.lines import SYSTEM_NAMES, LineGroup
+from busbw.judge.scaling.places import LinePlace, by_place, combined, half_width, ratio, several, workers
 from busbw.judge.scaling.trend import CONFIDENCE, LEAST_PLACES, trend_of
-from busbw.model.scaling import Axis, DifferenceAnswer, Estimate, LineDifference, Observation, PairedPoint, Trend
+from busbw.model.scaling import (
+    Axis,
+    DifferenceAnswer,
+    LineDifference,
+    Observation,
+    PairedPoint,
+    ScalingEstimate,
+    ScalingTrend,
+)
 from busbw.stats.distributions import student_quantile
 
 # Of an observation what is compared, larger is better; None where it has none.
-Value = Callable[[Observation], Estimate | None]
+Value = Callable[[Observation], ScalingEstimate | None]
 _SYSTEMS = 2
 _LONGEST_NAME = 48
 # Beyond this factor two results are of other things, or in other units.
@@ -29,7 +36,7 @@ _MOST_APART = 1e6
 
 
 def differences_of(
-    groups: Sequence[Group],
+    groups: Sequence[LineGroup],
     axis: Axis,
     value: Value,
     quantity: str,
@@ -48,7 +55,7 @@ def differences_of(
     )
 
 
-def _pairs(groups: Sequence[Group], against: str | None) -> Iterator[tuple[Group, Group]]:
+def _pairs(groups: Sequence[LineGroup], against: str | None) -> Iterator[tuple[LineGroup, LineGroup]]:
     """Yield each line with its reference: the line that differs from it in the system alone."""
     if against is not None and (whole := next((each for each in groups if each.label == against), None)) is not None:
         yield from ((each, whole) for each in groups if each is not whole)
@@ -67,7 +74,7 @@ def _pairs(groups: Sequence[Group], against: str | None) -> Iterator[tuple[Group
             yield each, reference
 
 
-def _system_name(groups: Sequence[Group], against: str | None) -> str | None:
+def _system_name(groups: Sequence[LineGroup], against: str | None) -> str | None:
     """Return the setting that names the system; None where nobody says and there are not two of them."""
     values = {name: {dict(each.settings)[name] for each in groups} for each in groups for name, _ in each.settings}
     if against is None:
@@ -80,7 +87,7 @@ def _system_name(groups: Sequence[Group], against: str | None) -> str | None:
 
 
 def _difference(
-    line: Group, reference: Group, axis: Axis, value: Value, quantity: str, work_free: Collection[str] | None
+    line: LineGroup, reference: LineGroup, axis: Axis, value: Value, quantity: str, work_free: Collection[str] | None
 ) -> LineDifference:
     points: list[PairedPoint] = []
     unmatched: list[tuple[int, str]] = []
@@ -114,14 +121,14 @@ def _difference(
     )
 
 
-def _names(line: Group, reference: Group) -> tuple[str, str, str]:
+def _names(line: LineGroup, reference: LineGroup) -> tuple[str, str, str]:
     """Return what both lines share, as the beginning of a sentence, and the name of each without it."""
     shared = tuple(each for each in line.settings if each in reference.settings)
     own, other = (
-        _short(Group(settings=tuple(each for each in side.settings if each not in shared), observations=()).label)
+        _short(LineGroup(settings=tuple(each for each in side.settings if each not in shared), observations=()).label)
         for side in (line, reference)
     )
-    beginning = Group(settings=shared, observations=()).label
+    beginning = LineGroup(settings=shared, observations=()).label
     return f"{beginning}: " if beginning else "", own or "this line", other or "the first line"
 
 
@@ -132,7 +139,7 @@ def _short(label: str) -> str:
 
 
 def _other_work(
-    own: Sequence[Observation], other: Sequence[Observation], line: Group, free: Collection[str] | None
+    own: Sequence[Observation], other: Sequence[Observation], line: LineGroup, free: Collection[str] | None
 ) -> str | None:
     """Return in what the two results of one size differ besides the system; None: in nothing that both tell."""
     kinds = [[dict(each.conditions) for each in side] for side in (own, other)]
@@ -149,7 +156,7 @@ def _other_work(
     return None
 
 
-def _change(own: Sequence[Observation], other: Sequence[Observation], value: Value) -> Estimate | None:
+def _change(own: Sequence[Observation], other: Sequence[Observation], value: Value) -> ScalingEstimate | None:
     """Return how far above the reference a result lies, as a share."""
     sides = [[found for each in side if (found := value(each)) is not None] for side in (own, other)]
     if not all(sides):
@@ -157,7 +164,7 @@ def _change(own: Sequence[Observation], other: Sequence[Observation], value: Val
     found = ratio(combined(sides[0]), combined(sides[1]))
     if found is None or not 1 / _MOST_APART < found.value < _MOST_APART:
         return None
-    return Estimate(
+    return ScalingEstimate(
         value=found.value - 1,
         low=found.low - 1 if found.low is not None else None,
         high=found.high - 1 if found.high is not None else None,
@@ -165,7 +172,7 @@ def _change(own: Sequence[Observation], other: Sequence[Observation], value: Val
     )
 
 
-def _average(points: Sequence[PairedPoint]) -> tuple[Estimate | None, DifferenceAnswer]:
+def _average(points: Sequence[PairedPoint]) -> tuple[ScalingEstimate | None, DifferenceAnswer]:
     """Return the geometric mean with its interval, and what it shows."""
     if len(points) < LEAST_PLACES:
         return None, "cannot_tell"
@@ -176,21 +183,21 @@ def _average(points: Sequence[PairedPoint]) -> tuple[Estimate | None, Difference
     highs = [point.change.high if point.change.high is not None else point.change.value for point in points]
     low = min(middle - half, fmean(math.log1p(max(each, -0.999)) for each in lows))
     high = max(middle + half, fmean(math.log1p(each) for each in highs))
-    change = Estimate(value=math.expm1(middle), low=math.expm1(low), high=math.expm1(high))
+    change = ScalingEstimate(value=math.expm1(middle), low=math.expm1(low), high=math.expm1(high))
     if low > 0:
         return change, "above"
     return change, "below" if high < 0 else "none_shown"
 
 
-def _trend(points: Sequence[PairedPoint], axis: Axis) -> Trend:
+def _trend(points: Sequence[PairedPoint], axis: Axis) -> ScalingTrend:
     """Return how the ratio changes with the size of the machine."""
     places = []
     for point in points:
         low = 1 + point.change.low if point.change.low is not None else None
         high = 1 + point.change.high if point.change.high is not None else None
-        ratio_here = Estimate(value=1 + point.change.value, low=low, high=high, basis=point.change.basis)
+        ratio_here = ScalingEstimate(value=1 + point.change.value, low=low, high=high, basis=point.change.basis)
         places.append(
-            Place(at=point.at, values=(ratio_here.value,), estimate=ratio_here, rounding=half_width(ratio_here))
+            LinePlace(at=point.at, values=(ratio_here.value,), estimate=ratio_here, rounding=half_width(ratio_here))
         )
     return trend_of(places, axis, "the ratio")
 
@@ -199,7 +206,7 @@ def _words(
     names: Sequence[str],
     quantity: str,
     points: Sequence[PairedPoint],
-    change: Estimate | None,
+    change: ScalingEstimate | None,
     answer: DifferenceAnswer,
     axis: Axis,
 ) -> str:
@@ -232,7 +239,7 @@ def _rounded(point: PairedPoint) -> str:
     return f", {percent_range(low, high)} {what}"
 
 
-def _changing(points: Sequence[PairedPoint], trend: Trend | None, answer: DifferenceAnswer, axis: Axis) -> str:
+def _changing(points: Sequence[PairedPoint], trend: ScalingTrend | None, answer: DifferenceAnswer, axis: Axis) -> str:
     """Return that the difference is not one number, where that is shown."""
     if trend is None or trend.answer not in ("falls", "rises"):
         return ""
@@ -241,7 +248,7 @@ def _changing(points: Sequence[PairedPoint], trend: Trend | None, answer: Differ
     return f"; {but}it changes with the {several(axis)}: {', '.join(ends)}"
 
 
-def _meaning(points: Sequence[PairedPoint], trend: Trend | None, axis: Axis) -> str:
+def _meaning(points: Sequence[PairedPoint], trend: ScalingTrend | None, axis: Axis) -> str:
     """Return what the interval is made of, and what it leaves out."""
     is_single = all(point.observations == point.reference_observations == 1 for point in points)
     runs = (

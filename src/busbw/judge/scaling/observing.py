@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from busbw.base.collectives import COLLECTIVES, busbw_Bps
 from busbw.formats.arithmetic import printed
-from busbw.judge.scaling.selecting import OUT_OF_PLACE
+from busbw.judge.scaling.lines import OUT_OF_PLACE
 from busbw.model.imported import Imported, Reading, Source, Table
 from busbw.model.measurement import Measurement
 from busbw.model.platform import Platform, Published, PublishedSweep
 from busbw.model.run import Run
-from busbw.model.scaling import Basis, Estimate, Observation
+from busbw.model.scaling import Basis, Observation, ScalingEstimate
 
 # Variables that change what is measured; others are noise here.
 _VARIABLES = ("NCCL_", "UCX_", "FI_", "SHARP_", "OMPI_MCA_")
@@ -63,8 +63,8 @@ def _measured(run: Run, item: Measurement, settings: tuple[tuple[str, str], ...]
         gpus=item.ranks if plan.gpus is not None else None,
         ranks=item.ranks,
         size_bytes=item.size_bytes,
-        time_s=Estimate(value=item.median_s, low=bounds[0], high=bounds[1], basis=basis),
-        busbw_Bps=Estimate(
+        time_s=ScalingEstimate(value=item.median_s, low=bounds[0], high=bounds[1], basis=basis),
+        busbw_Bps=ScalingEstimate(
             value=item.busbw_Bps,
             low=item.busbw_Bps * item.median_s / bounds[1] if bounds[1] is not None else None,
             high=item.busbw_Bps * item.median_s / bounds[0] if bounds[0] is not None else None,
@@ -152,8 +152,8 @@ def _printed(
         nodes=nodes,
         ranks=ranks,
         size_bytes=reading.size_bytes,
-        time_s=Estimate(value=reading.time_s or 0.0),
-        busbw_Bps=Estimate(value=rate_Bps),
+        time_s=ScalingEstimate(value=reading.time_s or 0.0),
+        busbw_Bps=ScalingEstimate(value=rate_Bps),
     )
 
 
@@ -190,12 +190,12 @@ def _published(
         )
 
 
-def _as_printed(value: float) -> Estimate:
+def _as_printed(value: float) -> ScalingEstimate:
     """Return a published number in GB/s with what its digits stand for: 354.2 is anything from 354.15 to 354.25."""
     found = printed(str(value).removesuffix(".0"), 9)
     if found is None:
-        return Estimate(value=value * 1e9)
-    return Estimate(value=found.value, low=found.low, high=found.high, basis="digits")
+        return ScalingEstimate(value=value * 1e9)
+    return ScalingEstimate(value=found.value, low=found.low, high=found.high, basis="digits")
 
 
 def _named(name: str, value: str | None) -> tuple[tuple[str, str], ...]:

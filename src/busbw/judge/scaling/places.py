@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from busbw.base.errors import InputError
-from busbw.model.scaling import AXIS_WORDS, Axis, Estimate, Observation
+from busbw.model.scaling import AXIS_WORDS, Axis, Observation, ScalingEstimate
+from busbw.stats.median import median, median_interval
 
 # In the order in which one is taken where nobody says.
 AXES: tuple[Axis, ...] = ("nodes", "gpus", "ranks", "cores")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class LinePlace:
     """What was measured at one point of a line: a value for each observation, and what they come to.
 
     `rounding`: how far each value may lie off because it was printed with few digits, as a share of it.
@@ -19,7 +20,7 @@ class Place:
 
     at: int
     values: tuple[float, ...]
-    estimate: Estimate
+    estimate: ScalingEstimate
     rounding: float = 0.0
 
 
@@ -76,3 +77,54 @@ def by_place(observations: Sequence[Observation], axis: Axis) -> dict[int, list[
         if at is not None:
             found.setdefault(at, []).append(each)
     return dict(sorted(found.items()))
+
+
+def combined(estimates: Sequence[ScalingEstimate]) -> ScalingEstimate:
+    """Return the median of several results and how far they lie apart; one alone is what it is.
+
+    Results that print alike still lie as far apart as their rounding allows.
+    """
+    if len(estimates) == 1:
+        return estimates[0]
+    ordered = sorted(estimate.value for estimate in estimates)
+    low, high = median_interval(ordered) or (ordered[0], ordered[-1])
+    centre, rounding = median(ordered), rounding_of(estimates)
+    return ScalingEstimate(
+        value=centre,
+        low=min(low, centre * (1 - rounding)),
+        high=max(high, centre * (1 + rounding)),
+        basis="launches",
+    )
+
+
+def rounding_of(estimates: Sequence[ScalingEstimate]) -> float:
+    """Return how far the coarsest of several printed numbers may lie off by its rounding, as a share of it."""
+    return max((half_width(each) for each in estimates if each.basis == "digits"), default=0.0)
+
+
+def scaled(estimate: ScalingEstimate, factor: float) -> ScalingEstimate:
+    """Return a positive multiple."""
+    return ScalingEstimate(
+        value=estimate.value * factor,
+        low=estimate.low * factor if estimate.low is not None else None,
+        high=estimate.high * factor if estimate.high is not None else None,
+        basis=estimate.basis,
+    )
+
+
+def ratio(above: ScalingEstimate, below: ScalingEstimate) -> ScalingEstimate | None:
+    """Return one over the other; without an interval where either has none, None where it cannot be divided."""
+    if below.value <= 0:
+        return None
+    value = above.value / below.value
+    if above.low is None or above.high is None or below.low is None or below.high is None or below.low <= 0:
+        return ScalingEstimate(value=value)
+    basis = below.basis if above.basis is None else above.basis
+    return ScalingEstimate(value=value, low=above.low / below.high, high=above.high / below.low, basis=basis)
+
+
+def half_width(estimate: ScalingEstimate) -> float:
+    """Return how far the interval reaches to its farther side, as a share of the value; 0 without one."""
+    if estimate.low is None or estimate.high is None or estimate.value <= 0:
+        return 0.0
+    return max(estimate.high - estimate.value, estimate.value - estimate.low) / estimate.value

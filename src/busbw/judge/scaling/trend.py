@@ -9,9 +9,8 @@ import math
 from collections.abc import Sequence
 
 from busbw.judge.phrases import counted, percent
-from busbw.judge.scaling.estimates import half_width
-from busbw.judge.scaling.places import Place, several, workers
-from busbw.model.scaling import Axis, Bend, Trend, TrendAnswer
+from busbw.judge.scaling.places import LinePlace, half_width, several, workers
+from busbw.model.scaling import Axis, Bend, ScalingTrend, TrendAnswer
 from busbw.stats.distributions import student_quantile
 from busbw.stats.regression import line_through
 
@@ -28,13 +27,13 @@ _WIDEST = 1.0
 _LARGEST_LOG = 700.0
 
 
-def trend_of(places: Sequence[Place], axis: Axis, what: str = "bus bandwidth") -> Trend:
+def trend_of(places: Sequence[LinePlace], axis: Axis, what: str = "bus bandwidth") -> ScalingTrend:
     """Return what doubling the machine changes; `what`: the quantity, in a sentence."""
     count = len(places)
     points = [(math.log2(place.at), math.log(value)) for place in places for value in place.values if value > 0]
     line = line_through(points) if count >= LEAST_PLACES else None
     if line is None:
-        return Trend(answer="cannot_tell", points=count, words=_too_few(count))
+        return ScalingTrend(answer="cannot_tell", points=count, words=_too_few(count))
     low, high = line.slope_interval(CONFIDENCE)
     rounding = _rounding_of_slope(places)
     low, high = min(low, line.slope - rounding), max(high, line.slope + rounding)
@@ -51,7 +50,7 @@ def trend_of(places: Sequence[Place], axis: Axis, what: str = "bus bandwidth") -
     return _trend("cannot_tell", slope, low, high, count, f"cannot tell whether {what} falls or rises{told}")
 
 
-def _rounding_of_slope(places: Sequence[Place]) -> float:
+def _rounding_of_slope(places: Sequence[LinePlace]) -> float:
     """Return how far the slope would move if every value lay at the end of its own interval that moves it most."""
     middle = math.fsum(math.log2(place.at) * len(place.values) for place in places)
     middle /= sum(len(place.values) for place in places)
@@ -60,8 +59,8 @@ def _rounding_of_slope(places: Sequence[Place]) -> float:
     return moved / spread if spread > 0 else 0.0
 
 
-def _trend(answer: TrendAnswer, slope: float, low: float, high: float, points: int, words: str) -> Trend:
-    return Trend(
+def _trend(answer: TrendAnswer, slope: float, low: float, high: float, points: int, words: str) -> ScalingTrend:
+    return ScalingTrend(
         answer=answer,
         per_doubling=slope,
         low=low,
@@ -72,7 +71,7 @@ def _trend(answer: TrendAnswer, slope: float, low: float, high: float, points: i
     )
 
 
-def bend_of(places: Sequence[Place], axis: Axis) -> Bend:
+def bend_of(places: Sequence[LinePlace], axis: Axis) -> Bend:
     """Return from where on the line stays below the level of what is before: two points at least.
 
     A point counts as below when it lies under the one-sided prediction interval of those before, which shares 5 %
@@ -98,7 +97,7 @@ def bend_of(places: Sequence[Place], axis: Axis) -> Bend:
     return Bend(answer="straight", points=count, words=words)
 
 
-def _bend(places: Sequence[Place], start: int, level: float, axis: Axis) -> Bend:
+def _bend(places: Sequence[LinePlace], start: int, level: float, axis: Axis) -> Bend:
     """Return the bend that begins at `places[start]`. A drop below 5 % is called small."""
     before, rest = places[:start], places[start:]
     drops = [1 - _centre(place) / level for place in rest]
@@ -126,7 +125,7 @@ def _bend(places: Sequence[Place], start: int, level: float, axis: Axis) -> Bend
     )
 
 
-def _level(before: Sequence[Place], tests: int) -> tuple[float, float]:
+def _level(before: Sequence[LinePlace], tests: int) -> tuple[float, float]:
     """Return the logarithm of the level of some places, and how far below it one more value may fall by chance."""
     logs = [math.log(value) for place in before for value in place.values if value > 0]
     mean = math.fsum(logs) / len(logs)
@@ -136,19 +135,19 @@ def _level(before: Sequence[Place], tests: int) -> tuple[float, float]:
     return mean, times * scatter * math.sqrt(1 + 1 / len(logs))
 
 
-def known_scatter(place: Place) -> float:
+def known_scatter(place: LinePlace) -> float:
     """Return how far a value may be off by itself; how far launches lie apart is in the values already."""
     return half_width(place.estimate) if place.estimate.basis != "launches" else place.rounding
 
 
-def _is_below(place: Place, level: float, margin: float) -> bool:
+def _is_below(place: LinePlace, level: float, margin: float) -> bool:
     centre = _centre(place)
     if centre <= 0 or math.log(centre) > level - max(margin, LEAST_EFFECT):
         return False
     return place.estimate.high is None or place.estimate.high < math.exp(level)
 
 
-def _centre(place: Place) -> float:
+def _centre(place: LinePlace) -> float:
     return place.estimate.value
 
 

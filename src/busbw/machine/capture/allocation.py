@@ -10,10 +10,10 @@ from busbw.base.errors import InputError
 from busbw.base.hostlist import MOST_CHARACTERS
 from busbw.machine.capture.commands import ask
 from busbw.machine.read import allocation as reading
-from busbw.machine.read import allocation_flux, batch_systems
-from busbw.machine.read.allocation_seen import Seen
+from busbw.machine.read import batch_systems
+from busbw.machine.read.batch_systems import Seen
+from busbw.model.host import Answer
 from busbw.model.launch import Allocation, Slurm
-from busbw.model.snapshot import Answer
 
 _TOTAL_S = 15.0
 
@@ -52,7 +52,7 @@ def hosts(text: str) -> Allocation:
 
 def slurm() -> Slurm | None:
     """Return the Slurm whose srun is on PATH; None where there is none."""
-    return batch_systems.slurm(ask(batch_systems.COMMANDS, total_s=_TOTAL_S))
+    return batch_systems.slurm(ask(batch_systems.SLURM_COMMANDS, total_s=_TOTAL_S))
 
 
 def launchers() -> dict[str, str]:
@@ -77,7 +77,7 @@ def _seen() -> Seen:
                 unread[variable] = error.cause
     answers: tuple[Answer, ...] = ()
     if environment.get("FLUX_URI"):
-        answers = ask(allocation_flux.COMMANDS, total_s=_TOTAL_S)
+        answers = ask(batch_systems.FLUX_COMMANDS, total_s=_TOTAL_S)
     return Seen(environment=environment, files=files, unread=unread, answers=answers, now_unix_s=time.time())
 
 

@@ -6,7 +6,7 @@ import re
 import socket
 from collections.abc import Callable
 
-from busbw.model.snapshot import Snapshot
+from busbw.model.host import Snapshot
 
 _HEX = "0-9A-Fa-f"
 # Control groups of Kubernetes spell them with underscores.

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from busbw.formats.lines.environment import scrub
 from busbw.machine.read.commands import Command
-from busbw.model.snapshot import Answer
+from busbw.model.host import Answer
 
 # The longest outputs seen, nvidia-smi -q -x of eight GPUs and lstopo of 256 cores, are below 1 MiB.
 _MOST_OUTPUT_BYTES = 4 * 2**20

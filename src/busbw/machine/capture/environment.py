@@ -8,7 +8,7 @@ from pathlib import Path
 
 from busbw.formats.lines.environment import scrub
 from busbw.machine.capture.files import Collection
-from busbw.model.variables import WITHHELD, is_allowed, kept
+from busbw.model.settings import WITHHELD, is_allowed, kept
 
 # Search paths are no setting of a library, and say which one is taken.
 _ALSO = ("LD_LIBRARY_PATH", "LD_PRELOAD")

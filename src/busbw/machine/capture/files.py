@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from busbw.model.snapshot import CapturedFile, CapturedLink
+from busbw.model.host import CapturedFile, CapturedLink
 
 # An attribute of sysfs is one page.
 _MOST_BYTES = 64 * 2**10

@@ -10,7 +10,7 @@ from pathlib import Path
 from busbw.base.errors import InputError
 from busbw.base.value import Value
 from busbw.model import codec
-from busbw.model.gpu import GpuHost, Origin
+from busbw.model.machine import GpuHost, Origin
 
 _SURVEY_TIMEOUT_S = 120.0
 _DRIVER = "libcuda.so.1"
@@ -30,7 +30,7 @@ class Named(Value, kw_only=True, frozen=True):
     nvrtc: str | None = None
 
 
-class _Found(Value, frozen=True):
+class _FoundLibraries(Value, frozen=True):
     path: str
     origin: Origin
 
@@ -71,23 +71,23 @@ def _hint(said: str) -> str:
     return "does nvidia-smi see the GPUs?"
 
 
-def _first(named: str | None, name: str, wheel_folders: tuple[str, ...]) -> _Found:
+def _first(named: str | None, name: str, wheel_folders: tuple[str, ...]) -> _FoundLibraries:
     """Return where a library is: named, on LD_LIBRARY_PATH, in a wheel, or left to the dynamic loader."""
     if named is not None:
         if not Path(named).is_file():
             raise InputError("there is no such library", where=named, hint=f"the path of a {name}")
-        return _Found(str(Path(named).absolute()), "named")
+        return _FoundLibraries(str(Path(named).absolute()), "named")
     for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":"):
         if folder and (Path(folder) / name).is_file():
-            return _Found(str((Path(folder) / name).absolute()), "LD_LIBRARY_PATH")
+            return _FoundLibraries(str((Path(folder) / name).absolute()), "LD_LIBRARY_PATH")
     for packages in package_folders():
         for folder in wheel_folders:
             if (packages / folder / name).is_file():
-                return _Found(str(packages / folder / name), "wheel")
-    return _Found(name, "system")
+                return _FoundLibraries(str(packages / folder / name), "wheel")
+    return _FoundLibraries(name, "system")
 
 
-def _compilers(named: str | None) -> list[_Found]:
+def _compilers(named: str | None) -> list[_FoundLibraries]:
     """Return every NVRTC there is, the newest first; without one the host checks results."""
     if named is not None:
         return [] if named == _NONE else [_first(named, "libnvrtc.so", ())]
@@ -97,7 +97,7 @@ def _compilers(named: str | None) -> list[_Found]:
         one = _first(None, name, ("nvidia/cuda_nvrtc/lib", f"nvidia/cu{major}/lib"))
         # The toolkit's own folder is often not one of the dynamic loader's: its path is given in full.
         places = [Path(folder) / name for folder in _SYSTEM_FOLDERS] if one.origin == "system" else [Path(one.path)]
-        found += [_Found(str(place), one.origin) for place in places if place.exists()][:1]
+        found += [_FoundLibraries(str(place), one.origin) for place in places if place.exists()][:1]
     return found
 
 

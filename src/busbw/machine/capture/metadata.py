@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from busbw.facts.clouds import Ask, Cloud, cloud_of, clouds
 from busbw.machine.detect.names import name_in_answer
-from busbw.model.snapshot import Answer
+from busbw.model.host import Answer
 
 # Link-local: it never leaves the host it is asked on. All four clouds use it.
 ADDRESS = ("169.254.169.254", 80)

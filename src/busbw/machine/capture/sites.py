@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from busbw.base.errors import InputError
-from busbw.model.site import SiteFile
+from busbw.model.platform import SiteFile
 
 _VARIABLE = "BUSBW_DATA"
 _SYSTEM = Path("/etc/busbw")

@@ -6,12 +6,8 @@ other platform fits as well.
 
 from busbw.base.value import Value
 from busbw.facts.clouds import cloud_of
-from busbw.machine.detect.firmware import firmware
-from busbw.machine.detect.gpus import gpus
-from busbw.machine.detect.nics import has_own_names, nics
-from busbw.machine.detect.parts import Comparison, Part
-from busbw.machine.detect.processors import processors
-from busbw.machine.detect.sizes import sizes_of
+from busbw.machine.detect.names import firmware, sizes_of
+from busbw.machine.detect.parts import Part, PartComparison, gpus, has_own_names, nics, processors
 from busbw.model.host import Hardware
 from busbw.model.platform import Platform
 
@@ -25,12 +21,12 @@ _TELLING: dict[str, frozenset[Part]] = {
 _COMMON: frozenset[Part] = frozenset({"GPU count", "NIC names", "NIC addresses", "NIC ports", "NUMA CPUs"})
 
 
-class Fit(Value, kw_only=True, frozen=True):
+class PlatformFit(Value, kw_only=True, frozen=True):
     """A platform, in the size that fits best, held against a host."""
 
     # As in the catalogue.
     platform: Platform
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[PartComparison, ...]
 
     @property
     def agreeing(self) -> frozenset[Part]:
@@ -38,7 +34,7 @@ class Fit(Value, kw_only=True, frozen=True):
         return frozenset(each.part for each in self.comparisons if each.verdict == "agrees")
 
     @property
-    def differing(self) -> tuple[Comparison, ...]:
+    def differing(self) -> tuple[PartComparison, ...]:
         """What is not as published."""
         return tuple(each for each in self.comparisons if each.verdict == "differs")
 
@@ -53,27 +49,27 @@ class Fit(Value, kw_only=True, frozen=True):
         return bool(self.agreeing & _TELLING[self.platform.kind])
 
 
-def fit(platform: Platform, hardware: Hardware) -> Fit:
+def fit(platform: Platform, hardware: Hardware) -> PlatformFit:
     """Hold a platform against a host, in whichever of its sizes fits best."""
-    fits = [Fit(platform=platform, comparisons=compare(size, hardware)) for size in sizes_of(platform)]
+    fits = [PlatformFit(platform=platform, comparisons=compare(size, hardware)) for size in sizes_of(platform)]
     return min(fits, key=lambda each: (each.is_ruled_out, len(each.differing), -len(each.agreeing)))
 
 
-def compare(size: Platform, hardware: Hardware) -> tuple[Comparison, ...]:
+def compare(size: Platform, hardware: Hardware) -> tuple[PartComparison, ...]:
     """Return every published fact of one size held against a host, firmware first."""
     first = firmware(size, hardware.dmi)
     rest = (*gpus(size, hardware), *nics(size, hardware), *processors(size, hardware))
     return rest if first is None else (first, *rest)
 
 
-def is_comparable(found: Fit) -> bool:
+def is_comparable(found: PlatformFit) -> bool:
     """Whether a host has enough in common with a platform for a word about it."""
     if "firmware" in found.agreeing:
         return found.is_alike or found.platform.match.service is None or len(found.agreeing & _COMMON) > 1
     return found.is_alike
 
 
-def known_by_hardware(fits: tuple[Fit, ...], hardware: Hardware) -> tuple[Fit, str] | None:
+def known_by_hardware(fits: tuple[PlatformFit, ...], hardware: Hardware) -> tuple[PlatformFit, str] | None:
     """Return the one platform that the hardware is known by, and how; None where it is none, or not one alone."""
     possible = tuple(each for each in fits if not each.is_ruled_out)
     known = [(each, how) for each in possible if (how := _how(each, possible, hardware)) is not None]
@@ -85,14 +81,14 @@ def known_by_hardware(fits: tuple[Fit, ...], hardware: Hardware) -> tuple[Fit, s
     return known[0] if not rivals else None
 
 
-def _how(found: Fit, possible: tuple[Fit, ...], hardware: Hardware) -> str | None:
+def _how(found: PlatformFit, possible: tuple[PlatformFit, ...], hardware: Hardware) -> str | None:
     """Return by which facts a platform is known; None by none."""
     if found.is_alike and _is_alone_by("host name", found, possible):
         return "its kind of hardware is here, and the host has a name of this platform alone"
     return _how_in_cloud(found, possible) if "firmware" in found.agreeing else _how_by_map(found, hardware)
 
 
-def _how_in_cloud(found: Fit, possible: tuple[Fit, ...]) -> str | None:
+def _how_in_cloud(found: PlatformFit, possible: tuple[PlatformFit, ...]) -> str | None:
     """Return by which facts a platform is known where the firmware agrees."""
     agreeing = found.agreeing
     if found.platform.match.service is None and _is_alone_by("firmware", found, possible):
@@ -104,7 +100,7 @@ def _how_in_cloud(found: Fit, possible: tuple[Fit, ...]) -> str | None:
     return None
 
 
-def _how_by_map(found: Fit, hardware: Hardware) -> str | None:
+def _how_by_map(found: PlatformFit, hardware: Hardware) -> str | None:
     """Return by which facts a platform is known where no firmware speaks for it.
 
     Boards of one maker look alike: only a whole map with names of its own is enough.
@@ -116,11 +112,11 @@ def _how_by_map(found: Fit, hardware: Hardware) -> str | None:
     return None
 
 
-def _is_alone_by(part: Part, found: Fit, possible: tuple[Fit, ...]) -> bool:
+def _is_alone_by(part: Part, found: PlatformFit, possible: tuple[PlatformFit, ...]) -> bool:
     return [each.platform.id for each in possible if part in each.agreeing] == [found.platform.id]
 
 
-def _is_whole(found: Fit) -> bool:
+def _is_whole(found: PlatformFit) -> bool:
     """Whether kind and number of GPUs, or of CPUs, and the NICs were all seen and agree."""
     agreeing = found.agreeing
     counted = (
@@ -129,7 +125,7 @@ def _is_whole(found: Fit) -> bool:
     return counted and any(part in agreeing for part in _NIC_PARTS)
 
 
-def _is_rival(other: Fit, known: Fit) -> bool:
+def _is_rival(other: PlatformFit, known: PlatformFit) -> bool:
     """Whether another platform may be it too: its kind of hardware is here, and nothing published of it differs.
 
     Little may be published of it: what nobody has written down cannot tell two machines apart.

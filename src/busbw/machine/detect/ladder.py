@@ -4,23 +4,58 @@ from msgspec import structs
 
 from busbw.base.value import Value
 from busbw.facts.clouds import cloud_of
-from busbw.machine.detect.differences import contradictions
-from busbw.machine.detect.firmware import firmware_evidence, type_in_firmware
-from busbw.machine.detect.hardware import Fit, compare, fit, is_comparable, known_by_hardware
-from busbw.machine.detect.metadata import (
+from busbw.machine.detect.hardware import PlatformFit, compare, fit, is_comparable, known_by_hardware
+from busbw.machine.detect.names import (
     MachineName,
+    firmware_evidence,
     metadata_evidence,
     name_in_metadata,
     platforms_called,
     platforms_like,
+    size_called,
+    type_in_firmware,
 )
-from busbw.machine.detect.parts import Comparison
-from busbw.machine.detect.sizes import size_called
-from busbw.model.detection import Candidate, Detection, Evidence, Standing
+from busbw.machine.detect.parts import Part, PartComparison, compute_ports, gpus_of, listed
 from busbw.model.finding import Confidence
-from busbw.model.host import Hardware
+from busbw.model.host import Answer, Candidate, Contradiction, Detection, Evidence, Hardware, Standing
 from busbw.model.platform import Platform
-from busbw.model.snapshot import Answer
+
+# The number of ports says it better, and a driver that is not told to names NICs as it likes.
+_NOT_REPORTED: frozenset[Part] = frozenset({"NIC names", "host name"})
+_FIXES: dict[Part, str] = {
+    "GPU kind": "the platform may have been misnamed: busbw platform detect --explain",
+    "GPU count": "nvidia-smi -L; look for Xid 79 in the kernel's log, then restart or replace the node",
+    "NIC ports": "ibstat; look at the cable and at the kernel's log, then restart or replace the node",
+    "NIC addresses": "lspci; look at the kernel's log, then restart or replace the node",
+    "NUMA CPUs": "do not use masks or a topology file of this platform here: busbw topo make --here",
+}
+
+
+def contradictions(
+    size: Platform, comparisons: tuple[PartComparison, ...], hardware: Hardware
+) -> tuple[Contradiction, ...]:
+    """Return where a host differs from its platform in the size it has, with what to do about it."""
+    found = []
+    counted = {each.part for each in comparisons if each.verdict == "differs"}
+    for each in comparisons:
+        told_already = each.part == "NIC addresses" and "NIC ports" in counted
+        if each.verdict == "differs" and each.part not in _NOT_REPORTED and not told_already:
+            found.append(Contradiction(part=each.part, text=each.text, fix=_fix(each, hardware)))
+    if not gpus_of(hardware) and size.gpu.count and "GPU count" not in counted:
+        text = f"no GPU can be seen, of {size.gpu.count}"
+        found.append(Contradiction(part="GPU count", text=text, fix="load the driver, or give the container its GPUs"))
+    down = [port.name for port in compute_ports(size, hardware) if port.up is False]
+    if down:
+        text = f"{len(down)} of the compute NIC's ports {'is' if len(down) == 1 else 'are'} down: {listed(down)}"
+        found.append(Contradiction(part="NIC ports", text=text, fix=_FIXES["NIC ports"]))
+    return tuple(found)
+
+
+def _fix(comparison: PartComparison, hardware: Hardware) -> str | None:
+    if comparison.part == "GPU count" and hardware.container is not None:
+        return f"a container ({hardware.container}) may be given fewer than the host has: look on the host"
+    return _FIXES.get(comparison.part)
+
 
 _STANDINGS: tuple[Standing, ...] = ("matches", "possible", "near_miss")
 
@@ -28,7 +63,7 @@ _STANDINGS: tuple[Standing, ...] = ("matches", "possible", "near_miss")
 class _Verdict(Value, kw_only=True, frozen=True):
     """What a rung makes of it; `found` None: it knows that it is no platform of the catalogue, or not which."""
 
-    found: Fit | None
+    found: PlatformFit | None
     because: str
     confidence: Confidence | None = None
 
@@ -81,7 +116,7 @@ def _name(hardware: Hardware, answers: tuple[Answer, ...]) -> MachineName | None
     return MachineName(name=name, cloud=cloud, rung="firmware")
 
 
-def _by_name(name: MachineName, fits: tuple[Fit, ...]) -> _Verdict:
+def _by_name(name: MachineName, fits: tuple[PlatformFit, ...]) -> _Verdict:
     """Return the platform with the name that the machine is called by."""
     says = f"the metadata service of {name.cloud.name} says" if name.rung == "metadata" else "the firmware says"
     platforms = tuple(each.platform for each in fits)
@@ -102,11 +137,11 @@ def _by_name(name: MachineName, fits: tuple[Fit, ...]) -> _Verdict:
     return _Verdict(found=None, because=f"{says} {name.name}, which no platform here is called")
 
 
-def _has_other_gpus(comparisons: tuple[Comparison, ...]) -> bool:
+def _has_other_gpus(comparisons: tuple[PartComparison, ...]) -> bool:
     return any(each.decisive and each.part == "GPU kind" for each in comparisons)
 
 
-def _by_hardware(fits: tuple[Fit, ...], hardware: Hardware) -> _Verdict:
+def _by_hardware(fits: tuple[PlatformFit, ...], hardware: Hardware) -> _Verdict:
     """Return the platform that the hardware is known by."""
     known = known_by_hardware(fits, hardware)
     if known is not None:
@@ -119,7 +154,9 @@ def _by_hardware(fits: tuple[Fit, ...], hardware: Hardware) -> _Verdict:
     return _Verdict(found=None, because="neither firmware nor hardware is that of a platform here")
 
 
-def _candidates(fits: tuple[Fit, ...], found: Fit | None, name: MachineName | None) -> tuple[Candidate, ...]:
+def _candidates(
+    fits: tuple[PlatformFit, ...], found: PlatformFit | None, name: MachineName | None
+) -> tuple[Candidate, ...]:
     """Return every platform with something telling in common, best first."""
     made = []
     for each in fits:
@@ -130,7 +167,7 @@ def _candidates(fits: tuple[Fit, ...], found: Fit | None, name: MachineName | No
     return tuple(sorted(made, key=lambda each: (order[each.standing], len(each.differs), each.platform)))
 
 
-def _candidate(each: Fit, name: MachineName | None, *, is_found: bool) -> Candidate:
+def _candidate(each: PlatformFit, name: MachineName | None, *, is_found: bool) -> Candidate:
     texts = {
         verdict: tuple(comparison.text for comparison in each.comparisons if comparison.verdict == verdict)
         for verdict in ("agrees", "differs", "unseen")
@@ -148,7 +185,7 @@ def _candidate(each: Fit, name: MachineName | None, *, is_found: bool) -> Candid
 
 
 def _hardware_evidence(
-    verdict: _Verdict, found: Fit | None, name: MachineName | None, candidates: tuple[Candidate, ...]
+    verdict: _Verdict, found: PlatformFit | None, name: MachineName | None, candidates: tuple[Candidate, ...]
 ) -> tuple[Evidence, ...]:
     """Return what the third rung says, or that it was not needed."""
     if name is not None:

@@ -2,28 +2,28 @@
 
 from collections.abc import Callable
 
-from busbw.machine.health import gpu_direct, gpus, kernel, kind, libraries, pci, pci_access, ports, system
-from busbw.machine.health.node import Node
-from busbw.model.host_check import HostCheck
+from busbw.machine.health import gpus, libraries, pci, ports, system
+from busbw.machine.health.node import ExaminedNode
+from busbw.model.finding import HostCheck
 
-CHECKS: tuple[Callable[[Node], HostCheck], ...] = (
-    kind.platform,
+CHECKS: tuple[Callable[[ExaminedNode], HostCheck], ...] = (
+    system.platform,
     gpus.present,
     gpus.memory_health,
     gpus.clocks,
     gpus.persistence,
     gpus.partitions,
     gpus.nvlinks,
-    pci_access.peers,
-    pci_access.access_control,
-    pci_access.iommu,
+    pci.peers,
+    pci.access_control,
+    pci.iommu,
     pci.pcie_links,
     ports.link_states,
     ports.link_rates,
     ports.port_errors,
     ports.packet_sizes,
     ports.verbs_devices,
-    gpu_direct.gpu_direct,
+    gpus.gpu_direct,
     libraries.plugin,
     libraries.resolution,
     libraries.versions,
@@ -31,13 +31,13 @@ CHECKS: tuple[Callable[[Node], HostCheck], ...] = (
     system.locked_memory,
     system.shared_memory,
     system.open_files,
-    kernel.numa_balancing,
-    kernel.allowed_cpus,
-    kernel.cpu_frequency,
-    kernel.clock,
+    system.numa_balancing,
+    system.allowed_cpus,
+    system.cpu_frequency,
+    system.clock,
 )
 
 
-def examine(node: Node) -> tuple[HostCheck, ...]:
+def examine(node: ExaminedNode) -> tuple[HostCheck, ...]:
     """Return what each check says of a node."""
     return tuple(check(node) for check in CHECKS)

@@ -1,10 +1,9 @@
 """The GPUs: all there, healthy, not slowed, and joined by their NVLinks."""
 
 from busbw.base.cpus import format_cpu_list
-from busbw.machine.health.node import Node, fault, fine, found, skipped, unknown
-from busbw.model.finding import Finding
-from busbw.model.host_check import HostCheck
-from busbw.model.host_state import GpuState
+from busbw.machine.health.node import ExaminedNode, fault, fine, found, skipped, unknown
+from busbw.model.finding import Finding, HostCheck
+from busbw.model.host import GpuState
 
 _NO_GPUS = "no NVIDIA GPU"
 _SILENT = "nvidia-smi -q was not there, or said nothing that can be read"
@@ -12,7 +11,7 @@ _COMPUTE_CLASS = "0x0302"
 _NVIDIA = "0x10de"
 
 
-def present(node: Node) -> HostCheck:
+def present(node: ExaminedNode) -> HostCheck:
     """Check that the driver shows every GPU that is on the bus, with its name."""
     name, look = "GPUs on the bus", "nvidia-smi -L; lspci -d 10de:; sudo dmesg | grep -i xid"
     on_bus = [
@@ -41,7 +40,7 @@ def _lost(address: str, evidence: str, look: str) -> Finding:
     return fault("HOST030", device=address, evidence=evidence, fix=fix, look=look, confidence="likely")
 
 
-def memory_health(node: Node) -> HostCheck:
+def memory_health(node: ExaminedNode) -> HostCheck:
     """Check that no memory error waits for a repair or has been beyond one."""
     name, look = "GPU memory (ECC)", "nvidia-smi -q -d ECC,ROW_REMAPPER,PAGE_RETIREMENT"
     if not node.nvidia_gpus:
@@ -72,7 +71,7 @@ def _memory(gpu: GpuState, look: str) -> list[Finding]:
     return made
 
 
-def clocks(node: Node) -> HostCheck:
+def clocks(node: ExaminedNode) -> HostCheck:
     """Check that nothing but load and rest decides on the clocks."""
     name, look = "GPU clocks", "nvidia-smi -q -d CLOCK,PERFORMANCE"
     if not node.nvidia_gpus:
@@ -99,7 +98,7 @@ def _clocks(gpu: GpuState, look: str) -> list[Finding]:
     return made
 
 
-def persistence(node: Node) -> HostCheck:
+def persistence(node: ExaminedNode) -> HostCheck:
     """Check that the driver stays loaded between jobs."""
     name, look = "GPU persistence", "nvidia-smi -q | grep -i persistence"
     if not node.nvidia_gpus:
@@ -115,7 +114,7 @@ def persistence(node: Node) -> HostCheck:
     return found(name, fault("HOST035", evidence=evidence, fix=fix, look=look), look=look)
 
 
-def partitions(node: Node) -> HostCheck:
+def partitions(node: ExaminedNode) -> HostCheck:
     """Check that no GPU is partitioned."""
     name, look = "MIG", "nvidia-smi -q | grep -A 2 -i 'mig mode'"
     if not node.nvidia_gpus:
@@ -129,7 +128,7 @@ def partitions(node: Node) -> HostCheck:
     return found(name, fault("HOST036", evidence=evidence, fix="sudo nvidia-smi -mig 0", look=look), look=look)
 
 
-def nvlinks(node: Node) -> HostCheck:
+def nvlinks(node: ExaminedNode) -> HostCheck:
     """Check that every NVLink is active, and that the fabric that joins them is ready."""
     name, look = (
         "NVLink",
@@ -161,7 +160,7 @@ def nvlinks(node: Node) -> HostCheck:
     return fine(name, f"all {sum(len(gpu.nvlinks) for gpu in linked)} links active", look=look)
 
 
-def _fabric(node: Node, look: str) -> list[Finding]:
+def _fabric(node: ExaminedNode, look: str) -> list[Finding]:
     """Return that the switches are not set up, where the driver says so; no state means that there are none."""
     bad = [gpu for gpu in node.state.gpus if gpu.fabric_state is not None and not _is_ready(gpu)]
     if not bad:
@@ -174,3 +173,40 @@ def _fabric(node: Node, look: str) -> list[Finding]:
 
 def _is_ready(gpu: GpuState) -> bool:
     return gpu.fabric_state == "Completed" and gpu.fabric_status in (None, "Success")
+
+
+_PEER_MODULES = {"nvidia_peermem", "nv_peer_mem"}
+# DMA-BUF with RDMA came with Linux 5.12; distributions have carried it back to older ones.
+_DMA_BUF_KERNEL = (5, 12)
+
+
+def gpu_direct(node: ExaminedNode) -> HostCheck:
+    """Check that nvidia_peermem is loaded, or else that DMA-BUF can do the same."""
+    name, look = "GPUDirect RDMA", "lsmod | grep -i peermem; cat /proc/driver/nvidia/version; uname -r"
+    if not node.nvidia_gpus or not node.rdma_ports:
+        because = "not both NVIDIA GPUs and ports that NCCL drives itself; a plug-in says in its log what it does"
+        return skipped(name, because, look=look)
+    modules, module, kernel = node.state.modules, node.state.nvidia_module, node.state.kernel
+    loaded = _PEER_MODULES.intersection(modules or ())
+    if loaded:
+        return fine(name, f"{min(loaded)} is loaded", look=look)
+    if modules is None or module is None or (module == "open" and kernel is None):
+        because = "the modules that are loaded, the kind of NVIDIA's, or the kernel's version cannot be seen"
+        return unknown(name, because, look=look)
+    if module == "open" and kernel is not None and kernel >= _DMA_BUF_KERNEL:
+        return fine(name, f"DMA-BUF: NVIDIA's open module on Linux {kernel[0]}.{kernel[1]}", look=look)
+    reason = (
+        "NVIDIA's proprietary module has no DMA-BUF for RDMA"
+        if module == "proprietary"
+        else f"Linux {kernel[0]}.{kernel[1]} is before 5.12"
+        if kernel is not None
+        else ""
+    )
+    made = fault(
+        "HOST020",
+        evidence=f"nvidia_peermem is not loaded, and {reason}",
+        fix="sudo modprobe nvidia_peermem, and a line nvidia_peermem in /etc/modules-load.d/nvidia.conf",
+        look=look,
+        confidence="likely" if module == "proprietary" else "possible",
+    )
+    return found(name, made, look=look)

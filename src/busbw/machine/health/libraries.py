@@ -1,9 +1,8 @@
 """The libraries that a job would load, and the files its settings name."""
 
-from busbw.machine.health.node import Node, fault, fine, found, listed, skipped, unknown
-from busbw.model.finding import Finding
-from busbw.model.host_check import HostCheck
-from busbw.model.snapshot import FoundLibrary
+from busbw.machine.health.node import ExaminedNode, fault, fine, found, listed, skipped, unknown
+from busbw.model.finding import Finding, HostCheck
+from busbw.model.host import FoundLibrary
 
 # Fabrics that NCCL reaches through a plug-in only, and what brings it.
 _PLUGINS = {"EFA": "aws-ofi-nccl", "Slingshot": "aws-ofi-nccl"}
@@ -11,7 +10,7 @@ _NO_LIBRARIES = "no library of the interconnect was found, or none was looked fo
 _BUILT_IN = ("none", "ib", "socket")
 
 
-def resolution(node: Node) -> HostCheck:
+def resolution(node: ExaminedNode) -> HostCheck:
     """Check that what the first library of each name needs is there."""
     name, look = "libraries resolve", "ldd LIBRARY | grep 'not found'"
     first: dict[str, FoundLibrary] = {}
@@ -40,7 +39,7 @@ def _unresolved(library: FoundLibrary, *, has_runtime: bool) -> list[Finding]:
     return [made]
 
 
-def plugin(node: Node) -> HostCheck:
+def plugin(node: ExaminedNode) -> HostCheck:
     """Check that NCCL's network plug-in is there, where the fabric or a setting needs one; else libibverbs."""
     name, look = "NCCL's network", "ldconfig -p | grep -e libnccl-net -e libibverbs; echo $NCCL_NET_PLUGIN"
     if not node.nvidia_gpus:
@@ -59,7 +58,7 @@ def plugin(node: Node) -> HostCheck:
     return fine(name, "libnccl-net" if "libnccl-net" in names else "libibverbs", look=look)
 
 
-def _without_transport(node: Node, names: set[str], look: str) -> Finding | None:
+def _without_transport(node: ExaminedNode, names: set[str], look: str) -> Finding | None:
     """Return what NCCL lacks to use the fabric; None where it lacks nothing."""
     kinds = [port.kind for port in node.ports if port.kind in _PLUGINS]
     if kinds and "libnccl-net" not in names:
@@ -73,7 +72,7 @@ def _without_transport(node: Node, names: set[str], look: str) -> Finding | None
     return None
 
 
-def _wanted(node: Node, name: str, wanted: str, look: str) -> HostCheck:
+def _wanted(node: ExaminedNode, name: str, wanted: str, look: str) -> HostCheck:
     """Return whether the plug-in is there that a setting names; NCCL adds `libnccl-net-` and `.so` to a bare name."""
     files = (f"libnccl-net-{wanted}.so", wanted, f"{wanted}.so")
     hit = next((each for each in node.libraries if each.path == wanted or _is_called(each.path, files)), None)
@@ -89,7 +88,7 @@ def _is_called(path: str, files: tuple[str, ...]) -> bool:
     return path.rpartition("/")[2].startswith(files)
 
 
-def versions(node: Node) -> HostCheck:
+def versions(node: ExaminedNode) -> HostCheck:
     """Check that there is one NCCL."""
     name, look = "NCCL versions", "ldconfig -p | grep libnccl.so; pip list | grep nccl"
     if not node.nvidia_gpus:
@@ -106,7 +105,7 @@ def versions(node: Node) -> HostCheck:
     return found(name, made, look=look)
 
 
-def named_files(node: Node) -> HostCheck:
+def named_files(node: ExaminedNode) -> HostCheck:
     """Check that the files that NCCL's settings name are there."""
     name, look = "files of NCCL's settings", "env | grep NCCL_; cat /etc/nccl.conf ~/.nccl.conf"
     named = node.state.named_files

@@ -3,24 +3,18 @@
 from collections.abc import Iterator
 
 from busbw.base.value import Value
-from busbw.facts.findings import finding
-from busbw.facts.rules import rule
-from busbw.machine.detect.nics import compute_ports
-from busbw.model.detection import Contradiction
-from busbw.model.finding import Confidence, Finding
-from busbw.model.host import Hardware, HostGpu, HostPort
-from busbw.model.host_check import HostCheck
-from busbw.model.host_state import HostState
+from busbw.facts.rules import finding, rule
+from busbw.machine.detect.parts import compute_ports
+from busbw.model.finding import Confidence, Finding, HostCheck
+from busbw.model.host import Contradiction, FoundLibrary, Hardware, HostGpu, HostPort, HostState, Probe
 from busbw.model.platform import Platform
-from busbw.model.probe import Probe
-from busbw.model.snapshot import FoundLibrary
 
 _NVIDIA = "0x10de"
 _OWN_FABRICS = ("InfiniBand", "EFA", "Slingshot")
 _MOST_NAMED = 6
 
 
-class Node(Value, kw_only=True, frozen=True):
+class ExaminedNode(Value, kw_only=True, frozen=True):
     """One host with everything that is known of it."""
 
     hardware: Hardware
@@ -43,12 +37,12 @@ class Node(Value, kw_only=True, frozen=True):
 
 def node_of(
     probe: Probe, state: HostState, platform: Platform | None, contradictions: tuple[Contradiction, ...]
-) -> Node:
+) -> ExaminedNode:
     """Return the node; `contradictions` are where it is not as its platform."""
     vendors = {function.bus_id: function.vendor for function in probe.hardware.pci}
     # nvidia-smi may show a GPU whose bus is hidden.
     gpus = tuple(gpu for gpu in probe.hardware.gpus if vendors.get(gpu.bus_id, _NVIDIA) == _NVIDIA)
-    return Node(
+    return ExaminedNode(
         hardware=probe.hardware,
         state=state,
         libraries=probe.libraries,

@@ -1,9 +1,8 @@
 """The ports of the fabric: up, as fast as they should be, without errors, and usable from here."""
 
-from busbw.machine.health.node import Node, fault, fine, found, listed, port_name, skipped, unknown
-from busbw.model.host import HostPort
-from busbw.model.host_check import HostCheck
-from busbw.model.host_state import PortState
+from busbw.machine.health.node import ExaminedNode, fault, fine, found, listed, port_name, skipped, unknown
+from busbw.model.finding import HostCheck
+from busbw.model.host import HostPort, PortState
 
 _NO_PORTS = "no port of a fabric"
 # A rate is exact but for rounding.
@@ -26,7 +25,7 @@ _LEAST_FAST_BPS = 100e9
 _S_PER_DAY = 86_400
 
 
-def link_states(node: Node) -> HostCheck:
+def link_states(node: ExaminedNode) -> HostCheck:
     """Check that every port is up."""
     name, look = "fabric ports", "ibstat; cat /sys/class/infiniband/*/ports/*/state"
     if not node.ports:
@@ -63,7 +62,7 @@ def _cure(state: PortState | None) -> str:
     return "look at the cable and its transceiver (mlxlink -d DEVICE -m), at the switch's port, and at dmesg"
 
 
-def link_rates(node: Node) -> HostCheck:
+def link_rates(node: ExaminedNode) -> HostCheck:
     """Check the rate of each port against its platform's, or else against its fellows'."""
     name, look = "fabric rates", "cat /sys/class/infiniband/*/ports/*/rate"
     up = [port for port in node.ports if port.up is not False]
@@ -96,7 +95,7 @@ def link_rates(node: Node) -> HostCheck:
     return fine(name, f"{most_bps / 1e9:g} Gb/s, on each of {len(known)}", look=look)
 
 
-def port_errors(node: Node) -> HostCheck:
+def port_errors(node: ExaminedNode) -> HostCheck:
     """Check the error counters of each port."""
     name, look = "fabric errors", "perfquery -x; grep . /sys/class/infiniband/*/ports/*/counters/*err*"
     used = {(port.name, port.port) for port in node.rdma_ports}
@@ -126,12 +125,12 @@ def port_errors(node: Node) -> HostCheck:
     )
 
 
-def _since(node: Node) -> str:
+def _since(node: ExaminedNode) -> str:
     uptime_s = node.state.uptime_s
     return f"; the host has been up for {uptime_s / _S_PER_DAY:.1f} days" if uptime_s is not None else ""
 
 
-def packet_sizes(node: Node) -> HostCheck:
+def packet_sizes(node: ExaminedNode) -> HostCheck:
     """Check that the ports take packets of 4096 bytes."""
     name, look = "fabric MTU", "ibv_devinfo | grep active_mtu; ip link"
     ports = [port for port in node.rdma_ports if (port.rate_bps or 0) >= _LEAST_FAST_BPS and _counts(node, port)]
@@ -157,7 +156,7 @@ def packet_sizes(node: Node) -> HostCheck:
     return fine(name, f"{ports[0].mtu_bytes} bytes", look=look)
 
 
-def _counts(node: Node, port: HostPort) -> bool:
+def _counts(node: ExaminedNode, port: HostPort) -> bool:
     """Whether a port belongs to a fabric: RoCE in a virtual machine is mostly its ordinary network."""
     published = node.platform is not None and node.platform.fabric.kind == "RoCE"
     return port.kind == "InfiniBand" or node.hardware.hypervisor is None or published
@@ -167,7 +166,7 @@ def _needed(port: HostPort) -> int:
     return _RDMA_MTU_BYTES if port.kind == "InfiniBand" else _ROCE_MTU_BYTES
 
 
-def verbs_devices(node: Node) -> HostCheck:
+def verbs_devices(node: ExaminedNode) -> HostCheck:
     """Check that programs here can open the RDMA devices."""
     name, look = "RDMA devices", "ls -l /dev/infiniband"
     if not node.rdma_ports:

@@ -1,8 +1,10 @@
-"""What a process may have: locked memory, shared memory, open files."""
+"""How the host is set: the kernel, what a process may have, and whether it is what its platform should be."""
 
+from busbw.base.cpus import format_cpu_list
 from busbw.base.units import format_size
-from busbw.machine.health.node import Node, fault, fine, found, skipped, unknown
-from busbw.model.host_check import HostCheck
+from busbw.machine.health.node import ExaminedNode, fault, fine, found, skipped, unknown
+from busbw.model.finding import HostCheck
+from busbw.model.host import Contradiction
 
 # A job pins buffers of this order; any real limit is either far below or none.
 _LEAST_LOCKED_BYTES = 2**30
@@ -12,7 +14,7 @@ _LEAST_SHARED_BYTES = 2**30
 _LEAST_FILES = 4096
 
 
-def locked_memory(node: Node) -> HostCheck:
+def locked_memory(node: ExaminedNode) -> HostCheck:
     """Check how much memory may be locked, which RDMA does with every buffer."""
     name, look = "locked memory", "ulimit -l"
     if not node.ports:
@@ -37,7 +39,7 @@ def locked_memory(node: Node) -> HostCheck:
     )
 
 
-def shared_memory(node: Node) -> HostCheck:
+def shared_memory(node: ExaminedNode) -> HostCheck:
     """Check the room in /dev/shm."""
     name, look = "shared memory", "df -h /dev/shm"
     if not node.hardware.gpus:
@@ -61,7 +63,7 @@ def shared_memory(node: Node) -> HostCheck:
     )
 
 
-def open_files(node: Node) -> HostCheck:
+def open_files(node: ExaminedNode) -> HostCheck:
     """Check how many files a process may open."""
     name, look = "open files", "ulimit -n"
     limit = node.state.limits.get("Max open files")
@@ -81,3 +83,92 @@ def open_files(node: Node) -> HostCheck:
         ),
         look=look,
     )
+
+
+def numa_balancing(node: ExaminedNode) -> HostCheck:
+    """Check that the kernel does not move pages between NUMA nodes by itself."""
+    name, look = "NUMA balancing", "cat /proc/sys/kernel/numa_balancing"
+    if len([numa for numa in node.hardware.numa if numa.cpus]) == 1:
+        return skipped(name, "one NUMA node", look=look)
+    value = node.state.numa_balancing
+    if value is None:
+        return unknown(name, "the kernel does not say", look=look)
+    if value == 0:
+        return fine(name, "off", look=look)
+    fix = "sudo sysctl kernel.numa_balancing=0, and the same in /etc/sysctl.d to keep it"
+    evidence = f"kernel.numa_balancing = {value}"
+    return found(name, fault("HOST004", evidence=evidence, fix=fix, look=look, confidence="possible"), look=look)
+
+
+def cpu_frequency(node: ExaminedNode) -> HostCheck:
+    """Check that the CPUs are not told to save power."""
+    name, look = "CPU governor", "cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+    governor = node.state.governor
+    if governor is None and node.hardware.hypervisor is not None:
+        return skipped(name, "a virtual machine: the frequency is the hypervisor's", look=look)
+    if governor is None:
+        return unknown(name, "the kernel does not say", look=look)
+    if governor == "performance":
+        return fine(name, governor, look=look)
+    fix = "sudo cpupower frequency-set -g performance"
+    evidence = f"CPU 0 has the governor {governor}"
+    return found(
+        name,
+        fault("HOST005", governor=governor, evidence=evidence, fix=fix, look=look, confidence="possible"),
+        look=look,
+    )
+
+
+def clock(node: ExaminedNode) -> HostCheck:
+    """Check that the clock follows others: logs of several nodes are put in order by it."""
+    name, look = "clock", "timedatectl show -p NTPSynchronized"
+    synchronised = node.state.clock_synchronised
+    if synchronised is None:
+        return unknown(name, "timedatectl does not say", look=look)
+    if synchronised:
+        return fine(name, "synchronised", look=look)
+    evidence, fix = "NTPSynchronized = no", "start chronyd or systemd-timesyncd; a hypervisor may do it unseen"
+    return found(name, fault("HOST006", evidence=evidence, fix=fix, look=look, confidence="possible"), look=look)
+
+
+def allowed_cpus(node: ExaminedNode) -> HostCheck:
+    """Check that this process may use every CPU."""
+    name, look = "CPUs of this process", "taskset -cp $$"
+    allowed, every = node.state.allowed_cpus, node.hardware.cpus
+    if not allowed or not every:
+        return unknown(name, "the kernel does not say which CPUs there are, or which are allowed", look=look)
+    if set(every) <= set(allowed):
+        return fine(name, f"all {len(every)}", look=look)
+    evidence = f"allowed {format_cpu_list(allowed)} of {format_cpu_list(every)}"
+    fix = "in a job: ask for whole nodes; in a container: --cpuset-cpus; see `busbw topo masks --here`"
+    made = fault(
+        "HOST007", few=len(allowed), many=len(every), evidence=evidence, fix=fix, look=look, confidence="possible"
+    )
+    return found(name, made, look=look)
+
+
+def platform(node: ExaminedNode) -> HostCheck:
+    """Check the host against what is published of its platform."""
+    name, look = "platform", "busbw platform detect --explain"
+    if node.platform is None:
+        return unknown(name, "the platform is not known, so neither is what it should have", look=look)
+    made = [
+        fault(
+            "HOST050",
+            platform=node.platform.id,
+            part=each.part,
+            evidence=each.text,
+            fix=each.fix or look,
+            look=look,
+            confidence="likely",
+        )
+        for each in node.contradictions
+        if not _is_told_elsewhere(node, each)
+    ]
+    return found(name, *made, look=look) if made else fine(name, node.platform.id, look=look)
+
+
+def _is_told_elsewhere(node: ExaminedNode, each: Contradiction) -> bool:
+    """Whether it is about state or rate of ports that are all there: other checks say which, and more of them."""
+    wanted = node.platform.nic.ports if node.platform is not None else None
+    return each.part == "NIC ports" and len(node.ports) == wanted

@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 from busbw.base.errors import InputError
 from busbw.base.hostlist import compressed
-from busbw.machine.read import allocation_flux, allocation_lsf, batch_systems
-from busbw.machine.read.allocation_files import grid_engine_file, host_file, host_list, node_file
-from busbw.machine.read.allocation_seen import Seen
+from busbw.machine.read import batch_systems
+from busbw.machine.read.batch_systems import Seen, grid_engine_file, host_file, host_list, node_file
 from busbw.model.launch import Allocation
 
 _SHOWN = 60
@@ -37,9 +36,9 @@ def _grid_engine(seen: Seen) -> Allocation:
 # The first of these that is there is followed. Flux stands first because it clears Slurm's variables where it starts a
 # shell (flux-environment(7)): found together, Flux is the inner one.
 _SYSTEMS = (
-    _System("Flux", ("FLUX_URI",), allocation_flux.allocation),
-    _System("Slurm", ("SLURM_JOB_NODELIST", "SLURM_NODELIST"), batch_systems.allocation),
-    _System("LSF", ("LSB_DJOB_HOSTFILE", "LSB_MCPU_HOSTS", "LSB_HOSTS"), allocation_lsf.allocation),
+    _System("Flux", ("FLUX_URI",), batch_systems.flux_allocation),
+    _System("Slurm", ("SLURM_JOB_NODELIST", "SLURM_NODELIST"), batch_systems.slurm_allocation),
+    _System("LSF", ("LSB_DJOB_HOSTFILE", "LSB_MCPU_HOSTS", "LSB_HOSTS"), batch_systems.lsf_allocation),
     _System("PBS", ("PBS_NODEFILE",), _pbs),
     _System("Grid Engine", ("PE_HOSTFILE",), _grid_engine),
 )

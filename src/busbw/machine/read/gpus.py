@@ -7,10 +7,49 @@ from typing import Literal
 from msgspec import structs
 
 from busbw.base.errors import InputError
-from busbw.machine.read import rocm_text, smi_text
-from busbw.machine.read.index import Index, bus_id, fields, first_number
-from busbw.machine.read.nvidia_smi import ROOT, Fields, gpu_fields
+from busbw.machine.read import nvidia_smi
+from busbw.machine.read.index import SnapshotIndex, bus_id, fields, first_number
+from busbw.machine.read.nvidia_smi import NO_VALUES, ROOT, Fields, gpu_fields
 from busbw.model.host import HostGpu, HostNvLink, PciFunction
+
+_LINE = re.compile(r"GPU\[(?P<gpu>\d{1,4})\]\s*:\s*(?P<name>[A-Za-z ]{1,40}?)\s*:\s*(?P<value>.{1,200})")
+_HEADING = re.compile(r"=+ (?P<title>[A-Za-z ]{1,60}) =+")
+_LINK_TYPES = "Link Type between two GPUs"
+_GPU = re.compile(r"GPU(\d{1,4})")
+_XGMI = "XGMI"
+
+
+def fields_by_gpu(text: str) -> dict[int, dict[str, str]]:
+    """Return what lines as `GPU[0] : Card Series: AMD Instinct MI300X` say, by number and name in small letters."""
+    said: dict[int, dict[str, str]] = {}
+    for line in text.splitlines():
+        match = _LINE.match(line)
+        if match is not None:
+            value = match["value"].strip()
+            if value.lower() not in NO_VALUES:
+                said.setdefault(int(match["gpu"]), {}).setdefault(match["name"].lower(), value)
+    return said
+
+
+def xgmi_peers(text: str) -> dict[int, tuple[int, ...]]:
+    """Return which GPUs each GPU reaches over XGMI, by number, as `--showtopo` says; not over how many links."""
+    peers: dict[int, tuple[int, ...]] = {}
+    columns: list[int] = []
+    is_inside = False
+    for line in text.splitlines():
+        heading = _HEADING.fullmatch(line.strip())
+        if heading is not None:
+            is_inside, columns = heading["title"] == _LINK_TYPES, []
+            continue
+        words = line.split()
+        numbers = [int(match[1]) for word in words if (match := _GPU.fullmatch(word)) is not None]
+        if is_inside and numbers and len(numbers) == len(words):
+            columns = numbers
+        elif is_inside and len(numbers) == 1 and len(words) == len(columns) + 1:
+            row = zip(columns, words[1:], strict=True)
+            peers[numbers[0]] = tuple(column for column, kind in row if kind == _XGMI and column != numbers[0])
+    return peers
+
 
 _NVIDIA = "0x10de"
 _AMD = "0x1002"
@@ -26,13 +65,13 @@ _MESH_GPUS = 8
 _PROCESSOR = re.compile(r"gfx[0-9a-f]{3,4}", re.ASCII)
 
 
-def gpus(index: Index, pci: Mapping[str, PciFunction]) -> tuple[tuple[HostGpu, ...], tuple[str, ...]]:
+def gpus(index: SnapshotIndex, pci: Mapping[str, PciFunction]) -> tuple[tuple[HostGpu, ...], tuple[str, ...]]:
     """Return the GPUs by the driver's number, and in words what does not fit together or could not be read."""
     said, notes = _from_smi(index)
     if not said:
         said = _from_kernel(index, pci) or _from_rocm(index, pci)
-    links = smi_text.links(index.said("nvidia-smi-nvlink"), index.said("nvidia-smi-nvlink-remote"))
-    chip = smi_text.links(index.said("nvidia-smi-c2c"), "")
+    links = nvidia_smi.links(index.said("nvidia-smi-nvlink"), index.said("nvidia-smi-nvlink-remote"))
+    chip = nvidia_smi.links(index.said("nvidia-smi-c2c"), "")
     known = {gpu.bus_id for gpu in said}
     found = tuple(
         _complete(gpu, pci, gpu.nvlinks or _with_kinds(links.get(gpu.index, ()), known, pci), chip.get(gpu.index, ()))
@@ -46,7 +85,7 @@ def is_gpu(function: PciFunction) -> bool:
     return function.vendor in (_NVIDIA, _AMD) and function.device_class.startswith(_GPU_CLASSES + _DISPLAY_CLASSES)
 
 
-def _from_smi(index: Index) -> tuple[tuple[HostGpu, ...], tuple[str, ...]]:
+def _from_smi(index: SnapshotIndex) -> tuple[tuple[HostGpu, ...], tuple[str, ...]]:
     text = index.said("nvidia-smi-xml")
     # What a program that failed says instead of a document is told with its failure.
     if not text.strip() or (ROOT not in text and not index.output("nvidia-smi-xml")):
@@ -55,7 +94,7 @@ def _from_smi(index: Index) -> tuple[tuple[HostGpu, ...], tuple[str, ...]]:
         head, listed = gpu_fields(text)
     except InputError as error:
         return (), (f"nvidia-smi -q -x cannot be read: {error.cause}",)
-    queried = smi_text.capabilities(index.said("nvidia-smi-query"))
+    queried = nvidia_smi.capabilities(index.said("nvidia-smi-query"))
     found = []
     for place, (name, fields_) in enumerate(listed):
         address = bus_id(fields_.get(("pci", "pci_bus_id"), name))
@@ -95,7 +134,7 @@ def _from_fields(said: Fields, address: str, place: int, sm: int | None, driver:
     )
 
 
-def _from_kernel(index: Index, pci: Mapping[str, PciFunction]) -> tuple[HostGpu, ...]:
+def _from_kernel(index: SnapshotIndex, pci: Mapping[str, PciFunction]) -> tuple[HostGpu, ...]:
     """Return NVIDIA's GPUs as the driver shows them without its tools, else as they stand on the bus."""
     version = re.search(
         r"Kernel Module.{0,60}?\s(\d{3}\.\d+(?:\.\d+)?)\s", index.text("/proc/driver/nvidia/version") or ""
@@ -114,9 +153,9 @@ def _from_kernel(index: Index, pci: Mapping[str, PciFunction]) -> tuple[HostGpu,
     )
 
 
-def _from_rocm(index: Index, pci: Mapping[str, PciFunction]) -> tuple[HostGpu, ...]:
+def _from_rocm(index: SnapshotIndex, pci: Mapping[str, PciFunction]) -> tuple[HostGpu, ...]:
     """Return AMD's GPUs, by rocm-smi's number where it says one."""
-    said = rocm_text.fields_by_gpu(index.said("rocm-smi-product"))
+    said = fields_by_gpu(index.said("rocm-smi-product"))
     driver = index.text("/sys/module/amdgpu/version")
     found = tuple(
         HostGpu(
@@ -130,7 +169,7 @@ def _from_rocm(index: Index, pci: Mapping[str, PciFunction]) -> tuple[HostGpu, .
         if (address := bus_id(each.get("pci bus", ""))) is not None
     )
     if found:
-        return _with_xgmi(found, rocm_text.xgmi_peers(index.said("rocm-smi-topo")))
+        return _with_xgmi(found, xgmi_peers(index.said("rocm-smi-topo")))
     on_bus = (one.bus_id for one in pci.values() if one.vendor == _AMD and is_gpu(one))
     return tuple(
         HostGpu(index=place, bus_id=address, driver=driver) for place, address in enumerate(sorted(on_bus, key=_order))

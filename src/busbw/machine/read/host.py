@@ -5,10 +5,8 @@ import re
 from busbw.base.cpus import format_cpu_list, parse_cpu_list
 from busbw.base.units import format_size
 from busbw.machine.read.hardware import hardware_of
-from busbw.machine.read.index import Index, number
-from busbw.model.host import Hardware, HostGpu, PciFunction
-from busbw.model.probe import FoundSetting, Probe
-from busbw.model.snapshot import FoundLibrary, Snapshot
+from busbw.machine.read.index import SnapshotIndex, number
+from busbw.model.host import FoundLibrary, FoundSetting, Hardware, HostGpu, PciFunction, Probe, Snapshot
 
 _SETTING = re.compile(r"\s*(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*=(?P<value>.*)")
 _CONF_NAMES = ("nccl.conf",)
@@ -23,7 +21,7 @@ _SPEED = re.compile(r"(\d{1,3}(?:\.\d)?) GT/s")
 
 def host_of(snapshot: Snapshot) -> Probe:
     """Return what a snapshot says of its host."""
-    index = Index(snapshot)
+    index = SnapshotIndex(snapshot)
     hardware = hardware_of(snapshot)
     settings = _settings(snapshot)
     remarks = (
@@ -104,7 +102,7 @@ def _slow_nic(function: PciFunction, name: str) -> list[str]:
     return notes
 
 
-def _ports(index: Index, hardware: Hardware) -> list[str]:
+def _ports(index: SnapshotIndex, hardware: Hardware) -> list[str]:
     fast = [port for port in hardware.ports if port.kind != "Ethernet"]
     notes = [f"{port.name} port {port.port} is down" for port in fast if port.up is False]
     rdma = [port for port in fast if port.kind != "Slingshot"]
@@ -135,7 +133,7 @@ def _named_files(snapshot: Snapshot, settings: tuple[FoundSetting, ...]) -> list
     return notes
 
 
-def _limits(index: Index, hardware: Hardware) -> list[str]:
+def _limits(index: SnapshotIndex, hardware: Hardware) -> list[str]:
     notes = []
     row = next((line.split() for line in reversed(index.output("df-shm").splitlines())), [])
     blocks = number(row[1]) if len(row) > 1 else None

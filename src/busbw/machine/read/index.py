@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import cached_property, lru_cache
 
 from busbw.base.cpus import parse_cpu_list
-from busbw.model.snapshot import Answer, Snapshot
+from busbw.model.host import Answer, Snapshot
 
 # No machine has more; a longer list or answer is damage or an attack, and costs memory.
 _MOST_CPUS = 8192
@@ -15,7 +15,7 @@ _RANGE = re.compile(r"([0-9]{1,6})-([0-9]{1,6})")
 _BUS_ID = re.compile(r"(?P<domain>[0-9a-fA-F]{4,8}):(?P<rest>[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])")
 
 
-class Index:
+class SnapshotIndex:
     """What a snapshot holds, for the readers: texts without the spaces around them, None for what is not there."""
 
     def __init__(self, snapshot: Snapshot) -> None:

@@ -1,12 +1,12 @@
-"""`nvidia-smi -q -x`: GPUs as the driver describes them.
+"""What `nvidia-smi` prints of GPUs: -q -x, topo -m, nvlink and --query-gpu."""
 
-The document type it names is never fetched, and a document that declares entities is refused: nvidia-smi writes none.
-Warnings of the driver stand before and behind the document on the same stream: they are no part of it.
-"""
-
+import re
+from collections.abc import Iterator
 from xml.parsers import expat
 
 from busbw.base.errors import InputError
+from busbw.machine.read.index import bus_id, number
+from busbw.model.host import HostNvLink, MatrixCell
 
 _WHERE = "nvidia-smi -q -x"
 _DEEPEST = 32
@@ -86,3 +86,98 @@ def gpu_fields(text: str) -> tuple[Fields, tuple[tuple[str, Fields], ...]]:
     except expat.ExpatError as error:
         raise InputError(f"not XML: {error}", where=_WHERE) from error
     return reader.head, tuple(reader.gpus)
+
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_PATH = re.compile(r"X|NV\d{1,3}|NVB|PIX|PXB|PHB|NODE|SYS|SOC|PIXB|C2C|N/A")
+_DEVICE = re.compile(r"GPU\d{1,4}|NIC\d{1,4}|mlx\w{1,40}|[a-z][\w.-]{0,40}\d[\w.-]{0,20}")
+# The first one; not GPU0 where the driver has lost that.
+_GPU_COLUMN = re.compile(r"GPU\d{1,4}")
+_LEGEND = re.compile(r"\s*(NIC\d{1,4}):\s+(\S{1,64})\s*")
+_MOST_DEVICES = 512
+_GPU = re.compile(r"GPU (\d{1,4}):")
+_STATE = re.compile(
+    r"\s*(?:C2C )?Link (\d{1,3}): (?:(?P<rate>\d{1,5}(?:\.\d{1,6})?) (?P<unit>[GM]B/s)|<?inactive>?)", re.IGNORECASE
+)
+_REMOTE = re.compile(
+    r"\s*Link (\d{1,3}): (?:Remote Device )?(?P<target>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])"
+)
+
+
+def matrix(text: str) -> tuple[MatrixCell, ...]:
+    """Return the cells of `nvidia-smi topo -m`, row by row, with NICs under their own names.
+
+    Columns behind the devices (CPU affinity, NUMA affinity, GPU NUMA id) are no paths. A row that has no path to every
+    device, as of a damaged output, is left out.
+    """
+    lines = _COLOUR.sub("", text).splitlines()
+    columns: list[str] = []
+    rows: list[tuple[str, list[str]]] = []
+    legend: dict[str, str] = {}
+    for line in lines:
+        named = _LEGEND.fullmatch(line)
+        words = line.split()
+        if named is not None:
+            legend[named[1]] = named[2]
+        elif not columns and words and _GPU_COLUMN.fullmatch(words[0]) and not _is_row(words):
+            columns = _columns(words)
+        elif columns and _is_row(words) and len(words) > len(columns) and len(rows) < _MOST_DEVICES:
+            rows.append((words[0], words[1 : len(columns) + 1]))
+    return tuple(
+        MatrixCell(row=legend.get(row, row), column=legend.get(column, column), path=path)
+        for row, paths in rows
+        if all(_PATH.fullmatch(path) for path in paths)
+        for column, path in zip(columns, paths, strict=True)
+    )
+
+
+def _columns(words: list[str]) -> list[str]:
+    """Return the devices of a heading; `CPU Affinity` and what follows are none."""
+    found = []
+    for word in words[:_MOST_DEVICES]:
+        if word in ("CPU", "NUMA", "GPU") or _DEVICE.fullmatch(word) is None:
+            break
+        found.append(word)
+    return found
+
+
+def _is_row(words: list[str]) -> bool:
+    return len(words) > 1 and _DEVICE.fullmatch(words[0]) is not None and _PATH.fullmatch(words[1]) is not None
+
+
+def links(status: str, remote: str) -> dict[int, tuple[HostNvLink, ...]]:
+    """Return the links of each GPU by its index, from `nvlink -s` or `c2c -s`, and `nvlink -R` for the other ends."""
+    targets = {(gpu, link): bus_id(match["target"]) for gpu, link, match in _links(remote, _REMOTE)}
+    found: dict[int, dict[int, HostNvLink]] = {}
+    for gpu, link, match in _links(status, _STATE):
+        rate = float(match["rate"]) * (1e9 if match["unit"].upper() == "GB/S" else 1e6) if match["rate"] else None
+        target = targets.get((gpu, link))
+        found.setdefault(gpu, {})[link] = HostNvLink(link=link, rate_Bps=rate, active=rate is not None, target=target)
+    return {gpu: tuple(each[link] for link in sorted(each)) for gpu, each in found.items()}
+
+
+def _links(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, int, re.Match[str]]]:
+    gpu: int | None = None
+    for line in text.splitlines():
+        heading = _GPU.match(line)
+        if heading is not None:
+            gpu = int(heading[1])
+        match = pattern.match(line)
+        if match is not None and gpu is not None:
+            yield gpu, int(match[1]), match
+
+
+def capabilities(text: str) -> dict[str, tuple[int | None, int | None]]:
+    """Return (index, compute capability times ten) by PCI address, from rows `0, 00000000:0F:00.0, 9.0`."""
+    found = {}
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.split(",")]
+        address = bus_id(cells[1]) if len(cells) == 3 else None
+        if address is not None:
+            found[address] = (number(cells[0]), _capability(cells[2]))
+    return found
+
+
+def _capability(text: str) -> int | None:
+    match = re.fullmatch(r"(\d{1,3})\.(\d)", text)
+    return int(match[1]) * 10 + int(match[2]) if match is not None else None

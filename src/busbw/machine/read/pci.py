@@ -1,8 +1,9 @@
 """PCI functions, as /sys/bus/pci/devices and the targets of its links show them."""
 
 from itertools import islice
+from typing import Final
 
-from busbw.machine.read.index import Index, bus_id, bus_ids, cpu_list
+from busbw.machine.read.index import SnapshotIndex, bus_id, bus_ids, cpu_list
 from busbw.model.host import PciFunction
 
 _DEVICES = "/sys/bus/pci/devices"
@@ -12,7 +13,7 @@ _NO_WIDTH = {0, 255}
 _MOST_FUNCTIONS = 4096
 
 
-def pci_functions(index: Index) -> tuple[PciFunction, ...]:
+def pci_functions(index: SnapshotIndex) -> tuple[PciFunction, ...]:
     """Return the PCI functions by address. One without class, vendor or device is left out."""
     known = [(bus_id(name), name) for name in index.names(_DEVICES)[:_MOST_FUNCTIONS]]
     read = (_function(index, name, address) for address, name in known if address is not None)
@@ -25,7 +26,7 @@ def natural_bus_id(address: str) -> tuple[int, str]:
     return int(domain, 16), rest
 
 
-def _function(index: Index, name: str, address: str) -> PciFunction | None:
+def _function(index: SnapshotIndex, name: str, address: str) -> PciFunction | None:
     folder = f"{_DEVICES}/{name}"
     device_class, vendor, device = (index.text(f"{folder}/{each}") for each in ("class", "vendor", "device"))
     if device_class is None or vendor is None or device is None:
@@ -58,3 +59,38 @@ def _speed(text: str | None) -> str | None:
 
 def _width(lanes: int | None) -> int | None:
     return None if lanes is None or lanes in _NO_WIDTH else lanes
+
+
+_EXTENDED: Final = 0x100
+_SPACE_BYTES: Final = 4096
+_ACS_ID: Final = 0x000D
+# As many four-byte capabilities as fit behind the first 256 bytes: a list that is longer goes in circles.
+_MOST_CAPABILITIES: Final = 960
+UNREAD: Final = "unread"
+NONE: Final = "none"
+
+
+def acs_of(config: bytes) -> str:
+    """Return the ACS control word as four hexadecimal digits, `none` for a function without, else `unread`.
+
+    Only root is shown more than the first 64 bytes, and only a PCIe machine has more than 256.
+    """
+    if len(config) < _SPACE_BYTES:
+        return UNREAD
+    at = _EXTENDED
+    for _place in range(_MOST_CAPABILITIES):
+        header = int.from_bytes(config[at : at + 4], "little")
+        if header in (0, 0xFFFFFFFF):
+            return NONE
+        if header & 0xFFFF == _ACS_ID:
+            return f"{int.from_bytes(config[at + 6 : at + 8], 'little'):04x}"
+        at = header >> 20
+        if at < _EXTENDED or at > _SPACE_BYTES - 8:
+            return NONE
+    return NONE
+
+
+def acs_word(text: str | None) -> int | None:
+    """Return the control word that `acs_of` wrote; None for none and for what is no such word."""
+    is_word = text is not None and len(text) == 4 and all(digit in "0123456789abcdef" for digit in text)
+    return int(text, 16) if is_word and text is not None else None

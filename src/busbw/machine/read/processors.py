@@ -4,7 +4,7 @@ import re
 
 from busbw.base.value import Integer, Value
 from busbw.machine.read import kernel
-from busbw.machine.read.index import Index, cpu_list, fields, number
+from busbw.machine.read.index import SnapshotIndex, cpu_list, fields, number
 from busbw.model.host import HostNuma
 
 _CPU = "/sys/devices/system/cpu"
@@ -27,7 +27,7 @@ class Processors(Value, kw_only=True, frozen=True):
     cpus: tuple[Integer, ...]
 
 
-def processors(index: Index) -> Processors:
+def processors(index: SnapshotIndex) -> Processors:
     """Return the processors: from the kernel's files, and what these do not say from `lscpu`."""
     cpuinfo = fields(index.text("/proc/cpuinfo") or "")
     lscpu = fields(index.output("lscpu"))
@@ -49,7 +49,7 @@ def processors(index: Index) -> Processors:
     )
 
 
-def hypervisor(index: Index, dmi: dict[str, str]) -> str | None:
+def hypervisor(index: SnapshotIndex, dmi: dict[str, str]) -> str | None:
     """Return what the host runs on; None for the bare machine, as far as it shows."""
     said = fields(index.output("lscpu")).get("Hypervisor vendor") or index.text("/sys/hypervisor/type")
     if said is not None:
@@ -57,7 +57,7 @@ def hypervisor(index: Index, dmi: dict[str, str]) -> str | None:
     return (dmi.get("sys_vendor") or "unnamed") if kernel.is_virtual(index.text("/proc/cpuinfo") or "") else None
 
 
-def numa_nodes(index: Index) -> tuple[HostNuma, ...]:
+def numa_nodes(index: SnapshotIndex) -> tuple[HostNuma, ...]:
     """Return the NUMA nodes by id, those without CPUs too: memory of GPUs is a node on some machines."""
     found = []
     for name in index.names(_NODE)[: 2 * _MOST_NODES]:
@@ -94,7 +94,7 @@ def _distances(text: str | None) -> tuple[int, ...]:
     return tuple(each for each in read if each is not None) if None not in read else ()
 
 
-def _online(index: Index, lscpu: dict[str, str]) -> tuple[int, ...]:
+def _online(index: SnapshotIndex, lscpu: dict[str, str]) -> tuple[int, ...]:
     for text in (index.text(f"{_CPU}/online"), lscpu.get("On-line CPU(s) list")):
         cpus = cpu_list(text)
         if cpus:
@@ -102,7 +102,7 @@ def _online(index: Index, lscpu: dict[str, str]) -> tuple[int, ...]:
     return ()
 
 
-def _architecture(index: Index, cpuinfo: dict[str, str], lscpu: dict[str, str]) -> str | None:
+def _architecture(index: SnapshotIndex, cpuinfo: dict[str, str], lscpu: dict[str, str]) -> str | None:
     said = index.text("/proc/sys/kernel/arch") or lscpu.get("Architecture")
     if said is not None:
         return said

@@ -1,11 +1,120 @@
 """The ports that data can leave a host through: RDMA devices, Slingshot's, and plain network interfaces."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from busbw.machine.read.index import Index, last_bus_id, number
-from busbw.machine.read.rdma_tools import cxi_devices, guid, ibdev2netdev, ibstat_ports, ibv_mtus
+from busbw.base.value import Integer, Value
+from busbw.machine.read.index import SnapshotIndex, bus_id, fields, first_number, last_bus_id, number
 from busbw.model.host import HostPort, PciFunction, PortKind
+
+_MOST_BLOCKS = 1024
+_MAPPED = re.compile(r"\s*(?P<device>\S{1,64}) port (?P<port>\d{1,3}) ==> (?P<name>\S{1,64}) \(")
+# A port that is down says 2.5, as one lane of SDR.
+_GIGABITS = re.compile(r"\d{1,5}(?:\.\d{1,3})?")
+# What the lanes of Slingshot are called: BS_200G, CK_400G.
+_SLINGSHOT_SPEED = re.compile(r"(?:[A-Z]{2}_)?(\d{2,4})G?")
+
+
+class CxiDevice(Value, kw_only=True, frozen=True):
+    """One device of cxi_stat."""
+
+    name: str
+    bus_id: str | None
+    interface: str | None
+    rate_bps: float | None
+    up: bool | None
+    firmware: str | None
+    mtu_bytes: Integer | None
+
+
+def _blocks(text: str, heading: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+    """Yield (name, lines) of the parts of a text that begin with a heading; the heading's first group is the name."""
+    name: str | None = None
+    lines: list[str] = []
+    count = 0
+    for line in text.splitlines():
+        match = heading.match(line)
+        if match is not None:
+            if name is not None:
+                yield name, "\n".join(lines)
+            count += 1
+            if count > _MOST_BLOCKS:
+                return
+            name, lines = match[1], []
+        else:
+            lines.append(line)
+    if name is not None:
+        yield name, "\n".join(lines)
+
+
+def guid(text: str | None) -> str | None:
+    """Return a GUID as 0x and sixteen digits; None for none, and for zero."""
+    digits = (text or "").lower().replace(":", "").removeprefix("0x")
+    return f"0x{digits}" if re.fullmatch(r"[0-9a-f]{16}", digits) and digits.strip("0") else None
+
+
+def cxi_devices(text: str) -> tuple[CxiDevice, ...]:
+    """Return the devices that cxi_stat lists."""
+    found = []
+    for name, lines in _blocks(text, re.compile(r"\s*Device:\s*(\S{1,64})\s*$")):
+        said = fields(lines)
+        speed = _SLINGSHOT_SPEED.fullmatch(said.get("Link speed", ""))
+        state = said.get("Link state")
+        found.append(
+            CxiDevice(
+                name=name,
+                bus_id=bus_id(said.get("PCIE slot", "")),
+                interface=said.get("Network device"),
+                rate_bps=int(speed[1]) * 1e9 if speed is not None else None,
+                up=state.lower() == "up" if state is not None else None,
+                firmware=said.get("FW Version"),
+                mtu_bytes=number(said.get("Link MTU")),
+            )
+        )
+    return tuple(found)
+
+
+def ibdev2netdev(text: str) -> dict[tuple[str, int], str]:
+    """Return the interface of each (RDMA device, port): rows `mlx5_0 port 1 ==> ib0 (Up)`."""
+    matches = (_MAPPED.match(line) for line in text.splitlines())
+    return {(match["device"], int(match["port"])): match["name"] for match in matches if match is not None}
+
+
+def ibstat_ports(text: str, interfaces: Mapping[tuple[str, int], str]) -> tuple[HostPort, ...]:
+    """Return the ports that ibstat lists, without their PCI addresses."""
+    found = []
+    for device, lines in _blocks(text, re.compile(r"CA '([^']{1,64})'")):
+        head = fields(lines)
+        for port, block in _blocks(lines, re.compile(r"\s*Port (\d{1,3}):\s*$")):
+            said = fields(block)
+            gigabits = _GIGABITS.match(said.get("Rate", ""))
+            state = said.get("State")
+            found.append(
+                HostPort(
+                    name=device,
+                    port=int(port),
+                    bus_id=None,
+                    kind="InfiniBand" if said.get("Link layer") in ("InfiniBand", "IB") else "RoCE",
+                    interface=interfaces.get((device, int(port))),
+                    rate_bps=float(gigabits[0]) * 1e9 if gigabits is not None else None,
+                    up=state == "Active" if state is not None else None,
+                    guid=guid(head.get("System image GUID")),
+                    firmware=head.get("Firmware version"),
+                )
+            )
+    return tuple(found)
+
+
+def ibv_mtus(text: str) -> dict[tuple[str, int], int]:
+    """Return the active MTU in bytes of each (RDMA device, port), from `ibv_devinfo -v`."""
+    found = {}
+    for device, lines in _blocks(text, re.compile(r"hca_id:\s*(\S{1,64})")):
+        for port, block in _blocks(lines, re.compile(r"\s*port:\s*(\d{1,3})\s*$")):
+            mtu = first_number(fields(block).get("active_mtu"))
+            if mtu is not None:
+                found[device, int(port)] = mtu
+    return found
+
 
 _RDMA = "/sys/class/infiniband"
 _CXI = "/sys/class/cxi"
@@ -20,7 +129,7 @@ _INFINIBAND_TYPE = 32
 class _Interfaces:
     """The network interfaces of a host, and the PCI functions they belong to, also through a virtio device between."""
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: SnapshotIndex) -> None:
         self._places: dict[tuple[str, bool, int], str] = {}
         self.addresses: dict[str, str | None] = {}
         for name in index.names(_NET):
@@ -36,7 +145,7 @@ class _Interfaces:
         return self._places.get((address, infiniband, port - 1)) if address is not None else None
 
 
-def ports(index: Index, pci: Mapping[str, PciFunction]) -> tuple[HostPort, ...]:
+def ports(index: SnapshotIndex, pci: Mapping[str, PciFunction]) -> tuple[HostPort, ...]:
     """Return the ports: of RDMA devices by name, then Slingshot's, then interfaces that belong to none of these."""
     interfaces = _Interfaces(index)
     fast = (*_rdma_ports(index, pci, interfaces), *_cxi_ports(index, pci, interfaces))
@@ -47,7 +156,7 @@ def ports(index: Index, pci: Mapping[str, PciFunction]) -> tuple[HostPort, ...]:
     return (*fast, *_plain_ports(index, pci, interfaces, taken, names))
 
 
-def _rdma_ports(index: Index, pci: Mapping[str, PciFunction], interfaces: _Interfaces) -> tuple[HostPort, ...]:
+def _rdma_ports(index: SnapshotIndex, pci: Mapping[str, PciFunction], interfaces: _Interfaces) -> tuple[HostPort, ...]:
     mtus = ibv_mtus(index.said("ibv_devinfo"))
     tool = ibdev2netdev(index.output("ibdev2netdev"))
     found = []
@@ -81,7 +190,7 @@ def _rdma_ports(index: Index, pci: Mapping[str, PciFunction], interfaces: _Inter
     return tuple(found)
 
 
-def _kind(index: Index, folder: str, port: str, function: PciFunction | None) -> PortKind:
+def _kind(index: SnapshotIndex, folder: str, port: str, function: PciFunction | None) -> PortKind:
     if function is not None and (function.driver == "efa" or function.vendor == _AMAZON):
         return "EFA"
     if index.text(f"{port}/link_layer") == "InfiniBand":
@@ -90,7 +199,7 @@ def _kind(index: Index, folder: str, port: str, function: PciFunction | None) ->
     return "Ethernet" if "RNIC" in (index.text(f"{folder}/node_type") or "") else "RoCE"
 
 
-def _cxi_ports(index: Index, pci: Mapping[str, PciFunction], interfaces: _Interfaces) -> tuple[HostPort, ...]:
+def _cxi_ports(index: SnapshotIndex, pci: Mapping[str, PciFunction], interfaces: _Interfaces) -> tuple[HostPort, ...]:
     said = {device.name: device for device in cxi_devices(index.output("cxi_stat"))}
     found = []
     for name in dict.fromkeys((*index.names(_CXI), *said)):
@@ -118,7 +227,7 @@ def _cxi_ports(index: Index, pci: Mapping[str, PciFunction], interfaces: _Interf
 
 
 def _plain_ports(
-    index: Index,
+    index: SnapshotIndex,
     pci: Mapping[str, PciFunction],
     interfaces: _Interfaces,
     taken: set[str | None],
@@ -145,7 +254,7 @@ def _plain_ports(
     return tuple(found)
 
 
-def _is_infiniband(index: Index, interface: str) -> bool:
+def _is_infiniband(index: SnapshotIndex, interface: str) -> bool:
     return index.number(f"{_NET}/{interface}/type") == _INFINIBAND_TYPE
 
 
@@ -163,17 +272,17 @@ def _is_up(state: str | None) -> bool | None:
     return "ACTIVE" in state if state is not None else None
 
 
-def _net_rate_bps(index: Index, interface: str | None) -> float | None:
+def _net_rate_bps(index: SnapshotIndex, interface: str | None) -> float | None:
     speed_Mbps = index.number(f"{_NET}/{interface}/speed")
     if speed_Mbps is None or not 0 < speed_Mbps <= _MOST_NET_MBPS or speed_Mbps in _NO_SPEEDS:
         return None
     return speed_Mbps * 1e6
 
 
-def _net_is_up(index: Index, interface: str | None) -> bool | None:
+def _net_is_up(index: SnapshotIndex, interface: str | None) -> bool | None:
     state = index.text(f"{_NET}/{interface}/operstate")
     return None if state in (None, "unknown") else state == "up"
 
 
-def _net_mtu(index: Index, interface: str | None) -> int | None:
+def _net_mtu(index: SnapshotIndex, interface: str | None) -> int | None:
     return index.number(f"{_NET}/{interface}/mtu")

@@ -1,21 +1,121 @@
 """What foreign programs print, read as they print it, and put together when they are done."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from busbw.base.collectives import COLLECTIVES, counted_size
+from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES, busbw_Bps, counted_size, part_count
 from busbw.base.units import format_size
 from busbw.formats.lines.driver import Reader
 from busbw.formats.lines.ledger import Event
 from busbw.formats.lines.stream import Formats
-from busbw.measure.backends.foreign_measurement import Sample, measurement_of
-from busbw.measure.backends.native import Parsed
+from busbw.measure.backends.native_mpi import Parsed
 from busbw.model.imported import Reading, Table
-from busbw.model.plan import Plan, Step
+from busbw.model.measurement import Measurement, WrongResult
+from busbw.model.plan import Plan, Step, points_of
+from busbw.model.record import Mismatch
 from busbw.model.run import Rates
-from busbw.model.sweep import points_of
+from busbw.stats.median import median, median_interval, percentiles
+from busbw.stats.series import autocorrelation, drift
+from busbw.stats.tail import slow_samples
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ForeignSample:
+    """One time of one point as the program counts it, and what it says of the data."""
+
+    time_s: float
+    # Elements, or 1 where the program only says that it failed; None: not checked.
+    wrong: int | None
+    # As busbw counts it: a version of the program may align parts in its own way.
+    size_bytes: int
+    dtype: str | None = None
+    # Calls that it is the mean of; None: the program's parameters say, or nothing does.
+    calls: int | None = None
+
+
+def measurement_of(
+    plan: Plan,
+    number: int,
+    samples: Sequence[ForeignSample],
+    *,
+    parameters: Mapping[str, str],
+    planned: int,
+    source: str,
+) -> Measurement:
+    """Return the measurement of point `number`. `parameters`: what the program printed of itself.
+
+    `planned`: how many samples would be complete. A wrong result has no time: nothing of it may look like a fast one.
+    """
+    point = points_of(plan.sweeps)[number]
+    sweep, ranks = plan.sweeps[point.sweep], plan.placement.ranks
+    collective = COLLECTIVES[sweep.collective]
+    wrong = max((sample.wrong or 0 for sample in samples), default=0)
+    times_s = [sample.time_s for sample in samples] if wrong == 0 else []
+    ordered = sorted(times_s) or [0.0]
+    centre = median(ordered)
+    low_s, high_s = median_interval(ordered, plan.sampling.confidence) or (ordered[0], ordered[-1])
+    slow = slow_samples([value * collective.messages_per_call for value in times_s]) if times_s else ()
+    told, size_bytes = samples[0].dtype, samples[0].size_bytes
+    dtype = told if told is not None and told in DTYPE_BYTES else sweep.dtype
+    return Measurement(
+        point=number,
+        collective=sweep.collective,
+        size_bytes=size_bytes,
+        count=part_count(collective, size_bytes, ranks, dtype),
+        dtype=dtype,
+        op=sweep.op,
+        root=sweep.root,
+        in_place=sweep.in_place,
+        ranks=ranks,
+        mode=plan.sampling.mode,
+        samples=len(times_s),
+        missed=0,
+        calls_per_sample=_calls(samples[0], parameters),
+        median_s=centre,
+        low_s=low_s,
+        high_s=high_s,
+        confidence=plan.sampling.confidence,
+        min_s=ordered[0],
+        max_s=ordered[-1],
+        mean_s=sum(ordered) / len(ordered),
+        percentiles=percentiles(ordered),
+        busbw_Bps=busbw_Bps(collective, size_bytes, ranks, centre) if centre > 0 else 0.0,
+        algbw_Bps=collective.algbw_factor(ranks) * size_bytes / centre if centre > 0 else 0.0,
+        clock_error_s=None,
+        warmup_calls=_number(parameters.get("warmup iters")) or plan.sampling.warmup_calls or 0,
+        # Nobody looked whether the level stayed.
+        warmup_stable=True,
+        autocorrelation=autocorrelation(times_s) if times_s else None,
+        drift=drift(times_s) if times_s else None,
+        slow_samples=len(slow),
+        slow_excess_s=median(sorted(times_s[index] for index in slow)) - centre if slow else None,
+        wrong=WrongResult(rank=None, host="", mismatch=Mismatch(wrong=wrong, index=-1, got="", expected=""))
+        if wrong
+        else None,
+        verified=all(sample.wrong is not None for sample in samples),
+        ended="wrong" if wrong else "samples" if len(samples) >= planned else "stopped",
+        tcp_share=(),
+        per_rank=(),
+        attribution=(),
+        source=source,
+    )
+
+
+def _calls(sample: ForeignSample, parameters: Mapping[str, str]) -> int:
+    """Return the calls that one sample is the mean of; 0 when the program does not say."""
+    if sample.calls is not None:
+        return sample.calls
+    factors = [_number(parameters.get(name)) for name in ("iters", "agg iters", "graph")]
+    if factors[0] is None:
+        return 0
+    return factors[0] * max(factors[1] or 1, 1) * max(factors[2] or 1, 1)
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() and len(text) < 10 else None
 
 
 class ForeignBackend(Protocol):
@@ -29,7 +129,7 @@ class ForeignBackend(Protocol):
     def place_of(self, plan: Plan, step: Step, reading: Reading) -> tuple[int, bool] | None:
         """Return the size as busbw counts it, and whether a row is in place; None for rows nobody asked for."""
 
-    def sample_of(self, plan: Plan, step: Step, reading: Reading) -> Sample | None:
+    def sample_of(self, plan: Plan, step: Step, reading: Reading) -> ForeignSample | None:
         """Return the time of one exchange that a row tells; None when it has none."""
 
     def complaint(self, plan: Plan, step: Step, reading: Reading) -> str | None:
@@ -56,7 +156,7 @@ class Failure:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Printed:
+class PrintedStart:
     """What one start of one step left in raw/: standard output, and its report where it wrote one."""
 
     attempt: int
@@ -75,7 +175,7 @@ class Rows:
     plan: Plan
     step: Step
     # By number of the point, in the order they came.
-    samples: dict[int, list[Sample]] = field(default_factory=dict)
+    samples: dict[int, list[ForeignSample]] = field(default_factory=dict)
     tables: list[Table] = field(default_factory=list)
     # Why these are not the rows that were asked for; they count for nothing then.
     complaint: str | None = None
@@ -98,11 +198,13 @@ class Rows:
     def use_report(self, report: bytes) -> None:
         """Put single samples in the place of means, where the report holds them."""
         reader = Reader(self.backend.report_formats, source=0, first_table=0)
-        single: dict[int, list[Sample]] = {}
+        single: dict[int, list[ForeignSample]] = {}
         for event in [*reader.feed(report), *reader.finish()]:
             if isinstance(event, Reading) and event.samples_s:
                 single.setdefault(self._point_of(event), []).extend(
-                    Sample(time_s=time_s, wrong=event.wrong, size_bytes=event.size_bytes, dtype=event.dtype, calls=1)
+                    ForeignSample(
+                        time_s=time_s, wrong=event.wrong, size_bytes=event.size_bytes, dtype=event.dtype, calls=1
+                    )
                     for time_s in event.samples_s
                     if time_s > 0 and event.size_bytes is not None
                 )
@@ -177,7 +279,9 @@ def planned_samples(plan: Plan) -> Counter[int]:
     return planned
 
 
-def read_all(backend: ForeignBackend, plan: Plan, printed: Sequence[Printed]) -> Iterator[tuple[Printed, Rows]]:
+def read_all(
+    backend: ForeignBackend, plan: Plan, printed: Sequence[PrintedStart]
+) -> Iterator[tuple[PrintedStart, Rows]]:
     """Yield what each start of each step left, with its rows."""
     for one in printed:
         if one.step < len(plan.steps):
@@ -189,14 +293,14 @@ def read_all(backend: ForeignBackend, plan: Plan, printed: Sequence[Printed]) ->
             yield one, rows
 
 
-def parse(backend: ForeignBackend, plan: Plan, printed: Sequence[Printed]) -> Parsed:
+def parse(backend: ForeignBackend, plan: Plan, printed: Sequence[PrintedStart]) -> Parsed:
     """Return the measurements of a run of foreign programs.
 
     Of several starts of one step the last that has rows of a point counts for it; the samples of the steps that
     measured the same point are put together.
     """
     # Of each point, by step.
-    latest: dict[int, dict[int, tuple[Printed, Rows]]] = {}
+    latest: dict[int, dict[int, tuple[PrintedStart, Rows]]] = {}
     for one, rows in read_all(backend, plan, printed):
         for point in rows.samples:
             latest.setdefault(point, {})[one.step] = (one, rows)
@@ -217,7 +321,7 @@ def parse(backend: ForeignBackend, plan: Plan, printed: Sequence[Printed]) -> Pa
     return Parsed(ranks=(), rates=Rates(), measurements=tuple(measurements), failures=())
 
 
-def finished(backend: ForeignBackend, plan: Plan, printed: Sequence[Printed]) -> frozenset[int]:
+def finished(backend: ForeignBackend, plan: Plan, printed: Sequence[PrintedStart]) -> frozenset[int]:
     """Return the numbers of the steps that came to their end in any start of the run."""
     return frozenset(
         one.step
@@ -226,5 +330,63 @@ def finished(backend: ForeignBackend, plan: Plan, printed: Sequence[Printed]) ->
     )
 
 
-def _parameters(found: Sequence[tuple[Printed, Rows]]) -> Mapping[str, str]:
+def _parameters(found: Sequence[tuple[PrintedStart, Rows]]) -> Mapping[str, str]:
     return dict(next((table.parameters for _, rows in found for table in rows.tables), ()))
+
+
+# "[-b,--minbytes <min size in bytes>]" of nccl-tests; "  -m, --message-size" and "  -m [MIN:]MAX" of OSU.
+_OPTION = re.compile(
+    r"^\s*\[?-(?P<letter>[A-Za-z])(?:,\s?--(?P<name>[\w-]{1,40}))?(?=[\s,\]])(?P<rest>.{0,200})",
+    re.MULTILINE,
+)
+_USAGE = re.compile(r"\bUSAGE:|\bUsage:", re.ASCII)
+# Versions of nccl-tests by the newest option that they have (its tags, v2.0.0 to v2.19.6).
+_SINCE = (
+    ("K", "2.19.6 or later"),
+    ("I", "2.19.2 to 2.19.5"),
+    ("u", "2.18.0 to 2.19.1"),
+    ("M", "2.17.7 to 2.17.10"),
+    ("S", "2.17.6"),
+    ("J", "2.17.3 to 2.17.5"),
+    ("x", "2.17.0 to 2.17.2"),
+    ("N", "2.13.10 to 2.16.9"),
+    ("T", "2.13.4 to 2.13.9"),
+    ("G", "2.10.0 to 2.13.3"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Options by their letter, each with what the usage text says after it."""
+
+    options: Mapping[str, str]
+    text: str
+
+    def knows(self, letter: str) -> bool:
+        """Whether the program takes this option."""
+        return letter in self.options
+
+
+def read_usage(text: str) -> Usage | None:
+    """Return what a usage text says; None when it is none."""
+    if _USAGE.search(text) is None:
+        return None
+    return Usage({match["letter"]: match["rest"].strip() for match in _OPTION.finditer(text)}, text)
+
+
+def is_rccl(usage: Usage) -> bool:
+    """Whether it is rccl-tests', where -u and -x mean something else than in nccl-tests."""
+    return "cumask" in usage.options.get("u", "") or "--cumask" in usage.text or "--memory_type" in usage.text
+
+
+def nccl_tests_version(usage: Usage) -> str | None:
+    """Return the versions of nccl-tests that know these options; None for rccl-tests, which does not keep in step."""
+    if is_rccl(usage):
+        return None
+    return next((versions for letter, versions in _SINCE if usage.knows(letter)), "2.0.0 to 2.9.0")
+
+
+def operations(usage: Usage) -> tuple[str, ...]:
+    """Return the operations that the usage text of nccl-tests lists for -o."""
+    listed = re.search(r"--op <([a-z/]{1,80})>", usage.text)
+    return tuple(name for name in listed[1].split("/") if name != "all") if listed is not None else ("sum",)

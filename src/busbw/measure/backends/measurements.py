@@ -3,17 +3,173 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from busbw.base.collectives import COLLECTIVES, Collective, busbw_Bps, part_count
-from busbw.measure.backends.launches import launch_share
-from busbw.measure.backends.turns import RankRecords, counting, joined
-from busbw.model.measurement import Measurement, RankView, WrongResult
-from busbw.model.plan import Plan
-from busbw.model.record import Hello, Measured
-from busbw.model.sweep import Sweep
-from busbw.stats.median import median, median_interval
-from busbw.stats.percentiles import percentiles
+from busbw.model.measurement import EmptyLaunch, LaunchShare, Measurement, RankView, StartView, WrongResult
+from busbw.model.plan import Plan, Sweep
+from busbw.model.record import EmptyLaunches, Hello, Measured, NcclPoint
+from busbw.stats.median import median, median_interval, percentiles
 from busbw.stats.series import autocorrelation, drift
 from busbw.stats.tail import blame, slow_samples
+
+
+def empty_launches(found: Sequence[EmptyLaunches | None]) -> tuple[EmptyLaunch, ...]:
+    """Return one launch on each GPU; `found` in rank order. () when a rank has none."""
+    return tuple(
+        _one(rank, one)
+        for rank, one in enumerate(found)
+        if None not in found and one is not None and one.issue_ns and one.device_ns
+    )
+
+
+def launch_share(
+    records: Sequence[Measured], partners: Sequence[int], kept: Sequence[int], scale: float
+) -> LaunchShare | None:
+    """Return how much of one exchange is the host starting it; None where that was not taken.
+
+    `partners` are the ranks that take part, `kept` the samples that count; `scale` turns nanoseconds of a sample into
+    seconds of an exchange.
+    """
+    if not kept or any(len(record.issued_ns) != len(record.duration_ns) for record in records):
+        return None
+    issued_s = [median(sorted(records[rank].issued_ns[index] * scale for index in kept)) for rank in partners]
+    return LaunchShare(
+        issue_s=sum(issued_s) / len(issued_s),
+        before=empty_launches([record.empty_before for record in records]),
+        after=empty_launches([record.empty_after for record in records]),
+    )
+
+
+def empty_s(share: LaunchShare | None) -> float | None:
+    """Return a launch of an empty kernel beside a point, the mean over GPUs; None: not taken.
+
+    Of each GPU the shorter of before and after: now and then all launches of a few milliseconds take three times as
+    long.
+    """
+    if share is None or not share.before or not share.after:
+        return None
+    return sum(min(one.host_s, two.host_s) for one, two in zip(share.before, share.after, strict=True)) / len(
+        share.before
+    )
+
+
+def middle_start(latest_first: Sequence[Measurement]) -> tuple[Measurement, ...]:
+    """Return the measurement of a point whose median lies in the middle of its starts, with all of them; () for none.
+
+    Of two in the middle the slower. A wrong result of any start counts before all times.
+    """
+    wrong = [one for one in latest_first if one.wrong is not None]
+    if wrong or len(latest_first) < 2:
+        return (*wrong, *latest_first)[:1]
+    ordered = sorted(latest_first, key=lambda one: one.median_s)
+    starts = tuple(StartView(median_s=one.median_s, empty_s=empty_s(one.launch)) for one in reversed(latest_first))
+    return (msgspec.structs.replace(ordered[len(ordered) // 2], starts=starts),)
+
+
+def _one(rank: int, batches: EmptyLaunches) -> EmptyLaunch:
+    scale = _S_PER_NS / max(batches.launches, 1)
+    host_s = sorted(value * scale for value in batches.issue_ns)
+    device_s = sorted(value * scale for value in batches.device_ns)
+    pairs = zip(batches.done_ns, batches.issue_ns, strict=False)
+    waits_s = sorted((done - issue) * _S_PER_NS for done, issue in pairs)
+    return EmptyLaunch(
+        rank=rank,
+        host_s=median(host_s),
+        host_low_s=host_s[0],
+        host_high_s=host_s[-1],
+        device_s=median(device_s),
+        wait_s=waits_s[len(waits_s) // 2] if waits_s else None,
+    )
+
+
+# One turn of a point as all ranks wrote it, in rank order.
+RankRecords = Sequence[Measured]
+
+
+def counting(turns: Sequence[RankRecords]) -> Sequence[RankRecords]:
+    """Return the turns whose samples count. `turns`: at least one, in the order they were taken.
+
+    A wrong result makes all other times void. The first sample, taken before the exchange was warm, counts for as long
+    as there is no other.
+    """
+    wrong = [records for records in turns if any(record.mismatch is not None for record in records)]
+    if wrong:
+        return wrong[:1]
+    later = [records for records in turns if records[0].turn > 0 and _has_sample(records)]
+    calls = later[0][0].calls_per_sample if later else None
+    return [records for records in later if records[0].calls_per_sample == calls] or turns[:1]
+
+
+def _has_sample(records: RankRecords) -> bool:
+    """Whether there is a sample whose start no rank missed."""
+    missed = {index for record in records for index in record.missed}
+    return len(missed) < len(records[0].duration_ns)
+
+
+def joined(turns: Sequence[RankRecords]) -> tuple[Measured, ...]:
+    """Return one record for each rank with the samples that count, in the order they were taken."""
+    counted = counting(turns)
+    return tuple(
+        _joined([records[rank] for records in turns], [records[rank] for records in counted])
+        for rank in range(len(turns[0]))
+    )
+
+
+def _joined(turns: Sequence[Measured], counted: Sequence[Measured]) -> Measured:
+    last = counted[-1]
+    # What was called besides is warm-up to the samples that count.
+    others = [record for record in turns if record not in counted]
+    return msgspec.structs.replace(
+        last,
+        warmup_calls=sum(record.warmup_calls for record in turns)
+        + sum(len(record.duration_ns) * record.calls_per_sample for record in others),
+        warmup_stable=all(record.warmup_stable for record in counted),
+        duration_ns=tuple(value for record in counted for value in record.duration_ns),
+        lateness_ns=tuple(value for record in counted for value in record.lateness_ns),
+        off_processor_ns=tuple(value for record in counted for value in record.off_processor_ns),
+        issued_ns=tuple(value for record in counted for value in record.issued_ns),
+        empty_before=next((record.empty_before for record in counted if record.empty_before), None),
+        empty_after=next((record.empty_after for record in reversed(counted) if record.empty_after), None),
+        missed=_missed(counted),
+        clock_error_ns=max(record.clock_error_ns for record in counted),
+        clock_shared=all(record.clock_shared for record in counted),
+        verified_elements=max(record.verified_elements for record in turns),
+        voluntary_switches=sum(record.voluntary_switches for record in counted),
+        involuntary_switches=sum(record.involuntary_switches for record in counted),
+        tcp_bytes=_tcp_bytes(turns),
+        attribution=next((record.attribution for record in reversed(turns) if record.attribution), ()),
+        nccl=_nccl(turns, last),
+        started_unix_s=turns[0].started_unix_s,
+        ended_unix_s=turns[-1].ended_unix_s,
+    )
+
+
+def _missed(counted: Sequence[Measured]) -> tuple[int, ...]:
+    """Return the numbers of the missed samples among all that count."""
+    found: list[int] = []
+    before = 0
+    for record in counted:
+        found.extend(before + index for index in record.missed)
+        before += len(record.duration_ns)
+    return tuple(found)
+
+
+def _tcp_bytes(turns: Sequence[Measured]) -> tuple[tuple[str, int], ...]:
+    sent: dict[str, int] = {}
+    for record in turns:
+        for name, sent_bytes in record.tcp_bytes:
+            sent[name] = sent.get(name, 0) + sent_bytes
+    return tuple(sorted(sent.items()))
+
+
+def _nccl(turns: Sequence[Measured], last: Measured) -> NcclPoint | None:
+    """Return what is particular to NCCL; it is asked for its choices in the first turn."""
+    if last.nccl is None:
+        return None
+    told = (record.nccl.choices for record in turns if record.nccl is not None and record.nccl.choices)
+    return msgspec.structs.replace(last.nccl, choices=next(told, ()))
+
 
 _S_PER_NS = 1e-9
 # A month.

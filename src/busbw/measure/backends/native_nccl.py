@@ -1,7 +1,7 @@
 """Our own measuring loops over NCCL, on whatever NCCL and driver the user has."""
 
-from busbw.measure.backends.native import parse
-from busbw.model.gpu import GpuSetup
+from busbw.measure.backends.native_mpi import parse
+from busbw.model.machine import GpuSetup
 from busbw.model.plan import Program
 
 __all__ = ["name", "parse", "program"]

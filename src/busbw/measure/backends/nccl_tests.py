@@ -8,12 +8,9 @@ from busbw.base.value import Value
 from busbw.formats import nccl_tests, nccl_tests_json
 from busbw.formats.lines.stream import Formats
 from busbw.formats.nccl_tests_head import FAILURE
-from busbw.measure.backends.foreign import Failure, Rows
-from busbw.measure.backends.foreign_measurement import Sample
-from busbw.measure.backends.usage import Usage
+from busbw.measure.backends.foreign import Failure, ForeignSample, Rows, Usage
 from busbw.model.imported import Reading, Table
-from busbw.model.plan import Plan, Step
-from busbw.model.sweep import Sweep
+from busbw.model.plan import Plan, Step, Sweep
 
 name = "nccl-tests"
 formats = Formats(text=(nccl_tests.FORMAT,), documents=())
@@ -51,7 +48,7 @@ _SAID = re.compile(
 )
 
 
-class Settings(Value, frozen=True, kw_only=True):
+class NcclTestsSettings(Value, frozen=True, kw_only=True):
     """What a sweep is measured with, beside itself. None: as the program does by default."""
 
     # Sizes as asked for: before any is rounded to whole parts, so that the program grows them as busbw did.
@@ -70,7 +67,7 @@ class Settings(Value, frozen=True, kw_only=True):
     samples: int
 
 
-def arguments(sweep: Sweep, usage: Usage, settings: Settings, report: str) -> tuple[tuple[str, ...], int]:
+def arguments(sweep: Sweep, usage: Usage, settings: NcclTestsSettings, report: str) -> tuple[tuple[str, ...], int]:
     """Return what follows the program's name, and how many samples of each size come of it.
 
     `report`: the file for single samples, used where the program times every call. Raises InputError for what this
@@ -115,11 +112,11 @@ def place_of(_plan: Plan, _step: Step, reading: Reading) -> tuple[int, bool] | N
     return None if reading.size_bytes is None else (reading.size_bytes, reading.in_place is True)
 
 
-def sample_of(_plan: Plan, _step: Step, reading: Reading) -> Sample | None:
+def sample_of(_plan: Plan, _step: Step, reading: Reading) -> ForeignSample | None:
     """Return the mean time over iterations and ranks that a row tells."""
     if reading.time_s is None or reading.time_s <= 0 or reading.size_bytes is None:
         return None
-    return Sample(time_s=reading.time_s, wrong=reading.wrong, size_bytes=reading.size_bytes, dtype=reading.dtype)
+    return ForeignSample(time_s=reading.time_s, wrong=reading.wrong, size_bytes=reading.size_bytes, dtype=reading.dtype)
 
 
 def complaint(plan: Plan, step: Step, reading: Reading) -> str | None:

@@ -7,18 +7,16 @@ all_gather, alltoall, gather and scatter is as many times larger as there are ra
 import re
 import signal
 from collections.abc import Sequence
+from types import MappingProxyType
 
 from busbw.base.collectives import COLLECTIVES as KNOWN
 from busbw.base.errors import InputError
 from busbw.base.value import Value
 from busbw.formats import osu
 from busbw.formats.lines.stream import Formats
-from busbw.measure.backends.foreign import Failure, Rows
-from busbw.measure.backends.foreign_measurement import Sample
-from busbw.measure.backends.usage import Usage
+from busbw.measure.backends.foreign import Failure, ForeignSample, Rows, Usage
 from busbw.model.imported import Reading, Table
-from busbw.model.plan import Plan, Step
-from busbw.model.sweep import Sweep
+from busbw.model.plan import Plan, Step, Sweep
 
 name = "osu"
 formats = Formats(text=(osu.FORMAT,), documents=())
@@ -57,7 +55,7 @@ _FAILURES = (
 )  # fmt: skip
 
 
-class Settings(Value, frozen=True, kw_only=True):
+class OsuSettings(Value, frozen=True, kw_only=True):
     """What a sweep is measured with, beside itself. None: as the program does by default."""
 
     iterations: int | None
@@ -98,7 +96,7 @@ def dtype_of(collective: str, asked: str, usage: Usage) -> str:
     return asked
 
 
-def arguments(sweep: Sweep, usage: Usage, settings: Settings, ranks: int) -> tuple[str, ...]:
+def arguments(sweep: Sweep, usage: Usage, settings: OsuSettings, ranks: int) -> tuple[str, ...]:
     """Return what follows the program's name to measure the sizes of a sweep, all powers of two times the first.
 
     Raises InputError for what this program cannot do.
@@ -148,7 +146,7 @@ def _root(sweep: Sweep, usage: Usage) -> list[str]:
     return ["-k", str(sweep.root)]
 
 
-def _buffers(sweep: Sweep, usage: Usage, settings: Settings) -> list[str]:
+def _buffers(sweep: Sweep, usage: Usage, settings: OsuSettings) -> list[str]:
     if not settings.gpu_buffers:
         return []
     if not usage.knows("d"):
@@ -174,7 +172,7 @@ def _collective(plan: Plan, step: Step) -> str:
     return next((one.collective for one in plan.programs if one.path == step.program), "")
 
 
-def sample_of(plan: Plan, step: Step, reading: Reading) -> Sample | None:
+def sample_of(plan: Plan, step: Step, reading: Reading) -> ForeignSample | None:
     """Return the time of one exchange: of a message, where rates of messages are printed."""
     collective, time_s, size_bytes = _collective(plan, step), reading.time_s, reading.size_bytes
     if size_bytes is None or size_bytes == 0:
@@ -187,7 +185,7 @@ def sample_of(plan: Plan, step: Step, reading: Reading) -> Sample | None:
     if time_s is None or time_s <= 0:
         return None
     calls = dict(reading.more).get("iterations")
-    return Sample(
+    return ForeignSample(
         time_s=time_s,
         wrong=reading.wrong,
         size_bytes=size_bytes * parts(collective, plan.placement.ranks),
@@ -225,3 +223,40 @@ def failure_of(lines: Sequence[str], exit_code: int, tables: Sequence[Table]) ->
         cause="ended by SIGSEGV with buffers on GPUs, as happens where the MPI does not know GPU memory; for Open MPI "
         "`ompi_info --parsable --all | grep mpi_built_with_cuda_support:value` tells"
     )
+
+
+_VERSION = re.compile(r"^# OSU .{1,80} v(?P<major>\d{1,3})\.(?P<minor>\d{1,3})\s*$", re.ASCII | re.MULTILINE)
+_SINCE_ALL = (7, 0)
+_SINCE_TYPES = (7, 1)
+_SINCE_ROOTS = (7, 2)
+_COMMON = "mxi"
+_COLLECTIVE = "fM"
+_PAIRS = ("latency", "bandwidth", "bibw", "message_rate")
+_ROOTED = ("gather", "scatter", "reduce")
+
+
+def version_of(text: str) -> tuple[int, int] | None:
+    """Return the version that a program answers when it is asked with -v; None when it tells none."""
+    found = _VERSION.search(text)
+    return (int(found["major"]), int(found["minor"])) if found is not None else None
+
+
+def options_of(program: str, collective: str, version: tuple[int, int], gpus: str | None) -> Usage | None:
+    """Return what a program of this version takes; None for versions that print their usage whole.
+
+    `gpus`: "cuda" or "rocm" for a program that is built with GPUs, as -d calls them.
+    """
+    if version < _SINCE_ALL:
+        return None
+    letters = _COMMON
+    if collective not in _PAIRS:
+        letters += _COLLECTIVE
+    if is_of_gpus(program):
+        return Usage(MappingProxyType(dict.fromkeys(letters, "") | {"d": gpus or "cuda"}), "")
+    letters += "c"
+    if version >= _SINCE_TYPES:
+        letters += "T"
+    if version >= _SINCE_ROOTS and collective in _ROOTED:
+        letters += "k"
+    options = dict.fromkeys(letters, "") | ({"d": gpus} if gpus is not None else {})
+    return Usage(MappingProxyType(options), "")

@@ -4,7 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Protocol, cast
 
 from busbw.base.errors import InputError
-from busbw.measure.backends.native import Parsed, Records
+from busbw.measure.backends.native_mpi import Parsed, Records
 from busbw.model.plan import Plan, Program
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 GROUP = "busbw.backends"
 # Found without the metadata of an installed package, and not to be replaced by another package's.
 _OWN = {
-    "native-mpi": "busbw.measure.backends.native",
+    "native-mpi": "busbw.measure.backends.native_mpi",
     "native-nccl": "busbw.measure.backends.native_nccl",
 }
 # Programs of others, which print what busbw reads.

@@ -4,8 +4,7 @@ import re
 
 from busbw.base.errors import InputError
 from busbw.facts.containers import disturbing
-from busbw.measure.containers.place import Place, Wrapped
-from busbw.measure.containers.words import check_text, checked, env_words, not_set, path_words
+from busbw.measure.containers.place import ContainerPlace, Wrapped, check_text, checked, env_words, not_set, path_words
 from busbw.model.launch import Container
 from busbw.model.plan import Program
 
@@ -21,7 +20,7 @@ _OWN_PREFIXES = ("APPTAINER", "SINGULARITY", "SING_USER_DEFINED_")
 _LIBRARY_PATH = "LD_LIBRARY_PATH"
 
 
-def wrap(container: Container, program: Program, place: Place) -> Wrapped:
+def wrap(container: Container, program: Program, place: ContainerPlace) -> Wrapped:
     """Return `apptainer exec` of the program.
 
     Values arrive exactly, but for LD_LIBRARY_PATH: the runtime puts the folder of the GPU driver's libraries behind it.

@@ -2,7 +2,7 @@
 
 from busbw.base.errors import InputError
 from busbw.facts.containers import FabricName, container_facts, fabric_need
-from busbw.measure.containers.place import Place
+from busbw.measure.containers.place import ContainerPlace
 from busbw.model.launch import Bind, Container
 from busbw.model.plan import Program
 
@@ -13,7 +13,7 @@ _SLURM_SPOOL = "/var/spool/slurmd"
 
 
 def wanted(
-    container: Container, program: Program, place: Place, settings: tuple[tuple[str, str], ...] = ()
+    container: Container, program: Program, place: ContainerPlace, settings: tuple[tuple[str, str], ...] = ()
 ) -> tuple[Bind, ...]:
     """Return everything to be bound: the user's own first, then what the run needs and the write-ups advise.
 
@@ -55,13 +55,13 @@ def settled(binds: tuple[Bind, ...], present: frozenset[str], host: str | None =
     return tuple(bind for bind in binds if bind.source in present)
 
 
-def _run_directory(place: Place) -> tuple[Bind, ...]:
+def _run_directory(place: ContainerPlace) -> tuple[Bind, ...]:
     if place.directory is None:
         return ()
     return (Bind(source=place.directory, read_only=False, why="the run directory, which ranks write to"),)
 
 
-def _launcher(container: Container, place: Place) -> tuple[Bind, ...]:
+def _launcher(container: Container, place: ContainerPlace) -> tuple[Bind, ...]:
     """Return the folders of sockets and shared memory through which ranks find their launcher and each other."""
     found: list[Bind] = []
     if container.runtime in ("podman", "docker") and place.starter != "processes":

@@ -2,8 +2,7 @@
 
 from busbw.base.errors import InputError
 from busbw.facts.containers import disturbing
-from busbw.measure.containers.place import Place, Wrapped
-from busbw.measure.containers.words import check_forward, checked, not_set, path_words
+from busbw.measure.containers.place import ContainerPlace, Wrapped, check_forward, checked, not_set, path_words
 from busbw.model.launch import Bind, Container
 from busbw.model.plan import Program
 
@@ -17,7 +16,7 @@ _APART_NOTE = (
 )
 
 
-def wrap(container: Container, program: Program, place: Place) -> Wrapped:
+def wrap(container: Container, program: Program, place: ContainerPlace) -> Wrapped:
     """Return `ch-run` of the program; values arrive exactly.
 
     Raises InputError for paths with colons, for binds that it makes writable only, and for what no process can have.
@@ -51,7 +50,7 @@ def wrap(container: Container, program: Program, place: Place) -> Wrapped:
     )
 
 
-def _joined(place: Place) -> tuple[str, ...]:
+def _joined(place: ContainerPlace) -> tuple[str, ...]:
     """Return what puts the ranks of a host into one user namespace; they know each other by their common parent."""
     together = place.starter != "processes" and place.ranks_per_host is not None and place.ranks_per_host > 1
     return (f"--join-ct={place.ranks_per_host}",) if together else ()

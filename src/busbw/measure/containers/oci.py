@@ -1,9 +1,8 @@
 """What Podman and Docker share: an empty environment, devices one by one, and the host's namespaces where asked."""
 
 from busbw.base.errors import InputError
-from busbw.facts.containers import fabric_need
-from busbw.measure.containers.place import Place
-from busbw.measure.containers.words import check_forward, check_text, checked, path_words
+from busbw.facts.containers import container_facts, fabric_need
+from busbw.measure.containers.place import ContainerPlace, Wrapped, check_forward, check_text, checked, path_words
 from busbw.model.launch import Bind, Container
 from busbw.model.plan import Program
 
@@ -14,7 +13,7 @@ _AMD = ("--device", "/dev/kfd", "--device", "/dev/dri", "--group-add", "video")
 def argv(
     container: Container,
     program: Program,
-    place: Place,
+    place: ContainerPlace,
     *,
     own: tuple[str, ...],
     gpus: tuple[str, ...],
@@ -56,7 +55,7 @@ def argv(
     )
 
 
-def _memory(place: Place) -> tuple[str, ...]:
+def _memory(place: ContainerPlace) -> tuple[str, ...]:
     needs = place.fabric is not None and fabric_need(place.fabric).locks_memory
     return ("--ulimit", "memlock=-1:-1") if needs else ()
 
@@ -69,3 +68,39 @@ def _bind(bind: Bind, runtime: str) -> tuple[str, ...]:
     # Not --volume, which makes an empty folder of a source that is not there.
     mount = f"type=bind,source={source},target={target}"
     return ("--mount", f"{mount},readonly" if bind.read_only else mount)
+
+
+_GPUS = ("--gpus", "all")
+_NOTE = (
+    "Docker's daemon starts the ranks: Slurm neither binds them to cores, nor counts them, nor ends them with the job"
+)
+
+
+def wrap_docker(container: Container, program: Program, place: ContainerPlace) -> Wrapped:
+    """Return `docker run` of the program. Raises InputError as `oci.argv` does."""
+    names = (name for each in container_facts().rank_variables if each.pmi == place.pmi for name in each.names)
+    own = ("--user", place.user) if place.user is not None else ()
+    words = argv(container, program, place, own=own, gpus=_GPUS, names=tuple(names))
+    return Wrapped(
+        program=Program(argv=words, env=()),
+        forward=place.forward,
+        notes=(_NOTE,) if place.starter == "srun" else (),
+    )
+
+
+# The name that the NVIDIA Container Toolkit gives to all GPUs in its CDI specification.
+_PODMAN_GPUS = ("--device", "nvidia.com/gpu=all")
+
+
+def wrap_podman(container: Container, program: Program, place: ContainerPlace) -> Wrapped:
+    """Return `podman run` of the program. Raises InputError as `oci.argv` does."""
+    patterns = (
+        pattern for each in container_facts().rank_variables if each.pmi == place.pmi for pattern in each.patterns
+    )
+    own = (
+        # Files of the host keep their owner where somebody else than root starts it, and SELinux lets them be read.
+        *(("--userns", "keep-id") if place.user is not None else ()),
+        *("--security-opt", "label=disable"),
+    )
+    words = argv(container, program, place, own=own, gpus=_PODMAN_GPUS, names=tuple(patterns))
+    return Wrapped(program=Program(argv=words, env=()), forward=place.forward)

@@ -2,8 +2,7 @@
 
 from busbw.base.errors import InputError
 from busbw.facts.containers import disturbing
-from busbw.measure.containers.place import Place, Wrapped
-from busbw.measure.containers.words import checked, not_set, path_words
+from busbw.measure.containers.place import ContainerPlace, Wrapped, checked, not_set, path_words
 from busbw.model.launch import Bind, Container
 from busbw.model.plan import Program
 
@@ -14,7 +13,7 @@ _NIC_HOOK = (("MELLANOX_VISIBLE_DEVICES", "all"),)
 _REFUSED = ',:$`"\\'
 
 
-def wrap(container: Container, program: Program, place: Place) -> Wrapped:
+def wrap(container: Container, program: Program, place: ContainerPlace) -> Wrapped:
     """Return the program with the options that make srun start it in a container; values arrive exactly.
 
     Raises InputError where another launcher than srun is to start it, for values of several lines, which pyxis writes

@@ -10,19 +10,17 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from busbw.base.errors import InputError
-from busbw.measure.execute import heartbeats, processes, shared_memory
-from busbw.measure.execute.blame import blame
-from busbw.measure.execute.distant import Distant
+from busbw.measure.execute import processes, watch
+from busbw.measure.execute.blame import Distant, blame
 from busbw.measure.execute.execution import Execution, Listener
 from busbw.measure.execute.interrupts import Interrupts
-from busbw.measure.execute.output import Stream
+from busbw.measure.execute.launch import OutputStream
 from busbw.measure.execute.watch import LOOK_S, Watch
 from busbw.measure.launchers.notices import batch_end
 from busbw.model import codec
-from busbw.model.autopsy import Autopsy
-from busbw.model.culprit import Culprit
-from busbw.model.event import EVENT_PREFIX, Ending, Refused
 from busbw.model.plan import Plan
+from busbw.model.record import EVENT_PREFIX, Ending, Refused
+from busbw.model.visit import Autopsy, Culprit
 
 # A rank that ended too early drags the others along by itself; this is for launchers that do not notice.
 _DEATH_GRACE_S = 3.0
@@ -57,8 +55,8 @@ class Attendance:
         assert process.stdout is not None
         assert process.stderr is not None
         self._streams = (
-            Stream(process.stdout, files[0], self._hear),
-            Stream(process.stderr, files[1], lambda _line: None),
+            OutputStream(process.stdout, files[0], self._hear),
+            OutputStream(process.stderr, files[1], lambda _line: None),
         )
         self._open = len(self._streams)
         # It may outlive its streams by a moment, which nobody has to wait for.
@@ -95,7 +93,7 @@ class Attendance:
         self._watch.close()
         if self._end is not None:
             os.close(self._end)
-        shared_memory.remove(self._watch.shared_memory)
+        processes.remove(self._watch.shared_memory)
         for stream in self._streams:
             stream.close()
 
@@ -164,7 +162,7 @@ class Attendance:
                 if key.fileobj == self._end:
                     selector.unregister(self._end)
                 continue
-            stream: Stream = key.data
+            stream: OutputStream = key.data
             self._watch.touch()
             if not stream.pump():
                 selector.unregister(key.fileobj)
@@ -233,7 +231,7 @@ class Attendance:
             if isinstance(self._watch, Distant) and not self._ask_launcher():
                 self.fail("ended by the user before the ranks had begun")
         if isinstance(self._watch, Watch):
-            heartbeats.ask_to_stop(self._raw)
+            watch.ask_to_stop(self._raw)
         grace_s = self._plan.job.stop_grace_s
         if self._interrupts.count > 1:
             self.fail("ended by the user")

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from busbw.base.errors import RunError
-from busbw.machine.read import slurm_jobs
+from busbw.machine.read import batch_systems
 from busbw.measure.execute.interrupts import Interrupts, counted
-from busbw.model.batch_job import BatchJob
+from busbw.model.launch import BatchJob
 from busbw.model.plan import Job
 
 _ASK_TIMEOUT_S = 60.0
@@ -82,7 +82,7 @@ def seen(job_id: str) -> tuple[BatchJob, ...] | None:
     """Return the tasks of a job; () when Slurm knows none of this number any more, None when it does not answer."""
     done = _ask(("scontrol", "--oneliner", "show", "job", job_id), _ASK_TIMEOUT_S)
     if done.returncode == 0:
-        return slurm_jobs.jobs(done.stdout)
+        return batch_systems.jobs(done.stdout)
     return () if "Invalid job id" in done.stderr else None
 
 

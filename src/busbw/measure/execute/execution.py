@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from busbw.model.culprit import Culprit
-from busbw.model.event import AnyEvent
+from busbw.model.record import AnyEvent
+from busbw.model.visit import Culprit
 
 
 @dataclass(frozen=True, slots=True)

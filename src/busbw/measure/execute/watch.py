@@ -4,15 +4,99 @@ import os
 import select
 import signal
 import socket
+import struct
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from busbw.base import layout
-from busbw.measure.execute import heartbeats, processes, shared_memory
-from busbw.measure.execute.heartbeats import Beat
-from busbw.model.culprit import Culprit
+from busbw.measure.execute import processes
 from busbw.model.plan import Plan
+from busbw.model.record import step_words
+from busbw.model.visit import Culprit
+
+_WORDS = struct.Struct(f"={len(layout.HEARTBEAT_WORDS)}Q")
+_STOP_OFFSET = 8 * layout.HEARTBEAT_WORDS.index("stop_asked")
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """One rank at one instant. Counts only grow while the rank makes progress."""
+
+    process_id: int
+    state: str
+    point: int
+    samples: int
+    calls: int
+    # 0 outside of a call, 1 inside, 2 when all that is left is to wait for a GPU.
+    in_call: int
+    # Of any points, begun so far: a point is come back to.
+    turns: int
+
+
+def read(raw: Path, rank: int) -> Beat | None:
+    """Return where `rank` is; None before it has started."""
+    return understood(step_in_words(f"{raw}/{layout.heartbeat_name(rank)}"))
+
+
+def step_in_words(path: str) -> bytes:
+    """Return what a heartbeat file holds; nothing where there is none. Cheap: every rank's, ten times a second."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        # A byte more than there should be: a file that is longer is no heartbeat.
+        return os.read(descriptor, layout.HEARTBEAT_BYTES + 1)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
+
+
+def understood(content: bytes) -> Beat | None:
+    """Return what the words of a heartbeat say; None before the rank has started, and where they make no sense."""
+    if len(content) != layout.HEARTBEAT_BYTES:
+        return None
+    process_id, state, point, samples, calls, in_call, _stop, turns = _WORDS.unpack(content)
+    if process_id == 0 or state >= len(layout.HEARTBEAT_STATES):
+        return None
+    return Beat(
+        process_id=process_id,
+        state=layout.HEARTBEAT_STATES[state],
+        point=point,
+        samples=samples,
+        calls=calls,
+        in_call=in_call,
+        turns=turns,
+    )
+
+
+def ask_to_stop(raw: Path) -> bool:
+    """Ask rank 0, which decides for all, to end after the samples in hand. Returns whether it can be asked yet."""
+    try:
+        descriptor = os.open(raw / layout.heartbeat_name(0), os.O_WRONLY)
+    except OSError:
+        return False
+    try:
+        os.pwrite(descriptor, struct.pack("=Q", 1), _STOP_OFFSET)
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def clear(raw: Path, ranks: int) -> None:
+    """Remove the heartbeat files of an earlier attempt."""
+    for rank in range(ranks):
+        (raw / layout.heartbeat_name(rank)).unlink(missing_ok=True)
+
+
+def describe(beat: Beat | None, plan: Plan) -> str:
+    """Return what a rank does in words: `sampling all_reduce 4 KiB, sample 17`."""
+    if beat is None:
+        return "starting"
+    return step_words(beat.state, beat.point, beat.samples, plan.sweeps)
+
 
 # A rank in the kernel's stopped state this long, with nothing moving, is not coming back by itself.
 STOPPED_S = 5.0
@@ -84,11 +168,11 @@ class Watch:
         self._looks += 1
         self._looked_s = time.monotonic()
         for rank, path in enumerate(self._paths):
-            words = heartbeats.words(path)
+            words = step_in_words(path)
             if words == self._words[rank]:
                 continue
             self._words[rank] = words
-            beat = heartbeats.understood(words)
+            beat = understood(words)
             if beat is None:
                 continue
             if beat != self._beats.get(rank):
@@ -96,7 +180,7 @@ class Watch:
             self._beats[rank] = beat
             if rank not in self._mapped and beat.state not in ("starting", "machine rates"):
                 self._mapped.add(rank)
-                self.shared_memory |= shared_memory.mapped_by(beat.process_id)
+                self.shared_memory |= processes.mapped_by(beat.process_id)
             if rank not in self._ends and rank not in self._unheard and not self._is_dead(rank):
                 self._follow(rank, beat.process_id)
         self._note_ends()
@@ -145,7 +229,7 @@ class Watch:
     @property
     def step(self) -> str:
         """What the rank that is the least far does, in words."""
-        return heartbeats.describe(min(self._beats.values(), key=_reached, default=None), self._plan)
+        return describe(min(self._beats.values(), key=_reached, default=None), self._plan)
 
     def by_process(self, process_id: int) -> int | None:
         """Return the rank of a process."""
@@ -165,7 +249,7 @@ class Watch:
             host=socket.gethostname(),
             process_id=beat.process_id if beat is not None else 0,
             what=what,
-            step=heartbeats.describe(beat, self._plan),
+            step=describe(beat, self._plan),
         )
 
     def _is_dead(self, rank: int) -> bool:
@@ -196,7 +280,7 @@ class Watch:
             os.close(self._ends.pop(rank))
 
     def _bury(self, rank: int, process_id: int) -> None:
-        beat = heartbeats.read(self._raw, rank)
+        beat = read(self._raw, rank)
         if beat is not None and beat.state == "done":
             self.deaths.append(Death(rank=rank, process_id=process_id, what="done", step="done", look=self._looks))
             return
@@ -205,7 +289,7 @@ class Watch:
                 rank=rank,
                 process_id=process_id,
                 what=processes.how_it_ended(process_id),
-                step=heartbeats.describe(beat, self._plan),
+                step=describe(beat, self._plan),
                 look=self._looks,
             )
         )

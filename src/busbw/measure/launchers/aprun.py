@@ -8,8 +8,8 @@ import re
 
 from busbw.base.errors import InputError
 from busbw.measure.launchers import variables
+from busbw.measure.launchers.hosts import binding_program
 from busbw.measure.launchers.inheriting import Option, processes_of_each_host, step
-from busbw.measure.launchers.masks import binding_program
 from busbw.measure.launchers.slurm_mpi import is_cray
 from busbw.model.launch import Start
 from busbw.model.plan import Job

@@ -7,10 +7,9 @@ shell options: https://flux-framework.readthedocs.io/projects/flux-core/en/lates
 from busbw.base.cpus import format_cpu_list
 from busbw.base.errors import InputError
 from busbw.base.hostlist import compressed
-from busbw.measure.launchers import times, variables
-from busbw.measure.launchers.hosts import one_each
+from busbw.measure.launchers import hosts, variables
+from busbw.measure.launchers.hosts import cpus_of_ranks, one_each
 from busbw.measure.launchers.inheriting import Option, processes_of_each_host, step
-from busbw.measure.launchers.masks import cpus_of_ranks
 from busbw.model.launch import Start
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Job
@@ -57,8 +56,8 @@ def visit(start: Start) -> Job:
     return Job(
         argv=(_program(start), *argv, *each.program.argv),
         env=each.program.env,
-        timeout_s=times.VISIT_S,
-        stall_s=times.VISIT_S,
+        timeout_s=hosts.VISIT_S,
+        stall_s=hosts.VISIT_S,
     )
 
 

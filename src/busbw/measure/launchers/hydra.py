@@ -1,20 +1,45 @@
 """mpiexec of the Hydra family: MPICH, MVAPICH, Intel MPI. It hands its whole environment to every rank."""
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from busbw.measure.launchers import times, variables
-from busbw.measure.launchers.arguments import check_arguments
-from busbw.measure.launchers.hosts import host_file, path_of, processes_of_hosts
-from busbw.measure.launchers.masks import binding_program, cpus_of_ranks
-from busbw.measure.launchers.mpi4py import library_variables
-from busbw.measure.launchers.mpi_settings import intel_settings, mpich_settings, mvapich_settings
-from busbw.measure.launchers.remote_shell import shell_program
-from busbw.measure.launchers.role import Role
+from busbw.measure.launchers import hosts, variables
+from busbw.measure.launchers.hosts import (
+    Role,
+    binding_program,
+    check_arguments,
+    cpus_of_ranks,
+    host_file,
+    path_of,
+    processes_of_hosts,
+)
+from busbw.measure.launchers.variables import intel_settings, library_variables, mpich_settings, mvapich_settings
 from busbw.model.launch import Start
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Job, JobFile
+
+_FILE = "remote-shell"
+
+
+@dataclass(frozen=True, slots=True)
+class ShellProgram:
+    """The path of the program, None for the launcher's own choice; and the file that has to be written for it."""
+
+    path: str | None
+    files: tuple[JobFile, ...]
+
+
+def shell_program(start: Start) -> ShellProgram:
+    """Return the remote shell as a program: itself, or a script that adds its words."""
+    if not start.remote_shell:
+        return ShellProgram(None, ())
+    if len(start.remote_shell) == 1:
+        return ShellProgram(start.remote_shell[0], ())
+    file = JobFile(path=_FILE, text=f'#!/bin/sh\nexec {shlex.join(start.remote_shell)} "$@"\n', executable=True)
+    return ShellProgram(path_of(start, file), (file,))
+
 
 # Left to itself, Hydra kills the other ranks of a host within a millisecond of an early end and may say nothing, so
 # that nobody could tell which rank was first. Where busbw is on their host it sees it, and ends them itself.
@@ -22,7 +47,7 @@ _NO_CLEANUP = "-disable-auto-cleanup"
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
+class _HydraWords:
     """What the members of the family spell differently."""
 
     hosts: str
@@ -65,13 +90,13 @@ def job(start: Start, mpi: MpiLibrary, role: Role) -> Job:
         links=own.links,
         files=files,
         unset=start.unset,
-        timeout_s=start.measuring_s + times.MPI_GRACE_S,
+        timeout_s=start.measuring_s + hosts.MPI_GRACE_S,
         stall_s=start.stall_s,
     )
 
 
 def _reaching(
-    start: Start, words: _Words, role: Role, counts: tuple[int, ...]
+    start: Start, words: _HydraWords, role: Role, counts: tuple[int, ...]
 ) -> tuple[tuple[str, ...], tuple[JobFile, ...]]:
     """Return where processes start, how mpiexec reaches the other hosts, and the files that takes."""
     agent = shell_program(start)
@@ -116,9 +141,9 @@ def _intel_prepend(mpi: MpiLibrary) -> tuple[tuple[str, str], ...]:
 
 
 _WORDS = {
-    "MPICH": _Words("-f", ("-launcher", "-launcher-exec"), _mpich_binding, mpich_settings, lambda _mpi: ()),
-    "MVAPICH": _Words("-f", ("-launcher", "-launcher-exec"), _mpich_binding, mvapich_settings, lambda _mpi: ()),
-    "Intel MPI": _Words(
+    "MPICH": _HydraWords("-f", ("-launcher", "-launcher-exec"), _mpich_binding, mpich_settings, lambda _mpi: ()),
+    "MVAPICH": _HydraWords("-f", ("-launcher", "-launcher-exec"), _mpich_binding, mvapich_settings, lambda _mpi: ()),
+    "Intel MPI": _HydraWords(
         "-machinefile",
         ("-bootstrap", "-bootstrap-exec"),
         _intel_binding,

@@ -3,11 +3,9 @@
 from collections.abc import Iterable
 
 from busbw.base.errors import InputError
-from busbw.measure.launchers import times, variables
-from busbw.measure.launchers.arguments import check_arguments
-from busbw.measure.launchers.hosts import even, processes_of_hosts
-from busbw.measure.launchers.mpi4py import LibraryVariables, library_variables
-from busbw.measure.launchers.mpi_settings import settings_without_mpirun
+from busbw.measure.launchers import hosts, variables
+from busbw.measure.launchers.hosts import check_arguments, even, processes_of_hosts
+from busbw.measure.launchers.variables import LibraryVariables, library_variables, settings_without_mpirun
 from busbw.model.launch import Start
 from busbw.model.plan import Job, JobFile
 
@@ -56,7 +54,7 @@ def step(
         links=own.links,
         files=files,
         unset=(*start.unset, *unset),
-        timeout_s=start.measuring_s + times.MPI_GRACE_S,
+        timeout_s=start.measuring_s + hosts.MPI_GRACE_S,
         stall_s=start.stall_s,
     )
 

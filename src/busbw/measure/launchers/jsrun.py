@@ -8,10 +8,9 @@ import shlex
 
 from busbw.base.cpus import format_cpu_list
 from busbw.base.errors import InputError
-from busbw.measure.launchers import times, variables
-from busbw.measure.launchers.hosts import one_each, path_of, processes_of_hosts
+from busbw.measure.launchers import hosts, variables
+from busbw.measure.launchers.hosts import cpus_of_ranks, one_each, path_of, processes_of_hosts
 from busbw.measure.launchers.inheriting import Option, processes_of_each_host, step
-from busbw.measure.launchers.masks import cpus_of_ranks
 from busbw.model.launch import Start
 from busbw.model.machine import MpiFamily, MpiLibrary
 from busbw.model.plan import Job, JobFile
@@ -67,8 +66,8 @@ def visit(start: Start) -> Job:
     return Job(
         argv=(*shell, each.placement.hosts[0], shlex.join(each.program.argv)),
         env=each.program.env,
-        timeout_s=times.VISIT_S,
-        stall_s=times.VISIT_S,
+        timeout_s=hosts.VISIT_S,
+        stall_s=hosts.VISIT_S,
     )
 
 

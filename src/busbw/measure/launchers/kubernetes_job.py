@@ -1,9 +1,8 @@
 """A plain indexed Job of Kubernetes: one pod a node, whose ranks find each other without MPI, as torchrun's do."""
 
 from busbw.base.errors import InputError
-from busbw.measure.launchers import manifest, pods
-from busbw.measure.launchers.manifest import Node
-from busbw.measure.launchers.pods import Pods
+from busbw.measure.launchers import pods
+from busbw.measure.launchers.pods import Node, Pods
 from busbw.measure.launchers.processes import GRACE_S
 from busbw.model.launch import Start
 from busbw.model.plan import Job, JobFile
@@ -34,7 +33,7 @@ def job(start: Start, asked: Pods) -> Job:
     return Job(
         argv=("kubectl", "apply", "-f", f"{start.directory}/{FILE}"),
         env=(),
-        files=(JobFile(path=FILE, text=manifest.manifest_text(documents)),),
+        files=(JobFile(path=FILE, text=pods.manifest_text(documents)),),
         timeout_s=limit_s,
         stall_s=start.stall_s,
     )
@@ -107,7 +106,7 @@ def _place(asked: Pods, nodes: int, processes: int) -> list[Node]:
 
 def _command(start: Start, asked: Pods, nodes: int, processes: int) -> tuple[str, ...]:
     unset = tuple(word for each in start.unset for word in ("-u", each))
-    ranks = manifest.literals((*(("env", *unset) if unset else ()), *start.program.argv))
+    ranks = pods.literals((*(("env", *unset) if unset else ()), *start.program.argv))
     if processes == 1:
         return ranks
     return (
@@ -118,7 +117,7 @@ def _command(start: Start, asked: Pods, nodes: int, processes: int) -> tuple[str
         "--node-rank=$(NODE_RANK)",
         f"--master-addr={asked.name}-0.{asked.name}",
         f"--master-port={PORT}",
-        *manifest.literals(start.options),
+        *pods.literals(start.options),
         "--no-python",
         *ranks,
     )

@@ -1,10 +1,9 @@
 """MPIJob of kubeflow's mpi-operator, v2beta1: a pod with mpirun, and pods with sshd that it starts the ranks in."""
 
 from busbw.base.errors import InputError
-from busbw.measure.launchers import manifest, pods, times
-from busbw.measure.launchers.arguments import check_arguments
-from busbw.measure.launchers.manifest import Node
-from busbw.measure.launchers.pods import Pods
+from busbw.measure.launchers import hosts, pods
+from busbw.measure.launchers.hosts import check_arguments
+from busbw.measure.launchers.pods import Node, Pods
 from busbw.model.launch import Start
 from busbw.model.machine import MpiFamily
 from busbw.model.plan import Job, JobFile
@@ -53,7 +52,7 @@ def job(start: Start, asked: Pods) -> Job:
         if each in _OF_THE_OPERATOR:
             raise InputError("the operator sets this itself", where=each, hint="take it out of the settings")
     check_arguments(start, "mpirun")
-    limit_s = start.measuring_s + times.MPI_GRACE_S + _SCHEDULING_S
+    limit_s = start.measuring_s + hosts.MPI_GRACE_S + _SCHEDULING_S
     document: dict[str, Node] = {
         "apiVersion": "kubeflow.org/v2beta1",
         "kind": "MPIJob",
@@ -80,7 +79,7 @@ def job(start: Start, asked: Pods) -> Job:
             },
         },
     }
-    text = manifest.manifest_text([*pods.files(asked), document])
+    text = pods.manifest_text([*pods.files(asked), document])
     return Job(
         argv=("kubectl", "apply", "-f", f"{start.directory}/{FILE}"),
         env=(),
@@ -106,7 +105,7 @@ def _within(asked: Pods) -> tuple[str, ...]:
 
 def _launcher(start: Start, asked: Pods, family: MpiFamily, slots: int) -> dict[str, Node]:
     """Return the pod of mpirun: no GPU, no NIC, and the variables that it hands on."""
-    words = manifest.literals(_open_mpi(start, slots) if family == "Open MPI" else _hydra(start, slots))
+    words = pods.literals(_open_mpi(start, slots) if family == "Open MPI" else _hydra(start, slots))
     return {
         **pods.network(asked),
         "containers": [

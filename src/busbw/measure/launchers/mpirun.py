@@ -5,9 +5,8 @@ from collections.abc import Callable
 import msgspec
 
 from busbw.base.errors import InputError
-from busbw.measure.launchers import hydra, open_mpi, times
-from busbw.measure.launchers.hosts import one_each
-from busbw.measure.launchers.role import Role
+from busbw.measure.launchers import hosts, hydra, open_mpi
+from busbw.measure.launchers.hosts import Role, one_each
 from busbw.model.launch import Start
 from busbw.model.machine import MpiFamily, MpiLibrary
 from busbw.model.plan import Job
@@ -38,7 +37,7 @@ def visit(start: Start) -> Job:
     """Return the command that starts the program once on each host, without MPI. Raises InputError as `job` does."""
     mpi = _known(start)
     job = _JOBS[mpi.family](one_each(start), mpi, Role.VISITING)
-    return msgspec.structs.replace(job, timeout_s=times.VISIT_S, stall_s=times.VISIT_S)
+    return msgspec.structs.replace(job, timeout_s=hosts.VISIT_S, stall_s=hosts.VISIT_S)
 
 
 def _known(start: Start) -> MpiLibrary:

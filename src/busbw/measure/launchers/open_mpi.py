@@ -6,12 +6,17 @@ from dataclasses import dataclass
 import msgspec
 
 from busbw.base.errors import InputError
-from busbw.measure.launchers import times, variables
-from busbw.measure.launchers.arguments import check_arguments
-from busbw.measure.launchers.hosts import even, host_file, path_of, processes_of_hosts
-from busbw.measure.launchers.masks import binding_program
-from busbw.measure.launchers.mpi4py import library_variables
-from busbw.measure.launchers.role import Role
+from busbw.measure.launchers import hosts, variables
+from busbw.measure.launchers.hosts import (
+    Role,
+    binding_program,
+    check_arguments,
+    even,
+    host_file,
+    path_of,
+    processes_of_hosts,
+)
+from busbw.measure.launchers.variables import library_variables
 from busbw.model.launch import Start
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Job, JobFile, Placement
@@ -31,7 +36,7 @@ _LOCAL_RANK = "OMPI_COMM_WORLD_LOCAL_RANK"
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
+class _OpenMpiWords:
     """What the two generations spell differently."""
 
     title: str
@@ -46,7 +51,7 @@ class _Words:
     first_numa_only: bool
 
 
-_ORTE = _Words(
+_ORTE = _OpenMpiWords(
     title="mpirun of Open MPI 4",
     agent=("--mca", "plm_rsh_agent"),
     interface=("--mca", "oob_tcp_if_include"),
@@ -54,7 +59,7 @@ _ORTE = _Words(
     splits_host_file=False,
     first_numa_only=False,
 )
-_PRRTE = _Words(
+_PRRTE = _OpenMpiWords(
     title="mpirun of Open MPI 5",
     agent=("--prtemca", "plm_ssh_agent"),
     interface=("--prtemca", "prte_if_include"),
@@ -92,7 +97,7 @@ def _here(start: Start, mpi: MpiLibrary) -> Job:
         links=own.links,
         files=files,
         unset=start.unset,
-        timeout_s=start.measuring_s + times.MPI_GRACE_S,
+        timeout_s=start.measuring_s + hosts.MPI_GRACE_S,
         stall_s=start.stall_s,
     )
 
@@ -128,13 +133,13 @@ def _several(start: Start, mpi: MpiLibrary, role: Role) -> Job:
         links=own.links,
         files=(*host_files, *files),
         unset=start.unset,
-        timeout_s=start.measuring_s + times.MPI_GRACE_S,
+        timeout_s=start.measuring_s + hosts.MPI_GRACE_S,
         stall_s=start.stall_s,
     )
 
 
 def _where(
-    start: Start, words: _Words, role: Role, counts: tuple[int, ...]
+    start: Start, words: _OpenMpiWords, role: Role, counts: tuple[int, ...]
 ) -> tuple[tuple[str, ...], tuple[JobFile, ...]]:
     """Return the option that names the hosts, and the file it names."""
     if role is Role.VISITING:
@@ -146,7 +151,7 @@ def _where(
     return ("--hostfile", path_of(start, file)), (file,)
 
 
-def _words(mpi: MpiLibrary) -> _Words:
+def _words(mpi: MpiLibrary) -> _OpenMpiWords:
     major = _MAJOR.match(mpi.version or "")
     if major is None:
         raise InputError(
@@ -169,7 +174,7 @@ def _binding_here(placement: Placement) -> tuple[str, ...]:
     return ("--map-by", placement.binding, "--bind-to", placement.binding)
 
 
-def _mapping(placement: Placement, words: _Words, counts: tuple[int, ...]) -> tuple[str, ...]:
+def _mapping(placement: Placement, words: _OpenMpiWords, counts: tuple[int, ...]) -> tuple[str, ...]:
     """Return how ranks fill the slots of the host file, one host after the other."""
     alike = even(counts)
     by = ("--map-by", f"ppr:{alike}:node" if alike is not None else "slot")
@@ -180,7 +185,7 @@ def _mapping(placement: Placement, words: _Words, counts: tuple[int, ...]) -> tu
     return (*by, "--bind-to", "none" if placement.binding == "masks" else placement.binding)
 
 
-def _reaching(start: Start, words: _Words) -> tuple[str, ...]:
+def _reaching(start: Start, words: _OpenMpiWords) -> tuple[str, ...]:
     """Return how mpirun reaches the other hosts, and over which interface it and MPI talk to them."""
     shell = start.remote_shell
     if any(not word or set(word) & set(" :\t\n\"'") for word in shell):
@@ -195,7 +200,7 @@ def _reaching(start: Start, words: _Words) -> tuple[str, ...]:
     return found
 
 
-def _variables(start: Start, words: _Words, env: dict[str, str]) -> tuple[str, ...]:
+def _variables(start: Start, words: _OpenMpiWords, env: dict[str, str]) -> tuple[str, ...]:
     """Return the options that make variables arrive, the settings of Open MPI itself first."""
     settings = {name: value for name, value in env.items() if _setting_option(name) is not None}
     through = {name: value for name, value in settings.items() if name.startswith(words.through_shells)}

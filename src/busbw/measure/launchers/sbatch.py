@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator
 
 from busbw.base.errors import InputError
-from busbw.measure.launchers import times, variables
+from busbw.measure.launchers import hosts, variables
 from busbw.measure.launchers.hosts import path_of
 from busbw.model.launch import Batch, Start
 from busbw.model.plan import Job, JobFile
@@ -35,8 +35,8 @@ def job(start: Start) -> Job:
         argv=("sbatch", "--parsable", path_of(start, file)),
         env=(),
         files=(file,),
-        timeout_s=times.SUBMITTING_S,
-        stall_s=times.SUBMITTING_S,
+        timeout_s=hosts.SUBMITTING_S,
+        stall_s=hosts.SUBMITTING_S,
     )
 
 

@@ -6,12 +6,11 @@ import msgspec
 
 from busbw.base.cpus import mask_bits
 from busbw.base.errors import InputError
-from busbw.measure.launchers import times
-from busbw.measure.launchers.hosts import even, one_each, processes_of_hosts
+from busbw.measure.launchers import hosts
+from busbw.measure.launchers.hosts import cpus_of_ranks, even, one_each, processes_of_hosts
 from busbw.measure.launchers.inheriting import step
-from busbw.measure.launchers.masks import cpus_of_ranks
-from busbw.measure.launchers.mpi4py import LibraryVariables
 from busbw.measure.launchers.slurm_mpi import mpi_type
+from busbw.measure.launchers.variables import LibraryVariables
 from busbw.model.launch import Slurm, Start
 from busbw.model.plan import Job
 
@@ -63,7 +62,7 @@ def visit(start: Start) -> Job:
         "--export=ALL",
     )
     job = _step(each, slurm, options, LibraryVariables())
-    return msgspec.structs.replace(job, timeout_s=times.VISIT_S, stall_s=times.VISIT_S)
+    return msgspec.structs.replace(job, timeout_s=hosts.VISIT_S, stall_s=hosts.VISIT_S)
 
 
 def _step(start: Start, slurm: Slurm, options: tuple[str, ...], own: LibraryVariables | None) -> Job:

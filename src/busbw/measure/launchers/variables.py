@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from busbw.base.errors import InputError
-from busbw.model.launch import Start
-from busbw.model.process_environment import check_name, check_variable
+from busbw.model.launch import Start, check_name, check_variable
+from busbw.model.machine import MpiFamily, MpiLibrary
 
 # Characters that mean something within the double quotes of a shell.
 _OF_SHELLS = re.compile(r"[\"$`\\!\n\r]")
@@ -56,3 +58,76 @@ def adjusting(start: Start, *, extended: bool) -> tuple[str, ...]:
     if not unset and not again:
         return ()
     return ("env", *(word for name in unset for word in ("-u", name)), *again)
+
+
+# Where a run directory keeps links to libraries.
+_LINKS = "lib"
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryVariables:
+    """Variables, lists that begin with a folder, and links in the run directory."""
+
+    env: tuple[tuple[str, str], ...] = ()
+    prepend: tuple[tuple[str, str], ...] = ()
+    links: tuple[tuple[str, str], ...] = ()
+
+
+def library_variables(start: Start, mpi: MpiLibrary) -> LibraryVariables:
+    """Return what ranks need that load MPI through mpi4py; nothing for programs that bring their own idea of it."""
+    if not start.through_mpi4py:
+        return LibraryVariables()
+    env = (("MPI4PY_LIBMPI", mpi.library),)
+    if PurePosixPath(mpi.library).name.startswith("libmpich."):
+        # Debian's name for MPICH's library; mpi4py's extension asks the loader for the name of the MPICH ABI.
+        folder = f"{start.directory}/{_LINKS}"
+        return LibraryVariables(env, (("LD_LIBRARY_PATH", folder),), ((f"{_LINKS}/libmpi.so.12", mpi.library),))
+    return LibraryVariables(env)
+
+
+def mpich_settings(start: Start) -> dict[str, str]:
+    """Return the variables of MPICH."""
+    found = {}
+    if start.placement.oversubscribed:
+        # MPICH 5's shared-memory collectives spin without ever yielding: 8000 us a barrier instead of 30.
+        found = {"MPIR_CVAR_DEVICE_COLLECTIVES": "none", "MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
+    if start.interface is not None:
+        # Its network layer is built on UCX or on libfabric, and each reads its own.
+        found |= {"UCX_NET_DEVICES": start.interface, "FI_TCP_IFACE": start.interface}
+    return found
+
+
+def mvapich_settings(start: Start) -> dict[str, str]:
+    """Return the variables of MVAPICH, which binds ranks once more in MPI_Init unless told not to."""
+    # The name changed with MVAPICH 3.
+    return mpich_settings(start) | {"MV2_ENABLE_AFFINITY": "0", "MVP_ENABLE_AFFINITY": "0"}
+
+
+def intel_settings(start: Start) -> dict[str, str]:
+    """Return the variables of Intel MPI."""
+    return {"FI_TCP_IFACE": start.interface} if start.interface is not None else {}
+
+
+def open_mpi_settings(start: Start) -> dict[str, str]:
+    """Return the variables of Open MPI, for launchers that are not its mpirun."""
+    found = {}
+    if start.placement.oversubscribed:
+        found["OMPI_MCA_mpi_yield_when_idle"] = "1"
+    if start.interface is not None:
+        found["OMPI_MCA_btl_tcp_if_include"] = start.interface
+    return found
+
+
+def settings_without_mpirun(start: Start) -> dict[str, str]:
+    """Return the variables of ranks that something else than their MPI's mpirun starts."""
+    family: MpiFamily = start.mpi.family if start.mpi is not None else "unknown"
+    if family == "Open MPI":
+        return open_mpi_settings(start)
+    if family == "MVAPICH":
+        return mvapich_settings(start)
+    if family == "MPICH":
+        return mpich_settings(start)
+    if family == "Intel MPI":
+        # Pinning is left to the launcher.
+        return intel_settings(start) | {"I_MPI_PIN": "off"}
+    return {}

@@ -1,6 +1,7 @@
 """Ranks in containers: what is bound, whether the image fits, and the program as it starts inside."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -8,15 +9,41 @@ import msgspec
 from busbw import __version__
 from busbw.base import layout
 from busbw.base.errors import InputError
-from busbw.machine.capture import container_host as host
-from busbw.measure.containers import inside
+from busbw.machine.capture import programs as host
+from busbw.measure.containers import apptainer, charliecloud, inside, oci, pyxis
 from busbw.measure.containers.binds import settled, wanted
-from busbw.measure.containers.place import Place, Wrapped
+from busbw.measure.containers.place import ContainerPlace, Wrapped
 from busbw.measure.launchers import mpirun, srun
-from busbw.measure.plan.registry import PROGRAMS, wrap
-from busbw.model.launch import Container, Start
+from busbw.model.launch import Container, RuntimeName, Start
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Program
+
+_WRAPPERS: dict[RuntimeName, Callable[[Container, Program, ContainerPlace], Wrapped]] = {
+    "apptainer": apptainer.wrap,
+    "singularity": apptainer.wrap,
+    "pyxis": pyxis.wrap,
+    "podman": oci.wrap_podman,
+    "docker": oci.wrap_docker,
+    "charliecloud": charliecloud.wrap,
+}
+# What each runtime's program is called where nobody names another.
+PROGRAMS: dict[RuntimeName, str] = {
+    "apptainer": "apptainer",
+    "singularity": "singularity",
+    "pyxis": "",
+    "podman": "podman",
+    "docker": "docker",
+    "charliecloud": "ch-run",
+}
+
+
+def wrap(container: Container, program: Program, place: ContainerPlace) -> Wrapped:
+    """Return the program as it starts in the container.
+
+    The binds of the container are taken as they are: `binds.wanted` and `binds.settled` come first.
+    Raises InputError for what the runtime cannot be told.
+    """
+    return _WRAPPERS[container.runtime](container, program, place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +51,7 @@ class Containment:
     """A container whose image fits, with what this host gives to it."""
 
     container: Container
-    place: Place
+    place: ContainerPlace
 
 
 def containment(container: Container, mpi: MpiLibrary | None, settings: tuple[str, ...], python: str) -> Containment:
@@ -36,7 +63,7 @@ def containment(container: Container, mpi: MpiLibrary | None, settings: tuple[st
     made = msgspec.structs.replace(container, program=host.program_path(name) if name else "")
     fabric, devices = host.fabric()
     user = f"{os.getuid()}:{os.getgid()}" if os.getuid() != 0 else None
-    place = Place(
+    place = ContainerPlace(
         pmi=None if mpi is None else "pmix" if mpi.family == "Open MPI" else "descriptor",
         fabric=fabric,
         devices=devices,
@@ -46,7 +73,7 @@ def containment(container: Container, mpi: MpiLibrary | None, settings: tuple[st
     settled(made.binds, host.present(bind.source for bind in made.binds))
     # pyxis is part of srun, which there may not be yet.
     if made.runtime != "pyxis":
-        asked = wrap(made, inside.check(python), Place(user=user))
+        asked = wrap(made, inside.check(python), ContainerPlace(user=user))
         text, code = host.answer(asked.program)
         inside.compare(
             text, code, version=__version__, family=mpi.family if mpi is not None else None, image=made.image
@@ -80,7 +107,7 @@ def in_container(start: Start, containment: Containment, launcher: str) -> Start
     )
 
 
-def _wrapped(container: Container, place: Place, program: Program) -> Wrapped:
+def _wrapped(container: Container, place: ContainerPlace, program: Program) -> Wrapped:
     environment = tuple((name, value) for name in place.forward if (value := os.environ.get(name)) is not None)
     binds = wanted(container, program, place, environment)
     # The run directory is made before the ranks start.

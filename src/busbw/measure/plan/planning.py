@@ -7,33 +7,90 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec import structs
 
 from busbw import __version__
 from busbw.base import layout
 from busbw.base.errors import InputError
 from busbw.base.units import format_size
 from busbw.machine.capture import host as capture
+from busbw.machine.capture.files import Collection
 from busbw.machine.capture.gpus import Named, gpus
+from busbw.machine.capture.metadata import answers
+from busbw.machine.capture.sites import site_files
+from busbw.machine.capture.snapshot import take_kernel
+from busbw.machine.named import platform
+from busbw.machine.read.hardware import hardware_of
 from busbw.measure.backends import native_nccl, registry
-from busbw.measure.backends.native import visitor
+from busbw.measure.backends.native_mpi import visitor
 from busbw.measure.launchers import mpirun, processes
-from busbw.measure.plan.choosing import Chosen, Launchers, launcher_of
-from busbw.measure.plan.gpus import setup_of
-from busbw.measure.plan.hosts import check_started_once, hosts_of, said
-from busbw.measure.plan.naming import run_id
-from busbw.measure.plan.offer import MPI_OFFER, nccl_offer
-from busbw.measure.plan.placing import counts_of, memory_of, mpi_counts, placement_of, reach_of
-from busbw.measure.plan.platform_here import with_platform
-from busbw.measure.plan.request import Request
+from busbw.measure.plan.hosts import (
+    Chosen,
+    Jobs,
+    Launchers,
+    check_started_once,
+    hosts_of,
+    jobs,
+    jobs_here,
+    launcher_of,
+    said,
+)
+from busbw.measure.plan.placing import counts_of, memory_of, mpi_counts, placement_of, reach_of, setup_of
+from busbw.measure.plan.request import Request, run_id
 from busbw.measure.plan.settings import surroundings_now
-from busbw.measure.plan.starting import Jobs, jobs, jobs_here
 from busbw.measure.plan.surroundings import Surroundings, surroundings
-from busbw.measure.plan.sweeps import sweeps_of
-from busbw.model.gpu import GpuSetup
+from busbw.measure.plan.sweeps import MPI_OFFER, nccl_offer, sweeps_of
+from busbw.model.host import Hardware, Snapshot
 from busbw.model.launch import Allocation, Start
-from busbw.model.machine import Host
-from busbw.model.plan import Placement, Plan, Program
-from busbw.model.sweep import SMALL_NCCL_BYTES, Sampling, Sweep, points_of
+from busbw.model.machine import GpuSetup, Host
+from busbw.model.plan import SMALL_NCCL_BYTES, Placement, Plan, Program, Sampling, Sweep, points_of
+from busbw.model.settings import JobEnvironment
+
+_TIMEOUT_S = 10.0
+# All platforms have GPUs or a network of this kind; without either none needs to be looked for.
+_FABRICS = ("InfiniBand", "EFA", "Slingshot")
+
+
+def with_platform(found: JobEnvironment, asked: str | None, root: Path = Path("/")) -> JobEnvironment:
+    """Return surroundings with the platform that is `asked` for, or that this host is recognised as, if it is any.
+
+    No program is asked, for some take seconds: only what the kernel tells, and within a second the metadata service of
+    the cloud that the firmware names. `root`: where the kernel's files lie. Raises InputError for a platform that there
+    is not.
+    """
+    if asked is not None:
+        return structs.replace(found, platform=platform(asked).platform.id, platform_from="asked")
+    hardware = _hardware(root)
+    if not hardware.gpus and not any(port.kind in _FABRICS for port in hardware.ports):
+        return found
+    # Importing them, and reading all platforms, takes as long as planning.
+    from busbw.facts.platforms import all_platforms  # noqa: PLC0415
+    from busbw.machine.detect.ladder import detect  # noqa: PLC0415
+
+    try:
+        detection = detect(hardware, answers(hardware.dmi), all_platforms(site_files()))
+    except InputError:
+        # A site's file that cannot be used is named by the verbs that are about platforms; it stops no measurement.
+        return found
+    return structs.replace(found, platform=detection.platform, platform_from=detection.rung)
+
+
+def _hardware(root: Path) -> Hardware:
+    taken = Collection(root, timeout_s=_TIMEOUT_S)
+    take_kernel(taken)
+    return hardware_of(
+        Snapshot(
+            busbw_version=__version__,
+            captured="",
+            hostname="",
+            root=False,
+            container=None,
+            files=taken.files,
+            links=taken.links,
+            answers=(),
+        )
+    )
+
 
 # Beside this package's modules.
 _PLUGIN = "_nccl_profiler.so"

@@ -10,22 +10,22 @@ from busbw.env.versions import newest, parse_version
 from busbw.facts.envvars import variables
 from busbw.machine.capture.environment import environment, take_settings
 from busbw.machine.capture.files import Collection
-from busbw.model.settings import SettingsFile, Surroundings
-from busbw.model.snapshot import CapturedFile
+from busbw.model.host import CapturedFile
+from busbw.model.settings import JobEnvironment, SettingsFile
 
 _NAMED = "NCCL_CONF_FILE"
 _OF_A_HOME = "/.nccl.conf"
 _TIMEOUT_S = 10.0
 
 
-def surroundings_now() -> Surroundings:
+def surroundings_now() -> JobEnvironment:
     """Return the environment of this process and the settings files of this host, in milliseconds."""
     taken = Collection(Path("/"), timeout_s=_TIMEOUT_S)
     take_settings(taken)
-    return with_files(Surroundings(where="this host", environment=environment()), taken.files)
+    return with_files(JobEnvironment(where="this host", environment=environment()), taken.files)
 
 
-def with_files(found: Surroundings, captured: tuple[CapturedFile, ...]) -> Surroundings:
+def with_files(found: JobEnvironment, captured: tuple[CapturedFile, ...]) -> JobEnvironment:
     """Return surroundings with those of the captured files that NCCL reads settings from, the stronger first.
 
     Which ones those are depends on its version; where none is found they are those of the newest known.
@@ -48,7 +48,7 @@ def with_files(found: Surroundings, captured: tuple[CapturedFile, ...]) -> Surro
     return structs.replace(found, files=tuple(files), unseen=(*found.unseen, *unseen))
 
 
-def named_paths(found: Surroundings) -> dict[str, str]:
+def named_paths(found: JobEnvironment) -> dict[str, str]:
     """Return the absolute paths that variables are set to, by the variable's name."""
     known = variables()
     values = layers(found, _version(found.nccl) or newest()).env()

@@ -3,11 +3,18 @@
 import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 
 from busbw.base.collectives import (
     COLLECTIVES,
     DTYPE_ALIASES,
     DTYPE_BYTES,
+    MPI_COLLECTIVES,
+    MPI_DTYPES,
+    MPI_OPERATIONS,
+    NCCL_COLLECTIVES,
+    NCCL_IN_PLACE,
+    OPERATIONS,
     PART_ALIGNMENT_BYTES,
     SUITES,
     Collective,
@@ -19,11 +26,129 @@ from busbw.base.collectives import (
 )
 from busbw.base.errors import InputError
 from busbw.base.units import format_size
-from busbw.measure.plan.offer import MPI_OFFER, Offer
-from busbw.measure.plan.pairs import pairs_of
 from busbw.measure.plan.request import Request
-from busbw.model.plan import MOST_RANKS
-from busbw.model.sweep import Sweep
+from busbw.model.plan import MOST_RANKS, Sweep
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Offer:
+    """Names a request is checked against, and the sizes it gets when it asks for none."""
+
+    interface: str
+    collectives: tuple[str, ...]
+    # Those that have an in-place form of their own.
+    in_place: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    operations: tuple[str, ...]
+    # Elements that one call can count; None: more than memory holds.
+    most_elements: int | None
+    largest_bytes: int
+    suite_largest_bytes: int
+
+
+MPI_OFFER = Offer(
+    interface="MPI",
+    collectives=MPI_COLLECTIVES,
+    in_place=tuple(name for name in MPI_COLLECTIVES if COLLECTIVES[name].in_place),
+    dtypes=MPI_DTYPES,
+    operations=MPI_OPERATIONS,
+    most_elements=2**31 - 1,
+    largest_bytes=64 * 2**20,
+    # A whole suite has to fit into the time of one collective.
+    suite_largest_bytes=16 * 2**20,
+)
+
+
+def nccl_offer(dtypes: tuple[str, ...]) -> Offer:
+    """Return what an NCCL with these data types offers."""
+    return Offer(
+        interface="NCCL",
+        collectives=NCCL_COLLECTIVES,
+        in_place=NCCL_IN_PLACE,
+        dtypes=dtypes,
+        operations=OPERATIONS,
+        most_elements=None,
+        largest_bytes=2**30,
+        suite_largest_bytes=2**30,
+    )
+
+
+def nccl_tests_offer(operations: tuple[str, ...]) -> Offer:
+    """Return what nccl-tests offers; its own usage text lists the operations. Which types it has shows at its start."""
+    from busbw.measure.backends import nccl_tests  # noqa: PLC0415 - it brings the readers of logs, which our own loops do not need
+
+    return Offer(
+        interface="nccl-tests",
+        collectives=nccl_tests.COLLECTIVES,
+        in_place=nccl_tests.IN_PLACE,
+        dtypes=tuple(nccl_tests.DTYPES),
+        operations=operations,
+        most_elements=None,
+        largest_bytes=2**30,
+        suite_largest_bytes=2**30,
+    )
+
+
+def osu_offer() -> Offer:
+    """Return what OSU's programs offer."""
+    from busbw.measure.backends import osu  # noqa: PLC0415 - the same
+
+    return Offer(
+        interface="OSU",
+        collectives=tuple(osu.PROGRAMS),
+        in_place=(),
+        dtypes=osu.DTYPES,
+        operations=("sum",),
+        most_elements=None,
+        largest_bytes=4 * 2**20,
+        suite_largest_bytes=4 * 2**20,
+    )
+
+
+_MOST_PAIRS = 10_000
+
+
+def pairs_of(asked: str, ranks: int, group: int | None) -> tuple[tuple[int, int], ...]:
+    """Return the pairs that `asked` names: "all", "rail", "cross" or "0-1,2-3". Raises InputError.
+
+    Ranks of one rail have the same place in their nodes of `group` ranks each; NICs of one rail share their switches.
+    """
+    if asked in ("all", "rail", "cross"):
+        pairs = tuple(combinations(range(ranks), 2))
+        if asked != "all":
+            pairs = tuple(pair for pair in pairs if _is_between_nodes(pair, asked, ranks, group))
+    else:
+        pairs = tuple(_named(part, ranks) for part in asked.split(","))
+    if not pairs:
+        raise InputError("no two ranks are left", where=f"--pairs {asked}", hint="--pairs all")
+    if len(pairs) > _MOST_PAIRS:
+        raise InputError(f"{len(pairs)} pairs are more than {_MOST_PAIRS}", where=f"--pairs {asked}", hint="name some")
+    return pairs
+
+
+def _is_between_nodes(pair: tuple[int, int], asked: str, ranks: int, group: int | None) -> bool:
+    if group is None or ranks % group:
+        raise InputError(
+            "rails need to know how many ranks a node has",
+            where=f"--pairs {asked}",
+            hint="--group 8 for eight GPUs a node",
+        )
+    left, right = pair
+    same_rail = left % group == right % group
+    return left // group != right // group and same_rail == (asked == "rail")
+
+
+def _named(part: str, ranks: int) -> tuple[int, int]:
+    left, dash, right = part.strip().partition("-")
+    if not (dash and left.isdecimal() and right.isdecimal()) or len(left) > 9 or len(right) > 9:
+        raise InputError(f"{part!r} is not a pair of ranks", where="--pairs", hint="all, rail, cross, or: 0-1,2-3")
+    first, second = int(left), int(right)
+    if first == second or max(first, second) >= ranks:
+        raise InputError(
+            f"{part!r} is not two of the {ranks} ranks", where="--pairs", hint=f"ranks are 0 to {ranks - 1}"
+        )
+    return first, second
+
 
 _SMALLEST_BYTES = 8
 # A window is 64 messages.

@@ -10,20 +10,15 @@ import msgspec
 
 from busbw import _core
 from busbw.base import layout
-from busbw.model.plan import Plan
+from busbw.model.plan import Plan, Point, Sweep
 from busbw.model.record import EmptyLaunches, Hello, Launched, Mismatch, NcclChoice, NcclPoint, Record
-from busbw.model.sweep import Point, Sweep
 from busbw.rank.bench import TurnTaken
-from busbw.rank.blocks import Clock, Series, read_clock
+from busbw.rank.blocks import Clock, SampleSeries, read_clock
 from busbw.rank.heart import Heart
-from busbw.rank.introduction import introduce
-from busbw.rank.measured import Taken, measured
-from busbw.rank.nccl.buffers import NcclBuffers, shape_of
-from busbw.rank.nccl.choices import Watcher
-from busbw.rank.nccl.equipment import describe, host_of_plan, join, open_gpus, open_libraries
-from busbw.rank.nccl.launches import Launcher
-from busbw.rank.nccl.sampler import Measure, NcclSampler
-from busbw.rank.nccl.tuning_log import TuningLog
+from busbw.rank.journal import Taken, introduce, measured
+from busbw.rank.nccl.buffers import NcclBuffers, describe, host_of_plan, join, open_gpus, open_libraries, shape_of
+from busbw.rank.nccl.choices import TuningLog, Watcher
+from busbw.rank.nccl.sampler import Launcher, Measure, NcclSampler
 from busbw.rank.sampling import Controls, Sampled, take_turn
 from busbw.rank.world import World, same_clock
 
@@ -174,10 +169,10 @@ class NcclBench:
             loads=self._loads,
         )
 
-    def _series(self, sampled: Sampled | None) -> tuple[Series, ...]:
+    def _series(self, sampled: Sampled | None) -> tuple[SampleSeries, ...]:
         taken = () if sampled is None else (sampled.series, *sampled.series.others)
         # A block adds those of the other GPUs, and a run may be stopped before the first.
-        return (*taken, *(Series() for _gpu in self._gpus[len(taken) :]))
+        return (*taken, *(SampleSeries() for _gpu in self._gpus[len(taken) :]))
 
     def _exchange(self, sweep: Sweep, size_bytes: int, shift: int) -> _core.NcclExchange:
         (send, slots), (receive, _), (scratch, _) = self._buffers.rotation(sweep, size_bytes, self._ranks)

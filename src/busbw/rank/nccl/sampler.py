@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from busbw import _core
-from busbw.model.sweep import Mode
-from busbw.rank.blocks import Clock, Series, Shape
+from busbw.model.plan import SMALL_NCCL_BYTES, Mode
+from busbw.model.record import EmptyLaunches
+from busbw.rank.blocks import BlockShape, Clock, SampleSeries
 from busbw.rank.world import World
 
 # Calls of one sample, as nccl-tests has it, unless they would take longer than this.
@@ -52,12 +53,12 @@ class NcclSampler:
             return 1
         return min(max(int(_LONGEST_SAMPLE_NS / max(level_ns, 1.0)), 1), _CALLS)
 
-    def take(self, shape: Shape, series: Series) -> None:
+    def take(self, shape: BlockShape, series: SampleSeries) -> None:
         """Take one block and append it to `series`. Every rank must call this with the same shape."""
         blocks = self._blocks(shape)
         own = [blocks[place].duration_ns for place in self._measure.places] or [[0] * shape.samples]
         while len(series.others) < self._gpus - 1:
-            series.others.append(Series())
+            series.others.append(SampleSeries())
         if self._measure.mode == "isolated":
             slowest = [max(column) for column in zip(*own, strict=True)]
             combined = self._world.largest([*slowest, *blocks[0].missed])
@@ -78,7 +79,7 @@ class NcclSampler:
             if self._measure.mode == "isolated":
                 one.lateness_ns.extend(block.lateness_ns)
 
-    def _blocks(self, shape: Shape) -> list[_core.Samples]:
+    def _blocks(self, shape: BlockShape) -> list[_core.Samples]:
         exchange, bench, clock = self._measure.exchange, self._measure.bench, self._measure.clock
         if self._measure.mode == "isolated":
             window = _core.Window(offset_ns=clock.offset_ns, lead_ns=shape.lead_ns, yields=clock.yields)
@@ -98,3 +99,35 @@ class NcclSampler:
                 expected_ns=round(_LOAD_MARGIN * self._level_ns * shape.calls),
             )
         return _core.nccl_stream(exchange, bench, count=shape.samples, calls=shape.calls)
+
+
+# A batch is what a sample of small messages is in stream mode.
+_LAUNCHES = 20
+_BATCHES = 10
+
+
+class Launcher:
+    """Takes the time of empty launches. Every rank of the run must call it at the same places."""
+
+    def __init__(self, gpus: Sequence[_core.Gpu], gate: _core.Gate) -> None:
+        self._gpus = list(gpus)
+        self._gate = gate
+
+    def take(self) -> tuple[EmptyLaunches | None, ...]:
+        """Return what launches take on each GPU; None where there are no kernels to launch."""
+        if not all(gpu.has_kernels for gpu in self._gpus):
+            return (None,) * len(self._gpus)
+        found = _core.empty_launches(self._gpus, self._gate, batches=_BATCHES, launches=_LAUNCHES)
+        return tuple(
+            EmptyLaunches(
+                launches=_LAUNCHES,
+                issue_ns=tuple(one.issue_ns),
+                device_ns=tuple(one.device_ns),
+                done_ns=tuple(one.done_ns),
+            )
+            for one in found
+        )
+
+    def beside(self, size_bytes: int) -> tuple[EmptyLaunches | None, ...]:
+        """Return the same beside messages of this size; None for each GPU where they are not small."""
+        return self.take() if size_bytes < SMALL_NCCL_BYTES else (None,) * len(self._gpus)

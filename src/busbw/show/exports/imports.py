@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from busbw.base.errors import InputError
+from busbw.model.gates import PointRow
 from busbw.model.imported import Imported, Reading, Table
-from busbw.model.point_row import PointRow
-from busbw.show.exports.rows import Export, Group, with_repeats
+from busbw.show.exports.rows import Export, RowGroup, with_repeats
 
 # About a gigabyte of rows; a log of one job has some hundred.
 MOST_ROWS = 1_000_000
@@ -31,7 +31,7 @@ def export_of_import(imported: Imported, readings: Iterable[Reading]) -> Export:
         verdict=None,
         because=(),
         groups=tuple(
-            Group(
+            RowGroup(
                 table=table.number,
                 devices=table.devices,
                 parameters=table.parameters,

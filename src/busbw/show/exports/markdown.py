@@ -1,12 +1,34 @@
 """A run as a summary in GitHub's Markdown: the verdict first, then points and findings."""
 
+import re
 from collections.abc import Sequence
 
-from busbw.base.units import format_rate, format_time
-from busbw.model.point_row import PointRow, point_name
-from busbw.show.exports.markdown_text import escaped, table
-from busbw.show.exports.point_outcomes import PointOutcome, point_outcomes
+from busbw.base.moment import day_and_time
+from busbw.base.units import format_in, format_rate, format_time
+from busbw.model.gates import PointRow, point_name
+from busbw.model.history import Trend, TrendSeries
+from busbw.show.exports.plain import shown
 from busbw.show.exports.rows import Export
+from busbw.show.exports.runs import PointOutcome, point_outcomes
+
+# What begins or ends markup: emphasis, links, images, code, tables, HTML, headings, mentions, references, emoji,
+# addresses.
+_MARKUP = re.compile(r"[\\`*{}\[\]()#!|<>&~$@]|:(?=\S)|(?<=www)\.|(?<![^\W_])_|_(?![^\W_])", re.IGNORECASE)
+
+
+def escaped(text: str) -> str:
+    """Return `text` on one line, every character that could be markup written as a character reference.
+
+    Backslashes are not enough: mentions, references to issues and bare addresses are found after them.
+    """
+    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", shown(text.replace("\n", " ")))
+
+
+def table(headings: tuple[str, ...], lines: list[tuple[str, ...]], *, right: frozenset[int] = frozenset()) -> str:
+    """Return a table; `right` are the columns of numbers. Cells are Markdown already."""
+    rule = ["---:" if column in right else "---" for column in range(len(headings))]
+    return "".join(f"| {' | '.join(line)} |\n" for line in (headings, tuple(rule), *lines))
+
 
 _MARKS = {"ok": "✅", "slow": "❌", "wrong": "❌", "failed": "❌", "cannot_tell": "❔"}
 # A summary of GitHub may have 1 MiB, and nobody reads more lines than this.
@@ -79,4 +101,39 @@ def _about(export: Export) -> str:
     tag = [f"tag {export.tag}"] if export.tag else []
     return (
         f"<sub>{escaped(' · '.join(part for part in [*parts, *tag, f'busbw {export.busbw_version}'] if part))}</sub>\n"
+    )
+
+
+_TREND_MARKS = {"worse": "❌", "better": "✅", "steady": "✅", "cannot_tell": "❔"}
+_ORDER = ("worse", "better", "cannot_tell", "steady")
+_MOST_LINES = 100
+
+
+def trend_markdown(trend: Trend) -> str:
+    """Return the answer and a table with a line for each series; what changed first."""
+    ordered = sorted(trend.series, key=lambda each: _ORDER.index(each.outcome))
+    lines = [_trend_line(each, trend) for each in ordered[:_MOST_LINES]]
+    more = len(ordered) - _MOST_LINES
+    parts = [
+        f"### busbw trend: {escaped(trend.metric.name)} by {trend.by}\n",
+        f"{_TREND_MARKS[trend.outcome]} {escaped(trend.sentence)}\n",
+        table((trend.by, "series", "runs", "now", "change", "since"), lines, right=frozenset({2, 3, 4}))
+        if lines
+        else "",
+        f"{more} more series are left out here.\n" if more > 0 else "",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _trend_line(series: TrendSeries, trend: Trend) -> tuple[str, ...]:
+    change = series.changes[-1] if series.changes else None
+    return (
+        escaped(series.group),
+        escaped(series.title),
+        str(len(series.observations)),
+        format_in(series.levels[-1].median, trend.metric.unit),
+        f"{_TREND_MARKS[series.outcome]} {change.share * 100:+.1f} %"
+        if change is not None
+        else _TREND_MARKS[series.outcome],
+        f"{day_and_time(change.created_unix_s)}" if change is not None else "",
     )

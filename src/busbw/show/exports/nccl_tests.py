@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from busbw.base.errors import InputError
-from busbw.model.imported import SIZE_COUNTS, Device
-from busbw.model.point_row import PointRow, is_missing, is_wrong
+from busbw.model.gates import PointRow, is_missing, is_wrong
+from busbw.model.imported import SIZE_COUNTS, ListedDevice
 from busbw.show.exports.plain import shown, word
-from busbw.show.exports.rows import Export, Group, numbered
+from busbw.show.exports.rows import Export, RowGroup, numbered
 
 # Exchanges that a program of nccl-tests measures.
 PROGRAMS = frozenset(
@@ -55,7 +55,7 @@ def _others_name(row: PointRow) -> str:
     return word(row.collective) + (" between two" if row.collective in PROGRAMS and row.source is not None else "")
 
 
-def _table(export: Export, group: Group, rows: Sequence[PointRow]) -> str:
+def _table(export: Export, group: RowGroup, rows: Sequence[PointRow]) -> str:
     return "".join(
         f"{line}\n"
         for line in (
@@ -73,7 +73,7 @@ def _table(export: Export, group: Group, rows: Sequence[PointRow]) -> str:
     )
 
 
-def _origin(export: Export, group: Group, rows: Sequence[PointRow]) -> tuple[str, ...]:
+def _origin(export: Export, group: RowGroup, rows: Sequence[PointRow]) -> tuple[str, ...]:
     """Return who measured this, and what differs from the tool's own meaning.
 
     Nothing here may say what other readers look for in the header and the footer; so there is no tag, which says
@@ -107,7 +107,7 @@ def _verdict_words(export: Export) -> str:
     return f", verdict: {export.verdict.replace('_', ' ')}{codes}"
 
 
-def _parameters(group: Group, rows: Sequence[PointRow]) -> str:
+def _parameters(group: RowGroup, rows: Sequence[PointRow]) -> str:
     """Return the tool's line of parameters: as the tool gave them, else counts that are the least of the rows'."""
     sizes_bytes = sorted({row.size_bytes or 0 for row in rows})
     ours = {
@@ -146,7 +146,7 @@ def _step(sizes_bytes: Sequence[int]) -> str:
     return f"{steps_bytes.pop()}(bytes)" if len(steps_bytes) == 1 else "0(bytes)"
 
 
-def _device(device: Device) -> str:
+def _device(device: ListedDevice) -> str:
     # The tool leaves out the function, which is 0 for every GPU.
     bus_id = word((device.bus_id or "0000:00:00").split(".")[0].lower())
     return (
@@ -220,7 +220,7 @@ def number(value: float, width: int) -> str:
     return f"{value:{width}.{1 if width >= 7 else 0}e}"
 
 
-def _footer(group: Group, rows: Sequence[PointRow]) -> tuple[str, ...]:
+def _footer(group: RowGroup, rows: Sequence[PointRow]) -> tuple[str, ...]:
     """Return the tool's footer; where points are missing none, as when the tool was cut off."""
     missing = sum(map(is_missing, rows))
     if missing or not group.complete:

@@ -1,14 +1,56 @@
 """Gauges in the text format of Prometheus, as node_exporter reads them from a file: base units, no timestamps."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import get_args
 
 from busbw.base.moment import unix_s
 from busbw.model.finding import Outcome
-from busbw.model.point_row import PointRow, is_missing, is_wrong
-from busbw.show.exports.gauges import Family, Labels, families_text
+from busbw.model.gates import PointRow, is_missing, is_wrong
+from busbw.model.history import Trend, TrendOutcome, TrendSeries
+from busbw.show.exports.plain import shown
 from busbw.show.exports.rows import Export
+
+Labels = tuple[tuple[str, str], ...]
+Sample = tuple[Labels, float]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Family:
+    """One quantity: its name, what it is, and its samples."""
+
+    name: str
+    help: str
+    samples: tuple[Sample, ...]
+
+
+def families_text(families: Iterable[Family]) -> str:
+    """Return the families that have samples; label values are escaped."""
+    return "".join(_text(family) for family in families if family.samples)
+
+
+def _text(family: Family) -> str:
+    lines = [f"# HELP {family.name} {_help(family.help)}", f"# TYPE {family.name} gauge"]
+    lines += [f"{family.name}{_labels(labels)} {value!r}" for labels, value in family.samples]
+    return "\n".join(lines) + "\n"
+
+
+def _labels(labels: Sequence[tuple[str, str]]) -> str:
+    """Return labels in braces; an empty one is left out: to Prometheus it is the same as none."""
+    shown_labels = ",".join(f'{name}="{_value(value)}"' for name, value in labels if value)
+    return f"{{{shown_labels}}}" if shown_labels else ""
+
+
+def _value(text: str) -> str:
+    """Return a label's value: backslash, quote and line end escaped, other control characters shown."""
+    lines = (shown(line).replace("\\", "\\\\").replace('"', '\\"') for line in text.split("\n"))
+    return "\\n".join(lines)
+
+
+def _help(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n")
+
 
 # (metric, field of a row, what it is)
 _QUANTITIES = (
@@ -122,3 +164,62 @@ def _point_labels(row: PointRow) -> Labels:
 
 def _number(value: int | None) -> str:
     return "" if value is None else str(value)
+
+
+_UNIT = {"s": "seconds", "B/s": "bytes_per_second", "messages/s": "messages_per_second"}
+
+
+def trend_prometheus(trend: Trend) -> str:
+    """Return the gauges of a trend; those of a change only where there is one."""
+    labelled = [(_trend_labels(each, trend), each) for each in trend.series]
+    outcomes = get_args(TrendOutcome)
+    return families_text(
+        (
+            Family(
+                name=f"busbw_trend_level_{_UNIT[trend.metric.unit]}",
+                help="Median of the runs since the latest change.",
+                samples=tuple((labels, each.levels[-1].median) for labels, each in labelled),
+            ),
+            Family(
+                name="busbw_trend_runs",
+                help="Runs in the series.",
+                samples=tuple((labels, len(each.observations)) for labels, each in labelled),
+            ),
+            Family(
+                name="busbw_trend_last_timestamp_seconds",
+                help="When the latest run was made, in seconds since 1970.",
+                samples=tuple((labels, each.observations[-1].created_unix_s) for labels, each in labelled),
+            ),
+            Family(
+                name="busbw_trend_change_ratio",
+                help="The level now over the one before the latest change.",
+                samples=tuple((labels, 1 + each.changes[-1].share) for labels, each in labelled if each.changes),
+            ),
+            Family(
+                name="busbw_trend_change_timestamp_seconds",
+                help="When the first run after the latest change was made, in seconds since 1970.",
+                samples=tuple((labels, each.changes[-1].created_unix_s) for labels, each in labelled if each.changes),
+            ),
+            Family(
+                name="busbw_trend_outcome",
+                help="1 for what is said of the series, 0 for the others.",
+                samples=tuple(
+                    ((("outcome", outcome), *labels), int(outcome == each.outcome))
+                    for labels, each in labelled
+                    for outcome in outcomes
+                ),
+            ),
+        )
+    )
+
+
+def _trend_labels(series: TrendSeries, trend: Trend) -> Labels:
+    return (
+        ("metric", trend.metric.name),
+        (trend.by, series.group),
+        ("series", series.title),
+        ("collective", series.collective),
+        ("size_bytes", str(series.size_bytes) if series.size_bytes is not None else ""),
+        ("ranks", str(series.ranks) if series.ranks is not None else ""),
+        ("backend", series.backend),
+    )

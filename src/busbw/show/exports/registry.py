@@ -4,15 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from busbw.base.errors import InputError
-from busbw.show.exports.json_document import json_bytes
 from busbw.show.exports.junit import junit_xml
 from busbw.show.exports.markdown import markdown_text
 from busbw.show.exports.nccl_tests import nccl_tests_text
-from busbw.show.exports.parquet_table import parquet_bytes
 from busbw.show.exports.prometheus import prometheus_text
 from busbw.show.exports.rows import Export
 from busbw.show.exports.superbench import superbench_lines
-from busbw.show.exports.tables import csv_text
+from busbw.show.exports.tables import csv_text, json_bytes, parquet_bytes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,18 +8,18 @@ from msgspec.structs import replace
 
 from busbw.base.value import Integer, Value
 from busbw.model.finding import Finding, Verdict
-from busbw.model.imported import Device
-from busbw.model.point_row import PointRow, same_point
+from busbw.model.gates import PointRow, same_point
+from busbw.model.imported import ListedDevice
 
 T = TypeVar("T")
 ROW_SCHEMA = 1
 
 
-class Group(Value, kw_only=True, frozen=True):
+class RowGroup(Value, kw_only=True, frozen=True):
     """What the rows of one table share: who took part, and whether all of it was measured."""
 
     table: Integer
-    devices: tuple[Device, ...]
+    devices: tuple[ListedDevice, ...]
     # What the tool printed of its own options: ("iters", "20").
     parameters: tuple[tuple[str, str], ...] = ()
     # Whether the tool's own end was seen and nothing planned is missing.
@@ -41,7 +41,7 @@ class Export(Value, kw_only=True, frozen=True):
     findings: tuple[Finding, ...] = ()
     # What single points were judged to be, by the number of their row.
     judged: tuple[tuple[Integer, Verdict], ...] = ()
-    groups: tuple[Group, ...]
+    groups: tuple[RowGroup, ...]
     rows: tuple[PointRow, ...]
 
 

@@ -2,16 +2,18 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES, part_count
-from busbw.model.imported import Device
+from busbw.model.finding import Finding, Outcome, Verdict
+from busbw.model.gates import MISSING, PointRow, is_missing, is_wrong
+from busbw.model.imported import ListedDevice
 from busbw.model.measurement import Measurement
-from busbw.model.point_row import MISSING, PointRow
+from busbw.model.plan import Point, points_of
 from busbw.model.run import Run
-from busbw.model.sweep import Point, points_of
-from busbw.show.exports.rows import Export, Group, with_repeats
+from busbw.show.exports.rows import Export, RowGroup, with_repeats
 
 
 def export_of_run(run: Run) -> Export:
@@ -35,7 +37,7 @@ def export_of_run(run: Run) -> Export:
         sentence=run.verdict.sentence,
         findings=run.findings,
         groups=tuple(
-            Group(
+            RowGroup(
                 table=table,
                 devices=devices,
                 complete=all(row.ended != MISSING for row in rows if row.table == table),
@@ -139,12 +141,12 @@ def _distinct(words: Iterable[str | None]) -> str | None:
     return ",".join(dict.fromkeys(word for word in words if word)) or None
 
 
-def _devices(run: Run) -> tuple[Device, ...]:
+def _devices(run: Run) -> tuple[ListedDevice, ...]:
     """Return the ranks that started, each with its GPU; a rank without one has its number on its host."""
     on_host: Counter[str] = Counter()
     devices = []
     for hello in sorted(run.ranks, key=lambda hello: hello.rank):
-        device = Device(rank=hello.rank, group=0, process_id=hello.process_id, host=hello.host)
+        device = ListedDevice(rank=hello.rank, group=0, process_id=hello.process_id, host=hello.host)
         gpu = hello.gpu
         devices.append(
             replace(device, device=gpu.ordinal, bus_id=gpu.bus_id, model=gpu.model)
@@ -153,3 +155,61 @@ def _devices(run: Run) -> tuple[Device, ...]:
         )
         on_host[hello.host] += 1
     return tuple(devices)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PointOutcome:
+    """The outcome of a point, and why it is not ok; "" where it is."""
+
+    outcome: Outcome
+    reason: str = ""
+
+
+def point_outcomes(export: Export) -> tuple[PointOutcome, ...]:
+    """Return the outcome of each row. ok takes a verified result, a judgement of this very point, and no finding.
+
+    Where points were not judged by themselves the verdict of the run holds for those that no finding is about.
+    """
+    about: dict[int, list[Finding]] = {}
+    for finding in export.findings:
+        if finding.point is not None and finding.severity != "note":
+            about.setdefault(finding.point, []).append(finding)
+    judged = dict(export.judged)
+    return tuple(
+        _outcome(export, row, about.get(number, []), judged.get(number)) for number, row in enumerate(export.rows)
+    )
+
+
+def _outcome(export: Export, row: PointRow, findings: list[Finding], judged: Verdict | None) -> PointOutcome:
+    if is_wrong(row):
+        return PointOutcome(outcome="wrong", reason=f"wrong elements in the result: {row.wrong}")
+    if is_missing(row):
+        outcome: Outcome = "failed" if export.verdict == "failed" else "cannot_tell"
+        return PointOutcome(outcome=outcome, reason=f"not measured: {export.sentence or 'the run did not get to it'}")
+    slow = [each for each in findings if each.code in export.because and export.verdict == "slow"]
+    if slow and row.verified:
+        return PointOutcome(outcome="slow", reason=_words(slow[0]))
+    if judged is not None and row.verified and not findings:
+        return PointOutcome(outcome=judged.outcome, reason="" if judged.outcome == "ok" else _reason(judged))
+    doubt = _doubt(export, row, findings)
+    return PointOutcome(outcome="ok") if doubt is None else PointOutcome(outcome="cannot_tell", reason=doubt)
+
+
+def _doubt(export: Export, row: PointRow, findings: list[Finding]) -> str | None:
+    """Return why a point that was measured cannot be told to be right and quick."""
+    if not row.verified:
+        return "nobody verified the result"
+    if findings:
+        return _words(findings[0])
+    if export.verdict is None:
+        return "imports are not judged"
+    return export.sentence or export.verdict if export.verdict in {"cannot_tell", "failed"} else None
+
+
+def _reason(judged: Verdict) -> str:
+    """Return the sentence without the outcome in front, which stands beside it."""
+    return judged.sentence.removeprefix(f"{judged.outcome.replace('_', ' ')}: ")
+
+
+def _words(finding: Finding) -> str:
+    return f"{finding.code} {finding.title}: {finding.evidence}"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from busbw.formats.arithmetic import in_unit
-from busbw.model.point_row import PointRow, is_missing, is_wrong
+from busbw.model.gates import PointRow, is_missing, is_wrong
 from busbw.show.exports.nccl_tests import TYPE_NAMES
 from busbw.show.exports.plain import word
 from busbw.show.exports.rows import Export, numbered

@@ -6,10 +6,9 @@ from itertools import groupby
 from typing import Any
 
 from busbw.base.units import format_rate, format_size, format_time
-from busbw.model.comparison import ComparedBand, ComparedPoint, Comparison, Estimate, Side, Versus
+from busbw.model.comparison import ComparedBand, ComparedPoint, Comparison, Side, SpeedEstimate, Versus
 from busbw.show.columns import us
-from busbw.show.figures.axes import even_axis, size_axis
-from busbw.show.figures.palette import STYLES
+from busbw.show.figures.axes import STYLES, even_axis, size_axis
 from busbw.show.figures.series import Figure, base_layout, plain
 
 # How the answer is shown: the word, a sign beside it, and the tone of a verdict.
@@ -93,7 +92,7 @@ def _short(side: Side) -> str:
     return plain(side.letter)
 
 
-def _ends(estimate: Estimate) -> tuple[float, ...]:
+def _ends(estimate: SpeedEstimate) -> tuple[float, ...]:
     known = (estimate.ratio, estimate.low, estimate.high)
     return tuple(_percent(value) for value in known if value is not None)
 
@@ -102,7 +101,7 @@ def _percent(ratio: float) -> float:
     return 100 * (ratio - 1)
 
 
-def _claim(estimate: Estimate) -> str:
+def _claim(estimate: SpeedEstimate) -> str:
     return CLAIM_WORDS[estimate.claim] if estimate.confidence is not None else _NO_CLAIM
 
 
@@ -160,7 +159,7 @@ def _text(item: ComparedPoint) -> str:
     return "<br>".join(lines)
 
 
-def _interval(estimate: Estimate) -> str:
+def _interval(estimate: SpeedEstimate) -> str:
     if estimate.low is None or estimate.high is None:
         return "n/a: too few blocks" if estimate.confidence is not None else "n/a"
     return f"{_percent(estimate.low):+.2f} to {_percent(estimate.high):+.2f} %"
@@ -190,5 +189,5 @@ def _band_row(band: ComparedBand) -> tuple[str, ...]:
     return (name, f"{band.band}: {band.measure}", *values, *_change(band.estimate))
 
 
-def _change(estimate: Estimate) -> tuple[str, str, str]:
+def _change(estimate: SpeedEstimate) -> tuple[str, str, str]:
     return f"{_percent(estimate.ratio):+.2f}", _interval(estimate), _claim(estimate)

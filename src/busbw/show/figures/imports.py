@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from busbw.base.units import format_rate, format_size, format_time
-from busbw.model.budget import SizeExplanation
 from busbw.model.imported import Imported, Reading, Table
-from busbw.show.figures.bounds import bound_traces, time_traces
-from busbw.show.figures.series import Figure, line_trace, marker, plain, size_layout
-from busbw.show.page.import_subject import ImportSubject
+from busbw.model.verdict import SizeExplanation
+from busbw.show.figures.series import Figure, bound_traces, line_trace, marker, plain, size_layout, time_traces
+from busbw.show.page.subject import ImportSubject
 from busbw.show.page.summary import Curve, curve_of, reached_of
 
 MOST_CURVES = 24

@@ -6,8 +6,7 @@ from typing import Any
 
 from busbw.base.units import format_size
 from busbw.model.measurement import Measurement
-from busbw.show.figures.axes import size_axis, value_axis
-from busbw.show.figures.palette import STYLES
+from busbw.show.figures.axes import STYLES, size_axis, value_axis
 from busbw.show.figures.series import Figure, base_layout, hover_text, legend_name, plain
 
 MOST_TOLD_APART = len(STYLES)
@@ -16,7 +15,7 @@ _USUAL_NAMES = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class SweepLine:
     """One sweep of one run. `style` is the run's place in STYLES, the same in every figure; None: not told apart."""
 
     label: str
@@ -24,17 +23,19 @@ class Line:
     measurements: tuple[Measurement, ...]
 
 
-def joint_time_figure(lines: Sequence[Line], others: Sequence[Line]) -> Figure:
+def joint_time_figure(lines: Sequence[SweepLine], others: Sequence[SweepLine]) -> Figure:
     """Return median times in microseconds against size; `lines` are told apart, `others` are not."""
     return _figure(lines, others, "time (us)", lambda item: item.median_s * 1e6)
 
 
-def joint_busbw_figure(lines: Sequence[Line], others: Sequence[Line]) -> Figure:
+def joint_busbw_figure(lines: Sequence[SweepLine], others: Sequence[SweepLine]) -> Figure:
     """Return bus bandwidth in GB/s against size; `lines` are told apart, `others` are not."""
     return _figure(lines, others, "busbw (GB/s)", lambda item: item.busbw_Bps / 1e9)
 
 
-def _figure(lines: Sequence[Line], others: Sequence[Line], title: str, value: Callable[[Measurement], float]) -> Figure:
+def _figure(
+    lines: Sequence[SweepLine], others: Sequence[SweepLine], title: str, value: Callable[[Measurement], float]
+) -> Figure:
     traces = [_quiet(others, title, value)] if others else []
     traces += [_told(line, STYLES[line.style], value) for line in lines if line.style is not None]
     sizes_bytes = [item.size_bytes for line in (*lines, *others) for item in line.measurements]
@@ -45,7 +46,7 @@ def _figure(lines: Sequence[Line], others: Sequence[Line], title: str, value: Ca
     return {"data": traces, "layout": layout}
 
 
-def _told(line: Line, style: tuple[str, str, str], value: Callable[[Measurement], float]) -> dict[str, Any]:
+def _told(line: SweepLine, style: tuple[str, str, str], value: Callable[[Measurement], float]) -> dict[str, Any]:
     colour, dash, symbol = style
     items = [item for item in line.measurements if value(item) > 0]
     return {
@@ -61,7 +62,7 @@ def _told(line: Line, style: tuple[str, str, str], value: Callable[[Measurement]
     }
 
 
-def _quiet(lines: Sequence[Line], title: str, value: Callable[[Measurement], float]) -> dict[str, Any]:
+def _quiet(lines: Sequence[SweepLine], title: str, value: Callable[[Measurement], float]) -> dict[str, Any]:
     """Return one trace of many lines, with a gap after each."""
     sizes_bytes: list[int | None] = []
     values: list[float | None] = []

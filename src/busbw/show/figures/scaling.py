@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from busbw.base.units import format_rate, signed_percent
-from busbw.model.scaling import AXIS_WORDS, Axis, Estimate, LineDifference, Scaling, ScalingPoint, ScalingSeries
-from busbw.show.figures.axes import count_axis, even_axis, value_axis
-from busbw.show.figures.palette import STYLES
+from busbw.model.scaling import AXIS_WORDS, Axis, LineDifference, Scaling, ScalingEstimate, ScalingPoint, ScalingSeries
+from busbw.show.figures.axes import STYLES, count_axis, even_axis, value_axis
 from busbw.show.figures.series import Figure, base_layout, legend_name, plain
 from busbw.show.scaling_words import (
     answer_words,
@@ -19,7 +18,7 @@ from busbw.show.scaling_words import (
     unmatched_notes,
 )
 
-Pick = Callable[[ScalingPoint], Estimate | None]
+Pick = Callable[[ScalingPoint], ScalingEstimate | None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

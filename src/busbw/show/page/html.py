@@ -4,38 +4,106 @@ What is large is packed (gzip, base64) and unpacked by the page when it is looke
 figures, and, where there are several runs, what the page says of each.
 """
 
+import gzip
+import pkgutil
+import re
 import shlex
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
 from typing import Any
 
 import msgspec
-from jinja2 import Environment
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from busbw import __version__
 from busbw.base.units import format_rate, format_size, format_time
 from busbw.model import codec
-from busbw.model.bisection import Bisection
-from busbw.model.comparison import Comparison
+from busbw.model.comparison import Bisection, Comparison
 from busbw.model.scaling import ScalingReport
 from busbw.show import words
 from busbw.show.columns import us
+from busbw.show.figures.axes import style_sheet
 from busbw.show.figures.comparison import OUTCOME_SIGNS, versus_figures
-from busbw.show.figures.palette import style_sheet
 from busbw.show.figures.scaling import scaling_figures
 from busbw.show.figures.series import BASIS_WORDS, Figure
 from busbw.show.figures.spread import rank_numbers
 from busbw.show.lines import AFTER_A_COMMAND, arguments_of, command_spans, is_long
-from busbw.show.page import assets
 from busbw.show.page.import_section import import_section_of
-from busbw.show.page.import_subject import ImportSubject
 from busbw.show.page.overview import overview_of, overview_sentence
 from busbw.show.page.section import section_of
-from busbw.show.page.subject import Subject
+from busbw.show.page.subject import ImportSubject, ReportSubject
 from busbw.show.plain import printable
 from busbw.show.scaling_words import verdict_parts
-from busbw.show.text.bisection_words import ANSWERS, asked_words, estimate_words
+from busbw.show.text.comparison import ANSWERS, asked_words, estimate_words
+
+SCRIPT = "report.js"
+# All that could end a script element, or that is not plain ASCII (U+2028 and U+2029 among it).
+_UNSAFE = re.compile(r"[<>&\x7f-\U0010ffff]")
+
+
+def embedded(json: bytes) -> Markup:
+    """Return JSON that means the same and can stand in a script element: ASCII without `<`, `>` and `&`."""
+    return Markup(_UNSAFE.sub(_escape, json.decode()))  # noqa: S704  nothing that is left can be markup
+
+
+def inlined(name: str) -> Markup:
+    """Return a style sheet or script of this package, as it is."""
+    return Markup(_text("busbw.show.page", f"templates/{name}"))  # noqa: S704  shipped with busbw
+
+
+def packed(content: bytes) -> Markup:
+    """Return anything, compressed, as letters that are safe anywhere; the same for the same content."""
+    return Markup(b64encode(gzip.compress(content, 9, mtime=0)).decode())  # noqa: S704  base64 has no markup
+
+
+@cache
+def plotly() -> Markup:
+    """Return Plotly's JavaScript, which the plotly package brings along, packed."""
+    return packed(_plotly().encode())
+
+
+@cache
+def script_policy() -> str:
+    """Return what a page may run, as its security policy says it: busbw's script and Plotly by their digests."""
+    digests = (b64encode(sha256(text.encode()).digest()).decode() for text in (inlined(SCRIPT), _plotly()))
+    return " ".join(f"'sha256-{digest}'" for digest in digests)
+
+
+def _plotly() -> str:
+    return _text("plotly", "package_data/plotly.min.js")
+
+
+def environment() -> Environment:
+    """Return Jinja's environment: everything printed is escaped, and control characters are shown."""
+    return Environment(
+        autoescape=True,
+        finalize=_printable,
+        loader=FunctionLoader(lambda name: _text("busbw.show.page", f"templates/{name}")),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
+
+
+def _printable(value: object) -> object:
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _escape(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
+
+
+def _text(package: str, path: str) -> str:
+    raw = pkgutil.get_data(package, path)
+    if raw is None:
+        raise FileNotFoundError(f"{package} comes without {path}")
+    return raw.decode()
+
 
 _BISECTION_SIGNS = {"found": ("✓", "ok"), "none": ("~", "cannot_tell"), "cannot_tell": ("?", "cannot_tell")}
 # A ticket system takes attachments of this size. Raw data that would go beyond stay in the folders of the runs.
@@ -53,7 +121,7 @@ class Raw:
 
 
 def report_html(
-    subjects: Sequence[Subject],
+    subjects: Sequence[ReportSubject],
     comparison: Comparison | None = None,
     scaling: ScalingReport | None = None,
     imports: Sequence[ImportSubject] = (),
@@ -104,7 +172,7 @@ def report_html(
 
 
 def _is_one_import(
-    subjects: Sequence[Subject],
+    subjects: Sequence[ReportSubject],
     comparison: Comparison | None,
     scaling: ScalingReport | None,
     imports: Sequence[ImportSubject],
@@ -127,7 +195,7 @@ def _imports(
 
 
 def _titles(
-    subjects: Sequence[Subject],
+    subjects: Sequence[ReportSubject],
     comparison: Comparison | None,
     scaling: ScalingReport | None,
     imports: Sequence[ImportSubject],
@@ -141,7 +209,7 @@ def _titles(
 
 
 def _title(
-    subjects: Sequence[Subject],
+    subjects: Sequence[ReportSubject],
     comparison: Comparison | None,
     scaling: ScalingReport | None,
     imports: Sequence[ImportSubject],
@@ -170,7 +238,7 @@ def _heading(comparison: Comparison | None, scaling: ScalingReport | None, impor
     return f"busbw on {imports[0].label}" if len(imports) == 1 else f"busbw: {len(imports)} imports"
 
 
-def _each_run(environment: Environment, subjects: Sequence[Subject]) -> Iterator[tuple[str, Markup]]:
+def _each_run(environment: Environment, subjects: Sequence[ReportSubject]) -> Iterator[tuple[str, Markup]]:
     """Yield what the page says of each run, as a payload that it unpacks when the run is opened."""
     for place, subject in enumerate(subjects, start=1):
         section = section_of(subject, prefix=f"run-{place}-", level=3)
@@ -181,31 +249,34 @@ def _each_run(environment: Environment, subjects: Sequence[Subject]) -> Iterator
 def _payload(
     name: str, figures: dict[str, Figure], ranks: list[dict[str, Any]], html: str | None = None
 ) -> tuple[str, Markup]:
-    return name, assets.packed(msgspec.json.encode({"figures": figures, "ranks": ranks, "html": html}))
+    return name, packed(msgspec.json.encode({"figures": figures, "ranks": ranks, "html": html}))
 
 
 def _page(
-    environment: Environment, subjects: Sequence[Subject], imports: Sequence[ImportSubject], values: dict[str, Any]
+    environment: Environment,
+    subjects: Sequence[ReportSubject],
+    imports: Sequence[ImportSubject],
+    values: dict[str, Any],
 ) -> str:
     """Return the page with as much raw data as fits beside everything else."""
     values |= {
         "version": __version__,
-        "plotly": assets.plotly(),
-        "style": Markup(style_sheet()) + assets.inlined("report.css"),  # noqa: S704  no more than colours
-        "script": assets.inlined(assets.SCRIPT),
-        "script_policy": assets.script_policy(),
+        "plotly": plotly(),
+        "style": Markup(style_sheet()) + inlined("report.css"),  # noqa: S704  no more than colours
+        "script": inlined(SCRIPT),
+        "script_policy": script_policy(),
     }
     template = environment.get_template("report.html.j2")
     room_bytes = _LARGEST_BYTES - len(template.render(values | {"raws": ()}).encode())
     return template.render(values | {"raws": _raws(subjects, imports, room_bytes)})
 
 
-def _raws(subjects: Sequence[Subject], imports: Sequence[ImportSubject], room_bytes: int) -> tuple[Raw, ...]:
+def _raws(subjects: Sequence[ReportSubject], imports: Sequence[ImportSubject], room_bytes: int) -> tuple[Raw, ...]:
     raws: list[Raw] = []
     named = [(each.run.plan.run_id, codec.encode(each.run)) for each in subjects]
     named += [(each.imported.import_id, _whole(each)) for each in imports]
     for place, (name, content) in enumerate(named, start=1):
-        json = assets.embedded(content)
+        json = embedded(content)
         fits = len(json) <= room_bytes
         room_bytes -= len(json) if fits else 0
         raws.append(Raw(place=place, name=name, size_bytes=len(json), json=json if fits else None))
@@ -237,7 +308,7 @@ def action_html(text: str) -> Markup:
 
 
 def _environment() -> Environment:
-    made = assets.environment()
+    made = environment()
     made.filters |= {
         "size": format_size,
         "duration": format_time,

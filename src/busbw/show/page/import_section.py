@@ -9,12 +9,11 @@ from busbw.show import words
 from busbw.show.figures.drawing import Panel, figures_svg
 from busbw.show.figures.imports import MOST_CURVES, ImportCurve, import_curves, place_words, table_words
 from busbw.show.figures.series import Figure
-from busbw.show.page.explained_findings import explained_findings
-from busbw.show.page.import_subject import ImportSubject
 from busbw.show.page.pictures import svg_address
-from busbw.show.page.section import Section
+from busbw.show.page.section import RunSection, explained_findings
+from busbw.show.page.subject import ImportSubject
 from busbw.show.page.summary import Curve, still_of, summary_of
-from busbw.show.text.import_digest import Digest, table_cells
+from busbw.show.text.imported import Digest, table_cells
 from busbw.show.weighing import by_weight
 
 _MOST_TABLES = 200
@@ -70,7 +69,7 @@ _COLUMNS: tuple[_Column, ...] = (
 )
 
 
-def import_section_of(subject: ImportSubject, *, prefix: str, level: int) -> Section:
+def import_section_of(subject: ImportSubject, *, prefix: str, level: int) -> RunSection:
     """Return one import's part of a page. `prefix` stands before every id, `level` is that of its headings."""
     imported, explained = subject.imported, subject.explained
     curves = import_curves(subject)
@@ -97,7 +96,7 @@ def import_section_of(subject: ImportSubject, *, prefix: str, level: int) -> Sec
         "unread": subject.unread,
         "withheld": sum(table.environment_withheld for table in imported.tables),
     }
-    return Section(values=values, figures=figures, ranks=[])
+    return RunSection(values=values, figures=figures, ranks=[])
 
 
 def _told_apart(curves: Sequence[ImportCurve]) -> list[Curve]:

@@ -7,12 +7,44 @@ from busbw.base.units import format_size
 from busbw.model.measurement import Measurement
 from busbw.show import words
 from busbw.show.columns import us
-from busbw.show.figures.joint import MOST_TOLD_APART, Line, joint_busbw_figure, joint_time_figure
+from busbw.show.figures.joint import MOST_TOLD_APART, SweepLine, joint_busbw_figure, joint_time_figure
 from busbw.show.figures.series import Figure
 from busbw.show.page.section import series_of
-from busbw.show.page.setting_differences import SettingDifference, setting_differences
-from busbw.show.page.subject import Subject
+from busbw.show.page.subject import ReportSubject
 from busbw.show.words import OutcomeWords
+
+_MOST_NAMED = 4
+_UNSET = "not set"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SettingDifference:
+    """One variable, and each of its values, quoted, with the runs that had it."""
+
+    name: str
+    values: tuple[tuple[str, str], ...]
+
+
+def setting_differences(subjects: Sequence[ReportSubject]) -> tuple[SettingDifference, ...]:
+    """Return the variables whose value in force differs, by name; runs that stored no settings are left out."""
+    known = [(each.label, each.settings.env()) for each in subjects if each.settings is not None]
+    names = sorted({name for _, values in known for name in values})
+    found: list[SettingDifference] = []
+    for name in names:
+        runs: dict[str, list[str]] = {}
+        for label, values in known:
+            runs.setdefault(f'"{values[name]}"' if name in values else _UNSET, []).append(label)
+        if len(runs) > 1:
+            found.append(
+                SettingDifference(name=name, values=tuple((value, _named(labels)) for value, labels in runs.items()))
+            )
+    return tuple(found)
+
+
+def _named(labels: Sequence[str]) -> str:
+    more = len(labels) - _MOST_NAMED
+    return ", ".join(labels[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
 
 # Worst first: these are told apart when there are more runs than lines can be.
 _GRAVITY = ("wrong", "failed", "slow", "cannot_tell", "ok")
@@ -21,7 +53,7 @@ _MOST_COLUMNS = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class OverviewRow:
     """One run in the table. `best` has a cell for each collective of the page: `11.1 at 4 MiB`."""
 
     place: int
@@ -57,15 +89,15 @@ class Overview:
     """What stands before the runs."""
 
     sentence: str
-    rows: tuple[Row, ...]
+    rows: tuple[OverviewRow, ...]
     # The row with the gravest verdict; None: all are ok.
-    gravest: Row | None
+    gravest: OverviewRow | None
     differences: tuple[SettingDifference, ...]
     collectives: tuple[str, ...]
     joints: tuple[Joint, ...]
 
 
-def overview_of(subjects: Sequence[Subject]) -> Overview:
+def overview_of(subjects: Sequence[ReportSubject]) -> Overview:
     """Return the table of all runs, in the order given, and their curves by collective."""
     collectives = tuple(dict.fromkeys(item.collective for each in subjects for item in each.run.measurements))
     shown = collectives[:_MOST_COLUMNS]
@@ -81,21 +113,21 @@ def overview_of(subjects: Sequence[Subject]) -> Overview:
     )
 
 
-def overview_sentence(subjects: Sequence[Subject]) -> str:
+def overview_sentence(subjects: Sequence[ReportSubject]) -> str:
     """Return how many runs came to which verdict, the gravest first."""
     outcomes = [each.run.verdict.outcome for each in subjects]
     parts = [f"{outcomes.count(each)} {words.OUTCOMES[each].word}" for each in _GRAVITY if each in outcomes]
     return f"{len(subjects)} runs: {', '.join(parts)}."
 
 
-def _row(place: int, subject: Subject, collectives: tuple[str, ...]) -> Row:
+def _row(place: int, subject: ReportSubject, collectives: tuple[str, ...]) -> OverviewRow:
     run, plan = subject.run, subject.run.plan
     hosts = ", ".join(plan.placement.hosts[:_MOST_HOSTS])
     more = len(plan.placement.hosts) - _MOST_HOSTS
     library = f"NCCL {plan.gpus.nccl.version}" if plan.gpus is not None else None
     if library is None and plan.mpi is not None:
         library = f"{plan.mpi.family} {plan.mpi.version or ''}".strip()
-    return Row(
+    return OverviewRow(
         place=place,
         label=subject.label,
         outcome=words.OUTCOMES[run.verdict.outcome],
@@ -113,15 +145,15 @@ def _best(items: Sequence[Measurement]) -> str:
     return f"{best.busbw_Bps / 1e9:.2f} at {format_size(best.size_bytes)}" if best is not None else ""
 
 
-def joints_of(subjects: Sequence[Subject]) -> tuple[Joint, ...]:
+def joints_of(subjects: Sequence[ReportSubject]) -> tuple[Joint, ...]:
     """Return the curves of each collective together; of many runs the gravest are told apart."""
     graver = sorted(range(len(subjects)), key=lambda place: _GRAVITY.index(subjects[place].run.verdict.outcome))
     told = {place: style for style, place in enumerate(sorted(graver[:MOST_TOLD_APART]))}
-    groups: dict[tuple[str, str], list[Line]] = {}
+    groups: dict[tuple[str, str], list[SweepLine]] = {}
     for place, subject in enumerate(subjects):
         for series in series_of(subject.run):
             key = series.name, series.measurements[0].dtype
-            line = Line(label=subject.label, style=told.get(place), measurements=series.measurements)
+            line = SweepLine(label=subject.label, style=told.get(place), measurements=series.measurements)
             groups.setdefault(key, []).append(line)
     return tuple(
         _joint(f"joint-{number}", name, dtype, lines)
@@ -129,7 +161,7 @@ def joints_of(subjects: Sequence[Subject]) -> tuple[Joint, ...]:
     )
 
 
-def _joint(key: str, name: str, dtype: str, every: Sequence[Line]) -> Joint:
+def _joint(key: str, name: str, dtype: str, every: Sequence[SweepLine]) -> Joint:
     lines = [line for line in every if line.style is not None]
     others = [line for line in every if line.style is None]
     ranks = sorted({item.ranks for line in every for item in line.measurements})
@@ -147,7 +179,7 @@ def _joint(key: str, name: str, dtype: str, every: Sequence[Line]) -> Joint:
     )
 
 
-def _table(lines: Sequence[Line]) -> tuple[tuple[str, ...], ...]:
+def _table(lines: Sequence[SweepLine]) -> tuple[tuple[str, ...], ...]:
     measured = [{item.size_bytes: item for item in line.measurements} for line in lines]
     sizes = sorted({size_bytes for each in measured for size_bytes in each})
     return tuple((format_size(size), *(cell for each in measured for cell in _cells(each.get(size)))) for size in sizes)

@@ -5,17 +5,16 @@ from typing import Literal
 
 from busbw.model.comparison import Comparison
 from busbw.model.scaling import Scaling
+from busbw.show.figures.axes import Theme
 from busbw.show.figures.comparison import versus_figures
 from busbw.show.figures.drawing import Panel, figures_svg
 from busbw.show.figures.imports import MOST_CURVES, import_curves
-from busbw.show.figures.palette import Theme
 from busbw.show.figures.scaling import scaling_figures
 from busbw.show.figures.series import busbw_figure, time_figure
 from busbw.show.figures.spread import spread_figure
-from busbw.show.page.import_subject import ImportSubject
 from busbw.show.page.overview import joints_of
 from busbw.show.page.section import explanations_of, series_of
-from busbw.show.page.subject import Subject
+from busbw.show.page.subject import ImportSubject, ReportSubject
 from busbw.show.words import OUTCOMES
 
 FigureName = Literal["time", "busbw", "spread"]
@@ -23,7 +22,7 @@ FIGURE_NAMES: tuple[FigureName, ...] = ("time", "busbw", "spread")
 _TITLES = {"time": "time", "busbw": "bus bandwidth", "spread": "spread of the time"}
 
 
-def runs_svg(subjects: Sequence[Subject], wanted: Sequence[FigureName], theme: Theme) -> str | None:
+def runs_svg(subjects: Sequence[ReportSubject], wanted: Sequence[FigureName], theme: Theme) -> str | None:
     """Return the figures of one run, or the curves of several together; None: nothing was measured.
 
     Of several runs there is no spread: it is one run's.
@@ -71,7 +70,7 @@ def scaling_svg(views: Sequence[Scaling], theme: Theme) -> str | None:
     return figures_svg("busbw scaling", scaling_figures(views)[0].conditions, panels, theme) if panels else None
 
 
-def _of_one(subject: Subject, wanted: Sequence[FigureName]) -> Iterator[Panel]:
+def _of_one(subject: ReportSubject, wanted: Sequence[FigureName]) -> Iterator[Panel]:
     ceilings = {ceiling.point: ceiling for ceiling in subject.run.ceilings}
     explained = explanations_of(subject)
     for series in series_of(subject.run):
@@ -84,7 +83,7 @@ def _of_one(subject: Subject, wanted: Sequence[FigureName]) -> Iterator[Panel]:
             yield Panel(title=f"{series.name}: {_TITLES[name]}", figure=figures[name])
 
 
-def _of_several(subjects: Sequence[Subject], wanted: Sequence[FigureName]) -> Iterator[Panel]:
+def _of_several(subjects: Sequence[ReportSubject], wanted: Sequence[FigureName]) -> Iterator[Panel]:
     for joint in joints_of(subjects):
         if "time" in wanted:
             yield Panel(title=f"{joint.name}: {_TITLES['time']}", figure=joint.time)

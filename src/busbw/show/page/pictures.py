@@ -1,14 +1,301 @@
 """The pictures of a run's machine, each as an address that holds the whole drawing."""
 
 from base64 import b64encode
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from xml.sax.saxutils import escape, quoteattr
 
-from busbw.show.page.placement_svg import placement_svg
-from busbw.show.page.subject import Subject
-from busbw.show.page.topology_svg import topology_svg
-from busbw.show.placement_words import placement_words
+from busbw.model.record import Hello
+from busbw.model.run import Run
+from busbw.model.topology import GpuSpot, NodeView
+from busbw.show.page.subject import ReportSubject
 from busbw.show.plain import printable
-from busbw.show.topology_words import link_lines, summary
+from busbw.show.topology_tree import Box, Kind, boxes_of, link_lines, number_of, short_list, summary
+from busbw.show.words import numbers_words, placement_words
+
+# Every character of a monospaced font of 12 px is as wide as this or narrower, so that what fits can be counted.
+_CHARACTER = 7.3
+_LINE = 16
+_PADDING = 9
+_TOPOLOGY_SVG_HEADER = 24
+_PAGE = 1180
+_TOPOLOGY_SVG_MARGIN = 20
+_TOPOLOGY_SVG_LONGEST = 34
+_LONGEST_PORTS = 16
+# Lines of their own may be as long as the page is wide; the title is of 15 px.
+_LONGEST_LINE = int((_PAGE - 2 * _TOPOLOGY_SVG_MARGIN) / _CHARACTER)
+_LONGEST_TITLE = int(_LONGEST_LINE * 12 / 15)
+# Light and dark, for any drawing of boxes.
+STYLE = """
+svg { color-scheme: light dark; }
+text { font: 12px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #1f2328; }
+.head { font-weight: 700; }
+.page { font-size: 15px; font-weight: 700; }
+.dim { fill: #59636e; }
+rect { fill: #ffffff; stroke: #8c959f; }
+.ground { stroke: none; }
+.numa { fill: #f6f8fa; }
+.switch { fill: #ffffff; stroke-dasharray: 4 3; }
+.gpu { fill: #dafbe1; stroke: #2da44e; }
+.nic { fill: #ddf4ff; stroke: #0969da; }
+@media (prefers-color-scheme: dark) {
+  text { fill: #f0f6fc; }
+  .dim { fill: #9198a1; }
+  rect { fill: #0d1117; stroke: #656c76; }
+  .numa { fill: #151b23; }
+  .switch { fill: #0d1117; }
+  .gpu { fill: #12261e; stroke: #2ea043; }
+  .nic { fill: #121d2f; stroke: #388bfd; }
+}
+"""
+
+
+@dataclass(kw_only=True)
+class _Placed:
+    """A box with its size, and rows of the boxes within it."""
+
+    kind: Kind
+    lines: tuple[str, ...]
+    width: float
+    height: float
+    rows: list[list["_Placed"]] = field(default_factory=list)
+
+
+def topology_svg(view: NodeView) -> str:
+    """Return the drawing of a node: the same text for the same view."""
+    near = {f"GPU{spot.number}": f"{spot.path} {short_list(spot.ports)}" for spot in view.gpus if spot.path is not None}
+    boxes = boxes_of(view.topology)
+    columns = 2 if len(boxes) > 1 else 1
+    inner = (_PAGE - 2 * _TOPOLOGY_SVG_MARGIN - _GAP * (columns - 1)) / columns
+    placed = [_place(box, inner, near) for box in boxes]
+    # A chain of switches may need more than its share of the page.
+    column = max([inner, *(box.width for box in placed)])
+    width = 2 * _TOPOLOGY_SVG_MARGIN + columns * column + _GAP * (columns - 1)
+    parts: list[str] = []
+    top = 62.0
+    for first in range(0, len(placed), columns):
+        row = placed[first : first + columns]
+        height = max(box.height for box in row)
+        for place, box in enumerate(row):
+            _stretch(box, column, height)
+            parts += _draw(box, _TOPOLOGY_SVG_MARGIN + place * (column + _GAP), top)
+        top += height + _GAP
+    top += _LINE / 2
+    for line in _below(view):
+        top += _LINE
+        parts.append(_text(_TOPOLOGY_SVG_MARGIN, top, printable(line)[:_LONGEST_LINE]))
+    return _page(summary(view.topology), parts, width, top + _TOPOLOGY_SVG_MARGIN)
+
+
+def _near(spot: GpuSpot) -> str:
+    ports = short_list(spot.ports)
+    if len(ports) > _LONGEST_PORTS:
+        ports = f"{spot.ports[0]} +{len(spot.ports) - 1}"
+    return f"{spot.path} {ports}"
+
+
+def _below(view: NodeView) -> tuple[str, ...]:
+    ceilings = tuple(
+        f"{ceiling.algorithm}: {number_of(ceiling.busbw_Bps)} of bus bandwidth at best; {ceiling.formula}"
+        for ceiling in view.ceilings
+    )
+    return (*link_lines(view.topology), *ceilings)
+
+
+def _page(title: str, parts: list[str], width: float, height: float) -> str:
+    shown = escape(printable(title)[:_LONGEST_TITLE])
+    size = f"{width:.0f}", f"{height:.0f}"
+    extent, label = f'width="{size[0]}" height="{size[1]}"', f"aria-label={quoteattr(printable(title))}"
+    return "\n".join(
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size[0]} {size[1]}" {extent} role="img" {label}>',
+            f"<title>{shown}</title>",
+            f"<style>{STYLE}</style>",
+            f'<rect class="ground" {extent}/>',
+            f'<text class="page" x="{_TOPOLOGY_SVG_MARGIN}" y="28">{shown}</text>',
+            _text(_TOPOLOGY_SVG_MARGIN, 48, "link rates in GB/s, one direction, as NCCL counts them", "dim"),
+            *parts,
+            "</svg>\n",
+        )
+    )
+
+
+def _place(box: Box, most: float, near: dict[str, str]) -> _Placed:
+    """Lay out a box at most `most` wide, wider only where a part of it alone is."""
+    if not box.below and box.kind in ("gpu", "nic", "other"):
+        lines = tuple(line for line in _lines_of(box, near) if line)
+        longest = max(len(line) for line in lines)
+        return _Placed(
+            kind=box.kind,
+            lines=lines,
+            width=longest * _CHARACTER + 2 * _PADDING,
+            height=len(lines) * _LINE + _PADDING,
+        )
+    head = _topology_svg_cut(", ".join(part for part in (" ".join(_names(box)), _link(box), box.ports) if part))
+    rows = _rows([_place(part, most - 2 * _PADDING, near) for part in box.below], most - 2 * _PADDING)
+    widths = [sum(part.width for part in row) + _GAP * (len(row) - 1) for row in rows]
+    heights = [max(part.height for part in row) + _GAP for row in rows]
+    return _Placed(
+        kind=box.kind,
+        lines=(head,),
+        width=max([len(head) * _CHARACTER, *widths]) + 2 * _PADDING,
+        height=_TOPOLOGY_SVG_HEADER + (sum(heights) - _GAP + _PADDING if rows else 4),
+        rows=rows,
+    )
+
+
+def _rows(parts: list[_Placed], most: float) -> list[list[_Placed]]:
+    """Stand parts side by side, and begin a row where the next does not fit."""
+    rows: list[list[_Placed]] = []
+    left = 0.0
+    for part in parts:
+        if not rows or left + part.width > most:
+            rows.append([])
+            left = 0.0
+        rows[-1].append(part)
+        left += part.width + _GAP
+    return rows
+
+
+def _stretch(box: _Placed, width: float, height: float) -> None:
+    """Give a box this size: the parts of a row become as high as the highest, and those that hold others fill it."""
+    box.width, box.height = width, height
+    for row in box.rows:
+        wide = sum(bool(part.rows) for part in row)
+        spare = width - 2 * _PADDING - sum(part.width for part in row) - _GAP * (len(row) - 1)
+        highest = max(part.height for part in row)
+        for part in row:
+            _stretch(part, part.width + (max(spare, 0.0) / wide if part.rows else 0.0), highest)
+
+
+def _lines_of(box: Box, near: dict[str, str]) -> tuple[str, ...]:
+    ports = f"port {box.ports}" if box.ports else ""
+    rates = ", ".join(part for part in (_link(box), ports) if part)
+    return tuple(_topology_svg_cut(line) for line in (box.title, box.address, rates, near.get(box.title, "")))
+
+
+def _names(box: Box) -> tuple[str, ...]:
+    return (f"{box.title}:", box.address) if box.kind == "numa" else (box.title, box.address)
+
+
+def _link(box: Box) -> str:
+    return f"PCIe {number_of(box.link_Bps)}" if box.link_Bps is not None else ""
+
+
+def _draw(box: _Placed, left: float, top: float) -> list[str]:
+    place = f'x="{left:.1f}" y="{top:.1f}" width="{box.width:.1f}" height="{box.height:.1f}"'
+    drawn = [f'<rect class="{box.kind}" {place} rx="5"/>']
+    for number, line in enumerate(box.lines):
+        style = "head" if number == 0 and box.kind != "switch" else "dim" if box.kind == "switch" else ""
+        drawn.append(_text(left + _PADDING, top + _LINE * (number + 1) - 1, line, style))
+    down = top + _TOPOLOGY_SVG_HEADER
+    for row in box.rows:
+        across = left + _PADDING
+        for part in row:
+            drawn += _draw(part, across, down)
+            across += part.width + _GAP
+        down += max(part.height for part in row) + _GAP
+    return drawn
+
+
+def _topology_svg_cut(line: str) -> str:
+    shown = printable(line)
+    return shown if len(shown) <= _TOPOLOGY_SVG_LONGEST else shown[: _TOPOLOGY_SVG_LONGEST - 3] + "..."
+
+
+_WIDTH = 900
+_MARGIN = 12
+_CHIP_WIDTH = 164
+_CHIP_HEIGHT = 42
+_GAP = 8
+_HEADER = 26
+_MOST_HOSTS = 8
+_MOST_RANKS = 20
+# Characters of 12 px that fit into a chip, and into the head of a box.
+_LONGEST = 20
+_LONGEST_HEAD = 110
+
+
+def placement_svg(run: Run) -> str:
+    """Return the drawing of a run's hosts and ranks; ranks that said nothing are not in it."""
+    hosts = tuple(dict.fromkeys((*run.plan.placement.hosts, *(hello.host for hello in run.ranks))))
+    parts: list[str] = []
+    top = float(_MARGIN)
+    for host in hosts[:_MOST_HOSTS]:
+        drawn, top = _host(host, [hello for hello in run.ranks if hello.host == host], run, top)
+        parts += drawn
+    if len(hosts) > _MOST_HOSTS:
+        top += _GAP
+        parts.append(_text(_MARGIN, top + 10, f"and {len(hosts) - _MOST_HOSTS} more hosts"))
+        top += 20
+    title = escape(printable(placement_words(run.plan.placement)))
+    size = f'width="{_WIDTH}" height="{top + _MARGIN:.0f}"'
+    return "\n".join(
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {top + _MARGIN:.0f}" {size} role="img"',
+            f"  aria-label={quoteattr(title)}>",
+            f"<title>{title}</title>",
+            f"<style>{STYLE}</style>",
+            f'<rect class="ground" {size}/>',
+            *parts,
+            "</svg>\n",
+        )
+    )
+
+
+def _host(host: str, ranks: Sequence[Hello], run: Run, top: float) -> tuple[list[str], float]:
+    """Return the box of one host at `top`, and where the next one begins."""
+    across = (_WIDTH - 2 * _MARGIN - _GAP) // (_CHIP_WIDTH + _GAP)
+    shown = ranks[:_MOST_RANKS]
+    lines = -(-len(shown) // across)
+    more = len(ranks) - len(shown)
+    height = _HEADER + lines * (_CHIP_HEIGHT + _GAP) + (18 if more else 0) + 6
+    drawn = [
+        f'<rect class="numa" x="{_MARGIN}" y="{top:.0f}" width="{_WIDTH - 2 * _MARGIN}" height="{height:.0f}" rx="5"/>',
+        _text(_MARGIN + _GAP, top + 17, _cut(_head(host, len(ranks), run), _LONGEST_HEAD), "head"),
+    ]
+    for place, hello in enumerate(shown):
+        left = _MARGIN + _GAP + place % across * (_CHIP_WIDTH + _GAP)
+        down = top + _HEADER + place // across * (_CHIP_HEIGHT + _GAP)
+        kind = "gpu" if hello.gpu is not None else "nic"
+        drawn += [
+            f'<rect class="{kind}" x="{left}" y="{down:.0f}" width="{_CHIP_WIDTH}" height="{_CHIP_HEIGHT}" rx="5"/>',
+            _text(left + 8, down + 17, f"rank {hello.rank}", "head"),
+            _text(left + 8, down + 33, _cut(_where(hello), _LONGEST), "dim"),
+        ]
+    if more:
+        drawn.append(_text(_MARGIN + _GAP, top + height - 9, f"and {more} more ranks"))
+    return drawn, top + height + _GAP
+
+
+def _head(host: str, ranks: int, run: Run) -> str:
+    node = next((node for node in run.nodes if node.host == host), None)
+    known: tuple[str | None, ...] = ()
+    if node is not None:
+        known = (node.cpu_model, f"{node.cpus} CPUs", f"{node.numa_nodes} NUMA nodes" if node.numa_nodes > 1 else None)
+    elif host == run.plan.host.name:
+        here = run.plan.host
+        several = f"{here.numa_nodes} NUMA nodes" if here.numa_nodes > 1 else None
+        known = (here.cpu_model, f"{here.cores} cores", several)
+    said = f"{ranks} rank{'s' if ranks != 1 else ''}" if ranks else "no rank said anything"
+    ports = [f"{port.name} {port.rate or ''}".strip() for port in node.ports if port.up] if node is not None else []
+    return f"{host}: {', '.join(part for part in (*known, said, *ports) if part)}"
+
+
+def _where(hello: Hello) -> str:
+    if hello.gpu is not None:
+        return f"GPU {hello.gpu.ordinal} {hello.gpu.bus_id}"
+    return f"CPU{'s' if len(hello.cpus) != 1 else ''} {numbers_words(hello.cpus)}"
+
+
+def _cut(line: str, longest: int) -> str:
+    shown = printable(line)
+    return shown if len(shown) <= longest else shown[: longest - 3] + "..."
+
+
+def _text(left: float, top: float, line: str, style: str = "") -> str:
+    named = f' class="{style}"' if style else ""
+    return f'<text{named} x="{left:.1f}" y="{top:.1f}">{escape(printable(line))}</text>'
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,7 +308,7 @@ class Drawing:
     lines: tuple[str, ...] = ()
 
 
-def pictures_of(subject: Subject) -> tuple[Drawing, ...]:
+def pictures_of(subject: ReportSubject) -> tuple[Drawing, ...]:
     """Return where the ranks were, and the node, where its inside is known.
 
     As images they keep their style sheets to themselves.

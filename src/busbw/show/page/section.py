@@ -1,36 +1,107 @@
 """What the page about one run is made of."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from busbw.base.units import format_rate, format_size, format_time
+from busbw.facts.rules import rules
+from busbw.model.finding import Finding
 from busbw.model.measurement import Measurement
 from busbw.model.run import Run
+from busbw.model.settings import Setting, Settings
 from busbw.show import words
 from busbw.show.columns import Column, cells_of, columns_of
 from busbw.show.figures.drawing import Panel, figures_svg
 from busbw.show.figures.series import BASIS_WORDS, Explanations, Figure, busbw_figure, time_figure
 from busbw.show.figures.spread import rank_layout, rank_numbers, rank_views, spread_figure
-from busbw.show.nccl import gpu_words
-from busbw.show.nodes import node_lines
-from busbw.show.page.explained_findings import explained_findings
 from busbw.show.page.pictures import pictures_of, svg_address
-from busbw.show.page.setting_rows import setting_rows
-from busbw.show.page.subject import Subject
+from busbw.show.page.subject import ReportSubject
 from busbw.show.page.summary import curves_of_run, still_of, summary_of
-from busbw.show.placement_words import placement_words
-from busbw.show.reproduce import command_of
-from busbw.show.reproduce_settings import with_settings
-from busbw.show.run_platform_words import platform_words
-from busbw.show.skew import skew_words
+from busbw.show.reproduce import command_of, with_settings
 from busbw.show.text.autopsy import autopsy_lines
 from busbw.show.weighing import conditions_of, weighed
+from busbw.show.words import gpu_words, node_lines, placement_words, platform_words, skew_words
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Series:
+class Explained:
+    """A finding, why its rule matters (None: a rule this busbw does not know), and the measurement it is about."""
+
+    finding: Finding
+    why: str | None
+    about: str | None
+    # Whether it is the first of its code: where links to the code lead.
+    first: bool
+
+
+def explained_findings(findings: Sequence[Finding], points: Mapping[int, str]) -> tuple[Explained, ...]:
+    """Return the findings in their order, each with why its rule matters and what it is about.
+
+    `points`: what each measurement is called.
+    """
+    known = rules()
+    return tuple(
+        Explained(
+            finding=finding,
+            why=known[finding.code].why if finding.code in known else None,
+            about=points.get(finding.point) if finding.point is not None else None,
+            first=finding.code not in {earlier.code for earlier in findings[:number]},
+        )
+        for number, finding in enumerate(findings)
+    )
+
+
+LAYER_WORDS = {
+    "default": "the library's default",
+    "platform": "the platform",
+    "topology": "the topology",
+    "site": "the site",
+    "etc_conf": "/etc/nccl.conf",
+    "conf": "the user's NCCL settings file",
+    "tuned": "a tuned set",
+    "shell": "the environment of whoever started it",
+    "command_line": "busbw run",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SettingRow:
+    """One variable: its value in force, quoted, who set it, and every choice that lost."""
+
+    name: str
+    value: str
+    who: str
+    source: str
+    replaced: str
+
+
+def setting_rows(settings: Settings | None) -> tuple[SettingRow, ...]:
+    """Return a row for each variable that is set or kept unset, by name."""
+    if settings is None:
+        return ()
+    names = sorted(choice.name for choice in settings.in_force())
+    return tuple(_row(settings.explain(name)) for name in names)
+
+
+def _row(choices: tuple[Setting, ...]) -> SettingRow:
+    first, *lost = choices
+    return SettingRow(
+        name=first.name,
+        value=_quoted(first.value),
+        who=LAYER_WORDS[first.layer],
+        source=first.source,
+        replaced="; ".join(f"{_quoted(each.value)} of {LAYER_WORDS[each.layer]} ({each.source})" for each in lost),
+    )
+
+
+def _quoted(value: str | None) -> str:
+    return "unset" if value is None else f'"{value}"'
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SeriesRows:
     """One sweep: its names in the page, and its rows."""
 
     key: str
@@ -45,7 +116,7 @@ class Series:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Section:
+class RunSection:
     """One run: what its template reads, and what its figures are drawn from."""
 
     values: dict[str, Any]
@@ -54,7 +125,7 @@ class Section:
     ranks: list[dict[str, Any]]
 
 
-def section_of(subject: Subject, *, prefix: str, level: int) -> Section:
+def section_of(subject: ReportSubject, *, prefix: str, level: int) -> RunSection:
     """Return one run's part of a page. `prefix` stands before every id, `level` is that of its headings."""
     run = subject.run
     command = command_of(run.plan)
@@ -101,17 +172,17 @@ def section_of(subject: Subject, *, prefix: str, level: int) -> Section:
     values["summary_still"] = None if prefix else still_of(summary)
     if views is not None:
         figures[f"{prefix}ranks-figure"] = {"data": [], "layout": rank_layout()}
-    return Section(
+    return RunSection(
         values=values, figures=figures, ranks=[rank_numbers(item) for item in views.shown] if views is not None else []
     )
 
 
-def series_of(run: Run, prefix: str = "") -> tuple[Series, ...]:
+def series_of(run: Run, prefix: str = "") -> tuple[SeriesRows, ...]:
     """Return the sweeps of a run, in the order they were measured."""
     ceilings = {ceiling.point: ceiling for ceiling in run.ceilings}
     groups = groupby(run.measurements, key=_line)
     return tuple(
-        Series(
+        SeriesRows(
             key=f"{prefix}series-{number}",
             name=words.series_name(items[0]),
             note=words.series_note(items[0]),
@@ -141,7 +212,7 @@ def _summary(items: Sequence[Measurement]) -> str:
     )
 
 
-def _still(series: Series, figures: dict[str, Figure]) -> str:
+def _still(series: SeriesRows, figures: dict[str, Figure]) -> str:
     """Return both curves of a sweep as the address of a drawing, for readers without JavaScript."""
     panels = [
         Panel(title=title, figure=figures[f"{series.key}-{kind}"])
@@ -150,13 +221,13 @@ def _still(series: Series, figures: dict[str, Figure]) -> str:
     return svg_address(figures_svg(series.name, series.note, panels, "light"))
 
 
-def explanations_of(subject: Subject) -> Explanations:
+def explanations_of(subject: ReportSubject) -> Explanations:
     """Return the explanation of each size that has one, by its point."""
     series = subject.explained.series if subject.explained is not None else ()
     return {size.point: size for each in series for size in each.sizes if size.point is not None}
 
 
-def _figures(run: Run, series: tuple[Series, ...], explained: Explanations) -> Iterator[tuple[str, Figure]]:
+def _figures(run: Run, series: tuple[SeriesRows, ...], explained: Explanations) -> Iterator[tuple[str, Figure]]:
     """Yield every figure of a sweep with the id of its element."""
     ceilings = {ceiling.point: ceiling for ceiling in run.ceilings}
     for each in series:

@@ -1,11 +1,14 @@
 """What a report is about: runs, each with what is known besides of where it was made."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from busbw.model.paths import NodeView
+from busbw.model.imported import Imported, Reading
 from busbw.model.run import Run
 from busbw.model.settings import Settings
+from busbw.model.topology import NodeView
 from busbw.model.verdict import ExplainedVerdict
+from busbw.show.text.imported import Digest, Listing
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,7 +20,7 @@ class Picture:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Subject:
+class ReportSubject:
     """One run of a report. `label` tells it from the others in tables and legends."""
 
     run: Run
@@ -37,3 +40,18 @@ def labels_of(runs: tuple[Run, ...]) -> tuple[str, ...]:
     ids = [run.plan.run_id for run in runs]
     names = [tag if tag and tags.count(tag) == 1 else run_id for tag, run_id in zip(tags, ids, strict=True)]
     return tuple(name if names.count(name) == 1 else f"{name} ({number})" for number, name in enumerate(names, start=1))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ImportSubject:
+    """One import of a report. `label` tells it from the others."""
+
+    label: str
+    imported: Imported
+    # By the number of the table.
+    digests: Mapping[int, Digest]
+    unread: Listing
+    # The first readings, in the order of their tables, and how many more the import has.
+    readings: tuple[Reading, ...]
+    left_out: int = 0
+    explained: ExplainedVerdict

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from busbw.base.units import format_rate, format_size, format_time
-from busbw.model.budget import SizeExplanation
 from busbw.model.finding import Finding
 from busbw.model.run import Run
+from busbw.model.verdict import SizeExplanation
 from busbw.show import words
-from busbw.show.figures.axes import size_axis, value_axis, zero_axis
+from busbw.show.figures.axes import STYLES, size_axis, value_axis, zero_axis
 from busbw.show.figures.drawing import Panel, figures_svg
-from busbw.show.figures.palette import STYLES
 from busbw.show.figures.series import Explanations, Figure, base_layout, line_trace, marker, plain
 from busbw.show.page.pictures import svg_address
 from busbw.show.weighing import Conditions
@@ -59,7 +58,7 @@ class Curve:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Summary:
+class PageSummary:
     """The beginning of a page."""
 
     key: str
@@ -80,14 +79,14 @@ def summary_of(
     findings: Sequence[Finding],
     conditions: Conditions | None = None,
     steps: Sequence[str] = (),
-) -> Summary:
+) -> PageSummary:
     """Return what a page begins with. `findings`: by weight; `steps`: what to do next, beside their fixes."""
     first = {one.code: one for one in reversed(findings)}
     distinct = [one for one in findings if first[one.code] is one]
     matter = [one for one in distinct if one.severity != "note"][:_MOST_FINDINGS] or distinct[:_MOST_NOTES]
     figure = summary_figure(curves) if curves else None
     points = [point for curve in curves for point in curve.points]
-    return Summary(
+    return PageSummary(
         key=key,
         figure=figure,
         shows="; ".join(_best_words(curve) for curve in curves),
@@ -100,7 +99,7 @@ def summary_of(
     )
 
 
-def still_of(summary: Summary) -> str | None:
+def still_of(summary: PageSummary) -> str | None:
     """Return the figure as the address of a drawing, for readers without JavaScript; None: there is none."""
     if summary.figure is None:
         return None

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from busbw.model.autopsy import Autopsy, HostFound, RankFound
-from busbw.model.visit import Silent
+from busbw.model.visit import Autopsy, HostFound, RankFound, Silent
 
 _MOST_RANKS = 32
 _MOST_HOSTS = 16

@@ -9,13 +9,24 @@ from rich.text import Text
 
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.units import format_size
-from busbw.model.comparison import Claim, ComparedBand, ComparedPoint, Comparison, Design, Estimate, Versus
-from busbw.model.comparison_plan import ComparisonPlan
+from busbw.model.comparison import (
+    Answer,
+    Bisection,
+    BisectionStep,
+    Claim,
+    ComparedBand,
+    ComparedPoint,
+    Comparison,
+    ComparisonPlan,
+    Design,
+    SpeedEstimate,
+    Versus,
+)
 from busbw.show.columns import us
-from busbw.show.nccl import choices_words
 from busbw.show.plain import printable
 from busbw.show.sparkline import paired_lines
 from busbw.show.text.terminal import console, say_finding
+from busbw.show.words import choices_words
 
 # A claim in a word; without one `~`, and `?` where nothing could be claimed whatever the times.
 CLAIM_WORDS: dict[Claim, str] = {"faster": "faster", "slower": "slower", "same": "=", "none": "~", "cannot_tell": "?"}
@@ -120,7 +131,7 @@ def _table(points: Sequence[ComparedPoint], letters: tuple[str, str], design: De
     return table
 
 
-def _cells(estimate: Estimate, design: Design) -> tuple[str | Text, ...]:
+def _cells(estimate: SpeedEstimate, design: Design) -> tuple[str | Text, ...]:
     interval = _NOTHING
     if estimate.low is not None and estimate.high is not None:
         interval = f"{_change(estimate.low)} to {_change(estimate.high)}"
@@ -220,8 +231,46 @@ def _legend(out: Console, comparison: Comparison) -> None:
     out.print(Text("; ".join(words), style="dim"), soft_wrap=not out.is_terminal)
 
 
-def _is_apart(estimate: Estimate) -> bool:
+def _is_apart(estimate: SpeedEstimate) -> bool:
     """Whether an interval alone would say more than the claim does."""
     if estimate.claim != "none" or estimate.low is None or estimate.high is None:
         return False
     return estimate.low > 1 or estimate.high < 1
+
+
+ANSWERS: dict[Answer, str] = {"shows": "does it", "absent": "does not", "unclear": "unclear"}
+
+
+def asked_words(step: BisectionStep) -> str:
+    """Return which items a question was about, by their numbers from 1: `1+3`."""
+    return "+".join(str(item + 1) for item in step.items)
+
+
+def estimate_words(estimate: SpeedEstimate) -> str:
+    """Return a difference with its interval and what it rests on."""
+    change = f"gain {100 * (estimate.ratio - 1):+.1f} %"
+    if estimate.low is None or estimate.high is None:
+        return f"{change} ({len(estimate.blocks)} blocks)"
+    low, high = 100 * (estimate.low - 1), 100 * (estimate.high - 1)
+    return f"{change} ({low:+.1f} to {high:+.1f}, {len(estimate.blocks)} blocks)"
+
+
+_BISECTION_COLOURS = {"found": "bold green", "none": "bold", "cannot_tell": "bold cyan"}
+
+
+def bisection_text(found: Bisection) -> None:
+    """Print what was asked, and what it came to."""
+    out = console()
+    out.print(Text(printable(f"good  {found.plan.good}\nbad   {found.plan.bad}")), soft_wrap=True)
+    for number, item in enumerate(found.plan.items, start=1):
+        out.print(Text(printable(f"  {number}  {item}")), soft_wrap=True)
+    if found.point is not None and found.whole is not None:
+        out.print(Text(printable(f"bad against good at {found.point}: {estimate_words(found.whole)}")), soft_wrap=True)
+    for step in found.steps:
+        out.print(
+            Text(f"  {asked_words(step)}: {estimate_words(step.estimate)}, {ANSWERS[step.answer]}"), soft_wrap=True
+        )
+    text = Text()
+    text.append(found.outcome.replace("_", " "), style=_BISECTION_COLOURS[found.outcome])
+    text.append(printable(f": {found.sentence}"))
+    out.print(text, soft_wrap=not out.is_terminal)

@@ -7,8 +7,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from busbw.base.units import format_size
-from busbw.model.diagnosis import Diagnosis, Fact, LoggedChoice, Traffic
-from busbw.model.finding import Finding
+from busbw.model.finding import Diagnosis, Finding, LoggedChoice, LoggedFact, LoggedTraffic
 from busbw.show.lines import say_action
 from busbw.show.plain import printable
 from busbw.show.text.terminal import console
@@ -76,7 +75,7 @@ def _heading(diagnosis: Diagnosis) -> str:
     )
 
 
-def _direct(out: Console, facts: tuple[Fact, ...]) -> None:
+def _direct(out: Console, facts: tuple[LoggedFact, ...]) -> None:
     """Print for which NICs GPUDirect RDMA is on, and for which off; for some it may differ by rank."""
     nics: dict[str, list[str]] = {}
     for fact in facts:
@@ -87,7 +86,7 @@ def _direct(out: Console, facts: tuple[Fact, ...]) -> None:
         _line(out, f"{_DIRECT}{shown}: {state}")
 
 
-def _values(fact: Fact, *, quoted: bool = False) -> str:
+def _values(fact: LoggedFact, *, quoted: bool = False) -> str:
     mark = '"' if quoted else ""
     shown = [
         f"{mark}{_short(held.value)}{mark}" + (f" ({held.who})" if len(fact.values) > 1 else "")
@@ -102,7 +101,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}..."
 
 
-def _traffic(traffic: tuple[Traffic, ...]) -> Iterator[str]:
+def _traffic(traffic: tuple[LoggedTraffic, ...]) -> Iterator[str]:
     for each in traffic:
         place = "place unknown" if each.place == "unknown" else each.place
         nics = f", NICs {', '.join(map(str, each.nics[:16]))}" if each.nics else ""

@@ -1,12 +1,14 @@
 """A host as text for a terminal."""
 
+from collections.abc import Iterable
+from itertools import groupby
+
 from rich.table import Table
 from rich.text import Text
 
 from busbw.base.cpus import format_cpu_list
 from busbw.base.units import format_size
-from busbw.model.host import Hardware, HostGpu, HostNvLink, HostPort, PciFunction
-from busbw.model.probe import Probe
+from busbw.model.host import Candidate, Detection, Hardware, HostGpu, HostNvLink, HostPort, PciFunction, Probe
 from busbw.show.plain import printable
 from busbw.show.text.terminal import console
 
@@ -180,3 +182,62 @@ def _list(title: str, lines: list[str]) -> None:
     for line in lines:
         # Not wrapped: it may hold a path to copy.
         out.print(Text(printable(f"  {line}")), soft_wrap=True)
+
+
+_RUNGS = {"firmware": "1 firmware", "metadata": "2 metadata service", "hardware": "3 hardware"}
+_HEADINGS = {
+    "matches": "it is",
+    "possible": "possible: nothing speaks against it, and too little for it",
+    "near_miss": "near misses",
+}
+_UNKNOWN = "unknown"
+
+
+def detection_line(found: Detection) -> str:
+    """Return id, how sure, and why, in one line."""
+    sure = found.confidence if found.confidence is not None else "cannot tell"
+    return printable(f"{found.platform or _UNKNOWN}  {sure}: {found.because}".replace("\n", " "))
+
+
+def detection_text(found: Detection) -> None:
+    """Print the line, what each step of the ladder saw, and why each near miss is none."""
+    out = console()
+    out.print(Text(detection_line(found), style="bold"), soft_wrap=True)
+    for contradiction in found.contradictions:
+        out.print(Text(printable(f"warn {contradiction.part}: {contradiction.text}"), style="yellow"), soft_wrap=True)
+        if contradiction.fix is not None:
+            _line(f"  {contradiction.fix}")
+    for rung, group in groupby(found.evidence, key=lambda each: each.rung):
+        _detection_heading(_RUNGS[rung])
+        for each in group:
+            _line(f"  {each.seen}")
+            _line(f"    says {each.says}")
+    for standing, candidates in groupby(found.candidates, key=lambda each: each.standing):
+        _detection_heading(_HEADINGS[standing])
+        for candidate in candidates:
+            _candidate(candidate)
+
+
+def warnings(found: Detection) -> Iterable[str]:
+    """Yield where the host is not as its platform, a line each."""
+    for each in found.contradictions:
+        yield printable(f"warning: {each.text}")
+
+
+def _candidate(candidate: Candidate) -> None:
+    _line(f"  {candidate.platform}")
+    # Of a near miss only what is against it is of interest; all of it is in --json.
+    rest = () if candidate.standing == "near_miss" else (("+", candidate.agrees), ("?", candidate.unseen))
+    for sign, texts in (("-", candidate.differs), *rest):
+        for text in texts:
+            _line(f"    {sign} {text}")
+
+
+def _detection_heading(text: str) -> None:
+    out = console()
+    out.print()
+    out.print(Text(text, style="bold"))
+
+
+def _line(text: str) -> None:
+    console().print(Text(printable(text)), soft_wrap=True)

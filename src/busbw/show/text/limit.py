@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from busbw.base.units import format_rate
-from busbw.model.limit import Attained, Bound, Limit, Line, Part, PartName
+from busbw.model.limit import Attained, Bound, Limit, LimitLine, Part, PartName
 from busbw.show.plain import printable
 from busbw.show.text.terminal import console
 
@@ -119,7 +119,7 @@ def _result(bound: Bound) -> str:
     return f"busbw at most {format_rate(bound.busbw_Bps)}, algbw {format_rate(bound.algbw_Bps)}"
 
 
-def _line_lines(line: Line, title: str) -> list[str]:
+def _line_lines(line: LimitLine, title: str) -> list[str]:
     mark = "->" if line.limits else "  "
     lines = [f"  {mark} {title:<20}  {line.formula}", f"     {'':<20}  {line.figures}"]
     if line.attained_Bps is not None:

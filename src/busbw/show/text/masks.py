@@ -5,7 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from busbw.base.cpus import format_cpu_list
-from busbw.model.binding import BoundRank, MaskForms, RankMasks, Reading
+from busbw.model.topology import BindingReading, BoundRank, MaskForms, RankMasks
 from busbw.show.plain import printable
 from busbw.show.text.terminal import console
 
@@ -29,7 +29,7 @@ def masks_text(masks: RankMasks) -> None:
         _reading_text(out, masks, reading)
 
 
-def _reading_text(out: Console, masks: RankMasks, reading: Reading) -> None:
+def _reading_text(out: Console, masks: RankMasks, reading: BindingReading) -> None:
     out.print()
     out.print(Text(printable(f"{reading.launcher}, {' '.join((masks.binding or '').split())[:200]}"), style="bold"))
     if reading.cannot_tell is not None:
@@ -91,7 +91,7 @@ def _sufficient_lines(masks: RankMasks) -> list[str]:
     return ["\nsufficient for mpirun:", *lines]
 
 
-def _reading(masks: RankMasks, reading: Reading) -> Table:
+def _reading(masks: RankMasks, reading: BindingReading) -> Table:
     table = _table("rank", "its CPUs", "NUMA", "GPU's", "", "NCCL's threads")
     for place, rank in zip(masks.ranks, reading.ranks, strict=True):
         table.add_row(
@@ -111,7 +111,7 @@ def _nccl(rank: BoundRank) -> str:
     return f"{_cpus(rank.nccl_cpus)}{'' if rank.nccl_applies else ', as they are'}"
 
 
-def _conclusions(masks: RankMasks, reading: Reading) -> list[str]:
+def _conclusions(masks: RankMasks, reading: BindingReading) -> list[str]:
     wrong = [rank for rank in reading.ranks if rank.fit == "wrong"]
     partly = [rank for rank in reading.ranks if rank.fit == "partly"]
     stay = [rank for rank in reading.ranks if rank.nccl_applies is False]

@@ -1,20 +1,14 @@
 """Scaling figures as text for a terminal: the verdict, a table and a plot for each, what can be told, findings."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from busbw.base.units import format_rate, format_time
-from busbw.model.scaling import (
-    AXIS_WORDS,
-    Estimate,
-    Scaling,
-    ScalingPoint,
-    ScalingReport,
-    ScalingSeries,
-)
+from busbw.model.scaling import AXIS_WORDS, Scaling, ScalingEstimate, ScalingPoint, ScalingReport, ScalingSeries
 from busbw.show.plain import printable
 from busbw.show.scaling_words import (
     VerdictParts,
@@ -27,8 +21,100 @@ from busbw.show.scaling_words import (
     meaning_words,
     verdict_parts,
 )
-from busbw.show.text.scaling_plot import legend, mark, plot_lines
 from busbw.show.text.terminal import VERDICT_COLOURS, console, finding_text
+
+_MARKS = "o+x#@%&s"
+_LIMIT = "-"
+_HEIGHT = 9
+_LEAST_WIDTH = 24
+_LONGEST_LABEL = 40
+MOST_SERIES = len(_MARKS)
+
+Value = Callable[[ScalingPoint], float | None]
+
+
+def mark(number: int) -> str:
+    """Return the mark of a line; of more than there are marks some share one."""
+    return _MARKS[number % len(_MARKS)]
+
+
+def plot_lines(
+    view: Scaling, value: Value, label: Callable[[float], str], *, width: int, limit: Value | None = None
+) -> list[str]:
+    """Return the lines of the plot of what `value` says of each point; [] with fewer than two places.
+
+    The axis of values begins at zero: a fall looks as large as it is. `label` writes a value beside it, and `limit` is
+    drawn too, where it is no more than twice as high as the highest value.
+    """
+    places = sorted({point.at for series in view.series for point in series.points if value(point) is not None})
+    if len(places) < 2:
+        return []
+    points = [point for series in view.series for point in series.points]
+    drawn = [here for point in points if (here := value(point)) is not None]
+    limits = [(point.at, here) for point in points if limit is not None and (here := limit(point)) is not None]
+    top = max([*drawn, *(here for _, here in limits if here <= 2 * max(drawn))])
+    margin = max(len(label(top)), len(label(0.0)))
+    columns = max(_LEAST_WIDTH, width - margin - 3)
+    canvas = [[" "] * columns for _ in range(_HEIGHT)]
+    scale = _Scale(places[0], places[-1], top, columns)
+    for at, height in limits:
+        scale.put(canvas, at, height, _LIMIT)
+    for number, series in enumerate(view.series):
+        for point in series.points:
+            here = value(point)
+            if here is not None:
+                scale.put(canvas, point.at, here, mark(number))
+    lines = []
+    for row, cells in enumerate(canvas):
+        words = label(top) if row == 0 else label(top / 2) if row == _HEIGHT // 2 else ""
+        words = label(0.0) if row == _HEIGHT - 1 else words
+        lines.append(f"{words:>{margin}} |{''.join(cells).rstrip()}")
+    return [*lines, f"{'':>{margin}} +{'-' * columns}", f"{'':>{margin}}  {_ticks(places, scale, columns)}"]
+
+
+class _Scale:
+    """Where a value lies among the characters: logarithmic over the machine, linear from zero upwards."""
+
+    def __init__(self, first: int, last: int, top: float, columns: int) -> None:
+        self._first = first
+        self._doublings = max(math.log2(last / first), 1e-9)
+        self._top = top
+        self._columns = columns
+
+    def column(self, at: int) -> int:
+        """Return the column of a place."""
+        return round(math.log2(at / self._first) / self._doublings * (self._columns - 1))
+
+    def put(self, canvas: list[list[str]], at: int, value: float, sign: str) -> None:
+        """Draw one character; what lies above the plot is left out, and lines that meet show the later one."""
+        if not 0 <= value <= self._top * (1 + 1e-9):
+            return
+        row = _HEIGHT - 1 - round(value / self._top * (_HEIGHT - 1)) if self._top > 0 else _HEIGHT - 1
+        canvas[row][self.column(at)] = sign
+
+
+def _ticks(places: Sequence[int], scale: _Scale, columns: int) -> str:
+    """Return the places under their columns, as many as fit."""
+    line = [" "] * (columns + 8)
+    free = 0
+    for at in places:
+        text = str(at)
+        start = max(0, scale.column(at) - len(text) // 2)
+        if start >= free:
+            line[start : start + len(text)] = text
+            free = start + len(text) + 1
+    return "".join(line).rstrip()
+
+
+def legend(series: Sequence[ScalingSeries], *, with_limit: bool) -> str:
+    """Return what the marks mean; "" where there is nothing to tell apart."""
+    words = [f"{mark(number)} {_short(each.label)}" for number, each in enumerate(series) if each.label]
+    return "   ".join([*words, *([f"{_LIMIT} limit"] if with_limit else [])])
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= _LONGEST_LABEL else f"{label[: _LONGEST_LABEL - 3]}..."
+
 
 _NOT_KNOWN = ""
 # What the interval of an efficiency is made of, as the heading of its column.
@@ -170,18 +256,18 @@ def _by(point: ScalingPoint) -> str:
     return (point.limit_words or "").removeprefix("by ")
 
 
-def _time(estimate: Estimate | None) -> str:
+def _time(estimate: ScalingEstimate | None) -> str:
     return format_time(estimate.value) if estimate is not None else _NOT_KNOWN
 
 
-def _number(estimate: Estimate | None) -> str:
+def _number(estimate: ScalingEstimate | None) -> str:
     if estimate is None:
         return _NOT_KNOWN
     value = estimate.value
     return f"{value:.0f}" if value >= 10_000 else f"{value:.4g}"
 
 
-def _percent(estimate: Estimate | None) -> str:
+def _percent(estimate: ScalingEstimate | None) -> str:
     return f"{100 * estimate.value:.1f} %" if estimate is not None else _NOT_KNOWN
 
 

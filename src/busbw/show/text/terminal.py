@@ -1,11 +1,12 @@
 """A run, a plan or a list of runs as text for a terminal."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -16,17 +17,68 @@ from busbw.model.measurement import Measurement
 from busbw.model.plan import Job, Plan
 from busbw.model.run import Run
 from busbw.show.lines import say, say_action
-from busbw.show.nccl import choice_words, gpu_words, has_choices, starts_words
-from busbw.show.nodes import node_lines
-from busbw.show.placement_words import placement_words
 from busbw.show.plain import printable
-from busbw.show.run_platform_words import platform_words
-from busbw.show.skew import skew_words
 from busbw.show.sparkline import curve_lines
 from busbw.show.text.autopsy import autopsy_lines
-from busbw.show.text.trimming import TrimmedLines
 from busbw.show.weighing import conditions_of, weighed
-from busbw.show.words import interval_percent
+from busbw.show.words import (
+    choice_words,
+    gpu_words,
+    has_choices,
+    interval_percent,
+    node_lines,
+    placement_words,
+    platform_words,
+    skew_words,
+    starts_words,
+)
+
+
+class TrimmedLines(RenderHook):
+    """What a console is given to print everything without blanks at the ends of lines."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        """Return the same, trimmed."""
+        return [_Trimmed(each) for each in renderables]
+
+
+class _Trimmed:
+    def __init__(self, whole: ConsoleRenderable) -> None:
+        self._whole = whole
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        line: list[Segment] = []
+        for segment in _by_line(console.render(self._whole, options)):
+            if segment.text == "\n":
+                yield from _trimmed(line)
+                yield Segment.line()
+                line = []
+            else:
+                line.append(segment)
+        yield from line
+
+
+def _by_line(segments: Iterable[Segment]) -> Iterable[Segment]:
+    """Yield the segments with each end of a line alone."""
+    for text, style, control in segments:
+        if control:
+            yield Segment(text, style, control)
+            continue
+        for place, part in enumerate(text.split("\n")):
+            if place:
+                yield Segment.line()
+            if part:
+                yield Segment(part, style)
+
+
+def _trimmed(line: list[Segment]) -> list[Segment]:
+    kept = list(line)
+    while kept and not kept[-1].control and not kept[-1].text.strip(" "):
+        kept.pop()
+    if kept:
+        kept[-1] = Segment(kept[-1].text.rstrip(" "), kept[-1].style, kept[-1].control)
+    return kept
+
 
 # Where output is no terminal there is no width to obey, and a cut column would lose data.
 _WIDTH_ELSEWHERE = 132

@@ -1,16 +1,18 @@
 """A node as a picture in the terminal, and where its GPUs sit as a table."""
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import get_args
 
 from rich.table import Table
 from rich.text import Text
 
 from busbw.base.cpus import format_cpu_list
-from busbw.model.paths import GpuSpot, NodeView
+from busbw.model.topology import GpuSpot, Group, MatrixRow, NodeView, PathMatrix, TopologyComparison, TopologyDifference
 from busbw.show.plain import printable
 from busbw.show.text.terminal import console
-from busbw.show.topology_tree import Box, boxes_of, number_of, short_list
-from busbw.show.topology_words import link_lines, summary
+from busbw.show.topology_tree import Box, boxes_of, link_lines, number_of, short_list, summary
+from busbw.topo.paths.matrix import meanings
 
 _COLOURS = {"numa": "bold", "switch": "", "gpu": "green", "nic": "cyan", "other": "dim"}
 # Where what is written on a box ends and its rates begin.
@@ -84,3 +86,86 @@ def port_words(spot: GpuSpot) -> str:
     """Return the nearest ports of a GPU, the first of many."""
     more = f" +{len(spot.ports) - _MOST_PORTS}" if len(spot.ports) > _MOST_PORTS else ""
     return (short_list(spot.ports[:_MOST_PORTS]) or "-") + more
+
+
+_AFFINITIES = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
+_NOT_KNOWN = "N/A"
+
+
+def matrix_text(matrix: PathMatrix) -> None:
+    """Print the matrix with its legend. Lines are as wide as they are: scripts read them by column."""
+    out = console()
+    names = [row.name for row in matrix.rows]
+    header = ["", *names, *_AFFINITIES]
+    rows = [[row.name, *row.cells, *_affinity(row)] for row in matrix.rows]
+    widths = [max(len(line[place]) for line in (header, *rows)) for place in range(len(header))]
+    for line in (header, *rows):
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        out.print(Text(printable("  ".join(cells).rstrip())), soft_wrap=True)
+    out.print()
+    for name, meaning in meanings(matrix):
+        out.print(Text(f"{name:<5} {meaning}"), soft_wrap=True)
+    if matrix.legend:
+        out.print()
+    for name, device in matrix.legend:
+        out.print(Text(printable(f"{name}: {device}")), soft_wrap=True)
+
+
+def _affinity(row: MatrixRow) -> tuple[str, str, str]:
+    if not row.name.startswith("GPU"):
+        return "", "", ""
+    cpus = format_cpu_list(row.cpus) if row.cpus else _NOT_KNOWN
+    # A GPU's memory is a NUMA node of its own on Grace only, and no topology says which.
+    return cpus, str(row.numa) if row.numa is not None else _NOT_KNOWN, _NOT_KNOWN
+
+
+_ORDER = get_args(Group)
+
+
+def difference_text(comparison: TopologyComparison) -> None:
+    """Print a table for each kind of difference, and what does not count as one."""
+    out = console()
+    out.print(Text(printable(f"A: {comparison.first}\nB: {comparison.second}")), soft_wrap=not out.is_terminal)
+    ordered = sorted(comparison.differences, key=lambda difference: _ORDER.index(difference.group))
+    for group, differences in groupby(ordered, key=lambda difference: difference.group):
+        out.print()
+        out.print(Text(group, style="bold"))
+        out.print(_difference_table(list(differences)))
+    out.print()
+    count = len(comparison.differences)
+    if count:
+        out.print(Text(f"{count} difference{'s' if count > 1 else ''} that NCCL would see", style="yellow"))
+    else:
+        out.print(Text("equal: NCCL would see the same", style="green"))
+    for words, left in (
+        ("said by one side, left to detection by the other", comparison.detected),
+        ("different, and not used by NCCL", comparison.unused),
+    ):
+        if left:
+            out.print(Text(f"{words}: {_kinds(left)} (--json lists them)"), soft_wrap=not out.is_terminal)
+
+
+def _difference_table(differences: Sequence[TopologyDifference]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for heading in ("", "", "A", "B"):
+        table.add_column(heading, overflow="fold")
+    folded: dict[tuple[str | None, str | None, str | None], list[str]] = {}
+    for each in differences:
+        folded.setdefault((each.what, each.first, each.second), []).append(each.subject)
+    for (what, first, second), subjects in folded.items():
+        more = f" and {len(subjects) - 1} more" if len(subjects) > 1 else ""
+        absent = "" if differences[0].group == "files" else "absent"
+        cells = (f"{subjects[0]}{more}", what or "", first or absent, second or absent)
+        table.add_row(*(Text(printable(cell)) for cell in cells))
+    return table
+
+
+def _kinds(differences: Sequence[TopologyDifference]) -> str:
+    """Return which values these are, each kind once: `CPU masks, GPUs (compute capability, number)`."""
+    kinds: dict[str, set[str]] = {}
+    for each in differences:
+        kinds.setdefault(each.group, set()).update({each.what} if each.what is not None else set())
+    return ", ".join(
+        f"{group} ({', '.join(sorted(printable(what) for what in whats))})" if whats else group
+        for group, whats in sorted(kinds.items())
+    )

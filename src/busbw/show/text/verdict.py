@@ -10,9 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from busbw.base.units import format_rate, format_size, format_time
-from busbw.model.budget import BudgetStep, Expected, SizeExplanation
-from busbw.model.curve import Estimate, SweepCurve
-from busbw.model.verdict import ExplainedVerdict, SeriesExplanation
+from busbw.model.gates import GateAnswers, GateOutcome
+from busbw.model.verdict import (
+    BudgetStep,
+    Expected,
+    ExplainedVerdict,
+    FittedParameter,
+    SeriesExplanation,
+    SizeExplanation,
+    SweepCurve,
+)
 from busbw.show.lines import say, say_action
 from busbw.show.plain import printable
 from busbw.show.text.terminal import VERDICT_COLOURS, console, finding_text, verdict_line
@@ -138,7 +145,7 @@ def _curve_lines(curve: SweepCurve) -> Iterator[str]:
         yield f"cannot tell {words}"
 
 
-def _estimate(estimate: Estimate, form: Callable[[float], str]) -> str:
+def _estimate(estimate: FittedParameter, form: Callable[[float], str]) -> str:
     return f"{form(estimate.value)} ({form(estimate.low)} to {form(estimate.high)})"
 
 
@@ -192,3 +199,38 @@ def _applying(each: Expected) -> str:
 
 def _sources(each: Expected) -> str:
     return f" [{', '.join(each.source[:2])}]" if each.source else ""
+
+
+_WORDS: dict[GateOutcome, str] = {"pass": "pass", "fail": "fail", "cannot_tell": "cannot tell"}
+_COLOURS: dict[GateOutcome, str] = {"pass": "bold green", "fail": "bold red", "cannot_tell": "bold cyan"}
+_GATES_INDENT = max(map(len, _WORDS.values())) + 2
+_LEAST_WIDTH = 20
+
+
+def gates_text(gates: GateAnswers) -> None:
+    """Print what each gate came to, what it was held against, and all in one line."""
+    for answer in gates.answers:
+        head = Text.assemble((_WORDS[answer.outcome].ljust(_GATES_INDENT), _COLOURS[answer.outcome]))
+        _gates_say(head, f"{answer.text}: {answer.sentence}", indent=_GATES_INDENT)
+    if gates.baseline is not None:
+        _gates_say(Text(), f"baseline: {gates.baseline.name}")
+    for note in (*(gates.baseline.notes if gates.baseline is not None else ()), *gates.notes):
+        _gates_say(Text(), f"note: {note}")
+    gates_line(gates)
+
+
+def gates_line(gates: GateAnswers) -> None:
+    """Print what all gates came to, its first word coloured."""
+    word = _WORDS[gates.outcome]
+    _gates_say(Text.assemble((word, _COLOURS[gates.outcome])), gates.sentence.removeprefix(word))
+
+
+def _gates_say(head: Text, words: str, *, indent: int = 2) -> None:
+    """Print one line; what does not fit goes on below, indented."""
+    out = console()
+    if not out.is_terminal:
+        out.print(head, Text(printable(words)), sep="", soft_wrap=True)
+        return
+    lines = Text(printable(words)).wrap(out, max(_LEAST_WIDTH, out.width - max(indent, len(head))))
+    for place, line in enumerate(lines):
+        out.print((head if place == 0 else Text(" " * indent)) + line)

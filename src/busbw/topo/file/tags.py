@@ -1,17 +1,87 @@
 """One tag, read as NCCL's parser reads it and past what that parser fails on."""
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from busbw.topo.file.document import Attribute
-from busbw.topo.file.elements import (
+from busbw.base.errors import InputError
+from busbw.topo.file.document import (
     ATTRIBUTES,
     MOST_ATTRIBUTE_NAME_BYTES,
     MOST_ATTRIBUTES,
     MOST_ELEMENT_NAME_BYTES,
     MOST_VALUE_BYTES,
+    Attribute,
+    Effect,
+    Kind,
+    Remark,
 )
-from busbw.topo.file.source import Source, shown
+
+# So many different faults are no topology file, and would fill memory.
+_MOST_REMARKS = 500
+
+
+@dataclass(slots=True)
+class SourceText:
+    """A file's bytes, one character each, as NCCL counts them."""
+
+    text: str
+    where: str
+    _starts: list[int] = field(init=False)
+    _remarks: dict[tuple[Kind, Effect, str], tuple[int, str, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        starts = [0]
+        while (end := self.text.find("\n", starts[-1])) >= 0:
+            starts.append(end + 1)
+        self._starts = starts
+
+    def place(self, offset: int) -> tuple[int, int]:
+        """Return line and column of an offset, both from 1."""
+        line = bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1] + 1
+
+    def line(self, offset: int) -> int:
+        """Return the line of an offset, from 1."""
+        return self.place(offset)[0]
+
+    def remark(self, kind: Kind, effect: Effect, offset: int, text: str, subject: str = "") -> None:
+        """Note a fault; one of the same kind about the same thing is counted with the first."""
+        key = (kind, effect, subject)
+        first, said, count = self._remarks.get(key, (offset, text, 0))
+        self._remarks[key] = (first, said, count + 1)
+        if len(self._remarks) > _MOST_REMARKS:
+            raise InputError(
+                f"{self.where} has more than {_MOST_REMARKS} kinds of faults: it is no topology file of NCCL",
+                where=f"{self.where}:{self.line(offset)}",
+            )
+
+    def remarks(self) -> tuple[Remark, ...]:
+        """Return what was noted, in the order of the file."""
+        found = []
+        for (kind, effect, subject), (offset, text, count) in self._remarks.items():
+            line, column = self.place(offset)
+            found.append(
+                Remark(
+                    kind=kind, effect=effect, line=line, column=column, text=text, subject=shown(subject), count=count
+                )
+            )
+        return tuple(sorted(found, key=lambda remark: (remark.line, remark.column)))
+
+    def truncated(self, what: str, offset: int) -> InputError:
+        """Return the error for a file that ends before `what`, begun at `offset`, does."""
+        line, column = self.place(offset)
+        return InputError(
+            f"{self.where} ends inside {what} of line {line}: it is cut off, or its end is missing there",
+            where=f"{self.where}:{line}:{column}",
+            hint="copy the file again, or close the element",
+        )
+
+
+def shown(text: str) -> str:
+    """Return bytes that stand one a character as the text they are; what is no UTF-8 is replaced."""
+    return text if text.isascii() else text.encode("latin-1", "replace").decode("utf-8", "replace")
+
 
 _SPACE = re.compile(r"[ \t\r\n\f\v]*")
 _NAME = re.compile(r"[^ \t\r\n\f\v/>=<\"']*")
@@ -39,7 +109,7 @@ class Tag:
 class _Opening:
     """An opening tag as far as it has been read."""
 
-    source: Source
+    source: SourceText
     name: str
     start: int
     position: int
@@ -50,7 +120,7 @@ class _Opening:
     tabbed: bool = False
 
 
-def read_closing_tag(source: Source, start: int) -> Tag:
+def read_closing_tag(source: SourceText, start: int) -> Tag:
     """Return the closing tag at `start`. Raises InputError when the file ends in it."""
     name = _NAME.match(source.text, start + 2)
     assert name is not None
@@ -67,7 +137,7 @@ def read_closing_tag(source: Source, start: int) -> Tag:
     return Tag(name[0], start, end + 1)
 
 
-def read_opening_tag(source: Source, start: int) -> Tag:
+def read_opening_tag(source: SourceText, start: int) -> Tag:
     """Return the tag at `start` with the attributes NCCL keeps. Raises InputError when the file ends in it."""
     match = _NAME.match(source.text, start + 1)
     assert match is not None

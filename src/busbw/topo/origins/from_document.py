@@ -1,5 +1,6 @@
 """The topologies that an NCCL topology file describes: one for each host in it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from busbw.model.topology import (
@@ -15,8 +16,7 @@ from busbw.model.topology import (
     Topology,
 )
 from busbw.topo.bus_ids import normal_bus_id
-from busbw.topo.file.document import Document, Element
-from busbw.topo.file.numerals import read_cpus, read_integer, read_real
+from busbw.topo.file.document import Element, TopologyDocument, read_cpus, read_integer, read_real
 
 # NCCL compares the beginning of a class with these, in this order.
 _KINDS: tuple[tuple[str, DeviceKind], ...] = (
@@ -46,7 +46,7 @@ class _Host:
     nets: list[Net] = field(default_factory=list)
 
 
-def topologies_of(document: Document) -> tuple[Topology, ...]:
+def topologies_of(document: TopologyDocument) -> tuple[Topology, ...]:
     """Return the topology of each host, in the order of the file: usually one, empty where no NUMA node is described.
 
     Numbers are read as NCCL reads them, but None where NCCL takes a value without digits for 0. What NCCL cannot use is
@@ -208,3 +208,30 @@ def _read_nets(host: _Host, parent: Element, bus_id: str | None, numa: int) -> N
 def _flag(text: str | None) -> bool | None:
     number = read_integer(text)
     return None if number is None else number != 0
+
+
+def obstacles(document: TopologyDocument) -> tuple[str, ...]:
+    """Return, with their lines, what stops NCCL's reader, or keeps it from finding a device; () where nothing does.
+
+    Busbw reads behind all of these: what it says of the file is what its author meant.
+    """
+    return tuple(dict.fromkeys((*_stops(document), *_not_found(document))))
+
+
+def _stops(document: TopologyDocument) -> Iterator[str]:
+    for remark in document.remarks:
+        if remark.effect == "fails":
+            yield f"line {remark.line}: NCCL stops at {remark.text}"
+        elif remark.kind == "root-name":
+            yield f"line {remark.line}: {remark.text}"
+
+
+def _not_found(document: TopologyDocument) -> Iterator[str]:
+    """Yield the GPUs and NICs whose bus ids are not written as NCCL writes them; only switches may have any name."""
+    for element in document.root.walk():
+        written = element.attribute("busid")
+        if element.name != "pci" or written is None or kind_of(element) == "switch":
+            continue
+        right = normal_bus_id(written.value)
+        if written.value != right:
+            yield f"line {written.line}: NCCL looks for {right}, and that is not how {written.value} is written"

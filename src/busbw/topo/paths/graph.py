@@ -4,8 +4,7 @@ import re
 from dataclasses import dataclass
 
 from busbw.base.errors import InputError
-from busbw.model.paths import Hop, LinkType
-from busbw.model.topology import Gpu, Net, PciDevice, Topology
+from busbw.model.topology import Gpu, Hop, LinkType, Net, PciDevice, Topology
 from busbw.topo.paths.constants import DEFAULT_NCCL, LOCAL_Bps, Nccl, NO_SPEED_Mbps, cpu_link_Bps, link_rate_Bps
 from busbw.topo.pcie import link_Bps
 
@@ -55,7 +54,7 @@ def graph_of(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> Graph:
             f"{count} devices and ports on {len(topology.numa)} NUMA nodes are more than one node can have",
             hint=f"NCCL takes at most {MOST_DEVICES} devices; cut a dump of several hosts to one",
         )
-    builder = _Builder()
+    builder = _GraphBuilder()
     cpus = _add_cpus(builder, topology, nccl)
     names = _add_devices(builder, topology)
     ports = _add_nets(builder, topology, names)
@@ -68,7 +67,7 @@ def graph_of(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> Graph:
     return Graph(links=builder.ordered(), gpus=gpus, ports=ports, cpus=cpus, up=builder.up)
 
 
-class _Builder:
+class _GraphBuilder:
     """Links while they are collected; several between the same two add up."""
 
     def __init__(self) -> None:
@@ -102,7 +101,7 @@ class _Builder:
         }
 
 
-def _add_cpus(builder: _Builder, topology: Topology, nccl: Nccl) -> tuple[str, ...]:
+def _add_cpus(builder: _GraphBuilder, topology: Topology, nccl: Nccl) -> tuple[str, ...]:
     rates_Bps = {f"CPU/{numa.id}": cpu_link_Bps(numa, nccl) for numa in topology.numa}
     # A device may name a node that has no entry of its own.
     for numa in [*(device.numa for device in topology.devices), *(net.numa for net in topology.nets)]:
@@ -116,7 +115,7 @@ def _add_cpus(builder: _Builder, topology: Topology, nccl: Nccl) -> tuple[str, .
     return tuple(rates_Bps)
 
 
-def _add_devices(builder: _Builder, topology: Topology) -> dict[str, str]:
+def _add_devices(builder: _GraphBuilder, topology: Topology) -> dict[str, str]:
     """Add everything on PCI; return the name of each device by bus id."""
     merged = merged_switches(topology.devices)
     with_nets = {net.bus_id for net in topology.nets}
@@ -175,7 +174,7 @@ def _identity(device: PciDevice) -> int | None:
     return identity >> 12
 
 
-def _add_nets(builder: _Builder, topology: Topology, names: dict[str, str]) -> tuple[str, ...]:
+def _add_nets(builder: _GraphBuilder, topology: Topology, names: dict[str, str]) -> tuple[str, ...]:
     ports: list[str] = []
     for name, net in zip(port_names(topology), topology.nets, strict=True):
         nic = names.get(net.bus_id) if net.bus_id is not None else None
@@ -207,7 +206,7 @@ def net_Bps(net: Net) -> float:
     return speed_Mbps * 1e6 / 8
 
 
-def _add_nvlinks(builder: _Builder, topology: Topology, names: dict[str, str], nccl: Nccl) -> None:
+def _add_nvlinks(builder: _GraphBuilder, topology: Topology, names: dict[str, str], nccl: Nccl) -> None:
     gpus: dict[str, Gpu] = {gpu.bus_id: gpu for gpu in topology.gpus}
     for link in topology.nvlinks:
         source, gpu = names.get(link.gpu), gpus.get(link.gpu)
@@ -229,7 +228,12 @@ def _add_nvlinks(builder: _Builder, topology: Topology, names: dict[str, str], n
             builder.both_ways(source, _own_cpu(builder, source), kind, chip.count * chip.link_MBps * 1e6)
 
 
-def _own_cpu(builder: _Builder, name: str) -> str:
+def _own_cpu(builder: _GraphBuilder, name: str) -> str:
     while name in builder.up:
         name = builder.up[name]
     return name
+
+
+def link_words(topology: Topology) -> str:
+    """Return the name of the links between GPUs, in the plural: NVIDIA's where nothing says otherwise."""
+    return "XGMI links" if any(link.kind == "xgmi" for link in topology.nvlinks) else "NVLinks"

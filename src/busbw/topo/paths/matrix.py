@@ -10,11 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from busbw.base.value import Value
-from busbw.model.paths import MatrixRow, PathMatrix
-from busbw.model.topology import PciDevice, Topology
+from busbw.model.topology import MatrixRow, PathMatrix, PciDevice, Topology
 from busbw.topo.paths.constants import DEFAULT_NCCL, Nccl
-from busbw.topo.paths.detours import nccl_paths
-from busbw.topo.paths.nearest import gpu_numbers, port_spots
+from busbw.topo.paths.nearest import gpu_numbers, nccl_paths, port_spots
 from busbw.topo.paths.paths import NO_PATH
 
 # As nvidia-smi explains them under its matrix.

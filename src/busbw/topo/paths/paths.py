@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from busbw.model.paths import Hop, LinkType, Path, PathType
-from busbw.model.topology import Topology
+from busbw.model.topology import Hop, LinkType, Path, PathType, Topology
 from busbw.topo.paths.constants import DEFAULT_NCCL, LOCAL_Bps, Nccl
 from busbw.topo.paths.graph import NVSWITCHES, Graph, graph_of
 

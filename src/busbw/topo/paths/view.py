@@ -1,15 +1,191 @@
 """A topology with everything that follows from it."""
 
 from collections.abc import Iterator
+from itertools import combinations
 
-from busbw.model.paths import NodeView
-from busbw.model.topology import Topology
-from busbw.topo.paths.constants import DEFAULT_NCCL, Nccl
-from busbw.topo.paths.graph import graph_of, merged_switches
-from busbw.topo.paths.link_words import link_words
-from busbw.topo.paths.nearest import gpu_spots, port_spots
+from busbw.base.value import Value
+from busbw.model.topology import Hop, NodeView, RingCeiling, Topology
+from busbw.topo.paths.constants import DEFAULT_NCCL, INTEL_PEER_COST, Nccl
+from busbw.topo.paths.graph import NVSWITCHES, Graph, graph_of, link_words, merged_switches
+from busbw.topo.paths.nearest import gpu_names, gpu_spots, port_spots
 from busbw.topo.paths.paths import paths_through
-from busbw.topo.paths.rings import ring_ceilings
+
+# Machines with direct links have 8; of more than these there are too many groups.
+_MOST_GPUS = 12
+
+
+def groups_of_linked(graph: Graph) -> Iterator[frozenset[str]]:
+    """Yield every group of two GPUs up to half of all; none where links lead to switches, which join all alike."""
+    if len(graph.gpus) > _MOST_GPUS or NVSWITCHES in graph.links:
+        return
+    for size in range(2, len(graph.gpus) // 2 + 1):
+        yield from (frozenset(group) for group in combinations(graph.gpus, size))
+
+
+def links_Bps(graph: Graph, group: frozenset[str]) -> float:
+    """Return what leaves a group of GPUs over NVLink to other GPUs or their switches."""
+    return sum(
+        hop.bandwidth_Bps
+        for name in group
+        for hop in graph.links[name]
+        if hop.kind == "NVL" and hop.target not in group and not hop.target.startswith("CPU/")
+    )
+
+
+class _GroupExit(Value, kw_only=True, frozen=True):
+    """How much can leave a group of GPUs, and over what."""
+
+    rate_Bps: float
+    formula: str
+    limit: str
+
+
+def ring_ceilings(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> tuple[RingCeiling, ...]:
+    """Return the bounds of ring and tree as bus bandwidth of all_reduce; empty for fewer than two GPUs."""
+    graph = graph_of(topology, nccl)
+    ranks = len(graph.gpus)
+    if ranks < 2:
+        return ()
+    names = {f"GPU/{bus_id}": name for bus_id, name in gpu_names(topology.gpus).items()}
+    islands, words = _islands(graph), link_words(topology)
+    if len(islands) == 1:
+        # Where NVLinks join all GPUs, NCCL lays its channels over them alone.
+        ways = [
+            *(_link_way(graph, gpu, names, words) for gpu in graph.gpus),
+            *(_cut_way(graph, group, names, words) for group in groups_of_linked(graph)),
+        ]
+    else:
+        ways = [
+            *(_gpu_way(graph, topology, gpu, names) for gpu in graph.gpus),
+            *_group_ways(graph, topology),
+            *(_island_way(graph, topology, island, names) for island in islands if len(island) > 1),
+        ]
+    way = min(ways, key=lambda each: each.rate_Bps)
+    # Most files leave NVLinks to NCCL, and then this is no bound on the machine.
+    beside = "" if topology.nvlinks else "over PCIe alone: "
+    formula = beside + way.formula
+    ring = RingCeiling(algorithm="ring", busbw_Bps=way.rate_Bps, formula=formula, limit=way.limit)
+    if ranks == 2:
+        return (ring, RingCeiling(algorithm="tree", busbw_Bps=way.rate_Bps, formula=formula, limit=way.limit))
+    tree = RingCeiling(
+        algorithm="tree",
+        busbw_Bps=(ranks - 1) / ranks * way.rate_Bps,
+        formula=f"{beside}(n-1)/n of {_rate(way.rate_Bps)}: a chain within a node, whose inner GPUs send up and down",
+        limit=way.limit,
+    )
+    return (ring, tree)
+
+
+def _link_way(graph: Graph, gpu: str, names: dict[str, str], words: str) -> _GroupExit:
+    rate_Bps = links_Bps(graph, frozenset((gpu,)))
+    links = [hop for hop in graph.links[gpu] if hop.kind == "NVL" and not hop.target.startswith("CPU/")]
+    peers = f"{len(links)} GPU{'s' if len(links) > 1 else ''}"
+    to = "the NVSwitches" if any(hop.target == NVSWITCHES for hop in links) else peers
+    return _GroupExit(
+        rate_Bps=rate_Bps,
+        formula=f"{words} of one GPU to {to}: {_rate(rate_Bps)}",
+        limit=f"{words} of {names[gpu]}",
+    )
+
+
+def _cut_way(graph: Graph, group: frozenset[str], names: dict[str, str], words: str) -> _GroupExit:
+    rate_Bps = links_Bps(graph, group)
+    members = ", ".join(names[gpu] for gpu in names if gpu in group)
+    return _GroupExit(
+        rate_Bps=rate_Bps,
+        formula=f"{words} out of {members}: {_rate(rate_Bps)}",
+        limit=f"{words} out of {members}",
+    )
+
+
+def _gpu_way(graph: Graph, topology: Topology, gpu: str, names: dict[str, str]) -> _GroupExit:
+    """A GPU's own links: NVLinks to some others, and the one to its switch or CPU."""
+    linked_Bps, up_Bps = links_Bps(graph, frozenset((gpu,))), _up_Bps(graph, topology, gpu, frozenset((gpu,)))
+    name = names[gpu]
+    beside = f"{_rate(linked_Bps)} of {link_words(topology)} + " if linked_Bps else ""
+    return _GroupExit(
+        rate_Bps=linked_Bps + up_Bps,
+        formula=f"out of {name}: {beside}{_rate(up_Bps)}",
+        limit=f"links of {name}" if linked_Bps else f"PCIe link of {name}",
+    )
+
+
+def _group_ways(graph: Graph, topology: Topology) -> list[_GroupExit]:
+    """Everything that holds some of the GPUs and not all: switches, and NUMA nodes."""
+    groups: dict[str, set[str]] = {}
+    for gpu in graph.gpus:
+        for name in graph.above(gpu):
+            groups.setdefault(name, set()).add(gpu)
+    ways = []
+    for name, members in groups.items():
+        group = frozenset(members)
+        if len(group) == len(graph.gpus):
+            continue
+        linked_Bps = links_Bps(graph, group)
+        if name.startswith("CPU/"):
+            to_others = [hop for hop in graph.links[name] if hop.kind == "SYS" and hop.target in groups]
+            up_Bps, words = sum(hop.bandwidth_Bps for hop in to_others), f"NUMA node {name.partition('/')[2]}"
+            limit = f"links between {words} and {len(to_others)} other"
+        else:
+            up_Bps, words = _up_Bps(graph, topology, name, group), f"switch {name.partition('/')[2]}"
+            limit = f"PCIe link of {words}"
+        beside = f"{_rate(linked_Bps)} of {link_words(topology)} + " if linked_Bps else ""
+        ways.append(
+            _GroupExit(rate_Bps=linked_Bps + up_Bps, formula=f"out of {words}: {beside}{_rate(up_Bps)}", limit=limit)
+        )
+    return ways
+
+
+def _island_way(graph: Graph, topology: Topology, island: frozenset[str], names: dict[str, str]) -> _GroupExit:
+    members = ", ".join(names[gpu] for gpu in names if gpu in island)
+    rate_Bps = sum(_up_Bps(graph, topology, gpu, island) for gpu in island)
+    is_pcie = all(hop.kind == "PCI" for gpu in island for hop in _ups(graph, gpu))
+    return _GroupExit(
+        rate_Bps=rate_Bps,
+        formula=f"out of {members}, which {link_words(topology)} join: {_rate(rate_Bps)} "
+        + ("of PCIe" if is_pcie else "to the CPU"),
+        limit=f"{'PCIe links' if is_pcie else 'links to the CPU'} of {members}",
+    )
+
+
+def _up_Bps(graph: Graph, topology: Topology, name: str, group: frozenset[str]) -> float:
+    """Return what leaves a GPU or switch upwards; an Intel CPU that passes it on to GPUs of its own makes it less."""
+    above = graph.up.get(name)
+    rate_Bps = max((hop.bandwidth_Bps for hop in _ups(graph, name)), default=0.0)
+    shared = above is not None and above.startswith("CPU/") and _has_others(graph, above, group)
+    is_intel = bool(topology.numa) and topology.numa[0].vendor == "GenuineIntel"
+    return rate_Bps / INTEL_PEER_COST if shared and is_intel else rate_Bps
+
+
+def _ups(graph: Graph, name: str) -> list[Hop]:
+    """Return the links of a GPU or switch upwards: over PCIe, and of some GPUs straight to their CPU."""
+    upwards = {graph.up.get(name), *graph.cpus}
+    return [hop for hop in graph.links[name] if hop.kind in ("PCI", "C2C", "NVL") and hop.target in upwards]
+
+
+def _has_others(graph: Graph, cpu: str, group: frozenset[str]) -> bool:
+    return any(cpu in graph.above(gpu) for gpu in graph.gpus if gpu not in group)
+
+
+def _islands(graph: Graph) -> list[frozenset[str]]:
+    """Return the GPUs that NVLinks join, group by group."""
+    islands: list[frozenset[str]] = []
+    for gpu in graph.gpus:
+        if any(gpu in island for island in islands):
+            continue
+        reached, stack = {gpu}, [gpu]
+        while stack:
+            for hop in graph.links[stack.pop()]:
+                if hop.kind == "NVL" and not hop.target.startswith("CPU/") and hop.target not in reached:
+                    reached.add(hop.target)
+                    stack.append(hop.target)
+        islands.append(frozenset(name for name in reached if name.startswith("GPU/")))
+    return islands
+
+
+def _rate(rate_Bps: float) -> str:
+    return f"{rate_Bps / 1e9:.1f} GB/s"
+
 
 _AMD = "0x1002"
 

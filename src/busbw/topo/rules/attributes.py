@@ -1,15 +1,15 @@
 """Attributes that are missing, malformed, or hold what NCCL does not know."""
 
+import difflib
 from collections import Counter
 from collections.abc import Iterator
 
-from busbw.facts.findings import finding
+from busbw.facts.rules import finding
 from busbw.model.finding import Finding
-from busbw.topo.addresses import canonical, is_hidden, is_written
-from busbw.topo.file.document import Element
-from busbw.topo.file.numerals import read_integer
-from busbw.topo.processors import real_family
-from busbw.topo.rules.subject import Device, Node, Subject, is_rccls
+from busbw.topo.bus_ids import canonical, is_hidden, is_written
+from busbw.topo.file.document import ATTRIBUTES, CHILDREN, Element, Remark, read_integer
+from busbw.topo.pcie import real_family
+from busbw.topo.rules.subject import CpuElement, PciElement, TopologySubject, is_rccls
 
 _ARCHITECTURES = ("x86_64", "arm64", "ppc64")
 _OTHER_SPELLINGS = {"aarch64": "arm64", "arm": "arm64", "amd64": "x86_64", "x86": "x86_64", "ppc64le": "ppc64"}
@@ -26,7 +26,7 @@ _FAILS = "NCCL fails with an internal error"
 _ASKS = "NCCL asks the machine"
 
 
-def attributes(subject: Subject) -> Iterator[Finding]:
+def attributes(subject: TopologySubject) -> Iterator[Finding]:
     """Yield what is wrong with single attributes, and what the file leaves to detection."""
     for node in subject.nodes:
         yield from _processor(subject, node)
@@ -48,7 +48,7 @@ def attributes(subject: Subject) -> Iterator[Finding]:
     yield from _left_out(subject)
 
 
-def _missing(subject: Subject, element: Element, attribute: str, why: str) -> Finding:
+def _missing(subject: TopologySubject, element: Element, attribute: str, why: str) -> Finding:
     return finding(
         "TOP020",
         evidence=why,
@@ -61,7 +61,7 @@ def _missing(subject: Subject, element: Element, attribute: str, why: str) -> Fi
     )
 
 
-def _processor(subject: Subject, node: Node) -> Iterator[Finding]:
+def _processor(subject: TopologySubject, node: CpuElement) -> Iterator[Finding]:
     element = node.element
     if element.attribute("numaid") is None:
         yield _missing(subject, element, "numaid", "NCCL tells NUMA nodes apart by their number")
@@ -92,7 +92,7 @@ def _processor(subject: Subject, node: Node) -> Iterator[Finding]:
         yield from _vendor(subject, element)
 
 
-def _vendor(subject: Subject, element: Element) -> Iterator[Finding]:
+def _vendor(subject: TopologySubject, element: Element) -> Iterator[Finding]:
     vendor = element.value("vendor")
     if vendor is None:
         return
@@ -136,7 +136,7 @@ def _vendor(subject: Subject, element: Element) -> Iterator[Finding]:
         )
 
 
-def _address(subject: Subject, device: Device) -> Iterator[Finding]:
+def _address(subject: TopologySubject, device: PciElement) -> Iterator[Finding]:
     written = device.element.value("busid")
     if written is None:
         yield _missing(subject, device.element, "busid", "NCCL tells devices apart by their bus id")
@@ -146,7 +146,7 @@ def _address(subject: Subject, device: Device) -> Iterator[Finding]:
         yield _spelling(subject, device.element, "busid", written, device.bus_id)
 
 
-def _malformed(subject: Subject, element: Element, attribute: str, written: str) -> Finding:
+def _malformed(subject: TopologySubject, element: Element, attribute: str, written: str) -> Finding:
     return finding(
         "TOP023",
         evidence=f'{attribute}="{written}"; a bus id has the form 0000:0f:00.0',
@@ -157,7 +157,7 @@ def _malformed(subject: Subject, element: Element, attribute: str, written: str)
     )
 
 
-def _spelling(subject: Subject, element: Element, attribute: str, written: str, right: str) -> Finding:
+def _spelling(subject: TopologySubject, element: Element, attribute: str, written: str, right: str) -> Finding:
     return finding(
         "TOP024",
         evidence=f'{attribute}="{written}"',
@@ -169,7 +169,7 @@ def _spelling(subject: Subject, element: Element, attribute: str, written: str, 
     )
 
 
-def _class(subject: Subject, device: Device) -> Iterator[Finding]:
+def _class(subject: TopologySubject, device: PciElement) -> Iterator[Finding]:
     element = device.element
     written = element.value("class")
     if written is None:
@@ -213,7 +213,7 @@ def _contradiction(element: Element, written: str) -> str | None:
     return None
 
 
-def _ends(subject: Subject) -> Iterator[Finding]:
+def _ends(subject: TopologySubject) -> Iterator[Finding]:
     """Yield what is wrong with the elements at the ends of the tree: links and nets."""
     for element in subject.document.root.walk():
         needed = {"nvlink": ("target", "count"), "c2c": ("bw", "count"), "pcilink": ("target",)}
@@ -240,7 +240,7 @@ def _ends(subject: Subject) -> Iterator[Finding]:
             yield _spelling(subject, element, "target", target, right)
 
 
-def _numbers(subject: Subject, element: Element) -> Iterator[Finding]:
+def _numbers(subject: TopologySubject, element: Element) -> Iterator[Finding]:
     for name in _NUMBERS.get(element.name, ()):
         written = element.attribute(name)
         if written is None or _is_number(written.value) or (name == "link_width" and not written.value):
@@ -261,7 +261,7 @@ def _is_number(text: str) -> bool:
     return digits.isascii() and (digits.isdigit() or (digits[:2].lower() == "0x" and read_integer(text) is not None))
 
 
-def _left_out(subject: Subject) -> Iterator[Finding]:
+def _left_out(subject: TopologySubject) -> Iterator[Finding]:
     """Yield one note for each attribute that elements leave to detection."""
     counts: Counter[tuple[str, str]] = Counter()
     first: dict[tuple[str, str], Element] = {}
@@ -281,3 +281,110 @@ def _left_out(subject: Subject) -> Iterator[Finding]:
             effect=_ASKS,
             what=f"{name} of {count} {kind} element{'s' if count > 1 else ''}",
         )
+
+
+_SPACES = {"tab-in-tag", "tab-in-name", "tab-between-elements", "newline-in-tag"}
+_GROUPS = {
+    "TOP002": _SPACES,
+    "TOP003": {"prolog", "doctype", "instruction", "cdata", "byte-order-mark"},
+    "TOP004": {"root-name", "second-root", "version-missing", "version-wrong"},
+    "TOP005": {"name-too-long", "value-too-long", "too-many-elements", "too-many-children"},
+    "TOP006": {"too-many-attributes"},
+    "TOP007": {"unknown-element"},
+    "TOP008": {"misplaced-element"},
+    "TOP009": {"unknown-attribute"},
+    "TOP010": {"duplicate-attribute"},
+}
+# What RCCL, which reads the same files, knows beyond NCCL.
+_RCCL = {"xgmi", "gcn", "arch"}
+_EFFECTS = {"fails": "TOP001", "fails-older": "TOP012", "literal": "TOP011", "ignores": "TOP013"}
+_WORDS = {
+    "prolog": "an XML declaration",
+    "doctype": "a document type",
+    "instruction": "a processing instruction",
+    "cdata": "a CDATA section",
+    "byte-order-mark": "a byte order mark",
+    "mismatched-tag": "a tag that does not match",
+    "stray-closing-tag": "a closing tag that closes nothing",
+    "no-space": "no space between two attributes",
+    "newline-in-tag": "a line break",
+    "entity": "an entity",
+    "value-missing": "an attribute without a value",
+    "stray-in-tag": "a stray character in a tag",
+}
+_REMEDIES = {
+    "newline-in-tag": "write each tag on one line",
+    "prolog": "delete it; the file begins with <system",
+    "doctype": "delete it; the file begins with <system",
+    "byte-order-mark": "save the file as UTF-8 without a byte order mark",
+    "entity": "write the character itself",
+}
+_MOST_SHOWN = 40
+_LEAST_LIKENESS = 0.8
+
+
+def syntax(subject: TopologySubject) -> Iterator[Finding]:
+    """Yield a finding for every remark of the reader."""
+    # RCCL's files have a version of their own.
+    has_rccls_version = subject.document.root.value("version") == "2" and any(map(is_rccls, subject.devices))
+    for remark in subject.document.remarks:
+        if has_rccls_version and remark.kind == "version-wrong":
+            yield _other_library(subject, remark)
+            continue
+        evidence, _, effect = remark.text.partition("; ")
+        more = f" ({remark.count} times in this file)" if remark.count > 1 else ""
+        yield finding(
+            _code(remark),
+            evidence=evidence + more,
+            fix=_remedy(remark),
+            where=f"{subject.document.where}:{remark.line}:{remark.column}",
+            confidence="certain",
+            effect=effect or _effect(remark),
+            what=_WORDS.get(remark.kind, remark.kind.replace("-", " ")),
+            name=remark.subject[:_MOST_SHOWN],
+        )
+
+
+def _other_library(subject: TopologySubject, remark: Remark) -> Finding:
+    return finding(
+        "TOP014",
+        evidence="RCCL reads the file, and NCCL refuses it",
+        where=f"{subject.document.where}:{remark.line}:{remark.column}",
+        confidence="certain",
+        effect='NCCL wants version="1"',
+        name='version="2"',
+    )
+
+
+def _code(remark: Remark) -> str:
+    """Return the rule for a kind of remark, else the one for what NCCL makes of it."""
+    if remark.effect == "fails-older":
+        return _EFFECTS[remark.effect]
+    if remark.effect == "ignores" and remark.subject in _RCCL:
+        return "TOP014"
+    return next((code for code, kinds in _GROUPS.items() if remark.kind in kinds), _EFFECTS[remark.effect])
+
+
+def _effect(remark: Remark) -> str:
+    return {
+        "fails": "NCCL fails",
+        "fails-older": "older NCCL fails",
+        "literal": "NCCL takes it as it stands",
+        "ignores": "NCCL ignores it",
+    }[remark.effect]
+
+
+def _remedy(remark: Remark) -> str | None:
+    if remark.kind in _REMEDIES:
+        return _REMEDIES[remark.kind]
+    if remark.kind in _SPACES:
+        return "sed -i 's/\\t/ /g' FILE"
+    homes = [f"<{element}>" for element, names in ATTRIBUTES.items() if remark.subject in names]
+    if remark.kind == "unknown-attribute" and homes:
+        return f"NCCL reads it of {', '.join(homes)}"
+    known = {
+        "unknown-element": list(CHILDREN),
+        "unknown-attribute": sorted({name for names in ATTRIBUTES.values() for name in names}),
+    }.get(remark.kind, [])
+    near = difflib.get_close_matches(remark.subject.lower(), known, n=1, cutoff=_LEAST_LIKENESS)
+    return f"maybe: {near[0]}" if near else None

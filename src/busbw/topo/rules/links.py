@@ -1,17 +1,17 @@
 """PCIe links: texts and widths that NCCL misreads, and rates that the devices do not have."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from busbw.facts.devices import capability, device_kind
-from busbw.facts.findings import finding
+from busbw.facts.rules import finding
 from busbw.model.finding import Confidence, Finding
-from busbw.topo.addresses import card
-from busbw.topo.alignment import HIDDEN_WIDTH
-from busbw.topo.file.numerals import read_integer
+from busbw.topo.bus_ids import card, is_hidden
+from busbw.topo.comparison import HIDDEN_WIDTH
+from busbw.topo.file.document import read_integer
 from busbw.topo.pcie import WIDTHS, GENERATION_GTps, is_known_speed, lane_units, link_Bps, transfer_GTps
-from busbw.topo.reference import Reference
-from busbw.topo.rules.subject import WORDS, Device, Subject, is_rccls
+from busbw.topo.reference import TopologyReference
+from busbw.topo.rules.subject import LINK_WORDS, WORDS, Link, PciElement, TopologySubject, is_rccls
 
 _GB = 1e9
 _OBEYS = "NCCL plans with what the file says"
@@ -25,7 +25,7 @@ _HOSTS_GTps = GENERATION_GTps[5]
 _LEAST_VOTES = 3
 
 
-def links(subject: Subject, reference: Reference | None) -> Iterator[Finding]:
+def links(subject: TopologySubject, reference: TopologyReference | None) -> Iterator[Finding]:
     """Yield what is wrong with the links of PCI devices."""
     for device in subject.devices:
         yield from _text(subject, device)
@@ -40,7 +40,7 @@ def links(subject: Subject, reference: Reference | None) -> Iterator[Finding]:
     yield from _odd(subject)
 
 
-def _text(subject: Subject, device: Device) -> Iterator[Finding]:
+def _text(subject: TopologySubject, device: PciElement) -> Iterator[Finding]:
     written = device.element.value("link_speed")
     if written is None or is_known_speed(written):
         return
@@ -59,7 +59,7 @@ def _text(subject: Subject, device: Device) -> Iterator[Finding]:
     )
 
 
-def _width(subject: Subject, device: Device) -> Iterator[Finding]:
+def _width(subject: TopologySubject, device: PciElement) -> Iterator[Finding]:
     width = read_integer(device.element.value("link_width"))
     if width is None or width == 0 or width in WIDTHS:
         return
@@ -74,7 +74,7 @@ def _width(subject: Subject, device: Device) -> Iterator[Finding]:
     )
 
 
-def _impossible(subject: Subject, device: Device, reference: Reference | None) -> Iterator[Finding]:
+def _impossible(subject: TopologySubject, device: PciElement, reference: TopologyReference | None) -> Iterator[Finding]:
     """Yield a rate above what the device can do; NCCL's own word for it, since a text it misreads is no rate."""
     if device.kind not in ("gpu", "nic"):
         return
@@ -99,7 +99,7 @@ def _impossible(subject: Subject, device: Device, reference: Reference | None) -
     )
 
 
-def _unused(subject: Subject, device: Device) -> Iterator[Finding]:
+def _unused(subject: TopologySubject, device: PciElement) -> Iterator[Finding]:
     """Yield a GPU whose link is slower than it can do, in a machine that hides its NUMA nodes: likely a virtual one.
 
     One beside its CPU on a chip-to-chip link needs no more.
@@ -124,12 +124,12 @@ def _unused(subject: Subject, device: Device) -> Iterator[Finding]:
         )
 
 
-def _most(device: Device, reference: Reference | None) -> tuple[float, str, Confidence] | None:
+def _most(device: PciElement, reference: TopologyReference | None) -> tuple[float, str, Confidence] | None:
     """Return the rate a device can do at most, why, and how sure that is."""
     return _by_kind(device) or (_by_reference(device, reference) if reference is not None else None)
 
 
-def _by_kind(device: Device) -> tuple[float, str, Confidence] | None:
+def _by_kind(device: PciElement) -> tuple[float, str, Confidence] | None:
     element = device.element
     kind = device_kind(element.value("vendor"), element.value("device"))
     if kind is not None:
@@ -142,7 +142,7 @@ def _by_kind(device: Device) -> tuple[float, str, Confidence] | None:
     return None
 
 
-def _by_reference(device: Device, reference: Reference) -> tuple[float, str, Confidence] | None:
+def _by_reference(device: PciElement, reference: TopologyReference) -> tuple[float, str, Confidence] | None:
     if device.bus_id is None:
         return None
     rate_GTps = reference.rates_GTps.get(device.bus_id)
@@ -154,7 +154,7 @@ def _by_reference(device: Device, reference: Reference) -> tuple[float, str, Con
     return None
 
 
-def _belongs(device: Device, reference: Reference) -> bool:
+def _belongs(device: PciElement, reference: TopologyReference) -> bool:
     """Return whether a device is one of the right machine's; every GPU is where its addresses are not known."""
     bus_id = device.bus_id or ""
     if not reference.gpus and device.kind == "gpu":
@@ -162,7 +162,7 @@ def _belongs(device: Device, reference: Reference) -> bool:
     return bus_id in reference.gpus or card(bus_id) in reference.nics
 
 
-def _slower(subject: Subject, device: Device, reference: Reference) -> Iterator[Finding]:
+def _slower(subject: TopologySubject, device: PciElement, reference: TopologyReference) -> Iterator[Finding]:
     """Yield a link that the file writes slower than the machine's; what the vendor's own file writes is meant so."""
     written = device.element.value("link_speed")
     if device.kind not in ("gpu", "nic") or written is None or not is_known_speed(written):
@@ -191,7 +191,7 @@ def _slower(subject: Subject, device: Device, reference: Reference) -> Iterator[
     )
 
 
-def _odd(subject: Subject) -> Iterator[Finding]:
+def _odd(subject: TopologySubject) -> Iterator[Finding]:
     """Yield the GPUs whose links are slower than those of nearly all others in the file."""
     gpus = [gpu for gpu in subject.of_kind("gpu") if gpu.element.attribute("link_speed") is not None]
     rates = Counter(_known_Bps(gpu) for gpu in gpus)
@@ -209,9 +209,9 @@ def _odd(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _bottlenecks(subject: Subject) -> Iterator[Finding]:
+def _bottlenecks(subject: TopologySubject) -> Iterator[Finding]:
     """Yield switches whose link up has half the bandwidth, or less, of a device's link below."""
-    worst: dict[int, tuple[Device, Device]] = {}
+    worst: dict[int, tuple[PciElement, PciElement]] = {}
     below: dict[int, set[str | None]] = {}
     for device in subject.devices:
         above = device.parent
@@ -226,13 +226,13 @@ def _bottlenecks(subject: Subject) -> Iterator[Finding]:
         yield _bottleneck(subject, switch, device, stays_below=not has_nics or {"gpu", "nic"} <= below[id(switch)])
 
 
-def _is_narrower(switch: Device, device: Device) -> bool:
+def _is_narrower(switch: PciElement, device: PciElement) -> bool:
     if device.kind not in ("gpu", "nic") or None in (each.element.attribute("link_speed") for each in (switch, device)):
         return False
     return _known_Bps(switch) <= _known_Bps(device) / 2
 
 
-def _bottleneck(subject: Subject, switch: Device, device: Device, *, stays_below: bool) -> Finding:
+def _bottleneck(subject: TopologySubject, switch: PciElement, device: PciElement, *, stays_below: bool) -> Finding:
     """Return a warning where GPUs reach NICs over the link only, and it is slower than one generation makes it."""
     narrow = _rate_words(switch)
     # AMD's GPUs have a bridge of their own, and count a link to it that is faster than their slot.
@@ -251,17 +251,193 @@ def _bottleneck(subject: Subject, switch: Device, device: Device, *, stays_below
     )
 
 
-def _width_of(device: Device) -> int:
+def _width_of(device: PciElement) -> int:
     return read_integer(device.element.value("link_width")) or HIDDEN_WIDTH
 
 
-def _link_words(device: Device) -> str:
+def _link_words(device: PciElement) -> str:
     return f"{device.element.value('link_speed') or 'no speed'} x{_width_of(device)}"
 
 
-def _known_Bps(device: Device) -> float:
+def _known_Bps(device: PciElement) -> float:
     return link_Bps(device.element.value("link_speed"), read_integer(device.element.value("link_width")))
 
 
-def _rate_words(device: Device) -> str:
+def _rate_words(device: PciElement) -> str:
     return f"{_known_Bps(device) / _GB:g} GB/s"
+
+
+_GPUS = ("0x03", "0x12")
+_SWITCH = "0x0680"
+# GPUs that have to agree before another one stands out.
+_NVLINKS_LEAST_VOTES = 2
+
+
+def nvlinks(subject: TopologySubject, reference: TopologyReference | None) -> Iterator[Finding]:
+    """Yield what is wrong with NVLinks."""
+    by_gpu: dict[int, list[Link]] = defaultdict(list)
+    for link in subject.links:
+        by_gpu[id(link.gpu)].append(link)
+    addresses = {device.bus_id for device in subject.devices}
+    for link in subject.links:
+        yield from _one(subject, link, addresses)
+    for element in subject.document.root.walk():
+        count = read_integer(element.value("count"))
+        words = LINK_WORDS.get(element.name)
+        if words is not None and count is not None and count <= 0:
+            yield finding(
+                "TOP095",
+                evidence=f'count="{element.value("count")}" in <{element.name}>',
+                where=subject.where(element, "count"),
+                confidence="certain",
+                effect=f"{words.library} plans with a link without bandwidth, and looks for no other",
+                value=count,
+                links=words.several,
+            )
+    yield from _directions(subject, by_gpu)
+    yield from _totals(subject, by_gpu, reference)
+    yield from _none(subject, by_gpu)
+
+
+def _one(subject: TopologySubject, link: Link, addresses: set[str | None]) -> Iterator[Finding]:
+    tclass = link.element.value("tclass") or ""
+    if link.target == link.gpu.bus_id:
+        yield finding(
+            "TOP090",
+            evidence=f'target="{link.target}" is the GPU itself',
+            fix=_remedy(link),
+            where=subject.where(link.element, "target"),
+            confidence="certain",
+            effect=_hides(link),
+            bus_id=link.target,
+            link=link.words.one,
+        )
+    elif (
+        link.target not in addresses
+        and (link.element.name == "xgmi" or not (is_hidden(link.target) or tclass.startswith(_SWITCH)))
+        and link.element.attribute("target") is not None
+    ):
+        yield finding(
+            "TOP091",
+            evidence=f"{link.gpu.name} lists {link.count or 0} links to it, of class {tclass or 'not given'}",
+            fix=_remedy(link),
+            where=subject.where(link.element, "target"),
+            confidence="certain" if tclass.startswith(_GPUS) else "possible",
+            effect=f"{link.words.library} drops the link; {_hides(link)}",
+            target=link.target,
+            link=link.words.one,
+        )
+
+
+def _directions(subject: TopologySubject, by_gpu: dict[int, list[Link]]) -> Iterator[Finding]:
+    """Yield pairs of GPUs that do not agree on the links between them; a GPU without any is left to detection."""
+    counts: Counter[tuple[str, str]] = Counter()
+    first: dict[tuple[str, str], Link] = {}
+    speaking: set[str] = set()
+    for links in by_gpu.values():
+        for link in links:
+            source = link.gpu.bus_id
+            if source is not None and link.target != source:
+                speaking.add(source)
+                counts[source, link.target] += max(link.count or 0, 0)
+                first.setdefault((source, link.target), link)
+    for (source, target), count in counts.items():
+        back = counts.get((target, source), 0)
+        # Each pair once, from its first GPU, or from the only one that names the other.
+        if target not in speaking or count == back or ((target, source) in counts and source > target):
+            continue
+        yield finding(
+            "TOP092",
+            evidence=f"{count} one way, {back} back",
+            where=subject.where(first[source, target].element, "count"),
+            confidence="certain",
+            effect=f"{first[source, target].words.library} plans each direction with its own rate",
+            first=source,
+            second=target,
+            links=first[source, target].words.several,
+        )
+
+
+def _totals(
+    subject: TopologySubject, by_gpu: dict[int, list[Link]], reference: TopologyReference | None
+) -> Iterator[Finding]:
+    totals = {key: sum(max(link.count or 0, 0) for link in links) for key, links in by_gpu.items()}
+    usual = Counter(totals.values()).most_common(1)
+    for key, links in by_gpu.items():
+        gpu, total = links[0].gpu, totals[key]
+        most = _nvlinks_most(gpu, reference)
+        if most is not None and total > most:
+            yield finding(
+                "TOP093",
+                evidence=" + ".join(f"{link.count or 0} to {link.target}" for link in links),
+                where=subject.where(links[0].element, "count"),
+                confidence="certain",
+                effect=f"{links[0].words.library} multiplies the count with the rate of one link",
+                bus_id=gpu.bus_id or "?",
+                count=total,
+                most=most,
+                links=links[0].words.several,
+            )
+            continue
+        if any(link.target == gpu.bus_id for link in links):
+            continue
+        known = reference.nvlinks_per_gpu if reference is not None and gpu.bus_id in reference.gpus else None
+        confidence: Confidence = reference.confidence if reference is not None and known is not None else "likely"
+        whole = known or (usual[0][0] if usual and 2 * usual[0][1] > len(totals) and len(totals) > 2 else None)
+        if whole is not None and total < whole:
+            yield finding(
+                "TOP094",
+                evidence=f"{reference.name} has {known}" if reference is not None and known else "as the others list",
+                fix=_remedy(links[0]),
+                where=subject.where(links[0].element, "count"),
+                confidence=confidence,
+                effect=_hides(links[0]),
+                bus_id=gpu.bus_id or "?",
+                count=total,
+                all=whole,
+                links=links[0].words.several,
+            )
+
+
+def _none(subject: TopologySubject, by_gpu: dict[int, list[Link]]) -> Iterator[Finding]:
+    """Yield GPUs without NVLinks where most of their host have some to NVSwitches, which join all GPUs of a machine."""
+    switched = {key for key, links in by_gpu.items() if any(_is_to_a_switch(link) for link in links)}
+    for gpu in subject.of_kind("gpu"):
+        if id(gpu) in by_gpu or not gpu.element.named("gpu"):
+            continue
+        others = [other for other in subject.of_kind("gpu") if other.node.host == gpu.node.host and other is not gpu]
+        with_links = sum(id(other) in switched for other in others)
+        if with_links < _NVLINKS_LEAST_VOTES or 2 * with_links <= len(others):
+            continue
+        yield finding(
+            "TOP096",
+            evidence=f"{with_links} of the {len(others)} other GPUs have some",
+            fix=f"on the machine: nvidia-smi nvlink --status -i {gpu.bus_id}",
+            where=subject.where(gpu.element.named("gpu")[0]),
+            confidence="likely",
+            effect="in a dump: NCCL saw none, and lays no ring over NVLink; in a file for NCCL: it looks for them",
+            bus_id=gpu.bus_id or "?",
+        )
+
+
+def _hides(link: Link) -> str:
+    return f"{link.words.library} does not look for {link.words.several} of a GPU that has one in the file"
+
+
+def _remedy(link: Link) -> str:
+    return f"delete the {link.element.name} elements: {link.words.library} then finds the links by itself"
+
+
+def _is_to_a_switch(link: Link) -> bool:
+    return is_hidden(link.target) or (link.element.value("tclass") or "").startswith(_SWITCH)
+
+
+def _nvlinks_most(gpu: PciElement, reference: TopologyReference | None) -> int | None:
+    """Return how many NVLinks a GPU can have; None where the file does not say what it is."""
+    if reference is not None and reference.nvlinks_per_gpu is not None and gpu.bus_id in reference.gpus:
+        return reference.nvlinks_per_gpu
+    for element in gpu.element.named("gpu"):
+        able = capability(read_integer(element.value("sm")))
+        if able is not None:
+            return able.nvlinks
+    return None

@@ -1,19 +1,71 @@
 """Where devices are: held against the right machine."""
 
+from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
-from busbw.facts.findings import finding
+from busbw.facts.rules import finding
 from busbw.model.finding import Finding
-from busbw.topo.addresses import card
-from busbw.topo.reference import Reference
-from busbw.topo.rules.placement import moved_devices, relabelled, true_node
-from busbw.topo.rules.subject import WORDS, Device, Subject
+from busbw.topo.bus_ids import card
+from busbw.topo.reference import TopologyReference
+from busbw.topo.rules.subject import WORDS, PciElement, TopologySubject
+
+# From the node in the file to the node it is in truth.
+Moves = dict[int, int]
+
+
+def true_node(device: PciElement, reference: TopologyReference) -> int | None:
+    """Return the NUMA node of a device in the right machine; None where it is not known."""
+    if device.bus_id is None:
+        return None
+    if device.kind != "nic" and device.bus_id in reference.gpus:
+        return reference.gpus[device.bus_id]
+    return reference.nics.get(card(device.bus_id)) if device.kind != "gpu" else None
+
+
+def moved_masks(subject: TopologySubject, reference: TopologyReference) -> Moves:
+    """Return the nodes whose mask is that of another node of the right machine."""
+    owners = {frozenset(cpus): number for number, cpus in reference.masks.items()}
+    found: Moves = {}
+    for node in subject.nodes:
+        owner = owners.get(frozenset(node.cpus or ()))
+        if node.id is not None and owner is not None and owner != node.id:
+            found[node.id] = owner
+    return found
+
+
+def moved_devices(devices: list[PciElement], reference: TopologyReference) -> Moves:
+    """Return the nodes all of whose devices belong to one other node, where these nodes only change places."""
+    truths: dict[int, set[int]] = defaultdict(set)
+    for device in devices:
+        truth = true_node(device, reference)
+        if truth is not None and device.node.id is not None:
+            truths[device.node.id].add(truth)
+    whole = {node: next(iter(found)) for node, found in truths.items() if len(found) == 1}
+    moved = {node: truth for node, truth in whole.items() if node != truth}
+    # A node that goes where another stays, or where two go, has not changed places.
+    while True:
+        kept = {node: truth for node, truth in moved.items() if truth in moved}
+        kept = {node: truth for node, truth in kept.items() if list(kept.values()).count(truth) == 1}
+        if kept == moved:
+            return moved
+        moved = kept
+
+
+def relabelled(subject: TopologySubject, reference: TopologyReference | None) -> frozenset[int]:
+    """Return the nodes whose masks and devices are both those of one other node: only their numbers changed places."""
+    if reference is None:
+        return frozenset()
+    masks = moved_masks(subject, reference)
+    placed = moved_devices([device for device in subject.devices if device.kind in ("gpu", "nic")], reference)
+    return frozenset(node for node, truth in placed.items() if masks.get(node) == truth)
+
 
 _OBEYS = "NCCL obeys: what the file says of a device wins over what the machine says"
 _MOST_NAMED = 4
 
 
-def locality(subject: Subject, reference: Reference) -> Iterator[Finding]:
+def locality(subject: TopologySubject, reference: TopologyReference) -> Iterator[Finding]:
     """Yield devices that are on another NUMA node, or beside another NIC, than in the right machine."""
     numbers = relabelled(subject, reference)
     if numbers:
@@ -41,7 +93,11 @@ def locality(subject: Subject, reference: Reference) -> Iterator[Finding]:
 
 
 def _exchanged(
-    subject: Subject, devices: list[Device], reference: Reference, gpus: dict[int, int], nics: dict[int, int]
+    subject: TopologySubject,
+    devices: list[PciElement],
+    reference: TopologyReference,
+    gpus: dict[int, int],
+    nics: dict[int, int],
 ) -> Iterator[Finding]:
     """Yield one finding for each way in which devices changed places."""
     together = {node: truth for node, truth in gpus.items() if nics.get(node) == truth}
@@ -69,7 +125,7 @@ def _exchanged(
         )
 
 
-def _misplaced(subject: Subject, device: Device, truth: int, reference: Reference) -> Finding:
+def _misplaced(subject: TopologySubject, device: PciElement, truth: int, reference: TopologyReference) -> Finding:
     return finding(
         "TOP061",
         evidence=f"{reference.name} has it on node {truth}",
@@ -84,7 +140,7 @@ def _misplaced(subject: Subject, device: Device, truth: int, reference: Referenc
     )
 
 
-def _neighbours(subject: Subject, reference: Reference) -> Iterator[Finding]:
+def _neighbours(subject: TopologySubject, reference: TopologyReference) -> Iterator[Finding]:
     """Yield GPUs whose nearest NICs are others than in the right machine."""
     nics = [device for device in subject.devices if device.kind == "nic" and device.bus_id is not None]
     present = {card(device.bus_id or "") for device in nics}
@@ -111,7 +167,7 @@ def _neighbours(subject: Subject, reference: Reference) -> Iterator[Finding]:
 
 
 def _switches(
-    subject: Subject, gpu: Device, reference: Reference, found: frozenset[str], present: set[str]
+    subject: TopologySubject, gpu: PciElement, reference: TopologyReference, found: frozenset[str], present: set[str]
 ) -> Iterator[Finding]:
     """Yield a GPU that shares switches with fewer or more NICs than in the right machine."""
     right = reference.switched.get(gpu.bus_id or "", frozenset()) & present
@@ -131,7 +187,7 @@ def _switches(
             )
 
 
-def _below_a_switch(gpu: Device, nics: list[Device]) -> frozenset[str]:
+def _below_a_switch(gpu: PciElement, nics: list[PciElement]) -> frozenset[str]:
     """Return the cards that share the lowest switch with a GPU; none where it shares no switch."""
     above = gpu.parent
     while above is not None:
@@ -142,7 +198,7 @@ def _below_a_switch(gpu: Device, nics: list[Device]) -> frozenset[str]:
     return frozenset()
 
 
-def _is_below(device: Device, switch: Device) -> bool:
+def _is_below(device: PciElement, switch: PciElement) -> bool:
     above = device.parent
     while above is not None and above is not switch:
         above = above.parent
@@ -160,3 +216,61 @@ def _cards(addresses: frozenset[str]) -> str:
 def _listed(names: list[str]) -> str:
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more
+
+
+# One node for the whole machine is how files are written by people who do not know better.
+_LEAST_NODES = 2
+
+
+def division(subject: TopologySubject, reference: TopologyReference) -> Iterator[Finding]:
+    """Yield one note where each NUMA node of the file is several of the platform's, with all that belongs to them."""
+    parts = _parts(subject, reference)
+    if parts:
+        first = next(node for node in subject.nodes if node.id in parts)
+        shown = "; ".join(
+            f"node {node} is {reference.name}'s {', '.join(map(str, sorted(truths)))}"
+            for node, truths in sorted(parts.items())
+        )
+        yield finding(
+            "TOP077",
+            evidence=shown,
+            fix="compare with lscpu on the machine",
+            where=subject.where(first.element, "numaid"),
+            confidence="likely",
+            effect="right where the firmware is set so; NCCL obeys",
+            count=len(parts),
+            truth=len(reference.masks),
+        )
+
+
+def undivided(reference: TopologyReference) -> TopologyReference:
+    """Return what holds whichever way the NUMA nodes are divided."""
+    return replace(
+        reference,
+        gpus=dict.fromkeys(reference.gpus),
+        nics=dict.fromkeys(reference.nics),
+        masks={},
+    )
+
+
+def _parts(subject: TopologySubject, reference: TopologyReference) -> dict[int, set[int]]:
+    """Return the platform's nodes that each node of the file holds whole; empty where that is not so.
+
+    What a host says of itself is the division that it has.
+    """
+    if reference.kind == "host":
+        return {}
+    cpus = {node.id: frozenset(node.cpus or ()) for node in subject.nodes}
+    parts: dict[int, set[int]] = defaultdict(set)
+    for device in subject.devices:
+        truth = true_node(device, reference)
+        if truth is not None and device.node.id is not None:
+            parts[device.node.id].add(truth)
+    truths = [truth for own in parts.values() for truth in own]
+    is_coarser = _LEAST_NODES <= len(parts) < len(truths) == len(set(truths))
+    is_whole = all(
+        truth in reference.masks and frozenset(reference.masks[truth]) <= cpus[node]
+        for node, own in parts.items()
+        for truth in own
+    )
+    return dict(parts) if is_coarser and is_whole else {}

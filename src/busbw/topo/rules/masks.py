@@ -4,11 +4,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from busbw.base.cpus import format_cpu_list, format_mask, parse_cpu_list
-from busbw.facts.findings import finding
+from busbw.facts.rules import finding
 from busbw.model.finding import Finding
-from busbw.topo.reference import Reference
-from busbw.topo.rules.placement import relabelled
-from busbw.topo.rules.subject import Node, Subject
+from busbw.topo.reference import TopologyReference
+from busbw.topo.rules.locality import relabelled
+from busbw.topo.rules.subject import CpuElement, TopologySubject
 
 _WORD_DIGITS = 8
 # Digits of the number of a CPU.
@@ -21,7 +21,7 @@ _OBEYS = (
 )
 
 
-def masks(subject: Subject, reference: Reference | None) -> Iterator[Finding]:
+def masks(subject: TopologySubject, reference: TopologyReference | None) -> Iterator[Finding]:
     """Yield what is wrong with the masks, each fault once: a malformed mask is not judged further."""
     malformed: set[int] = set()
     widths = _first_widths(subject)
@@ -49,7 +49,7 @@ def masks(subject: Subject, reference: Reference | None) -> Iterator[Finding]:
         yield from _uneven(subject, used, reference)
 
 
-def _first_widths(subject: Subject) -> dict[int, int]:
+def _first_widths(subject: TopologySubject) -> dict[int, int]:
     """Return how many digits the first word of a mask has, by the number of words, where the file pads with zeros.
 
     The kernel writes all masks equally wide, so a first word that is narrower than another has lost a digit.
@@ -64,7 +64,7 @@ def _first_widths(subject: Subject) -> dict[int, int]:
     return widths if is_padded else {}
 
 
-def _form(subject: Subject, node: Node, widths: dict[int, int]) -> Iterator[Finding]:
+def _form(subject: TopologySubject, node: CpuElement, widths: dict[int, int]) -> Iterator[Finding]:
     text = node.element.value("affinity")
     if text is None or not text.strip(", "):
         return
@@ -122,7 +122,7 @@ def _from_list(text: str) -> str | None:
     return f'affinity="{bare}"' if bare != text else None
 
 
-def _empty(subject: Subject, nodes: list[Node]) -> Iterator[Finding]:
+def _empty(subject: TopologySubject, nodes: list[CpuElement]) -> Iterator[Finding]:
     for node in [*nodes, *(each for each in subject.nodes if _is_blank(each))]:
         if not node.cpus and node.element.named("pci"):
             yield finding(
@@ -136,13 +136,13 @@ def _empty(subject: Subject, nodes: list[Node]) -> Iterator[Finding]:
             )
 
 
-def _is_blank(node: Node) -> bool:
+def _is_blank(node: CpuElement) -> bool:
     text = node.element.value("affinity")
     return text is not None and not text.strip(", ")
 
 
-def _equal(subject: Subject, nodes: list[Node]) -> Iterator[Finding]:
-    groups: dict[tuple[int, ...], list[Node]] = defaultdict(list)
+def _equal(subject: TopologySubject, nodes: list[CpuElement]) -> Iterator[Finding]:
+    groups: dict[tuple[int, ...], list[CpuElement]] = defaultdict(list)
     for node in nodes:
         groups[node.cpus or ()].append(node)
     for cpus, same in groups.items():
@@ -157,7 +157,7 @@ def _equal(subject: Subject, nodes: list[Node]) -> Iterator[Finding]:
             )
 
 
-def _shared(subject: Subject, nodes: list[Node]) -> Iterator[Finding]:
+def _shared(subject: TopologySubject, nodes: list[CpuElement]) -> Iterator[Finding]:
     for place, node in enumerate(nodes):
         for earlier in nodes[:place]:
             both = set(node.cpus or ()) & set(earlier.cpus or ())
@@ -172,12 +172,12 @@ def _shared(subject: Subject, nodes: list[Node]) -> Iterator[Finding]:
                 )
 
 
-def _against(subject: Subject, nodes: list[Node], reference: Reference) -> Iterator[Finding]:
+def _against(subject: TopologySubject, nodes: list[CpuElement], reference: TopologyReference) -> Iterator[Finding]:
     """Yield where masks differ from the right machine's."""
     if _has_first_threads(nodes, reference):
         yield from (_first_threads(subject, node, reference) for node in nodes)
         return
-    swapped: list[Node] = []
+    swapped: list[CpuElement] = []
     owners = {frozenset(cpus) for cpus in reference.masks.values()}
     renumbered = relabelled(subject, reference)
     for node in nodes:
@@ -214,7 +214,7 @@ def _against(subject: Subject, nodes: list[Node], reference: Reference) -> Itera
         )
 
 
-def _has_first_threads(nodes: list[Node], reference: Reference) -> bool:
+def _has_first_threads(nodes: list[CpuElement], reference: TopologyReference) -> bool:
     """Return whether every mask is the lower half of the right one: Linux numbers first threads first."""
     half = (max((max(cpus, default=0) for cpus in reference.masks.values()), default=0) + 1) // 2
     rights = [reference.masks.get(node.id, ()) if node.id is not None else () for node in nodes]
@@ -224,7 +224,7 @@ def _has_first_threads(nodes: list[Node], reference: Reference) -> bool:
     )
 
 
-def _first_threads(subject: Subject, node: Node, reference: Reference) -> Finding:
+def _first_threads(subject: TopologySubject, node: CpuElement, reference: TopologyReference) -> Finding:
     right = reference.masks[node.id or 0]
     return finding(
         "TOP051",
@@ -237,7 +237,7 @@ def _first_threads(subject: Subject, node: Node, reference: Reference) -> Findin
     )
 
 
-def _lacking(subject: Subject, node: Node, strange: set[int], reference: Reference) -> Finding:
+def _lacking(subject: TopologySubject, node: CpuElement, strange: set[int], reference: TopologyReference) -> Finding:
     return finding(
         "TOP045",
         evidence=f"{reference.name} has {_cpus(tuple(reference.cpus or ()))}",
@@ -249,11 +249,11 @@ def _lacking(subject: Subject, node: Node, strange: set[int], reference: Referen
     )
 
 
-def _words(reference: Reference) -> int:
+def _words(reference: TopologyReference) -> int:
     return (max(reference.cpus or {0}) + 32) // 32
 
 
-def _order(subject: Subject, nodes: list[Node], reference: Reference | None) -> Iterator[Finding]:
+def _order(subject: TopologySubject, nodes: list[CpuElement], reference: TopologyReference | None) -> Iterator[Finding]:
     """Yield where a node with a higher number has lower CPUs, unless the machine is known to be so."""
     if reference is not None and all(node.id in reference.masks for node in nodes):
         return
@@ -271,7 +271,9 @@ def _order(subject: Subject, nodes: list[Node], reference: Reference | None) -> 
         )
 
 
-def _uneven(subject: Subject, nodes: list[Node], reference: Reference | None) -> Iterator[Finding]:
+def _uneven(
+    subject: TopologySubject, nodes: list[CpuElement], reference: TopologyReference | None
+) -> Iterator[Finding]:
     """Yield masks that stand out among the others, unless the machine is known to be so."""
     if reference is not None and all(node.id in reference.masks for node in nodes):
         return
@@ -310,7 +312,7 @@ def _runs(cpus: tuple[int, ...]) -> list[list[int]]:
     return runs
 
 
-def _shown(node: Node) -> str:
+def _shown(node: CpuElement) -> str:
     return str(node.id) if node.id is not None else "?"
 
 

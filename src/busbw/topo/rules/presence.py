@@ -2,12 +2,90 @@
 
 from collections.abc import Iterator
 
-from busbw.facts.findings import finding
+from busbw.facts.rules import finding
 from busbw.model.finding import Finding
-from busbw.topo.addresses import card, moved
-from busbw.topo.reference import Reference
-from busbw.topo.rules.nets import ports_of_one_net
-from busbw.topo.rules.subject import WORDS, Device, Subject
+from busbw.topo.bus_ids import card, moved
+from busbw.topo.file.document import read_integer
+from busbw.topo.reference import TopologyReference
+from busbw.topo.rules.subject import WORDS, NetElement, PciElement, TopologySubject
+
+_LEAST_Mbps = 1_000
+_MOST_Mbps = 1_600_000
+_MOST_DIFFERENCE = 0.01
+
+
+def nets(subject: TopologySubject, reference: TopologyReference | None) -> Iterator[Finding]:
+    """Yield what is wrong with the speeds of nets."""
+    are_merged = reference is not None and ports_of_one_net(subject, reference) > 1
+    for net in subject.nets:
+        written = net.element.value("speed")
+        if written is None:
+            continue
+        speed_Mbps = read_integer(written) or 0
+        if speed_Mbps <= 0:
+            yield finding(
+                "TOP100",
+                evidence=f'speed="{written}"',
+                fix="leave it out: NCCL then asks the NIC",
+                where=subject.where(net.element, "speed"),
+                confidence="certain",
+                effect="NCCL takes it for 10 Gb/s",
+                name=net.name,
+                value=written or '""',
+            )
+        elif not _LEAST_Mbps <= speed_Mbps <= _MOST_Mbps:
+            yield finding(
+                "TOP101",
+                evidence=f'speed="{written}" is {speed_Mbps / 8000:g} GB/s; the unit is Mb/s',
+                fix="leave it out: NCCL then asks the NIC",
+                where=subject.where(net.element, "speed"),
+                confidence="likely",
+                effect="NCCL plans with it",
+                name=net.name,
+                value=f"{speed_Mbps} Mb/s",
+            )
+        elif reference is not None and not are_merged:
+            yield from _other(subject, net, speed_Mbps, reference)
+
+
+def ports_of_one_net(subject: TopologySubject, reference: TopologyReference) -> int:
+    """Return how many ports of the right machine each net stands for: AWS's plug-in shows those of a GPU as one."""
+    shares = set()
+    for net in subject.nets:
+        right_Mbps = _right_Mbps(net, reference)
+        if right_Mbps is not None:
+            shares.add((read_integer(net.element.value("speed")) or 0) / right_Mbps)
+    share = shares.pop() if len(shares) == 1 else 1
+    present = sum(_right_Mbps(net, reference) is not None for net in subject.nets)
+    is_whole = share > 1 and len(reference.nics) % share == 0 and share * present <= len(reference.nics)
+    return int(share) if is_whole else 1
+
+
+def _right_Mbps(net: NetElement, reference: TopologyReference) -> int | None:
+    if net.device is None or net.device.bus_id is None:
+        return None
+    key = card(net.device.bus_id)
+    right_Mbps = reference.port_Mbps.get(key)
+    return reference.port_Mbps.get(None) if right_Mbps is None and key in reference.nics else right_Mbps
+
+
+def _other(
+    subject: TopologySubject, net: NetElement, speed_Mbps: int, reference: TopologyReference
+) -> Iterator[Finding]:
+    right_Mbps = _right_Mbps(net, reference)
+    if right_Mbps is None or abs(speed_Mbps - right_Mbps) <= right_Mbps * _MOST_DIFFERENCE:
+        return
+    yield finding(
+        "TOP102",
+        evidence=f'speed="{net.element.value("speed")}"; {reference.name} has {right_Mbps}',
+        where=subject.where(net.element, "speed"),
+        confidence=reference.confidence,
+        effect=f"NCCL plans with {speed_Mbps / 8000:g} GB/s instead of {right_Mbps / 8000:g}",
+        name=net.name,
+        speed=f"{speed_Mbps / 1000:g} Gb/s",
+        truth=f"{right_Mbps / 1000:g} Gb/s",
+    )
+
 
 _SHIFTS = (-1, 1, -2, 2, -3, 3, -4, 4)
 # One address alone may be a typing mistake.
@@ -18,7 +96,7 @@ _DROPS = "NCCL drops the entry, and finds the device by itself where the machine
 _FINDS = "NCCL finds it by itself, and puts it where the machine shows it"
 
 
-def another_machine(subject: Subject, reference: Reference) -> Iterator[Finding]:
+def another_machine(subject: TopologySubject, reference: TopologyReference) -> Iterator[Finding]:
     """Yield one finding where no address of the file is the right machine's: nothing else can be compared then."""
     gpus = [device for device in subject.devices if device.kind == "gpu" and device.bus_id is not None]
     nics = [device for device in subject.devices if device.kind == "nic" and device.bus_id is not None]
@@ -43,7 +121,7 @@ def another_machine(subject: Subject, reference: Reference) -> Iterator[Finding]
     )
 
 
-def strange_nodes(subject: Subject, reference: Reference) -> Iterator[Finding]:
+def strange_nodes(subject: TopologySubject, reference: TopologyReference) -> Iterator[Finding]:
     """Yield NUMA nodes of the file that the right machine does not have."""
     if reference.cpus is None or not reference.masks:
         return
@@ -59,7 +137,7 @@ def strange_nodes(subject: Subject, reference: Reference) -> Iterator[Finding]:
             )
 
 
-def gpu_count(subject: Subject, reference: Reference) -> Iterator[Finding]:
+def gpu_count(subject: TopologySubject, reference: TopologyReference) -> Iterator[Finding]:
     """Yield a number of GPUs that is not the right machine's, where its addresses are not known."""
     count = sum(device.kind == "gpu" for device in subject.devices)
     if count and reference.gpu_count is not None and count != reference.gpu_count:
@@ -74,7 +152,7 @@ def gpu_count(subject: Subject, reference: Reference) -> Iterator[Finding]:
         )
 
 
-def presence(subject: Subject, reference: Reference) -> Iterator[Finding]:
+def presence(subject: TopologySubject, reference: TopologyReference) -> Iterator[Finding]:
     """Yield addresses that are others than those of the right machine, and what is missing."""
     gpus = [device for device in subject.devices if device.kind == "gpu" and device.bus_id is not None]
     nics = [device for device in subject.devices if device.kind == "nic" and device.bus_id is not None]
@@ -96,7 +174,7 @@ def presence(subject: Subject, reference: Reference) -> Iterator[Finding]:
         yield from _missing_nics(subject, nics, absent, reference)
 
 
-def _shift(devices: list[Device], known: set[str]) -> int:
+def _shift(devices: list[PciElement], known: set[str]) -> int:
     """Return the number of buses to add to the addresses so that they are known ones; 0 where that explains nothing."""
     if len(devices) < 2 or not known:
         return 0
@@ -113,7 +191,11 @@ def _shift(devices: list[Device], known: set[str]) -> int:
 
 
 def _shifted(
-    subject: Subject, gpus: list[Device], nics: list[Device], shifts: dict[str, int], reference: Reference
+    subject: TopologySubject,
+    gpus: list[PciElement],
+    nics: list[PciElement],
+    shifts: dict[str, int],
+    reference: TopologyReference,
 ) -> Iterator[Finding]:
     """Yield one finding for all devices that are off by the same number of buses."""
     for buses in sorted({shift for shift in shifts.values() if shift}):
@@ -132,7 +214,7 @@ def _shifted(
         )
 
 
-def _strange(subject: Subject, device: Device, reference: Reference) -> Iterator[Finding]:
+def _strange(subject: TopologySubject, device: PciElement, reference: TopologyReference) -> Iterator[Finding]:
     bus_id = device.bus_id or ""
     gpu_cards = {card(known) for known in reference.gpus}
     other = "NIC" if card(bus_id) in reference.nics else "GPU" if card(bus_id) in gpu_cards else None
@@ -159,7 +241,7 @@ def _strange(subject: Subject, device: Device, reference: Reference) -> Iterator
         )
 
 
-def _is_complete(device: Device, reference: Reference) -> bool:
+def _is_complete(device: PciElement, reference: TopologyReference) -> bool:
     """Return whether an address that is not known is none; a platform's front-end NICs are published nowhere."""
     if reference.addresses:
         return device.bus_id not in reference.addresses
@@ -169,12 +251,12 @@ def _is_complete(device: Device, reference: Reference) -> bool:
     return reference.has_all_nics and not has_nets
 
 
-def _absent_nodes(subject: Subject, reference: Reference) -> frozenset[int]:
+def _absent_nodes(subject: TopologySubject, reference: TopologyReference) -> frozenset[int]:
     needed = {node for node in [*reference.gpus.values(), *reference.nics.values()] if node is not None}
     return frozenset(needed - {node.id for node in subject.nodes if node.id is not None})
 
 
-def _missing_nodes(subject: Subject, absent: frozenset[int], reference: Reference) -> Iterator[Finding]:
+def _missing_nodes(subject: TopologySubject, absent: frozenset[int], reference: TopologyReference) -> Iterator[Finding]:
     # A host without NUMA has one node, -1.
     if not subject.nodes or any(node.id == -1 for node in subject.nodes):
         return
@@ -194,7 +276,7 @@ def _missing_nodes(subject: Subject, absent: frozenset[int], reference: Referenc
 
 
 def _missing_gpus(
-    subject: Subject, gpus: list[Device], absent: frozenset[int], reference: Reference
+    subject: TopologySubject, gpus: list[PciElement], absent: frozenset[int], reference: TopologyReference
 ) -> Iterator[Finding]:
     present = {device.bus_id for device in subject.devices}
     # A file may have no GPUs on purpose, and correct the NICs only.
@@ -213,7 +295,7 @@ def _missing_gpus(
 
 
 def _missing_nics(
-    subject: Subject, nics: list[Device], absent: frozenset[int], reference: Reference
+    subject: TopologySubject, nics: list[PciElement], absent: frozenset[int], reference: TopologyReference
 ) -> Iterator[Finding]:
     present = {card(device.bus_id) for device in subject.devices if device.bus_id is not None}
     if not nics or not reference.has_all_nics or ports_of_one_net(subject, reference) > 1:

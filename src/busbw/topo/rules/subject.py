@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from busbw.base.cpus import parse_mask
-from busbw.topo.addresses import canonical
-from busbw.topo.file.document import Document, Element
-from busbw.topo.file.numerals import read_integer
+from busbw.topo.bus_ids import canonical
+from busbw.topo.file.document import Element, TopologyDocument, read_integer
 
 Kind = Literal["gpu", "nic", "switch", "nvswitch", "cpu"]
 _CLASSES: tuple[tuple[str, Kind], ...] = (
@@ -38,7 +37,7 @@ WORDS = {"gpu": "GPU", "nic": "NIC", "switch": "switch", "nvswitch": "NVSwitch",
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class CpuElement:
     """One `cpu` element."""
 
     element: Element
@@ -50,7 +49,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class PciElement:
     """One `pci` element."""
 
     element: Element
@@ -58,8 +57,8 @@ class Device:
     bus_id: str | None
     # None: the file does not say.
     kind: Kind | None
-    node: Node
-    parent: "Device | None"
+    node: CpuElement
+    parent: "PciElement | None"
 
     @property
     def name(self) -> str:
@@ -72,7 +71,7 @@ class Link:
     """One `nvlink` element, or RCCL's `xgmi`."""
 
     element: Element
-    gpu: Device
+    gpu: PciElement
     # As NCCL spells a bus id, or the text as it stands.
     target: str
     count: int | None
@@ -84,13 +83,13 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Net:
+class NetElement:
     """One `net` element."""
 
     element: Element
-    node: Node
+    node: CpuElement
     # None: it hangs below its NUMA node.
-    device: Device | None
+    device: PciElement | None
 
     @property
     def name(self) -> str:
@@ -99,16 +98,16 @@ class Net:
 
 
 @dataclass(slots=True)
-class Subject:
+class TopologySubject:
     """A topology file with its elements by what they are, in the order of the file."""
 
-    document: Document
-    nodes: list[Node] = field(default_factory=list)
-    devices: list[Device] = field(default_factory=list)
+    document: TopologyDocument
+    nodes: list[CpuElement] = field(default_factory=list)
+    devices: list[PciElement] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
-    nets: list[Net] = field(default_factory=list)
+    nets: list[NetElement] = field(default_factory=list)
 
-    def of_kind(self, kind: Kind) -> Iterator[Device]:
+    def of_kind(self, kind: Kind) -> Iterator[PciElement]:
         """Yield the devices of one kind that have an address."""
         return (device for device in self.devices if device.kind == kind and device.bus_id is not None)
 
@@ -119,35 +118,35 @@ class Subject:
         return f"{self.document.where}:{place.line}:{place.column}"
 
 
-def subject_of(document: Document) -> Subject:
+def subject_of(document: TopologyDocument) -> TopologySubject:
     """Return what a document holds. Elements are where NCCL would keep them."""
-    subject = Subject(document)
+    subject = TopologySubject(document)
     for cpu in document.root.named("cpu"):
         mask = cpu.value("affinity")
         cpus = parse_mask(mask) if mask is not None else None
-        node = Node(cpu, read_integer(cpu.value("numaid")), cpu.value("host_hash"), cpus)
+        node = CpuElement(cpu, read_integer(cpu.value("numaid")), cpu.value("host_hash"), cpus)
         subject.nodes.append(node)
         for child in cpu.children:
             if child.name == "pci":
                 _add_device(subject, child, node, None)
             elif child.name == "nic":
-                subject.nets += [Net(net, node, None) for net in child.named("net")]
+                subject.nets += [NetElement(net, node, None) for net in child.named("net")]
     return subject
 
 
-def _add_device(subject: Subject, element: Element, node: Node, parent: Device | None) -> None:
+def _add_device(subject: TopologySubject, element: Element, node: CpuElement, parent: PciElement | None) -> None:
     """Add a device and all below it; a loop, since a file may nest as deep as it likes."""
     waiting = [(element, parent)]
     while waiting:
         pci, above = waiting.pop()
-        device = Device(pci, canonical(pci.value("busid") or ""), _kind(pci), node, above)
+        device = PciElement(pci, canonical(pci.value("busid") or ""), _kind(pci), node, above)
         subject.devices.append(device)
         _add_ends(subject, device)
         # Depth first and the last one first, so that devices come in the order of the file.
         waiting += [(child, device) for child in reversed(pci.named("pci"))]
 
 
-def _add_ends(subject: Subject, device: Device) -> None:
+def _add_ends(subject: TopologySubject, device: PciElement) -> None:
     # Where ranks or parts share a GPU, each lists all of its links.
     for gpu in device.element.named("gpu")[:1]:
         for link in (*gpu.named("nvlink"), *gpu.named("xgmi")):
@@ -155,7 +154,7 @@ def _add_ends(subject: Subject, device: Device) -> None:
             count = read_integer(link.value("count"))
             subject.links.append(Link(link, device, canonical(target) or target.lower(), count))
     for nic in device.element.named("nic"):
-        subject.nets += [Net(net, device.node, device) for net in nic.named("net")]
+        subject.nets += [NetElement(net, device.node, device) for net in nic.named("net")]
 
 
 def _kind(pci: Element) -> Kind | None:
@@ -170,6 +169,6 @@ def _kind(pci: Element) -> Kind | None:
     return next((kind for prefix, kind in _CLASSES if written.startswith(prefix)), "switch")
 
 
-def is_rccls(device: Device) -> bool:
+def is_rccls(device: PciElement) -> bool:
     """Return whether RCCL has described this GPU: it writes the name of the processor, which NCCL does not."""
     return any(gpu.attribute("gcn") is not None for gpu in device.element.named("gpu"))
