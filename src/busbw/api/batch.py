@@ -141,6 +141,6 @@ def _names(request: Request, nodes: int) -> tuple[str, ...]:
 
 
 def names_asked(request: Request) -> tuple[str, ...]:
-    """Return the collectives of a request. Raises InputError for one that there is not."""
+    """Return the collectives of a request. Raises InputError for an unknown one."""
     # Which types its NCCL has shows on the node.
     return names_of(request, MPI_OFFER if request.backend == "native-mpi" else nccl_offer(()))

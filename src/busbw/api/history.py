@@ -290,7 +290,7 @@ def trend_of(
 ) -> Trend:
     """Return the trend of a metric over the selected runs under `base`. `say` takes a line for who waits.
 
-    Raises InputError for a metric that there is not, RunError where what was read cannot be kept.
+    Raises InputError for an unknown metric, RunError where what was read cannot be kept.
     """
     chosen = metric_called(metric)
     with opened(base, say) as history:

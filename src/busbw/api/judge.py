@@ -155,7 +155,7 @@ def _read(file: Path) -> AskedGates:
 def answer_gates(result: Opened, asked: AskedGates) -> GateAnswers:
     """Return what a result comes to under each gate.
 
-    Raises InputError for a baseline that there is not or that is not comparable, and for a collective that there is
+    Raises InputError for an unknown baseline or that is not comparable, and for a collective that there is
     not.
     """
     measured = _measured(result)
@@ -327,7 +327,7 @@ def judge_import(where: Path, subject: str, grounds: Grounds, told: Told) -> Exp
 def grounds_of(platform_name: str | None, host: Path | None = None, *, here: bool = False) -> Grounds:
     """Return the machine to hold results against: a platform, a host by its snapshot, this host, or none of them.
 
-    Raises InputError for a platform or a snapshot that there is not.
+    Raises InputError for an unknown platform or snapshot.
     """
     if here and host is not None:
         raise InputError(f"both {str(host)!r} and --here are given", hint="choose one of them")

@@ -19,7 +19,7 @@ _OF_SRUN = "srun --"
 
 
 def recipe_list(platform_name: str | None = None) -> tuple[RecipeFacts, ...]:
-    """Return every recipe, or those that are for a platform. Raises InputError for a platform that there is not."""
+    """Return every recipe, or those that are for a platform. Raises InputError for an unknown platform."""
     if platform_name is None:
         return recipe_facts()
     return recipes.fitting_machine(machine(platform_name))
@@ -33,7 +33,7 @@ def versions() -> Versions:
 def recipe(name: str, asked: Question, platform_name: str | None = None) -> Recipe:
     """Return a recipe with all its files.
 
-    Raises InputError for a recipe or a platform that there is not, and for what is known not to fit.
+    Raises InputError for an unknown recipe or platform, and for what is known not to fit.
     """
     nccl = recipes.release_of_nccl(name, asked)
     of = machine(platform_name, nccl=nccl) if platform_name is not None else None
@@ -48,7 +48,7 @@ def write_recipe(made: Recipe, directory: Path) -> None:
 def machine(platform_name: str, *, nccl: str | None = None) -> Machine:
     """Return what a recipe needs to know of a platform, with the settings that are recommended there for an NCCL.
 
-    Raises InputError for a platform that there is not.
+    Raises InputError for an unknown platform.
     """
     known = platform(platform_name).platform
     settings: tuple[tuple[str, str], ...] = ()

@@ -165,7 +165,7 @@ def fitting_machine(machine: Machine) -> tuple[RecipeFacts, ...]:
 def release_of_nccl(name: str, question: Question) -> str | None:
     """Return the release of NCCL that a recipe installs or expects; None: whichever there is.
 
-    Raises InputError for a recipe that there is not, and for releases that do not exist.
+    Raises InputError for an unknown recipe, and for releases that do not exist.
     """
     facts = find(name)
     return versions.nccl(facts, question, versions.image(facts, question), versions.release(facts, question))
@@ -174,7 +174,7 @@ def release_of_nccl(name: str, question: Question) -> str | None:
 def make(name: str, question: Question, machine: Machine | None) -> Recipe:
     """Return a recipe with its files; machine None: for any that it fits.
 
-    Raises InputError for a recipe that there is not, that is not for this machine, and for versions that do not fit.
+    Raises InputError for an unknown recipe, that is not for this machine, and for versions that do not fit.
     """
     facts = find(name)
     if machine is not None:

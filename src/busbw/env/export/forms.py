@@ -25,7 +25,7 @@ FORMS: dict[str, Callable[[SettingsPage], Written]] = {
 def export(form: str, settings: Recommendation | Settings) -> Written:
     """Return settings in a form, with what it could not say.
 
-    Raises InputError for a form that is none, and for a name or a value that cannot be written in it.
+    Raises InputError for an unknown form, and for a name or a value that cannot be written in it.
     """
     check_form(form)
     return FORMS[form](page_of(form, settings))
@@ -37,6 +37,6 @@ def export_text(form: str, settings: Recommendation | Settings) -> str:
 
 
 def check_form(form: str) -> None:
-    """Raise InputError for a form that is none."""
+    """Raise InputError for an unknown form."""
     if form not in FORMS:
         raise InputError(f"there is no form {form[:80]!r}", where="--format", hint=f"--format {', '.join(FORMS)}")

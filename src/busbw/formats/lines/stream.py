@@ -135,9 +135,9 @@ def _end_of_results(text: str, results: int) -> int | None:
 
 
 NOBODYS = "no reader knows this line"
-NOBODYS_DOCUMENT = "no reader knows this JSON document"
+UNKNOWN_DOCUMENT = "no reader knows this JSON document"
 # Why lines are not read that belong to no table.
-UNCLAIMED = frozenset({NOBODYS, NOBODYS_DOCUMENT})
+UNCLAIMED = frozenset({NOBODYS, UNKNOWN_DOCUMENT})
 TORN = "torn off by a log line, and its rest did not come"
 _TOO_MANY = f"more than {MOST_TABLES} tables"
 _MOST_PIECES = 6
@@ -369,7 +369,7 @@ class LineStream:
         first = content[0][0]
         reader = next((reader for reader in self.formats.documents if reader.recognises(value)), None)
         if reader is None:
-            return NOBODYS_DOCUMENT
+            return UNKNOWN_DOCUMENT
         try:
             found = list(reader.read(value, line=first, number=self.ledger.next_table, source=self.ledger.source))
         except InputError as error:

@@ -206,7 +206,7 @@ def answers(
 ) -> GateAnswers:
     """Return what each gate comes to, in their order. `notes`: how the baseline was measured otherwise.
 
-    Raises InputError for a collective that there is not.
+    Raises InputError for an unknown collective.
     """
     _check_names(gates, result, baseline)
     answered = tuple(_answer(gate, result, baseline) for gate in gates)

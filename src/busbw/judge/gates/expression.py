@@ -112,7 +112,7 @@ def made_gate(said: Mapping[str, object], bound: str, requirement: Requirement) 
 
 
 def _known(name: str, value: object) -> object:
-    """Return a part of a gate in the house's spelling. Raises InputError for a name that there is not."""
+    """Return a part of a gate in the house's spelling. Raises InputError for an unknown name."""
     if not isinstance(value, str):
         return value
     if name == "dtype":

@@ -199,7 +199,7 @@ def application_view(
 
     `ignored`: columns that may change along a line though the work stays comparable, such as a batch that grows.
     `against`: the line that others are held against. Raises InputError for a base that was not measured, for results in
-    different units, and for a line that there is not.
+    different units, and for an unknown line.
     """
     units = {each.rate_unit for each in observations}
     if len(units) > 1:

@@ -146,7 +146,7 @@ def collective_view(
 ) -> Scaling:
     """Return the figure of what was selected. `against`: the line that others are held against.
 
-    Raises InputError for what cannot stand on one line, and for a line that there is not.
+    Raises InputError for what cannot stand on one line, and for an unknown line.
     """
     here = [each for each in observations if _is_of(each, size_bytes) and each.busbw_Bps is not None]
     groups = groups_of(here, axis, series)

@@ -68,7 +68,7 @@ class Launchers(NamedTuple):
 def launcher_of(request: Request, allocation: Allocation, mpi: MpiLibrary, there: Launchers) -> Chosen:
     """Return who starts the ranks of a request on the hosts of an allocation.
 
-    Raises InputError for a launcher that there is not, and for one that cannot be told these hosts.
+    Raises InputError for an unknown launcher, and for one that cannot be told these hosts.
     """
     if request.launcher is None:
         chosen = _fitting(request, allocation, mpi, there)
