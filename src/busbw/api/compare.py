@@ -273,6 +273,5 @@ def _short_words(short: int, launches: int) -> tuple[str, ...]:
 def _disturbed_words(disturbed: int, launches: int) -> tuple[str, ...]:
     if not disturbed:
         return ()
-    return (
-        f"other processes ran on the ranks' cores in {disturbed} of {launches} launches: only larger differences can be shown",
-    )
+    words = f"other processes ran on the ranks' cores in {disturbed} of {launches} launches"
+    return (f"{words}: only larger differences can be shown",)

@@ -27,7 +27,7 @@ def recommendation(
 ) -> Recommendation:
     """Return the settings for a job on the platform called `name`; None: on whatever this host is.
 
-    Raises InputError for a platform, goal, collective, version or source that there is not.
+    Raises InputError for an unknown platform, goal, collective, version or source.
     """
     if collective is not None and collective not in NCCL_COLLECTIVES:
         raise InputError(

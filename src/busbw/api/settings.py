@@ -168,8 +168,8 @@ def lint_file(
 ) -> SettingsCheck:
     """Return what is wrong with the settings in a file, or in standard input where it is named `-`.
 
-    `language`: as `Reading.language`; None: what it looks like. Raises InputError for what cannot be read, and for a
-    platform or version that there is not.
+    `language`: as `Reading.language`; None: what it looks like. Raises InputError for what cannot be read, and for an
+    unknown platform or version.
     """
     context = _context(platform, nccl)
     _text, reading = _read(file, language)

@@ -15,7 +15,7 @@ from busbw.formats.lines.collector_line import as_written
 from busbw.formats.lines.environment import scrub
 from busbw.formats.lines.ledger import Event, SourceLedger
 from busbw.formats.lines.prefix import PREFIXES, split
-from busbw.formats.lines.stream import NOBODYS, Formats, LineStream
+from busbw.formats.lines.stream import UNKNOWN_LINE, Formats, LineStream
 
 # How a line begins that a reader, or a library's log, may begin with; longer than needed does no harm.
 _BEGINNINGS = (
@@ -319,7 +319,7 @@ class Reader:
                 break
             passed.append(line)
             position = newline + 1
-        self.ledger.nobodys(self.lines + 1, passed, NOBODYS)
+        self.ledger.nobodys(self.lines + 1, passed, UNKNOWN_LINE)
         self.lines += len(passed)
         return position
 

@@ -134,10 +134,10 @@ def _end_of_results(text: str, results: int) -> int | None:
     return end
 
 
-NOBODYS = "no reader knows this line"
+UNKNOWN_LINE = "no reader knows this line"
 UNKNOWN_DOCUMENT = "no reader knows this JSON document"
 # Why lines are not read that belong to no table.
-UNCLAIMED = frozenset({NOBODYS, UNKNOWN_DOCUMENT})
+UNCLAIMED = frozenset({UNKNOWN_LINE, UNKNOWN_DOCUMENT})
 TORN = "torn off by a log line, and its rest did not come"
 _TOO_MANY = f"more than {MOST_TABLES} tables"
 _MOST_PIECES = 6
@@ -290,7 +290,7 @@ class LineStream:
                 self._begin(reader, line)
                 return True
         if self._pieces and _PIECE_BEGINS.match(line.text):
-            self._hold(line, NOBODYS)
+            self._hold(line, UNKNOWN_LINE)
             return True
         self._drop_pieces()
         return False
@@ -302,7 +302,7 @@ class LineStream:
             self._document = Collected()
             self._continue_document(line.number, line.text)
         else:
-            self.ledger.unread(line.number, line.text, NOBODYS)
+            self.ledger.unread(line.number, line.text, UNKNOWN_LINE)
 
     def _begin(self, reader: TextFormat, line: TextLine) -> None:
         self._drop_pieces()

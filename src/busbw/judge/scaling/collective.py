@@ -68,7 +68,7 @@ def height_of(
     try:
         limit = ceiling(rates, nodes=nodes, collective=collective, algorithm=asked)
     except InputError:
-        # An algorithm that there is not on so few nodes; what is wrong with the collective is wrong without it too.
+        # An algorithm that is not used on so few nodes; what is wrong with the collective is wrong without it too.
         if asked is None:
             raise
         limit = ceiling(rates, nodes=nodes, collective=collective)

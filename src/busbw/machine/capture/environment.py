@@ -1,4 +1,4 @@
-"""The settings a job here would start with: environment and settings files, without what is nobody's business."""
+"""The settings a job here would start with: environment and settings files, without what could be secret."""
 
 import os
 import pwd

@@ -1,7 +1,7 @@
 """The door to the cloud's metadata service, which knows what kind of machine this is.
 
 It is asked on its own address and never through a proxy: a proxy would answer for the machine that it runs on. Only the
-name of the kind is kept: what else these services know (keys, user data, tags) is nobody's business.
+name of the kind is kept: what else these services know (keys, user data, tags) is left out.
 """
 
 import contextlib
