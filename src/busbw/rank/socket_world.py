@@ -40,7 +40,7 @@ _RANK = struct.Struct("=I")
 
 
 @dataclass(frozen=True, slots=True)
-class RankPlace:
+class RankIdentity:
     """Who a process is."""
 
     rank: int
@@ -48,7 +48,7 @@ class RankPlace:
     local_rank: int
 
 
-def place_of(environment: Mapping[str, str]) -> RankPlace:
+def place_of(environment: Mapping[str, str]) -> RankIdentity:
     """Return who the launcher says this process is. Raises RuntimeError when no launcher says it."""
     for names in _VARIABLES:
         values = [environment.get(name, "") for name in names]
@@ -56,7 +56,7 @@ def place_of(environment: Mapping[str, str]) -> RankPlace:
             rank, ranks, local_rank = (int(value) for value in values)
             if rank >= ranks:
                 raise RuntimeError(f"{names[0]}={rank} is not one of {names[1]}={ranks}")
-            return RankPlace(rank, ranks, local_rank)
+            return RankIdentity(rank, ranks, local_rank)
     raise RuntimeError(
         "no launcher says which rank this is: neither RANK, WORLD_SIZE, LOCAL_RANK nor SLURM_PROCID, SLURM_NTASKS, "
         "SLURM_LOCALID are set"

@@ -92,9 +92,7 @@ def measurement_of(
         drift=drift(times_s) if times_s else None,
         slow_samples=len(slow),
         slow_excess_s=median(sorted(times_s[index] for index in slow)) - centre if slow else None,
-        wrong=WrongResult(rank=None, host="", mismatch=Mismatch(wrong=wrong, index=-1, got="", expected=""))
-        if wrong
-        else None,
+        wrong=_wrong_result(wrong),
         verified=all(sample.wrong is not None for sample in samples),
         ended="wrong" if wrong else "samples" if len(samples) >= planned else "stopped",
         tcp_share=(),
@@ -102,6 +100,13 @@ def measurement_of(
         attribution=(),
         source=source,
     )
+
+
+def _wrong_result(elements: int) -> WrongResult | None:
+    """Return how many elements a program called wrong, without their places, which it does not print."""
+    if not elements:
+        return None
+    return WrongResult(rank=None, host="", mismatch=Mismatch(wrong=elements, index=-1, got="", expected=""))
 
 
 def _calls(sample: ForeignSample, parameters: Mapping[str, str]) -> int:
