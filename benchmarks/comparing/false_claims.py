@@ -29,8 +29,8 @@ from itertools import product
 
 from busbw.api.interleave import order_of
 from busbw.judge.comparing.comparison import compare
-from busbw.judge.comparing.estimate import FALSE_CLAIMS, LEAST_DIFFERENCE, least_blocks
 from busbw.judge.comparing.launch import Launch, PointKey, TimedPoint
+from busbw.judge.comparing.versus import FALSE_CLAIMS, LEAST_DIFFERENCE, least_blocks
 from busbw.model.comparison import Comparison, Design, Side
 
 BLOCKS = (6, 12, 30)

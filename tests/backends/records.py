@@ -4,9 +4,9 @@ from typing import Any
 
 from busbw.measure.backends.native_mpi import Parsed, parse
 from busbw.model.machine import Host, MpiLibrary
-from busbw.model.measurement import Measurement
 from busbw.model.plan import Job, MemoryNeed, Placement, Plan, Sampling, Sweep
 from busbw.model.record import AnyRecord, Copied, Hello, Measured
+from busbw.model.run import Measurement
 
 SIZE_BYTES = 2**20
 US = 1000

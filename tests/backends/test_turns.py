@@ -3,8 +3,8 @@
 import pytest
 
 from busbw.measure.backends.native_mpi import Parsed, parse
-from busbw.model.measurement import Measurement
 from busbw.model.record import Measured, Mismatch
+from busbw.model.run import Measurement
 
 from .records import US, make_hello, make_measured, make_plan, placed
 

@@ -6,8 +6,7 @@ import pytest
 
 from busbw.base.errors import InputError
 from busbw.judge.comparing.comparison import compare
-from busbw.judge.comparing.estimate import least_blocks
-from busbw.judge.comparing.versus import band_of
+from busbw.judge.comparing.versus import band_of, least_blocks
 
 from .made import launch, point, sides, steady
 

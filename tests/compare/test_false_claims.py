@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from busbw.judge.comparing.comparison import compare
-from busbw.judge.comparing.estimate import FALSE_CLAIMS, LEAST_DIFFERENCE, shown, units
+from busbw.judge.comparing.versus import FALSE_CLAIMS, LEAST_DIFFERENCE, shown, units
 
 from .made import launch, point, sides, steady
 

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from busbw.judge.comparing.searching import Unclear, answer_of, causes, change
+from busbw.judge.comparing.comparison import Unclear, answer_of, causes, change
 from busbw.model.comparison import SpeedEstimate
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from busbw.facts.log_patterns import log_patterns
+from busbw.facts.logs import log_patterns
 from busbw.logs.troubles import Troubles
 
 # Written after the format strings of NCCL, PyTorch, Slurm and Open MPI.

@@ -12,8 +12,7 @@ import pytest
 from tests.patience import wait_until
 
 from busbw.measure.execute.processes import mapped_by
-from busbw.model.measurement import Measurement
-from busbw.model.run import Run
+from busbw.model.run import Measurement, Run
 
 from .runner import STALL_S, TIMEOUT_S, Busbw, Result, left_of, process_of, read_run
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from busbw.env.algo import read_algorithms, read_protocols, without_choice
+from busbw.env.values_nccl import read_algorithms, read_protocols, without_choice
 
 OLD, NEW = (2, 23, 4), (2, 28, 9)
 ALL_REDUCE = ("Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from busbw.show.exports.registry import FORMATS
-from busbw.show.exports.runs import export_of_run
+from busbw.show.exports.rows import export_of_run
 
 from .factories import make_run
 

@@ -11,11 +11,11 @@ from busbw.api.locating import find
 from busbw.api.report import export
 from busbw.base import layout
 from busbw.base.errors import InputError
-from busbw.show.exports import imports
-from busbw.show.exports.imports import export_of_import
+from busbw.show.exports import rows
 from busbw.show.exports.markdown import markdown_text
 from busbw.show.exports.nccl_tests import nccl_tests_text
 from busbw.show.exports.prometheus import prometheus_text
+from busbw.show.exports.rows import export_of_import
 from busbw.show.exports.superbench import superbench_lines
 from busbw.store.imports import draft
 
@@ -104,7 +104,7 @@ def test_an_import_of_a_source_that_is_not_there_is_exported_without_its_name():
 
 
 def test_more_rows_than_can_be_held_are_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(imports, "MOST_ROWS", 3)
+    monkeypatch.setattr(rows, "MOST_ROWS", 3)
 
     with pytest.raises(InputError, match="more than 3 readings"):
         export_of_import(make_import(), itertools.repeat(make_reading()))

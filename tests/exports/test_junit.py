@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from busbw.model.finding import Finding, Verdict
-from busbw.show.exports.imports import export_of_import
 from busbw.show.exports.junit import junit_xml
-from busbw.show.exports.rows import Export
-from busbw.show.exports.runs import export_of_run
+from busbw.show.exports.rows import Export, export_of_import, export_of_run
 
 from .factories import HOSTILE, make_import, make_reading, make_right_run, make_run
 

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from busbw.model.finding import Finding, Verdict
 from busbw.show.exports.markdown import escaped, markdown_text
 from busbw.show.exports.plain import shown
-from busbw.show.exports.rows import Export
-from busbw.show.exports.runs import export_of_run
+from busbw.show.exports.rows import Export, export_of_run
 
 from .factories import HOSTILE, make_right_run, make_run
 

@@ -14,9 +14,8 @@ from busbw.base.errors import InputError
 from busbw.formats.lines.driver import Reader
 from busbw.formats.registry import FORMATS
 from busbw.model.imported import Reading, Table
-from busbw.show.exports.imports import export_of_import
 from busbw.show.exports.nccl_tests import nccl_tests_text, number
-from busbw.show.exports.runs import export_of_run
+from busbw.show.exports.rows import export_of_import, export_of_run
 
 from .factories import HOSTILE, make_import, make_right_run, make_run
 

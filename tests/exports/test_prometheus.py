@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from busbw.show.exports.prometheus import prometheus_text
-from busbw.show.exports.runs import export_of_run
+from busbw.show.exports.rows import export_of_run
 
 from .factories import HOSTILE, make_run
 

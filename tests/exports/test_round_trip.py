@@ -10,7 +10,7 @@ from busbw.formats.lines.driver import Reader
 from busbw.formats.registry import FORMATS
 from busbw.model.imported import Reading, Table
 from busbw.show.exports.nccl_tests import nccl_tests_text
-from busbw.show.exports.runs import export_of_run
+from busbw.show.exports.rows import export_of_run
 from busbw.show.exports.superbench import superbench_lines
 
 from .factories import make_right_run, make_run

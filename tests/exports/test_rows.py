@@ -7,7 +7,7 @@ from busbw.model.gates import PointRow
 from busbw.model.record import GpuHello, NcclChoice, NcclPoint
 from busbw.model.run import Run
 from busbw.show.exports.nccl_tests import nccl_tests_text
-from busbw.show.exports.runs import export_of_run
+from busbw.show.exports.rows import export_of_run
 from busbw.show.exports.superbench import superbench_lines
 
 from .factories import make_run

@@ -7,8 +7,7 @@ import msgspec
 import pytest
 from tests.judge.factories import make_measurement, make_plan, make_sweep
 
-from busbw.show.exports.rows import Export
-from busbw.show.exports.runs import export_of_run
+from busbw.show.exports.rows import Export, export_of_run
 from busbw.show.exports.superbench import superbench_lines
 
 from .factories import HOSTILE, make_right_run, make_run

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from busbw.base.errors import InputError
-from busbw.show.exports.rows import ROW_SCHEMA, Export
-from busbw.show.exports.runs import export_of_run
+from busbw.show.exports.rows import ROW_SCHEMA, Export, export_of_run
 from busbw.show.exports.tables import COLUMNS, RowsDocument, csv_text, json_bytes, parquet_bytes
 
 from .factories import HOSTILE, make_run

@@ -17,7 +17,7 @@ from busbw.base import layout
 from busbw.cli.command import busbw
 from busbw.model import codec
 from busbw.show.exports.registry import FORMATS
-from busbw.show.exports.runs import export_of_run
+from busbw.show.exports.rows import export_of_run
 
 from .factories import make_run
 

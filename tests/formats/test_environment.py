@@ -3,7 +3,7 @@
 import pytest
 from tests.cost import check_cost
 
-from busbw.formats.lines.environment import scrub
+from busbw.formats.lines.prefix import scrub
 from busbw.model.settings import WITHHELD, is_allowed, kept
 
 

@@ -5,8 +5,8 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from busbw.machine.health.examination import CHECKS, examine
 from busbw.machine.health.node import node_of
+from busbw.machine.health.system import CHECKS, examine
 from busbw.machine.read.elf import dynamic_of
 from busbw.machine.read.host import host_of
 from busbw.machine.read.pci import acs_of

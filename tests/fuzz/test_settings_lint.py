@@ -11,8 +11,7 @@ from tests.cost import check_cost
 
 from busbw.api.settings import fixed_file, lint_file
 from busbw.base.errors import InputError
-from busbw.env.fixes import corrected, difference
-from busbw.env.lint import MOST_FINDINGS, lint
+from busbw.env.lint import MOST_FINDINGS, corrected, difference, lint
 from busbw.env.reading import LANGUAGES, read, text_of
 from busbw.env.rules.subject import CheckContext
 from busbw.env.versions import newest

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from busbw.base.errors import InputError
 from busbw.facts.platforms import find_platform
 from busbw.show.plain import printable
-from busbw.topo.check import check
+from busbw.topo.check import check, resemblance
 from busbw.topo.file.reader import read_document
 from busbw.topo.reference import reference_of_platform
-from busbw.topo.resemblance import resemblance
 
 from .machine_seeds import CHECKED_FILE as VALID
 

@@ -4,10 +4,9 @@ from typing import Any
 
 from busbw.base.collectives import COLLECTIVES, busbw_Bps
 from busbw.model.machine import Host, HostCounters, MpiLibrary
-from busbw.model.measurement import Measurement, RankView, WrongResult
 from busbw.model.plan import Job, MemoryNeed, Placement, Plan, Sampling, Sweep
 from busbw.model.record import Hello, Mismatch
-from busbw.model.run import CopyRate, Outcome, Rates, StreamRate
+from busbw.model.run import CopyRate, Measurement, Outcome, RankView, Rates, StreamRate, WrongResult
 
 MiB = 2**20
 HOST = "node1"

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from busbw.judge import judge
 from busbw.judge.launching import busy_findings, busy_gpus, busy_words
-from busbw.model.measurement import EmptyLaunch, LaunchShare
 from busbw.model.record import GpuHello
+from busbw.model.run import EmptyLaunch, LaunchShare
 
 from .factories import make_hello, make_measurement, make_outcome, make_plan, make_rates, make_sweep
 

@@ -3,7 +3,7 @@
 import pytest
 
 from busbw.judge.guidelines import COMPOSITIONS, guideline_findings, violations
-from busbw.model.measurement import LaunchShare
+from busbw.model.run import LaunchShare
 
 from .factories import MiB, make_measurement, make_plan, make_views
 

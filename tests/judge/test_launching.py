@@ -3,7 +3,7 @@
 import pytest
 
 from busbw.judge.launching import launch_findings, launch_share
-from busbw.model.measurement import EmptyLaunch, LaunchShare, StartView
+from busbw.model.run import EmptyLaunch, LaunchShare, StartView
 
 from .factories import make_measurement, make_plan, make_wrong
 

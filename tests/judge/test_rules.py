@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "findings"
 PACKAGE = Path(busbw.__file__).parent
 # The packages whose modules emit findings.
-EMITTERS = ("judge", "topo", "env", "doctor")
+EMITTERS = ("env", "formats", "judge", "logs", "machine", "store", "topo")
 SOURCES = "\n".join(path.read_text() for name in EMITTERS for path in sorted((PACKAGE / name).rglob("*.py")))
 
 

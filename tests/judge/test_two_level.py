@@ -3,7 +3,7 @@
 from busbw.judge.ceiling import ceiling_of
 from busbw.judge.expectation import expectation_of
 from busbw.judge.guidelines import violations
-from busbw.judge.judgement import judge
+from busbw.judge.verdict import judge
 
 from .factories import MiB, make_hello, make_measurement, make_outcome, make_plan, make_rates, make_sweep
 

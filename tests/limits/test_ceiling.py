@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from busbw.base.errors import InputError
 from busbw.limits.algorithms import COLLECTIVES, NAMES, busiest_halves
 from busbw.limits.ceiling import ceiling
-from busbw.limits.slots import slot_rate
+from busbw.limits.rates import slot_rate
 from busbw.model.limit import Bound, NodeRates, Rate
 
 

@@ -8,7 +8,7 @@ from msgspec import structs
 from busbw.api.machine import limit_of_host
 from busbw.base.errors import InputError
 from busbw.facts.platforms import all_platforms, facts_of_gpu, facts_of_gpus
-from busbw.limits.from_hardware import rates_of_gpus, rates_of_hardware
+from busbw.limits.rates import rates_of_gpus, rates_of_hardware
 from busbw.machine.named import hardware_of_file
 from busbw.model.host import Hardware, HostGpu, HostNvLink, HostPort
 

@@ -11,7 +11,7 @@ from busbw.base.errors import BusbwError, ExitCode, InputError
 from busbw.cli.command import busbw
 from busbw.facts.expectations import AttainedRow, attained_on, attained_rows
 from busbw.facts.platforms import find_platform
-from busbw.limits.from_platform import rates_of_platform
+from busbw.limits.rates import rates_of_platform
 from busbw.model.platform import Cpu, GpuKind, GpuPlace, NicKind, NvLinkKind, PcieKind, Platform, Variant
 
 

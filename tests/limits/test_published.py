@@ -4,8 +4,8 @@ import pytest
 
 from busbw.api.machine import limit_of_platform
 from busbw.limits.ceiling import ceiling
-from busbw.limits.from_platform import rates_of_platform
 from busbw.limits.ranks import ranks_of_ratio
+from busbw.limits.rates import rates_of_platform
 from busbw.machine.named import platforms
 from busbw.model.limit import Limit
 from busbw.model.platform import PublishedSweep

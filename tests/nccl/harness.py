@@ -11,9 +11,8 @@ from tests.e2e.runner import Busbw, Result, environment_of, read_run
 from tests.standin.build import StandIn
 
 from busbw.base.collectives import NCCL_COLLECTIVES
-from busbw.model.measurement import Measurement
 from busbw.model.plan import points_of
-from busbw.model.run import Run
+from busbw.model.run import Measurement, Run
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSIONS = (21803, 22203, 22809, 23203)

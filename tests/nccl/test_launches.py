@@ -2,8 +2,8 @@
 
 import pytest
 
-from busbw.model.measurement import EmptyLaunch
 from busbw.model.record import Measured
+from busbw.model.run import EmptyLaunch
 from busbw.store.raw import read_records
 
 from .harness import BRIEF, NcclBusbw, assert_all_right, assert_refused

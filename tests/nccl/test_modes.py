@@ -2,7 +2,7 @@
 
 import pytest
 
-from busbw.model.measurement import Measurement
+from busbw.model.run import Measurement
 
 from .harness import NcclBusbw, assert_all_right
 

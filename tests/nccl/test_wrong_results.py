@@ -3,7 +3,7 @@
 import pytest
 from tests.e2e.runner import Result
 
-from busbw.model.measurement import Measurement
+from busbw.model.run import Measurement
 
 from .harness import BRIEF, NcclBusbw
 

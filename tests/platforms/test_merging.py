@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from busbw.base.errors import InputError
-from busbw.facts.platform_facts import KNOWN_BY, LISTED, TABLES, Layer, label, layer_of, merged, without
-from busbw.facts.platform_files import PlatformFile
+from busbw.facts.platform_files import KNOWN_BY, LISTED, TABLES, Layer, PlatformFile, label, layer_of, merged, without
 from busbw.model.platform import Platform
 
 WORDS = st.sampled_from(["a", "b", "c"])

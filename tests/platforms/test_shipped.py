@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from busbw.base.cpus import parse_cpu_list
-from busbw.facts.platform_facts import Layer, layer_of, merged, without
-from busbw.facts.platform_files import layers, shared_sources
+from busbw.facts.platform_files import Layer, layer_of, layers, merged, shared_sources, without
 from busbw.facts.platforms import find_platform, platform_ids
 from busbw.model.platform import Platform, PlatformSection, ResolvedPlatform
 

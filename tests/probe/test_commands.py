@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.patience import wait_until, with_more_time
 
-from busbw.machine.capture.commands import ask
+from busbw.machine.capture.files import ask
 from busbw.machine.read.commands import COMMANDS, Command
 from busbw.model.host import Answer
 

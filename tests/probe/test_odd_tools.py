@@ -11,7 +11,7 @@ import pytest
 from busbw.machine.read.hardware import hardware_of
 from busbw.machine.read.host import host_of
 from busbw.machine.read.nvidia_smi import matrix
-from busbw.machine.read.rdma import ibstat_ports
+from busbw.machine.read.pci import ibstat_ports
 from busbw.model.host import Answer, Hardware, Snapshot
 from busbw.store.snapshots import write_snapshot
 from busbw.topo.origins.from_hardware import topology_of_hardware

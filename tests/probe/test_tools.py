@@ -5,7 +5,7 @@ import pytest
 from busbw.base.errors import InputError
 from busbw.machine.read.index import bus_id, natural
 from busbw.machine.read.nvidia_smi import capabilities, gpu_fields, links, matrix
-from busbw.machine.read.rdma import cxi_devices, ibdev2netdev, ibstat_ports, ibv_mtus
+from busbw.machine.read.pci import cxi_devices, ibdev2netdev, ibstat_ports, ibv_mtus
 from busbw.model.host import HostNvLink, MatrixCell
 
 NEW_MATRIX = (

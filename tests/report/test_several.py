@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 from tests.preflight.made import node
 
-from busbw.show.figures.joint import MOST_TOLD_APART
+from busbw.show.figures.series import MOST_TOLD_APART
 from busbw.show.page import html as page
 from busbw.show.page.html import report_html
 from busbw.show.page.overview import overview_of

@@ -4,7 +4,7 @@ import pytest
 from msgspec import structs
 from tests.judge.factories import make_measurement
 
-from busbw.show.sparkline import curve_lines, paired_lines, spark
+from busbw.show.lines import curve_lines, paired_lines, spark
 
 from .valued import make_comparison
 

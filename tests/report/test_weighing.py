@@ -12,8 +12,7 @@ from tests.judge.factories import MiB, make_counters, make_measurement, make_out
 from busbw import judge
 from busbw.facts.rules import rules
 from busbw.model.finding import Finding, Verdict
-from busbw.model.measurement import Measurement
-from busbw.model.run import Run
+from busbw.model.run import Measurement, Run
 from busbw.show.text.terminal import run_text
 from busbw.show.weighing import by_weight, conditions_of, weighed
 

@@ -6,7 +6,7 @@ import pytest
 
 from busbw.api.scaling import LogReading, ScalingRequest, observations_of, scaling
 from busbw.base.errors import InputError
-from busbw.facts.applications import application, applications
+from busbw.facts.logs import application, applications
 from busbw.formats.application_log import LaunchResult, steps_of
 from busbw.model.scaling import Observation, ScalingEstimate
 

@@ -3,10 +3,9 @@
 import pytest
 
 from busbw.base.errors import InputError
-from busbw.facts.applications import applications
+from busbw.facts.logs import applications
 from busbw.formats.application_log import LogLines, read_log
-from busbw.formats.log_template import match, template
-from busbw.formats.scaling_columns import column
+from busbw.formats.scaling_columns import column, match, template
 from busbw.formats.scaling_table import is_table, read_table
 
 

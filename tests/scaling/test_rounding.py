@@ -12,8 +12,7 @@ from busbw.api.scaling import ScalingRequest, scaling
 from busbw.base.units import percent_range
 from busbw.formats.scaling_table import read_table
 from busbw.judge.scaling.application import application_view
-from busbw.judge.scaling.places import LinePlace, combined
-from busbw.judge.scaling.trend import trend_of
+from busbw.judge.scaling.places import LinePlace, combined, trend_of
 from busbw.model.scaling import ScalingEstimate, ScalingReport
 from busbw.show.text.scaling import scaling_text
 

@@ -5,9 +5,8 @@ import random
 import pytest
 
 from busbw.judge.scaling.application import beyond, serial_part
-from busbw.judge.scaling.trend import bend_of, trend_of
-from busbw.stats.distributions import student_quantile
-from busbw.stats.regression import added_term, line_through
+from busbw.judge.scaling.places import bend_of, trend_of
+from busbw.stats.distributions import added_term, line_through, student_quantile
 
 from .places import noisy
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from busbw.stats.series import autocorrelation, drift, drift_is_shown
+from busbw.stats.tail import autocorrelation, drift, drift_is_shown
 
 
 def following(draw, count, memory):

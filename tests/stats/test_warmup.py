@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from busbw.stats.series import is_stable
+from busbw.stats.tail import is_stable
 
 
 def lengths(most=2000):

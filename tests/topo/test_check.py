@@ -11,12 +11,11 @@ from busbw.api.topology import made_file
 from busbw.base.errors import InputError
 from busbw.facts.platforms import all_platforms, find_platform
 from busbw.model.finding import Finding
-from busbw.topo.check import check
+from busbw.topo.check import check, resemblance
 from busbw.topo.file.reader import read_document
 from busbw.topo.file.writer import file_text
 from busbw.topo.origins.from_platform import topology_of_platform
 from busbw.topo.reference import TopologyReference, reference_of_platform
-from busbw.topo.resemblance import resemblance
 
 from .corruptions import Corruption, corruptions, read, written
 

@@ -7,12 +7,11 @@ import pytest
 
 from busbw.facts.platforms import all_platforms, find_platform, platforms_at
 from busbw.model.finding import Finding
-from busbw.topo.check import check
+from busbw.topo.check import candidate_addresses, check, resemblance
 from busbw.topo.file.reader import read_document
 from busbw.topo.file.writer import file_text
 from busbw.topo.origins.from_platform import topology_of_platform
 from busbw.topo.reference import TopologyReference, reference_of_platform
-from busbw.topo.resemblance import candidate_addresses, resemblance
 
 from .corruptions import cpus_of, read, written
 

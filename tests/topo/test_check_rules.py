@@ -7,7 +7,7 @@ from tests.cost import check_cost
 
 from busbw.facts.platforms import find_platform
 from busbw.model.finding import Finding
-from busbw.topo.bus_ids import canonical, is_hidden, moved
+from busbw.topo.buses import canonical, is_hidden, moved
 from busbw.topo.check import check
 from busbw.topo.file.document import Effect, Element, Kind, Remark, TopologyDocument
 from busbw.topo.file.reader import read_document

@@ -9,12 +9,12 @@ from msgspec import structs
 
 from busbw.facts.platforms import find_platform
 from busbw.model.topology import Gpu, Net, NumaNode, NvLink, PciDevice, Topology
+from busbw.topo.buses import real_family
 from busbw.topo.comparison import compare, differences
 from busbw.topo.file.reader import read_document
 from busbw.topo.file.writer import file_text, portable
 from busbw.topo.origins.from_document import topologies_of
 from busbw.topo.origins.from_platform import topology_of_platform
-from busbw.topo.pcie import real_family
 
 from .strategies import topologies
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from busbw.model.topology import Gpu, Net, NvLink, Topology
 from busbw.topo.paths.graph import NVSWITCHES, graph_of
-from busbw.topo.paths.nearest import nccl_paths
-from busbw.topo.paths.paths import RANK, bottleneck, direct_paths, nearest_cpu
+from busbw.topo.paths.paths import RANK, bottleneck, direct_paths, nccl_paths, nearest_cpu
 
 from .nodes import (
     GEN4,

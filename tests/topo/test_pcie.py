@@ -3,8 +3,8 @@
 import pytest
 
 from busbw.model.topology import NumaNode
-from busbw.topo.paths.constants import LOCAL_Bps, cpu_link_Bps, nvlink_Bps
-from busbw.topo.pcie import generation, is_known_speed, lane_units, link_Bps, speed_text, transfer_GTps
+from busbw.topo.buses import generation, is_known_speed, lane_units, link_Bps, speed_text, transfer_GTps
+from busbw.topo.paths.graph import LOCAL_Bps, cpu_link_Bps, nvlink_Bps
 
 
 @pytest.mark.parametrize(

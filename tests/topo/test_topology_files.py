@@ -13,7 +13,7 @@ from tests.cost import check_cost
 
 from busbw.base.errors import ExitCode, InputError
 from busbw.cli.topo import topo
-from busbw.store.node_files import read_topology_file
+from busbw.store.sources import read_topology_file
 
 LIMIT = 8 * 2**20
 

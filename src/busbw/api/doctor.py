@@ -9,10 +9,9 @@ from busbw.facts.platforms import all_platforms, find_platform
 from busbw.logs.diagnosis import diagnose
 from busbw.logs.reader import LogReader
 from busbw.machine.capture.sites import site_files
-from busbw.machine.detect.hardware import fit
-from busbw.machine.detect.ladder import contradictions, detect
-from busbw.machine.health.examination import examine
+from busbw.machine.detect.ladder import contradictions, detect, fit
 from busbw.machine.health.node import node_of
+from busbw.machine.health.system import examine
 from busbw.machine.named import host_of_snapshot, snapshot_here, snapshot_of_file
 from busbw.machine.read.state import state_of
 from busbw.model.finding import Diagnosis, HostDiagnosis

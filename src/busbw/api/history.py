@@ -19,13 +19,10 @@ from busbw.model.history import GroupedBy, HistoryPoint, HistoryRun, ListRow, Po
 from busbw.model.imported import Imported
 from busbw.model.plan import Plan, points_of
 from busbw.model.run import Run
-from busbw.show.exports.imports import export_of_import
-from busbw.show.exports.rows import Export
-from busbw.show.exports.runs import export_of_run
+from busbw.show.exports.rows import Export, export_of_import, export_of_run
 from busbw.store import bisections, comparisons, imports, tags
 from busbw.store import outcome as outcomes
-from busbw.store.history import History
-from busbw.store.scan import Stored
+from busbw.store.history import History, Stored
 from busbw.store.selecting import strands
 
 # From here on reading takes long enough that somebody who waits wants to know why.

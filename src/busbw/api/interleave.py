@@ -19,9 +19,9 @@ from busbw.api.loading import read
 from busbw.api.runs import resume
 from busbw.base.errors import InputError, RunError
 from busbw.judge.comparing.comparison import check_fair
-from busbw.judge.comparing.estimate import least_blocks
 from busbw.judge.comparing.fairness import differences
 from busbw.judge.comparing.launch import of_plan
+from busbw.judge.comparing.versus import least_blocks
 from busbw.judge.phrases import counted
 from busbw.measure.execute import interrupts
 from busbw.measure.execute.execution import Listener

@@ -22,10 +22,9 @@ from busbw.judge.comparing.launch import of_run, of_table
 from busbw.judge.explaining.explain import explain, explain_published
 from busbw.judge.explaining.grounds import Grounds
 from busbw.judge.explaining.references import Reference
-from busbw.judge.explaining.series import Network
+from busbw.judge.explaining.series import Network, Told
 from busbw.judge.explaining.slow_ends import pair_findings_of_import, pair_findings_of_run
 from busbw.judge.explaining.sources import Logged, logged_of, series_of_import, series_of_run
-from busbw.judge.explaining.told import Told
 from busbw.judge.gates.baseline import MeasuredPoints, agreed, notes_on
 from busbw.judge.gates.deciding import GatedPoints, answers
 from busbw.judge.gates.expression import EXAMPLES, MOST_BYTES, parse_gate, parse_gates_file
@@ -40,10 +39,8 @@ from busbw.model.imported import Imported
 from busbw.model.plan import MOST_RANKS
 from busbw.model.run import Run
 from busbw.model.verdict import ExplainedVerdict
-from busbw.show.exports.imports import export_of_import, place_of
 from busbw.show.exports.junit import gates_junit_xml
-from busbw.show.exports.rows import Export
-from busbw.show.exports.runs import export_of_run
+from busbw.show.exports.rows import Export, export_of_import, export_of_run, place_of
 from busbw.store import directory as directories
 from busbw.store import imports
 from busbw.store.files import write_whole

@@ -5,8 +5,7 @@ from pathlib import Path
 from busbw.base.errors import InputError
 from busbw.facts.platforms import all_platforms, facts_of_gpus
 from busbw.limits.ceiling import ceiling
-from busbw.limits.from_hardware import rates_of_hardware
-from busbw.limits.from_platform import rates_of_platform
+from busbw.limits.rates import rates_of_hardware, rates_of_platform
 from busbw.machine.capture.metadata import answers
 from busbw.machine.capture.sites import site_files
 from busbw.machine.capture.snapshot import capture_hardware

@@ -7,7 +7,7 @@ from busbw.base.collectives import NCCL_COLLECTIVES
 from busbw.base.errors import InputError
 from busbw.base.text import maybe
 from busbw.env.recommend import recommend
-from busbw.env.recommend.unknown_host import platform_of_host
+from busbw.env.recommend.host import platform_of_host
 from busbw.machine.named import hardware_here, platform, platforms
 from busbw.model.platform import Platform
 from busbw.model.recommendation import Goal, Recommendation

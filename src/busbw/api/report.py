@@ -17,7 +17,7 @@ from busbw.api.locating import Kind, find_stored, is_bisection, is_comparison, i
 from busbw.base.errors import InputError
 from busbw.env.layers import layers
 from busbw.judge.explaining.grounds import Grounds
-from busbw.judge.explaining.told import Told
+from busbw.judge.explaining.series import Told
 from busbw.machine.named import node_view, platform, platforms
 from busbw.model import codec
 from busbw.model.comparison import Bisection, Comparison
@@ -26,12 +26,11 @@ from busbw.model.run import Run
 from busbw.model.scaling import SCALING_SCHEMA, ScalingReport
 from busbw.model.settings import Setting, Settings
 from busbw.show.exports import registry
-from busbw.show.exports.imports import export_of_import
-from busbw.show.exports.runs import export_of_run
+from busbw.show.exports.rows import export_of_import, export_of_run
 from busbw.show.page.subject import ImportSubject, Picture, ReportSubject, labels_of
 from busbw.store import bisections, comparisons, imports
 from busbw.store.files import read_whole
-from busbw.store.node_files import source_kind
+from busbw.store.sources import source_kind
 
 # Rows that go into a page.
 _MOST_READINGS = 5000

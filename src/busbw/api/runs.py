@@ -16,9 +16,8 @@ from busbw.measure.execute import foreign as foreign_execution
 from busbw.measure.execute import run as execution
 from busbw.measure.execute.execution import Execution, Listener
 from busbw.measure.plan.hosts import SYSTEMS, check_started_once
-from busbw.model.measurement import Measurement
 from busbw.model.plan import SMALL_NCCL_BYTES, Plan, points_of
-from busbw.model.run import Outcome, Run
+from busbw.model.run import Measurement, Outcome, Run
 from busbw.store import directory as directories
 from busbw.store import outcome as outcomes
 from busbw.store import raw

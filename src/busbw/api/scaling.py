@@ -13,14 +13,12 @@ from busbw.api.locating import find, import_directories, is_import
 from busbw.base import layout
 from busbw.base.errors import InputError
 from busbw.base.value import Value
-from busbw.facts.applications import Application, application
-from busbw.formats.application_log import LogLines, read_log
+from busbw.facts.logs import Application, application
+from busbw.formats.application_log import LogLines, read_log, read_starccm
 from busbw.formats.lines.driver import Reader
-from busbw.formats.log_template import Template, match, template
 from busbw.formats.registry import FORMATS
-from busbw.formats.scaling_columns import count
+from busbw.formats.scaling_columns import Template, count, match, template
 from busbw.formats.scaling_table import MOST_BYTES, is_table, read_table
-from busbw.formats.starccm import read_starccm
 from busbw.judge.scaling.application import application_view
 from busbw.judge.scaling.collective import KnownPlatform, collective_view
 from busbw.judge.scaling.conclusion import findings_of, verdict_of

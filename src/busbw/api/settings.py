@@ -10,8 +10,7 @@ from busbw.api.loading import read
 from busbw.api.locating import find, is_import
 from busbw.base.errors import InputError
 from busbw.env.explained import explain
-from busbw.env.fixes import corrected, difference
-from busbw.env.lint import lint, lint_layers
+from busbw.env.lint import corrected, difference, lint, lint_layers
 from busbw.env.reading import LARGEST_BYTES, from_environment, text_of
 from busbw.env.reading import read as read_settings
 from busbw.env.rules.subject import CheckContext
@@ -33,8 +32,8 @@ from busbw.model.run import Run
 from busbw.model.settings import WITHHELD, JobEnvironment, SettingsReading
 from busbw.store import imports
 from busbw.store.files import STANDARD_INPUT, read_bounded
-from busbw.store.node_files import source_kind
 from busbw.store.snapshots import read_snapshot
+from busbw.store.sources import source_kind
 
 # Of the files that settings name, a snapshot holds these only.
 _CAPTURED = ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE")

@@ -14,15 +14,14 @@ from busbw.machine.capture.sites import site_files
 from busbw.machine.named import named_topology
 from busbw.model.finding import Finding, HeldAgainst, QuotedLine, TopologyCheck
 from busbw.model.topology import TopologyComparison, TopologyDifference
-from busbw.store.node_files import read_topology_file, source_kind
-from busbw.topo.check import check
+from busbw.store.sources import read_topology_file, source_kind
+from busbw.topo.check import candidate_addresses, check, resemblance
 from busbw.topo.comparison import compare
 from busbw.topo.file.document import TopologyDocument
 from busbw.topo.file.reader import read_document
 from busbw.topo.file.writer import file_text, portable
 from busbw.topo.origins.from_platform import topology_of_platform
 from busbw.topo.reference import TopologyReference, reference_of_host, reference_of_platform
-from busbw.topo.resemblance import candidate_addresses, resemblance
 
 # A line of a topology file has 200 characters; what is longer is shown in part, with the place of the finding in it.
 _LONGEST_LINE = 2_000

@@ -29,7 +29,7 @@ def show_limit(
     if as_json:
         sys.stdout.write(codec.encode_pretty(limit).decode())
     else:
-        from busbw.show.text.limit import limit_text
+        from busbw.show.text.host import limit_text
 
         limit_text(limit, detailed=collective is not None)
         if collective is None:

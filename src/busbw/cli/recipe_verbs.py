@@ -19,7 +19,7 @@ def list_recipes(platform: str | None, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(known), indent=1).decode() + "\n")
         return
-    from busbw.show.text.recipe import recipes_text
+    from busbw.show.text.recommendation import recipes_text
 
     recipes_text(known)
     print("busbw recipe show NAME tells more of one, busbw recipe write NAME writes its files", file=sys.stderr)
@@ -31,7 +31,7 @@ def show_recipe(name: str, platform: str | None, asked: Mapping[str, Any], *, as
     if as_json:
         sys.stdout.write(codec.encode_pretty(made).decode())
         return
-    from busbw.show.text.recipe import recipe_text
+    from busbw.show.text.recommendation import recipe_text
 
     recipe_text(made)
 
@@ -41,7 +41,7 @@ def show_versions(*, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(codec.encode_pretty(versions()).decode())
         return
-    from busbw.show.text.recipe import versions_text
+    from busbw.show.text.recommendation import versions_text
 
     versions_text(versions())
 

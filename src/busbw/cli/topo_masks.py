@@ -16,7 +16,7 @@ def show_masks(
     if as_json:
         sys.stdout.write(codec.encode_pretty(masks).decode())
     else:
-        from busbw.show.text.masks import masks_text
+        from busbw.show.text.topology import masks_text
 
         masks_text(masks)
     sys.exit(exit_code(masks))

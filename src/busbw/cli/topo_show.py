@@ -7,7 +7,7 @@ import click
 
 from busbw.machine.named import node_view
 from busbw.model import codec
-from busbw.topo.paths.matrix import path_matrix
+from busbw.topo.paths.view import path_matrix
 
 
 def show_topology(source: str | None, *, here: bool, matrix: bool, svg: Path | None, as_json: bool) -> None:

@@ -1,6 +1,9 @@
 """Finding what is wrong with settings, wherever they stand."""
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 
 from msgspec import structs
@@ -9,13 +12,14 @@ from busbw.env.rules.combinations import combinations
 from busbw.env.rules.devices import devices, startup
 from busbw.env.rules.effects import effects, hazards
 from busbw.env.rules.forwarding import forwarding, pods, ranks
-from busbw.env.rules.names import names
 from busbw.env.rules.placement import placement
-from busbw.env.rules.subject import CheckContext, SettingsSubject, subject_of
+from busbw.env.rules.subject import CheckContext, SettingsSubject, known, plain_name, plain_value, subject_of
 from busbw.env.rules.text import conf_lines, leftovers, repeats, same_parameter, slips
-from busbw.env.rules.values import files, topology_files, values
+from busbw.env.rules.values import files, names, topology_files, values
+from busbw.env.values import read_value
+from busbw.facts.envvars import misspellings
 from busbw.model.finding import Finding
-from busbw.model.settings import Assignment, SettingsReading
+from busbw.model.settings import Assignment, SettingsReading, Slip
 
 _Rule = Callable[[SettingsSubject], Iterator[Finding]]
 # What each text says by itself, and what all of them say together.
@@ -95,3 +99,190 @@ def _is_in(found: Finding, file: str) -> bool:
 def _place(found: Finding) -> tuple[int, int]:
     _file, line, column = (found.where or ":0:0").rsplit(":", 2)
     return int(line), int(column)
+
+
+# What a text is read and checked by: its findings.
+Check = Callable[[str], tuple[Finding, ...]]
+_STRAIGHT = {"\u201c": '"', "\u201d": '"', "\u201e": '"', "\u2018": "'", "\u2019": "'", "\u00a0": " "}
+_CONTEXT_LINES = 3
+# Each correction alone is tried only where there are few: a check takes a while.
+_MOST_ALONE = 40
+_NCCL = "NCCL"
+_UNREAD = "ENV001"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A part of one line, replaced. Lines count from 1, `start` and `end` from 0, in characters."""
+
+    line: int
+    start: int
+    end: int
+    text: str
+
+
+def corrected(text: str, reading: SettingsReading, version: tuple[int, ...], check: Check) -> str:
+    """Return the text with the corrections that leave fewer findings, and no new ones."""
+    edits = _apart(tuple(_edits(text, reading, version)))
+    before = check(text)
+    if not edits or not before:
+        return text
+    whole = _with(text, edits)
+    if _is_better(check(whole), before):
+        return whole
+    if len(edits) > _MOST_ALONE:
+        return text
+    for edit in sorted(edits, key=lambda each: (each.line, each.start), reverse=True):
+        tried = _with(text, (edit,))
+        after = check(tried)
+        if _is_better(after, before):
+            text, before = tried, after
+    return text
+
+
+def difference(before: str, after: str, name: str) -> str:
+    """Return how two texts of as many lines differ, as a unified diff; empty where they do not."""
+    old, new = before.split("\n"), after.split("\n")
+    changed = [place for place, (one, other) in enumerate(zip(old, new, strict=True)) if one != other]
+    out = [f"--- {name}\n", f"+++ {name}\n"] if changed else []
+    while changed:
+        last = 0
+        while last + 1 < len(changed) and changed[last + 1] - changed[last] <= 2 * _CONTEXT_LINES:
+            last += 1
+        out += _hunk(old, new, changed[0], changed[last])
+        changed = changed[last + 1 :]
+    return "".join(out)
+
+
+def _hunk(old: list[str], new: list[str], first: int, last: int) -> Iterator[str]:
+    # A final newline makes an empty last piece, which is no line.
+    count = len(old) - (1 if old[-1] == "" and new[-1] == "" else 0)
+    start, end = max(0, first - _CONTEXT_LINES), min(count, last + 1 + _CONTEXT_LINES)
+    yield f"@@ -{start + 1},{end - start} +{start + 1},{end - start} @@\n"
+    place = start
+    while place < end:
+        if old[place] == new[place]:
+            yield _line(" ", old, place)
+            place += 1
+            continue
+        run = place
+        while run < end and old[run] != new[run]:
+            run += 1
+        yield from (_line("-", old, each) for each in range(place, run))
+        yield from (_line("+", new, each) for each in range(place, run))
+        place = run
+
+
+def _line(sign: str, lines: list[str], place: int) -> str:
+    is_open = place == len(lines) - 1
+    return f"{sign}{lines[place]}\n" + ("\\ No newline at end of file\n" if is_open else "")
+
+
+def _is_better(after: tuple[Finding, ...], before: tuple[Finding, ...]) -> bool:
+    """Whether there are fewer warnings and errors, or notes, and of no rule more: wrong names hide what is to note."""
+    now, then = (Counter(each.code for each in found if _is_wrong(each)) for found in (after, before))
+    fewer = (now.total(), len(after)) < (then.total(), len(before))
+    return fewer and all(now[code] <= then[code] for code in now)
+
+
+def _is_wrong(found: Finding) -> bool:
+    """Whether a finding is more than a note, or says that a part can no longer be read."""
+    return found.severity != "note" or found.code == _UNREAD
+
+
+def _apart(edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
+    """Return the edits that do not overlap one before them."""
+    kept: list[Edit] = []
+    for edit in sorted(set(edits), key=lambda each: (each.line, each.start, each.end)):
+        if not kept or kept[-1].line != edit.line or kept[-1].end <= edit.start:
+            kept.append(edit)
+    return tuple(kept)
+
+
+def _with(text: str, edits: tuple[Edit, ...]) -> str:
+    lines = text.split("\n")
+    for edit in sorted(edits, key=lambda each: (each.line, each.start), reverse=True):
+        line = lines[edit.line - 1]
+        lines[edit.line - 1] = line[: edit.start] + edit.text + line[edit.end :]
+    return "\n".join(lines)
+
+
+def _edits(text: str, reading: SettingsReading, version: tuple[int, ...]) -> Iterator[Edit]:
+    lines = text.split("\n")
+    if any(slip.kind == "carriage_return" for slip in reading.slips):
+        for number, line in enumerate(lines, start=1):
+            if line.endswith("\r"):
+                yield Edit(number, len(line) - 1, len(line), "")
+    for slip in reading.slips:
+        if 0 < slip.line <= len(lines):
+            yield from _of_slip(slip, lines[slip.line - 1])
+    for each in reading.assignments:
+        if 0 < each.line <= len(lines):
+            line = lines[each.line - 1]
+            yield from _of_conf(each, line) if each.form == "nccl_conf" else _of_setting(each, lines, version)
+    for part in reading.parts:
+        yield from _edits(text, part, version)
+
+
+def _of_slip(slip: Slip, line: str) -> Iterator[Edit]:
+    at = slip.column - 1
+    if slip.kind == "space_after_equals" and slip.name is not None:
+        found = re.compile(re.escape(slip.name) + r"=([ \t]+)(?=\S)").search(line)
+        if found is not None:
+            yield Edit(slip.line, found.start(1), found.end(1), "")
+    elif slip.kind == "space_before_equals" and slip.name is not None:
+        found = re.compile(re.escape(slip.name) + r"([ \t]+=[ \t]*)(?=\S)").search(line)
+        if found is not None:
+            yield Edit(slip.line, found.start(1), found.end(1), "=")
+    elif slip.kind == "lost_line_end" and re.search(r"\\[ \t]+\r?$", line):
+        end = len(line.rstrip("\r"))
+        yield Edit(slip.line, len(line[:end].rstrip()), end, "")
+    elif slip.kind == "typographic":
+        yield from (
+            Edit(slip.line, place, place + 1, _STRAIGHT[letter])
+            for place, letter in enumerate(line)
+            if letter in _STRAIGHT
+        )
+    elif slip.kind == "option_equals" and "=" in slip.written and line.startswith(slip.written, at):
+        place = at + slip.written.index("=")
+        yield Edit(slip.line, place, place + 1, " ")
+    elif slip.kind == "not_a_string" and slip.written and line.startswith(slip.written, at):
+        yield Edit(slip.line, at, at + len(slip.written), f'"{slip.written}"')
+
+
+def _of_conf(each: Assignment, line: str) -> Iterator[Edit]:
+    name, equals, value = line.removesuffix("\r").partition("=")
+    meant = f"{plain_name(name)}={plain_value(value)}"
+    # Of a file that a script writes only what stands in a line by itself.
+    is_whole = each.target is None or line.removesuffix("\r") == f"{each.name}={each.written}"
+    if equals and is_whole and meant != line.removesuffix("\r"):
+        yield Edit(each.line, 0, len(line.removesuffix("\r")), meant)
+
+
+def _of_setting(each: Assignment, lines: list[str], version: tuple[int, ...]) -> Iterator[Edit]:
+    line, at = lines[each.line - 1], each.column - 1
+    mistake = misspellings().get(each.name)
+    if mistake is not None and mistake.kind == "misspelling" and mistake.intended and not mistake.inverted:
+        if line.startswith(each.name, at):
+            yield Edit(each.line, at, at + len(each.name), mistake.intended[0])
+        return
+    variable = known(each.name)
+    if variable is None or not each.value or each.computed or each.value_column is None:
+        return
+    understood = read_value(variable, each.value, version if variable.owner == _NCCL else None)
+    if understood.kind is None or understood.kind == "odd" or understood.instead is None:
+        return
+    if not set(understood.instead) & set(" '\"$`\\;|&<>()"):
+        number = each.value_line or each.line
+        yield from _of_value(each, number, lines[number - 1], understood.instead)
+
+
+def _of_value(each: Assignment, number: int, line: str, instead: str) -> Iterator[Edit]:
+    start = (each.value_column or 1) - 1
+    if not each.written or not line.startswith(each.written, start):
+        return
+    quote = each.written[0] if each.written[0] in "'\"" and each.written[-1:] == each.written[0] else ""
+    if each.form == "manifest" and line[start - 1 : start].isspace():
+        # Alone in its place, a number without quotes would be no string.
+        quote = quote or '"'
+    yield Edit(number, start, start + len(each.written), f"{quote}{instead}{quote}")

@@ -11,8 +11,18 @@ from busbw.base.cpus import parse_cpu_list
 from busbw.base.errors import InputError
 from busbw.base.text import maybe
 from busbw.facts import platform_files
-from busbw.facts.platform_facts import LISTED, TABLES, Fact, Facts, Layer, label, layer_of, merged, without
-from busbw.facts.platform_files import PlatformFile
+from busbw.facts.platform_files import (
+    LISTED,
+    TABLES,
+    Fact,
+    Facts,
+    Layer,
+    PlatformFile,
+    label,
+    layer_of,
+    merged,
+    without,
+)
 from busbw.model.platform import Origin, Platform, PlatformSource, PublishedSweep, ResolvedPlatform, SiteFile
 
 # The names of the algorithms that have a bound (`limits`): what a result may say it was measured with.

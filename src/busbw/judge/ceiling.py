@@ -9,9 +9,8 @@ from typing import Literal
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.units import format_size
 from busbw.model.finding import Ceiling
-from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
-from busbw.model.run import Rates
+from busbw.model.run import Measurement, Rates
 
 # "memory": between ranks of one host; "loopback": TCP that did not leave it; "unknown": several hosts, or an interface
 # that leaves the host, or the links between GPUs.

@@ -19,9 +19,8 @@ from busbw.judge.phrases import counted, label, listed, percent
 from busbw.judge.usable import is_disturbed, is_solid
 from busbw.model.finding import Ceiling, Finding
 from busbw.model.machine import MpiFamily
-from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
-from busbw.model.run import Rates
+from busbw.model.run import Measurement, Rates
 
 
 def advice(plan: Plan, measurement: Measurement) -> str:

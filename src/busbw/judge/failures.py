@@ -8,10 +8,9 @@ from busbw.base.units import format_size
 from busbw.facts.rules import finding
 from busbw.judge.phrases import counted, label, listed
 from busbw.model.finding import Finding
-from busbw.model.measurement import Measurement, WrongResult
 from busbw.model.plan import Plan, Point, points_of
 from busbw.model.record import Failed
-from busbw.model.run import Outcome, Unreached
+from busbw.model.run import Measurement, Outcome, Unreached, WrongResult
 from busbw.model.visit import Culprit
 
 # From so many sizes on a row of them is named by its ends.

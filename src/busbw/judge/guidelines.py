@@ -14,8 +14,8 @@ from busbw.judge.expectation import advice
 from busbw.judge.phrases import counted, label, listed, percent
 from busbw.judge.usable import is_host_bound, is_steady
 from busbw.model.finding import Finding
-from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
+from busbw.model.run import Measurement
 
 # Left takes no longer than all of right together, all with the same size: out of place, without local copies.
 COMPOSITIONS: tuple[tuple[str, tuple[str, ...]], ...] = (

@@ -9,9 +9,9 @@ from busbw.facts.rules import finding
 from busbw.judge.phrases import counted, label, listed, percent
 from busbw.measure.backends.measurements import empty_s
 from busbw.model.finding import Finding
-from busbw.model.measurement import EmptyLaunch, LaunchShare, Measurement
 from busbw.model.plan import SMALL_NCCL_BYTES, Plan
 from busbw.model.record import Hello
+from busbw.model.run import EmptyLaunch, LaunchShare, Measurement
 
 # Below this share of a message nobody has to think of launches.
 SHARE_NOTED = 0.1

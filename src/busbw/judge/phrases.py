@@ -1,7 +1,7 @@
 """The phrases that findings and verdicts are made of."""
 
 from busbw.base.units import format_size
-from busbw.model.measurement import Measurement
+from busbw.model.run import Measurement
 
 
 def label(measurement: Measurement) -> str:

@@ -7,9 +7,8 @@ from busbw.judge.failures import ended_words, more_samples
 from busbw.judge.phrases import counted, label, listed, percent
 from busbw.judge.usable import LEAST_SAMPLES, core_losses, half_width, is_disturbed, missed_share
 from busbw.model.finding import Finding
-from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
-from busbw.model.run import Outcome
+from busbw.model.run import Measurement, Outcome
 
 # A shift of the median between the halves of a point that is worth a word, when the interval does not cover it.
 DRIFT_NOTED = 0.05

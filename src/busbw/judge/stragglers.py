@@ -7,8 +7,8 @@ from busbw.facts.rules import finding
 from busbw.judge.phrases import counted, label, listed, percent
 from busbw.judge.usable import is_disturbed, is_usable
 from busbw.model.finding import Finding
-from busbw.model.measurement import Measurement
 from busbw.model.record import Attribution, Hello
+from busbw.model.run import Measurement
 from busbw.stats.tail import culprit, culprit_of_halves
 
 # A tail without a name is worth a note from this share of the calls on, and this many.

@@ -2,7 +2,7 @@
 
 from math import ceil, log2
 
-from busbw.model.measurement import Measurement
+from busbw.model.run import Measurement
 
 # Fewer samples than this and the interval of a median is too coarse to judge by; also the least the plan asks for.
 LEAST_SAMPLES = 30

@@ -3,8 +3,18 @@
 from busbw.base.collectives import COLLECTIVES as MEASURED
 from busbw.base.errors import InputError
 from busbw.base.units import format_rate
-from busbw.limits.algorithms import COLLECTIVES, ON_CPUS, ON_GPUS, algorithm_name, check_collective
-from busbw.limits.shape import Algorithm, Factor, Shape, Terms, shape_of
+from busbw.limits.algorithms import (
+    COLLECTIVES,
+    ON_CPUS,
+    ON_GPUS,
+    Algorithm,
+    Factor,
+    Shape,
+    Terms,
+    algorithm_name,
+    check_collective,
+    shape_of,
+)
 from busbw.model.limit import Attained, Bound, Limit, LimitLine, NodeRates, Part, PartName, Rate
 
 _UNKNOWN = {

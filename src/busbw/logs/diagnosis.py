@@ -7,16 +7,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from busbw.facts.rules import finding
-from busbw.logs.case import JobLogs, case_of, facts_in
+from busbw.logs.case import JobLogs, case_of, facts_in, words
 from busbw.logs.failure_rules import failure_findings
 from busbw.logs.network_rules import network_findings
 from busbw.logs.node_rules import channel_findings, node_findings
-from busbw.logs.rank_rules import difference_findings, oddity_findings
-from busbw.logs.ranks import words
+from busbw.logs.rank_rules import difference_findings, oddity_findings, ras_findings, warning_findings
 from busbw.logs.reader import LogReader
 from busbw.logs.state import Process, State
 from busbw.logs.troubles import TroubleEvent
-from busbw.logs.warning_rules import ras_findings, warning_findings
 from busbw.model.finding import Diagnosis, Finding, LoggedChoice, Trouble, Verdict
 from busbw.model.platform import Platform
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from busbw.facts.rules import finding
-from busbw.logs.case import JobLogs
+from busbw.logs.case import JobLogs, Member, words
 from busbw.logs.network_rules import NEVER_MADE, unreachable_finding
-from busbw.logs.ranks import Member, words
 from busbw.logs.troubles import TroubleEvent
 from busbw.model.finding import Confidence, Finding
 

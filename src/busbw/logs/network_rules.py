@@ -7,11 +7,9 @@ from typing import NamedTuple
 from busbw.base.units import format_rate
 from busbw.facts.rules import finding
 from busbw.limits.ceiling import ceiling
-from busbw.limits.from_platform import rates_of_platform
-from busbw.logs.case import JobLogs
+from busbw.limits.rates import rates_of_platform
+from busbw.logs.case import JobLogs, Way, lines_of, words
 from busbw.logs.lines import DIRECT
-from busbw.logs.ranks import words
-from busbw.logs.traffic import Way, lines_of
 from busbw.logs.troubles import TroubleEvent
 from busbw.model.finding import Finding
 from busbw.model.platform import Platform

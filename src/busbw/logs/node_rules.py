@@ -4,9 +4,7 @@ import re
 from collections.abc import Iterator
 
 from busbw.facts.rules import finding
-from busbw.logs.case import JobLogs
-from busbw.logs.ranks import words
-from busbw.logs.traffic import Way, lines_of
+from busbw.logs.case import JobLogs, Way, lines_of, words
 from busbw.model.finding import Finding
 from busbw.model.platform import Platform
 

@@ -4,8 +4,7 @@ import re
 from collections.abc import Mapping
 
 from busbw._core import LogSieve
-from busbw.formats.lines.collector_line import as_written
-from busbw.formats.lines.prefix import uncoloured
+from busbw.formats.lines.prefix import as_written, uncoloured
 from busbw.logs.lines import AnyEffect, CommunicatorStart, Effect, Trace, WholeLine, effect_of, named, whole_line
 from busbw.logs.ras import RasReports
 from busbw.logs.state import Process, State

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from busbw.facts.log_patterns import LogPattern, LogStage, log_patterns, log_stages
+from busbw.facts.logs import LogPattern, LogStage, log_patterns, log_stages
 
 _MOST_KEPT = 2**16
 _MOST_SHAPES = 2**16

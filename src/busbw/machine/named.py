@@ -14,8 +14,8 @@ from busbw.machine.read.host import host_of
 from busbw.model.host import Hardware, Probe, Snapshot
 from busbw.model.platform import ResolvedPlatform
 from busbw.model.topology import NodeView, Topology
-from busbw.store.node_files import read_topology_file, source_kind
 from busbw.store.snapshots import read_snapshot, write_snapshot
+from busbw.store.sources import read_topology_file, source_kind
 from busbw.topo.file.reader import read_document
 from busbw.topo.origins.from_document import obstacles, topologies_of
 from busbw.topo.origins.from_hardware import topology_of_hardware

@@ -41,7 +41,7 @@ class PciDevice(Value, kw_only=True, frozen=True):
     device: str | None = None
     subsystem_vendor: str | None = None
     subsystem_device: str | None = None
-    # As written: `16 GT/s` and `16.0 GT/s PCIe` are the same rate (busbw.topo.pcie reads them).
+    # As written: `16 GT/s` and `16.0 GT/s PCIe` are the same rate (busbw.topo.buses reads them).
     link_speed: str | None = None
     link_width: Integer | None = None
     # Domain and bus of the host bridge above, as 0000:00; None: not known, as from a file, which has none.

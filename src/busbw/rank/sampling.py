@@ -14,7 +14,7 @@ from busbw.rank.budget import Budget
 from busbw.rank.heart import Heart
 from busbw.rank.world import World
 from busbw.stats.median import median, relative_half_width
-from busbw.stats.series import is_stable
+from busbw.stats.tail import is_stable
 
 Ended = Literal["interval", "samples", "time", "stopped"]
 _REASONS: tuple[Ended, ...] = ("interval", "samples", "time", "stopped")

@@ -8,10 +8,9 @@ from typing import Literal
 
 from busbw.base.cpus import format_cpu_list
 from busbw.model.topology import Gpu, Net, NumaNode, PciDevice, Topology
-from busbw.topo.paths.constants import cpu_link_Bps, link_rate_Bps
-from busbw.topo.paths.graph import link_words, net_Bps, port_names
-from busbw.topo.paths.nearest import gpu_names
-from busbw.topo.pcie import link_Bps
+from busbw.topo.buses import link_Bps
+from busbw.topo.paths.graph import cpu_link_Bps, link_rate_Bps, link_words, net_Bps, port_names
+from busbw.topo.paths.paths import gpu_names
 
 Kind = Literal["numa", "switch", "gpu", "nic", "other"]
 # Where containers have interfaces of their own, NCCL writes down dozens.

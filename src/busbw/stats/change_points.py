@@ -21,7 +21,7 @@ from itertools import accumulate, pairwise
 from operator import mul
 
 from busbw.stats.median import median
-from busbw.stats.series import ranks
+from busbw.stats.tail import ranks
 
 # A level is a level from this many values on.
 LEAST_OF_A_LEVEL = 5

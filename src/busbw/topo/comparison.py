@@ -24,9 +24,9 @@ from busbw.model.topology import (
     TopologyComparison,
     TopologyDifference,
 )
-from busbw.topo.paths.constants import cpu_link_Bps
+from busbw.topo.buses import lane_units, real_family
+from busbw.topo.paths.graph import cpu_link_Bps
 from busbw.topo.paths.paths import direct_paths
-from busbw.topo.pcie import lane_units, real_family
 
 # Wider than any link: a link that is left to detection does not narrow a way.
 _WIDE = "64.0 GT/s PCIe"

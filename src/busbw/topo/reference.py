@@ -7,8 +7,7 @@ from busbw.base.cpus import parse_cpu_list
 from busbw.model.finding import Confidence
 from busbw.model.host import Hardware, PciFunction
 from busbw.model.platform import Platform
-from busbw.topo.bus_ids import canonical, card
-from busbw.topo.pcie import GENERATION_GTps, transfer_GTps
+from busbw.topo.buses import GENERATION_GTps, canonical, card, transfer_GTps
 
 _Mbps = 1e6
 # The low digit of a GUID counts ports and functions of one card.

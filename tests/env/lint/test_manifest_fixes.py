@@ -1,7 +1,6 @@
 """Corrections of values that stand in another line than their names."""
 
-from busbw.env.fixes import corrected
-from busbw.env.lint import lint
+from busbw.env.lint import corrected, lint
 from busbw.env.reading import read
 from busbw.env.rules.subject import CheckContext
 from busbw.env.versions import newest

@@ -1,7 +1,6 @@
 """Scripts in pages of Markdown: which are read, where they stand, and that each is one by itself."""
 
-from busbw.env.fixes import corrected
-from busbw.env.lint import lint
+from busbw.env.lint import corrected, lint
 from busbw.env.reading import read
 from busbw.env.rules.subject import CheckContext
 from busbw.env.versions import newest

@@ -4,7 +4,7 @@ from msgspec import structs
 from tests.detect.machines import hardware_of_platform
 
 from busbw.env.recommend import recommend
-from busbw.env.recommend.unknown_host import platform_of_host
+from busbw.env.recommend.host import platform_of_host
 from busbw.machine.named import platform
 from busbw.model.host import Hardware, HostGpu, HostPort
 

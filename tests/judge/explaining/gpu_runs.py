@@ -8,9 +8,8 @@ from tests.judge.factories import make_hello, make_measurement, make_outcome, ma
 from busbw.base.collectives import COLLECTIVES
 from busbw.judge import judge
 from busbw.model.machine import GpuDevice, GpuHost, GpuSetup, Library
-from busbw.model.measurement import Measurement
 from busbw.model.record import GpuHello, Hello, NcclChoice, NcclPoint
-from busbw.model.run import Rates, Run
+from busbw.model.run import Measurement, Rates, Run
 
 LIBRARY = Library(path="/l", version="2.28.9", origin="system")
 

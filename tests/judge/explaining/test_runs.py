@@ -11,10 +11,9 @@ from busbw.facts.platforms import all_platforms, facts_of_gpus, find_platform
 from busbw.judge import judge
 from busbw.judge.explaining.explain import explain, judged_by_links
 from busbw.judge.explaining.grounds import Grounds
-from busbw.judge.explaining.series import Series, SizeSample, rates_of
+from busbw.judge.explaining.series import Series, SizeSample, Told, rates_of, told_by_settings
 from busbw.judge.explaining.slow_ends import pair_findings_of_run
 from busbw.judge.explaining.sources import series_of_run
-from busbw.judge.explaining.told import Told, told_by_settings
 from busbw.model.finding import Verdict
 from busbw.model.record import NcclChoice
 from busbw.model.run import Run

@@ -2,7 +2,7 @@
 
 from busbw.base.units import format_rate
 from busbw.env.recommend.case import Leave, SettingRule, SettingsCase, Take
-from busbw.limits.from_platform import rates_of_platform
+from busbw.limits.rates import rates_of_platform
 from busbw.model.platform import Platform, PlatformSetting
 from busbw.model.recommendation import LaunchAdvice
 

@@ -1,8 +1,7 @@
 """Which network NCCL takes, and how data gets from a GPU into a NIC."""
 
 from busbw.base.errors import InputError
-from busbw.env.recommend.case import Leave, SettingRule, SettingsCase, Take, on_network
-from busbw.env.recommend.claims import HANGS, PLACES
+from busbw.env.recommend.case import HANGS, PLACES, Leave, SettingRule, SettingsCase, Take, on_network
 from busbw.model.platform import Platform, PlatformSetting
 from busbw.topo.origins.from_platform import topology_of_platform
 from busbw.topo.paths.view import view_of

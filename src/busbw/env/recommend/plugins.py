@@ -2,8 +2,7 @@
 
 import shlex
 
-from busbw.env.recommend.case import Leave, SettingRule, SettingsCase, Take, on_network
-from busbw.env.recommend.claims import PLACES
+from busbw.env.recommend.case import PLACES, Leave, SettingRule, SettingsCase, Take, on_network
 from busbw.model.platform import Platform, PlatformSetting
 from busbw.model.recommendation import LaunchAdvice, Recommended
 

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from busbw.env.rules.interactions_algorithms import ALGORITHMS, LIMITS
-from busbw.env.rules.interactions_network import NETWORK, TRANSPORT
+from busbw.env.rules.interactions_network import NETWORK, TRANSPORT, Together
 from busbw.env.rules.situations import Situation, spans_nodes
 from busbw.env.rules.subject import SettingsSubject, report, setting_text, where
-from busbw.env.together import Together
 from busbw.model.envvar import Interaction
 from busbw.model.finding import Finding
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from busbw.env.algo import read_algorithms, read_protocols
-from busbw.env.together import Rule, Together
+from busbw.env.rules.interactions_network import Rule, Together
+from busbw.env.values_nccl import read_algorithms, read_protocols
 from busbw.model.envvar import Interaction
 
 _TUNING = "NVIDIA/nccl, src/graph/tuning.cc"

@@ -11,10 +11,8 @@ from typing import NamedTuple
 
 from busbw.formats.form import TextFormat
 from busbw.formats.lines import log_lines
-from busbw.formats.lines.collector_line import as_written
-from busbw.formats.lines.environment import scrub
 from busbw.formats.lines.ledger import Event, SourceLedger
-from busbw.formats.lines.prefix import PREFIXES, split
+from busbw.formats.lines.prefix import PREFIXES, as_written, scrub, split
 from busbw.formats.lines.stream import UNKNOWN_LINE, Formats, LineStream
 
 # How a line begins that a reader, or a library's log, may begin with; longer than needed does no harm.

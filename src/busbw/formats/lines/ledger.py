@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import msgspec
 from msgspec import structs
 
-from busbw.formats.lines.environment import scrub
+from busbw.formats.lines.prefix import scrub
 from busbw.model.imported import ListedDevice, Reading, Table, UnreadLine
 
 

@@ -1,6 +1,12 @@
 """What launchers write in front of a line: whose it is, and when. The rest is the line as the program wrote it."""
 
 import re
+from collections.abc import Mapping
+from typing import cast
+
+import msgspec
+
+from busbw.model.settings import WITHHELD, is_allowed, plain
 
 _DATE = (
     r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d "
@@ -57,3 +63,100 @@ def split(line: str) -> tuple[str, str]:
 def uncoloured(text: str) -> str:
     """Return a line without the escapes that colour it."""
     return _ESCAPES.sub("", text) if "\x1b" in text else text
+
+
+# A line that is one variable of an environment, as env, export, declare and a shell's trace print it.
+_WHOLE_LINE = re.compile(
+    r"(?P<before>\s*(?:\++ )?(?:export |declare -x |setenv )?)"
+    r"(?P<name>[A-Z_][A-Z0-9_]{1,200}|(?:https?|ftp|all)_proxy)=(?P<value>.*)",
+    re.DOTALL,
+)
+_INSIDE = re.compile(
+    r"""(?<![\w$.-])(?P<name>[A-Z_][A-Z0-9_]{2,200}+)=(?P<value>"(?:[^"\\]|\\.)*+"?|'[^']*+'?|[^\s"',;]++)"""
+)
+_QUOTED = re.compile(r'"(?P<name>[A-Za-z_]\w{0,200}+)=(?P<value>(?:[^"\\]|\\.)*+)(?P<end>"?)')
+
+
+def scrub(text: str) -> str:
+    """Return a line with the values of all variables outside the allow-list, and of other secrets, withheld."""
+    if "=" in text:
+        tag, line = split(text)
+        whole = _WHOLE_LINE.fullmatch(line)
+        if whole is not None and not is_allowed(whole["name"]):
+            before = text.removesuffix(line) if text.endswith(line) else tag
+            return f"{before}{whole['before']}{whole['name']}={WITHHELD}"
+        text = _INSIDE.sub(_assigned, _QUOTED.sub(_quoted, text))
+    return plain(text)
+
+
+def _assigned(match: re.Match[str]) -> str:
+    return match[0] if is_allowed(match["name"]) else f"{match['name']}={WITHHELD}"
+
+
+def _quoted(match: re.Match[str]) -> str:
+    return match[0] if is_allowed(match["name"]) else f'"{match["name"]}={WITHHELD}{match["end"]}'
+
+
+# Docker and Fluentd; Elastic, Kubernetes and structured loggers; journalctl -o json; Loki; Google's and AWS's.
+_TEXTS = ("log", "message", "MESSAGE", "line", "msg", "textPayload", "Message", "@message")
+_TIMES = ("time", "@timestamp", "timestamp", "ts", "Timestamp")
+# Where a record keeps what it is about.
+_INSIDE_STRING = ("_source", "jsonPayload", "fields", "record", "result", "kubernetes")
+# One member of a record that was written over several lines.
+_MEMBER = re.compile(rb'\s*"(?:log|message|MESSAGE|line|msg|textPayload)"\s*:\s*("(?:[^"\\]|\\.)*")\s*,?\s*')
+_DATED = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d", re.ASCII)
+_decode = msgspec.json.Decoder(type=dict[str, msgspec.Raw]).decode
+
+
+def as_written(line: bytes) -> bytes:
+    """Return what a program wrote in one line, after its time; the line itself where that is not to be found."""
+    start = line.lstrip()[:1]
+    if start == b'"':
+        member = _MEMBER.fullmatch(line)
+        found = _string(member[1]) if member is not None else None
+        return _on_one_line(found) if found is not None else line
+    if start != b"{":
+        return line
+    try:
+        record = _decode(line.strip().rstrip(b","))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return line
+    found, time = _first(record, _TEXTS), _first(record, _TIMES)
+    if found is None:
+        for name in _INSIDE_STRING:
+            inner = _record(record.get(name))
+            found = _first(inner, _TEXTS)
+            time = time or _first(inner, _TIMES)
+            if found is not None:
+                break
+    if found is None:
+        return line
+    return _on_one_line(f"{time} {found}" if time is not None and _DATED.match(time) else found)
+
+
+def _first(record: Mapping[str, msgspec.Raw], names: tuple[str, ...]) -> str | None:
+    return next((text for name in names if name in record and (text := _string(record[name])) is not None), None)
+
+
+def _string(raw: bytes | msgspec.Raw) -> str | None:
+    try:
+        value: object = msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    # journalctl writes a line with colours as the numbers of its bytes.
+    if isinstance(value, list) and value and all(isinstance(each, int) and 0 <= each < 256 for each in value):
+        return bytes(cast("list[int]", value)).decode("utf-8", "replace")
+    return value if isinstance(value, str) else None
+
+
+def _record(raw: msgspec.Raw | None) -> Mapping[str, msgspec.Raw]:
+    if raw is None or not bytes(raw).startswith(b"{"):
+        return {}
+    try:
+        return _decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return {}
+
+
+def _on_one_line(text: str) -> bytes:
+    return text.strip("\r\n").replace("\n", " ").encode("utf-8", "replace")

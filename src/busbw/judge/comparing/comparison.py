@@ -1,17 +1,26 @@
 """From launches to a comparison: what is shown, whether it is fair, and one sentence."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from busbw import __version__
 from busbw.base.errors import InputError
 from busbw.base.units import format_size
-from busbw.judge.comparing.estimate import FALSE_CLAIMS, LEAST_DIFFERENCE, least_blocks
 from busbw.judge.comparing.fairness import REFUSED, differences, launch_findings
 from busbw.judge.comparing.launch import Circumstances, Launch
-from busbw.judge.comparing.versus import point_words, versus
+from busbw.judge.comparing.versus import FALSE_CLAIMS, LEAST_DIFFERENCE, least_blocks, point_words, versus
 from busbw.judge.phrases import counted, listed, percent
-from busbw.model.comparison import ComparedPoint, Comparison, ComparisonOutcome, ComparisonVerdict, Design, Side, Versus
+from busbw.model.comparison import (
+    Answer,
+    ComparedPoint,
+    Comparison,
+    ComparisonOutcome,
+    ComparisonVerdict,
+    Design,
+    Side,
+    SpeedEstimate,
+    Versus,
+)
 from busbw.model.finding import Finding
 from busbw.stats.signed_rank import MOST_PAIRS
 
@@ -264,3 +273,65 @@ def _points_words(launches: Sequence[Launch], side: int) -> str:
     dtypes = ", ".join(sorted({key.dtype for key in keys})[:4])
     sizes = sorted({key.size_bytes for key in keys})
     return f"{names} of {dtypes}, {sizes[0]} to {sizes[-1]} bytes"
+
+
+# Sets of items in, an answer for each out.
+Ask = Callable[[Sequence[frozenset[int]]], Sequence[Answer]]
+
+
+class Unclear(Exception):  # noqa: N818 - an answer that ends a search, and no error
+    """The launches do not tell where to go on; the items that are left."""
+
+    def __init__(self, left: frozenset[int]) -> None:
+        super().__init__(f"{len(left)} left")
+        self.left = left
+
+
+def answer_of(estimate: SpeedEstimate, whole: SpeedEstimate) -> Answer:
+    """Return whether a part makes the difference that the whole does: in its direction, and at least half of it."""
+    if estimate.claim == whole.claim:
+        return "shows"
+    if estimate.low is None or estimate.high is None:
+        return "unclear"
+    half = math.sqrt(whole.ratio)
+    is_less = estimate.high < half if whole.ratio > 1 else estimate.low > half
+    return "absent" if is_less else "unclear"
+
+
+def causes(items: Sequence[int], ask: Ask) -> tuple[frozenset[int], ...]:
+    """Return the sets of items that make the difference: one by itself, or several that do so only together.
+
+    All items together are known to make it. Raises Unclear where an answer that is needed is none.
+    """
+    return _causes(list(items), frozenset(), ask)
+
+
+def _causes(items: list[int], held: frozenset[int], ask: Ask) -> tuple[frozenset[int], ...]:
+    if len(items) == 1:
+        return (frozenset(items),)
+    halves = items[: len(items) // 2], items[len(items) // 2 :]
+    answers = ask([held | frozenset(half) for half in halves])
+    if "shows" in answers:
+        # What the other half does, where that is unclear, is not needed to name a cause.
+        shown = [half for half, answer in zip(halves, answers, strict=True) if answer == "shows"]
+        return tuple(cause for half in shown for cause in _causes(half, held, ask))
+    if "unclear" in answers:
+        raise Unclear(frozenset(items))
+    first = _causes(halves[0], held | frozenset(halves[1]), ask)
+    second = _causes(halves[1], held | frozenset(halves[0]), ask)
+    return (first[0] | second[0],)
+
+
+def change(count: int, ask: Ask) -> int:
+    """Return the first of `count` sides in order, counted from 0, that differs from the first one as the last one does.
+
+    Raises Unclear where an answer that is needed is none.
+    """
+    same, differs = 0, count - 1
+    while differs - same > 1:
+        middle = (same + differs) // 2
+        (answer,) = ask([frozenset((middle,))])
+        if answer == "unclear":
+            raise Unclear(frozenset(range(same + 1, differs + 1)))
+        same, differs = (same, middle) if answer == "shows" else (middle, differs)
+    return differs

@@ -9,10 +9,9 @@ import msgspec
 
 from busbw.base.value import Value
 from busbw.model.imported import Reading, Table
-from busbw.model.measurement import Measurement
 from busbw.model.plan import Plan
 from busbw.model.record import NcclChoice
-from busbw.model.run import Run
+from busbw.model.run import Measurement, Run
 
 
 class PointKey(Value, kw_only=True, frozen=True):

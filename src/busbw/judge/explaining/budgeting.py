@@ -3,8 +3,8 @@
 from busbw.base.units import format_time
 from busbw.facts.expectations import SizeCurve
 from busbw.judge.explaining.series import Series, SizeSample
+from busbw.limits.algorithms import shape_of
 from busbw.limits.ceiling import parts_of
-from busbw.limits.shape import shape_of
 from busbw.model.limit import Bound, NodeRates
 from busbw.model.verdict import BudgetStep, StepName
 

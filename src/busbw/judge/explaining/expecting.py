@@ -23,7 +23,7 @@ from busbw.judge.explaining.references import (
 from busbw.judge.explaining.scenarios import Scenario
 from busbw.judge.explaining.series import Series, SizeSample
 from busbw.judge.phrases import counted, listed, percent
-from busbw.limits.shape import shape_of
+from busbw.limits.algorithms import shape_of
 from busbw.model.limit import Bound, NodeRates
 from busbw.model.verdict import Basis, Regime
 

@@ -9,14 +9,12 @@ from busbw.facts.platforms import facts_of_gpus
 from busbw.judge.explaining.concluding import Sized, findings_of_series, verdict_of_series
 from busbw.judge.explaining.expecting import Knowledge, empty_call
 from busbw.judge.explaining.grounds import Grounds, doubts
-from busbw.judge.explaining.memory import explain_in_memory, measured_of
-from busbw.judge.explaining.regimes import curve_of, regime
+from busbw.judge.explaining.memory import curve_of, explain_in_memory, measured_of, regime
 from busbw.judge.explaining.scenarios import bounds
-from busbw.judge.explaining.series import Series, SizeSample
+from busbw.judge.explaining.series import Series, SizeSample, Told
 from busbw.judge.explaining.sizing import Against, explain_size
 from busbw.judge.explaining.slow_ends import pair_findings_of_run
 from busbw.judge.explaining.sources import series_of_run
-from busbw.judge.explaining.told import Told
 from busbw.judge.phrases import counted
 from busbw.model.finding import Finding, Verdict
 from busbw.model.platform import Platform

@@ -16,8 +16,7 @@ from busbw.judge.explaining.references import Reference, of_figure, of_sweep, re
 from busbw.judge.explaining.series import Series
 from busbw.judge.phrases import percent
 from busbw.limits.ceiling import ceiling
-from busbw.limits.from_hardware import compute_ports, rates_of_gpus, rates_of_hardware
-from busbw.limits.from_platform import rates_of_platform
+from busbw.limits.rates import compute_ports, rates_of_gpus, rates_of_hardware, rates_of_platform
 from busbw.model.finding import Finding
 from busbw.model.host import Hardware
 from busbw.model.limit import Bound, NodeRates

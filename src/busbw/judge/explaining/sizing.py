@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from msgspec import structs
 
 from busbw.judge.explaining.budgeting import budget, limiter
+from busbw.judge.explaining.concluding import Applies, Suspect, applies, conditions, suspect
 from busbw.judge.explaining.expecting import Expectation, Knowledge, expectation
 from busbw.judge.explaining.grounds import Grounds
-from busbw.judge.explaining.matching import Applies, Suspect, applies, conditions, suspect
 from busbw.judge.explaining.outcome import OF_BAND, Judged, band_of, bands_of, verdict_of
 from busbw.judge.explaining.references import Reference
 from busbw.judge.explaining.scenarios import ABOVE, From, Scenario, scenarios

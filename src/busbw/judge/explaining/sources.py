@@ -6,14 +6,21 @@ from itertools import groupby
 
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.units import format_size
-from busbw.judge.explaining.series import Detour, Series, SizeSample, rates_of
-from busbw.judge.explaining.told import Told, algorithm_name, detour_of, told_by_settings
+from busbw.judge.explaining.series import (
+    Detour,
+    Series,
+    SizeSample,
+    Told,
+    algorithm_name,
+    detour_of,
+    rates_of,
+    told_by_settings,
+)
 from busbw.judge.usable import has_interval, is_disturbed
 from busbw.model.finding import Diagnosis
 from busbw.model.imported import Imported, Reading, Table
-from busbw.model.measurement import Measurement
 from busbw.model.record import NcclChoice
-from busbw.model.run import Run
+from busbw.model.run import Measurement, Run
 
 _FEWEST_SAMPLES = 6
 # Calls among two ranks have no algorithm to choose.

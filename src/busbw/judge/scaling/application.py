@@ -14,8 +14,21 @@ from busbw.base.units import format_time
 from busbw.judge.phrases import counted, listed, percent
 from busbw.judge.scaling.differences import differences_of
 from busbw.judge.scaling.lines import LineGroup, far_apart, groups_of, setting, telling_of_work
-from busbw.judge.scaling.places import LinePlace, by_place, combined, ratio, rounding_of, scaled, several, workers
-from busbw.judge.scaling.trend import CONFIDENCE, LEAST_EFFECT, LEAST_PLACES, known_scatter, trend_of
+from busbw.judge.scaling.places import (
+    CONFIDENCE,
+    LEAST_EFFECT,
+    LEAST_PLACES,
+    LinePlace,
+    by_place,
+    combined,
+    known_scatter,
+    ratio,
+    rounding_of,
+    scaled,
+    several,
+    trend_of,
+    workers,
+)
 from busbw.model.scaling import (
     Axis,
     Extrapolation,
@@ -28,7 +41,7 @@ from busbw.model.scaling import (
     SerialAnswer,
     SerialPart,
 )
-from busbw.stats.regression import StraightLine, added_term, line_through
+from busbw.stats.distributions import StraightLine, added_term, line_through
 
 # Beyond this many times the largest machine that was measured, the law is a guess whatever its interval says.
 FARTHEST_TIMES = 4

@@ -18,11 +18,10 @@ from busbw.judge.scaling.lines import (
     is_same_size,
     setting,
 )
-from busbw.judge.scaling.places import LinePlace, by_place, combined, ratio, rounding_of, scaled
-from busbw.judge.scaling.trend import bend_of, trend_of
+from busbw.judge.scaling.places import LinePlace, bend_of, by_place, combined, ratio, rounding_of, scaled, trend_of
 from busbw.limits.algorithms import algorithm_name
 from busbw.limits.ceiling import ceiling
-from busbw.limits.from_platform import rates_of_platform
+from busbw.limits.rates import rates_of_platform
 from busbw.model.platform import Platform
 from busbw.model.scaling import Axis, Observation, Scaling, ScalingEstimate, ScalingPoint, ScalingSeries
 

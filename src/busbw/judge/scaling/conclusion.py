@@ -7,8 +7,7 @@ from busbw.base.units import format_rate, percent_range
 from busbw.facts.rules import finding
 from busbw.judge.phrases import counted, percent
 from busbw.judge.scaling.application import MOST_EFFICIENCY
-from busbw.judge.scaling.places import several, workers
-from busbw.judge.scaling.trend import LARGE_EFFECT, LEAST_EFFECT
+from busbw.judge.scaling.places import LARGE_EFFECT, LEAST_EFFECT, several, workers
 from busbw.model.finding import Finding
 from busbw.model.scaling import Scaling, ScalingEstimate, ScalingOutcome, ScalingPoint, ScalingSeries, ScalingVerdict
 

@@ -14,8 +14,18 @@ from busbw.base.errors import InputError
 from busbw.base.units import percent_range
 from busbw.judge.phrases import counted, listed, percent
 from busbw.judge.scaling.lines import SYSTEM_NAMES, LineGroup
-from busbw.judge.scaling.places import LinePlace, by_place, combined, half_width, ratio, several, workers
-from busbw.judge.scaling.trend import CONFIDENCE, LEAST_PLACES, trend_of
+from busbw.judge.scaling.places import (
+    CONFIDENCE,
+    LEAST_PLACES,
+    LinePlace,
+    by_place,
+    combined,
+    half_width,
+    ratio,
+    several,
+    trend_of,
+    workers,
+)
 from busbw.model.scaling import (
     Axis,
     DifferenceAnswer,

@@ -6,9 +6,8 @@ from busbw.base.collectives import COLLECTIVES, busbw_Bps
 from busbw.formats.arithmetic import printed
 from busbw.judge.scaling.lines import OUT_OF_PLACE
 from busbw.model.imported import Imported, Reading, Source, Table
-from busbw.model.measurement import Measurement
 from busbw.model.platform import Platform, Published, PublishedSweep
-from busbw.model.run import Run
+from busbw.model.run import Measurement, Run
 from busbw.model.scaling import Basis, Observation, ScalingEstimate
 
 # Variables that change what is measured; others are noise here.

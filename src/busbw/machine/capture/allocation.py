@@ -8,7 +8,7 @@ from pathlib import Path
 
 from busbw.base.errors import InputError
 from busbw.base.hostlist import MOST_CHARACTERS
-from busbw.machine.capture.commands import ask
+from busbw.machine.capture.files import ask
 from busbw.machine.read import allocation as reading
 from busbw.machine.read import batch_systems
 from busbw.machine.read.batch_systems import Seen

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from busbw.formats.lines.environment import scrub
+from busbw.formats.lines.prefix import scrub
 from busbw.machine.capture.files import Collection
 from busbw.model.settings import WITHHELD, is_allowed, kept
 

@@ -11,9 +11,8 @@ import msgspec
 from busbw import __version__
 from busbw.machine.capture import anonymous as names
 from busbw.machine.capture import host, metadata
-from busbw.machine.capture.commands import ask
 from busbw.machine.capture.environment import environment, take_settings
-from busbw.machine.capture.files import Collection
+from busbw.machine.capture.files import Collection, ask
 from busbw.machine.capture.libraries import libraries
 from busbw.machine.read.commands import COMMANDS, FILES
 from busbw.machine.read.pci import acs_of

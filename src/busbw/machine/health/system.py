@@ -1,7 +1,10 @@
 """How the host is set: the kernel, what a process may have, and whether it is what its platform should be."""
 
+from collections.abc import Callable
+
 from busbw.base.cpus import format_cpu_list
 from busbw.base.units import format_size
+from busbw.machine.health import gpus, libraries, ports
 from busbw.machine.health.node import ExaminedNode, fault, fine, found, skipped, unknown
 from busbw.model.finding import HostCheck
 from busbw.model.host import Contradiction
@@ -172,3 +175,40 @@ def _is_told_elsewhere(node: ExaminedNode, each: Contradiction) -> bool:
     """Whether it is about state or rate of ports that are all there: other checks say which, and more of them."""
     wanted = node.platform.nic.ports if node.platform is not None else None
     return each.part == "NIC ports" and len(node.ports) == wanted
+
+
+CHECKS: tuple[Callable[[ExaminedNode], HostCheck], ...] = (
+    platform,
+    gpus.present,
+    gpus.memory_health,
+    gpus.clocks,
+    gpus.persistence,
+    gpus.partitions,
+    gpus.nvlinks,
+    ports.peers,
+    ports.access_control,
+    ports.iommu,
+    ports.pcie_links,
+    ports.link_states,
+    ports.link_rates,
+    ports.port_errors,
+    ports.packet_sizes,
+    ports.verbs_devices,
+    gpus.gpu_direct,
+    libraries.plugin,
+    libraries.resolution,
+    libraries.versions,
+    libraries.named_files,
+    locked_memory,
+    shared_memory,
+    open_files,
+    numa_balancing,
+    allowed_cpus,
+    cpu_frequency,
+    clock,
+)
+
+
+def examine(node: ExaminedNode) -> tuple[HostCheck, ...]:
+    """Return what each check says of a node."""
+    return tuple(check(node) for check in CHECKS)

@@ -6,9 +6,8 @@ from busbw.machine.read import nvidia_smi
 from busbw.machine.read.commands import COMMANDS, FILES, Command
 from busbw.machine.read.gpus import gpus
 from busbw.machine.read.index import SnapshotIndex
-from busbw.machine.read.pci import pci_functions
-from busbw.machine.read.processors import bytes_of, hypervisor, numa_nodes, processors
-from busbw.machine.read.rdma import ports
+from busbw.machine.read.kernel import bytes_of, hypervisor, numa_nodes, processors
+from busbw.machine.read.pci import pci_functions, ports
 from busbw.model.host import Answer, Hardware, HostNuma, HostPort, PciFunction, Snapshot
 
 _COMPLAINT = re.compile(r"\s*(?:warning|error|failed|unable|cannot|could not)\b", re.IGNORECASE)

@@ -13,13 +13,11 @@ from busbw.formats.lines.ledger import Event
 from busbw.formats.lines.stream import Formats
 from busbw.measure.backends.native_mpi import Parsed
 from busbw.model.imported import Reading, Table
-from busbw.model.measurement import Measurement, WrongResult
 from busbw.model.plan import Plan, Step, points_of
 from busbw.model.record import Mismatch
-from busbw.model.run import Rates
+from busbw.model.run import Measurement, Rates, WrongResult
 from busbw.stats.median import median, median_interval, percentiles
-from busbw.stats.series import autocorrelation, drift
-from busbw.stats.tail import slow_samples
+from busbw.stats.tail import autocorrelation, drift, slow_samples
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 import msgspec
 
 from busbw.base.collectives import COLLECTIVES, Collective, busbw_Bps, part_count
-from busbw.model.measurement import EmptyLaunch, LaunchShare, Measurement, RankView, StartView, WrongResult
 from busbw.model.plan import Plan, Sweep
 from busbw.model.record import EmptyLaunches, Hello, Measured, NcclPoint
+from busbw.model.run import EmptyLaunch, LaunchShare, Measurement, RankView, StartView, WrongResult
 from busbw.stats.median import median, median_interval, percentiles
-from busbw.stats.series import autocorrelation, drift
-from busbw.stats.tail import blame, slow_samples
+from busbw.stats.tail import autocorrelation, blame, drift, slow_samples
 
 
 def empty_launches(found: Sequence[EmptyLaunches | None]) -> tuple[EmptyLaunch, ...]:

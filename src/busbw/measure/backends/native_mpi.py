@@ -6,10 +6,9 @@ from typing import Literal
 
 from busbw.base.value import Value
 from busbw.measure.backends.measurements import are_alike, empty_launches, measurement_of, middle_start
-from busbw.model.measurement import EmptyLaunch, Measurement
 from busbw.model.plan import Plan, Point, Program, points_of
 from busbw.model.record import AnyRecord, Copied, Failed, Hello, Kernel, Launched, Measured, Node, Streamed
-from busbw.model.run import CopyRate, Rates, StreamRate
+from busbw.model.run import CopyRate, EmptyLaunch, Measurement, Rates, StreamRate
 from busbw.stats.median import median
 
 Pattern = Literal["ring", "pairs"]

@@ -3,7 +3,7 @@
 from busbw.base.errors import InputError
 from busbw.machine.named import named_topology, platform
 from busbw.model.topology import RankMasks
-from busbw.store.node_files import source_kind
+from busbw.store.sources import source_kind
 from busbw.topo.ranks.masks import masks_of
 
 

@@ -16,8 +16,7 @@ from busbw.base.units import format_in
 from busbw.model.finding import Outcome
 from busbw.model.gates import GateAnswer, GateAnswers, PointRow, point_name
 from busbw.show.exports.plain import shown
-from busbw.show.exports.rows import Export
-from busbw.show.exports.runs import PointOutcome, point_outcomes
+from busbw.show.exports.rows import Export, PointOutcome, point_outcomes
 
 _ELEMENTS = {"wrong": "failure", "slow": "failure", "fail": "failure", "failed": "error", "cannot_tell": "skipped"}
 # Of the points of a gate, those that are listed.

@@ -8,8 +8,7 @@ from busbw.base.units import format_in, format_rate, format_time
 from busbw.model.gates import PointRow, point_name
 from busbw.model.history import Trend, TrendSeries
 from busbw.show.exports.plain import shown
-from busbw.show.exports.rows import Export
-from busbw.show.exports.runs import PointOutcome, point_outcomes
+from busbw.show.exports.rows import Export, PointOutcome, point_outcomes
 
 # What begins or ends markup: emphasis, links, images, code, tables, HTML, headings, mentions, references, emoji,
 # addresses.

@@ -7,9 +7,9 @@ from typing import Any
 
 from busbw.base.units import format_rate, format_size, format_time
 from busbw.model.comparison import ComparedBand, ComparedPoint, Comparison, Side, SpeedEstimate, Versus
-from busbw.show.columns import us
 from busbw.show.figures.axes import STYLES, even_axis, size_axis
 from busbw.show.figures.series import Figure, base_layout, plain
+from busbw.show.words import us
 
 # How the answer is shown: the word, a sign beside it, and the tone of a verdict.
 OUTCOME_SIGNS = {

@@ -6,7 +6,7 @@ from math import ceil
 from typing import Any
 
 from busbw.base.units import format_size, format_time
-from busbw.model.measurement import Measurement
+from busbw.model.run import Measurement
 from busbw.show.figures.axes import value_axis
 from busbw.show.figures.series import Ceilings, Figure, base_layout, hover_text
 from busbw.show.plain import printable

@@ -25,7 +25,6 @@ from busbw.model import codec
 from busbw.model.comparison import Bisection, Comparison
 from busbw.model.scaling import ScalingReport
 from busbw.show import words
-from busbw.show.columns import us
 from busbw.show.figures.axes import style_sheet
 from busbw.show.figures.comparison import OUTCOME_SIGNS, versus_figures
 from busbw.show.figures.scaling import scaling_figures
@@ -39,6 +38,7 @@ from busbw.show.page.subject import ImportSubject, ReportSubject
 from busbw.show.plain import printable
 from busbw.show.scaling_words import verdict_parts
 from busbw.show.text.comparison import ANSWERS, asked_words, estimate_words
+from busbw.show.words import us
 
 SCRIPT = "report.js"
 # All that could end a script element, or that is not plain ASCII (U+2028 and U+2029 among it).

@@ -4,14 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from busbw.base.units import format_size
-from busbw.model.measurement import Measurement
+from busbw.model.run import Measurement
 from busbw.show import words
-from busbw.show.columns import us
-from busbw.show.figures.joint import MOST_TOLD_APART, SweepLine, joint_busbw_figure, joint_time_figure
-from busbw.show.figures.series import Figure
+from busbw.show.figures.series import MOST_TOLD_APART, Figure, SweepLine, joint_busbw_figure, joint_time_figure
 from busbw.show.page.section import series_of
 from busbw.show.page.subject import ReportSubject
-from busbw.show.words import OutcomeWords
+from busbw.show.words import OutcomeWords, us
 
 _MOST_NAMED = 4
 _UNSET = "not set"

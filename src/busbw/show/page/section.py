@@ -8,11 +8,9 @@ from typing import Any
 from busbw.base.units import format_rate, format_size, format_time
 from busbw.facts.rules import rules
 from busbw.model.finding import Finding
-from busbw.model.measurement import Measurement
-from busbw.model.run import Run
+from busbw.model.run import Measurement, Run
 from busbw.model.settings import Setting, Settings
 from busbw.show import words
-from busbw.show.columns import Column, cells_of, columns_of
 from busbw.show.figures.drawing import Panel, figures_svg
 from busbw.show.figures.series import BASIS_WORDS, Explanations, Figure, busbw_figure, time_figure
 from busbw.show.figures.spread import rank_layout, rank_numbers, rank_views, spread_figure
@@ -22,7 +20,16 @@ from busbw.show.page.summary import curves_of_run, still_of, summary_of
 from busbw.show.reproduce import command_of, with_settings
 from busbw.show.text.autopsy import autopsy_lines
 from busbw.show.weighing import conditions_of, weighed
-from busbw.show.words import gpu_words, node_lines, placement_words, platform_words, skew_words
+from busbw.show.words import (
+    Column,
+    cells_of,
+    columns_of,
+    gpu_words,
+    node_lines,
+    placement_words,
+    platform_words,
+    skew_words,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

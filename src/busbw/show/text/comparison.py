@@ -22,11 +22,10 @@ from busbw.model.comparison import (
     SpeedEstimate,
     Versus,
 )
-from busbw.show.columns import us
+from busbw.show.lines import paired_lines
 from busbw.show.plain import printable
-from busbw.show.sparkline import paired_lines
 from busbw.show.text.terminal import console, say_finding
-from busbw.show.words import choices_words
+from busbw.show.words import choices_words, us
 
 # A claim in a word; without one `~`, and `?` where nothing could be claimed whatever the times.
 CLAIM_WORDS: dict[Claim, str] = {"faster": "faster", "slower": "slower", "same": "=", "none": "~", "cannot_tell": "?"}

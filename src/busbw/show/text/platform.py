@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from busbw.base.units import format_rate, format_size
-from busbw.facts.platform_facts import KNOWN_BY
+from busbw.facts.platform_files import KNOWN_BY
 from busbw.model.platform import (
     GpuPlace,
     NumaPlace,

@@ -13,12 +13,10 @@ from rich.text import Text
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.units import format_size
 from busbw.model.finding import Finding, Verdict
-from busbw.model.measurement import Measurement
 from busbw.model.plan import Job, Plan
-from busbw.model.run import Run
-from busbw.show.lines import say, say_action
+from busbw.model.run import Measurement, Run
+from busbw.show.lines import curve_lines, say, say_action
 from busbw.show.plain import printable
-from busbw.show.sparkline import curve_lines
 from busbw.show.text.autopsy import autopsy_lines
 from busbw.show.weighing import conditions_of, weighed
 from busbw.show.words import (

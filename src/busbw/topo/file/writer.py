@@ -12,8 +12,8 @@ from msgspec import structs
 from busbw.base.cpus import format_mask
 from busbw.base.errors import InputError
 from busbw.model.topology import Gpu, Net, NumaNode, PciDevice, Topology
+from busbw.topo.buses import real_family
 from busbw.topo.file.document import MOST_ELEMENTS, MOST_VALUE_BYTES, RCCL_VERSION, VERSION
-from busbw.topo.pcie import real_family
 
 _WORD_BITS = 32
 _INDENT = "  "

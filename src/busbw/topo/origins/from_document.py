@@ -15,7 +15,7 @@ from busbw.model.topology import (
     PciLink,
     Topology,
 )
-from busbw.topo.bus_ids import normal_bus_id
+from busbw.topo.buses import normal_bus_id
 from busbw.topo.file.document import Element, TopologyDocument, read_cpus, read_integer, read_real
 
 # NCCL compares the beginning of a class with these, in this order.

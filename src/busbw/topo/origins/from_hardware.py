@@ -8,7 +8,7 @@ from msgspec import structs
 from busbw.facts.devices import gpus_on_bus
 from busbw.model.host import Hardware, HostGpu, HostNvLink, HostPort, PciFunction
 from busbw.model.topology import ChipLink, DeviceKind, Gpu, Net, NumaNode, NvLink, PciDevice, Topology
-from busbw.topo.pcie import GENERATION_GTps, speed_text, transfer_GTps
+from busbw.topo.buses import GENERATION_GTps, speed_text, transfer_GTps
 
 NO_NUMA = -1
 

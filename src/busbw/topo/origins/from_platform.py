@@ -6,8 +6,7 @@ from busbw.base.cpus import parse_cpu_list
 from busbw.base.errors import InputError
 from busbw.model.platform import GpuPlace, NicPlace, Platform, SwitchPlace
 from busbw.model.topology import ChipLink, DeviceKind, Gpu, LinkKind, Net, NumaNode, NvLink, PciDevice, Topology
-from busbw.topo.bus_ids import normal_bus_id
-from busbw.topo.pcie import GENERATION_GTps, speed_text
+from busbw.topo.buses import GENERATION_GTps, normal_bus_id, speed_text
 
 _ARCHITECTURES = {"x86_64": "x86_64", "aarch64": "arm64"}
 _SWITCH_CLASS = "0x060400"

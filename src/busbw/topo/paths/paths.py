@@ -1,10 +1,10 @@
 """Every way through a node, found as NCCL finds it."""
 
+from collections import Counter
 from collections.abc import Mapping
 
-from busbw.model.topology import Hop, LinkType, Path, PathType, Topology
-from busbw.topo.paths.constants import DEFAULT_NCCL, LOCAL_Bps, Nccl
-from busbw.topo.paths.graph import NVSWITCHES, Graph, graph_of
+from busbw.model.topology import Gpu, GpuSpot, Hop, LinkType, Path, PathType, PortSpot, Topology
+from busbw.topo.paths.graph import DEFAULT_NCCL, NVSWITCHES, Graph, LOCAL_Bps, Nccl, graph_of, net_Bps, port_names
 
 TYPES: tuple[PathType, ...] = (
     "LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "NET", "DIS",
@@ -139,3 +139,191 @@ def _name_chip_to_pci(graph: Graph, found: dict[str, dict[str, Path]]) -> None:
                 path = found[source][target]
                 if RANK[path.type] > RANK["P2C"]:
                     found[source][target] = Path(type="P2C", bandwidth_Bps=path.bandwidth_Bps, hops=path.hops)
+
+
+def gpu_spots(topology: Topology, graph: Graph, paths: Paths) -> tuple[GpuSpot, ...]:
+    """Return where each GPU sits and its nearest ports: those with the best type of way, the widest of them.
+
+    `paths` are the direct ones: a port that traffic has to be copied to is still the nearest.
+    """
+    devices = {device.bus_id: device for device in topology.devices}
+    cpus = {numa.id: numa.cpus for numa in topology.numa}
+    near = {gpu.bus_id: nearest_ports(paths, f"GPU/{gpu.bus_id}") for gpu in topology.gpus}
+    sharers = Counter(near.values())
+    spots = []
+    for number, gpu in zip(gpu_numbers(topology.gpus), topology.gpus, strict=True):
+        numa = devices[gpu.bus_id].numa if gpu.bus_id in devices else -1
+        ports = near[gpu.bus_id]
+        path = paths[f"GPU/{gpu.bus_id}"][ports[0]] if ports else NO_PATH
+        spots.append(
+            GpuSpot(
+                number=number,
+                bus_id=gpu.bus_id,
+                numa=numa,
+                cpus=cpus.get(numa),
+                ports=tuple(port.partition("/")[2] for port in ports),
+                path=path.type if ports else None,
+                path_Bps=path.bandwidth_Bps if ports else None,
+                bottleneck=link_words(graph, path) if ports else None,
+                sharers=sharers[ports] if ports else 1,
+            )
+        )
+    return tuple(spots)
+
+
+def port_spots(topology: Topology) -> tuple[PortSpot, ...]:
+    """Return where each port sits; a NIC without a named port stands for its own, at no known rate."""
+    cpus = {numa.id: numa.cpus for numa in topology.numa}
+    named = [
+        PortSpot(name=name, bus_id=net.bus_id, numa=net.numa, cpus=cpus.get(net.numa), rate_Bps=net_Bps(net))
+        for name, net in zip(port_names(topology), topology.nets, strict=True)
+    ]
+    taken = {net.bus_id for net in topology.nets}
+    cards = {bus_id.rpartition(".")[0] for bus_id in taken if bus_id is not None}
+    bare = [
+        PortSpot(name=device.bus_id, bus_id=device.bus_id, numa=device.numa, cpus=cpus.get(device.numa), rate_Bps=None)
+        for device in topology.devices
+        if device.kind == "nic" and device.bus_id.rpartition(".")[0] not in cards
+    ]
+    return (*named, *bare)
+
+
+def gpu_numbers(gpus: tuple[Gpu, ...]) -> tuple[int, ...]:
+    """Return what people call each GPU: NCCL's dev where every GPU has one of its own, else its place."""
+    numbers = tuple(gpu.dev for gpu in gpus)
+    known = tuple(number for number in numbers if number is not None)
+    return known if len(set(known)) == len(gpus) else tuple(range(len(gpus)))
+
+
+def gpu_names(gpus: tuple[Gpu, ...]) -> dict[str, str]:
+    """Return what people call the GPU at each address, as `GPU3`; where ranks or parts share one, as `GPU4/5`."""
+    numbers: dict[str, list[str]] = {}
+    for gpu, number in zip(gpus, gpu_numbers(gpus), strict=True):
+        numbers.setdefault(gpu.bus_id, []).append(str(number))
+    return {bus_id: f"GPU{'/'.join(own)}" for bus_id, own in numbers.items()}
+
+
+def nearest_ports(paths: Paths, gpu: str) -> tuple[str, ...]:
+    """Return the ports with the best type of way from a GPU, and of those the widest; () where there are none."""
+    ways = _ways_to_ports(paths, gpu)
+    best = min((_nearness(path) for _name, path in ways), default=None)
+    return tuple(name for name, path in ways if _nearness(path) == best)
+
+
+def sending_ports(paths: Paths, topology: Topology) -> dict[str, tuple[str, ...]]:
+    """Return the ports that NCCL's channels use from each GPU in turn, under its policy AUTO.
+
+    NCCL takes the widest way before the best type, and deals the ports among the GPUs that share them.
+    """
+    sending: dict[str, tuple[str, ...]] = {}
+    for number, gpu in zip(gpu_numbers(topology.gpus), topology.gpus, strict=True):
+        name = f"GPU/{gpu.bus_id}"
+        ports = widest(paths, name, ("NET", "NIC")) if name in paths else ()
+        if ports:
+            each = -(-len(ports) // max(1, len(widest(paths, ports[0], ("GPU",)))))
+            is_power_of_two = len(ports) & len(ports) - 1 == 0
+            start = _mirrored(number, len(ports)) if is_power_of_two else number
+            sending[name] = tuple(ports[(start + turn) % len(ports)] for turn in range(each))
+    return sending
+
+
+def port_gpus(paths: Paths, topology: Topology) -> dict[str, str]:
+    """Return the GPU that NCCL calls local to each port: the first whose channels use it; others have none."""
+    sending = sending_ports(paths, topology)
+    local: dict[str, str] = {}
+    for port in (name for name in paths if name.startswith("NET/")):
+        near = [gpu for gpu in widest(paths, port, ("GPU",)) if port in sending.get(gpu, ())]
+        if near:
+            local[port] = min(near, key=lambda gpu: sending[gpu].index(port))
+    return local
+
+
+def widest(paths: Paths, source: str, kinds: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the devices of some kinds that NCCL calls local: with the widest way, and of those the best type."""
+    ways = [
+        (name, path)
+        for name, path in paths[source].items()
+        if name.partition("/")[0] in kinds and path.bandwidth_Bps > 0
+    ]
+    best = min(((-path.bandwidth_Bps, RANK[path.type]) for _name, path in ways), default=None)
+    return tuple(name for name, path in ways if (-path.bandwidth_Bps, RANK[path.type]) == best)
+
+
+def link_words(graph: Graph, path: Path) -> str | None:
+    """Return the narrowest link of a way in words: `switch ffff:ff:01.0`, `GPU's PCIe link`, `port`, `NUMA 0 to 1`."""
+    hop = bottleneck(path)
+    if hop is None:
+        return None
+    if hop.kind == "PCI":
+        # A link belongs to its lower end.
+        kind, name = (hop.source if graph.up.get(hop.source) == hop.target else hop.target).split("/", maxsplit=1)
+        return f"switch {name}" if kind == "PCI" else f"{kind}'s PCIe link"
+    if hop.kind == "SYS":
+        return f"NUMA {hop.source.partition('/')[2]} to {hop.target.partition('/')[2]}"
+    return {"NET": "port", "NVL": "NVLink", "C2C": "C2C"}.get(hop.kind, "link between switches")
+
+
+def _ways_to_ports(paths: Paths, gpu: str) -> list[tuple[str, Path]]:
+    ways = paths.get(gpu, {}).items()
+    return [(name, path) for name, path in ways if name.startswith(("NET/", "NIC/")) and path.type != "DIS"]
+
+
+def _nearness(path: Path) -> tuple[int, float]:
+    return RANK[path.type], -path.bandwidth_Bps
+
+
+def _mirrored(number: int, power: int) -> int:
+    """Return the bits of a number below a power of two in the opposite order."""
+    bits = power.bit_length() - 1
+    return sum(1 << bits - 1 - place for place in range(bits) if number >> place & 1)
+
+
+# Up to here PXN needed a NIC without a CPU in between, unless NCCL_PXN_C2C was set; it came with 2.27.5.
+_PXN_OVER_C2C_SINCE = (2, 28, 3)
+_PXN_BEATS_CPU_SINCE = (2, 27, 5)
+
+
+def nccl_paths(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> dict[str, dict[str, Path]]:
+    """Return the ways that NCCL's own tables show, with its defaults: the direct ones and the detours to ports.
+
+    A port or GPU whose `gdr` is 0 is reached through its CPU; one that the topology says nothing of counts as able.
+    GPUs that do not reach each other without a CPU exchange data through its memory: the same links and the same type.
+    """
+    paths = direct_paths(topology, nccl)
+    gpus = tuple(name for name in paths if name.startswith("GPU/"))
+    relays = port_gpus(paths, topology)
+    able = _able(topology)
+    for port in (name for name in paths if name.startswith("NET/")):
+        relay = relays.get(port)
+        for gpu in gpus:
+            if relay is not None and relay != gpu and _is_worth_a_relay(paths, gpu, relay, port, nccl):
+                past = joined(paths[gpu][relay], paths[relay][port])
+                paths[gpu][port] = Path(type="PXN", bandwidth_Bps=past.bandwidth_Bps, hops=past.hops)
+            if RANK[paths[gpu][port].type] < RANK["PHB"] and not (able[gpu] and able[port]):
+                _divert(paths, gpu, port)
+    return paths
+
+
+def _is_worth_a_relay(paths: dict[str, dict[str, Path]], gpu: str, relay: str, port: str, nccl: Nccl) -> bool:
+    direct, onward = paths[gpu][port], paths[relay][port]
+    farthest = "P2C" if nccl >= _PXN_OVER_C2C_SINCE else "PXB"
+    best_kept = "PXN" if nccl >= _PXN_BEATS_CPU_SINCE else "PXB"
+    return (
+        RANK[onward.type] <= RANK[farthest]
+        and RANK[paths[relay][gpu].type] <= RANK["NVL"]
+        and (onward.bandwidth_Bps > direct.bandwidth_Bps or RANK[direct.type] > RANK[best_kept])
+    )
+
+
+def _able(topology: Topology) -> dict[str, bool]:
+    """Return for each GPU and port whether nothing in the topology forbids GPUDirect RDMA."""
+    gpus = {f"GPU/{gpu.bus_id}": gpu.gdr is not False for gpu in topology.gpus}
+    nets = zip(port_names(topology), topology.nets, strict=True)
+    return gpus | {f"NET/{name}": net.gdr is not False for name, net in nets}
+
+
+def _divert(paths: dict[str, dict[str, Path]], gpu: str, port: str) -> None:
+    cpu = nearest_cpu(paths, gpu)
+    if cpu is not None and cpu in paths[port]:
+        paths[port][gpu] = joined(paths[port][cpu], paths[cpu][gpu])
+        paths[gpu][port] = joined(paths[gpu][cpu], paths[cpu][port])

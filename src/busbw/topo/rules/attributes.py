@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from busbw.facts.rules import finding
 from busbw.model.finding import Finding
-from busbw.topo.bus_ids import canonical, is_hidden, is_written
+from busbw.topo.buses import canonical, is_hidden, is_written, real_family
 from busbw.topo.file.document import ATTRIBUTES, CHILDREN, Element, Remark, read_integer
-from busbw.topo.pcie import real_family
 from busbw.topo.rules.subject import CpuElement, PciElement, TopologySubject, is_rccls
 
 _ARCHITECTURES = ("x86_64", "arm64", "ppc64")

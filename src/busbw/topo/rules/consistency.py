@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from busbw.facts.rules import finding
 from busbw.model.finding import Finding
-from busbw.topo.bus_ids import bus_key
+from busbw.topo.buses import bus_key
 from busbw.topo.file.document import Element, read_integer
 from busbw.topo.reference import TopologyReference, guid_numbers
 from busbw.topo.rules.subject import WORDS, Kind, NetElement, PciElement, TopologySubject, is_rccls

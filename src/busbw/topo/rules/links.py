@@ -6,10 +6,18 @@ from collections.abc import Iterator
 from busbw.facts.devices import capability, device_kind
 from busbw.facts.rules import finding
 from busbw.model.finding import Confidence, Finding
-from busbw.topo.bus_ids import card, is_hidden
+from busbw.topo.buses import (
+    WIDTHS,
+    GENERATION_GTps,
+    card,
+    is_hidden,
+    is_known_speed,
+    lane_units,
+    link_Bps,
+    transfer_GTps,
+)
 from busbw.topo.comparison import HIDDEN_WIDTH
 from busbw.topo.file.document import read_integer
-from busbw.topo.pcie import WIDTHS, GENERATION_GTps, is_known_speed, lane_units, link_Bps, transfer_GTps
 from busbw.topo.reference import TopologyReference
 from busbw.topo.rules.subject import LINK_WORDS, WORDS, Link, PciElement, TopologySubject, is_rccls
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from busbw.facts.rules import finding
 from busbw.model.finding import Finding
-from busbw.topo.bus_ids import card
+from busbw.topo.buses import card
 from busbw.topo.reference import TopologyReference
 from busbw.topo.rules.subject import WORDS, PciElement, TopologySubject
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from busbw.facts.rules import finding
 from busbw.model.finding import Finding
-from busbw.topo.bus_ids import card, moved
+from busbw.topo.buses import card, moved
 from busbw.topo.file.document import read_integer
 from busbw.topo.reference import TopologyReference
 from busbw.topo.rules.subject import WORDS, NetElement, PciElement, TopologySubject

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from busbw.base.cpus import parse_mask
-from busbw.topo.bus_ids import canonical
+from busbw.topo.buses import canonical
 from busbw.topo.file.document import Element, TopologyDocument, read_integer
 
 Kind = Literal["gpu", "nic", "switch", "nvswitch", "cpu"]
