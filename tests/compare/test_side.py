@@ -11,7 +11,7 @@ from tests.judge.factories import make_plan
 
 from busbw.api.interleave import AskedSide, in_force, order_of, parse_words, with_settings
 from busbw.base.errors import InputError
-from busbw.measure.plan.request import Request
+from busbw.model.request import Request
 
 
 def test_words_are_variables_then_names_to_leave_out_then_options():

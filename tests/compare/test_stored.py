@@ -11,7 +11,7 @@ import pytest
 
 from busbw.api.compare import compare_stored
 from busbw.base.errors import ExitCode, InputError
-from busbw.cli.comparing import exit_code
+from busbw.cli.compare import exit_code
 from busbw.show.exports.tables import comparison_csv
 from busbw.show.page.html import report_html
 from busbw.show.page.panels import comparison_svg

@@ -1,7 +1,7 @@
 """Containers, programs and places for tests, with what a test does not care about filled in."""
 
 from busbw.measure.containers.place import ContainerPlace
-from busbw.model.launch import Bind, Container, RuntimeName
+from busbw.model.container import Bind, Container, RuntimeName
 from busbw.model.plan import Program
 
 HASTY = "a b\n\"c' $HOME $(id) \\ `id` é,=;:{}%!#\t"

@@ -10,7 +10,7 @@ import pytest
 from busbw.measure.containers.binds import settled, wanted
 from busbw.measure.containers.place import ContainerPlace
 from busbw.measure.plan.containing import wrap
-from busbw.model.launch import RuntimeName
+from busbw.model.container import RuntimeName
 
 from .makers import container, program
 

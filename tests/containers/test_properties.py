@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from busbw.base.errors import InputError
 from busbw.measure.containers.place import ContainerPlace
 from busbw.measure.plan.containing import wrap
-from busbw.model.launch import Bind, RuntimeName
+from busbw.model.container import Bind, RuntimeName
 from busbw.model.plan import Program
 
 from .makers import HASTY, container

@@ -19,7 +19,8 @@ from busbw.measure.containers.binds import settled, wanted
 from busbw.measure.containers.place import ContainerPlace
 from busbw.measure.launchers import mpirun
 from busbw.measure.plan.containing import wrap
-from busbw.model.launch import Bind, Start
+from busbw.model.container import Bind
+from busbw.model.launch import Start
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Placement, Program
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from busbw.api.report import judged_points
 from busbw.base import layout
-from busbw.cli.command import busbw
+from busbw.cli.export import export as verb
 from busbw.model import codec
 from busbw.show.exports.registry import FORMATS
 from busbw.show.exports.rows import export_of_run
@@ -43,7 +43,7 @@ def export(*arguments: object, **options: object) -> subprocess.CompletedProcess
 
 
 def test_the_verb_offers_every_format():
-    offered = next(each for each in busbw.commands["export"].params if each.name == "form").type
+    offered = next(each for each in verb.params if each.name == "form").type
 
     assert isinstance(offered, Choice)
     assert set(offered.choices) == set(FORMATS)

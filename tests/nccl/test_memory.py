@@ -11,10 +11,10 @@ from busbw import _core
 from busbw.base.collectives import NCCL_COLLECTIVES
 from busbw.base.errors import InputError
 from busbw.measure.plan.placing import check_gpus_fit, gpu_need_of
-from busbw.measure.plan.request import Request
 from busbw.measure.plan.sweeps import nccl_offer, sweeps_of
 from busbw.model.machine import GpuDevice, GpuHost, GpuSetup, Library
 from busbw.model.plan import MemoryNeed
+from busbw.model.request import Request
 from busbw.rank.nccl.buffers import Libraries, NcclBuffers
 
 from .harness import ROOT, NcclBusbw, assert_refused

@@ -3,8 +3,8 @@
 import pytest
 
 from busbw.base.collectives import distance_matrix, matrix_counts
-from busbw.measure.plan.request import Request
 from busbw.measure.plan.sweeps import nccl_offer, sweeps_of
+from busbw.model.request import Request
 
 from .harness import BRIEF, NcclBusbw, assert_all_right, assert_refused
 

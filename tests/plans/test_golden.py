@@ -16,10 +16,10 @@ from tests.judge.factories import make_host
 from busbw.base.collectives import COLLECTIVES, SUITES, part_count
 from busbw.base.errors import InputError
 from busbw.measure.plan.planning import compose
-from busbw.measure.plan.request import Request
 from busbw.measure.plan.surroundings import Surroundings
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Plan
+from busbw.model.request import Request
 
 GOLDEN = Path(__file__).parent / "golden"
 LIBRARIES = {

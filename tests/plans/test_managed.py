@@ -19,11 +19,12 @@ from busbw.measure.containers.place import ContainerPlace
 from busbw.measure.plan.containing import Containment
 from busbw.measure.plan.hosts import Launchers, launcher_of
 from busbw.measure.plan.planning import compose
-from busbw.measure.plan.request import Request
 from busbw.measure.plan.surroundings import Surroundings
-from busbw.model.launch import Allocation, AllocationKind, Container, HostSlots
+from busbw.model.container import Container
+from busbw.model.launch import Allocation, AllocationKind, HostSlots
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Plan
+from busbw.model.request import Request
 
 GOLDEN = Path(__file__).parent / "golden"
 HOSTS = ("nid00012", "nid00013")

@@ -4,8 +4,8 @@ import pytest
 
 from busbw.base.errors import InputError
 from busbw.measure.plan.hosts import gpus_of_hosts, ranks_of_hosts
-from busbw.measure.plan.request import Request
 from busbw.model.launch import Allocation, AllocationKind, HostSlots
+from busbw.model.request import Request
 
 
 def allocation(kind: AllocationKind, *slots: int | None) -> Allocation:

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES, counted_size
 from busbw.base.errors import InputError
+from busbw.base.units import parse_size
 from busbw.measure.plan.placing import need_of
-from busbw.measure.plan.request import Request
 from busbw.measure.plan.sweeps import sweeps_of
+from busbw.model.request import Request
 from busbw.show.reproduce import command_of
 
 from .test_golden import LIBRARIES, composed
@@ -125,4 +126,4 @@ def test_the_command_that_makes_a_plan_again_says_groups_and_alignment(
 
 
 def _after(words: list[str], option: str) -> int | None:
-    return int(words[words.index(option) + 1]) if option in words else None
+    return parse_size(words[words.index(option) + 1]) if option in words else None

@@ -7,7 +7,7 @@ from busbw.api.recipes import machine, question
 from busbw.base.errors import InputError
 from busbw.facts.recipes import recipe_facts
 from busbw.machine.named import platforms
-from busbw.model.recipe import Machine, Recipe
+from busbw.model.recommendation import Machine, Recipe
 
 NAMES = tuple(each.name for each in recipe_facts())
 PLATFORMS = tuple(each.platform.id for each in platforms())

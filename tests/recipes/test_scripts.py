@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import busbw
 from busbw.cli.command import busbw as command
 from busbw.facts.recipes import recipe_facts, recipe_text
-from busbw.model.recipe import Recipe, RecipeFile
+from busbw.model.recommendation import Recipe, RecipeFile
 from busbw.recipes.making import assignment
 
 from .asking import everywhere, made

@@ -6,8 +6,9 @@ import pytest
 from msgspec.structs import replace
 from tests.judge.factories import make_plan, make_sweep
 
-from busbw.cli.command import busbw, run
-from busbw.cli.setting_words import setting_of
+from busbw.cli.compare import compare
+from busbw.cli.request import setting_of
+from busbw.model.request import Request
 from busbw.model.settings import JobEnvironment
 from busbw.show.reproduce import command_in_turn
 
@@ -16,9 +17,20 @@ SIZES = (8, 16, 32)
 
 def planned(binding="core", tag=None, sizes=SIZES, **environment):
     plan = make_plan(make_sweep("all_reduce", sizes))
+    asked = Request(
+        collectives=("all_reduce",),
+        ranks=4,
+        smallest_bytes=sizes[0],
+        largest_bytes=sizes[-1],
+        factor=2,
+        stall_s=10,
+        binding=None if binding == "core" else binding,
+        tag=tag,
+    )
     return replace(
         plan,
         tag=tag,
+        request=asked,
         placement=replace(plan.placement, binding=binding),
         surroundings=JobEnvironment(where="this host", environment=environment),
     )
@@ -28,9 +40,9 @@ def settings_of(command):
     """Return the settings that `busbw compare` reads from a command, in words."""
     words = shlex.split(command)
     assert words[:2] == ["busbw", "compare"]
-    given = busbw.commands["compare"].make_context("compare", words[2:]).params
+    given = compare.make_context("compare", words[2:]).params
     assert given["names"] == ("all_reduce",)
-    settings = [setting_of(text, run, "--set") for text in given["settings"]]
+    settings = [setting_of(text, "--set") for text in given["settings"]]
     return [(each.environment, each.words) for each in settings]
 
 
@@ -38,7 +50,7 @@ def test_variables_in_which_runs_differ_are_the_settings():
     command = command_in_turn([planned(NCCL_DEBUG="WARN"), planned(NCCL_DEBUG="WARN", NCCL_PROTO="LL,Simple")])
 
     assert command == (
-        "busbw compare all_reduce --ranks 4 -b 8 -e 32 -f 2 --stall-timeout 10 --set default --set NCCL_PROTO=LL,Simple"
+        "busbw compare all_reduce -b 8 -e 32 -f 2 --stall-timeout 10 --ranks 4 --set default --set NCCL_PROTO=LL,Simple"
     )
     assert settings_of(command) == [({}, ()), ({"NCCL_PROTO": "LL,Simple"}, ())]
 
@@ -66,9 +78,9 @@ def test_what_belongs_to_one_job_is_no_setting():
     [
         planned(),
         replace(planned(NCCL_PROTO="LL"), placement=replace(planned().placement, hosts=("elsewhere",))),
-        replace(planned(NCCL_PROTO="LL"), sweeps=()),
+        replace(planned(NCCL_PROTO="LL"), request=None),
     ],
-    ids=["nothing differs", "other hosts", "no command"],
+    ids=["nothing differs", "other hosts", "nothing known of what was asked"],
 )
 def test_what_no_setting_can_ask_for_has_no_command(other):
     assert command_in_turn([planned(), other]) is None

@@ -12,10 +12,11 @@ from busbw.base.errors import InputError
 from busbw.measure.execute import batch
 from busbw.measure.launchers import sbatch
 from busbw.measure.plan.hosts import check_started_once
-from busbw.measure.plan.request import Request, run_words
+from busbw.measure.plan.request import run_words
 from busbw.measure.plan.sweeps import MPI_OFFER, names_of, nccl_offer, sweeps_of
 from busbw.model.launch import Batch, BatchJob, Start
 from busbw.model.plan import Job, Placement, Program
+from busbw.model.request import Request
 from busbw.store import files
 
 __all__ = ["BatchRun", "follow", "names_asked", "new_place", "planned", "results", "submit"]

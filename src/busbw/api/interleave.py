@@ -26,9 +26,10 @@ from busbw.judge.phrases import counted
 from busbw.measure.execute import interrupts
 from busbw.measure.execute.execution import Listener
 from busbw.measure.plan.planning import plans
-from busbw.measure.plan.request import Request, run_words
+from busbw.measure.plan.request import run_words
 from busbw.model.comparison import Comparison, ComparisonPlan, PlannedLaunch, PlannedSide, Side
 from busbw.model.plan import Job, Plan, points_of
+from busbw.model.request import Request
 from busbw.model.run import Run
 from busbw.model.settings import is_allowed, plain
 from busbw.stats.signed_rank import MOST_PAIRS

@@ -13,7 +13,8 @@ from busbw.measure.launchers import aprun, flux, jsrun, kubernetes_job, mpijob, 
 from busbw.measure.launchers.pods import Pods
 from busbw.measure.plan.hosts import untried
 from busbw.measure.plan.masks import rank_masks
-from busbw.model.launch import Batch, Bind, LaunchLine, LaunchRequest, Slurm, Start
+from busbw.model.container import Bind
+from busbw.model.launch import Batch, LaunchLine, LaunchRequest, Slurm, Start
 from busbw.model.machine import MpiFamily, MpiLibrary
 from busbw.model.plan import Job, Placement, Program
 from busbw.model.recommendation import Recommendation

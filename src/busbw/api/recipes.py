@@ -7,7 +7,7 @@ from busbw.api.recommend import recommendation
 from busbw.env.export import export_text
 from busbw.facts.recipes import RecipeFacts, Versions, recipe_facts, recipe_versions
 from busbw.machine.named import platform
-from busbw.model.recipe import Machine, Question, Recipe
+from busbw.model.recommendation import Machine, Question, Recipe
 from busbw.recipes.asked import question
 from busbw.recipes.making import SETTINGS
 from busbw.store.files import write_folder

@@ -1,40 +1,38 @@
-"""The verb `run` with `--launcher sbatch`."""
+"""`busbw run --launcher sbatch`: submit a run as a job, follow it, and print what it left."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-import click
 
 from busbw.api import batch
 from busbw.api.loading import load
 from busbw.base.errors import ExitCode, InputError, RunError
-from busbw.cli.again import words_again
-from busbw.cli.asked import NCCL_BACKENDS
-from busbw.cli.exits import exit_code
-from busbw.cli.options import NOT_OF_JOBS
-from busbw.cli.present import print_run
+from busbw.cli.request import NOT_OF_JOBS
+from busbw.cli.results import exit_code, print_run
 from busbw.measure.launchers.command_line import command_line
-from busbw.measure.plan.request import Request
 from busbw.model.launch import BatchJob
+from busbw.model.request import Request, words_of
 from busbw.show.plain import printable
 from busbw.store import directory as directories
 
 
 def run_batch(
-    request: Request, directory: Path | None, asked: dict[str, Any], *, plan_only: bool, as_json: bool
+    request: Request, directory: Path | None, given: Mapping[str, Any], *, plan_only: bool, as_json: bool
 ) -> None:
     """Submit a run as a job, follow it, print its results and exit with the worst of their codes."""
-    if asked["go_on"] or asked["split_part"] is not None:
+    if given["go_on"] or given["split_part"] is not None:
         raise InputError("--continue and --split-part are for inside of a job")
     where = (directory if directory is not None else batch.new_place(request, directories.root())).absolute()
+    # Behind `--` nothing is taken for an option.
+    names = ("--", *request.collectives) if request.collectives else ()
     made = batch.planned(
         request,
-        words_again(click.get_current_context(), _left_out(request)),
+        (*(word for words in words_of(request, NOT_OF_JOBS) for word in words), *names),
         where,
         python=sys.executable,
-        options=asked["batch_options"],
-        split=asked["split"],
+        options=given["batch_options"],
+        split=given["split"],
     )
     if plan_only:
         for file in made.job.files:
@@ -43,16 +41,11 @@ def run_batch(
         return
     job_id = batch.submit(made)
     _say(f"job {job_id}: {made.folder}")
-    if asked["no_follow"]:
+    if given["no_follow"]:
         sys.stdout.write(job_id + "\n")
         return
     tasks, _cancelled = batch.follow(made, job_id, _say)
     _present(made, tasks, job_id, as_json=as_json)
-
-
-def _left_out(request: Request) -> frozenset[str]:
-    """Return the parameters that the command inside of the job does not get; over MPI, -o is the folder."""
-    return NOT_OF_JOBS if request.backend in NCCL_BACKENDS else NOT_OF_JOBS | {"letter_o"}
 
 
 def _present(made: batch.BatchRun, tasks: tuple[BatchJob, ...], job_id: str, *, as_json: bool) -> None:

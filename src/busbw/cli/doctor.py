@@ -7,15 +7,16 @@ from typing import NoReturn
 import click
 
 from busbw.base.errors import ExitCode, InputError
+from busbw.cli.options import JSON
 from busbw.model import codec
-from busbw.model.finding import Diagnosis
+from busbw.model.finding import Diagnosis, HostDiagnosis
 
 
 @click.command()
 @click.argument("logs", metavar="[LOG|-]...", nargs=-1)
 @click.option("--here", is_flag=True, help="Check this host instead, or one captured in HOST.tar.")
 @click.option("--platform", metavar="ID", help="The machine that the job ran on.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 def doctor(logs: tuple[str, ...], *, here: bool, platform: str | None, as_json: bool) -> None:
     """Say what the logs of a job tell: networks, transports, ranks that differ, the first error.
 
@@ -26,9 +27,7 @@ def doctor(logs: tuple[str, ...], *, here: bool, platform: str | None, as_json: 
     if here and len(logs) > 1:
         raise InputError("--here takes one host", hint="busbw doctor --here HOST.tar")
     if here:
-        from busbw.cli.doctor_here import doctor_here
-
-        doctor_here(Path(logs[0]) if logs else None, platform=platform, as_json=as_json)
+        _here(Path(logs[0]) if logs else None, platform=platform, as_json=as_json)
     elif not logs:
         raise InputError("there is no log", hint="busbw doctor job.log, or busbw doctor --here")
     else:
@@ -53,3 +52,27 @@ def _exit_code(diagnosis: Diagnosis) -> ExitCode:
     if any(each.severity != "note" for each in diagnosis.findings):
         return ExitCode.FINDINGS
     return ExitCode.CANNOT_TELL if diagnosis.verdict.outcome == "cannot_tell" else ExitCode.OK
+
+
+def _here(host: Path | None, *, platform: str | None, as_json: bool) -> NoReturn:
+    """Print what the checks of a host say, and exit with their code."""
+    from busbw.api.doctor import examine_captured, examine_here
+
+    found = examine_captured(host, platform=platform) if host is not None else examine_here(platform=platform)
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(found).decode())
+    else:
+        from busbw.show.text.findings import host_checks_text
+
+        host_checks_text(found)
+        sys.stdout.flush()
+        if not found.root and any(check.outcome == "cannot_tell" for check in found.checks):
+            print("hint: root is shown more: sudo busbw doctor --here", file=sys.stderr)
+    sys.exit(_exit_code_of_host(found))
+
+
+def _exit_code_of_host(found: HostDiagnosis) -> ExitCode:
+    if found.errors or found.warnings:
+        return ExitCode.FINDINGS
+    can_tell = any(check.outcome in ("ok", "found") for check in found.checks)
+    return ExitCode.OK if can_tell else ExitCode.CANNOT_TELL

@@ -1,12 +1,18 @@
 """The verbs about settings: `env explain`, `recommend`, `lint`, `export`."""
 
+import sys
 from pathlib import Path
 
 import click
 
-from busbw.cli.sizes import SIZE
+from busbw.base.errors import ExitCode, InputError
+from busbw.cli.options import JSON, SIZE
+from busbw.model import codec
+from busbw.model.envvar import Explanation
+from busbw.model.finding import SettingsCheck, SettingsFix
+from busbw.model.recommendation import Recommendation
+from busbw.show.plain import printable
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _NCCL = click.option("--nccl", metavar="VERSION", help="The version of NCCL [default: the newest known].")
 _GOALS = "bandwidth, latency, nvlink-check, nic-check, sharp, training"
 
@@ -21,12 +27,18 @@ def env() -> None:
 @click.option("--run", "run_name", metavar="ID", help="Say what it was set to in a run, and by whom.")
 @click.option("--here", is_flag=True, help="Say what it is set to here, and by whom.")
 @_NCCL
-@_JSON
+@JSON
 def explain(name: str, *, run_name: str | None, here: bool, nccl: str | None, as_json: bool) -> None:
     """Explain one variable; a name that nothing reads is told what was meant."""
-    from busbw.cli.env_explain import explain_variable
+    found = _explained(name, run_name=run_name, here=here, nccl=nccl)
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(found).decode())
+    else:
+        from busbw.show.text.envvar import explanation_text
 
-    explain_variable(name, run_name=run_name, here=here, nccl=nccl, as_json=as_json)
+        explanation_text(found)
+    sys.stdout.flush()
+    sys.exit(_exit_code(found))
 
 
 def _target(verb: click.decorators.FC) -> click.decorators.FC:
@@ -48,7 +60,7 @@ def _target(verb: click.decorators.FC) -> click.decorators.FC:
 
 @env.command()
 @_target
-@_JSON
+@JSON
 def recommend(
     *,
     platform: str | None,
@@ -62,12 +74,21 @@ def recommend(
 ) -> None:
     """Say what to set for a job on a platform, with reason, source, conditions and cost."""
     from busbw.api.recommend import recommendation
-    from busbw.cli.env_recommend import print_recommendation
 
     found = recommendation(
         platform, nodes=nodes, collective=collective, size_bytes=size_bytes, goal=goal, follow=follow, nccl=nccl
     )
-    print_recommendation(found, as_json=as_json)
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(found).decode())
+    else:
+        from busbw.show.text.recommendation import recommendation_text
+
+        recommendation_text(found)
+        sys.stdout.flush()
+        if found.settings:
+            print("ready to paste: busbw env export --format sh, with the same options", file=sys.stderr)
+    if not found.recommends:
+        sys.exit(ExitCode.CANNOT_TELL)
 
 
 @env.command()
@@ -84,7 +105,7 @@ def recommend(
 )
 @click.option("--fix", is_flag=True, help="Print what to change as a diff.")
 @_NCCL
-@_JSON
+@JSON
 def lint(
     file: str | None,
     *,
@@ -100,18 +121,21 @@ def lint(
 
     Exit code 0: nothing; 1: findings; 2: cannot be read.
     """
-    from busbw.cli.env_lint import lint_settings
+    _check_choice(file, here=here, run_name=run_name, language=language, fix=fix)
+    if fix and file is not None:
+        _print_fix(file, language=language, platform=platform, nccl=nccl, as_json=as_json)
+        return
+    checked = _checked(file, run_name=run_name, platform=platform, language=language, nccl=nccl)
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(checked).decode())
+    else:
+        from busbw.show.text.findings import settings_check_text
 
-    lint_settings(
-        file,
-        here=here,
-        run_name=run_name,
-        platform=platform,
-        language=language,
-        fix=fix,
-        nccl=nccl,
-        as_json=as_json,
-    )
+        settings_check_text(checked)
+        sys.stdout.flush()
+        for hint in checked.hints:
+            print(f"hint: {hint}", file=sys.stderr)
+    sys.exit(ExitCode.FINDINGS if checked.errors or checked.warnings else ExitCode.OK)
 
 
 @env.command()
@@ -138,11 +162,98 @@ def export(
 ) -> None:
     """Write the recommended settings in a form that something reads, with the reasons as comments."""
     from busbw.api.recommend import recommendation
-    from busbw.cli.env_export import write_settings
     from busbw.env.export import check_form
 
     check_form(form)
     found = recommendation(
         platform, nodes=nodes, collective=collective, size_bytes=size_bytes, goal=goal, follow=follow, nccl=nccl
     )
-    write_settings(found, form, output)
+    _write_settings(found, form, output)
+
+
+def _explained(name: str, *, run_name: str | None, here: bool, nccl: str | None) -> Explanation:
+    from busbw.api import settings
+
+    if here and run_name is not None:
+        raise InputError("--here and --run name two places", hint="ask for one after the other")
+    if run_name is not None:
+        return settings.explained_in_run(name, run_name, nccl=nccl)
+    return settings.explained_here(name, nccl=nccl) if here else settings.explained(name, nccl=nccl)
+
+
+def _exit_code(told: Explanation) -> ExitCode:
+    if told.variable is None:
+        return ExitCode.CANNOT_TELL if told.read.verdict == "open" else ExitCode.FINDINGS
+    return ExitCode.OK if told.standing in (None, "yes") else ExitCode.FINDINGS
+
+
+def _check_choice(file: str | None, *, here: bool, run_name: str | None, language: str | None, fix: bool) -> None:
+    given = [name for name, is_given in (("FILE", file), ("--here", here), ("--run", run_name)) if is_given]
+    if len(given) > 1:
+        raise InputError(f"{' and '.join(given)} are given", hint="lint one of them")
+    if not given:
+        raise InputError("nothing to lint is given", hint="busbw env lint job.sh, or --here, or --run last")
+    if file is None and (fix or language is not None):
+        raise InputError(f"{'--fix' if fix else '--as'} is for a file", hint="busbw env lint FILE --fix")
+
+
+def _checked(
+    file: str | None,
+    *,
+    run_name: str | None,
+    platform: str | None,
+    language: str | None,
+    nccl: str | None,
+) -> SettingsCheck:
+    from busbw.api.settings import lint_file, lint_here, lint_run
+
+    if file is not None:
+        return lint_file(file, language=language, platform=platform, nccl=nccl)
+    if run_name is not None:
+        return lint_run(run_name, platform=platform, nccl=nccl)
+    return lint_here(platform=platform, nccl=nccl)
+
+
+def _print_fix(file: str, *, language: str | None, platform: str | None, nccl: str | None, as_json: bool) -> None:
+    """Print a diff that `patch` takes; nothing is written."""
+    from busbw.api.settings import fixed_file
+
+    fixed = fixed_file(file, language=language, platform=platform, nccl=nccl)
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(fixed).decode())
+    else:
+        # A diff that goes into a file or `patch` is kept to the byte.
+        sys.stdout.write(printable(fixed.diff) if sys.stdout.isatty() else fixed.diff)
+        sys.stdout.flush()
+        print(f"hint: {_remains(fixed)}", file=sys.stderr)
+    sys.exit(ExitCode.FINDINGS if fixed.diff else ExitCode.OK)
+
+
+def _remains(fixed: SettingsFix) -> str:
+    if not fixed.diff:
+        return "nothing that can be corrected with certainty"
+    return f"{fixed.findings - fixed.left} of {fixed.findings} findings are gone with this; nothing was written"
+
+
+def _write_settings(found: Recommendation, form: str, output: Path | None) -> None:
+    """Write recommended settings into `output`, or to standard output; notes go to standard error.
+
+    Exits with 4, and writes nothing, where there is nothing to recommend.
+    """
+    if not found.settings:
+        for reason in (f"nothing is recommended for {found.platform}: nothing is written", *found.cannot_tell):
+            click.echo(f"note: {printable(reason)}", err=True)
+        sys.exit(ExitCode.OK if found.recommends else ExitCode.CANNOT_TELL)
+    from busbw.env.export import export as export_settings
+
+    written = export_settings(form, found)
+    for note in (*written.notes, *(f"cannot tell: {each}" for each in found.cannot_tell)):
+        click.echo(f"note: {printable(note)}", err=True)
+    if output is None:
+        sys.stdout.write(written.text)
+        sys.stdout.flush()
+        return
+    from busbw.store.files import write_whole
+
+    write_whole(output.absolute(), written.text.encode())
+    click.echo(printable(f"wrote {output}"), err=True)

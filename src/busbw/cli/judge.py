@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import click
 
-from busbw.cli.sizes import SIZE
+from busbw.cli.options import SIZE
 
 _HELP = """Explain and judge measured sizes: what they reach, what applies to them, and where the rest went.
 
@@ -76,7 +76,7 @@ def judge(
 ) -> NoReturn:
     """Explain and judge measured sizes, and exit with the code of the verdict."""
     from busbw.api.judge import asked_gates, judge_results, said, write_junit
-    from busbw.cli.exits import exit_code_of
+    from busbw.cli.results import exit_code_of
     from busbw.model import codec
     from busbw.show.text.verdict import gates_line, gates_text, verdict_text
 

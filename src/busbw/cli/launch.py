@@ -1,11 +1,22 @@
 """The verb `launch`: how to start a program on a platform. Nothing is started."""
 
+import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
-from busbw.cli.sizes import SIZE
+from busbw.api.launch import launch_line
+from busbw.base.errors import InputError
+from busbw.cli.options import JSON, SIZE
+from busbw.model import codec
+from busbw.model.launch import LaunchRequest
+from busbw.model.plan import JobFile
+from busbw.show.plain import printable
+from busbw.show.text.recommendation import launch_script
+from busbw.store import files
 
+_SCRIPT = "launch.sh"
 _GOALS = "bandwidth, latency, nvlink-check, nic-check, sharp, training"
 
 
@@ -58,9 +69,26 @@ _GOALS = "bandwidth, latency, nvlink-check, nic-check, sharp, training"
 @click.option(
     "-o", "output", type=click.Path(path_type=Path), metavar="DIR", help="Write the files of the job into this folder."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def launch(program: tuple[str, ...], output: Path | None, *, as_json: bool, **asked: object) -> None:
+@JSON
+def launch(program: tuple[str, ...], output: Path | None, *, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 - as click gives them
     """Print how to start PROGRAM on a platform: settings with reasons, CPUs of the ranks, launcher. Starts nothing."""
-    from busbw.cli.launch_text import print_launch
+    folder = (output if output is not None else Path.cwd()).absolute()
+    asked["resources"] = tuple(_resource(text) for text in asked["resources"])
+    line = launch_line(LaunchRequest(program=program, **asked), str(folder))
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(line).decode())
+        return
+    if output is None:
+        sys.stdout.write(launch_script(line, str(folder), with_files=True))
+        return
+    files.write(line.job.files, folder)
+    script = launch_script(line, str(folder), with_files=False)
+    files.write([JobFile(path=_SCRIPT, text=script, executable=True)], folder)
+    click.echo(printable(f"wrote {folder / _SCRIPT}"), err=True)
 
-    print_launch(program, output, asked, as_json=as_json)
+
+def _resource(text: str) -> tuple[str, str]:
+    name, equals, quantity = text.partition("=")
+    if not equals:
+        raise InputError(f"{text[:80]!r} is no resource", where="--resource", hint="--resource rdma/ib=1")
+    return name, quantity

@@ -1,135 +1,204 @@
-"""The options of `busbw run` that say on which hosts, and by whom the ranks are started."""
+"""Options of the command line: those of `busbw run`, made from the table of `Request`, and those that verbs share."""
 
-from collections.abc import Callable
-from typing import Any, get_args
+import shlex
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import click
 
 from busbw.base.errors import InputError
-from busbw.model.launch import Bind, Container, RuntimeName
+from busbw.base.units import parse_size
+from busbw.model.request import RunOption, defaults, options
 
-_OPTIONS = (
-    click.option(
-        "--hosts",
-        metavar="FILE|LIST",
-        help="Measure over these hosts: a host file, or a list such as n[0-3],n7 [default: this host].",
-    ),
-    click.option("--nodes", type=int, metavar="N", help="Measure over so many hosts of the allocation busbw is in."),
-    click.option("--ranks-per-node", type=int, metavar="N", help="Ranks on each of several hosts."),
-    click.option(
-        "--bind-to",
-        "binding",
-        type=click.Choice(["core", "numa", "masks", "none"]),
-        help="CPUs of each rank: a core, a NUMA node, those beside its GPU (see topo masks), or any "
-        "[default: core over MPI, none over NCCL].",
-    ),
-    click.option(
-        "--launcher",
-        metavar="NAME",
-        help="auto, mpirun, srun, sbatch, flux, jsrun, aprun; without MPI: processes, torchrun, for nccl-tests direct "
-        "[default: auto].",
-    ),
-    click.option("--launcher-option", "launcher_options", multiple=True, metavar="WORD", help="One word more for it."),
-    click.option("--interface", metavar="NAME", help="The network interface that hosts meet over, such as eth0."),
-    click.option("--allow-mixed", is_flag=True, help="Measure hosts together that do not run the same, and say so."),
-    click.option("--remote-shell", metavar="COMMAND", help="What mpirun reaches other hosts with [default: ssh]."),
-)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-def host_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command these options, in this order."""
-    for option in reversed(_OPTIONS):
-        verb = option(verb)
-    return verb
+class _Converted(click.ParamType[Any]):
+    """A word of the command line as the value it stands for."""
+
+    def convert(self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None) -> Any:  # noqa: ANN401 - as click gives them
+        return self.read(value) if isinstance(value, str) else value
+
+    def read(self, text: str) -> Any:  # noqa: ANN401 - each type's own
+        """Return what a word stands for. Raises InputError."""
+        raise NotImplementedError
 
 
-_BATCH_OPTIONS = (
-    click.option(
-        "--batch-option",
-        "batch_options",
-        multiple=True,
-        metavar="WORD",
-        help="sbatch: a directive more, such as --batch-option=--partition=gpu.",
-    ),
-    click.option("--split", is_flag=True, help="sbatch: a task of an array for each collective."),
-    click.option("--no-follow", is_flag=True, help="sbatch: submit, say the number of the job, and stop."),
-    click.option(
-        "--continue",
-        "go_on",
-        is_flag=True,
-        help="Where --out holds a cut-off run on these hosts, go on with it; on other hosts start anew beside it.",
-    ),
-    click.option(
-        "--split-part",
-        metavar="N|slurm",
-        help="Measure one of the collectives, into a folder of --out: the N-th from 0, or SLURM_ARRAY_TASK_ID's.",
-    ),
-)
-# What a job of a batch system decides itself, or was decided when it was written.
-NOT_OF_JOBS = frozenset(
-    (
-        *("hosts", "nodes", "launcher", "directory", "resume"),
-        *("batch_options", "split", "no_follow", "go_on", "split_part"),
-        *("plan_only", "as_json"),
+class _Size(_Converted):
+    name = "size"
+
+    def read(self, text: str) -> int:
+        return parse_size(text)
+
+
+class _RankNumber(_Converted):
+    name = "rank"
+
+    def read(self, text: str) -> int | None:
+        if text == "all":
+            return None
+        if not text.isdecimal() or len(text) > 9:
+            raise InputError(f"{text!r} is not a rank", where="-r", hint="-r 0, or -r all")
+        return int(text)
+
+
+class _Yes(_Converted):
+    name = "integer"
+
+    def read(self, text: str) -> bool:
+        if not text.removeprefix("-").isdecimal():
+            self.fail(f"{text!r} is not a valid integer.")
+        return int(text[:20]) != 0
+
+
+class _Command(_Converted):
+    name = "command"
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def read(self, text: str) -> tuple[str, ...]:
+        try:
+            return tuple(shlex.split(text))
+        except ValueError as error:
+            raise InputError(f"this command cannot be read: {error}", where=self._where) from error
+
+
+class _Alias(_Converted):
+    name = "text"
+
+    def __init__(self, aliases: Mapping[str, object]) -> None:
+        self._aliases = aliases
+
+    def read(self, text: str) -> object:
+        return self._aliases.get(text, text)
+
+
+class _OneOf(click.Choice[str]):
+    """One of some words, as the value it stands for."""
+
+    def __init__(self, choices: Mapping[str, object]) -> None:
+        super().__init__(tuple(choices))
+        self._values = choices
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401 - as click gives them
+        return (
+            self._values[super().convert(value, param, ctx)]
+            if value in self._values
+            else self._known(value, param, ctx)
+        )
+
+    def _known(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401 - as click gives them
+        return value if value in self._values.values() else super().convert(value, param, ctx)
+
+
+SIZE = _Size()
+
+
+def _type(option: RunOption) -> click.ParamType[Any]:
+    if option.choices:
+        return _OneOf(dict(option.choices))
+    if option.aliases:
+        return _Alias(dict(option.aliases))
+    kinds: Mapping[str, click.ParamType[Any]] = {
+        "number": click.INT,
+        "seconds": click.FLOAT,
+        "size": SIZE,
+        "rank": _RankNumber(),
+        "yes": _Yes(),
+        "command": _Command(option.name),
+    }
+    return kinds.get(option.form, click.STRING)
+
+
+class GroupedOption(click.Option):
+    """An option that knows its heading in the help of `busbw run`, and whether --help leaves it out."""
+
+    def __init__(self, *args: Any, group: str = "output", rare: bool = False, **kwargs: Any) -> None:  # noqa: ANN401 - as click has them
+        super().__init__(*args, **kwargs)
+        self.group = group
+        self.rare = rare
+
+
+def _made(field: str, option: RunOption, usual: object) -> GroupedOption:
+    return GroupedOption(
+        [*option.names, field],
+        type=None if option.form == "flag" else _type(option),
+        is_flag=option.form == "flag",
+        multiple=option.form == "many",
+        default=usual,
+        metavar=option.metavar,
+        help=_help(option, usual),
+        group=option.group,
+        rare=option.rare,
     )
-)
 
 
-def batch_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command these options, in this order."""
-    for option in reversed(_BATCH_OPTIONS):
-        verb = option(verb)
-    return verb
+def _help(option: RunOption, usual: object) -> str:
+    """Return the help of an option with its default, unless there is none or the help says more of it."""
+    if usual is None or usual in ((), False) or "[default" in option.help or (option.form == "number" and usual == 0):
+        return option.help
+    return f"{option.help.removesuffix('.')} [default: {option.words(usual)[-1]}]."
 
 
-_RUNTIMES: tuple[RuntimeName, ...] = get_args(RuntimeName)
-_CONTAINER_OPTIONS = (
-    click.option(
-        "--container", type=click.Choice(_RUNTIMES), help="Run every rank in a container; the launcher stays outside."
-    ),
-    click.option("--image", metavar="IMAGE", help="The image: a file, a folder or a name, as the runtime takes it."),
-    click.option(
-        "--mount", "mounts", multiple=True, metavar="SOURCE[:TARGET[:rw]]", help="A path of the host to be seen inside."
-    ),
-    click.option("--container-option", "container_words", multiple=True, metavar="WORD", help="One word more for it."),
-    click.option(
-        "--image-python",
-        default="python3",
-        show_default=True,
-        metavar="PROGRAM",
-        help="The Python inside that has busbw.",
-    ),
-)
+def run_options(left_out: Collection[str] = ()) -> list[click.Parameter]:
+    """Return the options of `busbw run` that a request keeps, but for the fields that are left out."""
+    usual = defaults()
+    return [_made(field, option, usual[field]) for field, option in options().items() if field not in left_out]
 
 
-def container_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command these options, in this order."""
-    for option in reversed(_CONTAINER_OPTIONS):
-        verb = option(verb)
-    return verb
+_HEADINGS = {
+    "what": "What is measured",
+    "sizes": "Sizes",
+    "how": "How it is measured",
+    "where": "Where, and by whom ranks are started",
+    "container": "In a container",
+    "batch": "As a job of a batch system",
+    "output": "Result",
+}
 
 
-def container_of(asked: dict[str, Any]) -> Container | None:
-    """Return the container that the options ask for; None without one. Raises InputError."""
-    runtime, image = asked["container"], asked["image"]
-    if runtime is None:
-        if image is not None or asked["mounts"] or asked["container_words"]:
-            raise InputError("an image needs a runtime", hint="--container apptainer, podman, ...")
-        return None
-    if image is None:
-        raise InputError("no image is named", where=f"--container {runtime}", hint="--image FILE")
-    return Container(
-        runtime=runtime,
-        program="",
-        image=image,
-        binds=tuple(_bind(text) for text in asked["mounts"]),
-        gpus=asked["backend"] in ("nccl", "native-nccl"),
-        options=asked["container_words"],
-    )
+class GroupedCommand(click.Command):
+    """A command whose help has headings; options that few need are shown by --help-all only."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as click has them
+        super().__init__(*args, **kwargs)
+        self.params.append(
+            GroupedOption(
+                ["--help-all"],
+                is_flag=True,
+                is_eager=True,
+                expose_value=False,
+                callback=_print_all,
+                help="Show this message with the options that few need, and exit.",
+            )
+        )
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options under their headings."""
+        everything = bool(ctx.meta.get(_EVERYTHING))
+        for group, heading in _HEADINGS.items():
+            rows = [
+                row
+                for parameter in self.get_params(ctx)
+                if isinstance(parameter, click.Option)
+                if _group_of(parameter) == group and (everything or not getattr(parameter, "rare", False))
+                if (row := parameter.get_help_record(ctx)) is not None
+            ]
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
 
 
-def _bind(text: str) -> Bind:
-    source, *rest = text.split(":")
-    if not source or len(rest) > 2 or (len(rest) == 2 and rest[1] not in ("rw", "ro")):
-        raise InputError(f"{text[:80]!r} is no mount", where="--mount", hint="--mount /data:/data:rw")
-    return Bind(source=source, target=rest[0] if rest and rest[0] else None, read_only=len(rest) < 2 or rest[1] == "ro")
+_EVERYTHING = "busbw.help_all"
+
+
+def _group_of(parameter: click.Parameter) -> str:
+    return parameter.group if isinstance(parameter, GroupedOption) else "output"
+
+
+def _print_all(ctx: click.Context, _parameter: click.Parameter, is_asked: bool) -> None:
+    if is_asked and not ctx.resilient_parsing:
+        ctx.meta[_EVERYTHING] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()

@@ -1,20 +1,28 @@
 """What a run says while it is under way, on standard error: one live line on a terminal, plain lines elsewhere."""
 
+import shutil
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from busbw.base.units import format_size, format_time
 from busbw.measure.execute.execution import Listener
+from busbw.model.comparison import ComparisonPlan
 from busbw.model.plan import Plan, Point, points_of
 from busbw.model.record import AnyEvent, Measuring, PointEnded, Preparing
+from busbw.model.run import Run
 from busbw.show.plain import printable
+
+if TYPE_CHECKING:
+    from busbw.api.interleave import Follower
 
 # Elsewhere than on a terminal: a line for each turn of a size after its first sample, and one now and then besides.
 _PLAIN_EVERY_S = 10.0
 _REDRAW_S = 0.12
+_REDRAW_LAUNCH_S = 0.2
 
 
 @contextmanager
@@ -66,12 +74,12 @@ def _live(plan: Plan) -> Iterator[Listener]:
 def _get_ready() -> None:
     """Import what the end of the run needs while its ranks start: nobody waits for it then."""
     from busbw.api import loading  # noqa: F401
-    from busbw.cli import present  # noqa: F401
+    from busbw.show.text import terminal  # noqa: F401
 
 
 def _say(line: str) -> None:
     if line:
-        print(line, file=sys.stderr, flush=True)
+        print(printable(line), file=sys.stderr, flush=True)
 
 
 class _EventLines:
@@ -113,3 +121,61 @@ class _EventLines:
             parts.append(f"{format_time(event.median_s)}{interval}")
         parts.append(f"{event.remaining_s:.0f} s left")
         return ", ".join(parts)
+
+
+@contextmanager
+def comparison_progress(plan: ComparisonPlan, where: Path) -> Iterator["Follower"]:
+    """Show a comparison's progress while the block runs: a line for each launch."""
+    from busbw.api.interleave import Follower
+
+    for note in plan.notes:
+        _say(f"note: {note}")
+    _say(f"comparison: {where} ({len(plan.launches)} launches, at most {plan.budget_s:g} s, seed {plan.seed})")
+    lines = _LaunchLines()
+    try:
+        yield Follower(before=lines.before, after=lines.after)
+    finally:
+        lines.clear()
+
+
+class _LaunchLines:
+    """One live line on a terminal, and a line for each finished launch anywhere."""
+
+    def __init__(self) -> None:
+        self._is_live = sys.stderr.isatty()
+        self._drawn_s = 0.0
+        self._began_s = 0.0
+
+    def before(self, number: int, plan: ComparisonPlan, launch: Plan, _where: Path) -> Listener:
+        self._began_s = time.monotonic()
+        head = _head(number, plan)
+        total = len(points_of(launch.sweeps))
+
+        def event(event: AnyEvent) -> None:
+            if self._is_live and time.monotonic() - self._drawn_s > _REDRAW_LAUNCH_S:
+                self._drawn_s = time.monotonic()
+                point = f", point {event.point + 1} of {total}" if isinstance(event, Measuring) else ""
+                # A line that wraps could not be taken back.
+                line = f"{printable(head)}{point}"[: shutil.get_terminal_size().columns - 1]
+                print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+
+        return Listener(event=event, remark=_say)
+
+    def after(self, number: int, plan: ComparisonPlan, run: Run) -> None:
+        self.clear()
+        ended = run.outcome.ended if run.outcome is not None else "cut off"
+        cause = f": {run.outcome.cause}" if run.outcome is not None and ended == "failed" else ""
+        taken_s = time.monotonic() - self._began_s
+        points = f"{len(run.measurements)} point{'' if len(run.measurements) == 1 else 's'}"
+        _say(f"{_head(number, plan)}: {points} in {taken_s:.1f} s, {ended}{cause}")
+
+    def clear(self) -> None:
+        """Leave no half line on the terminal."""
+        if self._is_live:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _head(number: int, plan: ComparisonPlan) -> str:
+    launch = plan.launches[number - 1]
+    side = plan.sides[launch.side]
+    return f"[{number}/{len(plan.launches)}] block {launch.block + 1}, {side.letter} ({side.name})"

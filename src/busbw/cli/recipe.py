@@ -1,10 +1,20 @@
 """The verbs `recipe list`, `show`, `versions` and `write`."""
 
+import sys
 from pathlib import Path
+from typing import Any
 
 import click
+import msgspec
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+from busbw.api.recipes import question, recipe_list, write_recipe
+from busbw.api.recipes import recipe as made_recipe
+from busbw.api.recipes import versions as known_versions
+from busbw.cli.options import JSON
+from busbw.model import codec
+from busbw.show.plain import printable
+from busbw.show.text.recommendation import recipe_text, recipes_text, versions_text
+
 _PLATFORM = click.option("--platform", metavar="ID", help="The platform it is for, by id or any of its names.")
 
 
@@ -32,32 +42,38 @@ def _question(verb: click.decorators.FC) -> click.decorators.FC:
 
 @recipe.command("list")
 @_PLATFORM
-@_JSON
+@JSON
 def list_(*, platform: str | None, as_json: bool) -> None:
     """List the recipes, or those for a platform."""
-    from busbw.cli.recipe_verbs import list_recipes
-
-    list_recipes(platform, as_json=as_json)
+    known = recipe_list(platform)
+    if as_json:
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(known), indent=1).decode() + "\n")
+        return
+    recipes_text(known)
+    print("busbw recipe show NAME tells more of one, busbw recipe write NAME writes its files", file=sys.stderr)
 
 
 @recipe.command()
 @click.argument("name", metavar="NAME")
 @_question
-@_JSON
-def show(name: str, *, platform: str | None, as_json: bool, **asked: object) -> None:
+@JSON
+def show(name: str, *, platform: str | None, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 - as click gives them
     """Say what a recipe does, what to know of its versions, and which files it has."""
-    from busbw.cli.recipe_verbs import show_recipe
-
-    show_recipe(name, platform, asked, as_json=as_json)
+    made = made_recipe(name, question(**asked), platform)
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(made).decode())
+        return
+    recipe_text(made)
 
 
 @recipe.command()
-@_JSON
+@JSON
 def versions(*, as_json: bool) -> None:
     """Say which versions there are as packages, what comes with what, and what is known to fit and not to fit."""
-    from busbw.cli.recipe_verbs import show_versions
-
-    show_versions(as_json=as_json)
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(known_versions()).decode())
+        return
+    versions_text(known_versions())
 
 
 @recipe.command()
@@ -66,11 +82,16 @@ def versions(*, as_json: bool) -> None:
 @click.option(
     "-o", "output", type=click.Path(path_type=Path), metavar="DIR", help="The folder, a new one [default: NAME]."
 )
-def write(name: str, *, platform: str | None, output: Path | None, **asked: object) -> None:
+def write(name: str, *, platform: str | None, output: Path | None, **asked: Any) -> None:  # noqa: ANN401 - as click gives them
     """Write the files of a recipe into a new folder.
 
     Exit code 0: written; 2: the versions do not fit, or the folder is there already.
     """
-    from busbw.cli.recipe_verbs import write_files
-
-    write_files(name, platform, asked, output)
+    made = made_recipe(name, question(**asked), platform)
+    directory = output if output is not None else Path(made.name)
+    write_recipe(made, directory)
+    for note in made.notes:
+        if note.severity == "warning":
+            click.echo(f"warning: {printable(note.text)}", err=True)
+    click.echo(printable(f"wrote {directory}: {', '.join(file.name for file in made.files)}"), err=True)
+    click.echo(printable(f"next, in {directory}: {'; '.join(made.steps)}"), err=True)

@@ -1,35 +1,56 @@
-"""The verbs that look at runs: `show`, `load`."""
+"""The verbs that print stored results, `show` and `load`; a result on standard output, and its exit code."""
 
 import shlex
+import sys
+from pathlib import Path
+from typing import NoReturn
 
-from busbw.api.loading import load, read
-from busbw.api.locating import find_stored, is_bisection, is_comparison, is_import
-from busbw.base import layout
-from busbw.base.errors import InputError
-from busbw.cli.present import present_run
+import click
+
+from busbw.base.errors import ExitCode, InputError
+from busbw.model import codec
+from busbw.model.finding import Finding, Verdict
+from busbw.model.gates import GateOutcome
+from busbw.model.run import Run
+from busbw.model.verdict import ExplainedVerdict
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON: the content of run.json.")
 
 
-def show_run(name: str, *, as_json: bool) -> None:
-    """Print a stored result, an import, or what a comparison or a bisection came to."""
-    where = find_stored(name)
+@click.command("show")
+@click.argument("run_name", metavar="RUN", default="last")
+@_JSON
+def show(run_name: str, *, as_json: bool) -> None:
+    """Print the result of a RUN, an import or a comparison: a path, the beginning of its name, or `last`."""
+    from busbw.api.loading import read
+    from busbw.api.locating import find_stored, is_bisection, is_comparison, is_import
+
+    where = find_stored(run_name)
     if is_comparison(where):
-        from busbw.cli.comparing import show_comparison
+        from busbw.cli.compare import show_comparison
 
         show_comparison(where, as_json=as_json)
     if is_bisection(where):
-        from busbw.cli.bisecting import show_bisection
+        from busbw.cli.bisect import show_bisection
 
         show_bisection(where, as_json=as_json)
     if is_import(where):
-        from busbw.cli.importing import show_import
+        from busbw.cli.import_ import show_import
 
         show_import(where, as_json=as_json)
     present_run(read(where), where, as_json=as_json)
 
 
-def load_run(name: str, *, as_json: bool) -> None:
-    """Rebuild a result from raw records and print it."""
-    where = find_stored(name)
+@click.command("load")
+@click.argument("run_name", metavar="RUN")
+@_JSON
+def load(run_name: str, *, as_json: bool) -> None:
+    """Rebuild the result of a RUN from its raw records, and print it."""
+    from busbw.api.loading import load as rebuilt
+    from busbw.api.locating import find_stored, is_bisection, is_comparison, is_import
+    from busbw.base import layout
+
+    where = find_stored(run_name)
     if is_comparison(where):
         raise InputError(
             "this is a comparison: its launches are what is rebuilt",
@@ -49,4 +70,50 @@ def load_run(name: str, *, as_json: bool) -> None:
             where=str(where),
             hint=f"read its copies into a new one: busbw import {copies}",
         )
-    present_run(load(where), where, as_json=as_json)
+    present_run(rebuilt(where), where, as_json=as_json)
+
+
+def present_run(run: Run, where: Path, *, as_json: bool) -> NoReturn:
+    """Print a run as `print_run` does, and exit with its code."""
+    print_run(run, where, as_json=as_json)
+    sys.exit(exit_code(run))
+
+
+def print_run(run: Run, where: Path, *, as_json: bool) -> None:
+    """Print a run as a table with its verdict, or as the JSON of run.json."""
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(run).decode())
+    else:
+        from busbw.show.text.terminal import run_text
+
+        run_text(run, where)
+    sys.stdout.flush()
+
+
+_OF_GATES: dict[GateOutcome, ExitCode] = {
+    "pass": ExitCode.OK,
+    "fail": ExitCode.FINDINGS,
+    "cannot_tell": ExitCode.CANNOT_TELL,
+}
+
+
+def exit_code(run: Run) -> ExitCode:
+    """Return 0 for ok (notes allowed), 1 for findings, 3 for a failed run, 4 for cannot tell."""
+    return _code(run.verdict, run.findings)
+
+
+def exit_code_of(explained: ExplainedVerdict) -> ExitCode:
+    """Return the same for results that were explained; with gates 0 where all pass, 1 where one fails, else 4."""
+    if explained.gates is not None:
+        return _OF_GATES[explained.gates.outcome]
+    return _code(explained.verdict, explained.findings)
+
+
+def _code(verdict: Verdict, findings: tuple[Finding, ...]) -> ExitCode:
+    if verdict.outcome == "failed":
+        return ExitCode.RUN_FAILED
+    if verdict.outcome in ("slow", "wrong"):
+        return ExitCode.FINDINGS
+    if verdict.outcome == "cannot_tell":
+        return ExitCode.CANNOT_TELL
+    return ExitCode.FINDINGS if any(finding.severity != "note" for finding in findings) else ExitCode.OK

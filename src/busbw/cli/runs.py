@@ -1,12 +1,18 @@
-"""The options of `busbw runs`, what stands below it, and `busbw trend`."""
+"""The verbs `runs`, `runs tag` and `runs untag`, and the options that select runs."""
 
+import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
-from busbw.cli.sizes import SIZE
+from busbw.api.history import opened
+from busbw.base.moment import parse_moment
+from busbw.model.history import Selection
+from busbw.show.plain import printable
+from busbw.store import directory as directories
+from busbw.store.selecting import count, rows
 
 _OUTCOMES = ("ok", "slow", "wrong", "failed", "cannot-tell", "unreadable", "imported")
 _CLAIMS = ("faster", "slower", "mixed", "same", "none", "found")
@@ -53,9 +59,7 @@ def runs(context: click.Context, /, **asked: object) -> None:
         return
     if asked["as_json"] and asked["as_csv"]:
         raise click.UsageError("--json and --csv say two forms; leave one out")
-    from busbw.cli.listing import list_runs
-
-    list_runs(asked)
+    _list(asked)
 
 
 @runs.command("tag")
@@ -63,9 +67,10 @@ def runs(context: click.Context, /, **asked: object) -> None:
 @click.argument("names", metavar="TAG...", nargs=-1, required=True)
 def tag(run_name: str, names: tuple[str, ...]) -> None:
     """Give a RUN tags to find it by; the run itself stays as it is."""
-    from busbw.cli.listing import tag as give
+    from busbw.api.history import tag_run
 
-    give(run_name, names)
+    where, tags = tag_run(run_name, names)
+    say(f"{where.name}: {', '.join(tags)}")
 
 
 @runs.command("untag")
@@ -73,56 +78,65 @@ def tag(run_name: str, names: tuple[str, ...]) -> None:
 @click.argument("names", metavar="TAG...", nargs=-1, required=True)
 def untag(run_name: str, names: tuple[str, ...]) -> None:
     """Take tags from a RUN."""
-    from busbw.cli.listing import untag as take
+    from busbw.api.history import untag_run
 
-    take(run_name, names)
+    where, tags = untag_run(run_name, names)
+    say(f"{where.name}: {', '.join(tags) or 'no tags left'}")
 
 
-@click.command("trend")
-@click.argument("metric")
-@selecting_options
-@click.option("--size", "sizes", type=SIZE, multiple=True, help="This size; several where repeated [default: all].")
-@click.option("--dtype", metavar="TYPE", help="This data type.")
-@click.option("--op", metavar="OP", help="This operation of reductions.")
-@click.option("--in-place", "placement", type=click.Choice(["out", "in"]), help="Out of place or in place.")
-@click.option("--ranks", "--np", type=int, metavar="N", help="This many ranks.")
-@click.option(
-    "--by",
-    type=click.Choice(["host", "platform", "tag"]),
-    default="host",
-    show_default=True,
-    help="A series for each host (or set of hosts), platform, or tag.",
-)
-@click.option(
-    "--least", "least_percent", type=float, default=1.0, show_default=True, metavar="PERCENT", help="Least change told."
-)
-@click.option(
-    "--false-alarms",
-    type=float,
-    default=0.01,
-    show_default=True,
-    metavar="RATE",
-    help="How often a call over series that keep their level may tell a change.",
-)
-@click.option(
-    "--fail-on-regression", is_flag=True, help="Exit with 1 where a series is worse, 4 where none can be told."
-)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "csv", "markdown", "prometheus"]),
-    default="text",
-    help="What to print.",
-)
-@click.option("--json", "form", flag_value="json", help="The same as --format json.")
-@click.option("-o", "output", type=click.Path(path_type=Path), metavar="FILE", help="Write FILE, whole or not at all.")
-def trend(metric: str, **asked: object) -> None:
-    """Show a METRIC of stored runs over time, and where its level changed.
+# As many lines as somebody may want to scroll through; all where another program reads.
+_LINES = 50
 
-    METRIC is busbw, algbw, time, p50, p95, p99, min, max, mean, messages, or bandwidth of imports. One series needs 23
-    runs before a change can be told at the default rate of false alarms, and each of many needs more. Exit code 0, with
-    --fail-on-regression also 1: a series is worse; 4: none of them can be told.
-    """
-    from busbw.cli.trending import show_trend
 
-    show_trend(metric, asked)
+def _list(asked: dict[str, Any]) -> None:
+    """Print the selected runs: one line each, JSON, or CSV. `asked`: the options of the command by name."""
+    base = directories.root()
+    as_text = not asked["as_json"] and not asked["as_csv"]
+    limit = asked["limit"] if asked["limit"] is not None else _LINES if as_text else 0
+    selection = selection_of(asked)
+    with opened(base, say) as history:
+        found = rows(history, selection, order=asked["order"], limit=limit or None)
+        there = count(history, selection)
+        any_at_all = bool(there or count(history, Selection()))
+    if asked["as_json"]:
+        print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
+    elif asked["as_csv"]:
+        from busbw.show.exports.tables import run_table_csv
+
+        print(run_table_csv(found), end="")
+    elif found:
+        from busbw.show.text.history import listing_lines
+        from busbw.show.text.terminal import console
+
+        print("\n".join(listing_lines(found, console().width)))
+    elif any_at_all:
+        say(f"no run in {base} fits; without options busbw runs lists all")
+    else:
+        say(f"no runs in {base}; make one with: busbw run")
+    if as_text and len(found) < there:
+        say(f"the last {len(found)} of {there}; all of them with: --limit 0")
+
+
+def selection_of(asked: dict[str, Any]) -> Selection:
+    """Return which runs the options mean. Raises InputError for a date that is none."""
+    moments = {
+        name: parse_moment(asked[name], where=f"--{name}") if asked[name] is not None else None
+        for name in ("since", "until")
+    }
+    return Selection(
+        kind=asked["kind"],
+        host=asked["host"],
+        platform=asked["platform"],
+        collective=asked["collective"],
+        outcomes=tuple(word.replace("-", "_") for word in asked["verdicts"]),
+        since_unix_s=moments["since"],
+        until_unix_s=moments["until"],
+        tags=asked["tags"],
+        backend=asked["backend"],
+        nccl=asked["nccl"],
+    )
+
+
+def say(line: str) -> None:
+    """Print a line for who waits, beside the result."""
+    print(printable(line), file=sys.stderr)

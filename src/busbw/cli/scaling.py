@@ -1,8 +1,18 @@
 """The verb `scaling`: results over the size of the machine."""
 
+import sys
+from collections.abc import Mapping
+from typing import Any
+
 import click
 
-from busbw.cli.sizes import SIZE
+from busbw.api.scaling import Form, ScalingRequest
+from busbw.api.scaling import scaling as scaling_report
+from busbw.base.errors import ExitCode
+from busbw.cli.options import JSON, SIZE
+from busbw.judge.scaling.conclusion import can_tell
+from busbw.model import codec
+from busbw.model.scaling import ScalingReport
 
 _HELP = """Draw results over the number of nodes: bus bandwidth under its limit, or the speed of an application.
 
@@ -11,6 +21,9 @@ values (nodes, time_s), logs of applications with --pattern or --app, and - for 
 
 Exit code 0: told, with notes at most; 1: findings; 2: bad input; 4: nothing can be told beyond the numbers.
 """
+
+
+_FORMS: dict[str | None, Form] = {"in": "in place", "out": "out of place"}
 
 
 @click.command(help=_HELP)
@@ -36,12 +49,61 @@ Exit code 0: told, with notes at most; 1: findings; 2: bad input; 4: nothing can
 @click.option("--base", type=int, metavar="N", help="Efficiency is against this place [default: the smallest].")
 @click.option("--ignore", "ignored", multiple=True, metavar="COLUMN", help="A column that may differ from the base.")
 @click.option("--beyond", multiple=True, type=int, metavar="N", help="Extrapolate to this place by Amdahl's law.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 @click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values, a line a point.")
 def scaling(*, as_json: bool, as_csv: bool, **asked: object) -> None:
     """Draw results over the size of the machine."""
-    from busbw.cli.scaling_text import print_scaling
-
     if as_json and as_csv:
         raise click.UsageError("--json and --csv say two forms; leave one out")
-    print_scaling(asked, as_json=as_json, as_csv=as_csv)
+    report = scaling_report(_request(asked))
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(report).decode())
+    elif as_csv:
+        from busbw.show.exports.tables import scaling_csv
+
+        sys.stdout.write(scaling_csv(report))
+    else:
+        from busbw.show.text.scaling import scaling_text
+
+        scaling_text(report)
+    sys.exit(_exit_code(report))
+
+
+def _request(options: Mapping[str, Any]) -> ScalingRequest:
+    """Return the options as a request."""
+    same = {
+        name: options[name]
+        for name in (
+            "sources",
+            "published",
+            "platform",
+            "algorithm",
+            "collective",
+            "sizes_bytes",
+            "dtype",
+            "op",
+            "axis",
+            "against",
+            "ranks_per_node",
+            "patterns",
+            "application",
+            "name_pattern",
+            "last",
+            "result",
+            "base",
+            "beyond",
+            "ignored",
+        )
+    }
+    return ScalingRequest(
+        **same,
+        form=_FORMS.get(options["form"]),
+        series=options["series"] or None,
+        kind="weak" if options["weak"] else "strong",
+    )
+
+
+def _exit_code(report: ScalingReport) -> ExitCode:
+    if any(finding.severity != "note" for finding in report.findings):
+        return ExitCode.FINDINGS
+    return ExitCode.OK if any(can_tell(view) for view in report.views) else ExitCode.CANNOT_TELL

@@ -1,10 +1,18 @@
 """The verbs about the topology of one node: `topo show`, `make`, `check`, `diff`, `masks`."""
 
+import sys
 from pathlib import Path
 
 import click
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+from busbw.api.topology import check_topology, compared, made_file
+from busbw.base.errors import ExitCode
+from busbw.cli.options import JSON
+from busbw.machine.named import node_view
+from busbw.model import codec
+from busbw.model.topology import RankMasks
+from busbw.show.plain import printable
+
 _HERE = click.option("--here", is_flag=True, help="This host.")
 _SOURCE = click.argument("source", metavar="[FILE|ID|HOST.tar]", required=False)
 
@@ -22,12 +30,32 @@ def topo() -> None:
 @_HERE
 @click.option("--matrix", is_flag=True, help="The path between every pair, as nvidia-smi topo -m has it.")
 @click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Write the picture as SVG.")
-@_JSON
+@JSON
 def show(source: str | None, *, here: bool, matrix: bool, svg: Path | None, as_json: bool) -> None:
     """Draw a node: sockets, switches, GPUs with their NICs, CPUs."""
-    from busbw.cli.topo_show import show_topology
+    from busbw.topo.paths.view import path_matrix
 
-    show_topology(source, here=here, matrix=matrix, svg=svg, as_json=as_json)
+    view = node_view(source, here=here)
+    for note in view.notes:
+        _say(f"note: {note}")
+    if svg is not None:
+        from busbw.show.page.pictures import topology_svg
+        from busbw.store.files import write_whole
+
+        write_whole(svg, topology_svg(view).encode())
+        _say(f"wrote {svg}")
+    if as_json:
+        value = path_matrix(view.topology) if matrix else view
+        sys.stdout.write(codec.encode_pretty(value).decode())
+    elif matrix:
+        from busbw.show.text.topology import matrix_text
+
+        matrix_text(path_matrix(view.topology))
+    elif svg is None:
+        from busbw.show.text.topology import topology_text
+
+        topology_text(view)
+    sys.stdout.flush()
 
 
 @topo.command()
@@ -36,9 +64,17 @@ def show(source: str | None, *, here: bool, matrix: bool, svg: Path | None, as_j
 @click.option("-o", "output", type=click.Path(path_type=Path), metavar="FILE", help="The file [default: stdout].")
 def make(source: str | None, *, here: bool, output: Path | None) -> None:
     """Write a topology file that NCCL's own reader accepts."""
-    from busbw.cli.topo_make import make_file
+    made = made_file(source, here=here)
+    for note in made.notes:
+        click.echo(f"note: {printable(note)}", err=True)
+    if output is None:
+        sys.stdout.write(made.text)
+        sys.stdout.flush()
+        return
+    from busbw.store.files import write_whole
 
-    make_file(source, here=here, output=output)
+    write_whole(output, made.text.encode())
+    click.echo(printable(f"wrote {output}; use it with NCCL_TOPO_FILE={output.absolute()}"), err=True)
 
 
 @topo.command()
@@ -46,29 +82,46 @@ def make(source: str | None, *, here: bool, output: Path | None) -> None:
 @click.option("--platform", metavar="ID", help="Hold it against a platform.")
 @click.option("--host", type=click.Path(path_type=Path), metavar="HOST.tar", help="Hold it against a captured host.")
 @click.option("--here", is_flag=True, help="Hold it against this host.")
-@_JSON
+@JSON
 def check(file: str, *, platform: str | None, host: Path | None, here: bool, as_json: bool) -> None:
     """Find what is wrong with an NCCL topology file.
 
     Exit code 0: nothing; 1: findings; 2: not a topology file.
     """
-    from busbw.cli.topo_check import check_file
+    checked = check_topology(file, platform=platform, host=host, here=here)
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(checked).decode())
+    else:
+        from busbw.show.text.findings import check_text
 
-    check_file(file, platform=platform, host=host, here=here, as_json=as_json)
+        check_text(checked)
+        sys.stdout.flush()
+        if checked.remedy is not None:
+            print(f"hint: for a right file: {checked.remedy}", file=sys.stderr)
+    sys.exit(ExitCode.FINDINGS if checked.errors or checked.warnings else ExitCode.OK)
 
 
 @topo.command()
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
-@_JSON
+@JSON
 def diff(first: str, second: str, *, as_json: bool) -> None:
     """Compare two topologies by meaning, not by text.
 
     Exit code 0: NCCL would see the same; 1: it would not.
     """
-    from busbw.cli.topo_diff import diff_topologies
+    comparison = compared(first, second)
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(comparison).decode())
+    else:
+        from busbw.show.text.topology import difference_text
 
-    diff_topologies(first, second, as_json=as_json)
+        for note in comparison.notes:
+            click.echo(f"note: {printable(note)}", err=True)
+        difference_text(comparison)
+    sys.stdout.flush()
+    if comparison.differences:
+        sys.exit(ExitCode.FINDINGS)
 
 
 @topo.command()
@@ -77,11 +130,32 @@ def diff(first: str, second: str, *, as_json: bool) -> None:
 @click.option("--binding", metavar="HOW", help="Judge a binding: 'default', '--bind-to numa ...', a list of masks.")
 @click.option("--ranks", type=int, metavar="N", help="Ranks of one node [default: its GPUs].")
 @click.option("--ignore-affinity", is_flag=True, help="As if NCCL_IGNORE_CPU_AFFINITY=1 were set.")
-@_JSON
+@JSON
 def masks(
     source: str | None, *, here: bool, binding: str | None, ranks: int | None, ignore_affinity: bool, as_json: bool
 ) -> None:
     """Give the CPUs of each local rank, as srun, mpirun and taskset want them."""
-    from busbw.cli.topo_masks import show_masks
+    from busbw.measure.plan.masks import rank_masks
 
-    show_masks(source, here=here, binding=binding, ranks=ranks, ignore_affinity=ignore_affinity, as_json=as_json)
+    found = rank_masks(source, here=here, binding=binding, ranks=ranks, ignores_affinity=ignore_affinity)
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(found).decode())
+    else:
+        from busbw.show.text.topology import masks_text
+
+        masks_text(found)
+    sys.exit(_exit_code(found))
+
+
+def _say(line: str) -> None:
+    click.echo(printable(line), err=True)
+
+
+def _exit_code(masks: RankMasks) -> ExitCode:
+    """Return 1 where a launcher would put a rank on the wrong NUMA node, 4 where nothing can be told, else 0."""
+    if masks.binding is None:
+        return ExitCode.OK if masks.forms else ExitCode.CANNOT_TELL
+    fits = [rank.fit for reading in masks.readings for rank in reading.ranks]
+    if "wrong" in fits:
+        return ExitCode.FINDINGS
+    return ExitCode.CANNOT_TELL if not fits or "unknown" in fits else ExitCode.OK

@@ -1,20 +1,17 @@
 """What is to be measured, and everything that will be done for it, complete before the first process starts."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta
 
 from busbw.base.collectives import PART_ALIGNMENT_BYTES
 from busbw.base.value import Integer, Value
 from busbw.model.machine import GpuHost, GpuSetup, Host, MpiLibrary
+from busbw.model.request import Mode, Request
 from busbw.model.settings import JobEnvironment
 
 # Over NCCL, messages below this hold a part that is the host's, starting them, and that differs from start to start.
 SMALL_NCCL_BYTES = 1 << 20
-
-# stream: calls back to back; isolated: each alone after an aligned start; graph: calls captured once and replayed;
-# loaded: back to back while matrix products run beside them. The last two need a GPU.
-Mode = Literal["stream", "isolated", "graph", "loaded"]
 
 
 class Sampling(Value, kw_only=True, frozen=True):
@@ -78,7 +75,8 @@ def points_of(sweeps: tuple[Sweep, ...]) -> tuple[Point, ...]:
 
 
 MOST_RANKS = 65_536
-PLAN_SCHEMA = 1
+# 2: with the request.
+PLAN_SCHEMA = 2
 
 
 class Placement(Value, kw_only=True, frozen=True):
@@ -231,3 +229,6 @@ class Plan(Value, kw_only=True, frozen=True):
     # Decisions taken on the way that a reader should know: sizes dropped, limits met.
     notes: tuple[str, ...] = ()
     tag: str | None = None
+    # What was asked for, with the hosts, ranks and sizes that were chosen where it left them open; None: not kept, as
+    # before version 0.2.
+    request: Request | None = None

@@ -5,8 +5,9 @@ from typing import Literal
 from busbw.base.value import Integer, Value
 from busbw.model.finding import Ceiling, Finding, Verdict
 from busbw.model.machine import HostCounters
-from busbw.model.plan import Mode, Plan
+from busbw.model.plan import Plan
 from busbw.model.record import Attribution, Hello, Kernel, Mismatch, NcclPoint, Node
+from busbw.model.request import Mode
 from busbw.model.visit import Autopsy, Culprit
 
 

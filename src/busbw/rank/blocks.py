@@ -5,7 +5,7 @@ from typing import Protocol
 import msgspec
 
 from busbw import _core
-from busbw.model.plan import Mode
+from busbw.model.request import Mode
 from busbw.rank.heart import Heart
 from busbw.rank.world import World
 

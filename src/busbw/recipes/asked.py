@@ -3,7 +3,7 @@
 import re
 
 from busbw.base.errors import InputError
-from busbw.model.recipe import Question
+from busbw.model.recommendation import Question
 
 _NUMBER = r"(?:0|[1-9]\d{0,4})"
 _NCCL = re.compile(rf"v?(?P<release>{_NUMBER}\.{_NUMBER}\.{_NUMBER})(?:-1)?", re.ASCII)

@@ -12,7 +12,7 @@ from busbw.base.errors import InputError
 from busbw.base.text import maybe
 from busbw.facts.containers import container_facts
 from busbw.facts.recipes import Image, RecipeFacts, Release, ScriptFacts, recipe_facts, recipe_text, recipe_versions
-from busbw.model.recipe import Machine, Question, Recipe, RecipeFile
+from busbw.model.recommendation import Machine, Question, Recipe, RecipeFile
 from busbw.recipes import versions
 from busbw.recipes.versions import check_machine, notes
 

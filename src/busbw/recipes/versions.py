@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from busbw.base.errors import InputError
 from busbw.base.text import maybe
 from busbw.facts.recipes import Image, Misfit, RecipeFacts, Release, Wheel, recipe_versions
-from busbw.model.recipe import Machine, Question, RecipeNote
+from busbw.model.recommendation import Machine, Question, RecipeNote
 from busbw.recipes.asked import numbers
 
 # A driver runs programs of its own CUDA and of every older one, so the older wheel runs on more machines.

@@ -3,7 +3,7 @@
 from busbw.base.errors import InputError
 from busbw.facts.containers import FabricName, container_facts, fabric_need
 from busbw.measure.containers.place import ContainerPlace
-from busbw.model.launch import Bind, Container
+from busbw.model.container import Bind, Container
 from busbw.model.plan import Program
 
 NCCL_CONF = "/etc/nccl.conf"

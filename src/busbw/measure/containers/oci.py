@@ -3,7 +3,7 @@
 from busbw.base.errors import InputError
 from busbw.facts.containers import container_facts, fabric_need
 from busbw.measure.containers.place import ContainerPlace, Wrapped, check_forward, check_text, checked, path_words
-from busbw.model.launch import Bind, Container
+from busbw.model.container import Bind, Container
 from busbw.model.plan import Program
 
 # AMD's runtime opens these; the group owns them.

@@ -6,7 +6,8 @@ from typing import Literal
 from busbw.base.errors import InputError
 from busbw.base.value import Integer, Value
 from busbw.facts.containers import FabricName
-from busbw.model.launch import Bind, Container, check_name, check_variable
+from busbw.model.container import Bind, Container
+from busbw.model.launch import check_name, check_variable
 from busbw.model.plan import Program
 
 Starter = Literal["mpirun", "srun", "processes"]

@@ -3,7 +3,7 @@
 from busbw.base.errors import InputError
 from busbw.facts.containers import disturbing
 from busbw.measure.containers.place import ContainerPlace, Wrapped, checked, not_set, path_words
-from busbw.model.launch import Bind, Container
+from busbw.model.container import Bind, Container
 from busbw.model.plan import Program
 
 # What enroot's hooks look for before they let GPUs, their driver and NICs in.

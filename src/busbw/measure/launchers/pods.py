@@ -10,7 +10,8 @@ from busbw.base.errors import InputError
 from busbw.base.value import Integer, Value
 from busbw.measure.launchers import variables
 from busbw.measure.launchers.hosts import even, processes_of_hosts
-from busbw.model.launch import Bind, Start
+from busbw.model.container import Bind
+from busbw.model.launch import Start
 
 Node = str | int | bool | Sequence["Node"] | Mapping[str, "Node"]
 

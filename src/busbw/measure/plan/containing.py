@@ -14,7 +14,8 @@ from busbw.measure.containers import apptainer, charliecloud, inside, oci, pyxis
 from busbw.measure.containers.binds import settled, wanted
 from busbw.measure.containers.place import ContainerPlace, Wrapped
 from busbw.measure.launchers import mpirun, srun
-from busbw.model.launch import Container, RuntimeName, Start
+from busbw.model.container import Container, RuntimeName
+from busbw.model.launch import Start
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Program
 

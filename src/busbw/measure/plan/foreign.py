@@ -32,11 +32,21 @@ from busbw.measure.plan.foreign_steps import (
 )
 from busbw.measure.plan.hosts import Chosen, gpus_of_hosts, ranks_of_hosts, said
 from busbw.measure.plan.placing import check_one_node, need_of, reach_of, usual_ranks
-from busbw.measure.plan.request import Request, run_id
-from busbw.measure.plan.sweeps import Offer, asked_sizes, growth_of, names_of, nccl_tests_offer, osu_offer, sweeps_of
+from busbw.measure.plan.request import run_id, with_placement
+from busbw.measure.plan.sweeps import (
+    Offer,
+    asked_sizes,
+    growth_of,
+    names_of,
+    nccl_tests_offer,
+    osu_offer,
+    sweeps_of,
+    with_sizes,
+)
 from busbw.model.launch import Allocation, Slurm
 from busbw.model.machine import Host, MpiLibrary
-from busbw.model.plan import MemoryNeed, Mode, Placement, Plan, Sampling, Step, Sweep
+from busbw.model.plan import MemoryNeed, Placement, Plan, Sampling, Step, Sweep
+from busbw.model.request import Mode, Request
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -238,6 +248,7 @@ def compose(request: Request, around: ForeignSurroundings, directory: Path | Non
                 *((_NOT_LOOKED_AT,) if around.allocation is not None else ()),
             ),
             tag=request.tag,
+            request=with_placement(with_sizes(request, offer), placement, launcher.name),
         ),
         where,
     )

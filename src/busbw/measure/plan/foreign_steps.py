@@ -15,11 +15,11 @@ from busbw.measure.backends.native_mpi import visitor
 from busbw.measure.backends.native_nccl import MULTICAST_OFF
 from busbw.measure.launchers import hosts, mpirun
 from busbw.measure.plan.hosts import LAUNCHERS, Jobs, jobs
-from busbw.measure.plan.request import Request
 from busbw.model import launch
 from busbw.model.launch import Slurm, Start
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import ForeignProgram, Job, Placement, Program, Step, Sweep, points_of
+from busbw.model.request import Request
 
 _ALONE = Placement(ranks=1, hosts=("localhost",), binding="none", oversubscribed=False)
 

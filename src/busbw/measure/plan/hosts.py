@@ -12,10 +12,10 @@ from busbw.machine.capture import allocation as capture
 from busbw.measure.launchers import aprun, flux, jsrun, mpirun, srun
 from busbw.measure.launchers.hosts import visit_each, visit_here
 from busbw.measure.launchers.slurm_mpi import is_cray, mpi_type
-from busbw.measure.plan.request import Request
 from busbw.model.launch import Allocation, AllocationKind, HostSlots, Slurm, Start
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Job, Program
+from busbw.model.request import Request
 
 
 class System(NamedTuple):

@@ -6,11 +6,11 @@ from busbw.base.collectives import COLLECTIVES, LARGEST_COPY_BYTES, LEAST_BUFFER
 from busbw.base.errors import InputError
 from busbw.base.units import format_size
 from busbw.measure.plan.hosts import gpus_of_hosts, ranks_of_hosts
-from busbw.measure.plan.request import Request
 from busbw.measure.plan.surroundings import Surroundings
 from busbw.model.launch import Allocation
 from busbw.model.machine import GpuHost, GpuSetup, Host
 from busbw.model.plan import MemoryNeed, Placement, Reach, Sweep
+from busbw.model.request import Request
 
 _LARGEST_VALUE = 2**31 - 1
 # What NCCL, CUDA and the kernels take of each GPU beside the buffers: 0.6 to 1.4 GiB seen on H200 with NCCL 2.28.

@@ -36,14 +36,15 @@ from busbw.measure.plan.hosts import (
     said,
 )
 from busbw.measure.plan.placing import counts_of, memory_of, mpi_counts, placement_of, reach_of, setup_of
-from busbw.measure.plan.request import Request, run_id
+from busbw.measure.plan.request import run_id, with_placement
 from busbw.measure.plan.settings import surroundings_now
 from busbw.measure.plan.surroundings import Surroundings, surroundings
-from busbw.measure.plan.sweeps import MPI_OFFER, nccl_offer, sweeps_of
+from busbw.measure.plan.sweeps import MPI_OFFER, nccl_offer, sweeps_of, with_sizes
 from busbw.model.host import Hardware, Snapshot
 from busbw.model.launch import Allocation, Start
 from busbw.model.machine import GpuSetup, Host
 from busbw.model.plan import SMALL_NCCL_BYTES, Placement, Plan, Program, Sampling, Sweep, points_of
+from busbw.model.request import Request
 from busbw.model.settings import JobEnvironment
 
 _TIMEOUT_S = 10.0
@@ -207,6 +208,7 @@ def compose(request: Request, around: Surroundings, directory: Path | None, base
             ),
             allow_mixed=request.allow_mixed,
             tag=request.tag,
+            request=with_placement(with_sizes(request, offer), placement, launcher.name),
         ),
         where,
     )

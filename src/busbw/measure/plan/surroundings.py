@@ -12,9 +12,9 @@ from busbw.base.errors import InputError
 from busbw.machine.capture import allocation as batch_systems
 from busbw.machine.capture import host as capture
 from busbw.machine.capture.environment import environment
-from busbw.measure.plan.request import Request
 from busbw.model.launch import Allocation, Slurm
 from busbw.model.machine import GpuHost, Host, MpiLibrary
+from busbw.model.request import Request
 
 if TYPE_CHECKING:
     from busbw.measure.plan.containing import Containment

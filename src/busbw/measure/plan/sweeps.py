@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
+import msgspec
+
 from busbw.base.collectives import (
     COLLECTIVES,
     DTYPE_ALIASES,
@@ -26,8 +28,8 @@ from busbw.base.collectives import (
 )
 from busbw.base.errors import InputError
 from busbw.base.units import format_size
-from busbw.measure.plan.request import Request
 from busbw.model.plan import MOST_RANKS, Sweep
+from busbw.model.request import Request
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -150,6 +152,7 @@ def _named(part: str, ranks: int) -> tuple[int, int]:
     return first, second
 
 
+_USUAL_SUITE = "six"
 _SMALLEST_BYTES = 8
 # A window is 64 messages.
 _WINDOW_LARGEST_BYTES = 2 * 2**20
@@ -184,6 +187,19 @@ def asked_sizes(request: Request, offer: Offer) -> tuple[int, ...]:
 def names_of(request: Request, offer: Offer) -> tuple[str, ...]:
     """Return the collectives asked for. Raises InputError for one that is not offered."""
     return _names(request, offer)
+
+
+def with_sizes(request: Request, offer: Offer) -> Request:
+    """Return the request with the suite and the sizes that it gets where it asks for none. Raises InputError."""
+    asked = asked_sizes(request, offer)
+    largest_bytes, factor = _default_largest(_names(request, offer), offer)
+    return msgspec.structs.replace(
+        request,
+        suite=None if request.collectives else request.suite or _USUAL_SUITE,
+        smallest_bytes=asked[0],
+        largest_bytes=request.largest_bytes if request.largest_bytes is not None else max(largest_bytes, asked[0]),
+        factor=factor if request.factor is None and request.step_bytes is None else request.factor,
+    )
 
 
 def growth_of(request: Request, offer: Offer) -> tuple[int | None, int | None]:
@@ -289,7 +305,7 @@ def _names(request: Request, offer: Offer) -> tuple[str, ...]:
                     f"{name} is not measured over {offer.interface}", hint="one of: " + ", ".join(offer.collectives)
                 )
         return tuple(dict.fromkeys(request.collectives))
-    suite = request.suite or "six"
+    suite = request.suite or _USUAL_SUITE
     if suite not in SUITES or not set(SUITES[suite]) <= set(offer.collectives):
         known = [name for name, members in SUITES.items() if set(members) <= set(offer.collectives)]
         raise InputError(f"{suite!r} is not a suite for {offer.interface}", hint=_maybe(suite, tuple(known)))

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from busbw import _core
-from busbw.model.plan import SMALL_NCCL_BYTES, Mode
+from busbw.model.plan import SMALL_NCCL_BYTES
 from busbw.model.record import EmptyLaunches
+from busbw.model.request import Mode
 from busbw.rank.blocks import BlockShape, Clock, SampleSeries
 from busbw.rank.world import World
 

@@ -16,8 +16,7 @@ from busbw.facts.recipes import Misfit, Plugin, RecipeFacts, Release, Tried, Ver
 from busbw.measure.launchers.command_line import command_line
 from busbw.model.launch import LaunchLine
 from busbw.model.plan import JobFile
-from busbw.model.recipe import Recipe
-from busbw.model.recommendation import Alternative, LeftOut, Need, Recommendation, Recommended
+from busbw.model.recommendation import Alternative, LeftOut, Need, Recipe, Recommendation, Recommended
 from busbw.show.plain import printable
 from busbw.show.text.terminal import console
 

@@ -4,9 +4,12 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
+import click
+
 from busbw.api.history import trend_of
 from busbw.base.errors import ExitCode, InputError
-from busbw.cli.listing import say, selection_of
+from busbw.cli.options import SIZE
+from busbw.cli.runs import say, selecting_options, selection_of
 from busbw.model import codec
 from busbw.model.history import PointSelection, Trend
 from busbw.show.plain import printable
@@ -18,8 +21,51 @@ from busbw.store.files import write_whole
 _EXITS = {"worse": ExitCode.FINDINGS, "cannot_tell": ExitCode.CANNOT_TELL}
 
 
-def show_trend(metric: str, asked: dict[str, Any]) -> NoReturn:
-    """Print or write a trend, and exit. `asked`: the options of the command by name."""
+@click.command("trend")
+@click.argument("metric")
+@selecting_options
+@click.option("--size", "sizes", type=SIZE, multiple=True, help="This size; several where repeated [default: all].")
+@click.option("--dtype", metavar="TYPE", help="This data type.")
+@click.option("--op", metavar="OP", help="This operation of reductions.")
+@click.option("--in-place", "placement", type=click.Choice(["out", "in"]), help="Out of place or in place.")
+@click.option("--ranks", "--np", type=int, metavar="N", help="This many ranks.")
+@click.option(
+    "--by",
+    type=click.Choice(["host", "platform", "tag"]),
+    default="host",
+    show_default=True,
+    help="A series for each host (or set of hosts), platform, or tag.",
+)
+@click.option(
+    "--least", "least_percent", type=float, default=1.0, show_default=True, metavar="PERCENT", help="Least change told."
+)
+@click.option(
+    "--false-alarms",
+    type=float,
+    default=0.01,
+    show_default=True,
+    metavar="RATE",
+    help="How often a call over series that keep their level may tell a change.",
+)
+@click.option(
+    "--fail-on-regression", is_flag=True, help="Exit with 1 where a series is worse, 4 where none can be told."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "csv", "markdown", "prometheus"]),
+    default="text",
+    help="What to print.",
+)
+@click.option("--json", "form", flag_value="json", help="The same as --format json.")
+@click.option("-o", "output", type=click.Path(path_type=Path), metavar="FILE", help="Write FILE, whole or not at all.")
+def trend(metric: str, **asked: Any) -> NoReturn:  # noqa: ANN401 - as click gives them
+    """Show a METRIC of stored runs over time, and where its level changed.
+
+    METRIC is busbw, algbw, time, p50, p95, p99, min, max, mean, messages, or bandwidth of imports. One series needs 23
+    runs before a change can be told at the default rate of false alarms, and each of many needs more. Exit code 0, with
+    --fail-on-regression also 1: a series is worse; 4: none of them can be told.
+    """
     _check(asked)
     wanted = PointSelection(
         collective=asked["collective"],

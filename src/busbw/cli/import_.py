@@ -1,0 +1,45 @@
+"""The verb `import`, and imports shown again. Alone because a verb is imported when it is called."""
+
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from busbw.api.importing import Import, import_files, load_import
+from busbw.base.errors import ExitCode
+from busbw.model import codec
+from busbw.show.text.imported import import_text
+from busbw.store import directory as directories
+
+
+@click.command("import")
+@click.argument("paths", metavar="FILE|DIR|-...", nargs=-1, required=True)
+@click.option("-o", "directory", type=click.Path(path_type=Path), metavar="DIR", help="Folder for this import.")
+@click.option("--tag", help="A word to find this import by later.")
+@click.option("--no-copy", is_flag=True, help="Keep no copy of the files, not even with secrets withheld.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: the content of import.json.")
+def import_(paths: tuple[str, ...], directory: Path | None, tag: str | None, no_copy: bool, as_json: bool) -> NoReturn:
+    """Read results of other tools: files, folders, or - for standard input.
+
+    Known are nccl-tests, rccl-tests, OSU, IMB and others, as text or JSON, with a launcher's prefixes, between log
+    lines, compressed or not. Exit code 0: read; 1: findings; 2: nothing in it could be read.
+    """
+    done = import_files(paths, directory, directories.root(), tag=tag, with_copies=not no_copy)
+    _present(done, as_json=as_json)
+
+
+def show_import(where: Path, *, as_json: bool) -> NoReturn:
+    """Print a stored import."""
+    _present(load_import(where), as_json=as_json)
+
+
+def _present(done: Import, *, as_json: bool) -> NoReturn:
+    """Print an import as a table with its findings, or as the JSON of import.json, and exit with its code."""
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(done.imported).decode())
+    else:
+        import_text(done.imported, done.digests, done.unread, done.where)
+    sys.stdout.flush()
+    serious = any(finding.severity != "note" for finding in done.imported.findings)
+    sys.exit(ExitCode.FINDINGS if serious else ExitCode.OK)

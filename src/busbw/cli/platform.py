@@ -1,0 +1,90 @@
+"""The verbs `platform list`, `show` and `detect`."""
+
+import shlex
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+
+from busbw.base.errors import ExitCode
+from busbw.cli.options import JSON
+from busbw.machine import named
+from busbw.model import codec
+from busbw.model.host import Detection
+
+
+@click.group()
+def platform() -> None:
+    """What is published about kinds of machines, and which kind this one is."""
+
+
+@platform.command("list")
+@JSON
+def list_(*, as_json: bool) -> None:
+    """List every known platform."""
+    from busbw.show.text.platform import platforms_text
+
+    known = tuple(each.platform for each in named.platforms())
+    if as_json:
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(known), indent=1).decode() + "\n")
+        return
+    platforms_text(known)
+    print("busbw platform show ID tells what is known of one", file=sys.stderr)
+
+
+@platform.command()
+@click.argument("name", metavar="ID")
+@click.option("--origins", is_flag=True, help="Say which file and which source each value comes from.")
+@JSON
+def show(name: str, *, origins: bool, as_json: bool) -> None:
+    """Show what is known of a platform; ID may be any of its names."""
+    resolved = named.platform(name)
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(resolved).decode())
+    elif origins:
+        from busbw.show.text.platform import origins_text
+
+        origins_text(resolved)
+    else:
+        from busbw.show.text.platform import platform_text
+
+        platform_text(resolved)
+
+
+@platform.command()
+@click.argument("host", metavar="[HOST.tar]", required=False, type=click.Path(path_type=Path))
+@click.option("--explain", is_flag=True, help="Say what each step of the ladder saw, and why near misses are none.")
+@click.option("--no-metadata", is_flag=True, help="Do not ask the cloud's metadata service.")
+@JSON
+def detect(host: Path | None, *, explain: bool, no_metadata: bool, as_json: bool) -> None:
+    """Say which platform this host, or a captured one, is.
+
+    Exit code 0: known; 4: cannot tell.
+    """
+    found = _detect(host, ask_metadata=not no_metadata)
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(found).decode())
+    elif explain:
+        from busbw.show.text.host import detection_text
+
+        detection_text(found)
+    else:
+        from busbw.show.text.host import detection_line, warnings
+
+        print(detection_line(found))
+        for warning in warnings(found):
+            print(warning, file=sys.stderr)
+        if found.platform is None:
+            again = shlex.join(["busbw", "platform", "detect", *([str(host)] if host is not None else []), "--explain"])
+            print(f"hint: {again}", file=sys.stderr)
+    sys.stdout.flush()
+    sys.exit(ExitCode.OK if found.platform is not None else ExitCode.CANNOT_TELL)
+
+
+def _detect(host: Path | None, *, ask_metadata: bool) -> Detection:
+    from busbw.api import machine
+
+    if host is not None:
+        return machine.detect_captured(host) if ask_metadata else machine.detect_captured_without_answers(host)
+    return machine.detect_here() if ask_metadata else machine.detect_here_without_asking()
