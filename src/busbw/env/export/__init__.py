@@ -1,4 +1,4 @@
-"""Settings in the forms that something reads, one form a module."""
+"""Settings in the forms that something reads, from one page of settings."""
 
 from busbw.env.export.forms import FORMS, check_form, export, export_text
 from busbw.env.export.page import Written

@@ -1,4 +1,7 @@
-"""pyxis and enroot: options of srun; the environment of the job comes along, but the image's own values win over it."""
+"""pyxis and enroot: options of srun; the environment of the job comes along, but the image's own values win over it.
+
+Alone because each runtime is a module.
+"""
 
 from busbw.base.errors import InputError
 from busbw.facts.containers import disturbing
