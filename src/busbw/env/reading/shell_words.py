@@ -4,10 +4,40 @@ import re
 from collections.abc import Iterator
 from typing import TypeGuard
 
-from busbw.env.reading.ledger import Ledger
-from busbw.env.reading.quoting import Inside
-from busbw.env.reading.shell_tokens import Directive, Operator, Redirect, Segment, Token, Word
+import msgspec
+
+from busbw.env.reading.context import Ledger
+from busbw.env.reading.shell_expansion import Inside, Segment, Word
 from busbw.env.reading.spelled import Spelled
+
+
+class Operator(msgspec.Struct, frozen=True):
+    """What ends a command, or groups some: a line end, `;`, `&&`, `(`."""
+
+    text: str
+    at: int
+
+
+class Redirect(msgspec.Struct):
+    """Where a command reads or writes. The body of a here-document comes later, at the end of the line."""
+
+    operator: str
+    at: int
+    word: Word | None = None
+    # The text of a here-document, and whether $NAME in it stays as it is.
+    body: Spelled | None = None
+    is_literal: bool = False
+
+
+class Directive(msgspec.Struct, frozen=True):
+    """A comment that a batch system reads: #SBATCH, #PBS."""
+
+    system: str
+    options: Spelled
+
+
+Token = Word | Operator | Redirect | Directive
+
 
 _BLANK = re.compile(r"[ \t\r\f\v]+")
 _PLAIN = re.compile(r"[^\s'\"\\$`;&|<>()]+|[\u0085\u00a0\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\x1c-\x1f]+")
