@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from busbw.env.reading.context import LONGEST_VALUE, MOST_POSSIBLE, Known, Ledger, Scope
+from busbw.env.reading.shell_brackets import Opened, backtick, braces, closing, here_document, quote_of_c
 from busbw.env.reading.spelled import FILLED, HOLE, Field, Spelled, joined
 
 # text: as it stands; name: a variable; document: a here-document to be expanded; unknown: the result of a command or of
@@ -38,20 +39,13 @@ class Word(msgspec.Struct, frozen=True):
     plain: str = ""
 
 
-# Where something begins or ends that may hold others: quotes, substitutions. A remark hides what stands in it.
-_NESTING = re.compile(r"[\\'\"`(){}]|\$\{|(?<=[\s;])#")
-_CLOSERS = {"${": "}", '"': '"', "`": "`"}
-# Up to the backtick that ends a command; one with a backslash belongs to a command within it.
-_TO_BACKTICK = re.compile(r"(?:[^`\\]++|\\.)*+`", re.DOTALL)
 # How far a bracket is looked for once one has been found to have no end.
 _NEAR = 2_000
 _PARAMETER = re.compile(r"(?P<length>#?)!?(?P<name>[A-Za-z_]\w*|\d+|[@*#?$!-])(?:\[(?P<index>[^\]]*)\])?")
 # `# a remark` in the middle of a command, and $(cat <<EOF ...), whose output is the here-document.
 _REMARK = re.compile(r"`[ \t]*#[^`\n]*`|\$\(:[^()$`\n]*\)")
-_DOCUMENT = re.compile(
-    r"\$\([ \t]*cat[ \t]*<<-?[ \t]*(?P<quote>['\"\\]?)(?P<end>\w+)['\"]?[ \t]*\n(?P<body>.*?)\n?[ \t]*(?P=end)\s*\)",
-    re.DOTALL,
-)
+_CAT = re.compile(r"\$\([ \t]*cat[ \t]*(<<-?)")
+_LINE_END = re.compile(r"[ \t\r]*\n")
 _OPERATOR = re.compile(r":?[-=+?]")
 _SIMPLE = re.compile(r"[A-Za-z_]\w*|\d|[@*#?$!-]")
 _ANSI_C = re.compile(r"\\(?:x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|u[0-9A-Fa-f]{1,4}|U[0-9A-Fa-f]{1,8}|c.|.)", re.DOTALL)
@@ -68,35 +62,9 @@ class Inside:
         # Places of brackets and quotes that have no end.
         self.unclosed: list[int] = []
 
-    def closing(self, start: int, closer: str) -> int | None:
-        """Return where the bracket or quote opened before `start` is closed, None where it never is."""
-        limit = self._limit(start)
-        stack = [closer]
-        at = start
-        while found := _NESTING.search(self.text, at, limit):
-            at, mark = found.end(), found.group()
-            if mark == "\\":
-                at += 1
-            elif mark == stack[-1]:
-                stack.pop()
-                if not stack:
-                    return found.start()
-            elif mark == "#" or (mark == "'" and stack[-1] != '"'):
-                at = self._behind(mark, at, limit, stack[-1])
-                if at < 0:
-                    break
-            elif mark == "(" and (stack[-1] != '"' or self.text[found.start() - 1] == "$"):
-                stack.append(")")
-            elif mark in _CLOSERS:
-                stack.append(_CLOSERS[mark])
-        return None
-
-    def _behind(self, mark: str, at: int, limit: int, inside: str) -> int:
-        """Return where the '...' or the remark that begins right before `at` ends; -1: nowhere."""
-        if mark == "#":
-            # In quotes and in ${...} it is no remark.
-            return self.text.find("\n", at, limit) if inside == ")" else at
-        return self.text.find("'", at, limit) + 1 or -1
+    def closing(self, start: int, opened: Opened) -> int | None:
+        """Return where what was opened right before `start` is closed, None where it never is."""
+        return closing(self.text, start, opened, self._limit(start))
 
     def _limit(self, start: int) -> int:
         """Return how far an end is looked for: not far once one was not found, for the text is no proper script."""
@@ -111,10 +79,8 @@ class Inside:
 
     def ansi_c(self, at: int) -> tuple[Segment, int] | None:
         """Return the $'...' that begins at `at` and where it ends; None where it does not."""
-        end, limit = at + 2, self._limit(at)
-        while end < limit and self.text[end] != "'":
-            end += 2 if self.text[end] == "\\" else 1
-        if end >= limit:
+        end = quote_of_c(self.text, at + 2, self._limit(at))
+        if end is None:
             return None
         parts: list[Spelled] = []
         done = at + 2
@@ -163,10 +129,11 @@ class Inside:
     def expansion(self, at: int, *, is_quoted: bool) -> tuple[Segment, int] | None:
         """Return what the `$` or backtick at `at` begins and where that ends; None where it has no end."""
         if self.text[at] == "`":
-            return self._unknown(at, at + 1, "`", is_quoted=is_quoted)
+            return self._unknown(at, backtick(self.text, at + 1, self._limit(at)), is_quoted=is_quoted)
         following = self.text[at + 1 : at + 2]
         if following == "(":
-            return self._unknown(at, at + 2, ")", is_quoted=is_quoted)
+            opened: Opened = "((" if self.text[at + 2 : at + 3] == "(" else "$("
+            return self._unknown(at, self.closing(at + 2, opened), is_quoted=is_quoted)
         if following == "{":
             return self._braced(at, is_quoted=is_quoted)
         if name := _SIMPLE.match(self.text, at + 1):
@@ -178,25 +145,17 @@ class Inside:
         spelled = Spelled(name, ((0, self.piece.origin(at)),))
         return Segment("name", spelled, is_quoted=is_quoted, index=index), end
 
-    def _unknown(self, at: int, start: int, closer: str, *, is_quoted: bool) -> tuple[Segment, int] | None:
-        end = self._backtick(start) if closer == "`" else self.closing(start, closer)
+    def _unknown(self, at: int, end: int | None, *, is_quoted: bool) -> tuple[Segment, int] | None:
         if end is None:
             return None
         whole = self.piece.part(at, end + 1)
         if _REMARK.fullmatch(whole.text):
             # A remark between the lines of a command, which expands to nothing.
             return Segment("text", Spelled("", ((0, self.piece.origin(at)),)), is_quoted=is_quoted), end + 1
-        if (found := _DOCUMENT.fullmatch(whole.text)) is not None:
-            kind: SegmentKind = "text" if found["quote"] else "document"
-            return Segment(kind, whole.part(found.start("body"), found.end("body")), is_quoted=is_quoted), end + 1
-        return Segment("unknown", whole, is_quoted=is_quoted), end + 1
-
-    def _backtick(self, start: int) -> int | None:
-        found = _TO_BACKTICK.match(self.text, start, self._limit(start))
-        return None if found is None else found.end() - 1
+        return _document(whole, is_quoted=is_quoted) or Segment("unknown", whole, is_quoted=is_quoted), end + 1
 
     def _braced(self, at: int, *, is_quoted: bool) -> tuple[Segment, int] | None:
-        end = self.closing(at + 2, "}")
+        end = self.closing(at + 2, braces(self.text, at + 2, is_quoted=is_quoted))
         if end is None:
             return None
         found = _PARAMETER.match(self.text, at + 2, end)
@@ -216,6 +175,19 @@ class Inside:
         default = self.piece.part(operator.end(), end)
         segment = Segment("name", spelled, is_quoted=is_quoted, default=default, operator=operator.group(), index=index)
         return segment, end + 1
+
+
+def _document(whole: Spelled, *, is_quoted: bool) -> Segment | None:
+    """Return the text of $(cat <<END ...), None for another command."""
+    found = _CAT.match(whole.text)
+    head = None if found is None else here_document(whole.text, found.end(), found[1])
+    if head is None or not (line_end := _LINE_END.match(whole.text, head[1])):
+        return None
+    ending = head[0].ending(whole.text, line_end.end(), is_nested=True)
+    if ending is None or whole.text[ending.end() :].strip() != ")":
+        return None
+    body = head[0].body(whole.part(line_end.end(), max(line_end.end(), ending.start() - 1)))
+    return Segment("text" if head[0].is_literal else "document", body, is_quoted=is_quoted)
 
 
 def _letter(escape: str) -> str:
