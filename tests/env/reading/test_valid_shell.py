@@ -76,7 +76,9 @@ SCRIPTS = [
     "[[ -n ${a[0]} && ${b[@]} =~ x ]] || { :; }",
     "[[ $a == @(b|c) ]]",
     "! true",
-    "time ls",
+    "time ls; time; time -p ls",
+    "coproc NAME while :; do :; done",
+    "for time in a; do time for i in b; do :; done; done",
     "time -p { ls; }",
     "time if true; then :; fi",
     "! { true; }",
@@ -123,7 +125,7 @@ SCRIPTS = [
     "echo ${x:-$(echo ')')} ${x:+\"}\"} ${x^^} ${x,,} ${x@Q} ${!x} ${!x*}",
     "echo ${x:1:${#x}-1} ${x: -1} ${#} $# $? $! $$ $- $@ $*",
     "echo ${x/\\//y} ${x/\\}/y} ${x//\\'/y}",
-    'echo "${x//\\"/}" "${x//\'/}"',
+    'echo "${x//\\"/}" "${x//\\\'/}"',
     "echo $((1 + (2 * 3))) $(( x << 2 )) $((16#ff)) $(( (1) )) $[1 + 2]",
     "echo $(( $(echo 1) + ${x:-2} )) $((x > 1 ? 2 : 3))",
     "echo $(( a[1] << b ))",
@@ -144,7 +146,6 @@ SCRIPTS = [
     "echo !(a) ?(b) *(c|d) +(e) @(f)",
     "ls !(*.a|*.b) @(x|y)z",
     "x=+(a)",
-    "echo a=(b",
     "cat <(echo a) <(echo ')') > >(cat)",
     "exec 3<> a 4>&1 5<&- {fd}>b",
     "ls 2>&1 >/dev/null | cat &> a; ls &>> b; ls >| c; ls >& d; ls 2>/dev/null&",
@@ -209,3 +210,4 @@ def test_a_valid_script_is_read_to_its_end(script: str) -> None:
     assert [each.reason for each in reading.unread] == []
     assert [each.written for each in reading.slips] == []
     assert told(reading)[-1] == "export LAST=seen"
+    assert reading.assignments[-1].arms == ()

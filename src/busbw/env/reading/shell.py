@@ -16,12 +16,17 @@ from busbw.model.settings import Arm
 _MOST_ARMS = 30
 # What closes what.
 CLOSERS = {"fi": "if", "esac": "case", "done": "loop", "}": "group"}
+_WITHOUT_END = {
+    "if": "`if` without `fi`", "case": "`case` without `esac`", "loop": "a loop without `done`",
+    "head": "a loop without `done`",
+}  # fmt: skip
 
 
 @dataclass
 class Construct:
     """One construct that is open."""
 
+    # if, case, loop, group, subshell, list; head: a `for` whose body has not begun.
     kind: str
     at: int
     # Its number among those of the text, None for one without arms of its own: a group, a loop that is run for certain.
@@ -122,8 +127,7 @@ class Constructs:
         """Close what the text leaves open, and say so."""
         self.end_list()
         if self.top is not None:
-            names = {"if": "`if` without `fi`", "case": "`case` without `esac`", "loop": "a loop without `done`"}
-            reason = names.get(self.top.kind, "a bracket that is never closed")
+            reason = _WITHOUT_END.get(self.top.kind, "a bracket that is never closed")
             self._context.ledger.unread(self._open[0].at, f"{reason}: the shell would not run this")
         while self.top is not None:
             self.end(self.top.kind)
@@ -173,10 +177,12 @@ class Script:
         self._constructs.end_all()
 
     def _word(self, word: Word) -> None:
+        if word.plain in _RESERVED and self._words and not self._expects and _may_precede(self._words):
+            self._words = []
         if not self._expects and (self._words or word.plain not in _RESERVED):
             # An argument, or the name of a command: nearly every word is one of these.
             self._words.append(word)
-        elif self._expects == "pattern" and word.plain != "esac":
+        elif self._expects == "pattern)" or (self._expects == "pattern" and word.plain != "esac"):
             self._words.append(word)
         elif self._expects == "name":
             self._expects, self._function = "", word.start
@@ -185,9 +191,9 @@ class Script:
         elif not self._words and word.plain in _RESERVED and self._expects in {"", "pattern"}:
             self._expects = ""
             self._reserved(word.plain, word.start)
-        elif self._expects == "loop" and word.plain == "do" and self._words:
+        elif self._expects == "loop" and word.plain in {"do", "{"} and len(self._words) == 1:
             self._loop_head()
-            self._reserved("do", word.start)
+            self._reserved(word.plain, word.start)
         else:
             self._words.append(word)
 
@@ -212,6 +218,12 @@ class Script:
             self._close(name, at)
 
     def _open_brace(self, at: int) -> None:
+        top = self._constructs.top
+        if top is not None and top.kind == "head":
+            # `for NAME in WORDS; { ...; }`
+            top.kind = "group"
+            self._constructs.begin_arm()
+            return
         is_function, self._function = self._function >= 0, -1
         self._constructs.begin("group", at, has_arms=is_function)
         if is_function:
@@ -219,6 +231,8 @@ class Script:
 
     def _arm(self, name: str) -> None:
         top = self._constructs.top
+        if top is not None and top.kind == "head" and name == "do":
+            top.kind = "loop"
         if top is None or top.kind != ("loop" if name == "do" else "if"):
             return
         if name == "else":
@@ -242,7 +256,7 @@ class Script:
         expander = Expander(self._context.scope, self._context.ledger)
         fields = [field for word in values for field in expander.fields(word, 0)]
         is_known = bool(fields) and not any(HOLE in field.text for field in fields)
-        construct = self._constructs.begin("loop", at, has_arms=not is_known)
+        construct = self._constructs.begin("head", at, has_arms=not is_known)
         construct.is_complete = is_known
         if is_known and len(fields) > 1:
             self._alternatives(fields)
@@ -259,14 +273,15 @@ class Script:
 
     def _operator(self, token: Operator) -> None:
         text = token.text
-        if self._expects == "pattern":
+        if self._expects in {"pattern", "pattern)"}:
             self._pattern(text)
         elif text == "(":
             self._open_bracket(token.at)
         elif text == ")":
             self._close_bracket()
         elif self._expects == "loop":
-            if self._words:
+            # Behind the name, the words or `do` may stand on the next line.
+            if len(self._words) > 1 or (self._words and text != "\n"):
                 self._loop_head()
         elif self._expects == "case":
             # The head of a case may go on after a line end.
@@ -277,6 +292,8 @@ class Script:
 
     def _pattern(self, text: str) -> None:
         top = self._constructs.top
+        if text == "(":
+            self._expects = "pattern)"
         if text != ")" or top is None or top.kind != "case":
             return
         top.is_complete = top.is_complete or [word.plain for word in self._words] == ["*"]
@@ -352,6 +369,13 @@ class Script:
             read_directive(fields, self._context)
         elif token.system == "PBS":
             read_pbs_directive(fields, self._context)
+
+
+def _may_precede(words: list[Word]) -> bool:
+    """Whether a construct may follow on the same line: `time -p if ...`, `coproc NAME { ...; }`."""
+    if words[0].plain == "coproc":
+        return len(words) <= 2
+    return words[0].plain == "time" and all(word.plain in {"-p", "--", "!"} for word in words[1:])
 
 
 # csh and tcsh: what they say in words of their own is put into those of a shell, in its place.
