@@ -156,20 +156,21 @@ def difference(before: str, after: str, name: str) -> str:
 
 def _hunk(old: list[str], new: list[str], first: int, last: int) -> Iterator[str]:
     # A final newline makes an empty last piece, which is no line.
-    count = len(old) - (1 if old[-1] == "" and new[-1] == "" else 0)
-    start, end = max(0, first - _CONTEXT_LINES), min(count, last + 1 + _CONTEXT_LINES)
-    yield f"@@ -{start + 1},{end - start} +{start + 1},{end - start} @@\n"
+    before, after = (len(lines) - (lines[-1] == "") for lines in (old, new))
+    start, end = max(0, first - _CONTEXT_LINES), last + 1 + _CONTEXT_LINES
+    old_end, new_end = min(before, end), min(after, end)
+    yield f"@@ -{start + 1},{old_end - start} +{start + 1},{new_end - start} @@\n"
     place = start
-    while place < end:
+    while place < max(old_end, new_end):
         if old[place] == new[place]:
             yield _line(" ", old, place)
             place += 1
             continue
         run = place
-        while run < end and old[run] != new[run]:
+        while run < max(old_end, new_end) and old[run] != new[run]:
             run += 1
-        yield from (_line("-", old, each) for each in range(place, run))
-        yield from (_line("+", new, each) for each in range(place, run))
+        yield from (_line("-", old, each) for each in range(place, min(run, old_end)))
+        yield from (_line("+", new, each) for each in range(place, min(run, new_end)))
         place = run
 
 

@@ -95,7 +95,7 @@ CORPUS = {
     "a quoted delimiter": ("D=1\ncat <<'EOF' > nccl.conf\nA=$D\nEOF", ["shell D=1", "nccl_conf A=$D -> nccl.conf"]),
     "tabs before a here-document": (
         "tee nccl.conf <<-E\n\tA=b\n\tE\nexport C=d",
-        ["nccl_conf \tA=b -> nccl.conf", "export C=d"],
+        ["nccl_conf A=b -> nccl.conf", "export C=d"],
     ),
     "a script in a here-document": (
         "cat > job.sh <<'EOF'\n#!/bin/bash\nexport A=b\nEOF\nsbatch job.sh",
@@ -125,6 +125,34 @@ CORPUS = {
         "sudo bash -c 'cat > /etc/nccl.conf' <<'EOF'\nA=b\nEOF",
         ["nccl_conf A=b -> /etc/nccl.conf"],
     ),
+    "a here-document in an export": (
+        "export A=$(cat <<'E'\nb ) \" ' c\nE\n)\nexport D=e",
+        ["export A=b ) \" ' c", "export D=e"],
+    ),
+    "a here-document in double quotes": (
+        'B=1; export A="$(cat <<E\nit\'s $B (\nE\n)"; export D=e',
+        ["shell B=1", "export A=it's 1 (", "export D=e"],
+    ),
+    "a here-document whose tabs are no part of it": ("export A=$(cat <<-E\n\t\tb\n\tc\n\tE\n)", ["export A=b\nc"]),
+    "a here-document without a line end behind it": (
+        "export A=$(cat <<E\nb\nE)\nexport D=e",
+        ["export A=b", "export D=e"],
+    ),
+    "a here-document within another command": (
+        "export A=$(tr b c $(cat <<E\n)\nE\n) <<'F G'\n'\nF G\n)\nexport D=e",
+        ["export A ?", "export D=e"],
+    ),
+    "two here-documents on a line": (
+        "export A=$(paste <(cat <<E) - <<F\n(\nE\n)\nF\n)\nexport D=e",
+        ["export A ?", "export D=e"],
+    ),
+    "a here-document in backticks": ("export A=`cat <<E\nit's (\nE\n`\nexport D=e", ["export A ?", "export D=e"]),
+    "a here-document in a list": ("A=($(cat <<E\nit's (\nE\n) c)\nexport D=e", ["export D=e"]),
+    "a case in a command": (
+        "export A=$(case $x in a) echo 1;; (b) echo 2;; esac)\nexport D=e",
+        ["export A ?", "export D=e"],
+    ),
+    "subshells in brackets": ("((A=b); (export C=d))\nexport E=f", ["shell A=b", "export C=d", "export E=f"]),
     "variables for a container": (
         "export APPTAINERENV_NCCL_DEBUG=INFO SINGULARITYENV_A=b",
         ["container NCCL_DEBUG=INFO", "container A=b"],

@@ -7,13 +7,20 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from busbw.env.reading import containers, mpi, slurm
-from busbw.env.reading.arguments import Arguments
+from busbw.env.reading import launchers
+from busbw.env.reading.arguments import (
+    ENV,
+    PREFIXES,
+    SSH,
+    SUDO,
+    TORCHRUN,
+    Arguments,
+    is_cut_off,
+    note_space_after,
+    note_space_before,
+)
 from busbw.env.reading.context import NAME, Context
-from busbw.env.reading.expansion import Field
-from busbw.env.reading.options import ENV, PREFIXES, SSH, SUDO, TORCHRUN
-from busbw.env.reading.slips import is_cut_off, note_space_after, note_space_before
-from busbw.env.reading.spelled import Spelled, joined
+from busbw.env.reading.spelled import Field, Spelled, joined
 from busbw.model.settings import LaunchCommand
 
 Kind = Literal["mpirun", "srun", "torchrun", "container", "other"]
@@ -84,7 +91,7 @@ def run(fields: list[Field], context: Context) -> int | None:
     name = fields[0].text.rpartition("/")[2]
     if name in _LAUNCHERS:
         kind, reader = _LAUNCHERS[name]
-        starts = kind != "container" or containers.starts(fields)
+        starts = kind != "container" or launchers.starts(fields)
         return _launch(fields, context, kind, reader) if starts else None
     if name.startswith("python") and _is_torch(fields):
         return _launch(fields, context, "torchrun", _torchrun)
@@ -327,7 +334,7 @@ def _starts_workers(fields: list[Field], context: Context, number: int) -> list[
 
 def _flux(fields: list[Field], context: Context) -> int | None:
     if len(fields) > 1 and fields[1].text in {"run", "submit", "batch", "alloc"}:
-        return _launch(fields, context, "mpirun", mpi.read_flux)
+        return _launch(fields, context, "mpirun", launchers.read_flux)
     return None
 
 
@@ -337,21 +344,21 @@ _LAUNCHERS: dict[str, tuple[Kind, Reader]] = {
             "mpirun", "mpiexec", "orterun", "prterun", "prun", "oshrun", "shmemrun", "mpiexec.hydra", "mpirun.hydra",
             "mpirun.openmpi", "mpiexec.openmpi", "mpirun.mpich", "mpiexec.mpich",
         ),
-        ("mpirun", mpi.read_mpirun),
+        ("mpirun", launchers.read_mpirun),
     ),
-    "mpirun_rsh": ("mpirun", mpi.read_mpirun_rsh),
-    "jsrun": ("mpirun", mpi.read_jsrun),
-    "aprun": ("mpirun", mpi.read_aprun),
-    "srun": ("srun", slurm.read_srun),
-    "sbatch": ("other", slurm.read_sbatch),
-    "salloc": ("other", slurm.read_srun),
+    "mpirun_rsh": ("mpirun", launchers.read_mpirun_rsh),
+    "jsrun": ("mpirun", launchers.read_jsrun),
+    "aprun": ("mpirun", launchers.read_aprun),
+    "srun": ("srun", launchers.read_srun),
+    "sbatch": ("other", launchers.read_sbatch),
+    "salloc": ("other", launchers.read_srun),
     **dict.fromkeys(
-        ("docker", "nvidia-docker", "podman", "nerdctl", "podman-hpc"), ("container", containers.read_docker)
+        ("docker", "nvidia-docker", "podman", "nerdctl", "podman-hpc"), ("container", launchers.read_docker)
     ),
-    **dict.fromkeys(("apptainer", "singularity"), ("container", containers.read_apptainer)),
-    "enroot": ("container", containers.read_enroot),
-    "ch-run": ("container", containers.read_charliecloud),
-    "shifter": ("container", containers.read_shifter),
+    **dict.fromkeys(("apptainer", "singularity"), ("container", launchers.read_apptainer)),
+    "enroot": ("container", launchers.read_enroot),
+    "ch-run": ("container", launchers.read_charliecloud),
+    "shifter": ("container", launchers.read_shifter),
     "torchrun": ("torchrun", _torchrun),
     **dict.fromkeys(("deepspeed", "accelerate", "horovodrun"), ("torchrun", _starts_workers)),
 }  # fmt: skip

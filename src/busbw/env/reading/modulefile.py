@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from busbw.env.reading.context import NAME, Context
-from busbw.env.reading.scope import LONGEST_VALUE
+from busbw.env.reading.context import LONGEST_VALUE, NAME, Context
 from busbw.env.reading.spelled import FILLED, Spelled, joined
 
 _LUA = re.compile(

@@ -4,10 +4,41 @@ import re
 from collections.abc import Iterator
 from typing import TypeGuard
 
-from busbw.env.reading.ledger import Ledger
-from busbw.env.reading.quoting import Inside
-from busbw.env.reading.shell_tokens import Directive, Operator, Redirect, Segment, Token, Word
+import msgspec
+
+from busbw.env.reading.context import Ledger
+from busbw.env.reading.shell_brackets import HereDocument, here_document
+from busbw.env.reading.shell_expansion import Inside, Segment, Word
 from busbw.env.reading.spelled import Spelled
+
+
+class Operator(msgspec.Struct, frozen=True):
+    """What ends a command, or groups some: a line end, `;`, `&&`, `(`."""
+
+    text: str
+    at: int
+
+
+class Redirect(msgspec.Struct):
+    """Where a command reads or writes. The body of a here-document comes later, at the end of the line."""
+
+    operator: str
+    at: int
+    word: Word | None = None
+    # The text of a here-document, and whether $NAME in it stays as it is.
+    body: Spelled | None = None
+    is_literal: bool = False
+
+
+class Directive(msgspec.Struct, frozen=True):
+    """A comment that a batch system reads: #SBATCH, #PBS."""
+
+    system: str
+    options: Spelled
+
+
+Token = Word | Operator | Redirect | Directive
+
 
 _BLANK = re.compile(r"[ \t\r\f\v]+")
 _PLAIN = re.compile(r"[^\s'\"\\$`;&|<>()]+|[\u0085\u00a0\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\x1c-\x1f]+")
@@ -44,7 +75,7 @@ class Words:
         # Where all of the text begins in the file; None where it is put together from several places.
         self._offset = piece.runs[0][1] if len(piece.runs) == 1 else None
         self._at = 0
-        self._pending: list[tuple[Redirect, str, bool]] = []
+        self._pending: list[tuple[Redirect, HereDocument]] = []
         self._lists = lists
         self._ends_with_word = False
 
@@ -136,10 +167,11 @@ class Words:
     def _operator(self, text: str) -> Token:
         at = self._at
         if text == "(" and self._text.startswith("((", at):
-            end = self._inside.closing(at + 1, ")")
-            if end is not None:
-                return self._arithmetic(at, end)
-            self._inside.unclosed.append(at)
+            end = self._inside.closing(at + 2, "((")
+            if end is None:
+                self._inside.unclosed.append(at)
+            elif self._text[end + 1 : end + 2] == ")":
+                return self._arithmetic(at, end + 1)
         self._at += len(text)
         if text == "\n":
             self._here_documents()
@@ -153,26 +185,31 @@ class Words:
     def _redirect(self, operator: str) -> Redirect:
         redirect = Redirect(operator=operator, at=self._piece.origin(self._at))
         self._at += len(operator)
+        if operator in {"<<", "<<-"}:
+            self._here_document(redirect)
+            return redirect
         self._skip_blanks()
         if self._at < len(self._text) and not _OPERATOR.match(self._text, self._at):
             redirect.word = self._word()
-        if operator in {"<<", "<<-"} and redirect.word is not None:
-            delimiter = "".join(segment.spelled.text for segment in redirect.word.segments)
-            redirect.is_literal = any(segment.is_quoted for segment in redirect.word.segments)
-            self._pending.append((redirect, delimiter, operator == "<<-"))
         return redirect
+
+    def _here_document(self, redirect: Redirect) -> None:
+        head = here_document(self._text, self._at, redirect.operator)
+        if head is not None:
+            redirect.is_literal = head[0].is_literal
+            self._pending.append((redirect, head[0]))
+            self._at = head[1]
 
     def _here_documents(self) -> None:
         """Take the bodies that follow the line that has just ended."""
         pending, self._pending = self._pending, []
-        for redirect, delimiter, strips_tabs in pending:
-            tabs = r"\t*" if strips_tabs else ""
-            ending = re.compile(rf"^{tabs}{re.escape(delimiter)}\r?$", re.MULTILINE)
-            found = ending.search(self._text, self._at)
+        for redirect, document in pending:
+            found = document.ending(self._text, self._at)
             end = len(self._text) if found is None else found.start()
             if found is None:
-                self._ledger.unread(redirect.at, f"no line ends the here-document: {delimiter[:40]} is missing")
-            redirect.body = self._piece.part(self._at, end)
+                reason = f"no line ends the here-document: {document.delimiter[:40]} is missing"
+                self._ledger.unread(redirect.at, reason)
+            redirect.body = document.body(self._piece.part(self._at, end))
             self._at = end if found is None else min(len(self._text), found.end() + 1)
 
     def _word(self) -> Word:
@@ -281,7 +318,7 @@ class Words:
             return True
         if self._text[self._at + 1 : self._at + 2] != "(" or segments:
             return self._descriptor(segments)
-        end = self._inside.closing(self._at + 2, ")")
+        end = self._inside.closing(self._at + 2, "$(")
         if end is None:
             self._unclosed(segments)
             return True
@@ -305,7 +342,7 @@ class Words:
     def _items(self) -> tuple[Word, ...]:
         """Return the words of the list that begins here."""
         start = self._at + 1
-        end = self._inside.closing(start, ")") if self._lists < _DEEPEST_LISTS else None
+        end = self._inside.closing(start, "$(") if self._lists < _DEEPEST_LISTS else None
         if end is None:
             self._unclosed([])
             return ()

@@ -1,4 +1,4 @@
-"""Text that knows, for each of its characters, where in the file it was written."""
+"""Text that knows, for each of its characters, where in the file it was written; an argument is such a text."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -66,3 +66,29 @@ def joined(parts: Iterable[Spelled], *, at: int = 0) -> Spelled:
         texts.append(part.text)
         length += len(part.text)
     return Spelled("".join(texts), tuple(runs) or ((0, at),))
+
+
+class Field(msgspec.Struct, frozen=True):
+    """One argument. Offsets are in the file: where it is written, the second behind its last character."""
+
+    spelled: Spelled
+    start: int
+    end: int
+    # Whether some of it was quoted, and whether it is a whole word of the script and no part of a variable's value.
+    is_quoted: bool = False
+    is_whole: bool = False
+
+    @property
+    def text(self) -> str:
+        """The argument; HOLE and FILLED stand for what is not known."""
+        return self.spelled.text
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it stands for any number of arguments that are not known."""
+        return self.text == HOLE
+
+    def behind(self, length: int) -> "Field":
+        """Return what follows the first characters, such as the value behind `--env=`."""
+        spelled = self.spelled.part(length)
+        return Field(spelled, spelled.origin(0), self.end, self.is_quoted, self.is_whole)

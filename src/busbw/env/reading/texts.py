@@ -1,27 +1,23 @@
-"""Settings from any text: one door for all languages."""
+"""Settings from any text: which language it is in, and one door for all of them."""
 
 import codecs
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
+from pathlib import PurePath
+
+import msgspec
 
 from busbw.base.errors import InputError
-from busbw.env.reading.apptainer import read_apptainer
-from busbw.env.reading.context import Context
-from busbw.env.reading.csh import read_csh
-from busbw.env.reading.detection import language as language_of
-from busbw.env.reading.dockerfile import read_dockerfile
-from busbw.env.reading.environment import read_environment
-from busbw.env.reading.kubernetes import read_kubernetes
-from busbw.env.reading.ledger import Ledger
-from busbw.env.reading.markdown import blocks
+from busbw.env.reading.context import Context, Ledger, Scope
+from busbw.env.reading.images import read_apptainer, read_dockerfile
+from busbw.env.reading.manifests import read_kubernetes
 from busbw.env.reading.modulefile import read_modulefile
-from busbw.env.reading.nccl_conf import read_nccl_conf
 from busbw.env.reading.python import read_python
-from busbw.env.reading.scope import Scope
-from busbw.env.reading.shell import read_shell
-from busbw.env.reading.spelled import Spelled
-from busbw.env.reading.systemd import read_systemd
+from busbw.env.reading.settings_files import read_environment, read_nccl_conf, read_systemd
+from busbw.env.reading.shell import read_csh, read_shell
+from busbw.env.reading.shell_commands import language_of
+from busbw.env.reading.spelled import Spelled, joined
 from busbw.model.settings import SettingsReading
 
 LARGEST_BYTES = 8 * 2**20
@@ -68,7 +64,7 @@ def read(text: str, file: str, language: str | None = None) -> SettingsReading:
     not known.
     """
     _check(text, file, language)
-    chosen = language_of(text, file) if language is None else language
+    chosen = _detected(text, file) if language is None else language
     most = _LARGEST.get(chosen, LARGEST_BYTES)
     if len(text) > most:
         raise InputError(f"{len(text)} characters are over the limit of {most} for {chosen}", where=file)
@@ -113,3 +109,203 @@ def _check(text: str, file: str, language: str | None) -> None:
     divided = text.count("\0") if re.match(r"[A-Za-z_]\w*=", text) else 0
     if controls - divided > max(_MOST_CONTROLS, _CONTROLS_PER_CHARACTER * len(text)):
         raise InputError("this is no text", where=file, hint="give a script, an environment, or an nccl.conf")
+
+
+# Which language a text is in: by its name, and by what it holds.
+_FIRST = 65_536
+_MODULE = re.compile(r"\A#%Module")
+_SHEBANG = re.compile(r"\A\s*#!")
+_LUA = re.compile(r"^\s*(?:setenv|pushenv|prepend_path|append_path|whatis|help|load|depends_on)\s*[({\[]", re.MULTILINE)
+_APPTAINER = re.compile(r"^\s*Bootstrap\s*:|^%(?:environment|post|runscript)\b", re.IGNORECASE | re.MULTILINE)
+_MANIFEST = re.compile(r"^(?:apiVersion|kind|services|metadata)\s*:|^\s*-?\s*containers\s*:", re.MULTILINE)
+_DOCKERFILE = re.compile(r"\A(?:\s*(?:#[^\n]*|ARG[ \t][^\n]*)?\n)*\s*FROM[ \t]+[\w$\"{]", re.IGNORECASE)
+_BATCH = re.compile(r"^#SBATCH\b", re.MULTILINE)
+_ASSIGNMENT = re.compile(r"[A-Za-z_][\w.%()-]*=")
+_SHELL_LINE = re.compile(r"(?:export|declare|typeset|unset|setenv|source|module|if|for|echo)\b|[a-z]\S*\s+-")
+# Values of an environment hold quotes and dollars as they stand; in a script they mean something.
+_QUOTED_LINE = re.compile(r"[A-Za-z_]\w*=(?:[\"'].*[\"']|\(.*\)|.*\$[({A-Za-z_].*|.*\s#.*|[^\s\"']+;.*)\s*$")
+# Files that name variables too, and that no shell would read as they are meant.
+_NOT_READ = {
+    ".toml": "TOML", ".tf": "Terraform", ".tfvars": "Terraform", ".hcl": "HCL", ".ini": "an INI file",
+    ".c": "C", ".cc": "C++", ".cpp": "C++", ".h": "C", ".hpp": "C++", ".cu": "CUDA", ".go": "Go",
+    ".rs": "Rust", ".am": "a makefile", ".mk": "a makefile", ".ac": "an input of Autoconf", ".cmake": "CMake",
+    ".json": "JSON", ".html": "HTML", ".xml": "XML", ".csv": "a table", ".ipynb": "a notebook",
+}  # fmt: skip
+_BY_SUFFIX = {
+    ".md": "markdown", ".markdown": "markdown", ".py": "python", ".pyw": "python",
+    ".csh": "csh", ".tcsh": "csh",
+    ".service": "systemd", ".mount": "systemd", ".socket": "systemd", ".timer": "systemd",
+}  # fmt: skip
+_CSH = re.compile(r"\A\s*#![^\n]*\bt?csh\b")
+_PYTHON = re.compile(r"\A#![^\n]*\bpython[\d.]*\s*$|^(?:import|from) os\b", re.MULTILINE)
+_HOSTS = re.compile(r"(?:^|/)(?:host|machine|rank)file(?:[.\w-]*\.txt)?$")
+_MAKEFILE = re.compile(r"(?:^|/)(?:GNU)?[Mm]akefile$")
+
+
+def _detected(text: str, file: str) -> str:
+    """Return the language of a text; a shell script where nothing tells.
+
+    Raises InputError for a file whose name says that it is in a language that is not read.
+    """
+    _refuse(file)
+    suffixed = _BY_SUFFIX.get(PurePath(file).suffix.lower())
+    if suffixed is not None:
+        return suffixed
+    named = language_of(file, "")
+    start = text[:_FIRST]
+    if named == "modulefile" or _MODULE.search(start):
+        return "modulefile"
+    if named is not None and named not in {"shell", "environment"}:
+        return named
+    if _SHEBANG.match(start) or named == "shell":
+        return _script(start)
+    return _by_content(start)
+
+
+def _script(start: str) -> str:
+    """Return what a text is that begins with the program that reads it, or is called a shell script."""
+    if _CSH.match(start):
+        return "csh"
+    if _BATCH.search(start):
+        return "slurm"
+    return "python" if _SHEBANG.match(start) and _PYTHON.match(start) else "shell"
+
+
+def _refuse(file: str) -> None:
+    other = "a makefile" if _MAKEFILE.search(file) else _NOT_READ.get(PurePath(file).suffix.lower())
+    other = "a list of hosts" if _HOSTS.search(file) else other
+    if other is not None:
+        raise InputError(
+            f"by its name it is {other}, which is not read",
+            where=file,
+            hint="name what it really is: --as shell; or give the part with the settings on standard input",
+        )
+
+
+def _by_content(start: str) -> str:
+    if _APPTAINER.search(start):
+        return "apptainer"
+    if _DOCKERFILE.match(start):
+        return "dockerfile"
+    if _MANIFEST.search(start):
+        return "kubernetes"
+    if _LUA.search(start):
+        return "modulefile"
+    return _by_lines(start)
+
+
+def _by_lines(start: str) -> str:
+    if _PYTHON.search(start):
+        return "python"
+    if _BATCH.search(start):
+        return "slurm"
+    return "environment" if _is_environment(start) else "shell"
+
+
+def _is_environment(start: str) -> bool:
+    """Whether every line is NAME=value or goes on with one, and none is quoted as a shell would need it."""
+    if "\0" in start:
+        return True
+    lines = [line.rstrip("\r") for line in start.split("\n") if line.strip() and not line.startswith("#")]
+    if not lines or _ASSIGNMENT.match(lines[0]) is None:
+        return False
+    settings = [line for line in lines if _ASSIGNMENT.match(line)]
+    if any(_QUOTED_LINE.match(line) for line in settings[:1000]):
+        # An environment has some of these too, but not among so few.
+        return len(settings) > 15 and any(line.startswith(("PATH=", "HOME=", "PWD=", "SHLVL=")) for line in settings)
+    others = [line for line in lines if not _ASSIGNMENT.match(line)]
+    return not any(_SHELL_LINE.match(line.lstrip()) for line in others) and not any(
+        _has_words(line) for line in settings[:1000] if len(settings) < 15
+    )
+
+
+def _has_words(line: str) -> bool:
+    """Whether a line is `NAME=value command ...` rather than a value with spaces: a command or its path follows."""
+    return re.match(r"[A-Za-z_]\w*=\S* +(?:\S+ +)*(?:\S*/\S+|mpirun|srun|python3?|torchrun)(?: |$)", line) is not None
+
+
+# Pages of Markdown.
+_FENCE = re.compile(r"[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*\{?\.?(?P<info>[\w.+-]*)(?P<rest>[^`\n]*)")
+_BY_INFO = {
+    **dict.fromkeys(("bash", "sh", "shell", "zsh", "ksh"), "shell"),
+    **dict.fromkeys(("slurm", "sbatch"), "slurm"),
+    **dict.fromkeys(("csh", "tcsh"), "csh"),
+    **dict.fromkeys(("dockerfile", "docker", "containerfile"), "dockerfile"),
+    **dict.fromkeys(("yaml", "yml"), "kubernetes"),
+    **dict.fromkeys(("singularity", "apptainer"), "apptainer"),
+}  # fmt: skip
+# What shows a session: the lines behind prompts are commands, and without one all of it was printed.
+_SESSIONS = {"console", "shell-session", "sh-session", "shellsession", "terminal"}
+# What a block without a language begins with where it is a script; others are logs, tables, trees.
+_SCRIPT = re.compile(r"\s*(?:#!/\S*sh\b|#SBATCH|export [A-Z_]+=|(?:\$ )?(?:mpirun|srun|sbatch|torchrun) )")
+# Marks that MkDocs takes out of a page and puts its notes in.
+_MARK = re.compile(r"[ \t]+# \(\d{1,3}\)!?[ \t]*$")
+_DOCUMENT = re.compile(r"<<-?[ \t]*[\"'\\\\]?(\w+)")
+_PROMPT = re.compile(r"[ \t]*[$%] ")
+
+
+class Block(msgspec.Struct, frozen=True):
+    """One script of a page. `masked`: the page with nothing but it; `piece`: the script with its places in that."""
+
+    language: str
+    masked: str
+    piece: Spelled
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """Yield the scripts of a page, in its order. One that is never closed goes on to the end of the page."""
+    lines = text.split("\n")
+    at = 0
+    while at < len(lines):
+        opening = _FENCE.match(lines[at])
+        at += 1
+        if opening is None:
+            continue
+        first = at
+        while at < len(lines) and not _closes(lines[at], opening["mark"]):
+            at += 1
+        language = _language(opening["info"].lower(), "\n".join(lines[first:at]))
+        if language is not None:
+            yield _block(language, lines, first, at)
+        at += 1
+
+
+def _closes(line: str, mark: str) -> bool:
+    stripped = line.strip()
+    return len(stripped) >= len(mark) and not stripped.strip(mark[0])
+
+
+def _language(info: str, body: str) -> str | None:
+    if info in _SESSIONS:
+        return "shell" if any(_PROMPT.match(line) for line in body.split("\n")) else None
+    if info:
+        return _BY_INFO.get(info)
+    return "shell" if _SCRIPT.match(body) else None
+
+
+def _block(language: str, lines: list[str], first: int, end: int) -> Block:
+    """Return the lines of one block, of a session those that were typed, without the indent of the block."""
+    body = [_MARK.sub("", line) for line in lines[first:end]]
+    if language == "shell" and any(_PROMPT.match(line) for line in body):
+        body = list(_typed(body))
+    indent = min((len(line) - len(line.lstrip(" \t")) for line in body if line.strip()), default=0)
+    parts: list[Spelled] = []
+    offset = first
+    for line in body:
+        parts.append(Spelled(f"{line[indent:]}\n", ((0, offset + min(indent, len(line))),)))
+        offset += len(line) + 1
+    masked = "\n".join([*[""] * first, *body, *[""] * (len(lines) - end)])
+    return Block(language, masked, joined(parts, at=first))
+
+
+def _typed(body: list[str]) -> Iterator[str]:
+    """Yield the lines behind a prompt and those that go on with one; what was printed is left empty."""
+    goes_on, document = False, ""
+    for line in body:
+        is_typed = goes_on or _PROMPT.match(line) is not None
+        yield line if is_typed else ""
+        if document:
+            document = "" if line.strip() == document else document
+        elif is_typed and (found := _DOCUMENT.search(line)):
+            document = found[1]
+        goes_on = bool(document) or (is_typed and line.rstrip("\r").endswith("\\"))

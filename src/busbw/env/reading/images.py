@@ -1,4 +1,4 @@
-"""Reads Dockerfiles: ENV, ARG, and the commands of RUN, CMD and ENTRYPOINT."""
+"""Reads what images are built from: Dockerfiles, and definition files of Apptainer and Singularity."""
 
 import json
 import re
@@ -7,13 +7,11 @@ from collections.abc import Iterator
 import msgspec
 
 from busbw.env.reading import commands
-from busbw.env.reading.context import NAME, Context
-from busbw.env.reading.documents import read_written
-from busbw.env.reading.expansion import Expander, Field, assignment_of
-from busbw.env.reading.scope import Known, Scope
-from busbw.env.reading.shell_tokens import Word
+from busbw.env.reading.context import NAME, Context, Known, Scope
+from busbw.env.reading.shell_commands import read_written
+from busbw.env.reading.shell_expansion import Expander, Word, assignment_of
 from busbw.env.reading.shell_words import Words
-from busbw.env.reading.spelled import FILLED, Spelled, joined
+from busbw.env.reading.spelled import FILLED, Field, Spelled, joined
 
 _DIRECTIVE = re.compile(r"#\s*escape\s*=\s*([\\`])\s*$", re.IGNORECASE)
 _INSTRUCTION = re.compile(r"\s*(?:ONBUILD\s+)?([A-Za-z]+)(?:[ \t]+|$)", re.IGNORECASE)
@@ -184,3 +182,29 @@ def _copy(instruction: _Instruction, context: Context) -> None:
     expander = Expander(context.scope, context.ledger)
     for body, is_literal in instruction.bodies:
         read_written(target[0], body if is_literal else expander.document(body), context)
+
+
+# Definition files of Apptainer and Singularity.
+_SECTION = re.compile(r"^[ \t]*%([A-Za-z]+)[^\n]*$", re.MULTILINE)
+_RUN_WITH_ENVIRONMENT = {"runscript", "startscript", "test", "apprun", "apptest", "appstart"}
+_BUILD = {"post", "setup", "pre", "appinstall"}
+_ENVIRONMENT = {"environment", "appenv"}
+
+
+def read_apptainer(piece: Spelled, context: Context) -> None:
+    """Take down what the sections set. What %post exports is seen while building only."""
+    found = list(_SECTION.finditer(piece.text))
+    ends = [*(following.start() for following in found[1:]), len(piece.text)]
+    # A text without sections has an end all the same.
+    for section, end in zip(found, ends, strict=False):
+        name = section[1].lower()
+        body = piece.part(min(section.end() + 1, end), end)
+        if name in _ENVIRONMENT:
+            context.read("shell", body, context.inner(exported_as="apptainer"))
+        elif name in _RUN_WITH_ENVIRONMENT:
+            context.read("shell", body, context.inner())
+        elif name in _BUILD and body.text.strip():
+            title = piece.part(section.start(), section.end())
+            field = Field(title, title.origin(0), title.end(), is_whole=True)
+            number = commands.other([field], context, family=f"%{name}")
+            context.read("shell", body, context.inner(launch=number))

@@ -1,47 +1,221 @@
-"""What a word of a script becomes when the shell expands it, as far as the script itself tells."""
+"""Words of a shell: their quotes and expansions taken apart, and what they become, as far as the script tells."""
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import Literal
 
 import msgspec
 
-from busbw.env.reading.ledger import Ledger
-from busbw.env.reading.quoting import Inside
-from busbw.env.reading.scope import LONGEST_VALUE, MOST_POSSIBLE, Known, Scope
-from busbw.env.reading.shell_tokens import Segment, Word
-from busbw.env.reading.spelled import FILLED, HOLE, Spelled, joined
+from busbw.env.reading.context import LONGEST_VALUE, MOST_POSSIBLE, Known, Ledger, Scope
+from busbw.env.reading.shell_brackets import Opened, backtick, braces, closing, here_document, quote_of_c
+from busbw.env.reading.spelled import FILLED, HOLE, Field, Spelled, joined
+
+# text: as it stands; name: a variable; document: a here-document to be expanded; unknown: the result of a command or of
+# arithmetic.
+SegmentKind = Literal["text", "name", "document", "unknown"]
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """One stretch of a word that is quoted, expanded or taken as it stands alike."""
+
+    kind: SegmentKind
+    spelled: Spelled
+    is_quoted: bool = False
+    # For a name: what stands in for it, and by which operator (`:-`, `-`, `:=`, `=`, `:+`, `+`); `@` or `*` of a list.
+    default: Spelled | None = None
+    operator: str = ""
+    index: str = ""
+
+
+class Word(msgspec.Struct, frozen=True):
+    """One word as written; offsets are in the file, the second behind its last character."""
+
+    segments: tuple[Segment, ...]
+    start: int
+    end: int
+    # The words of NAME=(...), which is the rest of this one.
+    items: "tuple[Word, ...] | None" = None
+    # The text of a word that nothing in it is quoted or expanded in; "" for any other.
+    plain: str = ""
+
+
+# How far a bracket is looked for once one has been found to have no end.
+_NEAR = 2_000
+_PARAMETER = re.compile(r"(?P<length>#?)!?(?P<name>[A-Za-z_]\w*|\d+|[@*#?$!-])(?:\[(?P<index>[^\]]*)\])?")
+# `# a remark` in the middle of a command, and $(cat <<EOF ...), whose output is the here-document.
+_REMARK = re.compile(r"`[ \t]*#[^`\n]*`|\$\(:[^()$`\n]*\)")
+_CAT = re.compile(r"\$\([ \t]*cat[ \t]*(<<-?)")
+_LINE_END = re.compile(r"[ \t\r]*\n")
+_OPERATOR = re.compile(r":?[-=+?]")
+_SIMPLE = re.compile(r"[A-Za-z_]\w*|\d|[@*#?$!-]")
+_ANSI_C = re.compile(r"\\(?:x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|u[0-9A-Fa-f]{1,4}|U[0-9A-Fa-f]{1,8}|c.|.)", re.DOTALL)
+_ANSI_C_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v"}
+_IN_QUOTES = re.compile(r'[^"\\$`]+')
+
+
+class Inside:
+    """Reads the quoted and expanded parts of one text. Positions are indices in that text."""
+
+    def __init__(self, piece: Spelled) -> None:
+        self.piece = piece
+        self.text = piece.text
+        # Places of brackets and quotes that have no end.
+        self.unclosed: list[int] = []
+
+    def closing(self, start: int, opened: Opened) -> int | None:
+        """Return where what was opened right before `start` is closed, None where it never is."""
+        return closing(self.text, start, opened, self._limit(start))
+
+    def _limit(self, start: int) -> int:
+        """Return how far an end is looked for: not far once one was not found, for the text is no proper script."""
+        return min(len(self.text), start + _NEAR) if self.unclosed else len(self.text)
+
+    def single(self, at: int) -> tuple[Segment, int] | None:
+        """Return the '...' that begins at `at` and where it ends; None where it does not."""
+        end = self.text.find("'", at + 1, self._limit(at))
+        if end < 0:
+            return None
+        return Segment("text", self.piece.part(at + 1, end), is_quoted=True), end + 1
+
+    def ansi_c(self, at: int) -> tuple[Segment, int] | None:
+        """Return the $'...' that begins at `at` and where it ends; None where it does not."""
+        end = quote_of_c(self.text, at + 2, self._limit(at))
+        if end is None:
+            return None
+        parts: list[Spelled] = []
+        done = at + 2
+        for found in _ANSI_C.finditer(self.text, at + 2, end):
+            parts.append(self.piece.part(done, found.start()))
+            parts.append(Spelled(_letter(found.group()), ((0, self.piece.origin(found.start())),)))
+            done = found.end()
+        parts.append(self.piece.part(done, end))
+        spelled = joined(parts, at=self.piece.origin(at))
+        return Segment("text", spelled, is_quoted=True), end + 1
+
+    def double(self, at: int) -> tuple[list[Segment], int] | None:
+        """Return the segments of the "..." that begins at `at` and where it ends; None where it does not."""
+        segments: list[Segment] = []
+        literal: list[Spelled] = []
+        index, limit = at + 1, self._limit(at)
+        while index < limit:
+            character = self.text[index]
+            if character == '"':
+                if literal or not segments:
+                    segments.append(Segment("text", joined(literal, at=self.piece.origin(index)), is_quoted=True))
+                return segments, index + 1
+            if plain := _IN_QUOTES.match(self.text, index):
+                literal.append(self.piece.part(index, plain.end()))
+                index = plain.end()
+            elif character == "\\":
+                kept = self.text[index + 1 : index + 2]
+                if kept != "\n":
+                    literal.append(self.piece.part(index + (kept in '$`"\\'), index + 2))
+                index += 2
+            else:
+                expansion = self.expansion(index, is_quoted=True)
+                if expansion is None:
+                    return None
+                segment, end = expansion
+                if segment.kind == "text":
+                    literal.append(segment.spelled)
+                else:
+                    if literal:
+                        segments.append(Segment("text", joined(literal), is_quoted=True))
+                        literal = []
+                    segments.append(segment)
+                index = end
+        return None
+
+    def expansion(self, at: int, *, is_quoted: bool) -> tuple[Segment, int] | None:
+        """Return what the `$` or backtick at `at` begins and where that ends; None where it has no end."""
+        if self.text[at] == "`":
+            return self._unknown(at, backtick(self.text, at + 1, self._limit(at)), is_quoted=is_quoted)
+        following = self.text[at + 1 : at + 2]
+        if following == "(":
+            opened: Opened = "((" if self.text[at + 2 : at + 3] == "(" else "$("
+            return self._unknown(at, self.closing(at + 2, opened), is_quoted=is_quoted)
+        if following == "{":
+            return self._braced(at, is_quoted=is_quoted)
+        if name := _SIMPLE.match(self.text, at + 1):
+            return self._name(name.group(), at, name.end(), is_quoted=is_quoted)
+        return Segment("text", self.piece.part(at, at + 1), is_quoted=is_quoted), at + 1
+
+    def _name(self, name: str, at: int, end: int, *, is_quoted: bool) -> tuple[Segment, int]:
+        index = name if name in "@*" else ""
+        spelled = Spelled(name, ((0, self.piece.origin(at)),))
+        return Segment("name", spelled, is_quoted=is_quoted, index=index), end
+
+    def _unknown(self, at: int, end: int | None, *, is_quoted: bool) -> tuple[Segment, int] | None:
+        if end is None:
+            return None
+        whole = self.piece.part(at, end + 1)
+        if _REMARK.fullmatch(whole.text):
+            # A remark between the lines of a command, which expands to nothing.
+            return Segment("text", Spelled("", ((0, self.piece.origin(at)),)), is_quoted=is_quoted), end + 1
+        return _document(whole, is_quoted=is_quoted) or Segment("unknown", whole, is_quoted=is_quoted), end + 1
+
+    def _braced(self, at: int, *, is_quoted: bool) -> tuple[Segment, int] | None:
+        end = self.closing(at + 2, braces(self.text, at + 2, is_quoted=is_quoted))
+        if end is None:
+            return None
+        found = _PARAMETER.match(self.text, at + 2, end)
+        unknown = Segment("unknown", self.piece.part(at, end + 1), is_quoted=is_quoted), end + 1
+        if found is None or found["length"] or self.text[at + 2] == "!":
+            return unknown
+        spelled = Spelled(found["name"], ((0, self.piece.origin(at)),))
+        index = found["index"] or (found["name"] if found["name"] in "@*" else "")
+        if found.end() == end:
+            return Segment("name", spelled, is_quoted=is_quoted, index=index), end + 1
+        operator = _OPERATOR.match(self.text, found.end(), end)
+        if operator is None or operator.group().endswith("?"):
+            # ${NAME:?message} is NAME, or the end; all others cut or change the value.
+            if operator is not None:
+                return Segment("name", spelled, is_quoted=is_quoted, index=index), end + 1
+            return unknown
+        default = self.piece.part(operator.end(), end)
+        segment = Segment("name", spelled, is_quoted=is_quoted, default=default, operator=operator.group(), index=index)
+        return segment, end + 1
+
+
+def _document(whole: Spelled, *, is_quoted: bool) -> Segment | None:
+    """Return the text of $(cat <<END ...), None for another command."""
+    found = _CAT.match(whole.text)
+    head = None if found is None else here_document(whole.text, found.end(), found[1])
+    if head is None or not (line_end := _LINE_END.match(whole.text, head[1])):
+        return None
+    ending = head[0].ending(whole.text, line_end.end(), is_nested=True)
+    if ending is None or whole.text[ending.end() :].strip() != ")":
+        return None
+    body = head[0].body(whole.part(line_end.end(), max(line_end.end(), ending.start() - 1)))
+    return Segment("text" if head[0].is_literal else "document", body, is_quoted=is_quoted)
+
+
+def _letter(escape: str) -> str:
+    kind, digits = escape[1], escape[2:]
+    if kind in _ANSI_C_LETTERS:
+        return _ANSI_C_LETTERS[kind]
+    if kind in "xuU" and digits:
+        return _character(int(digits, 16))
+    if kind in "01234567":
+        return _character(int(escape[1:], 8) & 0xFF)
+    return kind if kind in "\\'\"?" else escape
+
+
+def _character(code: int) -> str:
+    return (
+        chr(code)
+        if 0 < code < 0xD800 or 0xE000 <= code < 0xFFFE or 0xFFFF < code <= 0x10FFFF
+        else "\N{REPLACEMENT CHARACTER}"
+    )
+
 
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)(?:\[[^\]]*\])?(?P<operator>\+?=)")
 _SPACE = re.compile(r"[ \t\n]+")
 _HOME = re.compile(r"~[\w.-]*(?=/|$|:)")
+_IN_DOCUMENT = re.compile(r"\\[$`\\\n]|[$`]")
+_SPECIAL = re.compile(r"[\\'\"$`]")
 _DEEPEST = 4
 _MOST_FIELDS = 10_000
-
-
-class Field(msgspec.Struct, frozen=True):
-    """One argument. Offsets are in the file: where it is written, the second behind its last character."""
-
-    spelled: Spelled
-    start: int
-    end: int
-    # Whether some of it was quoted, and whether it is a whole word of the script and no part of a variable's value.
-    is_quoted: bool = False
-    is_whole: bool = False
-
-    @property
-    def text(self) -> str:
-        """The argument; HOLE and FILLED stand for what is not known."""
-        return self.spelled.text
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it stands for any number of arguments that are not known."""
-        return self.text == HOLE
-
-    def behind(self, length: int) -> "Field":
-        """Return what follows the first characters, such as the value behind `--env=`."""
-        spelled = self.spelled.part(length)
-        return Field(spelled, spelled.origin(0), self.end, self.is_quoted, self.is_whole)
 
 
 def assignment_of(word: Word) -> tuple[str, str] | None:
@@ -224,10 +398,6 @@ class Expander:
             at = done = read[1]
         segments.append(Segment("text", piece.part(done)))
         return self.one(segments, way, at=piece.origin(0), depth=depth)
-
-
-_IN_DOCUMENT = re.compile(r"\\[$`\\\n]|[$`]")
-_SPECIAL = re.compile(r"[\\'\"$`]")
 
 
 def _quoted(inside: Inside, at: int) -> tuple[list[Segment], int] | None:

@@ -1,14 +1,13 @@
-"""One command of a script: its own settings, the shell's builtins that set something, and all other commands."""
+"""One command of a script: its settings, the builtins, what it writes into files or gives to another shell."""
 
 import re
 
-from busbw.env.reading import commands, documents
-from busbw.env.reading.context import NAME, Context
-from busbw.env.reading.expansion import Expander, Field, assignment_of
-from busbw.env.reading.scope import Known, Possible
-from busbw.env.reading.shell_tokens import Redirect, Word
-from busbw.env.reading.slips import is_cut_off, is_cut_off_alone, note_space_after, note_space_before
-from busbw.env.reading.spelled import FILLED, Spelled, joined
+from busbw.env.reading import commands
+from busbw.env.reading.arguments import is_cut_off, is_cut_off_alone, note_space_after, note_space_before
+from busbw.env.reading.context import NAME, Context, Known, Possible
+from busbw.env.reading.shell_expansion import Expander, Word, assignment_of
+from busbw.env.reading.shell_words import Redirect
+from busbw.env.reading.spelled import FILLED, Field, Spelled, joined
 from busbw.model.settings import Form
 
 _DECLARING = {"export", "declare", "typeset", "local", "readonly"}
@@ -188,28 +187,28 @@ class SimpleCommand:
 
     def _documents(self, fields: list[Field], redirects: list[Redirect], piped: Spelled | None) -> None:
         """Read what is written to files, and what another shell is given to run."""
-        output = documents.printed(fields)
+        output = printed(fields)
         if not redirects and piped is None:
             self.printed = output
             return
-        text = documents.body_of(redirects, self._expander)
-        tee = documents.tee_target(fields)
+        text = body_of(redirects, self._expander)
+        tee = tee_target(fields)
         given = text if text is not None else piped
-        target = documents.written_to(redirects, self._expander)
+        target = written_to(redirects, self._expander)
         if fields[0].text == "cat" and given is not None:
             output = given
         if tee is not None and given is not None:
-            documents.read_written(tee, given, self._context)
+            read_written(tee, given, self._context)
         elif target is not None and output is not None:
-            documents.read_written(target, output, self._context)
+            read_written(target, output, self._context)
         elif given is not None and fields[0].text == "ssh":
             number = commands.on_another_host(fields, self._context)
             self._context.read("shell", given, self._context.inner(launch=number, is_new=True))
-        elif given is not None and documents.reads_script(fields):
+        elif given is not None and reads_script(fields):
             self._context.read("shell", given, self._context.inner())
         elif given is not None and fields[0].text == "kubectl":
             # `kubectl exec` is given scripts, and `kubectl apply` manifests.
-            language = documents.language_of("", given.text) or "kubernetes"
+            language = language_of("", given.text) or "kubernetes"
             self._context.read(language, given, self._context.inner(is_new=True))
         self.printed = output
 
@@ -240,7 +239,7 @@ class SimpleCommand:
     def _read_document(self, fields: list[Field], redirects: list[Redirect]) -> None:
         """Let `read -d '' NAME <<EOF` set its variable to the here-document; what else it reads is not known."""
         names = [field.text for field in fields[1:] if NAME.fullmatch(field.text)]
-        body = documents.body_of(redirects, self._expander) if any("d" in f.text for f in fields[1:-1]) else None
+        body = body_of(redirects, self._expander) if any("d" in f.text for f in fields[1:-1]) else None
         for name in names:
             is_read = body is not None and name == names[-1]
             self._context.scope.set(name, (Known((body,)) if body is not None and is_read else None,))
@@ -306,3 +305,117 @@ def _is_bare(field: Field) -> bool:
 def _is_test(word: Word) -> bool:
     first = word.segments[0] if word.segments else None
     return first is not None and first.spelled.text.startswith(("[[", "(("))
+
+
+# Texts that a script writes into files or gives to other programs: here-documents, and what echo prints.
+
+# By the end of its name, what a file is written in. Others are read where they begin as scripts do.
+_BY_NAME = (
+    (re.compile(r"(?:^|[/.])nccl\.conf$"), "nccl.conf"),
+    (re.compile(r"\.(?:sh|bash|sbatch|slurm|slrm|job|pbs|profile|bashrc|bash_profile)$|(?:^|/)\.?profile$"), "shell"),
+    (re.compile(r"(?:^|/)(?:Dockerfile|Containerfile)[\w.-]*$|\.dockerfile$"), "dockerfile"),
+    (re.compile(r"\.def$"), "apptainer"),
+    (re.compile(r"\.ya?ml$"), "kubernetes"),
+    (re.compile(r"\.lua$"), "modulefile"),
+    (re.compile(r"(?:^|/)(?:\.?env(?:ironment)?(?:\.\w+)?|[\w.-]+\.env|\.deepspeed_env)$"), "environment"),
+)
+_ENVIRONMENT_OF_CONTAINER = {"APPTAINER_ENVIRONMENT", "SINGULARITY_ENVIRONMENT"}
+_SCRIPT = re.compile(r"\s*#!.*\b(?:ba|z|k|da)?sh\b")
+_CAT = re.compile(r"\s*(?:cat|tee)\s*>{0,2}\s*([^\s;|&<>]+)\s*")
+_ESCAPED = re.compile(r"\\([nt\\])")
+_LETTERS = {"n": "\n", "t": "\t", "\\": "\\"}
+
+
+def language_of(name: str, text: str) -> str | None:
+    """Return the language that a file of this name and beginning is written in, None for one that sets nothing."""
+    for pattern, language in _BY_NAME:
+        if pattern.search(name):
+            return language
+    return "shell" if _SCRIPT.match(text) else None
+
+
+def body_of(redirects: list[Redirect], expander: Expander) -> Spelled | None:
+    """Return the text that a command is given on its standard input, None where it is given none."""
+    for redirect in reversed(redirects):
+        if redirect.body is not None:
+            return redirect.body if redirect.is_literal else expander.document(redirect.body)
+        if redirect.operator == "<<<" and redirect.word is not None:
+            return expander.one(redirect.word.segments, 0, at=redirect.word.start)
+    return None
+
+
+def printed(fields: list[Field]) -> Spelled | None:
+    """Return what `echo` or `printf` prints, None for other commands."""
+    name = fields[0].text if fields else ""
+    if name == "echo":
+        at = 1
+        while at < len(fields) and fields[at].text in {"-e", "-n", "-E", "-ne", "-en"}:
+            at += 1
+        escapes = any("e" in field.text for field in fields[1:at])
+        parts = [part for field in fields[at:] for part in (field.spelled, Spelled(" ", ((0, field.end),)))]
+        text = joined(parts[:-1], at=fields[0].end)
+        return _unescaped(text) if escapes else text
+    if name == "printf" and len(fields) > 1:
+        form = fields[1].spelled
+        if form.text in {"%s\\n", "%s"}:
+            return joined([part for field in fields[2:] for part in (field.spelled, Spelled("\n", ((0, field.end),)))])
+        return _unescaped(form) if len(fields) == 2 else None
+    return None
+
+
+def _unescaped(text: Spelled) -> Spelled:
+    parts: list[Spelled] = []
+    done = 0
+    for found in _ESCAPED.finditer(text.text):
+        parts.append(text.part(done, found.start()))
+        parts.append(Spelled(_LETTERS[found[1]], ((0, text.origin(found.start())),)))
+        done = found.end()
+    parts.append(text.part(done))
+    return joined(parts, at=text.origin(0))
+
+
+def written_to(redirects: list[Redirect], expander: Expander) -> str | None:
+    """Return the file that a command's output goes to, None where it goes to none."""
+    for redirect in reversed(redirects):
+        if redirect.operator in {">", ">>", ">|", "&>", "&>>"} and redirect.word is not None:
+            return target_of(redirect, expander)
+    return None
+
+
+def target_of(redirect: Redirect, expander: Expander) -> str | None:
+    """Return the name of the file, with the variables of containers by their name."""
+    if redirect.word is None:
+        return None
+    for segment in redirect.word.segments:
+        if segment.kind == "name" and segment.spelled.text in _ENVIRONMENT_OF_CONTAINER:
+            return f"${segment.spelled.text}"
+    fields = expander.fields(redirect.word, 0)
+    return fields[0].text if fields else None
+
+
+def read_written(target: str, text: Spelled, context: Context) -> None:
+    """Read what is written into a file, where that is a file that sets something."""
+    if target.startswith("$"):
+        context.read("shell", text, context.inner(target=target, is_new=True, exported_as="apptainer"))
+        return
+    language = language_of(target, text.text)
+    if language is not None:
+        context.read(language, text, context.inner(target=target, is_new=True))
+
+
+def tee_target(fields: list[Field]) -> str | None:
+    """Return the file that `tee` or `bash -c "cat > FILE"` writes, None for other commands."""
+    names = [field.text for field in fields]
+    if len(names) > 2 and (found := _CAT.fullmatch(names[-1])):
+        return found[1]
+    if names[:1] == ["sudo"]:
+        names = [name for name in names[1:] if name not in {"-E", "-n"}]
+    if names[:1] != ["tee"]:
+        return None
+    return next((name for name in names[1:] if not name.startswith("-")), None)
+
+
+def reads_script(fields: list[Field]) -> bool:
+    """Whether a command takes a script on its standard input: a shell, sbatch, or a launcher of a shell."""
+    last = [field.text.rpartition("/")[2] for field in fields if not field.text.startswith("-")]
+    return bool(last) and (last[0] in {"sbatch", "qsub"} or last[-1] in {"bash", "sh", "zsh"})

@@ -1,0 +1,490 @@
+"""Reads YAML, as a tree with places: manifests of Kubernetes, compose files, workflows of GitHub and GitLab."""
+
+import re
+from collections.abc import Iterator
+from typing import Protocol
+
+import msgspec
+
+from busbw.env.reading import commands, shell_commands
+from busbw.env.reading.context import NAME, Context, Known, Ledger, Scope
+from busbw.env.reading.spelled import FILLED, HOLE, Field, Spelled, joined
+from busbw.model.settings import LaunchCommand
+
+# YAML as a tree with places: bounded, without tags; what an alias names is shared and never copied.
+DEEPEST = 60
+_MOST_NODES = 100_000
+# What a template of Helm puts in; the same number of characters stands for it, so that places stay.
+_TEMPLATE = re.compile(r"\{\{[^{}\n]*\}\}")
+_TEMPLATE_LINE = re.compile(rf"^[ \t]*(?:(?:\{{\{{[^{{}}\n]*\}}\}}|{HOLE})[ \t]*)+$", re.MULTILINE)
+# `{{-` takes the blanks before it away, so that a backslash there ends its line.
+_TEMPLATE_AT_END = re.compile(r"\\[ \t]+\{\{-[^{}\n]*\}\}(?=\r?$)", re.MULTILINE)
+_STAND_IN = "\u00a4"
+_STAND_INS = re.compile(_STAND_IN + "+")
+
+
+class Scalar(msgspec.Struct):
+    """One text. `is_plain`: written without quotes, so that it may be a number or a truth value."""
+
+    spelled: Spelled
+    start: int
+    end: int
+    is_plain: bool = False
+
+
+class Sequence(msgspec.Struct):
+    """One list."""
+
+    start: int
+    items: "list[Node]"
+
+
+class Mapping(msgspec.Struct):
+    """One mapping, its pairs in the order of the file."""
+
+    start: int
+    pairs: "list[tuple[Scalar, Node]]"
+
+    def get(self, key: str) -> "Node | None":
+        """Return the first value of a key, in capitals or not; None where there is none."""
+        return next((value for name, value in self.pairs if name.spelled.text.lower() == key.lower()), None)
+
+    def scalar(self, key: str) -> "Scalar | None":
+        """Return the value of a key where it is a text."""
+        value = self.get(key)
+        return value if isinstance(value, Scalar) else None
+
+
+Node = Scalar | Sequence | Mapping
+
+
+class _Mark(Protocol):
+    index: int
+
+
+class _Event(Protocol):
+    """What this module uses of PyYAML's events, which differ by their class names."""
+
+    start_mark: _Mark
+    end_mark: _Mark
+    anchor: str | None
+    value: str
+    style: str | None
+
+
+def yaml_documents(piece: Spelled, ledger: Ledger) -> list[Node]:
+    """Return the documents of a text, as far as they can be read; what cannot is taken down in the ledger."""
+    import yaml  # noqa: PLC0415 - for manifests alone
+
+    trimmed = _TEMPLATE_AT_END.sub(lambda found: " " * (len(found.group()) - 1) + "\\", piece.text)
+    blanked = _without_templates(trimmed)
+    # What a shell would have put in is no character of YAML's.
+    text = _TEMPLATE.sub(lambda found: _STAND_IN * len(found.group()), blanked).replace(HOLE, _STAND_IN)
+    if blanked != piece.text:
+        at = next(at for at, (one, other) in enumerate(zip(blanked, piece.text, strict=True)) if one != other)
+        ledger.unread(piece.origin(at), "what a template puts here is not known")
+    builder = _Builder(piece, text)
+    try:
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            if not builder.take(event, type(event).__name__):
+                ledger.unread(piece.origin(event.start_mark.index), builder.refusal)
+                break
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        at = mark.index if mark is not None else int(getattr(error, "position", 0))
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "no YAML"
+        ledger.unread(piece.origin(min(at, len(text))), f"no YAML from here on: {problem}")
+    return builder.roots
+
+
+def _without_templates(text: str) -> str:
+    """Return a text with lines that hold nothing but templates as good as left out, at its length."""
+    parts: list[str] = []
+    done = 0
+    continued = False
+    for found in _TEMPLATE_LINE.finditer(text):
+        line, start = found.group(), found.start()
+        continued = text.endswith("\\\n", done, start) or (continued and start == done + 1)
+        if continued:
+            filling = " " * (len(line) - 1) + "\\"
+        else:
+            # Empty lines: one of many blanks would set the indent of a block.
+            indent = len(line) - len(line.lstrip(" \t"))
+            filling = line[:indent] + "\n" * (len(line) - indent)
+        parts += (text[done:start], filling)
+        done = found.end()
+    return "".join((*parts, text[done:]))
+
+
+class _Builder:
+    """Puts events together, without recursion."""
+
+    def __init__(self, piece: Spelled, text: str) -> None:
+        self._piece = piece
+        self._text = text
+        self.roots: list[Node] = []
+        self.refusal = ""
+        self._open: list[Sequence | Mapping] = []
+        # The key whose value comes next, for each mapping that is open.
+        self._keys: list[Scalar | None] = []
+        self._anchors: dict[str, Node] = {}
+        self._nodes = 0
+
+    def take(self, event: _Event, kind: str) -> bool:
+        """Add one event; False where the document is too large or too deep."""
+        if kind in {"SequenceEndEvent", "MappingEndEvent"}:
+            self._open.pop()
+            self._keys.pop()
+        elif kind == "AliasEvent":
+            self._add(self._anchors.get(event.anchor or "") or self._scalar(event, ""))
+        elif kind == "ScalarEvent":
+            self._named(event, self._scalar(event, event.value))
+        elif kind in {"SequenceStartEvent", "MappingStartEvent"}:
+            start = self._piece.origin(event.start_mark.index)
+            opened = Sequence(start, []) if kind == "SequenceStartEvent" else Mapping(start, [])
+            self._named(event, opened)
+            self._open.append(opened)
+            self._keys.append(None)
+        elif kind == "DocumentStartEvent":
+            self._anchors.clear()
+        self._nodes += 1
+        if self._nodes > _MOST_NODES:
+            self.refusal = f"more than {_MOST_NODES} nodes; the rest is not read"
+        elif len(self._open) > DEEPEST:
+            self.refusal = f"nested more than {DEEPEST} deep; the rest is not read"
+        return not self.refusal
+
+    def _named(self, event: _Event, node: Node) -> None:
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        self._add(node)
+
+    def _add(self, node: Node) -> None:
+        if not self._open:
+            self.roots.append(node)
+            return
+        top = self._open[-1]
+        if isinstance(top, Sequence):
+            top.items.append(node)
+            return
+        key = self._keys[-1]
+        if key is None:
+            start = node.start
+            self._keys[-1] = node if isinstance(node, Scalar) else Scalar(Spelled("", ((0, start),)), start, start)
+        else:
+            top.pairs.append((key, node))
+            self._keys[-1] = None
+
+    def _scalar(self, event: _Event, value: str) -> Scalar:
+        start, end = event.start_mark.index, event.end_mark.index
+        raw = self._text[start:end]
+        style = getattr(event, "style", None)
+        skipped = 1 if style in {"'", '"'} else 0
+        inner = raw[skipped : len(raw) - skipped]
+        at = start + skipped
+        spelled = self._piece.part(at, at + len(value)) if inner == value else self._aligned(value, raw, start)
+        if _STAND_IN in value:
+            spelled = _filled(Spelled(value, spelled.runs))
+        return Scalar(spelled, self._piece.origin(start), self._piece.origin(max(end, start)), is_plain=style is None)
+
+    def _aligned(self, value: str, raw: str, start: int) -> Spelled:
+        """Return a value with the places of its characters in what is written, which has more: indents, escapes."""
+        parts: list[Spelled] = []
+        at = raw.find("\n") + 1 if raw[:1] in {"|", ">"} else raw[:1] in {"'", '"'}
+        for found in _STRETCH.finditer(value):
+            stretch = found.group()
+            # White space may be written as another, and as an escape; all else is found a little further on.
+            place = -1 if stretch.isspace() else raw.find(stretch, at, at + _NEAR + len(stretch))
+            place = min(at, max(len(raw) - 1, 0)) if place < 0 else place
+            parts.append(Spelled(stretch, ((0, self._piece.origin(min(start + place, len(self._text)))),)))
+            at = place + (len(stretch) if not stretch.isspace() else raw[place : place + 1].isspace())
+        return joined(parts, at=self._piece.origin(start))
+
+
+# How far behind one stretch of a value the next is looked for: indents, escapes and empty lines are between.
+_NEAR = 400
+# What stands in a file as it stands in the value; what an escape may stand for is looked for by itself.
+_STRETCH = re.compile(r"[^\s\"'\\]+|.", re.DOTALL)
+
+
+def _filled(spelled: Spelled) -> Spelled:
+    parts: list[Spelled] = []
+    done = 0
+    for found in _STAND_INS.finditer(spelled.text):
+        parts.append(spelled.part(done, found.start()))
+        parts.append(Spelled(FILLED, ((0, spelled.origin(found.start())),)))
+        done = found.end()
+    parts.append(spelled.part(done))
+    return joined(parts, at=spelled.origin(0))
+
+
+def mappings(roots: list[Node]) -> Iterator[tuple[Mapping, int]]:
+    """Yield every mapping once with the number of its document, outer before inner."""
+    seen: set[int] = set()
+    for number, root in enumerate(roots):
+        waiting: list[Node] = [root]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, Scalar) or id(node) in seen:
+                continue
+            seen.add(id(node))
+            if isinstance(node, Mapping):
+                yield node, number
+                waiting += [value for _, value in reversed(node.pairs)]
+            else:
+                waiting += reversed(node.items)
+
+
+# Manifests of Kubernetes, and others that are written alike: compose files, task files, playbooks.
+
+# Plain scalars that YAML 1.1, which Kubernetes reads, takes for no text. The empty one is null, and null is no value.
+_NO_TEXT = re.compile(
+    r"(?i:true|false|yes|no|on|off|y|n)|[-+]?(?:0[xob])?[\d_]+|[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+)
+# A variable of the manifest in a value: $(NAME), and $$(NAME) for the text itself.
+_REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_]\w*)\)")
+# Keys of task files, workflows and playbooks under which scripts stand.
+_SCRIPT_KEYS = {"run", "setup", "script", "shell", "ansible.builtin.shell", "cmd"}
+_SCRIPT = re.compile(r"\s*#!.*\b(?:ba|z|k|da)?sh\b")
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+")
+
+
+def read_kubernetes(piece: Spelled, context: Context) -> None:
+    """Take down what the containers of every document are given, and what their commands set."""
+    roots = [root for root in yaml_documents(piece, context.ledger) if not read_workflow(root, context)]
+    for node, _ in mappings(roots):
+        if _is_container(node):
+            _container(node, context)
+        elif _text(node, "kind") in {"ConfigMap", "Secret"}:
+            _config_map(node, context)
+        if isinstance(node.get("environment"), Sequence | Mapping):
+            _compose(node, context)
+        if isinstance(variables := node.get("envs"), Mapping):
+            _plain(variables, context)
+        _scripts(node, context)
+        _file(node, context)
+
+
+def _is_container(node: Mapping) -> bool:
+    variables = node.get("env")
+    if isinstance(variables, Sequence) and any(_names(item) for item in variables.items):
+        return True
+    has_work = any(isinstance(node.get(key), Sequence) for key in ("command", "args", "envFrom"))
+    return has_work and (node.scalar("image") is not None or node.scalar("name") is not None)
+
+
+def _names(item: Node) -> bool:
+    return isinstance(item, Mapping) and item.scalar("name") is not None
+
+
+def _text(node: Mapping, key: str) -> str:
+    found = node.scalar(key)
+    return "" if found is None else found.spelled.text
+
+
+def _container(node: Mapping, context: Context) -> None:
+    fields = [*_fields(node.get("command")), *_fields(node.get("args"))]
+    line, column = context.ledger.place(node.start)
+    number = context.start(
+        LaunchCommand(
+            kind="container",
+            family="Kubernetes",
+            argv=context.argv(fields),
+            file=context.ledger.file,
+            line=line,
+            column=column,
+        )
+    )
+    inner = context.inner(launch=number)
+    inner.scope = Scope()
+    variables = node.get("env")
+    for item in variables.items if isinstance(variables, Sequence) else []:
+        if isinstance(item, Mapping):
+            _variable(item, inner)
+    if isinstance(others := node.get("envFrom"), Sequence):
+        context.ledger.unread(others.start, "the variables that envFrom takes from elsewhere are not read")
+    if fields:
+        commands.run(fields, inner)
+
+
+def _variable(item: Mapping, context: Context) -> None:
+    name, value = item.scalar("name"), item.get("value")
+    if name is None or not name.spelled.text:
+        return
+    if isinstance(value, Scalar):
+        _put(name, value, context)
+        return
+    # valueFrom: the value stands elsewhere; neither of them: it is empty.
+    source = item.get("valueFrom")
+    spelled = Spelled("" if source is None else FILLED, ((0, name.end),))
+    context.put(name.spelled.text, spelled, "manifest", at=name.spelled.origin(0))
+
+
+def _put(name: Scalar, value: Scalar, context: Context) -> None:
+    text = value.spelled.text
+    if value.is_plain and _NO_TEXT.fullmatch(text):
+        context.ledger.slip("not_a_string", value.start, text, name=name.spelled.text, meant=f'"{text}"')
+    spelled = _resolved(value.spelled, context)
+    written = (value.start, value.end)
+    context.put(name.spelled.text, spelled, "manifest", at=name.spelled.origin(0), written=written)
+    context.scope.set(name.spelled.text, (Known((spelled,)),))
+
+
+def _resolved(value: Spelled, context: Context) -> Spelled:
+    """Return a value with $(NAME) replaced by what the manifest has for it before."""
+    parts: list[Spelled] = []
+    done = 0
+    for found in _REFERENCE.finditer(value.text):
+        parts.append(value.part(done, found.start()))
+        done = found.end()
+        known = context.scope.get(found[1])[0] if found[1] else None
+        if not found[1]:
+            parts.append(value.part(found.start(), found.start() + 1))
+        elif known is None or not context.ledger.may_resolve(len(known.fields[0].text)):
+            parts.append(Spelled(FILLED, ((0, value.origin(found.start())),)))
+        else:
+            parts.append(known.fields[0])
+    parts.append(value.part(done))
+    return joined(parts, at=value.origin(0))
+
+
+def _fields(node: Node | None) -> list[Field]:
+    items: list[Node] = node.items if isinstance(node, Sequence) else []
+    return [Field(item.spelled, item.start, item.end, is_quoted=True) for item in items if isinstance(item, Scalar)]
+
+
+def _config_map(node: Mapping, context: Context) -> None:
+    """Read the files and the variables that a ConfigMap holds."""
+    data = node.get("data")
+    for key, value in data.pairs if isinstance(data, Mapping) else []:
+        if not isinstance(value, Scalar):
+            continue
+        name = key.spelled.text
+        language = shell_commands.language_of(name, value.spelled.text)
+        if language is not None:
+            context.read(language, value.spelled, context.inner(target=name, is_new=True))
+        elif _VARIABLE.fullmatch(name):
+            _put(key, value, context)
+
+
+def _compose(node: Mapping, context: Context) -> None:
+    """Read a service of a compose file: `environment`, as a mapping or a list of NAME=VALUE."""
+    variables = node.get("environment")
+    line, column = context.ledger.place(node.start)
+    launch = LaunchCommand(
+        kind="container", family="compose", argv=(), file=context.ledger.file, line=line, column=column
+    )
+    inner = context.inner(launch=context.start(launch))
+    if isinstance(variables, Mapping):
+        _plain(variables, inner)
+    elif isinstance(variables, Sequence):
+        for field in _fields(variables):
+            inner.assign(field, "manifest")
+        for item in variables.items:
+            if isinstance(item, Mapping):
+                _variable(item, inner)
+    command = node.get("command")
+    if isinstance(command, Scalar):
+        context.read("shell", command.spelled, inner)
+    elif fields := _fields(command):
+        commands.run(fields, inner)
+
+
+def _plain(variables: Mapping, context: Context) -> None:
+    for key, value in variables.pairs:
+        if isinstance(value, Scalar) and NAME.fullmatch(key.spelled.text):
+            written = (value.start, value.end)
+            context.put(key.spelled.text, value.spelled, "manifest", at=key.spelled.origin(0), written=written)
+
+
+def _scripts(node: Mapping, context: Context) -> None:
+    """Read what stands under a key for scripts, or begins as one, wherever in a document."""
+    for key, value in node.pairs:
+        if isinstance(value, Scalar) and (key.spelled.text in _SCRIPT_KEYS or _SCRIPT.match(value.spelled.text)):
+            context.read("shell", value.spelled, context.inner(is_new=True))
+
+
+def _file(node: Mapping, context: Context) -> None:
+    """Read a file that a playbook or cloud-init writes: `path` and `content`."""
+    target = node.scalar("path") or node.scalar("dest")
+    content = node.scalar("content") or node.scalar("block") or node.scalar("line")
+    if target is not None and content is not None:
+        shell_commands.read_written(target.spelled.text, content.spelled, context)
+
+
+# Workflows of GitHub and pipelines of GitLab: variables of the whole, of a job and of a step, and its script.
+_SCRIPTS = ("before_script", "script", "after_script")
+
+
+def read_workflow(root: Node, context: Context) -> bool:
+    """Take a document down where it is a workflow or a pipeline; False where it is neither."""
+    if not isinstance(root, Mapping):
+        return False
+    jobs = root.get("jobs")
+    if isinstance(jobs, Mapping) and any(_steps(job) for _, job in jobs.pairs):
+        outer = _level(root, "env", context)
+        for _, job in jobs.pairs:
+            if isinstance(job, Mapping):
+                _github_job(job, outer)
+        return True
+    if any(_is_gitlab_job(job) for _, job in root.pairs):
+        outer = _level(root, "variables", context)
+        for _, job in root.pairs:
+            if isinstance(job, Mapping) and _is_gitlab_job(job):
+                _script(_lines(job), _level(job, "variables", outer))
+        return True
+    return False
+
+
+def _steps(job: Node) -> list[Mapping]:
+    steps = job.get("steps") if isinstance(job, Mapping) else None
+    return [step for step in steps.items if isinstance(step, Mapping)] if isinstance(steps, Sequence) else []
+
+
+def _is_gitlab_job(job: Node) -> bool:
+    return isinstance(job, Mapping) and any(isinstance(job.get(key), Sequence) for key in _SCRIPTS)
+
+
+def _github_job(job: Mapping, outer: Context) -> None:
+    context = _level(job, "env", outer)
+    for step in _steps(job):
+        script = step.scalar("run")
+        _script(script.spelled if script is not None else None, _level(step, "env", context))
+
+
+def _level(node: Mapping, key: str, outer: Context) -> Context:
+    """Return what is read within one part, which sees the variables of those that it is in."""
+    line, column = outer.ledger.place(node.start)
+    launch = LaunchCommand(kind="other", family="workflow", argv=(), file=outer.ledger.file, line=line, column=column)
+    context = outer.inner(launch=outer.start(launch))
+    variables = node.get(key)
+    for name, value in variables.pairs if isinstance(variables, Mapping) else []:
+        # GitLab also takes a mapping with a description.
+        scalar = value.scalar("value") if isinstance(value, Mapping) else value
+        if isinstance(scalar, Scalar) and NAME.fullmatch(name.spelled.text):
+            written = (scalar.start, scalar.end)
+            spelled = _known(scalar.spelled)
+            context.put(name.spelled.text, spelled, "manifest", at=name.spelled.origin(0), written=written)
+    return context
+
+
+def _known(value: Spelled) -> Spelled:
+    """Return a value as the runner passes it on; what refers to another variable is not known here."""
+    return Spelled(FILLED, ((0, value.origin(0)),)) if "$" in value.text else value
+
+
+def _lines(job: Mapping) -> Spelled | None:
+    """Return the lines of a job's script as one, None where it has none."""
+    parts: list[Spelled] = []
+    for key in _SCRIPTS[:2]:
+        lines = job.get(key)
+        for line in lines.items if isinstance(lines, Sequence) else []:
+            if isinstance(line, Scalar):
+                parts += (line.spelled, Spelled("\n", ((0, line.end),)))
+    return joined(parts) if parts else None
+
+
+def _script(script: Spelled | None, context: Context) -> None:
+    if script is not None:
+        context.read("shell", script, context.inner())
