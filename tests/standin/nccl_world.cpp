@@ -293,6 +293,18 @@ STANDIN_API Status ncclCommAbort(Communicator* handle) {
     });
 }
 
+STANDIN_API long standinCommunicators() { return static_cast<long>(handles<Communicator>().count()); }
+
+// Operations that were made for communicators which are there still.
+STANDIN_API long standinOperations() {
+    long count = 0;
+    for (const auto& communicator : handles<Communicator>().all()) {
+        const std::scoped_lock lock{communicator->mutex};
+        count += std::ranges::count(communicator->operations, true, &UserOperation::exists);
+    }
+    return count;
+}
+
 STANDIN_API Status ncclCommGetAsyncError(Communicator* handle, Status* error) {
     return reply([&] { *error = communicator_of(handle)->state; });
 }
