@@ -156,6 +156,8 @@ void split(Communicator& parent, Communicator* child, int color, int key) {
 void destroy(const Communicator* handle, bool waits) {
     const auto communicator = communicator_of(handle);
     if (waits) {
+        expect(communicator->state != in_progress, invalid_argument,
+               "Attempt to use communicator before the previous operation returned ncclSuccess");
         communicator->drain();
     } else {
         communicator->abort();
