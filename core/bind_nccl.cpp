@@ -113,8 +113,11 @@ std::vector<std::string> types_of(const NcclApi& nccl) {
 
 // A bench with the memory that its heartbeats lie in.
 struct HeldBench {
+    HeldBench() = default;
+    HeldBench(const HeldBench&) = delete;
+    HeldBench& operator=(const HeldBench&) = delete;
     std::vector<HeldHeartbeat> heartbeats;
-    NcclBench bench;
+    NcclBench bench{};
 };
 
 std::unique_ptr<HeldBench> make_bench(const Gate& gate, const std::vector<nb::object>& memories, nanoseconds step) {

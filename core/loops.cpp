@@ -72,7 +72,7 @@ Samples isolated(const Exchange<Handle>& exchange, const Heartbeat& beat, std::s
     Samples samples{count};
     with_call(exchange, [&](auto&& call) {
         MpiStep step{exchange, beat, call, samples};
-        run_isolated(step, count, window);
+        measure_isolated(step, count, window);
     });
     return samples;
 }

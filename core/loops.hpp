@@ -78,7 +78,7 @@ inline bool wait_until(nanoseconds instant, bool yields) {
 // Each call alone, after an aligned start (window-based: Hunold, Carpen-Amarie, "MPI Benchmarking Revisited", 2015).
 // `off_processor` counts from before the ranks meet.
 template <IsolatedStep Step>
-void run_isolated(Step& step, std::size_t count, const Window& window) {
+void measure_isolated(Step& step, std::size_t count, const Window& window) {
     for (std::size_t sample = 0; sample < count; ++sample) {
         const nanoseconds processor_before = processor_clock();
         const nanoseconds before = wall_clock();

@@ -233,7 +233,7 @@ std::vector<Samples> isolated(const NcclExchange& exchange, const NcclBench& ben
                               const Window& window) {
     std::vector<Samples> samples = samples_for(exchange, count);
     NcclStep step{exchange, bench, samples};
-    run_isolated(step, count, window);
+    measure_isolated(step, count, window);
     return samples;
 }
 

@@ -45,6 +45,8 @@ class NcclGraph {
    public:
     // Throws std::runtime_error; then no stream captures any more, and no graph is left.
     NcclGraph(const NcclExchange& exchange, std::uint64_t calls);
+    NcclGraph(const NcclGraph&) = delete;
+    NcclGraph& operator=(const NcclGraph&) = delete;
     [[nodiscard]] std::vector<Samples> replay(const NcclBench& bench, std::size_t count) const;
 
    private:

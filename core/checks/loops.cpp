@@ -47,7 +47,7 @@ struct PlayedStep {
 
 void check_order(bool yields) {
     PlayedStep step{lead, 3, {}, {}, {}};
-    run_isolated(step, 3, {offset, lead, yields});
+    measure_isolated(step, 3, {offset, lead, yields});
     expect(step.order == "merlkmerlkmerlk", "ranks meet, enter, call, leave, and the sample is kept: " + step.order);
     for (std::size_t sample = 0; sample < step.calls.size(); ++sample) {
         const AlignedCall& call = step.calls[sample];
@@ -58,14 +58,15 @@ void check_order(bool yields) {
 
 void check_missed() {
     PlayedStep step{-lead, 1, {}, {}, {}};
-    run_isolated(step, 1, {offset, lead, false});
+    measure_isolated(step, 1, {offset, lead, false});
     expect(step.calls.at(0).missed, "a start that had passed is missed");
     expect(step.calls[0].start - step.calls[0].common_start >= lead, "and the call is late by as much");
 }
 
 void check_throwing() {
     PlayedStep step{0, 1, {}, {}, {}};
-    expect_throw<std::runtime_error>([&] { run_isolated(step, 3, {offset, 0, false}); }, "what a call throws is told");
+    expect_throw<std::runtime_error>([&] { measure_isolated(step, 3, {offset, 0, false}); },
+                                     "what a call throws is told");
     expect(step.order == "merlkmer", "it is still in its call, and nothing comes after: " + step.order);
 }
 
