@@ -8,6 +8,7 @@
 #include <limits>
 #include <variant>
 
+#include "bind_heartbeat.hpp"
 #include "bind_logs.hpp"
 #include "bind_mpi.hpp"
 #include "bind_nccl.hpp"
@@ -23,16 +24,6 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace busbw {
-
-Heartbeat heartbeat_on(nb::handle memory) {
-    Py_buffer view{};
-    if (PyObject_GetBuffer(memory.ptr(), &view, PyBUF_WRITABLE) != 0) {
-        throw nb::python_error();
-    }
-    const std::span<std::byte> bytes{static_cast<std::byte*>(view.buf), static_cast<std::size_t>(view.len)};
-    PyBuffer_Release(&view);  // the mapping behind it stays: the rank keeps it for its whole life
-    return Heartbeat{bytes};
-}
 
 namespace {
 
@@ -199,15 +190,15 @@ ClockOffset clock_offset(const AnyMpi& mpi, handle_value communicator, handle_va
 }
 
 Samples run_stream(const AnyExchange& any, nb::handle memory, std::size_t count, std::uint64_t calls) {
-    const Heartbeat beat = heartbeat_on(memory);
+    const HeldHeartbeat held{memory};
     const nb::gil_scoped_release release;
-    return std::visit([&](const auto& exchange) { return stream(exchange, beat, count, calls); }, any);
+    return std::visit([&](const auto& exchange) { return stream(exchange, held.beat(), count, calls); }, any);
 }
 
 Samples run_isolated(const AnyExchange& any, nb::handle memory, std::size_t count, const Window& window) {
-    const Heartbeat beat = heartbeat_on(memory);
+    const HeldHeartbeat held{memory};
     const nb::gil_scoped_release release;
-    return std::visit([&](const auto& exchange) { return isolated(exchange, beat, count, window); }, any);
+    return std::visit([&](const auto& exchange) { return isolated(exchange, held.beat(), count, window); }, any);
 }
 
 template <Movement (*Copy)(std::span<const std::byte>, std::span<std::byte>)>

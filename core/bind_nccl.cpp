@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "bind_heartbeat.hpp"
 #include "bind_mpi.hpp"
 #include "communicators.hpp"
 #include "empty_launches.hpp"
@@ -110,14 +111,23 @@ std::vector<std::string> types_of(const NcclApi& nccl) {
     return names;
 }
 
-std::unique_ptr<NcclBench> make_bench(const Gate& gate, const std::vector<nb::object>& memories, nanoseconds step) {
-    auto bench = std::make_unique<NcclBench>();
-    bench->gate = &gate;
-    bench->step = step;
+// A bench with the memory that its heartbeats lie in.
+struct HeldBench {
+    HeldBench() = default;
+    HeldBench(const HeldBench&) = delete;
+    HeldBench& operator=(const HeldBench&) = delete;
+    std::vector<HeldHeartbeat> heartbeats;
+    NcclBench bench{};
+};
+
+std::unique_ptr<HeldBench> make_bench(const Gate& gate, const std::vector<nb::object>& memories, nanoseconds step) {
+    auto held = std::make_unique<HeldBench>();
+    held->bench.gate = &gate;
+    held->bench.step = step;
     for (const nb::object& memory : memories) {
-        bench->beats.push_back(heartbeat_on(memory));
+        held->bench.beats.push_back(held->heartbeats.emplace_back(memory).beat());
     }
-    return bench;
+    return held;
 }
 
 }  // namespace
@@ -205,7 +215,7 @@ void bind_nccl(nb::module_& module) {
         .def("words", &Communicators::words, waits);
     nb::class_<Gate>(module, "Gate").def("meet", &Gate::meet, "lead_ns"_a, waits);
     nb::exception<Stalled>(module, "Stalled", PyExc_RuntimeError);
-    nb::class_<NcclBench>(module, "NcclBench");
+    nb::class_<HeldBench>(module, "NcclBench");
     nb::class_<NcclShape>(module, "NcclShape");
     nb::class_<Rotation>(module, "Rotation")
         .def(nb::init<std::size_t, std::size_t, std::size_t, std::size_t>(), "slots"_a, "send_stride"_a,
@@ -218,7 +228,12 @@ void bind_nccl(nb::module_& module) {
     nb::class_<NcclExchange>(module, "NcclExchange");
     nb::class_<NcclGraph>(module, "NcclGraph")
         .def(nb::init<const NcclExchange&, std::uint64_t>(), "exchange"_a, "calls"_a, nb::keep_alive<1, 2>(), waits)
-        .def("replay", &NcclGraph::replay, "bench"_a, "count"_a, waits);
+        .def(
+            "replay",
+            [](const NcclGraph& graph, const HeldBench& held, std::size_t count) {
+                return graph.replay(held.bench, count);
+            },
+            "bench"_a, "count"_a, waits);
     nb::class_<GpuLoad>(module, "GpuLoad")
         .def(nb::init<const Gpu&, std::size_t>(), "gpu"_a, "n"_a, nb::keep_alive<1, 2>(), waits)
         .def_prop_ro("product_ns", &GpuLoad::product_time);
@@ -258,31 +273,33 @@ void bind_nccl(nb::module_& module) {
                nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>(), nb::keep_alive<0, 5>(), nb::keep_alive<0, 6>());
     module.def(
         "nccl_verify",
-        [](const NcclExchange& exchange, const NcclBench& bench, const Pattern& pattern) {
-            return verify(exchange, bench, pattern);
+        [](const NcclExchange& exchange, const HeldBench& held, const Pattern& pattern) {
+            return verify(exchange, held.bench, pattern);
         },
         "exchange"_a, "bench"_a, "pattern"_a, waits);
     module.def(
         "nccl_settle", [](const NcclExchange& exchange, const Pattern& pattern) { settle(exchange, pattern); },
         "exchange"_a, "pattern"_a, waits);
-    module.def("nccl_once", once, "exchange"_a, "bench"_a, waits);
+    module.def(
+        "nccl_once", [](const NcclExchange& exchange, const HeldBench& held) { once(exchange, held.bench); },
+        "exchange"_a, "bench"_a, waits);
     module.def(
         "nccl_stream",
-        [](const NcclExchange& exchange, const NcclBench& bench, std::size_t count, std::uint64_t calls) {
-            return stream(exchange, bench, count, calls);
+        [](const NcclExchange& exchange, const HeldBench& held, std::size_t count, std::uint64_t calls) {
+            return stream(exchange, held.bench, count, calls);
         },
         "exchange"_a, "bench"_a, "count"_a, "calls"_a, waits);
     module.def(
         "nccl_isolated",
-        [](const NcclExchange& exchange, const NcclBench& bench, std::size_t count, const Window& window) {
-            return isolated(exchange, bench, count, window);
+        [](const NcclExchange& exchange, const HeldBench& held, std::size_t count, const Window& window) {
+            return isolated(exchange, held.bench, count, window);
         },
         "exchange"_a, "bench"_a, "count"_a, "window"_a, waits);
     module.def(
         "nccl_loaded",
-        [](const NcclExchange& exchange, const NcclBench& bench, const std::vector<const GpuLoad*>& loads,
+        [](const NcclExchange& exchange, const HeldBench& held, const std::vector<const GpuLoad*>& loads,
            std::size_t count, std::uint64_t calls,
-           nanoseconds expected) { return loaded(exchange, bench, loads, count, calls, expected); },
+           nanoseconds expected) { return loaded(exchange, held.bench, loads, count, calls, expected); },
         "exchange"_a, "bench"_a, "loads"_a, "count"_a, "calls"_a, "expected_ns"_a, waits);
 }
 

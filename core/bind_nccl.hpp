@@ -3,13 +3,8 @@
 
 #include <nanobind/nanobind.h>
 
-#include <vector>
-
-#include "heartbeat.hpp"
-
 namespace busbw {
 
-Heartbeat heartbeat_on(nanobind::handle memory);
 void bind_nccl(nanobind::module_& module);
 
 }  // namespace busbw

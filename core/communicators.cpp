@@ -1,7 +1,10 @@
 #include "communicators.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
+
+#include "nccl_group.hpp"
 
 namespace busbw {
 
@@ -12,13 +15,25 @@ Communicators::Communicators(const NcclApi& nccl, std::vector<const Gpu*> gpus, 
                              int first, const ConfigFields& fields)
     : Communicators{nccl, std::move(gpus)} {
     NcclConfig config = make_config(nccl, fields);
-    nccl.check(nccl.group_start(), "ncclGroupStart");
-    for (std::size_t gpu = 0; gpu < gpus_.size(); ++gpu) {
-        gpus_[gpu]->use();
+    make_all([&](std::size_t gpu) {
         nccl.check(nccl.comm_init_rank_config(&comms_[gpu], ranks, id, first + static_cast<int>(gpu), &config),
                    "ncclCommInitRankConfig");
+    });
+}
+
+template <class Make>
+void Communicators::make_all(const Make& make) {
+    try {
+        NcclGroup group{*nccl_};
+        for (std::size_t gpu = 0; gpu < gpus_.size(); ++gpu) {
+            group.use(*gpus_[gpu]);
+            make(gpu);
+        }
+        group.end();
+    } catch (const std::runtime_error&) {
+        abort();  // to be destroyed a communicator must have been joined by every rank
+        throw;
     }
-    nccl.check(nccl.group_end(), "ncclGroupEnd");
 }
 
 Communicators::~Communicators() {
@@ -32,26 +47,30 @@ Communicators::~Communicators() {
             nccl_->comm_deregister(comms_[one.gpu], one.handle);
         }
     }
-    // Ranks of one process must be destroyed together: each waits for the others.
-    nccl_->group_start();
-    for (nccl_comm comm : comms_) {
-        if (comm != nullptr) {
-            nccl_->comm_destroy(comm);
+    try {
+        // Ranks of one process must be destroyed together: each waits for the others.
+        NcclGroup group{*nccl_};
+        for (nccl_comm comm : comms_) {
+            if (comm != nullptr) {
+                nccl_->comm_destroy(comm);
+            }
         }
+        group.end();
+    } catch (const std::runtime_error&) {
+        return;  // nobody is left to be told
     }
-    nccl_->group_end();
 }
 
 std::unique_ptr<Communicators> Communicators::split(const std::vector<int>& colors,
                                                     const std::vector<int>& keys) const {
-    std::unique_ptr<Communicators> part{new Communicators{*nccl_, gpus_}};
-    nccl_->check(nccl_->group_start(), "ncclGroupStart");
-    for (std::size_t gpu = 0; gpu < gpus_.size(); ++gpu) {
-        gpus_[gpu]->use();
-        nccl_->check(nccl_->comm_split(comms_[gpu], colors.at(gpu), keys.at(gpu), &part->comms_[gpu], nullptr),
-                     "ncclCommSplit", comms_[gpu]);
+    if (colors.size() != gpus_.size() || keys.size() != gpus_.size()) {
+        throw std::invalid_argument("a split needs one color and one key for each GPU");
     }
-    nccl_->check(nccl_->group_end(), "ncclGroupEnd");
+    std::unique_ptr<Communicators> part{new Communicators{*nccl_, gpus_}};
+    part->make_all([&](std::size_t gpu) {
+        nccl_->check(nccl_->comm_split(comms_[gpu], colors[gpu], keys[gpu], &part->comms_[gpu], nullptr),
+                     "ncclCommSplit", comms_[gpu]);
+    });
     return part;
 }
 
@@ -72,22 +91,26 @@ void Communicators::register_windows(const std::vector<const GpuMemory*>& memori
     if (nccl_->window_register == nullptr) {
         throw std::runtime_error("symmetric windows came with NCCL 2.27; this one has none");
     }
+    if (memories.size() != gpus_.size()) {
+        throw std::invalid_argument("a window needs memory of each GPU");
+    }
     std::vector<nccl_window> windows(gpus_.size(), nullptr);
-    nccl_->check(nccl_->group_start(), "ncclGroupStart");
+    NcclGroup group{*nccl_};
     for (std::size_t gpu = 0; gpu < gpus_.size(); ++gpu) {
-        gpus_[gpu]->use();
-        nccl_->check(nccl_->window_register(comms_[gpu], memories.at(gpu)->data(), memories.at(gpu)->size(),
-                                            &windows[gpu], nccl_window_symmetric),
+        group.use(*gpus_[gpu]);
+        nccl_->check(nccl_->window_register(comms_[gpu], memories[gpu]->data(), memories[gpu]->size(), &windows[gpu],
+                                            nccl_window_symmetric),
                      "ncclCommWindowRegister", comms_[gpu]);
     }
-    nccl_->check(nccl_->group_end(), "ncclGroupEnd");
+    group.end();
     for (std::size_t gpu = 0; gpu < gpus_.size(); ++gpu) {
-        // NCCL answers null where it cannot make a window, and measures without one: that must not look like one.
-        if (windows[gpu] == nullptr) {
-            throw std::runtime_error(
-                "NCCL made no symmetric window of these buffers; see its log with NCCL_DEBUG=INFO");
+        if (windows[gpu] != nullptr) {
+            registered_.push_back({gpu, nullptr, windows[gpu]});
         }
-        registered_.push_back({gpu, nullptr, windows[gpu]});
+    }
+    // NCCL answers null where it cannot make a window, and measures without one: that must not look like one.
+    if (std::ranges::find(windows, nullptr) != windows.end()) {
+        throw std::runtime_error("NCCL made no symmetric window of these buffers; see its log with NCCL_DEBUG=INFO");
     }
 }
 

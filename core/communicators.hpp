@@ -39,6 +39,10 @@ class Communicators {
    private:
     Communicators(const NcclApi& nccl, std::vector<const Gpu*> gpus);
 
+    // Calls `make` for each GPU, current by then, in one group. When that fails, none is left.
+    template <class Make>
+    void make_all(const Make& make);
+
     const NcclApi* nccl_;
     std::vector<const Gpu*> gpus_;
     std::vector<nccl_comm> comms_;

@@ -11,25 +11,22 @@ namespace {
 // A point in a GPU's stream, with the time when the stream came by.
 class TimedEvent {
    public:
-    explicit TimedEvent(const Gpu& gpu) : gpu_{&gpu} {
-        gpu.cuda().check(gpu.cuda().event_create(&event_, cuda_event_default), "cuEventCreate");
-    }
-    TimedEvent(const TimedEvent&) = delete;
-    TimedEvent& operator=(const TimedEvent&) = delete;
-    ~TimedEvent() { gpu_->cuda().event_destroy(event_); }
+    explicit TimedEvent(const Gpu& gpu) : gpu_{&gpu}, event_{make_event(gpu.cuda())} {}
 
-    void record() const { gpu_->cuda().check(gpu_->cuda().event_record(event_, gpu_->stream()), "cuEventRecord"); }
+    void record() const {
+        gpu_->cuda().check(gpu_->cuda().event_record(event_.get(), gpu_->stream()), "cuEventRecord");
+    }
     // Both must have come by.
     [[nodiscard]] nanoseconds since(const TimedEvent& earlier) const {
         float milliseconds = 0;
-        gpu_->cuda().check(gpu_->cuda().event_elapsed_time(&milliseconds, earlier.event_, event_),
+        gpu_->cuda().check(gpu_->cuda().event_elapsed_time(&milliseconds, earlier.event_.get(), event_.get()),
                            "cuEventElapsedTime");
         return std::llround(static_cast<double>(milliseconds) * 1e6);
     }
 
    private:
     const Gpu* gpu_;
-    cuda_event event_ = nullptr;
+    UniqueEvent event_;
 };
 
 struct Batch {

@@ -47,31 +47,20 @@ GpuFacts gpu_facts(const CudaApi& cuda, int ordinal) {
 }
 
 Gpu::Gpu(const CudaApi& cuda, int ordinal, std::span<const char> code)
-    : cuda_{&cuda}, facts_{gpu_facts(cuda, ordinal)} {
-    cuda.check(cuda.device_get(&device_, ordinal), "cuDeviceGet");
-    cuda.check(cuda.primary_context_retain(&context_, device_), "cuDevicePrimaryCtxRetain");
+    : cuda_{&cuda}, facts_{gpu_facts(cuda, ordinal)}, context_{cuda, ordinal} {
     use();
-    cuda.check(cuda.stream_create(&stream_, cuda_stream_non_blocking), "cuStreamCreate");
-    cuda.check(cuda.stream_create(&load_stream_, cuda_stream_non_blocking), "cuStreamCreate");
+    stream_ = make_stream(cuda);
+    load_stream_ = make_stream(cuda);
     std::size_t all = 0;
     cuda.check(cuda.mem_get_info(&facts_.free_bytes, &all), "cuMemGetInfo");
     if (!code.empty()) {
-        cuda.check(cuda.module_load_data(&module_, code.data()), "cuModuleLoadData");
+        module_ = load_module(cuda, code.data());
     }
 }
 
 Gpu::~Gpu() {
-    cuda_->context_set_current(context_);
-    if (module_ != nullptr) {
-        cuda_->module_unload(module_);
-    }
-    if (load_stream_ != nullptr) {
-        cuda_->stream_destroy(load_stream_);
-    }
-    if (stream_ != nullptr) {
-        cuda_->stream_destroy(stream_);
-    }
-    cuda_->primary_context_release(device_);
+    // A module is unloaded from the context that is current.
+    static_cast<void>(try_use());
 }
 
 cuda_function Gpu::function(const std::string& name) const {
@@ -79,7 +68,8 @@ cuda_function Gpu::function(const std::string& name) const {
         throw std::runtime_error("no kernels: NVRTC was not found");
     }
     cuda_function function = nullptr;
-    cuda_->check(cuda_->module_get_function(&function, module_, name.c_str()), ("cuModuleGetFunction " + name).c_str());
+    cuda_->check(cuda_->module_get_function(&function, module_.get(), name.c_str()),
+                 ("cuModuleGetFunction " + name).c_str());
     return function;
 }
 
@@ -108,10 +98,7 @@ GpuMemory::GpuMemory(const Gpu& gpu, std::size_t size, const NcclApi* from_nccl)
 }
 
 GpuMemory::~GpuMemory() {
-    gpu_->cuda().context_set_current(nullptr);
-    try {
-        gpu_->use();
-    } catch (const std::exception&) {
+    if (!gpu_->try_use()) {
         return;  // the driver is shutting down, and takes the memory with it
     }
     if (nccl_ != nullptr) {

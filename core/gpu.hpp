@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cuda_api.hpp"
+#include "cuda_handles.hpp"
 #include "nccl_api.hpp"
 
 namespace busbw {
@@ -35,11 +36,13 @@ class Gpu {
     ~Gpu();
 
     // Makes this GPU the calling thread's current one.
-    void use() const { cuda_->check(cuda_->context_set_current(context_), "cuCtxSetCurrent"); }
+    void use() const { cuda_->check(cuda_->context_set_current(context_.get()), "cuCtxSetCurrent"); }
+    // The same for destructors: false where the driver refuses, as while it shuts down.
+    [[nodiscard]] bool try_use() const noexcept { return cuda_->context_set_current(context_.get()) == cuda_success; }
     [[nodiscard]] const CudaApi& cuda() const noexcept { return *cuda_; }
     [[nodiscard]] const GpuFacts& facts() const noexcept { return facts_; }
-    [[nodiscard]] cuda_stream stream() const noexcept { return stream_; }
-    [[nodiscard]] cuda_stream load_stream() const noexcept { return load_stream_; }
+    [[nodiscard]] cuda_stream stream() const noexcept { return stream_.get(); }
+    [[nodiscard]] cuda_stream load_stream() const noexcept { return load_stream_.get(); }
     [[nodiscard]] bool has_kernels() const noexcept { return module_ != nullptr; }
 
     // The kernel called `name`, for whoever launches it many times. Throws std::runtime_error when the GPU has no
@@ -54,18 +57,18 @@ class Gpu {
     }
 
     // Waits until everything on the measuring stream is done; for what is not timed.
-    void wait() const { cuda_->check(cuda_->stream_synchronize(stream_), "cuStreamSynchronize"); }
+    void wait() const { cuda_->check(cuda_->stream_synchronize(stream()), "cuStreamSynchronize"); }
 
    private:
     void launch_with(const std::string& name, void* arguments, std::size_t items, cuda_stream stream) const;
 
     const CudaApi* cuda_;
     GpuFacts facts_;
-    cuda_device device_ = 0;
-    cuda_context context_ = nullptr;
-    cuda_stream stream_ = nullptr;
-    cuda_stream load_stream_ = nullptr;
-    cuda_module module_ = nullptr;
+    // What follows lies in it, and goes before it.
+    PrimaryContext context_;
+    UniqueStream stream_;
+    UniqueStream load_stream_;
+    UniqueModule module_;
 };
 
 // Memory of one GPU, from the driver or from NCCL, whose memory can be registered as a window.

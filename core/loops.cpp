@@ -1,7 +1,5 @@
 #include "loops.hpp"
 
-#include <sched.h>
-
 namespace busbw {
 
 template <class Handle>
@@ -30,21 +28,42 @@ Samples stream(const Exchange<Handle>& exchange, const Heartbeat& beat, std::siz
 
 namespace {
 
-// Waits for the announced start and returns it on this rank's own clock; `missed` is set when it had passed already.
-template <class Handle>
-nanoseconds wait_for_start(const Exchange<Handle>& exchange, const Window& window, std::uint8_t& missed) {
-    const MpiApi<Handle>& mpi = *exchange.mpi;
-    std::int64_t start = exchange.seat.rank == 0 ? wall_clock() + window.offset + window.lead : 0;
-    check(mpi, mpi.bcast(&start, sizeof start, exchange.byte, 0, exchange.communicator), "MPI_Bcast");
-    const nanoseconds local = start - window.offset;
-    missed = wall_clock() > local ? 1 : 0;
-    while (wall_clock() < local) {
-        if (window.yields) {
-            sched_yield();
-        }
+template <class Handle, class Call>
+class MpiStep {
+   public:
+    MpiStep(const Exchange<Handle>& exchange, const Heartbeat& beat, Call& call, Samples& samples)
+        : exchange_{&exchange}, beat_{&beat}, call_{&call}, samples_{&samples} {}
+
+    nanoseconds meet(const Window& window) const {
+        const MpiApi<Handle>& mpi = *exchange_->mpi;
+        std::int64_t start = exchange_->seat.rank == 0 ? wall_clock() + window.offset + window.lead : 0;
+        check(mpi, mpi.bcast(&start, sizeof start, exchange_->byte, 0, exchange_->communicator), "MPI_Bcast");
+        return start;
     }
-    return local;
-}
+    void enter() const { beat_->enter_call(); }
+    void leave() const {
+        beat_->leave_call(1);
+        beat_->count_sample();
+    }
+    nanoseconds run(std::size_t) {
+        (*call_)();
+        end_ = wall_clock();
+        return end_;
+    }
+    void keep(std::size_t sample, const AlignedCall& call) const {
+        samples_->duration[sample] = end_ - call.common_start;
+        samples_->lateness[sample] = call.start - call.common_start;
+        samples_->off_processor[sample] = call.off_processor;
+        samples_->missed[sample] = call.missed ? 1 : 0;
+    }
+
+   private:
+    const Exchange<Handle>* exchange_;
+    const Heartbeat* beat_;
+    Call* call_;
+    Samples* samples_;
+    nanoseconds end_ = 0;
+};
 
 }  // namespace
 
@@ -52,21 +71,8 @@ template <class Handle>
 Samples isolated(const Exchange<Handle>& exchange, const Heartbeat& beat, std::size_t count, const Window& window) {
     Samples samples{count};
     with_call(exchange, [&](auto&& call) {
-        for (std::size_t sample = 0; sample < count; ++sample) {
-            const nanoseconds processor_before = processor_clock();
-            const nanoseconds before = wall_clock();
-            const nanoseconds local = wait_for_start(exchange, window, samples.missed[sample]);
-            beat.enter_call();
-            const nanoseconds start = wall_clock();
-            call();
-            const nanoseconds end = wall_clock();
-            beat.leave_call(1);
-            const nanoseconds processor_after = processor_clock();
-            samples.duration[sample] = end - local;
-            samples.lateness[sample] = start - local;
-            samples.off_processor[sample] = (end - before) - (processor_after - processor_before);
-            beat.count_sample();
-        }
+        MpiStep step{exchange, beat, call, samples};
+        measure_isolated(step, count, window);
     });
     return samples;
 }

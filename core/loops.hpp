@@ -2,6 +2,9 @@
 // Units: nanoseconds.
 #pragma once
 
+#include <sched.h>
+
+#include <concepts>
 #include <cstdint>
 #include <vector>
 
@@ -38,7 +41,59 @@ struct Window {
     bool yields;
 };
 
+// One call after an aligned start, as this process saw it; `start` is when it began, `common_start` when it should
+// have, both on this rank's clock.
+struct AlignedCall {
+    nanoseconds common_start;
+    nanoseconds start;
+    nanoseconds off_processor;
+    bool missed;
+};
+
+// What the loop of isolated mode needs of an exchange.
+template <class Step>
+concept IsolatedStep = requires(Step step, const Window& window, std::size_t sample, const AlignedCall& call) {
+    // Waits for the ranks and returns the start they agree on, on the first rank's clock.
+    { step.meet(window) } -> std::same_as<nanoseconds>;
+    // Tells the heartbeats that a call begins, and that it is done.
+    step.enter();
+    step.leave();
+    // Does call `sample` and returns when it was done.
+    { step.run(sample) } -> std::same_as<nanoseconds>;
+    // Writes the sample down.
+    step.keep(sample, call);
+};
+
+// Waits until `instant` on this rank's clock; returns whether it had passed before.
+inline bool wait_until(nanoseconds instant, bool yields) {
+    const bool missed = wall_clock() > instant;
+    while (wall_clock() < instant) {
+        if (yields) {
+            sched_yield();
+        }
+    }
+    return missed;
+}
+
 // Each call alone, after an aligned start (window-based: Hunold, Carpen-Amarie, "MPI Benchmarking Revisited", 2015).
+// `off_processor` counts from before the ranks meet.
+template <IsolatedStep Step>
+void measure_isolated(Step& step, std::size_t count, const Window& window) {
+    for (std::size_t sample = 0; sample < count; ++sample) {
+        const nanoseconds processor_before = processor_clock();
+        const nanoseconds before = wall_clock();
+        const nanoseconds local = step.meet(window) - window.offset;
+        const bool missed = wait_until(local, window.yields);
+        step.enter();
+        const nanoseconds start = wall_clock();
+        const nanoseconds end = step.run(sample);
+        const nanoseconds processor_end = processor_clock();
+        step.leave();
+        step.keep(sample, {local, start, (end - before) - (processor_end - processor_before), missed});
+    }
+}
+
+// The same of an exchange over MPI.
 template <class Handle>
 Samples isolated(const Exchange<Handle>& exchange, const Heartbeat& beat, std::size_t count, const Window& window);
 

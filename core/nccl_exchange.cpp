@@ -2,7 +2,9 @@
 
 #include <bit>
 #include <stdexcept>
+#include <utility>
 
+#include "nccl_group.hpp"
 #include "portable/kernel_arguments.hpp"
 
 namespace busbw {
@@ -23,6 +25,30 @@ bool has_operation(NcclKind kind) {
 
 }  // namespace
 
+NcclOperation::NcclOperation(const NcclApi& nccl, nccl_comm comm, Operation operation, DataType type) {
+    if (operation != Operation::mulsum) {
+        number_ = operation_number(operation);
+        return;
+    }
+    with_type(type, [&]<class T>(T) {
+        T factor = from_double<T>(mulsum_factor);
+        constexpr int on_host = 1;  // ncclScalarHostImmediate: the factor is read before this returns
+        nccl.check(nccl.red_op_create_premulsum(&number_, &factor, type_number(type, nccl.version), on_host, comm),
+                   "ncclRedOpCreatePreMulSum", comm);
+    });
+    nccl_ = &nccl;
+    comm_ = comm;
+}
+
+NcclOperation::NcclOperation(NcclOperation&& other) noexcept
+    : nccl_{std::exchange(other.nccl_, nullptr)}, comm_{other.comm_}, number_{other.number_} {}
+
+NcclOperation::~NcclOperation() {
+    if (nccl_ != nullptr) {
+        nccl_->red_op_destroy(number_, comm_);
+    }
+}
+
 NcclExchange::NcclExchange(const NcclApi& nccl, NcclShape shape, std::vector<NcclMember> members, Rotation rotation,
                            std::size_t shift)
     : nccl_{&nccl},
@@ -39,26 +65,9 @@ NcclExchange::NcclExchange(const NcclApi& nccl, NcclShape shape, std::vector<Ncc
     }
     shift_bytes_ = shift * element_bytes_;
     for (const NcclMember& member : members_) {
-        nccl_op operation = 0;
-        if (shape_.operation == Operation::mulsum && has_operation(shape_.kind)) {
-            with_type(shape_.type, [&]<class T>(T) {
-                T factor = from_double<T>(mulsum_factor);
-                constexpr int on_host = 1;  // ncclScalarHostImmediate: the factor is read before this returns
-                nccl.check(nccl.red_op_create_premulsum(&operation, &factor, type_, on_host, member.comm),
-                           "ncclRedOpCreatePreMulSum", member.comm);
-            });
-        } else if (has_operation(shape_.kind)) {
-            operation = operation_number(shape_.operation);
-        }
-        operations_.push_back(operation);
-    }
-}
-
-NcclExchange::~NcclExchange() {
-    if (shape_.operation == Operation::mulsum && has_operation(shape_.kind)) {
-        for (std::size_t member = 0; member < members_.size(); ++member) {
-            nccl_->red_op_destroy(operations_[member], members_[member].comm);
-        }
+        operations_.push_back(has_operation(shape_.kind)
+                                  ? NcclOperation{nccl, member.comm, shape_.operation, shape_.type}
+                                  : NcclOperation{});
     }
 }
 
@@ -71,20 +80,17 @@ NcclExchange::Place NcclExchange::place(std::size_t member, std::uint64_t call) 
 }
 
 void NcclExchange::launch(std::uint64_t call) const {
-    const bool together = members_.size() > 1;
     for (int number = 0; number < steps_; ++number) {
-        if (together) {
-            check(nccl_->group_start(), "ncclGroupStart", nullptr);
+        if (members_.size() == 1) {
+            step(0, number, place(0, call));
+            continue;
         }
+        NcclGroup group{*nccl_};
         for (std::size_t member = 0; member < members_.size(); ++member) {
-            if (together) {
-                members_[member].gpu->use();
-            }
+            group.use(*members_[member].gpu);
             step(member, number, place(member, call));
         }
-        if (together) {
-            check(nccl_->group_end(), "ncclGroupEnd", nullptr);
-        }
+        group.end();
     }
 }
 
@@ -93,7 +99,7 @@ void NcclExchange::step(std::size_t member, int number, const Place& at) const {
         case NcclKind::alltoallv: alltoallv(members_[member], at); break;
         case NcclKind::hypercube: hypercube(members_[member], number, at); break;
         case NcclKind::alltoall_2dh: two_level(members_[member], number, at); break;
-        default: simple(members_[member], at, operations_[member]); break;
+        default: simple(members_[member], at, operations_[member].number()); break;
     }
 }
 
@@ -124,50 +130,65 @@ void NcclExchange::simple(const NcclMember& member, const Place& at, nccl_op ope
             return check(nccl.reduce(from, at.receive, count, type_, operation, shape_.root, comm, stream),
                          "ncclReduce", comm);
         case NcclKind::alltoall: return alltoall(comm, shape_.ranks, at.send, at.receive, count, stream);
-        case NcclKind::gather: {
-            const std::byte* const part = shape_.in_place && at_root ? at.receive + mine : at.send;
-            if (nccl.gather != nullptr) {
-                return check(nccl.gather(part, at.receive, count, type_, shape_.root, comm, stream), "ncclGather",
-                             comm);
-            }
-            check(nccl.group_start(), "ncclGroupStart", comm);
-            check(nccl.send(part, count, type_, shape_.root, comm, stream), "ncclSend", comm);
-            for (int rank = 0; at_root && rank < shape_.ranks; ++rank) {
-                check(nccl.recv(at.receive + index(rank) * count * element_bytes_, count, type_, rank, comm, stream),
-                      "ncclRecv", comm);
-            }
-            return check(nccl.group_end(), "ncclGroupEnd", comm);
-        }
-        case NcclKind::scatter: {
-            std::byte* const part = shape_.in_place && at_root ? at.receive + mine : at.receive;
-            if (nccl.scatter != nullptr) {
-                return check(nccl.scatter(from, part, count, type_, shape_.root, comm, stream), "ncclScatter", comm);
-            }
-            check(nccl.group_start(), "ncclGroupStart", comm);
-            for (int rank = 0; at_root && rank < shape_.ranks; ++rank) {
-                check(nccl.send(from + index(rank) * count * element_bytes_, count, type_, rank, comm, stream),
-                      "ncclSend", comm);
-            }
-            check(nccl.recv(part, count, type_, shape_.root, comm, stream), "ncclRecv", comm);
-            return check(nccl.group_end(), "ncclGroupEnd", comm);
-        }
+        case NcclKind::gather:
+            return gather(member, shape_.in_place && at_root ? at.receive + mine : at.send, at.receive);
+        case NcclKind::scatter:
+            return scatter(member, from, shape_.in_place && at_root ? at.receive + mine : at.receive);
         case NcclKind::sendrecv:
+            return send_and_receive(member, at, (member.rank + 1) % shape_.ranks,
+                                    (member.rank + shape_.ranks - 1) % shape_.ranks);
         case NcclKind::sendrecv_pair: {
             const auto [left, right] = shape_.pair;
-            const bool paired = shape_.kind == NcclKind::sendrecv_pair;
-            if (paired && member.rank != left && member.rank != right) {
+            if (member.rank != left && member.rank != right) {
                 return;
             }
             const int other = member.rank == left ? right : left;
-            const int to = paired ? other : (member.rank + 1) % shape_.ranks;
-            const int source = paired ? other : (member.rank + shape_.ranks - 1) % shape_.ranks;
-            check(nccl.group_start(), "ncclGroupStart", comm);
-            check(nccl.send(at.send, count, type_, to, comm, stream), "ncclSend", comm);
-            check(nccl.recv(at.receive, count, type_, source, comm, stream), "ncclRecv", comm);
-            return check(nccl.group_end(), "ncclGroupEnd", comm);
+            return send_and_receive(member, at, other, other);
         }
         default: throw std::invalid_argument("unknown collective");
     }
+}
+
+void NcclExchange::gather(const NcclMember& member, const std::byte* part, std::byte* whole) const {
+    const NcclApi& nccl = *nccl_;
+    const nccl_comm comm = member.comm;
+    const cuda_stream stream = member.gpu->stream();
+    const std::size_t count = shape_.count;
+    if (nccl.gather != nullptr) {
+        return check(nccl.gather(part, whole, count, type_, shape_.root, comm, stream), "ncclGather", comm);
+    }
+    NcclGroup group{nccl, comm};
+    check(nccl.send(part, count, type_, shape_.root, comm, stream), "ncclSend", comm);
+    for (int rank = 0; member.rank == shape_.root && rank < shape_.ranks; ++rank) {
+        check(nccl.recv(whole + index(rank) * count * element_bytes_, count, type_, rank, comm, stream), "ncclRecv",
+              comm);
+    }
+    group.end();
+}
+
+void NcclExchange::scatter(const NcclMember& member, const std::byte* whole, std::byte* part) const {
+    const NcclApi& nccl = *nccl_;
+    const nccl_comm comm = member.comm;
+    const cuda_stream stream = member.gpu->stream();
+    const std::size_t count = shape_.count;
+    if (nccl.scatter != nullptr) {
+        return check(nccl.scatter(whole, part, count, type_, shape_.root, comm, stream), "ncclScatter", comm);
+    }
+    NcclGroup group{nccl, comm};
+    for (int rank = 0; member.rank == shape_.root && rank < shape_.ranks; ++rank) {
+        check(nccl.send(whole + index(rank) * count * element_bytes_, count, type_, rank, comm, stream), "ncclSend",
+              comm);
+    }
+    check(nccl.recv(part, count, type_, shape_.root, comm, stream), "ncclRecv", comm);
+    group.end();
+}
+
+void NcclExchange::send_and_receive(const NcclMember& member, const Place& at, int to, int from) const {
+    const cuda_stream stream = member.gpu->stream();
+    NcclGroup group{*nccl_, member.comm};
+    check(nccl_->send(at.send, shape_.count, type_, to, member.comm, stream), "ncclSend", member.comm);
+    check(nccl_->recv(at.receive, shape_.count, type_, from, member.comm, stream), "ncclRecv", member.comm);
+    group.end();
 }
 
 void NcclExchange::alltoall(nccl_comm comm, int ranks, const std::byte* from, std::byte* into, std::size_t count,
@@ -175,20 +196,20 @@ void NcclExchange::alltoall(nccl_comm comm, int ranks, const std::byte* from, st
     if (nccl_->alltoall != nullptr) {
         return check(nccl_->alltoall(from, into, count, type_, comm, stream), "ncclAlltoAll", comm);
     }
-    check(nccl_->group_start(), "ncclGroupStart", comm);
+    NcclGroup group{*nccl_, comm};
     for (int peer = 0; peer < ranks; ++peer) {
         const std::size_t part = index(peer) * count * element_bytes_;
         check(nccl_->send(from + part, count, type_, peer, comm, stream), "ncclSend", comm);
         check(nccl_->recv(into + part, count, type_, peer, comm, stream), "ncclRecv", comm);
     }
-    check(nccl_->group_end(), "ncclGroupEnd", comm);
+    group.end();
 }
 
 void NcclExchange::alltoallv(const NcclMember& member, const Place& at) const {
     const cuda_stream stream = member.gpu->stream();
     std::size_t send_at = 0;
     std::size_t receive_at = 0;
-    check(nccl_->group_start(), "ncclGroupStart", member.comm);
+    NcclGroup group{*nccl_, member.comm};
     for (int peer = 0; peer < shape_.ranks; ++peer) {
         const std::size_t out = sent(shape_, member.rank, peer);
         const std::size_t in = sent(shape_, peer, member.rank);
@@ -203,7 +224,7 @@ void NcclExchange::alltoallv(const NcclMember& member, const Place& at) const {
         send_at += out;
         receive_at += in;
     }
-    check(nccl_->group_end(), "ncclGroupEnd", member.comm);
+    group.end();
 }
 
 // Step 0 puts the own part in its place; step k exchanges the 2^(k-1) parts held so far with the rank that differs in
@@ -224,12 +245,12 @@ void NcclExchange::hypercube(const NcclMember& member, int number, const Place& 
     const int held = member.rank & ~(mask - 1);
     const int peer = member.rank ^ mask;
     const std::size_t count = shape_.count * index(mask);
-    check(nccl_->group_start(), "ncclGroupStart", member.comm);
+    NcclGroup group{*nccl_, member.comm};
     check(nccl_->send(at.receive + index(held) * part, count, type_, peer, member.comm, stream), "ncclSend",
           member.comm);
     check(nccl_->recv(at.receive + index(held ^ mask) * part, count, type_, peer, member.comm, stream), "ncclRecv",
           member.comm);
-    check(nccl_->group_end(), "ncclGroupEnd", member.comm);
+    group.end();
 }
 
 // Tutel's two-level alltoall (Hwang et al., MLSys 2023, appendix A): slices for one place of every node are brought

@@ -33,6 +33,23 @@ struct Rotation {
     std::size_t scratch_stride = 0;
 };
 
+// What NCCL reduces by: a number of its own, or one that was made for a communicator and goes with this.
+class NcclOperation {
+   public:
+    NcclOperation() = default;  // of exchanges that reduce nothing
+    // Throws std::runtime_error with NCCL's words.
+    NcclOperation(const NcclApi& nccl, nccl_comm comm, Operation operation, DataType type);
+    NcclOperation(NcclOperation&& other) noexcept;
+    NcclOperation& operator=(NcclOperation&&) = delete;
+    ~NcclOperation();
+    [[nodiscard]] nccl_op number() const noexcept { return number_; }
+
+   private:
+    const NcclApi* nccl_ = nullptr;  // where it was made
+    nccl_comm comm_ = nullptr;
+    nccl_op number_ = 0;
+};
+
 class NcclExchange {
    public:
     // `shift` moves every buffer by so many elements, to try what is not aligned.
@@ -40,7 +57,6 @@ class NcclExchange {
                  std::size_t shift = 0);
     NcclExchange(const NcclExchange&) = delete;
     NcclExchange& operator=(const NcclExchange&) = delete;
-    ~NcclExchange();
 
     // Puts call number `call` on the streams of all members, and returns without waiting for it.
     void launch(std::uint64_t call) const;
@@ -61,6 +77,9 @@ class NcclExchange {
    private:
     void step(std::size_t member, int number, const Place& at) const;
     void simple(const NcclMember& member, const Place& at, nccl_op operation) const;
+    void gather(const NcclMember& member, const std::byte* part, std::byte* whole) const;
+    void scatter(const NcclMember& member, const std::byte* whole, std::byte* part) const;
+    void send_and_receive(const NcclMember& member, const Place& at, int to, int from) const;
     void alltoall(nccl_comm comm, int ranks, const std::byte* from, std::byte* into, std::size_t count,
                   cuda_stream stream) const;
     void alltoallv(const NcclMember& member, const Place& at) const;
@@ -76,7 +95,7 @@ class NcclExchange {
     std::size_t shift_bytes_;
     std::size_t element_bytes_;
     nccl_type type_;
-    std::vector<nccl_op> operations_;
+    std::vector<NcclOperation> operations_;
     int steps_;
 };
 

@@ -3,8 +3,10 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <list>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "portable/kernel_arguments.hpp"
 
@@ -108,6 +110,96 @@ void time_one(const NcclExchange& exchange, const NcclBench& bench, std::vector<
     }
 }
 
+// A call alone, on every GPU of this process.
+class NcclStep {
+   public:
+    NcclStep(const NcclExchange& exchange, const NcclBench& bench, std::vector<Samples>& samples)
+        : exchange_{&exchange}, bench_{&bench}, samples_{&samples}, ends_(samples.size()) {}
+
+    nanoseconds meet(const Window& window) const { return bench_->gate->meet(window.lead); }
+    void enter() const { enter_calls(*bench_); }
+    void leave() const { leave_calls(*bench_, 1); }
+    nanoseconds run(std::size_t sample) {
+        exchange_->launch(sample);
+        issued_ = wall_clock();
+        wait_in_calls(*bench_);
+        wait_for_all(*exchange_, *bench_, ends_);
+        return wall_clock();
+    }
+    void keep(std::size_t sample, const AlignedCall& call) const {
+        for (std::size_t member = 0; member < samples_->size(); ++member) {
+            Samples& one = (*samples_)[member];
+            one.duration[sample] = ends_[member] - call.common_start;
+            one.lateness[sample] = call.start - call.common_start;
+            one.issued[sample] = issued_ - call.start;
+            one.missed[sample] = call.missed ? 1 : 0;
+            one.off_processor[sample] = call.off_processor;
+        }
+    }
+
+   private:
+    const NcclExchange* exchange_;
+    const NcclBench* bench_;
+    std::vector<Samples>* samples_;
+    std::vector<nanoseconds> ends_;  // when each GPU was first seen done
+    nanoseconds issued_ = 0;         // when the call had returned to the host
+};
+
+// A stream that captures for as long as this lives: what is put on it goes into a graph.
+class StreamCapture {
+   public:
+    explicit StreamCapture(const Gpu& gpu) : gpu_{&gpu} {
+        gpu.use();
+        // NCCL may allocate while a call is captured for the first time; only this thread's calls are captured.
+        gpu.cuda().check(gpu.cuda().begin_capture(gpu.stream(), cuda_capture_thread_local), "cuStreamBeginCapture");
+        captures_ = true;
+    }
+    StreamCapture(const StreamCapture&) = delete;
+    StreamCapture& operator=(const StreamCapture&) = delete;
+    ~StreamCapture() {
+        if (captures_) {
+            static_cast<void>(gpu_->try_use());
+            static_cast<void>(close());
+        }
+    }
+
+    // Ends the capture and returns what was captured.
+    UniqueGraph end() {
+        gpu_->use();
+        auto [result, graph] = close();
+        gpu_->cuda().check(result, "cuStreamEndCapture");
+        return std::move(graph);
+    }
+
+   private:
+    // However it ends, the stream captures no more; with an error there may be part of a graph.
+    std::pair<cuda_result, UniqueGraph> close() noexcept {
+        captures_ = false;
+        cuda_graph graph = nullptr;
+        const cuda_result result = gpu_->cuda().end_capture(gpu_->stream(), &graph);
+        return {result, UniqueGraph{graph, {&gpu_->cuda()}}};
+    }
+
+    const Gpu* gpu_;
+    bool captures_ = false;
+};
+
+// Captures calls 0 to calls-1; one graph for each member.
+std::vector<UniqueGraph> capture(const NcclExchange& exchange, std::uint64_t calls) {
+    std::list<StreamCapture> captures;
+    for (const NcclMember& member : exchange.members()) {
+        captures.emplace_back(*member.gpu);
+    }
+    for (std::uint64_t call = 0; call < calls; ++call) {
+        exchange.launch(call);
+    }
+    std::vector<UniqueGraph> graphs;
+    for (StreamCapture& one : captures) {
+        graphs.push_back(one.end());
+    }
+    return graphs;
+}
+
 }  // namespace
 
 void once(const NcclExchange& exchange, const NcclBench& bench) {
@@ -140,71 +232,20 @@ std::vector<Samples> stream(const NcclExchange& exchange, const NcclBench& bench
 std::vector<Samples> isolated(const NcclExchange& exchange, const NcclBench& bench, std::size_t count,
                               const Window& window) {
     std::vector<Samples> samples = samples_for(exchange, count);
-    std::vector<nanoseconds> ends(exchange.members().size());
-    for (std::size_t sample = 0; sample < count; ++sample) {
-        const nanoseconds processor_before = processor_clock();
-        const nanoseconds before = wall_clock();
-        const nanoseconds local = bench.gate->meet(window.lead) - window.offset;
-        const bool missed = wall_clock() > local;
-        while (wall_clock() < local) {
-            if (window.yields) {
-                sched_yield();
-            }
-        }
-        enter_calls(bench);
-        const nanoseconds start = wall_clock();
-        exchange.launch(sample);
-        const nanoseconds issued = wall_clock();
-        wait_in_calls(bench);
-        wait_for_all(exchange, bench, ends);
-        const nanoseconds after = wall_clock();
-        const nanoseconds processor_after = processor_clock();
-        leave_calls(bench, 1);
-        for (std::size_t member = 0; member < samples.size(); ++member) {
-            samples[member].duration[sample] = ends[member] - local;
-            samples[member].lateness[sample] = start - local;
-            samples[member].issued[sample] = issued - start;
-            samples[member].missed[sample] = missed ? 1 : 0;
-            samples[member].off_processor[sample] = (after - before) - (processor_after - processor_before);
-        }
-    }
+    NcclStep step{exchange, bench, samples};
+    measure_isolated(step, count, window);
     return samples;
 }
 
-NcclGraph::NcclGraph(const NcclExchange& exchange, std::uint64_t calls) : exchange_{&exchange}, calls_{calls} {
-    const auto& members = exchange.members();
-    for (const NcclMember& member : members) {
-        member.gpu->use();
-        const CudaApi& cuda = member.gpu->cuda();
-        // NCCL may allocate while a call is captured for the first time; only this thread's calls are captured.
-        cuda.check(cuda.begin_capture(member.gpu->stream(), cuda_capture_thread_local), "cuStreamBeginCapture");
-    }
-    for (std::uint64_t call = 0; call < calls; ++call) {
-        exchange.launch(call);
-    }
-    for (const NcclMember& member : members) {
-        member.gpu->use();
-        graphs_.push_back(nullptr);
-        member.gpu->cuda().check(member.gpu->cuda().end_capture(member.gpu->stream(), &graphs_.back()),
-                                 "cuStreamEndCapture");
-    }
+NcclGraph::NcclGraph(const NcclExchange& exchange, std::uint64_t calls)
+    : exchange_{&exchange}, calls_{calls}, graphs_{capture(exchange, calls)} {
     // Only now: while any stream of this thread captures, the driver refuses to make a graph ready.
-    for (const NcclMember& member : members) {
-        member.gpu->use();
-        const CudaApi& cuda = member.gpu->cuda();
-        ready_.push_back(nullptr);
-        cuda.check(cuda.graph_instantiate(&ready_.back(), graphs_[ready_.size() - 1], 0), "cuGraphInstantiate");
-        cuda.check(cuda.graph_upload(ready_.back(), member.gpu->stream()), "cuGraphUpload");
-        member.gpu->wait();
-    }
-}
-
-NcclGraph::~NcclGraph() {
-    for (std::size_t member = 0; member < ready_.size(); ++member) {
-        const Gpu& gpu = *exchange_->members()[member].gpu;
+    for (const UniqueGraph& graph : graphs_) {
+        const Gpu& gpu = *exchange.members()[ready_.size()].gpu;
         gpu.use();
-        gpu.cuda().graph_exec_destroy(ready_[member]);
-        gpu.cuda().graph_destroy(graphs_[member]);
+        ready_.push_back(instantiate(gpu.cuda(), graph));
+        gpu.cuda().check(gpu.cuda().graph_upload(ready_.back().get(), gpu.stream()), "cuGraphUpload");
+        gpu.wait();
     }
 }
 
@@ -220,7 +261,7 @@ std::vector<Samples> NcclGraph::replay(const NcclBench& bench, std::size_t count
                 if (ready_.size() > 1) {
                     members[member].gpu->use();
                 }
-                cuda.check(cuda.graph_launch(ready_[member], members[member].gpu->stream()), "cuGraphLaunch");
+                cuda.check(cuda.graph_launch(ready_[member].get(), members[member].gpu->stream()), "cuGraphLaunch");
             }
         });
     }

@@ -43,17 +43,17 @@ std::vector<Samples> isolated(const NcclExchange& exchange, const NcclBench& ben
 // `calls` calls captured in a CUDA graph, one replay a sample.
 class NcclGraph {
    public:
+    // Throws std::runtime_error; then no stream captures any more, and no graph is left.
     NcclGraph(const NcclExchange& exchange, std::uint64_t calls);
     NcclGraph(const NcclGraph&) = delete;
     NcclGraph& operator=(const NcclGraph&) = delete;
-    ~NcclGraph();
     [[nodiscard]] std::vector<Samples> replay(const NcclBench& bench, std::size_t count) const;
 
    private:
     const NcclExchange* exchange_;
     std::uint64_t calls_;
-    std::vector<cuda_graph> graphs_;
-    std::vector<cuda_graph_exec> ready_;
+    std::vector<UniqueGraph> graphs_;  // one for each member
+    std::vector<UniqueGraphExec> ready_;
 };
 
 // Matrix products that keep a GPU busy while an exchange is timed.

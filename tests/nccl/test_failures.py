@@ -98,6 +98,16 @@ def test_an_error_that_nccl_returns_is_told_with_its_last_words(busbw: NcclBusbw
         assert words in result.out
 
 
+def test_a_graph_that_cannot_be_captured_ends_the_run_in_the_drivers_words(busbw: NcclBusbw):
+    refused = {"STANDIN_REFUSE": "cuStreamEndCapture=1"}
+    result = busbw.nccl("all_reduce", *SIZES, *LIMITS, "-g", RANKS, "-G", 1, env=refused)
+
+    assert result.code == 3, result
+    assert left_of(busbw.folder) == ()
+    assert "cuStreamEndCapture: CUDA_ERROR_STREAM_CAPTURE_INVALIDATED" in words_of(busbw, 0)
+    assert "cuStreamEndCapture" in result.out
+
+
 def test_what_was_measured_before_is_kept_and_the_run_goes_on(busbw: NcclBusbw):
     # A call takes 1 ms, and the first turns some 60 calls together. Then a point takes a fifth of its 2 s or 60 calls:
     # the rank dies in the second or third of ten points, on busy cores a little later.

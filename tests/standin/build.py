@@ -13,7 +13,7 @@ from pathlib import Path
 SOURCES = Path(__file__).resolve().parent
 # By NCCL's own numbers, and the name of the folder that each lies in.
 NCCL_VERSIONS = {21803: "nccl-2.18.3", 22203: "nccl-2.22.3", 22809: "nccl-2.28.9", 23203: "nccl-2.32.3"}
-DRIVER = ("device", "event", "graph", "kernel", "memory", "stream")
+DRIVER = ("device", "event", "graph", "kernel", "memory", "refusals", "stream")
 # These parts of NCCL's differ from version to version, the others do not.
 NCCL_BY_VERSION = ("collectives", "config", "log", "memory", "profiler")
 NCCL_COMMON = ("execute", "faults", "group", "messages", "plugin", "reduce", "rounds", "segment", "world")

@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "driver_refusals.hpp"
+
 #define STANDIN_API extern "C" __attribute__((visibility("default")))
 
 namespace standin {
@@ -43,10 +45,11 @@ inline void require(bool holds, Result otherwise) {
     }
 }
 
-// The result that an exported function returns for `action`.
+// The result that an exported function returns for `action`. `function`: its name.
 template <class Action>
-Result answer(Action&& action) noexcept {
+Result answer(Action&& action, const char* function = __builtin_FUNCTION()) noexcept {
     try {
+        require(!is_refused(function), unknown);
         action();
         return success;
     } catch (const Failure& failure) {
@@ -89,6 +92,10 @@ class Handles {
         auto object = std::move(found->second);
         objects_.erase(found);
         return object;
+    }
+    std::size_t count() {
+        const std::scoped_lock lock{mutex_};
+        return objects_.size();
     }
     std::vector<std::shared_ptr<T>> all() {
         const std::scoped_lock lock{mutex_};

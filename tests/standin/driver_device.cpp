@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -250,6 +251,12 @@ STANDIN_API Result cuDevicePrimaryCtxRelease_v2(int device) {
         auto& count = retained[static_cast<std::size_t>(device)];
         require(count.fetch_sub(1) > 0, invalid_context);
     });
+}
+
+// How often any context was retained and not released.
+STANDIN_API long standinContexts() {
+    return std::accumulate(retained.begin(), retained.end(), 0L,
+                           [](long sum, const std::atomic<int>& one) { return sum + one; });
 }
 
 STANDIN_API Result cuCtxSetCurrent(Context* context) {

@@ -69,6 +69,8 @@ STANDIN_API Result cuEventDestroy_v2(Event* event) {
     return answer([&] { handles<Event>().remove(event); });
 }
 
+STANDIN_API long standinEvents() { return static_cast<long>(handles<Event>().count()); }
+
 STANDIN_API Result cuEventRecord(Event* handle, Stream* stream_handle) {
     return answer([&] {
         const auto event = event_of(handle);

@@ -32,6 +32,27 @@ void leave_capture(const std::shared_ptr<Capture>& capture) {
     }
 }
 
+// Where it is to fail, it does so as after an error while capturing: the stream captures no more.
+Result end_capture(Stream* handle, Graph** graph, bool fails) {
+    return answer([&] {
+        require(graph != nullptr, invalid_value);
+        *graph = nullptr;
+        const auto capture = stream_of(handle)->capture();
+        require(capture != nullptr, illegal_state);
+        {
+            auto& captures = forever<Captures>();
+            const std::scoped_lock lock{captures.mutex};
+            require(std::erase_if(captures.origins, [&](const Origin& each) { return each.stream == handle; }) == 1,
+                    capture_unmatched);
+        }
+        leave_capture(capture);
+        capture->invalidated = capture->invalidated || fails;
+        capture->ended = true;
+        require(!capture->invalidated, capture_invalidated);
+        *graph = handles<Graph>().add(capture->graph);
+    });
+}
+
 }  // namespace
 
 void require_no_capture() {
@@ -58,22 +79,7 @@ STANDIN_API Result cuStreamBeginCapture_v2(Stream* handle, CaptureMode mode) {
 }
 
 STANDIN_API Result cuStreamEndCapture(Stream* handle, Graph** graph) {
-    return answer([&] {
-        require(graph != nullptr, invalid_value);
-        *graph = nullptr;
-        const auto capture = stream_of(handle)->capture();
-        require(capture != nullptr, illegal_state);
-        {
-            auto& captures = forever<Captures>();
-            const std::scoped_lock lock{captures.mutex};
-            require(std::erase_if(captures.origins, [&](const Origin& each) { return each.stream == handle; }) == 1,
-                    capture_unmatched);
-        }
-        leave_capture(capture);
-        capture->ended = true;
-        require(!capture->invalidated, capture_invalidated);
-        *graph = handles<Graph>().add(capture->graph);
-    });
+    return end_capture(handle, graph, is_refused("cuStreamEndCapture"));
 }
 
 STANDIN_API Result cuStreamIsCapturing(Stream* handle, int* status) {
@@ -119,6 +125,9 @@ STANDIN_API Result cuGraphLaunch(Executable* executable, Stream* stream) {
 STANDIN_API Result cuGraphExecDestroy(Executable* executable) {
     return answer([&] { handles<Executable>().remove(executable); });
 }
+
+// Graphs, ready ones too.
+STANDIN_API long standinGraphs() { return static_cast<long>(handles<Graph>().count() + handles<Executable>().count()); }
 
 STANDIN_API Result cuGraphDestroy(Graph* graph) {
     return answer([&] { handles<Graph>().remove(graph); });

@@ -81,6 +81,8 @@ STANDIN_API Result cuModuleUnload(Module* handle) {
     });
 }
 
+STANDIN_API long standinModules() { return static_cast<long>(handles<Module>().count()); }
+
 STANDIN_API Result cuModuleGetFunction(Kernel** function, Module* handle, const char* name) {
     return answer([&] {
         require(function != nullptr && name != nullptr, invalid_value);

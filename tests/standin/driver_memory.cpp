@@ -65,6 +65,10 @@ class Allocations {
         const bool inside = address - from <= allocation.bytes && bytes <= allocation.bytes - (address - from);
         return inside && (host_counts || allocation.device != on_host);
     }
+    std::size_t count() {
+        const std::scoped_lock lock{mutex_};
+        return allocations_.size();
+    }
     std::size_t used(int device) {
         const std::scoped_lock lock{mutex_};
         return used_.at(static_cast<std::size_t>(device));
@@ -150,6 +154,8 @@ STANDIN_API Result cuMemFree_v2(std::uint64_t address) {
         allocations().remove(pointer(address));
     });
 }
+
+STANDIN_API long standinAllocations() { return static_cast<long>(allocations().count()); }
 
 STANDIN_API Result cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total_bytes) {
     return answer([&] {

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -154,6 +155,13 @@ STANDIN_API Result cuStreamCreateWithPriority(Stream** stream, unsigned flags, i
 
 STANDIN_API Result cuStreamDestroy_v2(Stream* stream) {
     return answer([&] { handles<Stream>().remove(stream); });
+}
+
+STANDIN_API long standinStreams() { return static_cast<long>(handles<Stream>().count()); }
+
+STANDIN_API long standinCapturingStreams() {
+    const auto streams = handles<Stream>().all();
+    return std::ranges::count_if(streams, [](const auto& stream) { return stream->capture() != nullptr; });
 }
 
 STANDIN_API Result cuStreamSynchronize(Stream* stream) {

@@ -63,10 +63,14 @@ void inform(int device, const std::string& text);
 // Prints the line with the version, once, where NCCL would.
 void show_version(int rank, int device);
 
-// Runs `action` and gives the status that an exported function returns.
+// Counts a call; throws Problem where STANDIN_REFUSE wants it to fail. Of ncclGroupEnd, the end itself throws it.
+void admit(const char* function);
+
+// Runs `action` and gives the status that an exported function returns. `function`: its name.
 template <class Action>
-Status reply(Action&& action) noexcept {
+Status reply(Action&& action, const char* function = __builtin_FUNCTION()) noexcept {
     try {
+        admit(function);
         action();
         return ok;
     } catch (const Problem& problem) {

@@ -39,8 +39,9 @@ struct Call {
     int root = 0;
 };
 
-Status enqueue(const Call& call, const Communicator* handle, Stream* stream) {
-    return reply([&] {
+Status enqueue(const Call& call, const Communicator* handle, Stream* stream,
+               const char* function = __builtin_FUNCTION()) {
+    const auto add = [&] {
         in_group([&] {
             const auto communicator = ready_communicator(handle);
             expect(call.type >= 0 && call.type < data_types, invalid_argument, "invalid type");
@@ -59,7 +60,8 @@ Status enqueue(const Call& call, const Communicator* handle, Stream* stream) {
             task.fault = count_call(communicator->world_rank);
             add_task(communicator, task, stream);
         });
-    });
+    };
+    return reply(add, function);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -95,6 +97,20 @@ void launch(const Launch& launch) {
 
 }  // namespace
 
+void admit(const char* function) {
+    if (!is_refused(function)) {
+        return;
+    }
+    const Problem problem{internal_error, std::string{function} + " was told to fail"};
+    if (group.depth > 0 && !group.problem) {
+        group.problem = problem;
+    }
+    // Even an end that fails closes its group.
+    if (std::string_view{function} != "ncclGroupEnd") {
+        throw problem;
+    }
+}
+
 void start_group() { ++group.depth; }
 
 void end_group() {
@@ -145,5 +161,8 @@ void in_group(const std::function<void()>& action) {
 
 STANDIN_API Status ncclGroupStart() { return reply(start_group); }
 STANDIN_API Status ncclGroupEnd() { return reply(end_group); }
+
+// How many groups this thread has open, one in the other.
+STANDIN_API long standinOpenGroups() { return group.depth; }
 
 }  // namespace standin::nccl

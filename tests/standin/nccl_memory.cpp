@@ -16,9 +16,13 @@ struct Registration {
     std::shared_ptr<Communicator> communicator;
 };
 
-Registration* register_buffer(const Communicator* handle, const void* start, std::size_t bytes) {
-    const auto communicator = ready_communicator(handle);
+std::shared_ptr<Communicator> checked(const Communicator* handle, const void* start, std::size_t bytes) {
+    auto communicator = ready_communicator(handle);
     expect(is_known(start, bytes), invalid_argument, "the buffer is not a device's memory");
+    return communicator;
+}
+
+Registration* register_with(const std::shared_ptr<Communicator>& communicator) {
     return handles<Registration>().add(std::make_shared<Registration>(communicator));
 }
 
@@ -48,8 +52,11 @@ STANDIN_API Status ncclMemFree(void* start) {
 }
 
 STANDIN_API Status ncclCommRegister(Communicator* communicator, void* start, std::size_t bytes, void** handle) {
-    return reply([&] { *handle = register_buffer(communicator, start, bytes); });
+    return reply([&] { *handle = register_with(checked(communicator, start, bytes)); });
 }
+
+// Buffers and windows.
+STANDIN_API long standinRegistrations() { return static_cast<long>(handles<Registration>().count()); }
 
 STANDIN_API Status ncclCommDeregister(Communicator* communicator, void* handle) {
     return reply([&] { deregister(communicator, static_cast<Registration*>(handle)); });
@@ -65,11 +72,10 @@ STANDIN_API Status ncclCommWindowRegister(Communicator* handle, void* start, std
             constexpr std::uintptr_t alignment = 4096;
             expect(reinterpret_cast<std::uintptr_t>(start) % alignment == 0, invalid_argument,
                    "the window is not aligned to NCCL_WIN_REQUIRED_ALIGNMENT");
-            Registration* const made = register_buffer(handle, start, bytes);
-            const auto communicator = made->communicator;
-            add_job({communicator, [communicator, made, window] {
+            const auto communicator = checked(handle, start, bytes);
+            add_job({communicator, [communicator, window] {
                          communicator->segment->meet_on_host();
-                         *window = made;
+                         *window = register_with(communicator);
                      }});
         });
     });

@@ -156,6 +156,8 @@ void split(Communicator& parent, Communicator* child, int color, int key) {
 void destroy(const Communicator* handle, bool waits) {
     const auto communicator = communicator_of(handle);
     if (waits) {
+        expect(communicator->state != in_progress, invalid_argument,
+               "Attempt to use communicator before the previous operation returned ncclSuccess");
         communicator->drain();
     } else {
         communicator->abort();
@@ -291,6 +293,18 @@ STANDIN_API Status ncclCommAbort(Communicator* handle) {
             destroy(handle, false);
         }
     });
+}
+
+STANDIN_API long standinCommunicators() { return static_cast<long>(handles<Communicator>().count()); }
+
+// Operations that were made for communicators which are there still.
+STANDIN_API long standinOperations() {
+    long count = 0;
+    for (const auto& communicator : handles<Communicator>().all()) {
+        const std::scoped_lock lock{communicator->mutex};
+        count += std::ranges::count(communicator->operations, true, &UserOperation::exists);
+    }
+    return count;
 }
 
 STANDIN_API Status ncclCommGetAsyncError(Communicator* handle, Status* error) {
