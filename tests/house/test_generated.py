@@ -17,6 +17,15 @@ def test_the_stub_of_the_core_is_fresh(tmp_path: Path) -> None:
     assert fresh.read_text() == (PACKAGE / "_core.pyi").read_text(), "run `make stub` and commit the result"
 
 
+def test_the_page_of_options_is_fresh() -> None:
+    page = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "run_options.py"], check=True, timeout=60, capture_output=True
+    )
+    fresh = page.stdout.decode()
+    said = "write it with: scripts/run_options.py > docs/run-options.md"
+    assert fresh == (ROOT / "docs" / "run-options.md").read_text(), said
+
+
 def test_the_installed_package_tells_type_checkers_that_it_is_typed() -> None:
     assert resources.files("busbw").joinpath("py.typed").is_file()
 

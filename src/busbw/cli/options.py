@@ -98,7 +98,7 @@ SIZE = _Size()
 def _type(option: RunOption) -> click.ParamType[Any]:
     if option.choices:
         return _OneOf(dict(option.choices))
-    if option.aliases:
+    if option.aliases and option.form != "rank":
         return _Alias(dict(option.aliases))
     kinds: Mapping[str, click.ParamType[Any]] = {
         "number": click.INT,
@@ -136,7 +136,8 @@ def _made(field: str, option: RunOption, usual: object) -> GroupedOption:
 
 def _help(option: RunOption, usual: object) -> str:
     """Return the help of an option with its default, unless there is none or the help says more of it."""
-    if usual is None or usual in ((), False) or "[default" in option.help or (option.form == "number" and usual == 0):
+    is_told = "[default" in option.help
+    if is_told or usual is None or usual == () or option.form == "flag" or (option.form == "number" and usual == 0):
         return option.help
     return f"{option.help.removesuffix('.')} [default: {option.words(usual)[-1]}]."
 
@@ -147,7 +148,7 @@ def run_options(left_out: Collection[str] = ()) -> list[click.Parameter]:
     return [_made(field, option, usual[field]) for field, option in options().items() if field not in left_out]
 
 
-_HEADINGS = {
+HEADINGS = {
     "what": "What is measured",
     "sizes": "Sizes",
     "how": "How it is measured",
@@ -177,7 +178,7 @@ class GroupedCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under their headings."""
         everything = bool(ctx.meta.get(_EVERYTHING))
-        for group, heading in _HEADINGS.items():
+        for group, heading in HEADINGS.items():
             rows = [
                 row
                 for parameter in self.get_params(ctx)

@@ -119,7 +119,9 @@ class Request(Value, kw_only=True, frozen=True, omit_defaults=True):
     # None: every rank in turn.
     root: Annotated[
         int | None,
-        RunOption("-r --root", "what", "Root of rooted collectives, or all.", form="rank", rare=True),
+        RunOption(
+            "-r --root", "what", "Root of rooted collectives, or all.", form="rank", aliases=(("all", None),), rare=True
+        ),
     ] = 0
     placement: Annotated[
         str,
