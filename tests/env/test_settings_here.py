@@ -12,7 +12,7 @@ from tests.probe.hosts import snapshot_of
 from tests.probe.machines import MACHINES
 
 from busbw.api.importing import import_files
-from busbw.api.settings import surroundings_here, surroundings_of_run, surroundings_of_snapshot
+from busbw.api.surroundings import surroundings_here, surroundings_of_run, surroundings_of_snapshot
 from busbw.base.errors import InputError
 from busbw.env.layers import layers
 from busbw.measure.plan.settings import surroundings_now, with_files

@@ -11,6 +11,7 @@ from busbw.model import codec
 from busbw.model.envvar import Explanation
 from busbw.model.finding import SettingsCheck, SettingsFix
 from busbw.model.recommendation import Recommendation
+from busbw.model.settings import JobEnvironment
 from busbw.show.plain import printable
 
 _NCCL = click.option("--nccl", metavar="VERSION", help="The version of NCCL [default: the newest known].")
@@ -172,13 +173,11 @@ def export(
 
 
 def _explained(name: str, *, run_name: str | None, here: bool, nccl: str | None) -> Explanation:
-    from busbw.api import settings
+    from busbw.api.settings import explained
 
     if here and run_name is not None:
         raise InputError("--here and --run name two places", hint="ask for one after the other")
-    if run_name is not None:
-        return settings.explained_in_run(name, run_name, nccl=nccl)
-    return settings.explained_here(name, nccl=nccl) if here else settings.explained(name, nccl=nccl)
+    return explained(name, nccl=nccl, surroundings=_surroundings(run_name) if here or run_name is not None else None)
 
 
 def _exit_code(told: Explanation) -> ExitCode:
@@ -205,13 +204,18 @@ def _checked(
     language: str | None,
     nccl: str | None,
 ) -> SettingsCheck:
-    from busbw.api.settings import lint_file, lint_here, lint_run
+    from busbw.api.settings import lint_environment, lint_file
 
     if file is not None:
         return lint_file(file, language=language, platform=platform, nccl=nccl)
-    if run_name is not None:
-        return lint_run(run_name, platform=platform, nccl=nccl)
-    return lint_here(platform=platform, nccl=nccl)
+    return lint_environment(_surroundings(run_name), platform=platform, nccl=nccl)
+
+
+def _surroundings(run_name: str | None) -> JobEnvironment:
+    """Return the environment and settings files of a run, or of this host. Most commands need neither."""
+    from busbw.api.surroundings import surroundings_here, surroundings_of_run
+
+    return surroundings_of_run(run_name) if run_name is not None else surroundings_here()
 
 
 def _print_fix(file: str, *, language: str | None, platform: str | None, nccl: str | None, as_json: bool) -> None:
