@@ -17,15 +17,16 @@ _IN_QUOTES: frozenset[Opened] = frozenset(('"', '"${'))
 _MARKS = r"[\\'\"`()}]|\$\{|<<[<-]?|(?<=[\s;&|(])#|(?<![^\s;&|(`])(?:case(?=\s)|esac(?![^\s;&|)`<>]))"
 _MARK = re.compile(_MARKS)
 _MARK_OR_LINE_END = re.compile(_MARKS + r"|\n")
-# What stands before a command, where `case` is a word of the shell and no argument.
-_BEFORE_COMMAND = re.compile(r"(?:[\n;&|({`!)]|\b(?:then|do|else|elif|if|while|until|time))\s*\Z")
+# What stands before `case` and `esac` where they are words of the shell and no arguments.
+_BEFORE_CASE = re.compile(r"(?:[\n;&|({`!)]|\b(?:then|do|else|elif|if|while|until|time))\s*\Z")
+_BEFORE_ESAC = re.compile(r"(?:[\n;&)}]|\b(?:in|fi|done|esac))\s*\Z")
 _WIDEST_GAP = 80
 # Up to the backtick that ends a command; one with a backslash belongs to a command within it.
 _TO_BACKTICK = re.compile(r"(?:[^`\\]++|\\.)*+`", re.DOTALL)
 _TO_QUOTE_OF_C = re.compile(r"(?:[^'\\]++|\\.)*+'", re.DOTALL)
 # ${NAME:-text}: within double quotes, ' is a letter of the text.
 _DEFAULT = re.compile(r"!?(?:\w+|[@*#?$!-])(?:\[[^\]]*\])?:?[-=+?]")
-_DELIMITER = re.compile(r"(?:[ \t]|\\\r?\n)*((?:'[^'\n]*'|\"(?:[^\"\\\n]|\\.)*\"|\\.|[^\s'\"\\;&|<>()`])+)")
+_DELIMITER = re.compile(r"(?:[ \t]|\\\r?\n)*((?:'[^'\n]*'|\"(?:[^\"\\\n]|\\.)*\"|\\.|`[^`\n]*`|[^\s'\"\\;&|<>()`])+)")
 _QUOTED = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)")
 _TABS = re.compile(r"^\t+", re.MULTILINE)
 
@@ -100,7 +101,7 @@ class _Brackets:
         """Return where the outermost is closed."""
         mark = _MARK
         while at >= 0 and (found := mark.search(self._text, at, self._limit)) is not None:
-            if found.group() == _CLOSERS[self._open[-1]]:
+            if found.group() == _CLOSERS[self._open[-1]] and self._closes(found):
                 self._open.pop()
                 if not self._open:
                     return found.start()
@@ -109,6 +110,12 @@ class _Brackets:
                 at = self._behind(found.group(), found.start(), found.end())
             mark = _MARK_OR_LINE_END if self._documents else _MARK
         return None
+
+    def _closes(self, found: re.Match[str]) -> bool:
+        return found.group() != "esac" or self._follows(_BEFORE_ESAC, found.start())
+
+    def _follows(self, before: re.Pattern[str], start: int) -> bool:
+        return before.search(self._text[max(0, start - _WIDEST_GAP) : start]) is not None
 
     def _behind(self, mark: str, start: int, end: int) -> int:
         """Open what a mark opens; return where to go on, -1 where it has no end."""
@@ -151,7 +158,7 @@ class _Brackets:
         if mark in {"<<", "<<-"} and (head := here_document(self._text, end, mark)) is not None:
             self._documents.append(head[0])
             return head[1]
-        if mark == "case" and _BEFORE_COMMAND.search(self._text[max(0, start - _WIDEST_GAP) : start]):
+        if mark == "case" and self._follows(_BEFORE_CASE, start):
             self._open.append("case")
         if mark == "\n":
             documents, self._documents = self._documents, []

@@ -15,7 +15,7 @@ from busbw.env.reading.spelled import FILLED, HOLE, Field, Spelled, joined
 SegmentKind = Literal["text", "name", "document", "unknown"]
 
 
-class Segment(msgspec.Struct, frozen=True):
+class Segment(msgspec.Struct, frozen=True, gc=False):
     """One stretch of a word that is quoted, expanded or taken as it stands alike."""
 
     kind: SegmentKind
@@ -27,7 +27,7 @@ class Segment(msgspec.Struct, frozen=True):
     index: str = ""
 
 
-class Word(msgspec.Struct, frozen=True):
+class Word(msgspec.Struct, frozen=True, gc=False):
     """One word as written; offsets are in the file, the second behind its last character."""
 
     segments: tuple[Segment, ...]
