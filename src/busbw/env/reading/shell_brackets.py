@@ -7,14 +7,14 @@ import msgspec
 
 from busbw.env.reading.spelled import Spelled, joined
 
-# What is open: a command or a list in brackets, arithmetic, "...", ${...}, ${...} with ' as a letter, case ... esac.
-Opened = Literal["$(", "((", '"', "${", '"${', "case"]
+# What is open: $(...) or a list, a subshell, arithmetic, "...", ${...}, ${...} with ' as a letter, case ... esac.
+Opened = Literal["$(", "(", "((", '"', "${", '"${', "case"]
 
-_CLOSERS: dict[Opened, str] = {"$(": ")", "((": ")", '"': '"', "${": "}", '"${': "}", "case": "esac"}
-_COMMANDS: frozenset[Opened] = frozenset(("$(", "case"))
+_CLOSERS: dict[Opened, str] = {"$(": ")", "(": ")", "((": ")", '"': '"', "${": "}", '"${': "}", "case": "esac"}
+_COMMANDS: frozenset[Opened] = frozenset(("$(", "(", "case"))
 _IN_QUOTES: frozenset[Opened] = frozenset(('"', '"${'))
 # Where something begins or ends that may hold others. A remark hides what stands in it.
-_MARKS = r"[\\'\"`()}]|\$\{|<<[<-]?|(?<=[\s;&|(])#|(?<![^\s;&|(`])(?:case(?=\s)|esac(?![^\s;&|)`<>]))"
+_MARKS = r"[\\'\"`()}]|\$\{|<<[<-]?|(?<=[\s;&|()])#|(?<![^\s;&|(`])(?:case(?=\s)|esac(?![^\s;&|)`<>]))"
 _MARK = re.compile(_MARKS)
 _MARK_OR_LINE_END = re.compile(_MARKS + r"|\n")
 # What stands before `case` and `esac` where they are words of the shell and no arguments.
@@ -96,16 +96,19 @@ class _Brackets:
         self._limit = limit
         self._open: list[Opened] = [opened]
         self._documents: list[HereDocument] = []
+        # Where a remark may follow a bracket: behind a subshell or a pattern, and not within a word.
+        self._behind_bracket = -1
 
     def closing(self, at: int) -> int | None:
         """Return where the outermost is closed."""
         mark = _MARK
         while at >= 0 and (found := mark.search(self._text, at, self._limit)) is not None:
             if found.group() == _CLOSERS[self._open[-1]] and self._closes(found):
-                self._open.pop()
+                opened = self._open.pop()
                 if not self._open:
                     return found.start()
                 at = found.end()
+                self._behind_bracket = at if opened == "(" else -1
             else:
                 at = self._behind(found.group(), found.start(), found.end())
             mark = _MARK_OR_LINE_END if self._documents else _MARK
@@ -142,7 +145,7 @@ class _Brackets:
         if not is_expansion and self._open[-1] not in {*_COMMANDS, "(("}:
             return
         is_arithmetic = self._text[at + 1 : at + 2] == "(" or (self._open[-1] == "((" and not is_expansion)
-        self._open.append("((" if is_arithmetic else "$(")
+        self._open.append("((" if is_arithmetic else "$(" if is_expansion else "(")
 
     def _behind_quote(self, start: int, end: int) -> int:
         if self._open[-1] in _IN_QUOTES:
@@ -154,7 +157,10 @@ class _Brackets:
     def _behind_command(self, mark: str, start: int, end: int) -> int:
         """Go on behind what means something between commands only: remarks, here-documents, case ... esac."""
         if mark == "#":
-            return self._text.find("\n", end, self._limit)
+            is_remark = self._text[start - 1] != ")" or self._behind_bracket == start
+            return self._text.find("\n", end, self._limit) if is_remark else end
+        if mark == ")":
+            self._behind_bracket = end
         if mark in {"<<", "<<-"} and (head := here_document(self._text, end, mark)) is not None:
             self._documents.append(head[0])
             return head[1]
