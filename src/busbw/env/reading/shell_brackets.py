@@ -39,11 +39,14 @@ class HereDocument(msgspec.Struct, frozen=True, kw_only=True):
     is_literal: bool
     strips_tabs: bool
 
-    def ending(self, text: str, at: int, *, is_nested: bool = False) -> re.Match[str] | None:
-        """Return the line that ends the text which begins at `at`; `is_nested`: the `)` of a command may follow."""
+    def ending(self, text: str, at: int, limit: int, *, is_nested: bool = False) -> re.Match[str] | None:
+        """Return the line that ends the text which begins at `at`; `is_nested`: the `)` of a command may follow.
+
+        None where there is none before `limit`.
+        """
         tabs = r"\t*" if self.strips_tabs else ""
         behind = r"(?:\r?$|(?=[^\n]*\)))" if is_nested else r"\r?$"
-        return re.compile(rf"^{tabs}{re.escape(self.delimiter)}{behind}", re.MULTILINE).search(text, at)
+        return re.compile(rf"^{tabs}{re.escape(self.delimiter)}{behind}", re.MULTILINE).search(text, at, limit)
 
     def body(self, piece: Spelled) -> Spelled:
         """Return the text as the command is given it."""
@@ -169,8 +172,8 @@ class _Brackets:
         if mark == "\n":
             documents, self._documents = self._documents, []
             for document in documents:
-                ending = document.ending(self._text, end, is_nested=True)
-                if ending is None or ending.end() > self._limit:
+                ending = document.ending(self._text, end, self._limit, is_nested=True)
+                if ending is None:
                     return -1
                 end = ending.end()
         return end

@@ -183,7 +183,7 @@ def _document(whole: Spelled, *, is_quoted: bool) -> Segment | None:
     head = None if found is None else here_document(whole.text, found.end(), found[1])
     if head is None or not (line_end := _LINE_END.match(whole.text, head[1])):
         return None
-    ending = head[0].ending(whole.text, line_end.end(), is_nested=True)
+    ending = head[0].ending(whole.text, line_end.end(), len(whole.text), is_nested=True)
     if ending is None or whole.text[ending.end() :].strip() != ")":
         return None
     body = head[0].body(whole.part(line_end.end(), max(line_end.end(), ending.start() - 1)))
