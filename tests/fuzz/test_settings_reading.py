@@ -60,7 +60,7 @@ FRAGMENTS = (
     b"'", b'"', b"`", b"$(", b"${", b"}", b")", b"(", b"((", b"[[", b"\\", b"\\\n", b"\n", b"\r\n", b" ", b"\t",
     b"<<E\n", b"E\n", b"<<<", b">", b"&&", b"||", b";;", b"|", b"#", b"=", b"+=", b"$", b"${A:-", b"${A[@]}",
     b"$'\\x", b"if ", b"fi\n", b"do ", b"esac", b"case x in ", b"{ ", b"export ", b"unset ", b"eval ", b"bash -c ",
-    b"```\n", b"~~~sh\n",
+    b"```\n", b"~~~sh\n", b"$(cat <<-E\n", b"E)", b"$(case a in a) ",
     b"mpirun -x ", b"srun --export=", b"docker run ", b"--mca ", b": ", b"- ", b"&a ", b"*a", b"!!x ", b"{{", b"}}",
     b"|\n", b"? ", b"--[[", b"]]", b"..", b"\xff", b"\xc3\xa9", b"\x00", b"\xef\xbf\xbf", b"99999999999999999999",
 )  # fmt: skip
@@ -118,7 +118,10 @@ def test_any_environment_becomes_a_reading(variables: dict[str, str]) -> None:
 PATTERNS = (
     "'", '"', "`", '"$(', '"$("\n', "$(", "${", "${a:-", "(", "((", "A=(", "if ", "if x; then A=1\n",
     "[ x ] && A=1 && ", 'A="$A x"\n', 'A="$A$A"\n', 'B="$B$A"\nA="$B"\n', "cat <<E\n",
-    "cat > nccl.conf <<E\nA=b\nE\n", "case x in a) A=1;; ", "\\", "\\ ", "bash -c '", "env A=b ", "mpirun : ",
+    "cat > nccl.conf <<E\nA=b\nE\n", "case x in a) A=1;; ",
+    '"$(cat <<E\n', "x=$(cat <<E\n)\nE\n", "x=$(case a in a) ", "((a);", "((a;(b)", "$((1<<", "$(cat <<E <<F\n",
+    '"${a:-${b#',
+    "\\", "\\ ", "bash -c '", "env A=b ", "mpirun : ",
     "-x A=b ", "[[ ", "f() { ", "export A\n", "srun --export=A=b,", "for x in 1 2 3; do A=$x; ", "a", "=", "A= ",
     "env['A'] = 'b'\n", "env.update({'A': ", "env = dict(", "'''", "del env[", "if a:\n ",
     "Environment=A=b \\\n", "ExecStart=", "```\n", "~~~~sh\nA=b\n",
@@ -136,3 +139,15 @@ def test_a_long_input_takes_no_longer_than_its_length_explains(language: str) ->
         short, long = ((pattern * (length // len(pattern))).encode() for length in (4_000, 16_000))
         # Linear is a factor of 4, quadratic 16.
         check_growth(lambda data: check(data, language), short, long, most=10)
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        ("((a;", ") ;)"), ("$(a ", ")"), ('"$(a ', ')"'), ("$(case a in a) ", " ;; esac)"), ("$(cat <<E\n", "E\n)"),
+        ("${a:-", "}"), ("a() { ", "; }\n"),
+    ],
+)  # fmt: skip
+def test_a_deep_script_takes_no_longer_than_its_length_explains(opening: str, closing: str) -> None:
+    short, long = ((opening * depth + closing * depth).encode() for depth in (500, 2_000))
+    check_growth(lambda data: check(data, "shell"), short, long, most=10)

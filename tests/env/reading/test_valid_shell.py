@@ -5,6 +5,7 @@ import subprocess
 import pytest
 
 from busbw.env.reading import read
+from busbw.model.settings import SettingsReading
 
 from .wording import told
 
@@ -23,6 +24,7 @@ SCRIPTS = [
     "cat <<E\n$(cat <<F\n'\nF\n)\nE",
     "cat <<A <<-'B'\n1\nA\n\t2\n\tB",
     "cat <<''\nit's\n",
+    "cat <<E`a b`F\n'\nE`a b`F",
     "diff <(cat <<E\n)\nE\n) <(cat <<F\n'\nF\n)",
     "f() {\n  cat <<E\n}\nE\n}",
     "while read l; do :; done <<E\ndone '\nE",
@@ -46,7 +48,11 @@ SCRIPTS = [
     "x=$(case $y in a) case z in z) echo ')' ;; esac ;; esac; echo case esac)",
     "case $x in a) cat <<E ;;\nesac\nE\nesac",
     "case $x in a) { :; } ;; b) ( : ) ;; c) if :; then :; fi ;; esac",
+    "x=$( (ls)# it's\n) y=$(case x in a)# it's\n;; esac) z=$(echo $(ls)#')')",
+    "x=$(case x in x) ;; y) echo esac ;; z) echo case in esac; esac)",
+    "x=$(case x in x) if :; then :; fi esac) y=$(case x in x) { :; } esac; case x in esac)",
     # Loops, conditions
+    "if ((x)) then ((x)) fi; if [[ x ]] then [[ x ]] fi; while ((x)) do ((x)) done",
     "for ((i=0; i<3; i++)); do :; done",
     "for ((;;)) do break; done",
     "for ((i=0; i<3; i++)) { :; }",
@@ -71,7 +77,7 @@ SCRIPTS = [
     "[[ $a =~ ^[[:space:]]*\\( ]]",
     "[[ $a =~ (x) && ! ( $b == *.[ch] ) ]]",
     '[[ $x == "]]" ]]',
-    "[[ $a\n  && $b ]]",
+    "[[ $a &&\n  $b ]]",
     "[[ a < b || ! -f c ]] && :",
     "[[ -n ${a[0]} && ${b[@]} =~ x ]] || { :; }",
     "[[ $a == @(b|c) ]]",
@@ -114,6 +120,7 @@ SCRIPTS = [
     "declare -A a=([x]=1 [y]=$(echo ')'))",
     "declare -a a=(1 2) b=(3)",
     "a=()",
+    "declare -A a=([x]='(y)') \"b=c\"",
     'local_a=( $(echo a) `echo b` "${b[@]}" )',
     "echo a{b,c}d {1..3} {a,{b,c}} { }",
     "echo }",
@@ -199,11 +206,18 @@ SCRIPTS = [
 ]
 
 
+# What a script may stand in.
+AROUND = [
+    "x=$(\n{}\n)", 'x="a $(\n{}\n) b"', "(\n{}\n)", "if :; then\n{}\nfi", "case x in a)\n{}\n;; esac", "f() {{\n{}\n}}",
+    "A=(a $(\n{}\n))", "cat <(\n{}\n)", "echo ${{x:-$(\n{}\n)}}", "echo $(( $(\n{}\n) + 1 ))",
+    "x=$(case y in (a)\n{}\n;; esac)", "cat <<END\n$(\n{}\n)\nEND",
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_a_valid_script_is_read_to_its_end(script: str) -> None:
     text = f"shopt -s extglob\n{script}\nexport LAST=seen\n"
-    done = subprocess.run(["bash", "-O", "extglob", "-n"], input=text, text=True, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
+    assert is_valid(text)
 
     reading = read(text, "script", "shell")
 
@@ -211,3 +225,22 @@ def test_a_valid_script_is_read_to_its_end(script: str) -> None:
     assert [each.written for each in reading.slips] == []
     assert told(reading)[-1] == "export LAST=seen"
     assert reading.assignments[-1].arms == ()
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_a_valid_script_within_another_is_read_to_its_end(around: str) -> None:
+    texts = [f"shopt -s extglob\n{around.format(script)}\nexport LAST=seen\n" for script in SCRIPTS]
+    readings = [read(text, "script", "shell") for text in texts]
+    stopped = [text for text, found in zip(texts, readings, strict=True) if found.unread or "LAST" not in names(found)]
+
+    assert [text for text in stopped if is_valid(text)] == []
+
+
+def names(reading: SettingsReading) -> list[str]:
+    return [each.name for each in reading.assignments[-1:] if each.arms == ()]
+
+
+def is_valid(text: str) -> bool:
+    """Whether bash takes a text, without a warning."""
+    done = subprocess.run(["bash", "-O", "extglob", "-n"], input=text, text=True, capture_output=True, check=False)
+    return done.returncode == 0 and not done.stderr

@@ -69,7 +69,8 @@ class Ledger:
         self._starts = [0, *accumulate(len(line) + 1 for line in self._lines)]
         self._assignments: list[Assignment] = []
         self._launches: list[LaunchCommand] = []
-        self._unread: list[UnreadPart] = []
+        # In order; what is read several times is said once.
+        self._unread: dict[UnreadPart, None] = {}
         self._slips: dict[tuple[SlipKind, int], Slip] = {}
         # Where an assignment was taken down from; a place read again adds alternatives.
         self.conditional = ArmPlaces()
@@ -213,7 +214,7 @@ class Ledger:
         """Take down a part that cannot be read."""
         if len(self._unread) < MOST_REMARKS:
             line, column = self.place(offset)
-            self._unread.append(UnreadPart(file=self.file, line=line, column=column, reason=reason))
+            self._unread[UnreadPart(file=self.file, line=line, column=column, reason=reason)] = None
 
     def _once(self, offset: int, reason: str) -> None:
         if reason not in self._said:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from busbw.env.reading.context import Changes, Context, Known
 from busbw.env.reading.launchers import read_directive, read_pbs_directive
-from busbw.env.reading.shell_commands import SimpleCommand
+from busbw.env.reading.shell_commands import SimpleCommand, is_test
 from busbw.env.reading.shell_expansion import Expander, Word
 from busbw.env.reading.shell_words import Directive, Operator, Redirect, Words
 from busbw.env.reading.spelled import HOLE, Field, Spelled, joined
@@ -177,8 +177,8 @@ class Script:
         self._constructs.end_all()
 
     def _word(self, word: Word) -> None:
-        if word.plain in _RESERVED and self._words and not self._expects and _may_precede(self._words):
-            self._words = []
+        if word.plain in _RESERVED and self._words and not self._expects:
+            self._end_prefix()
         if not self._expects and (self._words or word.plain not in _RESERVED):
             # An argument, or the name of a command: nearly every word is one of these.
             self._words.append(word)
@@ -196,6 +196,13 @@ class Script:
             self._reserved(word.plain, word.start)
         else:
             self._words.append(word)
+
+    def _end_prefix(self) -> None:
+        """End what a word of the shell may follow on the same line: `time -p if ...`, `if ((x)) then ...`."""
+        if _may_precede(self._words):
+            self._words = []
+        elif len(self._words) == 1 and is_test(self._words[0]):
+            self._finish()
 
     def _reserved(self, name: str, at: int) -> None:
         if name in {"if", "while", "until"}:

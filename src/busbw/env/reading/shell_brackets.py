@@ -7,25 +7,26 @@ import msgspec
 
 from busbw.env.reading.spelled import Spelled, joined
 
-# What is open: a command or a list in brackets, arithmetic, "...", ${...}, ${...} with ' as a letter, case ... esac.
-Opened = Literal["$(", "((", '"', "${", '"${', "case"]
+# What is open: $(...) or a list, a subshell, arithmetic, "...", ${...}, ${...} with ' as a letter, case ... esac.
+Opened = Literal["$(", "(", "((", '"', "${", '"${', "case"]
 
-_CLOSERS: dict[Opened, str] = {"$(": ")", "((": ")", '"': '"', "${": "}", '"${': "}", "case": "esac"}
-_COMMANDS: frozenset[Opened] = frozenset(("$(", "case"))
+_CLOSERS: dict[Opened, str] = {"$(": ")", "(": ")", "((": ")", '"': '"', "${": "}", '"${': "}", "case": "esac"}
+_COMMANDS: frozenset[Opened] = frozenset(("$(", "(", "case"))
 _IN_QUOTES: frozenset[Opened] = frozenset(('"', '"${'))
 # Where something begins or ends that may hold others. A remark hides what stands in it.
-_MARKS = r"[\\'\"`()}]|\$\{|<<[<-]?|(?<=[\s;&|(])#|(?<![^\s;&|(`])(?:case(?=\s)|esac(?![^\s;&|)`<>]))"
+_MARKS = r"[\\'\"`()}]|\$\{|<<[<-]?|(?<=[\s;&|()])#|(?<![^\s;&|(`])(?:case(?=\s)|esac(?![^\s;&|)`<>]))"
 _MARK = re.compile(_MARKS)
 _MARK_OR_LINE_END = re.compile(_MARKS + r"|\n")
-# What stands before a command, where `case` is a word of the shell and no argument.
-_BEFORE_COMMAND = re.compile(r"(?:[\n;&|({`!)]|\b(?:then|do|else|elif|if|while|until|time))\s*\Z")
+# What stands before `case` and `esac` where they are words of the shell and no arguments.
+_BEFORE_CASE = re.compile(r"(?:[\n;&|({`!)]|\b(?:then|do|else|elif|if|while|until|time))\s*\Z")
+_BEFORE_ESAC = re.compile(r"(?:[\n;&)}]|\b(?:in|fi|done|esac))\s*\Z")
 _WIDEST_GAP = 80
 # Up to the backtick that ends a command; one with a backslash belongs to a command within it.
 _TO_BACKTICK = re.compile(r"(?:[^`\\]++|\\.)*+`", re.DOTALL)
 _TO_QUOTE_OF_C = re.compile(r"(?:[^'\\]++|\\.)*+'", re.DOTALL)
 # ${NAME:-text}: within double quotes, ' is a letter of the text.
 _DEFAULT = re.compile(r"!?(?:\w+|[@*#?$!-])(?:\[[^\]]*\])?:?[-=+?]")
-_DELIMITER = re.compile(r"(?:[ \t]|\\\r?\n)*((?:'[^'\n]*'|\"(?:[^\"\\\n]|\\.)*\"|\\.|[^\s'\"\\;&|<>()`])+)")
+_DELIMITER = re.compile(r"(?:[ \t]|\\\r?\n)*((?:'[^'\n]*'|\"(?:[^\"\\\n]|\\.)*\"|\\.|`[^`\n]*`|[^\s'\"\\;&|<>()`])+)")
 _QUOTED = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)")
 _TABS = re.compile(r"^\t+", re.MULTILINE)
 
@@ -38,11 +39,14 @@ class HereDocument(msgspec.Struct, frozen=True, kw_only=True):
     is_literal: bool
     strips_tabs: bool
 
-    def ending(self, text: str, at: int, *, is_nested: bool = False) -> re.Match[str] | None:
-        """Return the line that ends the text which begins at `at`; `is_nested`: the `)` of a command may follow."""
+    def ending(self, text: str, at: int, limit: int, *, is_nested: bool = False) -> re.Match[str] | None:
+        """Return the line that ends the text which begins at `at`; `is_nested`: the `)` of a command may follow.
+
+        None where there is none before `limit`.
+        """
         tabs = r"\t*" if self.strips_tabs else ""
         behind = r"(?:\r?$|(?=[^\n]*\)))" if is_nested else r"\r?$"
-        return re.compile(rf"^{tabs}{re.escape(self.delimiter)}{behind}", re.MULTILINE).search(text, at)
+        return re.compile(rf"^{tabs}{re.escape(self.delimiter)}{behind}", re.MULTILINE).search(text, at, limit)
 
     def body(self, piece: Spelled) -> Spelled:
         """Return the text as the command is given it."""
@@ -95,20 +99,29 @@ class _Brackets:
         self._limit = limit
         self._open: list[Opened] = [opened]
         self._documents: list[HereDocument] = []
+        # Where a remark may follow a bracket: behind a subshell or a pattern, and not within a word.
+        self._behind_bracket = -1
 
     def closing(self, at: int) -> int | None:
         """Return where the outermost is closed."""
         mark = _MARK
         while at >= 0 and (found := mark.search(self._text, at, self._limit)) is not None:
-            if found.group() == _CLOSERS[self._open[-1]]:
-                self._open.pop()
+            if found.group() == _CLOSERS[self._open[-1]] and self._closes(found):
+                opened = self._open.pop()
                 if not self._open:
                     return found.start()
                 at = found.end()
+                self._behind_bracket = at if opened == "(" else -1
             else:
                 at = self._behind(found.group(), found.start(), found.end())
             mark = _MARK_OR_LINE_END if self._documents else _MARK
         return None
+
+    def _closes(self, found: re.Match[str]) -> bool:
+        return found.group() != "esac" or self._follows(_BEFORE_ESAC, found.start())
+
+    def _follows(self, before: re.Pattern[str], start: int) -> bool:
+        return before.search(self._text[max(0, start - _WIDEST_GAP) : start]) is not None
 
     def _behind(self, mark: str, start: int, end: int) -> int:
         """Open what a mark opens; return where to go on, -1 where it has no end."""
@@ -135,7 +148,7 @@ class _Brackets:
         if not is_expansion and self._open[-1] not in {*_COMMANDS, "(("}:
             return
         is_arithmetic = self._text[at + 1 : at + 2] == "(" or (self._open[-1] == "((" and not is_expansion)
-        self._open.append("((" if is_arithmetic else "$(")
+        self._open.append("((" if is_arithmetic else "$(" if is_expansion else "(")
 
     def _behind_quote(self, start: int, end: int) -> int:
         if self._open[-1] in _IN_QUOTES:
@@ -147,17 +160,20 @@ class _Brackets:
     def _behind_command(self, mark: str, start: int, end: int) -> int:
         """Go on behind what means something between commands only: remarks, here-documents, case ... esac."""
         if mark == "#":
-            return self._text.find("\n", end, self._limit)
+            is_remark = self._text[start - 1] != ")" or self._behind_bracket == start
+            return self._text.find("\n", end, self._limit) if is_remark else end
+        if mark == ")":
+            self._behind_bracket = end
         if mark in {"<<", "<<-"} and (head := here_document(self._text, end, mark)) is not None:
             self._documents.append(head[0])
             return head[1]
-        if mark == "case" and _BEFORE_COMMAND.search(self._text[max(0, start - _WIDEST_GAP) : start]):
+        if mark == "case" and self._follows(_BEFORE_CASE, start):
             self._open.append("case")
         if mark == "\n":
             documents, self._documents = self._documents, []
             for document in documents:
-                ending = document.ending(self._text, end, is_nested=True)
-                if ending is None or ending.end() > self._limit:
+                ending = document.ending(self._text, end, self._limit, is_nested=True)
+                if ending is None:
                     return -1
                 end = ending.end()
         return end

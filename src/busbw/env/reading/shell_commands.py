@@ -51,7 +51,7 @@ class SimpleCommand:
         before, rest = words[:count], words[count:]
         first = rest[0].plain if rest else ""
         self.was_end = first in _ENDS
-        self.was_test = first in _TESTS or first == "command" or (bool(rest) and _is_test(rest[0]))
+        self.was_test = first in _TESTS or first == "command" or (bool(rest) and is_test(rest[0]))
         for word in words:
             if not word.plain or word.items:
                 self._substitutions(word)
@@ -142,6 +142,8 @@ class SimpleCommand:
 
     def _check_space(self, before: Word, word: Word) -> None:
         """Find `export NAME= value` and `export NAME = value`."""
+        if before.items is not None:
+            return
         fields = self._expander.fields(before, 0)
         following = self._expander.fields(word, 0)
         if len(fields) != 1 or not following or assignment_of(word) is not None:
@@ -302,7 +304,8 @@ def _is_bare(field: Field) -> bool:
     return field.text.endswith("=") and not field.is_quoted and NAME.fullmatch(field.text[:-1]) is not None
 
 
-def _is_test(word: Word) -> bool:
+def is_test(word: Word) -> bool:
+    """Whether a word is a whole [[ ... ]] or ((...))."""
     first = word.segments[0] if word.segments else None
     return first is not None and first.spelled.text.startswith(("[[", "(("))
 

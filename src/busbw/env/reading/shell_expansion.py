@@ -15,7 +15,7 @@ from busbw.env.reading.spelled import FILLED, HOLE, Field, Spelled, joined
 SegmentKind = Literal["text", "name", "document", "unknown"]
 
 
-class Segment(msgspec.Struct, frozen=True):
+class Segment(msgspec.Struct, frozen=True, gc=False):
     """One stretch of a word that is quoted, expanded or taken as it stands alike."""
 
     kind: SegmentKind
@@ -27,7 +27,7 @@ class Segment(msgspec.Struct, frozen=True):
     index: str = ""
 
 
-class Word(msgspec.Struct, frozen=True):
+class Word(msgspec.Struct, frozen=True, gc=False):
     """One word as written; offsets are in the file, the second behind its last character."""
 
     segments: tuple[Segment, ...]
@@ -183,7 +183,7 @@ def _document(whole: Spelled, *, is_quoted: bool) -> Segment | None:
     head = None if found is None else here_document(whole.text, found.end(), found[1])
     if head is None or not (line_end := _LINE_END.match(whole.text, head[1])):
         return None
-    ending = head[0].ending(whole.text, line_end.end(), is_nested=True)
+    ending = head[0].ending(whole.text, line_end.end(), len(whole.text), is_nested=True)
     if ending is None or whole.text[ending.end() :].strip() != ")":
         return None
     body = head[0].body(whole.part(line_end.end(), max(line_end.end(), ending.start() - 1)))

@@ -59,6 +59,8 @@ _OPTION = re.compile(r"--?[A-Za-z]")
 _TYPOGRAPHIC = re.compile("[\u201c\u201d\u201e\u2018\u2019\u201a\u2010-\u2015\u2212\u00a0\u202f\u200b]")
 # More ends that are missing than this, and the text is no script.
 _MOST_UNCLOSED = 100
+# The ends of more subshells right within others than this are not looked for to tell them from arithmetic.
+_MOST_SUBSHELLS = 100
 _LONGEST_TEST = 4_000
 _MOST_ITEMS = 10_000
 _DEEPEST_LISTS = 4
@@ -78,6 +80,8 @@ class Words:
         self._pending: list[tuple[Redirect, HereDocument]] = []
         self._lists = lists
         self._ends_with_word = False
+        # How often (( was no arithmetic.
+        self._subshells = 0
 
     def tokens(self) -> Iterator[Token]:
         """Yield the tokens. A here-document's body is filled in before the end of its line is yielded."""
@@ -166,12 +170,14 @@ class Words:
 
     def _operator(self, text: str) -> Token:
         at = self._at
-        if text == "(" and self._text.startswith("((", at):
+        if text == "(" and self._subshells < _MOST_SUBSHELLS and self._text.startswith("((", at):
             end = self._inside.closing(at + 2, "((")
             if end is None:
                 self._inside.unclosed.append(at)
             elif self._text[end + 1 : end + 2] == ")":
                 return self._arithmetic(at, end + 1)
+            else:
+                self._subshells += 1
         self._at += len(text)
         if text == "\n":
             self._here_documents()
@@ -204,7 +210,7 @@ class Words:
         """Take the bodies that follow the line that has just ended."""
         pending, self._pending = self._pending, []
         for redirect, document in pending:
-            found = document.ending(self._text, self._at)
+            found = document.ending(self._text, self._at, len(self._text))
             end = len(self._text) if found is None else found.start()
             if found is None:
                 reason = f"no line ends the here-document: {document.delimiter[:40]} is missing"

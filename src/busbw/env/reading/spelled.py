@@ -10,7 +10,8 @@ HOLE = "\uffff"
 FILLED = "\ufffe"
 
 
-class Spelled(msgspec.Struct, frozen=True):
+# Without `gc`: there are hundreds of thousands of them, and they hold text and numbers alone.
+class Spelled(msgspec.Struct, frozen=True, gc=False):
     """A text and, run by run, the offset in the file that its characters come from."""
 
     text: str
@@ -68,7 +69,7 @@ def joined(parts: Iterable[Spelled], *, at: int = 0) -> Spelled:
     return Spelled("".join(texts), tuple(runs) or ((0, at),))
 
 
-class Field(msgspec.Struct, frozen=True):
+class Field(msgspec.Struct, frozen=True, gc=False):
     """One argument. Offsets are in the file: where it is written, the second behind its last character."""
 
     spelled: Spelled

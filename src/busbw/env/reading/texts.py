@@ -12,8 +12,7 @@ from busbw.base.errors import InputError
 from busbw.env.reading.context import Context, Ledger, Scope
 from busbw.env.reading.images import read_apptainer, read_dockerfile
 from busbw.env.reading.manifests import read_kubernetes
-from busbw.env.reading.modulefile import read_modulefile
-from busbw.env.reading.python import read_python
+from busbw.env.reading.programs import read_modulefile, read_python
 from busbw.env.reading.settings_files import read_environment, read_nccl_conf, read_systemd
 from busbw.env.reading.shell import read_csh, read_shell
 from busbw.env.reading.shell_commands import language_of
