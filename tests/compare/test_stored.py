@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from busbw.api.compare import compare_stored
+from busbw.api.comparisons import compare_stored
 from busbw.base.errors import ExitCode, InputError
 from busbw.cli.compare import exit_code
 from busbw.show.exports.tables import comparison_csv

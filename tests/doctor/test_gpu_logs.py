@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from busbw.api.doctor import doctor_logs
+from busbw.api.diagnoses import doctor_logs
 
 LOGS = Path(__file__).parent / "logs"
 # What must be found, and all that may be found besides: what a machine has of its own.

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from busbw.api.doctor import doctor_logs
+from busbw.api.diagnoses import doctor_logs
 from busbw.model.finding import Diagnosis
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "facts" / "samples"

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from busbw.api.locating import find
-from busbw.api.report import export
+from busbw.api.reports import export
 from busbw.base import layout
 from busbw.base.errors import InputError
 from busbw.show.exports import rows

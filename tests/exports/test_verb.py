@@ -12,7 +12,7 @@ import pytest
 from click import Choice
 from msgspec.structs import replace
 
-from busbw.api.report import judged_points
+from busbw.api.reports import judged_points
 from busbw.base import layout
 from busbw.cli.export import export as verb
 from busbw.model import codec

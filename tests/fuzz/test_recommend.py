@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from busbw.api.recommend import GOALS
+from busbw.api.recommendations import GOALS
 from busbw.base.errors import InputError
 from busbw.env.recommend import recommend
 from busbw.machine.named import platforms

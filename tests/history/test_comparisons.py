@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tests.report.valued import make_comparison
 
 from busbw.api.locating import find, find_stored
-from busbw.api.report import comparison
+from busbw.api.reports import comparison
 from busbw.base.errors import InputError
 from busbw.cli.command import busbw
 from busbw.model import codec

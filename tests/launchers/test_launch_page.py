@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from busbw.api.launch import launch_line
+from busbw.api.launches import launch_line
 from busbw.model.launch import LaunchRequest
 from busbw.show.text.recommendation import launch_script
 

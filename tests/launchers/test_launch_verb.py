@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from busbw.api.launch import LAUNCHERS, launch_line
+from busbw.api.launches import LAUNCHERS, launch_line
 from busbw.api.settings import lint_file
 from busbw.base.errors import InputError
 from busbw.cli.command import busbw

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from busbw.api.recommend import recommendation
+from busbw.api.recommendations import recommendation
 from busbw.measure.launchers import mpirun, srun
 from busbw.measure.plan.masks import rank_masks
 from busbw.model.launch import Slurm, Start

@@ -154,7 +154,7 @@ def test_a_file_without_results_is_an_error_and_writes_nothing(called):
 
 
 def test_rows_beyond_what_a_page_holds_are_counted(called, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("busbw.api.report._MOST_READINGS", 4)
+    monkeypatch.setattr("busbw.api.reports._MOST_READINGS", 4)
 
     page = page_of(called, table())
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from busbw.api.scaling import LogReading, ScalingRequest, observations_of, scaling
+from busbw.api.scaling_reports import LogReading, ScalingRequest, observations_of, scaling
 from busbw.base.errors import InputError
 from busbw.facts.logs import application, applications
 from busbw.formats.application_log import LaunchResult, steps_of

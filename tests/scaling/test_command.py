@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from busbw.api.scaling import ScalingRequest, scaling
+from busbw.api.scaling_reports import ScalingRequest, scaling
 from busbw.cli.command import busbw
 from busbw.model import codec
 from busbw.model.scaling import ScalingReport

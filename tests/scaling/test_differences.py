@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from busbw.api.scaling import ScalingRequest, scaling
+from busbw.api.scaling_reports import ScalingRequest, scaling
 from busbw.base.errors import InputError
 from busbw.judge.scaling.application import application_view
 from busbw.judge.scaling.collective import collective_view

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from busbw.api.scaling import ScalingRequest, scaling
+from busbw.api.scaling_reports import ScalingRequest, scaling
 from busbw.cli.command import busbw
 from busbw.show.page.html import report_html
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from busbw.api.machine import limit_of_platform
-from busbw.api.scaling import ScalingRequest, scaling
+from busbw.api.scaling_reports import ScalingRequest, scaling
 from busbw.model.scaling import Scaling, ScalingSeries
 
 SAMPLES = Path(__file__).parent / "samples"

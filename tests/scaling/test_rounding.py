@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from busbw.api.scaling import ScalingRequest, scaling
+from busbw.api.scaling_reports import ScalingRequest, scaling
 from busbw.base.units import percent_range
 from busbw.formats.scaling_table import read_table
 from busbw.judge.scaling.application import application_view

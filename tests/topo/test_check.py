@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from busbw.api.topology import made_file
+from busbw.api.topologies import made_file
 from busbw.base.errors import InputError
 from busbw.facts.platforms import all_platforms, find_platform
 from busbw.model.finding import Finding

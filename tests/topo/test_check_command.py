@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from tests.probe.hosts import snapshot_of
 from tests.probe.machines import MACHINES
 
-from busbw.api.topology import check_topology
+from busbw.api.topologies import check_topology
 from busbw.base.errors import InputError
 from busbw.cli.command import busbw
 from busbw.facts.platforms import find_platform

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from busbw import __version__
-from busbw.api.compare import compare_launches
+from busbw.api.comparisons import compare_launches
 from busbw.api.loading import read
 from busbw.api.runs import resume
 from busbw.base.errors import InputError, RunError

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from busbw import recipes
-from busbw.api.recommend import recommendation
+from busbw.api.recommendations import recommendation
 from busbw.env.export import export_text
 from busbw.facts.recipes import RecipeFacts, Versions, recipe_facts, recipe_versions
 from busbw.machine.named import platform

@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 
 import click
 
-from busbw.api.bisect import Search
-from busbw.api.bisect import bisect as bisect_settings
+from busbw.api.bisections import Search
+from busbw.api.bisections import bisect as bisect_settings
 from busbw.api.history import read_bisection
 from busbw.api.interleave import DEFAULT_BLOCKS, DEFAULT_BUDGET_S, AskedSide, ComparisonTerms
 from busbw.base.errors import ExitCode, InputError

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import click
 
-from busbw.api.compare import compare_launches, compare_stored, read_comparison
+from busbw.api.comparisons import compare_launches, compare_stored, read_comparison
 from busbw.api.interleave import DEFAULT_BLOCKS, DEFAULT_BUDGET_S, ComparisonTerms, go_on, plan_comparison, start
 from busbw.base.errors import ExitCode, InputError
 from busbw.cli.options import GroupedCommand, GroupedOption

@@ -35,7 +35,7 @@ def doctor(logs: tuple[str, ...], *, here: bool, platform: str | None, as_json: 
 
 
 def _logs(logs: tuple[str, ...], platform: str | None, *, as_json: bool) -> NoReturn:
-    from busbw.api.doctor import doctor_logs
+    from busbw.api.diagnoses import doctor_logs
 
     diagnosis = doctor_logs(logs, platform=platform)
     if as_json:
@@ -56,7 +56,7 @@ def _exit_code(diagnosis: Diagnosis) -> ExitCode:
 
 def _here(host: Path | None, *, platform: str | None, as_json: bool) -> NoReturn:
     """Print what the checks of a host say, and exit with their code."""
-    from busbw.api.doctor import examine_captured, examine_here
+    from busbw.api.diagnoses import examine_captured, examine_here
 
     found = examine_captured(host, platform=platform) if host is not None else examine_here(platform=platform)
     if as_json:

@@ -74,7 +74,7 @@ def recommend(
     as_json: bool,
 ) -> None:
     """Say what to set for a job on a platform, with reason, source, conditions and cost."""
-    from busbw.api.recommend import recommendation
+    from busbw.api.recommendations import recommendation
 
     found = recommendation(
         platform, nodes=nodes, collective=collective, size_bytes=size_bytes, goal=goal, follow=follow, nccl=nccl
@@ -162,7 +162,7 @@ def export(
     output: Path | None,
 ) -> None:
     """Write the recommended settings in a form that something reads, with the reasons as comments."""
-    from busbw.api.recommend import recommendation
+    from busbw.api.recommendations import recommendation
     from busbw.env.export import check_form
 
     check_form(form)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from busbw.api.locating import find
-from busbw.api.report import export as write_export
+from busbw.api.reports import export as write_export
 from busbw.base.errors import InputError
 from busbw.show.exports import registry
 from busbw.show.plain import printable

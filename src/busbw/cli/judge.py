@@ -75,7 +75,7 @@ def judge(
     as_json: bool,
 ) -> NoReturn:
     """Explain and judge measured sizes, and exit with the code of the verdict."""
-    from busbw.api.judge import asked_gates, judge_results, said, write_junit
+    from busbw.api.verdicts import asked_gates, judge_results, said, write_junit
     from busbw.cli.results import exit_code_of
     from busbw.model import codec
     from busbw.show.text.verdict import gates_line, gates_text, verdict_text

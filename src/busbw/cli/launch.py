@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from busbw.api.launch import launch_line
+from busbw.api.launches import launch_line
 from busbw.base.errors import InputError
 from busbw.cli.options import JSON, SIZE
 from busbw.model import codec

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from busbw.api.report import comparison as read_comparison
-from busbw.api.report import page_of
-from busbw.api.report import scaling as read_scaling
+from busbw.api.reports import comparison as read_comparison
+from busbw.api.reports import page_of
+from busbw.api.reports import scaling as read_scaling
 from busbw.base.errors import InputError
 from busbw.base.units import format_size
 from busbw.show.figures.axes import Theme

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from busbw.api.scaling import Form, ScalingRequest
-from busbw.api.scaling import scaling as scaling_report
+from busbw.api.scaling_reports import Form, ScalingRequest
+from busbw.api.scaling_reports import scaling as scaling_report
 from busbw.base.errors import ExitCode
 from busbw.cli.options import JSON, SIZE
 from busbw.judge.scaling.conclusion import can_tell

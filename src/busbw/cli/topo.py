@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from busbw.api.topology import check_topology, compared, made_file
+from busbw.api.topologies import check_topology, compared, made_file
 from busbw.base.errors import ExitCode
 from busbw.cli.options import JSON
 from busbw.machine.named import node_view

@@ -4,7 +4,7 @@ import msgspec
 from tests.probe.hosts import snapshot_of
 from tests.probe.machines import MACHINES
 
-from busbw.api.doctor import examine_captured
+from busbw.api.diagnoses import examine_captured
 from busbw.model.finding import HostCheck, HostDiagnosis
 from busbw.model.host import Answer, CapturedFile, CapturedLink, FoundLibrary, Snapshot
 from busbw.store.snapshots import write_snapshot

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from busbw.api.recommend import recommendation
+from busbw.api.recommendations import recommendation
 from busbw.model.recommendation import Recommendation
 
 JOBS: dict[str, dict[str, Any]] = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from busbw.api.recommend import GOALS
+from busbw.api.recommendations import GOALS
 from busbw.env.lint import lint
 from busbw.env.recommend import recommend
 from busbw.env.rules.subject import CheckContext

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from busbw.api.recommend import recommendation
+from busbw.api.recommendations import recommendation
 from busbw.model.recommendation import Recommendation
 from busbw.show.text.recommendation import assigned
 

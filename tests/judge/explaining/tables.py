@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from busbw.api.judge import judge_results, said
+from busbw.api.verdicts import judge_results, said
 from busbw.base.collectives import COLLECTIVES
 
 SAMPLES = Path(__file__).parent / "samples"

@@ -7,7 +7,7 @@ from msgspec import structs
 from tests.history.stored import keep
 from tests.judge.factories import make_sweep
 
-from busbw.api.judge import judge_results
+from busbw.api.verdicts import judge_results
 
 from .gpu_runs import make_gpu_run, make_point
 

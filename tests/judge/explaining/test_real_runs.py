@@ -1,6 +1,6 @@
 """Runs on four H200 (docs/measurements/2026-11-22-four-gpus.md), judged by what their GPUs are called, and no more."""
 
-from busbw.api.judge import judge_results
+from busbw.api.verdicts import judge_results
 
 from .tables import SAMPLES
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 from tests.judge.factories import MiB, make_hello, make_measurement, make_outcome, make_plan, make_rates, make_wrong
 
-from busbw.api.judge import judge_results, said
+from busbw.api.verdicts import judge_results, said
 from busbw.facts.platforms import all_platforms, facts_of_gpus, find_platform
 from busbw.judge import judge
 from busbw.judge.explaining.explain import explain, judged_by_links

@@ -2,7 +2,7 @@
 
 import pytest
 
-from busbw.api.judge import judge_results, said
+from busbw.api.verdicts import judge_results, said
 
 from .tables import SAMPLES, GiB, article_table, codes, judged, largest, nccl_table
 

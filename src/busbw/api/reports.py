@@ -8,12 +8,12 @@ from tempfile import TemporaryDirectory
 
 from msgspec.structs import replace as replaced
 
-from busbw.api.compare import exists, read_comparison
+from busbw.api.comparisons import exists, read_comparison
 from busbw.api.history import read_bisection
 from busbw.api.importing import import_files, load_import
-from busbw.api.judge import grounds_of, grounds_of_run, judge_import, judge_run
 from busbw.api.loading import read
 from busbw.api.locating import Kind, find_stored, is_bisection, is_comparison, is_import, kind_of
+from busbw.api.verdicts import grounds_of, grounds_of_run, judge_import, judge_run
 from busbw.base.errors import InputError
 from busbw.env.layers import layers
 from busbw.judge.explaining.grounds import Grounds

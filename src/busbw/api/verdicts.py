@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from busbw import __version__
-from busbw.api.compare import exists
+from busbw.api.comparisons import exists
 from busbw.api.history import opened
 from busbw.api.importing import import_files
 from busbw.api.loading import read
@@ -347,7 +347,7 @@ def _hardware(host: Path | None, *, here: bool) -> Hardware | None:
 
 def _logged(names: tuple[str, ...]) -> Logged:
     """Return what NCCL's log among the rows says; of several files it is not known whose it is."""
-    from busbw.api.doctor import doctor_logs  # noqa: PLC0415 - most files hold no log
+    from busbw.api.diagnoses import doctor_logs  # noqa: PLC0415 - most files hold no log
 
     if len(names) > 1:
         return Logged()

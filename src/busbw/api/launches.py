@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from busbw.api.recommend import recommendation
+from busbw.api.recommendations import recommendation
 from busbw.base.errors import InputError
 from busbw.machine.capture import allocation as capture
 from busbw.machine.named import platform
