@@ -7,9 +7,10 @@ from .tree import Module, imports, modules, outside_imports
 FLOORS = (
     ("base",),
     ("model",),
-    ("facts", "stats"),
-    ("formats",),
-    ("topo", "machine.detect", "limits", "measure.backends", "measure.launchers", "measure.containers"),
+    # What is asked for is a value, though it lies beside the plan.
+    ("facts", "stats", "measure.plan.request"),
+    ("formats", "measure.launchers", "measure.containers"),
+    ("topo", "machine.detect", "limits", "measure.backends"),
     ("machine.read", "env", "logs", "judge"),
     ("machine.health", "show", "recipes", "fabric", "train", "predict", "tune"),
     ("machine.capture", "measure.execute", "store"),

@@ -15,7 +15,8 @@ from busbw.measure.backends.native_mpi import Parsed
 from busbw.measure.execute import foreign as foreign_execution
 from busbw.measure.execute import run as execution
 from busbw.measure.execute.execution import Execution, Listener
-from busbw.measure.plan.hosts import SYSTEMS, check_started_once
+from busbw.measure.launchers.registry import known
+from busbw.measure.plan.hosts import check_started_once
 from busbw.model.plan import SMALL_NCCL_BYTES, Plan, points_of
 from busbw.model.run import Measurement, Outcome, Run
 from busbw.store import directory as directories
@@ -142,7 +143,8 @@ def _check_several(plan: Plan, directory: Path) -> None:
     found = batch_systems.allocation()
     names = compressed(plan.placement.hosts)
     if found is None:
-        system = SYSTEMS.get(plan.launcher)
+        launcher = known(plan.launcher)
+        system = launcher.system if launcher is not None else None
         if system is not None:
             raise InputError(
                 f"this run was started by {plan.launcher} on {names}, and this is no job of {system.title}",

@@ -2,9 +2,10 @@
 
 from busbw.base.errors import InputError
 from busbw.measure.launchers import pods
+from busbw.measure.launchers.launcher import LaunchWords
 from busbw.measure.launchers.pods import Node, Pods
 from busbw.measure.launchers.processes import GRACE_S
-from busbw.model.launch import Start
+from busbw.model.launch import LaunchRequest, Start
 from busbw.model.plan import Job, JobFile
 
 name = "kubernetes-job"
@@ -121,3 +122,10 @@ def _command(start: Start, asked: Pods, nodes: int, processes: int) -> tuple[str
         "--no-python",
         *ranks,
     )
+
+
+def _of_words(start: Start, request: LaunchRequest) -> Job:
+    return job(*pods.asked_of(start, request))
+
+
+WORDS = LaunchWords(job=_of_words, hosts_of="pods")

@@ -13,7 +13,7 @@ from busbw.machine.capture import programs as host
 from busbw.measure.containers import apptainer, charliecloud, inside, oci, pyxis
 from busbw.measure.containers.binds import settled, wanted
 from busbw.measure.containers.place import ContainerPlace, Wrapped
-from busbw.measure.launchers import mpirun, srun
+from busbw.measure.launchers.launcher import RankLauncher
 from busbw.model.launch import Container, RuntimeName, Start
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Program
@@ -81,17 +81,17 @@ def containment(container: Container, mpi: MpiLibrary | None, settings: tuple[st
     return Containment(made, place)
 
 
-def in_container(start: Start, containment: Containment, launcher: str) -> Start:
+def in_container(start: Start, containment: Containment, launcher: RankLauncher) -> Start:
     """Return a start whose program runs in the container.
 
     Raises InputError for what cannot be bound or told, and for launchers that containers are not known under.
     """
-    if launcher not in (mpirun.name, mpirun.LOCAL, srun.name):
-        raise InputError(f"ranks in a container are not started by {launcher}", hint="--launcher mpirun")
+    if launcher.of_containers is None:
+        raise InputError(f"ranks in a container are not started by {launcher.name}", hint="--launcher mpirun")
     counts = set(start.placement.ranks_of_hosts or (start.placement.ranks,))
     place = msgspec.structs.replace(
         containment.place,
-        starter="srun" if launcher == srun.name else "mpirun",
+        starter=launcher.of_containers,
         directory=start.directory,
         ranks_per_host=counts.pop() // start.per_process if len(counts) == 1 else None,
     )

@@ -19,7 +19,8 @@ from busbw.machine.capture.environment import environment
 from busbw.machine.capture.programs import gpu_count
 from busbw.measure.backends import nccl_tests, osu
 from busbw.measure.backends.foreign import operations
-from busbw.measure.launchers import mpirun
+from busbw.measure.launchers import registry as launchers
+from busbw.measure.launchers.launcher import Launchers
 from busbw.measure.plan import hosts
 from busbw.measure.plan.foreign_steps import (
     AskedSizes,
@@ -66,15 +67,15 @@ def launcher_of(request: Request, around: ForeignSurroundings) -> Chosen:
     """Return who starts the ranks. Raises InputError where that cannot be done."""
     allocation = around.allocation
     if allocation is None:
-        return Chosen(mpirun.LOCAL if around.mpi is not None else "direct")
+        return Chosen(launchers.find("mpirun" if around.mpi is not None else "direct"))
     if around.mpi is None:
         raise InputError(
             "these programs are built without MPI, and start on one host alone",
             where=next(iter(around.found.values())).program.path,
             hint="build them with MPI=1, and name their folder: --bin",
         )
-    there = hosts.Launchers(slurm=around.slurm, on_path=tuple(around.launchers), settings=around.settings)
-    return hosts.launcher_of(request, allocation, around.mpi, there)
+    there = Launchers(slurm=around.slurm, on_path=tuple(around.launchers), settings=around.settings)
+    return hosts.of_hosts(request, allocation, around.mpi, there)
 
 
 def counts_of(request: Request, around: ForeignSurroundings, names: tuple[str, ...]) -> tuple[int, ...]:
@@ -174,7 +175,7 @@ def plan(
         gpus=gpu_count() if request.backend == nccl_tests.name else None,
         allocation=allocation,
         slurm=batch_systems.slurm() if allocation is not None else None,
-        launchers=batch_systems.launchers() if allocation is not None else {},
+        launchers=batch_systems.launchers(launchers.programs()) if allocation is not None else {},
         settings=tuple(environment()) if allocation is not None else (),
         python=sys.executable,
         as_root=as_root,
@@ -204,8 +205,8 @@ def compose(request: Request, around: ForeignSurroundings, directory: Path | Non
         per_process=per_process(request, around, ranks),
         directory=str(where),
         as_root=around.as_root,
-        launcher=launcher.name if around.allocation is not None else None,
-        launcher_program=around.launchers.get(launcher.name),
+        launcher=launcher.launcher if around.allocation is not None else None,
+        launcher_program=around.launchers.get(launcher.launcher.name),
         slurm=around.slurm,
         settings=around.settings,
         python=around.python,
@@ -218,7 +219,9 @@ def compose(request: Request, around: ForeignSurroundings, directory: Path | Non
             run_id=name,
             created=around.created.isoformat(timespec="seconds"),
             backend=request.backend,
-            launcher=launcher.name,
+            launcher=launcher.launcher.name
+            if around.allocation is not None
+            else launcher.launcher.name_here or launcher.launcher.name,
             sweeps=sweeps,
             sampling=_sampling(request, mode),
             placement=placement,

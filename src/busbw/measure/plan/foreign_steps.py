@@ -13,8 +13,9 @@ from busbw.measure.backends import nccl_tests, osu
 from busbw.measure.backends.foreign import Usage, is_rccl, nccl_tests_version, read_usage
 from busbw.measure.backends.native_mpi import visitor
 from busbw.measure.backends.native_nccl import MULTICAST_OFF
-from busbw.measure.launchers import hosts, mpirun
-from busbw.measure.plan.hosts import LAUNCHERS, Jobs, jobs
+from busbw.measure.launchers import hosts, mpirun, registry
+from busbw.measure.launchers.launcher import RankLauncher
+from busbw.measure.plan.hosts import Jobs, jobs
 from busbw.measure.plan.request import Request
 from busbw.model import launch
 from busbw.model.launch import Slurm, Start
@@ -126,11 +127,8 @@ def _usage(path: str, text: str) -> Usage:
 
 
 def _with_mpi(launcher: str | None, path: str) -> bool:
-    if launcher in (*LAUNCHERS, "direct"):
-        return launcher != "direct"
     if launcher is not None:
-        known = ", ".join(f"--launcher {name}" for name in (*LAUNCHERS, "direct"))
-        raise InputError(f"{launcher!r} starts no foreign programs", hint=f"one of: {known}")
+        return registry.find(launcher).joining == "mpi"
     uses = programs.uses_mpi(path)
     if uses is not None:
         return uses
@@ -158,7 +156,7 @@ class StepStart:
     directory: str
     as_root: bool
     # What starts ranks on several hosts; None: this host alone.
-    launcher: str | None = None
+    launcher: RankLauncher | None = None
     # Its path, where it is that of another batch system than Slurm.
     launcher_program: str | None = None
     slurm: Slurm | None = None

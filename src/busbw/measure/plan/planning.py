@@ -23,16 +23,16 @@ from busbw.machine.named import platform
 from busbw.machine.read.hardware import hardware_of
 from busbw.measure.backends import native_nccl, registry
 from busbw.measure.backends.native_mpi import visitor
-from busbw.measure.launchers import mpirun, processes
+from busbw.measure.launchers import registry as launchers
+from busbw.measure.launchers.launcher import Launchers
 from busbw.measure.plan.hosts import (
     Chosen,
     Jobs,
-    Launchers,
     check_started_once,
     hosts_of,
     jobs,
     jobs_here,
-    launcher_of,
+    of_hosts,
     said,
 )
 from busbw.measure.plan.placing import counts_of, memory_of, mpi_counts, placement_of, reach_of, setup_of
@@ -120,7 +120,7 @@ def plans(request: Request, directories: Sequence[Path]) -> tuple[Plan, ...]:
 
 def _planned(request: Request, directories: Sequence[Path | None], base: Path) -> tuple[tuple[Plan, Path], ...]:
     host = capture.host()
-    allocation = hosts_of(request)
+    allocation = hosts_of(request, host.name)
     if request.backend in registry.FOREIGN:
         from busbw.measure.plan import foreign  # noqa: PLC0415 - importing it takes as long as planning a run of our own
 
@@ -178,7 +178,7 @@ def compose(request: Request, around: Surroundings, directory: Path | None, base
             run_id=run_id(request, around.created, around.token, ranks),
             created=around.created.isoformat(timespec="seconds"),
             backend=request.backend,
-            launcher=launcher.name,
+            launcher=launcher.name(around.allocation),
             sweeps=sweeps,
             sampling=Sampling(
                 mode=mode,
@@ -241,11 +241,14 @@ def _launches(request: Request, sweeps: tuple[Sweep, ...], setup: GpuSetup | Non
 
 def _launcher(request: Request, around: Surroundings) -> Chosen:
     if around.mpi is None:
-        return Chosen(request.launcher or processes.NAMES[0])
+        found = launchers.find(request.launcher or "processes")
+        if found.joining != "variables":
+            raise InputError(f"{found.name!r} starts no ranks without MPI", hint="one of: processes, torchrun")
+        return Chosen(found)
     if around.allocation is None:
-        return Chosen(mpirun.LOCAL)
+        return Chosen(launchers.find("mpirun"))
     there = Launchers(slurm=around.slurm, on_path=tuple(around.launchers), settings=around.settings)
-    return launcher_of(request, around.allocation, around.mpi, there)
+    return of_hosts(request, around.allocation, around.mpi, there)
 
 
 def _jobs(request: Request, around: Surroundings, placement: Placement, setup: GpuSetup | None, directory: str) -> Jobs:
@@ -256,13 +259,9 @@ def _jobs(request: Request, around: Surroundings, placement: Placement, setup: G
     if setup is not None:
         program = Program(argv=program.argv, env=native_nccl.environment(setup, around.plugin or ""))
     per_process = setup.per_process if setup is not None else 1
-    launcher = _launcher(request, around).name
-    if around.mpi is None:
-        if contained is not None:
-            raise InputError("ranks in a container are started by MPI", hint="--launcher mpirun, or srun")
-        limits = (request.time_limit_s, request.stall_s)
-        job = processes.job(launcher, program, placement, per_process=per_process, python=around.python, limits=limits)
-        return jobs_here(job, visitor(directory, around.python))
+    launcher = _launcher(request, around).launcher
+    if around.mpi is None and contained is not None:
+        raise InputError("ranks in a container are started by MPI", hint="--launcher mpirun, or srun")
     given = {name for name, _value in program.env}
     start = Start(
         program=program,
@@ -272,7 +271,8 @@ def _jobs(request: Request, around: Surroundings, placement: Placement, setup: G
         mpi=around.mpi,
         through_mpi4py=True,
         slurm=around.slurm,
-        launcher_program=around.launchers.get(launcher),
+        launcher_program=around.launchers.get(launcher.name),
+        python=around.python,
         # By the last of them what is left of a run is found on its hosts.
         forward=(
             *(name for name in around.settings if name not in given),
@@ -293,5 +293,5 @@ def _jobs(request: Request, around: Surroundings, placement: Placement, setup: G
 
         start = in_container(start, contained, launcher)
     if around.allocation is None:
-        return jobs_here(mpirun.job(start), visitor(directory, around.python))
+        return jobs_here(launcher.job(start), visitor(directory, around.python))
     return jobs(launcher, start, visiting, visitor(directory, around.python))

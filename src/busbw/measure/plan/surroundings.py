@@ -12,6 +12,7 @@ from busbw.base.errors import InputError
 from busbw.machine.capture import allocation as batch_systems
 from busbw.machine.capture import host as capture
 from busbw.machine.capture.environment import environment
+from busbw.measure.launchers.registry import programs
 from busbw.measure.plan.request import Request
 from busbw.model.launch import Allocation, Slurm
 from busbw.model.machine import GpuHost, Host, MpiLibrary
@@ -71,7 +72,7 @@ def surroundings(
         gpus_seen=capture.gpus_seen(),
         allocation=allocation,
         slurm=batch_systems.slurm() if allocation is not None else None,
-        launchers=batch_systems.launchers() if allocation is not None else {},
+        launchers=batch_systems.launchers(programs()) if allocation is not None else {},
         masks=_masks(of_node=gpus is not None) if request.binding == "masks" else (),
         containment=_containment(request, mpi),
         settings=tuple(environment()) if allocation is not None else (),
