@@ -15,13 +15,12 @@ from tests.launchers.managers import READERS
 from tests.launchers.starts import CRAY, MPIS, SLURM
 
 from busbw.base.errors import InputError
-from busbw.measure.containers.place import ContainerPlace
+from busbw.measure.backends.backend import Surroundings
+from busbw.measure.containers.place import ContainerPlace, Containment
 from busbw.measure.launchers.launcher import Launchers
-from busbw.measure.plan.containing import Containment
 from busbw.measure.plan.hosts import of_hosts
 from busbw.measure.plan.planning import compose
 from busbw.measure.plan.request import Request
-from busbw.measure.plan.surroundings import Surroundings
 from busbw.model.launch import Allocation, AllocationKind, Container, HostSlots
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Plan

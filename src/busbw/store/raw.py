@@ -40,8 +40,10 @@ def read_records(directory: Path) -> tuple[Records, tuple[str, ...]]:
 
 
 def attempts(directory: Path) -> int:
-    """Return how often the run was started."""
-    return 1 + max((attempt for _rank, attempt, _path in _named(directory / layout.RAW_DIRECTORY)), default=-1)
+    """Return how often the run was started, with ranks of ours or with programs of the user."""
+    raw = directory / layout.RAW_DIRECTORY
+    recorded = (attempt for _rank, attempt, _path in _named(raw))
+    return 1 + max((*recorded, *(attempt for attempt, _step, _path in _outputs(raw))), default=-1)
 
 
 def _files(raw: Path) -> list[tuple[int, Path]]:
@@ -97,11 +99,6 @@ def read_printed(directory: Path) -> list[PrintedStart]:
             )
         )
     return found
-
-
-def printed_attempts(directory: Path) -> int:
-    """Return how often a run of foreign programs was started."""
-    return 1 + max((attempt for attempt, _step, _path in _outputs(directory / layout.RAW_DIRECTORY)), default=-1)
 
 
 def withhold(directory: Path) -> None:

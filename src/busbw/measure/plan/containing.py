@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import msgspec
 
@@ -12,7 +11,7 @@ from busbw.base.errors import InputError
 from busbw.machine.capture import programs as host
 from busbw.measure.containers import apptainer, charliecloud, inside, oci, pyxis
 from busbw.measure.containers.binds import settled, wanted
-from busbw.measure.containers.place import ContainerPlace, Wrapped
+from busbw.measure.containers.place import ContainerPlace, Containment, Wrapped
 from busbw.measure.launchers.launcher import RankLauncher
 from busbw.model.launch import Container, RuntimeName, Start
 from busbw.model.machine import MpiLibrary
@@ -44,14 +43,6 @@ def wrap(container: Container, program: Program, place: ContainerPlace) -> Wrapp
     Raises InputError for what the runtime cannot be told.
     """
     return _WRAPPERS[container.runtime](container, program, place)
-
-
-@dataclass(frozen=True, slots=True)
-class Containment:
-    """A container whose image fits, with what this host gives to it."""
-
-    container: Container
-    place: ContainerPlace
 
 
 def containment(container: Container, mpi: MpiLibrary | None, settings: tuple[str, ...], python: str) -> Containment:

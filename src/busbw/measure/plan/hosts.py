@@ -199,9 +199,14 @@ class Jobs:
     visit_each: tuple[Job, ...] = ()
 
 
-def jobs_here(job: Job, visitor: Program) -> Jobs:
-    """Return the commands of a run on this host alone: a look at it needs no launcher."""
-    return Jobs(job=job, visit=visit_here(visitor))
+def visitor(directory: str, python: str) -> Program:
+    """Return what is started once on each host to look after a run; the launching side appends what it is to do."""
+    return Program(argv=(python, "-P", "-m", "busbw.rank.visit", directory), env=())
+
+
+def jobs_here(job: Job, visitor: Program | None) -> Jobs:
+    """Return the commands of a run on this host alone: a look at it needs no launcher. None: nobody looks."""
+    return Jobs(job=job, visit=visit_here(visitor) if visitor is not None else None)
 
 
 def jobs(launcher: RankLauncher, start: Start, visiting: Start, visitor: Program) -> Jobs:
