@@ -2,9 +2,9 @@
 
 from busbw.base.errors import InputError
 from busbw.measure.launchers import pods
+from busbw.measure.launchers.hosts import JOINING_GRACE_S
 from busbw.measure.launchers.launcher import LaunchWords
 from busbw.measure.launchers.pods import Node, Pods
-from busbw.measure.launchers.processes import GRACE_S
 from busbw.model.launch import LaunchRequest, Start
 from busbw.model.plan import Job, JobFile
 
@@ -29,7 +29,7 @@ def job(start: Start, asked: Pods) -> Job:
         if each in _PLACE:
             raise InputError("this tells each rank who it is, and is set for it", where=each)
     nodes = len(start.placement.hosts)
-    limit_s = start.measuring_s + GRACE_S + _SCHEDULING_S
+    limit_s = start.measuring_s + JOINING_GRACE_S + _SCHEDULING_S
     documents = [*pods.files(asked), _service(asked), _job(start, asked, nodes, processes, round(limit_s))]
     return Job(
         argv=("kubectl", "apply", "-f", f"{start.directory}/{FILE}"),

@@ -1,22 +1,21 @@
 """Launchers of this host that need no MPI: ranks that find each other by variables, or one process for every GPU."""
 
-from busbw.measure.launchers.hosts import MPI_GRACE_S
+from busbw.measure.launchers.hosts import JOINING_GRACE_S, MPI_GRACE_S
 from busbw.measure.launchers.launcher import RankLauncher
 from busbw.model.launch import Start
 from busbw.model.plan import Job
 
-# Start-up, joining, verification and ending of a run, beside its measuring time.
-GRACE_S = 120.0
-
 
 def _processes(start: Start) -> Job:
     """Return a program of ours that starts the ranks and stays with them."""
-    return _job(start, (start.python, "-P", "-m", "busbw.rank.start", str(_count(start)), *start.program.argv), GRACE_S)
+    return _job(
+        start, (start.python, "-P", "-m", "busbw.rank.start", str(_count(start)), *start.program.argv), JOINING_GRACE_S
+    )
 
 
 def _torchrun(start: Start) -> Job:
     argv = ("torchrun", "--standalone", f"--nproc-per-node={_count(start)}", "--no-python", *start.program.argv)
-    return _job(start, argv, GRACE_S)
+    return _job(start, argv, JOINING_GRACE_S)
 
 
 def _direct(start: Start) -> Job:

@@ -42,6 +42,11 @@ def known(name: str | None) -> RankLauncher | None:
     return _loaded(entry) if entry is not None else None
 
 
+def usual() -> RankLauncher:
+    """Return the launcher that every MPI brings."""
+    return _own(_STARTING["mpirun"])
+
+
 def find(name: str) -> RankLauncher:
     """Return the launcher called `name`. Raises InputError when there is none."""
     found = known(name)

@@ -57,7 +57,7 @@ def of_hosts(request: Request, allocation: Allocation, mpi: MpiLibrary, there: L
 
 def _fitting(request: Request, allocation: Allocation, mpi: MpiLibrary, there: Launchers) -> Chosen:
     """Return the launcher of the batch system where it is there and this MPI understands it, else mpirun."""
-    usual = registry.find("mpirun")
+    usual = registry.usual()
     # Hosts that a user wrote down belong to no system.
     found = registry.of_system(allocation.kind) if allocation.kind not in _NAMED else None
     if found is None or found.system is None or not found.is_among(there):

@@ -56,7 +56,7 @@ def _here(request: Request, around: Surroundings, backend: Backend) -> RankLaunc
     if request.launcher is not None:
         return registry.find(request.launcher)
     if around.mpi is not None or backend.usual_launcher is None:
-        return registry.find("mpirun")
+        return registry.usual()
     return registry.find(backend.usual_launcher)
 
 

@@ -127,9 +127,6 @@ def _usual(request: Request, backend: Backend) -> Request:
     return msgspec.structs.replace(request, suite=backend.usual_suite)
 
 
-_NOT_LOOKED_AT = "these programs do not compare the hosts before they measure, as busbw's own ranks do"
-
-
 def compose(request: Request, around: Surroundings, directory: Path | None, base: Path) -> tuple[Plan, Path]:
     """Return the plan of a request in the given surroundings, and its run directory. Touches nothing."""
     backend = registry.find(request.backend)
@@ -139,8 +136,8 @@ def compose(request: Request, around: Surroundings, directory: Path | None, base
     offer = backend.offer(around)
     counts = counts_of(request, around, backend, names_of(request, offer))
     ranks = sum(counts)
-    sweeps, notes = sweeps_of(request, ranks, offer)
-    sweeps = tuple(backend.moved(sweep, around) for sweep in sweeps)
+    counted, notes = sweeps_of(request, ranks, offer)
+    sweeps = tuple(backend.moved(sweep, around) for sweep in counted)
     name = run_id(request, around.created, around.token, ranks)
     where = (directory or base / name).absolute()
     chosen = launcher_of(request, around, backend)
@@ -156,7 +153,6 @@ def compose(request: Request, around: Surroundings, directory: Path | None, base
         python=around.python if around.containment is None else request.image_python,
     )
     memory, tight = backend.memory(request, around, settled, counts)
-    launches = backend.launches(request, sweeps) if is_own(backend) else 1
     starts = backend.starts(request, around, settled)
     made = _commands(request, around, settled, chosen.launcher, starts, backend)
     return (
@@ -167,7 +163,7 @@ def compose(request: Request, around: Surroundings, directory: Path | None, base
             backend=request.backend,
             launcher=chosen.name(around.allocation),
             sweeps=sweeps,
-            sampling=_sampling(request, mode, launches),
+            sampling=_sampling(request, mode, backend.launches(request, sweeps) if is_own(backend) else 1),
             placement=settled.placement,
             reach=reach_of(request, around.allocation),
             host=around.host,
@@ -185,13 +181,19 @@ def compose(request: Request, around: Surroundings, directory: Path | None, base
                 *notes,
                 *([tight] if tight else []),
                 *backend.notes(request, around, starts),
-                *((_NOT_LOOKED_AT,) if around.allocation is not None and not backend.is_ours else ()),
+                *_of_spread_programs(around, backend),
             ),
             allow_mixed=request.allow_mixed and backend.is_ours,
             tag=request.tag,
         ),
         where,
     )
+
+
+def _of_spread_programs(around: Surroundings, backend: Backend) -> tuple[str, ...]:
+    if around.allocation is None or backend.is_ours:
+        return ()
+    return ("these programs do not compare the hosts before they measure, as busbw's own ranks do",)
 
 
 def _sampling(request: Request, mode: Mode, launches: int) -> Sampling:
