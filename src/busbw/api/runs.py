@@ -10,11 +10,8 @@ from busbw.base.hostlist import compressed
 from busbw.base.units import format_size
 from busbw.machine.capture import allocation as batch_systems
 from busbw.machine.capture import host as capture
-from busbw.measure.backends import foreign, registry
+from busbw.measure.backends import registry
 from busbw.measure.backends.backend import Parsed, is_own
-from busbw.measure.backends.foreign import ForeignBackend, as_foreign
-from busbw.measure.execute import foreign as foreign_execution
-from busbw.measure.execute import run as execution
 from busbw.measure.execute.execution import Execution, Listener
 from busbw.measure.launchers.registry import known
 from busbw.measure.plan.hosts import check_started_once
@@ -61,6 +58,8 @@ def _launched(plan: Plan, directory: Path, done: frozenset[int], listener: Liste
 
     What is resumed is started once.
     """
+    from busbw.measure.execute import run as execution  # noqa: PLC0415 - planning needs none of it
+
     ended = execution.execute(plan, directory, raw.attempts(directory), done, listener)
     large = {number for number, point in enumerate(points_of(plan.sweeps)) if point.size_bytes >= SMALL_NCCL_BYTES}
     for launch in range(2, (plan.sampling.launches if not done else 1) + 1):
@@ -78,11 +77,8 @@ def _launched(plan: Plan, directory: Path, done: frozenset[int], listener: Liste
 
 def _carry_out(plan: Plan, directory: Path, done: frozenset[int], listener: Listener) -> Run:
     before = capture.counters()
-    backend = registry.find(plan.backend)
-    if backend.is_ours:
-        ended = _launched(plan, directory, done, listener)
-    else:
-        ended = _stepped(plan, directory, done, listener, as_foreign(backend))
+    carry_out = _launched if registry.find(plan.backend).is_ours else _stepped
+    ended = carry_out(plan, directory, done, listener)
     outcomes.write(
         directory, Outcome(**dataclasses.asdict(ended), counters_before=before, counters_after=capture.counters())
     )
@@ -156,7 +152,9 @@ def parse(plan: Plan, directory: Path) -> tuple[Parsed, tuple[str, ...]]:
     if is_own(backend):
         records, unreadable = raw.read_records(directory)
         return backend.parse(plan, records), unreadable
-    return foreign.parse(as_foreign(backend), plan, raw.read_printed(directory)), ()
+    from busbw.measure.backends import foreign  # noqa: PLC0415 - it brings the readers of tables
+
+    return foreign.parse(foreign.as_foreign(backend), plan, raw.read_printed(directory)), ()
 
 
 def finished(plan: Plan, directory: Path) -> frozenset[int]:
@@ -171,7 +169,9 @@ def finished(plan: Plan, directory: Path) -> frozenset[int]:
         done = frozenset(one.point for one in parsed.measurements if _is_done(plan, one))
         every, where = len(points_of(plan.sweeps)), Path(plan.job.argv[-1])
     else:
-        done = foreign.finished(as_foreign(backend), plan, raw.read_printed(directory))
+        from busbw.measure.backends import foreign  # noqa: PLC0415 - as above
+
+        done = foreign.finished(foreign.as_foreign(backend), plan, raw.read_printed(directory))
         every, where = len(plan.steps), _folder_of_steps(plan)
     if len(done) == every:
         raise InputError("nothing is missing in this run", where=str(directory), hint=f"busbw show {directory.name}")
@@ -194,11 +194,13 @@ def _folder_of_steps(plan: Plan) -> Path | None:
     return None
 
 
-def _stepped(
-    plan: Plan, directory: Path, done: frozenset[int], listener: Listener, backend: ForeignBackend
-) -> Execution:
+def _stepped(plan: Plan, directory: Path, done: frozenset[int], listener: Listener) -> Execution:
     """Carry out the steps that are not done. Raises RunError when one cannot be started or stored."""
+    from busbw.measure.backends.foreign import as_foreign  # noqa: PLC0415 - as above
+    from busbw.measure.execute import foreign as execution  # noqa: PLC0415 - as above
+
+    backend = as_foreign(registry.find(plan.backend))
     try:
-        return foreign_execution.execute(plan, directory, raw.attempts(directory), done, listener, backend)
+        return execution.execute(plan, directory, raw.attempts(directory), done, listener, backend)
     finally:
         raw.withhold(directory)

@@ -9,7 +9,7 @@ import msgspec
 from busbw.base import layout
 from busbw.base.errors import InputError
 from busbw.formats.lines.prefix import scrub
-from busbw.measure.backends.foreign import PrintedStart
+from busbw.measure.backends.backend import PrintedStart
 from busbw.model.record import AnyRecord
 from busbw.model.settings import kept
 from busbw.model.visit import VisitLine

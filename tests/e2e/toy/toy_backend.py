@@ -45,7 +45,7 @@ def look(request: Request, around: Surroundings, door: Door, names: tuple[str, .
     for collective in names:
         program = ForeignProgram(
             collective=collective,
-            path=door.find((f"toy_{collective}",), request.programs),
+            path=door.programs().find((f"toy_{collective}",), request.programs),
             tool="toy",
             version="1.0",
             with_mpi=with_mpi,

@@ -99,6 +99,28 @@ class Surroundings:
     token: str
 
 
+class Programs(Protocol):
+    """The door to programs of the user on this host. Each call raises InputError with what is missing."""
+
+    def is_file(self, path: str) -> bool:
+        """Whether a path is a file, not a folder."""
+
+    def find(self, names: tuple[str, ...], where: str | None) -> str:
+        """Return the program of one of these names, the first first: at or below `where`, else on PATH."""
+
+    def usage(self, program: str, *, asked: str = "-h", started_by: tuple[str, ...] = ()) -> str:
+        """Return what a program prints when it is asked for its options; `started_by`: the command of a launcher."""
+
+    def uses_mpi(self, program: str) -> bool | None:
+        """Whether a compiled program starts MPI; None for scripts and what cannot be read."""
+
+    def gpus_of(self, program: str) -> str | None:
+        """Return "cuda" or "rocm" for a compiled program that takes memory of such GPUs; None for all others."""
+
+    def gpu_count(self) -> int | None:
+        """Return how many GPUs a program sees, without opening a driver; None when that cannot be told."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Door:
     """What a backend can ask of this host. Each call raises InputError with what is missing, and how to get it."""
@@ -107,18 +129,9 @@ class Door:
     mpi: Callable[[str | None], MpiLibrary]
     # GPUs and their libraries, those named in the request where it names some.
     gpus: Callable[[Request], GpuHost]
-    # How many GPUs a program sees, without opening a driver; None: cannot be told.
-    gpu_count: Callable[[], int | None]
     # The plug-in that tells what NCCL chose; None where the user has one of his own.
     plugin: Callable[[], str | None]
-    # The program of one of these names, at or below a folder or on PATH.
-    find: Callable[[tuple[str, ...], str | None], str]
-    is_file: Callable[[str], bool]
-    # What a program prints when it is asked with a word, started by the command of a launcher.
-    answer: Callable[[str, str, tuple[str, ...]], str]
-    # Whether a compiled program starts MPI, and "cuda" or "rocm" where it takes memory of GPUs; None: cannot be told.
-    uses_mpi: Callable[[str], bool | None]
-    gpus_of: Callable[[str], str | None]
+    programs: Callable[[], Programs]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -157,6 +170,18 @@ class ProgramStart:
     samples: int = 0
     # The file in raw/ that it writes every single sample to.
     report: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PrintedStart:
+    """What one start of one step left in raw/: standard output, and its report where it wrote one."""
+
+    attempt: int
+    step: int
+    name: str
+    text: bytes
+    report_name: str | None = None
+    report: bytes | None = None
 
 
 Records = Mapping[int, Sequence[tuple[str, AnyRecord]]]

@@ -12,7 +12,7 @@ from busbw.base.units import format_size
 from busbw.formats.lines.driver import Reader
 from busbw.formats.lines.ledger import Event
 from busbw.formats.lines.stream import Formats
-from busbw.measure.backends.backend import Backend, Door, Parsed, ProgramStart, Usage
+from busbw.measure.backends.backend import Backend, Parsed, PrintedStart, Programs, ProgramStart, Usage
 from busbw.measure.plan.request import Request
 from busbw.model.imported import Reading, Table
 from busbw.model.plan import Plan, Step, Sweep, points_of
@@ -157,18 +157,6 @@ class Failure:
     rank: int | None = None
     host: str | None = None
     process_id: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PrintedStart:
-    """What one start of one step left in raw/: standard output, and its report where it wrote one."""
-
-    attempt: int
-    step: int
-    name: str
-    text: bytes
-    report_name: str | None = None
-    report: bytes | None = None
 
 
 @dataclass(slots=True)
@@ -360,9 +348,9 @@ def as_foreign(backend: Backend) -> ForeignBackend:
     return cast("ForeignBackend", backend)
 
 
-def check_one_file(request: Request, names: tuple[str, ...], door: Door) -> None:
+def check_one_file(request: Request, names: tuple[str, ...], programs: Programs) -> None:
     """Raise InputError where one program is named for several collectives."""
-    if request.programs is not None and len(names) > 1 and door.is_file(request.programs):
+    if request.programs is not None and len(names) > 1 and programs.is_file(request.programs):
         raise InputError(
             f"one program measures one collective, and {len(names)} were asked for",
             where=f"--bin {request.programs}",

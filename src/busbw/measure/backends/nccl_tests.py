@@ -17,6 +17,7 @@ from busbw.measure.backends.backend import (
     Door,
     Found,
     Offer,
+    Programs,
     ProgramStart,
     Settled,
     Surroundings,
@@ -241,19 +242,20 @@ def look(request: Request, around: Surroundings, door: Door, names: tuple[str, .
 
     Raises InputError.
     """
-    check_one_file(request, names, door)
-    found = {each: _found(each, request, door) for each in names}
+    programs = door.programs()
+    check_one_file(request, names, programs)
+    found = {each: _found(each, request, programs) for each in names}
     if len({one.program.with_mpi for one in found.values()}) > 1:
         raise InputError("some of these programs are built with MPI and some without", hint="--bin FOLDER of one build")
     with_mpi = any(one.program.with_mpi for one in found.values())
     return dataclasses.replace(
-        around, found=found, mpi=door.mpi(request.mpirun) if with_mpi else None, gpu_count=door.gpu_count()
+        around, found=found, mpi=door.mpi(request.mpirun) if with_mpi else None, gpu_count=programs.gpu_count()
     )
 
 
-def _found(collective: str, request: Request, door: Door) -> Found:
-    path = door.find((f"{collective}_perf", f"{collective}_perf_mpi"), request.programs)
-    text = door.answer(path, "-h", ())
+def _found(collective: str, request: Request, programs: Programs) -> Found:
+    path = programs.find((f"{collective}_perf", f"{collective}_perf_mpi"), request.programs)
+    text = programs.usage(path)
     usage = read_usage(text)
     if usage is None:
         said = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
@@ -263,16 +265,16 @@ def _found(collective: str, request: Request, door: Door) -> Found:
         path=path,
         tool="rccl-tests" if is_rccl(usage) else name,
         version=nccl_tests_version(usage),
-        with_mpi=_with_mpi(request.launcher, path, door),
+        with_mpi=_with_mpi(request.launcher, path, programs),
         options=tuple(sorted(usage.options)),
     )
     return Found(program, usage)
 
 
-def _with_mpi(launcher: str | None, path: str, door: Door) -> bool:
+def _with_mpi(launcher: str | None, path: str, programs: Programs) -> bool:
     """Whether a program is built with MPI: its launcher says so, else the names in its file, else its own."""
     asked = registry.known(launcher)
-    uses = asked.joining == "mpi" if asked is not None else door.uses_mpi(path)
+    uses = asked.joining == "mpi" if asked is not None else programs.uses_mpi(path)
     if uses is not None:
         return uses
     if path.endswith("_mpi"):

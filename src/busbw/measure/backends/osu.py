@@ -24,6 +24,7 @@ from busbw.measure.backends.backend import (
     Door,
     Found,
     Offer,
+    Programs,
     ProgramStart,
     Settled,
     Surroundings,
@@ -311,7 +312,8 @@ def look(request: Request, around: Surroundings, door: Door, names: tuple[str, .
 
     Raises InputError.
     """
-    check_one_file(request, names, door)
+    programs = door.programs()
+    check_one_file(request, names, programs)
     mpi = door.mpi(request.mpirun)
     asking = mpirun.job(
         Start(
@@ -324,20 +326,20 @@ def look(request: Request, around: Surroundings, door: Door, names: tuple[str, .
             stall_s=1.0,
         )
     )
-    found = {each: _found(each, request, door, asking.argv) for each in names}
+    found = {each: _found(each, request, programs, asking.argv) for each in names}
     return dataclasses.replace(around, found=found, mpi=mpi)
 
 
-def _found(collective: str, request: Request, door: Door, started_by: tuple[str, ...]) -> Found:
+def _found(collective: str, request: Request, programs: Programs, started_by: tuple[str, ...]) -> Found:
     wanted = names_of(collective) if request.gpu_buffers else names_of(collective)[:1]
-    path = door.find(wanted, request.programs)
+    path = programs.find(wanted, request.programs)
     if is_of_gpus(path) and not request.gpu_buffers:
         raise InputError("this program measures between GPUs only", where=path, hint="--gpu-buffers")
-    text = door.answer(path, "-h", started_by)
+    text = programs.usage(path, started_by=started_by)
     usage, version = read_usage(text), None
     if usage is None or not usage.options:
-        told = version_of(door.answer(path, "-v", started_by))
-        usage = options_of(path, collective, told, door.gpus_of(path)) if told is not None else None
+        told = version_of(programs.usage(path, asked="-v", started_by=started_by))
+        usage = options_of(path, collective, told, programs.gpus_of(path)) if told is not None else None
         if usage is None or told is None:
             raise InputError(
                 f"it does not tell its options; it says: {_after_usage(text)[:300]}",

@@ -11,10 +11,9 @@ from busbw.base.cpus import format_cpu_list
 from busbw.base.errors import InputError
 from busbw.machine.capture import allocation as batch_systems
 from busbw.machine.capture import host as capture
-from busbw.machine.capture import programs
 from busbw.machine.capture.environment import environment
 from busbw.machine.capture.gpus import Named, gpus
-from busbw.measure.backends.backend import Backend, Door, Surroundings
+from busbw.measure.backends.backend import Backend, Door, Programs, Surroundings
 from busbw.measure.launchers import registry
 from busbw.measure.plan.request import Request
 from busbw.model.launch import Allocation
@@ -49,13 +48,8 @@ def looked_at(request: Request, around: Surroundings, backend: Backend, names: t
     door = Door(
         mpi=capture.mpi,
         gpus=_gpus,
-        gpu_count=programs.gpu_count,
         plugin=_plugin,
-        find=programs.find,
-        is_file=programs.is_file,
-        answer=lambda program, asked, started_by: programs.usage(program, asked=asked, started_by=started_by),
-        uses_mpi=programs.uses_mpi,
-        gpus_of=programs.gpus_of,
+        programs=_programs,
     )
     seen = backend.look(request, around, door, names)
     return dataclasses.replace(
@@ -67,6 +61,12 @@ def looked_at(request: Request, around: Surroundings, backend: Backend, names: t
 
 def _gpus(request: Request) -> GpuHost:
     return gpus(Named(nccl=request.nccl, driver=request.driver, nvrtc=request.nvrtc), sys.executable)
+
+
+def _programs() -> Programs:
+    from busbw.machine.capture import programs  # noqa: PLC0415 - ranks of ours need none
+
+    return programs
 
 
 def _plugin() -> str | None:
