@@ -2,8 +2,8 @@
 
 import msgspec
 
-from busbw.measure.backends.foreign import ForeignBackend, PrintedStart, finished, parse
-from busbw.measure.backends.native_mpi import Parsed
+from busbw.measure.backends.backend import Parsed, PrintedStart
+from busbw.measure.backends.foreign import ForeignBackend, finished, parse
 from busbw.model.plan import ForeignProgram, Job, Plan, Step, Sweep, points_of
 
 from .records import make_plan

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from busbw.measure.backends.native_mpi import Parsed, parse
+from busbw.measure.backends.backend import Parsed
+from busbw.measure.backends.native_mpi import parse
 from busbw.model.machine import Host, MpiLibrary
 from busbw.model.plan import Job, MemoryNeed, Placement, Plan, Sampling, Sweep
 from busbw.model.record import AnyRecord, Copied, Hello, Measured

@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from busbw.measure.backends.native_mpi import Parsed, parse, program
+from busbw.measure.backends.backend import Parsed
+from busbw.measure.backends.native_mpi import parse, program
 from busbw.model.record import AnyRecord, Failed, Finished, Streamed
 from busbw.model.run import CopyRate, Rates, StreamRate
 

@@ -7,8 +7,9 @@ import pytest
 
 from busbw.base.errors import InputError
 from busbw.measure.backends import nccl_tests
-from busbw.measure.backends.foreign import Usage, is_rccl, nccl_tests_version, operations, read_usage
-from busbw.measure.backends.nccl_tests import NcclTestsSettings
+from busbw.measure.backends.backend import Usage
+from busbw.measure.backends.foreign import read_usage
+from busbw.measure.backends.nccl_tests import NcclTestsSettings, is_rccl, nccl_tests_version, operations
 
 from .records import make_sweep
 

@@ -7,7 +7,8 @@ import pytest
 
 from busbw.base.errors import InputError
 from busbw.measure.backends import osu
-from busbw.measure.backends.foreign import Rows, Usage, read_usage
+from busbw.measure.backends.backend import Usage
+from busbw.measure.backends.foreign import Rows, read_usage
 
 from .foreign import foreign_plan, printed, read
 from .records import make_sweep

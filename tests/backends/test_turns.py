@@ -2,7 +2,8 @@
 
 import pytest
 
-from busbw.measure.backends.native_mpi import Parsed, parse
+from busbw.measure.backends.backend import Parsed
+from busbw.measure.backends.native_mpi import parse
 from busbw.model.record import Measured, Mismatch
 from busbw.model.run import Measurement
 

@@ -8,16 +8,18 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from busbw.api.launches import LAUNCHERS, launch_line
+from busbw.api.launches import launch_line
 from busbw.api.settings import lint_file
 from busbw.base.errors import InputError
 from busbw.cli.command import busbw
 from busbw.machine.named import platforms
+from busbw.measure.launchers.registry import writing
 from busbw.model.launch import LaunchRequest
 from busbw.show.text.recommendation import launch_script
 
 from .starts import MANAGERS
 
+LAUNCHERS = writing()
 GPU_PLATFORMS = [each.platform.id for each in platforms() if each.platform.kind == "gpu" and each.platform.gpu.count]
 # Settings differ by platform, and these hand them on as srun does: three platforms are enough for their words.
 PAIRS = [

@@ -219,7 +219,7 @@ def test_a_visit_under_flux_is_made_by_the_brokers_on_the_hosts_that_are_meant(t
 
 def test_a_visit_under_jsrun_goes_over_ssh_and_there_is_none_under_aprun() -> None:
     visitor = Program(argv=("/opt/p y/python", "-m", "busbw.rank.visit", "/runs/a b'c"), env=())
-    made = jobs("jsrun", managed_start("jsrun"), managed_start("jsrun"), visitor)
+    made = jobs(jsrun.LAUNCHER, managed_start("jsrun"), managed_start("jsrun"), visitor)
 
     assert made.visit is None
     assert [job.argv[:4] for job in made.visit_each] == [
@@ -227,4 +227,4 @@ def test_a_visit_under_jsrun_goes_over_ssh_and_there_is_none_under_aprun() -> No
     ]
     assert sent_over_ssh(made.visit_each[0]) == list(visitor.argv)
     assert shlex.split(made.visit_each[0].argv[-1]) == list(visitor.argv)
-    assert jobs("aprun", managed_start("aprun"), managed_start("aprun"), visitor).visit_each == ()
+    assert jobs(aprun.LAUNCHER, managed_start("aprun"), managed_start("aprun"), visitor).visit_each == ()

@@ -15,8 +15,8 @@ from tests.judge.factories import make_host
 
 from busbw.base.collectives import COLLECTIVES, SUITES, part_count
 from busbw.base.errors import InputError
+from busbw.measure.backends.backend import Surroundings
 from busbw.measure.plan.planning import compose
-from busbw.measure.plan.surroundings import Surroundings
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Plan
 from busbw.model.request import Request

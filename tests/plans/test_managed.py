@@ -15,11 +15,11 @@ from tests.launchers.managers import READERS
 from tests.launchers.starts import CRAY, MPIS, SLURM
 
 from busbw.base.errors import InputError
-from busbw.measure.containers.place import ContainerPlace
-from busbw.measure.plan.containing import Containment
-from busbw.measure.plan.hosts import Launchers, launcher_of
+from busbw.measure.backends.backend import Surroundings
+from busbw.measure.containers.place import ContainerPlace, Containment
+from busbw.measure.launchers.launcher import Launchers
+from busbw.measure.plan.hosts import of_hosts
 from busbw.measure.plan.planning import compose
-from busbw.measure.plan.surroundings import Surroundings
 from busbw.model.container import Container
 from busbw.model.launch import Allocation, AllocationKind, HostSlots
 from busbw.model.machine import MpiLibrary
@@ -105,9 +105,9 @@ def test_the_plan_is_as_it_was(launcher: str, binding: str | None):
 def test_the_launcher_of_the_batch_system_is_taken_where_it_fits(
     kind: AllocationKind, mpi: MpiLibrary, there: tuple[str, ...], name: str, words: str | None
 ):
-    chosen = launcher_of(Request(), allocation(kind), mpi, launchers(*there))
+    chosen = of_hosts(Request(), allocation(kind), mpi, launchers(*there))
 
-    assert chosen.name == name
+    assert chosen.launcher.name == name
     assert chosen.notes[:1] == () if words is None else chosen.notes[0].startswith(words)
     assert any("nobody has started" in note for note in chosen.notes) == (name in KINDS)
 
@@ -115,18 +115,18 @@ def test_the_launcher_of_the_batch_system_is_taken_where_it_fits(
 def test_a_slurm_that_cannot_introduce_the_ranks_leaves_them_to_mpirun():
     there = Launchers(slurm=msgspec.structs.replace(SLURM, mpi_types=("none", "pmi2")), on_path=())
 
-    chosen = launcher_of(Request(), allocation("slurm"), MPIS["Open MPI 5"], there)
+    chosen = of_hosts(Request(), allocation("slurm"), MPIS["Open MPI 5"], there)
 
-    assert chosen.name == "mpirun"
+    assert chosen.launcher.name == "mpirun"
     assert chosen.notes[0].startswith("not by srun: this Slurm has no PMI that Open MPI understands")
     asked = Request(launcher_options=("--mpi=pmix_v5",))
-    assert launcher_of(asked, allocation("slurm"), MPIS["Open MPI 5"], there).name == "srun"
+    assert of_hosts(asked, allocation("slurm"), MPIS["Open MPI 5"], there).launcher.name == "srun"
 
 
 def test_nodes_that_have_no_numbers_are_not_for_aprun():
-    chosen = launcher_of(Request(), allocation("pbs", ("login1",)), CRAY, launchers("aprun"))
+    chosen = of_hosts(Request(), allocation("pbs", ("login1",)), CRAY, launchers("aprun"))
 
-    assert chosen.name == "mpirun"
+    assert chosen.launcher.name == "mpirun"
     assert "takes nodes by number" in chosen.notes[0]
 
 
@@ -134,18 +134,18 @@ def test_jsrun_takes_a_part_of_a_job_only_where_each_rank_has_its_host():
     part = msgspec.structs.replace(allocation("lsf"), is_part=True)
     asked = Request(launcher="jsrun")
 
-    assert launcher_of(asked, allocation("lsf"), MPIS["Open MPI 4"], launchers("jsrun")).name == "jsrun"
+    assert of_hosts(asked, allocation("lsf"), MPIS["Open MPI 4"], launchers("jsrun")).launcher.name == "jsrun"
     for hosts in (part, allocation("host list")):
         with pytest.raises(InputError, match="chooses the hosts itself"):
-            launcher_of(asked, hosts, MPIS["Open MPI 4"], launchers("jsrun"))
+            of_hosts(asked, hosts, MPIS["Open MPI 4"], launchers("jsrun"))
         request = Request(launcher="jsrun", binding="masks")
-        assert launcher_of(request, hosts, MPIS["Open MPI 4"], launchers("jsrun")).name == "jsrun"
+        assert of_hosts(request, hosts, MPIS["Open MPI 4"], launchers("jsrun")).launcher.name == "jsrun"
 
 
 @pytest.mark.parametrize("launcher", KINDS)
 def test_a_launcher_that_is_not_there_is_refused(launcher: str):
     with pytest.raises(InputError, match=f"there is no {launcher} on PATH"):
-        launcher_of(Request(launcher=launcher), allocation(KINDS[launcher]), FITTING[launcher], launchers())
+        of_hosts(Request(launcher=launcher), allocation(KINDS[launcher]), FITTING[launcher], launchers())
 
 
 def test_containers_are_not_started_by_them():

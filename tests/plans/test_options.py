@@ -21,7 +21,7 @@ from busbw.model.request import Request, RunOption, command_of, defaults, option
 WORDS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=12)
 # Values that only some words stand for.
 KNOWN = {
-    "backend": ("native-mpi", "native-nccl", "nccl-tests", "osu", "somebody's"),
+    "backend": ("native-mpi", "native-nccl", "nccl-tests", "osu"),
     "mode": (None, "isolated", "stream", "graph", "loaded"),
     "placement": ("out", "in", "both"),
     "buffers": ("plain", "registered", "symmetric"),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES, counted_size
 from busbw.base.errors import InputError
 from busbw.base.units import parse_size
-from busbw.measure.plan.placing import need_of
+from busbw.measure.backends.native_mpi import OFFER, need_of
 from busbw.measure.plan.sweeps import sweeps_of
 from busbw.model.request import Request
 from busbw.show.reproduce import command_of
@@ -43,7 +43,7 @@ def test_only_who_asks_for_it_gets_parts_that_are_no_multiple_of_16_bytes(unalig
         unaligned=unaligned,
     )  # fmt: skip
 
-    (sweep,), _notes = sweeps_of(request, 6)
+    (sweep,), _notes = sweeps_of(request, 6, OFFER)
 
     assert sweep.sizes_bytes == sizes
     assert sweep.part_alignment_bytes == (1 if unaligned else 16)
@@ -58,24 +58,24 @@ def test_the_least_size_that_is_named_is_the_least_that_works(unaligned: bool, l
         )  # fmt: skip
 
     with pytest.raises(InputError, match=f"at least -e {least}$"):
-        sweeps_of(asked(least - 1), 4)
-    (sweep,), _notes = sweeps_of(asked(least), 4)
+        sweeps_of(asked(least - 1), 4, OFFER)
+    (sweep,), _notes = sweeps_of(asked(least), 4, OFFER)
     assert sweep.sizes_bytes == (least,)
 
 
 @pytest.mark.parametrize(("ranks", "group"), [(2, 1), (5, 1), (6, 3), (9, 3), (12, 6)])
 def test_the_group_that_is_named_makes_equal_groups(ranks: int, group: int):
     with pytest.raises(InputError, match=f"--group {group} for {ranks // group} nodes"):
-        sweeps_of(Request(collectives=("alltoall_2dh",)), ranks)
+        sweeps_of(Request(collectives=("alltoall_2dh",)), ranks, OFFER)
 
-    (sweep,), _notes = sweeps_of(Request(collectives=("alltoall_2dh",), group=group), ranks)
+    (sweep,), _notes = sweeps_of(Request(collectives=("alltoall_2dh",), group=group), ranks, OFFER)
     assert sweep.group == group
 
 
 @pytest.mark.parametrize("group", [-1, 0, 4, 7])
 def test_unequal_groups_are_refused(group: int):
     with pytest.raises(InputError, match=f"6 ranks are not equal groups of {group}"):
-        sweeps_of(Request(collectives=("alltoall_2dh",), group=group), 6)
+        sweeps_of(Request(collectives=("alltoall_2dh",), group=group), 6, OFFER)
 
 
 def test_a_level_carries_no_more_elements_than_mpi_counts():
@@ -87,16 +87,16 @@ def test_a_level_carries_no_more_elements_than_mpi_counts():
             unaligned=True,
         )  # fmt: skip
 
-    (sweep,), _notes = sweeps_of(asked(2**29 - 1), 8)
+    (sweep,), _notes = sweeps_of(asked(2**29 - 1), 8, OFFER)
     assert sweep.sizes_bytes == (8 * (2**29 - 1),)
     with pytest.raises(InputError, match="more than the 2147483647 elements"):
-        sweeps_of(asked(2**29), 8)
+        sweeps_of(asked(2**29), 8, OFFER)
 
 
 def test_a_two_level_alltoall_holds_a_copy_of_its_input():
     def buffers_bytes(name: str) -> int:
         request = Request(collectives=(name,), group=2, smallest_bytes=4 * MiB, largest_bytes=4 * MiB)
-        return need_of(sweeps_of(request, 4)[0], 4).buffers_bytes
+        return need_of(sweeps_of(request, 4, OFFER)[0], 4).buffers_bytes
 
     assert buffers_bytes("alltoall") == 4 * 2 * 4 * MiB
     assert buffers_bytes("alltoall_2dh") == 4 * 3 * 4 * MiB
@@ -122,7 +122,7 @@ def test_the_command_that_makes_a_plan_again_says_groups_and_alignment(
         smallest_bytes=_after(words, "-b"), largest_bytes=_after(words, "-e"), factor=_after(words, "-f"),
         step_bytes=_after(words, "-i"),
     )  # fmt: skip
-    assert sweeps_of(again, 6)[0] == sweeps_of(request, 6)[0]
+    assert sweeps_of(again, 6, OFFER)[0] == sweeps_of(request, 6, OFFER)[0]
 
 
 def _after(words: list[str], option: str) -> int | None:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from busbw.base import layout
 from busbw.base.errors import InputError
+from busbw.measure.backends import registry
 from busbw.measure.execute import batch
 from busbw.measure.launchers import sbatch
 from busbw.measure.plan.hosts import check_started_once
 from busbw.measure.plan.request import run_words
-from busbw.measure.plan.sweeps import MPI_OFFER, names_of, nccl_offer, sweeps_of
+from busbw.measure.plan.sweeps import names_of, sweeps_of
 from busbw.model.launch import Batch, BatchJob, Start
 from busbw.model.plan import Job, Placement, Program
 from busbw.model.request import Request
@@ -49,7 +50,7 @@ def planned(
     times: each copy would submit a job.
     """
     check_started_once()
-    if not request.backend.startswith("native-"):
+    if not registry.find(request.backend).is_ours:
         raise InputError(
             f"{request.backend} is started on this host alone", where="--launcher sbatch", hint="--backend native-mpi"
         )
@@ -135,13 +136,14 @@ def _tasks(request: Request, nodes: int) -> int | None:
 
 def _names(request: Request, nodes: int) -> tuple[str, ...]:
     """Return the collectives. Over MPI what is wrong with the sizes is said now, not when the job has waited."""
-    if request.backend == "native-mpi":
+    backend = registry.find(request.backend)
+    if backend.over == "mpi":
         tasks = _tasks(request, nodes)
-        sweeps_of(request, nodes * (tasks if tasks is not None else 2))
+        sweeps_of(request, nodes * (tasks if tasks is not None else 2), backend.offer(None))
     return names_asked(request)
 
 
 def names_asked(request: Request) -> tuple[str, ...]:
     """Return the collectives of a request. Raises InputError for an unknown one."""
     # Which types its NCCL has shows on the node.
-    return names_of(request, MPI_OFFER if request.backend == "native-mpi" else nccl_offer(()))
+    return names_of(request, registry.find(request.backend).offer(None))

@@ -1,6 +1,5 @@
 """The command line that starts a program on a platform: settings, CPUs and launcher in one."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -9,30 +8,15 @@ from busbw.api.recommendations import recommendation
 from busbw.base.errors import InputError
 from busbw.machine.capture import allocation as capture
 from busbw.machine.named import platform
-from busbw.measure.launchers import aprun, flux, jsrun, kubernetes_job, mpijob, mpirun, sbatch, srun
-from busbw.measure.launchers.pods import Pods
+from busbw.measure.launchers import registry
+from busbw.measure.launchers.launcher import LaunchWords
 from busbw.measure.plan.hosts import untried
 from busbw.measure.plan.masks import rank_masks
-from busbw.model.container import Bind
-from busbw.model.launch import Batch, LaunchLine, LaunchRequest, Slurm, Start
+from busbw.model.launch import LaunchLine, LaunchRequest, Slurm, Start
 from busbw.model.machine import MpiFamily, MpiLibrary
-from busbw.model.plan import Job, Placement, Program
+from busbw.model.plan import Placement, Program
 from busbw.model.recommendation import Recommendation
 
-_OF_PODS: dict[str, Callable[[Start, Pods], Job]] = {
-    mpijob.name: mpijob.job,
-    kubernetes_job.name: kubernetes_job.job,
-}
-# Inside an allocation, whose hosts they know.
-_OF_ALLOCATIONS: dict[str, Callable[[Start], Job]] = {
-    srun.name: srun.job,
-    flux.name: flux.job,
-    jsrun.name: jsrun.job,
-    aprun.name: aprun.job,
-}
-LAUNCHERS = (mpirun.name, *_OF_ALLOCATIONS, sbatch.name, *_OF_PODS)
-# What is started there where nobody says; elsewhere Open MPI 4.
-_USUAL_MPI = {aprun.name: "cray-mpich"}
 # Long enough for any benchmark; the command itself has no limit.
 _UNLIMITED_S = 86_400.0
 _PLACEHOLDER = "HOST"
@@ -66,8 +50,7 @@ def launch_line(request: LaunchRequest, directory: str) -> LaunchLine:
 
     Raises InputError for what is not known, and for what the launcher cannot do.
     """
-    if request.launcher not in LAUNCHERS:
-        raise InputError(f"there is no launcher {request.launcher[:40]!r}", hint="one of: " + ", ".join(LAUNCHERS))
+    words = registry.words(request.launcher)
     if request.mpi is not None and request.mpi not in _MPIS:
         raise InputError(f"{request.mpi[:40]!r} is no MPI that is known", hint="one of: " + ", ".join(MPIS))
     if not request.program:
@@ -81,23 +64,24 @@ def launch_line(request: LaunchRequest, directory: str) -> LaunchLine:
         follow=request.follow,
         nccl=request.nccl,
     )
-    hosts, host_notes = _hosts(request)
-    masks, mask_notes = _masks(request, found)
+    hosts, host_notes = _hosts(request, words)
+    masks, mask_notes = _masks(request, found, words)
     placement = _placement(request, found, hosts, masks)
-    start = _start(request, found, placement, directory)
-    job = _job(request, start, directory)
+    job = words.job(_start(request, found, placement, directory, words), request)
     # Where that MPI's programs and libraries are is not known here: they are found on PATH there.
     found_there = tuple(each for each in job.prepend if each[1].startswith("/"))
     return LaunchLine(
         job=msgspec.structs.replace(job, prepend=found_there),
         launcher=request.launcher,
         recommendation=found,
-        notes=(*untried(request.launcher), *host_notes, *mask_notes, *_advice(found)),
+        notes=(*untried(registry.known(request.launcher)), *host_notes, *mask_notes, *_advice(found)),
     )
 
 
-def _start(request: LaunchRequest, found: Recommendation, placement: Placement, directory: str) -> Start:
-    mpi = _MPIS[request.mpi or _USUAL_MPI.get(request.launcher, "open-mpi-4")]
+def _start(
+    request: LaunchRequest, found: Recommendation, placement: Placement, directory: str, words: LaunchWords
+) -> Start:
+    mpi = _MPIS[request.mpi or words.usual_mpi]
     gpus = _gpus(found)
     return Start(
         program=Program(argv=request.program, env=tuple(found.env().items())),
@@ -106,73 +90,18 @@ def _start(request: LaunchRequest, found: Recommendation, placement: Placement, 
         mpi=MpiLibrary(family=mpi.family, version=mpi.version, mpirun="mpirun", library=mpi.library, origin="site"),
         slurm=Slurm(srun="srun", version=None, mpi_types=mpi.slurm_types),
         launcher_program=request.launcher,
-        hosts_are_named=request.hosts is not None or request.launcher not in (*_OF_ALLOCATIONS, sbatch.name),
+        hosts_are_named=request.hosts is not None or words.hosts_of != "batch system",
         forward=("LD_LIBRARY_PATH",),
         unset=tuple(each.name for each in found.settings if each.value is None),
         gpus_per_host=gpus or None,
         interface=request.interface,
-        options=(*(_of_srun(found) if request.launcher in (srun.name, sbatch.name) else ()), *request.options),
+        options=(*(_of_srun(found) if words.takes_words_of_srun else ()), *request.options),
         measuring_s=_UNLIMITED_S,
         stall_s=_UNLIMITED_S,
     )
 
 
-def _job(request: LaunchRequest, start: Start, directory: str) -> Job:
-    if request.launcher == mpirun.name:
-        return mpirun.job(start)
-    if request.launcher in _OF_PODS:
-        # What pods see is what the image and the manifest give them.
-        inside = msgspec.structs.replace(start, forward=(), as_root=True)
-        return _OF_PODS[request.launcher](inside, _pods(request, start))
-    if request.launcher != sbatch.name:
-        return _OF_ALLOCATIONS[request.launcher](start)
-    step = srun.job(start)
-    each = max(start.placement.ranks // len(start.placement.hosts), 1)
-    script = sbatch.job(
-        Start(
-            program=Program(argv=step.argv, env=step.env),
-            placement=start.placement,
-            directory=directory,
-            unset=step.unset,
-            prepend=step.prepend,
-            batch=Batch(
-                name="busbw",
-                nodes=len(start.placement.hosts),
-                tasks_per_node=each,
-                gpus_per_node=start.gpus_per_host,
-                time_s=request.time_s,
-                exclusive=True,
-                options=request.batch_options,
-            ),
-            measuring_s=_UNLIMITED_S,
-            stall_s=_UNLIMITED_S,
-        )
-    )
-    return Job(
-        argv=script.argv,
-        env=script.env,
-        files=(*step.files, *script.files),
-        timeout_s=script.timeout_s,
-        stall_s=script.stall_s,
-    )
-
-
-def _pods(request: LaunchRequest, start: Start) -> Pods:
-    if request.image is None:
-        raise InputError("pods need an image", where=f"--launcher {request.launcher}", hint="--image IMAGE")
-    topology = dict(start.program.env).get("NCCL_TOPO_FILE")
-    return Pods(
-        name=request.name,
-        namespace=request.namespace,
-        image=request.image,
-        resources=request.resources,
-        host_network=request.host_network,
-        binds=(Bind(source=topology, why="the topology file of the node"),) if topology is not None else (),
-        claim=request.claim,
-    )
-
-
-def _hosts(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _hosts(request: LaunchRequest, words: LaunchWords) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the hosts, and a note where their names have to be put in by hand."""
     if request.nodes < 1:
         raise InputError("a job has at least one node", where=f"--nodes {request.nodes}")
@@ -182,9 +111,9 @@ def _hosts(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
             raise InputError(f"{len(names)} hosts are named for {request.nodes} nodes", hint=f"--nodes {len(names)}")
         return names, ()
     names = tuple(f"{_PLACEHOLDER}{number}" for number in range(1, request.nodes + 1))
-    if request.launcher in _OF_PODS:
+    if words.hosts_of == "pods":
         return tuple(f"{request.name}-worker-{number}" for number in range(request.nodes)), ()
-    if request.launcher != mpirun.name or request.nodes == 1:
+    if words.hosts_of != "nobody" or request.nodes == 1:
         return names, ()
     return names, (f"put the names of your hosts for {names[0]} to {names[-1]} into the host file, or name --hosts",)
 
@@ -193,9 +122,11 @@ def _gpus(found: Recommendation) -> int:
     return platform(found.platform).platform.gpu.count if found.platform != "generic" else 0
 
 
-def _masks(request: LaunchRequest, found: Recommendation) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _masks(
+    request: LaunchRequest, found: Recommendation, words: LaunchWords
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the CPUs of each process of a node where they are to be given, and a note where they cannot be."""
-    if request.binding not in (None, "masks") or (request.launcher in _OF_PODS and request.binding is None):
+    if request.binding not in (None, "masks") or (words.hosts_of == "pods" and request.binding is None):
         return (), ()
     try:
         masks = rank_masks(found.platform)

@@ -10,10 +10,9 @@ from busbw.facts.platforms import all_platforms
 from busbw.judge.autopsy import autopsy
 from busbw.judge.explaining.explain import judged_by_links
 from busbw.judge.failures import unreached
-from busbw.measure.backends import registry
 from busbw.model.run import Run
 from busbw.store import directory as directories
-from busbw.store import outcome, raw
+from busbw.store import outcome
 from busbw.store import outcome as outcomes
 from busbw.store.raw import read_visits
 
@@ -32,12 +31,7 @@ def rebuild(directory: Path) -> Run:
     """Return the result of a run from its raw files, and write nothing."""
     plan = directories.read_plan(directory)
     outcome = outcomes.read(directory)
-    unreadable: tuple[str, ...] = ()
-    if plan.steps:
-        parsed = runs.parse(plan, directory)
-    else:
-        records, unreadable = raw.read_records(directory)
-        parsed = registry.find(plan.backend).parse(plan, records)
+    parsed, unreadable = runs.parse(plan, directory)
     visits, damaged = read_visits(directory)
     judgement = judge.judge(
         plan,

@@ -10,12 +10,11 @@ from busbw.base.hostlist import compressed
 from busbw.base.units import format_size
 from busbw.machine.capture import allocation as batch_systems
 from busbw.machine.capture import host as capture
-from busbw.measure.backends import foreign, registry
-from busbw.measure.backends.native_mpi import Parsed
-from busbw.measure.execute import foreign as foreign_execution
-from busbw.measure.execute import run as execution
+from busbw.measure.backends import registry
+from busbw.measure.backends.backend import Parsed, is_own
 from busbw.measure.execute.execution import Execution, Listener
-from busbw.measure.plan.hosts import SYSTEMS, check_started_once
+from busbw.measure.launchers.registry import known
+from busbw.measure.plan.hosts import check_started_once
 from busbw.model.plan import SMALL_NCCL_BYTES, Plan, points_of
 from busbw.model.run import Measurement, Outcome, Run
 from busbw.store import directory as directories
@@ -39,26 +38,10 @@ def resume(directory: Path, listener: Listener) -> Run:
     Raises InputError when nothing is missing, when this is another machine or folder than the plan was made for, and
     where a launcher started busbw several times.
     """
-    from busbw.api.loading import rebuild  # noqa: PLC0415 - as below
-
     check_started_once()
     plan = directories.read_plan(directory)
     check_hosts(plan, directory)
-    if plan.steps:
-        done = finished(plan, directory)
-        directories.reopen(directory)
-        return _carry_out(plan, directory, done, listener)
-    run = rebuild(directory)
-    done = frozenset(one.point for one in run.measurements if _is_done(plan, one))
-    if len(done) == len(points_of(plan.sweeps)):
-        raise InputError("nothing is missing in this run", where=str(directory), hint=f"busbw show {directory.name}")
-    planned = Path(plan.job.argv[-1])
-    if planned.resolve() != directory.resolve():
-        raise InputError(
-            f"this run was planned for another folder, {planned}, and its command is carried out word for word",
-            where=str(directory),
-            hint=f"move it back: mv {shlex.quote(str(directory))} {shlex.quote(str(planned))}",
-        )
+    done = finished(plan, directory)
     directories.reopen(directory)
     return _carry_out(plan, directory, done, listener)
 
@@ -75,6 +58,8 @@ def _launched(plan: Plan, directory: Path, done: frozenset[int], listener: Liste
 
     What is resumed is started once.
     """
+    from busbw.measure.execute import run as execution  # noqa: PLC0415 - planning needs none of it
+
     ended = execution.execute(plan, directory, raw.attempts(directory), done, listener)
     large = {number for number, point in enumerate(points_of(plan.sweeps)) if point.size_bytes >= SMALL_NCCL_BYTES}
     for launch in range(2, (plan.sampling.launches if not done else 1) + 1):
@@ -92,7 +77,7 @@ def _launched(plan: Plan, directory: Path, done: frozenset[int], listener: Liste
 
 def _carry_out(plan: Plan, directory: Path, done: frozenset[int], listener: Listener) -> Run:
     before = capture.counters()
-    carry_out = execute if plan.steps else _launched
+    carry_out = _launched if registry.find(plan.backend).is_ours else _stepped
     ended = carry_out(plan, directory, done, listener)
     outcomes.write(
         directory, Outcome(**dataclasses.asdict(ended), counters_before=before, counters_after=capture.counters())
@@ -142,7 +127,8 @@ def _check_several(plan: Plan, directory: Path) -> None:
     found = batch_systems.allocation()
     names = compressed(plan.placement.hosts)
     if found is None:
-        system = SYSTEMS.get(plan.launcher)
+        launcher = known(plan.launcher)
+        system = launcher.system if launcher is not None else None
         if system is not None:
             raise InputError(
                 f"this run was started by {plan.launcher} on {names}, and this is no job of {system.title}",
@@ -160,34 +146,61 @@ def _check_several(plan: Plan, directory: Path) -> None:
         )
 
 
-def parse(plan: Plan, directory: Path) -> Parsed:
-    """Return the measurements of a run directory."""
-    return foreign.parse(registry.find_foreign(plan.backend), plan, raw.read_printed(directory))
+def parse(plan: Plan, directory: Path) -> tuple[Parsed, tuple[str, ...]]:
+    """Return what a run directory holds, and what of it was unreadable."""
+    backend = registry.find(plan.backend)
+    if is_own(backend):
+        records, unreadable = raw.read_records(directory)
+        return backend.parse(plan, records), unreadable
+    from busbw.measure.backends import foreign  # noqa: PLC0415 - it brings the readers of tables
+
+    return foreign.parse(foreign.as_foreign(backend), plan, raw.read_printed(directory)), ()
 
 
 def finished(plan: Plan, directory: Path) -> frozenset[int]:
-    """Return the steps that need not be repeated. Raises InputError when that is all, or in another folder."""
-    done = foreign.finished(registry.find_foreign(plan.backend), plan, raw.read_printed(directory))
-    if len(done) == len(plan.steps):
+    """Return the points, or of programs of the user the steps, that need not be measured again.
+
+    Raises InputError when that is all, or in another folder than the plan was made for.
+    """
+    backend = registry.find(plan.backend)
+    where: Path | None
+    if backend.is_ours:
+        parsed, _unreadable = parse(plan, directory)
+        done = frozenset(one.point for one in parsed.measurements if _is_done(plan, one))
+        every, where = len(points_of(plan.sweeps)), Path(plan.job.argv[-1])
+    else:
+        from busbw.measure.backends import foreign  # noqa: PLC0415 - as above
+
+        done = foreign.finished(foreign.as_foreign(backend), plan, raw.read_printed(directory))
+        every, where = len(plan.steps), _folder_of_steps(plan)
+    if len(done) == every:
         raise InputError("nothing is missing in this run", where=str(directory), hint=f"busbw show {directory.name}")
-    for step in plan.steps:
-        ending = f"/{layout.RAW_DIRECTORY}/{step.report}"
-        for word in step.job.argv if step.report is not None else ():
-            planned = Path(word.removesuffix(ending))
-            if word.endswith(ending) and planned.resolve() != directory.resolve():
-                raise InputError(
-                    f"this run was planned for another folder, {planned}, and its commands are carried out word for "
-                    "word",
-                    where=str(directory),
-                    hint=f"move it back: mv {shlex.quote(str(directory))} {shlex.quote(str(planned))}",
-                )
+    if where is not None and where.resolve() != directory.resolve():
+        raise InputError(
+            f"this run was planned for another folder, {where}, and its command is carried out word for word",
+            where=str(directory),
+            hint=f"move it back: mv {shlex.quote(str(directory))} {shlex.quote(str(where))}",
+        )
     return done
 
 
-def execute(plan: Plan, directory: Path, done: frozenset[int], listener: Listener) -> Execution:
+def _folder_of_steps(plan: Plan) -> Path | None:
+    """Return the run directory that steps write their reports to; None where none does."""
+    for step in plan.steps:
+        ending = f"/{layout.RAW_DIRECTORY}/{step.report}"
+        for word in step.job.argv if step.report is not None else ():
+            if word.endswith(ending):
+                return Path(word.removesuffix(ending))
+    return None
+
+
+def _stepped(plan: Plan, directory: Path, done: frozenset[int], listener: Listener) -> Execution:
     """Carry out the steps that are not done. Raises RunError when one cannot be started or stored."""
-    backend = registry.find_foreign(plan.backend)
+    from busbw.measure.backends.foreign import as_foreign  # noqa: PLC0415 - as above
+    from busbw.measure.execute import foreign as execution  # noqa: PLC0415 - as above
+
+    backend = as_foreign(registry.find(plan.backend))
     try:
-        return foreign_execution.execute(plan, directory, raw.printed_attempts(directory), done, listener, backend)
+        return execution.execute(plan, directory, raw.attempts(directory), done, listener, backend)
     finally:
         raw.withhold(directory)

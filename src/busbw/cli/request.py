@@ -11,13 +11,11 @@ import click
 from busbw.base.collectives import OPERATIONS
 from busbw.base.errors import InputError
 from busbw.cli.options import GroupedOption, run_options
+from busbw.measure.backends import registry
 from busbw.model.request import Request, defaults, options
 
 if TYPE_CHECKING:
     from busbw.api.interleave import AskedSide
-
-# The backends whose users know nccl-tests' letters.
-_OF_NCCL = ("native-nccl", "nccl-tests")
 
 
 def letters() -> list[click.Parameter]:
@@ -44,7 +42,7 @@ def letters() -> list[click.Parameter]:
 def request_of(given: Mapping[str, Any]) -> Request:
     """Return what the options of a command ask for. `given`: their values by name. Raises InputError."""
     fields = {field: given[field] for field in options()}
-    of_nccl, number = given["backend"] in _OF_NCCL, given["letter_n"]
+    of_nccl, number = registry.over(given["backend"]) == "nccl", given["letter_n"]
     name, letter = ("calls", "-n") if of_nccl else ("ranks", "-n")
     fields[name] = _one(given[name], number, f"--{name}", letter)
     if _is_operation(given["letter_o"]):

@@ -93,6 +93,8 @@ class Start(Value, kw_only=True, frozen=True):
     slurm: Slurm | None = None
     # Absolute path of flux, jsrun or aprun, or its name, where that is to start them.
     launcher_program: str | None = None
+    # The interpreter that has busbw, for launchers that are programs of ours.
+    python: str = ""
     # Whether the names of the hosts are theirs; else they only stand for hosts that the batch system will choose.
     hosts_are_named: bool = True
     # Names that every rank gets as the launching shell has them.

@@ -9,7 +9,7 @@ import msgspec
 from busbw.base import layout
 from busbw.base.errors import InputError
 from busbw.formats.lines.prefix import scrub
-from busbw.measure.backends.foreign import PrintedStart
+from busbw.measure.backends.backend import PrintedStart
 from busbw.model.record import AnyRecord
 from busbw.model.settings import kept
 from busbw.model.visit import VisitLine
@@ -40,8 +40,10 @@ def read_records(directory: Path) -> tuple[Records, tuple[str, ...]]:
 
 
 def attempts(directory: Path) -> int:
-    """Return how often the run was started."""
-    return 1 + max((attempt for _rank, attempt, _path in _named(directory / layout.RAW_DIRECTORY)), default=-1)
+    """Return how often the run was started, with ranks of ours or with programs of the user."""
+    raw = directory / layout.RAW_DIRECTORY
+    recorded = (attempt for _rank, attempt, _path in _named(raw))
+    return 1 + max((*recorded, *(attempt for attempt, _step, _path in _outputs(raw))), default=-1)
 
 
 def _files(raw: Path) -> list[tuple[int, Path]]:
@@ -97,11 +99,6 @@ def read_printed(directory: Path) -> list[PrintedStart]:
             )
         )
     return found
-
-
-def printed_attempts(directory: Path) -> int:
-    """Return how often a run of foreign programs was started."""
-    return 1 + max((attempt for attempt, _step, _path in _outputs(directory / layout.RAW_DIRECTORY)), default=-1)
 
 
 def withhold(directory: Path) -> None:

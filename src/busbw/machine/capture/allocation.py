@@ -4,6 +4,7 @@ import codecs
 import os
 import shutil
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from busbw.base.errors import InputError
@@ -55,9 +56,9 @@ def slurm() -> Slurm | None:
     return batch_systems.slurm(ask(batch_systems.SLURM_COMMANDS, total_s=_TOTAL_S))
 
 
-def launchers() -> dict[str, str]:
-    """Return the launchers of other batch systems than Slurm that are on PATH, by name: their paths."""
-    found = ((name, shutil.which(name)) for name in ("flux", "jsrun", "aprun"))
+def launchers(programs: Iterable[str]) -> dict[str, str]:
+    """Return those of the programs of launchers that are on PATH, by name: their paths."""
+    found = ((name, shutil.which(name)) for name in programs)
     return {name: path for name, path in found if path is not None}
 
 

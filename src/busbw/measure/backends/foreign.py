@@ -2,19 +2,21 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, cast
 
 from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES, busbw_Bps, counted_size, part_count
+from busbw.base.errors import InputError
 from busbw.base.units import format_size
 from busbw.formats.lines.driver import Reader
 from busbw.formats.lines.ledger import Event
 from busbw.formats.lines.stream import Formats
-from busbw.measure.backends.native_mpi import Parsed
+from busbw.measure.backends.backend import Backend, Parsed, PrintedStart, Programs, ProgramStart, Usage
 from busbw.model.imported import Reading, Table
-from busbw.model.plan import Plan, Step, points_of
+from busbw.model.plan import Plan, Step, Sweep, points_of
 from busbw.model.record import Mismatch
+from busbw.model.request import Request
 from busbw.model.run import Measurement, Rates, WrongResult
 from busbw.stats.median import median, median_interval, percentiles
 from busbw.stats.tail import autocorrelation, drift, slow_samples
@@ -121,10 +123,9 @@ def _number(text: str | None) -> int | None:
     return int(text) if text is not None and text.isdecimal() and len(text) < 10 else None
 
 
-class ForeignBackend(Protocol):
-    """What a module offers that runs somebody else's programs."""
+class ForeignBackend(Backend, Protocol):
+    """A backend whose processes are programs of the user, which print rows."""
 
-    name: str
     # Of what a program prints, and of the report it may write.
     formats: Formats
     report_formats: Formats
@@ -156,18 +157,6 @@ class Failure:
     rank: int | None = None
     host: str | None = None
     process_id: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PrintedStart:
-    """What one start of one step left in raw/: standard output, and its report where it wrote one."""
-
-    attempt: int
-    step: int
-    name: str
-    text: bytes
-    report_name: str | None = None
-    report: bytes | None = None
 
 
 @dataclass(slots=True)
@@ -343,31 +332,6 @@ _OPTION = re.compile(
     re.MULTILINE,
 )
 _USAGE = re.compile(r"\bUSAGE:|\bUsage:", re.ASCII)
-# Versions of nccl-tests by the newest option that they have (its tags, v2.0.0 to v2.19.6).
-_SINCE = (
-    ("K", "2.19.6 or later"),
-    ("I", "2.19.2 to 2.19.5"),
-    ("u", "2.18.0 to 2.19.1"),
-    ("M", "2.17.7 to 2.17.10"),
-    ("S", "2.17.6"),
-    ("J", "2.17.3 to 2.17.5"),
-    ("x", "2.17.0 to 2.17.2"),
-    ("N", "2.13.10 to 2.16.9"),
-    ("T", "2.13.4 to 2.13.9"),
-    ("G", "2.10.0 to 2.13.3"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Options by their letter, each with what the usage text says after it."""
-
-    options: Mapping[str, str]
-    text: str
-
-    def knows(self, letter: str) -> bool:
-        """Whether the program takes this option."""
-        return letter in self.options
 
 
 def read_usage(text: str) -> Usage | None:
@@ -377,19 +341,50 @@ def read_usage(text: str) -> Usage | None:
     return Usage({match["letter"]: match["rest"].strip() for match in _OPTION.finditer(text)}, text)
 
 
-def is_rccl(usage: Usage) -> bool:
-    """Whether it is rccl-tests', where -u and -x mean something else than in nccl-tests."""
-    return "cumask" in usage.options.get("u", "") or "--cumask" in usage.text or "--memory_type" in usage.text
+def as_foreign(backend: Backend) -> ForeignBackend:
+    """Return a backend as one of programs of the user. Raises InputError where its processes are ours."""
+    if backend.is_ours:
+        raise InputError(f"{backend.name} runs no programs of yours", hint="busbw run --backend nccl-tests, or osu")
+    return cast("ForeignBackend", backend)
 
 
-def nccl_tests_version(usage: Usage) -> str | None:
-    """Return the versions of nccl-tests that know these options; None for rccl-tests, which does not keep in step."""
-    if is_rccl(usage):
-        return None
-    return next((versions for letter, versions in _SINCE if usage.knows(letter)), "2.0.0 to 2.9.0")
+def check_one_file(request: Request, names: tuple[str, ...], programs: Programs) -> None:
+    """Raise InputError where one program is named for several collectives."""
+    if request.programs is not None and len(names) > 1 and programs.is_file(request.programs):
+        raise InputError(
+            f"one program measures one collective, and {len(names)} were asked for",
+            where=f"--bin {request.programs}",
+            hint=f"--bin FOLDER, or one of: {', '.join(names)}",
+        )
 
 
-def operations(usage: Usage) -> tuple[str, ...]:
-    """Return the operations that the usage text of nccl-tests lists for -o."""
-    listed = re.search(r"--op <([a-z/]{1,80})>", usage.text)
-    return tuple(name for name in listed[1].split("/") if name != "all") if listed is not None else ("sum",)
+# The fewest samples whose extremes enclose the median with 95 %, for programs that print one mean a start.
+_USUAL_LAUNCHES = 6
+_MOST_LAUNCHES = 1000
+
+
+def in_turn(makes: Sequence[Callable[[int], ProgramStart]], request: Request) -> tuple[ProgramStart, ...]:
+    """Return every start once, then all of them again: what changes meanwhile meets all collectives alike.
+
+    `makes`: from the number of a start to the start. Raises InputError for a number of starts that cannot be.
+    """
+    if request.launches is not None and not 1 <= request.launches <= _MOST_LAUNCHES:
+        raise InputError("a program is started once to a thousand times", where=f"--launches {request.launches}")
+    first = [make(number) for number, make in enumerate(makes)]
+    usual = 1 if all(start.samples > 1 for start in first) else min(request.min_samples, _USUAL_LAUNCHES)
+    launches = request.launches if request.launches is not None else usual
+    return tuple(
+        makes[number % len(makes)](number) if number >= len(first) else first[number]
+        for number in range(launches * len(makes))
+    )
+
+
+def points_in(
+    sweeps: tuple[Sweep, ...], numbers: Sequence[int], sizes_bytes: tuple[int, ...] | None = None
+) -> tuple[int, ...]:
+    """Return the numbers of the points of some sweeps, and of these sizes; None: all."""
+    return tuple(
+        number
+        for number, point in enumerate(points_of(sweeps))
+        if point.sweep in numbers and (sizes_bytes is None or point.size_bytes in sizes_bytes)
+    )

@@ -1,13 +1,27 @@
-"""What the ranks measured of the machine itself: their copies and streams, added up."""
+"""Our own measuring loops over MPI: what they need, how they start, and their records put together."""
 
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from busbw.base.value import Value
+from busbw.base.collectives import (
+    COLLECTIVES,
+    LARGEST_COPY_BYTES,
+    LEAST_BUFFER_BYTES,
+    MPI_COLLECTIVES,
+    MPI_DTYPES,
+    MPI_OPERATIONS,
+)
+from busbw.base.errors import InputError
+from busbw.base.units import format_size
+from busbw.measure.backends.backend import Carrier, Door, Offer, Parsed, ProgramStart, Records, Settled, Surroundings
 from busbw.measure.backends.measurements import are_alike, empty_launches, measurement_of, middle_start
-from busbw.model.plan import Plan, Point, Program, points_of
+from busbw.measure.launchers.launcher import Joining
+from busbw.model.machine import GpuSetup, Host
+from busbw.model.plan import MemoryNeed, Plan, Point, Program, Sweep, points_of
 from busbw.model.record import AnyRecord, Copied, Failed, Hello, Kernel, Launched, Measured, Node, Streamed
+from busbw.model.request import Mode, Request
 from busbw.model.run import CopyRate, EmptyLaunch, Measurement, Rates, StreamRate
 from busbw.stats.median import median
 
@@ -61,8 +75,14 @@ def _rates_Bps(record: Streamed) -> list[float]:
 
 
 name = "native-mpi"
+over: Carrier = "mpi"
+is_ours = True
+takes = frozenset({"pairs", "unaligned", "runtime", "masks"})
+modes: tuple[Mode, ...] = ("isolated", "stream")
+joining: tuple[Joining, ...] = ("mpi",)
+usual_launcher = None
+usual_suite = "six"
 
-Records = Mapping[int, Sequence[tuple[str, AnyRecord]]]
 # What one rank wrote of a point in one start of the run, each with its place, by number of the turn.
 _Turns = dict[int, tuple[str, Measured]]
 
@@ -70,28 +90,9 @@ _Turns = dict[int, tuple[str, Measured]]
 _ATTEMPT = re.compile(r"\.(\d{1,6})\.jsonl:")
 
 
-class Parsed(Value, frozen=True, kw_only=True):
-    """What the ranks' records say, put together."""
-
-    ranks: tuple[Hello, ...]
-    rates: Rates
-    measurements: tuple[Measurement, ...]
-    # (rank, why it gave up), of every start of the run.
-    failures: tuple[tuple[int, Failed], ...]
-    # The hosts as the latest start found them; () where there is one only.
-    nodes: tuple[Node, ...] = ()
-    # Launches of an empty kernel as the latest start began, by rank; () without GPUs of ours.
-    launches: tuple[EmptyLaunch, ...] = ()
-
-
 def program(directory: str, python: str) -> Program:
     """Return what one rank runs; the launching side appends the attempt and the points already measured."""
     return Program(argv=(python, "-P", "-m", "busbw.rank", directory), env=())
-
-
-def visitor(directory: str, python: str) -> Program:
-    """Return what is started once on each host to look after a run; the launching side appends what it is to do."""
-    return Program(argv=(python, "-P", "-m", "busbw.rank.visit", directory), env=())
 
 
 def parse(plan: Plan, records: Records) -> Parsed:
@@ -171,3 +172,143 @@ def _launches(kept: Records) -> tuple[EmptyLaunch, ...]:
 def _attempt(place: str) -> int:
     match = _ATTEMPT.search(place)
     return int(match[1]) if match is not None else 0
+
+
+OFFER = Offer(
+    interface="MPI",
+    collectives=MPI_COLLECTIVES,
+    in_place=tuple(name for name in MPI_COLLECTIVES if COLLECTIVES[name].in_place),
+    dtypes=MPI_DTYPES,
+    operations=MPI_OPERATIONS,
+    most_elements=2**31 - 1,
+    largest_bytes=64 * 2**20,
+    # A whole suite has to fit into the time of one collective.
+    suite_largest_bytes=16 * 2**20,
+)
+
+
+def offer(_around: Surroundings | None) -> Offer:
+    """Return what any MPI offers."""
+    return OFFER
+
+
+def look(request: Request, around: Surroundings, door: Door, _names: tuple[str, ...]) -> Surroundings:
+    """Return surroundings with the MPI. Raises InputError where there is none."""
+    return dataclasses.replace(around, mpi=door.mpi(request.mpirun))
+
+
+# On a larger machine more ranks are asked for by name: a first look should be over in a minute.
+_MOST_DEFAULT_RANKS = 8
+
+
+def ranks_of_cores(host: Host) -> int:
+    """Return how many ranks a host has where nobody says: an even number, its cores at most."""
+    ranks = min(max(host.cores, 2), _MOST_DEFAULT_RANKS)
+    return ranks - ranks % 2
+
+
+def usual_ranks(request: Request, around: Surroundings, _names: tuple[str, ...]) -> int:
+    """Return how many ranks a host has where nobody says; messages between two ranks want two of them."""
+    if request.suite == "p2p":
+        return 2 if around.allocation is None else 1
+    return ranks_of_cores(around.host)
+
+
+def check_ranks(_request: Request, _around: Surroundings, _names: tuple[str, ...], _counts: tuple[int, ...]) -> None:
+    """Take any ranks."""
+
+
+def moved(sweep: Sweep, _around: Surroundings) -> Sweep:
+    """Return a sweep as it is: MPI has all of our types."""
+    return sweep
+
+
+def setup(_request: Request, _around: Surroundings) -> GpuSetup | None:
+    """Return None: nothing is on GPUs."""
+    return None
+
+
+def launches(request: Request, _sweeps: tuple[Sweep, ...]) -> int:
+    """Return 1. Raises InputError for any other number."""
+    if request.launches not in (None, 1):
+        raise InputError(f"{name} is started once", where=f"--launches {request.launches}", hint="busbw compare")
+    return 1
+
+
+# Interpreter, mpi4py and MPI: 40 to 60 MiB resident in Open MPI 5 and MPICH 5, with their shared segments.
+_OVERHEAD_PER_RANK_BYTES = 96 * 2**20
+
+
+def need_of(sweeps: tuple[Sweep, ...], ranks: int) -> MemoryNeed:
+    """Return what `ranks` on one host allocate for these sweeps.
+
+    Every rank is counted with the buffers of the rank that needs most, and keeps one set of them for the whole run.
+    """
+    send_bytes = receive_bytes = copy_bytes = scratch_bytes = 0
+    for sweep in sweeps:
+        collective = COLLECTIVES[sweep.collective]
+        size_bytes = max(sweep.sizes_bytes)
+        sent, received = collective.send_bytes(size_bytes, ranks), collective.receive_bytes(size_bytes, ranks)
+        if sweep.in_place:
+            sent, received = 0, max(sent, received)
+        send_bytes, receive_bytes = max(send_bytes, sent), max(receive_bytes, received)
+        # A two-level alltoall copies its input.
+        copy_bytes = max(copy_bytes, sent if sweep.group is not None else 0)
+        # A reduction may hold one more message to combine with.
+        scratch_bytes = max(scratch_bytes, size_bytes if collective.reduces else 0)
+    buffers_bytes = max(send_bytes, LEAST_BUFFER_BYTES) + max(receive_bytes, LEAST_BUFFER_BYTES) + copy_bytes
+    # Memory copies are measured before these buffers are made, in two of their own.
+    largest_bytes = max(size_bytes for sweep in sweeps for size_bytes in sweep.sizes_bytes)
+    buffers_bytes = max(buffers_bytes, 2 * min(largest_bytes, LARGEST_COPY_BYTES))
+    return MemoryNeed(
+        buffers_bytes=ranks * buffers_bytes,
+        overhead_bytes=ranks * _OVERHEAD_PER_RANK_BYTES,
+        scratch_bytes=ranks * scratch_bytes,
+    )
+
+
+def check_fits(need: MemoryNeed, host: Host, ranks: int) -> str | None:
+    """Return a note when MPI's own scratch memory may not fit. Raises InputError when the buffers do not."""
+    available = host.memory_available_bytes
+    if need.needed_bytes > available:
+        raise InputError(
+            f"{ranks} ranks need {format_size(need.needed_bytes)} of memory, {format_size(available)} are free",
+            where=host.name,
+            hint="a smaller -e, or fewer ranks with -n",
+        )
+    if need.needed_bytes + need.scratch_bytes > available:
+        return (
+            f"buffers take {format_size(need.needed_bytes)} of {format_size(available)} free; reductions may need "
+            f"up to {format_size(need.scratch_bytes)} more inside MPI, which is not there"
+        )
+    return None
+
+
+def of_busiest(need: MemoryNeed, here: int, ranks: int) -> MemoryNeed:
+    """Return the share that one host with `here` of all ranks has in a need."""
+    return MemoryNeed(
+        buffers_bytes=need.buffers_bytes * here // ranks,
+        overhead_bytes=need.overhead_bytes * here // ranks,
+        scratch_bytes=need.scratch_bytes * here // ranks,
+    )
+
+
+def memory(
+    _request: Request, around: Surroundings, settled: Settled, counts: tuple[int, ...]
+) -> tuple[MemoryNeed, str | None]:
+    """Return what the busiest host needs, its buffers as large as all ranks together make them, and a note."""
+    ranks, here = sum(counts), max(counts)
+    need = of_busiest(need_of(settled.sweeps, ranks), here, ranks)
+    return need, check_fits(need, around.host, here)
+
+
+def starts(_request: Request, _around: Surroundings, settled: Settled) -> tuple[ProgramStart, ...]:
+    """Return the one start of the ranks."""
+    return (ProgramStart(program=program(settled.directory, settled.python)),)
+
+
+def notes(_request: Request, around: Surroundings, _starts: tuple[ProgramStart, ...]) -> tuple[str, ...]:
+    """Return a note where there are GPUs that are not measured."""
+    if not around.gpus_seen:
+        return ()
+    return (f"{around.gpus_seen} NVIDIA GPUs here, not measured over MPI: busbw run --backend nccl",)

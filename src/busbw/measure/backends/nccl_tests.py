@@ -1,18 +1,43 @@
 """nccl-tests and rccl-tests, any version: command lines from what each binary knows, times from its rows."""
 
+import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from busbw.base import layout
+from busbw.base.collectives import OPERATIONS
 from busbw.base.errors import InputError
 from busbw.base.value import Value
 from busbw.formats import nccl_tests, nccl_tests_json
 from busbw.formats.lines.stream import Formats
 from busbw.formats.nccl_tests_head import FAILURE
-from busbw.measure.backends.foreign import Failure, ForeignSample, Rows, Usage
+from busbw.measure.backends.backend import (
+    MULTICAST_OFF,
+    Carrier,
+    Door,
+    Found,
+    Offer,
+    Programs,
+    ProgramStart,
+    Settled,
+    Surroundings,
+    Usage,
+)
+from busbw.measure.backends.foreign import Failure, ForeignSample, Rows, check_one_file, in_turn, points_in, read_usage
+from busbw.measure.launchers import registry
+from busbw.measure.launchers.launcher import Joining
 from busbw.model.imported import Reading, Table
-from busbw.model.plan import Plan, Step, Sweep
+from busbw.model.plan import ForeignProgram, MemoryNeed, Plan, Program, Step, Sweep
+from busbw.model.request import Mode, Request
 
 name = "nccl-tests"
+over: Carrier = "nccl"
+is_ours = False
+takes = frozenset({"buffers", "gpus_per_process", "graphs", "multicast_off", "programs"})
+modes: tuple[Mode, ...] = ("stream", "graph")
+joining: tuple[Joining, ...] = ("mpi", "one process")
+usual_launcher = "direct"
+usual_suite = "six"
 formats = Formats(text=(nccl_tests.FORMAT,), documents=())
 report_formats = Formats(text=(), documents=(nccl_tests_json.FORMAT,))
 
@@ -162,3 +187,190 @@ def failure_of(lines: Sequence[str], exit_code: int, tables: Sequence[Table]) ->
     devices = [device for table in tables for device in table.devices]
     rank = next((device.rank for device in devices if process_id is not None and device.process_id == process_id), None)
     return Failure(cause=said, rank=rank, host=host, process_id=process_id)
+
+
+# Versions of nccl-tests by the newest option that they have (its tags, v2.0.0 to v2.19.6).
+_SINCE = (
+    ("K", "2.19.6 or later"),
+    ("I", "2.19.2 to 2.19.5"),
+    ("u", "2.18.0 to 2.19.1"),
+    ("M", "2.17.7 to 2.17.10"),
+    ("S", "2.17.6"),
+    ("J", "2.17.3 to 2.17.5"),
+    ("x", "2.17.0 to 2.17.2"),
+    ("N", "2.13.10 to 2.16.9"),
+    ("T", "2.13.4 to 2.13.9"),
+    ("G", "2.10.0 to 2.13.3"),
+)
+
+
+def is_rccl(usage: Usage) -> bool:
+    """Whether it is rccl-tests', where -u and -x mean something else than in nccl-tests."""
+    return "cumask" in usage.options.get("u", "") or "--cumask" in usage.text or "--memory_type" in usage.text
+
+
+def nccl_tests_version(usage: Usage) -> str | None:
+    """Return the versions of nccl-tests that know these options; None for rccl-tests, which does not keep in step."""
+    if is_rccl(usage):
+        return None
+    return next((versions for letter, versions in _SINCE if usage.knows(letter)), "2.0.0 to 2.9.0")
+
+
+def operations(usage: Usage) -> tuple[str, ...]:
+    """Return the operations that the usage text of nccl-tests lists for -o."""
+    listed = re.search(r"--op <([a-z/]{1,80})>", usage.text)
+    return tuple(name for name in listed[1].split("/") if name != "all") if listed is not None else ("sum",)
+
+
+def offer(around: Surroundings | None) -> Offer:
+    """Return what nccl-tests offers; its own usage text lists the operations. Which types it has shows at its start."""
+    listed = [operations(one.usage) for one in around.found.values()] if around is not None else []
+    return Offer(
+        interface=name,
+        collectives=COLLECTIVES,
+        in_place=IN_PLACE,
+        dtypes=tuple(DTYPES),
+        operations=listed[0] if listed else OPERATIONS,
+        most_elements=None,
+        largest_bytes=2**30,
+        suite_largest_bytes=2**30,
+    )
+
+
+def look(request: Request, around: Surroundings, door: Door, names: tuple[str, ...]) -> Surroundings:
+    """Return surroundings with the program of each collective, and the MPI that starts it where it is built with one.
+
+    Raises InputError.
+    """
+    programs = door.programs()
+    check_one_file(request, names, programs)
+    found = {each: _found(each, request, programs) for each in names}
+    if len({one.program.with_mpi for one in found.values()}) > 1:
+        raise InputError("some of these programs are built with MPI and some without", hint="--bin FOLDER of one build")
+    with_mpi = any(one.program.with_mpi for one in found.values())
+    return dataclasses.replace(
+        around, found=found, mpi=door.mpi(request.mpirun) if with_mpi else None, gpu_count=programs.gpu_count()
+    )
+
+
+def _found(collective: str, request: Request, programs: Programs) -> Found:
+    path = programs.find((f"{collective}_perf", f"{collective}_perf_mpi"), request.programs)
+    text = programs.usage(path)
+    usage = read_usage(text)
+    if usage is None:
+        said = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
+        raise InputError(f"it does not tell its options; it says: {said[:300]}", where=f"{path} -h")
+    program = ForeignProgram(
+        collective=collective,
+        path=path,
+        tool="rccl-tests" if is_rccl(usage) else name,
+        version=nccl_tests_version(usage),
+        with_mpi=_with_mpi(request.launcher, path, programs),
+        options=tuple(sorted(usage.options)),
+    )
+    return Found(program, usage)
+
+
+def _with_mpi(launcher: str | None, path: str, programs: Programs) -> bool:
+    """Whether a program is built with MPI: its launcher says so, else the names in its file, else its own."""
+    asked = registry.known(launcher)
+    uses = asked.joining == "mpi" if asked is not None else programs.uses_mpi(path)
+    if uses is not None:
+        return uses
+    if path.endswith("_mpi"):
+        return True
+    raise InputError(
+        "this is a script, and cannot tell whether it is built with MPI",
+        where=path,
+        hint="--launcher mpirun, or --launcher direct for one process that drives every GPU",
+    )
+
+
+def usual_ranks(request: Request, around: Surroundings, _names: tuple[str, ...]) -> int:
+    """Return a rank for each GPU that a program sees, or those that its one process was asked to drive."""
+    if around.allocation is None and around.mpi is None and request.gpus_per_process > 1:
+        return request.gpus_per_process
+    if around.gpu_count:
+        return around.gpu_count
+    if around.allocation is None:
+        raise InputError("cannot tell how many GPUs there are", hint="say how many to use: --ranks 8")
+    raise InputError("cannot tell how many GPUs a host has", hint="say how many to use: --ranks-per-node 8")
+
+
+def check_ranks(request: Request, around: Surroundings, _names: tuple[str, ...], counts: tuple[int, ...]) -> None:
+    """Raise InputError for more ranks than this host has GPUs, and for processes that are not alike."""
+    for ranks in counts:
+        if around.allocation is None and around.gpu_count is not None and ranks > around.gpu_count:
+            raise InputError(f"{ranks} GPUs asked for, {around.gpu_count} here", hint=f"--ranks {around.gpu_count}")
+        if request.gpus_per_process < 1 or ranks % request.gpus_per_process:
+            raise InputError(f"{ranks} GPUs are not equal parts of {request.gpus_per_process}", where="-g")
+
+
+def moved(sweep: Sweep, _around: Surroundings) -> Sweep:
+    """Return a sweep as it is: a program that lacks the type says so at its start."""
+    return sweep
+
+
+def memory(
+    _request: Request, _around: Surroundings, _settled: Settled, _counts: tuple[int, ...]
+) -> tuple[MemoryNeed, str | None]:
+    """Return nothing: it is on GPUs, and the programs look themselves."""
+    return MemoryNeed(buffers_bytes=0, overhead_bytes=0, scratch_bytes=0), None
+
+
+def starts(request: Request, around: Surroundings, settled: Settled) -> tuple[ProgramStart, ...]:
+    """Return the starts: one program run measures both placements of a collective.
+
+    Raises InputError for what a program does not know.
+    """
+    groups: dict[tuple[str, str, str, int], list[int]] = {}
+    for number, sweep in enumerate(settled.sweeps):
+        groups.setdefault((sweep.collective, sweep.dtype, sweep.op, sweep.root), []).append(number)
+    return in_turn([_making(request, around, settled, numbers) for numbers in groups.values()], request)
+
+
+def _making(
+    request: Request, around: Surroundings, settled: Settled, numbers: Sequence[int]
+) -> Callable[[int], ProgramStart]:
+    sweep = settled.sweeps[numbers[0]]
+    found = around.found[sweep.collective]
+    settings = _settings(request, settled, sweep)
+
+    def make(step: int) -> ProgramStart:
+        file = layout.step_report_name(step)
+        report = f"{settled.directory}/{layout.RAW_DIRECTORY}/{file}"
+        argv, samples = arguments(sweep, found.usage, settings, report)
+        env = MULTICAST_OFF if request.multicast_off else ()
+        return ProgramStart(
+            program=Program(argv=(found.program.path, *argv), env=env),
+            points=points_in(settled.sweeps, numbers),
+            samples=samples,
+            report=file if report in argv else None,
+        )
+
+    return make
+
+
+def _settings(request: Request, settled: Settled, sweep: Sweep) -> NcclTestsSettings:
+    # What is too small for one part of each rank would be a row of 0 bytes.
+    sizes = [size_bytes for size_bytes in settled.asked.sizes_bytes if size_bytes >= sweep.sizes_bytes[0]]
+    return NcclTestsSettings(
+        smallest_bytes=sizes[0],
+        largest_bytes=sizes[-1],
+        factor=settled.asked.factor,
+        step_bytes=settled.asked.step_bytes,
+        iterations=request.calls,
+        warmup=request.warmup_calls,
+        verify=request.verify,
+        graphs=request.graphs or int(settled.mode == "graph"),
+        register={"plain": 0, "registered": 1, "symmetric": 2}[request.buffers],
+        per_process=settled.per_process,
+        samples=request.min_samples,
+    )
+
+
+def notes(_request: Request, _around: Surroundings, starts: tuple[ProgramStart, ...]) -> tuple[str, ...]:
+    """Return what a sample is."""
+    if starts[0].report is not None:
+        return ("a sample is one call, timed by CUDA events, on the GPU where it took longest",)
+    return ("a sample is the mean over iterations and ranks that nccl-tests prints in one row",)

@@ -4,21 +4,49 @@ OSU gives the bytes that one rank contributes. busbw's size is the larger of wha
 all_gather, alltoall, gather and scatter is as many times larger as there are ranks; all others are the same.
 """
 
+import dataclasses
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from types import MappingProxyType
+
+import msgspec
 
 from busbw.base.collectives import COLLECTIVES as KNOWN
 from busbw.base.errors import InputError
 from busbw.base.value import Value
 from busbw.formats import osu
 from busbw.formats.lines.stream import Formats
-from busbw.measure.backends.foreign import Failure, ForeignSample, Rows, Usage
+from busbw.measure.backends.backend import (
+    MULTICAST_OFF,
+    Carrier,
+    Door,
+    Found,
+    Offer,
+    Programs,
+    ProgramStart,
+    Settled,
+    Surroundings,
+    Usage,
+)
+from busbw.measure.backends.foreign import Failure, ForeignSample, Rows, check_one_file, in_turn, points_in, read_usage
+from busbw.measure.backends.native_mpi import need_of, ranks_of_cores
+from busbw.measure.launchers import mpirun
+from busbw.measure.launchers.launcher import Joining
 from busbw.model.imported import Reading, Table
-from busbw.model.plan import Plan, Step, Sweep
+from busbw.model.launch import Start
+from busbw.model.plan import ForeignProgram, MemoryNeed, Placement, Plan, Program, Step, Sweep
+from busbw.model.request import Mode, Request
 
 name = "osu"
+over: Carrier = "mpi"
+is_ours = False
+takes = frozenset({"gpu_buffers", "multicast_off", "programs"})
+modes: tuple[Mode, ...] = ("stream",)
+joining: tuple[Joining, ...] = ("mpi",)
+usual_launcher = None
+usual_suite = "p2p"
 formats = Formats(text=(osu.FORMAT,), documents=())
 report_formats = Formats(text=(), documents=())
 
@@ -260,3 +288,155 @@ def options_of(program: str, collective: str, version: tuple[int, int], gpus: st
         letters += "k"
     options = dict.fromkeys(letters, "") | ({"d": gpus} if gpus is not None else {})
     return Usage(MappingProxyType(options), "")
+
+
+_ALONE = Placement(ranks=1, hosts=("localhost",), binding="none", oversubscribed=False)
+
+
+def offer(_around: Surroundings | None) -> Offer:
+    """Return what OSU's programs offer."""
+    return Offer(
+        interface="OSU",
+        collectives=tuple(PROGRAMS),
+        in_place=(),
+        dtypes=DTYPES,
+        operations=("sum",),
+        most_elements=None,
+        largest_bytes=4 * 2**20,
+        suite_largest_bytes=4 * 2**20,
+    )
+
+
+def look(request: Request, around: Surroundings, door: Door, names: tuple[str, ...]) -> Surroundings:
+    """Return surroundings with the MPI and the program of each collective, which answers under a launcher only.
+
+    Raises InputError.
+    """
+    programs = door.programs()
+    check_one_file(request, names, programs)
+    mpi = door.mpi(request.mpirun)
+    asking = mpirun.job(
+        Start(
+            program=Program(argv=(), env=()),
+            placement=_ALONE,
+            directory="",
+            mpi=mpi,
+            as_root=around.as_root,
+            measuring_s=1.0,
+            stall_s=1.0,
+        )
+    )
+    found = {each: _found(each, request, programs, asking.argv) for each in names}
+    return dataclasses.replace(around, found=found, mpi=mpi)
+
+
+def _found(collective: str, request: Request, programs: Programs, started_by: tuple[str, ...]) -> Found:
+    wanted = names_of(collective) if request.gpu_buffers else names_of(collective)[:1]
+    path = programs.find(wanted, request.programs)
+    if is_of_gpus(path) and not request.gpu_buffers:
+        raise InputError("this program measures between GPUs only", where=path, hint="--gpu-buffers")
+    text = programs.usage(path, started_by=started_by)
+    usage, version = read_usage(text), None
+    if usage is None or not usage.options:
+        told = version_of(programs.usage(path, asked="-v", started_by=started_by))
+        usage = options_of(path, collective, told, programs.gpus_of(path)) if told is not None else None
+        if usage is None or told is None:
+            raise InputError(
+                f"it does not tell its options; it says: {_after_usage(text)[:300]}",
+                where=f"{path} -h",
+                hint="an OSU program that ends there may have been built with -D_FORTIFY_SOURCE: build it without",
+            )
+        version = f"{told[0]}.{told[1]}"
+    program = ForeignProgram(
+        collective=collective,
+        path=path,
+        tool=name,
+        version=version,
+        with_mpi=True,
+        options=tuple(sorted(usage.options)),
+    )
+    return Found(program, usage)
+
+
+def _after_usage(text: str) -> str:
+    """Return the first thing said beside the head of a usage text."""
+    lines = (line.strip() for line in text.splitlines())
+    return next((line for line in lines if line and not line.startswith(("Usage:", "Options:", "#"))), "nothing more")
+
+
+def usual_ranks(_request: Request, around: Surroundings, names: tuple[str, ...]) -> int:
+    """Return how many ranks a host has where nobody says: two in all, where a program wants that."""
+    if any(each in TWO_RANKS for each in names):
+        return 2 if around.allocation is None else 1
+    return ranks_of_cores(around.host)
+
+
+def check_ranks(_request: Request, around: Surroundings, names: tuple[str, ...], counts: tuple[int, ...]) -> None:
+    """Raise InputError for a program that wants two ranks, and gets others."""
+    pair = next((each for each in names if each in TWO_RANKS), None)
+    if pair is None or sum(counts) == 2:
+        return
+    if around.allocation is None:
+        raise InputError(f"OSU's {pair} is between two ranks", where=f"--ranks {sum(counts)}")
+    raise InputError(
+        f"OSU's {pair} is between two ranks, and these are {sum(counts)}",
+        hint="name two hosts and --ranks-per-node 1, or one host and --ranks 2",
+    )
+
+
+def moved(sweep: Sweep, around: Surroundings) -> Sweep:
+    """Return a sweep with the type that its program moves. Raises InputError where it cannot be had."""
+    return msgspec.structs.replace(
+        sweep, dtype=dtype_of(sweep.collective, sweep.dtype, around.found[sweep.collective].usage)
+    )
+
+
+def memory(
+    request: Request, _around: Surroundings, settled: Settled, counts: tuple[int, ...]
+) -> tuple[MemoryNeed, str | None]:
+    """Return what all ranks need, by our own arithmetic; on GPUs the programs look themselves."""
+    if request.gpu_buffers:
+        return MemoryNeed(buffers_bytes=0, overhead_bytes=0, scratch_bytes=0), None
+    return need_of(settled.sweeps, sum(counts)), None
+
+
+def starts(request: Request, around: Surroundings, settled: Settled) -> tuple[ProgramStart, ...]:
+    """Return the starts of the programs. Raises InputError for what a program does not know."""
+    settings = OsuSettings(
+        iterations=request.calls,
+        warmup=request.warmup_calls,
+        verify=request.verify,
+        gpu_buffers=request.gpu_buffers,
+    )
+
+    def making(number: int, part: Sweep) -> Callable[[int], ProgramStart]:
+        found = around.found[part.collective]
+        argv = arguments(part, found.usage, settings, settled.placement.ranks)
+        made = ProgramStart(
+            program=Program(argv=(found.program.path, *argv), env=MULTICAST_OFF if request.multicast_off else ()),
+            points=points_in(settled.sweeps, [number], part.sizes_bytes),
+            samples=1,
+        )
+        return lambda _step: made
+
+    makes = [making(number, part) for number, sweep in enumerate(settled.sweeps) for part in _doubling(sweep)]
+    return in_turn(makes, request)
+
+
+def _doubling(sweep: Sweep) -> Iterator[Sweep]:
+    """Yield a sweep whole when its sizes grow by powers of two, as these programs' do; else each size alone."""
+    factors = [right // left if right % left == 0 else 0 for left, right in pairwise(sweep.sizes_bytes)]
+    if all(factor and factor & (factor - 1) == 0 for factor in factors):
+        yield sweep
+        return
+    for size_bytes in sweep.sizes_bytes:
+        yield msgspec.structs.replace(sweep, sizes_bytes=(size_bytes,))
+
+
+def notes(_request: Request, _around: Surroundings, _starts: tuple[ProgramStart, ...]) -> tuple[str, ...]:
+    """Return what a sample is, and a size."""
+    said = (
+        "a sample is the mean that one start of an OSU program prints; its collectives wait in a barrier between "
+        "calls, and where a rank has a part for each rank, OSU's size is one part and busbw's all of them"
+    )
+    return (said,)

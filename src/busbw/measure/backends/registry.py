@@ -1,63 +1,62 @@
 """Backends by name: our own, and those that other packages bring with an entry point in the group `busbw.backends`."""
 
 import importlib
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from busbw.base.errors import InputError
-from busbw.measure.backends.native_mpi import Parsed, Records
-from busbw.model.plan import Plan, Program
+from busbw.measure.backends.backend import Backend, Carrier, OwnBackend
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from busbw.measure.backends.foreign import ForeignBackend
-
-
 GROUP = "busbw.backends"
-# Found without the metadata of an installed package, and not to be replaced by another package's.
-_OWN = {
-    "native-mpi": "busbw.measure.backends.native_mpi",
-    "native-nccl": "busbw.measure.backends.native_nccl",
+# Found without the metadata of an installed package, and not to be replaced by another package's; with what carries the
+# data, for those who ask for nothing else: some modules bring the readers of logs.
+_OWN: dict[str, tuple[str, Carrier]] = {
+    "native-mpi": ("native_mpi", "mpi"),
+    "native-nccl": ("native_nccl", "nccl"),
+    "nccl-tests": ("nccl_tests", "nccl"),
+    "osu": ("osu", "mpi"),
 }
-# Programs of others, which print what busbw reads.
-FOREIGN = {
-    "nccl-tests": "busbw.measure.backends.nccl_tests",
-    "osu": "busbw.measure.backends.osu",
-}
-
-
-class Backend(Protocol):
-    """What a backend module offers."""
-
-    name: str
-
-    def program(self, directory: str, python: str) -> Program:
-        """Return what one rank runs."""
-
-    def parse(self, plan: Plan, records: Records) -> Parsed:
-        """Put the records of all ranks together."""
 
 
 def find(name: str) -> Backend:
-    """Return the backend called `name`. Raises InputError when there is none, or when it cannot be imported."""
-    others = {} if name in _OWN else _others()
-    if name not in _OWN and name not in others:
-        raise InputError(f"{name!r} is not a backend", hint="one of: " + ", ".join(sorted({*_OWN, *FOREIGN, *others})))
+    """Return the backend called `name`. Raises InputError when there is none, or none that is whole."""
+    if name in _OWN:
+        return cast("Backend", importlib.import_module(f"busbw.measure.backends.{_OWN[name][0]}"))
+    others = _others()
+    if name not in others:
+        raise InputError(f"{name!r} is not a backend", hint="one of: " + ", ".join(sorted({*_OWN, *others})))
     try:
-        found = importlib.import_module(_OWN[name]) if name in _OWN else others[name].load()
-    except ImportError as error:
+        found = others[name].load()
+    except (ImportError, AttributeError) as error:
         raise InputError(f"backend {name!r} cannot be imported: {error}") from error
+    lacks = [each for each in _wanted(found) if not hasattr(found, each)]
+    if lacks or found.name != name:
+        said = f"lacks {', '.join(lacks)}" if lacks else f"calls itself {found.name!r}"
+        raise InputError(
+            f"backend {name!r} {said}",
+            where=others[name].value,
+            hint="busbw/measure/backends/backend.py says all of it",
+        )
     return cast("Backend", found)
+
+
+def over(name: str) -> Carrier:
+    """Return what carries the data of a backend, quickly for our own. Raises InputError as `find` does."""
+    return _OWN[name][1] if name in _OWN else find(name).over
+
+
+def _wanted(found: object) -> list[str]:
+    """Return the names that a backend must have, as its protocol declares them."""
+    from busbw.measure.backends.foreign import ForeignBackend  # noqa: PLC0415 - it brings the readers of tables
+
+    kind = OwnBackend if getattr(found, "is_ours", True) else ForeignBackend
+    declared = (each for part in (Backend, kind) for each in (*part.__annotations__, *vars(part)))
+    return sorted({each for each in declared if not each.startswith("_")})
 
 
 def _others() -> "dict[str, EntryPoint]":
     from importlib.metadata import entry_points  # noqa: PLC0415 - our own are found without
 
-    return {entry.name: entry for entry in entry_points(group=GROUP)}
-
-
-def find_foreign(name: str) -> "ForeignBackend":
-    """Return the backend that runs the programs of others called `name`. Raises InputError when there is none."""
-    if name not in FOREIGN:
-        raise InputError(f"{name!r} runs no foreign programs", hint="one of: " + ", ".join(FOREIGN))
-    return cast("ForeignBackend", importlib.import_module(FOREIGN[name]))
+    return {entry.name: entry for entry in entry_points(group=GROUP) if entry.name not in _OWN}

@@ -1,6 +1,7 @@
 """Where a container starts, and what becomes of the program that starts in it."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Literal
 
 from busbw.base.errors import InputError
@@ -35,6 +36,14 @@ class ContainerPlace(Value, kw_only=True, frozen=True):
     forward: tuple[str, ...] = ()
     # `uid:gid` of whoever starts the run; None: root.
     user: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Containment:
+    """A container whose image fits, with what this host gives to it."""
+
+    container: Container
+    place: ContainerPlace
 
 
 class Wrapped(Value, kw_only=True, frozen=True):

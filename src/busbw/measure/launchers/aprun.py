@@ -10,9 +10,12 @@ from busbw.base.errors import InputError
 from busbw.measure.launchers import variables
 from busbw.measure.launchers.hosts import binding_program
 from busbw.measure.launchers.inheriting import Option, processes_of_each_host, step
+from busbw.measure.launchers.launcher import BatchSystem, Launchers, RankLauncher, words_of_job
 from busbw.measure.launchers.slurm_mpi import is_cray
-from busbw.model.launch import Start
+from busbw.model.launch import Allocation, Start
+from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Job
+from busbw.model.request import Request
 
 name = "aprun"
 
@@ -54,11 +57,6 @@ def job(start: Start) -> Job:
     return step(start, name, (start.launcher_program,), options, refused=_OWN, before=before, files=files)
 
 
-def is_node(host: str) -> bool:
-    """Whether the name of a host tells its number."""
-    return _NODE.fullmatch(host) is not None
-
-
 def _check_mpi(start: Start) -> None:
     if start.mpi is not None and not is_cray(start.mpi):
         raise InputError(
@@ -81,3 +79,23 @@ def _nodes(start: Start) -> str:
             )
         numbers.append(int(match[1]))
     return ",".join(map(str, numbers))
+
+
+def _why_not(_request: Request, allocation: Allocation, mpi: MpiLibrary, _there: Launchers) -> str | None:
+    if not is_cray(mpi):
+        return f"it introduces ranks to each other for Cray MPICH, and this is {mpi.family}"
+    if any(_NODE.fullmatch(host.name) is None for host in allocation.hosts):
+        return "it takes nodes by number, and these names do not tell them; --launcher aprun --hosts nid000[12-15] does"
+    return None
+
+
+# An application of ALPS has its nodes to itself until ALPS has ended it: nobody visits them.
+LAUNCHER = RankLauncher(
+    name=name,
+    job=job,
+    system=BatchSystem("pbs", "PBS", "start busbw inside of a job of PBS, or take --launcher mpirun"),
+    program="aprun",
+    is_tried=False,
+    why_not=_why_not,
+    words=words_of_job(job, usual_mpi="cray-mpich"),
+)

@@ -10,9 +10,11 @@ from busbw.base.hostlist import compressed
 from busbw.measure.launchers import hosts, variables
 from busbw.measure.launchers.hosts import cpus_of_ranks, one_each
 from busbw.measure.launchers.inheriting import Option, processes_of_each_host, step
-from busbw.model.launch import Start
+from busbw.measure.launchers.launcher import BatchSystem, Launchers, RankLauncher, words_of_job
+from busbw.model.launch import Allocation, Start
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Job
+from busbw.model.request import Request
 
 name = "flux"
 
@@ -133,3 +135,23 @@ def _pmi(mpi: MpiLibrary) -> str:
     MPICH and its kin speak PMI-1 (github.com/flux-framework/flux-docs, faqs.rst).
     """
     return "pmix" if mpi.family == "Open MPI" else "simple"
+
+
+def _why_not(_request: Request, _allocation: Allocation, mpi: MpiLibrary, _there: Launchers) -> str | None:
+    if mpi.family == "Open MPI":
+        return (
+            "Open MPI needs its plug-in flux-pmix, and busbw cannot tell whether that is there; if so, --launcher flux"
+        )
+    return None
+
+
+LAUNCHER = RankLauncher(
+    name=name,
+    job=job,
+    system=BatchSystem("flux", "Flux", "flux alloc first, or take --launcher mpirun"),
+    program="flux",
+    is_tried=False,
+    why_not=_why_not,
+    visit=visit,
+    words=words_of_job(job),
+)

@@ -123,6 +123,8 @@ class Role(Enum):
 
 # Start-up, machine rates, verification and ending of a run over MPI.
 MPI_GRACE_S = 60.0
+# The same where ranks find each other by variables, which may be pods that wait for a name.
+JOINING_GRACE_S = 120.0
 # A look at every host.
 VISIT_S = 60.0
 # An answer of a batch system.

@@ -11,9 +11,11 @@ from busbw.base.errors import InputError
 from busbw.measure.launchers import hosts, variables
 from busbw.measure.launchers.hosts import cpus_of_ranks, one_each, path_of, processes_of_hosts
 from busbw.measure.launchers.inheriting import Option, processes_of_each_host, step
-from busbw.model.launch import Start
+from busbw.measure.launchers.launcher import BatchSystem, Launchers, RankLauncher, words_of_job
+from busbw.model.launch import Allocation, Start
 from busbw.model.machine import MpiFamily, MpiLibrary
 from busbw.model.plan import Job, JobFile
+from busbw.model.request import Request
 
 name = "jsrun"
 
@@ -77,13 +79,8 @@ def _program(start: Start) -> str:
     return start.launcher_program
 
 
-def introduces(mpi: MpiLibrary) -> bool:
-    """Whether ranks of this MPI find each other under jsrun, as far as its name tells."""
-    return mpi.family in _FAMILIES
-
-
 def _check_mpi(start: Start) -> None:
-    if start.mpi is not None and not introduces(start.mpi):
+    if start.mpi is not None and start.mpi.family not in _FAMILIES:
         raise InputError(
             f"jsrun introduces ranks by PMIx, which {start.mpi.family} does not understand: they would start as so "
             "many runs of one rank each",
@@ -130,3 +127,31 @@ def _explicit(start: Start) -> JobFile:
 
 def _ranges(cpus: tuple[int, ...]) -> str:
     return ",".join(f"{{{part}}}" for part in format_cpu_list(cpus).split(","))
+
+
+def _why_not(_request: Request, _allocation: Allocation, mpi: MpiLibrary, _there: Launchers) -> str | None:
+    if mpi.family not in _FAMILIES:
+        return f"it introduces ranks by PMIx, which {mpi.family} does not understand"
+    return None
+
+
+def _check(request: Request, allocation: Allocation) -> None:
+    if request.binding != "masks" and (allocation.kind != "lsf" or allocation.is_part):
+        raise InputError(
+            "jsrun chooses the hosts itself where it is not told the CPUs of each rank",
+            where=allocation.how,
+            hint="--bind-to masks, or take all hosts of the job",
+        )
+
+
+LAUNCHER = RankLauncher(
+    name=name,
+    job=job,
+    system=BatchSystem("lsf", "LSF", "start busbw inside of a job of LSF, or take --launcher mpirun"),
+    program="jsrun",
+    is_tried=False,
+    why_not=_why_not,
+    check=_check,
+    visit_one=visit,
+    words=words_of_job(job),
+)

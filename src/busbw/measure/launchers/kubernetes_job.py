@@ -2,9 +2,10 @@
 
 from busbw.base.errors import InputError
 from busbw.measure.launchers import pods
+from busbw.measure.launchers.hosts import JOINING_GRACE_S
+from busbw.measure.launchers.launcher import LaunchWords
 from busbw.measure.launchers.pods import Node, Pods
-from busbw.measure.launchers.processes import GRACE_S
-from busbw.model.launch import Start
+from busbw.model.launch import LaunchRequest, Start
 from busbw.model.plan import Job, JobFile
 
 name = "kubernetes-job"
@@ -28,7 +29,7 @@ def job(start: Start, asked: Pods) -> Job:
         if each in _PLACE:
             raise InputError("this tells each rank who it is, and is set for it", where=each)
     nodes = len(start.placement.hosts)
-    limit_s = start.measuring_s + GRACE_S + _SCHEDULING_S
+    limit_s = start.measuring_s + JOINING_GRACE_S + _SCHEDULING_S
     documents = [*pods.files(asked), _service(asked), _job(start, asked, nodes, processes, round(limit_s))]
     return Job(
         argv=("kubectl", "apply", "-f", f"{start.directory}/{FILE}"),
@@ -121,3 +122,10 @@ def _command(start: Start, asked: Pods, nodes: int, processes: int) -> tuple[str
         "--no-python",
         *ranks,
     )
+
+
+def _of_words(start: Start, request: LaunchRequest) -> Job:
+    return job(*pods.asked_of(start, request))
+
+
+WORDS = LaunchWords(job=_of_words, hosts_of="pods")

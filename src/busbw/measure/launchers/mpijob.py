@@ -3,8 +3,9 @@
 from busbw.base.errors import InputError
 from busbw.measure.launchers import hosts, pods
 from busbw.measure.launchers.hosts import check_arguments
+from busbw.measure.launchers.launcher import LaunchWords
 from busbw.measure.launchers.pods import Node, Pods
-from busbw.model.launch import Start
+from busbw.model.launch import LaunchRequest, Start
 from busbw.model.machine import MpiFamily
 from busbw.model.plan import Job, JobFile
 
@@ -159,3 +160,10 @@ def _binding(start: Start) -> str:
 def _ranks(start: Start) -> tuple[str, ...]:
     unset = tuple(word for each in start.unset for word in ("-u", each))
     return (*start.options, *(("env", *unset) if unset else ()), *start.program.argv)
+
+
+def _of_words(start: Start, request: LaunchRequest) -> Job:
+    return job(*pods.asked_of(start, request))
+
+
+WORDS = LaunchWords(job=_of_words, hosts_of="pods")

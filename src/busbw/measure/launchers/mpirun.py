@@ -7,13 +7,12 @@ import msgspec
 from busbw.base.errors import InputError
 from busbw.measure.launchers import hosts, hydra, open_mpi
 from busbw.measure.launchers.hosts import Role, one_each
+from busbw.measure.launchers.launcher import LaunchWords, RankLauncher
 from busbw.model.launch import Start
 from busbw.model.machine import MpiFamily, MpiLibrary
 from busbw.model.plan import Job
 
 name = "mpirun"
-# What plans of one host call it.
-LOCAL = "local"
 
 _JOBS: dict[MpiFamily, Callable[[Start, MpiLibrary, Role], Job]] = {
     "Open MPI": open_mpi.job,
@@ -51,3 +50,14 @@ def _known(start: Start) -> MpiLibrary:
             hint="put Open MPI, MPICH, Intel MPI or MVAPICH first on PATH, or name one with --mpirun",
         )
     return mpi
+
+
+LAUNCHER = RankLauncher(
+    name=name,
+    job=job,
+    here=True,
+    name_here="local",
+    visit=visit,
+    of_containers="mpirun",
+    words=LaunchWords(job=lambda start, _request: job(start), hosts_of="nobody"),
+)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
+import msgspec
 import yaml
 
 from busbw.base.errors import InputError
@@ -11,7 +12,7 @@ from busbw.base.value import Integer, Value
 from busbw.measure.launchers import variables
 from busbw.measure.launchers.hosts import even, processes_of_hosts
 from busbw.model.container import Bind
-from busbw.model.launch import Start
+from busbw.model.launch import LaunchRequest, Start
 
 Node = str | int | bool | Sequence["Node"] | Mapping[str, "Node"]
 
@@ -161,6 +162,23 @@ class Pods(Value, kw_only=True, frozen=True):
     node_labels: tuple[tuple[str, str], ...] = ()
     # Where sshd and ssh of the image look for keys.
     ssh_directory: str = "/root/.ssh"
+
+
+def asked_of(start: Start, request: LaunchRequest) -> tuple[Start, Pods]:
+    """Return a start in pods and what the cluster is asked for, as `busbw launch` was told. Raises InputError."""
+    if request.image is None:
+        raise InputError("pods need an image", where=f"--launcher {request.launcher}", hint="--image IMAGE")
+    topology = dict(start.program.env).get("NCCL_TOPO_FILE")
+    # What pods see is what the image and the manifest give them.
+    return msgspec.structs.replace(start, forward=(), as_root=True), Pods(
+        name=request.name,
+        namespace=request.namespace,
+        image=request.image,
+        resources=request.resources,
+        host_network=request.host_network,
+        binds=(Bind(source=topology, why="the topology file of the node"),) if topology is not None else (),
+        claim=request.claim,
+    )
 
 
 def check(start: Start, pods: Pods) -> int:

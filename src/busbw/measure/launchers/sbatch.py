@@ -5,10 +5,11 @@ import shlex
 from collections.abc import Iterator
 
 from busbw.base.errors import InputError
-from busbw.measure.launchers import hosts, variables
+from busbw.measure.launchers import hosts, srun, variables
 from busbw.measure.launchers.hosts import path_of
-from busbw.model.launch import Batch, Start
-from busbw.model.plan import Job, JobFile
+from busbw.measure.launchers.launcher import LaunchWords
+from busbw.model.launch import Batch, LaunchRequest, Start
+from busbw.model.plan import Job, JobFile, Program
 
 name = "sbatch"
 
@@ -144,3 +145,38 @@ def _time(time_s: int) -> str:
     days, left = divmod(minutes * _MINUTE_S, _DAY_S)
     hours, left = divmod(left, 60 * _MINUTE_S)
     return f"{f'{days}-' if days else ''}{hours:02d}:{left // _MINUTE_S:02d}:00"
+
+
+def _of_words(start: Start, request: LaunchRequest) -> Job:
+    """Return the command that submits a step of srun with the program, in a job that has whole nodes."""
+    step = srun.job(start)
+    script = job(
+        Start(
+            program=Program(argv=step.argv, env=step.env),
+            placement=start.placement,
+            directory=start.directory,
+            unset=step.unset,
+            prepend=step.prepend,
+            batch=Batch(
+                name="busbw",
+                nodes=len(start.placement.hosts),
+                tasks_per_node=max(start.placement.ranks // len(start.placement.hosts), 1),
+                gpus_per_node=start.gpus_per_host,
+                time_s=request.time_s,
+                exclusive=True,
+                options=request.batch_options,
+            ),
+            measuring_s=start.measuring_s,
+            stall_s=start.stall_s,
+        )
+    )
+    return Job(
+        argv=script.argv,
+        env=script.env,
+        files=(*step.files, *script.files),
+        timeout_s=script.timeout_s,
+        stall_s=script.stall_s,
+    )
+
+
+WORDS = LaunchWords(job=_of_words, takes_words_of_srun=True)

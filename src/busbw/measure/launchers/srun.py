@@ -9,10 +9,13 @@ from busbw.base.errors import InputError
 from busbw.measure.launchers import hosts
 from busbw.measure.launchers.hosts import cpus_of_ranks, even, one_each, processes_of_hosts
 from busbw.measure.launchers.inheriting import step
+from busbw.measure.launchers.launcher import BatchSystem, Launchers, LaunchWords, RankLauncher
 from busbw.measure.launchers.slurm_mpi import mpi_type
 from busbw.measure.launchers.variables import LibraryVariables
-from busbw.model.launch import Slurm, Start
+from busbw.model.launch import Allocation, Slurm, Start
+from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Job
+from busbw.model.request import Request
 
 name = "srun"
 
@@ -128,3 +131,26 @@ def _gpus(start: Start) -> tuple[str, ...]:
     if start.gpus_per_host is None:
         return ()
     return (f"--gpus-per-node={start.gpus_per_host}", "--gpu-bind=none")
+
+
+def _why_not(request: Request, _allocation: Allocation, mpi: MpiLibrary, there: Launchers) -> str | None:
+    if there.slurm is None:
+        return None
+    try:
+        mpi_type(mpi, there.slurm, request.launcher_options, there.settings)
+    except InputError as error:
+        return error.cause
+    return None
+
+
+LAUNCHER = RankLauncher(
+    name=name,
+    job=job,
+    system=BatchSystem("slurm", "Slurm", "salloc first, or submit with --launcher sbatch, or take --launcher mpirun"),
+    is_expected=True,
+    is_there=lambda there: there.slurm is not None,
+    why_not=_why_not,
+    visit=visit,
+    of_containers="srun",
+    words=LaunchWords(job=lambda start, _request: job(start), takes_words_of_srun=True),
+)

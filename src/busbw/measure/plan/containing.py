@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import msgspec
 
@@ -12,8 +11,8 @@ from busbw.base.errors import InputError
 from busbw.machine.capture import programs as host
 from busbw.measure.containers import apptainer, charliecloud, inside, oci, pyxis
 from busbw.measure.containers.binds import settled, wanted
-from busbw.measure.containers.place import ContainerPlace, Wrapped
-from busbw.measure.launchers import mpirun, srun
+from busbw.measure.containers.place import ContainerPlace, Containment, Wrapped
+from busbw.measure.launchers.launcher import RankLauncher
 from busbw.model.container import Container, RuntimeName
 from busbw.model.launch import Start
 from busbw.model.machine import MpiLibrary
@@ -47,14 +46,6 @@ def wrap(container: Container, program: Program, place: ContainerPlace) -> Wrapp
     return _WRAPPERS[container.runtime](container, program, place)
 
 
-@dataclass(frozen=True, slots=True)
-class Containment:
-    """A container whose image fits, with what this host gives to it."""
-
-    container: Container
-    place: ContainerPlace
-
-
 def containment(container: Container, mpi: MpiLibrary | None, settings: tuple[str, ...], python: str) -> Containment:
     """Return what every rank runs in, after the image has been asked whether it fits.
 
@@ -82,17 +73,17 @@ def containment(container: Container, mpi: MpiLibrary | None, settings: tuple[st
     return Containment(made, place)
 
 
-def in_container(start: Start, containment: Containment, launcher: str) -> Start:
+def in_container(start: Start, containment: Containment, launcher: RankLauncher) -> Start:
     """Return a start whose program runs in the container.
 
     Raises InputError for what cannot be bound or told, and for launchers that containers are not known under.
     """
-    if launcher not in (mpirun.name, mpirun.LOCAL, srun.name):
-        raise InputError(f"ranks in a container are not started by {launcher}", hint="--launcher mpirun")
+    if launcher.of_containers is None:
+        raise InputError(f"ranks in a container are not started by {launcher.name}", hint="--launcher mpirun")
     counts = set(start.placement.ranks_of_hosts or (start.placement.ranks,))
     place = msgspec.structs.replace(
         containment.place,
-        starter="srun" if launcher == srun.name else "mpirun",
+        starter=launcher.of_containers,
         directory=start.directory,
         ranks_per_host=counts.pop() // start.per_process if len(counts) == 1 else None,
     )

@@ -1,6 +1,5 @@
 """On which hosts a run takes place, and how many ranks each of them has."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,129 +8,75 @@ import msgspec
 from busbw.base.errors import InputError
 from busbw.base.hostlist import compressed
 from busbw.machine.capture import allocation as capture
-from busbw.measure.launchers import aprun, flux, jsrun, mpirun, srun
+from busbw.measure.launchers import registry
 from busbw.measure.launchers.hosts import visit_each, visit_here
-from busbw.measure.launchers.slurm_mpi import is_cray, mpi_type
-from busbw.model.launch import Allocation, AllocationKind, HostSlots, Slurm, Start
+from busbw.measure.launchers.launcher import Launchers, RankLauncher
+from busbw.model.launch import Allocation, HostSlots, Start
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Job, Program
 from busbw.model.request import Request
 
 
-class System(NamedTuple):
-    """The batch system that a launcher is part of."""
-
-    kind: AllocationKind
-    title: str
-    # How somebody comes into an allocation of it.
-    hint: str
-
-
 class Chosen(NamedTuple):
     """A launcher, and in sentences what a reader should know of the choice."""
 
-    name: str
+    launcher: RankLauncher
     notes: tuple[str, ...] = ()
 
-
-SYSTEMS = {
-    srun.name: System("slurm", "Slurm", "salloc first, or submit with --launcher sbatch, or take --launcher mpirun"),
-    flux.name: System("flux", "Flux", "flux alloc first, or take --launcher mpirun"),
-    jsrun.name: System("lsf", "LSF", "start busbw inside of a job of LSF, or take --launcher mpirun"),
-    aprun.name: System("pbs", "PBS", "start busbw inside of a job of PBS, or take --launcher mpirun"),
-}
-_UNTRIED = (flux.name, jsrun.name, aprun.name)
+    def name(self, allocation: Allocation | None) -> str:
+        """Return what a plan calls the launcher; None: on this host alone."""
+        return self.launcher.name_here or self.launcher.name if allocation is None else self.launcher.name
 
 
-def untried(launcher: str) -> tuple[str, ...]:
+def untried(launcher: RankLauncher | None) -> tuple[str, ...]:
     """Return in a sentence that nobody has seen a launcher's words at work; nothing for one that is tested."""
-    if launcher not in _UNTRIED:
+    if launcher is None or launcher.is_tried:
         return ()
-    return (f"the words for {launcher} are from its manual: nobody has started them on such a machine yet",)
+    return (f"the words for {launcher.name} are from its manual: nobody has started them on such a machine yet",)
 
 
-class Launchers(NamedTuple):
-    """What there is to choose from."""
-
-    # None: no srun on PATH.
-    slurm: Slurm | None
-    # Other launchers of batch systems that are on PATH.
-    on_path: Collection[str]
-    # Names of the variables that ranks will have.
-    settings: Collection[str] = ()
-
-    def has(self, launcher: str) -> bool:
-        """Whether a launcher of a batch system is there."""
-        return self.slurm is not None if launcher == srun.name else launcher in self.on_path
-
-
-def launcher_of(request: Request, allocation: Allocation, mpi: MpiLibrary, there: Launchers) -> Chosen:
+def of_hosts(request: Request, allocation: Allocation, mpi: MpiLibrary, there: Launchers) -> Chosen:
     """Return who starts the ranks of a request on the hosts of an allocation.
 
     Raises InputError for an unknown launcher, and for one that cannot be told these hosts.
     """
     if request.launcher is None:
         chosen = _fitting(request, allocation, mpi, there)
-    elif request.launcher == mpirun.name or request.launcher in SYSTEMS:
-        chosen = Chosen(request.launcher)
     else:
+        chosen = Chosen(registry.find(request.launcher))
+    launcher = chosen.launcher
+    if not launcher.on_hosts:
+        raise _on_this_host(launcher)
+    if not launcher.is_among(there):
         raise InputError(
-            f"there is no launcher {request.launcher!r} for several hosts",
-            hint="one of: " + ", ".join((mpirun.name, *SYSTEMS)),
+            f"there is no {launcher.name} on PATH", where=f"--launcher {launcher.name}", hint="--launcher mpirun"
         )
-    if chosen.name in SYSTEMS and not there.has(chosen.name):
-        raise InputError(
-            f"there is no {chosen.name} on PATH", where=f"--launcher {chosen.name}", hint="--launcher mpirun"
-        )
-    if chosen.name == jsrun.name and request.binding != "masks" and (allocation.kind != "lsf" or allocation.is_part):
-        raise InputError(
-            "jsrun chooses the hosts itself where it is not told the CPUs of each rank",
-            where=allocation.how,
-            hint="--bind-to masks, or take all hosts of the job",
-        )
-    return Chosen(chosen.name, (*chosen.notes, *untried(chosen.name)))
+    launcher.check(request, allocation)
+    return Chosen(launcher, (*chosen.notes, *untried(launcher)))
 
 
 def _fitting(request: Request, allocation: Allocation, mpi: MpiLibrary, there: Launchers) -> Chosen:
     """Return the launcher of the batch system where it is there and this MPI understands it, else mpirun."""
-    name = next((name for name, system in SYSTEMS.items() if system.kind == allocation.kind), None)
-    if name is None or not there.has(name):
-        return Chosen(mpirun.name)
-    why_not = _why_not(name, request, allocation, mpi, there)
+    usual = registry.usual()
+    # Hosts that a user wrote down belong to no system.
+    found = registry.of_system(allocation.kind) if allocation.kind not in _NAMED else None
+    if found is None or found.system is None or not found.is_among(there):
+        return Chosen(usual)
+    why_not = found.why_not(request, allocation, mpi, there)
     if why_not is not None:
-        return Chosen(mpirun.name, (f"not by {name}: {why_not}",))
-    # With Slurm that is what everybody expects.
-    title = SYSTEMS[name].title
-    return Chosen(name, () if name == srun.name else (f"by {name}: the hosts are those of {title}, and it is on PATH",))
-
-
-def _why_not(name: str, request: Request, allocation: Allocation, mpi: MpiLibrary, there: Launchers) -> str | None:
-    if name == srun.name and there.slurm is not None:
-        return _without_pmi(request, mpi, there, there.slurm)
-    if name == flux.name and mpi.family == "Open MPI":
-        return (
-            "Open MPI needs its plug-in flux-pmix, and busbw cannot tell whether that is there; if so, --launcher flux"
-        )
-    if name == jsrun.name and not jsrun.introduces(mpi):
-        return f"it introduces ranks by PMIx, which {mpi.family} does not understand"
-    if name == aprun.name and not is_cray(mpi):
-        return f"it introduces ranks to each other for Cray MPICH, and this is {mpi.family}"
-    if name == aprun.name and not all(map(aprun.is_node, (host.name for host in allocation.hosts))):
-        return "it takes nodes by number, and these names do not tell them; --launcher aprun --hosts nid000[12-15] does"
-    return None
-
-
-def _without_pmi(request: Request, mpi: MpiLibrary, there: Launchers, slurm: Slurm) -> str | None:
-    try:
-        mpi_type(mpi, slurm, request.launcher_options, there.settings)
-    except InputError as error:
-        return error.cause
-    return None
+        return Chosen(usual, (f"not by {found.name}: {why_not}",))
+    said = f"by {found.name}: the hosts are those of {found.system.title}, and it is on PATH"
+    return Chosen(found, () if found.is_expected else (said,))
 
 
 # Where a user has written the hosts down.
-_NAMED = ("host file", "host list")
-_WITHOUT_MPI = ("processes", "torchrun", "direct")
+_NAMED = ("host file", "host list", "this host")
+
+
+def _on_this_host(launcher: RankLauncher) -> InputError:
+    return InputError(
+        f"{launcher.name} starts ranks on this host alone", hint="leave --launcher out, or --hosts and --nodes"
+    )
 
 
 def check_started_once() -> None:
@@ -144,18 +89,17 @@ def check_started_once() -> None:
         )
 
 
-def hosts_of(request: Request) -> Allocation | None:
-    """Return the hosts that a request names or counts, with who says so; None: this host alone.
+def hosts_of(request: Request, here: str) -> Allocation | None:
+    """Return the hosts that a request names or counts, with who says so; None: this host alone, `here`.
 
     Raises InputError where there are none, or fewer than asked for.
     """
     asked = request.hosts is not None or request.nodes is not None
-    if asked and request.launcher in _WITHOUT_MPI:
-        raise InputError(
-            f"{request.launcher} starts ranks on this host alone", hint="leave --launcher out, or --hosts and --nodes"
-        )
+    launcher = registry.find(request.launcher) if request.launcher is not None else None
+    if asked and launcher is not None and not launcher.on_hosts:
+        raise _on_this_host(launcher)
     # Asked for by name these start on hosts of an allocation, even where it has only one.
-    system = SYSTEMS.get(request.launcher or "")
+    system = launcher.system if launcher is not None else None
     if system is not None:
         found = capture.allocation()
         if found is None or found.kind != system.kind:
@@ -167,7 +111,9 @@ def hosts_of(request: Request) -> Allocation | None:
     if request.hosts is not None:
         return _first(capture.hosts(request.hosts), request.nodes)
     if request.nodes is None and system is None:
-        return None
+        if launcher is None or launcher.here:
+            return None
+        return Allocation(kind="this host", hosts=(HostSlots(name=here),), how="this host, which nobody named")
     found = capture.allocation()
     if found is None:
         raise InputError(
@@ -212,13 +158,13 @@ def gpus_of_hosts(request: Request, allocation: Allocation, usual: int) -> tuple
     return ranks_of_hosts(request, allocation, usual)
 
 
-def said(allocation: Allocation, launcher: Chosen) -> tuple[str, ...]:
+def said(allocation: Allocation, chosen: Chosen) -> tuple[str, ...]:
     """Return in sentences which hosts and which launcher were chosen, why, and what was passed over."""
     names = compressed([host.name for host in allocation.hosts])
     number = len(allocation.hosts)
     return (
-        f"{number} host{'s' if number != 1 else ''}, {names}, by {launcher.name}: {allocation.how}",
-        *launcher.notes,
+        f"{number} host{'s' if number != 1 else ''}, {names}, by {chosen.launcher.name}: {allocation.how}",
+        *chosen.notes,
         *allocation.passed_over,
     )
 
@@ -244,14 +190,6 @@ def _first(found: Allocation, nodes: int | None) -> Allocation:
     )
 
 
-# By name: what starts ranks on several hosts, and what looks after them there, on all at once and on each alone. An
-# application of ALPS has its nodes to itself until ALPS has ended it.
-_JOBS = {each.name: each.job for each in (mpirun, srun, flux, jsrun, aprun)}
-_VISITS = {each.name: each.visit for each in (mpirun, srun, flux)}
-_VISITS_OF_ONE = {**_VISITS, jsrun.name: jsrun.visit}
-LAUNCHERS = tuple(_JOBS)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Jobs:
     """The commands of one run; without other hosts there is nobody to visit."""
@@ -261,12 +199,17 @@ class Jobs:
     visit_each: tuple[Job, ...] = ()
 
 
-def jobs_here(job: Job, visitor: Program) -> Jobs:
-    """Return the commands of a run on this host alone: a look at it needs no launcher."""
-    return Jobs(job=job, visit=visit_here(visitor))
+def visitor(directory: str, python: str) -> Program:
+    """Return what is started once on each host to look after a run; the launching side appends what it is to do."""
+    return Program(argv=(python, "-P", "-m", "busbw.rank.visit", directory), env=())
 
 
-def jobs(launcher: str, start: Start, visiting: Start, visitor: Program) -> Jobs:
+def jobs_here(job: Job, visitor: Program | None) -> Jobs:
+    """Return the commands of a run on this host alone: a look at it needs no launcher. None: nobody looks."""
+    return Jobs(job=job, visit=visit_here(visitor) if visitor is not None else None)
+
+
+def jobs(launcher: RankLauncher, start: Start, visiting: Start, visitor: Program) -> Jobs:
     """Return the commands of a run on the hosts of its placement.
 
     `visiting`: the start outside of any container; `visitor`: what is started once on each host.
@@ -274,9 +217,9 @@ def jobs(launcher: str, start: Start, visiting: Start, visitor: Program) -> Jobs
     Raises InputError for what the launcher cannot do.
     """
     visiting = msgspec.structs.replace(visiting, program=visitor, options=())
-    all_at_once, one = _VISITS.get(launcher), _VISITS_OF_ONE.get(launcher)
+    all_at_once, one = launcher.visit, launcher.visit_one or launcher.visit
     return Jobs(
-        job=_JOBS[launcher](start),
+        job=launcher.job(start),
         visit=all_at_once(visiting) if all_at_once is not None else None,
         visit_each=visit_each(one, visiting) if one is not None else (),
     )

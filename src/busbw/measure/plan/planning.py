@@ -1,8 +1,6 @@
 """From a request to a plan: every decision taken and written down before anything starts."""
 
 import dataclasses
-import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,39 +10,26 @@ from msgspec import structs
 from busbw import __version__
 from busbw.base import layout
 from busbw.base.errors import InputError
-from busbw.base.units import format_size
 from busbw.machine.capture import host as capture
 from busbw.machine.capture.files import Collection
-from busbw.machine.capture.gpus import Named, gpus
 from busbw.machine.capture.metadata import answers
 from busbw.machine.capture.sites import site_files
 from busbw.machine.capture.snapshot import take_kernel
 from busbw.machine.named import platform
 from busbw.machine.read.hardware import hardware_of
-from busbw.measure.backends import native_nccl, registry
-from busbw.measure.backends.native_mpi import visitor
-from busbw.measure.launchers import mpirun, processes
-from busbw.measure.plan.hosts import (
-    Chosen,
-    Jobs,
-    Launchers,
-    check_started_once,
-    hosts_of,
-    jobs,
-    jobs_here,
-    launcher_of,
-    said,
-)
-from busbw.measure.plan.placing import counts_of, memory_of, mpi_counts, placement_of, reach_of, setup_of
+from busbw.measure.backends import registry
+from busbw.measure.backends.backend import Backend, ProgramStart, Settled, Surroundings, check_options, is_own
+from busbw.measure.launchers.launcher import RankLauncher
+from busbw.measure.plan.hosts import Jobs, check_started_once, hosts_of, jobs, jobs_here, said, visitor
+from busbw.measure.plan.placing import check_joined, counts_of, launcher_of, per_process, placement_of, reach_of
 from busbw.measure.plan.request import run_id, with_placement
 from busbw.measure.plan.settings import surroundings_now
-from busbw.measure.plan.surroundings import Surroundings, surroundings
-from busbw.measure.plan.sweeps import MPI_OFFER, nccl_offer, sweeps_of, with_sizes
+from busbw.measure.plan.surroundings import looked_at, surroundings
+from busbw.measure.plan.sweeps import asked_sizes, names_of, sweeps_of, with_sizes
 from busbw.model.host import Hardware, Snapshot
-from busbw.model.launch import Allocation, Start
-from busbw.model.machine import GpuSetup, Host
-from busbw.model.plan import SMALL_NCCL_BYTES, Placement, Plan, Program, Sampling, Sweep, points_of
-from busbw.model.request import Request
+from busbw.model.launch import Start
+from busbw.model.plan import Plan, Program, Sampling, Step
+from busbw.model.request import Mode, Request
 from busbw.model.settings import JobEnvironment
 
 _TIMEOUT_S = 10.0
@@ -93,11 +78,6 @@ def _hardware(root: Path) -> Hardware:
     )
 
 
-# Beside this package's modules.
-_PLUGIN = "_nccl_profiler.so"
-_MOST_LAUNCHES = 1000
-
-
 def plan(request: Request, directory: Path | None, base: Path) -> tuple[Plan, Path]:
     """Return the plan of a request, and the run directory it is for: `directory`, or a new one under `base`.
 
@@ -121,17 +101,18 @@ def plans(request: Request, directories: Sequence[Path]) -> tuple[Plan, ...]:
 
 def _planned(request: Request, directories: Sequence[Path | None], base: Path) -> tuple[tuple[Plan, Path], ...]:
     host = capture.host()
-    allocation = hosts_of(request)
-    if request.backend in registry.FOREIGN:
-        from busbw.measure.plan import foreign  # noqa: PLC0415 - importing it takes as long as planning a run of our own
-
-        return tuple(foreign.plan(request, host, allocation, directory, base) for directory in directories)
-    if request.backend == native_nccl.name:
-        around = _nccl_surroundings(request, host, allocation)
-    else:
-        # Checked before the MPI is looked for: what is wrong with the request is the user's to hear first.
-        sweeps_of(request, sum(mpi_counts(host, request, allocation)))
-        around = surroundings(request, host, capture.mpi(request.mpirun), allocation)
+    allocation = hosts_of(request, host.name)
+    backend = registry.find(request.backend)
+    request = _usual(request, backend)
+    # What is wrong with the request is the user's to hear first, before anything is looked for.
+    check_options(request, backend)
+    check_joined(request, backend)
+    around = surroundings(host, allocation)
+    offer = backend.offer(around)
+    names = names_of(request, offer)
+    if backend.over == "mpi":
+        sweeps_of(request, sum(counts_of(request, around, backend, names)), offer)
+    around = looked_at(request, around, backend, names)
     if len(directories) == 1:
         return (compose(request, around, directories[0], base),)
     return tuple(
@@ -140,141 +121,154 @@ def _planned(request: Request, directories: Sequence[Path | None], base: Path) -
     )
 
 
-def _nccl_surroundings(request: Request, host: Host, allocation: Allocation | None) -> Surroundings:
-    from importlib import resources  # noqa: PLC0415 - over MPI nothing else is read from the package
-
-    named = Named(nccl=request.nccl, driver=request.driver, nvrtc=request.nvrtc)
-    found = gpus(named, sys.executable)
-    mpi = None
-    if allocation is not None or request.launcher in (None, "mpirun"):
-        try:
-            mpi = capture.mpi(request.mpirun)
-        except InputError:
-            # NCCL does not need it; asked for by name it must be there.
-            if allocation is not None or request.launcher is not None or request.mpirun is not None:
-                raise
-    plugin = None if "NCCL_PROFILER_PLUGIN" in os.environ else str(resources.files("busbw") / _PLUGIN)
-    return surroundings(request, host, mpi, allocation, gpus=found, plugin=plugin)
+def _usual(request: Request, backend: Backend) -> Request:
+    """Return the request with the suite that a backend measures when it is asked for nothing."""
+    if request.collectives or request.suite is not None:
+        return request
+    return msgspec.structs.replace(request, suite=backend.usual_suite)
 
 
 def compose(request: Request, around: Surroundings, directory: Path | None, base: Path) -> tuple[Plan, Path]:
     """Return the plan of a request in the given surroundings, and its run directory. Touches nothing."""
-    setup = setup_of(request, around.gpus, around.plugin) if around.gpus is not None else None
-    counts = counts_of(request, around)
+    backend = registry.find(request.backend)
+    request = _usual(request, backend)
+    mode = check_options(request, backend)
+    setup = backend.setup(request, around) if is_own(backend) else None
+    offer = backend.offer(around)
+    counts = counts_of(request, around, backend, names_of(request, offer))
     ranks = sum(counts)
-    offer = nccl_offer(around.gpus.dtypes) if around.gpus is not None else MPI_OFFER
-    sweeps, notes = sweeps_of(request, ranks, offer)
-    where = (
-        directory if directory is not None else base / run_id(request, around.created, around.token, ranks)
-    ).absolute()
-    placement = placement_of(request, around, counts, setup)
-    memory, tight = memory_of(sweeps, around, setup, counts)
-    launcher = _launcher(request, around)
-    mode = request.mode or ("isolated" if setup is None else "stream")
-    _check_mode(mode, setup)
-    made = _jobs(request, around, placement, setup, str(where))
+    counted, notes = sweeps_of(request, ranks, offer)
+    sweeps = tuple(backend.moved(sweep, around) for sweep in counted)
+    name = run_id(request, around.created, around.token, ranks)
+    where = (directory or base / name).absolute()
+    chosen = launcher_of(request, around, backend)
+    each = per_process(request, ranks, chosen.launcher)
+    settled = Settled(
+        sweeps=sweeps,
+        asked=asked_sizes(request, offer),
+        mode=mode,
+        placement=placement_of(request, around, backend, counts, each),
+        per_process=each,
+        directory=str(where),
+        setup=setup,
+        python=around.python if around.containment is None else request.image_python,
+    )
+    memory, tight = backend.memory(request, around, settled, counts)
+    starts = backend.starts(request, around, settled)
+    made = _commands(request, around, settled, chosen.launcher, starts, backend)
     return (
         Plan(
             busbw_version=__version__,
-            run_id=run_id(request, around.created, around.token, ranks),
+            run_id=name,
             created=around.created.isoformat(timespec="seconds"),
             backend=request.backend,
-            launcher=launcher.name,
+            launcher=chosen.name(around.allocation),
             sweeps=sweeps,
-            sampling=Sampling(
-                mode=mode,
-                min_samples=request.min_samples,
-                calls=request.calls,
-                warmup_calls=request.warmup_calls,
-                verify=request.verify,
-                time_limit_s=request.time_limit_s,
-                launches=_launches(request, sweeps, setup),
-            ),
-            placement=placement,
+            sampling=_sampling(request, mode, backend.launches(request, sweeps) if is_own(backend) else 1),
+            placement=settled.placement,
             reach=reach_of(request, around.allocation),
             host=around.host,
             mpi=around.mpi,
             gpus=around.gpus,
             gpu_setup=setup,
             memory=memory,
-            job=made.job,
-            visit=made.visit,
-            visit_each=made.visit_each,
+            job=made[0].job,
+            programs=tuple(one.program for one in around.found.values()),
+            steps=() if backend.is_ours else tuple(map(_step, starts, made)),
+            visit=made[0].visit,
+            visit_each=made[0].visit_each,
             notes=(
-                *(said(around.allocation, launcher) if around.allocation is not None else ()),
+                *(said(around.allocation, chosen) if around.allocation is not None else ()),
                 *notes,
                 *([tight] if tight else []),
-                *_gpu_note(around),
+                *_notes(request, around, backend, starts),
             ),
-            allow_mixed=request.allow_mixed,
+            allow_mixed=request.allow_mixed and backend.is_ours,
             tag=request.tag,
-            request=with_placement(with_sizes(request, offer), placement, launcher.name),
+            request=with_placement(with_sizes(request, offer), settled.placement, chosen.name(around.allocation)),
         ),
         where,
     )
 
 
-def _gpu_note(around: Surroundings) -> tuple[str, ...]:
-    if around.gpus is not None or not around.gpus_seen:
-        return ()
-    return (f"{around.gpus_seen} NVIDIA GPUs here, not measured over MPI: busbw run --backend nccl",)
+def _notes(
+    request: Request, around: Surroundings, backend: Backend, starts: tuple[ProgramStart, ...]
+) -> tuple[str, ...]:
+    notes = backend.notes(request, around, starts)
+    if around.allocation is None or backend.is_ours:
+        return notes
+    return (*notes, "these programs do not compare the hosts before they measure, as busbw's own ranks do")
 
 
-def _check_mode(mode: str, setup: GpuSetup | None) -> None:
-    if mode in ("graph", "loaded") and setup is None:
-        raise InputError(f"{mode} mode needs a GPU", where=f"--mode {mode}", hint="--backend native-nccl")
+def _sampling(request: Request, mode: Mode, launches: int) -> Sampling:
+    return Sampling(
+        mode=mode,
+        min_samples=request.min_samples,
+        calls=request.calls,
+        warmup_calls=request.warmup_calls,
+        verify=request.verify,
+        time_limit_s=request.time_limit_s,
+        launches=launches,
+    )
 
 
-def _launches(request: Request, sweeps: tuple[Sweep, ...], setup: GpuSetup | None) -> int:
-    """Return how often the ranks are started. Raises InputError where further starts would have nothing to measure."""
-    launches = 1 if request.launches is None else request.launches
-    if not 1 <= launches <= _MOST_LAUNCHES:
-        raise InputError(f"ranks are started once to {_MOST_LAUNCHES} times", where=f"--launches {launches}")
-    if launches > 1 and setup is None:
-        raise InputError(f"{request.backend} is started once", where=f"--launches {launches}", hint="busbw compare")
-    if launches > 1 and all(point.size_bytes >= SMALL_NCCL_BYTES for point in points_of(sweeps)):
-        raise InputError(
-            f"further starts measure sizes below {format_size(SMALL_NCCL_BYTES)} again, and there is none",
-            where=f"--launches {launches}",
-            hint="-b 1K",
-        )
-    return launches
+def _step(start: ProgramStart, made: Jobs) -> Step:
+    return Step(
+        job=made.job,
+        program=start.program.argv[0],
+        points=start.points,
+        samples=start.samples,
+        report=start.report,
+    )
 
 
-def _launcher(request: Request, around: Surroundings) -> Chosen:
-    if around.mpi is None:
-        return Chosen(request.launcher or processes.NAMES[0])
-    if around.allocation is None:
-        return Chosen(mpirun.LOCAL)
-    there = Launchers(slurm=around.slurm, on_path=tuple(around.launchers), settings=around.settings)
-    return launcher_of(request, around.allocation, around.mpi, there)
+def _commands(
+    request: Request,
+    around: Surroundings,
+    settled: Settled,
+    launcher: RankLauncher,
+    starts: tuple[ProgramStart, ...],
+    backend: Backend,
+) -> tuple[Jobs, ...]:
+    """Return the commands of every start. Raises InputError for what the launcher, or a container, cannot do."""
+    if around.containment is not None and around.mpi is None:
+        raise InputError("ranks in a container are started by MPI", hint="--launcher mpirun, or srun")
+    looking = visitor(settled.directory, around.python)
+    made = []
+    for one in starts:
+        # Visitors look at the host from outside of the container.
+        start = visiting = _start(request, around, settled, launcher, one.program, backend)
+        if around.containment is not None:
+            from busbw.measure.plan.containing import in_container  # noqa: PLC0415 - few ask for it
+
+            start = in_container(start, around.containment, launcher)
+        if around.allocation is not None:
+            made.append(jobs(launcher, start, visiting, looking))
+        else:
+            # Programs of the user have no heartbeat that a visit could read.
+            made.append(jobs_here(launcher.job(start), looking if backend.is_ours else None))
+    return tuple(made)
 
 
-def _jobs(request: Request, around: Surroundings, placement: Placement, setup: GpuSetup | None, directory: str) -> Jobs:
-    backend = registry.find(request.backend)
-    contained = around.containment
-    python = around.python if contained is None else request.image_python
-    program = backend.program(directory, python)
-    if setup is not None:
-        program = Program(argv=program.argv, env=native_nccl.environment(setup, around.plugin or ""))
-    per_process = setup.per_process if setup is not None else 1
-    launcher = _launcher(request, around).name
-    if around.mpi is None:
-        if contained is not None:
-            raise InputError("ranks in a container are started by MPI", hint="--launcher mpirun, or srun")
-        limits = (request.time_limit_s, request.stall_s)
-        job = processes.job(launcher, program, placement, per_process=per_process, python=around.python, limits=limits)
-        return jobs_here(job, visitor(directory, around.python))
+def _start(
+    request: Request,
+    around: Surroundings,
+    settled: Settled,
+    launcher: RankLauncher,
+    program: Program,
+    backend: Backend,
+) -> Start:
     given = {name for name, _value in program.env}
-    start = Start(
+    return Start(
         program=program,
-        placement=placement,
-        per_process=per_process,
-        directory=directory,
+        placement=settled.placement,
+        per_process=settled.per_process,
+        directory=settled.directory,
         mpi=around.mpi,
-        through_mpi4py=True,
+        through_mpi4py=backend.is_ours,
         slurm=around.slurm,
-        launcher_program=around.launchers.get(launcher),
+        launcher_program=around.launchers.get(launcher.program or launcher.name),
+        python=around.python,
         # By the last of them what is left of a run is found on its hosts.
         forward=(
             *(name for name in around.settings if name not in given),
@@ -288,12 +282,3 @@ def _jobs(request: Request, around: Surroundings, placement: Placement, setup: G
         measuring_s=request.time_limit_s,
         stall_s=request.stall_s,
     )
-    # Visitors look at the host from outside of the container.
-    visiting = start
-    if contained is not None:
-        from busbw.measure.plan.containing import in_container  # noqa: PLC0415 - few ask for it
-
-        start = in_container(start, contained, launcher)
-    if around.allocation is None:
-        return jobs_here(mpirun.job(start), visitor(directory, around.python))
-    return jobs(launcher, start, visiting, visitor(directory, around.python))

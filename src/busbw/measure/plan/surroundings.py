@@ -1,10 +1,10 @@
-"""What a plan depends on beside the request."""
+"""The machine as a plan finds it: what is looked at for every request, and the door for what a backend looks at."""
 
+import dataclasses
 import datetime as dt
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from importlib import resources
 from typing import TYPE_CHECKING
 
 from busbw.base.cpus import format_cpu_list
@@ -12,74 +12,65 @@ from busbw.base.errors import InputError
 from busbw.machine.capture import allocation as batch_systems
 from busbw.machine.capture import host as capture
 from busbw.machine.capture.environment import environment
-from busbw.model.launch import Allocation, Slurm
+from busbw.machine.capture.gpus import Named, gpus
+from busbw.measure.backends.backend import Backend, Door, Programs, Surroundings
+from busbw.measure.launchers import registry
+from busbw.model.launch import Allocation
 from busbw.model.machine import GpuHost, Host, MpiLibrary
 from busbw.model.request import Request
 
 if TYPE_CHECKING:
-    from busbw.measure.plan.containing import Containment
+    from busbw.measure.containers.place import Containment
+
+# Beside this package's modules.
+_PLUGIN = "_nccl_profiler.so"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Surroundings:
-    """What a plan depends on beside the request: the machine, and who asks."""
-
-    host: Host
-    # None where ranks start without MPI.
-    mpi: MpiLibrary | None
-    # None where nothing is measured on GPUs.
-    gpus: GpuHost | None = None
-    # The plug-in that tells what NCCL chose; None where the user has one of his own.
-    plugin: str | None = None
-    # GPUs that the kernel shows, whether or not they are measured.
-    gpus_seen: int = 0
-    # None: this host alone.
-    allocation: Allocation | None = None
-    # Seen where there are several hosts; None: no srun here.
-    slurm: Slurm | None = None
-    # Paths of other launchers of batch systems that are on PATH, by name.
-    launchers: Mapping[str, str] = field(default_factory=dict)
-    # CPUs of each rank of a host, as lists, where they were asked for.
-    masks: tuple[str, ...] = ()
-    # None: ranks run on the host as it is.
-    containment: "Containment | None" = None
-    # Names of the settings that ranks on other hosts must have too.
-    settings: tuple[str, ...] = ()
-    # The interpreter that the ranks run.
-    python: str
-    as_root: bool
-    created: dt.datetime
-    # Tells runs of the same second apart.
-    token: str
-
-
-def surroundings(
-    request: Request,
-    host: Host,
-    mpi: MpiLibrary | None,
-    allocation: Allocation | None,
-    *,
-    gpus: GpuHost | None = None,
-    plugin: str | None = None,
-) -> Surroundings:
-    """Return the machine as it is now, and who asks."""
+def surroundings(host: Host, allocation: Allocation | None) -> Surroundings:
+    """Return the machine as it is now, and who asks, before a backend has looked at anything."""
     return Surroundings(
         host=host,
-        mpi=mpi,
-        gpus=gpus,
-        plugin=plugin,
+        mpi=None,
         gpus_seen=capture.gpus_seen(),
         allocation=allocation,
         slurm=batch_systems.slurm() if allocation is not None else None,
-        launchers=batch_systems.launchers() if allocation is not None else {},
-        masks=_masks(of_node=gpus is not None) if request.binding == "masks" else (),
-        containment=_containment(request, mpi),
+        launchers=batch_systems.launchers(registry.programs()) if allocation is not None else {},
         settings=tuple(environment()) if allocation is not None else (),
         python=sys.executable,
         as_root=os.geteuid() == 0,
         created=dt.datetime.now(dt.UTC),
         token=os.urandom(2).hex(),
     )
+
+
+def looked_at(request: Request, around: Surroundings, backend: Backend, names: tuple[str, ...]) -> Surroundings:
+    """Return surroundings with all that a backend, CPUs by number and a container need. Raises InputError."""
+    door = Door(
+        mpi=capture.mpi,
+        gpus=_gpus,
+        plugin=_plugin,
+        programs=_programs,
+    )
+    seen = backend.look(request, around, door, names)
+    return dataclasses.replace(
+        seen,
+        masks=_masks(of_node=seen.gpus is not None) if request.binding == "masks" else (),
+        containment=_containment(request, seen.mpi),
+    )
+
+
+def _gpus(request: Request) -> GpuHost:
+    return gpus(Named(nccl=request.nccl, driver=request.driver, nvrtc=request.nvrtc), sys.executable)
+
+
+def _programs() -> Programs:
+    from busbw.machine.capture import programs  # noqa: PLC0415 - ranks of ours need none
+
+    return programs
+
+
+def _plugin() -> str | None:
+    return None if "NCCL_PROFILER_PLUGIN" in os.environ else str(resources.files("busbw") / _PLUGIN)
 
 
 def _containment(request: Request, mpi: MpiLibrary | None) -> "Containment | None":

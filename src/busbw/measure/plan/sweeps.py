@@ -11,12 +11,6 @@ from busbw.base.collectives import (
     COLLECTIVES,
     DTYPE_ALIASES,
     DTYPE_BYTES,
-    MPI_COLLECTIVES,
-    MPI_DTYPES,
-    MPI_OPERATIONS,
-    NCCL_COLLECTIVES,
-    NCCL_IN_PLACE,
-    OPERATIONS,
     PART_ALIGNMENT_BYTES,
     SUITES,
     Collective,
@@ -28,84 +22,9 @@ from busbw.base.collectives import (
 )
 from busbw.base.errors import InputError
 from busbw.base.units import format_size
+from busbw.measure.backends.backend import AskedSizes, Offer
 from busbw.model.plan import MOST_RANKS, Sweep
 from busbw.model.request import Request
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Offer:
-    """Names a request is checked against, and the sizes it gets when it asks for none."""
-
-    interface: str
-    collectives: tuple[str, ...]
-    # Those that have an in-place form of their own.
-    in_place: tuple[str, ...]
-    dtypes: tuple[str, ...]
-    operations: tuple[str, ...]
-    # Elements that one call can count; None: more than memory holds.
-    most_elements: int | None
-    largest_bytes: int
-    suite_largest_bytes: int
-
-
-MPI_OFFER = Offer(
-    interface="MPI",
-    collectives=MPI_COLLECTIVES,
-    in_place=tuple(name for name in MPI_COLLECTIVES if COLLECTIVES[name].in_place),
-    dtypes=MPI_DTYPES,
-    operations=MPI_OPERATIONS,
-    most_elements=2**31 - 1,
-    largest_bytes=64 * 2**20,
-    # A whole suite has to fit into the time of one collective.
-    suite_largest_bytes=16 * 2**20,
-)
-
-
-def nccl_offer(dtypes: tuple[str, ...]) -> Offer:
-    """Return what an NCCL with these data types offers."""
-    return Offer(
-        interface="NCCL",
-        collectives=NCCL_COLLECTIVES,
-        in_place=NCCL_IN_PLACE,
-        dtypes=dtypes,
-        operations=OPERATIONS,
-        most_elements=None,
-        largest_bytes=2**30,
-        suite_largest_bytes=2**30,
-    )
-
-
-def nccl_tests_offer(operations: tuple[str, ...]) -> Offer:
-    """Return what nccl-tests offers; its own usage text lists the operations. Which types it has shows at its start."""
-    from busbw.measure.backends import nccl_tests  # noqa: PLC0415 - it brings the readers of logs, which our own loops do not need
-
-    return Offer(
-        interface="nccl-tests",
-        collectives=nccl_tests.COLLECTIVES,
-        in_place=nccl_tests.IN_PLACE,
-        dtypes=tuple(nccl_tests.DTYPES),
-        operations=operations,
-        most_elements=None,
-        largest_bytes=2**30,
-        suite_largest_bytes=2**30,
-    )
-
-
-def osu_offer() -> Offer:
-    """Return what OSU's programs offer."""
-    from busbw.measure.backends import osu  # noqa: PLC0415 - the same
-
-    return Offer(
-        interface="OSU",
-        collectives=tuple(osu.PROGRAMS),
-        in_place=(),
-        dtypes=osu.DTYPES,
-        operations=("sum",),
-        most_elements=None,
-        largest_bytes=4 * 2**20,
-        suite_largest_bytes=4 * 2**20,
-    )
-
 
 _MOST_PAIRS = 10_000
 
@@ -163,7 +82,7 @@ _MOST_SIZES = 10_000
 _LONGEST_S = 31 * 24 * 3600
 
 
-def sweeps_of(request: Request, ranks: int, offer: Offer = MPI_OFFER) -> tuple[tuple[Sweep, ...], tuple[str, ...]]:
+def sweeps_of(request: Request, ranks: int, offer: Offer) -> tuple[tuple[Sweep, ...], tuple[str, ...]]:
     """Return the sweeps of a request, and notes on what was left out and why. Raises InputError."""
     _check(request, ranks, offer)
     names = _names(request, offer)
@@ -179,34 +98,34 @@ def sweeps_of(request: Request, ranks: int, offer: Offer = MPI_OFFER) -> tuple[t
     return tuple(sweeps), tuple(notes)
 
 
-def asked_sizes(request: Request, offer: Offer) -> tuple[int, ...]:
+def asked_sizes(request: Request, offer: Offer) -> AskedSizes:
     """Return the sizes asked for, before any of them is rounded to whole elements and parts. Raises InputError."""
-    return tuple(_asked_sizes(request, _default_largest(_names(request, offer), offer)))
-
-
-def names_of(request: Request, offer: Offer) -> tuple[str, ...]:
-    """Return the collectives asked for. Raises InputError for one that is not offered."""
-    return _names(request, offer)
+    usual = _default_largest(_names(request, offer), offer)
+    sizes_bytes = tuple(_asked_sizes(request, usual))
+    if request.step_bytes is not None:
+        return AskedSizes(sizes_bytes=sizes_bytes, factor=None, step_bytes=request.step_bytes)
+    return AskedSizes(sizes_bytes=sizes_bytes, factor=request.factor or usual[1], step_bytes=None)
 
 
 def with_sizes(request: Request, offer: Offer) -> Request:
     """Return the request with the suite and the sizes that it gets where it asks for none. Raises InputError."""
     asked = asked_sizes(request, offer)
-    largest_bytes, factor = _default_largest(_names(request, offer), offer)
+    smallest_bytes = asked.sizes_bytes[0]
+    largest_bytes, _factor = _default_largest(_names(request, offer), offer)
     return msgspec.structs.replace(
         request,
         suite=None if request.collectives else request.suite or _USUAL_SUITE,
-        smallest_bytes=asked[0],
-        largest_bytes=request.largest_bytes if request.largest_bytes is not None else max(largest_bytes, asked[0]),
-        factor=factor if request.factor is None and request.step_bytes is None else request.factor,
+        smallest_bytes=smallest_bytes,
+        largest_bytes=request.largest_bytes
+        if request.largest_bytes is not None
+        else max(largest_bytes, smallest_bytes),
+        factor=asked.factor,
     )
 
 
-def growth_of(request: Request, offer: Offer) -> tuple[int | None, int | None]:
-    """Return the factor between sizes, or the step in bytes; the other is None."""
-    if request.step_bytes is not None:
-        return None, request.step_bytes
-    return request.factor or _default_largest(_names(request, offer), offer)[1], None
+def names_of(request: Request, offer: Offer) -> tuple[str, ...]:
+    """Return the collectives asked for. Raises InputError for one that is not offered."""
+    return _names(request, offer)
 
 
 @dataclass(frozen=True, slots=True)
