@@ -78,6 +78,15 @@ def test_its_launcher_starts_our_own_ranks(busbw: Busbw):
     assert [one.size_bytes for one in read_run(busbw.directory()).measurements] == [64, 128], result
 
 
+def test_its_launcher_starts_programs_with_the_settings_of_a_platform(busbw: Busbw):
+    words = ("launch", "--platform", "azure-nd-h100-v5", "--nodes", 2, "--launcher", "wrapped", "--", "./train")
+    result = busbw(*words, env=PACKAGE)
+
+    assert result.code == 0, result
+    assert "TOY_LAUNCHER=wrapped mpirun" in result.out
+    assert "./train" in result.out
+
+
 def test_what_its_program_says_is_the_cause(busbw: Busbw):
     result = toy(busbw, "--launcher", "direct", env={"TOY_BREAKS": "1"})
 

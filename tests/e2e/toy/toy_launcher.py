@@ -3,7 +3,7 @@
 import msgspec
 
 from busbw.measure.launchers import mpirun
-from busbw.measure.launchers.launcher import RankLauncher
+from busbw.measure.launchers.launcher import RankLauncher, words_of_job
 from busbw.model.launch import Start
 from busbw.model.plan import Job
 
@@ -14,4 +14,4 @@ def job(start: Start) -> Job:
     return msgspec.structs.replace(made, argv=("env", "TOY_LAUNCHER=wrapped", *made.argv))
 
 
-LAUNCHER = RankLauncher(name="wrapped", job=job, visit=mpirun.visit)
+LAUNCHER = RankLauncher(name="wrapped", job=job, visit=mpirun.visit, words=words_of_job(job))

@@ -1,4 +1,4 @@
-"""What measures: a backend names the program of a rank and reads what it wrote.
+"""What measures: a backend says what it takes, offers and needs, names what is started, and reads what that wrote.
 
-One module each, found by name in `registry`, as are those of other packages.
+One module each, found by name in `registry`, as are those of other packages. Begin with `backend`.
 """

@@ -5,6 +5,7 @@ import dataclasses
 from busbw.base.collectives import COLLECTIVES, NCCL_COLLECTIVES, NCCL_IN_PLACE, OPERATIONS
 from busbw.base.errors import InputError
 from busbw.base.units import format_size
+from busbw.measure.backends import native_mpi
 from busbw.measure.backends.backend import (
     MULTICAST_OFF,
     Carrier,
@@ -14,14 +15,12 @@ from busbw.measure.backends.backend import (
     Settled,
     Surroundings,
 )
-from busbw.measure.backends.native_mpi import of_busiest, parse, program
+from busbw.measure.backends.native_mpi import of_busiest, program
 from busbw.measure.launchers import registry
 from busbw.measure.launchers.launcher import Joining
 from busbw.model.machine import GpuHost, GpuSetup
 from busbw.model.plan import SMALL_NCCL_BYTES, MemoryNeed, Program, Sweep
 from busbw.model.request import Mode, Request
-
-__all__ = ["name", "parse"]
 
 name = "native-nccl"
 over: Carrier = "nccl"
@@ -36,6 +35,8 @@ modes: tuple[Mode, ...] = ("stream", "isolated", "graph", "loaded")
 joining: tuple[Joining, ...] = ("mpi", "variables")
 usual_launcher = "processes"
 usual_suite = "six"
+# Records are the same.
+parse = native_mpi.parse
 
 _LARGEST_VALUE = 2**31 - 1
 # What NCCL, CUDA and the kernels take of each GPU beside the buffers: 0.6 to 1.4 GiB seen on H200 with NCCL 2.28.

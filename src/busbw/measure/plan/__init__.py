@@ -1,4 +1,4 @@
 """From a request to a plan: every decision is taken and written down before anything starts.
 
-Begin with `planning`; `foreign` does the same for programs of others.
+Begin with `planning`, which asks the backend of a request.
 """

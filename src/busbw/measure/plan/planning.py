@@ -234,7 +234,7 @@ def _commands(
     if around.containment is not None and around.mpi is None:
         raise InputError("ranks in a container are started by MPI", hint="--launcher mpirun, or srun")
     looking = visitor(settled.directory, around.python)
-    made = []
+    made: list[Jobs] = []
     for one in starts:
         # Visitors look at the host from outside of the container.
         start = visiting = _start(request, around, settled, launcher, one.program, backend)
@@ -242,11 +242,14 @@ def _commands(
             from busbw.measure.plan.containing import in_container  # noqa: PLC0415 - few ask for it
 
             start = in_container(start, around.containment, launcher)
-        if around.allocation is not None:
-            made.append(jobs(launcher, start, visiting, looking))
-        else:
+        if around.allocation is None:
             # Programs of the user have no heartbeat that a visit could read.
             made.append(jobs_here(launcher.job(start), looking if backend.is_ours else None))
+        elif made:
+            # Hosts are visited in the same way, whichever start they are in.
+            made.append(Jobs(job=launcher.job(start)))
+        else:
+            made.append(jobs(launcher, start, visiting, looking))
     return tuple(made)
 
 
