@@ -10,7 +10,8 @@ from tests.probe.hosts import Machine, snapshot_of
 
 from busbw.base.errors import InputError
 from busbw.cli.command import busbw
-from busbw.measure.plan.planning import with_platform
+from busbw.machine.capture.host import shows_platform
+from busbw.measure.plan.platform import with_platform
 from busbw.model.settings import JobEnvironment
 
 from .stored import keep, make_run
@@ -51,8 +52,17 @@ def test_a_host_is_recognised_by_what_its_kernel_shows(tmp_path: Path):
     assert (found.platform, found.platform_from) == ("aws-p5", "firmware")
 
 
+@pytest.mark.parametrize("name", machines.MACHINES)
+def test_a_host_that_is_a_platform_shows_it_at_a_glance(name: str, tmp_path: Path):
+    root = kernel_of(machines.MACHINES[name], tmp_path)
+    is_known = with_platform(HERE, None, root).platform is not None
+
+    assert shows_platform(root) or not is_known
+
+
 def test_a_host_without_gpus_and_fabric_is_no_platform(tmp_path: Path):
     assert with_platform(HERE, None, tmp_path) == HERE
+    assert not shows_platform(tmp_path)
 
 
 def test_a_run_says_its_platform_and_is_found_by_it(base: Path):

@@ -61,6 +61,26 @@ def gpus_seen() -> int:
         return 0
 
 
+# PCI's classes of displays and 3D controllers, of accelerators, and of InfiniBand controllers.
+_PLATFORM_CLASSES = ("0x03", "0x12", "0x0207")
+
+
+def shows_platform(root: Path = Path("/")) -> bool:
+    """Whether the kernel shows a GPU, or a network as platforms have it: else no platform needs to be recognised."""
+    if any(_names(root / "sys/class" / name) for name in ("infiniband", "cxi")):
+        return True
+    devices = root / "sys/bus/pci/devices"
+    return any(_text(devices / name / "class").startswith(_PLATFORM_CLASSES) for name in _names(devices))
+
+
+def _names(folder: Path) -> tuple[str, ...]:
+    """Return what a folder of the kernel holds; () where there is no such folder."""
+    try:
+        return tuple(entry.name for entry in folder.iterdir())
+    except OSError:
+        return ()
+
+
 def _memory_available_bytes(memory: dict[str, int], group: Path) -> int:
     available = memory.get("MemAvailable", memory.get("MemFree", 0))
     limit, used = _text(group / "memory.max").strip(), _text(group / "memory.current").strip()

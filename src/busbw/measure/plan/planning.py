@@ -5,18 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec import structs
 
 from busbw import __version__
 from busbw.base import layout
 from busbw.base.errors import InputError
 from busbw.machine.capture import host as capture
-from busbw.machine.capture.files import Collection
-from busbw.machine.capture.metadata import answers
-from busbw.machine.capture.sites import site_files
-from busbw.machine.capture.snapshot import take_kernel
-from busbw.machine.named import platform
-from busbw.machine.read.hardware import hardware_of
 from busbw.measure.backends import registry
 from busbw.measure.backends.backend import Backend, ProgramStart, Settled, Surroundings, check_options, is_own
 from busbw.measure.launchers.launcher import RankLauncher
@@ -26,56 +19,10 @@ from busbw.measure.plan.request import run_id, with_placement
 from busbw.measure.plan.settings import surroundings_now
 from busbw.measure.plan.surroundings import looked_at, surroundings
 from busbw.measure.plan.sweeps import asked_sizes, names_of, sweeps_of, with_sizes
-from busbw.model.host import Hardware, Snapshot
 from busbw.model.launch import Start
 from busbw.model.plan import Plan, Program, Sampling, Step
 from busbw.model.request import Mode, Request
 from busbw.model.settings import JobEnvironment
-
-_TIMEOUT_S = 10.0
-# All platforms have GPUs or a network of this kind; without either none needs to be looked for.
-_FABRICS = ("InfiniBand", "EFA", "Slingshot")
-
-
-def with_platform(found: JobEnvironment, asked: str | None, root: Path = Path("/")) -> JobEnvironment:
-    """Return surroundings with the platform that is `asked` for, or that this host is recognised as, if it is any.
-
-    No program is asked, for some take seconds: only what the kernel tells, and within a second the metadata service of
-    the cloud that the firmware names. `root`: where the kernel's files lie. Raises InputError for a platform that there
-    is not.
-    """
-    if asked is not None:
-        return structs.replace(found, platform=platform(asked).platform.id, platform_from="asked")
-    hardware = _hardware(root)
-    if not hardware.gpus and not any(port.kind in _FABRICS for port in hardware.ports):
-        return found
-    # Importing them, and reading all platforms, takes as long as planning.
-    from busbw.facts.platforms import all_platforms  # noqa: PLC0415
-    from busbw.machine.detect.ladder import detect  # noqa: PLC0415
-
-    try:
-        detection = detect(hardware, answers(hardware.dmi), all_platforms(site_files()))
-    except InputError:
-        # A site's file that cannot be used is named by the verbs that are about platforms; it stops no measurement.
-        return found
-    return structs.replace(found, platform=detection.platform, platform_from=detection.rung)
-
-
-def _hardware(root: Path) -> Hardware:
-    taken = Collection(root, timeout_s=_TIMEOUT_S)
-    take_kernel(taken)
-    return hardware_of(
-        Snapshot(
-            busbw_version=__version__,
-            captured="",
-            hostname="",
-            root=False,
-            container=None,
-            files=taken.files,
-            links=taken.links,
-            answers=(),
-        )
-    )
 
 
 def plan(request: Request, directory: Path | None, base: Path) -> tuple[Plan, Path]:
@@ -85,7 +32,7 @@ def plan(request: Request, directory: Path | None, base: Path) -> tuple[Plan, Pa
     """
     check_started_once()
     ((made, where),) = _planned(request, (directory,), base)
-    return msgspec.structs.replace(made, surroundings=with_platform(surroundings_now(), request.platform)), where
+    return msgspec.structs.replace(made, surroundings=_job_environment(request)), where
 
 
 def plans(request: Request, directories: Sequence[Path]) -> tuple[Plan, ...]:
@@ -94,9 +41,19 @@ def plans(request: Request, directories: Sequence[Path]) -> tuple[Plan, ...]:
     Raises InputError as `plan` does.
     """
     check_started_once()
-    now = with_platform(surroundings_now(), request.platform)
+    now = _job_environment(request)
     made = _planned(request, directories, Path())
     return tuple(msgspec.structs.replace(each, surroundings=now) for each, _where in made)
+
+
+def _job_environment(request: Request) -> JobEnvironment:
+    """Return the environment of a job that starts now, with its platform. Raises InputError for an unknown one."""
+    found = surroundings_now()
+    if request.platform is None and not capture.shows_platform():
+        return found
+    from busbw.measure.plan.platform import with_platform  # noqa: PLC0415 - importing it takes as long as planning
+
+    return with_platform(found, request.platform)
 
 
 def _planned(request: Request, directories: Sequence[Path | None], base: Path) -> tuple[tuple[Plan, Path], ...]:
