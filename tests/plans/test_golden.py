@@ -15,13 +15,15 @@ from tests.judge.factories import make_host
 
 from busbw.base.collectives import COLLECTIVES, SUITES, part_count
 from busbw.base.errors import InputError
-from busbw.measure.backends.backend import Surroundings
+from busbw.measure.backends.backend import Found, Surroundings
+from busbw.measure.backends.foreign import read_usage
 from busbw.measure.plan.planning import compose
 from busbw.model.machine import MpiLibrary
-from busbw.model.plan import Plan
+from busbw.model.plan import ForeignProgram, Plan, points_of
 from busbw.model.request import Request
 
 GOLDEN = Path(__file__).parent / "golden"
+USAGES = Path(__file__).parents[1] / "backends" / "usage"
 LIBRARIES = {
     "open-mpi": MpiLibrary(
         family="Open MPI",
@@ -111,6 +113,50 @@ def test_the_plan_is_as_it_was(library: str, request_name: str):
 
     assert text == file.read_text(encoding="utf-8")
     assert_sound(plan, REQUESTS[request_name])
+
+
+# The user's programs, by the usage text of each, and what is asked of them.
+PROGRAMS = {
+    "nccl-tests": ("nccl-tests-2.19.6", Request(backend="nccl-tests", collectives=("all_reduce",), largest_bytes=4096)),
+    "nccl-tests-direct": (
+        "nccl-tests-2.13",
+        Request(backend="nccl-tests", collectives=("all_reduce",), placement="both", launches=2, multicast_off=True),
+    ),
+    "osu": ("osu_latency-7.4", Request(backend="osu", collectives=("latency",), step_bytes=96, largest_bytes=200)),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_plan_of_a_program_of_the_user_is_as_it_was(name: str):
+    usage_name, request = PROGRAMS[name]
+    usage = read_usage((USAGES / f"{usage_name}.txt").read_text(encoding="utf-8"))
+    assert usage is not None
+    with_mpi = name != "nccl-tests-direct"
+    (collective,) = request.collectives
+    program = ForeignProgram(
+        collective=collective, path="/opt/p", tool=request.backend, version=None, with_mpi=with_mpi, options=()
+    )
+    around = Surroundings(
+        host=make_host(memory_available_bytes=2**35),
+        mpi=LIBRARIES["open-mpi"] if with_mpi else None,
+        found={collective: Found(program, usage)},
+        gpu_count=4,
+        python="/opt/venv/bin/python",
+        as_root=False,
+        created=dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC),
+        token="beef",
+    )
+    plan, _where = compose(request, around, None, Path("/runs"))
+    shown = {each: getattr(plan, each) for each in ("launcher", "sweeps", "sampling", "placement", "notes", "steps")}
+    text = msgspec.json.format(msgspec.json.encode(shown), indent=1).decode() + "\n"
+    file = GOLDEN / f"program-{name}.json"
+    if os.environ.get("GOLDEN") == "write":
+        file.write_text(text, encoding="utf-8")
+
+    assert text == file.read_text(encoding="utf-8")
+    started = [step.job.argv for step in plan.steps]
+    assert all(("/opt/p" in argv) and ((argv[0] == "/opt/p") != with_mpi) for argv in started)
+    assert {number for step in plan.steps for number in step.points} == set(range(len(points_of(plan.sweeps))))
 
 
 requests = st.builds(
