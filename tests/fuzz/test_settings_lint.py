@@ -69,13 +69,14 @@ def test_any_script_has_findings_with_a_place_and_a_rule(text: str, language: st
     found = lint(reading, context(platform))
 
     assert len(found) <= MOST_FINDINGS
-    assert len({(each.code, each.where, each.title) for each in found}) == len(found)
+    assert len({(each.code, each.place, each.title) for each in found}) == len(found)
     for each in found:
-        file, line, column = (each.where or "").rsplit(":", 2)
+        assert each.place is not None
+        assert each.place.column is not None
         assert each.code in rules()
-        assert file == "a:b.sh"
-        assert 1 <= int(line) <= max(1, len(reading.lines))
-        assert int(column) >= 1
+        assert each.place.file == "a:b.sh"
+        assert 1 <= each.place.line <= max(1, len(reading.lines))
+        assert each.place.column >= 1
         assert each.evidence
     codec.encode_pretty(reading)
 

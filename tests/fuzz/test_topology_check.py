@@ -53,8 +53,9 @@ def test_any_topology_file_can_be_checked_against_itself_and_a_platform(text: st
     like = resemblance(document, (NDV4,))
     for reference in (None, reference_of_platform(NDV4), like.reference if like else None):
         for finding in check(document, reference):
-            file, line, column = (finding.where or "").rsplit(":", 2)
-            assert (file, int(line) >= 1, int(column) >= 1) == ("topo.xml", True, True)
+            place = finding.place
+            assert place is not None
+            assert (place.file, place.line >= 1, (place.column or 0) >= 1) == ("topo.xml", True, True)
             assert finding.confidence is not None
             assert finding.effect
             assert printable(finding.title)

@@ -15,7 +15,7 @@ from busbw.cli.command import busbw
 from busbw.facts.platforms import find_platform
 from busbw.machine.read.hardware import hardware_of
 from busbw.model import codec
-from busbw.model.finding import TopologyCheck
+from busbw.model.finding import Checked, FindingCounts
 from busbw.store.snapshots import write_snapshot
 from busbw.topo.check import check
 from busbw.topo.file.reader import read_document
@@ -93,16 +93,16 @@ def test_a_captured_host_says_the_same_with_certainty(exchanged, right, host):
     wrong, good = check_topology(str(exchanged), host=host), check_topology(str(right), host=host)
 
     assert [(each.code, each.confidence) for each in wrong.findings] == [("TOP048", "certain")]
-    assert wrong.remedy == f"busbw topo make {host} -o topo.xml"
+    assert wrong.hints == (f"for a right file: busbw topo make {host} -o topo.xml",)
     assert [each.code for each in good.findings if each.severity != "note"] == []
 
 
 def test_json_holds_everything_and_reads_back(exchanged):
     done = run(str(exchanged), "--json")
 
-    checked = codec.decode(done.stdout.encode(), TopologyCheck, where="stdout")
+    checked = codec.decode(done.stdout.encode(), Checked, where="stdout")
     assert done.exit_code == 1
-    assert (checked.errors, checked.warnings, checked.notes) == (1, 0, 0)
+    assert checked.counts == FindingCounts(errors=1, warnings=0, notes=0)
     assert json.loads(done.stdout)["held_against"]["reason"] == "8 of 8 GPUs and 8 of 8 NICs have its addresses"
     assert checked.lines[0].text.lstrip().startswith('<cpu numaid="0"')
 

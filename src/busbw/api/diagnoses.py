@@ -1,6 +1,5 @@
 """What is wrong: with a node, by checks that need no job; with a job, by its logs."""
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from busbw.machine.health.node import node_of
 from busbw.machine.health.system import examine
 from busbw.machine.named import host_of_snapshot, snapshot_here, snapshot_of_file
 from busbw.machine.read.state import state_of
-from busbw.model.finding import Diagnosis, HostDiagnosis
+from busbw.model.finding import Diagnosis, HostDiagnosis, counts_of
 from busbw.model.host import Answer, Contradiction, Hardware, Snapshot
 from busbw.model.platform import Platform
 from busbw.store import sources
@@ -37,7 +36,6 @@ def _examined(snapshot: Snapshot, named: str | None) -> HostDiagnosis:
     probe = host_of_snapshot(snapshot)
     platform, differences = _platform(probe.hardware, snapshot.answers, named)
     checks = examine(node_of(probe, state_of(snapshot, probe.settings), platform, differences))
-    counts = Counter(found.severity for check in checks for found in check.findings)
     return HostDiagnosis(
         hostname=probe.hardware.hostname,
         captured=snapshot.captured,
@@ -45,9 +43,7 @@ def _examined(snapshot: Snapshot, named: str | None) -> HostDiagnosis:
         container=probe.hardware.container,
         platform=platform.id if platform is not None else None,
         checks=checks,
-        errors=counts["error"],
-        warnings=counts["warn"],
-        notes=counts["note"],
+        counts=counts_of(found for check in checks for found in check.findings),
     )
 
 

@@ -15,19 +15,17 @@ from busbw.env.versions import beyond, newest, parse_version, spelled
 from busbw.facts.platforms import all_platforms, find_platform
 from busbw.machine.capture.sites import site_files
 from busbw.model.envvar import Explanation
-from busbw.model.finding import Finding, SettingsCheck, SettingsFix, SettingsLine
+from busbw.model.finding import Checked, CheckedSettings, Finding, HeldAgainst, SettingsFix, counts_of, quoted_lines
 from busbw.model.platform import Platform
 from busbw.model.settings import JobEnvironment, SettingsReading
 from busbw.store.files import STANDARD_INPUT, read_bounded
 
-# A line is shown in part, with the place of the finding in it.
-_LONGEST_LINE = 2_000
 _CONF = "nccl.conf"
 
 
 def lint_file(
     file: str, *, language: str | None = None, platform: str | None = None, nccl: str | None = None
-) -> SettingsCheck:
+) -> Checked:
     """Return what is wrong with the settings in a file, or in standard input where it is named `-`.
 
     `language`: as `Reading.language`; None: what it looks like. Raises InputError for what cannot be read, and for an
@@ -60,11 +58,11 @@ def fixed_file(
     )
 
 
-def _by_line(found: tuple[Finding, ...]) -> Counter[tuple[str, str]]:
-    return Counter((each.code, (each.where or "").rpartition(":")[0]) for each in found)
+def _by_line(found: tuple[Finding, ...]) -> Counter[tuple[str, str, int]]:
+    return Counter((each.code, each.place.file, each.place.line) for each in found if each.place is not None)
 
 
-def lint_environment(found: JobEnvironment, *, platform: str | None = None, nccl: str | None = None) -> SettingsCheck:
+def lint_environment(found: JobEnvironment, *, platform: str | None = None, nccl: str | None = None) -> Checked:
     """Return what is wrong with an environment and its settings files, those of this host or of a run.
 
     Raises InputError for an unknown platform or version.
@@ -92,45 +90,27 @@ def _read(file: str, language: str | None) -> tuple[str, SettingsReading]:
     return text, read_settings(text, name, language)
 
 
-def _checked(
-    readings: tuple[SettingsReading, ...], findings: tuple[Finding, ...], context: CheckContext
-) -> SettingsCheck:
-    counts = Counter(each.severity for each in findings)
+def _checked(readings: tuple[SettingsReading, ...], findings: tuple[Finding, ...], context: CheckContext) -> Checked:
     version = context.nccl if context.nccl is not None else newest()
     newer = beyond(version)
-    settings = sum(reading.count for reading in readings)
-    unheld = context.platform is None and settings > 0
+    count = sum(reading.count for reading in readings)
+    unheld = context.platform is None and count > 0
     hint = "--platform ID also holds them against a machine: busbw platform list"
-    return SettingsCheck(
+    texts = {reading.file: reading.lines for reading in readings}
+    return Checked(
         files=tuple(reading.file for reading in readings),
-        languages=tuple(reading.language for reading in readings),
-        platform=context.platform.id if context.platform is not None else None,
-        nccl=spelled(version),
-        nccl_asked=context.nccl is not None,
-        settings=settings,
+        held_against=HeldAgainst(name=context.platform.id, kind="platform") if context.platform is not None else None,
+        settings=CheckedSettings(
+            count=count,
+            languages=tuple(reading.language for reading in readings),
+            nccl=spelled(version),
+            nccl_asked=context.nccl is not None,
+        ),
         findings=findings,
-        errors=counts["error"],
-        warnings=counts["warn"],
-        notes=counts["note"],
-        lines=_lines(readings, findings),
+        counts=counts_of(findings),
+        lines=quoted_lines(findings, texts),
         hints=tuple(each for each in (newer, hint if unheld else None) if each is not None),
     )
-
-
-def _lines(readings: tuple[SettingsReading, ...], findings: tuple[Finding, ...]) -> tuple[SettingsLine, ...]:
-    """Return the lines that findings are about, each once, in their order."""
-    texts = {reading.file: reading.lines for reading in readings}
-    places = dict.fromkeys(_place(each) for each in findings)
-    return tuple(
-        SettingsLine(file=file, number=number, text=texts[file][number - 1].rstrip("\r")[:_LONGEST_LINE])
-        for file, number in places
-        if 0 < number <= len(texts.get(file, ()))
-    )
-
-
-def _place(found: Finding) -> tuple[str, int]:
-    file, line, _column = (found.where or ":0:0").rsplit(":", 2)
-    return file, int(line)
 
 
 def explained(name: str, *, nccl: str | None = None, surroundings: JobEnvironment | None = None) -> Explanation:

@@ -1,7 +1,6 @@
 """Checking an NCCL topology file against a platform, a host, or what it says about itself."""
 
 import shlex
-from collections import Counter
 from pathlib import Path
 
 from msgspec import structs
@@ -12,7 +11,7 @@ from busbw.base.value import Value
 from busbw.facts.platforms import find_platform, platforms_at
 from busbw.machine.capture.sites import site_files
 from busbw.machine.named import named_topology
-from busbw.model.finding import Finding, HeldAgainst, QuotedLine, TopologyCheck
+from busbw.model.finding import Checked, HeldAgainst, counts_of, quoted_lines
 from busbw.model.topology import TopologyComparison, TopologyDifference
 from busbw.store.sources import read_topology_file, source_kind
 from busbw.topo.check import candidate_addresses, check, resemblance
@@ -23,13 +22,8 @@ from busbw.topo.file.writer import file_text, portable
 from busbw.topo.origins.from_platform import topology_of_platform
 from busbw.topo.reference import TopologyReference, reference_of_host, reference_of_platform
 
-# A line of a topology file has 200 characters; what is longer is shown in part, with the place of the finding in it.
-_LONGEST_LINE = 2_000
 
-
-def check_topology(
-    file: str, *, platform: str | None = None, host: Path | None = None, here: bool = False
-) -> TopologyCheck:
+def check_topology(file: str, *, platform: str | None = None, host: Path | None = None, here: bool = False) -> Checked:
     """Return what is wrong with a topology file; at most one of platform, host and here says what it is for.
 
     Where none does, a platform with the same PCI addresses is taken, if there is one. Raises InputError for what is no
@@ -42,16 +36,16 @@ def check_topology(
     document = read_document(raw, "standard input" if file == "-" else file)
     reference, held, remedy = _reference(document, platform, host, here=here)
     findings = check(document, reference)
-    counts = Counter(each.severity for each in findings)
-    return TopologyCheck(
-        file=file,
+    counts = counts_of(findings)
+    # Text is shown byte for byte, as NCCL reads it.
+    lines = raw.decode("latin-1").split("\n")
+    return Checked(
+        files=(document.where,),
         held_against=held,
         findings=findings,
-        errors=counts["error"],
-        warnings=counts["warn"],
-        notes=counts["note"],
-        remedy=remedy if counts["error"] or counts["warn"] else None,
-        lines=_lines(raw, findings),
+        counts=counts,
+        lines=quoted_lines(findings, {document.where: lines}),
+        hints=(f"for a right file: {remedy}",) if remedy is not None and (counts.errors or counts.warnings) else (),
     )
 
 
@@ -107,21 +101,6 @@ def _made_from(name: str) -> str | None:
     except InputError:
         return None
     return f"busbw topo make {shlex.quote(name)} -o topo.xml"
-
-
-def _lines(raw: bytes, findings: tuple[Finding, ...]) -> tuple[QuotedLine, ...]:
-    """Return the lines that findings are about, each once. Text is shown byte for byte, as NCCL reads it."""
-    every = raw.split(b"\n")
-    numbers = sorted({_line_number(each) for each in findings})
-    return tuple(
-        QuotedLine(number=number, text=every[number - 1].rstrip(b"\r")[:_LONGEST_LINE].decode("latin-1"))
-        for number in numbers
-        if 0 < number <= len(every)
-    )
-
-
-def _line_number(found: Finding) -> int:
-    return int((found.where or ":0:0").rsplit(":", 2)[1])
 
 
 class MadeFile(Value, kw_only=True, frozen=True):

@@ -142,7 +142,7 @@ def exit_code(found: Comparison) -> ExitCode:
     """Return 0 where nothing is slower or unfair, 1 where something is, 4 for cannot tell."""
     if found.verdict.outcome == "cannot_tell":
         return ExitCode.CANNOT_TELL
-    doubtful = any(finding.severity != "note" for finding in found.findings)
+    doubtful = any(finding.is_serious for finding in found.findings)
     worse = found.verdict.outcome in ("slower", "mixed", "wrong")
     return ExitCode.FINDINGS if doubtful or worse else ExitCode.OK
 

@@ -7,6 +7,7 @@ from typing import NoReturn
 import click
 
 from busbw.base.errors import ExitCode, InputError
+from busbw.cli.checks import code_of
 from busbw.cli.options import JSON
 from busbw.model import codec
 from busbw.model.finding import Diagnosis, HostDiagnosis
@@ -49,9 +50,8 @@ def _logs(logs: tuple[str, ...], platform: str | None, *, as_json: bool) -> NoRe
 
 
 def _exit_code(diagnosis: Diagnosis) -> ExitCode:
-    if any(each.severity != "note" for each in diagnosis.findings):
-        return ExitCode.FINDINGS
-    return ExitCode.CANNOT_TELL if diagnosis.verdict.outcome == "cannot_tell" else ExitCode.OK
+    is_open = diagnosis.verdict.outcome == "cannot_tell"
+    return code_of(diagnosis.findings) or (ExitCode.CANNOT_TELL if is_open else ExitCode.OK)
 
 
 def _here(host: Path | None, *, platform: str | None, as_json: bool) -> NoReturn:
@@ -72,7 +72,6 @@ def _here(host: Path | None, *, platform: str | None, as_json: bool) -> NoReturn
 
 
 def _exit_code_of_host(found: HostDiagnosis) -> ExitCode:
-    if found.errors or found.warnings:
-        return ExitCode.FINDINGS
     can_tell = any(check.outcome in ("ok", "found") for check in found.checks)
-    return ExitCode.OK if can_tell else ExitCode.CANNOT_TELL
+    findings = (each for check in found.checks for each in check.findings)
+    return code_of(findings) or (ExitCode.OK if can_tell else ExitCode.CANNOT_TELL)

@@ -6,10 +6,11 @@ from pathlib import Path
 import click
 
 from busbw.base.errors import ExitCode, InputError
+from busbw.cli.checks import present
 from busbw.cli.options import JSON, SIZE
 from busbw.model import codec
 from busbw.model.envvar import Explanation
-from busbw.model.finding import SettingsCheck, SettingsFix
+from busbw.model.finding import Checked, SettingsFix
 from busbw.model.recommendation import Recommendation
 from busbw.model.settings import JobEnvironment
 from busbw.show.plain import printable
@@ -127,16 +128,7 @@ def lint(
         _print_fix(file, language=language, platform=platform, nccl=nccl, as_json=as_json)
         return
     checked = _checked(file, run_name=run_name, platform=platform, language=language, nccl=nccl)
-    if as_json:
-        sys.stdout.write(codec.encode_pretty(checked).decode())
-    else:
-        from busbw.show.text.findings import settings_check_text
-
-        settings_check_text(checked)
-        sys.stdout.flush()
-        for hint in checked.hints:
-            print(f"hint: {hint}", file=sys.stderr)
-    sys.exit(ExitCode.FINDINGS if checked.errors or checked.warnings else ExitCode.OK)
+    present(checked, as_json=as_json)
 
 
 @env.command()
@@ -203,7 +195,7 @@ def _checked(
     platform: str | None,
     language: str | None,
     nccl: str | None,
-) -> SettingsCheck:
+) -> Checked:
     from busbw.api.settings import lint_environment, lint_file
 
     if file is not None:

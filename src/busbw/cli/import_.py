@@ -41,5 +41,5 @@ def _present(done: Import, *, as_json: bool) -> NoReturn:
     else:
         import_text(done.imported, done.digests, done.unread, done.where)
     sys.stdout.flush()
-    serious = any(finding.severity != "note" for finding in done.imported.findings)
+    serious = any(finding.is_serious for finding in done.imported.findings)
     sys.exit(ExitCode.FINDINGS if serious else ExitCode.OK)

@@ -8,6 +8,7 @@ from typing import NoReturn
 import click
 
 from busbw.base.errors import ExitCode, InputError
+from busbw.cli.checks import code_of
 from busbw.model import codec
 from busbw.model.finding import Finding, Verdict
 from busbw.model.gates import GateOutcome
@@ -116,4 +117,4 @@ def _code(verdict: Verdict, findings: tuple[Finding, ...]) -> ExitCode:
         return ExitCode.FINDINGS
     if verdict.outcome == "cannot_tell":
         return ExitCode.CANNOT_TELL
-    return ExitCode.FINDINGS if any(finding.severity != "note" for finding in findings) else ExitCode.OK
+    return code_of(findings)

@@ -104,6 +104,6 @@ def _request(options: Mapping[str, Any]) -> ScalingRequest:
 
 
 def _exit_code(report: ScalingReport) -> ExitCode:
-    if any(finding.severity != "note" for finding in report.findings):
+    if any(finding.is_serious for finding in report.findings):
         return ExitCode.FINDINGS
     return ExitCode.OK if any(can_tell(view) for view in report.views) else ExitCode.CANNOT_TELL

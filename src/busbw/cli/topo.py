@@ -7,6 +7,7 @@ import click
 
 from busbw.api.topologies import check_topology, compared, made_file
 from busbw.base.errors import ExitCode
+from busbw.cli.checks import present
 from busbw.cli.options import JSON
 from busbw.machine.named import node_view
 from busbw.model import codec
@@ -88,17 +89,7 @@ def check(file: str, *, platform: str | None, host: Path | None, here: bool, as_
 
     Exit code 0: nothing; 1: findings; 2: not a topology file.
     """
-    checked = check_topology(file, platform=platform, host=host, here=here)
-    if as_json:
-        sys.stdout.write(codec.encode_pretty(checked).decode())
-    else:
-        from busbw.show.text.findings import check_text
-
-        check_text(checked)
-        sys.stdout.flush()
-        if checked.remedy is not None:
-            print(f"hint: for a right file: {checked.remedy}", file=sys.stderr)
-    sys.exit(ExitCode.FINDINGS if checked.errors or checked.warnings else ExitCode.OK)
+    present(check_topology(file, platform=platform, host=host, here=here), as_json=as_json)
 
 
 @topo.command()

@@ -18,7 +18,7 @@ from busbw.env.rules.text import conf_lines, leftovers, repeats, same_parameter,
 from busbw.env.rules.values import files, names, topology_files, values
 from busbw.env.values import read_value
 from busbw.facts.envvars import misspellings
-from busbw.model.finding import Finding
+from busbw.model.finding import FilePlace, Finding, by_place
 from busbw.model.settings import Assignment, SettingsReading, Slip
 
 _Rule = Callable[[SettingsSubject], Iterator[Finding]]
@@ -79,26 +79,21 @@ def _merged(readings: tuple[SettingsReading, ...]) -> SettingsReading:
 
 
 def _ordered(reading: SettingsReading, found: list[Finding]) -> tuple[Finding, ...]:
-    in_order = sorted(found, key=lambda each: (not _is_in(each, reading.file), *_place(each), each.code))
+    in_order = sorted(found, key=lambda each: (not _is_in(each, reading.file), *by_place(each)))
     return tuple(_once(in_order[:MOST_FINDINGS]))
 
 
 def _once(found: Iterable[Finding]) -> Iterator[Finding]:
-    told: set[tuple[str, str | None, str]] = set()
+    told: set[tuple[str, FilePlace | None, str]] = set()
     for each in found:
-        key = each.code, each.where, each.title
+        key = each.code, each.place, each.title
         if key not in told:
             told.add(key)
             yield each
 
 
 def _is_in(found: Finding, file: str) -> bool:
-    return (found.where or "").rsplit(":", 2)[0] == file
-
-
-def _place(found: Finding) -> tuple[int, int]:
-    _file, line, column = (found.where or ":0:0").rsplit(":", 2)
-    return int(line), int(column)
+    return found.place is not None and found.place.file == file
 
 
 # What a text is read and checked by: its findings.
@@ -188,7 +183,7 @@ def _is_better(after: tuple[Finding, ...], before: tuple[Finding, ...]) -> bool:
 
 def _is_wrong(found: Finding) -> bool:
     """Whether a finding is more than a note, or says that a part can no longer be read."""
-    return found.severity != "note" or found.code == _UNREAD
+    return found.is_serious or found.code == _UNREAD
 
 
 def _apart(edits: tuple[Edit, ...]) -> tuple[Edit, ...]:

@@ -6,7 +6,7 @@ from importlib.resources import files
 import msgspec
 
 from busbw.base.value import Value
-from busbw.model.finding import Confidence, Finding, Severity
+from busbw.model.finding import Confidence, FilePlace, Finding, Severity
 
 
 class Rule(Value, frozen=True, kw_only=True):
@@ -49,7 +49,8 @@ def finding(
     evidence: str,
     fix: str | None = None,
     point: int | None = None,
-    where: str | None = None,
+    place: FilePlace | None = None,
+    look: str | None = None,
     confidence: Confidence | None = None,
     effect: str | None = None,
     **names: str | int,
@@ -64,7 +65,8 @@ def finding(
         fix=fix,
         source=declared.source,
         point=point,
-        where=where,
+        place=place,
+        look=look,
         confidence=confidence,
         effect=effect,
     )

@@ -296,7 +296,7 @@ def _ok(case: VerdictEvidence) -> Verdict:
         _ranks_words(case),
         _unjudged_words(case),
     ]
-    warned = tuple(dict.fromkeys(finding.code for finding in case.findings if finding.severity != "note"))
+    warned = tuple(dict.fromkeys(finding.code for finding in case.findings if finding.is_serious))
     with_findings = f" with findings ({', '.join(warned)})" if warned else ""
     return Verdict(
         outcome="ok", sentence=f"ok{with_findings}: " + "; ".join(part for part in parts if part) + ".", because=warned

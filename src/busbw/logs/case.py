@@ -12,7 +12,7 @@ from busbw.logs.lines import NAMELESS_HOST
 from busbw.logs.reader import LogReader
 from busbw.logs.state import Process, Seat, State
 from busbw.logs.troubles import TroubleEvent
-from busbw.model.finding import HeldValue, LoggedFact, LoggedTraffic
+from busbw.model.finding import FilePlace, HeldValue, LoggedFact, LoggedTraffic
 from busbw.model.platform import Platform
 
 # A rank of the largest communicator, or, where that is not known, `host:pid`.
@@ -363,9 +363,9 @@ class JobLogs:
         found = on_host or found
         return found[0] if len(found) == 1 else None
 
-    def place(self, event: TroubleEvent) -> str:
-        """Return `file:line` of an event."""
-        return f"{self.sources[min(event.source, len(self.sources) - 1)]}:{event.line}"
+    def place_of(self, event: TroubleEvent) -> FilePlace:
+        """Return the line of an event."""
+        return FilePlace(file=self.sources[min(event.source, len(self.sources) - 1)], line=event.line)
 
 
 def case_of(

@@ -217,7 +217,7 @@ def _troubles(case: JobLogs) -> tuple[Trouble, ...]:
                 pattern=first.pattern.id if first.pattern is not None else None,
                 role=first.pattern.role if first.pattern is not None else "unknown",
                 text=first.text,
-                where=case.place(first),
+                place=case.place_of(first),
                 time=first.time,
                 host=first.host,
                 rank=ranks[0] if len(ranks) == 1 else None,
@@ -230,7 +230,7 @@ def _troubles(case: JobLogs) -> tuple[Trouble, ...]:
 
 
 def _verdict(case: JobLogs, found: list[Finding]) -> Verdict:
-    serious = [each for each in found if each.severity != "note"]
+    serious = [each for each in found if each.is_serious]
     codes = tuple(dict.fromkeys(each.code for each in serious))
     failures = [each for each in found if each.code in _FAILED]
     if failures:

@@ -191,7 +191,7 @@ def _first(case: JobLogs, first: FirstError) -> Finding:
     words_on = [said, first.how]
     if others:
         shown = ", ".join(
-            f"{words(case.who(each)) or each.text[:40]} ({case.place(each)})" for each in others[:_MOST_RIVALS]
+            f"{words(case.who(each)) or each.text[:40]} ({case.place_of(each)})" for each in others[:_MOST_RIVALS]
         )
         words_on.append(f"others with a cause of their own: {shown}")
     if behind:
@@ -201,7 +201,7 @@ def _first(case: JobLogs, first: FirstError) -> Finding:
         "LOG030",
         evidence="; ".join(words_on),
         fix=fix,
-        where=case.place(event),
+        place=case.place_of(event),
         confidence=first.confidence,
         what=what,
     )
@@ -255,7 +255,7 @@ def _silent(case: JobLogs) -> Finding | None:
         f"the first: {first.text}",
         fix="look at those hosts for a process that was killed: `dmesg | grep -i -e oom -e xid`; and at the end of "
         "what the ranks themselves printed",
-        where=case.place(first),
+        place=case.place_of(first),
         confidence="likely" if is_certain else "possible",
     )
 
@@ -268,7 +268,7 @@ def _unexplained(case: JobLogs, reports: list[TroubleEvent]) -> Finding:
         fix=first.pattern.fix
         if first.pattern is not None and first.pattern.id == _STUCK
         else "run again with NCCL_DEBUG=INFO, and look at what the program itself printed before this line",
-        where=case.place(first),
+        place=case.place_of(first),
         confidence="certain",
     )
 
@@ -322,7 +322,7 @@ def _waiting(case: JobLogs, timeouts: list[TroubleEvent]) -> Finding:
         "LOG032",
         evidence=f"{shown}{behind}",
         fix="`py-spy dump --pid PID` on the rank that is behind; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 keeps what each did",
-        where=case.place(timeouts[0]),
+        place=case.place_of(timeouts[0]),
         confidence="likely" if absent and waiting else "possible",
     )
 

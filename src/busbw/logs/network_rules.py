@@ -88,7 +88,7 @@ def unreachable_finding(case: JobLogs, reports: Sequence[TroubleEvent]) -> Findi
         if refused
         else "set NCCL_SOCKET_IFNAME to the interface that joins the nodes, as `ip -br address` shows it on both, and "
         "let TCP through between them on all ports: `nc -z ADDRESS PORT`",
-        where=case.place(first),
+        place=case.place_of(first),
         confidence="possible" if refused else "likely",
     )
 
@@ -243,7 +243,7 @@ def _lacks_plugin(case: JobLogs, kind: str | None) -> tuple[str, str] | None:
 def _lacks_provider(case: JobLogs) -> tuple[str, str] | None:
     for event in case.events:
         if event.pattern is not None and event.pattern.id == "ofi-no-provider":
-            return f"{event.what} ({case.place(event)})", event.pattern.fix
+            return f"{event.what} ({case.place_of(event)})", event.pattern.fix
     return None
 
 

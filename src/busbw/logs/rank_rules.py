@@ -9,7 +9,7 @@ from busbw.logs.case import JobLogs, Member, words
 from busbw.logs.lines import DIRECT
 from busbw.logs.ras import OperationLevel, RasReport, RasReports
 from busbw.logs.troubles import TroubleEvent
-from busbw.model.finding import Finding
+from busbw.model.finding import FilePlace, Finding
 
 # Rank 0 alone has a use for them, or the launcher gives every rank its own.
 _DIFFER_RIGHTLY = frozenset(
@@ -210,7 +210,7 @@ def warning_findings(case: JobLogs, unread: tuple[str, ...]) -> Iterator[Finding
                 evidence=f"{_who(case, events)}: {events[0].text}",
                 fix=events[0].fix(is_amd=case.state.is_amd),
                 effect=pattern.cause,
-                where=case.place(events[0]),
+                place=case.place_of(events[0]),
                 confidence="certain",
                 what=what,
             )
@@ -228,7 +228,7 @@ def _unknown(case: JobLogs, kinds: list[list[TroubleEvent]]) -> Iterator[Finding
             "LOG041",
             evidence=f"{_who(case, events)}: {many}{events[0].text}",
             fix="look for the words in NCCL's issues; NCCL_DEBUG=INFO shows what stands around them",
-            where=case.place(events[0]),
+            place=case.place_of(events[0]),
             confidence="possible",
         )
     rest = kinds[_MOST_UNKNOWN:]
@@ -238,7 +238,7 @@ def _unknown(case: JobLogs, kinds: list[list[TroubleEvent]]) -> Iterator[Finding
             "LOG041",
             evidence=f"{len(rest)} more kinds of warnings, {lines} lines, the first: {rest[0][0].text}; "
             "--json has them all",
-            where=case.place(rest[0][0]),
+            place=case.place_of(rest[0][0]),
             confidence="possible",
         )
 
@@ -255,16 +255,16 @@ def ras_findings(reports: RasReports, sources: tuple[str, ...]) -> Iterator[Find
     report = reports.latest
     if report is None:
         return
-    where = f"{sources[min(report.source, len(sources) - 1)]}:{report.line}"
+    place = FilePlace(file=sources[min(report.source, len(sources) - 1)], line=report.line)
     if report.lost or report.is_dead:
-        yield _lost(report, where)
+        yield _lost(report, place)
     for (communicator, operation), levels in report.levels.items():
         if len(levels) > 1:
             before = reports.before.levels.get((communicator, operation)) if reports.before is not None else None
-            yield _apart(operation, levels, where, stands_still=before == levels)
+            yield _apart(operation, levels, place, stands_still=before == levels)
 
 
-def _lost(report: RasReport, where: str) -> Finding:
+def _lost(report: RasReport, place: FilePlace) -> Finding:
     shown = "; ".join(report.lost[:_MOST_SHOWN])
     more = f"; and {len(report.lost) - _MOST_SHOWN} more" if len(report.lost) > _MOST_SHOWN else ""
     state = "dead: no answer for a minute" if report.is_dead else "no answer to this query"
@@ -273,12 +273,12 @@ def _lost(report: RasReport, where: str) -> Finding:
         evidence=f"{shown or 'the report does not name it'}{more}; {state}",
         fix="look at that process and its host: is it there, `py-spy dump --pid PID`, `dmesg | grep -i -e oom -e xid`; "
         "then ask ncclras again",
-        where=where,
+        place=place,
         confidence="certain" if report.is_dead else "likely",
     )
 
 
-def _apart(operation: str, levels: Sequence[OperationLevel], where: str, *, stands_still: bool) -> Finding:
+def _apart(operation: str, levels: Sequence[OperationLevel], place: FilePlace, *, stands_still: bool) -> Finding:
     least, most = (choose(level.count for level in levels) for choose in (min, max))
     behind = [level for level in levels if level.count < most]
     named = [place for level in behind for place in level.named]
@@ -298,6 +298,6 @@ def _apart(operation: str, levels: Sequence[OperationLevel], where: str, *, stan
         evidence=f"{operation}: {counts}{still}; behind: {who}",
         fix="ask ncclras again some seconds later: counts that stand still are of a job that hangs; then "
         "`py-spy dump --pid PID` on ranks that are behind",
-        where=where,
+        place=place,
         confidence="likely" if stands_still else "possible",
     )

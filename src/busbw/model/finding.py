@@ -1,6 +1,10 @@
 """What busbw concludes, with its evidence: findings, and what is checked for them."""
 
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
+
+import msgspec
 
 from busbw.base.value import Integer, Value
 
@@ -8,6 +12,21 @@ Severity = Literal["note", "warn", "error"]
 # certain: it cannot be otherwise; likely: the evidence has one other explanation; possible: it has several.
 Confidence = Literal["certain", "likely", "possible"]
 Outcome = Literal["ok", "slow", "wrong", "failed", "cannot_tell"]
+# Of a line that is quoted: it is long enough for every place in it that a file should have.
+_LONGEST_LINE = 2_000
+
+
+class FilePlace(Value, kw_only=True, frozen=True):
+    """A place in a file. Lines and columns count from 1."""
+
+    file: str
+    line: Integer
+    # None: the whole line.
+    column: Integer | None = None
+
+    def __str__(self) -> str:
+        """Return the place as people and editors write it: `job.sh:12:5`."""
+        return f"{self.file}:{self.line}" if self.column is None else f"{self.file}:{self.line}:{self.column}"
 
 
 class Finding(Value, kw_only=True, frozen=True):
@@ -21,10 +40,38 @@ class Finding(Value, kw_only=True, frozen=True):
     source: str | None = None
     # Number of the measurement it is about; None: the run.
     point: Integer | None = None
-    # Where: in a file (`topo.xml:12:5`), or the command that shows it on a host. How sure, and what NCCL makes of it.
-    where: str | None = None
+    # In a file; stored runs name it `where`, which they leave empty.
+    place: FilePlace | None = msgspec.field(default=None, name="where")
+    # The command that shows it on a host.
+    look: str | None = None
+    # How sure, and what NCCL makes of it.
     confidence: Confidence | None = None
     effect: str | None = None
+
+    @property
+    def is_serious(self) -> bool:
+        """Whether it is more than a note: it decides about exit codes and verdicts."""
+        return self.severity != "note"
+
+
+def by_place(found: Finding) -> tuple[str, int, int, str]:
+    """Return what findings are sorted by: file, line, column, code; those without a place come first."""
+    place = found.place
+    return (place.file, place.line, place.column or 0, found.code) if place is not None else ("", 0, 0, found.code)
+
+
+class FindingCounts(Value, kw_only=True, frozen=True):
+    """How many findings there are of each severity."""
+
+    errors: Integer
+    warnings: Integer
+    notes: Integer
+
+
+def counts_of(findings: Iterable[Finding]) -> FindingCounts:
+    """Return how many findings there are of each severity."""
+    counts = Counter(each.severity for each in findings)
+    return FindingCounts(errors=counts["error"], warnings=counts["warn"], notes=counts["note"])
 
 
 class Verdict(Value, kw_only=True, frozen=True):
@@ -75,12 +122,21 @@ class HostDiagnosis(Value, kw_only=True, frozen=True):
     # Its id; None: unknown.
     platform: str | None
     checks: tuple[HostCheck, ...]
-    errors: Integer
-    warnings: Integer
-    notes: Integer
+    counts: FindingCounts
 
 
-class SettingsLine(Value, kw_only=True, frozen=True):
+class HeldAgainst(Value, kw_only=True, frozen=True):
+    """The machine that something was held against."""
+
+    name: str
+    # resembles: nobody named it; the addresses in the file are like its addresses.
+    kind: Literal["platform", "host", "resembles"]
+    # Why it was taken, in words, where nobody named it; and what fits as well.
+    reason: str | None = None
+    also: tuple[str, ...] = ()
+
+
+class QuotedLine(Value, kw_only=True, frozen=True):
     """A line that a finding is about, cut where it is very long."""
 
     file: str
@@ -88,25 +144,40 @@ class SettingsLine(Value, kw_only=True, frozen=True):
     text: str
 
 
-class SettingsCheck(Value, kw_only=True, frozen=True):
-    """The findings on the settings of a text, a host or a run, in their order."""
+def quoted_lines(findings: Iterable[Finding], texts: Mapping[str, Sequence[str]]) -> tuple[QuotedLine, ...]:
+    """Return the lines that findings are about, each once, in their order. `texts`: the lines of each file."""
+    places = dict.fromkeys((each.place.file, each.place.line) for each in findings if each.place is not None)
+    return tuple(
+        QuotedLine(file=file, number=number, text=texts[file][number - 1].rstrip("\r")[:_LONGEST_LINE])
+        for file, number in places
+        if 0 < number <= len(texts.get(file, ()))
+    )
 
-    # What was read, the strongest first: names of files, `environment`.
-    files: tuple[str, ...]
-    # How each was read: shell, nccl.conf, kubernetes...
+
+class CheckedSettings(Value, kw_only=True, frozen=True):
+    """What settings were checked, and as what."""
+
+    count: Integer
+    # How each file was read: shell, nccl.conf, kubernetes...
     languages: tuple[str, ...]
-    # What they were held against; None: nobody said.
-    platform: str | None = None
     # The version of NCCL that was meant, and whether somebody asked for it.
     nccl: str
-    nccl_asked: bool = False
-    settings: Integer = 0
-    findings: tuple[Finding, ...] = ()
-    errors: Integer = 0
-    warnings: Integer = 0
-    notes: Integer = 0
-    lines: tuple[SettingsLine, ...] = ()
-    # What may make more of the text, such as naming the platform.
+    nccl_asked: bool
+
+
+class Checked(Value, kw_only=True, frozen=True):
+    """What a check of settings or of a topology file found, in the order of the files."""
+
+    # What was read, of settings the strongest first: names of files, `environment`.
+    files: tuple[str, ...]
+    # None: nobody said what they are for, and nothing tells.
+    held_against: HeldAgainst | None = None
+    # None: it was a topology file.
+    settings: CheckedSettings | None = None
+    findings: tuple[Finding, ...]
+    counts: FindingCounts
+    lines: tuple[QuotedLine, ...] = ()
+    # What makes more of the check, or of the file: naming the platform, writing a right file.
     hints: tuple[str, ...] = ()
 
 
@@ -119,38 +190,6 @@ class SettingsFix(Value, kw_only=True, frozen=True):
     # Findings before, and what is left of them.
     findings: Integer
     left: Integer
-
-
-class HeldAgainst(Value, kw_only=True, frozen=True):
-    """What a file was held against."""
-
-    name: str
-    # resembles: nobody named it; the addresses in the file are like its addresses.
-    kind: Literal["platform", "host", "resembles"]
-    # Why it was taken, in words, where nobody named it; and what fits as well.
-    reason: str | None = None
-    also: tuple[str, ...] = ()
-
-
-class QuotedLine(Value, kw_only=True, frozen=True):
-    """A line of the file that a finding is about, cut where it is very long."""
-
-    number: Integer
-    text: str
-
-
-class TopologyCheck(Value, kw_only=True, frozen=True):
-    """The findings on one topology file, in the order of the file."""
-
-    file: str
-    held_against: HeldAgainst | None = None
-    findings: tuple[Finding, ...] = ()
-    errors: Integer = 0
-    warnings: Integer = 0
-    notes: Integer = 0
-    # A command that writes a right file, where one is known.
-    remedy: str | None = None
-    lines: tuple[QuotedLine, ...] = ()
 
 
 class HeldValue(Value, kw_only=True, frozen=True):
@@ -201,7 +240,7 @@ class Trouble(Value, kw_only=True, frozen=True):
     pattern: str | None
     role: Literal["origin", "follower", "death", "timeout", "notice", "aside", "unknown"]
     text: str
-    where: str
+    place: FilePlace = msgspec.field(name="where")
     # As logged; None: the line has no time.
     time: str | None = None
     host: str | None = None

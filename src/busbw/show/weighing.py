@@ -108,7 +108,7 @@ def _condition_words(one: Finding, run: Run) -> str:
         return f"load {run.outcome.counters_before.load_average:.1f} on {cores} core{'' if cores == 1 else 's'}"
     words = _CONDITIONS[one.code] or one.title
     # A warning is named by its code in the verdict.
-    return f"{words} ({one.code})" if one.severity != "note" else words
+    return f"{words} ({one.code})" if one.is_serious else words
 
 
 def _meaning(run: Run, found: Sequence[Finding]) -> list[str]:

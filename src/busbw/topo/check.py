@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from msgspec import structs
 
 from busbw.facts.devices import device_kind
-from busbw.model.finding import Finding
+from busbw.model.finding import Finding, by_place
 from busbw.model.platform import Platform
 from busbw.topo.buses import card, moved
 from busbw.topo.file.document import TopologyDocument, read_integer
@@ -38,7 +38,7 @@ def check(document: TopologyDocument, reference: TopologyReference | None = None
         divided = list(division(subject, reference)) if reference is not None and not strange else []
         known = undivided(reference) if reference is not None and divided else reference
         found += [*strange, *divided, *_meanings(subject, None if strange else known)]
-    return tuple(_clipped(each) for each in sorted(found, key=_place))
+    return tuple(_clipped(each) for each in sorted(found, key=by_place))
 
 
 def _size(subject: TopologySubject) -> int:
@@ -82,11 +82,6 @@ def _clipped(found: Finding) -> Finding:
         if (text := getattr(found, name)) is not None and len(text) > _LONGEST
     }
     return structs.replace(found, **long) if long else found
-
-
-def _place(found: Finding) -> tuple[int, int, str]:
-    _file, line, column = (found.where or ":0:0").rsplit(":", 2)
-    return int(line), int(column), found.code
 
 
 # Of the addresses of the file, and of the GPUs of the platform: fewer is no resemblance.

@@ -9,6 +9,7 @@ from tests.probe.hosts import snapshot_of
 from tests.probe.machines import MACHINES
 
 from busbw.facts.rules import rules
+from busbw.model.finding import counts_of
 from busbw.model.host import FoundLibrary, Snapshot
 
 from .nodes import (
@@ -154,7 +155,7 @@ def test_a_healthy_node_has_no_finding(name, tmp_path):
     diagnosis = examined(healthy(name), tmp_path)
 
     assert codes(diagnosis) == []
-    assert (diagnosis.errors, diagnosis.warnings, diagnosis.notes) == (0, 0, 0)
+    assert diagnosis.counts == counts_of(())
 
 
 @pytest.mark.parametrize("fault", list(FAULTS))
@@ -167,7 +168,7 @@ def test_a_planted_fault_is_found_and_nothing_else(fault, tmp_path):
     for found in [each for one in diagnosis.checks for each in one.findings]:
         assert found.evidence
         assert found.fix
-        assert found.where
+        assert found.look
         assert found.effect
         assert found.confidence
         assert found.source

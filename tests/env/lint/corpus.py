@@ -48,7 +48,8 @@ def found_in(case: Case) -> tuple[Finding, ...]:
 
 def short(finding: Finding) -> str:
     """Return line and code of a finding."""
-    return f"{(finding.where or '').split(':')[-2]} {finding.code}"
+    assert finding.place is not None
+    return f"{finding.place.line} {finding.code}"
 
 
 def cases() -> list[Case]:

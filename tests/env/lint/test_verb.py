@@ -52,10 +52,12 @@ def test_json_has_everything_that_is_printed(script: Path):
     told = json.loads(done.stdout)
 
     assert done.exit_code == 1
-    assert (told["platform"], told["nccl"], told["nccl_asked"]) == ("azure-ndv4", "2.28.9", True)
+    assert told["held_against"]["name"] == "azure-ndv4"
+    assert (told["settings"]["nccl"], told["settings"]["nccl_asked"]) == ("2.28.9", True)
     assert [each["code"] for each in told["findings"]] == ["ENV020", "ENV030"]
     assert [each["text"] for each in told["lines"]] == SCRIPT.split("\n")[1:3]
-    assert (told["errors"], told["warnings"], told["notes"]) == (0, 2, 0)
+    assert told["counts"] == {"errors": 0, "warnings": 2, "notes": 0}
+    assert told["findings"][0]["where"] == {"file": str(script), "line": 2, "column": 8}
 
 
 def test_a_fix_is_a_diff_and_changes_no_file(script: Path):

@@ -74,9 +74,9 @@ def test_what_is_set_stands_where_the_page_has_it():
 def test_blocks_do_not_contradict_each_other_and_prose_is_never_at_fault():
     found = lint(read(PAGE, "README.md"), CheckContext())
 
-    assert [((each.where or "").split(":")[1], each.code) for each in found] == [
-        ("13", "ENV030"),
-        ("16", "ENV030"),
+    assert [(each.place and each.place.line, each.code) for each in found] == [
+        (13, "ENV030"),
+        (16, "ENV030"),
     ]
 
 

@@ -49,7 +49,7 @@ ExecStart=-/usr/bin/env B=c mpirun -x C=d ./a
 
 def places(text: str, file: str) -> list[str]:
     found = lint(read(text, file), CheckContext())
-    return [f"{(each.where or '').split(':')[1]} {each.code}" for each in found if each.severity != "note"]
+    return [f"{each.place.line} {each.code}" for each in found if each.place and each.is_serious]
 
 
 def test_a_step_of_a_workflow_sees_the_variables_of_its_job_and_of_the_whole():

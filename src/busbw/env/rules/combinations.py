@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from busbw.env.rules.interactions_algorithms import ALGORITHMS, LIMITS
 from busbw.env.rules.interactions_network import NETWORK, TRANSPORT, Together
 from busbw.env.rules.situations import Situation, spans_nodes
-from busbw.env.rules.subject import SettingsSubject, report, setting_text, where
+from busbw.env.rules.subject import SettingsSubject, place_of, report, setting_text
 from busbw.model.envvar import Interaction
 from busbw.model.finding import Finding
 
@@ -108,7 +108,7 @@ def _finding(each: Interaction, situation: Situation) -> Finding:
     place = involved[0] if involved else next(iter(situation.settings.values()))
     return report(
         _CODES[each.kind],
-        at=where(place),
+        at=place_of(place),
         evidence=" and ".join(map(setting_text, involved)) or each.condition,
         effect=each.effect,
         fix=each.fix,

@@ -15,7 +15,7 @@ from busbw.env.hca import (
     parse_devices,
 )
 from busbw.env.rules.situations import Situation, spans_nodes
-from busbw.env.rules.subject import SettingsSubject, report, setting_text, shown, where, where_value
+from busbw.env.rules.subject import SettingsSubject, place_of, place_of_value, report, setting_text, shown
 from busbw.facts.platforms import all_platforms
 from busbw.model.envvar import DeviceComparison, DeviceList
 from busbw.model.finding import Finding
@@ -76,7 +76,7 @@ def _list(subject: SettingsSubject, each: Assignment, text: str) -> Iterator[Fin
         if not (code == "ENV042" and "ENV043" in told):
             yield report(
                 code,
-                at=where_value(each, problem.offset),
+                at=place_of_value(each, problem.offset),
                 evidence=setting_text(each),
                 effect=problem.problem,
                 fix=f"name {shown(problem.written)} once" if code == "ENV042" else None,
@@ -117,7 +117,7 @@ def _compared(
     if twice and compared.missed and len(names) == len(compute_nics(platform)):
         yield report(
             "ENV043",
-            at=where_value(each, _second(listed, twice[0])),
+            at=place_of_value(each, _second(listed, twice[0])),
             evidence=f"{evidence}; {platform.id} has {len(compute_nics(platform))} compute NICs",
             effect=f"{_few(compared.missed)} carries nothing on any node",
             fix=f"{compared.missed[0]} instead of the second {twice[0]}",
@@ -128,7 +128,7 @@ def _compared(
     elif compared.missed and (compared.choice.taken or listed.exclude):
         yield report(
             "ENV046",
-            at=where_value(each),
+            at=place_of_value(each),
             evidence=evidence,
             confidence="likely" if len(compared.missed) * 2 <= len(compute_nics(platform)) else "possible",
             effect=f"{len(compared.missed)} of {len(compute_nics(platform))} compute NICs carry nothing",
@@ -139,7 +139,7 @@ def _compared(
     if compared.choice.absent and not listed.exclude:
         yield report(
             "ENV048",
-            at=where_value(each, listed.text.find(compared.choice.absent[0])),
+            at=place_of_value(each, listed.text.find(compared.choice.absent[0])),
             evidence=evidence,
             confidence="likely",
             effect="they are left out" if compared.choice.taken else "no device is left: TCP sockets",
@@ -154,7 +154,7 @@ def _compared(
     if foreign:
         yield report(
             "ENV045",
-            at=where_value(each),
+            at=place_of_value(each),
             evidence=evidence,
             confidence="likely",
             effect="NCCL counts it among the NICs for collectives",
@@ -179,7 +179,7 @@ def _prefixes(each: Assignment, listed: DeviceList) -> Iterator[Finding]:
         if entry.name not in _DRIVERS and re.search(r"(?<![0-9])[1-9]$", entry.name, re.ASCII) is not None:
             yield report(
                 "ENV049",
-                at=where_value(each, entry.offset),
+                at=place_of_value(each, entry.offset),
                 evidence=setting_text(each),
                 confidence="possible",
                 effect=f"it takes {entry.name}0 to {entry.name}9 too, where there are such",
@@ -201,7 +201,7 @@ def _gaps(name: str, names: set[str]) -> tuple[str, ...]:
 def _prefix(each: Assignment, entry: str, offset: int, also: str) -> Finding:
     return report(
         "ENV040",
-        at=where_value(each, max(0, offset)),
+        at=place_of_value(each, max(0, offset)),
         evidence=setting_text(each),
         confidence="likely",
         effect="names are beginnings unless the list begins with =",
@@ -227,7 +227,7 @@ def _of_shape(reading: SettingsReading, each: Assignment, text: str, asked: set[
 def _swapped(each: Assignment, owners: tuple[str, ...], platform: str, confidence: str) -> Finding:
     return report(
         "ENV044",
-        at=where_value(each),
+        at=place_of_value(each),
         evidence=setting_text(each),
         confidence="certain" if confidence == "certain" else "likely",
         effect="front-end ports are taken and compute NICs left out",
@@ -315,7 +315,7 @@ def _devices(each: Assignment, value: str, platform: Platform) -> Iterator[Findi
         if name.startswith("mlx") and name not in devices and not any(sign in name for sign in "*?["):
             yield report(
                 "ENV150",
-                at=where_value(each, value.find(word)),
+                at=place_of_value(each, value.find(word)),
                 evidence=f"{setting_text(each)}; {platform.id} has {_startup_few(rdma)}",
                 confidence="likely",
                 fix=f"one of {_startup_few(rdma)}, or the interface for start-up",
@@ -336,7 +336,7 @@ def _both(situation: Situation) -> Iterator[Finding]:
         if including is not None and excluding is not None:
             yield report(
                 "ENV151",
-                at=where(excluding),
+                at=place_of(excluding),
                 evidence=f"{setting_text(including)} and {setting_text(excluding)}",
                 effect="mpirun stops at its start",
                 fix="one of the two",
@@ -354,7 +354,7 @@ def _at_home(subject: SettingsSubject, situation: Situation) -> Iterator[Finding
     if each.value.removeprefix("=") in _AT_HOME:
         yield report(
             "ENV152",
-            at=where_value(each),
+            at=place_of_value(each),
             evidence=setting_text(each),
             effect="ranks of other nodes wait for an answer from themselves",
             fix="the interface that the nodes reach each other over",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from busbw.env.rules.situations import Situation, spans_nodes
-from busbw.env.rules.subject import SettingsSubject, known, report, setting_text, shown, where, where_value
+from busbw.env.rules.subject import SettingsSubject, known, place_of, place_of_value, report, setting_text, shown
 from busbw.env.values import read_value
 from busbw.model.finding import Finding
 from busbw.model.platform import Platform
@@ -61,7 +61,7 @@ def _ucx(subject: SettingsSubject) -> Iterator[Finding]:
         if each.name.startswith("UCX_") and not each.unsets:
             yield report(
                 "ENV081",
-                at=where(each),
+                at=place_of(each),
                 evidence=setting_text(each),
                 effect="NCCL's bandwidth stays as it is",
                 confidence="likely",
@@ -76,7 +76,7 @@ def _verbs(each: Assignment, platform: Platform) -> Iterator[Finding]:
         return
     yield report(
         "ENV080",
-        at=where(each),
+        at=place_of(each),
         evidence=f"{setting_text(each)}; {platform.id} has {_PLUGGED[fabric]}",
         effect="nothing reads it",
         confidence="likely",
@@ -93,7 +93,7 @@ def _nvls(each: Assignment, platform: Platform) -> Iterator[Finding]:
     if cannot:
         yield report(
             "ENV082",
-            at=where(each),
+            at=place_of(each),
             evidence=f"{setting_text(each)}; it is about NVLink SHARP, not NVLink, which NCCL_P2P_DISABLE turns off",
             effect="NCCL leaves NVLink SHARP out",
             fix="leave it out",
@@ -106,7 +106,7 @@ def _roce(each: Assignment, platform: Platform) -> Iterator[Finding]:
     if platform.fabric.kind == "InfiniBand" and each.name in _ROCE_ONLY:
         yield report(
             "ENV083",
-            at=where(each),
+            at=place_of(each),
             evidence=setting_text(each),
             effect="no bearing within one subnet",
             confidence="likely",
@@ -122,7 +122,7 @@ def _sharp(each: Assignment, platform: Platform) -> Iterator[Finding]:
     if cannot and each.name == "NCCL_COLLNET_ENABLE" and each.value == "1":
         yield report(
             "ENV084",
-            at=where(each),
+            at=place_of(each),
             evidence=f"{setting_text(each)}; the fabric is {fabric.kind}",
             effect="NCCL finds no CollNet plug-in and leaves it out",
             confidence="likely",
@@ -140,7 +140,7 @@ def _network(each: Assignment, platform: Platform) -> Iterator[Finding]:
     if fits is not None and fabric not in fits:
         yield report(
             "ENV086",
-            at=where_value(each),
+            at=place_of_value(each),
             evidence=setting_text(each),
             effect="every rank ends at its start",
             confidence="likely",
@@ -161,7 +161,7 @@ def _sockets(each: Assignment, platform: Platform) -> Iterator[Finding]:
     if off or named or unplugged:
         yield report(
             "ENV087",
-            at=where(each),
+            at=place_of(each),
             evidence=f"{setting_text(each)}; {platform.id} has {fabric}",
             effect="traffic between nodes goes through TCP",
             fix="leave it out",
@@ -174,7 +174,7 @@ def _peers(each: Assignment, platform: Platform) -> Iterator[Finding]:
     if each.name == "NCCL_P2P_DISABLE" and each.value == "1" and platform.nvlink.gpu_Bps:
         yield report(
             "ENV088",
-            at=where(each),
+            at=place_of(each),
             evidence=setting_text(each),
             effect="GPUs of a node reach each other through memory or the network",
             fix="leave it out but for a test of the NICs",
@@ -188,7 +188,7 @@ def _provider(each: Assignment, platform: Platform) -> Iterator[Finding]:
         if fabric is not None and each.name.startswith(beginning) and fabric not in fabrics:
             yield report(
                 "ENV089",
-                at=where(each),
+                at=place_of(each),
                 evidence=setting_text(each),
                 effect="nothing reads it",
                 confidence="likely",
@@ -236,7 +236,7 @@ def _grace_hopper(subject: SettingsSubject, situation: Situation) -> Iterator[Fi
     if len(kept_out) == len(_KEPT_OUT):
         yield report(
             "ENV070",
-            at=where(kept_out[0]),
+            at=place_of(kept_out[0]),
             evidence=f"{' and '.join(map(setting_text, kept_out))} with {setting_text(copying[0])}",
             confidence="likely",
             effect="without both, all_reduce has given wrong sums here, some of the time",
@@ -247,7 +247,7 @@ def _grace_hopper(subject: SettingsSubject, situation: Situation) -> Iterator[Fi
         return
     yield report(
         "ENV062",
-        at=where(copying[0]),
+        at=place_of(copying[0]),
         evidence=f"{' and '.join(map(setting_text, copying))}; LL128 is allowed, as it is by default",
         confidence="likely",
         effect="wrong sums in some of the runs, mostly around 1 MiB, and no message",
@@ -284,7 +284,7 @@ def _pxn(subject: SettingsSubject, situation: Situation) -> Iterator[Finding]:
         return
     yield report(
         "ENV063",
-        at=where(launch),
+        at=place_of(launch),
         evidence=f"NCCL {subject.version_text}; 2.29.7 to 2.30.4 do, 2.30.7 does not",
         confidence="possible",
         effect="a job over several nodes stops without an error",
@@ -312,7 +312,7 @@ def _chunks(subject: SettingsSubject, situation: Situation) -> Iterator[Finding]
     said = setting_text(step) if step is not None else f"{name} is {default_bytes} by default"
     yield report(
         "ENV062",
-        at=where(each),
+        at=place_of(each),
         evidence=f"{setting_text(each)}; {said}",
         confidence="certain" if several else "likely",
         effect="send and receive write past their slot: wrong data, faults of the GPU, or a hang",

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from busbw.env.rules.situations import Situation, is_handed_on, spans_nodes, started_at, starts_anew
-from busbw.env.rules.subject import OF_BUILDING, SettingsSubject, known, report, setting_text, where, where_value
+from busbw.env.rules.subject import OF_BUILDING, SettingsSubject, known, place_of, place_of_value, report, setting_text
 from busbw.model.finding import Finding
 from busbw.model.settings import Assignment, LaunchCommand, SettingsReading
 
@@ -50,7 +50,7 @@ def _mpirun(subject: SettingsSubject, situation: Situation, launch: LaunchComman
             continue
         yield report(
             "ENV100",
-            at=where(each),
+            at=place_of(each),
             evidence=f"mpirun in line {launch.line} names no -x {name}, and starts ranks on other nodes",
             confidence="likely",
             effect=f"{setting_text(each)} holds for the ranks of this node only",
@@ -77,7 +77,7 @@ def _srun(situation: Situation, launch: LaunchCommand) -> Iterator[Finding]:
     if lost:
         yield report(
             "ENV103",
-            at=where(launch),
+            at=place_of(launch),
             evidence=f"{', '.join(each.name for each in lost[:4])}{' and more' if len(lost) > 4 else ''} "
             f"set before, from line {lost[0].line} on",
             effect="the ranks run without them, and without PATH and LD_LIBRARY_PATH of the script",
@@ -95,7 +95,7 @@ def _container(situation: Situation, launch: LaunchCommand) -> Iterator[Finding]
         if program in ("apptainer", "singularity"):
             yield report(
                 "ENV105",
-                at=where(launch),
+                at=place_of(launch),
                 evidence=setting_text(each),
                 fix=f"--env {name}=..., or APPTAINERENV_{name} before the command",
                 option=_clearing_option(launch),
@@ -104,7 +104,7 @@ def _container(situation: Situation, launch: LaunchCommand) -> Iterator[Finding]
         elif program in ("docker", "podman", "nerdctl"):
             yield report(
                 "ENV104",
-                at=where(each),
+                at=place_of(each),
                 evidence=f"{setting_text(each)}; {program} in line {launch.line} does not name it",
                 fix=f"-e {name} in line {launch.line}",
                 confidence="likely",
@@ -132,7 +132,7 @@ def _anew(subject: SettingsSubject, situation: Situation, launch: LaunchCommand)
         if name not in given and any(_wants(started, name) for started in inner.values()):
             yield report(
                 "ENV108",
-                at=where(each),
+                at=place_of(each),
                 evidence=f"{launch.family} in line {launch.line} does not hand it on",
                 confidence="likely",
                 effect=f"{setting_text(each)} does not hold for what is started there",
@@ -161,7 +161,7 @@ def _left_in_shell(subject: SettingsSubject) -> Iterator[Finding]:
             continue
         yield report(
             "ENV102",
-            at=where(each),
+            at=place_of(each),
             evidence=setting_text(each),
             effect="no program that this script starts sees it",
             fix=f"export {each.name}={each.written}",
@@ -185,7 +185,7 @@ def _named_and_unset(subject: SettingsSubject) -> Iterator[Finding]:
             told.add(name)
             yield report(
                 "ENV101",
-                at=where(launch),
+                at=place_of(launch),
                 evidence=f"{name} is set nowhere in {reading.file}",
                 confidence="possible",
                 fix=f"-x {name}=VALUE",
@@ -206,7 +206,7 @@ def _too_late(subject: SettingsSubject) -> Iterator[Finding]:
             continue
         yield report(
             "ENV107",
-            at=where(each),
+            at=place_of(each),
             evidence=f"{setting_text(each)}; the last command is in line {started_at(reading, number_of)[0]}",
             confidence="likely",
             effect="no rank of this script sees it",
@@ -240,7 +240,7 @@ def pods(subject: SettingsSubject) -> Iterator[Finding]:
         if each.name.startswith(_PODS_FOR_RANKS):
             yield report(
                 "ENV106",
-                at=where(each),
+                at=place_of(each),
                 evidence=setting_text(each),
                 confidence="likely",
                 effect="the ranks run with the default",
@@ -289,7 +289,7 @@ def ranks(subject: SettingsSubject) -> Iterator[Finding]:
         if found is not None and (several or not _OF_NODE.issuperset(filter(None, found.groups()))):
             yield report(
                 "ENV160",
-                at=where_value(each),
+                at=place_of_value(each),
                 evidence=f"{setting_text(each)}: {next(filter(None, found.groups()))} is another one on each",
                 confidence="likely",
                 effect="the job hangs or fails where ranks come to different decisions",

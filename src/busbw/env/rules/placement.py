@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from busbw.base.cpus import format_cpu_list
 from busbw.base.errors import InputError
 from busbw.env.rules.situations import Situation
-from busbw.env.rules.subject import SettingsSubject, report, where
+from busbw.env.rules.subject import SettingsSubject, place_of, report
 from busbw.model.finding import Finding
 from busbw.model.platform import Platform
 from busbw.model.settings import LaunchCommand
@@ -56,7 +56,7 @@ def _launch(
         return
     yield report(
         "ENV120",
-        at=where(launch),
+        at=place_of(launch),
         evidence=f"{platform.id}: GPUs 0-{platform.gpu.count - 1} are on NUMA nodes {_nodes(masks)}; {_first(wrong)}",
         confidence="likely",
         effect=(

@@ -10,7 +10,7 @@ from busbw.env.versions import newest, spelled
 from busbw.facts.envvars import variables
 from busbw.facts.rules import finding
 from busbw.model.envvar import EnvVar
-from busbw.model.finding import Confidence, Finding
+from busbw.model.finding import Confidence, FilePlace, Finding
 from busbw.model.platform import Platform
 from busbw.model.settings import Assignment, LaunchCommand, SettingsReading, Slip, UnreadPart
 
@@ -76,7 +76,7 @@ def is_unexpanded(path: str) -> bool:
     return path == "~" or path.startswith("~/")
 
 
-Place = Assignment | LaunchCommand | Slip | UnreadPart
+Written = Assignment | LaunchCommand | Slip | UnreadPart
 _LONGEST_SHOWN = 60
 _OF_AMD = ("RCCL_", "HSA_", "HIP_", "ROCR_", "ROCM_", "PYTORCH_ROCM_")
 _ROCM = re.compile(r"(?<![A-Za-z])(?:rocm|rccl)(?![a-z])", re.IGNORECASE | re.ASCII)
@@ -136,26 +136,26 @@ def known(name: str) -> EnvVar | None:
     return variables().get(name)
 
 
-def where(place: Place) -> str:
+def place_of(each: Written) -> FilePlace:
     """Return where a name, a command or a slip begins."""
-    return f"{place.file}:{place.line}:{place.column}"
+    return FilePlace(file=each.file, line=each.line, column=each.column)
 
 
-def where_value(each: Assignment, offset: int = 0) -> str:
+def place_of_value(each: Assignment, offset: int = 0) -> FilePlace:
     """Return where the value of an assignment begins, or the part of it `offset` characters on.
 
     A quote before the value is counted in. A value that is written otherwise than it reads is pointed at as a whole,
     and one of a manifest, which stands in another line than its name, by its name.
     """
     if each.form == "manifest" or each.value_line is not None:
-        return where(each)
+        return place_of(each)
     column = each.value_column if each.value_column is not None else each.column
     if offset and each.value is not None:
         if each.written[:1] in ("'", '"') and each.written[1:-1] == each.value:
             offset += 1
         elif each.written != each.value:
             offset = 0
-    return f"{each.file}:{each.line}:{column + offset}"
+    return FilePlace(file=each.file, line=each.line, column=column + offset)
 
 
 def shown(text: str) -> str:
@@ -175,7 +175,7 @@ def setting_text(each: Assignment) -> str:
 def report(
     code: str,
     *,
-    at: str,
+    at: FilePlace,
     evidence: str,
     confidence: Confidence = "certain",
     effect: str | None = None,
@@ -185,6 +185,6 @@ def report(
 ) -> Finding:
     """Return a finding of the rule `code`; `source` is given where it is known more exactly than by the rule."""
     found = finding(
-        code, evidence=evidence, fix=fix, point=None, where=at, confidence=confidence, effect=effect, **names
+        code, evidence=evidence, fix=fix, point=None, place=at, look=None, confidence=confidence, effect=effect, **names
     )
     return found if source is None else structs.replace(found, source=source)

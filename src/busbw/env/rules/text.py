@@ -11,13 +11,13 @@ from busbw.env.rules.subject import (
     SettingsSubject,
     is_unexpanded,
     known,
+    place_of,
+    place_of_value,
     plain_name,
     plain_value,
     report,
     setting_text,
     shown,
-    where,
-    where_value,
 )
 from busbw.env.versions import known_in
 from busbw.model.finding import Finding
@@ -51,7 +51,7 @@ _ONCE = {"lost_line_end", "typographic", "carriage_return"}
 def slips(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield what is written so that it means something else, and the parts that could not be read."""
     for part in subject.reading.unread:
-        yield report("ENV001", at=where(part), evidence="nothing in it is checked", reason=part.reason)
+        yield report("ENV001", at=place_of(part), evidence="nothing in it is checked", reason=part.reason)
     # One slip that goes through a whole text is told once.
     meant = [each for each in subject.reading.slips if _matters(each, subject.reading)]
     often = Counter(each.kind for each in meant)
@@ -89,7 +89,7 @@ def _finding(each: Slip, count: int) -> Finding:
     times = f"; {count} times in this text" if count > 1 else ""
     return report(
         _CODES[each.kind],
-        at=where(each),
+        at=place_of(each),
         evidence=f"{shown(each.written.replace(UNKNOWN, '...'))}{times}",
         effect=_effect(each, name),
         fix=_fix(each, name),
@@ -145,12 +145,12 @@ def _name(each: Assignment) -> Iterator[Finding]:
     meant = plain_name(each.name)
     if each.name.lstrip() != each.name.lstrip().removeprefix("export ").removeprefix("set ").removeprefix("setenv "):
         yield report(
-            "ENV013", at=where(each), evidence=f"the name is {shown(each.name)}", fix=f"{meant}={each.written}"
+            "ENV013", at=place_of(each), evidence=f"the name is {shown(each.name)}", fix=f"{meant}={each.written}"
         )
     elif meant != each.name:
         yield report(
             "ENV014",
-            at=where(each),
+            at=place_of(each),
             evidence=f"the name is {shown(each.name)}",
             effect="nothing reads that name",
             fix=f"{meant}={plain_value(each.written)}",
@@ -161,7 +161,7 @@ def _name(each: Assignment) -> Iterator[Finding]:
 def _value(each: Assignment) -> Iterator[Finding]:
     value, meant = each.written, plain_value(each.written)
     fix = f"{plain_name(each.name)}={meant}"
-    at = where_value(each)
+    at = place_of_value(each)
     if len(value) > _LONGEST_VALUE:
         yield report("ENV016", at=at, evidence=f"{len(value)} characters", name=plain_name(each.name))
     if value.strip()[:1] in _QUOTES:
@@ -183,7 +183,7 @@ def _unexpanded(each: Assignment) -> Iterator[Finding]:
     if what is not None and not each.computed:
         yield report(
             "ENV017",
-            at=where_value(each),
+            at=place_of_value(each),
             evidence=setting_text(each),
             effect="the program looks for exactly that name",
             fix="write the whole path" if what == "a tilde" else "write the value itself",
@@ -215,7 +215,7 @@ def leftovers(subject: SettingsSubject) -> Iterator[Finding]:
         if each.value.upper() in values:
             yield report(
                 "ENV140",
-                at=where(each),
+                at=place_of(each),
                 evidence=setting_text(each),
                 effect=cost,
                 fix="NCCL_DEBUG=WARN for a job" if each.name == "NCCL_DEBUG" else "leave it out for a job",
@@ -229,7 +229,7 @@ def _debug_file(each: Assignment, value: str) -> Iterator[Finding]:
     if value and "%h" not in value and "%p" not in value and value not in _STREAMS and not each.computed:
         yield report(
             "ENV141",
-            at=where_value(each),
+            at=place_of_value(each),
             evidence=setting_text(each),
             fix=f"NCCL_DEBUG_FILE={value}.%h.%p",
             confidence="likely",
@@ -294,7 +294,7 @@ def _twice(first: Assignment, second: Assignment) -> Finding:
     counts, loses = (first, second) if second.form == "nccl_conf" else (second, first)
     return report(
         "ENV068",
-        at=where(second),
+        at=place_of(second),
         evidence=f"{setting_text(first)}{_of_line(first, second)}, {setting_text(second)}{_of_line(second, first)}",
         effect=f"{shown(counts.value or '')} counts: NCCL keeps the first line of a file"
         if counts is first
@@ -328,7 +328,7 @@ def _spellings(subject: SettingsSubject, settings: dict[str, Assignment]) -> Ite
         if each.value is not None and other.value is not None and each.value != other.value:
             yield report(
                 "ENV069",
-                at=where(each),
+                at=place_of(each),
                 evidence=f"{setting_text(each)} and {setting_text(other)}",
                 effect="; ".join(variable.notes[:1]) or None,
                 fix=f"{other.name} alone",

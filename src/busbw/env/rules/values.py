@@ -10,11 +10,11 @@ from busbw.env.rules.subject import (
     SettingsSubject,
     is_unexpanded,
     known,
+    place_of,
+    place_of_value,
     report,
     setting_text,
     shown,
-    where,
-    where_value,
 )
 from busbw.env.values import read_value
 from busbw.env.versions import default_in, known_in
@@ -80,7 +80,7 @@ def _value(
     elif variable.owner == _NCCL and version is not None and _is_default(variable, text, understood, version):
         yield report(
             "ENV035",
-            at=where(each),
+            at=place_of(each),
             evidence=setting_text(each),
             fix="leave it out",
             source=variable.source,
@@ -92,7 +92,7 @@ def _value(
 def _finding(each: Assignment, variable: EnvVar, text: str, understood: Understood, *, is_certain: bool) -> Finding:
     return report(
         _CODES[understood.kind or "odd"],
-        at=where_value(each),
+        at=place_of_value(each),
         evidence=setting_text(each),
         confidence="certain" if is_certain else "likely",
         effect=understood.problem,
@@ -115,7 +115,7 @@ def _empty(each: Assignment, variable: EnvVar, version: tuple[int, ...] | None) 
     if not each.computed and understood.value != "none":
         yield report(
             "ENV036",
-            at=where(each),
+            at=place_of(each),
             evidence=f"{each.name} is empty",
             fix=f"unset {each.name}, or a value",
             name=each.name,
@@ -142,7 +142,7 @@ def files(subject: SettingsSubject) -> Iterator[Finding]:
         if each.value is not None and each.value in absent and not _is_written(each.name):
             yield report(
                 "ENV130",
-                at=where_value(each),
+                at=place_of_value(each),
                 evidence=setting_text(each),
                 effect="NCCL goes on without it",
                 fix="correct the path, or leave the setting out",
@@ -175,7 +175,7 @@ def topology_files(subject: SettingsSubject) -> Iterator[Finding]:
         if owners and platform.id not in owners:
             yield report(
                 "ENV085",
-                at=where_value(each),
+                at=place_of_value(each),
                 evidence=setting_text(each),
                 effect="NCCL takes its word for where GPUs, NICs and CPUs are",
                 confidence="likely",
@@ -248,7 +248,7 @@ def _unread(each: Assignment, *, with_others: bool) -> Iterator[Finding]:
     if read.verdict == "misspelt" and read.meant:
         yield report(
             "ENV020",
-            at=where(each),
+            at=place_of(each),
             evidence=setting_text(each),
             effect=read.note or "the default stays in force",
             fix=_renamed(each, read.meant, known_mistake),
@@ -260,7 +260,7 @@ def _unread(each: Assignment, *, with_others: bool) -> Iterator[Finding]:
     elif read.verdict == "unknown" and known_mistake is None and with_others:
         yield report(
             "ENV026",
-            at=where(each),
+            at=place_of(each),
             evidence=setting_text(each),
             confidence="possible",
             fix="leave it out, or look it up with the plug-in or RCCL",
@@ -269,7 +269,7 @@ def _unread(each: Assignment, *, with_others: bool) -> Iterator[Finding]:
     elif read.verdict in ("misspelt", "unknown"):
         yield report(
             "ENV021",
-            at=where(each),
+            at=place_of(each),
             evidence=setting_text(each),
             effect=read.note or "the default stays in force",
             fix="leave it out",
@@ -295,7 +295,7 @@ def _elsewhere(each: Assignment, mistake: Misspelling) -> Finding:
     by = "framework" if mistake.kind == "framework" else "plug-in"
     return report(
         "ENV025",
-        at=where(each),
+        at=place_of(each),
         evidence=setting_text(each),
         effect=mistake.note,
         fix=f"{mistake.intended[0]}={each.written}" if mistake.intended and mistake.intended[0] != each.name else None,
@@ -316,7 +316,7 @@ def _by_version(subject: SettingsSubject, each: Assignment, variable: EnvVar) ->
         meant = meant or (mistake.intended[0] if mistake is not None and mistake.intended else None)
         yield report(
             "ENV022",
-            at=where(each),
+            at=place_of(each),
             evidence=f"{setting_text(each)}; removed in {variable.until}",
             effect="it has no effect",
             confidence="certain" if subject.context.nccl is not None else "likely",
@@ -328,7 +328,7 @@ def _by_version(subject: SettingsSubject, each: Assignment, variable: EnvVar) ->
     elif state == "not yet":
         yield report(
             "ENV023",
-            at=where(each),
+            at=place_of(each),
             evidence=f"{setting_text(each)}; read from {variable.since} on",
             effect="it has no effect",
             fix="leave it out, or take a newer NCCL",
@@ -339,7 +339,7 @@ def _by_version(subject: SettingsSubject, each: Assignment, variable: EnvVar) ->
     elif variable.deprecated is not None and variable.replaced_by is not None:
         yield report(
             "ENV024",
-            at=where(each),
+            at=place_of(each),
             evidence=f"{setting_text(each)}; deprecated since {variable.deprecated}",
             fix=f"{variable.replaced_by}={each.written}",
             source=variable.source,

@@ -38,7 +38,7 @@ def verdict_of(
 ) -> ComparisonVerdict:
     """Return the answer: what is faster or slower where, or why it cannot be told."""
     wrong = [each for each in findings if each.code == "CMP005"]
-    because = tuple(dict.fromkeys(each.code for each in findings if each.severity != "note"))
+    because = tuple(dict.fromkeys(each.code for each in findings if each.is_serious))
     if wrong:
         named = "; ".join(each.evidence for each in wrong)
         return ComparisonVerdict(

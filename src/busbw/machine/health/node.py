@@ -93,13 +93,14 @@ def fault(
     code: str, *, evidence: str, fix: str, look: str, confidence: Confidence = "certain", **names: str | int
 ) -> Finding:
     """Return a finding about this host; `look` is the command that shows what was seen."""
-    # `point` is said because it is the one field of a finding that names could be taken for.
+    # `point` and `place` are said because names could be taken for them.
     return finding(
         code,
         evidence=evidence,
         fix=fix,
         point=None,
-        where=look,
+        place=None,
+        look=look,
         confidence=confidence,
         effect=rule(code).why,
         **names,

@@ -88,7 +88,7 @@ def _line(row: PointRow, judged: PointOutcome) -> tuple[str, ...]:
 
 def _findings(export: Export) -> str:
     lines = []
-    for finding in [each for each in export.findings if each.severity != "note"][:_MOST_FINDINGS]:
+    for finding in [each for each in export.findings if each.is_serious][:_MOST_FINDINGS]:
         fix = f"; {escaped(finding.fix)}" if finding.fix is not None else ""
         lines.append(f"- **{escaped(finding.code)}** {escaped(finding.title)}: {escaped(finding.evidence)}{fix}\n")
     return "".join(lines)

@@ -226,7 +226,7 @@ def point_outcomes(export: Export) -> tuple[PointOutcome, ...]:
     """
     about: dict[int, list[Finding]] = {}
     for finding in export.findings:
-        if finding.point is not None and finding.severity != "note":
+        if finding.point is not None and finding.is_serious:
             about.setdefault(finding.point, []).append(finding)
     judged = dict(export.judged)
     return tuple(

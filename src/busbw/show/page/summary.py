@@ -83,7 +83,7 @@ def summary_of(
     """Return what a page begins with. `findings`: by weight; `steps`: what to do next, beside their fixes."""
     first = {one.code: one for one in reversed(findings)}
     distinct = [one for one in findings if first[one.code] is one]
-    matter = [one for one in distinct if one.severity != "note"][:_MOST_FINDINGS] or distinct[:_MOST_NOTES]
+    matter = [one for one in distinct if one.is_serious][:_MOST_FINDINGS] or distinct[:_MOST_NOTES]
     figure = summary_figure(curves) if curves else None
     points = [point for curve in curves for point in curve.points]
     return PageSummary(

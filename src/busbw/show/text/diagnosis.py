@@ -149,7 +149,7 @@ def _finding(out: Console, finding: Finding) -> None:
     out.print(head, soft_wrap=not out.is_terminal)
     for label, text in (
         ("", finding.evidence),
-        ("at", finding.where),
+        ("at", str(finding.place or "")),
         ("effect", finding.effect),
         ("sure", finding.confidence),
     ):

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from busbw.model.finding import Finding, HeldAgainst, HostCheck, HostDiagnosis, SettingsCheck, TopologyCheck
+from busbw.model.finding import Checked, Finding, FindingCounts, HeldAgainst, HostCheck, HostDiagnosis
 from busbw.show.lines import say_action
 from busbw.show.plain import printable
 from busbw.show.text.terminal import console
@@ -23,26 +23,11 @@ _INDENT = 2
 _FEW = 2
 
 
-def check_text(checked: TopologyCheck) -> None:
-    """Print the findings on a topology file, errors first, and the summary in one line."""
-    quoted = {f"{checked.file}:{line.number}": line.text for line in checked.lines}
-    against = _against(checked.held_against)
-    _print(checked.findings, quoted, f"{checked.file}: {_counts(checked)}; {against}")
-
-
-def settings_check_text(checked: SettingsCheck) -> None:
-    """Print the findings on settings, errors first, and the summary in one line."""
-    quoted = {f"{line.file}:{line.number}": line.text for line in checked.lines}
-    count = f"{checked.settings} setting{'' if checked.settings == 1 else 's'}"
-    against = f" and {checked.platform}" if checked.platform is not None else ""
-    names = ", ".join(checked.files)
-    _print(checked.findings, quoted, f"{names}: {count}, {_counts(checked)}; held against NCCL {checked.nccl}{against}")
-
-
-def _print(findings: tuple[Finding, ...], quoted: dict[str, str], summary: str) -> None:
-    """Print findings, errors first. `quoted`: lines by their file and number."""
+def checked_text(checked: Checked) -> None:
+    """Print the findings of a check, errors first, and the summary in one line."""
+    quoted = {(line.file, line.number): line.text for line in checked.lines}
     out = console()
-    ordered = sorted(findings, key=lambda each: (_ORDER[each.severity], each.code))
+    ordered = sorted(checked.findings, key=lambda each: (_ORDER[each.severity], each.code))
     for _key, group in groupby(ordered, key=lambda each: each.code):
         alike = list(group)
         shown = alike if len(alike) <= _FEW else alike[:1]
@@ -50,18 +35,17 @@ def _print(findings: tuple[Finding, ...], quoted: dict[str, str], summary: str) 
             _finding(out, finding, quoted)
         _rest(out, alike[len(shown) :])
         out.print()
-    out.print(Text(printable(summary)), soft_wrap=not out.is_terminal)
+    out.print(Text(printable(_checked_summary(checked))), soft_wrap=not out.is_terminal)
 
 
-def _finding(out: Console, finding: Finding, quoted: dict[str, str]) -> None:
-    head = Text(printable(f"{finding.where}: "), style="bold")
+def _finding(out: Console, finding: Finding, quoted: dict[tuple[str, int], str]) -> None:
+    place = finding.place
+    head = Text(printable(f"{place}: ") if place is not None else "", style="bold")
     head.append(f"{finding.severity} {finding.code}", style=_COLOURS[finding.severity])
     head.append(printable(f": {finding.title}"), style="bold")
     out.print(head, soft_wrap=not out.is_terminal)
-    number, column = _place(finding)
-    line = quoted.get((finding.where or "").rpartition(":")[0])
-    if line is not None:
-        _line(out, number, column, line)
+    if place is not None and (line := quoted.get((place.file, place.line))) is not None:
+        _line(out, place.line, place.column or 1, line)
     for label, text in (
         ("", finding.evidence),
         ("effect", finding.effect),
@@ -88,7 +72,8 @@ def _line(out: Console, number: int, column: int, text: str) -> None:
 def _rest(out: Console, alike: list[Finding]) -> None:
     """Print, one line each, the findings that the first one of a rule stands for."""
     for finding in alike[:_MOST_ALIKE]:
-        _indented(out, printable(f"also line {_place(finding)[0]}: {finding.title}"))
+        at = f"line {finding.place.line}: " if finding.place is not None else ""
+        _indented(out, printable(f"also {at}{finding.title}"))
     if len(alike) > _MOST_ALIKE:
         out.print(Text(f"  and {len(alike) - _MOST_ALIKE} more; --json has all"), soft_wrap=True)
 
@@ -101,15 +86,20 @@ def _indented(out: Console, words: str) -> None:
         out.print(Text(" " * _INDENT + words), soft_wrap=True)
 
 
-def _place(finding: Finding) -> tuple[int, int]:
-    _file, line, column = (finding.where or ":0:1").rsplit(":", 2)
-    return int(line), int(column)
+def _checked_summary(checked: Checked) -> str:
+    counts, names = _counts(checked.counts), ", ".join(checked.files)
+    if checked.settings is None:
+        return f"{names}: {counts}; {_against(checked.held_against)}"
+    count = f"{checked.settings.count} setting{'' if checked.settings.count == 1 else 's'}"
+    platform = f" and {checked.held_against.name}" if checked.held_against is not None else ""
+    return f"{names}: {count}, {counts}; held against NCCL {checked.settings.nccl}{platform}"
 
 
-def _counts(checked: TopologyCheck | SettingsCheck) -> str:
+def _counts(found: FindingCounts) -> str:
+    """Return the counts in words: `1 error, 2 notes`."""
     counts = [
         f"{count} {word}{'s' if count > 1 else ''}"
-        for count, word in ((checked.errors, "error"), (checked.warnings, "warning"), (checked.notes, "note"))
+        for count, word in ((found.errors, "error"), (found.warnings, "warning"), (found.notes, "note"))
         if count
     ]
     return ", ".join(counts) or "nothing found"
@@ -156,7 +146,7 @@ def _explain(finding: Finding) -> None:
     """Print, once for each rule, what it means and what to do; commands are not wrapped: they are to be copied."""
     _lines(f"means: {finding.effect}")
     _lines(f"sure: {finding.confidence}; source: {finding.source or 'what this host says'}")
-    for label, text in (("look", finding.where), ("fix", finding.fix)):
+    for label, text in (("look", finding.look), ("fix", finding.fix)):
         if text:
             console().print(Text(printable(f"{_HOST_CHECKS_INDENT}{label}: {text}")), soft_wrap=True)
 
@@ -181,13 +171,8 @@ def _those(heading: str, diagnosis: HostDiagnosis) -> list[HostCheck]:
 
 
 def _summary(diagnosis: HostDiagnosis) -> str:
-    counts = [
-        f"{count} {word}{'s' if count > 1 else ''}"
-        for count, word in ((diagnosis.errors, "error"), (diagnosis.warnings, "warning"), (diagnosis.notes, "note"))
-        if count
-    ]
     outcomes = [check.outcome for check in diagnosis.checks]
     told = f"{outcomes.count('ok')} checks ok, {outcomes.count('cannot_tell')} cannot tell"
     skipped = f"{outcomes.count('skipped')} about what is not here"
     where = f"{diagnosis.hostname} ({diagnosis.platform or 'platform unknown'})"
-    return f"{where}: {', '.join(counts) or 'nothing found'}; {told}, {skipped}"
+    return f"{where}: {_counts(diagnosis.counts)}; {told}, {skipped}"

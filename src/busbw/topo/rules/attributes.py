@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from busbw.facts.rules import finding
-from busbw.model.finding import Finding
+from busbw.model.finding import FilePlace, Finding
 from busbw.topo.buses import canonical, is_hidden, is_written, real_family
 from busbw.topo.file.document import ATTRIBUTES, CHILDREN, Element, Remark, read_integer
 from busbw.topo.rules.subject import CpuElement, PciElement, TopologySubject, is_rccls
@@ -40,7 +40,7 @@ def attributes(subject: TopologySubject) -> Iterator[Finding]:
                 "TOP030",
                 evidence=f'keep="{mark.value}" in <{element.name}>',
                 fix="leave it out",
-                where=subject.where(element, "keep"),
+                place=subject.place(element, "keep"),
                 confidence="certain",
                 effect="NCCL replaces it for devices of the job",
             )
@@ -52,7 +52,7 @@ def _missing(subject: TopologySubject, element: Element, attribute: str, why: st
         "TOP020",
         evidence=why,
         fix=f'add {attribute}="..."',
-        where=subject.where(element),
+        place=subject.place(element),
         confidence="certain",
         effect=_FAILS,
         element=element.name,
@@ -70,7 +70,7 @@ def _processor(subject: TopologySubject, node: CpuElement) -> Iterator[Finding]:
             "TOP021",
             evidence="the architecture is left to detection",
             fix='arch="x86_64" vendor="..." familyid="..." modelid="...", or arch="arm64"',
-            where=subject.where(element),
+            place=subject.place(element),
             confidence="likely",
             effect="NCCL fills it in where a GPU or NIC of the job leads to this node, and fails without",
             attribute="arch",
@@ -82,7 +82,7 @@ def _processor(subject: TopologySubject, node: CpuElement) -> Iterator[Finding]:
             "TOP027",
             evidence=f'arch="{architecture}"; NCCL knows {", ".join(_ARCHITECTURES)}',
             fix=f'arch="{right}"' if right else None,
-            where=subject.where(element, "arch"),
+            place=subject.place(element, "arch"),
             confidence="certain",
             effect="NCCL takes the link between sockets for no limit",
             value=architecture,
@@ -101,7 +101,7 @@ def _vendor(subject: TopologySubject, element: Element) -> Iterator[Finding]:
             "TOP028",
             evidence=f'vendor="{vendor}"',
             fix=f'vendor="{right}"' if right else None,
-            where=subject.where(element, "vendor"),
+            place=subject.place(element, "vendor"),
             confidence="certain",
             effect="NCCL takes the link between sockets for no limit",
             value=vendor or '""',
@@ -126,7 +126,7 @@ def _vendor(subject: TopologySubject, element: Element) -> Iterator[Finding]:
             "TOP029",
             evidence=f"15 + 16 x {family // 16}",
             fix=f'familyid="{real}"',
-            where=subject.where(element, "familyid"),
+            place=subject.place(element, "familyid"),
             confidence="likely",
             effect="none up to NCCL 2.30; since 2.31 it plans the link between sockets by the family, "
             "and takes this for a newer one",
@@ -149,7 +149,7 @@ def _malformed(subject: TopologySubject, element: Element, attribute: str, writt
     return finding(
         "TOP023",
         evidence=f'{attribute}="{written}"; a bus id has the form 0000:0f:00.0',
-        where=subject.where(element, attribute),
+        place=subject.place(element, attribute),
         confidence="certain",
         effect="no device matches: NCCL drops the entry, and finds the device by itself if the machine shows it",
         value=written or '""',
@@ -161,7 +161,7 @@ def _spelling(subject: TopologySubject, element: Element, attribute: str, writte
         "TOP024",
         evidence=f'{attribute}="{written}"',
         fix=f'{attribute}="{right}"',
-        where=subject.where(element, attribute),
+        place=subject.place(element, attribute),
         confidence="certain",
         effect="no device matches the text: NCCL ignores the entry",
         value=written,
@@ -182,7 +182,7 @@ def _class(subject: TopologySubject, device: PciElement) -> Iterator[Finding]:
         yield finding(
             "TOP026",
             evidence=problem,
-            where=subject.where(element, "class"),
+            place=subject.place(element, "class"),
             confidence="likely",
             effect="NCCL goes by what stands inside"
             if element.named("gpu") or element.named("nic")
@@ -224,7 +224,7 @@ def _ends(subject: TopologySubject) -> Iterator[Finding]:
                 "TOP013",
                 evidence="NCCL finds nets by their name",
                 fix='add name="...", as in ibv_devices, or leave the net out',
-                where=subject.where(element),
+                place=subject.place(element),
                 confidence="certain",
                 effect="NCCL drops the entry, and what it says of speed and GUID with it",
                 what="a net without a name",
@@ -247,7 +247,7 @@ def _numbers(subject: TopologySubject, element: Element) -> Iterator[Finding]:
         yield finding(
             "TOP025",
             evidence=f'{name}="{written.value}" in <{element.name}>; NCCL reads {read_integer(written.value) or 0}',
-            where=subject.where(element, name),
+            place=subject.place(element, name),
             confidence="certain",
             effect="NCCL takes the digits at the beginning, or 0",
             attribute=name,
@@ -275,7 +275,7 @@ def _left_out(subject: TopologySubject) -> Iterator[Finding]:
         yield finding(
             "TOP022",
             evidence="a virtual machine may answer what the file was meant to correct",
-            where=subject.where(first[name, kind]),
+            place=subject.place(first[name, kind]),
             confidence="certain",
             effect=_ASKS,
             what=f"{name} of {count} {kind} element{'s' if count > 1 else ''}",
@@ -336,7 +336,7 @@ def syntax(subject: TopologySubject) -> Iterator[Finding]:
             _code(remark),
             evidence=evidence + more,
             fix=_remedy(remark),
-            where=f"{subject.document.where}:{remark.line}:{remark.column}",
+            place=FilePlace(file=subject.document.where, line=remark.line, column=remark.column),
             confidence="certain",
             effect=effect or _effect(remark),
             what=_WORDS.get(remark.kind, remark.kind.replace("-", " ")),
@@ -348,7 +348,7 @@ def _other_library(subject: TopologySubject, remark: Remark) -> Finding:
     return finding(
         "TOP014",
         evidence="RCCL reads the file, and NCCL refuses it",
-        where=f"{subject.document.where}:{remark.line}:{remark.column}",
+        place=FilePlace(file=subject.document.where, line=remark.line, column=remark.column),
         confidence="certain",
         effect='NCCL wants version="1"',
         name='version="2"',

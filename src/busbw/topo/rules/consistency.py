@@ -39,7 +39,7 @@ def distance(subject: TopologySubject) -> Iterator[Finding]:
             yield finding(
                 "TOP070",
                 evidence=f"NUMA node {gpu.node.id} has no NIC",
-                where=subject.where(gpu.element),
+                place=subject.place(gpu.element),
                 confidence="certain",
                 effect="NCCL copies through host memory unless NCCL_NET_GDR_LEVEL=SYS",
                 bus_id=gpu.bus_id or "?",
@@ -62,7 +62,7 @@ def _flat(subject: TopologySubject, gpus: list[PciElement], nics: list[PciElemen
         "TOP075",
         evidence=f"a CPU is on every way (GPUs: {len(gpus)}, NICs: {len(nics)})",
         fix="in a virtual machine: write the host's switches, as ffff:ff:01.0 and on, into a file for NCCL_TOPO_FILE",
-        where=subject.where(gpus[0].element),
+        place=subject.place(gpus[0].element),
         confidence="certain",
         effect="NCCL copies through host memory unless NCCL_NET_GDR_LEVEL=PHB",
     )
@@ -104,7 +104,7 @@ def _apart(subject: TopologySubject, devices: list[PciElement]) -> Iterator[Find
             yield finding(
                 "TOP071",
                 evidence=f"in the order of addresses it stands among those of NUMA node {_between(runs, place)}",
-                where=subject.where(run[0].element),
+                place=subject.place(run[0].element),
                 confidence="possible",
                 effect="NCCL obeys the file",
                 kind=WORDS[run[0].kind or ""],
@@ -127,7 +127,7 @@ def _uneven_nodes(subject: TopologySubject, kind: Kind, devices: list[PciElement
     yield finding(
         "TOP072",
         evidence="machines for collectives are nearly always even",
-        where=subject.where(subject.document.root),
+        place=subject.place(subject.document.root),
         confidence="possible",
         effect="NCCL obeys the file",
         kind=f"{WORDS[kind]}s",
@@ -157,7 +157,7 @@ def _uneven_switches(subject: TopologySubject) -> Iterator[Finding]:
     yield finding(
         "TOP072",
         evidence=f"switch {switch.bus_id or '?'} stands out",
-        where=subject.where(switch.element),
+        place=subject.place(switch.element),
         confidence="possible",
         effect="NCCL obeys the file",
         kind="devices",
@@ -179,7 +179,7 @@ def identity(subject: TopologySubject, reference: TopologyReference | None) -> I
             "TOP034",
             evidence=f"{len(hosts)} different host_hash; from here on another host than {subject.nodes[0].host}",
             fix="keep the cpu elements of one host_hash and delete the others",
-            where=subject.where(second.element, "host_hash"),
+            place=subject.place(second.element, "host_hash"),
             confidence="certain",
             effect="NCCL overwrites every host_hash with its own host's",
             hosts=len(hosts),
@@ -222,7 +222,7 @@ def _repeated(
         yield finding(
             code,
             evidence=f"first in line {elements[0].line}",
-            where=subject.where(elements[1], attribute),
+            place=subject.place(elements[1], attribute),
             confidence="certain",
             effect="NCCL takes the first",
             value=value,
@@ -240,7 +240,7 @@ def _guids(subject: TopologySubject, reference: TopologyReference | None) -> Ite
                 "TOP036",
                 evidence=f"the first is {strange[0].element.value('guid')} of {strange[0].name}",
                 fix="leave guid out: NCCL asks the NIC",
-                where=subject.where(strange[0].element, "guid"),
+                place=subject.place(strange[0].element, "guid"),
                 confidence="certain",
                 effect="NCCL believes the file",
                 what=f"{len(strange)} of {len(known)} nets",
@@ -250,13 +250,13 @@ def _guids(subject: TopologySubject, reference: TopologyReference | None) -> Ite
     what += ["host_hash"] if stamped is not None else []
     if not what:
         return
-    place = subject.where(known[0].element, "guid") if known else None
+    place = subject.place(known[0].element, "guid") if known else None
     if place is None and stamped is not None:
-        place = subject.where(stamped.element, "host_hash")
+        place = subject.place(stamped.element, "host_hash")
     yield finding(
         "TOP035",
         evidence="right on the host it was written on; leave it out of a file for many",
-        where=place,
+        place=place,
         confidence="certain",
         effect="NCCL believes GUIDs, and overwrites host_hash" if known else "NCCL overwrites host_hash",
         what=" and ".join(what),

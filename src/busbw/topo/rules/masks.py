@@ -68,14 +68,14 @@ def _form(subject: TopologySubject, node: CpuElement, widths: dict[int, int]) ->
     text = node.element.value("affinity")
     if text is None or not text.strip(", "):
         return
-    where = subject.where(node.element, "affinity")
+    place = subject.place(node.element, "affinity")
     words = [word.strip() for word in text.split(",")]
     if _is_list(words) or not all(word and set(word.lower()) <= set("0123456789abcdef") for word in words):
         yield finding(
             "TOP040",
             evidence=f'affinity="{text}" of NUMA node {_shown(node)}; words of 8 hexadecimal digits are wanted',
             fix=_from_list(text),
-            where=where,
+            place=place,
             confidence="certain",
             effect="NCCL takes the hexadecimal digits at the beginning of each word",
             value=text,
@@ -87,7 +87,7 @@ def _form(subject: TopologySubject, node: CpuElement, widths: dict[int, int]) ->
         yield finding(
             "TOP050",
             evidence=f'affinity="{text}" of NUMA node {_shown(node)}',
-            where=where,
+            place=place,
             confidence="certain",
             effect="NCCL keeps the low 8 digits of each word, and the first 32 words",
             what=what,
@@ -100,7 +100,7 @@ def _form(subject: TopologySubject, node: CpuElement, widths: dict[int, int]) ->
             "TOP041",
             evidence=f"affinity of NUMA node {_shown(node)} names {_cpus(node.cpus or ())} as it stands",
             fix="restore the digit that is missing",
-            where=where,
+            place=place,
             confidence="likely" if short[0] == words[0] else "certain",
             effect="NCCL takes the word for its number: " + _OBEYS,
             word=short[0],
@@ -129,7 +129,7 @@ def _empty(subject: TopologySubject, nodes: list[CpuElement]) -> Iterator[Findin
                 "TOP043",
                 evidence=f'affinity="{node.element.value("affinity")}"',
                 fix="write the node's mask, or leave affinity out: NCCL then asks the kernel",
-                where=subject.where(node.element, "affinity"),
+                place=subject.place(node.element, "affinity"),
                 confidence="certain",
                 effect="NCCL finds the intersection empty and binds nothing",
                 node=_shown(node),
@@ -150,7 +150,7 @@ def _equal(subject: TopologySubject, nodes: list[CpuElement]) -> Iterator[Findin
             yield finding(
                 "TOP044",
                 evidence=f'affinity="{same[0].element.value("affinity")}": {_cpus(cpus)}',
-                where=subject.where(same[1].element, "affinity"),
+                place=subject.place(same[1].element, "affinity"),
                 confidence="certain",
                 effect=_OBEYS,
                 nodes=", ".join(_shown(node) for node in same),
@@ -165,7 +165,7 @@ def _shared(subject: TopologySubject, nodes: list[CpuElement]) -> Iterator[Findi
                 yield finding(
                     "TOP042",
                     evidence=f"node {_shown(earlier)} of line {earlier.element.line} and node {_shown(node)} have them",
-                    where=subject.where(node.element, "affinity"),
+                    place=subject.place(node.element, "affinity"),
                     confidence="certain",
                     effect=_OBEYS,
                     cpus=_cpus(tuple(both)),
@@ -194,7 +194,7 @@ def _against(subject: TopologySubject, nodes: list[CpuElement], reference: Topol
                 "TOP049",
                 evidence=f"{_cpus(node.cpus or ())}; {reference.name} has {format_cpu_list(right)}",
                 fix=f'affinity="{format_mask(right, _words(reference))}"',
-                where=subject.where(node.element, "affinity"),
+                place=subject.place(node.element, "affinity"),
                 confidence=reference.confidence,
                 effect=_OBEYS,
                 node=_shown(node),
@@ -207,7 +207,7 @@ def _against(subject: TopologySubject, nodes: list[CpuElement], reference: Topol
             "TOP048",
             evidence=f"node {_shown(first)} has {has}; {reference.name} has {format_cpu_list(right)}",
             fix=f'affinity="{format_mask(right, _words(reference))}" on node {_shown(first)}, and so on',
-            where=subject.where(first.element, "affinity"),
+            place=subject.place(first.element, "affinity"),
             confidence=reference.confidence,
             effect=_OBEYS,
             nodes=", ".join(sorted(_shown(node) for node in swapped)),
@@ -230,7 +230,7 @@ def _first_threads(subject: TopologySubject, node: CpuElement, reference: Topolo
         "TOP051",
         evidence=f"{_cpus(node.cpus or ())}; {reference.name} has {format_cpu_list(right)} with hyperthreads on",
         fix=f'affinity="{format_mask(right, _words(reference))}" where they are on',
-        where=subject.where(node.element, "affinity"),
+        place=subject.place(node.element, "affinity"),
         confidence="likely",
         effect="right where hyperthreads are off; else NCCL leaves half of them idle",
         node=_shown(node),
@@ -241,7 +241,7 @@ def _lacking(subject: TopologySubject, node: CpuElement, strange: set[int], refe
     return finding(
         "TOP045",
         evidence=f"{reference.name} has {_cpus(tuple(reference.cpus or ()))}",
-        where=subject.where(node.element, "affinity"),
+        place=subject.place(node.element, "affinity"),
         confidence=reference.confidence,
         effect=_OBEYS,
         cpus=_cpus(tuple(strange)),
@@ -265,7 +265,7 @@ def _order(subject: TopologySubject, nodes: list[CpuElement], reference: Topolog
             "TOP047",
             evidence=", ".join(f"node {_shown(node)} has {_cpus(node.cpus or ())}" for node in wrong),
             fix="compare with lscpu on the machine; most likely the masks are exchanged",
-            where=subject.where(wrong[0].element, "affinity"),
+            place=subject.place(wrong[0].element, "affinity"),
             confidence="likely",
             effect=_OBEYS,
         )
@@ -294,7 +294,7 @@ def _uneven(
             "TOP046",
             evidence=_cpus(node.cpus or ()),
             fix="compare with lscpu on the machine",
-            where=subject.where(node.element, "affinity"),
+            place=subject.place(node.element, "affinity"),
             confidence="possible",
             effect=_OBEYS,
             what=what,

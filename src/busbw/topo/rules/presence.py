@@ -27,7 +27,7 @@ def nets(subject: TopologySubject, reference: TopologyReference | None) -> Itera
                 "TOP100",
                 evidence=f'speed="{written}"',
                 fix="leave it out: NCCL then asks the NIC",
-                where=subject.where(net.element, "speed"),
+                place=subject.place(net.element, "speed"),
                 confidence="certain",
                 effect="NCCL takes it for 10 Gb/s",
                 name=net.name,
@@ -38,7 +38,7 @@ def nets(subject: TopologySubject, reference: TopologyReference | None) -> Itera
                 "TOP101",
                 evidence=f'speed="{written}" is {speed_Mbps / 8000:g} GB/s; the unit is Mb/s',
                 fix="leave it out: NCCL then asks the NIC",
-                where=subject.where(net.element, "speed"),
+                place=subject.place(net.element, "speed"),
                 confidence="likely",
                 effect="NCCL plans with it",
                 name=net.name,
@@ -78,7 +78,7 @@ def _other(
     yield finding(
         "TOP102",
         evidence=f'speed="{net.element.value("speed")}"; {reference.name} has {right_Mbps}',
-        where=subject.where(net.element, "speed"),
+        place=subject.place(net.element, "speed"),
         confidence=reference.confidence,
         effect=f"NCCL plans with {speed_Mbps / 8000:g} GB/s instead of {right_Mbps / 8000:g}",
         name=net.name,
@@ -114,7 +114,7 @@ def another_machine(subject: TopologySubject, reference: TopologyReference) -> I
     yield finding(
         "TOP076",
         evidence=f"{len(devices)} GPUs and NICs, the first of them {devices[0].bus_id}{example}",
-        where=subject.where(subject.document.root),
+        place=subject.place(subject.document.root),
         confidence=reference.confidence,
         effect="NCCL drops all of them and finds the machine's by itself; the file's CPU masks stay",
         name=reference.name,
@@ -130,7 +130,7 @@ def strange_nodes(subject: TopologySubject, reference: TopologyReference) -> Ite
             yield finding(
                 "TOP073",
                 evidence=f"{reference.name} has nodes {', '.join(str(known) for known in sorted(reference.masks))}",
-                where=subject.where(node.element, "numaid"),
+                place=subject.place(node.element, "numaid"),
                 confidence=reference.confidence,
                 effect="NCCL obeys: what hangs below counts as another socket",
                 node=node.id,
@@ -144,7 +144,7 @@ def gpu_count(subject: TopologySubject, reference: TopologyReference) -> Iterato
         yield finding(
             "TOP074",
             evidence=f"{count} GPUs in the file; {reference.name} has {reference.gpu_count}",
-            where=subject.where(subject.document.root),
+            place=subject.place(subject.document.root),
             confidence=reference.confidence,
             effect="NCCL drops GPUs that do not exist, and finds those that are missing by itself",
             count=count,
@@ -207,7 +207,7 @@ def _shifted(
             "TOP062",
             evidence=f"{len(devices)} addresses are those of {reference.name} with {how}: {first.bus_id} for {right}",
             fix=f'busid="{right}", and so on',
-            where=subject.where(first.element, "busid"),
+            place=subject.place(first.element, "busid"),
             confidence=reference.confidence,
             effect=_DROPS,
             buses=f"{abs(buses)} bus{'es' if abs(buses) > 1 else ''}",
@@ -222,7 +222,7 @@ def _strange(subject: TopologySubject, device: PciElement, reference: TopologyRe
         yield finding(
             "TOP063",
             evidence=f"{reference.name} has a {other} at this address",
-            where=subject.where(device.element, "busid"),
+            place=subject.place(device.element, "busid"),
             confidence=reference.confidence,
             effect=_DROPS if device.kind in ("gpu", "nic") else "NCCL goes by what it finds at the address",
             kind=WORDS[device.kind or ""],
@@ -233,7 +233,7 @@ def _strange(subject: TopologySubject, device: PciElement, reference: TopologyRe
         yield finding(
             "TOP064",
             evidence=f"{reference.name} has no device at this address",
-            where=subject.where(device.element, "busid"),
+            place=subject.place(device.element, "busid"),
             confidence=reference.confidence,
             effect=_DROPS,
             kind=WORDS[device.kind or ""],
@@ -268,7 +268,7 @@ def _missing_nodes(subject: TopologySubject, absent: frozenset[int], reference: 
             if gpus
             else f"{reference.name} has NICs on it",
             fix=f'add <cpu numaid="{number}" ...> with its devices',
-            where=subject.where(subject.document.root),
+            place=subject.place(subject.document.root),
             confidence=reference.confidence,
             effect=_FINDS,
             node=number,
@@ -287,7 +287,7 @@ def _missing_gpus(
             yield finding(
                 "TOP065",
                 evidence=f"{reference.name} has it{f' on node {node}' if node is not None else ''}",
-                where=subject.where(subject.document.root),
+                place=subject.place(subject.document.root),
                 confidence=reference.confidence,
                 effect=_FINDS,
                 bus_id=bus_id,
@@ -305,7 +305,7 @@ def _missing_nics(
             yield finding(
                 "TOP066",
                 evidence=f"{reference.name} has it{f' on node {node}' if node is not None else ''}",
-                where=subject.where(subject.document.root),
+                place=subject.place(subject.document.root),
                 confidence=reference.confidence,
                 effect=_FINDS,
                 bus_id=f"{address}.0",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from busbw.base.cpus import parse_mask
+from busbw.model.finding import FilePlace
 from busbw.topo.buses import canonical
 from busbw.topo.file.document import Element, TopologyDocument, read_integer
 
@@ -111,11 +112,11 @@ class TopologySubject:
         """Yield the devices of one kind that have an address."""
         return (device for device in self.devices if device.kind == kind and device.bus_id is not None)
 
-    def where(self, element: Element, attribute: str | None = None) -> str:
-        """Return the place of an element, or of one of its attributes where it has it, as `file:line:column`."""
+    def place(self, element: Element, attribute: str | None = None) -> FilePlace:
+        """Return the place of an element, or of one of its attributes where it has it."""
         found = element.attribute(attribute) if attribute is not None else None
-        place = found or element
-        return f"{self.document.where}:{place.line}:{place.column}"
+        at = found or element
+        return FilePlace(file=self.document.where, line=at.line, column=at.column)
 
 
 def subject_of(document: TopologyDocument) -> TopologySubject:
