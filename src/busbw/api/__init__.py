@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from busbw.api.topologies import MadeFile
     from busbw.model.comparison import Comparison
     from busbw.model.envvar import Explanation
-    from busbw.model.finding import Diagnosis, HostDiagnosis, SettingsCheck, SettingsFix, TopologyCheck
+    from busbw.model.finding import Checked, Diagnosis, HostDiagnosis, SettingsFix
     from busbw.model.host import Detection, Snapshot
     from busbw.model.imported import Imported
     from busbw.model.launch import LaunchLine
@@ -122,7 +122,7 @@ def doctor_here(platform: str | None = None) -> "HostDiagnosis":
 
 def lint(
     file: str, *, language: str | None = None, platform: str | None = None, nccl: str | None = None
-) -> "SettingsCheck":
+) -> "Checked":
     """Return what is wrong with the settings of a script or file: `busbw env lint`. Nothing of it is executed."""
     from busbw.api.settings import lint_file
 
@@ -216,7 +216,7 @@ def make_topology(source: str | None = None) -> "MadeFile":
     return made_file(source, here=source is None)
 
 
-def check_topology(file: str, *, platform: str | None = None, host: Path | None = None) -> "TopologyCheck":
+def check_topology(file: str, *, platform: str | None = None, host: Path | None = None) -> "Checked":
     """Return what is wrong with an NCCL topology file: `busbw topo check`."""
     from busbw.api.topologies import check_topology as checked
 
