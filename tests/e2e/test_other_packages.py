@@ -1,5 +1,6 @@
 """A backend and a launcher of another package: planned, run, stored, shown and repeated by busbw as it is."""
 
+import html
 import shlex
 import sys
 from pathlib import Path
@@ -66,6 +67,18 @@ def test_its_program_is_planned_run_stored_shown_and_repeated(
     assert again.code == 0, again
     assert f"{busbw.folder}/bin/toy_all_reduce 64 128 256" in again.out
     assert ("TOY_LAUNCHER=wrapped" in again.out) == (launcher == "wrapped")
+
+
+def test_a_report_has_the_command_that_repeats_it(busbw: Busbw):
+    toy(busbw, "--launcher", "wrapped")
+
+    result = busbw("report", busbw.directory(), "-o", busbw.folder / "report.html", env=PACKAGE)
+
+    assert result.code == 0, result
+    command = command_of(read_plan(busbw.directory()))
+    assert command is not None
+    assert "--launcher wrapped" in command
+    assert html.escape(command, quote=False) in (busbw.folder / "report.html").read_text()
 
 
 def test_its_launcher_starts_our_own_ranks(busbw: Busbw):
