@@ -26,6 +26,13 @@ def test_the_page_of_options_is_fresh() -> None:
     assert fresh == (ROOT / "docs" / "run-options.md").read_text(), said
 
 
+def test_the_pages_of_rules_are_fresh() -> None:
+    checked = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "rule_pages.py", "--check"], timeout=120, capture_output=True, check=False
+    )
+    assert (checked.stdout.decode().split(), checked.stderr) == ([], b""), "write them with: scripts/rule_pages.py"
+
+
 def test_the_installed_package_tells_type_checkers_that_it_is_typed() -> None:
     assert resources.files("busbw").joinpath("py.typed").is_file()
 

@@ -16,20 +16,12 @@ EMITTERS = ("env", "formats", "judge", "logs", "machine", "store", "topo")
 SOURCES = "\n".join(path.read_text() for name in EMITTERS for path in sorted((PACKAGE / name).rglob("*.py")))
 
 
-def test_every_rule_has_a_page_and_every_page_a_rule():
-    assert {page.stem for page in PAGES.glob("*.md")} == set(rules())
-
-
 @pytest.mark.parametrize("code", list(rules()))
-def test_a_page_has_the_four_headings_in_order_and_says_something_under_each(code):
-    text = (PAGES / f"{code}.md").read_text()
+def test_a_page_says_something_under_each_of_the_four_headings(code):
+    sections = re.split(r"^## (.+)$", (PAGES / f"{code}.md").read_text(), flags=re.MULTILINE)
 
-    sections = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
-
-    assert sections[0].startswith(f"# {code}: ")
     assert sections[1::2] == ["What it finds", "Why it matters", "Example", "Source"]
     assert all(body.strip() for body in sections[2::2])
-    assert rule(code).why in text
 
 
 @pytest.mark.parametrize("code", list(rules()))
