@@ -7,7 +7,16 @@ import msgspec
 import pytest
 
 from busbw.env.versions import parse_version
-from busbw.facts.envvars import EnvVarFile, by_name, misspellings, owners, variable, variables
+from busbw.facts.envvars import (
+    EnvVarFile,
+    by_name,
+    meant_words,
+    misspellings,
+    owners,
+    variable,
+    variables,
+    word_list,
+)
 from busbw.model.envvar import EnvVar
 
 NCCL = [var for var in variables().values() if var.owner == "NCCL"]
@@ -159,3 +168,16 @@ def test_the_defaults_people_ask_for_are_there(name: str, default: str) -> None:
 )
 def test_the_registry_says_whether_ranks_must_agree(name: str, agreement: str) -> None:
     assert variable(name).agreement == agreement
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["NCCL_ALGO", "NCCL_DEBUG", "NCCL_DEBUG_LEVELS", "NCCL_DEBUG_SUBSYS", "NCCL_NET_GDR_LEVEL", "NCCL_P2P_LEVEL"],
+)
+def test_the_words_of_a_variable_are_those_that_its_parser_takes(name: str) -> None:
+    words = {word.name for word in word_list(name).words}
+
+    # Of the types of paths not all say something of GPUs and NICs.
+    assert {choice.lower() for choice in variable(name).choices} <= {word.lower() for word in words}
+    assert word_list(name).source
+    assert set(meant_words(name).values()) <= words

@@ -8,9 +8,9 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from msgspec.structs import replace
 
+from busbw.base.text import one_line
 from busbw.model.finding import Finding, Verdict
 from busbw.show.exports.markdown import escaped, markdown_text
-from busbw.show.exports.plain import shown
 from busbw.show.exports.rows import Export, export_of_run
 
 from .factories import HOSTILE, make_right_run, make_run
@@ -74,7 +74,7 @@ def test_any_text_is_read_back_as_itself_and_as_nothing_else(text: str):
     tokens = tokens_of(f"❔ {escaped(text)}\n")
     assert {token.type for token in tokens} <= {"paragraph_open", "inline", "text", "paragraph_close"}
     read = "".join(token.content for token in tokens if token.type == "text")
-    assert read.split() == f"❔ {shown(text.replace(chr(10), ' '))}".split()
+    assert read.split() == f"❔ {one_line(text.replace(chr(10), ' '))}".split()
 
 
 @given(st.text(min_size=1))

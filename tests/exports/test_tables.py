@@ -122,6 +122,6 @@ def test_parquet_without_pyarrow_says_what_to_install(monkeypatch: pytest.Monkey
 
 
 def test_pyarrow_is_not_loaded_until_parquet_is_written():
-    code = "import sys, busbw.cli.export; sys.exit('pyarrow' in sys.modules)"
+    code = "import sys, busbw.cli.results; sys.exit('pyarrow' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0

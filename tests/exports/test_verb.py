@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from busbw.api.reports import judged_points
 from busbw.base import layout
-from busbw.cli.export import export as verb
+from busbw.cli.results import export as verb
 from busbw.model import codec
 from busbw.show.exports.registry import FORMATS
 from busbw.show.exports.rows import export_of_run
@@ -81,7 +81,7 @@ def test_what_is_no_file_is_not_replaced_by_one(make: Callable[[Path], None], st
     done = export(stored, "--format", "csv", "-o", tmp_path / "there")
 
     assert done.returncode == 2
-    assert done.stderr.decode().splitlines()[1] == "hint: leave out -o to print it"
+    assert "or leave it out" in done.stderr.decode().splitlines()[1]
     assert not (tmp_path / "there").is_file()
 
 

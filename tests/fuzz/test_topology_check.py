@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from busbw.base.errors import InputError
+from busbw.base.text import printable
 from busbw.facts.platforms import find_platform
-from busbw.show.plain import printable
 from busbw.topo.check import check, resemblance
 from busbw.topo.file.reader import read_document
 from busbw.topo.reference import reference_of_platform

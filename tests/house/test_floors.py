@@ -27,9 +27,32 @@ CORE_IMPORTERS = {"rank", "logs"}
 # What a pure module has no use for; `signal` is not here: it also names signals.
 WORLD = {"os", "platform", "random", "secrets", "shutil", "socket", "subprocess", "tempfile", "threading", "time"}
 FILE_METHODS = {
-    "exists", "iterdir", "mkdir", "open", "read_bytes", "read_text", "rename", "stat", "touch", "unlink", "write_bytes",
-    "write_text",
+    "exists", "glob", "is_dir", "is_file", "iterdir", "mkdir", "open", "read_bytes", "read_text", "rename", "rglob",
+    "stat", "touch", "unlink", "write_bytes", "write_text",
 }  # fmt: skip
+# Above the doors nobody touches the world either, but for these.
+ABOVE_THE_DOORS = {
+    # Names of runs and seeds are drawn; a budget is a time; a log that is judged is read into a folder that goes again.
+    "api.batch": {"secrets"},
+    "api.bisect": {"secrets"},
+    "api.compare": {"tempfile"},
+    "api.importing": {"secrets"},
+    "api.interleave": {"random", "secrets", "time"},
+    "api.judge": {"tempfile"},
+    "api.report": {"tempfile"},
+    # How often a line is drawn, and how wide the terminal is.
+    "cli.progress": {"shutil", "time"},
+}
+# Found when this was first looked at, and still to go through the doors.
+NOT_YET_THROUGH_THE_DOORS = {
+    "api.runs": {"is_file"},
+    "cli.run": {"os"},
+    "measure.plan.containing": {"os"},
+    "measure.plan.foreign": {"os", "secrets"},
+    "measure.plan.foreign_steps": {"is_file"},
+    "measure.plan.planning": {"os"},
+    "measure.plan.surroundings": {"os"},
+}
 
 
 def package_of(name: str) -> str:
@@ -41,6 +64,11 @@ def package_of(name: str) -> str:
 def is_pure(module: Module) -> bool:
     floor = FLOOR_OF.get(package_of(module.name))
     return floor is not None and floor < FLOOR_OF["store"]
+
+
+def is_above_the_doors(module: Module) -> bool:
+    floor = FLOOR_OF.get(package_of(module.name))
+    return floor is not None and floor > FLOOR_OF["store"]
 
 
 def misplaced(module: Module) -> list[str]:
@@ -89,6 +117,22 @@ def test_a_module_imports_from_its_own_package_or_a_lower_floor() -> None:
 
 def test_a_pure_module_does_not_touch_the_world() -> None:
     assert [line for module in modules() if is_pure(module) for line in worldly(module)] == []
+
+
+def test_above_the_doors_the_world_is_touched_through_them_alone() -> None:
+    found = {
+        line
+        for module in modules()
+        if is_above_the_doors(module)
+        for line in worldly(module)
+        if line.rsplit(" ", 1)[-1] not in {**NOT_YET_THROUGH_THE_DOORS, **ABOVE_THE_DOORS}.get(module.name, ())
+    }
+    assert found == set()
+
+
+def test_what_is_allowed_above_the_doors_is_there() -> None:
+    touched = {module.name: {line.rsplit(" ", 1)[-1] for line in worldly(module)} for module in modules()}
+    assert [name for name, allowed in ABOVE_THE_DOORS.items() if not allowed <= touched.get(name, set())] == []
 
 
 def test_the_floors_can_fail() -> None:

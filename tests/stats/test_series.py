@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from busbw.stats.tail import autocorrelation, drift, drift_is_shown
+from busbw.stats.tail import autocorrelation, drift
 
 
 def following(draw, count, memory):
@@ -59,21 +59,3 @@ def test_drift_is_the_shift_of_the_median_between_the_halves():
     assert drift([10.0] * 5 + [9.0] * 6) == pytest.approx(-0.1)
     assert drift([10.0] * 9) is None
     assert drift([0.0] * 20) is None
-
-
-def test_a_shift_beyond_the_noise_is_shown():
-    draw = random.Random(6)
-    values = [draw.gauss(100, 2) for _ in range(100)] + [draw.gauss(105, 2) for _ in range(100)]
-    assert drift_is_shown(values)
-    assert drift_is_shown(values[::-1])
-
-
-def test_a_drift_is_not_shown_by_few_values_or_by_spikes():
-    assert not drift_is_shown([1.0] * 5 + [2.0] * 5)
-    assert not drift_is_shown([10.0] * 50 + [10.0] * 40 + [500.0] * 10)
-
-
-def test_noise_hardly_ever_shows_a_drift():
-    draw = random.Random(7)
-    shown = sum(drift_is_shown([draw.expovariate(1.0) for _ in range(200)]) for _ in range(1000))
-    assert shown / 1000 <= 0.02

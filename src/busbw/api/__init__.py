@@ -120,9 +120,7 @@ def doctor_here(platform: str | None = None) -> "HostDiagnosis":
     return examine_here(platform=platform)
 
 
-def lint(
-    file: str, *, language: str | None = None, platform: str | None = None, nccl: str | None = None
-) -> "Checked":
+def lint(file: str, *, language: str | None = None, platform: str | None = None, nccl: str | None = None) -> "Checked":
     """Return what is wrong with the settings of a script or file: `busbw env lint`. Nothing of it is executed."""
     from busbw.api.settings import lint_file
 

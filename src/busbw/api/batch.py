@@ -19,6 +19,7 @@ from busbw.model.launch import Batch, BatchJob, Start
 from busbw.model.plan import Job, Placement, Program
 from busbw.model.request import Request
 from busbw.store import files
+from busbw.store.files import is_file, named
 
 __all__ = ["BatchRun", "follow", "names_asked", "new_place", "planned", "results", "submit"]
 
@@ -96,7 +97,7 @@ def submit(run: BatchRun) -> str:
 
 def follow(run: BatchRun, job_id: str, say: Callable[[str], None]) -> tuple[tuple[BatchJob, ...], bool]:
     """Stay with a submitted job until it is over, as `execute.batch.follow` does."""
-    return batch.follow(job_id, lambda: sorted(run.folder.glob(f"slurm-{job_id}*.err")), say)
+    return batch.follow(job_id, lambda: named(run.folder, f"slurm-{glob.escape(job_id)}*.err"), say)
 
 
 def new_place(request: Request, base: Path) -> Path:
@@ -107,8 +108,8 @@ def new_place(request: Request, base: Path) -> Path:
 
 def results(run: Path) -> tuple[Path, ...]:
     """Return the run directories that a job has left for one of its runs: more where it went on with other hosts."""
-    again = sorted(run.parent.glob(f"{glob.escape(run.name)}.again-*"))
-    return tuple(place for place in (run, *again) if (place / layout.PLAN_FILE).is_file())
+    again = named(run.parent, f"{glob.escape(run.name)}.again-*")
+    return tuple(place for place in (run, *again) if is_file(place / layout.PLAN_FILE))
 
 
 def _nodes(request: Request) -> int:

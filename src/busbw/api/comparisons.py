@@ -29,6 +29,7 @@ from busbw.model.run import Run
 from busbw.show.reproduce import command_in_turn
 from busbw.store import comparisons, imports
 from busbw.store import outcome as outcomes
+from busbw.store.files import exists, is_file
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,7 +52,7 @@ def result_of(name: str, *, side: int, block: int) -> Result:
     Raises InputError for a name that means nothing, and for a file that nobody reads.
     """
     path = Path(name)
-    if exists(path) and path.is_file() and path.name not in (RUN_FILE, imports.IMPORT_FILE):
+    if is_file(path) and path.name not in (RUN_FILE, imports.IMPORT_FILE):
         with TemporaryDirectory(prefix="busbw-compare-") as folder:
             done = import_files((name,), Path(folder) / "import", Path(folder), with_copies=False)
             return _import(done.where, path.resolve(), path.name, side, block)
@@ -68,15 +69,6 @@ def result_of(name: str, *, side: int, block: int) -> Result:
         circumstances=of_run(run),
         plan=run.plan,
     )
-
-
-def exists(path: Path) -> bool:
-    """Whether there is something at a path, whatever text that is."""
-    try:
-        path.stat()
-    except (OSError, ValueError):
-        return False
-    return True
 
 
 def launch_of(run: Run, *, side: int, block: int, name: str) -> Launch:

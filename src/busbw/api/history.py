@@ -11,6 +11,7 @@ from busbw.api.loading import read
 from busbw.api.locating import Kind, find_stored, kind_of
 from busbw.base.errors import BusbwError, InputError
 from busbw.base.moment import unix_s, unix_s_of_name
+from busbw.base.text import listed
 from busbw.judge.phrases import counted
 from busbw.judge.trend import metric_called, trend
 from busbw.model.comparison import Bisection, Comparison, ComparisonPlan
@@ -231,8 +232,7 @@ def _run_row(run: Run, directory: Path) -> ListRow:
 
 
 def _import_row(imported: Imported, directory: Path) -> ListRow:
-    names = ", ".join(Path(source.name).name for source in imported.sources[:_SOURCES_NAMED])
-    more = len(imported.sources) - _SOURCES_NAMED
+    names = listed((Path(source.name).name for source in imported.sources), _SOURCES_NAMED)
     tables = imported.tables
     tools = tuple(dict.fromkeys(table.tool for table in tables))
     versions = (version for table in tables for name, version in table.versions if name == "NCCL")
@@ -252,7 +252,7 @@ def _import_row(imported: Imported, directory: Path) -> ListRow:
         planned=0,
         tag=imported.tag,
         outcome="imported",
-        sentence=f"imported from {names}" + (f" and {more} more" if more > 0 else ""),
+        sentence=f"imported from {names}",
     )
 
 

@@ -1,13 +1,11 @@
 """Settings measured in turn: in random order, every launch planned first, and then carried out one by one."""
 
 import datetime as dt
-import os
 import random
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from busbw.judge.comparing.fairness import differences
 from busbw.judge.comparing.launch import of_plan
 from busbw.judge.comparing.versus import least_blocks
 from busbw.judge.phrases import counted
+from busbw.machine.capture.environment import variables_in_force
 from busbw.measure.execute import interrupts
 from busbw.measure.execute.execution import Listener
 from busbw.measure.plan.planning import plans
@@ -101,20 +100,6 @@ def parse_words(words: list[str], where: str) -> SideWords:
         environment[name] = value
         del rest[0]
     return SideWords(environment=tuple(environment.items()), unset=tuple(dict.fromkeys(unset)), options=tuple(rest))
-
-
-@contextmanager
-def in_force(side: AskedSide) -> Iterator[None]:
-    """Have a side's variables in this process while the block runs, so that everything is planned by them."""
-    before = dict(os.environ)
-    try:
-        for name in side.unset:
-            os.environ.pop(name, None)
-        os.environ.update(side.environment)
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 def with_settings(plan: Plan, side: AskedSide) -> Plan:
@@ -243,7 +228,7 @@ def _plans(
         asked.request, time_limit_s=min(asked.request.time_limit_s, limit_s), launches=own
     )
     folders = [where / launch.folder for launch in launches if launch.side == number]
-    with in_force(asked):
+    with variables_in_force(asked.environment, asked.unset):
         made = plans(request, folders)
     return tuple(with_settings(plan, asked) for plan in made)
 

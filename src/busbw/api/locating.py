@@ -8,6 +8,7 @@ from busbw.base import layout
 from busbw.base.errors import InputError
 from busbw.store import bisections, comparisons, imports
 from busbw.store import directory as directories
+from busbw.store.files import entries, is_file
 
 Kind = Literal["run", "import", "comparison", "bisection"]
 
@@ -64,7 +65,7 @@ def find_stored(name: str) -> Path:
         return path.parent
     if name == "last":
         return _last(base)
-    found = [entry for entry in _entries(base) if entry.name.startswith(name) and kind_of(entry) is not None]
+    found = [entry for entry in entries(base) if entry.name.startswith(name) and kind_of(entry) is not None]
     exact = [directory for directory in found if directory.name == name]
     if len(exact or found) > 1:
         by_kind = {kind: [each for each in found if kind_of(each) == kind] for kind in _MARKS}
@@ -82,11 +83,7 @@ def find_stored(name: str) -> Path:
 
 def kind_of(directory: Path) -> Kind | None:
     """Return what a directory holds; None: none of these."""
-    try:
-        return next((kind for kind, file in _MARKS.items() if (directory / file).is_file()), None)
-    except (OSError, ValueError):
-        # No directory has such a name.
-        return None
+    return next((kind for kind, file in _MARKS.items() if is_file(directory / file)), None)
 
 
 def is_import(directory: Path) -> bool:
@@ -106,20 +103,20 @@ def is_bisection(directory: Path) -> bool:
 
 def import_directories(base: Path) -> list[Path]:
     """Return every import under `base`, oldest first (names begin with the time)."""
-    return [entry for entry in _entries(base) if is_import(entry)]
+    return [entry for entry in entries(base) if is_import(entry)]
 
 
 def _refuse_other(path: Path) -> None:
     """Raise InputError for a folder that lies among runs, or holds them, and is none."""
-    entries = _entries(path)
-    if entries and path.name.endswith(layout.JOB_SUFFIX):
+    within = entries(path)
+    if within and path.name.endswith(layout.JOB_SUFFIX):
         run = path.with_name(path.name.removesuffix(layout.JOB_SUFFIX))
         raise InputError(
             "this is what a job of the queue was submitted with, and what it printed",
             where=str(path),
             hint=f"what it measured is beside it: busbw show {shlex.quote(str(run))}",
         )
-    if any(kind_of(entry) is not None for entry in entries):
+    if any(kind_of(entry) is not None for entry in within):
         raise InputError(
             "this folder holds runs, and is none",
             where=str(path),
@@ -129,7 +126,7 @@ def _refuse_other(path: Path) -> None:
 
 def _last(base: Path) -> Path:
     newest: dict[Kind, Path] = {}
-    for entry in reversed(_entries(base)):
+    for entry in reversed(entries(base)):
         kind = kind_of(entry)
         if kind is not None:
             newest.setdefault(kind, entry)
@@ -137,10 +134,3 @@ def _last(base: Path) -> Path:
             break
     found = next((newest[kind] for kind in _MARKS if kind in newest), None)
     return found if found is not None else directories.find("last", base)
-
-
-def _entries(base: Path) -> list[Path]:
-    try:
-        return sorted(base.iterdir())
-    except (OSError, ValueError):
-        return []

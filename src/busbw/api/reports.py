@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from msgspec.structs import replace as replaced
 
-from busbw.api.comparisons import exists, read_comparison
+from busbw.api.comparisons import read_comparison
 from busbw.api.history import read_bisection
 from busbw.api.importing import import_files, load_import
 from busbw.api.loading import read
@@ -29,7 +29,7 @@ from busbw.show.exports import registry
 from busbw.show.exports.rows import export_of_import, export_of_run
 from busbw.show.page.subject import ImportSubject, Picture, ReportSubject, labels_of
 from busbw.store import bisections, comparisons, imports
-from busbw.store.files import read_whole
+from busbw.store.files import is_file, is_folder, read_whole
 from busbw.store.sources import source_kind
 
 # Rows that go into a page.
@@ -217,8 +217,7 @@ def page_of(names: Sequence[str], machine: str | None = None) -> ReportPage:
 def _place(name: str) -> Path:
     """Return where a name lies: something stored, else the file of another tool."""
     path = Path(name)
-    is_file = exists(path) and path.is_file() and kind_of(path.parent) is None
-    return path if is_file else find_stored(name)
+    return path if is_file(path) and kind_of(path.parent) is None else find_stored(name)
 
 
 def _comparison_of(where: Path) -> Comparison | None:
@@ -247,7 +246,7 @@ def comparison(path: Path) -> Comparison:
 
     Raises InputError for anything else.
     """
-    if path.is_dir() or not path.suffix:
+    if is_folder(path) or not path.suffix:
         where = find_stored(str(path))
         if not is_comparison(where):
             raise InputError("this is no comparison", where=str(where), hint="busbw runs --kind comparison")

@@ -31,6 +31,7 @@ from busbw.model.platform import Platform
 from busbw.model.scaling import Axis, Observation, Scaling, ScalingReport
 from busbw.store import directory as directories
 from busbw.store import imports, sources
+from busbw.store.files import exists, is_file, is_folder
 
 _HEAD_BYTES = 65_536
 _LONGEST_LINE_BYTES = 2**20
@@ -93,9 +94,9 @@ def observations_of(source: str, logs: LogReading, *, wanted: str | None) -> tup
     Raises InputError for what is not there, cannot be read, or holds no result.
     """
     path = Path(source)
-    if source != sources.STDIN and not path.is_file():
+    if source != sources.STDIN and not is_file(path):
         found = [each for where in _stored(path, source) for each in _of_stored(where)]
-    elif path.name in (layout.PLAN_FILE, layout.RUN_FILE, imports.IMPORT_FILE) and path.is_file():
+    elif path.name in (layout.PLAN_FILE, layout.RUN_FILE, imports.IMPORT_FILE) and is_file(path):
         found = list(_of_stored(path.parent))
     else:
         found = list(_of_file(source, logs, wanted))
@@ -110,9 +111,9 @@ def observations_of(source: str, logs: LogReading, *, wanted: str | None) -> tup
 
 def _stored(path: Path, name: str) -> list[Path]:
     """Return the runs and imports that a name means: one, or those in a folder of them."""
-    if path.is_dir() and not is_import(path) and not (path / layout.PLAN_FILE).exists():
+    if is_folder(path) and not is_import(path) and not exists(path / layout.PLAN_FILE):
         return [*directories.directories(path), *import_directories(path)]
-    if not path.exists() and (path.suffix or len(path.parts) > 1):
+    if not exists(path) and (path.suffix or len(path.parts) > 1):
         raise InputError(f"there is no {name}", where=name)
     return [find(name)]
 

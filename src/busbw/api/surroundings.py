@@ -8,6 +8,7 @@ from msgspec import structs
 from busbw.api.loading import read
 from busbw.api.locating import find, is_import
 from busbw.base.errors import InputError
+from busbw.base.text import listed
 from busbw.machine.capture.environment import absent
 from busbw.machine.capture.snapshot import capture
 from busbw.machine.detect.ladder import detect
@@ -114,9 +115,7 @@ def _differing(ranks: tuple[Hello, ...]) -> Iterator[str]:
         first = next(iter(told.values())).get(name)
         others = [rank for rank, environment in told.items() if environment.get(name) != first]
         if others:
-            shown = ", ".join(str(rank) for rank in others[:_MOST_NAMED])
-            more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-            yield f"{name} is another in rank {shown}{more}: this is as the first rank has it"
+            yield f"{name} is another in rank {listed(map(str, others), _MOST_NAMED)}: this is as the first rank has it"
 
 
 def _imported(imported: Imported, where: Path) -> JobEnvironment:
@@ -142,4 +141,4 @@ def _imported(imported: Imported, where: Path) -> JobEnvironment:
 def _withheld(environment: dict[str, str]) -> Iterator[str]:
     names = [name for name, value in environment.items() if WITHHELD in value]
     if names:
-        yield f"the values of {', '.join(names[:_MOST_NAMED])}: they look secret, and were withheld"
+        yield f"the values of {listed(names, _MOST_NAMED)}: they look secret, and were withheld"

@@ -10,12 +10,12 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from busbw import __version__
-from busbw.api.comparisons import exists
 from busbw.api.history import opened
 from busbw.api.importing import import_files
 from busbw.api.loading import read
 from busbw.api.locating import find, is_import
 from busbw.base.errors import InputError
+from busbw.base.text import listed
 from busbw.facts.platforms import facts_of_gpus
 from busbw.formats.lines.stream import UNCLAIMED
 from busbw.judge.comparing.launch import of_run, of_table
@@ -43,7 +43,7 @@ from busbw.show.exports.junit import gates_junit_xml
 from busbw.show.exports.rows import Export, export_of_import, export_of_run, place_of
 from busbw.store import directory as directories
 from busbw.store import imports
-from busbw.store.files import write_whole
+from busbw.store.files import exists, is_file, read_bounded, write_whole
 from busbw.store.selecting import strands
 
 _SHOWN_NAMES = 3
@@ -78,16 +78,15 @@ def open_results(names: tuple[str, ...]) -> Iterator[Opened]:
 
     Raises InputError for a name that means nothing, and for several that are not all files.
     """
-    if all(exists(Path(name)) and Path(name).is_file() and not is_import(Path(name).parent) for name in names):
+    if all(is_file(Path(name)) and not is_import(Path(name).parent) for name in names):
         with TemporaryDirectory(prefix="busbw-judge-") as folder:
             done = import_files(names, Path(folder) / "import", Path(folder), tag=None, with_copies=False)
-            shown = ", ".join(Path(name).name for name in names[:_SHOWN_NAMES])
-            more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-            yield OpenedImport(where=done.where, name=f"{shown}{more}", logs=names, is_passing=True)
+            shown = listed((Path(name).name for name in names), _SHOWN_NAMES)
+            yield OpenedImport(where=done.where, name=shown, logs=names, is_passing=True)
         return
     if len(names) != 1:
         raise InputError(
-            f"{len(names)} results are named, and not all are files: {', '.join(names[:_SHOWN_NAMES])}",
+            f"{len(names)} results are named, and not all are files: {listed(names, _SHOWN_NAMES)}",
             hint="judge runs and imports one by one; to hold them against each other: busbw compare A B",
         )
     where = find(names[0])
@@ -138,12 +137,7 @@ def asked_gates(
 
 def _read(file: Path) -> AskedGates:
     """Return what a file of gates asks for; a baseline that lies beside it is found from anywhere."""
-    try:
-        with file.open("rb") as stream:
-            raw = stream.read(MOST_BYTES + 1)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read gates: {getattr(error, 'strerror', None) or error}", where=str(file)) from error
-    found = parse_gates_file(raw, where=str(file))
+    found = parse_gates_file(read_bounded(file, most_bytes=MOST_BYTES, kind="file of gates"), where=str(file))
     beside = file.parent / found.baseline if found.baseline is not None else None
     is_beside = beside is not None and exists(beside)
     return AskedGates(gates=found.gates, baseline=str(beside) if is_beside else found.baseline)

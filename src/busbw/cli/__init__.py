@@ -21,7 +21,7 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except BusbwError as error:
-        from busbw.show.plain import printable
+        from busbw.base.text import printable
 
         print(printable(str(error)), file=sys.stderr)
         sys.exit(error.exit_code)

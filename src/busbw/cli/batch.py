@@ -8,12 +8,12 @@ from typing import Any
 from busbw.api import batch
 from busbw.api.loading import load
 from busbw.base.errors import ExitCode, InputError, RunError
+from busbw.base.text import printable
 from busbw.cli.request import NOT_OF_JOBS
 from busbw.cli.results import exit_code, print_run
 from busbw.measure.launchers.command_line import command_line
 from busbw.model.launch import BatchJob
 from busbw.model.request import Request, words_of
-from busbw.show.plain import printable
 from busbw.store import directory as directories
 
 

@@ -13,13 +13,13 @@ from busbw.api.bisections import bisect as bisect_settings
 from busbw.api.history import read_bisection
 from busbw.api.interleave import DEFAULT_BLOCKS, DEFAULT_BUDGET_S, AskedSide, ComparisonTerms
 from busbw.base.errors import ExitCode, InputError
+from busbw.base.text import printable
 from busbw.cli.options import GroupedCommand, GroupedOption
 from busbw.cli.progress import comparison_progress
 from busbw.cli.request import AskedSetting, directory_of, given_for_launches, launch_options, setting_of
 from busbw.model import codec
 from busbw.model.comparison import Bisection
 from busbw.model.request import options
-from busbw.show.plain import printable
 from busbw.show.text.comparison import bisection_text
 from busbw.store import directory as directories
 

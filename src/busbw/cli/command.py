@@ -21,7 +21,7 @@ VERBS = {
     "compare": Verb("compare", "compare", "Compare results, or measure settings in turn and compare those."),
     "doctor": Verb("doctor", "doctor", "Say what the logs of a job tell, or what is wrong with a host."),
     "env": Verb("env", "env", "Settings: what each does, which to set here and why, which are wrong."),
-    "export": Verb("export", "export", "Write a run in a format that other tools read."),
+    "export": Verb("results", "export", "Write a run in a format that other tools read."),
     "import": Verb("import_", "import_", "Read results of other tools."),
     "judge": Verb("judge", "judge", "Judge measured sizes: what they reach, and where the rest went."),
     "launch": Verb("launch", "launch", "Print how to start a program on a platform, with reasons."),

@@ -11,13 +11,13 @@ import click
 from busbw.api.comparisons import compare_launches, compare_stored, read_comparison
 from busbw.api.interleave import DEFAULT_BLOCKS, DEFAULT_BUDGET_S, ComparisonTerms, go_on, plan_comparison, start
 from busbw.base.errors import ExitCode, InputError
+from busbw.base.text import printable
 from busbw.cli.options import GroupedCommand, GroupedOption
 from busbw.cli.progress import comparison_progress
 from busbw.cli.request import directory_of, given_for_launches, launch_options, setting_of
 from busbw.model import codec
 from busbw.model.comparison import Comparison, ComparisonPlan
 from busbw.show.exports.tables import comparison_csv
-from busbw.show.plain import printable
 from busbw.show.text.comparison import comparison_text, plan_of_comparison_text
 from busbw.store import comparisons
 from busbw.store import directory as directories

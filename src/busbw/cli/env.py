@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from busbw.base.errors import ExitCode, InputError
+from busbw.base.text import printable
 from busbw.cli.checks import present
 from busbw.cli.options import JSON, SIZE
 from busbw.model import codec
@@ -13,7 +14,6 @@ from busbw.model.envvar import Explanation
 from busbw.model.finding import Checked, SettingsFix
 from busbw.model.recommendation import Recommendation
 from busbw.model.settings import JobEnvironment
-from busbw.show.plain import printable
 
 _NCCL = click.option("--nccl", metavar="VERSION", help="The version of NCCL [default: the newest known].")
 _GOALS = "bandwidth, latency, nvlink-check, nic-check, sharp, training"

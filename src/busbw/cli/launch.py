@@ -8,11 +8,11 @@ import click
 
 from busbw.api.launches import launch_line
 from busbw.base.errors import InputError
+from busbw.base.text import printable
 from busbw.cli.options import JSON, SIZE
 from busbw.model import codec
 from busbw.model.launch import LaunchRequest
 from busbw.model.plan import JobFile
-from busbw.show.plain import printable
 from busbw.show.text.recommendation import launch_script
 from busbw.store import files
 

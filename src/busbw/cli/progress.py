@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from busbw.base.text import printable
 from busbw.base.units import format_size, format_time
 from busbw.measure.execute.execution import Listener
 from busbw.model.comparison import ComparisonPlan
 from busbw.model.plan import Plan, Point, points_of
 from busbw.model.record import AnyEvent, Measuring, PointEnded, Preparing
 from busbw.model.run import Run
-from busbw.show.plain import printable
 
 if TYPE_CHECKING:
     from busbw.api.interleave import Follower

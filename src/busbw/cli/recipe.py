@@ -10,9 +10,9 @@ import msgspec
 from busbw.api.recipes import question, recipe_list, write_recipe
 from busbw.api.recipes import recipe as made_recipe
 from busbw.api.recipes import versions as known_versions
+from busbw.base.text import printable
 from busbw.cli.options import JSON
 from busbw.model import codec
-from busbw.show.plain import printable
 from busbw.show.text.recommendation import recipe_text, recipes_text, versions_text
 
 _PLATFORM = click.option("--platform", metavar="ID", help="The platform it is for, by id or any of its names.")

@@ -10,10 +10,10 @@ from busbw.api.reports import comparison as read_comparison
 from busbw.api.reports import page_of
 from busbw.api.reports import scaling as read_scaling
 from busbw.base.errors import InputError
+from busbw.base.text import printable
 from busbw.base.units import format_size
 from busbw.show.figures.axes import Theme
 from busbw.show.page.panels import FIGURE_NAMES, FigureName, comparison_svg, import_svg, runs_svg, scaling_svg
-from busbw.show.plain import printable
 from busbw.store.files import write_whole
 
 _USUAL_FIGURES: tuple[FigureName, ...] = ("time", "busbw")

@@ -1,4 +1,4 @@
-"""The verbs that print stored results, `show` and `load`; a result on standard output, and its exit code."""
+"""The verbs that print stored results, `show`, `load` and `export`; a result on standard output, and its exit code."""
 
 import shlex
 import sys
@@ -8,6 +8,7 @@ from typing import NoReturn
 import click
 
 from busbw.base.errors import ExitCode, InputError
+from busbw.base.text import printable
 from busbw.cli.checks import code_of
 from busbw.model import codec
 from busbw.model.finding import Finding, Verdict
@@ -72,6 +73,42 @@ def load(run_name: str, *, as_json: bool) -> None:
             hint=f"read its copies into a new one: busbw import {copies}",
         )
     present_run(rebuilt(where), where, as_json=as_json)
+
+
+@click.command("export")
+@click.argument("run_name", metavar="RUN", default="last")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["nccl-tests", "json", "csv", "parquet", "superbench", "prometheus", "junit", "markdown"]),
+    required=True,
+    help="What to write: see docs/export.md.",
+)
+@click.option(
+    "-o", "output", type=click.Path(path_type=Path), metavar="FILE", help="The file to write [default: print it]."
+)
+def export(run_name: str, form: str, output: Path | None) -> None:
+    """Write a RUN in a format that other tools read."""
+    from busbw.api.locating import find
+    from busbw.api.reports import export as exported
+    from busbw.show.exports import registry
+    from busbw.store.files import check_replaceable, write_whole
+
+    if output is None and not registry.find(form).is_text and sys.stdout.isatty():
+        raise InputError(
+            f"{form} is not text, and this is a terminal",
+            hint=f"busbw export {shlex.quote(run_name)} --format {form} -o FILE",
+        )
+    # A device or a pipe cannot be replaced by a file, and must not be: that would take it from everybody.
+    if output is not None:
+        check_replaceable(output)
+    content = exported(find(run_name), form)
+    if output is None:
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+    else:
+        write_whole(output.absolute(), content)
+        print(f"wrote {printable(str(output))}", file=sys.stderr)
 
 
 def present_run(run: Run, where: Path, *, as_json: bool) -> NoReturn:

@@ -9,8 +9,8 @@ import msgspec
 
 from busbw.api.history import opened
 from busbw.base.moment import parse_moment
+from busbw.base.text import printable
 from busbw.model.history import Selection
-from busbw.show.plain import printable
 from busbw.store import directory as directories
 from busbw.store.selecting import count, rows
 

@@ -7,12 +7,12 @@ import click
 
 from busbw.api.topologies import check_topology, compared, made_file
 from busbw.base.errors import ExitCode
+from busbw.base.text import printable
 from busbw.cli.checks import present
 from busbw.cli.options import JSON
 from busbw.machine.named import node_view
 from busbw.model import codec
 from busbw.model.topology import RankMasks
-from busbw.show.plain import printable
 
 _HERE = click.option("--here", is_flag=True, help="This host.")
 _SOURCE = click.argument("source", metavar="[FILE|ID|HOST.tar]", required=False)

@@ -8,15 +8,15 @@ import click
 
 from busbw.api.history import trend_of
 from busbw.base.errors import ExitCode, InputError
+from busbw.base.text import printable
 from busbw.cli.options import SIZE
 from busbw.cli.runs import say, selecting_options, selection_of
 from busbw.model import codec
 from busbw.model.history import PointSelection, Trend
-from busbw.show.plain import printable
 from busbw.show.text.history import trend_lines
 from busbw.show.text.terminal import console
 from busbw.store import directory as directories
-from busbw.store.files import write_whole
+from busbw.store.files import check_replaceable, write_whole
 
 _EXITS = {"worse": ExitCode.FINDINGS, "cannot_tell": ExitCode.CANNOT_TELL}
 
@@ -98,8 +98,8 @@ def _check(asked: dict[str, Any]) -> None:
     if not 0 <= asked["least_percent"] < 100:
         raise InputError("a least change lies from 0 to 100 percent", where="--least", hint="--least 1")
     output: Path | None = asked["output"]
-    if output is not None and output.exists() and not output.is_file():
-        raise InputError(f"{output} is not a file", hint="leave out -o to print it")
+    if output is not None:
+        check_replaceable(output)
 
 
 def _present(trend: Trend, form: str, output: Path | None) -> None:

@@ -8,45 +8,26 @@ from collections.abc import Callable, Mapping
 from busbw.env.hca import understood_devices
 from busbw.env.values_c import OFF_WORDS, ON_WORDS, Given, judged_number, leading_integer, without_number
 from busbw.env.versions import reaches
-from busbw.env.words_nccl import WORDS
+from busbw.env.words_nccl import WORDS, known_words
+from busbw.facts.envvars import word_list
 from busbw.model.envvar import ListRead, Understood
 
 _FUNCTIONS = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce")
 _PROTOCOLS = ("LL", "LL128", "Simple")
-# In NCCL's spelling, with the version each came with.
-_ALGORITHMS = {
-    "Tree": (2, 5),
-    "Ring": (2, 5),
-    "CollNetDirect": (2, 14),
-    "CollNetChain": (2, 14),
-    "NVLS": (2, 17),
-    "NVLSTree": (2, 18),
-    "PAT": (2, 23),
-}
-_FOR = {
-    "AllReduce": ("Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree"),
-    "AllGather": ("Ring", "CollNetDirect", "NVLS", "PAT"),
-    "ReduceScatter": ("Ring", "CollNetDirect", "NVLS", "PAT"),
-    "Broadcast": ("Ring",),
-    "Reduce": ("Ring",),
-}
 _STRICT = (2, 24)
 
 
 def read_algorithms(text: str, version: tuple[int, ...] | None = None) -> ListRead:
     """Return which algorithms NCCL_ALGO leaves to each function; one that the function does not have is left out."""
-    known = tuple(name for name, since in _ALGORITHMS.items() if reaches(version, since))
-    return _read(text, known, _FOR, version)
+    words = word_list("NCCL_ALGO").words
+    functions = {name: tuple(word.name for word in words if name in word.functions) for name in _FUNCTIONS}
+    known = tuple(known_words("NCCL_ALGO", version))
+    return _read(text, known, functions, version)
 
 
 def read_protocols(text: str, version: tuple[int, ...] | None = None) -> ListRead:
     """Return which protocols NCCL_PROTO leaves to each function."""
     return _read(text, _PROTOCOLS, dict.fromkeys(_FUNCTIONS, _PROTOCOLS), version)
-
-
-def without_choice(read: ListRead) -> tuple[str, ...]:
-    """Return the functions that a list leaves nothing to."""
-    return tuple(function for function, left in read.enabled.items() if not left)
 
 
 def understood_list(given: Given) -> Understood:

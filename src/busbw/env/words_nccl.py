@@ -4,88 +4,56 @@ import re
 from collections.abc import Callable, Sequence
 
 from busbw.env.values_c import Given
-from busbw.env.versions import reaches
+from busbw.env.versions import parse_version, reaches
+from busbw.facts.envvars import meant_words, word_list
 from busbw.model.envvar import Understood
 
 _Reader = Callable[[Given], Understood]
-# topoPathTypeStr of src/graph/topo.cc: the tag from which each name is there, nearest first.
-_PATH_TYPES = {
-    "LOC": (2, 4),
-    "NVL": (2, 5),
-    "NVB": (2, 11),
-    "C2C": (2, 26),
-    "PIX": (2, 4),
-    "PXB": (2, 4),
-    "P2C": (2, 27),
-    "PXN": (2, 12),
-    "PHB": (2, 4),
-    "SYS": (2, 4),
-}
-# ncclGetLevel: numbers of before 2.5; what is beyond counts as the last.
-_OLD_LEVELS = ("LOC", "PIX", "PXB", "PHB", "SYS")
-_MERGE_LEVELS = ("LOC", "PORT", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS")
-# src/debug.cc, the tag from which each is there.
-_SUBSYSTEMS = {
-    **dict.fromkeys(("INIT", "COLL", "P2P", "SHM", "NET", "GRAPH", "TUNING", "ENV", "ALLOC", "CALL", "ALL"), (2, 5)),
-    **dict.fromkeys(("PROXY", "NVLS"), (2, 18)),
-    **dict.fromkeys(("BOOTSTRAP", "REG"), (2, 21)),
-    "PROFILE": (2, 22),
-    "RAS": (2, 24),
-    **dict.fromkeys(("ALLOC_HOST", "DESTROY"), (2, 30)),
-}
-_LEVELS = {**dict.fromkeys(("VERSION", "WARN", "INFO", "ABORT", "TRACE"), (2, 0)), "ATTN": (2, 32)}
-_MEANT_LEVELS = {
-    **dict.fromkeys(("DEBUG", "VERBOSE", "1", "ON", "TRUE", "YES", "Y", "2", "ALL"), "INFO"),
-    **dict.fromkeys(("WARNING", "WARNINGS", "ERROR", "ERR"), "WARN"),
-}
-# Names of libraries and networks that stand where NCCL expects the name that a plug-in reports.
-_NOT_A_NETWORK = {
-    **dict.fromkeys(("efa", "aws-ofi-nccl", "aws", "aws_libfabric", "cxi"), "AWS Libfabric"),
-    **dict.fromkeys(("sockets", "tcp", "ethernet"), "Socket"),
-    **dict.fromkeys(("infiniband", "roce", "rdma", "verbs"), "IB"),
-}
 
 
-def _known(words: dict[str, tuple[int, int]], version: tuple[int, ...] | None) -> list[str]:
-    return [word for word, since in words.items() if reaches(version, since)]
+def known_words(name: str, version: tuple[int, ...] | None) -> list[str]:
+    """Return the words that a version takes for a variable; None: the newest that is known."""
+    return [
+        word.name for word in word_list(name).words if word.since is None or reaches(version, parse_version(word.since))
+    ]
 
 
 def _path_type(given: Given) -> Understood:
-    known = _known(_PATH_TYPES, given.version)
+    words, known = word_list(given.var.name), known_words(given.var.name, given.version)
     if given.text in known:
         return Understood(value=given.text)
     number = re.match(r"[0-9]+", given.text, re.ASCII)
     if number is not None:
         digits = number[0].lstrip("0") or "0"
-        return Understood(value=_OLD_LEVELS[int(digits)] if len(digits) == 1 and int(digits) < 5 else "SYS")
+        return Understood(value=words.numbers[min(int(digits[:2]), len(words.numbers) - 1)])
     meant = given.text.strip().upper()
     if not given.text:
         return Understood(value=given.default)
     if meant in known:
         problem = f"NCCL takes these names in capitals only: {given.shown} is ignored, without a word"
         return Understood(value=given.default, problem=problem, kind="ignored", instead=meant)
-    since = _PATH_TYPES.get(given.text)
-    why = f"it came with {since[0]}.{since[1]}" if since is not None else f"NCCL knows {', '.join(known)}"
+    since = next((word.since for word in words.words if word.name == given.text), None)
+    why = f"it came with {since}" if since is not None else f"NCCL knows {', '.join(known)}"
     problem = f"{given.shown} is ignored, without a word: {why}"
     return Understood(value=given.default, problem=problem, kind="ignored")
 
 
 def _merge_level(given: Given) -> Understood:
-    for level in _MERGE_LEVELS:
+    for level in given.var.choices:
         if given.text.startswith(level):
             return Understood(value=level)
     instead = given.text.strip().upper()
     return Understood(
         value="LOC",
-        problem=f"it takes {', '.join(_MERGE_LEVELS)}, in capitals: {given.shown} is LOC, which fuses nothing",
+        problem=f"it takes {', '.join(given.var.choices)}, in capitals: {given.shown} is LOC, which fuses nothing",
         kind="other value",
-        instead=instead if instead in _MERGE_LEVELS else None,
+        instead=instead if instead in given.var.choices else None,
     )
 
 
 def _debug(given: Given) -> Understood:
     word = (given.text.strip() if given.from_version(2, 30) else given.text).upper()
-    known = _known(_LEVELS, given.version)
+    known = known_words(given.var.name, given.version)
     if word in known:
         return Understood(value=word)
     if not word:
@@ -94,14 +62,14 @@ def _debug(given: Given) -> Understood:
     if meant == "ATTN":
         problem = "ATTN came with 2.32: before, it turns all messages off"
         return Understood(value="none", problem=problem, kind="ignored", instead="WARN")
-    instead = meant if meant in known else _MEANT_LEVELS.get(meant)
+    instead = meant if meant in known else meant_words(given.var.name).get(meant)
     problem = f"NCCL knows {', '.join(known)}: {given.shown} turns all messages off, and nothing says so"
     return Understood(value="none", problem=problem, kind="ignored", instead=instead)
 
 
-def _flags(given: Given, words: dict[str, tuple[int, int]]) -> Understood:
+def _flags(given: Given) -> Understood:
     text = given.text
-    known = _known(words, given.version)
+    known = known_words(given.var.name, given.version)
     listed = [item for item in text.removeprefix("^").split(",") if item.strip()]
     typed = given.from_version(2, 30)
     unknown = [item for item in listed if (item.strip() if typed else item).upper() not in known]
@@ -114,14 +82,6 @@ def _flags(given: Given, words: dict[str, tuple[int, int]]) -> Understood:
     kept = ",".join(item for item in listed if item not in unknown)
     mark = "^" if text.startswith("^") else ""
     return Understood(value=mark + kept, problem=f"NCCL does not know {shown}, and says nothing", kind="other value")
-
-
-def _subsystems(given: Given) -> Understood:
-    return _flags(given, _SUBSYSTEMS)
-
-
-def _levels(given: Given) -> Understood:
-    return _flags(given, {**_LEVELS, "ALL": (2, 0)})
 
 
 def _exact(given: Given) -> Understood:
@@ -147,16 +107,8 @@ def _one_of(given: Given, choices: Sequence[str], *, otherwise: str) -> Understo
     return Understood(value=otherwise, problem=problem, kind="ignored", instead=meant)
 
 
-def _check_mode(given: Given) -> Understood:
-    return _one_of(given, ("DEFAULT", "DEBUG_LOCAL", "DEBUG_GLOBAL"), otherwise="DEFAULT")
-
-
-def _launch_mode(given: Given) -> Understood:
-    return _one_of(given, ("PARALLEL", "GROUP"), otherwise="PARALLEL")
-
-
-def _merge_policy(given: Given) -> Understood:
-    return _one_of(given, ("ALL", "RAIL"), otherwise="ALL")
+def _choice(given: Given) -> Understood:
+    return _one_of(given, given.var.choices, otherwise=given.var.choices[0])
 
 
 def _netdevs_policy(given: Given) -> Understood:
@@ -166,7 +118,7 @@ def _netdevs_policy(given: Given) -> Understood:
 
 
 def _cta_policy(given: Given) -> Understood:
-    names = ("DEFAULT", "EFFICIENCY", "ZERO")
+    names = given.var.choices
     if given.text[:1] in ("0", "1", "2"):
         return Understood(value=names[int(given.text[0])])
     if not given.from_version(2, 29):
@@ -188,7 +140,7 @@ def _network(given: Given) -> Understood:
     if not given.text:
         problem = "no network has an empty name: NCCL fails to start; unset it to let NCCL choose"
         return Understood(value="", problem=problem, kind="fails")
-    meant = _NOT_A_NETWORK.get(given.text.strip().lower())
+    meant = meant_words(given.var.name).get(given.text.strip().lower())
     if meant is None:
         return Understood(value=given.text)
     problem = f"no network reports the name {given.shown}: NCCL fails to start; {meant!r} is one"
@@ -231,16 +183,16 @@ WORDS: dict[str, _Reader] = {
     "NCCL_P2P_LEVEL": _path_type,
     "NCCL_NET_GDR_LEVEL": _path_type,
     "NCCL_NET_MERGE_LEVEL": _merge_level,
-    "NCCL_NET_MERGE_POLICY": _merge_policy,
+    "NCCL_NET_MERGE_POLICY": _choice,
     "NCCL_DEBUG": _debug,
-    "NCCL_DEBUG_SUBSYS": _subsystems,
-    "NCCL_DEBUG_LEVELS": _levels,
-    "NCCL_DEBUG_TIMESTAMP_LEVELS": _levels,
+    "NCCL_DEBUG_SUBSYS": _flags,
+    "NCCL_DEBUG_LEVELS": _flags,
+    "NCCL_DEBUG_TIMESTAMP_LEVELS": _flags,
     "NCCL_SOCKET_FAMILY": _exact,
     "NCCL_IB_ADDR_FAMILY": _exact,
     "NCCL_IB_ADDR_RANGE": _address_range,
-    "NCCL_CHECK_MODE": _check_mode,
-    "NCCL_LAUNCH_MODE": _launch_mode,
+    "NCCL_CHECK_MODE": _choice,
+    "NCCL_LAUNCH_MODE": _choice,
     "NCCL_NETDEVS_POLICY": _netdevs_policy,
     "NCCL_CTA_POLICY": _cta_policy,
     "NCCL_NET": _network,

@@ -41,6 +41,28 @@ def _devices() -> _Devices:
     return msgspec.toml.decode(raw, type=_Devices)
 
 
+class LaneRate(Value, frozen=True, kw_only=True):
+    """What one lane of a generation of PCI Express carries in one direction."""
+
+    number: Integer
+    rate_GTps: float
+    # So much data in so much that is sent.
+    data: Integer
+    sent: Integer
+    source: str
+
+
+class _Lanes(Value, frozen=True, kw_only=True):
+    generation: tuple[LaneRate, ...]
+
+
+@cache
+def lane_rates() -> dict[int, LaneRate]:
+    """Return what a lane carries, by the generation of PCI Express."""
+    raw = files("busbw").joinpath("data", "pcie.toml").read_bytes()
+    return {each.number: each for each in msgspec.toml.decode(raw, type=_Lanes).generation}
+
+
 def device_kind(vendor: str | None, device: str | None) -> DeviceKind | None:
     """Return what a device is by its ids, as `0x10de` and `0x20b0`; None where it is not known."""
     if vendor is None or device is None:

@@ -67,6 +67,58 @@ def _declared() -> Iterator[tuple[str, EnvVarFile]]:
             yield path.name, msgspec.toml.decode(path.read_bytes(), type=EnvVarFile)
 
 
+class KnownWord(Value, frozen=True, kw_only=True):
+    """One word that a variable takes."""
+
+    name: str
+    # The first version that takes it, as 2.26; None: every one that reads the variable.
+    since: str | None = None
+    # The functions that an algorithm is for.
+    functions: tuple[str, ...] = ()
+
+
+class WordList(Value, frozen=True, kw_only=True):
+    """The words that variables take, in the order in which NCCL has them."""
+
+    variables: tuple[str, ...]
+    words: tuple[KnownWord, ...]
+    # What the numbers from 0 on mean.
+    numbers: tuple[str, ...] = ()
+    source: str
+
+
+class MeantWord(Value, frozen=True, kw_only=True):
+    """What people write for variables that take words, and the word that they mean."""
+
+    variables: tuple[str, ...]
+    written: tuple[str, ...]
+    means: str
+    source: str
+
+
+class _Words(Value, frozen=True, kw_only=True):
+    list: tuple[WordList, ...]
+    meant: tuple[MeantWord, ...]
+
+
+@cache
+def _words() -> _Words:
+    raw = files("busbw").joinpath("data", "words_nccl.toml").read_bytes()
+    return msgspec.toml.decode(raw, type=_Words)
+
+
+@cache
+def word_list(name: str) -> WordList:
+    """Return the words that a variable of NCCL takes. Raises StopIteration for one without a list."""
+    return next(each for each in _words().list if name in each.variables)
+
+
+@cache
+def meant_words(name: str) -> dict[str, str]:
+    """Return what is written for a variable of NCCL, and the word that is meant."""
+    return {word: each.means for each in _words().meant if name in each.variables for word in each.written}
+
+
 class _Exports(Value, frozen=True, kw_only=True):
     export: tuple[PluginExport, ...]
 

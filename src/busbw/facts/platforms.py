@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from busbw.base.errors import InputError
+from busbw.base.text import listed
 from busbw.base.value import Integer, Value
 from busbw.facts import platform_files
 from busbw.facts.platform_files import FAMILY, names
@@ -98,8 +99,7 @@ def _unknown(name: str, called: dict[str, tuple[str, ...]]) -> InputError:
     parts = [each for each in owners if len(wanted) > 2 and (wanted in each or (len(each) > 3 and each in wanted))]
     near = parts or difflib.get_close_matches(wanted, owners, n=_MOST_GUESSES, cutoff=0.6)
     guesses = list(dict.fromkeys(owners[each] for each in near))
-    more = f" or {len(guesses) - _MOST_GUESSES} more" if len(guesses) > _MOST_GUESSES else ""
-    maybe = f"; maybe: {', '.join(guesses[:_MOST_GUESSES])}{more}" if guesses else ""
+    maybe = f"; maybe: {listed(guesses, _MOST_GUESSES)}" if guesses else ""
     return InputError(
         f"no platform is called {_short(name)!r}{maybe}",
         hint=f"busbw platform show {guesses[0]}" if len(guesses) == 1 else _LIST,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from busbw.judge.phrases import listed
+from busbw.base.text import listed
 from busbw.measure.launchers.notices import Notice, first_death, gave_up, lost_host, peer_lost
 from busbw.model.plan import Plan
 from busbw.model.record import step_words

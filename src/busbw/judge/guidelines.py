@@ -8,10 +8,11 @@ docs/method-judging.md.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from busbw.base.text import listed
 from busbw.base.units import format_size, format_time
 from busbw.facts.rules import finding
 from busbw.judge.expectation import advice
-from busbw.judge.phrases import counted, label, listed, percent
+from busbw.judge.phrases import counted, label, percent
 from busbw.judge.usable import is_host_bound, is_steady
 from busbw.model.finding import Finding
 from busbw.model.plan import Plan

@@ -4,9 +4,10 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from busbw.base.text import listed
 from busbw.base.units import format_time
 from busbw.facts.rules import finding
-from busbw.judge.phrases import counted, label, listed, percent
+from busbw.judge.phrases import counted, label, percent
 from busbw.measure.backends.measurements import empty_s
 from busbw.model.finding import Finding
 from busbw.model.plan import SMALL_NCCL_BYTES, Plan

@@ -11,12 +11,6 @@ def label(measurement: Measurement) -> str:
     return f"{measurement.collective}{pair}{place} {format_size(measurement.size_bytes)}"
 
 
-def listed(labels: list[str], most: int = 4) -> str:
-    """Return the first labels in one line, and how many more there are."""
-    more = len(labels) - most
-    return ", ".join(labels[:most]) + (f" and {more} more" if more > 0 else "")
-
-
 def counted(number: int, noun: str) -> str:
     """Return `1 point`, `3 points`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}{'es' if noun.endswith('s') else 's'}"

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
+from busbw.base.text import listed
 from busbw.facts.rules import finding
 from busbw.judge.failures import ended_words, more_samples
-from busbw.judge.phrases import counted, label, listed, percent
+from busbw.judge.phrases import counted, label, percent
 from busbw.judge.usable import LEAST_SAMPLES, core_losses, half_width, is_disturbed, missed_share
 from busbw.model.finding import Finding
 from busbw.model.plan import Plan

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from busbw.base.text import listed
 from busbw.base.units import format_time
 from busbw.facts.rules import finding
-from busbw.judge.phrases import counted, label, listed, percent
+from busbw.judge.phrases import counted, label, percent
 from busbw.judge.usable import is_disturbed, is_usable
 from busbw.model.finding import Finding
 from busbw.model.record import Attribution, Hello

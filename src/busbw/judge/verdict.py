@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from busbw.base.text import listed
 from busbw.base.units import format_rate, format_size, format_time
 from busbw.base.value import Value
 from busbw.facts.rules import finding
@@ -19,7 +20,7 @@ from busbw.judge.failures import (
 )
 from busbw.judge.guidelines import Violation, guideline_findings, violations
 from busbw.judge.launching import BusyGpu, busy_findings, busy_gpus, busy_words, launch_findings
-from busbw.judge.phrases import counted, label, listed, percent
+from busbw.judge.phrases import counted, label, percent
 from busbw.judge.sampling import sampling_findings
 from busbw.judge.stragglers import Straggler, host_of, slow_share, straggler_findings, stragglers, tail_findings
 from busbw.judge.usable import LEAST_SAMPLES, has_interval, is_disturbed, is_solid

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from busbw.base.text import listed
 from busbw.facts.platforms import all_platforms
 from busbw.logs.lines import NAMELESS_HOST
 from busbw.logs.reader import LogReader
@@ -76,8 +77,7 @@ def words(members: Iterable[Member]) -> str:
         shown += f" and more ({len(ranks)} in all)"
     text = f"rank{'s' if len(ranks) > 1 else ''} {shown}" if ranks else ""
     if names:
-        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-        text += (", " if text else "") + ", ".join(names[:_MOST_NAMED]) + more
+        text += (", " if text else "") + listed(names, _MOST_NAMED)
     return text
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from busbw.base.text import listed
 from busbw.base.units import format_rate
 from busbw.facts.rules import finding
 from busbw.limits.ceiling import ceiling
@@ -77,7 +78,7 @@ def unreachable_finding(case: JobLogs, reports: Sequence[TroubleEvent]) -> Findi
     if broken and not (is_ordered and _order(first) < min(map(_order, broken))):
         return None
     peers = sorted({event.groups["peer"].rstrip(",.") for event in failed if "peer" in event.groups})
-    to = f" to {', '.join(peers[:_MOST_PEERS])}{' and more' if len(peers) > _MOST_PEERS else ''}" if peers else ""
+    to = f" to {listed(peers, _MOST_PEERS)}" if peers else ""
     who = words(member for event in failed for member in case.who(event)) or "somebody"
     # Nobody listens at a right address; at a wrong one a stranger refuses.
     refused = all("refused" in event.text for event in failed) and not any(map(leads_nowhere, case.has("bootstrap")))

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
+from busbw.base.text import listed
 from busbw.facts.rules import finding
 from busbw.logs.case import JobLogs, Member, words
 from busbw.logs.lines import DIRECT
@@ -265,12 +266,11 @@ def ras_findings(reports: RasReports, sources: tuple[str, ...]) -> Iterator[Find
 
 
 def _lost(report: RasReport, place: FilePlace) -> Finding:
-    shown = "; ".join(report.lost[:_MOST_SHOWN])
-    more = f"; and {len(report.lost) - _MOST_SHOWN} more" if len(report.lost) > _MOST_SHOWN else ""
+    shown = listed(report.lost, _MOST_SHOWN, between="; ")
     state = "dead: no answer for a minute" if report.is_dead else "no answer to this query"
     return finding(
         "LOG038",
-        evidence=f"{shown or 'the report does not name it'}{more}; {state}",
+        evidence=f"{shown or 'the report does not name it'}; {state}",
         fix="look at that process and its host: is it there, `py-spy dump --pid PID`, `dmesg | grep -i -e oom -e xid`; "
         "then ask ncclras again",
         place=place,
@@ -284,7 +284,7 @@ def _apart(operation: str, levels: Sequence[OperationLevel], place: FilePlace, *
     named = [place for level in behind for place in level.named]
     nodes = sorted({node for _rank, node in named})
     who = (
-        f"{words(rank for rank, _node in named)} on {', '.join(nodes[:_MOST_SHOWN])}"
+        f"{words(rank for rank, _node in named)} on {listed(nodes, _MOST_SHOWN)}"
         if named
         else f"{sum(level.ranks for level in behind)} ranks, which the report does not name (ncclras -v does)"
     )

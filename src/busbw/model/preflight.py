@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from busbw.base.hostlist import compressed
+from busbw.base.text import listed
 from busbw.base.units import format_size
 from busbw.base.value import Value
 from busbw.model.record import Node
@@ -67,12 +68,6 @@ class Difference(Value, kw_only=True, frozen=True):
     # Numbers of such a run are of a mixture: it does not begin unless that was asked for.
     stops: bool
 
-    @property
-    def odd_hosts(self) -> tuple[str, ...]:
-        """The hosts that are not as most are; all of them where no value is that of most."""
-        first = self.values[0][1] if _has_majority(self.values) else ()
-        return tuple(host for _value, hosts in self.values for host in hosts if host not in first)
-
 
 def is_setting(name: str) -> bool:
     """Whether a variable says how a library sends, and not where a launcher has put a process."""
@@ -124,9 +119,7 @@ def sentence(difference: Difference) -> str:
 
 def sentences(found: Sequence[Difference]) -> str:
     """Return the first differences in words, and how many there are more."""
-    more = len(found) - _MOST_SENTENCES
-    shown = "; ".join(sentence(difference) for difference in found[:_MOST_SENTENCES])
-    return f"{shown}; and {more} more difference{'s' if more != 1 else ''}" if more > 0 else shown
+    return listed(map(sentence, found), _MOST_SENTENCES, between="; ")
 
 
 def _aspects(node: Node) -> Iterator[tuple[_Aspect, _Seen]]:

@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.text import Text
 
 from busbw.base.collectives import COLLECTIVES
+from busbw.base.text import printable
 from busbw.base.units import format_size
 from busbw.model.comparison import ComparedPoint
 from busbw.model.run import Measurement
-from busbw.show.plain import printable
 from busbw.show.words import us
 
 # A quoted value belongs to its name: NCCL_NET="AWS Libfabric" is one word.

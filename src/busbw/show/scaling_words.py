@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from busbw.base.text import listed
 from busbw.base.units import percent_range, signed_percent
 from busbw.model.finding import Outcome
 from busbw.model.scaling import (
@@ -68,9 +69,8 @@ def difference_notes(difference: LineDifference, axis: Axis) -> list[str]:
     noun = AXIS_WORDS[axis][1]
     notes = []
     if difference.change is not None:
-        shown = [f"{point.at}: {signed_percent(point.change.value)}" for point in difference.points[:_MOST_POINTS]]
-        more = len(difference.points) - _MOST_POINTS
-        notes.append(f"by {noun}: {', '.join(shown)}{f' and {more} more' if more > 0 else ''}")
+        changes = (f"{point.at}: {signed_percent(point.change.value)}" for point in difference.points)
+        notes.append(f"by {noun}: {listed(changes, _MOST_POINTS)}")
     return [*notes, *unmatched_notes(difference, axis)]
 
 

@@ -173,20 +173,6 @@ def drift(values: Sequence[float]) -> float | None:
     return median(second) / before - 1 if before > 0 else None
 
 
-def drift_is_shown(values: Sequence[float], confidence: float = 0.95) -> bool:
-    """Whether the intervals of the two halves' medians lie apart: a claim of drift needs that.
-
-    For independent samples without drift this is rarer than one minus the confidence; autocorrelation makes it more
-    frequent.
-    """
-    if len(values) < _LEAST_VALUES:
-        return False
-    first, second = (median_interval(half, confidence) for half in _halves(values))
-    if first is None or second is None:
-        return False
-    return first[1] < second[0] or second[1] < first[0]
-
-
 def _halves(values: Sequence[float]) -> tuple[list[float], list[float]]:
     middle = len(values) // 2
     return sorted(values[:middle]), sorted(values[middle:])

@@ -15,12 +15,50 @@ from busbw.base.errors import InputError, RunError
 from busbw.model.plan import JobFile
 
 
+def exists(path: Path) -> bool:
+    """Whether there is something at a path, whatever text that is."""
+    try:
+        path.stat()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def is_file(path: Path) -> bool:
+    """Whether a file is there, and no folder or device."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a folder is there."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def entries(folder: Path) -> tuple[Path, ...]:
+    """Return what is in a folder, in the order of its names; nothing where there is no such folder."""
+    try:
+        return tuple(sorted(folder.iterdir()))
+    except (OSError, ValueError):
+        return ()
+
+
+def named(folder: Path, pattern: str) -> list[Path]:
+    """Return what is in a folder with a name like `pattern`, in the order of the names."""
+    return sorted(folder.glob(pattern))
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Replace the file at `path`.
 
     Raises InputError when something else than a file is there, RunError when the disk is full or refuses.
     """
-    _check_replaceable(path)
+    check_replaceable(path)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
@@ -38,15 +76,17 @@ def write_whole(path: Path, content: bytes) -> None:
         ) from error
 
 
-def _check_replaceable(path: Path) -> None:
-    """Refuse a folder, a device, a pipe: a file in its place would take it from everybody."""
+def check_replaceable(path: Path) -> None:
+    """Raise InputError for a folder, a device, a pipe: a file in its place would take it from everybody."""
     try:
         is_file = stat.S_ISREG(path.stat().st_mode)
     except OSError:
         # Nothing is there, or writing says better what is wrong.
         return
     if not is_file:
-        raise InputError(f"{path} is not a file, and is not replaced by one", hint="choose another name with -o")
+        raise InputError(
+            f"{path} is not a file, and is not replaced by one", hint="choose another name with -o, or leave it out"
+        )
 
 
 def read_whole(path: Path, limit_bytes: int) -> bytes:

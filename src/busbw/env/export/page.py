@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from busbw import __version__
 from busbw.base.errors import InputError
+from busbw.base.text import printable
 from busbw.model.recommendation import Recommendation, Recommended
 from busbw.model.settings import Setting, Settings
 
@@ -159,5 +160,4 @@ def _check(entry: Entry) -> None:
 
 
 def _plain(text: str) -> str:
-    shown = "".join(character if character.isprintable() or character.isspace() else "?" for character in text)
-    return " ".join(shown.split())
+    return printable(" ".join(text.split()))

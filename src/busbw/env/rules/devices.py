@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from busbw.base.text import listed
 from busbw.env.hca import (
     INTERFACES,
     compare,
@@ -60,16 +61,16 @@ def _has_devices_of_host(reading: SettingsReading) -> bool:
 
 
 def _list(subject: SettingsSubject, each: Assignment, text: str) -> Iterator[Finding]:
-    listed = parse_devices(text)
+    chosen = parse_devices(text)
     if each.name not in (_HCA, *INTERFACES):
         yield from _of_shape(subject.reading, each, text, None)
         return
     platform = subject.context.platform
     is_held = each.name == _HCA and platform is not None and bool(compute_nics(platform))
     held = platform if is_held and _has_devices_of_host(subject.reading) else None
-    against = list(_against(subject, each, text, listed, held)) if each.name == _HCA else []
+    against = list(_against(subject, each, text, chosen, held)) if each.name == _HCA else []
     told = {found.code for found in against}
-    problems = device_problems(listed, each.name, subject.version)
+    problems = device_problems(chosen, each.name, subject.version)
     for problem in problems:
         code = _CODES.get(problem.kind, "ENV047")
         # A repeated name is told with what it stands for.
@@ -90,42 +91,42 @@ def _list(subject: SettingsSubject, each: Assignment, text: str) -> Iterator[Fin
 
 
 def _against(
-    subject: SettingsSubject, each: Assignment, text: str, listed: DeviceList, platform: Platform | None
+    subject: SettingsSubject, each: Assignment, text: str, chosen: DeviceList, platform: Platform | None
 ) -> Iterator[Finding]:
     asked = _shapes_before(subject.reading, each)
     if platform is None or (asked and platform.id not in asked):
         wrong = list(_of_shape(subject.reading, each, text, asked))
         yield from wrong
         if not wrong:
-            yield from _prefixes(each, listed)
+            yield from _prefixes(each, chosen)
         return
     owners = lists_alike(text, _published())
     if owners and platform.id not in owners:
         yield _swapped(each, owners, platform.id, "certain")
         return
     others = tuple(name for name in frontend_devices(platform) if not name.startswith(_INTERFACES))
-    compared = compare(listed, compute_nics(platform), others)
-    yield from _compared(each, listed, compared, platform)
+    compared = compare(chosen, compute_nics(platform), others)
+    yield from _compared(each, chosen, compared, platform)
 
 
 def _compared(
-    each: Assignment, listed: DeviceList, compared: DeviceComparison, platform: Platform
+    each: Assignment, chosen: DeviceList, compared: DeviceComparison, platform: Platform
 ) -> Iterator[Finding]:
     evidence = setting_text(each)
-    names = [entry.name for entry in listed.entries]
+    names = [entry.name for entry in chosen.entries]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice and compared.missed and len(names) == len(compute_nics(platform)):
         yield report(
             "ENV043",
-            at=place_of_value(each, _second(listed, twice[0])),
+            at=place_of_value(each, _second(chosen, twice[0])),
             evidence=f"{evidence}; {platform.id} has {len(compute_nics(platform))} compute NICs",
-            effect=f"{_few(compared.missed)} carries nothing on any node",
+            effect=f"{listed(compared.missed, _FEW)} carries nothing on any node",
             fix=f"{compared.missed[0]} instead of the second {twice[0]}",
             name=each.name,
             entry=twice[0],
-            missing=_few(compared.missed),
+            missing=listed(compared.missed, _FEW),
         )
-    elif compared.missed and (compared.choice.taken or listed.exclude):
+    elif compared.missed and (compared.choice.taken or chosen.exclude):
         yield report(
             "ENV046",
             at=place_of_value(each),
@@ -134,22 +135,22 @@ def _compared(
             effect=f"{len(compared.missed)} of {len(compute_nics(platform))} compute NICs carry nothing",
             fix=_whole(platform),
             name=each.name,
-            missing=_few(compared.missed),
+            missing=listed(compared.missed, _FEW),
         )
-    if compared.choice.absent and not listed.exclude:
+    if compared.choice.absent and not chosen.exclude:
         yield report(
             "ENV048",
-            at=place_of_value(each, listed.text.find(compared.choice.absent[0])),
+            at=place_of_value(each, chosen.text.find(compared.choice.absent[0])),
             evidence=evidence,
             confidence="likely",
             effect="they are left out" if compared.choice.taken else "no device is left: TCP sockets",
             fix=_whole(platform),
             platform=platform.id,
-            entry=_few(compared.choice.absent),
+            entry=listed(compared.choice.absent, _FEW),
         )
     also = dict(compared.choice.prefixes)
     for entry, more in also.items():
-        yield _prefix(each, entry, listed.text.find(entry), _few(more))
+        yield _prefix(each, entry, chosen.text.find(entry), listed(more, _FEW))
     foreign = tuple(name for name in compared.foreign if not any(name in more for more in also.values()))
     if foreign:
         yield report(
@@ -160,22 +161,22 @@ def _compared(
             effect="NCCL counts it among the NICs for collectives",
             fix=_whole(platform),
             name=each.name,
-            foreign=_few(foreign),
+            foreign=listed(foreign, _FEW),
             what=f"{'is a front-end port' if len(foreign) == 1 else 'are front-end ports'} of {platform.id}",
         )
 
 
-def _prefixes(each: Assignment, listed: DeviceList) -> Iterator[Finding]:
+def _prefixes(each: Assignment, chosen: DeviceList) -> Iterator[Finding]:
     """Yield entries that are the beginning of another name, as far as that is seen without the machine."""
-    if listed.exact:
+    if chosen.exact:
         return
-    names = {entry.name for entry in listed.entries}
-    for entry in listed.entries:
+    names = {entry.name for entry in chosen.entries}
+    for entry in chosen.entries:
         gaps = _gaps(entry.name, names)
         if gaps:
-            yield _prefix(each, entry.written, entry.offset, _few(gaps))
+            yield _prefix(each, entry.written, entry.offset, listed(gaps, _FEW))
             return
-    for entry in listed.entries:
+    for entry in chosen.entries:
         if entry.name not in _DRIVERS and re.search(r"(?<![0-9])[1-9]$", entry.name, re.ASCII) is not None:
             yield report(
                 "ENV049",
@@ -183,7 +184,7 @@ def _prefixes(each: Assignment, listed: DeviceList) -> Iterator[Finding]:
                 evidence=setting_text(each),
                 confidence="possible",
                 effect=f"it takes {entry.name}0 to {entry.name}9 too, where there are such",
-                fix=f'{each.name}="{_exactly(listed)}"',
+                fix=f'{each.name}="{_exactly(chosen)}"',
                 entry=entry.name,
             )
             return
@@ -193,8 +194,8 @@ def _gaps(name: str, names: set[str]) -> tuple[str, ...]:
     """Return the names that a beginning takes beside those that are listed: `mlx5_1` with 10 to 12 and 14 takes 13."""
     if not name[-1:].isdecimal():
         return ()
-    listed = {int(other[len(name) :]) for other in names if other.startswith(name) and other[len(name) :].isdecimal()}
-    small = {number for number in listed if number < 10}
+    numbers = {int(other[len(name) :]) for other in names if other.startswith(name) and other[len(name) :].isdecimal()}
+    small = {number for number in numbers if number < 10}
     return tuple(f"{name}{number}" for number in range(max(small, default=0)) if number not in small)
 
 
@@ -211,9 +212,9 @@ def _prefix(each: Assignment, entry: str, offset: int, also: str) -> Finding:
     )
 
 
-def _exactly(listed: DeviceList) -> str:
-    entries = ",".join(entry.written for entry in listed.entries)
-    return f"{'^' if listed.exclude else ''}={entries}"
+def _exactly(chosen: DeviceList) -> str:
+    entries = ",".join(entry.written for entry in chosen.entries)
+    return f"{'^' if chosen.exclude else ''}={entries}"
 
 
 def _of_shape(reading: SettingsReading, each: Assignment, text: str, asked: set[str] | None) -> Iterator[Finding]:
@@ -275,17 +276,13 @@ def _called() -> dict[str, tuple[str, ...]]:
     }
 
 
-def _second(listed: DeviceList, name: str) -> int:
-    return [entry.offset for entry in listed.entries if entry.name == name][1]
+def _second(chosen: DeviceList, name: str) -> int:
+    return [entry.offset for entry in chosen.entries if entry.name == name][1]
 
 
 def _whole(platform: Platform) -> str:
     text = _published().get(platform.id) or "=" + ",".join(compute_nics(platform))
     return f'NCCL_IB_HCA="{text}"'
-
-
-def _few(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:_FEW]) + (f" and {len(names) - _FEW} more" if len(names) > _FEW else "")
 
 
 _COMPONENTS = ("OMPI_MCA_btl_tcp", "OMPI_MCA_oob_tcp", "PRTE_MCA_oob_tcp", "OMPI_MCA_oob_prte")

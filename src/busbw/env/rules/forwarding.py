@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from busbw.base.text import listed
 from busbw.env.rules.situations import Situation, is_handed_on, spans_nodes, started_at, starts_anew
 from busbw.env.rules.subject import OF_BUILDING, SettingsSubject, known, place_of, place_of_value, report, setting_text
 from busbw.model.finding import Finding
@@ -78,8 +79,7 @@ def _srun(situation: Situation, launch: LaunchCommand) -> Iterator[Finding]:
         yield report(
             "ENV103",
             at=place_of(launch),
-            evidence=f"{', '.join(each.name for each in lost[:4])}{' and more' if len(lost) > 4 else ''} "
-            f"set before, from line {lost[0].line} on",
+            evidence=f"{listed(each.name for each in lost)} set before, from line {lost[0].line} on",
             effect="the ranks run without them, and without PATH and LD_LIBRARY_PATH of the script",
             fix="--export=ALL,...",
         )

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from busbw.base.errors import InputError
+from busbw.base.text import listed
 from busbw.judge.comparing.fairness import REFUSED, differences
 from busbw.judge.comparing.launch import Circumstances
 from busbw.judge.gates.deciding import GatedPoints
-from busbw.judge.phrases import counted, listed
+from busbw.judge.phrases import counted
 from busbw.model.comparison import Side
 from busbw.model.finding import Verdict
 from busbw.model.gates import PointRow, is_missing, point_name, same_point
@@ -94,8 +95,7 @@ def _points(held: GatedPoints) -> str:
     measured = [row for row in held.rows if not is_missing(row)]
     if not measured:
         return "nothing was measured"
-    more = f" and {len(measured) - 1} more" if len(measured) > 1 else ""
-    return f"{measured[0].collective} {point_name(measured[0])}{more}"
+    return listed((f"{row.collective} {point_name(row)}" for row in measured), 1)
 
 
 def _judged(baseline: MeasuredPoints) -> tuple[str, ...]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from busbw.base.errors import InputError
+from busbw.base.text import listed
 from busbw.base.units import format_size
-from busbw.judge.phrases import listed
 from busbw.judge.scaling.places import by_place, several, workers
 from busbw.model.scaling import Axis, Observation, ScalingPoint
 

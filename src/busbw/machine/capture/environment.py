@@ -3,7 +3,8 @@
 import os
 import pwd
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from busbw.formats.lines.prefix import scrub
@@ -24,6 +25,20 @@ def environment() -> dict[str, str]:
     allowed, _withheld = kept(f"{name}={value}" for name, value in os.environ.items())
     search = {name: scrub(os.environ[name]) for name in _ALSO if os.environ.get(name)}
     return dict(sorted({**dict(allowed), **search}.items()))
+
+
+@contextmanager
+def variables_in_force(given: Iterable[tuple[str, str]], unset: Iterable[str]) -> Iterator[None]:
+    """Have variables in this process while the block runs, so that everything is planned by them."""
+    before = dict(os.environ)
+    try:
+        for name in unset:
+            os.environ.pop(name, None)
+        os.environ.update(given)
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def take_settings(taken: Collection) -> None:

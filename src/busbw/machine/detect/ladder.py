@@ -2,6 +2,7 @@
 
 from msgspec import structs
 
+from busbw.base.text import listed
 from busbw.base.value import Value
 from busbw.facts.clouds import cloud_of
 from busbw.machine.detect.names import (
@@ -23,7 +24,6 @@ from busbw.machine.detect.parts import (
     gpus,
     gpus_of,
     has_own_names,
-    listed,
     nics,
     processors,
 )

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from busbw.base.cpus import format_cpu_list, parse_cpu_list
+from busbw.base.text import listed
 from busbw.base.value import Value
 from busbw.facts.devices import gpus_on_bus
 from busbw.model.host import Hardware, HostGpu, HostPort
@@ -52,13 +53,6 @@ def rules_out(part: Part, text: str) -> PartComparison:
 def matches(text: str, globs: Iterable[str]) -> bool:
     """Whether one of `globs` fits the whole of `text`, without regard to case."""
     return any(fnmatchcase(text.strip().lower(), glob.strip().lower()) for glob in globs)
-
-
-def listed(words: Iterable[str], most: int = 4) -> str:
-    """Return words as a list for a sentence; of many only the first, and how many more there are."""
-    found = list(words)
-    rest = f" and {len(found) - most} more" if len(found) > most else ""
-    return ", ".join(found[:most]) + rest
 
 
 # H100, GH200, MI300X, V100: what a maker's name for a GPU has in common with its model.

@@ -1,6 +1,7 @@
 """The libraries that a job would load, and the files its settings name."""
 
-from busbw.machine.health.node import ExaminedNode, fault, fine, found, listed, skipped, unknown
+from busbw.base.text import listed
+from busbw.machine.health.node import ExaminedNode, fault, fine, found, skipped, unknown
 from busbw.model.finding import Finding, HostCheck
 from busbw.model.host import FoundLibrary
 
@@ -31,7 +32,7 @@ def _unresolved(library: FoundLibrary, *, has_runtime: bool) -> list[Finding]:
     made = fault(
         "HOST040",
         library=library.name,
-        evidence=f"{library.path} needs {listed(iter(missing))}",
+        evidence=f"{library.path} needs {listed(missing)}",
         fix="load the module that brings them, or add their folder to LD_LIBRARY_PATH",
         look=f"ldd {library.path}",
         confidence="likely",

@@ -11,7 +11,6 @@ from busbw.model.platform import Platform
 
 _NVIDIA = "0x10de"
 _OWN_FABRICS = ("InfiniBand", "EFA", "Slingshot")
-_MOST_NAMED = 6
 
 
 class ExaminedNode(Value, kw_only=True, frozen=True):
@@ -75,13 +74,6 @@ def bridges_above(hardware: Hardware, bus_ids: Iterator[str | None]) -> tuple[st
             found[above] = None
             above = parents.get(above)
     return tuple(found)
-
-
-def listed(words: Iterator[str]) -> str:
-    """Return words as a list for a sentence, of many only the first."""
-    every = list(words)
-    rest = f" and {len(every) - _MOST_NAMED} more" if len(every) > _MOST_NAMED else ""
-    return ", ".join(every[:_MOST_NAMED]) + rest
 
 
 def port_name(port: HostPort) -> str:

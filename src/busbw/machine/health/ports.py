@@ -2,13 +2,13 @@
 
 import re
 
+from busbw.base.text import listed
 from busbw.machine.health.node import (
     ExaminedNode,
     bridges_above,
     fault,
     fine,
     found,
-    listed,
     port_name,
     skipped,
     unknown,
@@ -314,7 +314,7 @@ def iommu(node: ExaminedNode) -> HostCheck:
     if not translated:
         words = "passes everything through" if node.state.iommu else "off, or not shown"
         return fine(name, words, look=look)
-    evidence = f"group type {node.state.iommu[translated[0]]} for {listed(iter(translated))}"
+    evidence = f"group type {node.state.iommu[translated[0]]} for {listed(translated)}"
     fix = "iommu=pt on the kernel's command line (intel_iommu=on iommu=pt), or off in the BIOS; then restart"
     made = fault("HOST011", count=len(translated), evidence=evidence, fix=fix, look=look, confidence="possible")
     return found(name, made, look=look)

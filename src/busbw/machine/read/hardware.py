@@ -2,6 +2,7 @@
 
 import re
 
+from busbw.base.text import listed
 from busbw.machine.read import nvidia_smi
 from busbw.machine.read.commands import COMMANDS, FILES, Command
 from busbw.machine.read.gpus import gpus
@@ -39,8 +40,7 @@ def _kernel(index: SnapshotIndex, pci: tuple[PciFunction, ...], numa: tuple[Host
         notes.append(f"not all of the kernel's files were taken: {cut.error[:_LONGEST_SAID]}")
     refused = index.refused
     if refused:
-        more = f" and {len(refused) - _MOST_NAMED} more" if len(refused) > _MOST_NAMED else ""
-        notes.append(f"not allowed to read {', '.join(refused[:_MOST_NAMED])}{more}")
+        notes.append(f"not allowed to read {listed(refused, _MOST_NAMED)}")
     return tuple(notes)
 
 

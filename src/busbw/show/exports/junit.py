@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from busbw.base.moment import unix_s
+from busbw.base.text import one_line
 from busbw.base.units import format_in
 from busbw.model.finding import Outcome
 from busbw.model.gates import GateAnswer, GateAnswers, PointRow, point_name
-from busbw.show.exports.plain import shown
 from busbw.show.exports.rows import Export, PointOutcome, point_outcomes
 
 _ELEMENTS = {"wrong": "failure", "slow": "failure", "fail": "failure", "failed": "error", "cannot_tell": "skipped"}
@@ -82,7 +82,7 @@ def _detail(answer: GateAnswer) -> str:
         if point.outcome != "pass"
     ]
     more = [f"and {len(lines) - _MOST_POINTS} more"] if len(lines) > _MOST_POINTS else []
-    return "\n".join([shown(answer.sentence), *map(shown, lines[:_MOST_POINTS]), *more])
+    return "\n".join([one_line(answer.sentence), *map(one_line, lines[:_MOST_POINTS]), *more])
 
 
 def _document(suites: Sequence[tuple[str, Sequence[_Case]]], about: _About) -> bytes:
@@ -130,8 +130,8 @@ def _suite(root: ET.Element, number: int, name: str, cases: Sequence[_Case], abo
             ET.SubElement(one, element, _shown({"message": case.reason}))
         elif element is not None:
             told = ET.SubElement(one, element, _shown({"type": case.outcome, "message": case.reason}))
-            told.text = case.detail or shown(case.reason)
-    ET.SubElement(suite, "system-out").text = shown(about.sentence)
+            told.text = case.detail or one_line(case.reason)
+    ET.SubElement(suite, "system-out").text = one_line(about.sentence)
     ET.SubElement(suite, "system-err")
 
 
@@ -149,7 +149,7 @@ def _properties(export: Export) -> tuple[tuple[str, str], ...]:
 
 
 def _shown(attributes: dict[str, str]) -> dict[str, str]:
-    return {name: shown(value) for name, value in attributes.items()}
+    return {name: one_line(value) for name, value in attributes.items()}
 
 
 def _seconds(value: float | None) -> str:

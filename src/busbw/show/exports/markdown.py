@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 
 from busbw.base.moment import day_and_time
+from busbw.base.text import one_line
 from busbw.base.units import format_in, format_rate, format_time
 from busbw.model.gates import PointRow, point_name
 from busbw.model.history import Trend, TrendSeries
-from busbw.show.exports.plain import shown
 from busbw.show.exports.rows import Export, PointOutcome, point_outcomes
 
 # What begins or ends markup: emphasis, links, images, code, tables, HTML, headings, mentions, references, emoji,
@@ -20,7 +20,7 @@ def escaped(text: str) -> str:
 
     Backslashes are not enough: mentions, references to issues and bare addresses are found after them.
     """
-    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", shown(text.replace("\n", " ")))
+    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", one_line(text.replace("\n", " ")))
 
 
 def table(headings: tuple[str, ...], lines: list[tuple[str, ...]], *, right: frozenset[int] = frozenset()) -> str:

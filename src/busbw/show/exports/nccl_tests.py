@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from busbw.base.errors import InputError
+from busbw.base.text import one_line, one_word
 from busbw.model.gates import PointRow, is_missing, is_wrong
 from busbw.model.imported import SIZE_COUNTS, ListedDevice
-from busbw.show.exports.plain import shown, word
 from busbw.show.exports.rows import Export, RowGroup, numbered
 
 # Exchanges that a program of nccl-tests measures.
@@ -32,7 +32,7 @@ def nccl_tests_text(export: Export) -> str:
     if not rows:
         raise InputError(
             "no program of nccl-tests measures what this holds",
-            where=shown(export.run_id),
+            where=one_line(export.run_id),
             hint="choose another format: --format csv",
         )
     others = dict.fromkeys(_others_name(row) for row in export.rows if not _has_program(row))
@@ -52,7 +52,7 @@ def _has_program(row: PointRow) -> bool:
 
 
 def _others_name(row: PointRow) -> str:
-    return word(row.collective) + (" between two" if row.collective in PROGRAMS and row.source is not None else "")
+    return one_word(row.collective) + (" between two" if row.collective in PROGRAMS and row.source is not None else "")
 
 
 def _table(export: Export, group: RowGroup, rows: Sequence[PointRow]) -> str:
@@ -82,13 +82,14 @@ def _origin(export: Export, group: RowGroup, rows: Sequence[PointRow]) -> tuple[
     first = rows[0]
     size_counts = dict(group.parameters).get(SIZE_COUNTS)
     unchecked = sum(row.time_s is not None and not row.verified for row in rows)
-    measured_by = ", ".join(filter(None, (shown(first.backend), shown(first.libraries))))
+    version = one_word(export.busbw_version)
+    measured_by = ", ".join(filter(None, (one_line(first.backend), one_line(first.libraries))))
     return (
-        f"# busbw {word(export.busbw_version)} wrote this in the format of nccl-tests 2.19; measured by {measured_by}",
-        f"# busbw: {first.kind} {shown(export.run_id)} of {shown(export.created)}{_verdict_words(export)}",
-        f"# busbw: column time: {_STATISTICS.get(first.mode or '', shown(first.statistic))}; nan: there is none",
+        f"# busbw {version} wrote this in the format of nccl-tests 2.19; measured by {measured_by}",
+        f"# busbw: {first.kind} {one_line(export.run_id)} of {one_line(export.created)}{_verdict_words(export)}",
+        f"# busbw: column time: {_STATISTICS.get(first.mode or '', one_line(first.statistic))}; nan: there is none",
         *((f"# busbw: not checked for right results: {unchecked} of {len(rows)}",) if unchecked else ()),
-        *((f"# busbw: sizes are not as nccl-tests counts them: {shown(size_counts)}",) if size_counts else ()),
+        *((f"# busbw: sizes are not as nccl-tests counts them: {one_line(size_counts)}",) if size_counts else ()),
     )
 
 
@@ -126,7 +127,7 @@ def _parameters(group: RowGroup, rows: Sequence[PointRow]) -> str:
     given = dict(group.parameters)
     # The first four have no colon.
     words = (
-        f"{name}{':' if place >= 4 else ''} {word(given.get(name, value))}"
+        f"{name}{':' if place >= 4 else ''} {one_word(given.get(name, value))}"
         for place, (name, value) in enumerate(ours.items())
     )
     return f"# {' '.join(words)}"
@@ -148,10 +149,11 @@ def _step(sizes_bytes: Sequence[int]) -> str:
 
 def _device(device: ListedDevice) -> str:
     # The tool leaves out the function, which is 0 for every GPU.
-    bus_id = word((device.bus_id or "0000:00:00").split(".")[0].lower())
+    bus_id = one_word((device.bus_id or "0000:00:00").split(".")[0].lower())
     return (
         f"#  Rank {device.rank:2d} Group {device.group or 0:2d} Pid {device.process_id or 0:6d} "
-        f"on {word(device.host or ''):>10} device {device.device or 0:2d} [{bus_id}] {shown(device.model or 'CPU')}"
+        f"on {one_word(device.host or ''):>10} device {device.device or 0:2d} [{bus_id}] "
+        f"{one_line(device.model or 'CPU')}"
     )
 
 
@@ -197,7 +199,7 @@ def _preamble(row: PointRow) -> tuple[int, int, str, str, int]:
     dtype = TYPE_NAMES.get(row.dtype or "", row.dtype or "none")
     # The tool names an operation for sendrecv too, which has none.
     op = row.op or ("sum" if row.collective == "sendrecv" else "none")
-    return row.size_bytes or 0, row.count or 0, word(dtype), word(op), row.root if row.root is not None else -1
+    return row.size_bytes or 0, row.count or 0, one_word(dtype), one_word(op), row.root if row.root is not None else -1
 
 
 def _half(row: PointRow | None) -> str:

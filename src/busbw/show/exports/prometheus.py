@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import get_args
 
 from busbw.base.moment import unix_s
+from busbw.base.text import one_line
 from busbw.model.finding import Outcome
 from busbw.model.gates import PointRow, is_missing, is_wrong
 from busbw.model.history import Trend, TrendOutcome, TrendSeries
-from busbw.show.exports.plain import shown
 from busbw.show.exports.rows import Export
 
 Labels = tuple[tuple[str, str], ...]
@@ -44,7 +44,7 @@ def _labels(labels: Sequence[tuple[str, str]]) -> str:
 
 def _value(text: str) -> str:
     """Return a label's value: backslash, quote and line end escaped, other control characters shown."""
-    lines = (shown(line).replace("\\", "\\\\").replace('"', '\\"') for line in text.split("\n"))
+    lines = (one_line(line).replace("\\", "\\\\").replace('"', '\\"') for line in text.split("\n"))
     return "\\n".join(lines)
 
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from busbw.base.text import one_word
 from busbw.formats.arithmetic import in_unit
 from busbw.model.gates import PointRow, is_missing, is_wrong
 from busbw.show.exports.nccl_tests import TYPE_NAMES
-from busbw.show.exports.plain import word
 from busbw.show.exports.rows import Export, numbered
 
 # Operations of SuperBench's nccl-bw, by our names; what it does not have goes under a benchmark of our own name.
@@ -69,9 +69,9 @@ def _benchmark(row: PointRow) -> str:
 
 def _operation(row: PointRow) -> str:
     """Return the operation, with the two ends or the group of an exchange that has them."""
-    name = _OPERATIONS.get(row.collective, word(row.collective).replace("_", ""))
+    name = _OPERATIONS.get(row.collective, one_word(row.collective).replace("_", ""))
     parts = (row.source, row.target, f"group{row.group}" if row.group is not None else None)
-    return "-".join([name, *(word(part) for part in parts if part is not None)])
+    return "-".join([name, *(one_word(part) for part in parts if part is not None)])
 
 
 def _return_code(export: Export, row: PointRow) -> int:

@@ -8,13 +8,13 @@ import msgspec
 from msgspec import inspect
 
 from busbw.base.errors import InputError
+from busbw.base.text import one_line
 from busbw.base.value import Integer, Value
 from busbw.model import codec
 from busbw.model.comparison import Comparison
 from busbw.model.gates import PointRow
 from busbw.model.history import ListRow, Trend
 from busbw.model.scaling import Scaling, ScalingEstimate, ScalingPoint, ScalingReport, ScalingSeries
-from busbw.show.exports.plain import shown
 from busbw.show.exports.rows import ROW_SCHEMA, Export
 
 COLUMNS = tuple(field.name for field in msgspec.structs.fields(PointRow))
@@ -42,7 +42,7 @@ def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        text = "\n".join(map(shown, value.split("\n")))
+        text = "\n".join(map(one_line, value.split("\n")))
         return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
     return repr(value)
 

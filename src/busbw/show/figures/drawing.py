@@ -8,9 +8,9 @@ from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from busbw.base.errors import InputError
+from busbw.base.text import printable
 from busbw.show.figures.axes import COLOURS, Theme
 from busbw.show.figures.series import Figure
-from busbw.show.plain import printable
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

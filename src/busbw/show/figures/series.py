@@ -11,12 +11,12 @@ from types import MappingProxyType
 from typing import Any
 
 from busbw.base.collectives import COLLECTIVES
+from busbw.base.text import printable
 from busbw.base.units import format_rate, format_size, format_time
 from busbw.model.finding import Ceiling
 from busbw.model.run import Measurement
 from busbw.model.verdict import SizeExplanation
 from busbw.show.figures.axes import STYLES, size_axis, value_axis
-from busbw.show.plain import printable
 from busbw.show.words import interval_words, percentile_s, point_name, share_percent
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+from busbw.base.text import printable
 from busbw.base.units import format_size, format_time
 from busbw.model.run import Measurement
 from busbw.show.figures.axes import value_axis
 from busbw.show.figures.series import Ceilings, Figure, base_layout, hover_text
-from busbw.show.plain import printable
 from busbw.show.words import percentile_s, point_name, tail_weight, tail_words
 
 # Rank views that go into the page: with many ranks the measurements with the lightest tails stay in run.json alone.

@@ -20,6 +20,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from busbw import __version__
+from busbw.base.text import printable
 from busbw.base.units import format_rate, format_size, format_time
 from busbw.model import codec
 from busbw.model.comparison import Bisection, Comparison
@@ -35,7 +36,6 @@ from busbw.show.page.import_section import import_section_of
 from busbw.show.page.overview import overview_of, overview_sentence
 from busbw.show.page.section import section_of
 from busbw.show.page.subject import ImportSubject, ReportSubject
-from busbw.show.plain import printable
 from busbw.show.scaling_words import verdict_parts
 from busbw.show.text.comparison import ANSWERS, asked_words, estimate_words
 from busbw.show.words import us

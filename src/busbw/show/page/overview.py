@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from busbw.base.text import listed
 from busbw.base.units import format_size
 from busbw.model.run import Measurement
 from busbw.show import words
@@ -34,14 +35,11 @@ def setting_differences(subjects: Sequence[ReportSubject]) -> tuple[SettingDiffe
             runs.setdefault(f'"{values[name]}"' if name in values else _UNSET, []).append(label)
         if len(runs) > 1:
             found.append(
-                SettingDifference(name=name, values=tuple((value, _named(labels)) for value, labels in runs.items()))
+                SettingDifference(
+                    name=name, values=tuple((value, listed(labels, _MOST_NAMED)) for value, labels in runs.items())
+                )
             )
     return tuple(found)
-
-
-def _named(labels: Sequence[str]) -> str:
-    more = len(labels) - _MOST_NAMED
-    return ", ".join(labels[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 # Worst first: these are told apart when there are more runs than lines can be.
@@ -120,8 +118,6 @@ def overview_sentence(subjects: Sequence[ReportSubject]) -> str:
 
 def _row(place: int, subject: ReportSubject, collectives: tuple[str, ...]) -> OverviewRow:
     run, plan = subject.run, subject.run.plan
-    hosts = ", ".join(plan.placement.hosts[:_MOST_HOSTS])
-    more = len(plan.placement.hosts) - _MOST_HOSTS
     library = f"NCCL {plan.gpus.nccl.version}" if plan.gpus is not None else None
     if library is None and plan.mpi is not None:
         library = f"{plan.mpi.family} {plan.mpi.version or ''}".strip()
@@ -131,7 +127,7 @@ def _row(place: int, subject: ReportSubject, collectives: tuple[str, ...]) -> Ov
         outcome=words.OUTCOMES[run.verdict.outcome],
         sentence=words.verdict_rest(run.verdict),
         created=plan.created,
-        hosts=f"{hosts} and {more} more" if more > 0 else hosts,
+        hosts=listed(plan.placement.hosts, _MOST_HOSTS),
         ranks=plan.placement.ranks,
         measured_with=", ".join(part for part in (plan.backend, library, plan.sampling.mode) if part),
         best=tuple(_best([item for item in run.measurements if item.collective == name]) for name in collectives),

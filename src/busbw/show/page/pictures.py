@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape, quoteattr
 
+from busbw.base.text import printable
 from busbw.model.record import Hello
 from busbw.model.run import Run
 from busbw.model.topology import GpuSpot, NodeView
 from busbw.show.page.subject import ReportSubject
-from busbw.show.plain import printable
 from busbw.show.topology_tree import Box, Kind, boxes_of, link_lines, number_of, short_list, summary
 from busbw.show.words import numbers_words, placement_words
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from busbw.base.text import listed
 from busbw.base.units import format_rate, format_size, format_time
 from busbw.model.finding import Finding
 from busbw.model.run import Run
@@ -284,8 +285,7 @@ def _wide(line: Mapping[int, tuple[float, ...]]) -> tuple[list[float], tuple[lis
 
 
 def _whose(of: Styled) -> str:
-    more = f" and {len(of) - _MOST_NAMED} more" if len(of) > _MOST_NAMED else ""
-    return f" of {', '.join(plain(curve.label) for curve, _ in of[:_MOST_NAMED])}{more}"
+    return f" of {listed((plain(curve.label) for curve, _ in of), _MOST_NAMED)}"
 
 
 def _quiet(curves: Sequence[Curve]) -> dict[str, Any]:

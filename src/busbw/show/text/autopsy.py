@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from busbw.base.text import listed
 from busbw.model.visit import Autopsy, HostFound, RankFound, Silent
 
 _MOST_RANKS = 32
@@ -69,17 +70,12 @@ def _silent(host: Silent) -> str:
 
 
 def _host(host: HostFound) -> tuple[str, ...]:
-    moved = _first(host.moved) if host.moved else "none moved"
+    moved = listed(host.moved, _MOST_COUNTERS) if host.moved else "none moved"
     load = f"load {host.load_average:.1f}, " if host.load_average is not None else ""
     line = f"{host.host}: {load}{host.counters} network counters, in the second of the visit: {moved}"
-    faults = (f"  since the point began: {_first(host.faults)}",) if host.faults else ()
+    faults = (f"  since the point began: {listed(host.faults, _MOST_COUNTERS)}",) if host.faults else ()
     left = (f"  processes that do not end: {', '.join(map(str, host.left))}",) if host.left else ()
     return (line, *faults, *left, *(f"  kernel: {each}" for each in host.kernel_lines))
-
-
-def _first(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_COUNTERS
-    return ", ".join(names[:_MOST_COUNTERS]) + (f" and {more} more" if more > 0 else "")
 
 
 def _quoted(title: str, lines: Sequence[str]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from busbw.base.collectives import COLLECTIVES
+from busbw.base.text import listed, printable
 from busbw.base.units import format_size
 from busbw.model.comparison import (
     Answer,
@@ -23,7 +24,6 @@ from busbw.model.comparison import (
     Versus,
 )
 from busbw.show.lines import paired_lines
-from busbw.show.plain import printable
 from busbw.show.text.terminal import console, say_finding
 from busbw.show.words import choices_words, us
 
@@ -197,17 +197,14 @@ def _choices(out: Console, versus: Versus, letters: tuple[str, str]) -> None:
     if not changed:
         words = f"NCCL used the same algorithm, protocol and channels for {letters[0]} and {letters[1]} at every point"
     else:
-        rest = f"; and {len(changed) - _MOST_CHOICES} more" if len(changed) > _MOST_CHOICES else ""
-        listed = "; ".join(changed[:_MOST_CHOICES])
-        words = f"NCCL did something else at {len(changed)} of {len(told)} points: {listed}{rest}"
+        choices = listed(changed, _MOST_CHOICES, between="; ")
+        words = f"NCCL did something else at {len(changed)} of {len(told)} points: {choices}"
     out.print(Text(printable(words)), soft_wrap=not out.is_terminal)
 
 
 def _unmatched(out: Console, versus: Versus) -> None:
     if versus.unmatched:
-        more = len(versus.unmatched) - 4
-        rest = f" and {more} more" if more > 0 else ""
-        words = f"not compared: {', '.join(versus.unmatched[:4])}{rest}"
+        words = f"not compared: {listed(versus.unmatched)}"
         out.print(Text(printable(words), style="yellow"), soft_wrap=not out.is_terminal)
 
 

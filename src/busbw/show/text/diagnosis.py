@@ -6,10 +6,10 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from busbw.base.text import listed, printable
 from busbw.base.units import format_size
 from busbw.model.finding import Diagnosis, Finding, LoggedChoice, LoggedFact, LoggedTraffic
 from busbw.show.lines import say_action
-from busbw.show.plain import printable
 from busbw.show.text.terminal import console
 
 _COLOURS = {"note": "cyan", "warn": "yellow", "error": "red"}
@@ -82,8 +82,7 @@ def _direct(out: Console, facts: tuple[LoggedFact, ...]) -> None:
         if fact.name.startswith(_DIRECT):
             nics.setdefault(_values(fact), []).append(fact.name.removeprefix(_DIRECT))
     for state, names in nics.items():
-        shown = f"{', '.join(names[:_MOST_NICS])}{' and more' if len(names) > _MOST_NICS else ''}"
-        _line(out, f"{_DIRECT}{shown}: {state}")
+        _line(out, f"{_DIRECT}{listed(names, _MOST_NICS)}: {state}")
 
 
 def _values(fact: LoggedFact, *, quoted: bool = False) -> str:
@@ -104,7 +103,7 @@ def _short(text: str) -> str:
 def _traffic(traffic: tuple[LoggedTraffic, ...]) -> Iterator[str]:
     for each in traffic:
         place = "place unknown" if each.place == "unknown" else each.place
-        nics = f", NICs {', '.join(map(str, each.nics[:16]))}" if each.nics else ""
+        nics = f", NICs {listed(map(str, each.nics), _MOST_NICS)}" if each.nics else ""
         yield f"{place}: {each.lines} via {each.via}, {each.pairs} pair{'s' if each.pairs > 1 else ''} of ranks{nics}"
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 
 from rich.text import Text
 
+from busbw.base.text import printable
 from busbw.base.units import format_size
 from busbw.model.envvar import EnvVar, Explanation, InForce, Misspelling, PublishedValue
 from busbw.model.settings import PluginExport, Setting
-from busbw.show.plain import printable
 from busbw.show.text.terminal import console
 
 KINDS = {

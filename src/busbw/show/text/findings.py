@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from busbw.base.text import printable
 from busbw.model.finding import Checked, Finding, FindingCounts, HeldAgainst, HostCheck, HostDiagnosis
 from busbw.show.lines import say_action
-from busbw.show.plain import printable
 from busbw.show.text.terminal import console
 
 _COLOURS = {"note": "cyan", "warn": "yellow", "error": "red"}

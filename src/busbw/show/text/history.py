@@ -5,9 +5,9 @@ from itertools import pairwise
 from statistics import median
 
 from busbw.base.moment import day_and_time
+from busbw.base.text import printable
 from busbw.base.units import format_in
 from busbw.model.history import Change, ListRow, Metric, Trend, TrendSeries
-from busbw.show.plain import printable
 
 # Whole: a name that is cut off cannot be pasted. What comes last is left to --json where there is no room.
 _WHOLE = ("run", "ranks", "points", "verdict")

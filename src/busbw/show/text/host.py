@@ -8,10 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from busbw.base.cpus import format_cpu_list
+from busbw.base.text import listed, printable
 from busbw.base.units import format_rate, format_size
 from busbw.model.host import Candidate, Detection, Hardware, HostGpu, HostNvLink, HostPort, PciFunction, Probe
 from busbw.model.limit import Attained, Bound, Limit, LimitLine, Part, PartName
-from busbw.show.plain import printable
 from busbw.show.text.terminal import console
 
 _NEAREST = ("PIX", "PXB", "PHB", "NODE", "SYS")
@@ -288,8 +288,7 @@ def _sources(ids: tuple[str, ...]) -> str:
     """Return the first sources of a value; --json has all."""
     if not ids:
         return ""
-    more = f" and {len(ids) - _MOST_SOURCES} more" if len(ids) > _MOST_SOURCES else ""
-    return f" [{', '.join(ids[:_MOST_SOURCES])}{more}]"
+    return f" [{listed(ids, _MOST_SOURCES)}]"
 
 
 def _limit_heading(limit: Limit) -> str:

@@ -8,9 +8,9 @@ from pathlib import Path
 from rich.table import Table as Grid
 from rich.text import Text
 
+from busbw.base.text import printable
 from busbw.base.units import format_rate, format_size, format_time
 from busbw.model.imported import Imported, Reading, Table, UnreadLine
-from busbw.show.plain import printable
 from busbw.show.text.terminal import console, say_finding
 from busbw.show.weighing import by_weight
 

@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from busbw.base.text import printable
 from busbw.base.units import format_rate, format_size
 from busbw.facts.platform_files import KNOWN_BY
 from busbw.model.platform import (
@@ -23,7 +24,6 @@ from busbw.model.platform import (
     ResolvedPlatform,
     Threshold,
 )
-from busbw.show.plain import printable
 from busbw.show.text.terminal import console
 
 Rows = list[tuple[str, str]]

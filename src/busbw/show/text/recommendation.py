@@ -11,13 +11,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from busbw.base.text import printable
 from busbw.base.units import format_size
 from busbw.facts.recipes import Misfit, Plugin, RecipeFacts, Release, Tried, Versions
 from busbw.measure.launchers.command_line import command_line
 from busbw.model.launch import LaunchLine
 from busbw.model.plan import JobFile
 from busbw.model.recommendation import Alternative, LeftOut, Need, Recipe, Recommendation, Recommended
-from busbw.show.plain import printable
 from busbw.show.text.terminal import console
 
 _HEADINGS: dict[Need, str] = {

@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from busbw.base.text import printable
 from busbw.base.units import format_rate, format_time
 from busbw.model.scaling import AXIS_WORDS, Scaling, ScalingEstimate, ScalingPoint, ScalingReport, ScalingSeries
-from busbw.show.plain import printable
 from busbw.show.scaling_words import (
     VerdictParts,
     answer_words,
@@ -28,7 +28,6 @@ _LIMIT = "-"
 _HEIGHT = 9
 _LEAST_WIDTH = 24
 _LONGEST_LABEL = 40
-MOST_SERIES = len(_MARKS)
 
 Value = Callable[[ScalingPoint], float | None]
 

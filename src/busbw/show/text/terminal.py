@@ -11,12 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from busbw.base.collectives import COLLECTIVES
+from busbw.base.text import printable
 from busbw.base.units import format_size
 from busbw.model.finding import Finding, Verdict
 from busbw.model.plan import Job, Plan
 from busbw.model.run import Measurement, Run
 from busbw.show.lines import curve_lines, say, say_action
-from busbw.show.plain import printable
 from busbw.show.text.autopsy import autopsy_lines
 from busbw.show.weighing import conditions_of, weighed
 from busbw.show.words import (

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from busbw.base.cpus import format_cpu_list
+from busbw.base.text import listed, printable
 from busbw.model.topology import (
     BindingReading,
     BoundRank,
@@ -22,7 +23,6 @@ from busbw.model.topology import (
     TopologyComparison,
     TopologyDifference,
 )
-from busbw.show.plain import printable
 from busbw.show.text.terminal import console
 from busbw.show.topology_tree import Box, boxes_of, link_lines, number_of, short_list, summary
 from busbw.topo.paths.view import meanings
@@ -166,9 +166,8 @@ def _difference_table(differences: Sequence[TopologyDifference]) -> Table:
     for each in differences:
         folded.setdefault((each.what, each.first, each.second), []).append(each.subject)
     for (what, first, second), subjects in folded.items():
-        more = f" and {len(subjects) - 1} more" if len(subjects) > 1 else ""
         absent = "" if differences[0].group == "files" else "absent"
-        cells = (f"{subjects[0]}{more}", what or "", first or absent, second or absent)
+        cells = (listed(subjects, 1), what or "", first or absent, second or absent)
         table.add_row(*(Text(printable(cell)) for cell in cells))
     return table
 

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from busbw.base.text import printable
 from busbw.base.units import format_rate, format_size, format_time
 from busbw.model.gates import GateAnswers, GateOutcome
 from busbw.model.verdict import (
@@ -21,7 +22,6 @@ from busbw.model.verdict import (
     SweepCurve,
 )
 from busbw.show.lines import say, say_action
-from busbw.show.plain import printable
 from busbw.show.text.terminal import VERDICT_COLOURS, console, finding_text, verdict_line
 from busbw.show.weighing import by_weight
 

@@ -11,6 +11,7 @@ from msgspec import structs
 
 from busbw.base.cpus import format_mask
 from busbw.base.errors import InputError
+from busbw.base.text import one_line
 from busbw.model.topology import Gpu, Net, NumaNode, PciDevice, Topology
 from busbw.topo.buses import real_family
 from busbw.topo.file.document import MOST_ELEMENTS, MOST_VALUE_BYTES, RCCL_VERSION, VERSION
@@ -48,8 +49,7 @@ def _check_size(count: int) -> None:
 
 def _comment(lines: tuple[str, ...]) -> list[str]:
     # The space matters: NCCL reads the first word as a name. Two hyphens end a comment for some XML readers.
-    safe = ["".join(character if character.isprintable() else " " for character in line) for line in lines]
-    return [f"<!-- {line.replace('--', '-')} -->" for line in safe]
+    return [f"<!-- {one_line(line).replace('--', '-')} -->" for line in lines]
 
 
 def _element(name: str, attributes: Attributes, inside: list[str]) -> list[str]:

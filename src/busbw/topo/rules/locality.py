@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
+from busbw.base.text import listed
 from busbw.facts.rules import finding
 from busbw.model.finding import Finding
 from busbw.topo.buses import card
@@ -115,7 +116,7 @@ def _exchanged(
         named = [device.bus_id or "?" for device in devices if device.node.id == node and device.kind == first.kind]
         yield finding(
             "TOP060",
-            evidence=f"node {node} has {_listed(named)}; {reference.name} has them on node {moves[node]}",
+            evidence=f"node {node} has {listed(named, _MOST_NAMED)}; {reference.name} has them on node {moves[node]}",
             fix="exchange the contents of the cpu elements, and leave their masks",
             place=subject.place(first.element),
             confidence=reference.confidence,
@@ -210,12 +211,7 @@ def _numbers(nodes: frozenset[int]) -> str:
 
 
 def _cards(addresses: frozenset[str]) -> str:
-    return _listed([f"{address}.0" for address in sorted(addresses)])
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
+    return listed([f"{address}.0" for address in sorted(addresses)], _MOST_NAMED)
 
 
 # One node for the whole machine is how files are written by people who do not know better.
