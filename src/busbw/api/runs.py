@@ -21,6 +21,7 @@ from busbw.store import directory as directories
 from busbw.store import outcome as outcomes
 from busbw.store import raw
 from busbw.store.directory import read_plan
+from busbw.store.files import is_file
 
 
 def start(plan: Plan, directory: Path, listener: Listener) -> Run:
@@ -111,7 +112,7 @@ def place_of(directory: Path) -> tuple[bool, Path]:
     """
     place = directory
     for number in range(1, _MOST_STARTS):
-        if not (place / layout.PLAN_FILE).is_file():
+        if not is_file(place / layout.PLAN_FILE):
             return False, place
         plan = read_plan(place)
         try:

@@ -1,6 +1,5 @@
 """The verb `run`: plan what is asked for, measure it, and print the result."""
 
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -142,8 +141,9 @@ def _check_of_batch(given: Mapping[str, Any], directory: Path | None) -> None:
 def _part_of(request: Request, directory: Path, part: str) -> tuple[Request, Path]:
     """Return the request for one of its collectives, and the folder for that. Raises InputError."""
     from busbw.api.batch import names_asked
+    from busbw.machine.capture.environment import value_of
 
-    text = os.environ.get(_ARRAY_TASK, "") if part == "slurm" else part
+    text = value_of(_ARRAY_TASK) or "" if part == "slurm" else part
     names = names_asked(request)
     if not text.isdecimal() or len(text) > 9 or int(text) >= len(names):
         raise InputError(

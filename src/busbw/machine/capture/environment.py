@@ -27,6 +27,11 @@ def environment() -> dict[str, str]:
     return dict(sorted({**dict(allowed), **search}.items()))
 
 
+def value_of(name: str) -> str | None:
+    """Return a variable of this process as it is, which no list withholds; None where it is not set."""
+    return os.environ.get(name)
+
+
 @contextmanager
 def variables_in_force(given: Iterable[tuple[str, str]], unset: Iterable[str]) -> Iterator[None]:
     """Have variables in this process while the block runs, so that everything is planned by them."""

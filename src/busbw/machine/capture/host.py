@@ -61,6 +61,16 @@ def gpus_seen() -> int:
         return 0
 
 
+def user() -> str | None:
+    """Return who asks, as `1000:1000`; None for root."""
+    return f"{os.getuid()}:{os.getgid()}" if os.geteuid() != 0 else None
+
+
+def token() -> str:
+    """Return four letters that tell runs of the same second apart."""
+    return os.urandom(2).hex()
+
+
 # PCI's classes of displays and 3D controllers, of accelerators, and of InfiniBand controllers.
 _PLATFORM_CLASSES = ("0x03", "0x12", "0x0207")
 

@@ -1,6 +1,5 @@
 """Ranks in containers: what is bound, whether the image fits, and the program as it starts inside."""
 
-import os
 from collections.abc import Callable
 
 import msgspec
@@ -8,7 +7,9 @@ import msgspec
 from busbw import __version__
 from busbw.base import layout
 from busbw.base.errors import InputError
+from busbw.machine.capture import host as machine
 from busbw.machine.capture import programs as host
+from busbw.machine.capture.environment import value_of
 from busbw.measure.containers import apptainer, charliecloud, inside, oci, pyxis
 from busbw.measure.containers.binds import settled, wanted
 from busbw.measure.containers.place import ContainerPlace, Containment, Wrapped
@@ -54,7 +55,7 @@ def containment(container: Container, mpi: MpiLibrary | None, settings: tuple[st
     name = PROGRAMS[container.runtime]
     made = msgspec.structs.replace(container, program=host.program_path(name) if name else "")
     fabric, devices = host.fabric()
-    user = f"{os.getuid()}:{os.getgid()}" if os.getuid() != 0 else None
+    user = machine.user()
     place = ContainerPlace(
         pmi=None if mpi is None else "pmix" if mpi.family == "Open MPI" else "descriptor",
         fabric=fabric,
@@ -100,7 +101,7 @@ def in_container(start: Start, containment: Containment, launcher: RankLauncher)
 
 
 def _wrapped(container: Container, place: ContainerPlace, program: Program) -> Wrapped:
-    environment = tuple((name, value) for name in place.forward if (value := os.environ.get(name)) is not None)
+    environment = tuple((name, value) for name in place.forward if (value := value_of(name)) is not None)
     binds = wanted(container, program, place, environment)
     # The run directory is made before the ranks start.
     there = host.present(bind.source for bind in binds) | {place.directory or ""}

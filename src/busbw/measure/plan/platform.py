@@ -1,4 +1,7 @@
-"""Which platform a run takes place on: the one that is asked for, else the one that this host is recognised as."""
+"""Which platform a run takes place on: the one asked for, else the one that this host is recognised as.
+
+Alone because importing what it needs takes as long as planning, and hosts without GPUs and fabric do without.
+"""
 
 from pathlib import Path
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import datetime as dt
-import os
 import sys
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from busbw.base.cpus import format_cpu_list
 from busbw.base.errors import InputError
 from busbw.machine.capture import allocation as batch_systems
 from busbw.machine.capture import host as capture
-from busbw.machine.capture.environment import environment
+from busbw.machine.capture.environment import environment, value_of
 from busbw.machine.capture.gpus import Named, gpus
 from busbw.measure.backends.backend import Backend, Door, Programs, Surroundings
 from busbw.measure.launchers import registry
@@ -37,9 +36,9 @@ def surroundings(host: Host, allocation: Allocation | None) -> Surroundings:
         launchers=batch_systems.launchers(registry.programs()) if allocation is not None else {},
         settings=tuple(environment()) if allocation is not None else (),
         python=sys.executable,
-        as_root=os.geteuid() == 0,
+        as_root=capture.user() is None,
         created=dt.datetime.now(dt.UTC),
-        token=os.urandom(2).hex(),
+        token=capture.token(),
     )
 
 
@@ -70,7 +69,7 @@ def _programs() -> Programs:
 
 
 def _plugin() -> str | None:
-    return None if "NCCL_PROFILER_PLUGIN" in os.environ else str(resources.files("busbw") / _PLUGIN)
+    return None if value_of("NCCL_PROFILER_PLUGIN") is not None else str(resources.files("busbw") / _PLUGIN)
 
 
 def _containment(request: Request, mpi: MpiLibrary | None) -> "Containment | None":
