@@ -24,7 +24,7 @@ _MPI_SYMBOLS = (b"\0MPI_Init\0", b"\0MPI_Init_thread\0")
 _GPU_SYMBOLS = {"cuda": b"\0cudaMalloc\0", "rocm": b"\0hipMalloc\0"}
 
 
-def is_file(path: str) -> bool:
+def is_one_file(path: str) -> bool:
     """Whether a path is a file, not a folder."""
     return Path(path).is_file()
 

@@ -102,7 +102,7 @@ class Surroundings:
 class Programs(Protocol):
     """The door to programs of the user on this host. Each call raises InputError with what is missing."""
 
-    def is_file(self, path: str) -> bool:
+    def is_one_file(self, path: str) -> bool:
         """Whether a path is a file, not a folder."""
 
     def find(self, names: tuple[str, ...], where: str | None) -> str:

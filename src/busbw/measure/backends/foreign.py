@@ -350,7 +350,7 @@ def as_foreign(backend: Backend) -> ForeignBackend:
 
 def check_one_file(request: Request, names: tuple[str, ...], programs: Programs) -> None:
     """Raise InputError where one program is named for several collectives."""
-    if request.programs is not None and len(names) > 1 and programs.is_file(request.programs):
+    if request.programs is not None and len(names) > 1 and programs.is_one_file(request.programs):
         raise InputError(
             f"one program measures one collective, and {len(names)} were asked for",
             where=f"--bin {request.programs}",
