@@ -82,7 +82,7 @@ def test_a_plan_is_printed_and_nothing_is_made(tmp_path):
 
 REFUSED = {
     "nothing": ((), "nothing to compare"),
-    "one setting": (("--set", "default"), "one setting is no comparison"),
+    "one setting": (("--set", "default"), "one setting is not a comparison"),
     "no setting": (("--set", "default", "--set", "LL"), "is neither NAME=VALUE"),
     "no option": (("--set", "default", "--set", "--nonsense"), "No such option"),
     "another mode": (("--set", "default", "--set", "--mode stream"), "no fair comparison"),

@@ -1,4 +1,4 @@
-"""`busbw doctor LOG`: exit codes, standard input, compressed logs, and what is no log."""
+"""`busbw doctor LOG`: exit codes, standard input, compressed logs, and what is not a log."""
 
 import gzip
 import json

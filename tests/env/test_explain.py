@@ -201,7 +201,7 @@ def test_a_value_cannot_write_on_the_terminal() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("NCCL_DEBUG", "--nccl", "newest"), "is no version"),
+        (("NCCL_DEBUG", "--nccl", "newest"), "is not a version"),
         (("NCCL_DEBUG", "--here", "--run", "x"), "name two places"),
         (("NCCL_DEBUG", "--run", "no-such-run"), "no-such-run"),
     ],

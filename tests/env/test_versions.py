@@ -29,7 +29,7 @@ def test_a_version_is_read_as_tags_wheels_logs_and_the_library_write_it(written:
 
 @pytest.mark.parametrize("text", ["", "latest", "2", "2.", "2.x", "2.28.9.1.1", "²·28", "228091234", "2.28\n2.29"])
 def test_what_is_no_version_is_refused_with_how_to_write_one(text: str) -> None:
-    with pytest.raises(InputError, match="is no version") as refused:
+    with pytest.raises(InputError, match="is not a version") as refused:
         parse_version(text)
     assert refused.value.hint is not None
 

@@ -94,7 +94,7 @@ def read_or_refuse(reader: DocumentFormat, document: object) -> list[tuple[Table
 
 
 def survives_document(reader: DocumentFormat, text: str) -> None:
-    """Offer `text` as the driver would: what is no JSON is not offered, and what cannot be right is an InputError."""
+    """Offer `text` as the driver would: what is not JSON is not offered, and what cannot be right is an InputError."""
     try:
         document = json.loads(text)
     except ValueError:

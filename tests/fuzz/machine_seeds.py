@@ -144,7 +144,7 @@ def captured() -> Snapshot:
 
 
 def _small(snapshot: Snapshot) -> Snapshot:
-    """Return every file that is no CPU's: a tar takes a block of 512 bytes for the name of each."""
+    """Return every file that is not a CPU's: a tar takes a block of 512 bytes for the name of each."""
     kept = tuple(file for file in snapshot.files if "/cpu/cpu" not in file.path)
     return Snapshot(
         busbw_version="1",

@@ -250,7 +250,7 @@ def test_tags_are_files_beside_the_run_and_the_run_stays_as_it_is(base: Path):
 )
 def test_what_could_be_a_path_or_a_control_code_is_no_tag(base: Path, tag: str):
     directory = keep(make_run(0), base)
-    with pytest.raises(InputError, match="is no tag"):
+    with pytest.raises(InputError, match="is not a tag"):
         tags.add(directory, tag)
     assert not list(base.glob("*.tags"))
 

@@ -145,5 +145,5 @@ def test_wrong_results_are_left_out_and_counted(base: Path):
 
 
 def test_a_metric_that_there_is_not_is_refused(base: Path):
-    with pytest.raises(InputError, match="'speed' is no metric"):
+    with pytest.raises(InputError, match="'speed' is not a metric"):
         trend(base, "speed")

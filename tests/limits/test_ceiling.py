@@ -186,8 +186,8 @@ def test_switches_that_add_are_left_out_unless_they_do_or_are_asked_for() -> Non
         ({"nodes": 10**9}, "1000000000 nodes"),
         ({"nodes": 2, "collective": "allreduce"}, "collective 'allreduce'"),
         ({"nodes": 2, "algorithm": "star"}, "algorithm 'star'"),
-        ({"nodes": 1, "algorithm": "collnet"}, "collnet is no algorithm"),
-        ({"nodes": 2, "collective": "alltoall", "algorithm": "tree"}, "tree is no algorithm for alltoall"),
+        ({"nodes": 1, "algorithm": "collnet"}, "collnet is not an algorithm"),
+        ({"nodes": 2, "collective": "alltoall", "algorithm": "tree"}, "tree is not an algorithm for alltoall"),
     ],
 )
 def test_what_has_no_bound_is_refused(arguments: dict[str, object], cause: str) -> None:

@@ -36,7 +36,7 @@ def cleaned(text: str, **more: str) -> str:
         ("on gpunode17.cluster.example.org and gpunode17:", "on name1 and name2:"),
         ("/home/bob/x and /users/bob/y, /home/carol", "/home/user1/x and /users/user1/y, /home/user2"),
         ("/lustre/alice/topo.xml", "/lustre/name1/topo.xml"),
-        ("malice is no name", "malice is no name"),
+        ("malice is not a name", "malice is not a name"),
         ("GPU-6968dfc2-d444-d92c-c36b-6abe53445cb9", "GPU-00000000-0000-0000-0000-000000000001"),
         ("Node GUID: 0x506B4b0300cc1a2c", "Node GUID: 0x0000000000000001"),
         ("506b:4b03:00cc:1a2c", "0000:0000:0000:0001"),

@@ -25,14 +25,14 @@ def test_what_is_there_and_is_no_file_is_recorded_with_the_reason(tmp_path: Path
     (tmp_path / "folder").mkdir()
     taken = collection(tmp_path)
     taken.file("/folder")
-    assert taken.files == (CapturedFile(path="/folder", text=None, reason="is no file"),)
+    assert taken.files == (CapturedFile(path="/folder", text=None, reason="is not a file"),)
 
 
 def test_a_pipe_without_a_writer_holds_nobody_up(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     taken = collection(tmp_path)
     assert taken.file("/pipe") is None
-    assert taken.files == (CapturedFile(path="/pipe", text=None, reason="is no file"),)
+    assert taken.files == (CapturedFile(path="/pipe", text=None, reason="is not a file"),)
 
 
 def test_a_large_file_is_cut(tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def test_a_name_that_leads_elsewhere_is_refused(name: str, tmp_path: Path) -> No
     made[:100] = name.encode().ljust(100, b"\0")
     made[148:156] = b" " * 8
     made[148:156] = f"{sum(made[:512]):06o}\0 ".encode()
-    assert "is no name that a snapshot holds" in refusal(tmp_path / "host.tar", bytes(made)).cause
+    assert "is not a name that a snapshot holds" in refusal(tmp_path / "host.tar", bytes(made)).cause
 
 
 def test_the_same_member_twice_is_refused(tmp_path: Path) -> None:

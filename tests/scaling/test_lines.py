@@ -105,7 +105,7 @@ def test_a_tag_of_each_run_and_an_algorithm_that_changes_with_the_nodes_are_no_l
     view = drawn(here)
     assert [series.label for series in view.series] == [""]
     assert "algorithm changes along the line: tree from 4 on, ring from 8 on" in view.notes
-    # Of a point that is no part of what is told nothing is said.
+    # Of a point that is not part of what is told nothing is said.
     assert dict(view.series[0].left_out).keys() == {2}
 
 

@@ -33,7 +33,7 @@ def test_azure_table_2_is_level_up_to_512_gpus_and_three_percent_lower_at_1024()
     ]  # fmt: skip
     shares = [round(100 * point.of_limit.value, 1) for point in line.points if point.of_limit is not None]
     assert shares == [68.8, 90.3, 91.5, 91.8, 91.4, 91.7, 88.5]
-    # One node is drawn and no part of the trend; its figure through its own NICs, 48.69, is no machine of one node.
+    # One node is drawn and no part of the trend; its figure through its own NICs, 48.69, is not a machine of one node.
     assert dict(line.left_out)[1].startswith("one node")
     assert line.bend is not None
     assert (line.bend.answer, line.bend.at, line.bend.after) == ("bends", 128, 64)

@@ -106,7 +106,7 @@ def test_several_copies_submit_nothing(jobs: Jobs) -> None:
         (("--nodes", "2", "--hosts", "n0"), "sbatch chooses the hosts"),
         ((), "sbatch has to know how many nodes"),
         (("--nodes", "2", "--split"), "nothing to split"),
-        (("--nodes", "2", "--batch-option=partition"), "is no directive of sbatch"),
+        (("--nodes", "2", "--batch-option=partition"), "is not a directive of sbatch"),
     ],
 )
 def test_what_cannot_be_submitted_is_refused(jobs: Jobs, arguments: tuple[str, ...], words: str) -> None:

@@ -235,7 +235,7 @@ def processors(root: ET.Element) -> Iterator[Corruption]:
             return Corruption(kind, place, set_at(root, "cpu", index, name, value), codes(*names), codes(*names))
 
         yield fault("number of the node missing", "numaid", None, "020")
-        yield fault("number of the node is no number", "numaid", "zero", "025")
+        yield fault("number of the node is not a number", "numaid", "zero", "025")
         yield fault("mark of NCCL", "keep", "1", "030")
         if cpu.get("arch") is not None:
             yield fault("architecture misspelt", "arch", "aarch64", "027")
@@ -275,7 +275,7 @@ def numbers(root: ET.Element) -> Iterator[Corruption]:
         for index, element in enumerate(root.iter(tag)):
             if element.get(name) is not None:
                 text = set_at(root, tag, index, name, "many")
-                yield Corruption(f"{name} of {tag} is no number", str(index), text, codes("025"), codes("025"))
+                yield Corruption(f"{name} of {tag} is not a number", str(index), text, codes("025"), codes("025"))
 
 
 # Addresses.
@@ -514,7 +514,7 @@ def nvlinks(root: ET.Element) -> Iterator[Corruption]:
         yield fault("NVLink without count", hidden, "020")
         yield fault("NVLink without target", {"count": "1", "tclass": "0x068000"}, "020")
         yield fault("no NVLinks", {**hidden, "count": "0"}, "095")
-        yield fault("target is no address", {"target": "GPU1", "count": "1", "tclass": "0x030200"}, "023")
+        yield fault("target is not an address", {"target": "GPU1", "count": "1", "tclass": "0x030200"}, "023")
         yield fault("far too many NVLinks", {**hidden, "count": "99"}, "093")
     for index, link in enumerate(root.iter("nvlink")):
         target = link.get("target") or ""

@@ -66,7 +66,7 @@ def test_the_most_that_nccl_reads_can_be_written() -> None:
         (node(gpu(1), gpu(1)), "stands twice"),
         (node(gpu(1, numa=3)), "NUMA node 3"),
         (node(structs.replace(gpu(1), parent="0002:00:00.0")), "does not stand before it"),
-        (node(gpu(1), nvlinks=(NvLink(gpu="0001:00:00.0", target="x", count=1),)), "is no GPU"),
+        (node(gpu(1), nvlinks=(NvLink(gpu="0001:00:00.0", target="x", count=1),)), "is not a GPU"),
         (node(gpu(1), gpus=(Gpu(bus_id="0002:00:00.0"),)), "no device of the topology"),
         (node(gpu(1), pci_links=(PciLink(device="0002:00:00.0", target="x"),)), "no device of the topology"),
         (node(gpu(1), nets=(Net(name="a", bus_id="0002:00:00.0", numa=0),)), "no device of the topology"),

@@ -127,7 +127,7 @@ def compare_stored(names: tuple[str, ...], *, anyway: bool, geometric_mean: bool
 
     Each name is a run, an import or a file of another tool; several launches of one side are separated by commas.
 
-    Raises InputError for names that mean nothing, and for what is no fair comparison unless `anyway`.
+    Raises InputError for names that mean nothing, and for what is not a fair comparison unless `anyway`.
     """
     if not 2 <= len(names) <= _MOST_SIDES:
         raise InputError(f"{len(names)} results cannot be compared", hint=f"name 2 to {_MOST_SIDES} runs or imports")

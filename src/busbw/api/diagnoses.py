@@ -28,7 +28,7 @@ def examine_here(*, platform: str | None = None) -> HostDiagnosis:
 
 
 def examine_captured(path: Path, *, platform: str | None = None) -> HostDiagnosis:
-    """Return what was wrong with a captured host. Raises InputError for a file that is no snapshot too."""
+    """Return what was wrong with a captured host. Raises InputError for a file that is not a snapshot too."""
     return _examined(snapshot_of_file(path), platform)
 
 

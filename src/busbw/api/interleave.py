@@ -198,13 +198,13 @@ def order_of(sides: int, blocks: int, seed: int) -> tuple[tuple[int, int], ...]:
 
     No block's order depends on another's: that makes each block an independent value to the test of its claims.
     """
-    drawn = random.Random(seed)  # noqa: S311 - an order of launches is no secret
+    drawn = random.Random(seed)  # noqa: S311 - an order of launches is not a secret
     return tuple((block, side) for block in range(blocks) for side in drawn.sample(range(sides), sides))
 
 
 def _check(asked: Sequence[AskedSide], terms: ComparisonTerms) -> None:
     if len(asked) < 2:
-        raise InputError("one setting is no comparison", hint="--set default --set 'NCCL_PROTO=LL'")
+        raise InputError("one setting is not a comparison", hint="--set default --set 'NCCL_PROTO=LL'")
     names = [one.name for one in asked]
     if not 1 <= terms.blocks <= MOST_PAIRS or len(asked) > _MOST_SIDES:
         raise InputError(

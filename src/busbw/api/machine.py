@@ -34,7 +34,7 @@ def detect_here_without_asking() -> Detection:
 def detect_captured(path: Path) -> Detection:
     """Return which platform a captured host is, by what its metadata service said when it was captured.
 
-    Raises InputError for a file that is no snapshot, and for a site's platform file that cannot be used.
+    Raises InputError for a file that is not a snapshot, and for a site's platform file that cannot be used.
     """
     snapshot = read_snapshot(path)
     return _detect(snapshot, snapshot.answers)
@@ -66,7 +66,7 @@ def limit_of_host(
 ) -> Limit:
     """Return the same on nodes such as a captured host: of its links those that are up, of its ports those that are.
 
-    Raises InputError for a file that is no snapshot, and for more GPUs than the host shows.
+    Raises InputError for a file that is not a snapshot, and for more GPUs than the host shows.
     """
     hardware = hardware_of_file(path)
     has = len(hardware.gpus)

@@ -58,4 +58,4 @@ def _goal(text: str) -> Goal:
     for goal in GOALS:
         if goal == text:
             return goal
-    raise InputError(f"{text[:80]!r} is no goal{maybe(text[:80], GOALS)}", hint=f"goals: {', '.join(GOALS)}")
+    raise InputError(f"{text[:80]!r} is not a goal{maybe(text[:80], GOALS)}", hint=f"goals: {', '.join(GOALS)}")

@@ -249,7 +249,7 @@ def comparison(path: Path) -> Comparison:
     if is_folder(path) or not path.suffix:
         where = find_stored(str(path))
         if not is_comparison(where):
-            raise InputError("this is no comparison", where=str(where), hint="busbw runs --kind comparison")
+            raise InputError("this is not a comparison", where=str(where), hint="busbw runs --kind comparison")
         return read_comparison(where)
     found = comparisons.decoded(read_whole(path, _MOST_BYTES), where=str(path))
     if any(not 0 < versus.other < len(found.sides) for versus in found.versus):

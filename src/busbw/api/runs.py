@@ -132,7 +132,7 @@ def _check_several(plan: Plan, directory: Path) -> None:
         system = launcher.system if launcher is not None else None
         if system is not None:
             raise InputError(
-                f"this run was started by {plan.launcher} on {names}, and this is no job of {system.title}",
+                f"this run was started by {plan.launcher} on {names}, and this is not a job of {system.title}",
                 where=str(directory),
                 hint="resume it inside a job on these hosts"
                 + (f": salloc --nodelist={names}" if system.kind == "slurm" else ""),

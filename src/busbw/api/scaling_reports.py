@@ -157,7 +157,7 @@ def _of_log(
     found = of_readings((where,), tables, None, rows, known)
     if rows and not found:
         raise InputError(
-            "over how many ranks this was measured is not told, or it is no collective with a bus bandwidth",
+            "over how many ranks this was measured is not told, or it is not a collective with a bus bandwidth",
             where=where.name,
             hint="take the ranks from the file's name: --name 'osu-{ranks}'",
         )

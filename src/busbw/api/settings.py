@@ -85,7 +85,7 @@ def _context(platform: str | None, nccl: str | None, *, absent: tuple[str, ...] 
 def _read(file: str, language: str | None) -> tuple[str, SettingsReading]:
     name = "stdin" if file == STANDARD_INPUT else file
     raw = read_bounded(Path(file), most_bytes=LARGEST_BYTES, kind="script")
-    # Bytes that are no text are shown as such from here on.
+    # Bytes that are not text are shown as such from here on.
     text = text_of(raw).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return text, read_settings(text, name, language)
 

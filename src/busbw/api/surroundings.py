@@ -40,7 +40,7 @@ def surroundings_here() -> JobEnvironment:
 
 
 def surroundings_of_snapshot(path: Path) -> JobEnvironment:
-    """Return what a job found on a captured host. Raises InputError for a file that is no snapshot."""
+    """Return what a job found on a captured host. Raises InputError for a file that is not a snapshot."""
     snapshot = read_snapshot(path)
     found = _captured(snapshot, path.name)
     there = {file.path for file in snapshot.files}

@@ -235,7 +235,7 @@ def _why_missing(run: Run) -> str:
 def write_junit(explained: ExplainedVerdict, path: Path) -> None:
     """Write what gates came to as JUnit XML.
 
-    Raises InputError where there were none, and for a path that is no file's, RunError when the disk refuses.
+    Raises InputError where there were none, and for a path that is not a file's, RunError when the disk refuses.
     """
     if explained.gates is None:
         raise InputError(

@@ -50,7 +50,7 @@ def check_host_name(name: str, *, where: str | None = None) -> None:
 def expand(text: str, *, where: str) -> tuple[str, ...]:
     """Return the names that a list stands for, in its order, repeated ones repeated; () for an empty text.
 
-    Raises InputError for what is no list of host names, and for more than 65,536 of them.
+    Raises InputError for what is not a list of host names, and for more than 65,536 of them.
     """
     names: list[str] = []
     for expression in split(text, where=where) if text else ():

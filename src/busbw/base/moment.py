@@ -52,5 +52,5 @@ def parse_moment(text: str, *, where: str, now: dt.datetime | None = None) -> fl
         return (moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)).timestamp()
     except (ValueError, OverflowError) as error:
         raise InputError(
-            f"{text[:60]!r} is no date", where=where, hint="2026-11-22, 2026-11-22T07:00, 36h, 7d or 2w (ago)"
+            f"{text[:60]!r} is not a date", where=where, hint="2026-11-22, 2026-11-22T07:00, 36h, 7d or 2w (ago)"
         ) from error

@@ -45,7 +45,7 @@ _OWN = (
         ["--budget"], type=float, metavar="SECONDS", help="Start no launch that would end later [default: 900]."
     ),
     GroupedOption(["--seed"], type=int, metavar="N", help="What the order of launches is drawn with [default: drawn]."),
-    GroupedOption(["--anyway"], is_flag=True, help="Compare what is no fair comparison."),
+    GroupedOption(["--anyway"], is_flag=True, help="Compare what is not a fair comparison."),
     GroupedOption(["--geometric-mean"], is_flag=True, help="One number over all sizes and collectives, too."),
     GroupedOption(["--resume"], metavar="COMPARISON", help="Start what is missing of an earlier comparison."),
     GroupedOption(["--plan", "plan_only"], is_flag=True, help="Print what would be started, and stop."),

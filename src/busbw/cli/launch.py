@@ -90,5 +90,5 @@ def launch(program: tuple[str, ...], output: Path | None, *, as_json: bool, **as
 def _resource(text: str) -> tuple[str, str]:
     name, equals, quantity = text.partition("=")
     if not equals:
-        raise InputError(f"{text[:80]!r} is no resource", where="--resource", hint="--resource rdma/ib=1")
+        raise InputError(f"{text[:80]!r} is not a resource", where="--resource", hint="--resource rdma/ib=1")
     return name, quantity

@@ -126,7 +126,7 @@ def _entry(written: str, offset: int) -> DeviceEntry | None:
 
 
 def _number(field: str) -> int | None:
-    """Return what atoi makes of a field: 0 where it is no number, None where it is empty."""
+    """Return what atoi makes of a field: 0 where it is not a number, None where it is empty."""
     match = re.match(r"\s*([+-]?\d{1,9})", field, re.ASCII)
     return None if not field else int(match[1]) if match is not None else 0
 

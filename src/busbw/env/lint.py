@@ -150,7 +150,7 @@ def difference(before: str, after: str, name: str) -> str:
 
 
 def _hunk(old: list[str], new: list[str], first: int, last: int) -> Iterator[str]:
-    # A final newline makes an empty last piece, which is no line.
+    # A final newline makes an empty last piece, which is not a line.
     before, after = (len(lines) - (lines[-1] == "") for lines in (old, new))
     start, end = max(0, first - _CONTEXT_LINES), last + 1 + _CONTEXT_LINES
     old_end, new_end = min(before, end), min(after, end)

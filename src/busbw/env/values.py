@@ -166,7 +166,7 @@ def read_ofi_nccl(given: Given) -> Understood:
     if given.var.kind in ("int", "size"):
         return _integer(given.var, given.text)
     if given.var.kind == "float" and not _FLOAT.fullmatch(given.text):
-        return _refused(f"{given.shown} is no number: {_EFFECT}")
+        return _refused(f"{given.shown} is not a number: {_EFFECT}")
     return Understood(value=given.text)
 
 
@@ -277,7 +277,7 @@ def _ucx_integer(var: EnvVar, text: str) -> Understood:
     return in_bounds(var, number.value)
 
 
-# What is longer is no setting; looking at it would only take time.
+# What is longer is not a setting; looking at it would only take time.
 LONGEST = 32_768
 _QUOTES = {'"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019", "\u201e": "\u201c", "`": "`"}
 _Reader = Callable[[Given], Understood]

@@ -179,14 +179,14 @@ def _used(given: Given, value: int) -> Understood | None:
     if name == "NCCL_SOCKET_NTHREADS" and value > _MOST_SOCKET_THREADS:
         return _clipped(value, _MOST_SOCKET_THREADS, "a connection has 16 threads at most")
     if name in _POWERS_OF_TWO and (value < 1 or value & (value - 1)):
-        return Understood(value=given.default, problem=f"{value} is no power of two: it is ignored", kind="ignored")
+        return Understood(value=given.default, problem=f"{value} is not a power of two: it is ignored", kind="ignored")
     return _meaning(name, value)
 
 
 def _meaning(name: str, value: int) -> Understood | None:
     """Return what NCCL takes a number for that it takes as it is; None: for that number."""
     if name == "NCCL_IB_TIMEOUT" and (value == 0 or value >= _ENDLESS_TIMEOUT):
-        problem = f"{value} is no limit at all: a lost packet is waited for without end"
+        problem = f"{value} is not a limit at all: a lost packet is waited for without end"
         return Understood(value="no limit", problem=problem, kind="out of range")
     if name == "NCCL_COLLNET_ENABLE" and value not in (0, 1):
         return Understood(value="0", problem=f"{value} is neither 0 nor 1: it is taken for 0", kind="other value")
@@ -199,7 +199,7 @@ def _clipped(value: int, limit: int, why: str) -> Understood:
 
 def _threads(value: int, least: int, most: int) -> Understood | None:
     if value % _WARP:
-        problem = f"{value} is no multiple of 32: NCCL takes the maximum, {most}"
+        problem = f"{value} is not a multiple of 32: NCCL takes the maximum, {most}"
         return Understood(value=str(most), problem=problem, kind="other value")
     if value > most:
         return _clipped(value, most, f"it is {most} at most")
@@ -225,7 +225,7 @@ def _float(given: Given) -> Understood:
     try:
         float(given.text)
     except ValueError:
-        problem = f"{given.shown} is no number: the default stays"
+        problem = f"{given.shown} is not a number: the default stays"
         return Understood(value=given.default, problem=problem, kind="ignored")
     return Understood(value=given.text)
 

@@ -19,7 +19,7 @@ _ENDLESS = 10**9
 def parse_version(text: str) -> tuple[int, ...]:
     """Return the two or three numbers of a version: `2.28` has two and stands for every release of that series.
 
-    Raises InputError for a text that is no version.
+    Raises InputError for a text that is not a version.
     """
     written = text.strip()
     if match := _WRITTEN.fullmatch(written):
@@ -28,7 +28,7 @@ def parse_version(text: str) -> tuple[int, ...]:
         code = int(written)
         series = 10_000 if code >= _FIRST_LONG_CODE else 1_000
         return code // series, code % series // 100, code % 100
-    raise InputError(f"{text[:40]!r} is no version", hint="write it as 2.28.9, 2.28 or 22809")
+    raise InputError(f"{text[:40]!r} is not a version", hint="write it as 2.28.9, 2.28 or 22809")
 
 
 def spelled(version: tuple[int, ...]) -> str:

@@ -168,7 +168,7 @@ def _address_range(given: Given) -> Understood:
 def _magic(given: Given) -> Understood:
     if not given.text or re.fullmatch(r"\s*[+-]?(0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20})", given.text, re.ASCII):
         return Understood(value=given.text or given.default)
-    problem = f"{given.shown} is no number: the built-in one stays"
+    problem = f"{given.shown} is not a number: the built-in one stays"
     return Understood(value=given.default, problem=problem, kind="ignored")
 
 

@@ -16,7 +16,7 @@ from busbw.base.errors import InputError
 from busbw.base.text import maybe
 from busbw.model.platform import Platform, PlatformSection, SiteFile
 
-# Declares sources that every file may cite, and is no platform.
+# Declares sources that every file may cite, and is not a platform.
 SOURCES = "sources"
 FAMILY = "family"
 _ENDING = ".toml"
@@ -362,7 +362,7 @@ def _plain(value: object, where: str, depth: int = 0) -> object:
     if isinstance(value, dt.date | dt.time):
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):
-        raise InputError(f"{value} is no number that anybody measured", where=where)
+        raise InputError(f"{value} is not a number that anybody measured", where=where)
     if isinstance(value, int) and value.bit_length() > 63:
         raise InputError("a number that is too large", where=where)
     return value

@@ -116,7 +116,7 @@ def _algorithms(platform: Platform) -> Iterator[tuple[str, str]]:
     for name in ("published", "sweeps"):
         for place, each in enumerate(getattr(platform, name)):
             if each.algorithm is not None and each.algorithm not in ALGORITHMS:
-                yield f"{name}[{place}]", f"{each.algorithm[:80]!r} is no algorithm: one of {', '.join(ALGORITHMS)}"
+                yield f"{name}[{place}]", f"{each.algorithm[:80]!r} is not an algorithm: one of {', '.join(ALGORITHMS)}"
 
 
 def _sweeps(platform: Platform) -> Iterator[tuple[str, str]]:
@@ -130,7 +130,7 @@ def _wrong_sweep(sweep: PublishedSweep) -> str | None:
     """Return what cannot be in a table of results, or None."""
     sizes = [size_bytes for size_bytes, _ in sweep.points]
     if sweep.test not in COLLECTIVES:
-        return f"{sweep.test[:80]!r} is no collective that busbw knows"
+        return f"{sweep.test[:80]!r} is not a collective that busbw knows"
     if sweep.nodes < 1 or sweep.gpus < 1 or sweep.gpus % sweep.nodes:
         return f"{sweep.gpus} GPUs are not the same number on each of {sweep.nodes} nodes"
     if not sizes:

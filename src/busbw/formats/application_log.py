@@ -264,7 +264,7 @@ class _StarccmRun:
 
 
 def _cell(line: str, end: int) -> str | None:
-    """Return what stands in a column of a row: the last, or what ends where its title does; None: it is no row."""
+    """Return what stands in a column of a row: the last, or what ends where its title does; None: it is not a row."""
     words: Sequence[re.Match[str]] = list(_WORD.finditer(line))
     if len(words) < 2 or not words[0][0].isdigit():
         return None

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from busbw.base.units import format_rate
 
-# The memory of a GPU of 2026 moves 8 TB/s (data sheets of B200 and MI355X); more than twice that is no transfer.
+# The memory of a GPU of 2026 moves 8 TB/s (data sheets of B200 and MI355X); more than twice that is not a transfer.
 FASTEST_Bps = 20e12
 # Beyond the interval of the printed digits: what floating point itself loses.
 _SLACK = 1e-9

@@ -122,7 +122,7 @@ def _checked(columns: Columns, cells: dict[tuple[str, bool | None], str]) -> Cel
             return Unreadable(f"its {name} is missing")
     for (name, in_place), word in cells.items():
         if _pattern(name, in_place=in_place).fullmatch(word) is None:
-            return Unreadable(f"{word[:40]!r} is no value of the column {name}")
+            return Unreadable(f"{word[:40]!r} is not a value of the column {name}")
     for in_place in (False, True):
         present = {name for name, half in cells if half is in_place}
         # Programs that measure in place only leave the first half blank, never the second.
@@ -283,7 +283,7 @@ class _NcclTestsTable:
             self._busbw_sum[1] += busbw_Bps.high
             self._rates += 1
         elif not self._head.origin:
-            self._check.doubt(line, "a time or a rate is no number")
+            self._check.doubt(line, "a time or a rate is not a number")
         root = cells.get(("root", None))
         wrong, more = self._wrong(cells, in_place=in_place)
         return Reading(
@@ -383,7 +383,7 @@ def _number(text: str) -> float | None:
 
 
 def _count(text: str) -> int | None:
-    """Return a count of elements, which is printed with six digits; None for N/A and what is no number."""
+    """Return a count of elements, which is printed with six digits; None for N/A and what is not a number."""
     value = _number(text)
     return int(min(value, _LARGEST // 2)) if value is not None and value >= 0 else None
 

@@ -69,7 +69,7 @@ _MOST_DEVICES = 65_536
 
 @dataclass(slots=True)
 class Head:
-    """Everything about a run that is no row."""
+    """Everything about a run that is not a row."""
 
     tool: str = "nccl-tests"
     tool_version: str | None = None

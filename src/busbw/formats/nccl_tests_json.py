@@ -188,7 +188,7 @@ def _readings(result: _Result, what: str, ranks: int | None, check: Check, *, li
         algbw_Bps, busbw_Bps = _printed(half.alg_bw, 9), _printed(half.bus_bw, 9)
         check.row(what, line, RowRates(result.size, time_s, algbw_Bps, busbw_Bps))
         if time_s is None or algbw_Bps is None or busbw_Bps is None:
-            check.doubt(line, f"size {result.size}: a time or a rate is no number")
+            check.doubt(line, f"size {result.size}: a time or a rate is not a number")
         wrong = _value(half.nwrong)
         found.append(
             Reading(

@@ -229,7 +229,7 @@ class _OsuTable:
                     return Unreadable(f"{word[:40]!r} is neither Pass nor Fail")
                 wrong = int(word.lower() == "fail")
             elif _NUMBER.fullmatch(word) is None:
-                return Unreadable(f"{word[:40]!r} is no value of the column {column[:40]}")
+                return Unreadable(f"{word[:40]!r} is not a value of the column {column[:40]}")
             elif math.isfinite(float(word)):
                 unit = _unit(column)
                 values[unit.name] = in_unit(float(word), unit.factor)

@@ -284,7 +284,7 @@ class _PerftestDocuments:
 
 
 class _OpenObject:
-    """The same file, line by line, where it is no JSON."""
+    """The same file, line by line, where it is not JSON."""
 
     def __init__(self, *, number: int, source: int, first_line: int) -> None:
         self._number = number

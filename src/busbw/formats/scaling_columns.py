@@ -50,7 +50,7 @@ class ScalingColumn(Value, kw_only=True, frozen=True):
 
 
 def column(name: str) -> ScalingColumn:
-    """Return what the name of a column means. Raises InputError for one that is no name."""
+    """Return what the name of a column means. Raises InputError for one that is not a name."""
     name = name.strip().replace(" ", "_")
     if match := _BUSBW.fullmatch(name):
         return ScalingColumn(name=name, kind="busbw", factor=_PREFIXES[match[1]] / (8 if match[2] == "b" else 1))
@@ -65,7 +65,9 @@ def column(name: str) -> ScalingColumn:
         kind: Literal["clock", "time"] = "clock" if low == f"clock_{match[1]}" else "time"
         return ScalingColumn(name=name, kind=kind, factor=_SECONDS[match[1]])
     if not _NAME.fullmatch(name):
-        raise InputError(f"{name[:60]!r} is no name of a column", hint="letters, digits and _, as in nodes or time_s")
+        raise InputError(
+            f"{name[:60]!r} is not a name of a column", hint="letters, digits and _, as in nodes or time_s"
+        )
     return ScalingColumn(name=name, kind="setting")
 
 
@@ -73,7 +75,7 @@ def count(text: str, where: str) -> int:
     """Return a number of nodes, GPUs, ranks or cores. Raises InputError for anything else, and for none."""
     text = text.strip()
     if not (text.isascii() and text.isdigit() and len(text) <= 8 and 1 <= int(text) <= MOST_WORKERS):
-        raise InputError(f"{text[:40]!r} is no number of nodes, GPUs, ranks or cores", where=where)
+        raise InputError(f"{text[:40]!r} is not a number of nodes, GPUs, ranks or cores", where=where)
     return int(text)
 
 
@@ -82,7 +84,7 @@ def result(text: str, meaning: ScalingColumn, where: str) -> ScalingEstimate:
     read: PrintedNumber | None = printed(text.strip())
     if read is None or not 1 / _LARGEST < read.value * meaning.factor < _LARGEST:
         raise InputError(
-            f"{text.strip()[:40]!r} in {meaning.name} is no number above zero",
+            f"{text.strip()[:40]!r} in {meaning.name} is not a number above zero",
             where=where,
             hint="leave out rows that have no result",
         )
@@ -117,7 +119,7 @@ def template(text: str) -> Template:
     parts = _FIELD.split(_spaced(text))
     literals, names = parts[0::2], parts[1::2]
     if any("{" in literal or "}" in literal for literal in literals):
-        raise InputError("a brace that is no field", where=text, hint="write a field as {time_s}")
+        raise InputError("a brace that is not a field", where=text, hint="write a field as {time_s}")
     fields = [None if name == "*" else column(name) for name in names]
     numbers = [field for field in fields if field is not None]
     if not numbers or len(fields) > _MOST_FIELDS:

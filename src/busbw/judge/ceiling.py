@@ -302,7 +302,7 @@ def _loopback_ceiling(traffic: Traffic, rates: Rates, measurement: Measurement) 
     )
 
 
-# A rate below one byte a second is no measurement.
+# A rate below one byte a second is not a measurement.
 _LEAST_Bps = 1.0
 
 

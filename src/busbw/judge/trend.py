@@ -345,5 +345,5 @@ METRICS = {
 def metric_called(name: str) -> Metric:
     """Return the metric of that name. Raises InputError when there is none."""
     if name not in METRICS:
-        raise InputError(f"{name[:40]!r} is no metric", hint="one of: " + ", ".join(METRICS))
+        raise InputError(f"{name[:40]!r} is not a metric", hint="one of: " + ", ".join(METRICS))
     return METRICS[name]

@@ -398,7 +398,7 @@ def _no_ceiling_findings(
     elif plan.gpu_setup is not None:
         why = "what the links between these GPUs can carry is not known here"
     elif path_of(plan, largest) == "unknown":
-        why = "the ranks are on several hosts, or bytes left the host: the memory of one host is no measure"
+        why = "the ranks are on several hosts, or bytes left the host: the memory of one host is not a measure"
     elif not rates.copies and not rates.streams:
         why = "no rate of this machine was measured"
     else:

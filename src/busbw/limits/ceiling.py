@@ -97,7 +97,7 @@ def ceiling(rates: NodeRates, *, nodes: int, collective: str | None = None, algo
     if asked is not None and not kept:
         what = collective or "any collective"
         raise InputError(
-            f"{asked} is no algorithm for {what} on {nodes} nodes of this kind", hint="leave out --algorithm"
+            f"{asked} is not an algorithm for {what} on {nodes} nodes of this kind", hint="leave out --algorithm"
         )
     order = {name: place for place, name in enumerate(COLLECTIVES)}
     kept.sort(key=lambda bound: (order[bound.collective], -(bound.busbw_Bps or 0.0), bound.algorithm))

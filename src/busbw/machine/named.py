@@ -134,7 +134,7 @@ def anonymous_snapshot_here() -> Snapshot:
 
 
 def snapshot_of_file(path: Path) -> Snapshot:
-    """Return a captured host. Raises InputError for a file that is no snapshot."""
+    """Return a captured host. Raises InputError for a file that is not a snapshot."""
     return read_snapshot(path)
 
 
@@ -149,7 +149,7 @@ def hardware_here() -> Hardware:
 
 
 def hardware_of_file(path: Path) -> Hardware:
-    """Return what a captured host said of itself. Raises InputError for a file that is no snapshot."""
+    """Return what a captured host said of itself. Raises InputError for a file that is not a snapshot."""
     return hardware_of(read_snapshot(path))
 
 

@@ -484,7 +484,7 @@ class Request(Value, kw_only=True, frozen=True, omit_defaults=True):
 def _bind(text: str) -> Bind:
     source, *rest = text.split(":")
     if not source or len(rest) > 2 or (len(rest) == 2 and rest[1] not in ("rw", "ro")):
-        raise InputError(f"{text[:80]!r} is no mount", where="--mount", hint="--mount /data:/data:rw")
+        raise InputError(f"{text[:80]!r} is not a mount", where="--mount", hint="--mount /data:/data:rw")
     return Bind(source=source, target=rest[0] if rest and rest[0] else None, read_only=len(rest) < 2 or rest[1] == "ro")
 
 

@@ -195,7 +195,7 @@ def _may_hold_token(text: str) -> bool:
 
 
 def _named(match: re.Match[str]) -> str:
-    # A sentence about tokens is no secret: without a sign between them, only an option takes a value.
+    # A sentence about tokens is not a secret: without a sign between them, only an option takes a value.
     if match["between"].isspace() and not _OPTION.search(match.string, max(0, match.start() - 90), match.start()):
         return match[0]
     return f"{match['name']}{match['between']}{WITHHELD}"
@@ -299,7 +299,7 @@ class UnreadPart(Value, kw_only=True, frozen=True):
 # carriage_return: lines end as on Windows, and the shell takes the end as part of what it reads.
 # comma_in_list: a list of NAME=value is cut at the commas of a value.
 # option_equals: `--mca NAME=VALUE`, which takes two words.
-# not_a_string: a manifest's value without quotes that is no string.
+# not_a_string: a manifest's value without quotes that is not a string.
 # not_shown: `export` where the environment ends with the command, as in a Dockerfile's RUN.
 SlipKind = Literal[
     "space_after_equals",

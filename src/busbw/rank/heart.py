@@ -142,7 +142,7 @@ def _held(folder: Path) -> Iterator[int | None]:
 
 
 def _opened(folder: Path) -> int | None:
-    """Return a descriptor of a folder of this user; None where it is no folder, another's, or gone."""
+    """Return a descriptor of a folder of this user; None where it is not a folder, another's, or gone."""
     try:
         descriptor = os.open(folder, _FOLDER_FLAGS)
     except OSError:

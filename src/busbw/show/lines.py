@@ -132,7 +132,7 @@ def command_spans(words: str) -> Iterator[Span]:
 
 
 def _end_of_own(words: str, at: int) -> int:
-    """Return where a command of busbw ends that nothing closes: before the first word that is no argument."""
+    """Return where a command of busbw ends that nothing closes: before the first word that is not an argument."""
     end = at
     for found in _ARGUMENT.finditer(words, at):
         argument = found[0].rstrip(",;:).")

@@ -104,7 +104,7 @@ def meaning_words(view: Scaling) -> list[str]:
 
 
 def left_out_words(view: Scaling, names: Sequence[str]) -> list[str]:
-    """Return why points are no part of what is told, each reason once. `names`: what each line is called there."""
+    """Return why points are not part of what is told, each reason once. `names`: what each line is called there."""
     reasons: dict[tuple[tuple[str, ...], str], list[str]] = {}
     for number, series in enumerate(view.series):
         places: dict[str, list[str]] = {}

@@ -119,5 +119,5 @@ def _is_run(path: Path) -> bool:
     try:
         return (path / layout.PLAN_FILE).is_file()
     except (OSError, ValueError):
-        # A name too long for the file system, or with a null byte in it, is no run's.
+        # A name too long for the file system, or with a null byte in it, is not a run's.
         return False

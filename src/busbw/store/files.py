@@ -148,7 +148,7 @@ STANDARD_INPUT = "-"
 def read_bounded(path: Path, *, most_bytes: int, kind: str) -> bytes:
     """Return the bytes of a file, or of standard input where it is named `-`. `kind` says what it should be.
 
-    Raises InputError when it is missing, is no regular file, cannot be read, or has more than `most_bytes`.
+    Raises InputError when it is missing, is not a regular file, cannot be read, or has more than `most_bytes`.
     """
     if str(path) == STANDARD_INPUT:
         return _read(sys.stdin.buffer, "standard input", most_bytes, kind)

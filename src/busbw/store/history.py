@@ -62,7 +62,7 @@ def scan(base: Path) -> Scan:
 
 
 def _names(base: Path) -> list[str]:
-    """Return the names in a folder. One that is no UTF-8 is no run's: it could neither be shown nor asked for."""
+    """Return the names in a folder. One that is no UTF-8 is not a run's: it could neither be shown nor asked for."""
     return sorted(name for name in _names_in(str(base)) or () if _is_text(name))
 
 

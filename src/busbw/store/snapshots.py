@@ -72,7 +72,7 @@ def _header(header: bytes, where: str, *, first: bool) -> tuple[int, bytes]:
         raise InputError(cause, where=where, hint=_HINT)
     size_bytes = _octal(header[124:136])
     if size_bytes is None:
-        raise InputError("damaged: the size of a member is no number", where=where)
+        raise InputError("damaged: the size of a member is not a number", where=where)
     return size_bytes, header[156:157]
 
 
@@ -113,7 +113,7 @@ def _extended_name(content: bytes) -> str | None:
 def _name(name: str, where: str) -> str:
     parts = name.removeprefix("./").split("/")
     if len(name) > _LONGEST_NAME or any(part in ("", ".", "..") for part in parts) or "\0" in name:
-        raise InputError(f"{name[:100]!r} is no name that a snapshot holds", where=where)
+        raise InputError(f"{name[:100]!r} is not a name that a snapshot holds", where=where)
     return "/".join(parts)
 
 

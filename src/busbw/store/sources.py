@@ -205,6 +205,6 @@ def source_kind(name: str) -> SourceKind:
 def read_topology_file(path: Path) -> bytes:
     """Return the bytes of a file, or of standard input where it is named `-`.
 
-    Raises InputError when it is missing, is no regular file, cannot be read, or is over 8 MiB.
+    Raises InputError when it is missing, is not a regular file, cannot be read, or is over 8 MiB.
     """
     return read_bounded(path, most_bytes=MOST_BYTES, kind="topology file")

@@ -16,10 +16,10 @@ _TAG = re.compile(r"[^\W_][\w.:+@=-]{0,63}")
 
 
 def check_tag(tag: str) -> None:
-    """Raise InputError for what is no tag: it is the name of a file, and stands in lists."""
+    """Raise InputError for what is not a tag: it is the name of a file, and stands in lists."""
     if not _TAG.fullmatch(tag):
         raise InputError(
-            f"{tag[:80]!r} is no tag",
+            f"{tag[:80]!r} is not a tag",
             hint="a letter or digit, then up to 63 letters, digits and _ . : + @ = -, such as nccl-2.28",
         )
 

@@ -50,7 +50,7 @@ while arguments[0].startswith("-"):
         name = prefix[option] + arguments.pop(0)
         os.environ[name] = arguments.pop(0)
     elif option != "--export=ALL":
-        sys.exit(f"{option} is no option")
+        sys.exit(f"{option} is not an option")
 os.execv(arguments[0], arguments)
 """
 

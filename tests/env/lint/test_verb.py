@@ -107,7 +107,7 @@ def test_a_fix_can_be_json(script: Path):
         (("/nowhere/a.sh",), "cannot read /nowhere/a.sh"),
         (("-", "--as", "klingon"), "no such kind of text"),
         (("-", "--platform", "azure-nd-h900"), "no platform is called"),
-        (("-", "--nccl", "newest"), "is no version"),
+        (("-", "--nccl", "newest"), "is not a version"),
     ],
 )
 def test_what_cannot_be_linted_is_refused_in_words(arguments: tuple[str, ...], cause: str):

@@ -1,6 +1,6 @@
 """What is found in the five write-ups: each finding with its reason, and nothing else.
 
-Their texts are no part of this repository: they are read where they lie beside it, and without them this is skipped.
+Their texts are not part of this repository: they are read where they lie beside it, and without them this is skipped.
 """
 
 import re

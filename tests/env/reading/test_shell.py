@@ -133,7 +133,7 @@ CORPUS = {
         'B=1; export A="$(cat <<E\nit\'s $B (\nE\n)"; export D=e',
         ["shell B=1", "export A=it's 1 (", "export D=e"],
     ),
-    "a here-document whose tabs are no part of it": ("export A=$(cat <<-E\n\t\tb\n\tc\n\tE\n)", ["export A=b\nc"]),
+    "a here-document whose tabs are not part of it": ("export A=$(cat <<-E\n\t\tb\n\tc\n\tE\n)", ["export A=b\nc"]),
     "a here-document without a line end behind it": (
         "export A=$(cat <<E\nb\nE)\nexport D=e",
         ["export A=b", "export D=e"],

@@ -60,7 +60,7 @@ def test_nothing_to_recommend_is_exit_code_4() -> None:
         (("--platform", "azure-ndv4", "--goal", "shapr"), "no goal; maybe: sharp"),
         (("--platform", "azure-ndv4", "--collective", "allreduce"), "maybe: all_reduce"),
         (("--platform", "azure-ndv4", "--size", "much"), "is not a size"),
-        (("--platform", "azure-ndv4", "--nccl", "new"), "is no version"),
+        (("--platform", "azure-ndv4", "--nccl", "new"), "is not a version"),
         (("--platform", "azure-ndv4", "--follow", "me"), "says nothing"),
         (("--platform", "azure-ndv4", "--nodes", "0"), "0 nodes"),
         (("--platform", "azure-ndv9"), "no platform"),

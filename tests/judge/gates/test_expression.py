@@ -64,7 +64,7 @@ def test_names_of_nccl_tests_are_data_types_too():
         ("at_least", "=380GB/s", "no collective"),
         ("at_least", "@1G=380GB/s", "no collective"),
         ("at_least", "all_reduce@1G=380", "no unit"),
-        ("at_least", "all_reduce@1G=380gb/s", "'gb/s' is no unit"),
+        ("at_least", "all_reduce@1G=380gb/s", "'gb/s' is not a unit"),
         ("at_least", "all_reduce@1G=2us", "a time is bounded from above"),
         ("at_most", "latency@8=2GB/s", "a bandwidth is bounded from below"),
         ("at_least", "all_reduce@1G=0GB/s", "holds nothing back"),

@@ -63,7 +63,7 @@ def test_a_table_says_what_an_expression_says():
         (("ranks = 16", f"ranks = {'9' * 40}"), "Expected `int` <= 999999", "gates.toml:6"),
         (('collective = "latency"\n', ""), "missing required field `collective`", "gates.toml:16"),
         (('measure = "p99"', 'measure = "p98"'), "Invalid enum value 'p98'", "gates.toml:16"),
-        (('at_most = "5us"', 'at_most = "5 parsecs"'), "'parsecs' is no unit", "gates.toml:16"),
+        (('at_most = "5us"', 'at_most = "5 parsecs"'), "'parsecs' is not a unit", "gates.toml:16"),
         (('at_most = "5us"', ""), "neither at_least nor at_most", "gates.toml:16"),
         (('at_most = "5us"', 'at_most = "5us"\nat_least = "1GB/s"'), "both at_least and at_most", "gates.toml:16"),
         (('size = "8"', 'size = "eight"'), "'eight' is not a size", "gates.toml:16"),

@@ -255,7 +255,7 @@ _WHY_NOT_CONTAINERS = (
 
 
 def write_docker(page: SettingsPage) -> Written:
-    """Return `ENV` instructions; the first line is no directive of the parser, whatever it says."""
+    """Return `ENV` instructions; the first line is not a directive of the parser, whatever it says."""
     lines = [*head_lines(page, _USE_OF_CONTAINERS), "ARG BASE", "FROM ${BASE}"]
     unset = [entry.name for entry in page.entries if entry.value is None]
     for entry in page.entries:

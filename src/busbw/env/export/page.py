@@ -146,7 +146,7 @@ def _of_setting(each: Setting) -> Entry:
 def _check(entry: Entry) -> None:
     """Raise InputError for what a shell has no name for, or what would end or hide a line."""
     if _NAME.fullmatch(entry.name) is None:
-        raise InputError(f"{entry.name[:80]!r} is no name of a variable: letters, digits and _ make one")
+        raise InputError(f"{entry.name[:80]!r} is not a name of a variable: letters, digits and _ make one")
     value = entry.value or ""
     if not value.isprintable():
         found = next(character for character in value if not character.isprintable())

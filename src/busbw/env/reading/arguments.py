@@ -207,7 +207,7 @@ SUDO = Grammar(valued=_set("-u -g -h -p -C -r -t -T -U -D -R --user --group --ho
 ENV = Grammar(valued=_set("-u --unset -C --chdir -S --split-string"), glued="uS")
 
 
-# What stands behind a `= ` and is no program: a list for NCCL_IB_HCA, a number, a word in capitals, a device.
+# What stands behind a `= ` and is not a program: a list for NCCL_IB_HCA, a number, a word in capitals, a device.
 _VALUE = re.compile(r"[=^].*|[\d.]+[kKmMgG]?|[A-Z][A-Z0-9,_-]*|[a-z]{2,}[a-z_]*\d+(?:[:,].*)?|hsn|true|false")
 # Variables of the interconnect: nobody sets one of these to nothing for a program that has no slash in its name.
 _FAMILIES = ("NCCL_", "UCX_", "FI_", "OFI_NCCL_", "SHARP_", "OMPI_MCA_", "RCCL_", "HCOLL_")

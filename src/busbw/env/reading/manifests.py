@@ -78,7 +78,7 @@ def yaml_documents(piece: Spelled, ledger: Ledger) -> list[Node]:
 
     trimmed = _TEMPLATE_AT_END.sub(lambda found: " " * (len(found.group()) - 1) + "\\", piece.text)
     blanked = _without_templates(trimmed)
-    # What a shell would have put in is no character of YAML's.
+    # What a shell would have put in is not a character of YAML's.
     text = _TEMPLATE.sub(lambda found: _STAND_IN * len(found.group()), blanked).replace(HOLE, _STAND_IN)
     if blanked != piece.text:
         at = next(at for at, (one, other) in enumerate(zip(blanked, piece.text, strict=True)) if one != other)
@@ -237,7 +237,7 @@ def mappings(roots: list[Node]) -> Iterator[tuple[Mapping, int]]:
 
 # Manifests of Kubernetes, and others that are written alike: compose files, task files, playbooks.
 
-# Plain scalars that YAML 1.1, which Kubernetes reads, takes for no text. The empty one is null, and null is no value.
+# Plain scalars that YAML 1.1, which Kubernetes reads, takes for something else than text. The empty one is null: no value.
 _NO_TEXT = re.compile(
     r"(?i:true|false|yes|no|on|off|y|n)|[-+]?(?:0[xob])?[\d_]+|[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
     r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"

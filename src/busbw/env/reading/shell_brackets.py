@@ -35,7 +35,7 @@ class HereDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The head of a here-document: `<<-'END'`."""
 
     delimiter: str
-    # Whether $NAME in its text stays as it is, and whether tabs before its lines are no part of them.
+    # Whether $NAME in its text stays as it is, and whether tabs before its lines are not part of them.
     is_literal: bool
     strips_tabs: bool
 

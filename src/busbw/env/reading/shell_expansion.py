@@ -67,7 +67,7 @@ class Inside:
         return closing(self.text, start, opened, self._limit(start))
 
     def _limit(self, start: int) -> int:
-        """Return how far an end is looked for: not far once one was not found, for the text is no proper script."""
+        """Return how far an end is looked for: not far once one was not found, for the text is not a proper script."""
         return min(len(self.text), start + _NEAR) if self.unclosed else len(self.text)
 
     def single(self, at: int) -> tuple[Segment, int] | None:
@@ -279,7 +279,7 @@ class Expander:
             elif len(pieces) < _MOST_FIELDS:
                 pieces.append([])
                 quoted.append(was_list)
-        # "${NONE[@]}" is no argument at all, where "$NONE" is an empty one.
+        # "${NONE[@]}" is not an argument at all, where "$NONE" is an empty one.
         if is_quoted and found:
             quoted[-1] = True
 

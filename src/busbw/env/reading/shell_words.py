@@ -57,7 +57,7 @@ _TEST_END = re.compile(r"\]\](?=[\s;&|)]|$)")
 _OPTION = re.compile(r"--?[A-Za-z]")
 # Characters that a word processor puts in place of " ' - and a space.
 _TYPOGRAPHIC = re.compile("[\u201c\u201d\u201e\u2018\u2019\u201a\u2010-\u2015\u2212\u00a0\u202f\u200b]")
-# More ends that are missing than this, and the text is no script.
+# More ends that are missing than this, and the text is not a script.
 _MOST_UNCLOSED = 100
 # The ends of more subshells right within others than this are not looked for to tell them from arithmetic.
 _MOST_SUBSHELLS = 100
@@ -333,7 +333,7 @@ class Words:
         return True
 
     def _descriptor(self, segments: list[Segment]) -> bool:
-        """Drop the number before a redirection, which is no word; the word ends here in any case."""
+        """Drop the number before a redirection, which is not a word; the word ends here in any case."""
         if len(segments) == 1 and segments[0].spelled.text.isdecimal():
             segments[0] = Segment("text", Spelled("", segments[0].spelled.runs))
         return False

@@ -43,7 +43,7 @@ _REPLACED = "\N{REPLACEMENT CHARACTER}"
 # Lone surrogates stand for bytes that are no UTF-8; the last two characters are kept for what is not known.
 _UNREADABLE = re.compile("[\ud800-\udfff\ufffe\uffff]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
-# More control characters than these, and more among so many, and it is no text.
+# More control characters than these, and more among so many, and it is not text.
 _MOST_CONTROLS = 16
 _CONTROLS_PER_CHARACTER = 0.05
 
@@ -107,7 +107,7 @@ def _check(text: str, file: str, language: str | None) -> None:
     # `env -0` divides variables by NUL.
     divided = text.count("\0") if re.match(r"[A-Za-z_]\w*=", text) else 0
     if controls - divided > max(_MOST_CONTROLS, _CONTROLS_PER_CHARACTER * len(text)):
-        raise InputError("this is no text", where=file, hint="give a script, an environment, or an nccl.conf")
+        raise InputError("this is not text", where=file, hint="give a script, an environment, or an nccl.conf")
 
 
 # Which language a text is in: by its name, and by what it holds.

@@ -149,7 +149,7 @@ def _fewest(case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
         return Leave(kind="other_job", reason="a check is of links, not of tuning")
     written = setting.value or ""
     if not (written.isascii() and written.isdecimal() and len(written) <= _MOST_DIGITS):
-        return Leave(kind="risky", reason="this is no number of channels")
+        return Leave(kind="risky", reason="this is not a number of channels")
     count = int(written)
     if (case.platform.gpu.sm or 0) >= _BLACKWELL and case.version >= _FEWER_SINCE and count > _FEWER:
         return Leave(kind="no_effect", reason=f"NCCL keeps to {_FEWER} on these GPUs since 2.28")

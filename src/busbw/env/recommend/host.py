@@ -122,7 +122,7 @@ def consistent(settings: tuple[Recommended, ...]) -> tuple[tuple[Recommended, ..
             name=each.name,
             value=each.value,
             kind="risky",
-            reason="a port of an RDMA device is no interface for TCP, which UCX_TLS asks for",
+            reason="a port of an RDMA device is not an interface for TCP, which UCX_TLS asks for",
             source=each.source,
         )
         for each in lost

@@ -77,7 +77,7 @@ def _older_names(name: str) -> tuple[str, ...]:
 def _unknown(name: str) -> Leave:
     seen = misspellings().get(name)
     if seen is None:
-        return Leave(kind="unread", reason="it is no variable of NCCL, nor of anything else that busbw knows")
+        return Leave(kind="unread", reason="it is not a variable of NCCL, nor of anything else that busbw knows")
     meant = " or ".join(seen.intended)
     return Leave(
         kind="unread", reason=f"nothing reads it: {meant} is meant" if meant else seen.note or "nothing reads it"

@@ -159,7 +159,7 @@ class Formats:
 
 @dataclass(slots=True)
 class _Piece:
-    """A line that is no row by itself, and why; the lines after it may complete it."""
+    """A line that is not a row by itself, and why; the lines after it may complete it."""
 
     line: TextLine
     why: str
@@ -341,7 +341,7 @@ class LineStream:
                 self.ledger.unread(line, content, why or "")
 
     def _give_up_document(self, why: str) -> None:
-        """Keep of what is no whole document the results that are, and read the rest as text."""
+        """Keep of what is not a whole document the results that are, and read the rest as text."""
         document, self._document = self._document, None
         lines = document.lines if document is not None else []
         whole = salvaged(lines)

@@ -230,7 +230,7 @@ def _check_names(gates: Sequence[Gate], *held: GatedPoints | None) -> None:
     for gate in gates:
         if gate.collective is not None and gate.collective not in known:
             raise InputError(
-                f"{gate.collective!r} is no collective, and nothing in the result is called so"
+                f"{gate.collective!r} is not a collective, and nothing in the result is called so"
                 f"{maybe(gate.collective, known)}",
                 where=format_gate(gate),
             )

@@ -144,7 +144,7 @@ def _condition(word: str) -> tuple[str, object]:
     if word in DTYPE_BYTES or word in DTYPE_ALIASES:
         return "dtype", word
     raise InputError(
-        f"{word!r} is no condition",
+        f"{word!r} is not a condition",
         hint="in-place, out-of-place, a data type, an operation, 16ranks, checked, algbw, p95, p99, slowest",
     )
 
@@ -163,7 +163,7 @@ def parse_sizes(text: str) -> tuple[int | None, int | None]:
         size_bytes = parse_size(word)
         return size_bytes, size_bytes
     if not low and not high:
-        raise InputError("'..' is no range of sizes", hint="1G, 1G..8G, 1G.. (and larger), ..64K (and smaller)")
+        raise InputError("'..' is not a range of sizes", hint="1G, 1G..8G, 1G.. (and larger), ..64K (and smaller)")
     from_bytes, to_bytes = parse_size(low) if low else None, parse_size(high) if high else None
     if from_bytes is not None and to_bytes is not None and from_bytes > to_bytes:
         raise InputError(f"{word!r}: the first size is the greater one", hint=f"{high}..{low}")
@@ -174,7 +174,7 @@ def _bound(text: str, requirement: Requirement) -> tuple[float, str]:
     """Return number and unit of a bound."""
     match = _NUMBER.fullmatch(text.strip())
     if match is None:
-        raise InputError(f"{text!r} is no number with a unit")
+        raise InputError(f"{text!r} is not a number with a unit")
     number, unit = float(match[1]), _SAME_UNITS.get(match[2], match[2])
     if unit not in _UNITS[requirement]:
         raise _unfit(unit, requirement)
@@ -191,8 +191,8 @@ def _unfit(unit: str, requirement: Requirement) -> InputError:
     if unit in RATE_UNITS and requirement == "at_most":
         return InputError("a bandwidth is bounded from below", hint=EXAMPLES["at_least"])
     if unit.lower() in {"gb/s", "gbs", "gb"}:
-        return InputError(f"{unit!r} is no unit", hint="GB/s is bytes, Gb/s is bits: 380GB/s is 3040Gb/s")
-    said = f"{unit!r} is no unit of it" if unit else "no unit"
+        return InputError(f"{unit!r} is not a unit", hint="GB/s is bytes, Gb/s is bits: 380GB/s is 3040Gb/s")
+    said = f"{unit!r} is not a unit of it" if unit else "no unit"
     return InputError(said, hint=f"one of: {', '.join(_UNITS[requirement])}")
 
 

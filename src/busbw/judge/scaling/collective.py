@@ -329,7 +329,7 @@ def _may_be_tree(group: LineGroup) -> bool:
 
 
 def _left_out(points: Sequence[ScalingPoint], axis: Axis, *, is_tree: bool) -> tuple[tuple[int, str], ...]:
-    """Return the places that are no part of the same curve, with the reason."""
+    """Return the places that are not part of the same curve, with the reason."""
     if axis == "nodes" or len({point.nodes for point in points}) > 1:
         found = []
         for point in points:

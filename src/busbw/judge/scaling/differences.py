@@ -58,7 +58,7 @@ def differences_of(
     """Return the difference of every line that has a line to be held against.
 
     `against`: the value of a setting, or the label of a line, that is the reference; None: the first of two lines, or
-    the first of two systems. `work_free`: settings that may differ at one size; None: settings are no part of the work.
+    the first of two systems. `work_free`: settings that may differ at one size; None: settings do not change the work.
     Raises InputError where no line is called `against`.
     """
     return tuple(

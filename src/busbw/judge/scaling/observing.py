@@ -159,8 +159,8 @@ def _printed(
 def of_platform(platform: Platform) -> tuple[Observation, ...]:
     """Return the bus bandwidths that somebody measured on such a platform and published with their number of nodes.
 
-    A node that sends to itself through its NICs is no machine of one node. A table of one node holds for a kind of GPU
-    and may be another platform's: only those of several nodes are this one's for sure.
+    A node that sends to itself through its NICs is not a machine of one node. A table of one node holds for a kind of
+    GPU and may be another platform's: only those of several nodes are this one's for sure.
     """
     figures = (
         _published(platform, row, ((row.size_bytes, row.value),))

@@ -89,7 +89,7 @@ def _read_file(path: Path) -> str:
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
     if not is_file:
-        raise InputError("it is no file", where=str(path))
+        raise InputError("it is not a file", where=str(path))
     return _read(path)
 
 

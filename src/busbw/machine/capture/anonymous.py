@@ -109,7 +109,7 @@ class _Cleaner:
         return ":".join(["02", *(digits[at : at + 2] for at in range(0, len(digits), 2))])
 
     def _address(self, match: re.Match[str]) -> str:
-        # Four numbers may be a version as well: 580.159.3.4 is no address.
+        # Four numbers may be a version as well: 580.159.3.4 is not an address.
         if match[0] in _NO_ADDRESSES or any(int(part) > 255 for part in match[0].split(".")):
             return match[0]
         return f"192.0.2.{self._number('address', match[0]) % 256}"
@@ -203,7 +203,7 @@ def _names(hostname: str, user: tuple[str, ...]) -> re.Pattern[str] | None:
 
 
 def _standing_alone(name: str) -> str:
-    """Return the pattern of a name, and where it is no common word also of gpu17-ib0 and gpu17.cluster.example.org."""
+    """Return the pattern of a name, where it is not a common word also of gpu17-ib0 and gpu17.cluster.example.org."""
     if not any(letter.isdecimal() or letter == "-" for letter in name):
         return rf"(?<![\w-]){re.escape(name)}(?![\w-])"
     return (

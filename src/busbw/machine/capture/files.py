@@ -67,7 +67,7 @@ class Collection:
         return kept
 
     def binary(self, path: str, *, keep: Callable[[bytes], str]) -> None:
-        """Take what `keep` says of a file that is no text."""
+        """Take what `keep` says of a file that is not text."""
         raw = self._taken(path, _MOST_BYTES)
         if raw is not None:
             self._files[path] = CapturedFile(path=path, text=f"{keep(raw)}\n")
@@ -83,7 +83,7 @@ class Collection:
                 self._unread(path, (error.strerror or "cannot be read").lower())
             return None
         if raw is None:
-            self._unread(path, "is no file")
+            self._unread(path, "is not a file")
         return raw
 
     def _read(self, path: str, most_bytes: int) -> bytes | None:

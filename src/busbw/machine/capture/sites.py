@@ -33,7 +33,7 @@ def site_directories() -> tuple[Path, ...]:
 def site_files() -> tuple[SiteFile, ...]:
     """Return the platform files of this site, the weakest first. Most hosts have none.
 
-    Raises InputError for a file that cannot be read, is no text, or is larger than 256 KiB, and for over 1000 of them.
+    Raises InputError for a file that cannot be read, is not text, or is larger than 256 KiB, and for over 1000 of them.
     """
     paths = [path for directory in site_directories() for path in _files(directory)]
     if len(paths) > _MOST_FILES:

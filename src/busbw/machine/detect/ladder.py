@@ -196,7 +196,7 @@ _STANDINGS: tuple[Standing, ...] = ("matches", "possible", "near_miss")
 
 
 class _Verdict(Value, kw_only=True, frozen=True):
-    """What a rung makes of it; `found` None: it knows that it is no platform of the catalogue, or not which."""
+    """What a rung makes of it; `found` None: it knows that it is not a platform of the catalogue, or not which."""
 
     found: PlatformFit | None
     because: str

@@ -84,7 +84,7 @@ def slurm_allocation(seen: Seen) -> Allocation:
     tasks = _tasks(environment, names)
     job_id = environment.get("SLURM_JOB_ID") or environment.get("SLURM_JOBID")
     if job_id is not None and _JOB_ID.fullmatch(job_id) is None:
-        raise InputError(f"{_short(job_id)!r} is no number of a job", where="SLURM_JOB_ID")
+        raise InputError(f"{_short(job_id)!r} is not a number of a job", where="SLURM_JOB_ID")
     counts: Sequence[int | None] = tasks.counts or [None] * len(names)
     return Allocation(
         kind="slurm",
@@ -105,7 +105,7 @@ def repeats(text: str, where: str) -> tuple[int, ...]:
     for part in text.split(","):
         match = _TASKS.fullmatch(part)
         if match is None:
-            raise InputError(f"{_short(part)!r} is no number of tasks", where=where)
+            raise InputError(f"{_short(part)!r} is not a number of tasks", where=where)
         times = int(match[2] or 1)
         if len(counts) + times > MOST_HOSTS:
             raise InputError(f"more than {MOST_HOSTS} hosts", where=where)
@@ -408,7 +408,7 @@ def _allocation_flux_ends(seen: Seen) -> float | None:
     return seen.now_unix_s + left_s if math.isfinite(left_s) else None
 
 
-# Set by IBM's Cluster System Management, under which the batch script runs on a launch node that is no part of the job.
+# Set by IBM's Cluster System Management: the batch script runs on a launch node that is not part of the job.
 _LAUNCH_NODE_SIGN = "CSM_ALLOCATION_ID"
 
 

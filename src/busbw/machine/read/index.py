@@ -83,7 +83,7 @@ class SnapshotIndex:
 # Every function of a socket has the same list.
 @lru_cache(maxsize=256)
 def cpu_list(text: str | None, most: int = _MOST_CPUS) -> tuple[int, ...]:
-    """Return the CPUs of a kernel list, ascending; () for none, for what is no list, and for more than `most`."""
+    """Return the CPUs of a kernel list, ascending; () for none, for what is not a list, and for more than `most`."""
     text = (text or "")[:_LONGEST_LIST]
     wide = sum(int(last) - int(first) for first, last in _RANGE.findall(text))
     cpus = parse_cpu_list(text) if wide <= most and text.count(",") <= most else None

@@ -342,7 +342,7 @@ def _view(rank: int, record: Measured, own_s: list[float], blamed: int, hellos: 
 
 def _blamed(plan: Plan, records: Sequence[Measured], samples: _Samples, slow: Sequence[int]) -> tuple[int | None, ...]:
     def rows(columns: Sequence[Sequence[int]]) -> list[list[float]]:
-        # A column cut short is no evidence, and is left short.
+        # A column cut short is not evidence, and is left short.
         return [[column[index] * samples.scale for index in samples.kept if index < len(column)] for column in columns]
 
     off_processor = rows([record.off_processor_ns for record in records])

@@ -58,7 +58,7 @@ def _goes_by_prefix(name: str, value: str) -> bool:
     if name == _LIBRARY_PATH:
         if not is_plain:
             raise InputError(
-                "Apptainer reads this value as a shell does, and it is no list of plain folders",
+                "Apptainer reads this value as a shell does, and it is not a list of plain folders",
                 where=_LIBRARY_PATH,
                 hint="set it in the image",
             )

@@ -11,7 +11,7 @@ from busbw.base.value import Value
 from busbw.model.machine import MpiFamily
 from busbw.model.plan import Program
 
-# MPI is asked what it is without being started: one process is no job.
+# MPI is asked what it is without being started: one process is not a job.
 _PROGRAM = """
 import json, busbw
 found = {"busbw": busbw.__version__, "mpi": None}

@@ -62,7 +62,7 @@ def _memory(place: ContainerPlace) -> tuple[str, ...]:
 
 def _bind(bind: Bind, runtime: str) -> tuple[str, ...]:
     source, target = path_words(bind, ',"', runtime)
-    if source.startswith("/dev/") and source != "/dev/shm":  # noqa: S108 - the folder itself is no device
+    if source.startswith("/dev/") and source != "/dev/shm":  # noqa: S108 - the folder itself is not a device
         path_words(bind, ',":', runtime)
         return ("--device", source if source == target else f"{source}:{target}")
     # Not --volume, which makes an empty folder of a source that is not there.

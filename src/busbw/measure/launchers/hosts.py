@@ -75,7 +75,7 @@ def cpus_of_ranks(start: Start) -> tuple[tuple[int, ...], ...]:
     for text in start.placement.masks:
         cpus = parse_cpu_list(text)
         if not cpus:
-            raise InputError(f"{text[:80]!r} is no list of CPUs", hint="a list looks like 0-11,24")
+            raise InputError(f"{text[:80]!r} is not a list of CPUs", hint="a list looks like 0-11,24")
         found.append(cpus)
     most = max(processes_of_hosts(start))
     if len(found) < most:

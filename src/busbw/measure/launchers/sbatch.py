@@ -120,7 +120,9 @@ def _output(start: Start, batch: Batch) -> str:
 
 def _option(option: str) -> str:
     if _OPTION.fullmatch(option) is None:
-        raise InputError(f"{option[:80]!r} is no directive of sbatch", hint="a directive looks like --constraint=h100")
+        raise InputError(
+            f"{option[:80]!r} is not a directive of sbatch", hint="a directive looks like --constraint=h100"
+        )
     _name, _equals, value = option.partition("=")
     if value and _PLAIN.fullmatch(value) is None:
         raise InputError("sbatch does not read this value in a directive as it is", where=option)

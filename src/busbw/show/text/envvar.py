@@ -51,7 +51,7 @@ def facts(told: Explanation, var: EnvVar) -> Iterator[tuple[str, str]]:
 
 
 def unknown(told: Explanation) -> str:
-    """Return what to say of a name that is no variable and no known mistake."""
+    """Return what to say of a name that is not a variable and no known mistake."""
     if told.read.verdict == "open":
         return told.read.note or "not known here, and programs and sites make up names like it: cannot tell"
     meant = f"; maybe: {', '.join(told.read.meant)}" if told.read.meant else ""

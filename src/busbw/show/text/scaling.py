@@ -167,7 +167,7 @@ def _view(out: Console, view: Scaling) -> None:
 
 
 def _told(view: Scaling) -> Iterator[str]:
-    """Yield what can be told of each line, how lines differ, and which points are no part of it."""
+    """Yield what can be told of each line, how lines differ, and which points are not part of it."""
     for number, series in enumerate(view.series):
         for words in _answers(series):
             yield f"{mark(number)} {words}" if len(view.series) > 1 else words

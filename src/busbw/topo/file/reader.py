@@ -235,7 +235,7 @@ _FIRST_WORD = re.compile(r"[^ >/\r\n=]*")
 def read_document(raw: bytes, where: str) -> TopologyDocument:
     """Return a topology file's elements and the remarks on it; `where` is how to name the file.
 
-    Raises InputError for what is no topology file at all, or is cut off: see busbw.topo.refusals.
+    Raises InputError for what is not a topology file at all, or is cut off: see busbw.topo.refusals.
     """
     check_form(raw, where)
     source = SourceText(raw.decode("latin-1"), where)

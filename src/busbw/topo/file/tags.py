@@ -52,7 +52,7 @@ class SourceText:
         self._remarks[key] = (first, said, count + 1)
         if len(self._remarks) > _MOST_REMARKS:
             raise InputError(
-                f"{self.where} has more than {_MOST_REMARKS} kinds of faults: it is no topology file of NCCL",
+                f"{self.where} has more than {_MOST_REMARKS} kinds of faults: it is not a topology file of NCCL",
                 where=f"{self.where}:{self.line(offset)}",
             )
 
@@ -298,7 +298,7 @@ def _keep(opening: _Opening, name: str, value: str | None, offset: int) -> None:
 def _add(opening: _Opening, name: str, value: str | None, offset: int) -> None:
     known = ATTRIBUTES.get(opening.name)
     if known is not None and name not in known and value is not None:
-        text = f"`{name[:40]}` is no attribute that NCCL reads of <{opening.name}>"
+        text = f"`{name[:40]}` is not an attribute that NCCL reads of <{opening.name}>"
         opening.source.remark("unknown-attribute", "ignores", offset, text, name[:40])
     line, column = opening.source.place(offset)
     opening.attributes.append(Attribute(name=name, value=shown(value or ""), line=line, column=column))

@@ -187,10 +187,10 @@ def _check_holders(topology: Topology, devices: set[str]) -> None:
     """Raise InputError where a GPU, a port or a link belongs to nothing that is written."""
     gpus = {gpu.bus_id for gpu in topology.gpus}
     for gpu in sorted({*(link.gpu for link in topology.nvlinks), *(link.gpu for link in topology.chip_links)} - gpus):
-        raise InputError(f"{gpu} has links of a GPU, but is no GPU of the topology")
+        raise InputError(f"{gpu} has links of a GPU, but is not a GPU of the topology")
     ports = {net.bus_id for net in topology.nets if net.bus_id is not None}
     for bus_id in sorted({*gpus, *ports, *(link.device for link in topology.pci_links)} - devices):
-        raise InputError(f"{bus_id} has a GPU, a port or a link, but is no device of the topology")
+        raise InputError(f"{bus_id} has a GPU, a port or a link, but is not a device of the topology")
 
 
 _OPTIONAL = ("device_class", "vendor", "device", "subsystem_vendor", "subsystem_device", "link_speed")

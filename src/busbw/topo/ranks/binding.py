@@ -99,7 +99,7 @@ def parse_rankfile(text: str) -> RankFile:
         match = _LINE.fullmatch(content)
         if match is None:
             raise InputError(
-                f"{content[:80]!r} is no line of a rankfile", where=f"line {number}", hint="rank 0=+n0 slot=0-23"
+                f"{content[:80]!r} is not a line of a rankfile", where=f"line {number}", hint="rank 0=+n0 slot=0-23"
             )
         rank = int(match[1])
         if rank in seen:
@@ -123,7 +123,7 @@ def _slots(text: str, number: int) -> tuple[Slot, ...]:
             cores = parse_cpu_list(part)
             slot = Slot(socket=None, cores=cores) if cores else None
         if slot is None:
-            raise InputError(f"{part[:40]!r} is no slot", where=f"line {number}", hint="slot=0-3 or slot=1:0-3")
+            raise InputError(f"{part[:40]!r} is not a slot", where=f"line {number}", hint="slot=0-3 or slot=1:0-3")
         found.append(slot)
     return tuple(found)
 
@@ -218,7 +218,7 @@ def _options(words: list[str]) -> Binding:
         if name == "--report-bindings" and not equals:
             continue
         if name not in ("--bind-to", "--map-by", "--rank-by", "--cpu-bind"):
-            raise InputError(f"{words[place - 1][:80]!r} is no option that binds ranks", hint=_HINT)
+            raise InputError(f"{words[place - 1][:80]!r} is not an option that binds ranks", hint=_HINT)
         if not equals:
             if place == len(words):
                 raise InputError(f"{name} lacks its value", hint=_HINT)
@@ -300,4 +300,4 @@ def _cpu_bind(text: str) -> Binding:
     if kind in _SRUN_KINDS and not rest:
         return MpirunOptions(bind_to="none") if kind in ("none", "no") else SrunOption(kind=kind)
     near = get_close_matches(kind[:40], [*_SRUN_KINDS, "mask_cpu", "map_cpu", "default"], n=1)
-    raise InputError(f"{text[:80]!r} is no binding", hint=f"maybe: {near[0]}" if near else _HINT)
+    raise InputError(f"{text[:80]!r} is not a binding", hint=f"maybe: {near[0]}" if near else _HINT)

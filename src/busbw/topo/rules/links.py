@@ -83,7 +83,7 @@ def _width(subject: TopologySubject, device: PciElement) -> Iterator[Finding]:
 
 
 def _impossible(subject: TopologySubject, device: PciElement, reference: TopologyReference | None) -> Iterator[Finding]:
-    """Yield a rate above what the device can do; NCCL's own word for it, since a text it misreads is no rate."""
+    """Yield a rate above what the device can do; NCCL's own word for it, since a text it misreads is not a rate."""
     if device.kind not in ("gpu", "nic"):
         return
     written = device.element.value("link_speed")
