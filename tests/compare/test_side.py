@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.judge.factories import make_plan
 
-from busbw.api.interleave import AskedSide, in_force, order_of, parse_words, with_settings
+from busbw.api.interleave import AskedSide, order_of, parse_words, with_settings
 from busbw.base.errors import InputError
+from busbw.machine.capture.environment import variables_in_force
 from busbw.model.request import Request
 
 
@@ -60,7 +61,7 @@ def test_a_side_is_in_force_while_it_is_planned_and_no_longer(monkeypatch):
     monkeypatch.setenv("BUSBW_TEST_A", "before")
     monkeypatch.setenv("BUSBW_TEST_B", "before")
 
-    with in_force(side(environment=(("BUSBW_TEST_A", "now"), ("BUSBW_TEST_C", "new")), unset=("BUSBW_TEST_B",))):
+    with variables_in_force((("BUSBW_TEST_A", "now"), ("BUSBW_TEST_C", "new")), ("BUSBW_TEST_B",)):
         inside = {name: value for name, value in os.environ.items() if name.startswith("BUSBW_TEST")}
 
     assert inside == {"BUSBW_TEST_A": "now", "BUSBW_TEST_C": "new"}

@@ -116,7 +116,7 @@ def test_many_differences_are_counted_where_they_are_too_many_to_tell() -> None:
     environment = tuple((f"NCCL_SETTING_{number}", "1") for number in range(9))
     found = differences(nodes(4, n3={"environment": (("NCCL_ALGO", "Ring"), *environment)}))
     assert sentences(found).count("n3: NCCL_SETTING_") == 6
-    assert sentences(found).endswith("; and 3 more differences")
+    assert sentences(found).endswith("; and 3 more")
 
 
 def test_ranks_on_fewer_hosts_than_planned_are_told() -> None:
