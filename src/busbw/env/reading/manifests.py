@@ -237,7 +237,7 @@ def mappings(roots: list[Node]) -> Iterator[tuple[Mapping, int]]:
 
 # Manifests of Kubernetes, and others that are written alike: compose files, task files, playbooks.
 
-# Plain scalars that YAML 1.1, which Kubernetes reads, takes for something else than text. The empty one is null: no value.
+# Plain scalars that YAML 1.1, which Kubernetes reads, does not take for text. The empty one is null: no value.
 _NO_TEXT = re.compile(
     r"(?i:true|false|yes|no|on|off|y|n)|[-+]?(?:0[xob])?[\d_]+|[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
     r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
