@@ -12,6 +12,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.lab.fixtures import cluster_of_session, hosts_of_session, lab, open_mpi_4, slurm_cluster
+
+# One lab and one Slurm for the tests of every folder: each conftest that imported them would have its own.
+__all__ = ["cluster_of_session", "hosts_of_session", "lab", "open_mpi_4", "slurm_cluster"]
 
 HERE = Path(__file__).parent
 # They start ranks on as many cores as there are, and something else may hold those cores for seconds; or, the
@@ -37,6 +41,8 @@ BESIDE_OTHERS = {
 }
 # The hosts of the lab: whoever asks for them starts ranks there.
 TIMED_FIXTURES = {"cluster_of_session", "hosts_of_session", "open_mpi_4"}
+# Without one of these in a file or in the conftest.py beside it, no test of the file times processes.
+SIGNS = re.compile(r"\btimed\b|\blab\b|\bslurm_cluster\b|" + "|".join(sorted(TIMED_FIXTURES)))
 # Who reads one of these bounds a time, or CPU time (tests/cost.py).
 CLOCKS = {"process_time", "perf_counter", "monotonic", "getrusage", "check_cost", "check_growth", "with_more_time"}
 # The cores of a machine may be held by something else for longer than one more try takes.
@@ -55,6 +61,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="yes",
         help="all tests; those that time no processes; those that wait for hosts and ranks; the others that do",
     )
+
+
+@cache
+def may_be_timed(path: Path) -> bool:
+    """Return whether a file of tests can hold one that times processes, as far as its text says."""
+    texts = [each.read_text(encoding="utf-8") for each in (path, path.with_name("conftest.py")) if each.is_file()]
+    return any(map(SIGNS.search, texts)) or lies_among_timed(path)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import the nine in ten files that have no test of the parts asked for: it takes as long as a part."""
+    is_of_timed = config.getoption("timed") in {"waiting", "only"}
+    return True if is_of_timed and collection_path.suffix == ".py" and not may_be_timed(collection_path) else None
 
 
 @cache
@@ -85,6 +104,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if lies_among_timed(item.path) or is_on_hosts:
             item.add_marker(pytest.mark.timed)
         is_timed = item.get_closest_marker("timed") is not None
+        if is_timed and not may_be_timed(item.path):
+            raise pytest.UsageError(f"{item.nodeid} is timed and its file does not say so: see SIGNS in {__file__}")
         if is_timed or reads_a_clock(item.path) or runs_beside_others(item.path):
             item.add_marker(pytest.mark.flaky(reruns=RERUNS, reruns_delay=3))
         is_waiting = is_on_hosts or item.path in WAITING
