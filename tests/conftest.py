@@ -24,20 +24,37 @@ HERE = Path(__file__).parent
 TIMED = ("containers/test_real.py", "e2e", "gpu", "nccl")
 # These wait for ranks, programs and starts more than they work: they run two at a time, with those on hosts.
 WAITING = {
+    HERE / "compare" / "test_verb.py",
+    HERE / "containers" / "test_run.py",
     HERE / "e2e" / "test_disk.py",
     HERE / "e2e" / "test_foreign_nccl_tests.py",
     HERE / "e2e" / "test_foreign_osu.py",
+    HERE / "e2e" / "test_hang_up.py",
+    HERE / "e2e" / "test_interrupts.py",
     HERE / "e2e" / "test_launcher_failures.py",
     HERE / "e2e" / "test_rank_failures.py",
     HERE / "e2e" / "test_started_several_times.py",
+    HERE / "history" / "test_killed.py",
     HERE / "house" / "test_documentation.py",
     HERE / "nccl" / "test_failures.py",
+    HERE / "nccl" / "test_nothing_left.py",
     HERE / "nccl" / "test_starting.py",
+    HERE / "preflight" / "test_count.py",
 }
 # Of these files the results are right or wrong, however busy the cores are: they run beside others, in twice the time.
 BESIDE_OTHERS = {
     "e2e": {"arguments", "collectives", "stored_runs", "two_level", "wrong_results"},
-    "nccl": {"contract", "exchanges", "kernels", "libraries", "shapes", "unaligned", "versions", "wrong_results"},
+    "nccl": {
+        "collectives",
+        "contract",
+        "exchanges",
+        "kernels",
+        "libraries",
+        "shapes",
+        "unaligned",
+        "versions",
+        "wrong_results",
+    },
 }
 # The hosts of the lab: whoever asks for them starts ranks there.
 TIMED_FIXTURES = {"cluster_of_session", "hosts_of_session", "open_mpi_4"}
