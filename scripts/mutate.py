@@ -85,13 +85,11 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
 
 
 def _never_run(tree: ast.AST) -> Iterator[ast.AST]:
-    """Return the nodes of annotations and assertions, and those inside them."""
+    """Return the nodes that say nothing or only forbid: annotations, decorators, assertions and `strict` of a zip."""
     for node in ast.walk(tree):
-        held = (
-            [node]
-            if isinstance(node, ast.Assert)
-            else [getattr(node, "annotation", None), getattr(node, "returns", None)]
-        )
+        held = [getattr(node, "annotation", None), getattr(node, "returns", None), *getattr(node, "decorator_list", ())]
+        if isinstance(node, ast.Assert) or (isinstance(node, ast.keyword) and node.arg == "strict"):
+            held.append(node)
         for each in held:
             if each is not None:
                 yield from ast.walk(each)

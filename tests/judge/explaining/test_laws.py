@@ -79,7 +79,7 @@ def possible(size):
 class TestMadeTables:
     """Results at random on every platform."""
 
-    # BUSBW_LAWS=10000 tries every one. With 2,500 a fault that shows in 0.2 % of the tables is missed once in 150 times,
+    # BUSBW_LAWS=10000 tries every one. With 2,500 a fault that shows in 0.2 % of tables is missed once in 150 times,
     # one that shows in 1 % never (1 in 8e10); the tables are the same each time.
     NUMBERS = range(0, 10_000, 10_000 // int(os.environ.get("BUSBW_LAWS", "2500")))
 
