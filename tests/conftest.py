@@ -12,6 +12,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.lab.fixtures import cluster_of_session, hosts_of_session, lab, open_mpi_4, slurm_cluster
+
+# One lab and one Slurm for the tests of every folder: each conftest that imported them would have its own.
+__all__ = ["cluster_of_session", "hosts_of_session", "lab", "open_mpi_4", "slurm_cluster"]
 
 HERE = Path(__file__).parent
 # They start ranks on as many cores as there are, and something else may hold those cores for seconds; or, the
@@ -20,23 +24,42 @@ HERE = Path(__file__).parent
 TIMED = ("containers/test_real.py", "e2e", "gpu", "nccl")
 # These wait for ranks, programs and starts more than they work: they run two at a time, with those on hosts.
 WAITING = {
+    HERE / "compare" / "test_verb.py",
+    HERE / "containers" / "test_run.py",
     HERE / "e2e" / "test_disk.py",
     HERE / "e2e" / "test_foreign_nccl_tests.py",
     HERE / "e2e" / "test_foreign_osu.py",
+    HERE / "e2e" / "test_hang_up.py",
+    HERE / "e2e" / "test_interrupts.py",
     HERE / "e2e" / "test_launcher_failures.py",
     HERE / "e2e" / "test_rank_failures.py",
     HERE / "e2e" / "test_started_several_times.py",
+    HERE / "history" / "test_killed.py",
     HERE / "house" / "test_documentation.py",
     HERE / "nccl" / "test_failures.py",
+    HERE / "nccl" / "test_nothing_left.py",
     HERE / "nccl" / "test_starting.py",
+    HERE / "preflight" / "test_count.py",
 }
 # Of these files the results are right or wrong, however busy the cores are: they run beside others, in twice the time.
 BESIDE_OTHERS = {
     "e2e": {"arguments", "collectives", "stored_runs", "two_level", "wrong_results"},
-    "nccl": {"contract", "exchanges", "kernels", "libraries", "shapes", "unaligned", "versions", "wrong_results"},
+    "nccl": {
+        "collectives",
+        "contract",
+        "exchanges",
+        "kernels",
+        "libraries",
+        "shapes",
+        "unaligned",
+        "versions",
+        "wrong_results",
+    },
 }
 # The hosts of the lab: whoever asks for them starts ranks there.
 TIMED_FIXTURES = {"cluster_of_session", "hosts_of_session", "open_mpi_4"}
+# Without one of these in a file or in the conftest.py beside it, no test of the file times processes.
+SIGNS = re.compile(r"\btimed\b|\blab\b|\bslurm_cluster\b|" + "|".join(sorted(TIMED_FIXTURES)))
 # Who reads one of these bounds a time, or CPU time (tests/cost.py).
 CLOCKS = {"process_time", "perf_counter", "monotonic", "getrusage", "check_cost", "check_growth", "with_more_time"}
 # The cores of a machine may be held by something else for longer than one more try takes.
@@ -55,6 +78,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="yes",
         help="all tests; those that time no processes; those that wait for hosts and ranks; the others that do",
     )
+
+
+@cache
+def may_be_timed(path: Path) -> bool:
+    """Return whether a file of tests can hold one that times processes, as far as its text says."""
+    texts = [each.read_text(encoding="utf-8") for each in (path, path.with_name("conftest.py")) if each.is_file()]
+    return any(map(SIGNS.search, texts)) or lies_among_timed(path)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import the nine in ten files that have no test of the parts asked for: it takes as long as a part."""
+    is_of_timed = config.getoption("timed") in {"waiting", "only"}
+    return True if is_of_timed and collection_path.suffix == ".py" and not may_be_timed(collection_path) else None
 
 
 @cache
@@ -85,6 +121,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if lies_among_timed(item.path) or is_on_hosts:
             item.add_marker(pytest.mark.timed)
         is_timed = item.get_closest_marker("timed") is not None
+        if is_timed and not may_be_timed(item.path):
+            raise pytest.UsageError(f"{item.nodeid} is timed and its file does not say so: see SIGNS in {__file__}")
         if is_timed or reads_a_clock(item.path) or runs_beside_others(item.path):
             item.add_marker(pytest.mark.flaky(reruns=RERUNS, reruns_delay=3))
         is_waiting = is_on_hosts or item.path in WAITING

@@ -245,7 +245,8 @@ class Busbw:
                 started.process.wait()
         left = left_of(self.folder)
         for process_id in left:
-            os.kill(process_id, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # ranks end by themselves when their launcher has
+                os.kill(process_id, signal.SIGKILL)
         return left
 
 

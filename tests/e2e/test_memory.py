@@ -21,7 +21,7 @@ _PROPORTIONAL = re.compile(rb"^Pss:\s+(\d+) kB$", re.MULTILINE)
 @pytest.mark.parametrize(
     "size",
     [
-        "256M",
+        "64M",
         pytest.param(
             "1G", marks=pytest.mark.skipif(os.environ.get("BUSBW_LARGE") != "1", reason="set BUSBW_LARGE=1: 20 GiB")
         ),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click import Choice
 from msgspec.structs import replace
+from tests.warm import warm_busbw
 
 from busbw.api.reports import judged_points
 from busbw.base import layout
@@ -51,8 +52,8 @@ def test_the_verb_offers_every_format():
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_standard_output_and_file_hold_the_same(name: str, stored: Path, tmp_path: Path):
-    printed = export(stored, "--format", name)
-    written = export(stored, "--format", name, "-o", tmp_path / "out")
+    printed = warm_busbw("export", stored, "--format", name, text=False)
+    written = warm_busbw("export", stored, "--format", name, "-o", tmp_path / "out", text=False)
 
     assert printed.returncode == written.returncode == 0, printed.stderr
     assert printed.stderr == b""

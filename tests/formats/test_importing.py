@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.warm import warm_busbw
 
 from busbw.api.importing import import_files
 from busbw.base.errors import InputError
@@ -19,14 +20,13 @@ from .reading import SAMPLES, sample
 
 
 def busbw(*arguments, stdin=b"", folder=None, **environment):
+    command = ["import", *map(str, arguments)]
+    variables = {**os.environ, "NO_COLOR": "1", **environment}
+    if not stdin:
+        return warm_busbw(*command, cwd=folder, env=variables, text=False)
+    program = Path(sys.executable).with_name("busbw")
     return subprocess.run(
-        [Path(sys.executable).with_name("busbw"), "import", *map(str, arguments)],
-        input=stdin,
-        capture_output=True,
-        timeout=60,
-        check=False,
-        cwd=folder,
-        env={**os.environ, "NO_COLOR": "1", **environment},
+        [program, *command], input=stdin, capture_output=True, timeout=60, check=False, cwd=folder, env=variables
     )
 
 

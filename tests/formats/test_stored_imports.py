@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.warm import warm_busbw
 
 from busbw.base.errors import InputError, RunError
 from busbw.store.files import write_whole
@@ -19,13 +20,15 @@ LOG = SAMPLES / "nccl-tests-2.17.3.log"
 
 @pytest.fixture
 def busbw(tmp_path):
+    environment = {**os.environ, "NO_COLOR": "1", "BUSBW_RUNS": str(tmp_path / "runs"), "PYTHONUNBUFFERED": ""}
+
     def start(*arguments, **options):
-        done = subprocess.run(
-            [Path(sys.executable).with_name("busbw"), *map(str, arguments)],
-            check=False,
-            **{"capture_output": True, "text": True, "timeout": 60, **options},
-            env={**os.environ, "NO_COLOR": "1", "BUSBW_RUNS": str(tmp_path / "runs"), "PYTHONUNBUFFERED": ""},
-        )
+        if options:  # of a start
+            command = [Path(sys.executable).with_name("busbw"), *map(str, arguments)]
+            given = {"capture_output": True, "text": True, "timeout": 60, **options}
+            done = subprocess.run(command, check=False, env=environment, **given)
+        else:
+            done = warm_busbw(*arguments, env=environment)
         assert "Traceback" not in (done.stderr or "")
         return done
 

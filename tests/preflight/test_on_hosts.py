@@ -19,7 +19,7 @@ from busbw.rank import network
 TIMEOUT_S = 200.0
 SIZES = ("-b", "1K", "-e", "1K", "--time-limit", "3")
 SETTINGS = "/run/nccl.conf"
-ALLOCATION = "from busbw import codec; from busbw.probe.capture import allocation as a; import sys; "
+ALLOCATION = "from busbw.model import codec; from busbw.machine.capture import allocation as a; import sys; "
 SAY_ALLOCATION = ALLOCATION + "sys.stdout.write(codec.encode(a.allocation()).decode())"
 SAY_SLURM = ALLOCATION + "sys.stdout.write(codec.encode(a.slurm()).decode())"
 

@@ -1,5 +1,6 @@
-"""The law of verdicts (docs/method-judging.md), over every published table there is and ten thousand made ones."""
+"""The law of verdicts (docs/method-judging.md), over every published table there is and 2,500 made ones."""
 
+import os
 import random
 from functools import cache
 
@@ -75,10 +76,12 @@ def possible(size):
     return size.ceiling_Bps is None or size.busbw_Bps <= ABOVE * size.ceiling_Bps
 
 
-class TestTenThousandMadeTables:
+class TestMadeTables:
     """Results at random on every platform."""
 
-    NUMBERS = range(10_000)
+    # BUSBW_LAWS=10000 tries every one. With 2,500 a fault that shows in 0.2 % of tables is missed once in 150 times,
+    # one that shows in 1 % never (1 in 8e10); the tables are the same each time.
+    NUMBERS = range(0, 10_000, 10_000 // int(os.environ.get("BUSBW_LAWS", "2500")))
 
     def test_an_expectation_is_never_above_its_ceiling_and_speed_is_monotone(self):
         for number in self.NUMBERS:
@@ -97,7 +100,7 @@ class TestTenThousandMadeTables:
 
     def test_more_ways_never_make_a_result_ok(self):
         """Saying nothing of NVLink SHARP leaves both ways open: it is ok only if it is with each of them."""
-        for number in range(0, len(self.NUMBERS), 5):
+        for number in self.NUMBERS[::2]:
             grounds, points, said = made(number)
             said = {**said, "algorithms": ()}
             open_sizes, *told = (
