@@ -213,7 +213,7 @@ def test_a_visit_is_one_process_a_host_and_needs_no_file(name: str):
         ({"mpi": MPIS["Open MPI 4"], "env": (("OMPI_MCA_x", "$(touch y)"),)}, "other hosts' shells"),
         ({"env": (("PRTE_MCA_x", 'a"b'),)}, "other hosts' shells"),
         ({"placement": make_placement(binding="masks", masks=("0",))}, "for 1 ranks"),
-        ({"placement": make_placement(binding="masks", masks=("0", "x"))}, "no list of CPUs"),
+        ({"placement": make_placement(binding="masks", masks=("0", "x"))}, "not a list of CPUs"),
     ],
 )
 def test_what_cannot_be_started_is_refused_with_the_reason(changes: dict[str, object], reason: str):

@@ -110,7 +110,7 @@ def test_times_are_whole_minutes(time_s: int, wanted: str):
         ({"partition": "a;b"}, "/runs/x", "partition"),
         ({"nodes": 0}, "/runs/x", "nodes"),
         ({"array": "0-"}, "/runs/x", "array"),
-        ({"options": ("-x",)}, "/runs/x", "no directive"),
+        ({"options": ("-x",)}, "/runs/x", "not a directive"),
         ({"options": ("--comment=a b",)}, "/runs/x", "as it is"),
         ({}, "/runs/a b", "this path"),
         ({}, "runs", "this path"),

@@ -80,9 +80,9 @@ def test_other_components_of_a_heterogeneous_job_are_named() -> None:
         ({"SLURM_JOB_NODELIST": "n[0-"}, "not closed", "SLURM_JOB_NODELIST"),
         ({"SLURM_JOB_NODELIST": "n0,n0", "SLURM_JOB_NUM_NODES": "2"}, "named twice", "SLURM_JOB_NODELIST=n0,n0"),
         ({"SLURM_JOB_NUM_NODES": "3"}, "lists 4 hosts, and SLURM_JOB_NUM_NODES is 3", "SLURM_JOB_NODELIST"),
-        ({"SLURM_TASKS_PER_NODE": "2(x"}, "no number of tasks", "SLURM_TASKS_PER_NODE"),
+        ({"SLURM_TASKS_PER_NODE": "2(x"}, "not a number of tasks", "SLURM_TASKS_PER_NODE"),
         ({"SLURM_TASKS_PER_NODE": "2(x99999999)"}, "more than 65536", "SLURM_TASKS_PER_NODE"),
-        ({"SLURM_JOB_ID": "17; rm"}, "no number of a job", "SLURM_JOB_ID"),
+        ({"SLURM_JOB_ID": "17; rm"}, "not a number of a job", "SLURM_JOB_ID"),
     ],
 )
 def test_what_slurm_would_not_write_is_refused(changed: dict[str, str], cause: str, where: str) -> None:
@@ -227,8 +227,8 @@ def test_a_host_file_is_read_as_its_launcher_would(text: str, hosts: str) -> Non
     ("line", "cause"),
     [
         ("n0 4", "known are slots=N and max_slots=N"),
-        ("n0 slots=x", "no number of slots"),
-        ("n0 slots=0", "no number of slots"),
+        ("n0 slots=x", "not a number of slots"),
+        ("n0 slots=0", "not a number of slots"),
         ("n0 slots=2 slots=3", "the same is said before"),
         ("n0 slots=4 max_slots=2", "more slots than the most"),
         ("n0:2 slots=2", "both :N and slots="),

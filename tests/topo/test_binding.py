@@ -48,7 +48,7 @@ def test_a_binding_is_read_as_its_launcher_reads_it(text: str, expected: object)
         ("--map-by none", "mapped to something"),
         ("--bind-to core --bind-to numa", "twice"),
         ("--bind-to core --cpu-bind=cores", "srun and of mpirun"),
-        ("--np 8", "no option that binds"),
+        ("--np 8", "not an option that binds"),
         ("--map-by ppr:0:node", "0 ranks"),
         ("mask_cpu:", "is not a mask"),
         ("mask_cpu:0xff,,f", "is not a mask"),
@@ -60,7 +60,7 @@ def test_a_binding_is_read_as_its_launcher_reads_it(text: str, expected: object)
         ("coers", "is not a binding"),
         ("rank 0=a slot=x", "is not a slot"),
         ("rank 0=a slot=0\nrank 0=b slot=1", "stands twice"),
-        ("rank 0=a slot=0\nnonsense", "no line of a rankfile"),
+        ("rank 0=a slot=0\nnonsense", "not a line of a rankfile"),
         ("x" * 200_001, "over the limit"),
     ],
 )

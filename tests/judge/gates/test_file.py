@@ -70,7 +70,7 @@ def test_a_table_says_what_an_expression_says():
         (('dtype = "bfloat16"', 'dtype = "bf16"'), "'bf16' is no dtype", "gates.toml:6"),
         (('"bfloat16"', '"bfloat16'), "not valid TOML", "gates.toml"),
         (("within =", "with_in ="), "unknown field `with_in`", "gates.toml:2"),
-        (('["5%", ', '["five", '), "no number with a unit", "gates.toml:2"),
+        (('["5%", ', '["five", '), "not a number with a unit", "gates.toml:2"),
         (("[baseline]", "[base]"), "unknown field `base`", "gates.toml"),
         (("ranks = 16", f"ranks = {'9' * 5000}"), "not valid TOML", "gates.toml"),
     ],
