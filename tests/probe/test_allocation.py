@@ -227,8 +227,8 @@ def test_a_host_file_is_read_as_its_launcher_would(text: str, hosts: str) -> Non
     ("line", "cause"),
     [
         ("n0 4", "known are slots=N and max_slots=N"),
-        ("n0 slots=x", "not a number of slots"),
-        ("n0 slots=0", "not a number of slots"),
+        ("n0 slots=x", "no number of slots"),
+        ("n0 slots=0", "no number of slots"),
         ("n0 slots=2 slots=3", "the same is said before"),
         ("n0 slots=4 max_slots=2", "more slots than the most"),
         ("n0:2 slots=2", "both :N and slots="),
