@@ -287,7 +287,7 @@ def test_a_time_that_is_no_number_is_doubted():
     found = read(text)
 
     assert found.readings[0].time_s is None
-    assert any("no number" in why for _, why in found.table.doubts)
+    assert any("not a number" in why for _, why in found.table.doubts)
 
 
 def test_the_real_output_with_log_lines_in_its_rows_is_read_whole():

@@ -110,7 +110,7 @@ def test_launchers_are_those_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyP
     program(tmp_path / "bin", "aprun", "exit 0")
     (tmp_path / "bin" / "aprun").chmod(0o644)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    assert allocation.launchers() == {"flux": f"{tmp_path}/bin/flux"}
+    assert allocation.launchers(("flux", "aprun", "jsrun")) == {"flux": f"{tmp_path}/bin/flux"}
 
 
 def test_slurm_is_described_by_its_own_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

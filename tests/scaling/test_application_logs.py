@@ -147,7 +147,7 @@ def test_one_number_of_hosts_is_not_that_of_every_try(tmp_path: Path) -> None:
         ("starccm", "Iteration  Continuity\n 1 1.0e+00\n", "neither a file of starccm"),
         ("starccm", '<AverageElapsedTime Units="minutes">4.5</AverageElapsedTime>', "in minutes"),
         ("starccm", STARCCM_FILE.replace("<NumberOfWorkers>32</NumberOfWorkers>\n", ""), "2 times for 1 number"),
-        ("starccm", STARCCM_FILE.replace(">4.5<", ">none<"), "no number above zero"),
+        ("starccm", STARCCM_FILE.replace(">4.5<", ">none<"), "not a number above zero"),
         ("openfoam", "nProcs : 4\nExecutionTime = 21.4 s  ClockTime = 24 s\n", "a clock that was printed once"),
         ("hpl", "WR00L2L2  100 64 2 2 1.0 5.0e+00\n||Ax-b|| = 9.9e+09 ...... FAILED\n", "void"),
         ("hpcg", "Final Summary::HPCG result is INVALID.=\n", "no line fits"),

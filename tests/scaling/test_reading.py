@@ -56,7 +56,7 @@ def test_conditions_and_size_of_a_collective_are_columns() -> None:
     ("text", "cause", "where"),
     [
         ("nodes,time_s\n1,812\n2,n/a\n", "'n/a' in time_s is not a number above zero", "t.csv:3"),
-        ("nodes,time_s\n1,0\n", "no number above zero", "t.csv:2"),
+        ("nodes,time_s\n1,0\n", "not a number above zero", "t.csv:2"),
         ("nodes,time_s\n0,8\n", "'0' is not a number of nodes", "t.csv:2"),
         ("nodes,time_s\n1.5,8\n", "'1.5' is not a number", "t.csv:2"),
         ("nodes,time_s\n1,8,9\n", "3 cells under 2 names", "t.csv:2"),
@@ -66,7 +66,7 @@ def test_conditions_and_size_of_a_collective_are_columns() -> None:
         ("time_s,layers\n1,8\n", "no column says on how much", "t.csv:1"),
         ("nodes,time_s\n", "a table without rows", "t.csv"),
         ('nodes,time_s\n1,"8\n', "not a line of a table", "t.csv:2"),
-        ("nodes,time_s\n1,1e400\n", "no number above zero", "t.csv:2"),
+        ("nodes,time_s\n1,1e400\n", "not a number above zero", "t.csv:2"),
         (f"nodes,time_s\n1,{'8' * 5000}\n", "a line of 5002 characters", "t.csv:2"),
     ],
 )

@@ -248,7 +248,7 @@ def test_bytes_that_are_no_text_are_replaced_and_said() -> None:
 @pytest.mark.parametrize(
     ("text", "language", "cause"),
     [
-        ("\x7fELF" + "\x00" * 200, None, "no text"),
+        ("\x7fELF" + "\x00" * 200, None, "not text"),
         ("x" * (8 * 2**20 + 1), None, "over the limit"),
         ("a: b\n" * 2**18, "kubernetes", "over the limit"),
         ("", "cobol", "no such kind"),

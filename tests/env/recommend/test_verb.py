@@ -57,7 +57,7 @@ def test_nothing_to_recommend_is_exit_code_4() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--platform", "azure-ndv4", "--goal", "shapr"), "no goal; maybe: sharp"),
+        (("--platform", "azure-ndv4", "--goal", "shapr"), "not a goal; maybe: sharp"),
         (("--platform", "azure-ndv4", "--collective", "allreduce"), "maybe: all_reduce"),
         (("--platform", "azure-ndv4", "--size", "much"), "is not a size"),
         (("--platform", "azure-ndv4", "--nccl", "new"), "is not a version"),
