@@ -35,7 +35,8 @@ OPPOSITE = {
 }  # fmt: skip
 # The folders of tests that look hardest at a package, where they have not its name or that of a package within it.
 TESTED_IN = {
-    "api": ("e2e", "report"), "base": ("stats", "plans"), "cli": ("e2e", "report"), "facts": ("platforms", "env"),
+    "api": ("compare", "report", "formats"), "base": ("stats", "plans"), "cli": ("e2e", "report"),
+    "facts": ("platforms", "env"),
     "logs": ("doctor",), "machine": ("probe", "detect"), "measure": ("plans", "backends", "launchers", "survival"),
     "model": ("plans", "history"), "show": ("report", "exports"), "store": ("history",),
 }  # fmt: skip
@@ -183,7 +184,10 @@ def nearest_tests(file: str) -> list[list[str]]:
         # Of the package's own folder first, then the short ones: a fault is mostly found there, and soon.
         tests.sort(key=lambda path: (near.isdisjoint(path.parts), (ROOT / path).stat().st_size))
         steps += [[str(path) for path in part] for part in (tests[:FEW], tests[FEW:]) if part]
-    return steps
+    # Those that start busbw as a process import nothing of it.
+    seen = {path for step in steps for path in step}
+    rest = {str(path.relative_to(ROOT)) for name in near for path in (ROOT / "tests").glob(f"{name}/**/test_*.py")}
+    return [*steps, sorted(rest - seen)] if rest - seen else steps
 
 
 def copied(folder: Path) -> Path:

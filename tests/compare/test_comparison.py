@@ -3,10 +3,14 @@
 import math
 
 import pytest
+from tests.judge.factories import make_measurement
 
 from busbw.base.errors import InputError
 from busbw.judge.comparing.comparison import compare
+from busbw.judge.comparing.launch import measured_points
 from busbw.judge.comparing.versus import band_of, least_blocks
+from busbw.model.record import Mismatch
+from busbw.model.run import WrongResult
 
 from .made import launch, point, sides, steady
 
@@ -68,6 +72,13 @@ def test_too_few_blocks_cannot_tell_whatever_the_times(blocks):
 def test_the_least_blocks_grow_with_the_points_claimed_together():
     assert [least_blocks(points) for points in (1, 18, 60, 1000)] == [6, 10, 12, 16]
     assert [least_blocks(points, "mirrored_pairs") for points in (1, 18, 60)] == [12, 20, 24]
+
+
+def test_a_point_is_wrong_if_a_result_of_it_was():
+    wrong = WrongResult(rank=1, host="n0", mismatch=Mismatch(wrong=1, index=3, got="1", expected="2"))
+    measured = make_measurement("all_reduce", 1024), make_measurement("all_reduce", 2048, wrong=wrong)
+
+    assert [point.wrong for point in measured_points(measured)] == [False, True]
 
 
 def test_wrong_results_count_for_no_ratio_and_are_the_verdict():

@@ -53,6 +53,15 @@ def test_the_list_shows_the_last_fifty_and_says_so(base: Path, command: Command)
     assert len(json.loads(command("runs", "--json", "--limit", 2).stdout)) == 2
 
 
+def test_a_run_that_cannot_be_read_is_listed_with_the_reason_in_place_of_what_it_measured(base: Path, command: Command):
+    (keep(make_run(0), base) / "run.json").write_bytes(b"{")
+
+    (_heading, line) = command("runs", "--limit", 0).stdout.splitlines()
+
+    assert "unreadable" in line
+    assert "not a valid run" in line
+
+
 def test_csv_has_a_column_for_each_field(base: Path, command: Command):
     keep(make_run(0, tag="=1+1"), base)
     (heading, line) = csv.reader(io.StringIO(command("runs", "--csv").stdout, newline=""))

@@ -3,10 +3,11 @@
 from itertools import product
 
 import pytest
+from msgspec.structs import replace
 
 from busbw.base.collectives import COLLECTIVES, MPI_COLLECTIVES
 from busbw.judge.ceiling import TRAFFIC, ceiling_of, copy_rate_Bps, slowest_copy_rate_Bps, working_set_bytes
-from busbw.model.run import CopyRate, Rates
+from busbw.model.run import CopyRate, Rates, StreamRate
 
 from .factories import MiB, make_measurement, make_plan, make_rates, make_views
 
@@ -139,6 +140,16 @@ def test_all_reduce_over_loopback_is_bounded_by_the_ring_stream():
     assert ceiling is not None
     assert ceiling.basis == "loopback"
     assert ceiling.moves == 6
+    assert ceiling.busbw_Bps == pytest.approx(6e9 * 1.5 / 6)
+
+
+def test_only_streams_of_the_same_pattern_bound_an_exchange():
+    measurement = make_measurement("all_reduce", 4 * MiB, ranks=4, tcp_share=(("lo", 0.98),))
+    streams = (StreamRate(pattern="ring", rate_Bps=6e9), StreamRate(pattern="pairs", rate_Bps=9e9))
+
+    ceiling = ceiling_of(make_plan(), replace(make_rates(40e9, 6e9), streams=streams), measurement)
+
+    assert ceiling is not None
     assert ceiling.busbw_Bps == pytest.approx(6e9 * 1.5 / 6)
 
 

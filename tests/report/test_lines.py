@@ -11,7 +11,9 @@ from rich.text import Text
 from tests.judge.factories import make_measurement, make_plan
 
 from busbw.judge.expectation import advice
+from busbw.model.plan import Placement
 from busbw.show.lines import action_lines, say
+from busbw.show.words import placement_words
 
 PS = "ps -eLo psr,pid,pcpu,comm --sort=-pcpu"
 WORDS = st.lists(st.text(alphabet="abcdefghij", min_size=1, max_size=12), min_size=1, max_size=40)
@@ -132,3 +134,11 @@ def test_a_loop_that_measures_other_algorithms_is_the_same_loop_when_it_is_paste
 
     assert loop == shlex.split(words.split("`")[1])
     assert loop[-1] == "done"
+
+
+def test_a_placement_is_told_in_one_line() -> None:
+    here = Placement(ranks=2, hosts=("n0",), binding="core", oversubscribed=False)
+    spread = Placement(ranks=4, hosts=("n0", "n1"), ranks_of_hosts=(2, 2), binding="none", oversubscribed=True)
+
+    assert placement_words(here) == "2 ranks, one core each"
+    assert placement_words(spread) == "4 ranks on 2 hosts, n[0-1], 2 on each; not bound, more ranks than cores"

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import pairwise
 
 import msgspec
@@ -150,6 +151,7 @@ _LONGEST = 80
 _STEP = re.compile(r"\.(\w+)|\[(\d+|\.\.\.)\]")
 
 
+@lru_cache(maxsize=512)
 def resolve(name: str, site: tuple[SiteFile, ...]) -> ResolvedPlatform:
     """Return the platform whose file is called `name`, from all its files.
 
