@@ -12,10 +12,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.lab.fixtures import cluster_of_session, hosts_of_session, lab, open_mpi_4, slurm_cluster
-
-# One lab and one Slurm for the tests of every folder: each conftest that imported them would have its own.
-__all__ = ["cluster_of_session", "hosts_of_session", "lab", "open_mpi_4", "slurm_cluster"]
 
 HERE = Path(__file__).parent
 # They start ranks on as many cores as there are, and something else may hold those cores for seconds; or, the

@@ -3,9 +3,12 @@
 from pathlib import Path
 
 import pytest
+from tests.lab.fixtures import cluster_of_session, hosts_of_session, lab, slurm_cluster
 from tests.lab.slurm import Cluster
 
 from .jobs import Jobs
+
+__all__ = ["cluster_of_session", "hosts_of_session", "lab", "slurm_cluster"]
 
 
 @pytest.fixture

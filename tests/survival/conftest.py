@@ -4,12 +4,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.lab.fixtures import cluster_of_session, hosts_of_session, lab, open_mpi_4, slurm_cluster
 from tests.lab.lab import Lab
 
 pytest.register_assert_rewrite("tests.survival.several")
 
 from .mpi import mpi_of  # noqa: E402
 from .several import Several  # noqa: E402
+
+__all__ = ["cluster_of_session", "hosts_of_session", "lab", "open_mpi_4", "several", "slurm_cluster"]
 
 
 @pytest.fixture

@@ -1,0 +1,5 @@
+"""Hosts of the lab, and its Slurm."""
+
+from tests.lab.fixtures import cluster_of_session, hosts_of_session, lab, open_mpi_4, slurm_cluster
+
+__all__ = ["cluster_of_session", "hosts_of_session", "lab", "open_mpi_4", "slurm_cluster"]
