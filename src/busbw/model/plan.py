@@ -229,6 +229,6 @@ class Plan(Value, kw_only=True, frozen=True):
     # Decisions taken on the way that a reader should know: sizes dropped, limits met.
     notes: tuple[str, ...] = ()
     tag: str | None = None
-    # What was asked for, with the hosts, ranks and sizes that were chosen where it left them open; None: not kept, as
-    # before version 0.2.
+    # What was asked for, with the hosts, ranks and sizes that were chosen where it left them open; None: not kept,
+    # as in schema 1.
     request: Request | None = None
