@@ -12,7 +12,7 @@ from pathlib import Path
 
 from peers import Stage, run_busbw, run_nccl_tests
 
-from busbw.stats.median import relative_half_width
+from busbw.stats.distributions import relative_half_width
 
 HALF_WIDTH = 0.01
 CONFIDENCE = 0.95

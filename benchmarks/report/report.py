@@ -23,7 +23,7 @@ from playwright.sync_api import Browser, sync_playwright
 from busbw.model import codec
 from busbw.model.run import Run
 from busbw.show.page.html import report_html
-from busbw.show.page.subject import ReportSubject, labels_of
+from busbw.show.page.pictures import ReportSubject, labels_of
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 FIGURES = "performance.getEntriesByName('figure').map((entry) => entry.startTime)"

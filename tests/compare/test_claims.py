@@ -8,7 +8,7 @@ import pytest
 from busbw.api.interleave import DEFAULT_BLOCKS
 from busbw.judge.comparing.comparison import Unclear, answer_of, causes
 from busbw.judge.comparing.versus import FALSE_CLAIMS, LEAST_DIFFERENCE, estimates, shown
-from busbw.stats.median import median_interval
+from busbw.stats.distributions import median_interval
 
 from .noise import busy_machine, gpus, pairs_on_gpus
 

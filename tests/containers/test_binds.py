@@ -3,7 +3,7 @@
 import pytest
 
 from busbw.base.errors import InputError
-from busbw.measure.containers.binds import missing, settled, wanted
+from busbw.measure.containers.inside import missing, settled, wanted
 from busbw.measure.containers.place import ContainerPlace
 from busbw.measure.plan.containing import wrap
 from busbw.model.container import RuntimeName

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from busbw.measure.containers.binds import settled, wanted
+from busbw.measure.containers.inside import settled, wanted
 from busbw.measure.containers.place import ContainerPlace
 from busbw.measure.plan.containing import wrap
 from busbw.model.container import RuntimeName

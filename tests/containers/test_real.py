@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import busbw
 from busbw.base.errors import InputError
 from busbw.measure.containers import inside
-from busbw.measure.containers.binds import settled, wanted
+from busbw.measure.containers.inside import settled, wanted
 from busbw.measure.containers.place import ContainerPlace
 from busbw.measure.launchers import mpirun
 from busbw.measure.plan.containing import wrap

@@ -15,7 +15,7 @@ from busbw.api.importing import import_files
 from busbw.api.surroundings import surroundings_here, surroundings_of_run, surroundings_of_snapshot
 from busbw.base.errors import InputError
 from busbw.env.layers import layers
-from busbw.measure.plan.settings import surroundings_now, with_files
+from busbw.measure.plan.surroundings import surroundings_now, with_files
 from busbw.model import codec
 from busbw.model.host import CapturedFile, FoundLibrary, Snapshot
 from busbw.model.plan import Plan

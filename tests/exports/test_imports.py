@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from busbw.api.locating import find
+from busbw.api.loading import find
 from busbw.api.reports import export
 from busbw.base import layout
 from busbw.base.errors import InputError

@@ -9,7 +9,7 @@ from statistics import median
 import pytest
 
 from busbw.stats.change_points import LEAST_OF_A_LEVEL, _chance, change_points, least_values
-from busbw.stats.median import median_interval
+from busbw.stats.distributions import median_interval
 
 from .series import Noise, drifting, normal, real, spiky, stepped
 

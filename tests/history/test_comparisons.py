@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 from msgspec.structs import replace
 from tests.report.valued import make_comparison
 
-from busbw.api.locating import find, find_stored
+from busbw.api.loading import find, find_stored
 from busbw.api.reports import comparison
 from busbw.base.errors import InputError
 from busbw.cli.command import busbw

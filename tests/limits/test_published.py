@@ -1,10 +1,12 @@
 """Results that somebody published lie below the bound of their algorithm."""
 
+from math import ceil, floor, inf
+
 import pytest
 
 from busbw.api.machine import limit_of_platform
+from busbw.base.collectives import COLLECTIVES
 from busbw.limits.ceiling import ceiling
-from busbw.limits.ranks import ranks_of_ratio
 from busbw.limits.rates import rates_of_platform
 from busbw.machine.named import platforms
 from busbw.model.limit import Limit
@@ -14,6 +16,26 @@ from busbw.model.platform import PublishedSweep
 def ceiling_of(limit: Limit, algorithm: str | None = None) -> float:
     found = [bound.busbw_Bps for bound in limit.bounds if algorithm in (None, bound.algorithm) and bound.busbw_Bps]
     return max(found) / 1e9
+
+
+def ranks_of_ratio(
+    collective: str, *, busbw_Bps: float, algbw_Bps: float, half_digit_Bps: float = 5e6
+) -> tuple[int, int | None] | None:
+    # The fewest and the most ranks that two printed rates of one row fit.
+    per_rank = COLLECTIVES[collective].factor
+    if per_rank(2) == per_rank(3) or algbw_Bps <= half_digit_Bps:
+        return None
+    # The factor is c (n-1)/n, and c its limit for many ranks: n = c / (c - ratio).
+    limit = 2 * per_rank(2)
+    low = max(0.0, (busbw_Bps - half_digit_Bps) / (algbw_Bps + half_digit_Bps))
+    high = (busbw_Bps + half_digit_Bps) / (algbw_Bps - half_digit_Bps)
+    if low >= limit:
+        return None
+    fewest = max(2, ceil(limit / (limit - low) - 1e-9))
+    most = inf if high >= limit else floor(limit / (limit - high) + 1e-9)
+    if most < fewest:
+        return None
+    return fewest, None if most == inf else int(most)
 
 
 # Platform, nodes, collective, algorithm, printed busbw and algbw, and whether it exceeds the sum of the NICs.

@@ -21,7 +21,7 @@ from busbw.model.plan import Plan
 from busbw.model.run import Run
 from busbw.model.settings import JobEnvironment
 from busbw.model.visit import Autopsy
-from busbw.show.page.subject import ReportSubject, labels_of
+from busbw.show.page.pictures import ReportSubject, labels_of
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "alltoall", "sendrecv")
 SIZES = tuple(8 * 8**step for step in range(8))

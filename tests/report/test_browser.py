@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 
 from busbw.machine.named import node_view
 from busbw.show.page.html import report_html
-from busbw.show.page.subject import Picture, ReportSubject
+from busbw.show.page.pictures import Picture, ReportSubject
 
 from .browsing import Tab, opened
 from .factories import make_empty_run, make_run, subjects

@@ -14,7 +14,7 @@ from busbw.base.units import format_size
 from busbw.model.comparison import ComparedBand
 from busbw.model.finding import Verdict
 from busbw.show.page.html import action_html, report_html
-from busbw.show.page.subject import ReportSubject
+from busbw.show.page.pictures import ReportSubject
 from busbw.show.weighing import weighed
 
 from .factories import make_empty_run, make_full_plan, make_hostile_run, make_plan_of, make_run, subjects

@@ -4,8 +4,8 @@ import shlex
 
 from busbw.model.settings import Setting, Settings
 from busbw.show.page.overview import setting_differences
+from busbw.show.page.pictures import ReportSubject
 from busbw.show.page.section import setting_rows
-from busbw.show.page.subject import ReportSubject
 from busbw.show.reproduce import with_settings
 
 from .factories import make_plan_of, make_run

@@ -13,7 +13,7 @@ from busbw.show.figures.series import MOST_TOLD_APART
 from busbw.show.page import html as page
 from busbw.show.page.html import report_html
 from busbw.show.page.overview import overview_of
-from busbw.show.page.subject import ReportSubject, labels_of
+from busbw.show.page.pictures import ReportSubject, labels_of
 
 from .factories import make_plan_of, make_run, subjects
 from .valued import make_comparison, make_explained, make_scaling

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from busbw.model.finding import Finding
 from busbw.show.figures.axes import COLOURS, STYLES
 from busbw.show.figures.drawing import Panel, figures_svg
+from busbw.show.page.pictures import ReportSubject
 from busbw.show.page.section import explanations_of
-from busbw.show.page.subject import ReportSubject
 from busbw.show.page.summary import Curve, Reached, curve_of, curves_of_run, summary_figure, summary_of
 
 from .factories import COLLECTIVES, make_run

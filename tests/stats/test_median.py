@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from busbw.stats.median import median, median_interval, relative_half_width
+from busbw.stats.distributions import median, median_interval, relative_half_width
 
 times = st.floats(1e-9, 1e3)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from busbw.stats.median import median, percentiles
+from busbw.stats.distributions import median, percentiles
 
 times = st.floats(1e-9, 1e3)
 

@@ -5,7 +5,7 @@ import pytest
 from busbw.base.cpus import format_cpu_list, parse_cpu_list
 from busbw.base.errors import InputError
 from busbw.model.topology import Gpu, NumaNode, Topology
-from busbw.topo.ranks.cores import Cores, bound_rank, cores_of, rank_places
+from busbw.topo.ranks.readings import Cores, bound_rank, cores_of, rank_places
 
 from .nodes import make_device
 

@@ -5,8 +5,7 @@ import pytest
 from busbw.base.cpus import format_cpu_list, parse_cpu_list
 from busbw.model.topology import NumaNode, Topology
 from busbw.topo.ranks.binding import MpirunOptions, parse_binding
-from busbw.topo.ranks.cores import Cores, cores_of, cpus_of
-from busbw.topo.ranks.readings import RefusedError, placed_by_4_1, placed_by_5_0
+from busbw.topo.ranks.readings import Cores, RefusedError, cores_of, cpus_of, placed_by_4_1, placed_by_5_0
 
 
 def node(*lists: str, sockets: int) -> Cores:

@@ -55,7 +55,7 @@ def plan(request: "Request", directory: Path | None = None) -> "tuple[Plan, Path
 def run(request: "Request", directory: Path | None = None, say: Callable[[str], None] = _silent) -> "Run":
     """Measure what is asked for, judge and store it: `busbw run`. `say` is told what a person should know meanwhile."""
     from busbw.api.runs import start
-    from busbw.measure.execute.execution import Listener
+    from busbw.measure.execute.launch import Listener
 
     made, where = plan(request, directory)
     return start(made, where, Listener(event=_silent, remark=say))
@@ -63,25 +63,24 @@ def run(request: "Request", directory: Path | None = None, say: Callable[[str], 
 
 def resume(name: str, say: Callable[[str], None] = _silent) -> "Run":
     """Measure what is missing in an earlier run: `busbw run --resume`."""
-    from busbw.api.locating import find
+    from busbw.api.loading import find
     from busbw.api.runs import resume as go_on
-    from busbw.measure.execute.execution import Listener
+    from busbw.measure.execute.launch import Listener
 
     return go_on(find(name).absolute(), Listener(event=_silent, remark=say))
 
 
 def show(name: str = "last") -> "Run":
     """Return a stored run: `busbw show`. `name`: a path, the beginning of a name, or `last`."""
-    from busbw.api.loading import read
-    from busbw.api.locating import find
+    from busbw.api.loading import find, read
 
     return read(find(name))
 
 
 def load(name: str) -> "Run":
     """Return a run rebuilt from its raw records, and store it: `busbw load`."""
+    from busbw.api.loading import find
     from busbw.api.loading import load as rebuilt
-    from busbw.api.locating import find
 
     return rebuilt(find(name))
 
@@ -238,7 +237,7 @@ def import_results(*files: str, directory: Path | None = None, tag: str | None =
 
 def export(name: str, form: str) -> bytes:
     """Return a result in another tool's format: `busbw export`."""
-    from busbw.api.locating import find
+    from busbw.api.loading import find
     from busbw.api.reports import export as written
 
     return written(find(name), form)

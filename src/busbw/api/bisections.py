@@ -12,9 +12,9 @@ import msgspec
 from busbw import __version__
 from busbw.api.interleave import AskedSide, ComparisonTerms, Follower, go_on, plan_comparison, start
 from busbw.base.errors import RunError
+from busbw.base.text import counted, percent
 from busbw.base.units import format_size
 from busbw.judge.comparing.comparison import Unclear, answer_of, causes, change
-from busbw.judge.phrases import counted, percent
 from busbw.measure.plan.request import run_words
 from busbw.model.comparison import (
     Answer,

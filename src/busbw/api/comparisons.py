@@ -8,8 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 from busbw.api.importing import import_files
-from busbw.api.loading import read
-from busbw.api.locating import find, is_import
+from busbw.api.loading import find, is_import, read
 from busbw.base.errors import InputError
 from busbw.base.layout import RUN_FILE
 from busbw.judge.comparing.comparison import compare

@@ -7,12 +7,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from busbw.api.loading import read
-from busbw.api.locating import Kind, find_stored, kind_of
+from busbw.api.loading import Kind, find_stored, kind_of, read
 from busbw.base.errors import BusbwError, InputError
 from busbw.base.moment import unix_s, unix_s_of_name
-from busbw.base.text import listed
-from busbw.judge.phrases import counted
+from busbw.base.text import counted, listed
 from busbw.judge.trend import metric_called, trend
 from busbw.model.comparison import Bisection, Comparison, ComparisonPlan
 from busbw.model.gates import PointRow, is_missing

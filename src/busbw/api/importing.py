@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from busbw import __version__
-from busbw.api.locating import is_import
+from busbw.api.loading import is_import
 from busbw.base.errors import InputError
 from busbw.formats.lines.driver import Reader
 from busbw.formats.lines.ledger import Event

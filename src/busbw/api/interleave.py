@@ -16,14 +16,14 @@ from busbw.api.comparisons import compare_launches
 from busbw.api.loading import read
 from busbw.api.runs import resume
 from busbw.base.errors import InputError, RunError
+from busbw.base.text import counted
 from busbw.judge.comparing.comparison import check_fair
 from busbw.judge.comparing.fairness import differences
 from busbw.judge.comparing.launch import of_plan
 from busbw.judge.comparing.versus import least_blocks
-from busbw.judge.phrases import counted
 from busbw.machine.capture.environment import variables_in_force
 from busbw.measure.execute import interrupts
-from busbw.measure.execute.execution import Listener
+from busbw.measure.execute.launch import Listener
 from busbw.measure.plan.planning import plans
 from busbw.measure.plan.request import run_words
 from busbw.model.comparison import Comparison, ComparisonPlan, PlannedLaunch, PlannedSide, Side

@@ -8,8 +8,8 @@ from busbw.env.export import export_text
 from busbw.facts.recipes import RecipeFacts, Versions, recipe_facts, recipe_versions
 from busbw.machine.named import platform
 from busbw.model.recommendation import Machine, Question, Recipe
-from busbw.recipes.asked import question
 from busbw.recipes.making import SETTINGS
+from busbw.recipes.versions import question
 from busbw.store.files import write_folder
 
 __all__ = ["machine", "question", "recipe", "recipe_list", "versions", "write_recipe"]

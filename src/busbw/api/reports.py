@@ -11,8 +11,7 @@ from msgspec.structs import replace as replaced
 from busbw.api.comparisons import read_comparison
 from busbw.api.history import read_bisection
 from busbw.api.importing import import_files, load_import
-from busbw.api.loading import read
-from busbw.api.locating import Kind, find_stored, is_bisection, is_comparison, is_import, kind_of
+from busbw.api.loading import Kind, find_stored, is_bisection, is_comparison, is_import, kind_of, read
 from busbw.api.verdicts import grounds_of, grounds_of_run, judge_import, judge_run
 from busbw.base.errors import InputError
 from busbw.env.layers import layers
@@ -27,7 +26,7 @@ from busbw.model.scaling import SCALING_SCHEMA, ScalingReport
 from busbw.model.settings import Setting, Settings
 from busbw.show.exports import registry
 from busbw.show.exports.rows import export_of_import, export_of_run
-from busbw.show.page.subject import ImportSubject, Picture, ReportSubject, labels_of
+from busbw.show.page.pictures import ImportSubject, Picture, ReportSubject, labels_of
 from busbw.store import bisections, comparisons, imports
 from busbw.store.files import is_file, is_folder, read_whole
 from busbw.store.sources import source_kind

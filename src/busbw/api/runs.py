@@ -12,7 +12,7 @@ from busbw.machine.capture import allocation as batch_systems
 from busbw.machine.capture import host as capture
 from busbw.measure.backends import registry
 from busbw.measure.backends.backend import Parsed, is_own
-from busbw.measure.execute.execution import Execution, Listener
+from busbw.measure.execute.launch import Execution, Listener
 from busbw.measure.launchers.registry import known
 from busbw.measure.plan.hosts import check_started_once
 from busbw.model.plan import SMALL_NCCL_BYTES, Plan, points_of

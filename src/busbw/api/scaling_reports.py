@@ -8,8 +8,7 @@ from typing import Literal, Self
 
 from msgspec.structs import replace
 
-from busbw.api.loading import read
-from busbw.api.locating import find, import_directories, is_import
+from busbw.api.loading import find, import_directories, is_import, read
 from busbw.base import layout
 from busbw.base.errors import InputError
 from busbw.base.value import Value

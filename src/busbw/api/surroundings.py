@@ -5,8 +5,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from busbw.api.loading import read
-from busbw.api.locating import find, is_import
+from busbw.api.loading import find, is_import, read
 from busbw.base.errors import InputError
 from busbw.base.text import listed
 from busbw.machine.capture.environment import absent
@@ -14,7 +13,7 @@ from busbw.machine.capture.snapshot import capture
 from busbw.machine.detect.ladder import detect
 from busbw.machine.named import platforms
 from busbw.machine.read.hardware import hardware_of
-from busbw.measure.plan.settings import named_paths, with_files
+from busbw.measure.plan.surroundings import named_paths, with_files
 from busbw.model.host import Snapshot
 from busbw.model.imported import Imported
 from busbw.model.record import Hello

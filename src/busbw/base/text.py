@@ -19,6 +19,17 @@ def listed(words: Iterable[str], most: int = 4, *, between: str = ", ") -> str:
     return between.join(every[:most]) + (f"{before} and {more} more" if more > 0 else "")
 
 
+def counted(number: int, noun: str) -> str:
+    """Return `1 point`, `3 points`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}{'es' if noun.endswith('s') else 's'}"
+
+
+def percent(share: float) -> str:
+    """Return a share in percent, with a decimal only where it says something."""
+    value = share * 100
+    return f"{value:.1f} %" if value < 10 else f"{value:.0f} %"
+
+
 def printable(text: str) -> str:
     """Return `text` with control and formatting characters shown as escapes, so that none reaches the terminal.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from busbw.base.text import printable
 from busbw.base.units import format_size, format_time
-from busbw.measure.execute.execution import Listener
+from busbw.measure.execute.launch import Listener
 from busbw.model.comparison import ComparisonPlan
 from busbw.model.plan import Plan, Point, points_of
 from busbw.model.record import AnyEvent, Measuring, PointEnded, Preparing

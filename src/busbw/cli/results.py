@@ -24,8 +24,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON: the co
 @_JSON
 def show(run_name: str, *, as_json: bool) -> None:
     """Print the result of a RUN, an import or a comparison: a path, the beginning of its name, or `last`."""
-    from busbw.api.loading import read
-    from busbw.api.locating import find_stored, is_bisection, is_comparison, is_import
+    from busbw.api.loading import find_stored, is_bisection, is_comparison, is_import, read
 
     where = find_stored(run_name)
     if is_comparison(where):
@@ -48,8 +47,8 @@ def show(run_name: str, *, as_json: bool) -> None:
 @_JSON
 def load(run_name: str, *, as_json: bool) -> None:
     """Rebuild the result of a RUN from its raw records, and print it."""
+    from busbw.api.loading import find_stored, is_bisection, is_comparison, is_import
     from busbw.api.loading import load as rebuilt
-    from busbw.api.locating import find_stored, is_bisection, is_comparison, is_import
     from busbw.base import layout
 
     where = find_stored(run_name)
@@ -89,7 +88,7 @@ def load(run_name: str, *, as_json: bool) -> None:
 )
 def export(run_name: str, form: str, output: Path | None) -> None:
     """Write a RUN in a format that other tools read."""
-    from busbw.api.locating import find
+    from busbw.api.loading import find
     from busbw.api.reports import export as exported
     from busbw.show.exports import registry
     from busbw.store.files import check_replaceable, write_whole

@@ -10,7 +10,7 @@ from busbw.base.value import Value
 from busbw.formats.scaling_columns import LONGEST_LINE, ScalingColumn, Template, column, count, match, result
 from busbw.formats.scaling_table import observation
 from busbw.model.scaling import Observation, ScalingEstimate
-from busbw.stats.median import median, median_interval
+from busbw.stats.distributions import median, median_interval
 
 
 class LaunchResult(Value, kw_only=True, frozen=True):

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from busbw.base.text import listed
+from busbw.base.text import counted, listed, percent
 from busbw.facts.rules import finding
-from busbw.judge.phrases import counted, percent
 from busbw.model.finding import Finding
 from busbw.model.plan import Plan
 from busbw.model.preflight import Difference, differences, sentences

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from busbw.base.collectives import COLLECTIVES
-from busbw.base.text import listed
+from busbw.base.text import counted, listed, percent
 from busbw.base.units import format_rate, format_time
 from busbw.facts.envvars import algorithms
 from busbw.facts.rules import finding
@@ -16,12 +16,11 @@ from busbw.judge.ceiling import (
     stream_rate_Bps,
     working_set_bytes,
 )
-from busbw.judge.phrases import counted, label, percent
 from busbw.judge.usable import is_disturbed, is_solid
 from busbw.model.finding import Ceiling, Finding
 from busbw.model.machine import MpiFamily
 from busbw.model.plan import Plan
-from busbw.model.run import Measurement, Rates
+from busbw.model.run import Measurement, Rates, label
 
 
 def advice(plan: Plan, measurement: Measurement) -> str:

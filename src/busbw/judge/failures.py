@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from math import ceil
 
 from busbw.base.collectives import COLLECTIVES
-from busbw.base.text import listed
+from busbw.base.text import counted, listed
 from busbw.base.units import format_size
 from busbw.facts.rules import finding
-from busbw.judge.phrases import counted, label
 from busbw.model.finding import Finding
 from busbw.model.plan import Plan, Point, points_of
 from busbw.model.record import Failed
-from busbw.model.run import Measurement, Outcome, Unreached, WrongResult
+from busbw.model.run import Measurement, Outcome, Unreached, WrongResult, label
 from busbw.model.visit import Culprit
 
 # From so many sizes on a row of them is named by its ends.

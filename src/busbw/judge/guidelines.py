@@ -8,15 +8,14 @@ docs/method-judging.md.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from busbw.base.text import listed
+from busbw.base.text import counted, listed, percent
 from busbw.base.units import format_size, format_time
 from busbw.facts.rules import finding
 from busbw.judge.expectation import advice
-from busbw.judge.phrases import counted, label, percent
 from busbw.judge.usable import is_host_bound, is_steady
 from busbw.model.finding import Finding
 from busbw.model.plan import Plan
-from busbw.model.run import Measurement
+from busbw.model.run import Measurement, label
 
 # Left takes no longer than all of right together, all with the same size: out of place, without local copies.
 COMPOSITIONS: tuple[tuple[str, tuple[str, ...]], ...] = (

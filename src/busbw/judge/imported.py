@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from busbw.base.text import listed
+from busbw.base.text import counted, listed
 from busbw.facts.rules import finding
 from busbw.formats.nccl_tests_head import COPIES
-from busbw.judge.phrases import counted
 from busbw.model.finding import Finding
 from busbw.model.imported import Imported, Table
 

@@ -4,15 +4,14 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from busbw.base.text import listed
+from busbw.base.text import counted, listed, percent
 from busbw.base.units import format_time
 from busbw.facts.rules import finding
-from busbw.judge.phrases import counted, label, percent
 from busbw.measure.backends.measurements import empty_s
 from busbw.model.finding import Finding
 from busbw.model.plan import SMALL_NCCL_BYTES, Plan
 from busbw.model.record import Hello
-from busbw.model.run import EmptyLaunch, LaunchShare, Measurement
+from busbw.model.run import EmptyLaunch, LaunchShare, Measurement, label
 
 # Below this share of a message nobody has to think of launches.
 SHARE_NOTED = 0.1

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 
-from busbw.base.text import listed
+from busbw.base.text import counted, listed, percent
 from busbw.facts.rules import finding
 from busbw.judge.failures import ended_words, more_samples
-from busbw.judge.phrases import counted, label, percent
 from busbw.judge.usable import LEAST_SAMPLES, core_losses, half_width, is_disturbed, missed_share
 from busbw.model.finding import Finding
 from busbw.model.plan import Plan
-from busbw.model.run import Measurement, Outcome
+from busbw.model.run import Measurement, Outcome, label
 
 # A shift of the median between the halves of a point that is worth a word, when the interval does not cover it.
 DRIFT_NOTED = 0.05

@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 
-from busbw.base.text import listed
+from busbw.base.text import counted, listed, percent
 from busbw.base.units import format_time
 from busbw.facts.rules import finding
-from busbw.judge.phrases import counted, label, percent
 from busbw.judge.usable import is_disturbed, is_usable
 from busbw.model.finding import Finding
 from busbw.model.record import Attribution, Hello
-from busbw.model.run import Measurement
+from busbw.model.run import Measurement, label
 from busbw.stats.tail import culprit, culprit_of_halves
 
 # A tail without a name is worth a note from this share of the calls on, and this many.

@@ -12,8 +12,8 @@ from statistics import median as median_of
 
 from busbw.base.errors import InputError
 from busbw.base.moment import day_and_time
+from busbw.base.text import counted
 from busbw.base.units import format_in, format_size
-from busbw.judge.phrases import counted
 from busbw.model.history import (
     Change,
     GroupedBy,
@@ -28,7 +28,7 @@ from busbw.model.history import (
     TrendSeries,
 )
 from busbw.stats.change_points import change_points, least_values
-from busbw.stats.median import median, median_interval
+from busbw.stats.distributions import median, median_interval
 
 _LONGEST_VALUE = 60
 # A run, and what one point of it is.

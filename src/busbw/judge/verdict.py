@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from busbw.base.text import listed
+from busbw.base.text import counted, listed, percent
 from busbw.base.units import format_rate, format_size, format_time
 from busbw.base.value import Value
 from busbw.facts.rules import finding
@@ -20,14 +20,13 @@ from busbw.judge.failures import (
 )
 from busbw.judge.guidelines import Violation, guideline_findings, violations
 from busbw.judge.launching import BusyGpu, busy_findings, busy_gpus, busy_words, launch_findings
-from busbw.judge.phrases import counted, label, percent
 from busbw.judge.sampling import sampling_findings
 from busbw.judge.stragglers import Straggler, host_of, slow_share, straggler_findings, stragglers, tail_findings
 from busbw.judge.usable import LEAST_SAMPLES, has_interval, is_disturbed, is_solid
 from busbw.model.finding import Ceiling, Finding, Verdict
 from busbw.model.plan import Plan
 from busbw.model.record import Hello, Node
-from busbw.model.run import EmptyLaunch, Measurement, Outcome, Rates
+from busbw.model.run import EmptyLaunch, Measurement, Outcome, Rates, label
 
 # A time up to this size is called latency.
 SMALL_BYTES = 4096

@@ -187,7 +187,7 @@ class Level(Value, kw_only=True, frozen=True):
     first: Integer
     runs: Integer
     median: float
-    # Interval of the median at 95 % (stats.median); None: too few runs for one.
+    # Interval of the median at 95 % (stats.distributions); None: too few runs for one.
     low: float | None
     high: float | None
 

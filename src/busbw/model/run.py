@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from busbw.base.units import format_size
 from busbw.base.value import Integer, Value
 from busbw.model.finding import Ceiling, Finding, Verdict
 from busbw.model.machine import HostCounters
@@ -206,3 +207,10 @@ class Run(Value, kw_only=True, frozen=True):
     autopsy: Autopsy | None = None
     # None: every point of the plan was measured.
     unreached: Unreached | None = None
+
+
+def label(measurement: Measurement) -> str:
+    """Return how a measurement is called in a sentence: `all_reduce 4 MiB`."""
+    pair = f" {measurement.pair[0]}-{measurement.pair[1]}" if measurement.pair is not None else ""
+    place = " in place" if measurement.in_place else ""
+    return f"{measurement.collective}{pair}{place} {format_size(measurement.size_bytes)}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from busbw.model.plan import Point, Sampling
-from busbw.stats.median import relative_half_width
+from busbw.stats.distributions import relative_half_width
 
 if TYPE_CHECKING:
     from busbw.rank.bench import TurnTaken

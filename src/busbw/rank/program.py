@@ -2,11 +2,13 @@
 
 import contextlib
 import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, NoReturn
 
 from busbw import _core
 from busbw.base import layout
@@ -33,9 +35,6 @@ from busbw.rank.presence import Presence
 from busbw.rank.sampling import Controls, Report
 from busbw.rank.world import World, open_world
 
-if TYPE_CHECKING:
-    from busbw.rank.stop import StopRequests
-
 Reason = Literal["complete", "time", "stopped"]
 
 # What rank 0 tells the others by number; None: the run goes on.
@@ -56,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
         refuse(str(error))
         return ABORT_CODE
     # On one host the launching side writes into the heartbeat, and whoever ends a rank with a signal wants it to end.
-    requests = _stop_requests(plan) if plan.placement.is_spread else None
+    requests = StopRequests(plan.job.stop_grace_s, plan.job.stall_s) if plan.placement.is_spread else None
     if plan.mpi is not None and (doubt := suspicion(plan.mpi.family, plan.mpi.library, os.environ)) is not None:
         print(f"busbw rank failed at loading MPI, possibly: {doubt}", file=sys.stderr, flush=True)
     try:
@@ -182,12 +181,6 @@ def _agreed_turn(world: World, heart: Heart, ledger: PointLedger) -> Turn | Reas
     return Turn(point=point, number=number, share_s=turn.share_s if turn is not None else 0.0)
 
 
-def _stop_requests(plan: Plan) -> "StopRequests":
-    from busbw.rank.stop import StopRequests  # noqa: PLC0415 - as below
-
-    return StopRequests(plan.job.stop_grace_s, plan.job.stall_s)
-
-
 def _compare_hosts(plan: Plan, world: World, hellos: Sequence[Hello], journal: Journal) -> None:
     from busbw.rank.preflight import admit, inspect_nodes  # noqa: PLC0415 - 7 ms that ranks of one host save
 
@@ -263,3 +256,65 @@ def _give_up(world: World, journals: Sequence[Journal], step: str, error: Except
     traceback.print_exception(error, file=sys.stderr)
     sys.stderr.flush()
     world.abort(ABORT_CODE)
+
+
+# Launchers forward the first; batch systems and launchers send the second before they kill.
+_SIGNALS = (signal.SIGUSR1, signal.SIGTERM)
+_LOOK_S = 5.0
+_ALONE_STALLS = 2
+_ALONE_S = 60.0
+_EXIT_CODE = 128 + signal.SIGTERM
+
+
+class StopRequests:
+    """Listens from the start of a rank, before any library makes threads of its own.
+
+    A thread waits for the signals, which all others block: a rank that is inside a call of MPI for long is told too.
+    The measuring loops let go of Python's lock, and nothing wakes this thread but a signal, and a look now and then
+    whether anything moves at all: a host that is cut off has nobody who would end its ranks.
+    """
+
+    def __init__(self, grace_s: float, stall_s: float) -> None:
+        self._grace_s = grace_s
+        # The launching side, which can say more, gives up first.
+        self._alone_s = _ALONE_STALLS * stall_s + _ALONE_S
+        self._asked = False
+        self._obey: Callable[[], None] | None = None
+        self._progress: Callable[[], bytes] = bytes
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def tell(self, obey: Callable[[], None], progress: Callable[[], bytes]) -> None:
+        """Have `obey` called at each request, at once if there was one; `progress` differs when there is any."""
+        self._progress = progress
+        self._obey = obey
+        if self._asked:
+            obey()
+
+    def _listen(self) -> None:
+        seen, seen_s = b"", time.monotonic()
+        while True:
+            info = signal.sigtimedwait(_SIGNALS, _LOOK_S)
+            now = self._progress()
+            if now != seen:
+                seen, seen_s = now, time.monotonic()
+            if time.monotonic() - seen_s > self._alone_s:
+                _leave(f"saw nothing move for {self._alone_s:.0f} s, and nobody ended it")
+            if info is None:
+                continue
+            self._asked = True
+            if self._obey is not None:
+                self._obey()
+            if info.si_signo == signal.SIGTERM:
+                self._end_after_grace()
+
+    def _end_after_grace(self) -> None:
+        """Leave the rank its time to write down what it has, then end it, whatever it waits for."""
+        again = signal.sigtimedwait((signal.SIGTERM,), self._grace_s)
+        _leave("was told to end twice" if again is not None else f"did not stop within {self._grace_s:g} s of SIGTERM")
+
+
+def _leave(why: str) -> NoReturn:
+    sys.stderr.write(f"busbw: this rank {why}\n")
+    sys.stderr.flush()
+    os._exit(_EXIT_CODE)

@@ -13,7 +13,7 @@ from busbw.rank.blocks import BlockShape, Sampler, SampleSeries
 from busbw.rank.budget import Budget
 from busbw.rank.heart import Heart
 from busbw.rank.world import World
-from busbw.stats.median import median, relative_half_width
+from busbw.stats.distributions import median, relative_half_width
 from busbw.stats.tail import is_stable
 
 Ended = Literal["interval", "samples", "time", "stopped"]

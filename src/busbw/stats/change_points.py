@@ -20,7 +20,7 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from operator import mul
 
-from busbw.stats.median import median
+from busbw.stats.distributions import median
 from busbw.stats.tail import ranks
 
 # A level is a level from this many values on.

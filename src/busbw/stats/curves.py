@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from busbw.model.verdict import FittedLine, FittedParameter, Hill
-from busbw.stats.distributions import student_quantile
-from busbw.stats.median import median
+from busbw.stats.distributions import median, student_quantile
 
 # 95 % of the efficiency of least squares where there are no outliers.
 _HUBER = 1.345

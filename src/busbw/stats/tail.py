@@ -10,8 +10,7 @@ from itertools import islice
 from operator import mul
 
 from busbw.model.record import Attribution
-from busbw.stats.distributions import binomial_tail, hypergeometric_tail
-from busbw.stats.median import median, median_interval
+from busbw.stats.distributions import binomial_tail, hypergeometric_tail, median, median_interval
 
 # Standard deviations of the bulk; a normal bulk passes this once in three million samples.
 _DEVIATIONS = 5.0

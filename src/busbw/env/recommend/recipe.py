@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 from itertools import groupby
 
 from busbw.base.errors import InputError
-from busbw.env.recommend import checks, collectives, host, network, plugins
+from busbw.env.recommend import checks, collectives, host, network
 from busbw.env.recommend.case import (
     PLACES,
     Claim,
@@ -96,7 +96,7 @@ def is_default(value: str | None, spelled: Spelling, case: SettingsCase) -> bool
 RULES: tuple[SettingRule, ...] = (
     *checks.RULES,
     *network.TRANSPORT_RULES,
-    *plugins.LIBFABRIC_RULES,
+    *network.LIBFABRIC_RULES,
     *network.NIC_RULES,
     *host.TOPOLOGY_FILE_RULES,
     *host.AFFINITY_RULES,
@@ -105,7 +105,7 @@ RULES: tuple[SettingRule, ...] = (
     *collectives.ALGORITHM_RULES,
     *collectives.SHARP_RULES,
     *host.START_UP_RULES,
-    *plugins.GOOGLE_RULES,
+    *network.GOOGLE_RULES,
 )
 # Left out for one of these, a setting is taken all the same where its source is followed.
 _ARGUABLE = ("risky", "unreasoned", "logging")
@@ -324,8 +324,8 @@ def _launch(case: SettingsCase, settings: tuple[Recommended, ...]) -> tuple[Laun
     return (
         *checks.launch(case),
         *host.launch(case),
-        *plugins.libfabric_launch(settings),
-        *plugins.google_launch(case),
+        *network.libfabric_launch(settings),
+        *network.google_launch(case),
         *launch(case, settings),
     )
 

@@ -5,12 +5,11 @@ from collections.abc import Callable, Sequence
 
 from busbw import __version__
 from busbw.base.errors import InputError
-from busbw.base.text import listed
+from busbw.base.text import counted, listed, percent
 from busbw.base.units import format_size
 from busbw.judge.comparing.fairness import REFUSED, differences, launch_findings
 from busbw.judge.comparing.launch import Circumstances, Launch
 from busbw.judge.comparing.versus import FALSE_CLAIMS, LEAST_DIFFERENCE, least_blocks, point_words, versus
-from busbw.judge.phrases import counted, percent
 from busbw.model.comparison import (
     Answer,
     ComparedPoint,

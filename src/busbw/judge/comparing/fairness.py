@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from busbw.base.text import listed
+from busbw.base.text import counted, listed
 from busbw.facts.rules import finding
 from busbw.judge.comparing.launch import Circumstances, Launch
 from busbw.judge.comparing.versus import point_words
-from busbw.judge.phrases import counted
 from busbw.model.comparison import Design, Side
 from busbw.model.finding import Finding
 

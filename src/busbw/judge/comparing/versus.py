@@ -8,7 +8,7 @@ from itertools import groupby
 from busbw.base.units import format_size
 from busbw.judge.comparing.launch import Launch, PointKey, TimedPoint
 from busbw.model.comparison import Band, Claim, ComparedBand, ComparedPoint, Design, Side, SpeedEstimate, Versus
-from busbw.stats.median import median, median_interval
+from busbw.stats.distributions import median, median_interval
 from busbw.stats.signed_rank import holm, least_p_value, p_value, shown_from
 
 # Rate of false claims over all points of a table together.

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from busbw.base.text import listed
+from busbw.base.text import listed, percent
 from busbw.base.units import format_rate, format_size
 from busbw.facts.rules import finding
 from busbw.judge.explaining.expecting import MOST_TIMES
@@ -12,7 +12,6 @@ from busbw.judge.explaining.outcome import ABOVE_CEILING, OF_BAND, Judged, label
 from busbw.judge.explaining.references import Reference
 from busbw.judge.explaining.scenarios import Scenario
 from busbw.judge.explaining.series import Detour, Series, SizeSample
-from busbw.judge.phrases import percent
 from busbw.model.finding import Finding, Verdict
 from busbw.model.limit import NodeRates
 from busbw.model.verdict import Condition, SizeExplanation

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from busbw.base.text import listed
+from busbw.base.text import counted, listed, percent
 from busbw.base.units import format_rate, format_size
 from busbw.facts.expectations import SizeCurve, latency_constants, size_curve
 from busbw.judge.explaining.grounds import Grounds
@@ -23,7 +23,6 @@ from busbw.judge.explaining.references import (
 )
 from busbw.judge.explaining.scenarios import Scenario
 from busbw.judge.explaining.series import Series, SizeSample
-from busbw.judge.phrases import counted, percent
 from busbw.limits.algorithms import shape_of
 from busbw.model.limit import Bound, NodeRates
 from busbw.model.verdict import Basis, Regime

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
+from busbw.base.text import counted
 from busbw.facts.platforms import facts_of_gpus
 from busbw.judge.explaining.concluding import Sized, findings_of_series, verdict_of_series
 from busbw.judge.explaining.expecting import Knowledge, empty_call
@@ -15,7 +16,6 @@ from busbw.judge.explaining.series import Series, SizeSample, Told
 from busbw.judge.explaining.sizing import Against, explain_size
 from busbw.judge.explaining.slow_ends import pair_findings_of_run
 from busbw.judge.explaining.sources import series_of_run
-from busbw.judge.phrases import counted
 from busbw.model.finding import Finding, Verdict
 from busbw.model.platform import Platform
 from busbw.model.run import Run

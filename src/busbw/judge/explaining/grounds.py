@@ -9,12 +9,12 @@ from msgspec import structs
 
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import InputError
+from busbw.base.text import percent
 from busbw.base.units import format_rate
 from busbw.facts.platforms import GpuFacts, spellings
 from busbw.facts.rules import finding
 from busbw.judge.explaining.references import Reference, of_figure, of_sweep, references_of
 from busbw.judge.explaining.series import Series
-from busbw.judge.phrases import percent
 from busbw.limits.ceiling import ceiling
 from busbw.limits.rates import compute_ports, rates_of_gpus, rates_of_hardware, rates_of_platform
 from busbw.model.finding import Finding

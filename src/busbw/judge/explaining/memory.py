@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
 
+from busbw.base.text import counted
 from busbw.base.units import format_rate, format_time
 from busbw.judge.expectation import SLOW_TIMES, TOLERANCE, MpiExpectation, advice, expectation_of
 from busbw.judge.explaining.budgeting import limiter
 from busbw.judge.explaining.outcome import label
 from busbw.judge.explaining.series import Series, SizeSample
-from busbw.judge.phrases import counted
 from busbw.model.finding import Ceiling, Verdict
 from busbw.model.finding import Outcome as Answer
 from busbw.model.run import Run

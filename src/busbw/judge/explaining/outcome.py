@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from busbw.base.text import percent
 from busbw.base.units import format_rate, format_size, format_time
 from busbw.judge.explaining.expecting import Expectation, unseen_words, why_no_call
 from busbw.judge.explaining.references import latencies
 from busbw.judge.explaining.scenarios import Scenario
 from busbw.judge.explaining.series import Series, SizeSample
-from busbw.judge.phrases import percent
 from busbw.model.finding import Outcome, Verdict
 from busbw.model.limit import Bound
 from busbw.model.platform import Published

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from busbw.base.text import percent
 from busbw.base.units import format_rate, format_size
 from busbw.facts.rules import finding
 from busbw.judge.explaining.grounds import Grounds
-from busbw.judge.phrases import percent
 from busbw.model.finding import Finding
 from busbw.model.imported import Imported, Reading
 from busbw.model.record import Hello

@@ -5,11 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from busbw.base.errors import InputError
-from busbw.base.text import listed
+from busbw.base.text import counted, listed
 from busbw.judge.comparing.fairness import REFUSED, differences
 from busbw.judge.comparing.launch import Circumstances
 from busbw.judge.gates.deciding import GatedPoints
-from busbw.judge.phrases import counted
 from busbw.model.comparison import Side
 from busbw.model.finding import Verdict
 from busbw.model.gates import PointRow, is_missing, point_name, same_point

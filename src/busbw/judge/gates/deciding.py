@@ -6,10 +6,9 @@ from typing import Literal
 
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import InputError
-from busbw.base.text import maybe
+from busbw.base.text import counted, maybe
 from busbw.base.units import format_size
 from busbw.judge.gates.expression import RATE_UNITS, TIME_UNITS, format_gate
-from busbw.judge.phrases import counted
 from busbw.judge.usable import least_samples
 from busbw.model.gates import (
     Baseline,
@@ -24,7 +23,7 @@ from busbw.model.gates import (
     point_name,
     same_point,
 )
-from busbw.stats.median import median
+from busbw.stats.distributions import median
 
 _MOST_DECIMALS = 9
 _ALL: dict[GateOutcome, str] = {"pass": "pass", "fail": "fail", "cannot_tell": "cannot tell"}

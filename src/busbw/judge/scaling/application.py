@@ -10,9 +10,8 @@ from dataclasses import replace
 from typing import Literal
 
 from busbw.base.errors import InputError
-from busbw.base.text import listed
+from busbw.base.text import counted, listed, percent
 from busbw.base.units import format_time
-from busbw.judge.phrases import counted, percent
 from busbw.judge.scaling.differences import differences_of
 from busbw.judge.scaling.lines import LineGroup, far_apart, groups_of, setting, telling_of_work
 from busbw.judge.scaling.places import (

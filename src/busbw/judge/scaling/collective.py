@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from busbw.base.errors import InputError
+from busbw.base.text import percent
 from busbw.base.units import format_size
-from busbw.judge.phrases import percent
 from busbw.judge.scaling.differences import differences_of
 from busbw.judge.scaling.lines import (
     UNTOLD,

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Sequence
 
+from busbw.base.text import counted, percent
 from busbw.base.units import format_rate, percent_range
 from busbw.facts.rules import finding
-from busbw.judge.phrases import counted, percent
 from busbw.judge.scaling.application import MOST_EFFICIENCY
 from busbw.judge.scaling.places import LARGE_EFFECT, LEAST_EFFECT, several, workers
 from busbw.model.finding import Finding

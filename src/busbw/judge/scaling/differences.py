@@ -11,9 +11,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from statistics import fmean, stdev
 
 from busbw.base.errors import InputError
-from busbw.base.text import listed
+from busbw.base.text import counted, listed, percent
 from busbw.base.units import percent_range
-from busbw.judge.phrases import counted, percent
 from busbw.judge.scaling.lines import SYSTEM_NAMES, LineGroup
 from busbw.judge.scaling.places import (
     CONFIDENCE,

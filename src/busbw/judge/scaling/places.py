@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from busbw.base.errors import InputError
-from busbw.judge.phrases import counted, percent
+from busbw.base.text import counted, percent
 from busbw.model.scaling import AXIS_WORDS, Axis, Bend, Observation, ScalingEstimate, ScalingTrend, TrendAnswer
-from busbw.stats.distributions import line_through, student_quantile
-from busbw.stats.median import median, median_interval
+from busbw.stats.distributions import line_through, median, median_interval, student_quantile
 
 # In the order in which one is taken where nobody says.
 AXES: tuple[Axis, ...] = ("nodes", "gpus", "ranks", "cores")

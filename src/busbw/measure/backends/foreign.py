@@ -18,7 +18,7 @@ from busbw.model.plan import Plan, Step, Sweep, points_of
 from busbw.model.record import Mismatch
 from busbw.model.request import Request
 from busbw.model.run import Measurement, Rates, WrongResult
-from busbw.stats.median import median, median_interval, percentiles
+from busbw.stats.distributions import median, median_interval, percentiles
 from busbw.stats.tail import autocorrelation, drift, slow_samples
 
 

@@ -9,7 +9,7 @@ from busbw.base.collectives import COLLECTIVES, Collective, busbw_Bps, part_coun
 from busbw.model.plan import Plan, Sweep
 from busbw.model.record import EmptyLaunches, Hello, Measured, NcclPoint
 from busbw.model.run import EmptyLaunch, LaunchShare, Measurement, RankView, StartView, WrongResult
-from busbw.stats.median import median, median_interval, percentiles
+from busbw.stats.distributions import median, median_interval, percentiles
 from busbw.stats.tail import autocorrelation, blame, drift, slow_samples
 
 

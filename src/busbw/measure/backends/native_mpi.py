@@ -23,7 +23,7 @@ from busbw.model.plan import MemoryNeed, Plan, Point, Program, Sweep, points_of
 from busbw.model.record import AnyRecord, Copied, Failed, Hello, Kernel, Launched, Measured, Node, Streamed
 from busbw.model.request import Mode, Request
 from busbw.model.run import CopyRate, EmptyLaunch, Measurement, Rates, StreamRate
-from busbw.stats.median import median
+from busbw.stats.distributions import median
 
 Pattern = Literal["ring", "pairs"]
 

@@ -12,9 +12,8 @@ from typing import BinaryIO, Literal
 from busbw.base.errors import InputError
 from busbw.measure.execute import processes, watch
 from busbw.measure.execute.blame import Distant, blame
-from busbw.measure.execute.execution import Execution, Listener
 from busbw.measure.execute.interrupts import Interrupts
-from busbw.measure.execute.launch import OutputStream
+from busbw.measure.execute.launch import Execution, Listener, OutputStream
 from busbw.measure.execute.watch import LOOK_S, Watch
 from busbw.measure.launchers.notices import batch_end
 from busbw.model import codec

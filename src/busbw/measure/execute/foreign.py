@@ -15,14 +15,13 @@ from busbw.judge.autopsy import hosts_of_ranks
 from busbw.measure.backends.foreign import Failure, ForeignBackend, Rows
 from busbw.measure.execute import launch, processes, visiting
 from busbw.measure.execute.blame import Blame
-from busbw.measure.execute.execution import Execution, Listener
 from busbw.measure.execute.interrupts import Interrupts, counted
-from busbw.measure.execute.launch import OutputStream
+from busbw.measure.execute.launch import Execution, Listener, OutputStream
 from busbw.measure.launchers.notices import Notice, first_death
 from busbw.model.plan import Plan, Step
 from busbw.model.record import Measuring, PointEnded, Preparing
 from busbw.model.visit import Culprit
-from busbw.stats.median import median
+from busbw.stats.distributions import median
 
 
 def blame_program(plan: Plan, step: Step, text: str, failure: Failure | None, exit_code: int, where: str) -> Blame:

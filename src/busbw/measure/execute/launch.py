@@ -8,13 +8,16 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, Literal
 
 from busbw.base import layout
 from busbw.base.errors import RunError
 from busbw.measure.execute import processes
 from busbw.model.plan import Job
+from busbw.model.record import AnyEvent
+from busbw.model.visit import Culprit
 
 _TERM_GRACE_S = 3.0
 _PR_SET_PDEATHSIG = 1
@@ -139,3 +142,26 @@ class OutputStream:
         if self._rest and (final or len(self._rest) > _LONGEST_LINE_BYTES):
             self._on_line(self._rest)
             self._rest = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """How a job ended, before anyone looks at what it measured."""
+
+    ended: Literal["complete", "time", "stopped", "failed"]
+    cause: str | None
+    culprit: Culprit | None
+    exit_code: int | None
+    wall_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Who is told how a run goes: its events, remarks for a person, and that ranks of ours were started.
+
+    Until their first event they measure nothing: `started` may take a while.
+    """
+
+    event: Callable[[AnyEvent], None]
+    remark: Callable[[str], None]
+    started: Callable[[], None] = lambda: None

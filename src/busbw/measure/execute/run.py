@@ -8,8 +8,8 @@ from typing import BinaryIO
 from busbw.base import layout
 from busbw.measure.execute import launch, visiting, watch
 from busbw.measure.execute.attendance import Attendance
-from busbw.measure.execute.execution import Execution, Listener
 from busbw.measure.execute.interrupts import Interrupts, counted
+from busbw.measure.execute.launch import Execution, Listener
 from busbw.model.plan import Plan
 from busbw.model.visit import Answer
 

@@ -9,9 +9,9 @@ import re
 from busbw.base.errors import InputError
 from busbw.measure.launchers import variables
 from busbw.measure.launchers.hosts import binding_program
-from busbw.measure.launchers.inheriting import Option, processes_of_each_host, step
 from busbw.measure.launchers.launcher import BatchSystem, Launchers, RankLauncher, words_of_job
-from busbw.measure.launchers.slurm_mpi import is_cray
+from busbw.measure.launchers.srun import is_cray
+from busbw.measure.launchers.variables import Option, processes_of_each_host, step
 from busbw.model.launch import Allocation, Start
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Job

@@ -9,8 +9,8 @@ from busbw.base.errors import InputError
 from busbw.base.hostlist import compressed
 from busbw.measure.launchers import hosts, variables
 from busbw.measure.launchers.hosts import cpus_of_ranks, one_each
-from busbw.measure.launchers.inheriting import Option, processes_of_each_host, step
 from busbw.measure.launchers.launcher import BatchSystem, Launchers, RankLauncher, words_of_job
+from busbw.measure.launchers.variables import Option, processes_of_each_host, step
 from busbw.model.launch import Allocation, Start
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Job

@@ -10,8 +10,8 @@ from busbw.base.cpus import format_cpu_list
 from busbw.base.errors import InputError
 from busbw.measure.launchers import hosts, variables
 from busbw.measure.launchers.hosts import cpus_of_ranks, one_each, path_of, processes_of_hosts
-from busbw.measure.launchers.inheriting import Option, processes_of_each_host, step
 from busbw.measure.launchers.launcher import BatchSystem, Launchers, RankLauncher, words_of_job
+from busbw.measure.launchers.variables import Option, processes_of_each_host, step
 from busbw.model.launch import Allocation, Start
 from busbw.model.machine import MpiFamily, MpiLibrary
 from busbw.model.plan import Job, JobFile

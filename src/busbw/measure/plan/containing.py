@@ -11,7 +11,7 @@ from busbw.machine.capture import host as machine
 from busbw.machine.capture import programs as host
 from busbw.machine.capture.environment import value_of
 from busbw.measure.containers import apptainer, charliecloud, inside, oci, pyxis
-from busbw.measure.containers.binds import settled, wanted
+from busbw.measure.containers.inside import settled, wanted
 from busbw.measure.containers.place import ContainerPlace, Containment, Wrapped
 from busbw.measure.launchers.launcher import RankLauncher
 from busbw.model.container import Container, RuntimeName

@@ -16,8 +16,7 @@ from busbw.measure.launchers.launcher import RankLauncher
 from busbw.measure.plan.hosts import Jobs, check_started_once, hosts_of, jobs, jobs_here, said, visitor
 from busbw.measure.plan.placing import check_joined, counts_of, launcher_of, per_process, placement_of, reach_of
 from busbw.measure.plan.request import run_id, with_placement
-from busbw.measure.plan.settings import surroundings_now
-from busbw.measure.plan.surroundings import looked_at, surroundings
+from busbw.measure.plan.surroundings import looked_at, surroundings, surroundings_now
 from busbw.measure.plan.sweeps import asked_sizes, names_of, sweeps_of, with_sizes
 from busbw.model.launch import Start
 from busbw.model.plan import Plan, Program, Sampling, Step

@@ -7,7 +7,7 @@ from busbw.base.units import format_rate, format_size, format_time
 from busbw.model.imported import Imported, Reading, Table
 from busbw.model.verdict import SizeExplanation
 from busbw.show.figures.series import Figure, bound_traces, line_trace, marker, plain, size_layout, time_traces
-from busbw.show.page.subject import ImportSubject
+from busbw.show.page.pictures import ImportSubject
 from busbw.show.page.summary import Curve, curve_of, reached_of
 
 MOST_CURVES = 24

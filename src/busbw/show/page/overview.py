@@ -8,8 +8,8 @@ from busbw.base.units import format_size
 from busbw.model.run import Measurement
 from busbw.show import words
 from busbw.show.figures.series import MOST_TOLD_APART, Figure, SweepLine, joint_busbw_figure, joint_time_figure
+from busbw.show.page.pictures import ReportSubject
 from busbw.show.page.section import series_of
-from busbw.show.page.subject import ReportSubject
 from busbw.show.words import OutcomeWords, us
 
 _MOST_NAMED = 4

@@ -13,8 +13,8 @@ from busbw.show.figures.scaling import scaling_figures
 from busbw.show.figures.series import busbw_figure, time_figure
 from busbw.show.figures.spread import spread_figure
 from busbw.show.page.overview import joints_of
+from busbw.show.page.pictures import ImportSubject, ReportSubject
 from busbw.show.page.section import explanations_of, series_of
-from busbw.show.page.subject import ImportSubject, ReportSubject
 from busbw.show.words import OUTCOMES
 
 FigureName = Literal["time", "busbw", "spread"]

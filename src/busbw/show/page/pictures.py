@@ -1,17 +1,67 @@
 """The pictures of a run's machine, each as an address that holds the whole drawing."""
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape, quoteattr
 
 from busbw.base.text import printable
+from busbw.model.imported import Imported, Reading
 from busbw.model.record import Hello
 from busbw.model.run import Run
+from busbw.model.settings import Settings
 from busbw.model.topology import GpuSpot, NodeView
-from busbw.show.page.subject import ReportSubject
+from busbw.model.verdict import ExplainedVerdict
+from busbw.show.text.imported import Digest, Listing
 from busbw.show.topology_tree import Box, Kind, boxes_of, link_lines, number_of, short_list, summary
 from busbw.show.words import numbers_words, placement_words
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Picture:
+    """A node to draw, and whose it is, in words: the published platform or the captured host."""
+
+    view: NodeView
+    whose: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReportSubject:
+    """One run of a report. `label` tells it from the others in tables and legends."""
+
+    run: Run
+    label: str
+    # Every choice of every layer; None: the run stored none.
+    settings: Settings | None = None
+    # What could not be looked at and may set something, a line each.
+    unseen: tuple[str, ...] = ()
+    picture: Picture | None = None
+    # Each size with what was expected and what is possible there; None: nobody explained it.
+    explained: ExplainedVerdict | None = None
+
+
+def labels_of(runs: tuple[Run, ...]) -> tuple[str, ...]:
+    """Return a name for each run: its tag where no other has it, else its id; a number where ids are alike too."""
+    tags = [run.plan.tag or "" for run in runs]
+    ids = [run.plan.run_id for run in runs]
+    names = [tag if tag and tags.count(tag) == 1 else run_id for tag, run_id in zip(tags, ids, strict=True)]
+    return tuple(name if names.count(name) == 1 else f"{name} ({number})" for number, name in enumerate(names, start=1))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ImportSubject:
+    """One import of a report. `label` tells it from the others."""
+
+    label: str
+    imported: Imported
+    # By the number of the table.
+    digests: Mapping[int, Digest]
+    unread: Listing
+    # The first readings, in the order of their tables, and how many more the import has.
+    readings: tuple[Reading, ...]
+    left_out: int = 0
+    explained: ExplainedVerdict
+
 
 # Every character of a monospaced font of 12 px is as wide as this or narrower, so that what fits can be counted.
 _CHARACTER = 7.3

@@ -14,8 +14,7 @@ from busbw.show import words
 from busbw.show.figures.drawing import Panel, figures_svg
 from busbw.show.figures.series import BASIS_WORDS, Explanations, Figure, busbw_figure, time_figure
 from busbw.show.figures.spread import rank_layout, rank_numbers, rank_views, spread_figure
-from busbw.show.page.pictures import pictures_of, svg_address
-from busbw.show.page.subject import ReportSubject
+from busbw.show.page.pictures import ReportSubject, pictures_of, svg_address
 from busbw.show.page.summary import curves_of_run, still_of, summary_of
 from busbw.show.reproduce import command_of, with_settings
 from busbw.show.text.autopsy import autopsy_lines

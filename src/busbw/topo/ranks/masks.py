@@ -3,8 +3,7 @@
 from busbw.base.cpus import format_cpu_list, mask_bits
 from busbw.model.topology import MaskForms, RankMasks, RankPlace, Topology
 from busbw.topo.ranks.binding import parse_binding
-from busbw.topo.ranks.cores import Cores, cores_of, rank_places
-from busbw.topo.ranks.readings import readings_of, sufficient_options
+from busbw.topo.ranks.readings import Cores, cores_of, rank_places, readings_of, sufficient_options
 
 
 def mask_forms(places: tuple[RankPlace, ...], cores: Cores) -> tuple[MaskForms, ...]:
