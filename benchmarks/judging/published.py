@@ -19,7 +19,7 @@ from busbw.base.collectives import COLLECTIVES
 from busbw.base.units import format_size
 from busbw.facts.platforms import all_platforms, facts_of_gpus
 from busbw.judge.explaining.explain import explain
-from busbw.judge.explaining.grounds import Grounds
+from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.judge.explaining.references import Reference, of_figure, of_sweep
 from busbw.judge.explaining.series import Series, SizeSample, rates_of
 from busbw.model.platform import Platform
@@ -92,7 +92,7 @@ def grounds_for(table, leave_out):
     """Return what is known while a table is judged."""
     platforms = PLATFORMS if not leave_out else tuple(_without(each, table.reference.document) for each in PLATFORMS)
     own = next(each for each in platforms if each.id == table.platform.id)
-    return Grounds(platform=own, platform_name=own.id, gpus=facts_of_gpus(platforms))
+    return KnownMachine(platform=own, platform_name=own.id, gpus=facts_of_gpus(platforms))
 
 
 def _without(platform, document):
@@ -120,9 +120,9 @@ class Tally:
 def tallied(every, *, leave_out, say):
     found = Tally(whole={scale: Counter() for scale in SCALES}, alone={scale: Counter() for scale in SCALES}, ratios={})
     for table in every:
-        grounds = grounds_for(table, leave_out)
+        known_machine = grounds_for(table, leave_out)
         for scale in SCALES:
-            explained = explain("s", (series_of(table.reference, scale),), grounds)
+            explained = explain("s", (series_of(table.reference, scale),), known_machine)
             say(f"{scale:5} {table.name}: {explained.verdict.sentence}\n")
             found.whole[scale][explained.verdict.outcome] += 1
             found.silent += scale < 1 and explained.verdict.outcome == "ok" and not _is_said(explained)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.cost import check_cost
 
-from busbw.env.near import letters_off, read_name
+from busbw.env.misspelled import letters_off, read_name
 from busbw.facts.envvars import misspellings, variables
 
 

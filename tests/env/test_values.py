@@ -5,12 +5,12 @@ import pytest
 from busbw.env.values import LONGEST, read_value
 from busbw.env.values_c import leading_integer, meant_bytes
 from busbw.facts.envvars import variable
-from busbw.model.envvar import Understood
+from busbw.model.envvar import ValueReading
 
 OLD, BEFORE_232, NEW = (2, 20, 5), (2, 31, 2), (2, 32, 3)
 
 
-def understood(name: str, text: str, version: tuple[int, ...] | None = None) -> Understood:
+def understood(name: str, text: str, version: tuple[int, ...] | None = None) -> ValueReading:
     return read_value(variable(name), text, version)
 
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from busbw.formats.lines import driver
-from busbw.formats.lines.driver import nobodys
+from busbw.formats.lines.driver import unread_text
 from busbw.formats.registry import FORMATS
 
 from .reading import SAMPLES, read, sample
@@ -28,14 +28,14 @@ def long_way(content, monkeypatch):
 
 
 def test_lines_of_a_training_run_are_told_at_once():
-    assert [line for line in TRAINING if nobodys(line.rstrip()) is None] == []
+    assert [line for line in TRAINING if unread_text(line.rstrip()) is None] == []
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_lines_that_a_reader_takes_without_a_table_are_never_passed_by(name):
     for line in sample(name).decode().splitlines():
         if any(reader.starts.search(line) for reader in FORMATS.text):
-            assert nobodys(line) is None, line
+            assert unread_text(line) is None, line
 
 
 @pytest.mark.parametrize("name", NAMES)

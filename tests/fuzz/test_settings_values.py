@@ -7,7 +7,7 @@ from tests.cost import check_growth
 
 from busbw.base.units import parse_size
 from busbw.env.hca import choose, device_names, device_problems, parse_devices
-from busbw.env.near import read_name
+from busbw.env.misspelled import read_name
 from busbw.env.rules.combinations import interactions
 from busbw.env.values import read_value
 from busbw.env.values_c import leading_integer, meant_bytes, suffixed_bytes

@@ -158,9 +158,9 @@ def test_a_few_ticks_of_the_clock_tell_nothing() -> None:
 
 def test_a_rank_that_gave_up_before_it_knew_its_number_says_why() -> None:
     words = "busbw rank failed at loading MPI: cannot load MPI library; libfabric.so.1: No such file or directory\n"
-    told = Heard(text=f"{words}   Process name: [prterun-n0-155@1,1]\n   Exit code:    3\n")
+    stated = Heard(text=f"{words}   Process name: [prterun-n0-155@1,1]\n   Exit code:    3\n")
 
-    made = autopsy(plan(), (told, *(look(rank, beats=(), processes=()) for rank in range(3))))
+    made = autopsy(plan(), (stated, *(look(rank, beats=(), processes=()) for rank in range(3))))
 
     assert made is not None
     assert made.culprit is not None
@@ -173,15 +173,15 @@ def test_a_rank_whose_process_is_gone_is_named() -> None:
 
 
 def test_the_launcher_is_believed_before_what_is_seen_afterwards() -> None:
-    told = Heard(text="srun: error: n1: task 1: Killed\n")
+    stated = Heard(text="srun: error: n1: task 1: Killed\n")
 
-    assert found(told, look(0, processes=()), look(1, processes=()), look(2, processes=()))[0] == 1
+    assert found(stated, look(0, processes=()), look(1, processes=()), look(2, processes=()))[0] == 1
 
 
 def test_a_process_that_hydra_names_by_its_id_is_found_by_host_and_heartbeat() -> None:
-    told = Heard(text="=   PID 102 RUNNING AT n2\n=   EXIT CODE: 9\n")
+    stated = Heard(text="=   PID 102 RUNNING AT n2\n=   EXIT CODE: 9\n")
 
-    rank, because = found(told, look(0, processes=()), look(1, processes=()), look(2, processes=()))
+    rank, because = found(stated, look(0, processes=()), look(1, processes=()), look(2, processes=()))
 
     assert rank == 2
     # MPI in its neighbour may crash where a rank exits, and the neighbour is all that Hydra tells of.
@@ -189,9 +189,9 @@ def test_a_process_that_hydra_names_by_its_id_is_found_by_host_and_heartbeat() -
 
 
 def test_the_first_rank_that_gave_up_is_named_with_its_step() -> None:
-    told = Heard(text="busbw rank 1 failed at writing all_reduce 8 KiB: OSError: No space left on device\n")
+    stated = Heard(text="busbw rank 1 failed at writing all_reduce 8 KiB: OSError: No space left on device\n")
 
-    made = autopsy(plan(), (told, look(0), look(1), look(2)))
+    made = autopsy(plan(), (stated, look(0), look(1), look(2)))
 
     assert made is not None
     assert made.culprit is not None
@@ -200,9 +200,9 @@ def test_the_first_rank_that_gave_up_is_named_with_its_step() -> None:
 
 
 def test_a_host_that_mpi_lost_first_is_named_when_all_have_ended() -> None:
-    told = Heard(text="process has unexpectedly disconnected.\n  Local host: n0\n  Peer host:  n2\n")
+    stated = Heard(text="process has unexpectedly disconnected.\n  Local host: n0\n  Peer host:  n2\n")
 
-    assert found(told, look(0, processes=()), look(1, processes=()), look(2, processes=()))[0] == 2
+    assert found(stated, look(0, processes=()), look(1, processes=()), look(2, processes=()))[0] == 2
 
 
 # Open MPI 5.0.11: rank 1 lost its connection to rank 2, which was killed; mpirun says nothing of that one.
@@ -222,9 +222,11 @@ def ended(rank: int, told_to_stop: bool | None) -> Visit:
 
 
 def test_the_only_rank_that_ended_unasked_is_named() -> None:
-    told = Heard(text=GAVE_UP)
+    stated = Heard(text=GAVE_UP)
 
-    rank, because = found(told, ended(0, told_to_stop=True), ended(1, told_to_stop=False), ended(2, told_to_stop=False))
+    rank, because = found(
+        stated, ended(0, told_to_stop=True), ended(1, told_to_stop=False), ended(2, told_to_stop=False)
+    )
 
     assert rank == 2
     assert because == "every other rank was asked to end, or MPI gave up in it"
@@ -236,7 +238,7 @@ def test_the_only_rank_that_ended_unasked_is_named() -> None:
     ids=["two ended unasked", "none did but the one that gave up", "not known of one"],
 )
 def test_where_several_ended_unasked_or_none_it_stays_open(asked: tuple[bool | None, ...]) -> None:
-    looks = [ended(rank, told_to_stop=told) for rank, told in enumerate(asked)]
+    looks = [ended(rank, told_to_stop=stated) for rank, stated in enumerate(asked)]
 
     assert found(Heard(text=GAVE_UP), *looks)[0] is None
 

@@ -23,14 +23,14 @@ def small(time_us=10.4, issue_us=10.0, before=(4.0, 4.2), after=(4.0, 4.2), **ch
     return make_measurement("all_reduce", median_s=time_us * US, **values)
 
 
-def told(*measurements):
+def stated(*measurements):
     (found,) = launch_findings(make_plan(ranks=2), measurements)
     assert (found.code, found.severity) == ("RUN026", "note")
     return found
 
 
 def test_the_time_and_the_part_of_it_that_is_launch_are_said():
-    found = told(small())
+    found = stated(small())
     assert found.evidence.startswith("all_reduce 1 KiB: 10.4 us, of which 4.10 us launch on the host; ")
     assert "the host decides its time: it takes 10.0 us to issue a call" in found.evidence
     assert "One start is one draw" in found.evidence
@@ -38,13 +38,13 @@ def test_the_time_and_the_part_of_it_that_is_launch_are_said():
 
 def test_commands_for_the_network_alone_and_for_several_starts_are_given():
     command = "busbw run all_reduce --backend nccl --ranks 2 -b 1024 -e 1024"
-    assert told(small()).fix == (
+    assert stated(small()).fix == (
         f"the network's own time, without launches: {command} --mode graph; over several starts: {command} --launches 6"
     )
 
 
 def test_where_the_gpus_take_longer_the_host_is_not_said_to_decide():
-    assert "the host issues a call in 7.00 us, 50 % of it" in told(small(14.0, 7.0)).evidence
+    assert "the host issues a call in 7.00 us, 50 % of it" in stated(small(14.0, 7.0)).evidence
 
 
 @pytest.mark.parametrize(
@@ -66,22 +66,22 @@ def test_nothing_is_said_where_launches_are_no_part_of_it(changes):
 
 
 def test_launches_that_changed_within_the_start_or_differ_between_ranks_are_told():
-    assert "(3.00 us before it, 9.00 us after it)" in told(small(before=(3.0, 3.0), after=(9.0, 9.0))).evidence
-    assert "(rank 1 6.00 us, rank 0 4.00 us)" in told(small(before=(4.0, 6.0), after=(4.0, 6.0))).evidence
+    assert "(3.00 us before it, 9.00 us after it)" in stated(small(before=(3.0, 3.0), after=(9.0, 9.0))).evidence
+    assert "(rank 1 6.00 us, rank 0 4.00 us)" in stated(small(before=(4.0, 6.0), after=(4.0, 6.0))).evidence
 
 
 def test_what_takes_long_for_a_moment_is_no_part_of_the_message():
-    assert "of which 3.00 us launch" in told(small(before=(3.0, 3.0), after=(9.0, 9.0))).evidence
+    assert "of which 3.00 us launch" in stated(small(before=(3.0, 3.0), after=(9.0, 9.0))).evidence
 
 
 def test_several_starts_are_told_with_their_range_and_need_no_further_ones():
     starts = tuple(StartView(median_s=time * US, empty_s=launch * US) for time, launch in ((6.8, 3.1), (10.4, 4.1)))
-    found = told(small(starts=starts))
+    found = stated(small(starts=starts))
     assert found.evidence.endswith("The median of 2 starts, 6.80 us to 10.4 us; launches 3.10 us to 4.10 us")
     assert "--launches" not in (found.fix or "")
 
 
 def test_one_finding_tells_of_all_points_by_the_smallest():
-    found = told(small(size_bytes=2048), small(point=1))
+    found = stated(small(size_bytes=2048), small(point=1))
     assert found.title.endswith("at 2 points")
     assert "all_reduce 1 KiB" in found.evidence

@@ -10,7 +10,7 @@ from tests.standin.build import StandIn
 from busbw import _core
 from busbw.base.collectives import NCCL_COLLECTIVES
 from busbw.base.errors import InputError
-from busbw.measure.backends.native_nccl import check_gpus_fit, gpu_need_of, offer_of
+from busbw.measure.backends.native_nccl import capabilities_of, check_gpus_fit, gpu_need_of
 from busbw.measure.plan.sweeps import sweeps_of
 from busbw.model.machine import GpuDevice, GpuHost, GpuSetup, Library
 from busbw.model.plan import MemoryNeed
@@ -68,7 +68,7 @@ def test_ranks_allocate_no_more_than_was_planned(
         collectives=tuple(names), smallest_bytes=min(largest, 4096), largest_bytes=largest, factor=16, group=2,
         placement=placement,
     )  # fmt: skip
-    sweeps, _notes = sweeps_of(request, ranks, offer_of(("float32",)))
+    sweeps, _notes = sweeps_of(request, ranks, capabilities_of(("float32",)))
     setup = GpuSetup(**{name: getattr(SETUP, name) for name in SETUP.__struct_fields__} | {"cache": cache})
 
     need = gpu_need_of(sweeps, ranks, setup, host_of(*[GiB] * ranks))

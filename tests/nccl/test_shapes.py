@@ -3,7 +3,7 @@
 import pytest
 
 from busbw.base.collectives import distance_matrix, matrix_counts
-from busbw.measure.backends.native_nccl import offer_of
+from busbw.measure.backends.native_nccl import capabilities_of
 from busbw.measure.plan.sweeps import sweeps_of
 from busbw.model.request import Request
 
@@ -102,7 +102,7 @@ def test_the_size_of_an_alltoallv_is_what_its_busiest_rank_moves(asked: int):
     matrix = ((0, 4096, 128), (512, 0, 64), (1, 1, 1))
     request = Request(collectives=("alltoallv",), matrix=matrix, smallest_bytes=asked, largest_bytes=asked)
 
-    ((sweep,), _notes) = sweeps_of(request, 3, offer_of(("float32",)))
+    ((sweep,), _notes) = sweeps_of(request, 3, capabilities_of(("float32",)))
 
     moved = matrix_counts(sweep.matrix, sweep.scales_bytes[0], "float32")
     rows = [moved[rank * 3 : rank * 3 + 3] for rank in range(3)]

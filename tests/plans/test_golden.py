@@ -136,7 +136,7 @@ def test_the_plan_of_a_program_of_the_user_is_as_it_was(name: str):
     program = ForeignProgram(
         collective=collective, path="/opt/p", tool=request.backend, version=None, with_mpi=with_mpi, options=()
     )
-    around = Surroundings(
+    surroundings = Surroundings(
         host=make_host(memory_available_bytes=2**35),
         mpi=LIBRARIES["open-mpi"] if with_mpi else None,
         found={collective: Found(program, usage)},
@@ -146,7 +146,7 @@ def test_the_plan_of_a_program_of_the_user_is_as_it_was(name: str):
         created=dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC),
         token="beef",
     )
-    plan, _where = compose(request, around, None, Path("/runs"))
+    plan, _where = compose(request, surroundings, None, Path("/runs"))
     shown = {each: getattr(plan, each) for each in ("launcher", "sweeps", "sampling", "placement", "notes", "steps")}
     text = msgspec.json.format(msgspec.json.encode(shown), indent=1).decode() + "\n"
     file = GOLDEN / f"program-{name}.json"

@@ -42,8 +42,8 @@ def launchers(*names: str) -> Launchers:
     return Launchers(slurm=SLURM if "srun" in names else None, on_path=names)
 
 
-def surroundings(launcher: str, mpi: MpiLibrary, **changes: object) -> Surroundings:
-    around = Surroundings(
+def surroundings_of(launcher: str, mpi: MpiLibrary, **changes: object) -> Surroundings:
+    surroundings = Surroundings(
         host=make_host(memory_available_bytes=2**35),
         mpi=mpi,
         allocation=allocation(KINDS[launcher]),
@@ -53,19 +53,19 @@ def surroundings(launcher: str, mpi: MpiLibrary, **changes: object) -> Surroundi
         created=dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC),
         token="beef",
     )
-    return dataclasses.replace(around, **changes)
+    return dataclasses.replace(surroundings, **changes)
 
 
-def composed(request: Request, around: Surroundings) -> Plan:
-    return compose(request, around, None, Path("/runs"))[0]
+def composed(request: Request, surroundings: Surroundings) -> Plan:
+    return compose(request, surroundings, None, Path("/runs"))[0]
 
 
 @pytest.mark.parametrize("binding", [None, "masks"])
 @pytest.mark.parametrize("launcher", KINDS)
 def test_the_plan_is_as_it_was(launcher: str, binding: str | None):
     request = Request(collectives=("all_reduce",), largest_bytes=64, ranks_per_node=2, binding=binding)
-    around = surroundings(launcher, FITTING[launcher], masks=MASKS if binding else ())
-    plan = composed(request, around)
+    surroundings = surroundings_of(launcher, FITTING[launcher], masks=MASKS if binding else ())
+    plan = composed(request, surroundings)
     shown = {name: getattr(plan, name) for name in ("launcher", "notes", "placement", "job", "visit", "visit_each")}
     text = msgspec.json.format(msgspec.json.encode(shown), indent=1).decode() + "\n"
     file = GOLDEN / f"managed-{launcher}-{binding or 'core'}.json"
@@ -150,6 +150,6 @@ def test_a_launcher_that_is_not_there_is_refused(launcher: str):
 
 def test_containers_are_not_started_by_them():
     contained = Containment(Container(runtime="apptainer", program="apptainer", image="x.sif"), ContainerPlace())
-    plan = surroundings("flux", FITTING["flux"], containment=contained)
+    plan = surroundings_of("flux", FITTING["flux"], containment=contained)
     with pytest.raises(InputError, match="not started by flux"):
         composed(Request(collectives=("all_reduce",), largest_bytes=64, ranks_per_node=2), plan)

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 from tests.preflight.made import node
 
-from busbw.show.figures.series import MOST_TOLD_APART
+from busbw.show.figures.series import MOST_DISTINCT
 from busbw.show.page import html as page
 from busbw.show.page.html import report_html
 from busbw.show.page.overview import overview_of
@@ -69,8 +69,8 @@ def test_the_gravest_runs_are_told_apart_when_there_are_many():
     joint = overview_of(subjects(*runs)).joints[0]
 
     assert "r13" in joint.labels
-    assert len(joint.labels) == MOST_TOLD_APART
-    assert joint.others == 20 - MOST_TOLD_APART
+    assert len(joint.labels) == MOST_DISTINCT
+    assert joint.others == 20 - MOST_DISTINCT
     assert joint.time["data"][0]["name"] == f"{joint.others} other runs"
 
 

@@ -99,10 +99,9 @@ def judge(*names: str, platform: str | None = None, **said: Any) -> "ExplainedVe
     >>> busbw.api.judge(platform="azure-ndv4").verdict.outcome
     'ok'
     """
-    from busbw.api.verdicts import judge_results
-    from busbw.api.verdicts import said as told
+    from busbw.api.verdicts import judge_results, stated_facts
 
-    return judge_results(names, platform_name=platform, told=told(**said))
+    return judge_results(names, platform_name=platform, stated=stated_facts(**said))
 
 
 def doctor(*logs: str, platform: str | None = None) -> "Diagnosis":

@@ -140,11 +140,11 @@ def _names(request: Request, nodes: int) -> tuple[str, ...]:
     backend = registry.find(request.backend)
     if backend.over == "mpi":
         tasks = _tasks(request, nodes)
-        sweeps_of(request, nodes * (tasks if tasks is not None else 2), backend.offer(None))
+        sweeps_of(request, nodes * (tasks if tasks is not None else 2), backend.capabilities(None))
     return names_asked(request)
 
 
 def names_asked(request: Request) -> tuple[str, ...]:
     """Return the collectives of a request. Raises InputError for an unknown one."""
     # Which types its NCCL has shows on the node.
-    return names_of(request, registry.find(request.backend).offer(None))
+    return names_of(request, registry.find(request.backend).capabilities(None))

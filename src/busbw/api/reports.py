@@ -12,11 +12,11 @@ from busbw.api.comparisons import read_comparison
 from busbw.api.history import read_bisection
 from busbw.api.importing import import_files, load_import
 from busbw.api.loading import Kind, find_stored, is_bisection, is_comparison, is_import, kind_of, read
-from busbw.api.verdicts import grounds_of, grounds_of_run, judge_import, judge_run
+from busbw.api.verdicts import judge_import, judge_run, known_machine_of, known_machine_of_run
 from busbw.base.errors import InputError
 from busbw.env.layers import layers
-from busbw.judge.explaining.grounds import Grounds
-from busbw.judge.explaining.series import Told
+from busbw.judge.explaining.known_machine import KnownMachine
+from busbw.judge.explaining.series import StatedFacts
 from busbw.machine.named import node_view, platform, platforms
 from busbw.model import codec
 from busbw.model.comparison import Bisection, Comparison
@@ -35,8 +35,8 @@ from busbw.store.sources import source_kind
 _MOST_READINGS = 5000
 
 
-def import_subject(where: Path, grounds: Grounds) -> ImportSubject:
-    """Return a stored import for a report, held against `grounds`. Raises InputError when it is damaged or too new."""
+def import_subject(where: Path, known_machine: KnownMachine) -> ImportSubject:
+    """Return a stored import for a report, judged against a machine. Raises InputError when damaged or too new."""
     found = load_import(where)
     rows = iter(imports.readings(where))
     first = tuple(islice(rows, _MOST_READINGS))
@@ -48,18 +48,18 @@ def import_subject(where: Path, grounds: Grounds) -> ImportSubject:
         unread=found.unread,
         readings=first,
         left_out=imported.readings - len(first),
-        explained=judge_import(where, imported.import_id, grounds, Told()),
+        explained=judge_import(where, imported.import_id, known_machine, StatedFacts()),
     )
 
 
-def file_subject(path: Path, grounds: Grounds) -> ImportSubject:
+def file_subject(path: Path, known_machine: KnownMachine) -> ImportSubject:
     """Return a file of another tool for a report; it is read as an import is, and no import is kept.
 
     Raises InputError for a file in which there is nothing to read.
     """
     with TemporaryDirectory(prefix="busbw-report-") as folder:
         done = import_files((str(path),), Path(folder) / path.name, Path(folder))
-        found = import_subject(done.where, grounds)
+        found = import_subject(done.where, known_machine)
     return replace(found, label=path.name)
 
 
@@ -69,7 +69,7 @@ def run_subjects(folders: Sequence[Path], machine: str | None, named: Picture | 
     None for either: the platform that a run stored, if it did.
     """
     runs = tuple(read(folder) for folder in folders)
-    grounds = _grounds(runs, machine)
+    known_machine = _known_machine(runs, machine)
     return tuple(
         ReportSubject(
             run=run,
@@ -77,7 +77,7 @@ def run_subjects(folders: Sequence[Path], machine: str | None, named: Picture | 
             settings=settings_of(run),
             unseen=_unseen(run),
             picture=named or _platform_picture(run),
-            explained=judge_run(run, grounds(run), Told()),
+            explained=judge_run(run, known_machine(run), StatedFacts()),
         )
         for run, label in zip(runs, labels_of(runs), strict=True)
     )
@@ -111,22 +111,22 @@ def settings_of(run: Run) -> Settings | None:
     )
 
 
-def _grounds(runs: Iterable[Run], machine: str | None) -> Callable[[Run], Grounds]:
+def _known_machine(runs: Iterable[Run], machine: str | None) -> Callable[[Run], KnownMachine]:
     """Return what each run is held against: the machine that is named, else the platform it stored."""
     if machine is not None:
-        named = named_grounds(machine)
+        named = named_machine(machine)
         return lambda _run: named
     # A platform of another site is not known here.
     known = {each.platform.id for each in platforms()}
     stored = {name for name in map(_platform_of, runs) if name in known}
-    by_name = {name: grounds_of(name) for name in (None, *stored)}
+    by_name = {name: known_machine_of(name) for name in (None, *stored)}
     return lambda run: by_name.get(_platform_of(run), by_name[None])
 
 
-def named_grounds(machine: str | None) -> Grounds:
+def named_machine(machine: str | None) -> KnownMachine:
     """Return what results are held against: a platform or a snapshot that is named, or nothing."""
     kind = source_kind(machine) if machine is not None else None
-    return grounds_of(
+    return known_machine_of(
         machine if kind == "absent" else None, Path(machine) if machine is not None and kind == "snapshot" else None
     )
 
@@ -198,15 +198,15 @@ def page_of(names: Sequence[str], machine: str | None = None) -> ReportPage:
     if len(compared) > 1:
         names_of = ", ".join(place.name for place in compared[:_SHOWN_NAMES])
         raise InputError(f"one page holds one comparison, and {len(compared)} are named: {names_of}")
-    grounds = named_grounds(machine) if files else None
+    known_machine = named_machine(machine) if files else None
     picture, notes = _named_picture(machine)
     return ReportPage(
         notes=notes,
         subjects=run_subjects(by_kind["run"], machine, picture),
         imports=tuple(
-            import_subject(place, grounds) if kind_of(place) == "import" else file_subject(place, grounds)
+            import_subject(place, known_machine) if kind_of(place) == "import" else file_subject(place, known_machine)
             for place in files
-            if grounds is not None
+            if known_machine is not None
         ),
         comparison=_comparison_of(compared[0]) if compared else None,
         bisection=read_bisection(by_kind["bisection"][0]) if by_kind["bisection"] else None,
@@ -278,6 +278,6 @@ def export(directory: Path, form: str) -> bytes:
 
 def judged_points(run: Run) -> tuple[tuple[int, Verdict], ...]:
     """Return what each point was judged to be, held against what the run itself knows of its machine."""
-    explained = judge_run(run, grounds_of_run(run), Told())
+    explained = judge_run(run, known_machine_of_run(run), StatedFacts())
     sizes = (size for series in explained.series for size in series.sizes)
     return tuple((size.point, size.verdict) for size in sizes if size.point is not None)

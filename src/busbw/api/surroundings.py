@@ -108,11 +108,11 @@ def _elsewhere(hosts: tuple[str, ...]) -> Iterator[str]:
 
 def _differing(ranks: tuple[Hello, ...]) -> Iterator[str]:
     """Yield a line for each variable that is not the same in all ranks that tell theirs."""
-    told = {rank.rank: dict(rank.gpu.environment) for rank in ranks if rank.gpu is not None}
-    names = dict.fromkeys(name for environment in told.values() for name in environment)
+    of_ranks = {rank.rank: dict(rank.gpu.environment) for rank in ranks if rank.gpu is not None}
+    names = dict.fromkeys(name for environment in of_ranks.values() for name in environment)
     for name in names:
-        first = next(iter(told.values())).get(name)
-        others = [rank for rank, environment in told.items() if environment.get(name) != first]
+        first = next(iter(of_ranks.values())).get(name)
+        others = [rank for rank, environment in of_ranks.items() if environment.get(name) != first]
         if others:
             yield f"{name} is another in rank {listed(map(str, others), _MOST_NAMED)}: this is as the first rank has it"
 

@@ -19,9 +19,9 @@ from busbw.facts.platforms import facts_of_gpus
 from busbw.formats.lines.stream import UNCLAIMED
 from busbw.judge.comparing.launch import of_run, of_table
 from busbw.judge.explaining.explain import explain, explain_published
-from busbw.judge.explaining.grounds import Grounds
+from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.judge.explaining.references import Reference
-from busbw.judge.explaining.series import Network, Told
+from busbw.judge.explaining.series import Network, StatedFacts
 from busbw.judge.explaining.slow_ends import pair_findings_of_import, pair_findings_of_run
 from busbw.judge.explaining.sources import Logged, logged_of, series_of_import, series_of_run
 from busbw.judge.gates.baseline import MeasuredPoints, agreed, notes_on
@@ -65,7 +65,7 @@ class OpenedImport:
     name: str
     logs: tuple[str, ...]
     # Whether it was made of `logs` now, and is gone afterwards.
-    is_passing: bool
+    is_temporary: bool
 
 
 Opened = OpenedRun | OpenedImport
@@ -81,7 +81,7 @@ def open_results(names: tuple[str, ...]) -> Iterator[Opened]:
         with TemporaryDirectory(prefix="busbw-judge-") as folder:
             done = import_files(names, Path(folder) / "import", Path(folder), tag=None, with_copies=False)
             shown = listed((Path(name).name for name in names), _SHOWN_NAMES)
-            yield OpenedImport(where=done.where, name=shown, logs=names, is_passing=True)
+            yield OpenedImport(where=done.where, name=shown, logs=names, is_temporary=True)
         return
     if len(names) != 1:
         raise InputError(
@@ -90,7 +90,9 @@ def open_results(names: tuple[str, ...]) -> Iterator[Opened]:
         )
     where = find(names[0])
     if is_import(where):
-        yield OpenedImport(where=where, name=where.name, logs=tuple(map(str, imports.copies(where))), is_passing=False)
+        yield OpenedImport(
+            where=where, name=where.name, logs=tuple(map(str, imports.copies(where))), is_temporary=False
+        )
     else:
         yield OpenedRun(where=where, name=where.name, run=read(where))
 
@@ -164,7 +166,7 @@ def answer_gates(result: Opened, asked: AskedGates) -> GateAnswers:
 
 def _places(result: Opened) -> set[Path]:
     """Return where a result lies; of files that were read now, the files."""
-    if isinstance(result, OpenedRun) or not result.is_passing:
+    if isinstance(result, OpenedRun) or not result.is_temporary:
         return {result.where.resolve()}
     return {Path(name).resolve() for name in result.logs}
 
@@ -255,7 +257,7 @@ def judge_results(
     platform_name: str | None = None,
     host: Path | None = None,
     here: bool = False,
-    told: Told | None = None,
+    stated: StatedFacts | None = None,
     gates: AskedGates | None = None,
 ) -> ExplainedVerdict:
     """Return everything explained: one run or import, files of other tools, or, without a name, a platform's figures.
@@ -271,17 +273,17 @@ def judge_results(
             "nothing to judge is named",
             hint="name a run (last), files of nccl-tests, or a platform: busbw judge --platform aws-p5",
         )
-    grounds = grounds_of(platform_name, host, here=here)
-    said = told or Told()
-    if not names and grounds.platform is not None:
-        return explain_published(grounds.platform)
+    known_machine = known_machine_of(platform_name, host, here=here)
+    given = stated or StatedFacts()
+    if not names and known_machine.platform is not None:
+        return explain_published(known_machine.platform)
     with open_results(names) as result:
         if isinstance(result, OpenedRun):
             is_named = platform_name is not None or host is not None or here
-            known = grounds if is_named else grounds_of_run(result.run)
-            explained = judge_run(result.run, replace(known, own=_own(result.run)), said)
+            known = known_machine if is_named else known_machine_of_run(result.run)
+            explained = judge_run(result.run, replace(known, own=_own(result.run)), given)
         else:
-            explained = _judge_tables(result.where, result.name, grounds, said, _logged(result.logs))
+            explained = _judge_tables(result.where, result.name, known_machine, given, _logged(result.logs))
         if gates is None:
             return explained
         return msgspec.structs.replace(explained, gates=answer_gates(result, gates))
@@ -295,26 +297,30 @@ def _own(run: Run) -> tuple[Reference, ...]:
     return own_references(run)
 
 
-def judge_run(run: Run, grounds: Grounds, told: Told) -> ExplainedVerdict:
+def judge_run(run: Run, known_machine: KnownMachine, stated: StatedFacts) -> ExplainedVerdict:
     """Return a run explained."""
     return explain(
-        run.plan.run_id, series_of_run(run, told), grounds, run=run, findings=pair_findings_of_run(run, grounds)
+        run.plan.run_id,
+        series_of_run(run, stated),
+        known_machine,
+        run=run,
+        findings=pair_findings_of_run(run, known_machine),
     )
 
 
-def grounds_of_run(run: Run) -> Grounds:
+def known_machine_of_run(run: Run) -> KnownMachine:
     """Return what a run is held against where nothing is named: the platform that it stored, if it is known here."""
     start = run.plan.surroundings
     known = {each.platform.id for each in platforms()}
-    return grounds_of(start.platform if start is not None and start.platform in known else None)
+    return known_machine_of(start.platform if start is not None and start.platform in known else None)
 
 
-def judge_import(where: Path, subject: str, grounds: Grounds, told: Told) -> ExplainedVerdict:
+def judge_import(where: Path, subject: str, known_machine: KnownMachine, stated: StatedFacts) -> ExplainedVerdict:
     """Return a stored import explained, with what NCCL's log says where it kept a copy of one."""
-    return _judge_tables(where, subject, grounds, told, _logged(tuple(map(str, imports.copies(where)))))
+    return _judge_tables(where, subject, known_machine, stated, _logged(tuple(map(str, imports.copies(where)))))
 
 
-def grounds_of(platform_name: str | None, host: Path | None = None, *, here: bool = False) -> Grounds:
+def known_machine_of(platform_name: str | None, host: Path | None = None, *, here: bool = False) -> KnownMachine:
     """Return the machine to hold results against: a platform, a host by its snapshot, this host, or none of them.
 
     Raises InputError for an unknown platform or snapshot.
@@ -322,7 +328,7 @@ def grounds_of(platform_name: str | None, host: Path | None = None, *, here: boo
     if here and host is not None:
         raise InputError(f"both {str(host)!r} and --here are given", hint="choose one of them")
     known = tuple(each.platform for each in platforms())
-    return Grounds(
+    return KnownMachine(
         hardware=_hardware(host, here=here),
         platform=platform(platform_name).platform if platform_name is not None else None,
         platform_name=platform_name,
@@ -351,12 +357,14 @@ def _logged(names: tuple[str, ...]) -> Logged:
         return Logged()
 
 
-def _judge_tables(where: Path, subject: str, grounds: Grounds, told: Told, logged: Logged) -> ExplainedVerdict:
+def _judge_tables(
+    where: Path, subject: str, known_machine: KnownMachine, stated: StatedFacts, logged: Logged
+) -> ExplainedVerdict:
     imported = imports.read(where)
-    node_gpus = _node_gpus(grounds)
-    series, left_out = series_of_import(imported, imports.readings(where), told, node_gpus=node_gpus, logged=logged)
+    node_gpus = _node_gpus(known_machine)
+    series, left_out = series_of_import(imported, imports.readings(where), stated, node_gpus=node_gpus, logged=logged)
     found = (*imported.findings, *pair_findings_of_import(imported, imports.readings(where)))
-    explained = explain(subject, series, grounds, findings=found, left_out=left_out)
+    explained = explain(subject, series, known_machine, findings=found, left_out=left_out)
     return _failed(explained, imported)
 
 
@@ -369,13 +377,13 @@ def _failed(explained: ExplainedVerdict, imported: Imported) -> ExplainedVerdict
     return msgspec.structs.replace(explained, verdict=verdict)
 
 
-def _node_gpus(grounds: Grounds) -> int | None:
-    if grounds.hardware is not None:
-        return len(grounds.hardware.gpus) or None
-    return grounds.platform.gpu.count or None if grounds.platform is not None else None
+def _node_gpus(known_machine: KnownMachine) -> int | None:
+    if known_machine.hardware is not None:
+        return len(known_machine.hardware.gpus) or None
+    return known_machine.platform.gpu.count or None if known_machine.platform is not None else None
 
 
-def said(
+def stated_facts(
     *,
     nodes: int | None = None,
     gpus_per_node: int | None = None,
@@ -383,7 +391,7 @@ def said(
     sharp: str | None = None,
     algorithm: str | None = None,
     network: str | None = None,
-) -> Told:
+) -> StatedFacts:
     """Return what somebody says of how a result was measured, in the words of the command line.
 
     Raises InputError for numbers below 1 and for algorithms without a bound.
@@ -391,7 +399,7 @@ def said(
     for name, number in (("--nodes", nodes), ("--gpus-per-node", gpus_per_node)):
         if number is not None and not 1 <= number <= MOST_NODES:
             raise InputError(f"{name} {number}", hint=f"from 1 to {MOST_NODES}")
-    return Told(
+    return StatedFacts(
         nodes=nodes,
         gpus_per_node=gpus_per_node,
         nvls=None if nvls is None else nvls == "on",

@@ -172,10 +172,10 @@ def _explained(name: str, *, run_name: str | None, here: bool, nccl: str | None)
     return explained(name, nccl=nccl, surroundings=_surroundings(run_name) if here or run_name is not None else None)
 
 
-def _exit_code(told: Explanation) -> ExitCode:
-    if told.variable is None:
-        return ExitCode.CANNOT_TELL if told.read.verdict == "open" else ExitCode.FINDINGS
-    return ExitCode.OK if told.standing in (None, "yes") else ExitCode.FINDINGS
+def _exit_code(explanation: Explanation) -> ExitCode:
+    if explanation.variable is None:
+        return ExitCode.CANNOT_TELL if explanation.read.verdict == "open" else ExitCode.FINDINGS
+    return ExitCode.OK if explanation.standing in (None, "yes") else ExitCode.FINDINGS
 
 
 def _check_choice(file: str | None, *, here: bool, run_name: str | None, language: str | None, fix: bool) -> None:

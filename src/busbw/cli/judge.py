@@ -75,13 +75,13 @@ def judge(
     as_json: bool,
 ) -> NoReturn:
     """Explain and judge measured sizes, and exit with the code of the verdict."""
-    from busbw.api.verdicts import asked_gates, judge_results, said, write_junit
+    from busbw.api.verdicts import asked_gates, judge_results, stated_facts, write_junit
     from busbw.cli.results import exit_code_of
     from busbw.model import codec
     from busbw.show.text.verdict import gates_line, gates_text, verdict_text
 
     asked = asked_gates(at_least=at_least, at_most=at_most, within=within, baseline=baseline, file=gates)
-    told = said(
+    stated = stated_facts(
         nodes=nodes,
         gpus_per_node=gpus_per_node,
         nvls=nvls,
@@ -89,7 +89,7 @@ def judge(
         algorithm=algorithm,
         network=network,
     )
-    explained = judge_results(names, platform_name=platform_name, host=host, here=here, told=told, gates=asked)
+    explained = judge_results(names, platform_name=platform_name, host=host, here=here, stated=stated, gates=asked)
     if junit is not None:
         write_junit(explained, junit)
     if as_json:

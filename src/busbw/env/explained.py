@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from busbw.env.layers import exports_of, layers
-from busbw.env.near import read_name
+from busbw.env.misspelled import read_name
 from busbw.env.values import read_value
 from busbw.env.versions import beyond, default_in, known_in, newest, parse_version, spelled
 from busbw.facts.envvars import misspellings, variables

@@ -16,7 +16,7 @@ from busbw.model.envvar import (
     DeviceFlaw,
     DeviceList,
     DeviceProblem,
-    Understood,
+    ValueReading,
 )
 from busbw.model.platform import Platform
 
@@ -214,15 +214,17 @@ def device_names(words: str | None) -> tuple[str, ...]:
     return tuple(found)
 
 
-def understood_devices(given: Given) -> Understood:
+def read_devices(given: Given) -> ValueReading:
     """Return what NCCL makes of a list of devices, in words."""
     devices = parse_devices(given.text)
     problems = device_problems(devices, given.var.name, given.version)
     if not problems:
-        return Understood(value=in_words(devices, given.var.name))
+        return ValueReading(value=in_words(devices, given.var.name))
     said = "; ".join(dict.fromkeys(problem.problem for problem in problems))
     harmless = all(problem.kind == "duplicate" for problem in problems)
-    return Understood(value=in_words(devices, given.var.name), problem=said, kind="odd" if harmless else "other value")
+    return ValueReading(
+        value=in_words(devices, given.var.name), problem=said, kind="odd" if harmless else "other value"
+    )
 
 
 def in_words(devices: DeviceList, name: str = "NCCL_IB_HCA") -> str:

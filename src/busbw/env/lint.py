@@ -84,11 +84,11 @@ def _ordered(reading: SettingsReading, found: list[Finding]) -> tuple[Finding, .
 
 
 def _once(found: Iterable[Finding]) -> Iterator[Finding]:
-    told: set[tuple[str, FilePlace | None, str]] = set()
+    reported: set[tuple[str, FilePlace | None, str]] = set()
     for each in found:
         key = each.code, each.place, each.title
-        if key not in told:
-            told.add(key)
+        if key not in reported:
+            reported.add(key)
             yield each
 
 
@@ -265,12 +265,12 @@ def _of_setting(each: Assignment, lines: list[str], version: tuple[int, ...]) ->
     variable = known(each.name)
     if variable is None or not each.value or each.computed or each.value_column is None:
         return
-    understood = read_value(variable, each.value, version if variable.owner == _NCCL else None)
-    if understood.kind is None or understood.kind == "odd" or understood.instead is None:
+    value_read = read_value(variable, each.value, version if variable.owner == _NCCL else None)
+    if value_read.kind is None or value_read.kind == "odd" or value_read.instead is None:
         return
-    if not set(understood.instead) & set(" '\"$`\\;|&<>()"):
+    if not set(value_read.instead) & set(" '\"$`\\;|&<>()"):
         number = each.value_line or each.line
-        yield from _of_value(each, number, lines[number - 1], understood.instead)
+        yield from _of_value(each, number, lines[number - 1], value_read.instead)
 
 
 def _of_value(each: Assignment, number: int, line: str, instead: str) -> Iterator[Edit]:

@@ -17,25 +17,25 @@ from busbw.env.values_c import (
     suffixed_bytes,
 )
 from busbw.env.values_nccl import read_nccl
-from busbw.model.envvar import EnvVar, Understood
+from busbw.model.envvar import EnvVar, ValueReading
 
 _UUID = re.compile(r"(GPU|MIG)-[0-9a-fA-F/-]+", re.ASCII)
 
 
-def read_cuda(given: Given) -> Understood:
+def read_cuda(given: Given) -> ValueReading:
     """Return what CUDA makes of a text."""
     if given.var.name == "CUDA_VISIBLE_DEVICES":
         return _visible(given.text)
     if given.var.name == "CUDA_LAUNCH_BLOCKING":
-        return Understood(value="0" if given.text in ("", "0") else "1")
+        return ValueReading(value="0" if given.text in ("", "0") else "1")
     if given.var.kind == "enum" and given.var.choices:
         return _word(given.var, given.text)
     return read_c_number(given)
 
 
-def _visible(text: str) -> Understood:
+def _visible(text: str) -> ValueReading:
     if text in ("", "-1", "NoDevFiles"):
-        return Understood(value="no GPU")
+        return ValueReading(value="no GPU")
     items = [item.strip() for item in text.split(",")]
     taken: list[str] = []
     for item in items:
@@ -43,23 +43,23 @@ def _visible(text: str) -> Understood:
             break
         if item in taken:
             problem = f"GPU {item} is named twice: CUDA then shows no GPU at all"
-            return Understood(value="no GPU", problem=problem, kind="other value")
+            return ValueReading(value="no GPU", problem=problem, kind="other value")
         taken.append(item)
     if len(taken) == len(items):
-        return Understood(value=",".join(taken))
+        return ValueReading(value=",".join(taken))
     shown = ",".join(taken) or "no GPU"
     wrong = items[len(taken)]
     if wrong == "-1" or (wrong == "" and len(taken) == len(items) - 1):
-        return Understood(value=shown)
+        return ValueReading(value=shown)
     problem = f"{wrong[:40]!r} names no GPU: it and all behind it are hidden"
-    return Understood(value=shown, problem=problem, kind="other value")
+    return ValueReading(value=shown, problem=problem, kind="other value")
 
 
-def _word(var: EnvVar, text: str) -> Understood:
+def _word(var: EnvVar, text: str) -> ValueReading:
     if text in var.choices or not text:
-        return Understood(value=text or var.default)
+        return ValueReading(value=text or var.default)
     meant = text.strip().upper()
-    return Understood(
+    return ValueReading(
         value=var.default,
         problem=f"CUDA knows {', '.join(var.choices)}: {text[:40]!r} is ignored",
         kind="ignored",
@@ -73,7 +73,7 @@ _MEANT = {"y": "1", "t": "1", "enable": "1", "enabled": "1", "n": "0", "f": "0",
 _ABORTS = ("FI_EFA_MTU_SIZE", "FI_EFA_TX_IOV_LIMIT", "FI_EFA_RX_IOV_LIMIT")
 
 
-def read_libfabric(given: Given) -> Understood:
+def read_libfabric(given: Given) -> ValueReading:
     """Return what libfabric makes of a text."""
     if given.var.name in _ABORTS:
         return _aborts("current libfabric ends the process when it is set at all, whatever the value")
@@ -83,38 +83,38 @@ def read_libfabric(given: Given) -> Understood:
         return _switch(given.var, given.text)
     if given.var.kind == "enum" and given.var.choices:
         return _libfabric_word(given.var, given.text)
-    understood = read_c_number(given)
-    if given.var.name == "FI_EFA_TX_MIN_CREDITS" and (understood.value or "").startswith(("0", "-")):
-        return _aborts(f"it is read as {understood.value}, and 0 or less ends the process")
-    return understood
+    value_read = read_c_number(given)
+    if given.var.name == "FI_EFA_TX_MIN_CREDITS" and (value_read.value or "").startswith(("0", "-")):
+        return _aborts(f"it is read as {value_read.value}, and 0 or less ends the process")
+    return value_read
 
 
-def _aborts(problem: str) -> Understood:
-    return Understood(value=None, problem=problem, kind="fails")
+def _aborts(problem: str) -> ValueReading:
+    return ValueReading(value=None, problem=problem, kind="fails")
 
 
-def _switch(var: EnvVar, text: str) -> Understood:
+def _switch(var: EnvVar, text: str) -> ValueReading:
     word = text.lower()
     if word in _ON or word in _OFF:
-        return Understood(value="1" if word in _ON else "0")
+        return ValueReading(value="1" if word in _ON else "0")
     known = "0, 1, true, false, yes, no, on and off"
     problem = f"libfabric takes {known}: {text[:40]!r} is ignored, with a warning in its log"
     meant = word.strip()
     instead = meant if meant in (*_ON, *_OFF) else _MEANT.get(meant)
-    return Understood(value=default_of(var), problem=problem, kind="ignored", instead=instead)
+    return ValueReading(value=default_of(var), problem=problem, kind="ignored", instead=instead)
 
 
-def _libfabric_word(var: EnvVar, text: str) -> Understood:
+def _libfabric_word(var: EnvVar, text: str) -> ValueReading:
     folded = {choice.lower(): choice for choice in var.choices}
     exact = var.owner != "libfabric" or var.name == "FI_MR_CACHE_MONITOR"
     if text in var.choices or (not exact and text.lower() in folded):
-        return Understood(value=text)
+        return ValueReading(value=text)
     known = f"libfabric knows {', '.join(var.choices)}: {text[:40]!r}"
     if var.name == "FI_LOG_LEVEL":
         # fi_convert_log_str of src/log.c.
-        return Understood(value=var.choices[0], problem=f"{known} is taken for {var.choices[0]}", kind="other value")
+        return ValueReading(value=var.choices[0], problem=f"{known} is taken for {var.choices[0]}", kind="other value")
     problem = f"{known} is ignored"
-    found = Understood(value=default_of(var), problem=problem, kind="ignored")
+    found = ValueReading(value=default_of(var), problem=problem, kind="ignored")
     return msgspec.structs.replace(found, instead=folded.get(text.strip().lower()))
 
 
@@ -122,32 +122,32 @@ _MPI_ON = ("1", "true", "t", "yes", "y", "enabled", "on")
 _MPI_OFF = ("0", "false", "f", "no", "n", "disabled", "off")
 
 
-def read_mpi(given: Given) -> Understood:
+def read_mpi(given: Given) -> ValueReading:
     """Return what Open MPI makes of a text."""
     if given.var.kind == "bool":
         return _mpi_switch(given.text)
     if given.var.kind == "list":
         return _components(given.text)
-    return Understood(value=given.text)
+    return ValueReading(value=given.text)
 
 
-def _mpi_switch(text: str) -> Understood:
+def _mpi_switch(text: str) -> ValueReading:
     word = text.strip().lower()
     if word in _MPI_ON or word in _MPI_OFF:
-        return Understood(value="1" if word in _MPI_ON else "0")
+        return ValueReading(value="1" if word in _MPI_ON else "0")
     number = leading_integer(text)
     if number is not None and number.value is not None and not number.rest.strip():
-        return Understood(value="1" if number.value else "0")
-    return Understood(value=None, problem=f"{text[:40]!r} is neither a number nor true or false", kind="fails")
+        return ValueReading(value="1" if number.value else "0")
+    return ValueReading(value=None, problem=f"{text[:40]!r} is neither a number nor true or false", kind="fails")
 
 
-def _components(text: str) -> Understood:
+def _components(text: str) -> ValueReading:
     """Return a list of components; a `^` excludes all of them, and only at the beginning of the list."""
     items = text.split(",")
     if any(item.strip().startswith("^") for item in items[1:]):
         problem = "`^` counts once, at the beginning, for the whole list: mixed lists are refused"
-        return Understood(value=None, problem=problem, kind="fails")
-    return Understood(value=text)
+        return ValueReading(value=None, problem=problem, kind="fails")
+    return ValueReading(value=text)
 
 
 _FLOAT = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
@@ -155,7 +155,7 @@ _EFFECT = "the plug-in does not start, and NCCL goes on over sockets"
 _REMOVED = ("OFI_NCCL_RDMA_MIN_POSTED_BOUNCE_BUFFERS", "OFI_NCCL_RDMA_MAX_POSTED_BOUNCE_BUFFERS")
 
 
-def read_ofi_nccl(given: Given) -> Understood:
+def read_ofi_nccl(given: Given) -> ValueReading:
     """Return what aws-ofi-nccl makes of a text."""
     if given.var.name in _REMOVED:
         return _refused(f"it was removed; set at all, {_EFFECT}")
@@ -167,33 +167,33 @@ def read_ofi_nccl(given: Given) -> Understood:
         return _integer(given.var, given.text)
     if given.var.kind == "float" and not _FLOAT.fullmatch(given.text):
         return _refused(f"{given.shown} is not a number: {_EFFECT}")
-    return Understood(value=given.text)
+    return ValueReading(value=given.text)
 
 
-def _refused(problem: str, *, instead: str | None = None) -> Understood:
-    return Understood(value=None, problem=problem, kind="fails", instead=instead)
+def _refused(problem: str, *, instead: str | None = None) -> ValueReading:
+    return ValueReading(value=None, problem=problem, kind="fails", instead=instead)
 
 
-def _ofi_nccl_switch(text: str) -> Understood:
+def _ofi_nccl_switch(text: str) -> ValueReading:
     word = text.lower()
     if word in ("true", "false"):
-        return Understood(value="1" if word == "true" else "0")
+        return ValueReading(value="1" if word == "true" else "0")
     if re.fullmatch(r"\s*[+-]?\d{1,9}", text, re.ASCII):
-        return Understood(value="1" if int(text) else "0")
+        return ValueReading(value="1" if int(text) else "0")
     meant = word.strip()
     instead = "1" if meant in ON_WORDS else "0" if meant in OFF_WORDS else None
     return _refused(f"it takes 0, 1, true and false: with {text[:40]!r} {_EFFECT}", instead=instead)
 
 
-def _ofi_nccl_word(var: EnvVar, text: str) -> Understood:
+def _ofi_nccl_word(var: EnvVar, text: str) -> ValueReading:
     folded = {choice.lower(): choice for choice in var.choices}
     if text.lower() in folded:
-        return Understood(value=folded[text.lower()])
+        return ValueReading(value=folded[text.lower()])
     known = ", ".join(var.choices)
     return _refused(f"it takes {known}: with {text[:40]!r} {_EFFECT}", instead=folded.get(text.strip().lower()))
 
 
-def _integer(var: EnvVar, text: str) -> Understood:
+def _integer(var: EnvVar, text: str) -> ValueReading:
     if not re.fullmatch(r"\s*[+-]?\d{1,18}", text, re.ASCII):
         meant = meant_bytes(text)
         problem = f"it takes a plain decimal number: with {text[:40]!r} {_EFFECT}"
@@ -219,7 +219,7 @@ _UCX_MEANT = {
 }
 
 
-def read_ucx(given: Given) -> Understood:
+def read_ucx(given: Given) -> ValueReading:
     """Return what UCX makes of a text."""
     if given.var.kind == "bool":
         return _ucx_word(given.text, ("y", "n"))
@@ -227,60 +227,60 @@ def read_ucx(given: Given) -> Understood:
         return _ucx_word(given.text, given.var.choices)
     if given.var.kind == "size":
         return _size(given.text)
-    return _ucx_integer(given.var, given.text) if given.var.kind == "int" else Understood(value=given.text)
+    return _ucx_integer(given.var, given.text) if given.var.kind == "int" else ValueReading(value=given.text)
 
 
-def _ucx_word(text: str, choices: tuple[str, ...]) -> Understood:
+def _ucx_word(text: str, choices: tuple[str, ...]) -> ValueReading:
     word = text.lower()
     same = {choice.lower(): choice for choice in choices}
     if word in same:
-        return Understood(value=same[word])
+        return ValueReading(value=same[word])
     switch = next((mark for mark in ("y", "on") if mark in choices), None)
     if switch is not None:
         off = "n" if switch == "y" else "off"
         if word in _UCX_ON or word in _UCX_OFF:
-            return Understood(value=switch if word in _UCX_ON else off)
+            return ValueReading(value=switch if word in _UCX_ON else off)
         if word in _TRY and ("try" in choices or "auto" in choices):
-            return Understood(value="try" if "try" in choices else "auto")
+            return ValueReading(value="try" if "try" in choices else "auto")
         meant = {"y": switch, "n": off}.get(_UCX_MEANT.get(word.strip(), ""))
         return _ucx_refused(text, ", ".join(choices), instead=meant)
     return _ucx_refused(text, ", ".join(choices))
 
 
-def _ucx_refused(text: str, known: str, *, instead: str | None = None) -> Understood:
+def _ucx_refused(text: str, known: str, *, instead: str | None = None) -> ValueReading:
     problem = f"UCX takes {known}: it does not start with {text[:40]!r}"
-    return Understood(value=None, problem=problem, kind="fails", instead=instead)
+    return ValueReading(value=None, problem=problem, kind="fails", instead=instead)
 
 
-def _size(text: str) -> Understood:
+def _size(text: str) -> ValueReading:
     if text.lower() in ("inf", "auto"):
-        return Understood(value=text.lower())
+        return ValueReading(value=text.lower())
     size_bytes = suffixed_bytes(text)
     if size_bytes is not None:
-        return Understood(value=str(size_bytes))
+        return ValueReading(value=str(size_bytes))
     match = re.match(r"-?\d{1,18}", text, re.ASCII)
     bare = suffixed_bytes(re.sub(r"i?[bB]$", "", "".join(text.split())))
     if match is None or bare is not None or not re.fullmatch(r"\d+[kmgtKMGT][bB].+", text, re.ASCII):
         return _ucx_refused(text, "bytes, or a number with k, m, g or t", instead=None if bare is None else str(bare))
-    return Understood(value=str(suffixed_bytes(text[: match.end() + 2])), problem="the rest is not read", kind="odd")
+    return ValueReading(value=str(suffixed_bytes(text[: match.end() + 2])), problem="the rest is not read", kind="odd")
 
 
-def _ucx_integer(var: EnvVar, text: str) -> Understood:
+def _ucx_integer(var: EnvVar, text: str) -> ValueReading:
     if text.lower() in ("inf", "auto"):
-        return Understood(value=text.lower())
+        return ValueReading(value=text.lower())
     number = leading_integer(text)
     if number is None or number.value is None:
         return _ucx_refused(text, "a number")
     if number.rest:
         problem = f"only the number at its beginning counts: {text[:40]!r} is read as {number.value}"
-        return Understood(value=str(number.value), problem=problem, kind="other value")
+        return ValueReading(value=str(number.value), problem=problem, kind="other value")
     return in_bounds(var, number.value)
 
 
 # What is longer is not a setting; looking at it would only take time.
 LONGEST = 32_768
 _QUOTES = {'"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019", "\u201e": "\u201c", "`": "`"}
-_Reader = Callable[[Given], Understood]
+_Reader = Callable[[Given], ValueReading]
 _READERS: dict[str, _Reader] = {
     "NCCL": read_nccl,
     "HPC-X plug-in": read_c_number,
@@ -296,28 +296,28 @@ _READERS: dict[str, _Reader] = {
 }
 
 
-def read_value(var: EnvVar, text: str, version: tuple[int, ...] | None = None) -> Understood:
+def read_value(var: EnvVar, text: str, version: tuple[int, ...] | None = None) -> ValueReading:
     """Return what the reader of `var` makes of `text`.
 
     `version` is that of the variable's owner, and matters for NCCL only; None: the newest that is known. A reader whose
     rules are not known takes the text as it is.
     """
     if len(text) > LONGEST:
-        return Understood(value=None, problem=f"it has {len(text)} characters, which no setting has", kind="odd")
+        return ValueReading(value=None, problem=f"it has {len(text)} characters, which no setting has", kind="odd")
     reader = _READERS.get(var.owner, _as_it_is)
-    understood = reader(Given(var, text, version))
+    value_read = reader(Given(var, text, version))
     bare = _unquoted(text)
     if bare is not None:
-        return _flawed(understood, "the quotation marks are part of the value", bare)
+        return _flawed(value_read, "the quotation marks are part of the value", bare)
     stripped = text.strip()
-    if stripped != text and stripped and (understood.problem is not None or var.kind in ("list", "text", "path")):
+    if stripped != text and stripped and (value_read.problem is not None or var.kind in ("list", "text", "path")):
         what = "the carriage return" if text.endswith("\r") else "the space around it"
-        return _flawed(understood, f"{what} is part of the value", stripped)
-    return understood
+        return _flawed(value_read, f"{what} is part of the value", stripped)
+    return value_read
 
 
-def _as_it_is(given: Given) -> Understood:
-    return Understood(value=given.text)
+def _as_it_is(given: Given) -> ValueReading:
+    return ValueReading(value=given.text)
 
 
 def _unquoted(text: str) -> str | None:
@@ -327,7 +327,7 @@ def _unquoted(text: str) -> str | None:
     return None
 
 
-def _flawed(understood: Understood, flaw: str, meant: str) -> Understood:
-    problem = flaw if understood.problem is None else f"{flaw}: {understood.problem}"
-    kind = understood.kind or "other value"
-    return msgspec.structs.replace(understood, problem=problem, kind=kind, instead=meant)
+def _flawed(value_read: ValueReading, flaw: str, meant: str) -> ValueReading:
+    problem = flaw if value_read.problem is None else f"{flaw}: {value_read.problem}"
+    kind = value_read.kind or "other value"
+    return msgspec.structs.replace(value_read, problem=problem, kind=kind, instead=meant)

@@ -5,12 +5,12 @@ Read in src/misc/param.cc, src/include/param and where each variable is used, ta
 
 from collections.abc import Callable, Mapping
 
-from busbw.env.hca import understood_devices
+from busbw.env.hca import read_devices
 from busbw.env.values_c import OFF_WORDS, ON_WORDS, Given, judged_number, leading_integer, without_number
 from busbw.env.versions import reaches
 from busbw.env.words_nccl import WORDS, known_words
 from busbw.facts.envvars import word_list
-from busbw.model.envvar import ListRead, Understood
+from busbw.model.envvar import ListRead, ValueReading
 
 _FUNCTIONS = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce")
 _PROTOCOLS = ("LL", "LL128", "Simple")
@@ -30,13 +30,13 @@ def read_protocols(text: str, version: tuple[int, ...] | None = None) -> ListRea
     return _read(text, _PROTOCOLS, dict.fromkeys(_FUNCTIONS, _PROTOCOLS), version)
 
 
-def understood_list(given: Given) -> Understood:
+def read_list(given: Given) -> ValueReading:
     """Return what NCCL makes of NCCL_ALGO or NCCL_PROTO, in words."""
     reader = read_algorithms if given.var.name == "NCCL_ALGO" else read_protocols
     read = reader(given.text, given.version)
     if read.kind == "fails":
-        return Understood(value=None, problem=read.problem, kind="fails", instead=_spaceless(given.text, read))
-    return Understood(value=_in_words(read.enabled), problem=read.problem, kind=read.kind)
+        return ValueReading(value=None, problem=read.problem, kind="fails", instead=_spaceless(given.text, read))
+    return ValueReading(value=_in_words(read.enabled), problem=read.problem, kind=read.kind)
 
 
 def _spaceless(text: str, read: ListRead) -> str | None:
@@ -115,7 +115,7 @@ def _failed(enabled: dict[str, tuple[str, ...]], word: str, why: str) -> ListRea
     return ListRead(enabled=enabled, unknown=(word,), problem=problem, kind="fails")
 
 
-_Reader = Callable[[Given], Understood]
+_Reader = Callable[[Given], ValueReading]
 # Typed parameters that are switches: param.h of 2.30.
 _TYPED_SWITCHES = {"NCCL_SET_THREAD_NAME", "NCCL_PARAM_DUMP_ALL", "NCCL_WARN_ENABLE_DEBUG_INFO"}
 _CHANNELS = {
@@ -135,40 +135,40 @@ _MOST_SOCKET_THREADS = 16
 _ENDLESS_TIMEOUT = 32
 
 
-def read_nccl(given: Given) -> Understood:
+def read_nccl(given: Given) -> ValueReading:
     """Return what NCCL makes of a text."""
     if given.var.name in _TYPED_SWITCHES and given.from_version(2, 30):
         return _switch(given)
     reader = _READERS.get(given.var.name) or WORDS.get(given.var.name) or _BY_KIND.get(given.var.kind)
-    return reader(given) if reader is not None else Understood(value=given.text)
+    return reader(given) if reader is not None else ValueReading(value=given.text)
 
 
-def _number(given: Given) -> Understood:
+def _number(given: Given) -> ValueReading:
     number = leading_integer(given.text)
     if number is None and not given.text:
-        return Understood(value=given.default)
+        return ValueReading(value=given.default)
     if number is None:
         if given.from_version(2, 32):
             return without_number(given.var, given.text, taken=given.default, kind="ignored")
         return without_number(given.var, given.text, taken="0")
-    understood = judged_number(given.var, given.text, number)
-    if number.value is None or understood.kind == "other value":
-        return understood
-    return _used(given, number.value) or understood
+    value_read = judged_number(given.var, given.text, number)
+    if number.value is None or value_read.kind == "other value":
+        return value_read
+    return _used(given, number.value) or value_read
 
 
-def _switch(given: Given) -> Understood:
+def _switch(given: Given) -> ValueReading:
     word = given.text.upper()
     if word in ("1", "T", "TRUE"):
-        return Understood(value="1")
+        return ValueReading(value="1")
     if word in ("0", "F", "FALSE"):
-        return Understood(value="0")
+        return ValueReading(value="0")
     meant = {**dict.fromkeys(ON_WORDS, "1"), **dict.fromkeys(OFF_WORDS, "0")}.get(given.text.strip().lower())
     problem = f"since 2.30 it takes 1, T, TRUE, 0, F and FALSE only: {given.shown} is ignored"
-    return Understood(value=given.default, problem=problem, kind="ignored", instead=meant)
+    return ValueReading(value=given.default, problem=problem, kind="ignored", instead=meant)
 
 
-def _used(given: Given, value: int) -> Understood | None:
+def _used(given: Given, value: int) -> ValueReading | None:
     """Return what NCCL takes instead of a number that it read right; None: that number."""
     name = given.var.name
     if name in _CHANNELS:
@@ -179,69 +179,71 @@ def _used(given: Given, value: int) -> Understood | None:
     if name == "NCCL_SOCKET_NTHREADS" and value > _MOST_SOCKET_THREADS:
         return _clipped(value, _MOST_SOCKET_THREADS, "a connection has 16 threads at most")
     if name in _POWERS_OF_TWO and (value < 1 or value & (value - 1)):
-        return Understood(value=given.default, problem=f"{value} is not a power of two: it is ignored", kind="ignored")
+        return ValueReading(
+            value=given.default, problem=f"{value} is not a power of two: it is ignored", kind="ignored"
+        )
     return _meaning(name, value)
 
 
-def _meaning(name: str, value: int) -> Understood | None:
+def _meaning(name: str, value: int) -> ValueReading | None:
     """Return what NCCL takes a number for that it takes as it is; None: for that number."""
     if name == "NCCL_IB_TIMEOUT" and (value == 0 or value >= _ENDLESS_TIMEOUT):
         problem = f"{value} is not a limit at all: a lost packet is waited for without end"
-        return Understood(value="no limit", problem=problem, kind="out of range")
+        return ValueReading(value="no limit", problem=problem, kind="out of range")
     if name == "NCCL_COLLNET_ENABLE" and value not in (0, 1):
-        return Understood(value="0", problem=f"{value} is neither 0 nor 1: it is taken for 0", kind="other value")
+        return ValueReading(value="0", problem=f"{value} is neither 0 nor 1: it is taken for 0", kind="other value")
     return None
 
 
-def _clipped(value: int, limit: int, why: str) -> Understood:
-    return Understood(value=str(limit), problem=f"{why}: {value} becomes {limit}", kind="clipped", instead=str(limit))
+def _clipped(value: int, limit: int, why: str) -> ValueReading:
+    return ValueReading(value=str(limit), problem=f"{why}: {value} becomes {limit}", kind="clipped", instead=str(limit))
 
 
-def _threads(value: int, least: int, most: int) -> Understood | None:
+def _threads(value: int, least: int, most: int) -> ValueReading | None:
     if value % _WARP:
         problem = f"{value} is not a multiple of 32: NCCL takes the maximum, {most}"
-        return Understood(value=str(most), problem=problem, kind="other value")
+        return ValueReading(value=str(most), problem=problem, kind="other value")
     if value > most:
         return _clipped(value, most, f"it is {most} at most")
     return _clipped(value, least, f"it is {least} at least") if value < least else None
 
 
-def _p2p_disable(given: Given) -> Understood:
+def _p2p_disable(given: Given) -> ValueReading:
     number = leading_integer(given.text)
     if number is not None and number.value == 1:
-        return Understood(value="1")
+        return ValueReading(value="1")
     if not given.text or (number is not None and number.value == 0 and not number.rest.strip()):
-        return Understood(value="0")
+        return ValueReading(value="0")
     instead = "1" if given.text.strip().lower() in ON_WORDS else None
     if given.text.strip().lower() in OFF_WORDS:
-        return Understood(value="0", problem=f"only 1 counts: {given.shown} is as if unset", kind="odd", instead="0")
+        return ValueReading(value="0", problem=f"only 1 counts: {given.shown} is as if unset", kind="odd", instead="0")
     problem = f"only 1 turns peer-to-peer off: {given.shown} has no effect"
-    return Understood(value="0", problem=problem, kind="ignored", instead=instead)
+    return ValueReading(value="0", problem=problem, kind="ignored", instead=instead)
 
 
-def _float(given: Given) -> Understood:
+def _float(given: Given) -> ValueReading:
     if not given.from_version(2, 31):
         return _number(given)
     try:
         float(given.text)
     except ValueError:
         problem = f"{given.shown} is not a number: the default stays"
-        return Understood(value=given.default, problem=problem, kind="ignored")
-    return Understood(value=given.text)
+        return ValueReading(value=given.default, problem=problem, kind="ignored")
+    return ValueReading(value=given.text)
 
 
-def _path(given: Given) -> Understood:
+def _path(given: Given) -> ValueReading:
     if given.text.startswith("~"):
         problem = "NCCL does not expand ~: it looks for a folder of that name"
-        return Understood(value=given.text, problem=problem, kind="other value")
-    return Understood(value=given.text)
+        return ValueReading(value=given.text, problem=problem, kind="other value")
+    return ValueReading(value=given.text)
 
 
-def _thresholds(given: Given) -> Understood:
+def _thresholds(given: Given) -> ValueReading:
     if "," in given.text:
         problem = "the six numbers are separated by spaces: at a comma NCCL stops reading"
-        return Understood(value=given.text.split(",", 1)[0], problem=problem, kind="other value")
-    return Understood(value=given.text)
+        return ValueReading(value=given.text.split(",", 1)[0], problem=problem, kind="other value")
+    return ValueReading(value=given.text)
 
 
 _BY_KIND: dict[str, _Reader] = {
@@ -254,9 +256,9 @@ _BY_KIND: dict[str, _Reader] = {
 _READERS: dict[str, _Reader] = {
     "NCCL_P2P_DISABLE": _p2p_disable,
     "NCCL_THREAD_THRESHOLDS": _thresholds,
-    "NCCL_ALGO": understood_list,
-    "NCCL_PROTO": understood_list,
-    "NCCL_IB_HCA": understood_devices,
-    "NCCL_SOCKET_IFNAME": understood_devices,
-    "NCCL_OOB_NET_IFNAME": understood_devices,
+    "NCCL_ALGO": read_list,
+    "NCCL_PROTO": read_list,
+    "NCCL_IB_HCA": read_devices,
+    "NCCL_SOCKET_IFNAME": read_devices,
+    "NCCL_OOB_NET_IFNAME": read_devices,
 }

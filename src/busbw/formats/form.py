@@ -38,7 +38,7 @@ class TextFormat(Protocol):
     """A tool whose output is lines."""
 
     tool: str
-    # Whether its tables take no line that `passing.nobodys` tells.
+    # Whether its tables take no line that `driver.unread_text` tells.
     passes_by: bool
     # Searched in a line; where it matches a table of this tool begins.
     starts: re.Pattern[str]

@@ -77,9 +77,9 @@ def _bounds_s(plan: Plan, point: Point, measurements: tuple[Measurement, ...]) -
         == (sweep.collective, sweep.in_place, sweep.pair, sweep.group)
         and one.wrong is None
     ]
-    told = sorted((one.size_bytes, one.first_s) for one in alike if one.first_s is not None)
-    larger = [first_s for size_bytes, first_s in told if size_bytes >= point.size_bytes]
-    smaller = [pair for pair in told if pair[0] < point.size_bytes]
+    first_calls = sorted((one.size_bytes, one.first_s) for one in alike if one.first_s is not None)
+    larger = [first_s for size_bytes, first_s in first_calls if size_bytes >= point.size_bytes]
+    smaller = [pair for pair in first_calls if pair[0] < point.size_bytes]
     if smaller:
         size_bytes, first_s = smaller[-1]
         most_s = first_s * point.size_bytes / max(size_bytes, 1)
@@ -206,9 +206,9 @@ def _beside(cause: str, culprit: Culprit) -> str:
 
 def _last_words(outcome: Outcome, failures: Failures) -> str:
     """Return what a rank said that the cause does not say already."""
-    told = (outcome.cause or "") + failure_words(outcome)
+    cause = (outcome.cause or "") + failure_words(outcome)
     for rank, failed in failures:
-        if failed.cause not in told:
+        if failed.cause not in cause:
             return f"; rank {rank} says: {failed.cause}"
     return ""
 

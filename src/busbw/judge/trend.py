@@ -123,13 +123,13 @@ def trend_sentence(series: Sequence[TrendSeries], outcome: TrendOutcome, metric:
     found = [each for each in series if each.outcome == outcome]
     untold = sum(each.outcome == "cannot_tell" for each in series)
     rest = f"; cannot tell of {untold} with fewer than {least_runs} runs" if untold else ""
-    told = len(series) - untold
+    decided = len(series) - untold
     if outcome == "steady":
-        return f"steady: {metric.name} keeps its level in {told} series{rest}"
+        return f"steady: {metric.name} keeps its level in {decided} series{rest}"
     # The largest first: it is what a reader looks at.
     worst = max(found, key=lambda each: abs(each.changes[-1].share))
     kind = "regression" if outcome == "worse" else "better"
-    number = f" in {len(found)} of {told} series" if told > 1 else ""
+    number = f" in {len(found)} of {decided} series" if decided > 1 else ""
     return f"{kind}{number}: {worst.title} on {worst.group} is {worst.sentence}{rest}"
 
 
@@ -306,10 +306,10 @@ def _sentence(
 
 def _together(outcomes: Sequence[TrendOutcome]) -> TrendOutcome:
     """Return the answer of a call: worse where any series is; cannot tell where none could be told."""
-    told = [outcome for outcome in outcomes if outcome != "cannot_tell"]
-    if not told:
+    decided = [outcome for outcome in outcomes if outcome != "cannot_tell"]
+    if not decided:
         return "cannot_tell"
-    return "worse" if "worse" in told else "better" if "better" in told else "steady"
+    return "worse" if "worse" in decided else "better" if "better" in decided else "steady"
 
 
 _TIMES = (

@@ -208,7 +208,7 @@ def _violation_reason(worst: Violation) -> Reason:
 
 
 def _cannot_tell(case: VerdictEvidence) -> Verdict | None:
-    reasons = doubts(case)
+    reasons = reasons_to_doubt(case)
     if not reasons:
         return None
     seen = [words for code, words in slow_reasons(case) if code.startswith("PERF")]
@@ -223,7 +223,7 @@ def _cannot_tell(case: VerdictEvidence) -> Verdict | None:
     )
 
 
-def doubts(case: VerdictEvidence) -> tuple[Reason, ...]:
+def reasons_to_doubt(case: VerdictEvidence) -> tuple[Reason, ...]:
     """Return why speed cannot be judged, or not all of it."""
     reasons: list[Reason] = [("RUN027", words) for words in busy_words(case.busy, case.hellos)]
     reasons.extend(spoilers(case.plan, case.outcome))
@@ -236,10 +236,10 @@ def doubts(case: VerdictEvidence) -> tuple[Reason, ...]:
     elif case.outcome is None:
         reasons.append(("RUN003", ended_words(None)))
     reasons.extend(_cut_short(case))
-    reasons.extend(_data_doubts(case) or _disturbed_collectives(case))
+    reasons.extend(_doubtful_data(case) or _disturbed_collectives(case))
     disturbed = sum(is_disturbed(measurement) for measurement in case.measurements)
-    told = {code for code, _ in reasons}
-    if reasons and disturbed and told.isdisjoint({"RUN006", "RUN022"}):
+    codes = {code for code, _ in reasons}
+    if reasons and disturbed and codes.isdisjoint({"RUN006", "RUN022"}):
         # Alone it leaves the other points to judge by; beside another reason it is often the cause of it.
         reasons.append(("RUN022", f"other processes ran on the cores of the ranks at {counted(disturbed, 'point')}"))
     return tuple(reasons)
@@ -257,7 +257,7 @@ def _cut_short(case: VerdictEvidence) -> list[Reason]:
     return [("RUN004", f"{points}, {ended_words(case.outcome)}")]
 
 
-def _data_doubts(case: VerdictEvidence) -> list[Reason]:
+def _doubtful_data(case: VerdictEvidence) -> list[Reason]:
     """Return why the measurements cannot be judged, as the first reason that covers all of them."""
     if not case.measurements:
         return [("RUN003", "nothing was measured")]

@@ -22,7 +22,7 @@ _MOST_NAMED = 8
 
 
 @dataclass(frozen=True, slots=True)
-class People:
+class RankIndex:
     """The ranks of the largest communicator."""
 
     ranks: int | None
@@ -46,7 +46,7 @@ class People:
         return tuple(on_device) or every or (name,)
 
 
-def people_of(state: State) -> People:
+def rank_index_of(state: State) -> RankIndex:
     """Return who the ranks are; a launcher's tag tells where NCCL does not."""
     sizes = [size for process in state.processes.values() for seat in process.seats.values() for *_, size in seat.ranks]
     most = max(sizes, default=None)
@@ -63,7 +63,7 @@ def people_of(state: State) -> People:
             by_process[process.name] = [process.tagged_rank]
             seat = next(iter(process.seats.values()), Seat("-1"))
             seats.setdefault(process.tagged_rank, (process, seat))
-    return People(most, seats, {name: tuple(sorted(set(ranks))) for name, ranks in by_process.items()})
+    return RankIndex(most, seats, {name: tuple(sorted(set(ranks))) for name, ranks in by_process.items()})
 
 
 def words(members: Iterable[Member]) -> str:
@@ -142,7 +142,7 @@ def lines_of(ways: Iterable[Way]) -> str:
     return f"{lines} connection{'s' if lines != 1 else ''}"
 
 
-def ways_of(reader: LogReader, state: State, people: People, nodes: int | None) -> tuple[Way, ...]:
+def ways_of(reader: LogReader, state: State, rank_index: RankIndex, nodes: int | None) -> tuple[Way, ...]:
     """Return every kind of connection, most used first. `nodes`: as NCCL counts them."""
     found: dict[tuple[str, Place], Way] = {}
     names = reader.sieve.ways()
@@ -163,7 +163,7 @@ def ways_of(reader: LogReader, state: State, people: People, nodes: int | None) 
         kept = found.setdefault((via, place), Way(via, place))
         kept.lines += count
         kept.pairs.add((sender, receiver))
-        kept.members.update(people.of_seat(process, seat))
+        kept.members.update(rank_index.of_seat(process, seat))
         if match is not None:
             kept.nics.add(int(match["nic"]))
     return tuple(sorted(found.values(), key=lambda each: (each.place, -each.lines, each.via)))
@@ -305,7 +305,7 @@ class JobLogs:
     """One job."""
 
     state: State
-    people: People
+    rank_index: RankIndex
     hosts: frozenset[str]
     # As NCCL counts them; None: it does not say.
     nodes: int | None
@@ -326,15 +326,15 @@ class JobLogs:
     def hosts_of(self, members: Iterable[Member]) -> frozenset[str]:
         """Return the hosts of those ranks."""
         return frozenset(
-            self.people.seats[member][0].host
+            self.rank_index.seats[member][0].host
             for member in members
-            if isinstance(member, int) and member in self.people.seats
+            if isinstance(member, int) and member in self.rank_index.seats
         )
 
     def are_few_nodes(self, members: Iterable[Member]) -> bool:
         """Whether those are the ranks of a small part of the nodes; of three nodes nobody can say which is odd."""
         hosts = self.hosts_of(members)
-        return bool(hosts) and len(hosts) * _ONE_OF <= len(self.hosts_of(self.people.seats))
+        return bool(hosts) and len(hosts) * _ONE_OF <= len(self.hosts_of(self.rank_index.seats))
 
     def has(self, name: str) -> Mapping[str, tuple[Member, ...]]:
         """Return the values of a fact, and who has each."""
@@ -347,11 +347,11 @@ class JobLogs:
     def who(self, event: TroubleEvent) -> tuple[Member, ...]:
         """Return whom an event comes from."""
         if event.process is not None:
-            return self.people.of_name(event.process, event.device)
+            return self.rank_index.of_name(event.process, event.device)
         if event.rank is not None:
             return (event.rank,)
         named = self._process_of(event)
-        return self.people.of_process(named) if named is not None else ()
+        return self.rank_index.of_process(named) if named is not None else ()
 
     def _process_of(self, event: TroubleEvent) -> Process | None:
         """Return the process whose id a launcher names, where only one that logged has it."""
@@ -377,19 +377,19 @@ def case_of(
     platform: Platform | None,
 ) -> JobLogs:
     """Return a job that a reader has read; `state` and `events`: what of it belongs to this job."""
-    people = people_of(state)
-    nodes = state.nodes(people.ranks)
+    rank_index = rank_index_of(state)
+    nodes = state.nodes(rank_index.ranks)
     hosts = frozenset(process.host for process in state.processes.values())
-    facts = _facts(state, people)
-    look = look_of(facts, hosts, -(-(people.ranks or 0) // nodes) if nodes else 0)
+    facts = _facts(state, rank_index)
+    look = look_of(facts, hosts, -(-(rank_index.ranks or 0) // nodes) if nodes else 0)
     return JobLogs(
         state=state,
-        people=people,
+        rank_index=rank_index,
         hosts=hosts,
         nodes=nodes,
         facts=facts,
-        settings=_settings(state, people),
-        ways=ways_of(reader, state, people, nodes),
+        settings=_settings(state, rank_index),
+        ways=ways_of(reader, state, rank_index, nodes),
         events=events,
         sources=sources,
         platform=platform,
@@ -411,12 +411,12 @@ def facts_in(table: Table) -> tuple[LoggedFact, ...]:
     )
 
 
-def _facts(state: State, people: People) -> Table:
+def _facts(state: State, rank_index: RankIndex) -> Table:
     found: dict[str, dict[str, list[Member]]] = defaultdict(lambda: defaultdict(list))
     for process in state.processes.values():
-        _add(found, process.facts.items(), people.of_process(process))
+        _add(found, process.facts.items(), rank_index.of_process(process))
         for seat in process.seats.values():
-            _add(found, seat.facts.items(), people.of_seat(process, seat))
+            _add(found, seat.facts.items(), rank_index.of_seat(process, seat))
     if state.bare_version is not None and "version" not in found:
         found["version"][state.bare_version] = ["one rank, which does not say who it is"]
     for model in state.gpu_models:
@@ -424,10 +424,10 @@ def _facts(state: State, people: People) -> Table:
     return _frozen(found)
 
 
-def _settings(state: State, people: People) -> Table:
+def _settings(state: State, rank_index: RankIndex) -> Table:
     found: dict[str, dict[str, list[Member]]] = defaultdict(lambda: defaultdict(list))
     for process in state.processes.values():
-        _add(found, process.settings.items(), people.of_process(process))
+        _add(found, process.settings.items(), rank_index.of_process(process))
     return _frozen(found)
 
 

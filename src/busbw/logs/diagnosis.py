@@ -134,8 +134,8 @@ def diagnose(
         platform=platform.id if platform is not None else None,
         hosts=len(case.hosts),
         processes=len(case.state.processes),
-        ranks=case.people.ranks,
-        ranks_seen=len(case.people.seats),
+        ranks=case.rank_index.ranks,
+        ranks_seen=len(case.rank_index.seats),
         nodes=case.nodes,
         communicators=len(case.state.communicators),
         facts=facts_in(case.facts),
@@ -188,14 +188,15 @@ def _judged(case: JobLogs, unread: tuple[str, ...], monitor: tuple[Finding, ...]
 
 
 def _several(judged: list[_Judged], shown: JobLogs) -> Finding:
-    told = "; ".join(
-        f"line {min(process.first for process in each.case.state.processes.values())}: {each.case.people.ranks} ranks, "
+    launches = "; ".join(
+        f"line {min(process.first for process in each.case.state.processes.values())}: "
+        f"{each.case.rank_index.ranks} ranks, "
         f"{each.verdict.outcome.replace('_', ' ')}{' (this one)' if each.case is shown else ''}"
         for each in judged
     )
     return finding(
         "LOG043",
-        evidence=told,
+        evidence=launches,
         fix="give busbw the lines of one launch to see another",
         confidence="likely",
         count=len(judged),

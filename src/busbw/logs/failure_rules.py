@@ -232,12 +232,12 @@ def _silent(case: JobLogs) -> Finding | None:
     unreachable = unreachable_finding(case, reports)
     if unreachable is not None:
         return unreachable
-    told: set[Member] = {member for event in reports for member in case.who(event)}
+    reporting: set[Member] = {member for event in reports for member in case.who(event)}
     hosts = _left_hosts(case, reports)
     quiet = {
         rank
-        for rank, (process, _seat) in case.people.seats.items()
-        if rank not in told and (not hosts or process.host in hosts)
+        for rank, (process, _seat) in case.rank_index.seats.items()
+        if rank not in reporting and (not hosts or process.host in hosts)
     }
     first = min(reports, key=lambda event: (event.time or "", event.source, event.line))
     missing = _missing(case)
@@ -251,7 +251,7 @@ def _silent(case: JobLogs) -> Finding | None:
     at = f" to {', '.join(sorted(hosts))}" if hosts else ""
     return finding(
         "LOG031",
-        evidence=f"{words(told) or 'a launcher'}: connections{at} ended, and no line tells why{suspects}; "
+        evidence=f"{words(reporting) or 'a launcher'}: connections{at} ended, and no line tells why{suspects}; "
         f"the first: {first.text}",
         fix="look at those hosts for a process that was killed: `dmesg | grep -i -e oom -e xid`; and at the end of "
         "what the ranks themselves printed",
@@ -304,7 +304,7 @@ def _waiting(case: JobLogs, timeouts: list[TroubleEvent]) -> Finding:
         if "elements" in event.groups and event.groups["operation"] in _OF_ONE_SIZE:
             sizes[call].add(event.groups["elements"])
     waiting = {member for who in calls.values() for member in who}
-    every = set(range(case.people.ranks)) if case.people.ranks is not None else set()
+    every = set(range(case.rank_index.ranks)) if case.rank_index.ranks is not None else set()
     absent = every - waiting
     shown = "; ".join(
         f"{words(who) or 'ranks without a number'} in {operation} number {number}"
@@ -328,9 +328,9 @@ def _waiting(case: JobLogs, timeouts: list[TroubleEvent]) -> Finding:
 
 
 def _missing(case: JobLogs) -> set[int]:
-    if case.people.ranks is None:
+    if case.rank_index.ranks is None:
         return set()
-    return set(range(case.people.ranks)) - set(case.people.seats)
+    return set(range(case.rank_index.ranks)) - set(case.rank_index.seats)
 
 
 def _unfinished(case: JobLogs) -> Iterator[Finding]:
@@ -340,7 +340,7 @@ def _unfinished(case: JobLogs) -> Iterator[Finding]:
     stuck = [(process, seat) for process, seat in begun if seat.done < seat.started]
     missing = _missing(case)
     if stuck:
-        who = {member for process, seat in stuck for member in case.people.of_seat(process, seat)}
+        who = {member for process, seat in stuck for member in case.rank_index.of_seat(process, seat)}
         also = f"; of {words(missing)} nothing is in the log" if missing else ""
         yield finding(
             "LOG033",
@@ -354,15 +354,15 @@ def _unfinished(case: JobLogs) -> Iterator[Finding]:
             evidence=f"nothing is in the log of {words(missing)}",
             fix="give busbw the logs of all ranks: NCCL_DEBUG=INFO must reach every one",
             confidence="likely",
-            seen=len(case.people.seats),
-            ranks=case.people.ranks or 0,
+            seen=len(case.rank_index.seats),
+            ranks=case.rank_index.ranks or 0,
         )
 
 
 def _alone(case: JobLogs) -> Iterator[Finding]:
     """Yield that processes which were started together do not know of each other."""
-    alone = [process for process in case.state.processes.values() if process.name in case.people.by_process]
-    if case.people.ranks == 1 and len(alone) > 1:
+    alone = [process for process in case.state.processes.values() if process.name in case.rank_index.by_process]
+    if case.rank_index.ranks == 1 and len(alone) > 1:
         yield finding(
             "LOG035",
             evidence=f"{len(alone)} processes each made a communicator of rank 0 alone",

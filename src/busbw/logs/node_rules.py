@@ -153,7 +153,7 @@ def channel_findings(case: JobLogs) -> Iterator[Finding]:
     counts = {
         int(match[1]): who for value, who in case.has("channels").items() if (match := _COUNT.match(value)) is not None
     }
-    if not counts or (case.people.ranks or 0) < 2:
+    if not counts or (case.rank_index.ranks or 0) < 2:
         return
     channels = min(counts)
     cause = _cause(case, channels)
@@ -192,7 +192,7 @@ def _cause(case: JobLogs, channels: int) -> str | None:
 
 def _needed(case: JobLogs, platform: Platform) -> tuple[int, str] | None:
     """Return how many channels a platform's links need at the least, and why; None: nobody can tell."""
-    ranks, nodes = case.people.ranks or 0, case.nodes
+    ranks, nodes = case.rank_index.ranks or 0, case.nodes
     if nodes is None:
         return None
     if nodes == 1:
@@ -230,7 +230,7 @@ def _doubt(case: JobLogs, channels: int, cause: str | None) -> str | None:
     if case.nodes == 1 and channels <= _FEW and (case.has("NVLink") or "available" in case.has("NVLS")):
         return "GPUs behind NVSwitches mostly have 16 and more, two GPUs with a few links have 2 to 4"
     listed = max((len(re.findall(r"\[\d+\]", value)) for value in case.has("NICs")), default=0)
-    full = case.nodes is not None and case.nodes > 1 and (case.people.ranks or 0) >= case.nodes * listed
+    full = case.nodes is not None and case.nodes > 1 and (case.rank_index.ranks or 0) >= case.nodes * listed
     if full and channels < listed and "IB" in " ".join(case.has("network")):
         return f"NET/IB lists {listed} NICs, of which some may be for other uses, and one channel fills one NIC at most"
     return None

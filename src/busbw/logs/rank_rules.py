@@ -68,7 +68,7 @@ def _alone(case: JobLogs, name: str, values: Mapping[str, tuple[Member, ...]]) -
     value = next(iter(values))
     # A process is where a variable is set; those that make no communicator need none.
     settled = {
-        process.name: case.people.of_process(process)
+        process.name: case.rank_index.of_process(process)
         for process in case.state.processes.values()
         if any(seat.started for seat in process.seats.values())
     }
@@ -100,7 +100,7 @@ def _are_first_of_hosts(case: JobLogs, names: set[str]) -> bool:
     """Whether processes are those of the lowest rank of each of their hosts: what is needed once a node they read."""
     first: dict[str, tuple[int, str]] = {}
     by_host: dict[str, list[tuple[int, str]]] = defaultdict(list)
-    for rank, (process, _seat) in case.people.seats.items():
+    for rank, (process, _seat) in case.rank_index.seats.items():
         by_host[process.host].append((rank, process.name))
     for host, every in by_host.items():
         first[host] = min(every)
@@ -165,15 +165,15 @@ def _differing(case: JobLogs, name: str, values: Mapping[str, tuple[Member, ...]
 
 def _lacking(case: JobLogs, values: Mapping[str, tuple[Member, ...]]) -> frozenset[Member]:
     having = {member for who in values.values() for member in who}
-    return frozenset(case.people.seats) - having
+    return frozenset(case.rank_index.seats) - having
 
 
 def _late(case: JobLogs) -> Iterator[Finding]:
     """Yield who let the others wait: all wait for the last in the bootstrap, which is short for the last alone."""
     waits = {
         rank: seat.wait.time_s
-        for rank, (_process, seat) in case.people.seats.items()
-        if seat.wait is not None and seat.wait.ranks == case.people.ranks
+        for rank, (_process, seat) in case.rank_index.seats.items()
+        if seat.wait is not None and seat.wait.ranks == case.rank_index.ranks
     }
     if len(waits) < 3:
         return

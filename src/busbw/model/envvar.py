@@ -82,7 +82,7 @@ ValueProblem = Literal["other value", "ignored", "clipped", "out of range", "fai
 NameVerdict = Literal["known", "misspelt", "unknown", "open"]
 
 
-class Understood(Value, kw_only=True, frozen=True):
+class ValueReading(Value, kw_only=True, frozen=True):
     """What the reader of a variable makes of one text."""
 
     # What is in force then, as a person would write it: `8`, `SYS`, `on`, `Ring`; None: it cannot be known here.
@@ -206,7 +206,7 @@ class InForce(Value, kw_only=True, frozen=True):
     # Every choice, the one in force first, those that lost after it; (): nobody set it.
     choices: tuple[Setting, ...] = ()
     # What the reader makes of the value in force; None: nothing is set, or nothing reads it.
-    understood: Understood | None = None
+    understood: ValueReading | None = None
     # What could not be looked at and may set something too.
     unseen: tuple[str, ...] = ()
 

@@ -82,8 +82,8 @@ def _number(environment: Mapping[str, str], name: str) -> int | None:
 def _cause(launcher: _Launcher, family: str, environment: Mapping[str, str]) -> str:
     if launcher.name == "srun":
         spoken = [name for name in ("PMIX_RANK", "PMI_RANK", "PMI_FD", "PMI2_RANK") if name in environment]
-        offer = f"it offers {', '.join(spoken)}" if spoken else "it offers no PMI (--mpi=none)"
-        return f"srun started them, and {offer}, which {family} does not understand"
+        capabilities = f"it offers {', '.join(spoken)}" if spoken else "it offers no PMI (--mpi=none)"
+        return f"srun started them, and {capabilities}, which {family} does not understand"
     return f"{launcher.name} started them, and {family} does not understand it (it speaks {launcher.speaks})"
 
 
@@ -91,8 +91,8 @@ def _fix(launcher: _Launcher, family: str, environment: Mapping[str, str]) -> st
     if launcher.name == "srun":
         kind = "pmix" if family == "Open MPI" else "pmi2"
         # What srun was told last time stays in the environment of its tasks.
-        told = environment.get("SLURM_MPI_TYPE")
-        return f"start with srun --mpi={kind}, if `srun --mpi=list` has it{f' (now {told[:40]})' if told else ''}"
+        given = environment.get("SLURM_MPI_TYPE")
+        return f"start with srun --mpi={kind}, if `srun --mpi=list` has it{f' (now {given[:40]})' if given else ''}"
     return f"start with the mpirun of {family}, or load the MPI of this mpirun: busbw run --mpirun PATH"
 
 

@@ -217,8 +217,8 @@ def _greeted(link: socket.socket, secret: bytes) -> int | None:
         greeting = _receive(link, _SECRET_BYTES + _RANK.size)
     except (OSError, RuntimeError):
         return None
-    told = _RANK.unpack(greeting[_SECRET_BYTES:])[0]
-    return int(told) if hmac.compare_digest(greeting[:_SECRET_BYTES], secret) else None
+    rank = _RANK.unpack(greeting[_SECRET_BYTES:])[0]
+    return int(rank) if hmac.compare_digest(greeting[:_SECRET_BYTES], secret) else None
 
 
 def _leave(meeting: Path, content: dict[str, str | int]) -> None:

@@ -181,7 +181,7 @@ def make(name: str, question: Question, machine: Machine | None) -> Recipe:
         check_machine(facts, machine)
     image, release = versions.image(facts, question), versions.release(facts, question)
     nccl = release_of_nccl(name, question)
-    told = tuple(notes(facts, question, machine, nccl=nccl, image=image, release=release))
+    remarks = tuple(notes(facts, question, machine, nccl=nccl, image=image, release=release))
     values = _values(facts, question, machine, nccl=nccl, release=release)
     made = Recipe(
         name=facts.name,
@@ -190,7 +190,7 @@ def make(name: str, question: Question, machine: Machine | None) -> Recipe:
         platform=machine.id if machine is not None else None,
         needs=facts.needs,
         steps=facts.steps,
-        notes=told,
+        notes=remarks,
         files=tuple(_files(facts, values, machine, image)),
         from_source=_FROM_SOURCE[facts.kind],
         sources=facts.source,

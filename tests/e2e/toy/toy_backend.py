@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from busbw.base.errors import InputError
 from busbw.formats.form import Taken, TextLine, Unreadable
 from busbw.formats.lines.stream import Formats
-from busbw.measure.backends.backend import Carrier, Door, Found, Offer, ProgramStart, Settled, Surroundings, Usage
+from busbw.measure.backends.backend import (
+    Capabilities,
+    Carrier,
+    Door,
+    Found,
+    ProgramStart,
+    Settled,
+    Surroundings,
+    Usage,
+)
 from busbw.measure.backends.foreign import Failure, ForeignSample, Rows, in_turn, points_in
 from busbw.measure.launchers import registry
 from busbw.measure.launchers.launcher import Joining
@@ -25,8 +34,8 @@ usual_launcher = "direct"
 usual_suite = "six"
 
 
-def offer(_around: Surroundings | None) -> Offer:
-    return Offer(
+def capabilities(_surroundings: Surroundings | None) -> Capabilities:
+    return Capabilities(
         interface="toy",
         collectives=("all_reduce", "broadcast"),
         in_place=(),
@@ -38,7 +47,7 @@ def offer(_around: Surroundings | None) -> Offer:
     )
 
 
-def look(request: Request, around: Surroundings, door: Door, names: tuple[str, ...]) -> Surroundings:
+def look(request: Request, surroundings: Surroundings, door: Door, names: tuple[str, ...]) -> Surroundings:
     launcher = registry.known(request.launcher)
     with_mpi = launcher is None or launcher.joining == "mpi"
     found = {}
@@ -52,33 +61,35 @@ def look(request: Request, around: Surroundings, door: Door, names: tuple[str, .
             options=(),
         )
         found[collective] = Found(program, Usage({}, ""))
-    return dataclasses.replace(around, found=found, mpi=door.mpi(request.mpirun) if with_mpi else None)
+    return dataclasses.replace(surroundings, found=found, mpi=door.mpi(request.mpirun) if with_mpi else None)
 
 
-def usual_ranks(_request: Request, _around: Surroundings, _names: tuple[str, ...]) -> int:
+def usual_ranks(_request: Request, _surroundings: Surroundings, _names: tuple[str, ...]) -> int:
     return 2
 
 
-def check_ranks(_request: Request, _around: Surroundings, _names: tuple[str, ...], counts: tuple[int, ...]) -> None:
+def check_ranks(
+    _request: Request, _surroundings: Surroundings, _names: tuple[str, ...], counts: tuple[int, ...]
+) -> None:
     if sum(counts) > 4:
         raise InputError("toys are few", where=f"--ranks {sum(counts)}", hint="--ranks 4")
 
 
-def moved(sweep: Sweep, _around: Surroundings) -> Sweep:
+def moved(sweep: Sweep, _surroundings: Surroundings) -> Sweep:
     return sweep
 
 
 def memory(
-    _request: Request, _around: Surroundings, _settled: Settled, _counts: tuple[int, ...]
+    _request: Request, _surroundings: Surroundings, _settled: Settled, _counts: tuple[int, ...]
 ) -> tuple[MemoryNeed, str | None]:
     return MemoryNeed(buffers_bytes=0, overhead_bytes=0, scratch_bytes=0), None
 
 
-def starts(request: Request, around: Surroundings, settled: Settled) -> tuple[ProgramStart, ...]:
+def starts(request: Request, surroundings: Surroundings, settled: Settled) -> tuple[ProgramStart, ...]:
     def one(number: int, sweep: Sweep) -> ProgramStart:
         sizes = (str(size_bytes) for size_bytes in sweep.sizes_bytes)
         return ProgramStart(
-            program=Program(argv=(around.found[sweep.collective].program.path, *sizes), env=()),
+            program=Program(argv=(surroundings.found[sweep.collective].program.path, *sizes), env=()),
             points=points_in(settled.sweeps, [number]),
             samples=1,
         )
@@ -87,7 +98,7 @@ def starts(request: Request, around: Surroundings, settled: Settled) -> tuple[Pr
     return in_turn([lambda _number, start=start: start for start in made], request)  # type: ignore[misc]
 
 
-def notes(_request: Request, _around: Surroundings, _starts: tuple[ProgramStart, ...]) -> tuple[str, ...]:
+def notes(_request: Request, _surroundings: Surroundings, _starts: tuple[ProgramStart, ...]) -> tuple[str, ...]:
     return ("a sample is one row of a toy",)
 
 

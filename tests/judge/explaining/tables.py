@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from busbw.api.verdicts import judge_results, said
+from busbw.api.verdicts import judge_results, stated_facts
 from busbw.base.collectives import COLLECTIVES
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -37,11 +37,11 @@ def article_table(name):
     return [int(cell) for cell in numbers if "." not in cell], figures
 
 
-def judged(tmp_path, text, platform=None, **told):
+def judged(tmp_path, text, platform=None, **stated):
     """Return the explained verdict on a log of this text."""
     log = tmp_path / "all_reduce.log"
     log.write_text(text)
-    return judge_results((str(log),), platform_name=platform, told=said(**told))
+    return judge_results((str(log),), platform_name=platform, stated=stated_facts(**stated))
 
 
 def codes(explained):

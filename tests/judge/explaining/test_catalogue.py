@@ -5,7 +5,7 @@ from msgspec import structs
 
 from busbw.facts.platforms import all_platforms, facts_of_gpus
 from busbw.judge.explaining.explain import explain
-from busbw.judge.explaining.grounds import Grounds
+from busbw.judge.explaining.known_machine import KnownMachine
 
 from .made_series import make_series
 
@@ -30,7 +30,7 @@ def judged(platform, figure, share):
         algorithms=(figure.algorithm,) if figure.algorithm is not None else (),
         network="loopback" if figure.network == "loopback" else None,
     )
-    return explain("s", (series,), Grounds(platform=platform, gpus=FACTS)).verdict
+    return explain("s", (series,), KnownMachine(platform=platform, gpus=FACTS)).verdict
 
 
 def test_there_are_such_figures():

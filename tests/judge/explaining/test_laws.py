@@ -8,7 +8,7 @@ import pytest
 
 from busbw.facts.platforms import all_platforms, facts_of_gpus
 from busbw.judge.explaining.explain import explain
-from busbw.judge.explaining.grounds import Grounds
+from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.judge.explaining.scenarios import ABOVE
 
 from .made_series import make_series
@@ -25,8 +25,8 @@ SWEEPS = [
 
 
 @cache
-def grounds_of(platform_id):
-    return Grounds(platform=next(each for each in PLATFORMS if each.id == platform_id), gpus=FACTS)
+def known_machine_of(platform_id):
+    return KnownMachine(platform=next(each for each in PLATFORMS if each.id == platform_id), gpus=FACTS)
 
 
 def of_sweep(sweep, scale=1.0, points=None):
@@ -43,8 +43,8 @@ def of_sweep(sweep, scale=1.0, points=None):
     )
 
 
-def sizes_of(series, grounds):
-    (found,) = explain("s", (series,), grounds).series
+def sizes_of(series, known_machine):
+    (found,) = explain("s", (series,), known_machine).series
     return found.sizes
 
 
@@ -68,7 +68,7 @@ def made(number):
         "nccl": dice.choice([None, "2.28.9"]),
     }
     points = [(2 ** dice.randint(3, 35), 10 ** dice.uniform(6, 12)) for _ in range(dice.choice([1, 1, 2]))]
-    return grounds_of(platform.id), points, said
+    return known_machine_of(platform.id), points, said
 
 
 def possible(size):
@@ -85,11 +85,11 @@ class TestMadeTables:
 
     def test_an_expectation_is_never_above_its_ceiling_and_speed_is_monotone(self):
         for number in self.NUMBERS:
-            grounds, points, said = made(number)
+            known_machine, points, said = made(number)
             dice = random.Random(-1 - number)
             times = 10 ** dice.uniform(0, 1.5)
-            low = sizes_of(make_series(points, **said), grounds)
-            high = sizes_of(make_series([(size, rate * times) for size, rate in points], **said), grounds)
+            low = sizes_of(make_series(points, **said), known_machine)
+            high = sizes_of(make_series([(size, rate * times) for size, rate in points], **said), known_machine)
             for below, above in zip(low, high, strict=True):
                 if below.band_high_Bps is not None and below.ceiling_Bps is not None:
                     assert below.band_high_Bps <= below.ceiling_Bps * (1 + 1e-9), (number, below)
@@ -101,12 +101,12 @@ class TestMadeTables:
     def test_more_ways_never_make_a_result_ok(self):
         """Saying nothing of NVLink SHARP leaves both ways open: it is ok only if it is with each of them."""
         for number in self.NUMBERS[::2]:
-            grounds, points, said = made(number)
+            known_machine, points, said = made(number)
             said = {**said, "algorithms": ()}
-            open_sizes, *told = (
-                sizes_of(make_series(points, **{**said, "nvls": nvls}), grounds) for nvls in (None, True, False)
+            open_sizes, *stated = (
+                sizes_of(make_series(points, **{**said, "nvls": nvls}), known_machine) for nvls in (None, True, False)
             )
-            for size, on, off in zip(open_sizes, *told, strict=True):
+            for size, on, off in zip(open_sizes, *stated, strict=True):
                 # Above what a ring can carry only the other way is left.
                 if size.verdict.outcome == "ok" and possible(off):
                     assert {on.verdict.outcome, off.verdict.outcome} == {"ok"}, number
@@ -117,7 +117,7 @@ class TestEveryPublishedTable:
     """Each on its own platform."""
 
     def test_it_is_not_slow_and_no_expectation_is_above_its_ceiling(self, platform, sweep):
-        found = explain("s", (of_sweep(sweep),), grounds_of(platform.id))
+        found = explain("s", (of_sweep(sweep),), known_machine_of(platform.id))
         assert found.verdict.outcome == "ok"
         for size in found.series[0].sizes:
             assert size.verdict.outcome != "slow"
@@ -125,33 +125,33 @@ class TestEveryPublishedTable:
                 assert size.band_high_Bps <= size.ceiling_Bps * (1 + 1e-9)
 
     def test_a_lower_bandwidth_never_gets_a_better_verdict(self, platform, sweep):
-        grounds = grounds_of(platform.id)
+        known_machine = known_machine_of(platform.id)
         before = None
         for scale in (1.0, 0.95, 0.9, 0.875, 0.8, 0.75, 0.6, 0.4, 0.2, 0.05):
-            outcomes = [size.verdict.outcome for size in sizes_of(of_sweep(sweep, scale), grounds)]
+            outcomes = [size.verdict.outcome for size in sizes_of(of_sweep(sweep, scale), known_machine)]
             if before is not None:
                 assert all(ORDER.index(new) <= ORDER.index(old) for new, old in zip(outcomes, before, strict=True))
             before = outcomes
 
     def test_the_words_on_a_size_do_not_depend_on_the_other_sizes(self, platform, sweep):
-        grounds = grounds_of(platform.id)
+        known_machine = known_machine_of(platform.id)
         points = [point for point in sweep.points if point[1] > 0]
         half = len(points) // 2
-        whole = {size.size_bytes: size for size in sizes_of(of_sweep(sweep, 0.9, points), grounds)}
+        whole = {size.size_bytes: size for size in sizes_of(of_sweep(sweep, 0.9, points), known_machine)}
         for part in (points[::-1], points[:half], points[half:], points[::2], points[-1:]):
-            for size in sizes_of(of_sweep(sweep, 0.9, part), grounds) if part else ():
+            for size in sizes_of(of_sweep(sweep, 0.9, part), known_machine) if part else ():
                 assert size == whole[size.size_bytes]
 
     def test_an_ok_after_a_loss_says_which_loss_would_not_be_seen(self, platform, sweep):
         for scale in (0.875, 0.75):
-            verdict = explain("s", (of_sweep(sweep, scale),), grounds_of(platform.id)).verdict
+            verdict = explain("s", (of_sweep(sweep, scale),), known_machine_of(platform.id)).verdict
             if verdict.outcome == "ok":
                 assert "would not be seen" in verdict.sentence or "no loss would be called slow" in verdict.sentence
 
 
 def test_every_published_table_of_large_messages_that_has_lost_a_quarter_is_slow_or_as_fast_as_another_way():
     outcomes = [
-        explain("s", (of_sweep(each.values[1], 0.75),), grounds_of(each.values[0].id)).verdict.outcome
+        explain("s", (of_sweep(each.values[1], 0.75),), known_machine_of(each.values[0].id)).verdict.outcome
         for each in SWEEPS
         if each.values[1].network != "fallback"
     ]

@@ -6,7 +6,7 @@ import pytest
 
 from busbw.facts.platforms import all_platforms, facts_of_gpus
 from busbw.judge.explaining.explain import explain
-from busbw.judge.explaining.grounds import Grounds
+from busbw.judge.explaining.known_machine import KnownMachine
 
 from .tables import GiB, codes, judged, nccl_table
 from .test_laws import make_series
@@ -72,8 +72,8 @@ def test_what_nccl_takes_by_default_on_two_nodes_is_known(tmp_path):
 def test_a_name_does_not_say_what_joins_several_hosts():
     """GB200 by its name alone: whether the trays are of one rack, and what is between racks, is not in it."""
     series = make_series([(8 * GiB, 40e9)], ranks=16, nodes=4)
-    grounds = Grounds(gpus=facts_of_gpus(all_platforms()))
-    found = explain("s", (replace(series, gpu_name="NVIDIA GB200"),), grounds)
+    known_machine = KnownMachine(gpus=facts_of_gpus(all_platforms()))
+    found = explain("s", (replace(series, gpu_name="NVIDIA GB200"),), known_machine)
     assert found.verdict.outcome == "cannot_tell"
     assert "PERF011" not in codes(found)
 

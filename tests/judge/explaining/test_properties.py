@@ -7,19 +7,19 @@ from hypothesis import strategies as st
 
 from busbw.facts.platforms import all_platforms, facts_of_gpus, find_platform
 from busbw.judge.explaining.explain import explain
-from busbw.judge.explaining.grounds import Grounds
+from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.judge.explaining.scenarios import ABOVE
 from busbw.judge.explaining.series import Series, SizeSample, rates_of
 
 FACTS = facts_of_gpus(all_platforms())
 GROUNDS = (
-    Grounds(gpus=FACTS),
+    KnownMachine(gpus=FACTS),
     *(
-        Grounds(platform=find_platform(name).platform, gpus=FACTS)
+        KnownMachine(platform=find_platform(name).platform, gpus=FACTS)
         for name in ("azure-nd-h100-v5", "isambard-ai-phase2")
     ),
-    Grounds(platform=find_platform("azure-hbv4").platform),
-    Grounds(platform=find_platform("generic").platform),
+    KnownMachine(platform=find_platform("azure-hbv4").platform),
+    KnownMachine(platform=find_platform("generic").platform),
 )
 ALGORITHMS = st.sampled_from([None, None, "ring", "tree", "nvls", "nvlstree", "collnet", "pat", "symmetric"])
 
@@ -66,9 +66,9 @@ def any_series(draw):
 
 
 @settings(max_examples=150, deadline=None)
-@given(series=any_series(), grounds=st.sampled_from(GROUNDS))
-def test_an_explanation_keeps_its_promises(series, grounds):
-    found = explain("s", (series,), grounds)
+@given(series=any_series(), known_machine=st.sampled_from(GROUNDS))
+def test_an_explanation_keeps_its_promises(series, known_machine):
+    found = explain("s", (series,), known_machine)
     (explained,) = found.series
     assert len(explained.sizes) == len(series.samples)
     for size, sample in zip(explained.sizes, series.samples, strict=True):

@@ -6,12 +6,12 @@ import pytest
 from msgspec import structs
 from tests.judge.factories import MiB, make_hello, make_measurement, make_outcome, make_plan, make_rates, make_wrong
 
-from busbw.api.verdicts import judge_results, said
+from busbw.api.verdicts import judge_results, stated_facts
 from busbw.facts.platforms import all_platforms, facts_of_gpus, find_platform
 from busbw.judge import judge
 from busbw.judge.explaining.explain import explain, judged_by_links
-from busbw.judge.explaining.grounds import Grounds
-from busbw.judge.explaining.series import Series, SizeSample, Told, rates_of, told_by_settings
+from busbw.judge.explaining.known_machine import KnownMachine
+from busbw.judge.explaining.series import Series, SizeSample, StatedFacts, rates_of, stated_by_settings
 from busbw.judge.explaining.slow_ends import pair_findings_of_run
 from busbw.judge.explaining.sources import series_of_run
 from busbw.model.finding import Verdict
@@ -41,10 +41,14 @@ def four_h200(slower=1.0):
     return make_gpu_run(points)
 
 
-def explained(run, grounds=None, told=None):
-    grounds = grounds or Grounds()
+def explained(run, known_machine=None, stated=None):
+    known_machine = known_machine or KnownMachine()
     return explain(
-        "run", series_of_run(run, told or Told()), grounds, run=run, findings=pair_findings_of_run(run, grounds)
+        "run",
+        series_of_run(run, stated or StatedFacts()),
+        known_machine,
+        run=run,
+        findings=pair_findings_of_run(run, known_machine),
     )
 
 
@@ -61,14 +65,14 @@ class TestFourH200:
 
     def test_the_algorithm_is_the_own_word_and_the_protocol_a_step_of_the_budget(self):
         run = four_h200()
-        sizes = explained(run, Grounds(gpus=facts())).series[0].sizes
+        sizes = explained(run, KnownMachine(gpus=facts())).series[0].sizes
         assert {(size.algorithm, size.algorithm_from) for size in sizes} == {("ring", "nccl")}
         assert "protocol" in {step.name for step in sizes[2].budget}
         assert next(step for step in sizes[2].budget if step.name == "protocol").busbw_Bps == pytest.approx(225e9)
         assert "protocol" not in {step.name for step in sizes[-1].budget}
 
     def test_nvls_being_off_is_known(self):
-        series = explained(four_h200(), Grounds(gpus=facts())).series[0]
+        series = explained(four_h200(), KnownMachine(gpus=facts())).series[0]
         assert ("NVLS", "off") in series.settings
 
     def test_twice_as_slow_is_slow(self):
@@ -84,7 +88,7 @@ class TestFourH200:
 
     def test_more_than_the_links_carry_is_no_result(self):
         run = make_gpu_run([make_point(0, 2**33, 2**33 * 1.5 / 500e9)])
-        found = explained(run, Grounds(gpus=facts()))
+        found = explained(run, KnownMachine(gpus=facts()))
         assert found.verdict.outcome == "cannot_tell"
         assert found.verdict.because == ("PERF010",)
 
@@ -103,7 +107,7 @@ class TestFourH200:
         choice = make_choice("AGxLL_R")
         nccl = structs.replace(point.nccl, choices=(choice,))
         run = structs.replace(run, measurements=(structs.replace(point, nccl=nccl),))
-        size = explained(run, Grounds(gpus=facts())).series[0].sizes[0]
+        size = explained(run, KnownMachine(gpus=facts())).series[0].sizes[0]
         assert size.algorithm == "symmetric"
         assert size.ceiling_Bps == pytest.approx(450e9)
 
@@ -120,7 +124,7 @@ class TestFourH200:
 def test_the_next_step_follows_what_nccl_chose(choice, words):
     point = make_point(0, 2**31, 2**31 * 1.5 / 150e9)
     point = structs.replace(point, nccl=structs.replace(point.nccl, choices=(choice,)))
-    found = explained(make_gpu_run([point]), Grounds(gpus=facts()))
+    found = explained(make_gpu_run([point]), KnownMachine(gpus=facts()))
     assert found.verdict.outcome == "slow"
     assert words in found.next_steps[0]
 
@@ -137,7 +141,7 @@ class TestFourH200OfNcclTests:
     """The same host through nccl-tests, six collectives, held against a captured host."""
 
     def judged(self):
-        return judge_results((str(SAMPLES / "four-h200.log"),), host=HOST, told=said(nvls="off"))
+        return judge_results((str(SAMPLES / "four-h200.log"),), host=HOST, stated=stated_facts(nvls="off"))
 
     def test_every_table_is_ok_or_says_why_it_cannot_tell(self):
         assert {series.verdict.outcome for series in self.judged().series} == {"ok"}
@@ -197,7 +201,7 @@ class TestPairs:
 
     def test_the_gpu_and_its_nic_are_named(self):
         platform = find_platform("azure-nd-h100-v5").platform
-        found = explained(self.run_of_pairs(), Grounds(platform=platform))
+        found = explained(self.run_of_pairs(), KnownMachine(platform=platform))
         assert found.verdict.outcome == "slow"
         assert found.verdict.because == ("PERF013",)
         assert "GPU 5 on b (rank 13) over NIC mlx5_ib5 reaches 50 % of what the others reach" in found.verdict.sentence
@@ -245,7 +249,7 @@ class TestMpi:
 
 
 def test_settings_decide_what_applies():
-    told = told_by_settings(
+    stated = stated_by_settings(
         [
             ("NCCL_NVLS_ENABLE", "0"),
             ("NCCL_ALGO", "Ring,NVLSTree"),
@@ -253,13 +257,13 @@ def test_settings_decide_what_applies():
             ("NCCL_COLLNET_ENABLE", "1"),
         ]
     )
-    assert told == Told(nvls=False, sharp=True, algorithms=("ring", "nvlstree"), detour="sockets")
+    assert stated == StatedFacts(nvls=False, sharp=True, algorithms=("ring", "nvlstree"), detour="sockets")
     # Exclusions and lists by function are left to NCCL.
-    assert told_by_settings([("NCCL_ALGO", "^Ring")]).algorithms == ()
-    assert told_by_settings([("NCCL_ALGO", "allreduce:tree")]).algorithms == ()
-    assert told_by_settings([("NCCL_P2P_DISABLE", "1"), ("NCCL_SHM_DISABLE", "1")]).network == "loopback"
-    assert told_by_settings([("NCCL_P2P_DISABLE", "1")]).detour == "shm"
-    assert told_by_settings([]) == Told()
+    assert stated_by_settings([("NCCL_ALGO", "^Ring")]).algorithms == ()
+    assert stated_by_settings([("NCCL_ALGO", "allreduce:tree")]).algorithms == ()
+    assert stated_by_settings([("NCCL_P2P_DISABLE", "1"), ("NCCL_SHM_DISABLE", "1")]).network == "loopback"
+    assert stated_by_settings([("NCCL_P2P_DISABLE", "1")]).detour == "shm"
+    assert stated_by_settings([]) == StatedFacts()
 
 
 class TestLogs:
@@ -306,7 +310,7 @@ def test_small_messages_between_nodes_are_never_slow_by_a_model_alone(platform):
     point = make_point(0, 8, 150e-6, ranks=16, chosen=("TREE", "LL"))
     points = [structs.replace(point, point=number, size_bytes=8 * 2**number) for number in range(7)]
     run = make_gpu_run(points, ranks=16, hosts=("a", "b"))
-    found = explained(run, Grounds(platform=find_platform(platform).platform))
+    found = explained(run, KnownMachine(platform=find_platform(platform).platform))
     assert found.verdict.outcome == "cannot_tell"
 
 
@@ -323,7 +327,7 @@ def test_a_slow_rail_is_named_by_both_its_ends():
         for rank in range(8)
     ]
     run = make_gpu_run(points, ranks=16, hosts=("a", "b"), model="NVIDIA H100 80GB HBM3")
-    found = explained(run, Grounds(platform=find_platform("azure-nd-h100-v5").platform))
+    found = explained(run, KnownMachine(platform=find_platform("azure-nd-h100-v5").platform))
     assert found.verdict.outcome == "slow"
     assert "GPU 5 on a (rank 5) over NIC mlx5_ib5 and GPU 5 on b (rank 13) over NIC mlx5_ib5" in found.verdict.sentence
 
@@ -335,43 +339,43 @@ def test_a_slow_rail_is_named_by_both_its_ends():
 def test_what_is_expected_of_eight_h100_depends_on_what_nccl_chose(algorithm, busbw, outcome):
     point = make_point(0, 2**34, 2**34 * 1.75 / busbw, ranks=8, chosen=(algorithm, "SIMPLE"))
     run = make_gpu_run([point], ranks=8, model="NVIDIA H100 80GB HBM3")
-    assert explained(run, Grounds(gpus=facts())).verdict.outcome == outcome
+    assert explained(run, KnownMachine(gpus=facts())).verdict.outcome == outcome
 
 
 @pytest.mark.parametrize("text", ["", "=", "Ring,", ",,", "Ring;Tree", "\x00", "ring" * 10_000, "^", "1", "Ring Tree"])
 @pytest.mark.parametrize("name", ["NCCL_ALGO", "NCCL_NET", "NCCL_NVLS_ENABLE", "NCCL_COLLNET_ENABLE"])
 def test_any_value_of_a_setting_is_read_or_left_out(name, text):
-    told = told_by_settings([(name, text)])
-    assert set(told.algorithms) <= {"ring"}
-    assert told.sharp in (None, True)
+    stated = stated_by_settings([(name, text)])
+    assert set(stated.algorithms) <= {"ring"}
+    assert stated.sharp in (None, True)
 
 
 @pytest.mark.parametrize(("share", "outcome"), [(0.91, "ok"), (0.89, "slow"), (1.2, "ok")])
 def test_large_messages_must_reach_90_percent_where_two_sources_agree(share, outcome):
     point = make_point(0, 2**33, 2**33 * 1.5 / (share * 363.3e9))
     run = make_gpu_run([structs.replace(point, low_s=point.median_s)])
-    assert explained(run, Grounds(gpus=facts())).verdict.outcome == outcome
+    assert explained(run, KnownMachine(gpus=facts())).verdict.outcome == outcome
 
 
 @pytest.mark.parametrize(("times", "outcome"), [(1.9, "ok"), (2.5, "cannot_tell"), (3.2, "slow")])
 def test_small_messages_may_take_twice_what_was_measured_with_this_nccl(times, outcome):
     points = [make_point(number, 2**number, times * 9.65e-6, chosen=("RING", "LL")) for number in range(3, 10)]
     run = make_gpu_run([structs.replace(point, low_s=point.median_s) for point in points])
-    assert {size.verdict.outcome for size in explained(run, Grounds(gpus=facts())).series[0].sizes} == {outcome}
+    assert {size.verdict.outcome for size in explained(run, KnownMachine(gpus=facts())).series[0].sizes} == {outcome}
 
 
 def test_the_favourable_end_of_an_interval_counts():
     point = make_point(0, 2**33, 2**33 * 1.5 / (0.7 * 367.2e9))
     sure = make_gpu_run([structs.replace(point, low_s=point.median_s * 0.99)])
     unsure = make_gpu_run([structs.replace(point, low_s=point.median_s * 0.7)])
-    assert explained(sure, Grounds(gpus=facts())).verdict.outcome == "slow"
-    assert explained(unsure, Grounds(gpus=facts())).verdict.outcome == "ok"
+    assert explained(sure, KnownMachine(gpus=facts())).verdict.outcome == "slow"
+    assert explained(unsure, KnownMachine(gpus=facts())).verdict.outcome == "ok"
 
 
 @pytest.mark.parametrize("changes", [{"verified": False}, {"samples": 3}], ids=["unchecked", "few samples"])
 def test_speed_that_says_nothing_is_not_judged(changes):
     point = structs.replace(make_point(0, 2**33, 35e-3), **changes)
-    assert explained(make_gpu_run([point]), Grounds(gpus=facts())).series[0].verdict.outcome == "cannot_tell"
+    assert explained(make_gpu_run([point]), KnownMachine(gpus=facts())).series[0].verdict.outcome == "cannot_tell"
 
 
 def test_a_run_that_is_slow_for_another_reason_stays_slow():
@@ -403,5 +407,5 @@ def test_mpi_between_nodes_is_bounded_by_the_ranks_that_there_are(ranks, ceiling
         statistic="s",
         samples=(SizeSample(size_bytes=2**30, time_s=0.1, busbw_Bps=busbw_Bps, algbw_Bps=algbw_Bps),),
     )
-    found = explain("s", (series,), Grounds(platform=find_platform("azure-hbv4").platform))
+    found = explain("s", (series,), KnownMachine(platform=find_platform("azure-hbv4").platform))
     assert found.series[0].sizes[0].ceiling_Bps == pytest.approx(ceiling_Bps)

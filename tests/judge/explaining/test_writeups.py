@@ -2,7 +2,7 @@
 
 import pytest
 
-from busbw.api.verdicts import judge_results, said
+from busbw.api.verdicts import judge_results, stated_facts
 
 from .tables import SAMPLES, GiB, article_table, codes, judged, largest, nccl_table
 
@@ -110,8 +110,8 @@ class TestOracle:
 class TestIsambard:
     """Two nodes with and without the plug-in, as the guide prints them."""
 
-    def judged(self, name, **told):
-        return judge_results((str(SAMPLES / name),), platform_name=ISAMBARD, told=said(**told))
+    def judged(self, name, **stated):
+        return judge_results((str(SAMPLES / name),), platform_name=ISAMBARD, stated=stated_facts(**stated))
 
     def test_without_the_plug_in_it_is_slow_and_tcp_is_named(self):
         explained = self.judged("isambard-without-plugin.log")

@@ -281,9 +281,9 @@ def test_junit_has_a_case_for_each_gate(tmp_path):
     root = checked(file.read_bytes())
     cases = {case.attrib["name"]: [child.tag for child in case] for case in root.iter("testcase")}
     assert cases == {gates[0]: [], gates[1]: ["failure"], gates[2]: ["skipped"]}
-    told = root.find(".//failure").text.splitlines()
-    assert told[0].startswith("4 of 8 points, the least 326.6 GB/s at 1 GiB, out of place")
-    assert len(told) == 5
+    stated = root.find(".//failure").text.splitlines()
+    assert stated[0].startswith("4 of 8 points, the least 326.6 GB/s at 1 GiB, out of place")
+    assert len(stated) == 5
 
 
 def test_words_of_a_log_are_no_markup_and_no_control_codes(tmp_path):

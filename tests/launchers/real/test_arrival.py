@@ -78,8 +78,8 @@ class Site:
             path = self.folder / file.path
             path.write_text(file.text, encoding="utf-8")
             path.chmod(0o755 if file.executable else 0o644)
-        around = {**ENVIRONMENT, "BUSBW_RUN": "tag", **(env or {})}
-        whole = {name: value for name, value in around.items() if name not in job.unset} | dict(job.env)
+        surroundings = {**ENVIRONMENT, "BUSBW_RUN": "tag", **(env or {})}
+        whole = {name: value for name, value in surroundings.items() if name not in job.unset} | dict(job.env)
         for name, folder in job.prepend:
             whole[name] = os.pathsep.join(part for part in (folder, whole.get(name)) if part)
         done = self.lab.run("n0", [*before, *job.argv], env=whole, cwd="/")

@@ -43,14 +43,14 @@ _EARLY_RCCL = (2, 22)
 
 def combinations(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield what settings that hold together do to each other; commands with the same settings are told once."""
-    told: set[tuple[int | None, frozenset[tuple[str, str]]]] = set()
+    reported: set[tuple[int | None, frozenset[tuple[str, str]]]] = set()
     for situation in subject.situations:
         nodes = _nodes(subject, situation)
         values = situation.values()
         key = nodes, frozenset(values.items())
-        if key in told:
+        if key in reported:
             continue
-        told.add(key)
+        reported.add(key)
         for each in _interactions(values, subject, nodes):
             is_vouched = _is_published(each, values, subject) or _is_all_reduce(each, situation)
             if not is_vouched and not (_rests_on_absence(each) and _is_part(subject, situation)):

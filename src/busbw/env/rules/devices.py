@@ -39,16 +39,16 @@ _HOST_NETWORK = re.compile(r"\s*hostNetwork:\s*[\"']?(?:true|\{\{)")
 
 def devices(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield what is wrong with lists of devices."""
-    told: set[tuple[str, tuple[str, ...], frozenset[str]]] = set()
+    reported: set[tuple[str, tuple[str, ...], frozenset[str]]] = set()
     for each in subject.reading.assignments:
         if each.unsets or not (each.name.endswith(_HCA) or each.name in INTERFACES):
             continue
         texts = (each.value,) if each.value else each.alternatives
         key = each.name, texts, frozenset(_shapes_before(subject.reading, each))
         # A script that says the same a thousand times is told once.
-        if key in told:
+        if key in reported:
             continue
-        told.add(key)
+        reported.add(key)
         found = [list(_list(subject, each, text)) for text in texts]
         # Where branches decide, one list that is right stands for all.
         if found and all(found):
@@ -69,12 +69,12 @@ def _list(subject: SettingsSubject, each: Assignment, text: str) -> Iterator[Fin
     is_held = each.name == _HCA and platform is not None and bool(compute_nics(platform))
     held = platform if is_held and _has_devices_of_host(subject.reading) else None
     against = list(_against(subject, each, text, chosen, held)) if each.name == _HCA else []
-    told = {found.code for found in against}
+    reported = {found.code for found in against}
     problems = device_problems(chosen, each.name, subject.version)
     for problem in problems:
         code = _CODES.get(problem.kind, "ENV047")
         # A repeated name is told with what it stands for.
-        if not (code == "ENV042" and "ENV043" in told):
+        if not (code == "ENV042" and "ENV043" in reported):
             yield report(
                 code,
                 at=place_of_value(each, problem.offset),

@@ -175,14 +175,14 @@ def _named_and_unset(subject: SettingsSubject) -> Iterator[Finding]:
     set_here = {each.name for each in reading.assignments if not each.unsets}
     if not any(each.form in ("export", "environment") for each in reading.assignments):
         return
-    told: set[str] = set()
+    reported: set[str] = set()
     for launch in reading.launches:
         if launch.kind != "mpirun" or launch.family not in (None, "Open MPI"):
             continue
         for name in launch.forwards:
-            if name in set_here or name in told or not _matters(name):
+            if name in set_here or name in reported or not _matters(name):
                 continue
-            told.add(name)
+            reported.add(name)
             yield report(
                 "ENV101",
                 at=place_of(launch),

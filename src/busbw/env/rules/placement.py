@@ -99,12 +99,12 @@ def _masks(platform: Platform, binding: str, *, moved: bool) -> RankMasks | None
 
 def _wrong_everywhere(masks: RankMasks) -> tuple[BoundRank, ...]:
     """Return the ranks that every launcher that can be told puts elsewhere, as the first one puts them."""
-    told = [reading for reading in masks.readings if reading.cannot_tell is None and reading.ranks]
-    if not told:
+    readable = [reading for reading in masks.readings if reading.cannot_tell is None and reading.ranks]
+    if not readable:
         return ()
-    wrong = [{each.rank for each in reading.ranks if each.fit == "wrong"} for reading in told]
+    wrong = [{each.rank for each in reading.ranks if each.fit == "wrong"} for reading in readable]
     everywhere = set.intersection(*wrong)
-    return tuple(each for each in told[0].ranks if each.rank in everywhere)
+    return tuple(each for each in readable[0].ranks if each.rank in everywhere)
 
 
 def _nodes(masks: RankMasks | None) -> str:

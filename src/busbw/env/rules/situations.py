@@ -136,13 +136,13 @@ def _with_own(
 ) -> dict[str, Assignment]:
     """Return what a launch sees: what lasts, then what each launch that it is within sets, then its own."""
     settings = dict(way.settings)
-    around: LaunchCommand | None = None
+    outer: LaunchCommand | None = None
     for each_number in reversed(_chain(reading, number)):
         launch = reading.launches[each_number]
         # What a container does not get is told of the container.
-        if around is not None and starts_anew(around) and launch.kind != "container":
-            settings = {name: each for name, each in settings.items() if is_handed_on(around, name, each)}
-        around = launch
+        if outer is not None and starts_anew(outer) and launch.kind != "container":
+            settings = {name: each for name, each in settings.items() if is_handed_on(outer, name, each)}
+        outer = launch
         for setting in own.get(each_number, []):
             if not setting.arms or set(setting.arms).issubset(way.arms):
                 _put(settings, setting)

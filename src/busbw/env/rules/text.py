@@ -55,11 +55,11 @@ def slips(subject: SettingsSubject) -> Iterator[Finding]:
     # One slip that goes through a whole text is told once.
     meant = [each for each in subject.reading.slips if _matters(each, subject.reading)]
     often = Counter(each.kind for each in meant)
-    told: set[str] = set()
+    reported: set[str] = set()
     for each in meant:
-        if each.kind not in _ONCE or each.kind not in told:
+        if each.kind not in _ONCE or each.kind not in reported:
             yield _finding(each, max(each.count, often[each.kind] if each.kind in _ONCE else 1))
-            told.add(each.kind)
+            reported.add(each.kind)
 
 
 def _matters(each: Slip, reading: SettingsReading) -> bool:

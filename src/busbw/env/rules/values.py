@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from busbw.env.hca import INTERFACES
-from busbw.env.near import read_name
+from busbw.env.misspelled import read_name
 from busbw.env.rules.subject import (
     SettingsSubject,
     is_unexpanded,
@@ -20,7 +20,7 @@ from busbw.env.values import read_value
 from busbw.env.versions import default_in, known_in
 from busbw.facts.envvars import misspellings
 from busbw.facts.platforms import all_platforms
-from busbw.model.envvar import EnvVar, Misspelling, Understood
+from busbw.model.envvar import EnvVar, Misspelling, ValueReading
 from busbw.model.finding import Finding
 from busbw.model.settings import Assignment, SettingsReading
 
@@ -46,7 +46,7 @@ _LISTS = ("NCCL_IB_HCA", *INTERFACES)
 
 def values(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield values that are not taken as they are written, and those that need not be."""
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for each in subject.reading.assignments:
         variable = known(each.name)
         # Lists of devices have rules of their own.
@@ -58,11 +58,11 @@ def values(subject: SettingsSubject) -> Iterator[Finding]:
         for text in texts:
             # A script that says the same a thousand times is told once.
             is_known = subject.is_for_rccl and text.upper() in _WORDS_OF_RCCL.get(each.name, ())
-            if not is_known and (each.name, text) not in told:
+            if not is_known and (each.name, text) not in reported:
                 found = _value(each, variable, text, version, is_asked=subject.context.nccl is not None)
                 yield from (one for one in found if by_limits or one.code not in _OF_LIMITS)
             if text:
-                told.add((each.name, text))
+                reported.add((each.name, text))
 
 
 def _value(
@@ -73,11 +73,11 @@ def _value(
         return
     if variable.kind == "path" and is_unexpanded(text):
         return
-    understood = read_value(variable, text, version)
-    if understood.kind is not None:
-        depends = not is_asked and version is not None and read_value(variable, text, _EARLIER) != understood
-        yield _finding(each, variable, text, understood, is_certain=each.value is not None and not depends)
-    elif variable.owner == _NCCL and version is not None and _is_default(variable, text, understood, version):
+    value_read = read_value(variable, text, version)
+    if value_read.kind is not None:
+        depends = not is_asked and version is not None and read_value(variable, text, _EARLIER) != value_read
+        yield _finding(each, variable, text, value_read, is_certain=each.value is not None and not depends)
+    elif variable.owner == _NCCL and version is not None and _is_default(variable, text, value_read, version):
         yield report(
             "ENV035",
             at=place_of(each),
@@ -89,17 +89,17 @@ def _value(
         )
 
 
-def _finding(each: Assignment, variable: EnvVar, text: str, understood: Understood, *, is_certain: bool) -> Finding:
+def _finding(each: Assignment, variable: EnvVar, text: str, value_read: ValueReading, *, is_certain: bool) -> Finding:
     return report(
-        _CODES[understood.kind or "odd"],
+        _CODES[value_read.kind or "odd"],
         at=place_of_value(each),
         evidence=setting_text(each),
         confidence="certain" if is_certain else "likely",
-        effect=understood.problem,
-        fix=f'{each.name}="{understood.instead}"' if understood.instead is not None else None,
+        effect=value_read.problem,
+        fix=f'{each.name}="{value_read.instead}"' if value_read.instead is not None else None,
         source=variable.source,
         name=each.name,
-        value=understood.value if understood.value is not None else "something else",
+        value=value_read.value if value_read.value is not None else "something else",
         written=shown(text),
     )
 
@@ -107,12 +107,12 @@ def _finding(each: Assignment, variable: EnvVar, text: str, understood: Understo
 def _empty(each: Assignment, variable: EnvVar, version: tuple[int, ...] | None) -> Iterator[Finding]:
     if variable.owner != _NCCL:
         return
-    understood = read_value(variable, "", version)
-    if understood.kind in ("fails", "other value"):
-        yield _finding(each, variable, "", understood, is_certain=each.value is not None)
+    value_read = read_value(variable, "", version)
+    if value_read.kind in ("fails", "other value"):
+        yield _finding(each, variable, "", value_read, is_certain=each.value is not None)
         return
     # An empty name of a plug-in is none, which may be what is wanted.
-    if not each.computed and understood.value != "none":
+    if not each.computed and value_read.value != "none":
         yield report(
             "ENV036",
             at=place_of(each),
@@ -122,11 +122,11 @@ def _empty(each: Assignment, variable: EnvVar, version: tuple[int, ...] | None) 
         )
 
 
-def _is_default(variable: EnvVar, text: str, understood: Understood, version: tuple[int, ...]) -> bool:
+def _is_default(variable: EnvVar, text: str, value_read: ValueReading, version: tuple[int, ...]) -> bool:
     default = default_in(variable, version)
     if default in _NO_VALUE or default is None:
         return False
-    return text == default or (understood.value is not None and read_value(variable, default, version) == understood)
+    return text == default or (value_read.value is not None and read_value(variable, default, version) == value_read)
 
 
 # Written by the job: they need not be there.

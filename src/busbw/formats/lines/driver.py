@@ -25,12 +25,12 @@ _BEGINNINGS = (
 # A word, a path, a dictionary of Python, a date or a name in brackets, a level after a dash: no table's row, no
 # comment, no JSON.
 _WORD = r"[A-Za-z(/<]|\{'|\[(?:\d{4}-\d|[A-Za-z])|- [A-Z]"
-_NOBODYS = re.compile(rf"(?!    )(?>{PREFIXES})(?P<line>[ \t]*+(?!{_BEGINNINGS})(?:{_WORD}).*)", re.ASCII)
+_UNREAD_TEXT = re.compile(rf"(?!    )(?>{PREFIXES})(?P<line>[ \t]*+(?!{_BEGINNINGS})(?:{_WORD}).*)", re.ASCII)
 
 
-def nobodys(text: str) -> str | None:
+def unread_text(text: str) -> str | None:
     """Return a line without its prefixes when it is certain that nobody reads it; None when readers must be asked."""
-    match = _NOBODYS.match(text)
+    match = _UNREAD_TEXT.match(text)
     if match is None:
         return None
     # A log line of NCCL, a colour, a failure of nccl-tests. One by one: a loop over them takes three times as long.
@@ -312,12 +312,12 @@ class Reader:
         while position < end:
             newline = data.index(b"\n", position)
             text = data[position:newline].rstrip(b"\r").decode("utf-8", "replace")
-            line = nobodys(text)
+            line = unread_text(text)
             if line is None or self._prefixes.may_learn(text) or scrub(text) != text:
                 break
             passed.append(line)
             position = newline + 1
-        self.ledger.nobodys(self.lines + 1, passed, UNKNOWN_LINE)
+        self.ledger.unread_text(self.lines + 1, passed, UNKNOWN_LINE)
         self.lines += len(passed)
         return position
 

@@ -105,7 +105,7 @@ class SourceLedger:
         shown = scrub(text[: 20 * _SHOWN])[:_SHOWN]
         self._events.append(UnreadLine(source=self.source, line=line, text=shown, why=why))
 
-    def nobodys(self, first_line: int, texts: Sequence[str], why: str) -> None:
+    def unread_text(self, first_line: int, texts: Sequence[str], why: str) -> None:
         """Account for lines, one after the other, that nobody reads and that hold no secret."""
         self.unread_lines += len(texts)
         self._events.extend(

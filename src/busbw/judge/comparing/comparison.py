@@ -154,10 +154,10 @@ def _why_not(held: Versus, launches: Sequence[Launch], all_points: int, design: 
 def _description(held: Versus, launches: Sequence[Launch]) -> str:
     """Return why sides that were not interleaved allow no claim, and what was measured all the same."""
     single = all(sum(launch.side == side for launch in launches) == 1 for side in (0, held.other))
-    told = f"; one launch of each, and {_within(held, launches)}" if single else ""
+    caveat = f"; one launch of each, and {_within(held, launches)}" if single else ""
     return (
         "these are stored results, not launches in random order, and a change of the machine between them looks the "
-        f"same; measured: {_gains(held)}{told}"
+        f"same; measured: {_gains(held)}{caveat}"
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from busbw.base.text import counted, listed, percent
 from busbw.base.units import format_rate, format_size
 from busbw.facts.expectations import SizeCurve, latency_constants, size_curve
-from busbw.judge.explaining.grounds import Grounds
+from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.judge.explaining.references import (
     LARGE_MESSAGE_BYTES,
     PAIRS,
@@ -152,7 +152,7 @@ class Knowledge:
     """What is known of the machine of one series."""
 
     series: Series
-    grounds: Grounds
+    known_machine: KnownMachine
     rates: NodeRates | None
     references: tuple[Reference, ...]
     empty: EmptyCall | None
@@ -174,8 +174,8 @@ class Knowledge:
         nodes = 1 if place.is_inside and series.network != "loopback" else max(2, series.nodes)
         return size_curve(
             nodes=nodes,
-            sm=self.grounds.sm(series),
-            fabric=self.grounds.fabric,
+            sm=self.known_machine.sm(series),
+            fabric=self.known_machine.fabric,
             algorithm=algorithm,
             collective=series.collective,
         )

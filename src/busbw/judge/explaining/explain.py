@@ -9,10 +9,10 @@ from busbw.base.text import counted
 from busbw.facts.platforms import facts_of_gpus
 from busbw.judge.explaining.concluding import Sized, findings_of_series, verdict_of_series
 from busbw.judge.explaining.expecting import Knowledge, empty_call
-from busbw.judge.explaining.grounds import Grounds, doubts
+from busbw.judge.explaining.known_machine import KnownMachine, platform_findings
 from busbw.judge.explaining.memory import curve_of, explain_in_memory, measured_of, regime
 from busbw.judge.explaining.scenarios import bounds
-from busbw.judge.explaining.series import Series, SizeSample, Told
+from busbw.judge.explaining.series import Series, SizeSample, StatedFacts
 from busbw.judge.explaining.sizing import Against, explain_size
 from busbw.judge.explaining.slow_ends import pair_findings_of_run
 from busbw.judge.explaining.sources import series_of_run
@@ -37,7 +37,7 @@ class _Explained:
 def explain(
     subject: str,
     series: Sequence[Series],
-    grounds: Grounds,
+    known_machine: KnownMachine,
     *,
     run: Run | None = None,
     findings: tuple[Finding, ...] = (),
@@ -48,15 +48,15 @@ def explain(
     `run`: whose measurements the series are, for what it measured of its host and for its own verdict. `findings`: what
     was found of single GPUs and pairs.
     """
-    known = [_explain_series(each, grounds, run) for each in series]
-    about_platform = doubts(grounds.platform) if grounds.platform is not None else ()
+    known = [_explain_series(each, known_machine, run) for each in series]
+    about_platform = platform_findings(known_machine.platform) if known_machine.platform is not None else ()
     every = dict.fromkeys((*findings, *(found for each in known for found in each.findings), *about_platform))
     steps = [each.series.next_step for each in known if each.series.next_step is not None]
     steps += [found.fix for found in findings if found.fix is not None]
     explained = tuple(each.series for each in known)
     return ExplainedVerdict(
         subject=subject,
-        machine=_machine(grounds),
+        machine=_machine(known_machine),
         grounds=tuple(dict.fromkeys(each.grounds for each in known if each.grounds is not None)),
         series=explained,
         findings=tuple(sorted(every, key=lambda found: _SEVERITY[found.severity])),
@@ -66,17 +66,17 @@ def explain(
     )
 
 
-def _machine(grounds: Grounds) -> str | None:
-    if grounds.hardware is not None:
-        return grounds.hardware.hostname
-    return grounds.platform.id if grounds.platform is not None else None
+def _machine(known_machine: KnownMachine) -> str | None:
+    if known_machine.hardware is not None:
+        return known_machine.hardware.hostname
+    return known_machine.platform.id if known_machine.platform is not None else None
 
 
-def _explain_series(series: Series, grounds: Grounds, run: Run | None) -> _Explained:
+def _explain_series(series: Series, known_machine: KnownMachine, run: Run | None) -> _Explained:
     at_home = run is not None and series.library == "mpi" and series.nodes == 1
-    rates, where = grounds.rates(series)
+    rates, where = known_machine.rates(series)
     found, no_bound = bounds(rates, series)
-    platform = grounds.platform
+    platform = known_machine.platform
     curve = curve_of(series)
     if at_home and run is not None:
         sizes = _at_home(series, curve, run)
@@ -85,10 +85,10 @@ def _explain_series(series: Series, grounds: Grounds, run: Run | None) -> _Expla
         )
     known = Knowledge(
         series=series,
-        grounds=grounds,
+        known_machine=known_machine,
         rates=rates,
-        references=grounds.references(series) if rates is not None else (),
-        empty=empty_call(series, rates, grounds.sm(series)),
+        references=known_machine.references(series) if rates is not None else (),
+        empty=empty_call(series, rates, known_machine.sm(series)),
     )
     against = Against(
         known=known,
@@ -212,7 +212,7 @@ def _without_series(slow_ends: Sequence[Finding], left_out: Sequence[str]) -> Ve
 
 def explain_published(platform: Platform) -> ExplainedVerdict:
     """Return what the health checks that are in use for a platform ask for, held against what its parts carry."""
-    found = doubts(platform)
+    found = platform_findings(platform)
     words = f"{counted(len(found), 'finding')} on" if found else "nothing speaks against"
     return ExplainedVerdict(
         subject=f"health checks of {platform.id}",
@@ -238,9 +238,9 @@ def judged_by_links(run: Run, platforms: Sequence[Platform]) -> Run:
     """
     if not run.measurements:
         return run
-    grounds = Grounds(gpus=facts_of_gpus(platforms))
-    pairs = pair_findings_of_run(run, grounds)
-    explained = explain(run.plan.run_id, series_of_run(run, Told()), grounds, run=run, findings=pairs)
+    known_machine = KnownMachine(gpus=facts_of_gpus(platforms))
+    pairs = pair_findings_of_run(run, known_machine)
+    explained = explain(run.plan.run_id, series_of_run(run, StatedFacts()), known_machine, run=run, findings=pairs)
     if explained.verdict.outcome == "cannot_tell":
         return run
     kept = tuple(found for found in run.findings if found.code != NO_CEILING)

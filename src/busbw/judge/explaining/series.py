@@ -96,7 +96,7 @@ NAMES = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
+class StatedFacts:
     """What is said. None, or (): nothing."""
 
     nodes: int | None = None
@@ -109,9 +109,9 @@ class Told:
     # What settings make NCCL use in place of the fabric, or of the links.
     detour: Detour | None = None
 
-    def then(self, stronger: "Told") -> "Told":
+    def then(self, stronger: "StatedFacts") -> "StatedFacts":
         """Return this with what `stronger` says on top."""
-        return Told(
+        return StatedFacts(
             nodes=_first(stronger.nodes, self.nodes),
             gpus_per_node=_first(stronger.gpus_per_node, self.gpus_per_node),
             nvls=self.nvls if stronger.nvls is None else stronger.nvls,
@@ -126,12 +126,12 @@ def _first(stronger: int | None, weaker: int | None) -> int | None:
     return weaker if stronger is None else stronger
 
 
-def told_by_settings(settings: Iterable[tuple[str, str]]) -> Told:
+def stated_by_settings(settings: Iterable[tuple[str, str]]) -> StatedFacts:
     """Return what variables of NCCL say. Whoever does not set NCCL_NVLS_ENABLE leaves it to NCCL: not known."""
     values = dict(settings)
     nvls = values.get("NCCL_NVLS_ENABLE")
     collnet = values.get("NCCL_COLLNET_ENABLE")
-    return Told(
+    return StatedFacts(
         nvls=False if nvls in _OFF else None,
         sharp=False if collnet in _OFF else True if collnet in _ON else None,
         algorithms=_algorithms(values.get("NCCL_ALGO", "")),
@@ -161,6 +161,6 @@ def _detour(values: dict[str, str]) -> Detour | None:
     return "shm" if _is_on(values, "NCCL_P2P_DISABLE") and not _is_on(values, "NCCL_SHM_DISABLE") else None
 
 
-def detour_of(told: Told, nodes: int | None) -> Detour | None:
+def detour_of(stated: StatedFacts, nodes: int | None) -> Detour | None:
     """Return the detour that settings make on so many nodes: within one nothing crosses a network."""
-    return None if told.detour == "sockets" and nodes == 1 else told.detour
+    return None if stated.detour == "sockets" and nodes == 1 else stated.detour

@@ -8,7 +8,7 @@ from msgspec import structs
 from busbw.judge.explaining.budgeting import budget, limiter
 from busbw.judge.explaining.concluding import Applies, Suspect, applies, conditions, suspect
 from busbw.judge.explaining.expecting import Expectation, Knowledge, expectation
-from busbw.judge.explaining.grounds import Grounds
+from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.judge.explaining.outcome import OF_BAND, Judged, band_of, bands_of, verdict_of
 from busbw.judge.explaining.references import Reference
 from busbw.judge.explaining.scenarios import ABOVE, From, Scenario, scenarios
@@ -30,18 +30,18 @@ _PAIRS = "busbw run sendrecv --backend native-nccl -b 64M -e 64M --pairs"
 _UNITS = ((2**30, "G"), (2**20, "M"), (2**10, "K"))
 
 
-def next_step(judged: Judged, verdict: Verdict, grounds: Grounds, seems: Suspect | None) -> str | None:
+def next_step(judged: Judged, verdict: Verdict, known_machine: KnownMachine, seems: Suspect | None) -> str | None:
     """Return one line to follow; None where nothing is to be done. `seems`: the network that it seems to have used."""
     if verdict.outcome == "wrong":
         return "measure nothing with this library and these settings before the cause is found"
     if verdict.outcome == "slow":
-        return _of_network(grounds, seems) or _of_choice(judged) or _unexplained(judged)
+        return _of_network(known_machine, seems) or _of_choice(judged) or _unexplained(judged)
     if verdict.outcome == "cannot_tell":
-        return _cannot_tell(judged, grounds)
+        return _cannot_tell(judged, known_machine)
     return None
 
 
-def _of_network(grounds: Grounds, seems: Suspect | None) -> str | None:
+def _of_network(known_machine: KnownMachine, seems: Suspect | None) -> str | None:
     if seems is None:
         return None
     if seems.way == "shm":
@@ -51,7 +51,7 @@ def _of_network(grounds: Grounds, seems: Suspect | None) -> str | None:
         )
     if seems.way == "fallback":
         return (
-            f"make NCCL find the fabric{_plugin(grounds)}; NCCL_DEBUG=INFO prints which NET it uses, and "
+            f"make NCCL find the fabric{_plugin(known_machine)}; NCCL_DEBUG=INFO prints which NET it uses, and "
             "`busbw doctor LOG` reads what it prints"
         )
     return (
@@ -115,19 +115,19 @@ def _size(size_bytes: int) -> str:
     return next((f"{size_bytes // unit}{name}" for unit, name in _UNITS if size_bytes % unit == 0), str(size_bytes))
 
 
-def _plugin(grounds: Grounds) -> str:
-    platform = grounds.platform
+def _plugin(known_machine: KnownMachine) -> str:
+    platform = known_machine.platform
     if platform is None or platform.fabric.plugin is None:
         return ""
     return f" ({platform.fabric.kind} through {platform.fabric.plugin}; `busbw env recommend --platform {platform.id}`)"
 
 
-def _cannot_tell(judged: Judged, grounds: Grounds) -> str | None:
+def _cannot_tell(judged: Judged, known_machine: KnownMachine) -> str | None:
     series = judged.series
     if judged.sample.spoiled is not None:
         return None
     if not judged.scenarios and series.collective != "latency":
-        return _say_more(judged, grounds)
+        return _say_more(judged, known_machine)
     if judged.scenarios and not judged.possible:
         return "say on what it ran: --nodes, --gpus-per-node, --platform or --host"
     if len(judged.possible) > 1 and any(judged.expected):
@@ -140,12 +140,12 @@ def _cannot_tell(judged: Judged, grounds: Grounds) -> str | None:
     return None
 
 
-def _say_more(judged: Judged, grounds: Grounds) -> str | None:
+def _say_more(judged: Judged, known_machine: KnownMachine) -> str | None:
     series = judged.series
     if series.collective not in COLLECTIVES:
         # Nothing that could be said would give it a bound.
         return None
-    is_known = grounds.platform is not None or grounds.hardware is not None or series.gpu_name is not None
+    is_known = known_machine.platform is not None or known_machine.hardware is not None or series.gpu_name is not None
     if series.nodes is None and is_known:
         return "say on how many nodes it ran: --nodes N"
     if series.nodes is None:
@@ -190,7 +190,7 @@ def explain_size(against: Against, sample: SizeSample) -> tuple[SizeExplanation,
         code = "PERF012" if seems is not None else "PERF011" if is_large else "PERF014"
         cause = f"; as fast as {seems.words}" if seems is not None else ""
         verdict = structs.replace(verdict, sentence=f"{verdict.sentence[:-1]}{cause}.", because=(code,))
-    return _explanation(against, judged, verdict, next_step(judged, verdict, known.grounds, seems)), seems
+    return _explanation(against, judged, verdict, next_step(judged, verdict, known.known_machine, seems)), seems
 
 
 def _explanation(against: Against, judged: Judged, verdict: Verdict, step: str | None) -> SizeExplanation:

@@ -7,7 +7,7 @@ from statistics import median
 from busbw.base.text import percent
 from busbw.base.units import format_rate, format_size
 from busbw.facts.rules import finding
-from busbw.judge.explaining.grounds import Grounds
+from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.model.finding import Finding
 from busbw.model.imported import Imported, Reading
 from busbw.model.record import Hello
@@ -92,13 +92,13 @@ def _slow_pairs(pairs: Sequence[Pair]) -> list[Laggard]:
 _TOGETHER, _APART = "one host", "two hosts"
 
 
-def pair_findings_of_run(run: Run, grounds: Grounds) -> tuple[Finding, ...]:
+def pair_findings_of_run(run: Run, known_machine: KnownMachine) -> tuple[Finding, ...]:
     """Return what `--pairs` shows: GPUs, or ranks, that are slow with every other one, and single slow pairs."""
     pairs = _largest_pairs(run)
     if pairs is None:
         return ()
     size_bytes, found = pairs
-    nics = nics_of_gpus(grounds)
+    nics = nics_of_gpus(known_machine)
     where = f"sendrecv {format_size(size_bytes)}, pair by pair"
     return tuple(_finding(each, _names(run, nics if each.kind == _APART else ()), where) for each in laggards(found))
 
@@ -155,12 +155,12 @@ def _rank_words(hello: Hello, nics: Sequence[Sequence[str]]) -> str:
     return f"GPU {hello.gpu.ordinal} on {hello.host} (rank {hello.rank}){through}"
 
 
-def nics_of_gpus(grounds: Grounds) -> tuple[tuple[str, ...], ...]:
+def nics_of_gpus(known_machine: KnownMachine) -> tuple[tuple[str, ...], ...]:
     """Return the names of the NICs nearest to each GPU, in the order of the GPUs; () where they are not known."""
-    if grounds.hardware is not None:
-        return tuple(spot.ports for spot in view_of(topology_of_hardware(grounds.hardware), ()).gpus)
-    if grounds.platform is not None:
-        return tuple(place.nics for place in sorted(grounds.platform.gpus, key=lambda place: place.gpu))
+    if known_machine.hardware is not None:
+        return tuple(spot.ports for spot in view_of(topology_of_hardware(known_machine.hardware), ()).gpus)
+    if known_machine.platform is not None:
+        return tuple(place.nics for place in sorted(known_machine.platform.gpus, key=lambda place: place.gpu))
     return ()
 
 

@@ -10,11 +10,11 @@ from busbw.judge.explaining.series import (
     Detour,
     Series,
     SizeSample,
-    Told,
+    StatedFacts,
     algorithm_name,
     detour_of,
     rates_of,
-    told_by_settings,
+    stated_by_settings,
 )
 from busbw.judge.usable import has_interval, is_disturbed
 from busbw.model.finding import Diagnosis
@@ -29,12 +29,12 @@ _MESSAGES = frozenset({"Send", "Recv", "SendRecv"})
 SYMMETRIC = "symmetric"
 
 
-def series_of_run(run: Run, told: Told) -> tuple[Series, ...]:
+def series_of_run(run: Run, stated: StatedFacts) -> tuple[Series, ...]:
     """Return the sweeps of a run whose ranks all took part; pairs of ranks are looked at elsewhere."""
-    told = told_by_settings(settings_of(run)).then(told)
+    stated = stated_by_settings(settings_of(run)).then(stated)
     measured = [item for item in run.measurements if item.pair is None and item.median_s > 0 and item.ranks > 1]
     kinds = groupby(measured, key=_kind)
-    return tuple(_series(run, told, tuple(items)) for _, items in kinds)
+    return tuple(_series(run, stated, tuple(items)) for _, items in kinds)
 
 
 def settings_of(run: Run) -> tuple[tuple[str, str], ...]:
@@ -49,10 +49,10 @@ def _kind(item: Measurement) -> tuple[str, str, str, int, bool, int | None]:
     return item.collective, item.dtype, item.op, item.root, item.in_place, item.group
 
 
-def _series(run: Run, told: Told, items: tuple[Measurement, ...]) -> Series:
+def _series(run: Run, stated: StatedFacts, items: tuple[Measurement, ...]) -> Series:
     first, plan = items[0], run.plan
     hosts = {view.host for view in first.per_rank} or set(plan.placement.hosts)
-    nodes = told.nodes or len(hosts)
+    nodes = stated.nodes or len(hosts)
     multicast = plan.gpu_setup is not None and plan.gpu_setup.multicast_off
     placement = "in place" if first.in_place else "out of place"
     return Series(
@@ -67,11 +67,11 @@ def _series(run: Run, told: Told, items: tuple[Measurement, ...]) -> Series:
         gpu_name=_gpu_name(run),
         library="nccl" if plan.gpu_setup is not None or plan.backend == "nccl-tests" else "mpi",
         statistic=f"median of {first.samples} samples, {first.mode} mode",
-        nvls=False if multicast else told.nvls,
-        sharp=told.sharp,
-        algorithms=told.algorithms,
-        network=told.network,
-        detour=detour_of(told, nodes),
+        nvls=False if multicast else stated.nvls,
+        sharp=stated.sharp,
+        algorithms=stated.algorithms,
+        network=stated.network,
+        detour=detour_of(stated, nodes),
         nccl=_nccl_version(run),
         samples=tuple(sorted(_samples(items), key=lambda sample: sample.size_bytes)),
     )
@@ -158,7 +158,7 @@ _COLLECTIVES = {
 class Logged:
     """What the log of one job says; nothing, where there is none."""
 
-    told: Told = field(default_factory=Told)
+    stated: StatedFacts = field(default_factory=StatedFacts)
     # Algorithm, in busbw's spelling, and protocol, by collective and size; sizes with several choices are left out.
     choices: Mapping[tuple[str, int], tuple[str, str]] = field(default_factory=dict)
     # What ranks were connected over where links or the fabric could have been.
@@ -169,7 +169,7 @@ def logged_of(diagnosis: Diagnosis) -> Logged:
     """Return what decides about expectations in the log of a job."""
     settings = [(fact.name, fact.values[0].value) for fact in diagnosis.environment if len(fact.values) == 1]
     return Logged(
-        told=told_by_settings(settings).then(Told(nodes=diagnosis.nodes)),
+        stated=stated_by_settings(settings).then(StatedFacts(nodes=diagnosis.nodes)),
         choices=_choices(diagnosis),
         detour=_detour(diagnosis),
     )
@@ -202,7 +202,7 @@ _NO_RANKS = "how many ranks took part is not known: say --nodes and --gpus-per-n
 def series_of_import(
     imported: Imported,
     readings: Iterable[Reading],
-    told: Told,
+    stated: StatedFacts,
     *,
     node_gpus: int | None = None,
     logged: Logged,
@@ -212,12 +212,12 @@ def series_of_import(
     `readings` in the order of their tables. `node_gpus`: GPUs of one node of the machine, by which nodes are counted
     where nothing else tells them. `logged`: what NCCL's log beside the tables says; what a reader says goes before it.
     """
-    told = logged.told.then(told)
+    stated = logged.stated.then(stated)
     series: list[Series] = []
     left: list[str] = []
     for number, rows in groupby(readings, key=lambda reading: reading.table):
         table = imported.tables[number]
-        found, why = _of_table(imported, table, tuple(rows), told, node_gpus)
+        found, why = _of_table(imported, table, tuple(rows), stated, node_gpus)
         series += [_with_log(each, logged) for each in found]
         left += [f"{_named(imported, table)}: {reason}" for reason in why]
     return tuple(series), tuple(left)
@@ -238,7 +238,7 @@ def _named(imported: Imported, table: Table) -> str:
 
 
 def _of_table(
-    imported: Imported, table: Table, rows: tuple[Reading, ...], told: Told, node_gpus: int | None
+    imported: Imported, table: Table, rows: tuple[Reading, ...], stated: StatedFacts, node_gpus: int | None
 ) -> tuple[list[Series], list[str]]:
     if table.tool not in _NCCL | _MPI:
         return [], [f"tables of {table.tool} are not judged by size"]
@@ -251,7 +251,9 @@ def _of_table(
             why.append(f"{what} is counted otherwise by {table.tool}, or unknown")
             continue
         # What the rates say goes before what was declared: programs that were not joined declare too many.
-        ranks = table.ranks_from_rates or same[0].ranks or table.ranks or _ranks(what, told, imported, table, node_gpus)
+        ranks = (
+            table.ranks_from_rates or same[0].ranks or table.ranks or _ranks(what, stated, imported, table, node_gpus)
+        )
         if ranks is None or ranks < 2:
             why.append(_NO_RANKS if ranks is None else "one rank alone sends nothing")
             continue
@@ -259,20 +261,20 @@ def _of_table(
         if not samples:
             why.append(f"no row of {what} has a size and a time")
             continue
-        found.append(_from_tables_series(imported, table, same[0], ranks, samples, told, node_gpus))
+        found.append(_from_tables_series(imported, table, same[0], ranks, samples, stated, node_gpus))
     return found, list(dict.fromkeys(why))
 
 
-def _ranks(what: str, told: Told, imported: Imported, table: Table, node_gpus: int | None) -> int | None:
+def _ranks(what: str, stated: StatedFacts, imported: Imported, table: Table, node_gpus: int | None) -> int | None:
     """Return how many ranks there are, by what is said, or as in the other tables of the file if they agree.
 
     Of a machine that is known all GPUs of its nodes take part, unless something else is said.
     """
     if what in _PAIRS:
         return 2
-    each = told.gpus_per_node or node_gpus
-    if told.nodes and each:
-        return told.nodes * each
+    each = stated.gpus_per_node or node_gpus
+    if stated.nodes and each:
+        return stated.nodes * each
     others = {
         other.ranks_from_rates
         for other in imported.tables
@@ -287,10 +289,10 @@ def _from_tables_series(
     row: Reading,
     ranks: int,
     samples: tuple[SizeSample, ...],
-    told: Told,
+    stated: StatedFacts,
     node_gpus: int | None,
 ) -> Series:
-    said = told_by_settings(table.environment).then(told)
+    said = stated_by_settings(table.environment).then(stated)
     nodes = said.nodes or _nodes(table, ranks) or _nodes_by_size(ranks, said.gpus_per_node or node_gpus)
     models = {device.model for device in table.devices if device.model}
     each = said.gpus_per_node or (ranks // nodes if nodes and ranks % nodes == 0 else None)

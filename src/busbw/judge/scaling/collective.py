@@ -72,8 +72,8 @@ def height_of(
             raise
         limit = ceiling(rates, nodes=nodes, collective=collective)
         asked = None
-    told = [bound for bound in limit.bounds if bound.busbw_Bps is not None]
-    bound = next((each for each in told if asked is not None or in_network or each.algorithm != _IN_NETWORK), None)
+    bounds = [bound for bound in limit.bounds if bound.busbw_Bps is not None]
+    bound = next((each for each in bounds if asked is not None or in_network or each.algorithm != _IN_NETWORK), None)
     if bound is None or bound.busbw_Bps is None:
         return None
     titles = {part.name: part.title for part in limit.parts}
@@ -190,10 +190,10 @@ def _speed(observation: Observation) -> ScalingEstimate | None:
 
 def _by_time(lines: Sequence[ScalingSeries], shares: Sequence[float | None]) -> tuple[str, ...]:
     """Return why the time of lines is looked at."""
-    told = {share for line, share in zip(lines, shares, strict=True) if line.judged_by == "time"}
-    if not told:
+    at_time = {share for line, share in zip(lines, shares, strict=True) if line.judged_by == "time"}
+    if not at_time:
         return ()
-    largest = max((share for share in told if share is not None), default=None)
+    largest = max((share for share in at_time if share is not None), default=None)
     why = f"a small message takes up to {percent(min(largest, 1.0))} of its time" if largest else "it is below 1 MiB"
     return (f"its time is looked at, not its bandwidth: {why}",)
 

@@ -156,7 +156,10 @@ def _other_work(
     if free is not None:
         allowed = {*free, *(name for name, _ in line.settings)}
         kinds = [
-            [{name: text for name, text in each.settings if name not in allowed} | told for each, told in pair]
+            [
+                {name: text for name, text in each.settings if name not in allowed} | conditions
+                for each, conditions in pair
+            ]
             for pair in (zip(own, kinds[0], strict=True), zip(other, kinds[1], strict=True))
         ]
     for name in dict.fromkeys(name for each in kinds[0] for name in each):

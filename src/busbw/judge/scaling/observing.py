@@ -97,7 +97,7 @@ def of_readings(
             continue
         # Algorithm and bus bandwidth give the number of ranks away; a listing may have been cut short.
         is_cut = table.ranks_from_rates is not None and len(table.devices) < table.ranks_from_rates
-        told = (
+        candidates = (
             table.ranks_from_rates if is_cut else None,
             reading.ranks,
             table.ranks,
@@ -105,7 +105,7 @@ def of_readings(
             elsewhere.get("ranks"),
             elsewhere.get("gpus"),
         )
-        ranks = next((ranks for ranks in told if ranks is not None), None)
+        ranks = next((ranks for ranks in candidates if ranks is not None), None)
         rate_Bps = reading.busbw_Bps or _from_time(reading, ranks)
         if rate_Bps:
             name = sources[table.source].name if 0 <= table.source < len(sources) else "?"

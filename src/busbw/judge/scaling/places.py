@@ -164,8 +164,8 @@ def trend_of(places: Sequence[LinePlace], axis: Axis, what: str = "bus bandwidth
         return _trend("rises", slope, low, high, count, f"{what} rises: {span}")
     if low > -LEAST_EFFECT and high < LEAST_EFFECT:
         return _trend("level", slope, low, high, count, f"{what} is level: {span}")
-    told = f": {span}" if high < _WIDEST else f" from {counted(count, 'point')}"
-    return _trend("cannot_tell", slope, low, high, count, f"cannot tell whether {what} falls or rises{told}")
+    span_words = f": {span}" if high < _WIDEST else f" from {counted(count, 'point')}"
+    return _trend("cannot_tell", slope, low, high, count, f"cannot tell whether {what} falls or rises{span_words}")
 
 
 def _rounding_of_slope(places: Sequence[LinePlace]) -> float:

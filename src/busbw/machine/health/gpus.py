@@ -45,11 +45,11 @@ def memory_health(node: ExaminedNode) -> HostCheck:
     name, look = "GPU memory (ECC)", "nvidia-smi -q -d ECC,ROW_REMAPPER,PAGE_RETIREMENT"
     if not node.nvidia_gpus:
         return skipped(name, _NO_GPUS, look=look)
-    told = [gpu for gpu in node.state.gpus if gpu.uncorrected_errors is not None or gpu.repair_pending is not None]
-    if not told:
+    reporting = [gpu for gpu in node.state.gpus if gpu.uncorrected_errors is not None or gpu.repair_pending is not None]
+    if not reporting:
         return unknown(name, _SILENT if not node.state.gpus else "the GPUs count no errors", look=look)
-    made = [each for gpu in told for each in _memory(gpu, look)]
-    return found(name, *made, look=look) if made else fine(name, f"no such error; GPUs: {len(told)}", look=look)
+    made = [each for gpu in reporting for each in _memory(gpu, look)]
+    return found(name, *made, look=look) if made else fine(name, f"no such error; GPUs: {len(reporting)}", look=look)
 
 
 def _memory(gpu: GpuState, look: str) -> list[Finding]:
@@ -76,13 +76,13 @@ def clocks(node: ExaminedNode) -> HostCheck:
     name, look = "GPU clocks", "nvidia-smi -q -d CLOCK,PERFORMANCE"
     if not node.nvidia_gpus:
         return skipped(name, _NO_GPUS, look=look)
-    told = [gpu for gpu in node.state.gpus if gpu.slowed_by is not None]
+    reporting = [gpu for gpu in node.state.gpus if gpu.slowed_by is not None]
     made = [each for gpu in node.state.gpus for each in _clocks(gpu, look)]
     if made:
         return found(name, *made, look=look)
-    if not told:
+    if not reporting:
         return unknown(name, _SILENT if not node.state.gpus else "nvidia-smi gives no reasons for clocks", look=look)
-    return fine(name, f"no GPU of {len(told)} is slowed", look=look)
+    return fine(name, f"no GPU of {len(reporting)} is slowed", look=look)
 
 
 def _clocks(gpu: GpuState, look: str) -> list[Finding]:
@@ -103,12 +103,12 @@ def persistence(node: ExaminedNode) -> HostCheck:
     name, look = "GPU persistence", "nvidia-smi -q | grep -i persistence"
     if not node.nvidia_gpus:
         return skipped(name, _NO_GPUS, look=look)
-    told = [gpu for gpu in node.state.gpus if gpu.persistence is not None]
-    if not told:
+    reporting = [gpu for gpu in node.state.gpus if gpu.persistence is not None]
+    if not reporting:
         return unknown(name, _SILENT if not node.state.gpus else "nvidia-smi does not say", look=look)
-    off = [gpu.index for gpu in told if gpu.persistence is False]
+    off = [gpu.index for gpu in reporting if gpu.persistence is False]
     if not off:
-        return fine(name, f"on; GPUs: {len(told)}", look=look)
+        return fine(name, f"on; GPUs: {len(reporting)}", look=look)
     evidence = f"persistence mode is off on GPU {format_cpu_list(tuple(off))}"
     fix = "sudo systemctl enable --now nvidia-persistenced"
     return found(name, fault("HOST035", evidence=evidence, fix=fix, look=look), look=look)

@@ -22,11 +22,11 @@ def resolution(node: ExaminedNode) -> HostCheck:
     first: dict[str, FoundLibrary] = {}
     for each in node.libraries:
         first.setdefault(each.name, each)
-    told = [each for each in first.values() if each.unresolved is not None]
-    if not told:
+    examined = [each for each in first.values() if each.unresolved is not None]
+    if not examined:
         return unknown(name, _NO_LIBRARIES if not first else "none of the libraries could be followed", look=look)
-    made = [each for library in told for each in _unresolved(library, has_runtime="libcudart" in first)]
-    return found(name, *made, look=look) if made else fine(name, f"{len(told)} of them", look=look)
+    made = [each for library in examined for each in _unresolved(library, has_runtime="libcudart" in first)]
+    return found(name, *made, look=look) if made else fine(name, f"{len(examined)} of them", look=look)
 
 
 def _unresolved(library: FoundLibrary, *, has_runtime: bool) -> list[Finding]:

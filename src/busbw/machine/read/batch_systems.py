@@ -147,35 +147,35 @@ def mpi_types(text: str) -> tuple[str, ...]:
 
 
 def _check_count(environment: Mapping[str, str], found: int, variable: str) -> None:
-    told = environment.get("SLURM_JOB_NUM_NODES", "")
-    if told.isdecimal() and len(told) <= len(str(MOST_HOSTS)) and int(told) != found:
+    text = environment.get("SLURM_JOB_NUM_NODES", "")
+    if text.isdecimal() and len(text) <= len(str(MOST_HOSTS)) and int(text) != found:
         raise InputError(
-            f"{variable} lists {found} hosts, and SLURM_JOB_NUM_NODES is {int(told)}",
+            f"{variable} lists {found} hosts, and SLURM_JOB_NUM_NODES is {int(text)}",
             where=variable,
             hint="name the hosts: --hosts n[0-3]",
         )
 
 
 def _tasks(environment: Mapping[str, str], names: Sequence[str]) -> _Tasks:
-    told = environment.get("SLURM_TASKS_PER_NODE")
-    if not told:
+    text = environment.get("SLURM_TASKS_PER_NODE")
+    if not text:
         return _Tasks(None, None)
-    counts = repeats(told, "SLURM_TASKS_PER_NODE")
+    counts = repeats(text, "SLURM_TASKS_PER_NODE")
     if len(counts) != len(names):
         # Inside a step the variable is about the step.
-        remark = f"SLURM_TASKS_PER_NODE={_short(told)}: it is of {len(counts)} hosts, and the job has {len(names)}"
+        remark = f"SLURM_TASKS_PER_NODE={_short(text)}: it is of {len(counts)} hosts, and the job has {len(names)}"
         return _Tasks(None, remark)
     if 0 in counts:
-        return _Tasks(None, f"SLURM_TASKS_PER_NODE={_short(told)}: a host without tasks")
+        return _Tasks(None, f"SLURM_TASKS_PER_NODE={_short(text)}: a host without tasks")
     if not any(environment.get(name) for name in _ASKED):
-        remark = f"SLURM_TASKS_PER_NODE={_short(told)}: the job did not ask for tasks, these are CPUs"
+        remark = f"SLURM_TASKS_PER_NODE={_short(text)}: the job did not ask for tasks, these are CPUs"
         return _Tasks(counts, remark, are_cpus=True)
     return _Tasks(counts, None)
 
 
 def _ends(environment: Mapping[str, str]) -> float | None:
-    told = environment.get("SLURM_JOB_END_TIME", "")
-    return float(told) if _TIME.fullmatch(told) else None
+    text = environment.get("SLURM_JOB_END_TIME", "")
+    return float(text) if _TIME.fullmatch(text) else None
 
 
 def _step(environment: Mapping[str, str]) -> str:

@@ -27,7 +27,7 @@ Carrier = Literal["mpi", "nccl"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Offer:
+class Capabilities:
     """Names a request is checked against, and the sizes it gets when it asks for none."""
 
     interface: str
@@ -219,45 +219,45 @@ class Backend(Protocol):
     # What is measured where nothing is asked for.
     usual_suite: str
 
-    def offer(self, around: Surroundings | None) -> Offer:
+    def capabilities(self, surroundings: Surroundings | None) -> Capabilities:
         """Return what can be asked for; None, or surroundings that nobody has looked at: as far as is known then."""
 
-    def look(self, request: Request, around: Surroundings, door: Door, names: tuple[str, ...]) -> Surroundings:
+    def look(self, request: Request, surroundings: Surroundings, door: Door, names: tuple[str, ...]) -> Surroundings:
         """Return surroundings with what is needed of this host. `names`: the collectives. Raises InputError."""
 
-    def usual_ranks(self, request: Request, around: Surroundings, names: tuple[str, ...]) -> int:
+    def usual_ranks(self, request: Request, surroundings: Surroundings, names: tuple[str, ...]) -> int:
         """Return how many ranks a host has where nobody says. Raises InputError where that cannot be told.
 
         A backend over MPI is asked before it has looked.
         """
 
     def check_ranks(
-        self, request: Request, around: Surroundings, names: tuple[str, ...], counts: tuple[int, ...]
+        self, request: Request, surroundings: Surroundings, names: tuple[str, ...], counts: tuple[int, ...]
     ) -> None:
         """Raise InputError for ranks, by host, that it cannot have."""
 
-    def moved(self, sweep: Sweep, around: Surroundings) -> Sweep:
+    def moved(self, sweep: Sweep, surroundings: Surroundings) -> Sweep:
         """Return a sweep with the data type that is really moved. Raises InputError where none can be."""
 
     def memory(
-        self, request: Request, around: Surroundings, settled: Settled, counts: tuple[int, ...]
+        self, request: Request, surroundings: Surroundings, settled: Settled, counts: tuple[int, ...]
     ) -> tuple[MemoryNeed, str | None]:
         """Return what the busiest host needs, and a note where that is tight. Raises InputError where it is too much.
 
         Of programs that look themselves nothing.
         """
 
-    def starts(self, request: Request, around: Surroundings, settled: Settled) -> tuple[ProgramStart, ...]:
+    def starts(self, request: Request, surroundings: Surroundings, settled: Settled) -> tuple[ProgramStart, ...]:
         """Return what is started, one after the other. Raises InputError for what a program does not know."""
 
-    def notes(self, request: Request, around: Surroundings, starts: tuple[ProgramStart, ...]) -> tuple[str, ...]:
+    def notes(self, request: Request, surroundings: Surroundings, starts: tuple[ProgramStart, ...]) -> tuple[str, ...]:
         """Return in sentences what a reader of the plan should know."""
 
 
 class OwnBackend(Backend, Protocol):
     """A backend whose processes are `busbw.rank`."""
 
-    def setup(self, request: Request, around: Surroundings) -> GpuSetup | None:
+    def setup(self, request: Request, surroundings: Surroundings) -> GpuSetup | None:
         """Return how GPUs are used; None: none are. Raises InputError for what they cannot do."""
 
     def launches(self, request: Request, sweeps: tuple[Sweep, ...]) -> int:

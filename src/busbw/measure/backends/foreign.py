@@ -58,8 +58,8 @@ def measurement_of(
     centre = median(ordered)
     low_s, high_s = median_interval(ordered, plan.sampling.confidence) or (ordered[0], ordered[-1])
     slow = slow_samples([value * collective.messages_per_call for value in times_s]) if times_s else ()
-    told, size_bytes = samples[0].dtype, samples[0].size_bytes
-    dtype = told if told is not None and told in DTYPE_BYTES else sweep.dtype
+    printed, size_bytes = samples[0].dtype, samples[0].size_bytes
+    dtype = printed if printed is not None and printed in DTYPE_BYTES else sweep.dtype
     return Measurement(
         point=number,
         collective=sweep.collective,

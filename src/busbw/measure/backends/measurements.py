@@ -166,8 +166,8 @@ def _nccl(turns: Sequence[Measured], last: Measured) -> NcclPoint | None:
     """Return what is particular to NCCL; it is asked for its choices in the first turn."""
     if last.nccl is None:
         return None
-    told = (record.nccl.choices for record in turns if record.nccl is not None and record.nccl.choices)
-    return msgspec.structs.replace(last.nccl, choices=next(told, ()))
+    choices = (record.nccl.choices for record in turns if record.nccl is not None and record.nccl.choices)
+    return msgspec.structs.replace(last.nccl, choices=next(choices, ()))
 
 
 _S_PER_NS = 1e-9

@@ -15,7 +15,16 @@ from busbw.base.collectives import (
 )
 from busbw.base.errors import InputError
 from busbw.base.units import format_size
-from busbw.measure.backends.backend import Carrier, Door, Offer, Parsed, ProgramStart, Records, Settled, Surroundings
+from busbw.measure.backends.backend import (
+    Capabilities,
+    Carrier,
+    Door,
+    Parsed,
+    ProgramStart,
+    Records,
+    Settled,
+    Surroundings,
+)
 from busbw.measure.backends.measurements import are_alike, empty_launches, measurement_of, middle_start
 from busbw.measure.launchers.launcher import Joining
 from busbw.model.machine import GpuSetup, Host
@@ -174,7 +183,7 @@ def _attempt(place: str) -> int:
     return int(match[1]) if match is not None else 0
 
 
-OFFER = Offer(
+OFFER = Capabilities(
     interface="MPI",
     collectives=MPI_COLLECTIVES,
     in_place=tuple(name for name in MPI_COLLECTIVES if COLLECTIVES[name].in_place),
@@ -187,14 +196,14 @@ OFFER = Offer(
 )
 
 
-def offer(_around: Surroundings | None) -> Offer:
+def capabilities(_surroundings: Surroundings | None) -> Capabilities:
     """Return what any MPI offers."""
     return OFFER
 
 
-def look(request: Request, around: Surroundings, door: Door, _names: tuple[str, ...]) -> Surroundings:
+def look(request: Request, surroundings: Surroundings, door: Door, _names: tuple[str, ...]) -> Surroundings:
     """Return surroundings with the MPI. Raises InputError where there is none."""
-    return dataclasses.replace(around, mpi=door.mpi(request.mpirun))
+    return dataclasses.replace(surroundings, mpi=door.mpi(request.mpirun))
 
 
 # On a larger machine more ranks are asked for by name: a first look should be over in a minute.
@@ -207,23 +216,25 @@ def ranks_of_cores(host: Host) -> int:
     return ranks - ranks % 2
 
 
-def usual_ranks(request: Request, around: Surroundings, _names: tuple[str, ...]) -> int:
+def usual_ranks(request: Request, surroundings: Surroundings, _names: tuple[str, ...]) -> int:
     """Return how many ranks a host has where nobody says; messages between two ranks want two of them."""
     if request.suite == "p2p":
-        return 2 if around.allocation is None else 1
-    return ranks_of_cores(around.host)
+        return 2 if surroundings.allocation is None else 1
+    return ranks_of_cores(surroundings.host)
 
 
-def check_ranks(_request: Request, _around: Surroundings, _names: tuple[str, ...], _counts: tuple[int, ...]) -> None:
+def check_ranks(
+    _request: Request, _surroundings: Surroundings, _names: tuple[str, ...], _counts: tuple[int, ...]
+) -> None:
     """Take any ranks."""
 
 
-def moved(sweep: Sweep, _around: Surroundings) -> Sweep:
+def moved(sweep: Sweep, _surroundings: Surroundings) -> Sweep:
     """Return a sweep as it is: MPI has all of our types."""
     return sweep
 
 
-def setup(_request: Request, _around: Surroundings) -> GpuSetup | None:
+def setup(_request: Request, _surroundings: Surroundings) -> GpuSetup | None:
     """Return None: nothing is on GPUs."""
     return None
 
@@ -294,21 +305,21 @@ def of_busiest(need: MemoryNeed, here: int, ranks: int) -> MemoryNeed:
 
 
 def memory(
-    _request: Request, around: Surroundings, settled: Settled, counts: tuple[int, ...]
+    _request: Request, surroundings: Surroundings, settled: Settled, counts: tuple[int, ...]
 ) -> tuple[MemoryNeed, str | None]:
     """Return what the busiest host needs, its buffers as large as all ranks together make them, and a note."""
     ranks, here = sum(counts), max(counts)
     need = of_busiest(need_of(settled.sweeps, ranks), here, ranks)
-    return need, check_fits(need, around.host, here)
+    return need, check_fits(need, surroundings.host, here)
 
 
-def starts(_request: Request, _around: Surroundings, settled: Settled) -> tuple[ProgramStart, ...]:
+def starts(_request: Request, _surroundings: Surroundings, settled: Settled) -> tuple[ProgramStart, ...]:
     """Return the one start of the ranks."""
     return (ProgramStart(program=program(settled.directory, settled.python)),)
 
 
-def notes(_request: Request, around: Surroundings, _starts: tuple[ProgramStart, ...]) -> tuple[str, ...]:
+def notes(_request: Request, surroundings: Surroundings, _starts: tuple[ProgramStart, ...]) -> tuple[str, ...]:
     """Return a note where there are GPUs that are not measured."""
-    if not around.gpus_seen:
+    if not surroundings.gpus_seen:
         return ()
-    return (f"{around.gpus_seen} NVIDIA GPUs here, not measured over MPI: busbw run --backend nccl",)
+    return (f"{surroundings.gpus_seen} NVIDIA GPUs here, not measured over MPI: busbw run --backend nccl",)

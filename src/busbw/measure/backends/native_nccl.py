@@ -8,9 +8,9 @@ from busbw.base.units import format_size
 from busbw.measure.backends import native_mpi
 from busbw.measure.backends.backend import (
     MULTICAST_OFF,
+    Capabilities,
     Carrier,
     Door,
-    Offer,
     ProgramStart,
     Settled,
     Surroundings,
@@ -53,14 +53,16 @@ _VERSION_OF = {"plain": (2, 18), "registered": (2, 19), "symmetric": (2, 27)}
 _MOST_LAUNCHES = 1000
 
 
-def offer(around: Surroundings | None) -> Offer:
+def capabilities(surroundings: Surroundings | None) -> Capabilities:
     """Return what an NCCL offers; which types it has shows when it is loaded."""
-    return offer_of(around.gpus.dtypes if around is not None and around.gpus is not None else ())
+    return capabilities_of(
+        surroundings.gpus.dtypes if surroundings is not None and surroundings.gpus is not None else ()
+    )
 
 
-def offer_of(dtypes: tuple[str, ...]) -> Offer:
+def capabilities_of(dtypes: tuple[str, ...]) -> Capabilities:
     """Return what an NCCL with these data types offers."""
-    return Offer(
+    return Capabilities(
         interface="NCCL",
         collectives=NCCL_COLLECTIVES,
         in_place=NCCL_IN_PLACE,
@@ -72,32 +74,32 @@ def offer_of(dtypes: tuple[str, ...]) -> Offer:
     )
 
 
-def look(request: Request, around: Surroundings, door: Door, _names: tuple[str, ...]) -> Surroundings:
+def look(request: Request, surroundings: Surroundings, door: Door, _names: tuple[str, ...]) -> Surroundings:
     """Return surroundings with GPUs and their libraries, and with the MPI that starts the ranks where one does."""
     gpus = door.gpus(request)
     asked = registry.known(request.launcher)
     mpi = None
-    if around.allocation is not None or asked is None or asked.joining == "mpi":
+    if surroundings.allocation is not None or asked is None or asked.joining == "mpi":
         try:
             mpi = door.mpi(request.mpirun)
         except InputError:
             # NCCL does not need it; asked for by name it must be there.
-            if around.allocation is not None or asked is not None or request.mpirun is not None:
+            if surroundings.allocation is not None or asked is not None or request.mpirun is not None:
                 raise
-    return dataclasses.replace(around, gpus=gpus, mpi=mpi, plugin=door.plugin())
+    return dataclasses.replace(surroundings, gpus=gpus, mpi=mpi, plugin=door.plugin())
 
 
-def usual_ranks(_request: Request, around: Surroundings, _names: tuple[str, ...]) -> int:
+def usual_ranks(_request: Request, surroundings: Surroundings, _names: tuple[str, ...]) -> int:
     """Return all GPUs; those of other hosts are taken to be as many, and each rank looks before it measures."""
-    return len(_gpus(around).devices)
+    return len(_gpus(surroundings).devices)
 
 
-def check_ranks(request: Request, around: Surroundings, _names: tuple[str, ...], counts: tuple[int, ...]) -> None:
+def check_ranks(request: Request, surroundings: Surroundings, _names: tuple[str, ...], counts: tuple[int, ...]) -> None:
     """Raise InputError for more ranks than GPUs, for parts that are not equal, and for one rank alone."""
-    found, per_process = len(_gpus(around).devices), request.gpus_per_process
+    found, per_process = len(_gpus(surroundings).devices), request.gpus_per_process
     for ranks in dict.fromkeys(counts):
         # There is no other host.
-        alone = around.allocation is None or sum(counts) == ranks
+        alone = surroundings.allocation is None or sum(counts) == ranks
         if not 1 <= ranks <= found:
             raise InputError(
                 f"{ranks} GPUs asked for{'' if alone else ' on each host'}, {found} here",
@@ -109,19 +111,19 @@ def check_ranks(request: Request, around: Surroundings, _names: tuple[str, ...],
             raise InputError("one GPU has nobody to exchange with", hint="NCCL needs two; a machine with more GPUs")
 
 
-def _gpus(around: Surroundings) -> GpuHost:
-    assert around.gpus is not None, "looked at"
-    return around.gpus
+def _gpus(surroundings: Surroundings) -> GpuHost:
+    assert surroundings.gpus is not None, "looked at"
+    return surroundings.gpus
 
 
-def moved(sweep: Sweep, _around: Surroundings) -> Sweep:
+def moved(sweep: Sweep, _surroundings: Surroundings) -> Sweep:
     """Return a sweep as it is: it was checked against the types of this NCCL."""
     return sweep
 
 
-def setup(request: Request, around: Surroundings) -> GpuSetup | None:
+def setup(request: Request, surroundings: Surroundings) -> GpuSetup | None:
     """Return how the GPUs are used. Raises InputError for what this NCCL cannot do."""
-    host = _gpus(around)
+    host = _gpus(surroundings)
     version = _version(host)
     needed = _VERSION_OF[request.buffers]
     if version < needed:
@@ -145,7 +147,7 @@ def setup(request: Request, around: Surroundings) -> GpuSetup | None:
         cache=request.cache,
         config=tuple(_field(text, host) for text in request.config),
         multicast_off=request.multicast_off,
-        profiler=around.plugin is not None and version >= _VERSION_OF_PROFILER,
+        profiler=surroundings.plugin is not None and version >= _VERSION_OF_PROFILER,
         load_side=request.load_side,
     )
 
@@ -240,23 +242,23 @@ def launches(request: Request, sweeps: tuple[Sweep, ...]) -> int:
 
 
 def memory(
-    _request: Request, around: Surroundings, settled: Settled, counts: tuple[int, ...]
+    _request: Request, surroundings: Surroundings, settled: Settled, counts: tuple[int, ...]
 ) -> tuple[MemoryNeed, str | None]:
     """Return what the GPUs of the busiest host need, and a note where that is tight on one of them."""
     assert settled.setup is not None
-    host, ranks, here = _gpus(around), sum(counts), max(counts)
+    host, ranks, here = _gpus(surroundings), sum(counts), max(counts)
     need = of_busiest(gpu_need_of(settled.sweeps, ranks, settled.setup, host), here, ranks)
     return need, check_gpus_fit(need, here, host)
 
 
-def starts(_request: Request, around: Surroundings, settled: Settled) -> tuple[ProgramStart, ...]:
+def starts(_request: Request, surroundings: Surroundings, settled: Settled) -> tuple[ProgramStart, ...]:
     """Return the start of the ranks, with the plug-in that tells what NCCL chose."""
     assert settled.setup is not None
-    watched = (("NCCL_PROFILER_PLUGIN", around.plugin or ""),) if settled.setup.profiler else ()
+    watched = (("NCCL_PROFILER_PLUGIN", surroundings.plugin or ""),) if settled.setup.profiler else ()
     env = (*(MULTICAST_OFF if settled.setup.multicast_off else ()), *watched)
     return (ProgramStart(program=Program(argv=program(settled.directory, settled.python).argv, env=env)),)
 
 
-def notes(_request: Request, _around: Surroundings, _starts: tuple[ProgramStart, ...]) -> tuple[str, ...]:
+def notes(_request: Request, _surroundings: Surroundings, _starts: tuple[ProgramStart, ...]) -> tuple[str, ...]:
     """Return nothing."""
     return ()

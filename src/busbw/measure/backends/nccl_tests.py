@@ -13,10 +13,10 @@ from busbw.formats.lines.stream import Formats
 from busbw.formats.nccl_tests_head import FAILURE
 from busbw.measure.backends.backend import (
     MULTICAST_OFF,
+    Capabilities,
     Carrier,
     Door,
     Found,
-    Offer,
     Programs,
     ProgramStart,
     Settled,
@@ -222,10 +222,10 @@ def operations(usage: Usage) -> tuple[str, ...]:
     return tuple(name for name in listed[1].split("/") if name != "all") if listed is not None else ("sum",)
 
 
-def offer(around: Surroundings | None) -> Offer:
+def capabilities(surroundings: Surroundings | None) -> Capabilities:
     """Return what nccl-tests offers; its own usage text lists the operations. Which types it has shows at its start."""
-    listed = [operations(one.usage) for one in around.found.values()] if around is not None else []
-    return Offer(
+    listed = [operations(one.usage) for one in surroundings.found.values()] if surroundings is not None else []
+    return Capabilities(
         interface=name,
         collectives=COLLECTIVES,
         in_place=IN_PLACE,
@@ -237,7 +237,7 @@ def offer(around: Surroundings | None) -> Offer:
     )
 
 
-def look(request: Request, around: Surroundings, door: Door, names: tuple[str, ...]) -> Surroundings:
+def look(request: Request, surroundings: Surroundings, door: Door, names: tuple[str, ...]) -> Surroundings:
     """Return surroundings with the program of each collective, and the MPI that starts it where it is built with one.
 
     Raises InputError.
@@ -249,7 +249,7 @@ def look(request: Request, around: Surroundings, door: Door, names: tuple[str, .
         raise InputError("some of these programs are built with MPI and some without", hint="--bin FOLDER of one build")
     with_mpi = any(one.program.with_mpi for one in found.values())
     return dataclasses.replace(
-        around, found=found, mpi=door.mpi(request.mpirun) if with_mpi else None, gpu_count=programs.gpu_count()
+        surroundings, found=found, mpi=door.mpi(request.mpirun) if with_mpi else None, gpu_count=programs.gpu_count()
     )
 
 
@@ -286,39 +286,41 @@ def _with_mpi(launcher: str | None, path: str, programs: Programs) -> bool:
     )
 
 
-def usual_ranks(request: Request, around: Surroundings, _names: tuple[str, ...]) -> int:
+def usual_ranks(request: Request, surroundings: Surroundings, _names: tuple[str, ...]) -> int:
     """Return a rank for each GPU that a program sees, or those that its one process was asked to drive."""
-    if around.allocation is None and around.mpi is None and request.gpus_per_process > 1:
+    if surroundings.allocation is None and surroundings.mpi is None and request.gpus_per_process > 1:
         return request.gpus_per_process
-    if around.gpu_count:
-        return around.gpu_count
-    if around.allocation is None:
+    if surroundings.gpu_count:
+        return surroundings.gpu_count
+    if surroundings.allocation is None:
         raise InputError("cannot tell how many GPUs there are", hint="say how many to use: --ranks 8")
     raise InputError("cannot tell how many GPUs a host has", hint="say how many to use: --ranks-per-node 8")
 
 
-def check_ranks(request: Request, around: Surroundings, _names: tuple[str, ...], counts: tuple[int, ...]) -> None:
+def check_ranks(request: Request, surroundings: Surroundings, _names: tuple[str, ...], counts: tuple[int, ...]) -> None:
     """Raise InputError for more ranks than this host has GPUs, and for processes that are not alike."""
     for ranks in counts:
-        if around.allocation is None and around.gpu_count is not None and ranks > around.gpu_count:
-            raise InputError(f"{ranks} GPUs asked for, {around.gpu_count} here", hint=f"--ranks {around.gpu_count}")
+        if surroundings.allocation is None and surroundings.gpu_count is not None and ranks > surroundings.gpu_count:
+            raise InputError(
+                f"{ranks} GPUs asked for, {surroundings.gpu_count} here", hint=f"--ranks {surroundings.gpu_count}"
+            )
         if request.gpus_per_process < 1 or ranks % request.gpus_per_process:
             raise InputError(f"{ranks} GPUs are not equal parts of {request.gpus_per_process}", where="-g")
 
 
-def moved(sweep: Sweep, _around: Surroundings) -> Sweep:
+def moved(sweep: Sweep, _surroundings: Surroundings) -> Sweep:
     """Return a sweep as it is: a program that lacks the type says so at its start."""
     return sweep
 
 
 def memory(
-    _request: Request, _around: Surroundings, _settled: Settled, _counts: tuple[int, ...]
+    _request: Request, _surroundings: Surroundings, _settled: Settled, _counts: tuple[int, ...]
 ) -> tuple[MemoryNeed, str | None]:
     """Return nothing: it is on GPUs, and the programs look themselves."""
     return MemoryNeed(buffers_bytes=0, overhead_bytes=0, scratch_bytes=0), None
 
 
-def starts(request: Request, around: Surroundings, settled: Settled) -> tuple[ProgramStart, ...]:
+def starts(request: Request, surroundings: Surroundings, settled: Settled) -> tuple[ProgramStart, ...]:
     """Return the starts: one program run measures both placements of a collective.
 
     Raises InputError for what a program does not know.
@@ -326,14 +328,14 @@ def starts(request: Request, around: Surroundings, settled: Settled) -> tuple[Pr
     groups: dict[tuple[str, str, str, int], list[int]] = {}
     for number, sweep in enumerate(settled.sweeps):
         groups.setdefault((sweep.collective, sweep.dtype, sweep.op, sweep.root), []).append(number)
-    return in_turn([_making(request, around, settled, numbers) for numbers in groups.values()], request)
+    return in_turn([_making(request, surroundings, settled, numbers) for numbers in groups.values()], request)
 
 
 def _making(
-    request: Request, around: Surroundings, settled: Settled, numbers: Sequence[int]
+    request: Request, surroundings: Surroundings, settled: Settled, numbers: Sequence[int]
 ) -> Callable[[int], ProgramStart]:
     sweep = settled.sweeps[numbers[0]]
-    found = around.found[sweep.collective]
+    found = surroundings.found[sweep.collective]
     settings = _settings(request, settled, sweep)
 
     def make(step: int) -> ProgramStart:
@@ -369,7 +371,7 @@ def _settings(request: Request, settled: Settled, sweep: Sweep) -> NcclTestsSett
     )
 
 
-def notes(_request: Request, _around: Surroundings, starts: tuple[ProgramStart, ...]) -> tuple[str, ...]:
+def notes(_request: Request, _surroundings: Surroundings, starts: tuple[ProgramStart, ...]) -> tuple[str, ...]:
     """Return what a sample is."""
     if starts[0].report is not None:
         return ("a sample is one call, timed by CUDA events, on the GPU where it took longest",)

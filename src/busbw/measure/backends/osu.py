@@ -20,10 +20,10 @@ from busbw.formats import osu
 from busbw.formats.lines.stream import Formats
 from busbw.measure.backends.backend import (
     MULTICAST_OFF,
+    Capabilities,
     Carrier,
     Door,
     Found,
-    Offer,
     Programs,
     ProgramStart,
     Settled,
@@ -293,9 +293,9 @@ def options_of(program: str, collective: str, version: tuple[int, int], gpus: st
 _ALONE = Placement(ranks=1, hosts=("localhost",), binding="none", oversubscribed=False)
 
 
-def offer(_around: Surroundings | None) -> Offer:
+def capabilities(_surroundings: Surroundings | None) -> Capabilities:
     """Return what OSU's programs offer."""
-    return Offer(
+    return Capabilities(
         interface="OSU",
         collectives=tuple(PROGRAMS),
         in_place=(),
@@ -307,7 +307,7 @@ def offer(_around: Surroundings | None) -> Offer:
     )
 
 
-def look(request: Request, around: Surroundings, door: Door, names: tuple[str, ...]) -> Surroundings:
+def look(request: Request, surroundings: Surroundings, door: Door, names: tuple[str, ...]) -> Surroundings:
     """Return surroundings with the MPI and the program of each collective, which answers under a launcher only.
 
     Raises InputError.
@@ -321,13 +321,13 @@ def look(request: Request, around: Surroundings, door: Door, names: tuple[str, .
             placement=_ALONE,
             directory="",
             mpi=mpi,
-            as_root=around.as_root,
+            as_root=surroundings.as_root,
             measuring_s=1.0,
             stall_s=1.0,
         )
     )
     found = {each: _found(each, request, programs, asking.argv) for each in names}
-    return dataclasses.replace(around, found=found, mpi=mpi)
+    return dataclasses.replace(surroundings, found=found, mpi=mpi)
 
 
 def _found(collective: str, request: Request, programs: Programs, started_by: tuple[str, ...]) -> Found:
@@ -338,15 +338,15 @@ def _found(collective: str, request: Request, programs: Programs, started_by: tu
     text = programs.usage(path, started_by=started_by)
     usage, version = read_usage(text), None
     if usage is None or not usage.options:
-        told = version_of(programs.usage(path, asked="-v", started_by=started_by))
-        usage = options_of(path, collective, told, programs.gpus_of(path)) if told is not None else None
-        if usage is None or told is None:
+        release = version_of(programs.usage(path, asked="-v", started_by=started_by))
+        usage = options_of(path, collective, release, programs.gpus_of(path)) if release is not None else None
+        if usage is None or release is None:
             raise InputError(
                 f"it does not tell its options; it says: {_after_usage(text)[:300]}",
                 where=f"{path} -h",
                 hint="an OSU program that ends there may have been built with -D_FORTIFY_SOURCE: build it without",
             )
-        version = f"{told[0]}.{told[1]}"
+        version = f"{release[0]}.{release[1]}"
     program = ForeignProgram(
         collective=collective,
         path=path,
@@ -364,19 +364,19 @@ def _after_usage(text: str) -> str:
     return next((line for line in lines if line and not line.startswith(("Usage:", "Options:", "#"))), "nothing more")
 
 
-def usual_ranks(_request: Request, around: Surroundings, names: tuple[str, ...]) -> int:
+def usual_ranks(_request: Request, surroundings: Surroundings, names: tuple[str, ...]) -> int:
     """Return how many ranks a host has where nobody says: two in all, where a program wants that."""
     if any(each in TWO_RANKS for each in names):
-        return 2 if around.allocation is None else 1
-    return ranks_of_cores(around.host)
+        return 2 if surroundings.allocation is None else 1
+    return ranks_of_cores(surroundings.host)
 
 
-def check_ranks(_request: Request, around: Surroundings, names: tuple[str, ...], counts: tuple[int, ...]) -> None:
+def check_ranks(_request: Request, surroundings: Surroundings, names: tuple[str, ...], counts: tuple[int, ...]) -> None:
     """Raise InputError for a program that wants two ranks, and gets others."""
     pair = next((each for each in names if each in TWO_RANKS), None)
     if pair is None or sum(counts) == 2:
         return
-    if around.allocation is None:
+    if surroundings.allocation is None:
         raise InputError(f"OSU's {pair} is between two ranks", where=f"--ranks {sum(counts)}")
     raise InputError(
         f"OSU's {pair} is between two ranks, and these are {sum(counts)}",
@@ -384,15 +384,15 @@ def check_ranks(_request: Request, around: Surroundings, names: tuple[str, ...],
     )
 
 
-def moved(sweep: Sweep, around: Surroundings) -> Sweep:
+def moved(sweep: Sweep, surroundings: Surroundings) -> Sweep:
     """Return a sweep with the type that its program moves. Raises InputError where it cannot be had."""
     return msgspec.structs.replace(
-        sweep, dtype=dtype_of(sweep.collective, sweep.dtype, around.found[sweep.collective].usage)
+        sweep, dtype=dtype_of(sweep.collective, sweep.dtype, surroundings.found[sweep.collective].usage)
     )
 
 
 def memory(
-    request: Request, _around: Surroundings, settled: Settled, counts: tuple[int, ...]
+    request: Request, _surroundings: Surroundings, settled: Settled, counts: tuple[int, ...]
 ) -> tuple[MemoryNeed, str | None]:
     """Return what all ranks need, by our own arithmetic; on GPUs the programs look themselves."""
     if request.gpu_buffers:
@@ -400,7 +400,7 @@ def memory(
     return need_of(settled.sweeps, sum(counts)), None
 
 
-def starts(request: Request, around: Surroundings, settled: Settled) -> tuple[ProgramStart, ...]:
+def starts(request: Request, surroundings: Surroundings, settled: Settled) -> tuple[ProgramStart, ...]:
     """Return the starts of the programs. Raises InputError for what a program does not know."""
     settings = OsuSettings(
         iterations=request.calls,
@@ -410,7 +410,7 @@ def starts(request: Request, around: Surroundings, settled: Settled) -> tuple[Pr
     )
 
     def making(number: int, part: Sweep) -> Callable[[int], ProgramStart]:
-        found = around.found[part.collective]
+        found = surroundings.found[part.collective]
         argv = arguments(part, found.usage, settings, settled.placement.ranks)
         made = ProgramStart(
             program=Program(argv=(found.program.path, *argv), env=MULTICAST_OFF if request.multicast_off else ()),
@@ -433,7 +433,7 @@ def _doubling(sweep: Sweep) -> Iterator[Sweep]:
         yield msgspec.structs.replace(sweep, sizes_bytes=(size_bytes,))
 
 
-def notes(_request: Request, _around: Surroundings, _starts: tuple[ProgramStart, ...]) -> tuple[str, ...]:
+def notes(_request: Request, _surroundings: Surroundings, _starts: tuple[ProgramStart, ...]) -> tuple[str, ...]:
     """Return what a sample is, and a size."""
     said = (
         "a sample is the mean that one start of an OSU program prints; its collectives wait in a barrier between "

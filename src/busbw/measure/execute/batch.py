@@ -43,7 +43,7 @@ def follow(
     The first Ctrl-C cancels the job. Returns its tasks as last seen, and whether it was cancelled here.
     Raises RunError when Slurm does not answer for ten minutes.
     """
-    told: dict[str, BatchJob] = {}
+    latest: dict[str, BatchJob] = {}
     read: dict[Path, int] = {}
     cancelled_s: float | None = None
     answered_s = time.monotonic()
@@ -53,14 +53,14 @@ def follow(
             now_s = time.monotonic()
             answered_s = now_s if found is not None else answered_s
             for task in found or ():
-                if _differs(told.get(task.job_id), task):
+                if _differs(latest.get(task.job_id), task):
                     say(_words(task))
             if found:
                 # Tasks of an array stand in one line, as 17_0-5, until they start.
-                told = {task.job_id: task for task in found}
+                latest = {task.job_id: task for task in found}
             for path in outputs():
                 read[path] = _say_new(path, read.get(path, 0), say)
-            tasks = tuple(told.values())
+            tasks = tuple(latest.values())
             # One that Slurm has forgotten is over too.
             if (tasks and all(task.is_over for task in tasks)) or (found == () and tasks):
                 return tasks, cancelled_s is not None

@@ -116,8 +116,8 @@ def _culprit(text: str, watch: Watch | Distant) -> Culprit | None:
     rank, what = (first.rank, first.what) if first is not None else (None, None)
     notice = first_death(text)
     if notice is not None:
-        told = notice.rank if notice.rank is not None else watch.by_process(notice.process_id or 0)
-        rank = told if told is not None else rank
+        named_rank = notice.rank if notice.rank is not None else watch.by_process(notice.process_id or 0)
+        rank = named_rank if named_rank is not None else rank
         what = notice.what
     if rank is None and isinstance(watch, Watch):
         rank, what = _only_speaker(text), "gave up"

@@ -47,11 +47,11 @@ def blame_program(plan: Plan, step: Step, text: str, failure: Failure | None, ex
 
 def _culprit(plan: Plan, failure: Failure | None, notice: Notice | None, where: str) -> Culprit | None:
     """Return the rank that failure or launcher names; None when neither tells which."""
-    told = failure.rank if failure is not None and failure.rank is not None else None
-    rank = told if told is not None else notice.rank if notice is not None else None
+    named_rank = failure.rank if failure is not None and failure.rank is not None else None
+    rank = named_rank if named_rank is not None else notice.rank if notice is not None else None
     if rank is None:
         return None
-    process_id = failure.process_id if told is not None and failure is not None else None
+    process_id = failure.process_id if named_rank is not None and failure is not None else None
     if process_id is None and notice is not None:
         process_id = notice.process_id
     return Culprit(

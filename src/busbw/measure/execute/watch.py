@@ -36,7 +36,7 @@ class Beat:
 
 def read(raw: Path, rank: int) -> Beat | None:
     """Return where `rank` is; None before it has started."""
-    return understood(step_in_words(f"{raw}/{layout.heartbeat_name(rank)}"))
+    return parsed_beat(step_in_words(f"{raw}/{layout.heartbeat_name(rank)}"))
 
 
 def step_in_words(path: str) -> bytes:
@@ -54,7 +54,7 @@ def step_in_words(path: str) -> bytes:
         os.close(descriptor)
 
 
-def understood(content: bytes) -> Beat | None:
+def parsed_beat(content: bytes) -> Beat | None:
     """Return what the words of a heartbeat say; None before the rank has started, and where they make no sense."""
     if len(content) != layout.HEARTBEAT_BYTES:
         return None
@@ -172,7 +172,7 @@ class Watch:
             if words == self._words[rank]:
                 continue
             self._words[rank] = words
-            beat = understood(words)
+            beat = parsed_beat(words)
             if beat is None:
                 continue
             if beat != self._beats.get(rank):

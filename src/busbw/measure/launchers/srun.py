@@ -40,7 +40,7 @@ def mpi_type(mpi: MpiLibrary | None, slurm: Slurm, options: Sequence[str], setti
             f"Intel MPI asks Slurm only where {_INTEL_VARIABLE} names Slurm's library: {_ALONE}",
             hint=f"export {_INTEL_VARIABLE}=PATH/libpmi2.so",
         )
-    wanted = _understood(mpi, slurm.mpi_types)
+    wanted = _types_for(mpi, slurm.mpi_types)
     found = next((each for each in wanted if each in slurm.mpi_types), None)
     if found is None:
         raise InputError(
@@ -52,7 +52,7 @@ def mpi_type(mpi: MpiLibrary | None, slurm: Slurm, options: Sequence[str], setti
     return found
 
 
-def _understood(mpi: MpiLibrary, types: tuple[str, ...]) -> tuple[str, ...]:
+def _types_for(mpi: MpiLibrary, types: tuple[str, ...]) -> tuple[str, ...]:
     """Return the words that would do, the best first."""
     if mpi.family == "Open MPI":
         versions = [each for each in types if _PMIX.fullmatch(each)]

@@ -10,18 +10,20 @@ from busbw.model.plan import Placement, Reach
 from busbw.model.request import Request
 
 
-def counts_of(request: Request, around: Surroundings, backend: Backend, names: tuple[str, ...]) -> tuple[int, ...]:
+def counts_of(
+    request: Request, surroundings: Surroundings, backend: Backend, names: tuple[str, ...]
+) -> tuple[int, ...]:
     """Return the ranks of each host. `names`: the collectives. Raises InputError."""
     is_asked = request.ranks is not None or request.ranks_per_node is not None
-    usual = 0 if is_asked else backend.usual_ranks(request, around, names)
-    if around.allocation is not None:
+    usual = 0 if is_asked else backend.usual_ranks(request, surroundings, names)
+    if surroundings.allocation is not None:
         of_each = gpus_of_hosts if backend.over == "nccl" else ranks_of_hosts
-        counts = of_each(request, around.allocation, usual)
+        counts = of_each(request, surroundings.allocation, usual)
     elif request.ranks_per_node is not None:
         raise InputError("there is one node: this host", where="--ranks-per-node", hint="--ranks, or --hosts")
     else:
         counts = (request.ranks if request.ranks is not None else usual,)
-    backend.check_ranks(request, around, names, counts)
+    backend.check_ranks(request, surroundings, names, counts)
     return counts
 
 
@@ -37,25 +39,25 @@ def check_joined(request: Request, backend: Backend) -> None:
         )
 
 
-def launcher_of(request: Request, around: Surroundings, backend: Backend) -> Chosen:
+def launcher_of(request: Request, surroundings: Surroundings, backend: Backend) -> Chosen:
     """Return who starts the ranks. Raises InputError where nobody can."""
     check_joined(request, backend)
-    if around.allocation is None:
-        return Chosen(_here(request, around, backend))
-    if around.mpi is None:
+    if surroundings.allocation is None:
+        return Chosen(_here(request, surroundings, backend))
+    if surroundings.mpi is None:
         raise InputError(
             "these programs are built without MPI, and start on one host alone",
-            where=next((one.program.path for one in around.found.values()), None),
+            where=next((one.program.path for one in surroundings.found.values()), None),
             hint="build them with MPI=1, and name their folder: --bin",
         )
-    there = Launchers(slurm=around.slurm, on_path=tuple(around.launchers), settings=around.settings)
-    return of_hosts(request, around.allocation, around.mpi, there)
+    there = Launchers(slurm=surroundings.slurm, on_path=tuple(surroundings.launchers), settings=surroundings.settings)
+    return of_hosts(request, surroundings.allocation, surroundings.mpi, there)
 
 
-def _here(request: Request, around: Surroundings, backend: Backend) -> RankLauncher:
+def _here(request: Request, surroundings: Surroundings, backend: Backend) -> RankLauncher:
     if request.launcher is not None:
         return registry.find(request.launcher)
-    if around.mpi is not None or backend.usual_launcher is None:
+    if surroundings.mpi is not None or backend.usual_launcher is None:
         return registry.usual()
     return registry.find(backend.usual_launcher)
 
@@ -66,12 +68,12 @@ def per_process(request: Request, ranks: int, launcher: RankLauncher) -> int:
 
 
 def placement_of(
-    request: Request, around: Surroundings, backend: Backend, counts: tuple[int, ...], per_process: int
+    request: Request, surroundings: Surroundings, backend: Backend, counts: tuple[int, ...], per_process: int
 ) -> Placement:
     """Return where the ranks run. Raises InputError for a binding that cannot be."""
     processes = max(counts) // per_process
-    oversubscribed = processes > around.host.cores
-    allocation = around.allocation
+    oversubscribed = processes > surroundings.host.cores
+    allocation = surroundings.allocation
     binding = request.binding
     if binding is None:
         # NCCL moves its threads to the cores beside their GPU, unless somebody bound them elsewhere.
@@ -79,14 +81,14 @@ def placement_of(
         binding = "none" if oversubscribed or on_gpus else "core"
     elif backend.is_ours and oversubscribed and binding != "none":
         raise InputError(
-            f"{processes} ranks cannot be bound to {around.host.cores} cores", where=f"--bind-to {binding}"
+            f"{processes} ranks cannot be bound to {surroundings.host.cores} cores", where=f"--bind-to {binding}"
         )
     return Placement(
         ranks=sum(counts),
-        hosts=tuple(host.name for host in allocation.hosts) if allocation is not None else (around.host.name,),
+        hosts=tuple(host.name for host in allocation.hosts) if allocation is not None else (surroundings.host.name,),
         ranks_of_hosts=counts if allocation is not None else (),
         binding=binding,
-        masks=around.masks,
+        masks=surroundings.masks,
         oversubscribed=oversubscribed,
     )
 

@@ -13,10 +13,10 @@ from busbw.machine.capture import host as capture
 from busbw.measure.backends import registry
 from busbw.measure.backends.backend import Backend, ProgramStart, Settled, Surroundings, check_options, is_own
 from busbw.measure.launchers.launcher import RankLauncher
-from busbw.measure.plan.hosts import Jobs, check_started_once, hosts_of, jobs, jobs_here, said, visitor
+from busbw.measure.plan.hosts import Chosen, Jobs, check_started_once, hosts_of, jobs, jobs_here, said, visitor
 from busbw.measure.plan.placing import check_joined, counts_of, launcher_of, per_process, placement_of, reach_of
 from busbw.measure.plan.request import run_id, with_placement
-from busbw.measure.plan.surroundings import looked_at, surroundings, surroundings_now
+from busbw.measure.plan.surroundings import looked_at, surroundings_now, surroundings_of
 from busbw.measure.plan.sweeps import asked_sizes, names_of, sweeps_of, with_sizes
 from busbw.model.launch import Start
 from busbw.model.plan import Plan, Program, Sampling, Step
@@ -63,16 +63,16 @@ def _planned(request: Request, directories: Sequence[Path | None], base: Path) -
     # What is wrong with the request is the user's to hear first, before anything is looked for.
     check_options(request, backend)
     check_joined(request, backend)
-    around = surroundings(host, allocation)
-    offer = backend.offer(around)
-    names = names_of(request, offer)
+    surroundings = surroundings_of(host, allocation)
+    capabilities = backend.capabilities(surroundings)
+    names = names_of(request, capabilities)
     if backend.over == "mpi":
-        sweeps_of(request, sum(counts_of(request, around, backend, names)), offer)
-    around = looked_at(request, around, backend, names)
+        sweeps_of(request, sum(counts_of(request, surroundings, backend, names)), capabilities)
+    surroundings = looked_at(request, surroundings, backend, names)
     if len(directories) == 1:
-        return (compose(request, around, directories[0], base),)
+        return (compose(request, surroundings, directories[0], base),)
     return tuple(
-        compose(request, dataclasses.replace(around, token=f"{around.token}-{number:03d}"), directory, base)
+        compose(request, dataclasses.replace(surroundings, token=f"{surroundings.token}-{number:03d}"), directory, base)
         for number, directory in enumerate(directories)
     )
 
@@ -84,74 +84,79 @@ def _usual(request: Request, backend: Backend) -> Request:
     return msgspec.structs.replace(request, suite=backend.usual_suite)
 
 
-def compose(request: Request, around: Surroundings, directory: Path | None, base: Path) -> tuple[Plan, Path]:
+def compose(request: Request, surroundings: Surroundings, directory: Path | None, base: Path) -> tuple[Plan, Path]:
     """Return the plan of a request in the given surroundings, and its run directory. Touches nothing."""
     backend = registry.find(request.backend)
     request = _usual(request, backend)
     mode = check_options(request, backend)
-    setup = backend.setup(request, around) if is_own(backend) else None
-    offer = backend.offer(around)
-    counts = counts_of(request, around, backend, names_of(request, offer))
+    setup = backend.setup(request, surroundings) if is_own(backend) else None
+    capabilities = backend.capabilities(surroundings)
+    counts = counts_of(request, surroundings, backend, names_of(request, capabilities))
     ranks = sum(counts)
-    counted, notes = sweeps_of(request, ranks, offer)
-    sweeps = tuple(backend.moved(sweep, around) for sweep in counted)
-    name = run_id(request, around.created, around.token, ranks)
+    counted, notes = sweeps_of(request, ranks, capabilities)
+    sweeps = tuple(backend.moved(sweep, surroundings) for sweep in counted)
+    name = run_id(request, surroundings.created, surroundings.token, ranks)
     where = (directory or base / name).absolute()
-    chosen = launcher_of(request, around, backend)
+    chosen = launcher_of(request, surroundings, backend)
     each = per_process(request, ranks, chosen.launcher)
     settled = Settled(
         sweeps=sweeps,
-        asked=asked_sizes(request, offer),
+        asked=asked_sizes(request, capabilities),
         mode=mode,
-        placement=placement_of(request, around, backend, counts, each),
+        placement=placement_of(request, surroundings, backend, counts, each),
         per_process=each,
         directory=str(where),
         setup=setup,
-        python=around.python if around.containment is None else request.image_python,
+        python=surroundings.python if surroundings.containment is None else request.image_python,
     )
-    memory, tight = backend.memory(request, around, settled, counts)
-    starts = backend.starts(request, around, settled)
-    made = _commands(request, around, settled, chosen.launcher, starts, backend)
+    memory, tight = backend.memory(request, surroundings, settled, counts)
+    starts = backend.starts(request, surroundings, settled)
+    launcher = chosen.name(surroundings.allocation)
+    made = _commands(request, surroundings, settled, chosen.launcher, starts, backend)
     return (
         Plan(
             busbw_version=__version__,
             run_id=name,
-            created=around.created.isoformat(timespec="seconds"),
+            created=surroundings.created.isoformat(timespec="seconds"),
             backend=request.backend,
-            launcher=chosen.name(around.allocation),
+            launcher=launcher,
             sweeps=sweeps,
             sampling=_sampling(request, mode, backend.launches(request, sweeps) if is_own(backend) else 1),
             placement=settled.placement,
-            reach=reach_of(request, around.allocation),
-            host=around.host,
-            mpi=around.mpi,
-            gpus=around.gpus,
+            reach=reach_of(request, surroundings.allocation),
+            host=surroundings.host,
+            mpi=surroundings.mpi,
+            gpus=surroundings.gpus,
             gpu_setup=setup,
             memory=memory,
             job=made[0].job,
-            programs=tuple(one.program for one in around.found.values()),
+            programs=tuple(one.program for one in surroundings.found.values()),
             steps=() if backend.is_ours else tuple(map(_step, starts, made)),
             visit=made[0].visit,
             visit_each=made[0].visit_each,
             notes=(
-                *(said(around.allocation, chosen) if around.allocation is not None else ()),
+                *_allocated(surroundings, chosen),
                 *notes,
-                *([tight] if tight else []),
-                *_notes(request, around, backend, starts),
+                *filter(None, [tight]),
+                *_notes(request, surroundings, backend, starts),
             ),
             allow_mixed=request.allow_mixed and backend.is_ours,
             tag=request.tag,
-            request=with_placement(with_sizes(request, offer), settled.placement, chosen.name(around.allocation)),
+            request=with_placement(with_sizes(request, capabilities), settled.placement, launcher),
         ),
         where,
     )
 
 
+def _allocated(surroundings: Surroundings, chosen: Chosen) -> tuple[str, ...]:
+    return said(surroundings.allocation, chosen) if surroundings.allocation is not None else ()
+
+
 def _notes(
-    request: Request, around: Surroundings, backend: Backend, starts: tuple[ProgramStart, ...]
+    request: Request, surroundings: Surroundings, backend: Backend, starts: tuple[ProgramStart, ...]
 ) -> tuple[str, ...]:
-    notes = backend.notes(request, around, starts)
-    if around.allocation is None or backend.is_ours:
+    notes = backend.notes(request, surroundings, starts)
+    if surroundings.allocation is None or backend.is_ours:
         return notes
     return (*notes, "these programs do not compare the hosts before they measure, as busbw's own ranks do")
 
@@ -180,25 +185,25 @@ def _step(start: ProgramStart, made: Jobs) -> Step:
 
 def _commands(
     request: Request,
-    around: Surroundings,
+    surroundings: Surroundings,
     settled: Settled,
     launcher: RankLauncher,
     starts: tuple[ProgramStart, ...],
     backend: Backend,
 ) -> tuple[Jobs, ...]:
     """Return the commands of every start. Raises InputError for what the launcher, or a container, cannot do."""
-    if around.containment is not None and around.mpi is None:
+    if surroundings.containment is not None and surroundings.mpi is None:
         raise InputError("ranks in a container are started by MPI", hint="--launcher mpirun, or srun")
-    looking = visitor(settled.directory, around.python)
+    looking = visitor(settled.directory, surroundings.python)
     made: list[Jobs] = []
     for one in starts:
         # Visitors look at the host from outside of the container.
-        start = visiting = _start(request, around, settled, launcher, one.program, backend)
-        if around.containment is not None:
+        start = visiting = _start(request, surroundings, settled, launcher, one.program, backend)
+        if surroundings.containment is not None:
             from busbw.measure.plan.containing import in_container  # noqa: PLC0415 - few ask for it
 
-            start = in_container(start, around.containment, launcher)
-        if around.allocation is None:
+            start = in_container(start, surroundings.containment, launcher)
+        if surroundings.allocation is None:
             # Programs of the user have no heartbeat that a visit could read.
             made.append(jobs_here(launcher.job(start), looking if backend.is_ours else None))
         elif made:
@@ -211,7 +216,7 @@ def _commands(
 
 def _start(
     request: Request,
-    around: Surroundings,
+    surroundings: Surroundings,
     settled: Settled,
     launcher: RankLauncher,
     program: Program,
@@ -223,21 +228,21 @@ def _start(
         placement=settled.placement,
         per_process=settled.per_process,
         directory=settled.directory,
-        mpi=around.mpi,
+        mpi=surroundings.mpi,
         through_mpi4py=backend.is_ours,
-        slurm=around.slurm,
-        launcher_program=around.launchers.get(launcher.program or launcher.name),
-        python=around.python,
+        slurm=surroundings.slurm,
+        launcher_program=surroundings.launchers.get(launcher.program or launcher.name),
+        python=surroundings.python,
         # By the last of them what is left of a run is found on its hosts.
         forward=(
-            *(name for name in around.settings if name not in given),
-            *((layout.RUN_VARIABLE,) if around.allocation is not None else ()),
+            *(name for name in surroundings.settings if name not in given),
+            *((layout.RUN_VARIABLE,) if surroundings.allocation is not None else ()),
         ),
         interface=request.interface,
         remote_shell=request.remote_shell,
-        gpus_per_host=len(around.gpus.devices) if around.gpus is not None else None,
+        gpus_per_host=len(surroundings.gpus.devices) if surroundings.gpus is not None else None,
         options=request.launcher_options,
-        as_root=around.as_root,
+        as_root=surroundings.as_root,
         measuring_s=request.time_limit_s,
         stall_s=request.stall_s,
     )

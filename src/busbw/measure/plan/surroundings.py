@@ -36,7 +36,7 @@ from busbw.model.settings import JobEnvironment, SettingsFile
 _PLUGIN = "_nccl_profiler.so"
 
 
-def surroundings(host: Host, allocation: Allocation | None) -> Surroundings:
+def surroundings_of(host: Host, allocation: Allocation | None) -> Surroundings:
     """Return the machine as it is now, and who asks, before a backend has looked at anything."""
     return Surroundings(
         host=host,
@@ -53,7 +53,7 @@ def surroundings(host: Host, allocation: Allocation | None) -> Surroundings:
     )
 
 
-def looked_at(request: Request, around: Surroundings, backend: Backend, names: tuple[str, ...]) -> Surroundings:
+def looked_at(request: Request, surroundings: Surroundings, backend: Backend, names: tuple[str, ...]) -> Surroundings:
     """Return surroundings with all that a backend, CPUs by number and a container need. Raises InputError."""
     door = Door(
         mpi=capture.mpi,
@@ -61,7 +61,7 @@ def looked_at(request: Request, around: Surroundings, backend: Backend, names: t
         plugin=_plugin,
         programs=_programs,
     )
-    seen = backend.look(request, around, door, names)
+    seen = backend.look(request, surroundings, door, names)
     return dataclasses.replace(
         seen,
         masks=_masks(of_node=seen.gpus is not None) if request.binding == "masks" else (),

@@ -22,7 +22,7 @@ from busbw.base.collectives import (
 )
 from busbw.base.errors import InputError
 from busbw.base.units import format_size
-from busbw.measure.backends.backend import AskedSizes, Offer
+from busbw.measure.backends.backend import AskedSizes, Capabilities
 from busbw.model.plan import MOST_RANKS, Sweep
 from busbw.model.request import Request
 
@@ -82,36 +82,36 @@ _MOST_SIZES = 10_000
 _LONGEST_S = 31 * 24 * 3600
 
 
-def sweeps_of(request: Request, ranks: int, offer: Offer) -> tuple[tuple[Sweep, ...], tuple[str, ...]]:
+def sweeps_of(request: Request, ranks: int, capabilities: Capabilities) -> tuple[tuple[Sweep, ...], tuple[str, ...]]:
     """Return the sweeps of a request, and notes on what was left out and why. Raises InputError."""
-    _check(request, ranks, offer)
-    names = _names(request, offer)
-    asked = _asked_sizes(request, _default_largest(names, offer))
+    _check(request, ranks, capabilities)
+    names = _names(request, capabilities)
+    asked = _asked_sizes(request, _default_largest(names, capabilities))
     sweeps: list[Sweep] = []
     notes: dict[str, None] = {}
     for name in names:
-        for dtype in _chosen(request.dtype, offer.dtypes):
-            sizes, note = _counted(request, COLLECTIVES[name], asked, ranks, dtype, offer)
+        for dtype in _chosen(request.dtype, capabilities.dtypes):
+            sizes, note = _counted(request, COLLECTIVES[name], asked, ranks, dtype, capabilities)
             notes.update({note: None} if note is not None else {})
             shares = _shares(request, name, ranks, asked, sizes)
-            sweeps.extend(_forms(request, name, dtype, sizes, ranks, offer, shares))
+            sweeps.extend(_forms(request, name, dtype, sizes, ranks, capabilities, shares))
     return tuple(sweeps), tuple(notes)
 
 
-def asked_sizes(request: Request, offer: Offer) -> AskedSizes:
+def asked_sizes(request: Request, capabilities: Capabilities) -> AskedSizes:
     """Return the sizes asked for, before any of them is rounded to whole elements and parts. Raises InputError."""
-    usual = _default_largest(_names(request, offer), offer)
+    usual = _default_largest(_names(request, capabilities), capabilities)
     sizes_bytes = tuple(_asked_sizes(request, usual))
     if request.step_bytes is not None:
         return AskedSizes(sizes_bytes=sizes_bytes, factor=None, step_bytes=request.step_bytes)
     return AskedSizes(sizes_bytes=sizes_bytes, factor=request.factor or usual[1], step_bytes=None)
 
 
-def with_sizes(request: Request, offer: Offer) -> Request:
+def with_sizes(request: Request, capabilities: Capabilities) -> Request:
     """Return the request with the suite and the sizes that it gets where it asks for none. Raises InputError."""
-    asked = asked_sizes(request, offer)
+    asked = asked_sizes(request, capabilities)
     smallest_bytes = asked.sizes_bytes[0]
-    largest_bytes, _factor = _default_largest(_names(request, offer), offer)
+    largest_bytes, _factor = _default_largest(_names(request, capabilities), capabilities)
     return msgspec.structs.replace(
         request,
         suite=None if request.collectives else request.suite or _USUAL_SUITE,
@@ -123,9 +123,9 @@ def with_sizes(request: Request, offer: Offer) -> Request:
     )
 
 
-def names_of(request: Request, offer: Offer) -> tuple[str, ...]:
+def names_of(request: Request, capabilities: Capabilities) -> tuple[str, ...]:
     """Return the collectives asked for. Raises InputError for one that is not offered."""
-    return _names(request, offer)
+    return _names(request, capabilities)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,19 +151,19 @@ def _forms(
     dtype: str,
     sizes_bytes: tuple[int, ...],
     ranks: int,
-    offer: Offer,
+    capabilities: Capabilities,
     shares: _Shares,
 ) -> Iterator[Sweep]:
     """Yield the sweeps of one collective and data type: every operation, root, pair and placement asked for."""
     collective = COLLECTIVES[name]
-    operations = _chosen(request.op, offer.operations)[: None if collective.reduces else 1]
+    operations = _chosen(request.op, capabilities.operations)[: None if collective.reduces else 1]
     roots = range(ranks) if request.root is None and collective.rooted else (request.root or 0,)
     paired = name == "sendrecv" and request.pairs is not None
     pairs = pairs_of(request.pairs or "", ranks, request.group) if paired else (None,)
     for op in operations:
         for root in roots:
             for pair in pairs:
-                for in_place in _placements(request, name, offer):
+                for in_place in _placements(request, name, capabilities):
                     yield Sweep(
                         collective=name,
                         sizes_bytes=sizes_bytes,
@@ -212,22 +212,23 @@ def _chosen(asked: str, offered: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(DTYPE_ALIASES.get(name, name) for name in asked.split(",")))
 
 
-def _names(request: Request, offer: Offer) -> tuple[str, ...]:
+def _names(request: Request, capabilities: Capabilities) -> tuple[str, ...]:
     if request.collectives and request.suite is not None:
         raise InputError("both collectives and a suite were named", hint="name one or the other")
     if request.collectives:
         for name in request.collectives:
             if name not in COLLECTIVES:
-                raise InputError(f"{name!r} is not a collective", hint=_maybe(name, offer.collectives))
-            if name not in offer.collectives:
+                raise InputError(f"{name!r} is not a collective", hint=_maybe(name, capabilities.collectives))
+            if name not in capabilities.collectives:
                 raise InputError(
-                    f"{name} is not measured over {offer.interface}", hint="one of: " + ", ".join(offer.collectives)
+                    f"{name} is not measured over {capabilities.interface}",
+                    hint="one of: " + ", ".join(capabilities.collectives),
                 )
         return tuple(dict.fromkeys(request.collectives))
     suite = request.suite or _USUAL_SUITE
-    if suite not in SUITES or not set(SUITES[suite]) <= set(offer.collectives):
-        known = [name for name, members in SUITES.items() if set(members) <= set(offer.collectives)]
-        raise InputError(f"{suite!r} is not a suite for {offer.interface}", hint=_maybe(suite, tuple(known)))
+    if suite not in SUITES or not set(SUITES[suite]) <= set(capabilities.collectives):
+        known = [name for name, members in SUITES.items() if set(members) <= set(capabilities.collectives)]
+        raise InputError(f"{suite!r} is not a suite for {capabilities.interface}", hint=_maybe(suite, tuple(known)))
     return SUITES[suite]
 
 
@@ -236,9 +237,9 @@ def _maybe(name: str, known: tuple[str, ...]) -> str:
     return f"maybe: {close[0]}" if close else "one of: " + ", ".join(known)
 
 
-def _check(request: Request, ranks: int, offer: Offer) -> None:
-    _check_elements(request, offer)
-    _check_ranks(request, ranks, offer)
+def _check(request: Request, ranks: int, capabilities: Capabilities) -> None:
+    _check_elements(request, capabilities)
+    _check_ranks(request, ranks, capabilities)
     for option, limit_s in (("--time-limit", request.time_limit_s), ("--stall-timeout", request.stall_s)):
         if not 0 < limit_s <= _LONGEST_S:
             raise InputError(
@@ -248,20 +249,22 @@ def _check(request: Request, ranks: int, offer: Offer) -> None:
         raise InputError("at least one sample is needed")
 
 
-def _check_elements(request: Request, offer: Offer) -> None:
-    for dtype in _chosen(request.dtype, offer.dtypes):
-        if dtype not in offer.dtypes:
+def _check_elements(request: Request, capabilities: Capabilities) -> None:
+    for dtype in _chosen(request.dtype, capabilities.dtypes):
+        if dtype not in capabilities.dtypes:
             raise InputError(
-                f"{dtype!r} is not a data type of this {offer.interface}", hint="one of: " + ", ".join(offer.dtypes)
+                f"{dtype!r} is not a data type of this {capabilities.interface}",
+                hint="one of: " + ", ".join(capabilities.dtypes),
             )
-    for op in _chosen(request.op, offer.operations):
-        if op not in offer.operations:
+    for op in _chosen(request.op, capabilities.operations):
+        if op not in capabilities.operations:
             raise InputError(
-                f"{op!r} is not an operation of {offer.interface}", hint="one of: " + ", ".join(offer.operations)
+                f"{op!r} is not an operation of {capabilities.interface}",
+                hint="one of: " + ", ".join(capabilities.operations),
             )
 
 
-def _check_ranks(request: Request, ranks: int, offer: Offer) -> None:
+def _check_ranks(request: Request, ranks: int, capabilities: Capabilities) -> None:
     if not 2 <= ranks <= MOST_RANKS:
         raise InputError(
             f"{ranks} ranks cannot exchange anything" if ranks < 2 else f"{ranks} ranks are too many",
@@ -269,19 +272,19 @@ def _check_ranks(request: Request, ranks: int, offer: Offer) -> None:
         )
     if request.root is not None and not 0 <= request.root < ranks:
         raise InputError(f"root {request.root} is not one of the {ranks} ranks", hint=f"-r 0 to {ranks - 1}")
-    for name in _names(request, offer):
+    for name in _names(request, capabilities):
         if COLLECTIVES[name].pairs and ranks % 2:
             raise InputError(f"{name} pairs ranks, and {ranks} ranks leave one over", hint=f"--ranks {ranks + 1}")
         if name == "hypercube" and ranks & (ranks - 1):
             raise InputError("a hypercube needs a power of two of ranks", where=f"{ranks} ranks")
 
 
-def _default_largest(names: tuple[str, ...], offer: Offer) -> tuple[int, int]:
+def _default_largest(names: tuple[str, ...], capabilities: Capabilities) -> tuple[int, int]:
     """Return the largest size and the factor between sizes that are measured when none is asked for."""
     if len(names) == 1:
-        return offer.largest_bytes, _FACTOR
+        return capabilities.largest_bytes, _FACTOR
     windows = any(COLLECTIVES[name].messages_per_call > 2 for name in names)
-    return (_WINDOW_LARGEST_BYTES if windows else offer.suite_largest_bytes), _SUITE_FACTOR
+    return (_WINDOW_LARGEST_BYTES if windows else capabilities.suite_largest_bytes), _SUITE_FACTOR
 
 
 def _asked_sizes(request: Request, defaults: tuple[int, int]) -> list[int]:
@@ -315,7 +318,7 @@ def _asked_sizes(request: Request, defaults: tuple[int, int]) -> list[int]:
 
 
 def _counted(
-    request: Request, collective: Collective, asked: list[int], ranks: int, dtype: str, offer: Offer
+    request: Request, collective: Collective, asked: list[int], ranks: int, dtype: str, capabilities: Capabilities
 ) -> tuple[tuple[int, ...], str | None]:
     matrix = _matrix(collective.name, request, ranks)
     alignment_bytes = _alignment_bytes(request)
@@ -332,10 +335,10 @@ def _counted(
             hint=f"a larger -e: parts are multiples of {least_bytes} bytes, so at least -e {least_bytes * ranks}",
         )
     message_bytes = _message_bytes(collective, sizes[-1], ranks, _group(collective.name, request, ranks))
-    if offer.most_elements is not None and message_bytes // DTYPE_BYTES[dtype] > offer.most_elements:
+    if capabilities.most_elements is not None and message_bytes // DTYPE_BYTES[dtype] > capabilities.most_elements:
         raise InputError(
-            f"{format_size(sizes[-1])} of {dtype} is more than the {offer.most_elements} elements that "
-            f"{offer.interface} counts",
+            f"{format_size(sizes[-1])} of {dtype} is more than the {capabilities.most_elements} elements that "
+            f"{capabilities.interface} counts",
             hint="a smaller -e, or a type of more bytes with -d",
         )
     dropped = [size_bytes for size_bytes, kept in zip(asked, counted, strict=True) if kept == 0]
@@ -353,7 +356,7 @@ def _message_bytes(collective: Collective, size_bytes: int, ranks: int, group: i
     return size_bytes // ranks * (1 if group is None else max(group, ranks // group))
 
 
-def _placements(request: Request, name: str, offer: Offer) -> tuple[bool, ...]:
-    if request.placement == "out" or name not in offer.in_place or request.pairs is not None:
+def _placements(request: Request, name: str, capabilities: Capabilities) -> tuple[bool, ...]:
+    if request.placement == "out" or name not in capabilities.in_place or request.pairs is not None:
         return (False,)
     return (True,) if request.placement == "in" else (False, True)

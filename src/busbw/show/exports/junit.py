@@ -129,8 +129,8 @@ def _suite(root: ET.Element, number: int, name: str, cases: Sequence[_Case], abo
         if element == "skipped":
             ET.SubElement(one, element, _shown({"message": case.reason}))
         elif element is not None:
-            told = ET.SubElement(one, element, _shown({"type": case.outcome, "message": case.reason}))
-            told.text = case.detail or one_line(case.reason)
+            result = ET.SubElement(one, element, _shown({"type": case.outcome, "message": case.reason}))
+            result.text = case.detail or one_line(case.reason)
     ET.SubElement(suite, "system-out").text = one_line(about.sentence)
     ET.SubElement(suite, "system-err")
 

@@ -130,9 +130,9 @@ def _time_figure(points: Sequence[_Point]) -> Figure:
 
 def _tail(points: Sequence[_Point]) -> Iterator[Figure]:
     """Yield the 99th percentile where the tool gives one."""
-    told = [(point, time_s) for point in points if (time_s := dict(point.row.more).get("p99_s"))]
-    if told:
-        yield _trace("p99", [point for point, _ in told], [time_s * 1e6 for _, time_s in told]) | {
+    with_p99 = [(point, time_s) for point in points if (time_s := dict(point.row.more).get("p99_s"))]
+    if with_p99:
+        yield _trace("p99", [point for point, _ in with_p99], [time_s * 1e6 for _, time_s in with_p99]) | {
             "line": {"color": "--fig-tail", "width": 1, "dash": "dot"},
             "marker": marker("triangle-up-open", "--fig-tail", 6),
         }

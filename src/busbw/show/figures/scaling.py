@@ -199,10 +199,10 @@ def _rows(view: Scaling, pick: Pick, factor: float, share: Pick) -> Iterator[tup
 
 def _answers(view: Scaling) -> Iterator[str]:
     for series in view.series:
-        told = [*answer_words(series), *(each.words for each in series.beyond)]
-        if told and len(series.left_out) < len(series.points):
+        answers = [*answer_words(series), *(each.words for each in series.beyond)]
+        if answers and len(series.left_out) < len(series.points):
             # A label may be a sentence of who published it.
-            yield f"{series.label.rstrip('.')}: {'; '.join(told)}" if series.label else "; ".join(told)
+            yield f"{series.label.rstrip('.')}: {'; '.join(answers)}" if series.label else "; ".join(answers)
 
 
 def _difference(difference: LineDifference, axis: Axis) -> DifferenceTable:

@@ -288,7 +288,7 @@ def _ceiling_text(item: Measurement, ceiling: Ceiling) -> str:
     return "<br>".join(line for line in lines if line)
 
 
-MOST_TOLD_APART = len(STYLES)
+MOST_DISTINCT = len(STYLES)
 _LEGEND_LINE_PX = 19
 _USUAL_NAMES = 2
 

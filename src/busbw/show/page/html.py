@@ -106,7 +106,7 @@ def import_section_of(subject: ImportSubject, *, prefix: str, level: int) -> Run
     figures: dict[str, Figure] = {}
     shown = tuple(_shown(curve, f"{prefix}curve-{n}", figures) for n, curve in enumerate(curves[:MOST_CURVES], 1))
     findings = by_weight(explained.findings, explained.verdict)
-    summary = summary_of(f"{prefix}summary-busbw", _told_apart(curves), findings, steps=explained.next_steps)
+    summary = summary_of(f"{prefix}summary-busbw", _distinct(curves), findings, steps=explained.next_steps)
     figures |= {summary.key: summary.figure} if summary.figure is not None else {}
     values = {
         "p": prefix,
@@ -129,7 +129,7 @@ def import_section_of(subject: ImportSubject, *, prefix: str, level: int) -> Run
     return RunSection(values=values, figures=figures, ranks=[])
 
 
-def _told_apart(curves: Sequence[ImportCurve]) -> list[Curve]:
+def _distinct(curves: Sequence[ImportCurve]) -> list[Curve]:
     """Return the curves of bus bandwidth, each by a name of its own."""
     seen: Counter[str] = Counter()
     named = []

@@ -7,7 +7,7 @@ from busbw.base.text import listed
 from busbw.base.units import format_size
 from busbw.model.run import Measurement
 from busbw.show import words
-from busbw.show.figures.series import MOST_TOLD_APART, Figure, SweepLine, joint_busbw_figure, joint_time_figure
+from busbw.show.figures.series import MOST_DISTINCT, Figure, SweepLine, joint_busbw_figure, joint_time_figure
 from busbw.show.page.pictures import ReportSubject
 from busbw.show.page.section import series_of
 from busbw.show.words import OutcomeWords, us
@@ -142,12 +142,12 @@ def _best(items: Sequence[Measurement]) -> str:
 def joints_of(subjects: Sequence[ReportSubject]) -> tuple[Joint, ...]:
     """Return the curves of each collective together; of many runs the gravest are told apart."""
     graver = sorted(range(len(subjects)), key=lambda place: _GRAVITY.index(subjects[place].run.verdict.outcome))
-    told = {place: style for style, place in enumerate(sorted(graver[:MOST_TOLD_APART]))}
+    distinct = {place: style for style, place in enumerate(sorted(graver[:MOST_DISTINCT]))}
     groups: dict[tuple[str, str], list[SweepLine]] = {}
     for place, subject in enumerate(subjects):
         for series in series_of(subject.run):
             key = series.name, series.measurements[0].dtype
-            line = SweepLine(label=subject.label, style=told.get(place), measurements=series.measurements)
+            line = SweepLine(label=subject.label, style=distinct.get(place), measurements=series.measurements)
             groups.setdefault(key, []).append(line)
     return tuple(
         _joint(f"joint-{number}", name, dtype, lines)

@@ -156,8 +156,8 @@ def reached_of(
 
 def summary_figure(curves: Sequence[Curve]) -> Figure:
     """Return bus bandwidth over size of every curve, in GB/s: reached, expected (shaded) and possible (dashed)."""
-    told, others = _told_apart(curves)
-    styled = [(curve, colour, symbol) for curve, (colour, _, symbol) in zip(told, STYLES, strict=False)]
+    distinct, others = _distinct(curves)
+    styled = [(curve, colour, symbol) for curve, (colour, _, symbol) in zip(distinct, STYLES, strict=False)]
     traces = [_quiet(others)] if others else []
     coloured = [(curve, colour) for curve, colour, _ in styled]
     traces += [*_expected(coloured), *_possible(coloured)]
@@ -171,11 +171,11 @@ def summary_figure(curves: Sequence[Curve]) -> Figure:
     return {"data": traces, "layout": layout}
 
 
-def _told_apart(curves: Sequence[Curve]) -> tuple[Sequence[Curve], Sequence[Curve]]:
+def _distinct(curves: Sequence[Curve]) -> tuple[Sequence[Curve], Sequence[Curve]]:
     """Return the curves that have a colour of their own, and the others: those in place beside some out of place."""
     first = [curve for curve in curves if not curve.in_place] or list(curves)
-    told = first[: len(STYLES)]
-    return told, [curve for curve in curves if curve not in told]
+    distinct = first[: len(STYLES)]
+    return distinct, [curve for curve in curves if curve not in distinct]
 
 
 def _rate_axis(reached: Sequence[float], possible: Sequence[float]) -> dict[str, Any]:

@@ -110,8 +110,8 @@ def _title(point: ComparedPoint, letters: tuple[str, str]) -> str:
     place = ", in place" if point.in_place else ""
     known = COLLECTIVES.get(point.collective)
     op = f" {point.op}" if point.op and known is not None and known.reduces else ""
-    told = (f"{point.dtype}{op}".strip(), f"{point.ranks} ranks" if point.ranks else "")
-    rest = "".join(f", {each}" for each in told if each)
+    details = (f"{point.dtype}{op}".strip(), f"{point.ranks} ranks" if point.ranks else "")
+    rest = "".join(f", {each}" for each in details if each)
     return f"# {point.collective}{place}{rest}: {letters[1]} against {letters[0]}"
 
 
@@ -185,20 +185,20 @@ def _value(band: ComparedBand, value: float) -> str:
 
 def _choices(out: Console, versus: Versus, letters: tuple[str, str]) -> None:
     """Print where NCCL did something else: a setting that changes nothing there explains no difference."""
-    told = [point for point in versus.points if point.first_choices and point.other_choices]
-    if not told:
+    known = [point for point in versus.points if point.first_choices and point.other_choices]
+    if not known:
         return
     changed = [
         f"{point.collective} {format_size(point.size_bytes)}: {choices_words(point.first_choices)} -> "
         f"{choices_words(point.other_choices)}"
-        for point in told
+        for point in known
         if point.first_choices != point.other_choices
     ]
     if not changed:
         words = f"NCCL used the same algorithm, protocol and channels for {letters[0]} and {letters[1]} at every point"
     else:
         choices = listed(changed, _MOST_CHOICES, between="; ")
-        words = f"NCCL did something else at {len(changed)} of {len(told)} points: {choices}"
+        words = f"NCCL did something else at {len(changed)} of {len(known)} points: {choices}"
     out.print(Text(printable(words)), soft_wrap=not out.is_terminal)
 
 

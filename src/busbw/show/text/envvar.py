@@ -33,12 +33,12 @@ _DEFAULTS = {"auto": "decided at run time", "unset": "none", None: "not known", 
 _SIZE_IN_WORDS = 4096
 
 
-def facts(told: Explanation, var: EnvVar) -> Iterator[tuple[str, str]]:
+def facts(explanation: Explanation, var: EnvVar) -> Iterator[tuple[str, str]]:
     """Yield what is known of a variable, as a title and words."""
-    yield "default", _default(told, var)
+    yield "default", _default(explanation, var)
     if accepted := _accepted(var):
         yield "takes", accepted
-    yield "read by", _readers(told, var)
+    yield "read by", _readers(explanation, var)
     if var.same_as is not None:
         yield "same as", var.same_as
     if var.replaced_by is not None:
@@ -50,17 +50,17 @@ def facts(told: Explanation, var: EnvVar) -> Iterator[tuple[str, str]]:
     yield "source", f"{var.source}{_CHECKED.get(var.checked or '', '')}"
 
 
-def unknown(told: Explanation) -> str:
+def unknown(explanation: Explanation) -> str:
     """Return what to say of a name that is not a variable and no known mistake."""
-    if told.read.verdict == "open":
-        return told.read.note or "not known here, and programs and sites make up names like it: cannot tell"
-    meant = f"; maybe: {', '.join(told.read.meant)}" if told.read.meant else ""
-    note = f". {told.read.note}" if told.read.note is not None else ""
+    if explanation.read.verdict == "open":
+        return explanation.read.note or "not known here, and programs and sites make up names like it: cannot tell"
+    meant = f"; maybe: {', '.join(explanation.read.meant)}" if explanation.read.meant else ""
+    note = f". {explanation.read.note}" if explanation.read.note is not None else ""
     return f"nothing that busbw knows reads it{meant}{note}"
 
 
-def _default(told: Explanation, var: EnvVar) -> str:
-    here = _value(var, told.default)
+def _default(explanation: Explanation, var: EnvVar) -> str:
+    here = _value(var, explanation.default)
     if not var.defaults:
         return here
     return f"{here} ({', '.join(f'{_value(var, value)} since {since}' for since, value in var.defaults.items())})"
@@ -87,13 +87,13 @@ def _accepted(var: EnvVar) -> str:
     return choices or limits[var.least is not None, var.most is not None]
 
 
-def _readers(told: Explanation, var: EnvVar) -> str:
+def _readers(explanation: Explanation, var: EnvVar) -> str:
     since = f" from {var.since}{' on' if var.until is None else ''}" if var.since is not None else ""
     until = f" to before {var.until}" if var.until is not None else ""
-    every = ", every version that was looked at" if told.version is not None and not since and not until else ""
+    every = ", every version that was looked at" if explanation.version is not None and not since and not until else ""
     old = f"; to be replaced since {var.deprecated}" if var.deprecated is not None else ""
-    here = {"not yet": f"; not yet by {told.version}", "removed": f"; no longer by {told.version}"}
-    return f"{var.owner}{since}{until}{every}{old}{here.get(told.standing or 'yes', '')}"
+    here = {"not yet": f"; not yet by {explanation.version}", "removed": f"; no longer by {explanation.version}"}
+    return f"{var.owner}{since}{until}{every}{old}{here.get(explanation.standing or 'yes', '')}"
 
 
 _LAYERS = {
@@ -118,32 +118,32 @@ _COLUMN = 12
 _LONGEST_VALUE = 200
 
 
-def explanation_text(told: Explanation) -> None:
+def explanation_text(explanation: Explanation) -> None:
     """Print what is known of a name, and its value in force where that was asked for."""
-    if told.variable is not None:
-        _variable(told, told.variable)
-    elif told.mistaken is None:
-        _line(f"{told.name}: {unknown(told)}", style="bold")
-    if told.mistaken is not None:
-        _mistaken(told.name, told.mistaken)
-    if told.in_force is not None:
-        _in_force(told.name, told.in_force)
-    _block("what plug-ins set it to by themselves", [_export(each) for each in told.exports])
-    _block("what is published", [line for each in told.recipes for line in _recipe(each)])
-    seen = ", ".join(each.seen for each in told.misspellings)
+    if explanation.variable is not None:
+        _variable(explanation, explanation.variable)
+    elif explanation.mistaken is None:
+        _line(f"{explanation.name}: {unknown(explanation)}", style="bold")
+    if explanation.mistaken is not None:
+        _mistaken(explanation.name, explanation.mistaken)
+    if explanation.in_force is not None:
+        _in_force(explanation.name, explanation.in_force)
+    _block("what plug-ins set it to by themselves", [_export(each) for each in explanation.exports])
+    _block("what is published", [line for each in explanation.recipes for line in _recipe(each)])
+    seen = ", ".join(each.seen for each in explanation.misspellings)
     _block("names that are mistaken for it", [seen] if seen else [])
 
 
-def _variable(told: Explanation, var: EnvVar) -> None:
+def _variable(explanation: Explanation, var: EnvVar) -> None:
     _line(f"{var.name}: {var.owner}, {KINDS[var.kind]}", style="bold")
     _line(var.meaning)
     _line("")
-    for title, words in facts(told, var):
+    for title, words in facts(explanation, var):
         _line(f"{title:<{_COLUMN}}{words}", hang=_COLUMN)
-    if told.version_note is not None:
-        _line(f"{'':<{_COLUMN}}{told.version_note}", style="yellow", hang=_COLUMN)
+    if explanation.version_note is not None:
+        _line(f"{'':<{_COLUMN}}{explanation.version_note}", style="yellow", hang=_COLUMN)
     _block("good to know", var.notes)
-    if told.mistaken is not None:
+    if explanation.mistaken is not None:
         _line("")
 
 

@@ -172,7 +172,7 @@ def _those(heading: str, diagnosis: HostDiagnosis) -> list[HostCheck]:
 
 def _summary(diagnosis: HostDiagnosis) -> str:
     outcomes = [check.outcome for check in diagnosis.checks]
-    told = f"{outcomes.count('ok')} checks ok, {outcomes.count('cannot_tell')} cannot tell"
+    outcome_counts = f"{outcomes.count('ok')} checks ok, {outcomes.count('cannot_tell')} cannot tell"
     skipped = f"{outcomes.count('skipped')} about what is not here"
     where = f"{diagnosis.hostname} ({diagnosis.platform or 'platform unknown'})"
-    return f"{where}: {_counts(diagnosis.counts)}; {told}, {skipped}"
+    return f"{where}: {_counts(diagnosis.counts)}; {outcome_counts}, {skipped}"

@@ -78,8 +78,8 @@ def _say(out: Console, words: str, style: str = "", indent: int = 0, hang: int =
 
 def _heading(explained: ExplainedVerdict) -> str:
     against = f" against {explained.machine}" if explained.machine is not None else ""
-    grounds = f" (rates {'; '.join(explained.grounds)})" if explained.grounds else ""
-    return f"{explained.subject}{against}{grounds}"
+    rates = f" (rates {'; '.join(explained.grounds)})" if explained.grounds else ""
+    return f"{explained.subject}{against}{rates}"
 
 
 def _title(series: SeriesExplanation) -> str:

@@ -28,7 +28,7 @@ class KnownName:
     spelled: str
     letters: int
 
-    def may_be_near(self, spelled: str, limit: int) -> bool:
+    def may_be_meant(self, spelled: str, limit: int) -> bool:
         """Return whether the letters of the two, whatever their order, are few enough apart. Quick, and never wrong."""
         if abs(len(spelled) - len(self.spelled)) > limit:
             return False
@@ -240,7 +240,7 @@ def _few_letters_off(spelled: str, known: Iterator[KnownName]) -> Iterator[str]:
         return
     near = []
     for each in known:
-        if each.may_be_near(spelled, allowed):
+        if each.may_be_meant(spelled, allowed):
             distance = letters_off(spelled, each.spelled, allowed)
             if distance <= allowed:
                 near.append((distance, each.name))

@@ -32,7 +32,7 @@ _SEVERAL_SIZES = re.compile(r"\d+[A-Z]?B?-\d+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Asked:
+class _Figure:
     """One figure in the units of a bound."""
 
     name: str
@@ -41,7 +41,7 @@ class _Asked:
     source: tuple[str, ...]
 
 
-def doubts(platform: Platform) -> tuple[Finding, ...]:
+def platform_findings(platform: Platform) -> tuple[Finding, ...]:
     """Return what is wrong with the thresholds that are in use for a platform, each by name."""
     try:
         rates = rates_of_platform(platform)
@@ -70,7 +70,7 @@ def _of_threshold(threshold: Threshold, platform: Platform, rates: NodeRates) ->
     unit = {"GB/s": 1e9, "Gb/s": 1e9 / 8}.get(threshold.unit)
     if unit is None or threshold.passes not in (">=", "expect"):
         return
-    asked = _Asked(
+    asked = _Figure(
         name=f"{threshold.check} ({threshold.test}{f', {threshold.scope}' if threshold.scope else ''})",
         value_Bps=threshold.value * unit,
         words=f"{threshold.value:g} {threshold.unit}{_in_bytes(threshold.value * unit, threshold.unit)}",
@@ -89,7 +89,7 @@ def _in_bytes(value_Bps: float, unit: str) -> str:
     return "" if unit == "GB/s" else f" ({format_rate(value_Bps)})"
 
 
-def _against_part(asked: _Asked, rate_Bps: float | None, part: str, *, lenient: bool) -> Iterator[Finding]:
+def _against_part(asked: _Figure, rate_Bps: float | None, part: str, *, lenient: bool) -> Iterator[Finding]:
     if rate_Bps is None:
         return
     if asked.value_Bps > rate_Bps:
@@ -99,7 +99,7 @@ def _against_part(asked: _Asked, rate_Bps: float | None, part: str, *, lenient: 
 
 
 def _of_collective(
-    threshold: Threshold, asked: _Asked, collective: str, platform: Platform, rates: NodeRates
+    threshold: Threshold, asked: _Figure, collective: str, platform: Platform, rates: NodeRates
 ) -> Iterator[Finding]:
     if "average" in threshold.test and _SEVERAL_SIZES.match(threshold.size or ""):
         yield finding(
@@ -143,7 +143,7 @@ def _is_of_large(threshold: Threshold) -> bool:
     return "average" not in threshold.test or (threshold.size or "").startswith(("1G", "4G", "8G", "16G"))
 
 
-def _of_two_nodes(asked: _Asked, nodes: int, rates: NodeRates) -> Iterator[Finding]:
+def _of_two_nodes(asked: _Figure, nodes: int, rates: NodeRates) -> Iterator[Finding]:
     total_Bps = rates.nic.rate_Bps * rates.ports if rates.nic is not None and rates.ports else None
     if nodes == 2 and rates.domain_gpus is None and total_Bps is not None and asked.value_Bps > total_Bps:
         yield finding(
@@ -184,7 +184,7 @@ def _nodes(threshold: Threshold) -> int | None:
     return int(found.group(1)) if found else None
 
 
-def _impossible(asked: _Asked, why: str) -> Finding:
+def _impossible(asked: _Figure, why: str) -> Finding:
     return finding(
         "PUB001",
         check=asked.name,
@@ -194,17 +194,17 @@ def _impossible(asked: _Asked, why: str) -> Finding:
     )
 
 
-def _lenient(asked: _Asked, sound_Bps: float, why: str) -> Finding:
+def _lenient(asked: _Figure, sound_Bps: float, why: str) -> Finding:
     lost = percent(1 - asked.value_Bps / sound_Bps)
     return finding("PUB004", check=asked.name, lost=lost, evidence=f"{asked.words}; {why}; {_sources(asked)}")
 
 
-def _sources(asked: _Asked) -> str:
+def _sources(asked: _Figure) -> str:
     return f"source: {', '.join(asked.source)}" if asked.source else "no source is given"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Grounds:
+class KnownMachine:
     """A machine to hold measurements against; the first of these that is there gives the rates."""
 
     hardware: Hardware | None = None
