@@ -23,7 +23,7 @@ NAMES = sorted(path.name for path in SAMPLES.iterdir() if path.suffix != ".md")
 
 def long_way(content, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(driver, "nobodys", lambda _text: None)
+        patched.setattr(driver, "unread_text", lambda _text: None)
         return read(content)
 
 

@@ -94,13 +94,13 @@ def compose(request: Request, surroundings: Surroundings, directory: Path | None
     counts = counts_of(request, surroundings, backend, names_of(request, capabilities))
     ranks = sum(counts)
     counted, notes = sweeps_of(request, ranks, capabilities)
-    sweeps = tuple(backend.moved(sweep, surroundings) for sweep in counted)
     name = run_id(request, surroundings.created, surroundings.token, ranks)
     where = (directory or base / name).absolute()
     chosen = launcher_of(request, surroundings, backend)
+    launcher = chosen.name(surroundings.allocation)
     each = per_process(request, ranks, chosen.launcher)
     settled = Settled(
-        sweeps=sweeps,
+        sweeps=tuple(backend.moved(sweep, surroundings) for sweep in counted),
         asked=asked_sizes(request, capabilities),
         mode=mode,
         placement=placement_of(request, surroundings, backend, counts, each),
@@ -111,7 +111,6 @@ def compose(request: Request, surroundings: Surroundings, directory: Path | None
     )
     memory, tight = backend.memory(request, surroundings, settled, counts)
     starts = backend.starts(request, surroundings, settled)
-    launcher = chosen.name(surroundings.allocation)
     made = _commands(request, surroundings, settled, chosen.launcher, starts, backend)
     return (
         Plan(
@@ -120,8 +119,8 @@ def compose(request: Request, surroundings: Surroundings, directory: Path | None
             created=surroundings.created.isoformat(timespec="seconds"),
             backend=request.backend,
             launcher=launcher,
-            sweeps=sweeps,
-            sampling=_sampling(request, mode, backend.launches(request, sweeps) if is_own(backend) else 1),
+            sweeps=settled.sweeps,
+            sampling=_sampling(request, mode, backend.launches(request, settled.sweeps) if is_own(backend) else 1),
             placement=settled.placement,
             reach=reach_of(request, surroundings.allocation),
             host=surroundings.host,
