@@ -19,6 +19,8 @@ WHEELS = ROOT / "build" / "wheels"
 OLDEST, NEWEST = (3, 11), (3, 14)
 # Environment: what it holds beside busbw and its own dependencies.
 MPI = {".venv": ("busbw[mpi]",), ".venv-mpich": ("mpich>=5,<6",), ".venv-impi": ("impi-rt>=2021.15,<2022",)}
+# The environment that holds the oldest versions that busbw says it works with. Newer interpreters have no wheels of them.
+OF_OLDEST, LAST_WITH_WHEELS = ".venv-mpich", (3, 12)
 GOALS = {
     "run": ((".venv",), ()),
     "test": ((".venv", ".venv-mpich", ".venv-impi"), ("dev",)),
@@ -149,6 +151,8 @@ def install(environment: str, wheel: Path, wheel_digest: str, project: dict, gro
         requirement for name in groups if environment == ".venv" for requirement in project["dependency-groups"][name]
     ]
     wanted += [requirement.replace("busbw", str(wheel)) for requirement in MPI[environment]] + [str(wheel)]
+    if environment == OF_OLDEST and sys.version_info[:2] <= LAST_WITH_WHEELS:
+        wanted += [requirement.split(",")[0].replace(">=", "==") for requirement in project["project"]["dependencies"]]
     dependencies = digest_of([], project["project"], *wanted)
     stamps = {folder / (".dependencies-" + "-".join(("run", *groups))): dependencies, folder / ".wheel": wheel_digest}
     stale = [path for path, content in stamps.items() if not path.exists() or path.read_text() != content]

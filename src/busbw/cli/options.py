@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,9 +11,16 @@ from busbw.base.units import parse_size
 from busbw.model.request import RunOption, defaults, options
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[Any]
+    _Choice = click.Choice[str]
+else:
+    # No type parameters before click 8.2 and 8.4.
+    _ParamType = click.ParamType
+    _Choice = click.Choice
 
 
-class _Converted(click.ParamType[Any]):
+class _Converted(_ParamType):
     """A word of the command line as the value it stands for."""
 
     def convert(self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None) -> Any:  # noqa: ANN401 - as click gives them
@@ -74,7 +81,7 @@ class _Alias(_Converted):
         return self._aliases.get(text, text)
 
 
-class _OneOf(click.Choice[str]):
+class _OneOf(_Choice):
     """One of some words, as the value it stands for."""
 
     def __init__(self, choices: Mapping[str, object]) -> None:
@@ -95,7 +102,7 @@ class _OneOf(click.Choice[str]):
 SIZE = _Size()
 
 
-def _type(option: RunOption) -> click.ParamType[Any]:
+def _type(option: RunOption) -> "click.ParamType[Any]":
     if option.choices:
         return _OneOf(dict(option.choices))
     if option.aliases and option.form != "rank":
