@@ -19,7 +19,7 @@ WHEELS = ROOT / "build" / "wheels"
 OLDEST, NEWEST = (3, 11), (3, 14)
 # Environment: what it holds beside busbw and its own dependencies.
 MPI = {".venv": ("busbw[mpi]",), ".venv-mpich": ("mpich>=5,<6",), ".venv-impi": ("impi-rt>=2021.15,<2022",)}
-# The environment that holds the oldest versions that busbw says it works with. Newer interpreters have no wheels of them.
+# Holds the oldest versions of the dependencies that are allowed; newer interpreters have no wheels of them.
 OF_OLDEST, LAST_WITH_WHEELS = ".venv-mpich", (3, 12)
 GOALS = {
     "run": ((".venv",), ()),

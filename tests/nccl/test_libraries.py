@@ -129,7 +129,7 @@ def test_a_rank_whose_multicast_is_not_off_opens_no_nccl(busbw: NcclBusbw, missi
         ((), {"CUDA_VISIBLE_DEVICES": ""}, ("no CUDA-capable device",)),
         ((), {"CUDA_VISIBLE_DEVICES": "2"}, ("2 GPUs asked for, 1 here", "CUDA_VISIBLE_DEVICES")),
         (("--ranks", 5), {}, ("5 GPUs asked for, 4 here",)),
-        (("--ranks", 1), {}, ("one GPU has nobody to exchange with",)),
+        (("--ranks", 1), {}, ("one GPU has no peer to exchange with",)),
         (("--ranks", 3, "-g", 2), {}, ("3 GPUs are not equal parts of 2",)),
         (("-g", 0), {}, ("not equal parts of 0",)),
         (("-e", "1G"), {"STANDIN_MEMORY_BYTES": "9999999"}, ("each GPU needs", "free of", "a smaller -e")),

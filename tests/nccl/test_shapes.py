@@ -121,8 +121,8 @@ def test_the_size_of_an_alltoallv_is_what_its_busiest_rank_moves(asked: int):
         ("1 2 3\n1 -2 3\n1 2 3\n", ("'-2' is not a number of bytes",)),
         ("1 2 3\n1 2.5 3\n1 2 3\n", ("'2.5' is not a number of bytes",)),
         (f"1 2 3\n1 {'9' * 400} 3\n1 2 3\n", ("is not a number of bytes",)),
-        ("0 0 0\n" * 3, ("nobody sends anything",)),
-        ("0 0 0 1\n" * 4, ("nobody sends anything",)),
+        ("0 0 0\n" * 3, ("no rank sends anything",)),
+        ("0 0 0 1\n" * 4, ("no rank sends anything",)),
     ],
 )
 def test_a_matrix_that_is_none_is_refused(busbw: NcclBusbw, text: str, words: tuple[str, ...]):

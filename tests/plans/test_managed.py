@@ -109,7 +109,7 @@ def test_the_launcher_of_the_batch_system_is_taken_where_it_fits(
 
     assert chosen.launcher.name == name
     assert chosen.notes[:1] == () if words is None else chosen.notes[0].startswith(words)
-    assert any("nobody has started" in note for note in chosen.notes) == (name in KINDS)
+    assert any("have not been tried" in note for note in chosen.notes) == (name in KINDS)
 
 
 def test_a_slurm_that_cannot_introduce_the_ranks_leaves_them_to_mpirun():

@@ -189,7 +189,7 @@ def _refuse_other(path: Path) -> None:
         )
     if any(kind_of(entry) is not None for entry in within):
         raise InputError(
-            "this folder holds runs, and is none",
+            "this folder holds runs and is not one itself",
             where=str(path),
             hint=f"what is in it: BUSBW_RUNS={shlex.quote(str(path))} busbw runs",
         )

@@ -342,6 +342,6 @@ def _observations(asked: ScalingRequest) -> tuple[Observation, ...]:
     if asked.published is not None:
         published = of_platform(platform_called(asked.published).platform)
         if not published:
-            raise InputError(f"nobody has published bus bandwidth by the number of nodes for {asked.published}")
+            raise InputError(f"no bus bandwidth by number of nodes is published for {asked.published}")
         found += published
     return tuple(found)

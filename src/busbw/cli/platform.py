@@ -54,7 +54,7 @@ def show(name: str, *, origins: bool, as_json: bool) -> None:
 
 @platform.command()
 @click.argument("host", metavar="[HOST.tar]", required=False, type=click.Path(path_type=Path))
-@click.option("--explain", is_flag=True, help="Say what each step of the ladder saw, and why near misses are none.")
+@click.option("--explain", is_flag=True, help="Say what each step of the ladder saw, and why near misses do not match.")
 @click.option("--no-metadata", is_flag=True, help="Do not ask the cloud's metadata service.")
 @JSON
 def detect(host: Path | None, *, explain: bool, no_metadata: bool, as_json: bool) -> None:

@@ -147,7 +147,7 @@ def _part_of(request: Request, directory: Path, part: str) -> tuple[Request, Pat
     names = names_asked(request)
     if not text.isdecimal() or len(text) > 9 or int(text) >= len(names):
         raise InputError(
-            f"{text[:40]!r} is none of the numbers 0 to {len(names) - 1}",
+            f"{text[:40]!r} is not one of the numbers 0 to {len(names) - 1}",
             where=_ARRAY_TASK if part == "slurm" else f"--split-part {part[:40]}",
             hint=f"they stand for {', '.join(names)}",
         )

@@ -252,7 +252,7 @@ def rates_of_gpus(facts: GpuFacts, gpus: int) -> NodeRates:
         attained=attained_where(
             sm=facts.sm, switched=links.switched, fabric=None, port_bps=None, across_nodes=facts.across_nodes
         ),
-        assumptions=(f"every NVLink that {facts.name} has is up, as its name says and nobody looked",),
+        assumptions=(f"every NVLink that {facts.name} has is up (from its name, not checked)",),
         missing=("the network of these nodes",),
     )
 

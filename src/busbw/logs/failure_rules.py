@@ -187,7 +187,7 @@ def _first(case: JobLogs, first: FirstError) -> Finding:
     others = [each for each in first.rivals if not who or case.who(each) != who]
     rivals = {member for each in others for member in case.who(each)}
     behind = {member for each in rest for member in case.who(each)} - set(who) - rivals
-    said = f"{words(who) or 'nobody says which rank'}{f' on {event.host}' if event.host else ''}: {event.text}"
+    said = f"{words(who) or 'the rank is not named'}{f' on {event.host}' if event.host else ''}: {event.text}"
     words_on = [said, first.how]
     if others:
         shown = ", ".join(

@@ -258,7 +258,7 @@ def _lacks_device(case: JobLogs) -> tuple[str, str] | None:
     listed = case.setting("NCCL_IB_HCA")
     if listed is not None and "none" in case.has("InfiniBand"):
         return (
-            f'no NIC is left: NCCL_IB_HCA = "{listed}" may match none of this node',
+            f'no NIC is left: NCCL_IB_HCA = "{listed}" may match no device of this node',
             "compare it with the names that ibv_devinfo prints; without it NCCL takes all that are up",
         )
     if "none" in case.has("InfiniBand"):

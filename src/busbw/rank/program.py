@@ -299,7 +299,7 @@ class StopRequests:
             if now != seen:
                 seen, seen_s = now, time.monotonic()
             if time.monotonic() - seen_s > self._alone_s:
-                _leave(f"saw nothing move for {self._alone_s:.0f} s, and nobody ended it")
+                _leave(f"saw nothing move for {self._alone_s:.0f} s, and was not ended")
             if info is None:
                 continue
             self._asked = True

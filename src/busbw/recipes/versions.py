@@ -152,7 +152,7 @@ def image(facts: RecipeFacts, question: Question) -> Image | None:
     name = question.image or facts.image
     found = next((each for each in recipe_versions().image if each.name == name), None)
     if found is None:
-        return Image(name=name, source="nobody has looked into this image", checked="")
+        return Image(name=name, source="this image has not been examined", checked="")
     if None not in (question.nccl, found.nccl) and question.nccl != found.nccl:
         raise InputError(
             f"{name} has NCCL {found.nccl}, not {question.nccl}",

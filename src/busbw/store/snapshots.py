@@ -68,7 +68,7 @@ def _header(header: bytes, where: str, *, first: bool) -> tuple[int, bytes]:
         len(header) == _BLOCK_BYTES and header[257:262] == b"ustar" and _checksum(header) == _octal(header[148:156])
     )
     if not is_tar:
-        cause = "not a tar" if first else "cut off or damaged: a header in it is none"
+        cause = "not a tar" if first else "cut off or damaged: a header in it is not valid"
         raise InputError(cause, where=where, hint=_HINT)
     size_bytes = _octal(header[124:136])
     if size_bytes is None:

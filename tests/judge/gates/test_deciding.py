@@ -83,7 +83,7 @@ def test_a_wrong_result_fails_however_fast_it_was():
 
 def test_a_result_that_nobody_checked_is_said_and_does_not_pass_where_a_check_is_asked_for():
     row = make_row(verified=False, wrong=None)
-    assert answer("all_reduce@1G=380GB/s", row).sentence == "390.0 GB/s; nobody checked the result"
+    assert answer("all_reduce@1G=380GB/s", row).sentence == "390.0 GB/s; the result was not checked"
     assert answer("all_reduce@1G,checked=380GB/s", row).outcome == "cannot_tell"
 
 

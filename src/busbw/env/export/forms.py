@@ -112,7 +112,7 @@ def _check(name: str, value: str) -> None:
         )
     if value != value.strip():
         raise InputError(
-            f'{name} = "{value}" begins or ends with a space, which nobody sees in a file without quotes',
+            f'{name} = "{value}" begins or ends with a space, which cannot be seen in a file without quotes',
             hint="--format sh",
         )
 

@@ -151,7 +151,7 @@ def _check(entry: Entry) -> None:
     if not value.isprintable():
         found = next(character for character in value if not character.isprintable())
         raise InputError(
-            f"the value of {entry.name} holds U+{ord(found):04X}, which is not written: nobody would see it"
+            f"the value of {entry.name} holds U+{ord(found):04X}, which is not written: it could not be seen"
         )
     if len(value.encode()) > _LONGEST_BYTES:
         raise InputError(

@@ -250,7 +250,7 @@ def source_called(name: str, known: tuple[str, ...]) -> str:
         raise InputError(f"{name!r} is part of {len(found)} sources: {', '.join(found)}", hint=f"--follow {found[0]}")
     raise InputError(
         f"{name[:80]!r} says nothing about these settings{maybe(wanted[:80], known)}",
-        hint=f"sources here: {', '.join(known)}" if known else "leave out --follow: nobody publishes settings here",
+        hint=f"sources here: {', '.join(known)}" if known else "leave out --follow: no settings are published here",
     )
 
 

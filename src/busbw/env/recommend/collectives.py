@@ -30,7 +30,7 @@ def cannot_tell(case: SettingsCase) -> tuple[str, ...]:
         return (refusal,)
     found = []
     if case.platform.fabric.sharp is None:
-        found.append(f"nobody says whether the fabric of {case.platform.id} offers SHARP")
+        found.append(f"it is not published whether the fabric of {case.platform.id} offers SHARP")
     if case.collective not in (None, "all_reduce"):
         found.append(f"what SHARP gains for {case.collective}: what is published is about all_reduce")
     return tuple(found)
@@ -112,7 +112,9 @@ def _protocol(case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
             checks=("busbw run --backend native-nccl, with it and without",),
         )
     if setting.reason is None:
-        return Leave(kind="unreasoned", reason="nobody says why; it takes protocols from every call at every size")
+        return Leave(
+            kind="unreasoned", reason="no reason is published; it takes protocols from every call at every size"
+        )
     forced = "ll128" in (setting.value or "").lower()
     return Take(
         need="check_first",

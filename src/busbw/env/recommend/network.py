@@ -42,7 +42,7 @@ def _plugin(case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
 def _direct(case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
     level = _level(setting.value or "")
     if level in _DIRECT_ANYWAY:
-        return Leave(kind="unreasoned", reason="nobody says why; it allows no more than NCCL does by itself")
+        return Leave(kind="unreasoned", reason="no reason is published; it allows no more than NCCL does by itself")
     way = _way_to_nic(case.platform)
     if way in _DIRECT_ANYWAY:
         where = "in the topology file" if _has_topology_file(case.platform) else "here"
@@ -91,7 +91,7 @@ def _flush(case: SettingsCase, _setting: PlatformSetting) -> Take | Leave:
         )
     return Take(
         need="helps",
-        reason="From Hopper on data that has been announced has arrived: the flush costs time for nothing.",
+        reason="From Hopper on data that has been announced has arrived: the flush only costs time.",
     )
 
 
@@ -127,7 +127,7 @@ def _buffer(case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
     if setting.reason is None:
         return Leave(
             kind="unreasoned",
-            reason="nobody says what it gains here; it takes its size of GPU memory for each peer of each channel",
+            reason="its gain here is not published; it takes its size of GPU memory for each peer of each channel",
         )
     return Take(need="check_first", cost="its size of GPU memory for each peer of each channel")
 
@@ -288,7 +288,7 @@ SENDING_RULES = (
 
 
 # The guide's set was measured as a whole: 162.69 GB/s on two nodes.
-_MEASURED_SET = "Part of the set with which the site measured; nobody says what it does by itself."
+_MEASURED_SET = "Part of the set with which the site measured; its own effect is not published."
 _REASONS = {
     "FI_CXI_DEFAULT_CQ_SIZE": "A completion queue long enough for many outstanding messages.",
     "FI_CXI_DEFAULT_TX_SIZE": "Holds the sends that the other side has not matched yet; a full queue stops the sender.",

@@ -248,7 +248,7 @@ _TOPIC_ORDER = (
 )  # fmt: skip
 _MOST_NODES = 1_000_000
 _UNKNOWN = "generic"
-_NOTHING = "what to set on a machine that nobody has described; `busbw topo show --here` shows what NCCL sees of it"
+_NOTHING = "what to set on a machine that is not in the catalogue; `busbw topo show --here` shows what NCCL sees of it"
 
 
 def recommend(
@@ -338,11 +338,11 @@ def _cannot_tell(case: SettingsCase, settings: tuple[Recommended, ...], claims: 
         found.append(f"{platform.id} has no GPUs: NCCL's settings are not for it, and no others are published")
     elif all(each.topic == "log" for each in settings) and not case.is_check:
         found.append(
-            _NOTHING if platform.id == _UNKNOWN else f"nobody publishes settings for {platform.id} and this job"
+            _NOTHING if platform.id == _UNKNOWN else f"no settings are published for {platform.id} and this job"
         )
     found += collectives.cannot_tell(case)
     if platform.kind == "gpu" and case.is_check and platform.gpu.count == 1:
-        found.append("one GPU has nobody to talk to inside its node: a check needs two")
+        found.append("one GPU has no peer inside its node: a check needs two")
     if case.goal == "nic-check" and not platform.nic.ports:
         found.append(f"which NICs {platform.id} has for collectives: none are published")
     if platform.gpu.model is not None and "Instinct" in platform.gpu.model:

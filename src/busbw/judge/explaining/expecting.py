@@ -386,5 +386,5 @@ def _by_model(known: Knowledge, sample: SizeSample, scenario: Scenario) -> Expec
 def unseen_words(expected: Expectation) -> str:
     """Return which loss would have gone unnoticed."""
     if expected.slow_Bps is None:
-        return "no loss would be called slow at this size, as nobody has measured it on such a machine"
+        return "no loss would be called slow at this size, as it has not been measured on such a machine"
     return f"losses below {percent(expected.unseen)} would not be seen"

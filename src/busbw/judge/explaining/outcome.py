@@ -20,7 +20,7 @@ from busbw.model.platform import Published
 
 # The rule of a result above every ceiling.
 ABOVE_CEILING = "PERF010"
-# This near to a ceiling a result is sound, though nobody has measured what others reach.
+# This near to a ceiling a result is sound, though no measurement says what others reach.
 _NEAR_CEILING = 0.85
 # Latencies of pairs with one number of hops lie within some 5 % of each other; the bands are 0.6 us apart.
 OF_BAND = 1.15
@@ -161,7 +161,7 @@ def comparison_words(sample: SizeSample, expected: Expectation) -> str:
 def _scenario_words(sample: SizeSample, scenario: Scenario, expected: Expectation | None) -> str:
     title = f"with {scenario.title} " if scenario.title else ""
     if expected is None:
-        return f"{title}nobody has measured what {' or '.join(scenario.algorithms)} should reach"
+        return f"{title}no measurement says what {' or '.join(scenario.algorithms)} should reach"
     if expected.elsewhere is not None:
         others = comparison_words(sample, expected.elsewhere)
         return f"{title}{comparison_words(sample, expected)}; but of such machines elsewhere: {others}"
@@ -178,7 +178,7 @@ def _unjudged(judged: Judged) -> str:
     names = " or ".join(judged.scenarios[0].algorithms)
     most = f"{names} could carry {format_rate(ceiling_Bps)} at most"
     small = judged.sample.busbw_Bps < ceiling_Bps / 10
-    return f"{why_no_call(series) if small else 'nobody has measured what this should reach'}; {most}"
+    return f"{why_no_call(series) if small else 'no measurement says what this should reach'}; {most}"
 
 
 # A loss this near to that of whole NICs is named as one.

@@ -137,7 +137,7 @@ def _spoiled(item: Measurement) -> str | None:
     if item.wrong is not None:
         return "the result is wrong"
     if not item.verified:
-        return "nobody checked the result"
+        return "the result was not checked"
     if item.samples < _FEWEST_SAMPLES:
         return f"{item.samples} samples only"
     if is_disturbed(item):

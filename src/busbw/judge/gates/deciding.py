@@ -62,8 +62,8 @@ def answer_words(gate: Gate, outcome: GateOutcome, points: Sequence[GatePoint]) 
     unchecked = sum(not point.checked and point.value is not None for point in points)
     if not unchecked:
         return said
-    results = "the result" if len(points) == 1 else f"{unchecked} of {len(points)} results"
-    return f"{said}; nobody checked {results}"
+    results = "the result was" if len(points) == 1 else f"{unchecked} of {len(points)} results were"
+    return f"{said}; {results} not checked"
 
 
 def _which(gate: Gate) -> str:
@@ -314,7 +314,7 @@ def _held(gate: Gate, row: PointRow, result: GatedPoints, *, by_time: bool | Non
     if is_missing(row):
         return _untold(gate, row, result.why_missing)
     if gate.checked and not row.verified:
-        return _untold(gate, row, "nobody checked the result")
+        return _untold(gate, row, "the result was not checked")
     if row.read_from in result.doubts:
         return _untold(gate, row, f"it cannot be right: {result.doubts[row.read_from]}")
     value = _value(gate, row, by_time=_is_time(gate) if by_time is None else by_time)

@@ -108,7 +108,7 @@ def check_ranks(request: Request, surroundings: Surroundings, _names: tuple[str,
         if per_process < 1 or ranks % per_process:
             raise InputError(f"{ranks} GPUs are not equal parts of {per_process}", where=f"-g {per_process}")
         if ranks == 1 and alone:
-            raise InputError("one GPU has nobody to exchange with", hint="NCCL needs two; a machine with more GPUs")
+            raise InputError("one GPU has no peer to exchange with", hint="NCCL needs two; a machine with more GPUs")
 
 
 def _gpus(surroundings: Surroundings) -> GpuHost:
@@ -134,7 +134,7 @@ def setup(request: Request, surroundings: Surroundings) -> GpuSetup | None:
         )
     if request.mode == "loaded" and host.nvrtc is None:
         raise InputError(
-            "the products that load a GPU are compiled by NVRTC, and there is none",
+            "the products that load a GPU are compiled by NVRTC, which was not found",
             where="--mode loaded",
             hint="name a libnvrtc.so with --nvrtc, or: pip install nvidia-cuda-nvrtc",
         )
@@ -234,7 +234,7 @@ def launches(request: Request, sweeps: tuple[Sweep, ...]) -> int:
         raise InputError(f"ranks are started once to {_MOST_LAUNCHES} times", where=f"--launches {asked}")
     if asked > 1 and all(size_bytes >= SMALL_NCCL_BYTES for sweep in sweeps for size_bytes in sweep.sizes_bytes):
         raise InputError(
-            f"further starts measure sizes below {format_size(SMALL_NCCL_BYTES)} again, and there is none",
+            f"further starts measure sizes below {format_size(SMALL_NCCL_BYTES)} again, and no such size was asked for",
             where=f"--launches {asked}",
             hint="-b 1K",
         )

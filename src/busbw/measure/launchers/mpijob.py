@@ -153,7 +153,7 @@ def _hydra(start: Start, slots: int) -> tuple[str, ...]:
 
 def _binding(start: Start) -> str:
     if start.placement.binding == "masks":
-        raise InputError("nobody knows the CPUs of pods before they start", hint="--bind core, numa or none")
+        raise InputError("the CPUs of pods are not known before they start", hint="--bind core, numa or none")
     return start.placement.binding
 
 

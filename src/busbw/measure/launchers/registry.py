@@ -122,7 +122,7 @@ def _loaded(entry: "EntryPoint") -> RankLauncher:
         raise InputError(f"launcher {entry.name!r} cannot be imported: {error}") from error
     if not isinstance(found, RankLauncher) or found.name != entry.name:
         raise InputError(
-            f"launcher {entry.name!r} is none: {entry.value} is no RankLauncher of this name",
+            f"launcher {entry.name!r} cannot be used: {entry.value} is not a RankLauncher of this name",
             hint=f"an entry point looks like {entry.name} = site_package:LAUNCHER",
         )
     return found

@@ -32,7 +32,7 @@ def untried(launcher: RankLauncher | None) -> tuple[str, ...]:
     """Return in a sentence that nobody has seen a launcher's words at work; nothing for one that is tested."""
     if launcher is None or launcher.is_tried:
         return ()
-    return (f"the words for {launcher.name} are from its manual: nobody has started them on such a machine yet",)
+    return (f"the words for {launcher.name} are from its manual and have not been tried on such a machine",)
 
 
 def of_hosts(request: Request, allocation: Allocation, mpi: MpiLibrary, there: Launchers) -> Chosen:
@@ -104,7 +104,7 @@ def hosts_of(request: Request, here: str) -> Allocation | None:
         found = capture.allocation()
         if found is None or found.kind != system.kind:
             raise InputError(
-                f"{request.launcher} starts ranks inside of an allocation, and this is none of {system.title}'s",
+                f"{request.launcher} starts ranks inside an allocation of {system.title}, and this is not one",
                 where=f"--launcher {request.launcher}",
                 hint=system.hint,
             )
@@ -113,7 +113,7 @@ def hosts_of(request: Request, here: str) -> Allocation | None:
     if request.nodes is None and system is None:
         if launcher is None or launcher.here:
             return None
-        return Allocation(kind="this host", hosts=(HostSlots(name=here),), how="this host, which nobody named")
+        return Allocation(kind="this host", hosts=(HostSlots(name=here),), how="this host, as no other was named")
     found = capture.allocation()
     if found is None:
         raise InputError(

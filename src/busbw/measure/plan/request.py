@@ -51,7 +51,7 @@ def read_matrix(content: bytes, where: str, ranks: int) -> Matrix:
             )
     matrix = tuple(row[:ranks] for row in rows[:ranks])
     if not any(cell for row in matrix for cell in row):
-        raise InputError("nobody sends anything", where=where)
+        raise InputError("no rank sends anything", where=where)
     return matrix
 
 

@@ -252,7 +252,7 @@ def _outcome(export: Export, row: PointRow, findings: list[Finding], judged: Ver
 def _doubt(export: Export, row: PointRow, findings: list[Finding]) -> str | None:
     """Return why a point that was measured cannot be told to be right and quick."""
     if not row.verified:
-        return "nobody verified the result"
+        return "the result was not verified"
     if findings:
         return _words(findings[0])
     if export.verdict is None:

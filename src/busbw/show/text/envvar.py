@@ -171,7 +171,7 @@ def _in_force(name: str, found: InForce) -> None:
         if read.instead is not None:
             lines.append(f'{"write":<{_COLUMN - 2}}{name} = "{_short(read.instead)}"')
     lines += [f"{'not seen':<{_COLUMN - 2}}{each}" for each in found.unseen]
-    _block(found.where, lines if found.choices else ["nobody sets it", *lines], hang=_COLUMN)
+    _block(found.where, lines if found.choices else ["not set", *lines], hang=_COLUMN)
 
 
 def _choice(name: str, choice: Setting) -> str:

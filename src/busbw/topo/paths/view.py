@@ -217,7 +217,7 @@ def _doubts(topology: Topology) -> Iterator[str]:
         yield "there are devices without a class: NCCL asks the machine what they are"
     own = tuple(dict.fromkeys(link.gpu for link in topology.nvlinks if link.target == link.gpu))
     if own:
-        yield f"{link_words(topology)} that lead to the GPU itself count for nothing: {', '.join(own)}"
+        yield f"{link_words(topology)} that lead to the GPU itself are not counted: {', '.join(own)}"
     if merged_switches(topology.devices):
         yield "Broadcom switches of two levels are in it: NCCL makes one of both, and ways through them are PIX"
     if any(device.kind == "gpu" and device.vendor == _AMD for device in topology.devices):

@@ -197,7 +197,7 @@ def _class_problem(element: Element, written: str) -> str | None:
     if element.named("gpu") or element.named("nic"):
         return _contradiction(element, written)
     if not written.startswith(("0x02", "0x03", "0x06", "0x080100", "0x12", "0x0b", "0x01")):
-        return f'class="{written}" is none of a GPU (0x03), a NIC (0x02) or a switch (0x060400)'
+        return f'class="{written}" is not that of a GPU (0x03), a NIC (0x02) or a switch (0x060400)'
     if element.named("pci") and written.startswith(("0x02", "0x03")):
         return f'class="{written}" on a device with devices below it; switches have 0x060400'
     return None
