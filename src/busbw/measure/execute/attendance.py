@@ -209,15 +209,13 @@ class Attendance:
             self.fail(f"not finished after {self._plan.job.timeout_s:.0f} s", absent)
 
     def _stalled(self) -> None:
-        """Say that nothing moves, and which rank is missing; on several hosts only a visit can tell that."""
+        """Say that nothing moves, and which rank is missing where that is known; a visit may tell more."""
         absent = self._watch.absent()
         cause = f"no rank made progress for {self._plan.job.stall_s:.0f} s"
         if absent is not None:
             cause += f": rank {absent.rank} {absent.what}"
-        elif isinstance(self._watch, Distant):
-            cause += f" (last seen: {self._watch.step})"
         else:
-            cause += f": cannot tell which rank is missing (last seen: {self._watch.step})"
+            cause += f" (last seen: {self._watch.step})"
         self.fail(cause, absent)
 
     def _obey(self, now_s: float) -> None:
