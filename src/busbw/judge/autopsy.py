@@ -113,7 +113,8 @@ def autopsy(plan: Plan, lines: Sequence[VisitLine]) -> Autopsy | None:
     if compared and _moved(seen):
         culprit, because = (
             None,
-            "cannot tell: the ranks still moved while they were looked at; the run is slow, not stuck: fewer ranks, or a longer --stall-timeout",
+            "cannot tell: the ranks still moved while they were looked at; the run is slow, not stuck: fewer ranks, or a "
+            "longer --stall-timeout",
         )
     return Autopsy(
         culprit=culprit,
