@@ -93,6 +93,12 @@ def hosts_of_ranks(plan: Plan) -> tuple[str, ...]:
     return tuple(host for host, count in counts for _ in range(count))
 
 
+_SLOW = (
+    "cannot tell: the ranks still moved while they were looked at; the run is slow, not stuck: "
+    "try fewer ranks, or a longer --stall-timeout"
+)
+
+
 def autopsy(plan: Plan, lines: Sequence[VisitLine]) -> Autopsy | None:
     """Return what the hosts and the launcher said, read together; None when nobody was asked."""
     answers = [line for line in lines if not isinstance(line, Heard)]
@@ -111,11 +117,7 @@ def autopsy(plan: Plan, lines: Sequence[VisitLine]) -> Autopsy | None:
     ranks = _ranks(plan, visits)
     culprit, because, compared = _culprit(plan, ranks, visits, silent, text)
     if compared and _moved(seen):
-        culprit, because = (
-            None,
-            "cannot tell: the ranks still moved while they were looked at; the run is slow, not stuck: fewer ranks, or a "
-            "longer --stall-timeout",
-        )
+        culprit, because = None, _SLOW
     return Autopsy(
         culprit=culprit,
         because=because,
