@@ -132,6 +132,7 @@ def test_a_failed_validation_is_a_wrong_result_without_a_time():
     (one,) = read(osu, plan, printed(text))[0].measurements
 
     assert one.wrong is not None
+    assert one.wrong.mismatch.index == -1, "which element it was is not printed"
     assert (one.samples, one.busbw_Bps) == (0, 0.0)
 
 

@@ -44,6 +44,8 @@ def test_the_list_names_every_recipe_also_in_a_narrow_terminal(monkeypatch: pyte
 
 def test_show_tells_steps_files_what_to_know_and_sources() -> None:
     shown = recipe("show", "nccl-module", "--platform", "isambard-ai-phase2")
+    assert shown.stdout.startswith("nccl-module for isambard-ai-phase2: ")
+    assert recipe("show", "nccl-wheel").stdout.startswith("nccl-wheel: ")
     assert shown.exit_code == 0
     for word in ("steps", "to know", "files", "versions without a package", "sources", "162.69 GB/s", "check.sh"):
         assert word in shown.stdout
