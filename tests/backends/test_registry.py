@@ -57,7 +57,7 @@ def test_a_site_adds_a_backend_with_an_entry_point(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("module", "reason"),
     [
-        ('name = "site"\n', "lacks check_ranks, is_ours, joining, launches"),
+        ('name = "site"\n', "lacks capabilities, check_ranks, is_ours, joining, launches"),
         (WHOLE + "is_ours = False\n", "lacks complaint, failure_of, formats, is_failure"),
         (WHOLE + 'name = "other"\n', "calls itself 'other'"),
     ],

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import selectors
 import signal
 import subprocess
 import time
@@ -13,7 +12,7 @@ from busbw.base.errors import InputError
 from busbw.measure.execute import processes, watch
 from busbw.measure.execute.blame import Distant, blame
 from busbw.measure.execute.interrupts import Interrupts
-from busbw.measure.execute.launch import Execution, Listener, OutputStream
+from busbw.measure.execute.launch import Execution, JobStreams, Listener
 from busbw.measure.execute.watch import LOOK_S, Watch
 from busbw.measure.launchers.notices import batch_end
 from busbw.model import codec
@@ -51,33 +50,26 @@ class Attendance:
         self._stop_asked_s: float | None = None
         self._exit_code: int | None = None
         self._batch: str | None = None
-        assert process.stdout is not None
-        assert process.stderr is not None
-        self._streams = (
-            OutputStream(process.stdout, files[0], self._hear),
-            OutputStream(process.stderr, files[1], lambda _line: None),
-        )
-        self._open = len(self._streams)
+        self._streams = JobStreams(process, files, self._hear, lambda _line: None)
+        if isinstance(self._watch, Watch):
+            self._streams.wake_by(self._watch)
         # It may outlive its streams by a moment, which nobody has to wait for.
         self._end = processes.end_descriptor(process.pid)
+        if self._end is not None:
+            self._streams.wake_by(self._end, once=True)
 
     def stay(self) -> None:
         """Follow the job until it has ended or must be ended."""
         ends_s = time.monotonic() + self._plan.job.timeout_s
-        with selectors.DefaultSelector() as selector:
-            for stream in self._streams:
-                stream.register(selector)
-            if self._watch.fileno() is not None:
-                selector.register(self._watch, selectors.EVENT_READ)  # type: ignore[arg-type]
-            if self._end is not None:
-                selector.register(self._end, selectors.EVENT_READ)
-            while self._cause is None:
-                self._pump(selector)
-                self._watch.glance()
-                if self._process.poll() is not None:
-                    self._drain(selector)
-                    break
-                self._consider(ends_s)
+        while self._cause is None:
+            # The end of a rank, or of the launcher, ends the wait at once.
+            self._note(heard=self._streams.wait(LOOK_S))
+            if self._process.poll() is not None:
+                for heard in self._streams.drain(LOOK_S):
+                    self._note(heard=heard)
+                self._watch.look()
+                break
+            self._consider(ends_s)
         self._exit_code = self._process.poll()
         # Only what is said before busbw ends anything: a step that busbw ends is called cancelled as well.
         self._batch = batch_end(self.words) if self._exit_code is not None else None
@@ -93,14 +85,12 @@ class Attendance:
         if self._end is not None:
             os.close(self._end)
         processes.remove(self._watch.shared_memory)
-        for stream in self._streams:
-            stream.close()
+        self._streams.close()
 
     @property
     def words(self) -> str:
         """The end of what the launcher has printed on both streams, without the ranks' events."""
-        text = b"\n".join(stream.tail for stream in self._streams).decode("utf-8", errors="replace")
-        return "\n".join(line for line in text.splitlines() if EVENT_PREFIX not in line)
+        return "\n".join(line for line in self._streams.text.splitlines() if EVENT_PREFIX not in line)
 
     @property
     def has_failed(self) -> bool:
@@ -154,26 +144,10 @@ class Attendance:
             ended, culprit, cause = "stopped", None, f"Slurm ended the job: {self._batch}"
         return Execution(ended=ended, cause=cause, culprit=culprit, exit_code=self._exit_code, wall_s=wall_s)
 
-    def _pump(self, selector: selectors.BaseSelector) -> None:
-        """Read what is there, or wait a moment; the end of a rank, or of the launcher, ends the wait at once."""
-        for key, _mask in selector.select(LOOK_S):
-            if key.data is None:
-                if key.fileobj == self._end:
-                    selector.unregister(self._end)
-                continue
-            stream: OutputStream = key.data
+    def _note(self, *, heard: bool) -> None:
+        if heard:
             self._watch.touch()
-            if not stream.pump():
-                selector.unregister(key.fileobj)
-                self._open -= 1
-
-    def _drain(self, selector: selectors.BaseSelector) -> None:
-        """Read what the launcher left in the pipes; a process that outlived it may hold them open."""
-        ends_s = time.monotonic() + 1.0
-        while self._open and time.monotonic() < ends_s:
-            self._pump(selector)
-            self._watch.glance()
-        self._watch.look()
+        self._watch.glance()
 
     def _hear(self, line: bytes) -> None:
         text = line.decode("utf-8", errors="replace")

@@ -49,10 +49,6 @@ class Distant:
     def look(self) -> None:
         """See nothing from here."""
 
-    def fileno(self) -> int | None:
-        """Return None: nothing here becomes readable."""
-        return None
-
     def close(self) -> None:
         """Hold nothing."""
 

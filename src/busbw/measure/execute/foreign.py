@@ -1,7 +1,6 @@
 """Runs the steps of a foreign plan one after the other; their rows are the only sign of life they give."""
 
 import contextlib
-import selectors
 import subprocess
 import time
 from collections import Counter
@@ -16,7 +15,7 @@ from busbw.measure.backends.foreign import Failure, ForeignBackend, Rows
 from busbw.measure.execute import launch, processes, visiting
 from busbw.measure.execute.blame import Blame
 from busbw.measure.execute.interrupts import Interrupts, counted
-from busbw.measure.execute.launch import Execution, Listener, OutputStream
+from busbw.measure.execute.launch import Execution, JobStreams, Listener
 from busbw.measure.launchers.notices import Notice, first_death
 from busbw.model.plan import Plan, Step
 from busbw.model.record import Measuring, PointEnded, Preparing
@@ -233,26 +232,19 @@ class _Attendance:
         self.cause: str | None = None
         self.culprit: Culprit | None = None
         self.exit_code: int | None = None
-        assert process.stdout is not None
-        assert process.stderr is not None
-        self._streams = (
-            OutputStream(process.stdout, files[0], self._hear_row),
-            OutputStream(process.stderr, files[1], self._hear),
-        )
-        self._open = len(self._streams)
+        self._streams = JobStreams(process, files, self._hear_row, self._hear)
 
     def stay(self) -> None:
         """Follow the program until it has ended or must be ended."""
         started_s = time.monotonic()
-        with selectors.DefaultSelector() as selector:
-            for stream in self._streams:
-                stream.register(selector)
-            while self.ended is None:
-                self._pump(selector)
-                if self._process.poll() is not None:
-                    self._drain(selector)
-                    break
-                self._consider(started_s)
+        while self.ended is None:
+            if self._streams.wait(_TICK_S):
+                self._heard_s = time.monotonic()
+            if self._process.poll() is not None:
+                for _heard in self._streams.drain(_TICK_S):
+                    pass
+                break
+            self._consider(started_s)
         self.exit_code = self._process.poll()
         if self._first_row_s is not None:
             self._progress.measured_s += time.monotonic() - self._first_row_s
@@ -271,25 +263,7 @@ class _Attendance:
 
     def close(self) -> None:
         """Give every descriptor back."""
-        for stream in self._streams:
-            stream.close()
-
-    def _pump(self, selector: selectors.BaseSelector) -> None:
-        for key, _mask in selector.select(_TICK_S):
-            self._heard_s = time.monotonic()
-            stream: OutputStream = key.data
-            if not stream.pump():
-                selector.unregister(key.fileobj)
-                self._open -= 1
-        if not self._open:
-            # Both streams are closed, and nothing wakes the selector any more.
-            time.sleep(_TICK_S)
-
-    def _drain(self, selector: selectors.BaseSelector) -> None:
-        """Read what is left in the pipes; a process that outlived the program may hold them open."""
-        ends_s = time.monotonic() + 1.0
-        while self._open and time.monotonic() < ends_s:
-            self._pump(selector)
+        self._streams.close()
 
     def _hear_row(self, line: bytes) -> None:
         self._hear(line)
@@ -349,9 +323,10 @@ class _Attendance:
             # With wrong data the exit code only says so again.
             self.end("complete")
             return
-        text = b"\n".join(stream.tail for stream in self._streams).decode("utf-8", errors="replace")
         failure = self._backend.failure_of(self._failures, self.exit_code or 0, self._rows.tables)
-        found = blame_program(self._plan, self._step, text, failure, self.exit_code or 0, self._rows.last_words())
+        found = blame_program(
+            self._plan, self._step, self._streams.text, failure, self.exit_code or 0, self._rows.last_words()
+        )
         self.end("failed", found.cause)
         self.culprit = found.culprit
 

@@ -7,10 +7,10 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, BinaryIO, Literal
+from typing import IO, BinaryIO, Literal, Protocol
 
 from busbw.base import layout
 from busbw.base.errors import RunError
@@ -96,9 +96,19 @@ _LONGEST_LINE_BYTES = 2**20
 # A program that never stops talking must not fill the disk.
 _MOST_STORED_BYTES = 256 * 2**20
 _KEPT_TAIL_BYTES = 2**16
+# A process that outlives its launcher may hold the pipes open.
+_DRAIN_S = 1.0
+_ONCE = "once"
 
 
-class OutputStream:
+class HasFileno(Protocol):
+    """What a selector can wait for."""
+
+    def fileno(self) -> int:
+        """Return the descriptor."""
+
+
+class _OutputStream:
     """One stream: its bytes go to a file, its lines to `on_line`, its end is kept in memory for messages."""
 
     def __init__(self, pipe: IO[bytes], file: BinaryIO, on_line: Callable[[bytes], None]) -> None:
@@ -142,6 +152,62 @@ class OutputStream:
         if self._rest and (final or len(self._rest) > _LONGEST_LINE_BYTES):
             self._on_line(self._rest)
             self._rest = b""
+
+
+class JobStreams:
+    """Standard output and error of a job under way: stored, handed on line by line, their ends kept for messages."""
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        files: tuple[BinaryIO, BinaryIO],
+        on_output: Callable[[bytes], None],
+        on_error: Callable[[bytes], None],
+    ) -> None:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._streams = (
+            _OutputStream(process.stdout, files[0], on_output),
+            _OutputStream(process.stderr, files[1], on_error),
+        )
+        self._open = len(self._streams)
+        self._selector = selectors.DefaultSelector()
+        for stream in self._streams:
+            stream.register(self._selector)
+
+    def wake_by(self, descriptor: HasFileno | int, *, once: bool = False) -> None:
+        """End a wait when there is something to read from `descriptor`, too; `once`: the first time only."""
+        self._selector.register(descriptor, selectors.EVENT_READ, _ONCE if once else None)
+
+    def wait(self, longest_s: float) -> bool:
+        """Read what is there, or wait for it. Returns whether anything came. Raises OSError if it cannot be stored."""
+        heard = False
+        for key, _mask in self._selector.select(longest_s):
+            if key.data is _ONCE:
+                self._selector.unregister(key.fileobj)
+            elif isinstance(key.data, _OutputStream):
+                heard = True
+                if not key.data.pump():
+                    self._selector.unregister(key.fileobj)
+                    self._open -= 1
+        return heard
+
+    def drain(self, longest_s: float) -> Iterator[bool]:
+        """Read what a job that has ended left in the pipes; yield after each wait whether anything came."""
+        ends_s = time.monotonic() + _DRAIN_S
+        while self._open and time.monotonic() < ends_s:
+            yield self.wait(longest_s)
+
+    @property
+    def text(self) -> str:
+        """The end of what was printed on both."""
+        return b"\n".join(stream.tail for stream in self._streams).decode("utf-8", errors="replace")
+
+    def close(self) -> None:
+        """Give every descriptor back."""
+        self._selector.close()
+        for stream in self._streams:
+            stream.close()
 
 
 @dataclass(frozen=True, slots=True)
