@@ -29,6 +29,7 @@ def judge_import(imported: Imported, *, unclaimed: int, incomplete: Sequence[str
         *_damaged(imported.unread - unclaimed - len(incomplete)),
         *_cut_off(tables),
         *_unchecked(tables),
+        *_repeated(tables),
         *_unclaimed(unclaimed),
     ]
     order = {"error": 0, "warn": 1, "note": 2}
@@ -144,6 +145,18 @@ def _unchecked(named: _Named) -> Iterator[Finding]:
             evidence=listed([named.at(table) for table in unchecked]),
             fix="run the tests with -c 1",
             tables=counted(len(unchecked), "table"),
+        )
+
+
+def _repeated(named: _Named) -> Iterator[Finding]:
+    rows = [named.at(table, line) for table in named.tables for line in table.repeated]
+    if rows:
+        yield finding(
+            "IMP011",
+            evidence=listed(rows),
+            fix="look whether the log was copied together: what is printed twice was measured once",
+            rows=counted(len(rows), "row"),
+            repeat="repeats" if len(rows) == 1 else "repeat",
         )
 
 
