@@ -12,11 +12,13 @@ from busbw.formats.nccl_tests_head import (
     DTYPES,
     FAILURE,
     MAY_BE_FAILURE,
+    SEEMS,
     STARTS,
     Head,
     collective_of_program,
     collective_of_row,
     is_open,
+    may_be,
     nothing_moved,
     parts,
 )
@@ -207,6 +209,8 @@ class _NcclTestsTable:
         self._check = Check()
         self._what: str | None = None
         self._is_stated = False
+        # What the rows themselves show.
+        self._seems: str | None = None
         # Rows of size 0, and of rates that were rounded to 0, are of the collective that a later row shows.
         self._held: list[_HeldRow] = []
         self._busbw_sum = [0.0, 0.0]
@@ -239,6 +243,8 @@ class _NcclTestsTable:
         parameters = (*head.parameters, *head.origin)
         if head.copies > 1:
             parameters = (*parameters, (COPIES, str(head.copies)))
+        if self._is_stated and self._seems is not None and not may_be(self._seems, self._stated, self._ranks):
+            parameters = (*parameters, (SEEMS, self._seems))
         if self._has_assumed_header:
             parameters = (*parameters, ("header", "missing; columns as since 2.13"))
         return Table(
@@ -360,8 +366,17 @@ class _NcclTestsTable:
         if self._what is None and self._stated is not None:
             self._what = self._stated
             self._is_stated = True
-        if self._what is not None:
+        if self._what is not None and (not self._is_stated or self._seems is not None):
             return self._what
+        seems, is_sure = self._seeming(cells, size_bytes, count)
+        # The first row that leaves no other decides for the table; one of 0 bytes says too little.
+        self._seems = seems if is_sure else None
+        if not self._is_stated:
+            self._what = self._seems
+        return self._what or seems
+
+    def _seeming(self, cells: Cells, size_bytes: int, count: int) -> tuple[str, bool]:
+        """Return what a row seems to be of, and whether it leaves nothing else."""
         shares = parts(size_bytes, count, cells["type", None])
         has_redop = self._columns is not None and "redop" in self._columns.names(in_place=None)
         root = cells.get(("root", None))
@@ -379,10 +394,9 @@ class _NcclTestsTable:
             in_place_alone_unchecked=checked[False] and not checked[True] and ("time", True) in cells,
             factor=factor,
         )
-        # The first row that leaves no other decides for the table; one of 0 bytes says too little.
-        if shares is not None and factor is not None and not is_open(what, factor, self._ranks):
-            self._what = what
-        return what if shares is not None else nothing_moved(what, has_redop=has_redop)
+        if shares is None:
+            return nothing_moved(what, has_redop=has_redop), False
+        return what, factor is not None and not is_open(what, factor, self._ranks)
 
     def _check_average(self) -> None:
         """Doubt the table when the tool's average is not that of its rows: then some are missing or wrong."""

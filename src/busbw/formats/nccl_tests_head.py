@@ -62,6 +62,8 @@ _BEGINNINGS = (
 )  # fmt: skip
 # A parameter of tables that several processes printed line by line into one another.
 COPIES = "runs printed into one another"
+# A parameter of tables whose rows show another collective than was stated.
+SEEMS = "rows look like"
 _LONGEST_FAILURE = 300
 _MOST_FAILURES = 50
 _MOST_PARAMETERS = 40
@@ -263,6 +265,12 @@ def nothing_moved(what: str, *, has_redop: bool) -> str:
 def is_open(what: str, factor: PrintedNumber, ranks: int | None) -> bool:
     """Whether the digits of a row's rates fit both all_reduce and sendrecv, which only their factor tells apart."""
     return what in {"all_reduce", "sendrecv"} and ranks is not None and ranks > 2 and factor.low < _ONCE < factor.high
+
+
+def may_be(seems: str, stated: str | None, ranks: int | None) -> bool:
+    """Whether rows that seem to be of one collective may be of the stated one: two look the same on two ranks."""
+    alike = {"all_reduce", "sendrecv"}
+    return stated in seems.split(" or ") or ((ranks or 0) <= 2 and {seems, stated} == alike)
 
 
 def _reduction(root: int | None, parts: int, ranks: int | None, factor: PrintedNumber | None, *, is_ring: bool) -> str:

@@ -127,6 +127,15 @@ class UnreadLine(Value, kw_only=True, frozen=True):
     why: str
 
 
+class StatedFigures(Value, kw_only=True, frozen=True):
+    """What whoever imports says of tables that do not say it themselves. None: nothing."""
+
+    collective: str | None = None
+    ranks: Integer | None = None
+    nodes: Integer | None = None
+    platform: str | None = None
+
+
 class Imported(Value, kw_only=True, frozen=True):
     """Everything one import found. Readings and unread lines lie in files beside it, one JSON value a line."""
 
@@ -143,3 +152,5 @@ class Imported(Value, kw_only=True, frozen=True):
     reading_lines: Integer
     known_lines: Integer
     findings: tuple[Finding, ...] = ()
+    # As it was stated; `Table.stated` says for which tables it was needed.
+    stated: StatedFigures = StatedFigures()

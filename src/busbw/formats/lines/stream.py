@@ -149,7 +149,7 @@ _PIECE_BEGINS = re.compile(r"\s*(?:[#\d.+-]|N/A)")
 _ROW_BEGINS = re.compile(r"\s*(?:# |\d+ +\d+ +[a-z])", re.ASCII)
 _LONGEST_PIECE = 4096
 # A line that only divides stands before and after many tables, and a fence around those in a page.
-_DIVIDER = re.compile(r"[\s#*=_-]+|\s*(?:`{3,}|~{3,})[\w+-]{0,20}\s*")
+_DIVIDER = re.compile(r"[\s#*=_.-]+|\s*(?:`{3,}|~{3,})[\w+-]{0,20}\s*")
 
 
 @dataclass(frozen=True, slots=True)
