@@ -8,6 +8,8 @@ from busbw.logs.troubles import Troubles
 # Written after the format strings of NCCL, PyTorch, Slurm and Open MPI.
 LINES = {
     "completion-error": "NET/IB: Got completion from peer 10.0.0.2<4> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=0",
+    "completion-queue-error": "NET/IB: ncclIbTest: Got CQE with error (devIndex=0, req=0x1, comm=0x2 (send), wr_id=3)",
+    "retry-exceeded": "ib_mlx5_log.c:171  Transport retry count exceeded on mlx5_0:1/IB (synd 0x15 vend 0x81)",
     "memory-kill": "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks were killed.",
     "program-out-of-memory": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
     "program-error": "[rank3]: ValueError: batch is empty",

@@ -39,6 +39,6 @@ def test_choices_follow_the_sizes(four_gpus: Diagnosis):
     assert chosen[2**33] == "SIMPLE"
 
 
-def test_only_the_affinity_that_the_machine_does_not_show_is_noted(four_gpus: Diagnosis):
-    assert [finding.code for finding in four_gpus.findings] == ["LOG014"]
-    assert four_gpus.verdict.outcome == "ok"
+def test_only_the_affinity_and_the_nic_that_the_machine_does_not_show_are_noted(four_gpus: Diagnosis):
+    assert {finding.code for finding in four_gpus.findings} == {"LOG014", "LOG046"}
+    assert four_gpus.verdict.outcome == "cannot_tell"

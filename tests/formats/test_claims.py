@@ -14,12 +14,17 @@ from .offering import SAMPLES, sample
 TOOLS = {
     "all_reduce_bench": "all_reduce_bench",
     "clusterkit": "clusterkit",
+    "cuda_bandwidthTest": "cuda-bandwidthTest",
+    "gpcnet": "gpcnet",
     "imb": "imb",
     "inspector": "inspector",
     "nvbandwidth": "nvbandwidth",
+    "nvshmem": "nvshmem-perftest",
     "param": "param",
     "perftest": "perftest",
+    "rocm_bandwidth_test": "rocm_bandwidth_test",
     "superbench": "superbench",
+    "ucx_perftest": "ucx_perftest",
 }
 NAMES = sorted(path.name for path in SAMPLES.iterdir() if any(path.name.startswith(tool) for tool in TOOLS))
 

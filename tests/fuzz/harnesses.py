@@ -56,6 +56,15 @@ _OUTPUTS = (
     "nccl-tests-json-2.json",
     "rccl-tests.jsonl",
     "osu-7.5-cuda.log",
+    "nccl-tests-2.4-reduce_scatter-zeros.log",
+    "gpcnet_network_load_test.txt",
+    "ucx_perftest_server.txt",
+    "nvshmem_reduction.txt",
+    "nvshmem_2_box.txt",
+    "rocm_bandwidth_test_all.txt",
+    "rocm_bandwidth_test_sizes.txt",
+    "cuda_bandwidthTest.txt",
+    "cuda_bandwidthTest_csv.txt",
 )
 _SAMPLES = Path(__file__).parents[1] / "formats" / "samples"
 

@@ -226,12 +226,21 @@ def compare_topologies(first: str, second: str) -> "TopologyComparison":
     return compared(first, second)
 
 
-def import_results(*files: str, directory: Path | None = None, tag: str | None = None) -> "Imported":
-    """Read results of other tools, and store them: `busbw import`."""
-    from busbw.api.importing import import_files
+def import_results(
+    *files: str,
+    directory: Path | None = None,
+    tag: str | None = None,
+    collective: str | None = None,
+    ranks: int | None = None,
+    nodes: int | None = None,
+    platform: str | None = None,
+) -> "Imported":
+    """Read results of other tools, and store them: `busbw import`. The last four state what the files do not say."""
+    from busbw.api.importing import import_files, stated_figures
     from busbw.store import directory as directories
 
-    return import_files(files, directory, directories.root(), tag=tag).imported
+    stated = stated_figures(collective=collective, ranks=ranks, nodes=nodes, platform_name=platform)
+    return import_files(files, directory, directories.root(), tag=tag, stated=stated).imported
 
 
 def export(name: str, form: str) -> bytes:

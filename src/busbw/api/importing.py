@@ -14,17 +14,20 @@ import msgspec
 
 from busbw import __version__
 from busbw.api.loading import is_import
+from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import InputError
 from busbw.formats.lines.driver import Reader
 from busbw.formats.lines.ledger import Event
 from busbw.formats.lines.stream import UNCLAIMED
-from busbw.formats.registry import FORMATS
+from busbw.formats.registry import formats_stating
 from busbw.judge.imported import judge_import
-from busbw.model.imported import Imported, Reading, Source, Table, UnreadLine
+from busbw.machine.named import platform
+from busbw.model.imported import Imported, Reading, Source, StatedFigures, Table, UnreadLine
 from busbw.show.text.imported import Digest, Listing
 from busbw.store import imports, sources
 
 _FIRST_SHOWN = 5
+MOST_RANKS = 2**24
 _MOST_REASONS = 20
 
 
@@ -86,26 +89,70 @@ class _Tally:
     """What is counted while events go by on their way to the disk."""
 
     draft: imports.Draft
+    stated: StatedFigures = field(default_factory=StatedFigures)
     tables: list[Table] = field(default_factory=list)
     summary: ImportSummary = field(default_factory=ImportSummary)
     unclaimed: int = 0
 
     def take(self, events: Sequence[Event]) -> None:
-        self.tables += [event for event in events if isinstance(event, Table)]
+        self.tables += [self._with_stated(event) for event in events if isinstance(event, Table)]
         readings = [event for event in events if isinstance(event, Reading)]
+        if self.stated.ranks is not None:
+            readings = [
+                msgspec.structs.replace(reading, ranks=self.stated.ranks) if reading.ranks is None else reading
+                for reading in readings
+            ]
         unread = [event for event in events if isinstance(event, UnreadLine)]
         self.summary.take(readings, unread)
         self.unclaimed += sum(line.why in UNCLAIMED for line in unread)
         self.draft.keep(readings, unread)
 
+    def _with_stated(self, table: Table) -> Table:
+        """Return a table with what was stated of what it does not say itself."""
+        stated, hosts = self.stated, {device.host for device in table.devices} - {None}
+        found = list(table.stated)
+        if stated.ranks is not None and table.ranks is None:
+            found.append(("ranks", str(stated.ranks)))
+            table = msgspec.structs.replace(table, ranks=stated.ranks)
+        if stated.nodes is not None and (not hosts or len(table.devices) < (table.ranks or 0)):
+            found.append(("nodes", str(stated.nodes)))
+        if stated.platform is not None:
+            found.append(("platform", stated.platform))
+        return msgspec.structs.replace(table, stated=tuple(found)) if found else table
+
+
+def stated_figures(
+    *, collective: str | None, ranks: int | None, nodes: int | None, platform_name: str | None
+) -> StatedFigures:
+    """Return what somebody states of a log. Raises InputError for a platform or a collective that is not known."""
+    for name, number in (("--ranks", ranks), ("--nodes", nodes)):
+        if number is not None and not 1 <= number <= MOST_RANKS:
+            raise InputError(f"{name} is {number}", hint=f"1 to {MOST_RANKS}")
+    if ranks is not None and nodes is not None and nodes > ranks:
+        raise InputError(f"{nodes} nodes have {ranks} ranks", hint="each node has one rank at least")
+    if collective is not None and collective not in COLLECTIVES:
+        raise InputError(f"{collective!r} is no collective", hint=f"one of {', '.join(COLLECTIVES)}")
+    return StatedFigures(
+        collective=collective,
+        ranks=ranks,
+        nodes=nodes,
+        platform=platform(platform_name).platform.id if platform_name is not None else None,
+    )
+
 
 def import_files(
-    paths: Sequence[str], directory: Path | None, base: Path, *, tag: str | None = None, with_copies: bool = True
+    paths: Sequence[str],
+    directory: Path | None,
+    base: Path,
+    *,
+    tag: str | None = None,
+    with_copies: bool = True,
+    stated: StatedFigures | None = None,
 ) -> Import:
     """Read files, folders and standard input ("-"), and store what they hold in `directory`, or a new one under `base`.
 
-    Raises InputError when there is nothing to read or nothing in it that a reader knows, RunError when the disk
-    refuses.
+    `stated`: what the tables do not say themselves. Raises InputError when there is nothing to read or nothing in it
+    that a reader knows, RunError when the disk refuses.
     """
     files = sources.found(tuple(paths))
     _check_new(files)
@@ -118,7 +165,7 @@ def import_files(
     import_id = f"{created:%Y%m%dT%H%M%S}-import-{stem or 'files'}-{secrets.token_hex(2)}"
     where = (directory if directory is not None else base / import_id).absolute()
     with imports.draft(where) as draft:
-        tally = _Tally(draft)
+        tally = _Tally(draft, stated or StatedFigures())
         read, account, incomplete = _read_all(files, tally, with_copies=with_copies)
         tables = tuple(sorted(tally.tables, key=lambda table: table.number))
         if not tally.summary.readings and not any(table.failures for table in tables):
@@ -134,6 +181,7 @@ def import_files(
             unread=tally.summary.unread,
             reading_lines=account["reading"],
             known_lines=account["known"],
+            stated=tally.stated,
         )
         findings = judge_import(imported, unclaimed=tally.unclaimed, incomplete=incomplete)
         imported = msgspec.structs.replace(imported, findings=findings)
@@ -149,10 +197,11 @@ def _read_all(
     account: Counter[str] = Counter()
     incomplete: list[str] = []
     next_table = 0
+    formats = formats_stating(tally.stated.collective)
     for index, path in enumerate(files):
         with sources.opened(path) as source:
             copy = tally.draft.copy_of(index, path, compressed=source.compressed) if with_copies else None
-            reader = Reader(FORMATS, source=index, first_table=next_table, copy=copy)
+            reader = Reader(formats, source=index, first_table=next_table, copy=copy)
             for block in source.blocks():
                 tally.take(reader.feed(block))
             if source.problem is None:

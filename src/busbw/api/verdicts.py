@@ -311,8 +311,12 @@ def judge_run(run: Run, known_machine: KnownMachine, stated: StatedFacts) -> Exp
 def known_machine_of_run(run: Run) -> KnownMachine:
     """Return what a run is held against where nothing is named: the platform that it stored, if it is known here."""
     start = run.plan.surroundings
+    return _stored_machine(start.platform if start is not None else None)
+
+
+def _stored_machine(platform_name: str | None) -> KnownMachine:
     known = {each.platform.id for each in platforms()}
-    return known_machine_of(start.platform if start is not None and start.platform in known else None)
+    return known_machine_of(platform_name if platform_name in known else None)
 
 
 def judge_import(where: Path, subject: str, known_machine: KnownMachine, stated: StatedFacts) -> ExplainedVerdict:
@@ -361,6 +365,8 @@ def _judge_tables(
     where: Path, subject: str, known_machine: KnownMachine, stated: StatedFacts, logged: Logged
 ) -> ExplainedVerdict:
     imported = imports.read(where)
+    if imported.stated.platform is not None and known_machine.platform is None and known_machine.hardware is None:
+        known_machine = replace(_stored_machine(imported.stated.platform), own=known_machine.own)
     node_gpus = _node_gpus(known_machine)
     series, left_out = series_of_import(imported, imports.readings(where), stated, node_gpus=node_gpus, logged=logged)
     found = (*imported.findings, *pair_findings_of_import(imported, imports.readings(where)))

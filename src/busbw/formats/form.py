@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from busbw.model.imported import Reading, Table
 
-# "known": a line of this tool that holds no reading; "ended": the same, and the table ends with it;
-# "foreign": not a line of this table (it goes on looking for its own).
-Taken = Literal["known", "ended", "foreign"]
+# "known": a line of this tool that holds no reading; "ended": the same, and the table ends with it; "held": a row
+# whose readings come later, when more is known of the table; "foreign": not a line of this table (it goes on looking
+# for its own).
+Taken = Literal["known", "ended", "held", "foreign"]
 
 
 class TextLine(NamedTuple):
@@ -32,6 +33,14 @@ class OpenTable(Protocol):
 
     def finish(self, last_line: int) -> Table:
         """Return the table as it stands; it may have been cut off. Its tallies are counted by whoever drives it."""
+
+
+@runtime_checkable
+class HoldingTable(OpenTable, Protocol):
+    """A table that holds rows back; before `finish` it is asked for those whose readings did not come yet."""
+
+    def held(self) -> Sequence[Reading]:
+        """Return the readings of the rows that are still held, and hold none."""
 
 
 class TextFormat(Protocol):

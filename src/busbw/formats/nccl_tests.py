@@ -6,22 +6,26 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from busbw.formats.arithmetic import Check, PrintedNumber, RowRates, in_unit, printed
-from busbw.formats.form import Taken, TextLine, Unreadable
+from busbw.formats.form import Taken, TextFormat, TextLine, Unreadable
 from busbw.formats.nccl_tests_head import (
     COPIES,
     DTYPES,
     FAILURE,
     MAY_BE_FAILURE,
+    SEEMS,
     STARTS,
     Head,
     collective_of_program,
     collective_of_row,
+    is_open,
+    may_be,
+    nothing_moved,
     parts,
 )
 from busbw.model.imported import Reading, Table
 
-# As headers spell what is the same: nccl-tests 1 first, `cputime` with -C.
-_SAME = {"bytes": "size", "N": "count", "op": "redop", "cputime": "time"}
+# As headers spell what is the same: nccl-tests 1 and the tests of NCCL 1 first, `cputime` with -C.
+_SAME = {"bytes": "size", "N": "count", "op": "redop", "cputime": "time", "delta": "error"}
 # Two words in a row: a date and a time of day (-S).
 _TIMESTAMP = "timestamp"
 _WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
@@ -166,7 +170,9 @@ USUAL = _columns(
 )
 
 
-_ROW = re.compile(r"\s*\d{1,19}\s+\d{1,19}\s+[a-z]", re.ASCII)
+_ROW = re.compile(r"\s*(?:#\s{0,40})?\d{1,19}\s+\d{1,19}\s+[a-z]", re.ASCII)
+# Rows that are held back until one tells the collective; of more the first decides.
+_MOST_HELD = 4096
 _USUAL_ROW = (
     r"\s*\d{1,19}\s+\d{1,19}\s+[a-z]\w{2,9}\s+(?:none|sum|prod|max|min|avg|mulsum)\s+-?\d{1,6}"
     r"(?:\s+[\d.e+]{1,12}){3}\s+(?:\d\S{0,9}|N/A)(?:\s+[\d.e+]{1,12}){3}\s+(?:\d\S{0,9}|N/A)\s*$"
@@ -177,10 +183,20 @@ _TOLERANCES = {"half": 1e-2, "float": 1e-5, "double": 1e-12}
 _UNITS = {"i_min": ("min_s", 1e-6), "i_max": ("max_s", 1e-6), "i_p99": ("p99_s", 1e-6), "i_cv%": ("cv", 1e-2)}
 
 
+class _HeldRow(NamedTuple):
+    """A row of which the table does not tell yet what it measures."""
+
+    line: int
+    columns: Columns
+    cells: Cells
+    guess: str
+
+
 class _NcclTestsTable:
     """One run of one program of nccl-tests."""
 
-    def __init__(self, line: TextLine, *, number: int, source: int) -> None:
+    def __init__(self, line: TextLine, *, number: int, source: int, collective: str | None) -> None:
+        self._stated = collective
         self._number = number
         self._source = source
         self._first_line = line.number
@@ -192,13 +208,20 @@ class _NcclTestsTable:
         self._ranks: int | None = None
         self._check = Check()
         self._what: str | None = None
+        self._is_stated = False
+        # What the rows themselves show.
+        self._seems: str | None = None
+        # Rows of size 0, and of rates that were rounded to 0, are of the collective that a later row shows.
+        self._held: list[_HeldRow] = []
         self._busbw_sum = [0.0, 0.0]
         self._rates = 0
 
     def take(self, line: TextLine) -> Taken | Sequence[Reading] | Unreadable:
         text = line.text
-        if _ROW.match(text):
-            return self._row(line)
+        if _ROW.match(text) and (self._columns is not None or not text.lstrip().startswith("#")):
+            taken = self._row(line)
+            if not (isinstance(taken, Unreadable) and text.lstrip().startswith("#")):
+                return taken
         header = read_header(text, only_in_place=self._only_in_place)
         if header is not None:
             return self._header(header)
@@ -220,6 +243,8 @@ class _NcclTestsTable:
         parameters = (*head.parameters, *head.origin)
         if head.copies > 1:
             parameters = (*parameters, (COPIES, str(head.copies)))
+        if self._is_stated and self._seems is not None and not may_be(self._seems, self._stated, self._ranks):
+            parameters = (*parameters, (SEEMS, self._seems))
         if self._has_assumed_header:
             parameters = (*parameters, ("header", "missing; columns as since 2.13"))
         return Table(
@@ -240,6 +265,7 @@ class _NcclTestsTable:
             complete=head.complete,
             failures=tuple(head.failures),
             doubts=self._check.doubts(),
+            stated=(("collective", self._stated),) if self._is_stated and self._stated is not None else (),
         )
 
     def _header(self, header: Columns) -> Taken:
@@ -257,7 +283,8 @@ class _NcclTestsTable:
             self._columns, self._has_assumed_header = USUAL, True
         elif self._head.complete:
             return "foreign"
-        cells = split_row(self._columns, line.text)
+        # Some write a comment sign before every line of a table; the columns stay where they are.
+        cells = split_row(self._columns, line.text.replace("#", " ", 1))
         if isinstance(cells, Unreadable):
             return cells
         size_bytes, count = int(cells["size", None]), int(cells["count", None])
@@ -266,11 +293,22 @@ class _NcclTestsTable:
         if not self._has_rows:
             # The list of devices is above the rows.
             self._has_rows, self._ranks = True, self._head.ranks()
-        what = self._collective(cells, size_bytes, count)
+        self._sum_up(cells)
+        guess = self._collective(cells, size_bytes, count)
+        self._held.append(_HeldRow(line.number, self._columns, cells, guess))
+        if self._what is None and len(self._held) < _MOST_HELD:
+            return "held"
+        return self.held()
+
+    def held(self) -> Sequence[Reading]:
+        """Return the readings of the rows so far, of what the table shows, else of what its last row seems to be."""
+        rows, self._held = self._held, []
+        what = self._what or next((row.guess for row in reversed(rows)), "")
         return [
-            self._reading(line.number, what, self._columns, cells, in_place=in_place)
+            self._reading(row.line, what, row.columns, row.cells, in_place=in_place)
+            for row in rows
             for in_place in (False, True)
-            if ("time", in_place) in cells and not (self._head.origin and _is_blank(cells, in_place=in_place))
+            if ("time", in_place) in row.cells and not (self._head.origin and _is_blank(row.cells, in_place=in_place))
         ]
 
     def _reading(self, line: int, what: str, columns: Columns, cells: Cells, *, in_place: bool) -> Reading:
@@ -278,11 +316,7 @@ class _NcclTestsTable:
         algbw_Bps, busbw_Bps = printed(cells["algbw", in_place], 9), printed(cells["busbw", in_place], 9)
         size_bytes = int(cells["size", None])
         self._check.row(what, line, RowRates(size_bytes, time_s, algbw_Bps, busbw_Bps))
-        if time_s is not None and algbw_Bps is not None and busbw_Bps is not None:
-            self._busbw_sum[0] += busbw_Bps.low
-            self._busbw_sum[1] += busbw_Bps.high
-            self._rates += 1
-        elif not self._head.origin:
+        if (time_s is None or algbw_Bps is None or busbw_Bps is None) and not self._head.origin:
             self._check.doubt(line, "a time or a rate is not a number")
         root = cells.get(("root", None))
         wrong, more = self._wrong(cells, in_place=in_place)
@@ -300,9 +334,19 @@ class _NcclTestsTable:
             time_s=time_s.value if time_s is not None else None,
             algbw_Bps=algbw_Bps.value if algbw_Bps is not None else None,
             busbw_Bps=busbw_Bps.value if busbw_Bps is not None else None,
+            printed=f"{cells['busbw', in_place]} GB/s" if busbw_Bps is not None else None,
             wrong=wrong,
             more=more if not columns.has_more else (*more, *_more(cells, in_place=in_place)),
         )
+
+    def _sum_up(self, cells: Cells) -> None:
+        for in_place in (False, True):
+            halves = [printed(cells.get((name, in_place), ""), 9) for name in ("time", "algbw", "busbw")]
+            busbw_Bps = halves[-1]
+            if busbw_Bps is not None and None not in halves:
+                self._busbw_sum[0] += busbw_Bps.low
+                self._busbw_sum[1] += busbw_Bps.high
+                self._rates += 1
 
     def _wrong(self, cells: Cells, *, in_place: bool) -> tuple[int | None, tuple[tuple[str, float], ...]]:
         """Return the wrong elements, and before 2.13 the largest difference beside it; None for N/A: not checked."""
@@ -319,10 +363,22 @@ class _NcclTestsTable:
     def _collective(self, cells: Cells, size_bytes: int, count: int) -> str:
         if self._what is None and self._head.program is not None:
             self._what = collective_of_program(self._head.program) or self._head.program
-        if self._what is not None:
+        if self._what is None and self._stated is not None:
+            self._what = self._stated
+            self._is_stated = True
+        if self._what is not None and (not self._is_stated or self._seems is not None):
             return self._what
+        seems, is_sure = self._seeming(cells, size_bytes, count)
+        # The first row that leaves no other decides for the table; one of 0 bytes says too little.
+        self._seems = seems if is_sure else None
+        if not self._is_stated:
+            self._what = self._seems
+        return self._what or seems
+
+    def _seeming(self, cells: Cells, size_bytes: int, count: int) -> tuple[str, bool]:
+        """Return what a row seems to be of, and whether it leaves nothing else."""
         shares = parts(size_bytes, count, cells["type", None])
-        columns = self._columns
+        has_redop = self._columns is not None and "redop" in self._columns.names(in_place=None)
         root = cells.get(("root", None))
         checked = {half: _wrong_cell(cells, in_place=half) not in (None, "N/A") for half in (False, True)}
         algbw, busbw = printed(cells.get(("algbw", False), "")), printed(cells.get(("busbw", False), ""))
@@ -332,16 +388,15 @@ class _NcclTestsTable:
         what = collective_of_row(
             redop=cells.get(("redop", None)),
             root=int(root) if root is not None else None,
-            has_redop=columns is not None and "redop" in columns.names(in_place=None),
+            has_redop=has_redop,
             parts=shares or 1,
             ranks=self._ranks,
             in_place_alone_unchecked=checked[False] and not checked[True] and ("time", True) in cells,
             factor=factor,
         )
-        # The first row of a real size decides for the table; one of 0 bytes says too little.
-        if shares is not None and factor is not None:
-            self._what = what
-        return what
+        if shares is None:
+            return nothing_moved(what, has_redop=has_redop), False
+        return what, factor is not None and not is_open(what, factor, self._ranks)
 
     def _check_average(self) -> None:
         """Doubt the table when the tool's average is not that of its rows: then some are missing or wrong."""
@@ -358,10 +413,15 @@ class _NcclTestsTable:
 class _NcclTests:
     tool = "nccl-tests"
     passes_by = True
+
+    def __init__(self, collective: str | None = None) -> None:
+        # What somebody states that tables measure which do not name their program.
+        self._collective = collective
+
     starts = re.compile(rf"^(?:{STARTS}|{_USUAL_ROW}|{MAY_BE_FAILURE}.*?(?:{FAILURE.pattern}))", re.ASCII)
 
     def begin(self, line: TextLine, *, number: int, source: int) -> _NcclTestsTable:
-        return _NcclTestsTable(line, number=number, source=source)
+        return _NcclTestsTable(line, number=number, source=source, collective=self._collective)
 
 
 def _wrong_cell(cells: Cells, *, in_place: bool) -> str | None:
@@ -401,3 +461,8 @@ def _more(cells: Cells, *, in_place: bool) -> tuple[tuple[str, float], ...]:
 
 
 FORMAT = _NcclTests()
+
+
+def stating(collective: str) -> TextFormat:
+    """Return the reader for tables of which somebody states what they measure; what a table says itself goes first."""
+    return _NcclTests(collective)

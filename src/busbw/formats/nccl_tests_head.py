@@ -41,7 +41,8 @@ _MARKS = (
 _PARAMETER = re.compile(r"([A-Za-z][A-Za-z ]{0,30}?):? (\d{1,20}(?:\(\w{1,10}\))?)(?= |$)")
 _DEVICE = re.compile(
     r"#\s+Rank\s+(?P<rank>\d{1,7})(?:\s+Group\s+(?P<group>-?\d{1,7}))?(?:\s+Pid\s+(?P<pid>\d{1,10}))?"
-    r"\s+on\s+(?P<host>\S{1,255})\s+device\s+(?P<device>\d{1,6})\s+\[(?P<bus>[^\]\s]{1,20})\]\s*(?P<model>.{0,120})",
+    # The tests of NCCL 1 name no host.
+    r"(?:\s+on\s+(?P<host>\S{1,255})|\s+uses)\s+device\s+(?P<device>\d{1,6})\s+\[(?P<bus>[^\]\s]{1,20})\]\s*(?P<model>.{0,120})",
     re.ASCII,
 )
 _FOOTER = re.compile(r"#? ?(?P<name>Out of bounds values|Avg bus bandwidth|GPU memory usage)\s*:\s*(?P<value>.{1,300})")
@@ -61,6 +62,8 @@ _BEGINNINGS = (
 )  # fmt: skip
 # A parameter of tables that several processes printed line by line into one another.
 COPIES = "runs printed into one another"
+# A parameter of tables whose rows show another collective than was stated.
+SEEMS = "rows look like"
 _LONGEST_FAILURE = 300
 _MOST_FAILURES = 50
 _MOST_PARAMETERS = 40
@@ -198,6 +201,8 @@ DTYPES = {
     "float": "float32", "half": "float16", "double": "float64", "char": "int8", "int": "int32",
     "fp8_e4m3": "f8e4m3", "fp8_e5m2": "f8e5m2",
 }  # fmt: skip
+# More than any factor of sendrecv, less than any of all_reduce on more than two ranks.
+_ONCE = 1.1
 _BYTES = {
     "int8": 1, "uint8": 1, "char": 1, "int32": 4, "int": 4, "uint32": 4, "int64": 8, "uint64": 8, "half": 2, "float": 4,
     "double": 8, "bfloat16": 2, "f8e4m3": 1, "f8e5m2": 1, "fp8_e4m3": 1, "fp8_e5m2": 1,
@@ -246,11 +251,33 @@ def collective_of_row(
     return "alltoall" if in_place_alone_unchecked else "all_gather or alltoall"
 
 
+# Rows of size 0 alone leave more open than any other.
+_OF_NOTHING = {"all_reduce": "all_reduce or reduce_scatter", "broadcast": "broadcast, gather or scatter"}
+
+
+def nothing_moved(what: str, *, has_redop: bool) -> str:
+    """Return what a row of size 0 may be of that seems to be of `what`."""
+    if what == "sendrecv" and not has_redop:
+        return "sendrecv or all_gather"
+    return _OF_NOTHING.get(what, what)
+
+
+def is_open(what: str, factor: PrintedNumber, ranks: int | None) -> bool:
+    """Whether the digits of a row's rates fit both all_reduce and sendrecv, which only their factor tells apart."""
+    return what in {"all_reduce", "sendrecv"} and ranks is not None and ranks > 2 and factor.low < _ONCE < factor.high
+
+
+def may_be(seems: str, stated: str | None, ranks: int | None) -> bool:
+    """Whether rows that seem to be of one collective may be of the stated one: two look the same on two ranks."""
+    alike = {"all_reduce", "sendrecv"}
+    return stated in seems.split(" or ") or ((ranks or 0) <= 2 and {seems, stated} == alike)
+
+
 def _reduction(root: int | None, parts: int, ranks: int | None, factor: PrintedNumber | None, *, is_ring: bool) -> str:
     if root is not None and root >= 0:
         return "reduce"
     if parts > 1:
         return "reduce_scatter"
     # sendrecv shows an operation too, and both count a size once; the factor of all_reduce is 1 for two ranks only.
-    once = factor is not None and factor.low > 0 and factor.high < 1.1 and ranks is not None and ranks > 2
+    once = factor is not None and factor.low > 0 and factor.high < _ONCE and ranks is not None and ranks > 2
     return "sendrecv" if is_ring or once else "all_reduce"

@@ -25,6 +25,8 @@ _END = r"(All Gpus|All|\w+\((?:row|column)\))"
 _ENDS = re.compile(rf"{_END} (<->|->|<-) {_END}")
 _LOCAL = re.compile(r"\blocal (\w+\(column\))")
 _DEVICE = re.compile(r"(\d{1,6}): ([^():]{1,100}?) \(([0-9A-Fa-f:.]{1,20}?):?\)(?:: \(([\w.-]{1,255})\))?")
+# Versions before 0.5 print no address.
+_DEVICE_ALONE = re.compile(r"(\d{1,6}): ([^:]{1,100})", re.ASCII)
 PARTS = (", direction 1", ", direction 2", ", total")
 _FAILED = frozenset({"Error", "Not Found"})
 
@@ -190,6 +192,8 @@ def _value(cell: str | float | None, *, path: str, line: int) -> float | None:
 def device_of(rank: int, text: str) -> ListedDevice:
     """Return a GPU from `3: NVIDIA H200 (00000000:4d:00): (host)`; from other words, what they are."""
     match = _DEVICE.fullmatch(text)
+    if match is None and (alone := _DEVICE_ALONE.fullmatch(text)) is not None:
+        return ListedDevice(rank=rank, device=int(alone[1]), model=alone[2].strip())
     if match is None:
         return ListedDevice(rank=rank, model=text[:200])
     return ListedDevice(rank=rank, device=int(match[1]), model=match[2], bus_id=match[3], host=match[4])

@@ -3,17 +3,32 @@
 from busbw.formats import (
     all_reduce_bench,
     clusterkit,
+    cuda_bandwidth_test,
+    gpcnet,
     imb,
     inspector,
     nccl_tests,
     nccl_tests_json,
     nvbandwidth,
+    nvshmem_perftest,
     osu,
     param,
     perftest,
+    rocm_bandwidth_test,
     superbench,
+    ucx_perftest,
 )
 from busbw.formats.lines.stream import Formats
+
+
+def formats_stating(collective: str | None) -> Formats:
+    """Return every reader, with what somebody states that tables measure which do not say it; None: nothing."""
+    if collective is None:
+        return FORMATS
+    stated = nccl_tests.stating(collective)
+    text = tuple(stated if each is nccl_tests.FORMAT else each for each in FORMATS.text)
+    return Formats(text=text, documents=FORMATS.documents)
+
 
 FORMATS = Formats(
     text=(
@@ -27,6 +42,11 @@ FORMATS = Formats(
         clusterkit.FORMAT,
         nvbandwidth.TEXT_FORMAT,
         all_reduce_bench.FORMAT,
+        gpcnet.FORMAT,
+        ucx_perftest.FORMAT,
+        nvshmem_perftest.FORMAT,
+        rocm_bandwidth_test.FORMAT,
+        cuda_bandwidth_test.FORMAT,
     ),
     documents=(
         nccl_tests_json.FORMAT,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from busbw.base.text import counted, listed
 from busbw.facts.rules import finding
-from busbw.formats.nccl_tests_head import COPIES
+from busbw.formats.nccl_tests_head import COPIES, SEEMS, collective_of_program
 from busbw.model.finding import Finding
 from busbw.model.imported import Imported, Table
 
@@ -29,6 +29,8 @@ def judge_import(imported: Imported, *, unclaimed: int, incomplete: Sequence[str
         *_damaged(imported.unread - unclaimed - len(incomplete)),
         *_cut_off(tables),
         *_unchecked(tables),
+        *_repeated(tables),
+        *_stated(imported, tables),
         *_unclaimed(unclaimed),
     ]
     order = {"error": 0, "warn": 1, "note": 2}
@@ -145,6 +147,37 @@ def _unchecked(named: _Named) -> Iterator[Finding]:
             fix="run the tests with -c 1",
             tables=counted(len(unchecked), "table"),
         )
+
+
+def _repeated(named: _Named) -> Iterator[Finding]:
+    rows = [named.at(table, line) for table in named.tables for line in table.repeated]
+    if rows:
+        yield finding(
+            "IMP011",
+            evidence=listed(rows),
+            fix="look whether the log was copied together: what is printed twice was measured once",
+            rows=counted(len(rows), "row"),
+            repeat="repeats" if len(rows) == 1 else "repeat",
+        )
+
+
+def _stated(imported: Imported, named: _Named) -> Iterator[Finding]:
+    """Yield that a log says something else than was stated of it."""
+    stated = imported.stated
+    other = []
+    for table in named.tables:
+        said = collective_of_program(table.program) if table.program is not None else dict(table.parameters).get(SEEMS)
+        if stated.collective is not None and said is not None and said != stated.collective:
+            other.append(f"{named.at(table)} shows {said}, stated was {stated.collective}")
+        known = table.ranks if "ranks" not in dict(table.stated) else None
+        ranks = known if known is not None else table.ranks_from_rates
+        if stated.ranks is not None and ranks is not None and ranks != stated.ranks:
+            other.append(f"{named.at(table)} is of {ranks} ranks, stated were {stated.ranks}")
+        hosts = {device.host for device in table.devices} - {None}
+        if stated.nodes is not None and "nodes" not in dict(table.stated) and hosts and len(hosts) != stated.nodes:
+            other.append(f"{named.at(table)} names {counted(len(hosts), 'host')}, stated were {stated.nodes}")
+    if other:
+        yield finding("IMP012", evidence=listed(other), fix="leave out what the log says itself, or correct it")
 
 
 def _unclaimed(lines: int) -> Iterator[Finding]:

@@ -244,6 +244,13 @@ def _verdict(case: JobLogs, found: list[Finding]) -> Verdict:
             outcome="cannot_tell",
             sentence="the log does not say how ranks reach each other: run with NCCL_DEBUG=INFO",
         )
+    untested = next((each for each in found if each.code == "LOG046"), None)
+    if untested is not None:
+        return Verdict(
+            outcome="cannot_tell",
+            sentence=f"{_praise(case)}; but {untested.title}: {untested.effect}",
+            because=(untested.code,),
+        )
     return Verdict(outcome="ok", sentence=_praise(case))
 
 

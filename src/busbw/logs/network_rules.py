@@ -149,6 +149,7 @@ def network_findings(case: JobLogs) -> Iterator[Finding]:
             platforms=" or ".join(platform.id for platform in case.fitting.platforms),
         )
     if not case.spans_nodes:
+        yield from _no_device(case)
         return
     used = _networks(case)
     if "Socket" in used:
@@ -164,6 +165,22 @@ def network_findings(case: JobLogs) -> Iterator[Finding]:
     yield from _wrong_network(case, used)
     yield from _direct(case)
     yield from _bootstrap(case)
+
+
+def _no_device(case: JobLogs) -> Iterator[Finding]:
+    """Yield that there is no RDMA device, where nothing in the log crosses nodes and shows what that costs."""
+    who = case.has("network").get("Socket", ())
+    lacks = _lacks_device(case) if who and _asked_for_sockets(case) is None else None
+    if lacks is None or (case.platform is not None and case.platform.fabric.kind == "Ethernet"):
+        return
+    cause, fix = lacks
+    yield finding(
+        "LOG046",
+        evidence=f"{words(who)}: {cause}",
+        fix=f"where the node has RDMA NICs: {fix}",
+        effect="on several nodes all traffic between them would go over TCP",
+        confidence="certain",
+    )
 
 
 def _networks(case: JobLogs) -> dict[str, tuple[int | str, ...]]:

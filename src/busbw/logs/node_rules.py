@@ -133,7 +133,8 @@ def _nvls(case: JobLogs) -> Iterator[Finding]:
     yield finding(
         "LOG016",
         evidence=f"{words(lacking)}: NVLS multicast is not available, and {platform.id} has it",
-        fix="systemctl status nvidia-fabricmanager, in the driver's version; a container needs the fabric's devices",
+        fix="systemctl status nvidia-fabricmanager, in the driver's version; after a restart of it reset the GPUs "
+        "(sudo nvidia-smi -r) or reboot; a container needs the fabric's devices",
         confidence="likely",
     )
 

@@ -139,6 +139,11 @@ _NEEDLES = (
     "NET/IB",
     "Call to ibv_",
     "Duplicate GPU",
+    "retry count",
+    "RETRY EXCEEDED",
+    "collective mismatch",
+    "driver on your system is too old",
+    "driver version is insufficient",
     "socketProgress",
     "socketStartConnect",
 )

@@ -49,6 +49,8 @@ class Reading(Value, kw_only=True, frozen=True):
     algbw_Bps: float | None = None
     busbw_Bps: float | None = None
     bandwidth_Bps: float | None = None
+    # The headline rate, busbw where there is one, as the tool printed it: "2.80 GB/s".
+    printed: str | None = None
     messages_per_s: float | None = None
     # Elements that were wrong; None when nothing was checked.
     wrong: Integer | None = None
@@ -105,6 +107,10 @@ class Table(Value, kw_only=True, frozen=True):
     failures: tuple[tuple[Integer, str], ...] = ()
     # Rows that cannot be right, with the line: rates that do not follow from size, time and any number of ranks.
     doubts: tuple[tuple[Integer, str], ...] = ()
+    # Lines of rows that repeat the one before them, figure by figure.
+    repeated: tuple[Integer, ...] = ()
+    # What the log lacks and whoever imported it stated: ("collective", "all_gather"), ("nodes", "2"), ...
+    stated: tuple[tuple[str, str], ...] = ()
     # Tallies: all readings, those with wrong elements, and those whose result nobody checked.
     readings: Integer = 0
     wrong: Integer = 0
@@ -119,6 +125,15 @@ class UnreadLine(Value, kw_only=True, frozen=True):
     # At most 200 characters of it.
     text: str
     why: str
+
+
+class StatedFigures(Value, kw_only=True, frozen=True):
+    """What whoever imports says of tables that do not say it themselves. None: nothing."""
+
+    collective: str | None = None
+    ranks: Integer | None = None
+    nodes: Integer | None = None
+    platform: str | None = None
 
 
 class Imported(Value, kw_only=True, frozen=True):
@@ -137,3 +152,5 @@ class Imported(Value, kw_only=True, frozen=True):
     reading_lines: Integer
     known_lines: Integer
     findings: tuple[Finding, ...] = ()
+    # As it was stated; `Table.stated` says for which tables it was needed.
+    stated: StatedFigures = StatedFigures()

@@ -20,7 +20,9 @@ _BEGINNINGS = (
     "OSU |nThread|rccl|RCCL|NCCL|HIP|ROCm|USAGE|libfabric|MPI|srun|slurmstepd|[Ss]ize|bytes|Avg|Overall|Bandwidth|MB/s|"
     "Send|RDMA|Atomic|COMMS|Rank|The |Out of|GPU memory|Blocking|Parallel|Swap|Per-Iteration|Reducing|Testing|Errors|"
     "nvbandwidth|Running |mem|shmem_|nprocs|This is a test|"
-    "skipping|out-of-place|in-place|Option|test_info|results|Test |Invalid|Cuda"
+    "skipping|out-of-place|in-place|Option|test_info|results|Test |Invalid|Cuda|"
+    "Network ?(?:Load|Tests)|iterations,|Runtime options|mype:|Rocm|Unidirectional|Bidirectional|Host to|Device to|"
+    r"bandwidthTest|\[CUDA Bandwidth|\[PE "
 )
 # A word, a path, a dictionary of Python, a date or a name in brackets, a level after a dash: no table's row, no
 # comment, no JSON.
@@ -74,6 +76,10 @@ def may_teach(line: str) -> bool:
     if "COMMS-RES" in line or "Rank:" in line or "nvbandwidth " in line or "(column)" in line:
         return True
     if "Waiting for client" in line or "rccl-tests: " in line or "Running " in line:
+        return True
+    if "Tests v" in line or "(usec) " in line or "size(B)" in line or "mype: " in line or "&&&& PERF " in line:
+        return True
+    if "andwidth Test" in line or "andwidthTest" in line or " Bandwidth, " in line or "| Test: " in line:
         return True
     return "#" in line and any(word in line for word in _AFTER_A_SIGN)
 

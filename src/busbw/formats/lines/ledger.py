@@ -98,6 +98,10 @@ class SourceLedger:
         self.reading_lines += 1
         self._events.extend(readings)
 
+    def later(self, readings: Sequence[Reading]) -> None:
+        """Take readings of lines that are accounted for."""
+        self._events.extend(readings)
+
     def unread(self, line: int, text: str, why: str) -> None:
         """Account for one line that could not be read."""
         self.unread_lines += 1

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import structs
 
 from busbw.base.errors import InputError
-from busbw.formats.form import DocumentFormat, OpenTable, TextFormat, TextLine, Unreadable
+from busbw.formats.form import DocumentFormat, HoldingTable, OpenTable, TextFormat, TextLine, Unreadable
 from busbw.formats.lines.ledger import MOST_TABLES, SourceLedger, TableTally
 from busbw.formats.lines.log_lines import is_known
 from busbw.model.imported import Reading, Table
@@ -141,12 +141,15 @@ UNCLAIMED = frozenset({UNKNOWN_LINE, UNKNOWN_DOCUMENT})
 TORN = "torn off by a log line, and its rest did not come"
 _TOO_MANY = f"more than {MOST_TABLES} tables"
 _MOST_PIECES = 6
+_MOST_REPEATED = 100
+# A row of size 0, or one that holds no number with decimals: a cell of a matrix may be as its neighbour.
+_OF_NOTHING = re.compile(r"(?:#\s*)?0\s|[^.]*$", re.ASCII)
 # Before a log line stands a piece of a table, or what a launcher wrote: more launchers are about than we know.
 _PIECE_BEGINS = re.compile(r"\s*(?:[#\d.+-]|N/A)")
 _ROW_BEGINS = re.compile(r"\s*(?:# |\d+ +\d+ +[a-z])", re.ASCII)
 _LONGEST_PIECE = 4096
 # A line that only divides stands before and after many tables, and a fence around those in a page.
-_DIVIDER = re.compile(r"[\s#*=_-]+|\s*(?:`{3,}|~{3,})[\w+-]{0,20}\s*")
+_DIVIDER = re.compile(r"[\s#*=_.-]+|\s*(?:`{3,}|~{3,})[\w+-]{0,20}\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +180,9 @@ class LineStream:
     _last_line: int = 0
     _pieces: list[_Piece] = field(default_factory=list)
     _document: Collected | None = None
+    # The last row as it stands, and the rows of this table that repeat the one before.
+    _row_text: str = ""
+    _repeated: list[int] = field(default_factory=list)
 
     @property
     def is_idle(self) -> bool:
@@ -216,6 +222,9 @@ class LineStream:
         if readings is not None:
             self._drop_pieces()
             self._readings(number, readings)
+        elif taken == "held":
+            self._drop_pieces()
+            self.ledger.readings(())
         elif taken not in {"known", "ended"} and _PIECE_BEGINS.match(text):
             self._hold(line, TORN)
         else:
@@ -232,9 +241,15 @@ class LineStream:
         """Whether the open table, or a reader that begins one, takes a line; it is accounted for then."""
         taken = self._table.take(line) if self._table is not None else "foreign"
         readings = _in(taken)
+        if readings or taken == "held":
+            self._note_row(line)
         if readings is not None:
             self._drop_pieces()
             self._readings(line.number, readings)
+        elif taken == "held":
+            self._drop_pieces()
+            self.ledger.readings(())
+            self._last_line = line.number
         elif taken in {"known", "ended"}:
             self._drop_pieces()
             self.ledger.known()
@@ -256,12 +271,17 @@ class LineStream:
         for start in range(len(self._pieces)):
             pieces = self._pieces[start:]
             whole = TextLine(pieces[0].line.number, "".join([*(piece.line.text for piece in pieces), line.text]))
-            readings = _in(self._table.take(whole))
-            if readings is not None:
+            taken = self._table.take(whole)
+            readings = _in(taken)
+            if readings is not None or taken == "held":
                 self._pieces = self._pieces[:start]
                 self._drop_pieces()
                 self.ledger.known(len(pieces))
-                self._readings(line.number, readings)
+                if readings is not None:
+                    self._readings(line.number, readings)
+                else:
+                    self.ledger.readings(())
+                    self._last_line = line.number
                 return True
         return False
 
@@ -315,12 +335,33 @@ class LineStream:
         self._passes_by = reader.passes_by
         self._tally = TableTally()
         self._last_line = line.number
-        self._readings(line.number, _in(self._table.take(line)) or ())
+        taken = self._table.take(line)
+        if taken == "held" or _in(taken):
+            self._note_row(line)
+        else:
+            self._row_text = ""
+        if taken == "held":
+            self.ledger.readings(())
+        else:
+            self._readings(line.number, _in(taken) or ())
+
+    def _note_row(self, line: TextLine) -> None:
+        """Note a row; rows of nothing may well be alike, times of others are not."""
+        text = line.text.strip()
+        if text == self._row_text and not _OF_NOTHING.match(text) and len(self._repeated) < _MOST_REPEATED:
+            self._repeated.append(line.number)
+        self._row_text = text
 
     def _close(self, last_line: int | None) -> None:
         if self._table is not None:
             table, self._table = self._table, None
-            self.ledger.table(table.finish(last_line or self._last_line), self._tally)
+            repeated, self._repeated = tuple(self._repeated), []
+            if isinstance(table, HoldingTable):
+                held = table.held()
+                self.ledger.later(held)
+                self._tally.add(held)
+            finished = structs.replace(table.finish(last_line or self._last_line), repeated=repeated)
+            self.ledger.table(finished, self._tally)
 
     def _continue_document(self, number: int, text: str) -> None:
         document = self._document

@@ -16,7 +16,7 @@ Detour = Literal["sockets", "shm"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SizeSample:
-    """One size. `busbw_Bps` and `algbw_Bps` follow from size and time, whatever a table has rounded them to."""
+    """One size. The rates follow from size and time; of a table they are as printed, where that has digits enough."""
 
     size_bytes: int
     time_s: float

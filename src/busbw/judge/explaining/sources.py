@@ -293,7 +293,12 @@ def _from_tables_series(
     node_gpus: int | None,
 ) -> Series:
     said = stated_by_settings(table.environment).then(stated)
-    nodes = said.nodes or _nodes(table, ranks) or _nodes_by_size(ranks, said.gpus_per_node or node_gpus)
+    nodes = (
+        said.nodes
+        or _stated_nodes(table)
+        or _nodes(table, ranks)
+        or _nodes_by_size(ranks, said.gpus_per_node or node_gpus)
+    )
     models = {device.model for device in table.devices if device.model}
     each = said.gpus_per_node or (ranks // nodes if nodes and ranks % nodes == 0 else None)
     placement = "" if row.in_place is None else ", in place" if row.in_place else ", out of place"
@@ -321,6 +326,12 @@ def _from_tables_series(
     )
 
 
+def _stated_nodes(table: Table) -> int | None:
+    """Return the nodes that whoever imported the table stated, where it does not name its hosts itself."""
+    stated = dict(table.stated).get("nodes")
+    return int(stated) if stated is not None else None
+
+
 def _nodes(table: Table, ranks: int) -> int | None:
     """Return the hosts that the devices name, where every rank is among them."""
     hosts = {device.host for device in table.devices}
@@ -340,7 +351,7 @@ def _from_tables_samples(rows: tuple[Reading, ...], what: str, ranks: int) -> It
         time_s = row.time_s or _time_of_rate(row, what, ranks)
         if not row.size_bytes or not time_s or time_s <= 0:
             continue
-        busbw_Bps, algbw_Bps = rates_of(what, ranks, row.size_bytes, time_s)
+        busbw_Bps, algbw_Bps = _rates(row, rates_of(what, ranks, row.size_bytes, time_s))
         yield SizeSample(
             size_bytes=row.size_bytes,
             time_s=time_s,
@@ -350,6 +361,23 @@ def _from_tables_samples(rows: tuple[Reading, ...], what: str, ranks: int) -> It
             is_wrong=bool(row.wrong),
             spoiled="the result is wrong" if row.wrong else None,
         )
+
+
+# A rate with fewer digits than this says less than size and time: 0.02 GB/s.
+_PRINTED_WELL_Bps = 1e9
+_AGREE = 0.01
+
+
+def _rates(row: Reading, computed: tuple[float, float]) -> tuple[float, float]:
+    """Return bus and algorithm bandwidth as printed, where that has digits enough and is counted as here."""
+    printed = (row.busbw_Bps, row.algbw_Bps)
+    if None in printed or min(rate or 0.0 for rate in printed) < _PRINTED_WELL_Bps:
+        return computed
+    busbw_Bps, algbw_Bps = (
+        own if own is not None and abs(own - other) <= _AGREE * other else other
+        for own, other in zip(printed, computed, strict=True)
+    )
+    return busbw_Bps, algbw_Bps
 
 
 def _time_of_rate(row: Reading, what: str, ranks: int) -> float | None:

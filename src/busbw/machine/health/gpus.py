@@ -144,7 +144,10 @@ def nvlinks(node: ExaminedNode) -> HostCheck:
         if not dead and (gpu.nvlinks or gpu.name not in joined):
             continue
         evidence = f"inactive: {format_cpu_list(tuple(dead))}" if dead else "it shows none, and others of its kind do"
-        fix = "sudo dmesg | grep -i -e nvlink -e xid; reset the GPUs, restart the fabric manager, then the node"
+        fix = (
+            "sudo dmesg | grep -i -e nvlink -e xid; stop the fabric manager, reset the GPUs (sudo nvidia-smi -r), "
+            "start it again; else reboot"
+        )
         device = f"GPU {gpu.index} ({gpu.bus_id})"
         few = f"{len(dead)} of {len(gpu.nvlinks)}" if dead else "all"
         made.append(
@@ -167,7 +170,10 @@ def _fabric(node: ExaminedNode, look: str) -> list[Finding]:
         return []
     first = bad[0]
     evidence = f"state {first.fabric_state}, status {first.fabric_status or 'not said'}, on {len(bad)} of the GPUs"
-    fix = "sudo systemctl restart nvidia-fabricmanager; its version must be that of the driver"
+    fix = (
+        "systemctl status nvidia-fabricmanager: where it does not run, start it in the driver's version; where it runs "
+        "or was restarted, end all programs on the GPUs and reset them (sudo nvidia-smi -r), or reboot"
+    )
     return [fault("HOST037", evidence=evidence, fix=fix, look=look)]
 
 

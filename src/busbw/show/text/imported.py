@@ -1,7 +1,7 @@
 """An import as text for a terminal: its tables one line each, what was not read, what was found."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +28,8 @@ class Digest:
     least_time_s: float | None = None
     best_Bps: float | None = None
     best_size_bytes: int | None = None
+    # The best rate as the tool printed it.
+    best_printed: str | None = None
 
     def add(self, reading: Reading) -> None:
         """Take one reading. A wrong result has no rate worth showing."""
@@ -45,7 +47,7 @@ class Digest:
             self.least_time_s = time_s
         rate_Bps = reading.busbw_Bps if reading.busbw_Bps is not None else reading.bandwidth_Bps
         if rate_Bps is not None and (self.best_Bps is None or rate_Bps > self.best_Bps):
-            self.best_Bps, self.best_size_bytes = rate_Bps, size_bytes
+            self.best_Bps, self.best_size_bytes, self.best_printed = rate_Bps, size_bytes, reading.printed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,7 +77,7 @@ def table_cells(table: Table, digest: Digest, *, wide: bool) -> list[str]:
 def _best(digest: Digest) -> str:
     """Return the highest rate, or the least time of a table that has no rates."""
     if digest.best_Bps is not None:
-        return format_rate(digest.best_Bps)
+        return digest.best_printed or format_rate(digest.best_Bps)
     return format_time(digest.least_time_s) if digest.least_time_s is not None else ""
 
 
@@ -84,7 +86,7 @@ def _ranks(table: Table) -> str:
     if declared is not None and revealed is not None and declared != revealed:
         return f"{declared}, by rates {revealed}"
     ranks = declared if declared is not None else revealed
-    return str(ranks) if ranks is not None else "?"
+    return f"{ranks}{', stated' if 'ranks' in dict(table.stated) else ''}" if ranks is not None else "?"
 
 
 def _sizes(digest: Digest) -> str:
@@ -139,12 +141,23 @@ def import_text(imported: Imported, digests: Mapping[int, Digest], unread: Listi
         shown = printable(f"  {place}: {line.text[:100]}")
         # On a terminal one row each: the whole lines are in unread.jsonl.
         out.print(Text(shown[: out.width] if out.is_terminal else shown, style="dim"), soft_wrap=True)
+    for said in _stated(imported):
+        out.print(Text(printable(said)), soft_wrap=not out.is_terminal)
     withheld = sum(table.environment_withheld for table in imported.tables)
     if withheld:
         out.print(Text(f"{_counted(withheld, 'environment variable')} outside the allow-list withheld"))
     for finding in by_weight(imported.findings):
         say_finding(out, finding)
     out.print(Text(f"import: {printable(str(where))}", style="dim"), soft_wrap=True)
+
+
+def _stated(imported: Imported) -> Iterator[str]:
+    """Yield what was stated, and for how many tables it was needed."""
+    for name in ("collective", "ranks", "nodes", "platform"):
+        value = getattr(imported.stated, name)
+        if value is not None:
+            used = sum(name in dict(table.stated) for table in imported.tables)
+            yield f"stated: {name} {value}, for {used} of {_counted(len(imported.tables), 'table')}"
 
 
 def _grid(imported: Imported, digests: Mapping[int, Digest], *, wide: bool) -> Grid:

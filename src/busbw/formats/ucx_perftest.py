@@ -1,0 +1,143 @@
+"""ucx_perftest: the row of the end of a test, in its table or, with -v, separated by commas.
+
+MB/s are 2**20 bytes a second (tools/perf/perftest.c divides by 1024 twice). A time is the latency of a message or,
+where the header says overhead, what one operation takes. Rows of threads before the end are its progress.
+"""
+
+import re
+from collections.abc import Sequence
+
+from busbw.formats.cells import LONGEST_ROW, CellError, quantity, scaled, whole
+from busbw.formats.form import Taken, TextLine, Unreadable
+from busbw.model.imported import Reading, Table
+
+TOOL = "ucx_perftest"
+_END = "Final"
+_MEBIBYTE = 2.0**20
+_KINDS = (
+    r"\|\s+\|\s+\|\s+(?P<kind>overhead|latency) \(usec\)\s+\|\s+bandwidth \(MB/s\)\s+\|\s+message rate \(msg/s\)\s+\|"
+)
+_SETTING = (
+    r"\| (?P<name>API|Test|Data layout|Send memory|Recv memory|Message size|Window size|AM header size):\s+"
+    r"(?P<value>.{1,120}?)\s*\|"
+)
+_COMMAS = (
+    r"iterations,(?P<middle>[\w.]{1,30}_(?P<comma_kind>lat|overhead)),avg_\w{1,10},overall_\w{1,10},"
+    r"avg_bw,overall_bw,avg_mr,overall_mr"
+)
+_TOP = r"\+-{14}\+-{14}\+-{28,32}\+-{21}\+-{23}\+"
+_HEADER = re.compile(
+    r"\|\s+Stage\s+\|\s+# iterations\s+\|\s+(?P<middle>[\w.%]{1,20})\s+\|(?:\s+(?:average|overall)\s+\|){6}"
+)
+_ROW = re.compile(
+    r"(?P<stage>Final:|\[thread \d{1,6}\]|[\w./:-]{1,80})\s+(?P<cells>\d{1,15}(?:\s+[\d.naif+-]{1,25}){7})", re.ASCII
+)
+_COMMA_ROW = re.compile(r"(?:[\w./:-]{1,80},)?\d{1,15}(?:,[\d.naif+-]{1,25}){7}", re.ASCII)
+_BAR = re.compile(r"\+[-+]{20,}\+")
+_KNOWN = re.compile(
+    r"Waiting for connection\.{0,3}|Accepted connection from .{1,120}|.{0,120}CPU affinity is not set.{0,80}"
+)
+_PERCENTILE = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)(?:%ile|_percentile_lat)", re.ASCII)
+
+
+class _UcxPerftestTable:
+    def __init__(self, *, number: int, source: int, first_line: int) -> None:
+        self._number = number
+        self._source = source
+        self._first_line = first_line
+        self._settings: dict[str, str] = {}
+        self._kind: str | None = None
+        self._middle: str | None = None
+        self._is_complete = False
+
+    def take(self, line: TextLine) -> Taken | Sequence[Reading] | Unreadable:
+        if len(line.text) > LONGEST_ROW:
+            return "foreign"
+        text = line.text.strip()
+        if match := re.fullmatch(_SETTING, text):
+            return self._setting(match)
+        if self._kind is not None and (match := _ROW.fullmatch(text)):
+            return self._row(line.number, match["stage"].rstrip(":"), match["cells"].split())
+        if self._kind is not None and _COMMA_ROW.fullmatch(text):
+            cells = text.split(",")
+            return self._row(line.number, cells[0] if len(cells) > 8 else _END, cells[-8:])
+        return self._head(text)
+
+    def _head(self, text: str) -> Taken:
+        if match := re.fullmatch(_KINDS, text) or re.fullmatch(_COMMAS, text):
+            if self._kind is not None:
+                return "foreign"
+            said = match.groupdict()
+            self._kind = "latency" if said.get("kind") == "latency" or said.get("comma_kind") == "lat" else "overhead"
+            self._middle = said.get("middle")
+        elif match := _HEADER.fullmatch(text):
+            self._middle = match["middle"]
+        elif text and not _BAR.fullmatch(text) and not _KNOWN.fullmatch(text):
+            return "foreign"
+        return "known"
+
+    def finish(self, last_line: int) -> Table:
+        return Table(
+            number=self._number,
+            source=self._source,
+            first_line=self._first_line,
+            last_line=last_line,
+            tool=TOOL,
+            program=TOOL,
+            statistic="mean over all iterations"
+            if self._kind == "latency"
+            else "mean time of an operation over all iterations",
+            ranks=2,
+            parameters=tuple(self._settings.items()),
+            complete=self._is_complete,
+        )
+
+    def _setting(self, match: re.Match[str]) -> Taken:
+        if self._is_complete or (self._kind is not None and match["name"] in self._settings):
+            return "foreign"
+        self._settings[match["name"]] = match["value"]
+        return "known"
+
+    def _row(self, number: int, stage: str, cells: Sequence[str]) -> Taken | Sequence[Reading] | Unreadable:
+        if stage.startswith("[thread"):
+            return "known"
+        try:
+            reading = self._reading(number, stage, cells)
+        except CellError as error:
+            return Unreadable(str(error))
+        self._is_complete = True
+        return (reading,)
+
+    def _reading(self, number: int, stage: str, cells: Sequence[str]) -> Reading:
+        iterations = whole(cells[0])
+        middle, mean, overall, _, rate, _, messages = (quantity(cell) for cell in cells[1:])
+        percentile = _PERCENTILE.fullmatch(self._middle or "")
+        size = self._settings.get("Message size")
+        middle_s = scaled(middle, 1e-6)
+        more = [("iterations", float(iterations))]
+        if middle_s is not None:
+            more.append((f"p{float(percentile[1]):g}_s" if percentile is not None else "typical_s", middle_s))
+        return Reading(
+            table=self._number,
+            line=number,
+            what=stage if stage != _END else self._settings.get("Test", TOOL),
+            size_bytes=whole(size) if size is not None and size.isdigit() else None,
+            ranks=2,
+            time_s=scaled(overall if overall is not None else mean, 1e-6),
+            bandwidth_Bps=scaled(rate, _MEBIBYTE),
+            printed=f"{cells[5]} MB/s" if rate is not None else None,
+            messages_per_s=messages,
+            more=tuple(more),
+        )
+
+
+class _UcxPerftest:
+    tool = TOOL
+    passes_by = False
+    starts = re.compile(rf"^\s*(?:{_KINDS}|{_SETTING}|{_COMMAS}|{_TOP})\s*$", re.ASCII)
+
+    def begin(self, line: TextLine, *, number: int, source: int) -> _UcxPerftestTable:
+        return _UcxPerftestTable(number=number, source=source, first_line=line.number)
+
+
+FORMAT = _UcxPerftest()

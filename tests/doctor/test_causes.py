@@ -1,0 +1,296 @@
+"""Lines with several causes name all, the likeliest by what the log shows first; each with a job without the sign."""
+
+import pytest
+
+from busbw.facts.logs import log_patterns
+from busbw.logs.troubles import Troubles
+from busbw.model.finding import Diagnosis, Finding
+
+from .made import Job
+from .test_diagnosis import codes, read
+
+# As NCCL 2.14 says it; and what newer versions and the transport over sockets say of the same.
+MISMATCH = "NET/IB : req 0/1 tag 0 peer 10.0.0.2<58683> collective mismatch error, local size 496640 remote size 65536"
+INCORRECT = "NET/IB : req 0/1 tag 5 peer 10.0.0.2<1> posted incorrect receive info: size 512 addr 0 rkeys[0]=0"
+TRUNCATED = "NET/Socket : peer 10.0.0.2<1> message truncated : receiving 524288 bytes instead of 65536"
+CAUSES = ("settings", "versions of NCCL", "a fault of the program", "relaxed ordering")
+RETRIES = "NET/IB: Got completion from peer 10.0.0.2<4> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=0 vendor_err=129"
+
+
+def failed(job: Job, line: str, *more: str) -> Diagnosis:
+    """Return what is said of a job whose rank 0 ends with a warning."""
+    return read(job.text(job.warn(0, line), job.head(0) + "transport/net.cc:890 -> 5", *more))
+
+
+def first_error(diagnosis: Diagnosis) -> Finding:
+    (found,) = [each for each in diagnosis.findings if each.code == "LOG030"]
+    return found
+
+
+def likeliest(found: Finding) -> str:
+    return found.evidence.split("(1) ", 1)[1].split("; (2)", 1)[0]
+
+
+@pytest.mark.parametrize("line", [MISMATCH, INCORRECT, TRUNCATED])
+def test_ends_that_disagree_have_four_causes_and_all_are_said(line: str):
+    found = first_error(failed(Job(), line))
+
+    assert all(f"({number})" in found.evidence for number in range(1, 5))
+    assert all(cause in found.evidence for cause in CAUSES)
+
+
+def test_settings_that_differ_come_first_with_who_has_them():
+    job = Job(of_rank={3: ("NCCL_BUFFSIZE set by environment to 8388608.",)})
+    everywhere = Job(everywhere=("NCCL_BUFFSIZE set by environment to 8388608.",))
+
+    found = first_error(failed(job, MISMATCH))
+
+    assert "NCCL_BUFFSIZE" in likeliest(found)
+    assert "rank 3" in likeliest(found)
+    assert found.fix is not None
+    assert found.fix.startswith("(1) set NCCL_BUFFSIZE alike on every rank")
+    assert "NCCL_BUFFSIZE" not in likeliest(first_error(failed(everywhere, MISMATCH)))
+
+
+def test_versions_that_differ_come_first():
+    job = Job(version_of={2: "2.27.7+cuda12.9"})
+
+    assert "2.27.7: rank 2" in likeliest(first_error(failed(job, INCORRECT)))
+    assert "versions" not in likeliest(first_error(failed(Job(), INCORRECT)))
+
+
+def test_relaxed_ordering_that_is_forced_comes_first_where_nothing_differs():
+    job = Job(everywhere=("NCCL_IB_PCI_RELAXED_ORDERING set by environment to 1.",), absent=frozenset({3}))
+
+    assert likeliest(first_error(failed(job, MISMATCH))) == 'relaxed ordering: NCCL_IB_PCI_RELAXED_ORDERING = "1"'
+    assert "relaxed" not in likeliest(first_error(failed(Job(), MISMATCH)))
+
+
+def test_over_sockets_no_ordering_of_pcie_can_be_at_fault():
+    found = first_error(failed(Job(network="Socket", between="NET/Socket/0"), TRUNCATED))
+
+    assert "not over sockets" in found.evidence
+    assert "mlxconfig" not in (found.fix or "")
+
+
+def test_where_all_ranks_are_alike_the_program_comes_first_and_the_rest_is_said_to_be_alike():
+    found = first_error(failed(Job(), MISMATCH))
+
+    assert "fault of the program" in likeliest(found)
+    assert "the log shows none" in found.evidence
+    assert "all that say it have 2.28.9" in found.evidence
+
+
+def test_a_log_of_one_rank_excludes_nothing():
+    job = Job(absent=frozenset({1, 2, 3}))
+
+    found = first_error(failed(job, MISMATCH))
+
+    assert "the log shows none" not in found.evidence
+    assert "settings" in likeliest(found)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[rank0]: RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is running collective: X, but Y",
+        "Mismatched collective detected, please check your collective calls at and around rank 39.",
+    ],
+)
+def test_who_has_compared_the_calls_names_the_program_alone(line: str):
+    matched = Troubles().matched(line, shape=1)
+
+    assert matched is not None
+    assert (matched[0].id, matched[0].disagree) == ("collective-mismatch", "calls")
+
+
+def test_only_ends_that_disagree_have_four_causes():
+    assert "why, the likeliest first" not in first_error(failed(Job(), RETRIES)).evidence
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Cuda failure 802 'system not yet initialized'",
+        "Cuda failure 401 'the operation cannot be performed in the present state'",
+        "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152",
+    ],
+)
+def test_after_a_restart_of_the_fabric_manager_gpus_are_reset_or_the_host_is(line: str):
+    found = [each for each in failed(Job(hosts=1), line).findings if "abric" in (each.fix or "")]
+
+    assert found
+    assert all("nvidia-smi -r" in (each.fix or "") and "reboot" in (each.fix or "") for each in found)
+
+
+@pytest.mark.parametrize("failure", ["1 'invalid argument'", "999 'unknown error'"])
+def test_a_failure_while_nvlink_sharp_is_set_up_is_the_fabric_managers(failure: str):
+    job = Job(hosts=1)
+    line = job.warn(0, f"Cuda failure {failure}")
+
+    within = first_error(
+        read(job.text(line.replace("misc/x.cc:1", "transport/nvls.cc:244"), job.head(0) + "a.cc:1 -> 1"))
+    )
+    elsewhere = first_error(read(job.text(line, job.head(0) + "a.cc:1 -> 1")))
+
+    assert "nvidia-smi -r" in (within.fix or "")
+    assert "nvidia-smi -r" not in (elsewhere.fix or "")
+
+
+def test_no_fix_says_to_restart_the_fabric_manager_and_no_more():
+    for _regex, pattern in log_patterns():
+        if "fabricmanager" in pattern.fix and pattern.id != "no-peer-access":
+            assert "reboot" in pattern.fix, pattern.id
+
+
+@pytest.mark.parametrize("line", ["NET/IB : No device found.", "Failed to open libibverbs.so[.1]"])
+@pytest.mark.parametrize("job", [{"hosts": 1, "gpus": 4}, {"hosts": 2, "absent": frozenset({2, 3})}])
+def test_no_device_with_sockets_after_it_is_never_ok(line: str, job: dict[str, int]):
+    diagnosis = read(Job(network="Socket", between="NET/Socket/0", everywhere=(line,), **job).text())
+
+    assert diagnosis.verdict.outcome in {"cannot_tell", "slow"}
+    assert codes(diagnosis) & {"LOG001", "LOG046"}
+
+
+def test_a_first_rank_alone_tells_of_the_missing_device():
+    diagnosis = read(
+        "n1:11:12 [0] NCCL INFO NET/IB : No device found.\n"
+        "n1:11:12 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\n"
+        "n1:11:12 [0] NCCL INFO Using network Socket\n"
+    )
+
+    assert diagnosis.verdict.outcome == "cannot_tell"
+    assert "RDMA device" in diagnosis.verdict.sentence
+
+
+@pytest.mark.parametrize(
+    "everywhere",
+    [
+        (),
+        ("NCCL_NET set by environment to Socket", "NET/IB : No device found."),
+        ("NCCL_IB_DISABLE set by environment to 1.",),
+    ],
+)
+def test_sockets_that_were_asked_for_or_have_no_such_line_stay_ok_on_one_node(everywhere: tuple[str, ...]):
+    diagnosis = read(Job(hosts=1, network="Socket", everywhere=everywhere).text())
+
+    assert not codes(diagnosis)
+    assert diagnosis.verdict.outcome == "ok"
+
+
+def test_a_plugin_that_takes_over_needs_no_device_of_verbs():
+    diagnosis = read(
+        Job(
+            network="AWS Libfabric", between="NET/AWS Libfabric/{nic}/GDRDMA", everywhere=("NET/IB : No device found.",)
+        ).text()
+    )
+
+    assert diagnosis.verdict.outcome == "ok"
+
+
+def test_a_platform_whose_fabric_is_ethernet_has_no_device_to_find():
+    text = Job(hosts=1, network="Socket", everywhere=("NET/IB : No device found.",)).text()
+
+    assert "LOG046" in codes(read(text))
+    assert "LOG046" not in codes(read(text, platform="gcp-a2"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        RETRIES,
+        "NET/IB : Got completion with error 12, opcode 1, len 0, vendor err 129",
+        "NET/IBP : Got completion from peer 7.6.13.83<36315> with status=12 opcode=32698 len=32696 vendor err 129",
+    ],
+)
+def test_no_answer_after_all_retries_names_the_gid_the_mtu_and_the_link(line: str):
+    found = first_error(failed(Job(), line))
+
+    assert found.fix is not None
+    assert all(word in found.fix for word in ("GID", "MTU", "link"))
+    assert "GID index" in found.title
+
+
+def test_over_roce_the_gid_comes_first_with_the_value_that_is_set():
+    nics = "[0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE"
+    job = Job(nics=nics, everywhere=("NCCL_IB_GID_INDEX set by environment to 1.",))
+
+    over_roce = first_error(failed(job, RETRIES)).fix
+    over_ib = first_error(failed(Job(), RETRIES)).fix
+
+    assert over_roce is not None
+    assert over_roce.startswith("the GID index: show_gids at both ends")
+    assert 'NCCL_IB_GID_INDEX = "1"' in over_roce
+    assert over_ib is not None
+    assert over_ib.startswith("the link at both ends")
+
+
+def test_another_status_names_neither():
+    found = first_error(failed(Job(), RETRIES.replace("IBV_WC_RETRY_EXC_ERR(12)", "IBV_WC_REM_ACCESS_ERR(10)")))
+
+    assert "MTU" not in (found.fix or "")
+
+
+def test_ucx_says_the_same_in_its_own_words():
+    job = Job()
+    line = (
+        "[node01:1003 :0:1003] ib_mlx5_log.c:171  Transport retry count exceeded on mlx5_0:1/RoCE "
+        "(synd 0x15 vend 0x81 hw_synd 0/0)"
+    )
+
+    found = first_error(read(job.text(line)))
+
+    assert "no answer after all retries" in found.title
+    assert "UCX_IB_GID_INDEX" in (found.fix or "")
+
+
+def test_the_line_with_the_status_counts_and_not_the_one_before_it():
+    job = Job()
+    text = job.text(
+        job.warn(0, "NET/IB: ncclIbTest: Got CQE with error (devIndex=0, req=0x1, comm=0x2 (send), wr_id=3, qp_num=9)"),
+        job.warn(0, RETRIES),
+        job.head(0) + "transport/net.cc:890 -> 6",
+    )
+
+    assert "status 12" in first_error(read(text)).title
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "node1: Test CUDA failure common.cu:892 'CUDA driver version is insufficient for CUDA runtime version'",
+        "[rank0]: RuntimeError: The NVIDIA driver on your system is too old (found version 11040).",
+        "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4, please update your driver",
+        "RuntimeError: CUDA error: the provided PTX was compiled with an unsupported toolchain.",
+        "node1: Test CUDA failure common.cu:892 'forward compatibility was attempted on non supported HW'",
+    ],
+)
+def test_a_driver_that_is_too_old_is_answered_by_that(line: str):
+    found = first_error(read(Job().text(line)))
+
+    assert "the driver is older than this CUDA needs" in found.title
+    assert "update the driver" in (found.fix or "")
+    assert "fewer GPUs" not in (found.fix or "")
+
+
+def test_what_the_log_says_of_both_versions_of_cuda_stands_beside_it():
+    found = first_error(failed(Job(), "Cuda failure 35 'CUDA driver version is insufficient for CUDA runtime version'"))
+
+    assert "the driver supports CUDA 12.9; this NCCL was built for CUDA 12.9" in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("node1: Test CUDA failure common.cu:892 'initialization error'", "cuda-init"),
+        ("node1: Test CUDA failure common.cu:1021 'uncorrectable ECC error encountered'", "gpu-unusable"),
+        ("node1: Test CUDA failure common.cu:941 'out of memory'", "nccl-tests-cuda"),
+        ("[rank1]: RuntimeError: CUDA error: an illegal memory access was encountered", "kernel-fault"),
+        ("[rank1]: RuntimeError: shape mismatch", "program-error"),
+    ],
+)
+def test_cudas_words_mean_the_same_whoever_prints_them(line: str, name: str):
+    matched = Troubles().matched(line, shape=1)
+
+    assert matched is not None
+    assert matched[0].id == name

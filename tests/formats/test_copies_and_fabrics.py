@@ -1,0 +1,232 @@
+"""GPCNeT, ucx_perftest, NVSHMEM's perftest, rocm_bandwidth_test and CUDA's bandwidthTest."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from busbw.formats import cuda_bandwidth_test, gpcnet, nvshmem_perftest, rocm_bandwidth_test, ucx_perftest
+from busbw.formats.form import TextFormat
+
+from .offering import SAMPLES, accounts_for_every_line, cuts, garbled, sample
+from .reading import read
+
+READERS: dict[str, TextFormat] = {
+    "gpcnet": gpcnet.FORMAT,
+    "ucx_perftest": ucx_perftest.FORMAT,
+    "nvshmem": nvshmem_perftest.FORMAT,
+    "rocm_bandwidth_test": rocm_bandwidth_test.FORMAT,
+    "cuda_bandwidthTest": cuda_bandwidth_test.FORMAT,
+}
+OUTPUTS = sorted(path.name for path in SAMPLES.iterdir() if path.name.startswith(tuple(READERS)))
+
+
+def reader_of(name: str) -> TextFormat:
+    return next(reader for prefix, reader in READERS.items() if name.startswith(prefix))
+
+
+def rows(name: str) -> dict[str, float]:
+    """Return each rate or time by what it is of."""
+    return {
+        f"{reading.what} {reading.size_bytes}": reading.bandwidth_Bps or reading.time_s or 0.0
+        for reading in read(sample(name)).readings
+    }
+
+
+def test_network_test_of_gpcnet():
+    found = read(sample("gpcnet_network_test.txt"))
+
+    assert (found.table.tool_version, found.table.ranks, found.table.complete) == ("1.3", 64, True)
+    assert dict(found.table.parameters) == {"nodes": "8"}
+    assert len(found.readings) == 8
+    first, third = found.readings[0], found.readings[2]
+    assert (first.what, first.size_bytes, first.time_s) == ("RR Two-sided Lat", 8, pytest.approx(2.9e-6))
+    assert dict(first.more) == {"p99_s": pytest.approx(4.4e-6)}
+    assert third.bandwidth_Bps == pytest.approx(4086.5 * 2**20)
+    assert third.printed == "4086.5 MiB/s/rank"
+
+
+def test_load_test_of_gpcnet_tells_its_sections_apart():
+    found = read(sample("gpcnet_network_load_test.txt"))
+
+    whats = [reading.what for reading in found.readings]
+    assert found.table.program == "network_load_test"
+    assert len(set(whats)) == len(whats) == 13
+    assert dict(found.readings[-3].more) == {"mean_factor": 1.3, "p99_factor": 2.2}
+    assert found.readings[-3].what == "RR Two-sided Lat, congestion impact"
+    assert dict(found.table.parameters)["nodes of congestion tests"] == "64"
+
+
+def test_a_load_test_without_its_key_results_was_cut_off():
+    text = sample("gpcnet_network_load_test.txt")
+
+    assert not read(text[: text.index("Key Results") - 200]).table.complete
+
+
+def test_more_columns_of_gpcnet_are_read_by_their_names():
+    text = (
+        "Network Tests v1.3\n"
+        "| Name | Min | Max | Avg | Avg(Worst) | 99% | 99.9% | Units |\n"
+        "| RR Two-sided Lat (8 B) | 1.0 | 9.5 | 2.1 | 3.3 | 4.4 | 8.8 | usec |\n"
+    )
+
+    (reading,) = read(text).readings
+
+    assert reading.time_s == pytest.approx(2.1e-6)
+    assert set(dict(reading.more)) == {"min_s", "max_s", "mean_of_worst_s", "p99_s", "p99.9_s"}
+
+
+def test_the_end_of_ucx_perftest_is_the_result_and_its_threads_are_progress():
+    (reading,) = read(sample("ucx_perftest_bw.txt")).readings
+
+    assert reading.bandwidth_Bps == pytest.approx(45394.37 * 2**20)
+    assert reading.messages_per_s == 454
+    assert dict(reading.more) == {"iterations": 1000.0, "p50_s": pytest.approx(0.353e-6)}
+
+
+def test_the_server_of_ucx_perftest_tells_test_and_size():
+    found = read(sample("ucx_perftest_server.txt"))
+    (reading,) = found.readings
+
+    assert (reading.what, reading.size_bytes) == ("tag match latency", 8)
+    assert reading.time_s == pytest.approx(1.934e-6)
+    assert dict(found.table.parameters)["Send memory"] == "cuda"
+    assert found.table.statistic == "mean over all iterations"
+
+
+def test_commas_of_ucx_perftest():
+    text = (
+        "iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr\n"
+        "1000000,1.912,1.934,1.935,3.94,3.95,517063,517064\n"
+    )
+
+    (reading,) = read(text).readings
+
+    assert (reading.time_s, reading.messages_per_s) == (pytest.approx(1.935e-6), 517064)
+
+
+def test_a_put_of_nvshmem_counts_in_binary_units():
+    found = read(sample("nvshmem_put_bw.txt"))
+
+    assert found.readings[-1].bandwidth_Bps == pytest.approx(311.550117 * 2**30)
+    assert (found.table.program, found.table.ranks) == ("shmem_put_bw", 2)
+    assert found.table.devices[1].model == "NVIDIA H100 80GB HBM3"
+
+
+def test_a_collective_of_nvshmem_has_its_name_type_and_operation():
+    reading = read(sample("nvshmem_reduction.txt")).readings[-1]
+
+    assert (reading.what, reading.dtype, reading.op) == ("all_reduce", "int", "sum")
+    assert (reading.time_s, reading.busbw_Bps) == (pytest.approx(24.32e-6), pytest.approx(64.674e9))
+    assert dict(reading.more) == {"min_s": pytest.approx(23.91e-6), "max_s": pytest.approx(25.01e-6)}
+
+
+def test_boxes_and_machine_readable_lines_of_nvshmem():
+    assert rows("nvshmem_2_box.txt") == {
+        "shmem_p_latency 4": pytest.approx(1.423359e-6),
+        "shmem_p_latency 8": pytest.approx(1.431552e-6),
+    }
+    assert rows("nvshmem_machine_readable.txt")["shmem_get_bw 1048576"] == pytest.approx(88.310274 * 2**30)
+
+
+def test_matrices_of_rocm_bandwidth_test_leave_out_what_is_not_measured():
+    found = read(sample("rocm_bandwidth_test_all.txt"))
+
+    assert len(found.readings) == 14
+    one = next(reading for reading in found.readings if (reading.source, reading.target) == ("device 1", "device 2"))
+    assert (one.what, one.bandwidth_Bps) == ("unidirectional_copy", pytest.approx(48.902e9))
+    assert [device.bus_id for device in found.table.devices] == [None, "c1:0.0", "c6:0.0"]
+    assert found.table.complete
+
+
+def test_sizes_of_rocm_bandwidth_test():
+    found = read(sample("rocm_bandwidth_test_sizes.txt"))
+
+    reading = found.readings[2]
+    assert (reading.what, reading.size_bytes) == ("bidirectional_copy", 128 * 2**20)
+    assert (reading.source, reading.target) == ("CPU0", "GPU2")
+    assert reading.time_s == pytest.approx(5242.11e-6)
+    assert reading.bandwidth_Bps == pytest.approx(2 * reading.size_bytes / reading.time_s, rel=1e-3)
+
+
+def test_bandwidth_test_of_cuda():
+    assert rows("cuda_bandwidthTest.txt") == {
+        "host_to_device, pinned 32000000": 55.3e9,
+        "device_to_host, pinned 32000000": 55.2e9,
+        "device_to_device 32000000": 2345.0e9,
+    }
+    assert read(sample("cuda_bandwidthTest.txt")).table.devices[0].model == "NVIDIA H100 80GB HBM3"
+    assert rows("cuda_bandwidthTest_old.txt")["host_to_device, pageable 33554432"] == pytest.approx(7760.1 * 2**20)
+    assert rows("cuda_bandwidthTest_csv.txt") == rows("cuda_bandwidthTest.txt")
+
+
+def test_a_bandwidth_test_that_failed_says_so():
+    text = (
+        "[CUDA Bandwidth Test] - Starting...\nRunning on...\n\ncudaGetDeviceProperties returned 802\n"
+        '-> system not yet initialized\nCUDA error at bandwidthTest.cu:256 code=802 "cudaSetDevice(currentDevice)" \n'
+    )
+
+    assert len(read(text).table.failures) == 3
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_an_output_adds_up_with_a_prefix_before_every_line(name: str):
+    text = sample(name)
+    prefixed = "".join(f"2026-11-23T10:00:00Z {line}" for line in text.splitlines(keepends=True))
+
+    found, plain = read(prefixed), read(text)
+
+    assert found.adds_up
+    assert [(reading.what, reading.size_bytes) for reading in found.readings] == [
+        (reading.what, reading.size_bytes) for reading in plain.readings
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#reduction\n# broadcast\nsome text\n",
+        "Waiting for connection...\n",
+        "+------+------+\n| Name | Units |\n+------+------+\n",
+        "Device: 0, something\nDevice 0: Tesla K80\n",
+        "training bandwidth: 12 GB/s\nmype: 3\n",
+    ],
+)
+def test_lines_that_only_look_like_them_begin_nothing(text: str):
+    assert not read(text).tables
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_an_output_is_found_between_lines_of_a_program(name: str):
+    around = "INFO step 12 done, loss 1.5\n" * 5
+
+    found = read(around + sample(name) + around)
+
+    assert found.adds_up
+    assert len(found.readings) == len(read(sample(name)).readings)
+    assert len(found.tables) == 1
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_an_output_cut_off_anywhere_is_accounted_for(name: str):
+    whole = len(accounts_for_every_line(reader_of(name), sample(name)).readings)
+    for text in list(cuts(sample(name)))[::3]:
+        assert len(accounts_for_every_line(reader_of(name), text).readings) <= whole
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_a_garbled_output_is_accounted_for(name: str):
+    for text in garbled(sample(name), times=200, seed=23):
+        accounts_for_every_line(reader_of(name), text)
+        assert read(text).adds_up
+
+
+_CELLS = r"\A[ |]{0,4}[0-9.X%naif]{0,12}(?:[ |,]{1,4}[0-9.X%naifGBs/]{1,12}){0,9}[ |]{0,3}\Z"
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+@settings(max_examples=60, deadline=None)
+@given(lines=st.lists(st.one_of(st.text(max_size=60), st.from_regex(_CELLS)), max_size=6), at=st.integers(0, 40))
+def test_any_lines_within_an_output_are_accounted_for(name: str, lines: list[str], at: int):
+    given_lines = sample(name).split("\n")
+
+    accounts_for_every_line(reader_of(name), "\n".join([*given_lines[:at], *lines, *given_lines[at:]]))
