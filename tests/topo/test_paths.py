@@ -340,3 +340,43 @@ def test_a_better_type_is_lost_only_past_a_gpu_that_no_longer_passes_it_on(node:
                 between, last = before.hops
                 assert (between.kind, between.target[:4], last.target) == ("NVL", "GPU/", target)
                 assert len(newest[between.target][target].hops) > 1
+
+
+def gh200_with_a_slow_port() -> Topology:
+    """Return four Grace Hopper modules of which the first has a second, slower NIC at its CPU."""
+    node = four_gh200()
+    card = make_device("0002:01:00.0", "nic", numa=0, link_speed=GEN5)
+    net = Net(name="slow0", bus_id=card.bus_id, numa=0, dev=4, speed_Mbps=100_000)
+    return msgspec.structs.replace(node, devices=(*node.devices, card), nets=(*node.nets, net))
+
+
+@pytest.mark.parametrize(("nccl", "kind"), [((2, 28, 9), "P2C"), ((2, 29, 2), "PHB"), ((2, 30, 7), "PHB")])
+def test_since_2_29_2_only_the_widest_port_is_reached_by_p2c(nccl, kind):
+    ways = direct_paths(gh200_with_a_slow_port(), nccl)["GPU/0009:01:00.0"]
+    assert ways["NET/slow0"].type == kind
+    assert ways["NET/cxi0"].type == "P2C"
+
+
+@pytest.mark.parametrize(("nccl", "kind"), [((2, 29, 7), "PXN"), ((2, 30, 3), "SYS"), ((2, 30, 7), "SYS")])
+def test_since_2_30_3_a_relay_needs_gpudirect(nccl, kind):
+    node = two_sockets()
+    blind = msgspec.structs.replace(node.gpus[7], gdr=False)
+    node = msgspec.structs.replace(node, gpus=(*node.gpus[:7], blind))
+    assert nccl_paths(node, nccl)["GPU/0001:00:00.0"]["NET/mlx5_7"].type == kind
+    # Its neighbour can, and is one.
+    assert nccl_paths(node, nccl)["GPU/0001:00:00.0"]["NET/mlx5_6"].type == "PXN"
+
+
+@pytest.mark.parametrize(("nccl", "kind"), [((2, 30, 4), "PIX"), ((2, 30, 7), "PHB")])
+def test_since_2_30_7_a_part_of_a_gpu_does_no_gpudirect(nccl, kind):
+    node = two_sockets(nvlinks=False)
+    part = msgspec.structs.replace(node.gpus[0], mlopart=0)
+    whole = msgspec.structs.replace(node.gpus[1], mlopart=-1)
+    paths = nccl_paths(msgspec.structs.replace(node, gpus=(part, whole, *node.gpus[2:])), nccl)
+    assert paths["GPU/0001:00:00.0"]["NET/mlx5_0"].type == kind
+    assert paths["GPU/0002:00:00.0"]["NET/mlx5_1"].type == "PIX"
+
+
+@pytest.mark.parametrize(("nccl", "own"), [((2, 30, 4), "CPU/0"), ((2, 30, 7), "CPU/0")])
+def test_a_gpu_of_a_switch_has_the_cpu_above_it(nccl, own):
+    assert nearest_cpu(direct_paths(two_sockets(), nccl), "GPU/0001:00:00.0", nccl) == own

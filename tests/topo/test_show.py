@@ -8,9 +8,14 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from busbw.api.machine import limit_of_host, limit_of_platform
+from busbw.api.topologies import made_file
 from busbw.base.errors import InputError
-from busbw.machine.named import named_topology, node_view, topology
+from busbw.machine.named import named_topology, node_view, platforms, topology
+from busbw.model.platform import ResolvedPlatform
+from busbw.show.text.platform import map_known
 from busbw.topo.file.writer import file_text
+from busbw.topo.origins.from_platform import map_gap
 
 from .nodes import two_sockets
 
@@ -141,3 +146,81 @@ def test_every_vendors_file_can_be_shown():
     assert gpus.pop("aws-g5.48xl-topo") == 0
     assert gpus.pop("azure-ncv4-topo") == 4
     assert set(gpus.values()) == {8}
+
+
+@pytest.mark.parametrize("name", [each.platform.id for each in platforms() if map_gap(each.platform) is None])
+def test_a_platform_has_the_bounds_that_limit_gives(name: str) -> None:
+    view = node_view(name)
+    limit = limit_of_platform(name, collective="all_reduce")
+    found = {bound.algorithm: bound.busbw_Bps for bound in limit.bounds if bound.algorithm in ("ring", "tree")}
+    assert {bound.algorithm: bound.busbw_Bps for bound in view.bounds} == found
+    for ceiling in view.ceilings:
+        assert ceiling.busbw_Bps <= (found[ceiling.algorithm] or 0) * 1.0001
+
+
+def test_the_platforms_of_the_ticket_say_one_number() -> None:
+    assert [round(bound.busbw_Bps / 1e9, 1) for bound in node_view("azure-nc-a100-v4").bounds] == [94.5, 63.0]
+    assert [ceiling.busbw_Bps / 1e9 for ceiling in node_view("azure-nc-a100-v4").ceilings] == [48, 72]
+    ndv2 = node_view("azure-ndv2")
+    assert [round(bound.busbw_Bps / 1e9, 1) for bound in ndv2.bounds] == [150, 150]
+    # Its NVLinks are known and not where they lead: what NCCL counts without them is no bound.
+    assert ndv2.ceilings == ()
+    assert any("which GPUs the NVLinks join is not known" in note for note in ndv2.notes)
+
+
+def test_a_captured_host_has_the_bounds_that_limit_gives() -> None:
+    host = Path(__file__).parents[1] / "hosts" / "vm-h100-x4" / "host.tar.gz"
+    limit = limit_of_host(host, collective="all_reduce", algorithm="ring")
+    assert {bound.busbw_Bps for bound in node_view(str(host)).bounds if bound.algorithm == "ring"} == {
+        limit.bounds[0].busbw_Bps
+    }
+
+
+def test_a_file_has_no_line_rates(file: Path) -> None:
+    view = node_view(str(file))
+    assert view.bounds == ()
+    assert (
+        "ring: NCCL counts 370.8 GB/s of bus bandwidth at most: NVLinks of one GPU"
+        in show(file, cwd=file.parent).stdout
+    )
+
+
+@pytest.mark.parametrize("resolved", platforms(), ids=lambda each: each.platform.id)
+def test_list_and_make_agree_on_the_map(resolved: ResolvedPlatform) -> None:
+    name = resolved.platform.id
+    if map_known(resolved.platform) == "yes":
+        assert 'class="0x030200"' in made_file(name).text
+        return
+    with pytest.raises(InputError):
+        made_file(name)
+
+
+def test_json_has_every_pair_with_its_bandwidth_and_a_schema(file: Path) -> None:
+    view = json.loads(show(file, "--json", cwd=file.parent).stdout)
+    assert (view["schema"], view["release"]) == (2, "2.28.9")
+    pairs = {(pair["source"], pair["target"]): (pair["type"], pair["bandwidth_Bps"]) for pair in view["pairs"]}
+    # 8 GPUs to 7 others, and to 8 ports and back.
+    assert len(pairs) == 8 * 7 + 2 * 8 * 8
+    assert pairs["GPU/0001:00:00.0", "GPU/0002:00:00.0"] == ("NVL", 370.8e9)
+    assert pairs["GPU/0001:00:00.0", "NET/mlx5_7"] == ("PXN", 48e9)
+    assert pairs["NET/mlx5_7", "GPU/0001:00:00.0"] == ("SYS", 22e9)
+
+
+def test_another_release_has_its_own_paths_and_rates(file: Path) -> None:
+    old = json.loads(show(file, "--json", "--matrix", "--nccl", "2.19.3", cwd=file.parent).stdout)
+    assert old["release"] == "2.19.3"
+    # NVLink of Hopper counted 20 GB/s, and everything from Skylake on 10 between sockets.
+    assert old["rows"][0]["bandwidth_Bps"][1] == 360e9
+    series = show(file, "--nccl", "2.19", cwd=file.parent)
+    assert "as NCCL 2.19 counts them" in series.stdout
+    assert "between NUMA nodes: 10" in series.stdout
+
+
+@pytest.mark.parametrize(
+    ("version", "code", "words"),
+    [("abc", 2, "is not a version"), ("2.10.3", 0, "how NCCL 2.10.3 counts is not known"), ("9.9", 0, "newer than")],
+)
+def test_a_version_that_is_none_or_not_known_is_told(file: Path, version: str, code: int, words: str) -> None:
+    done = show(file, "--nccl", version, cwd=file.parent)
+    assert done.returncode == code
+    assert words in done.stderr

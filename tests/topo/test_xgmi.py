@@ -92,7 +92,7 @@ def test_a_mesh_carries_what_the_links_of_one_gpu_do():
     assert ring.busbw_Bps == 7 * 48e9
     assert ring.formula == "XGMI links of one GPU to 7 GPUs: 336.0 GB/s"
     assert ring.limit == "XGMI links of GPU0"
-    assert tree.busbw_Bps == pytest.approx(7 / 8 * 336e9)
+    assert tree.busbw_Bps == pytest.approx(336e9)
     assert not [note for note in view.notes if "XGMI" in note or "NVLink" in note]
 
 

@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from busbw.base.errors import InputError
-from busbw.facts.platforms import all_platforms, facts_of_gpus
+from busbw.facts.platforms import all_platforms
 from busbw.limits.ceiling import ceiling
-from busbw.limits.rates import rates_of_hardware, rates_of_platform
+from busbw.limits.rates import rates_of_platform
 from busbw.machine.capture.metadata import answers
 from busbw.machine.capture.sites import site_files
 from busbw.machine.capture.snapshot import capture_hardware
 from busbw.machine.detect.ladder import detect
-from busbw.machine.named import hardware_of_file, platform, platforms
+from busbw.machine.named import captured_rates, hardware_of_file, platform
 from busbw.machine.read.hardware import hardware_of
 from busbw.model.host import Answer, Detection, Snapshot
 from busbw.model.limit import Limit
@@ -72,7 +72,4 @@ def limit_of_host(
     has = len(hardware.gpus)
     if gpus is not None and not 1 <= gpus <= has:
         raise InputError(f"{gpus} of the GPUs of {hardware.hostname}", where=str(path), hint=f"it shows {has}")
-    facts = facts_of_gpus(tuple(each.platform for each in platforms()))
-    name = next((gpu.name for gpu in hardware.gpus if gpu.name), None)
-    rates = rates_of_hardware(hardware, facts.get(name) if name is not None else None, gpus=gpus)
-    return ceiling(rates, nodes=nodes, collective=collective, algorithm=algorithm)
+    return ceiling(captured_rates(hardware, gpus=gpus), nodes=nodes, collective=collective, algorithm=algorithm)

@@ -10,7 +10,7 @@ from busbw.base.errors import ExitCode
 from busbw.base.text import printable
 from busbw.cli.checks import present
 from busbw.cli.options import JSON
-from busbw.machine.named import node_view
+from busbw.machine.named import nccl_release, node_view
 from busbw.model import codec
 from busbw.model.topology import RankMasks
 
@@ -30,14 +30,18 @@ def topo() -> None:
 @_SOURCE
 @_HERE
 @click.option("--matrix", is_flag=True, help="The path between every pair, as nvidia-smi topo -m has it.")
+@click.option(
+    "--nccl", metavar="VERSION", help="Paths and rates as this version has them, 2.18 and later [default: 2.28.9]."
+)
 @click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Write the picture as SVG.")
 @JSON
-def show(source: str | None, *, here: bool, matrix: bool, svg: Path | None, as_json: bool) -> None:
+def show(source: str | None, *, here: bool, matrix: bool, nccl: str | None, svg: Path | None, as_json: bool) -> None:
     """Draw a node: sockets, switches, GPUs with their NICs, CPUs."""
     from busbw.topo.paths.view import path_matrix
 
-    view = node_view(source, here=here)
-    for note in view.notes:
+    release, doubt = nccl_release(nccl)
+    view = node_view(source, here=here, nccl=release)
+    for note in (*((doubt,) if doubt is not None else ()), *view.notes):
         _say(f"note: {note}")
     if svg is not None:
         from busbw.show.page.pictures import topology_svg
@@ -46,12 +50,12 @@ def show(source: str | None, *, here: bool, matrix: bool, svg: Path | None, as_j
         write_whole(svg, topology_svg(view).encode())
         _say(f"wrote {svg}")
     if as_json:
-        value = path_matrix(view.topology) if matrix else view
+        value = path_matrix(view.topology, release) if matrix else view
         sys.stdout.write(codec.encode_pretty(value).decode())
     elif matrix:
         from busbw.show.text.topology import matrix_text
 
-        matrix_text(path_matrix(view.topology))
+        matrix_text(path_matrix(view.topology, release))
     elif svg is None:
         from busbw.show.text.topology import topology_text
 

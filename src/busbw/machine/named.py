@@ -3,16 +3,22 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from msgspec import structs
+
 from busbw.base.errors import InputError
 from busbw.base.value import Value
-from busbw.facts.platforms import find_platform, platform_ids
+from busbw.env.versions import beyond, parse_version
+from busbw.facts.platforms import facts_of_gpus, find_platform, platform_ids
+from busbw.limits.ceiling import ceiling
+from busbw.limits.rates import rates_of_hardware, rates_of_platform
 from busbw.machine.capture.anonymous import anonymous
 from busbw.machine.capture.sites import site_files
 from busbw.machine.capture.snapshot import capture, capture_anonymously, capture_hardware
 from busbw.machine.read.hardware import hardware_of
 from busbw.machine.read.host import host_of
 from busbw.model.host import Hardware, Probe, Snapshot
-from busbw.model.platform import ResolvedPlatform
+from busbw.model.limit import Bound, NodeRates
+from busbw.model.platform import Platform, ResolvedPlatform
 from busbw.model.topology import NodeView, Topology
 from busbw.store.snapshots import read_snapshot, write_snapshot
 from busbw.store.sources import read_topology_file, source_kind
@@ -20,6 +26,7 @@ from busbw.topo.file.reader import read_document
 from busbw.topo.origins.from_document import obstacles, topologies_of
 from busbw.topo.origins.from_hardware import topology_of_hardware
 from busbw.topo.origins.from_platform import topology_of_platform
+from busbw.topo.paths.graph import DEFAULT_NCCL, LAST_OF_SERIES, OLDEST_NCCL, Nccl
 from busbw.topo.paths.view import view_of
 
 
@@ -45,6 +52,9 @@ class NamedTopology(Value, kw_only=True, frozen=True):
     """A topology, and what to know of how it was found, in words."""
 
     topology: Topology
+    # What it was made of, as it was named; none of both for a file.
+    hardware: Hardware | None = None
+    platform: Platform | None = None
     notes: tuple[str, ...] = ()
     # Of a file: why NCCL would not see what it means.
     obstacles: tuple[str, ...] = ()
@@ -64,15 +74,15 @@ def named_topology(source: str | None, *, here: bool = False) -> NamedTopology:
     if here and source is not None:
         raise InputError(f"both {source!r} and --here are given", hint="choose one of them")
     if here:
-        return NamedTopology(topology=_of_this_host())
+        return _of_hardware(hardware_here())
     if not source:
         raise InputError("no node is named", hint=_CHOICES)
     kind = source_kind(source)
     if kind == "absent":
-        return NamedTopology(topology=_topology_of_platform(source))
+        return _of_platform(source)
     notes = tuple(_shadowed(source))
     if kind == "snapshot":
-        return NamedTopology(topology=_of_a_host(Path(source)), notes=notes)
+        return structs.replace(_of_hardware(hardware_of_file(Path(source))), notes=notes)
     document = read_document(read_topology_file(Path(source)), source)
     found = topologies_of(document)
     if len(found) > 1:
@@ -81,30 +91,65 @@ def named_topology(source: str | None, *, here: bool = False) -> NamedTopology:
     return NamedTopology(topology=found[0], notes=notes, obstacles=obstacles(document))
 
 
-def node_view(source: str | None, *, here: bool = False) -> NodeView:
-    """Return a topology with everything that follows from it; raises as `named_topology` does."""
+def node_view(source: str | None, *, here: bool = False, nccl: Nccl = DEFAULT_NCCL) -> NodeView:
+    """Return a topology with everything that follows from it, by the rules of a release of NCCL.
+
+    Raises as `named_topology` does.
+    """
     named = named_topology(source, here=here)
-    return view_of(named.topology, (*named.notes, *named.obstacles))
+    return view_of(named.topology, (*named.notes, *named.obstacles), nccl, _bounds(named, source))
 
 
-def _of_this_host() -> Topology:
+def nccl_release(text: str | None) -> tuple[Nccl, str | None]:
+    """Return the release that a version names, of a series the last; and what is doubtful about it, None for nothing.
 
-    return topology_of_hardware(hardware_here())
+    Raises InputError for what is no version.
+    """
+    if text is None:
+        return DEFAULT_NCCL, None
+    version = parse_version(text)
+    number = version[2] if len(version) > 2 else LAST_OF_SERIES
+    release = (version[0], version[1], number)
+    if release < OLDEST_NCCL:
+        return release, f"how NCCL {text} counts is not known; told as of {OLDEST_NCCL[0]}.{OLDEST_NCCL[1]}"
+    return release, beyond(version)
 
 
-def _of_a_host(path: Path) -> Topology:
-
-    return topology_of_hardware(hardware_of_file(path))
+_ALGORITHMS = ("ring", "tree")
 
 
-def _topology_of_platform(name: str) -> Topology:
+def _bounds(named: NamedTopology, source: str | None) -> tuple[Bound, ...]:
+    """Return the bounds of ring and tree within one node, as `busbw limit` has them, where they are known."""
+    rates = None
+    if named.hardware is not None:
+        rates = captured_rates(named.hardware)
+    elif named.platform is not None and named.platform.gpu.count:
+        rates = rates_of_platform(named.platform, name=source)
+    if rates is None or rates.gpus < 2:
+        return ()
+    limit = ceiling(rates, nodes=1, collective="all_reduce")
+    return tuple(each for each in limit.bounds if each.algorithm in _ALGORITHMS and each.busbw_Bps is not None)
+
+
+def captured_rates(hardware: Hardware, *, gpus: int | None = None) -> NodeRates:
+    """Return the line rates of a captured host, with what is published of its GPUs."""
+    name = next((gpu.name for gpu in hardware.gpus if gpu.name), None)
+    facts = facts_of_gpus(tuple(each.platform for each in platforms())) if name is not None else {}
+    return rates_of_hardware(hardware, facts.get(name or ""), gpus=gpus)
+
+
+def _of_hardware(hardware: Hardware) -> NamedTopology:
+    return NamedTopology(topology=topology_of_hardware(hardware), hardware=hardware)
+
+
+def _of_platform(name: str) -> NamedTopology:
     if _is_a_file_name(name):
         raise InputError(f"there is no file {name}", where=name, hint=_CHOICES)
     try:
         found = platform(name)
     except InputError as error:
         raise InputError(f"no file here, and {error.cause}", where=error.where, hint=error.hint) from error
-    return topology_of_platform(found.platform)
+    return NamedTopology(topology=topology_of_platform(found.platform), platform=found.platform)
 
 
 def _shadowed(name: str) -> Iterator[str]:

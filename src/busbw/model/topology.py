@@ -5,6 +5,12 @@ from typing import Literal
 import msgspec
 
 from busbw.base.value import Integer, Value
+from busbw.model.limit import Bound
+
+# Of what `busbw topo show --json` writes. 2: with schema, release, bounds and pairs; `ceilings` are NCCL's count.
+VIEW_SCHEMA = 2
+# 2: with schema, release and the bandwidth of each cell.
+MATRIX_SCHEMA = 2
 
 DeviceKind = Literal["gpu", "nic", "switch", "nvswitch", "cpu", "other"]
 # Links of NVIDIA's GPUs, and of AMD's.
@@ -187,7 +193,10 @@ class PortSpot(Value, kw_only=True, frozen=True):
 
 
 class RingCeiling(Value, kw_only=True, frozen=True):
-    """What a ring or tree over all GPUs of a node could carry at best, as bus bandwidth."""
+    """What NCCL, by its own rates, can plan at most for a ring or tree over all GPUs of a node, as bus bandwidth.
+
+    NCCL's rates are below line rates: what is measured may be above. `NodeView.bounds` go by line rates.
+    """
 
     algorithm: Literal["ring", "tree"]
     busbw_Bps: float
@@ -196,13 +205,25 @@ class RingCeiling(Value, kw_only=True, frozen=True):
     limit: str
 
 
+class PairPath(Value, kw_only=True, frozen=True):
+    """The way from a GPU or port to another, with NCCL's detours: to a port over another GPU (PXN), through a CPU."""
+
+    # As `GPU/0000:0f:00.0` and `NET/mlx5_0`; `NIC/` with an address where the topology names no port.
+    source: str
+    target: str
+    type: PathType
+    # As NCCL counts it, in one direction.
+    bandwidth_Bps: float
+
+
 class MatrixRow(Value, kw_only=True, frozen=True):
     """One row of the matrix: a GPU or a NIC against all of them."""
 
     name: str
-    # In nvidia-smi's words, and in NCCL's, with its detours.
+    # In nvidia-smi's words, and in NCCL's, with its detours, and what NCCL counts for each in one direction.
     cells: tuple[str, ...]
     nccl: tuple[PathType, ...]
+    bandwidth_Bps: tuple[float, ...] = ()
     # Of GPUs; None for NICs and where the topology does not say.
     cpus: tuple[Integer, ...] | None = None
     numa: Integer | None = None
@@ -211,18 +232,28 @@ class MatrixRow(Value, kw_only=True, frozen=True):
 class PathMatrix(Value, kw_only=True, frozen=True):
     """The ways between all GPUs and ports. Cells of a row are in the order of the rows."""
 
+    schema: Integer = MATRIX_SCHEMA
+    # The release whose rules these are.
+    release: str
     rows: tuple[MatrixRow, ...]
     # NIC0, NIC1, ... and what they stand for.
     legend: tuple[tuple[str, str], ...]
 
 
 class NodeView(Value, kw_only=True, frozen=True):
-    """A topology and what follows from it."""
+    """A topology and what follows from it, by the rules of one release of NCCL."""
 
+    schema: Integer = VIEW_SCHEMA
+    release: str
     topology: Topology
     gpus: tuple[GpuSpot, ...]
     ports: tuple[PortSpot, ...]
     ceilings: tuple[RingCeiling, ...]
+    # Of ring and tree by line rates, as `busbw limit` has them; empty for a file, which has no line rates, and where a
+    # rate that counts is not known.
+    bounds: tuple[Bound, ...] = ()
+    # From every GPU to all others and to every port, and back from the ports.
+    pairs: tuple[PairPath, ...] = ()
     # What to know before believing the rest, in words.
     notes: tuple[str, ...] = ()
 

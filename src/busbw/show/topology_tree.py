@@ -7,9 +7,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 from busbw.base.cpus import format_cpu_list
-from busbw.model.topology import Gpu, Net, NumaNode, PciDevice, Topology
+from busbw.model.limit import PartName
+from busbw.model.topology import Gpu, Net, NodeView, NumaNode, PciDevice, Topology
 from busbw.topo.buses import link_Bps
-from busbw.topo.paths.graph import cpu_link_Bps, link_rate_Bps, link_words, net_Bps, port_names
+from busbw.topo.paths.graph import (
+    DEFAULT_NCCL,
+    LAST_OF_SERIES,
+    Nccl,
+    cpu_link_Bps,
+    link_rate_Bps,
+    link_words,
+    net_Bps,
+    port_names,
+)
 from busbw.topo.paths.paths import gpu_names
 
 Kind = Literal["numa", "switch", "gpu", "nic", "other"]
@@ -203,16 +213,47 @@ def summary(topology: Topology) -> str:
     return f"{topology.name or 'node'}: {', '.join(parts)}"
 
 
-def link_lines(topology: Topology) -> tuple[str, ...]:
+def link_lines(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> tuple[str, ...]:
     """Return lines about NVLink, chip-to-chip links and the links between NUMA nodes, where there are any."""
-    return (*_nvlink_lines(topology), *_chip_lines(topology), *_numa_lines(topology))
+    return (*_nvlink_lines(topology, nccl), *_chip_lines(topology), *_numa_lines(topology, nccl))
+
+
+def release_of(view: NodeView) -> Nccl:
+    """Return the release of NCCL whose rules a view follows."""
+    numbers = [int(part) for part in view.release.split(".")]
+    return numbers[0], numbers[1], numbers[2] if len(numbers) > 2 else LAST_OF_SERIES
+
+
+_PARTS: dict[PartName, str] = {
+    "nvlink": "links of a GPU",
+    "pair": "links of two GPUs",
+    "slot": "slot of a GPU",
+}
+
+
+def ceiling_lines(view: NodeView) -> tuple[str, ...]:
+    """Return what line rates allow a ring and a tree, as `busbw limit` says it, and what NCCL counts."""
+    lines: list[str] = []
+    bounds = {each.algorithm: each for each in view.bounds}
+    counts = {str(each.algorithm): each for each in view.ceilings}
+    for name in ("ring", "tree"):
+        bound, count = bounds.get(name), counts.get(name)
+        if bound is not None and bound.busbw_Bps is not None:
+            least = next(line for line in bound.lines if line.limits)
+            why = f"{_PARTS.get(least.part, least.part)}, {least.figures.partition(' = ')[0]}"
+            lines.append(f"{name}: {bound.busbw_Bps / 1e9:.1f} GB/s of bus bandwidth at best, by line rates ({why})")
+        if count is not None:
+            beside = ("      ", "") if bound is not None else (f"{name}: ", " of bus bandwidth")
+            rate = f"{count.busbw_Bps / 1e9:.1f} GB/s{beside[1]}"
+            lines.append(f"{beside[0]}NCCL counts {rate} at most: {count.formula}")
+    return tuple(lines)
 
 
 def _count(number: int, name: str) -> str:
     return f"{number} {name}{'' if number == 1 else 's'}"
 
 
-def _nvlink_lines(topology: Topology) -> Iterator[str]:
+def _nvlink_lines(topology: Topology, nccl: Nccl) -> Iterator[str]:
     names = gpu_names(topology.gpus)
     gpus: dict[str, Gpu] = {gpu.bus_id: gpu for gpu in topology.gpus}
     counts: dict[str, Counter[str]] = {}
@@ -225,7 +266,7 @@ def _nvlink_lines(topology: Topology) -> Iterator[str]:
             peer = names.get(link.target, _SWITCHES if not (link.target_class or "").startswith("0x068001") else "CPU")
         counts.setdefault(link.gpu, Counter())[peer] += link.count
         if link.gpu in gpus:
-            rates[link.gpu] = rates.get(link.gpu, 0.0) + link_rate_Bps(link, gpus[link.gpu])
+            rates[link.gpu] = rates.get(link.gpu, 0.0) + link_rate_Bps(link, gpus[link.gpu], nccl)
     # GPUs whose links go the same way share a line.
     alike: dict[tuple[tuple[str, int], ...], list[str]] = {}
     for bus_id in names:
@@ -259,8 +300,8 @@ def _chip_lines(topology: Topology) -> Iterator[str]:
         yield f"NVLink-C2C: {_count(count, 'GPU')} to the own CPU, {number_of(rate_Bps)}"
 
 
-def _numa_lines(topology: Topology) -> Iterator[str]:
+def _numa_lines(topology: Topology, nccl: Nccl) -> Iterator[str]:
     if len(topology.numa) > 1:
-        rates = sorted({cpu_link_Bps(numa) for numa in topology.numa})
+        rates = sorted({cpu_link_Bps(numa, nccl) for numa in topology.numa})
         words = " or ".join(number_of(rate_Bps) if rate_Bps < 1e12 else "no known limit" for rate_Bps in rates)
         yield f"between NUMA nodes: {words}"

@@ -13,7 +13,17 @@ from busbw.model.settings import Settings
 from busbw.model.topology import GpuSpot, NodeView
 from busbw.model.verdict import ExplainedVerdict
 from busbw.show.text.imported import Digest, Listing
-from busbw.show.topology_tree import Box, Kind, boxes_of, link_lines, number_of, short_list, summary
+from busbw.show.topology_tree import (
+    Box,
+    Kind,
+    boxes_of,
+    ceiling_lines,
+    link_lines,
+    number_of,
+    release_of,
+    short_list,
+    summary,
+)
 from busbw.show.words import numbers_words, placement_words
 
 
@@ -131,10 +141,10 @@ def topology_svg(view: NodeView) -> str:
             parts += _draw(box, _TOPOLOGY_SVG_MARGIN + place * (column + _GAP), top)
         top += height + _GAP
     top += _LINE / 2
-    for line in _below(view):
+    for line in (*link_lines(view.topology, release_of(view)), *ceiling_lines(view)):
         top += _LINE
         parts.append(_text(_TOPOLOGY_SVG_MARGIN, top, printable(line)[:_LONGEST_LINE]))
-    return _page(summary(view.topology), parts, width, top + _TOPOLOGY_SVG_MARGIN)
+    return _page(view, parts, width, top + _TOPOLOGY_SVG_MARGIN)
 
 
 def _near(spot: GpuSpot) -> str:
@@ -144,15 +154,8 @@ def _near(spot: GpuSpot) -> str:
     return f"{spot.path} {ports}"
 
 
-def _below(view: NodeView) -> tuple[str, ...]:
-    ceilings = tuple(
-        f"{ceiling.algorithm}: {number_of(ceiling.busbw_Bps)} of bus bandwidth at best; {ceiling.formula}"
-        for ceiling in view.ceilings
-    )
-    return (*link_lines(view.topology), *ceilings)
-
-
-def _page(title: str, parts: list[str], width: float, height: float) -> str:
+def _page(view: NodeView, parts: list[str], width: float, height: float) -> str:
+    title = summary(view.topology)
     shown = escape(printable(title)[:_LONGEST_TITLE])
     size = f"{width:.0f}", f"{height:.0f}"
     extent, label = f'width="{size[0]}" height="{size[1]}"', f"aria-label={quoteattr(printable(title))}"
@@ -163,7 +166,12 @@ def _page(title: str, parts: list[str], width: float, height: float) -> str:
             f"<style>{STYLE}</style>",
             f'<rect class="ground" {extent}/>',
             f'<text class="page" x="{_TOPOLOGY_SVG_MARGIN}" y="28">{shown}</text>',
-            _text(_TOPOLOGY_SVG_MARGIN, 48, "link rates in GB/s, one direction, as NCCL counts them", "dim"),
+            _text(
+                _TOPOLOGY_SVG_MARGIN,
+                48,
+                f"link rates in GB/s, one direction, as NCCL {view.release} counts them",
+                "dim",
+            ),
             *parts,
             "</svg>\n",
         )
@@ -376,7 +384,7 @@ def pictures_of(subject: ReportSubject) -> tuple[Drawing, ...]:
         address=svg_address(topology_svg(view)),
         words=printable(f"one node: {summary(view.topology)}"),
         caption=f"One node: {subject.picture.whose}.",
-        lines=(*link_lines(view.topology), *view.notes),
+        lines=(*link_lines(view.topology, release_of(view)), *view.notes),
     )
     return (placed, node)
 

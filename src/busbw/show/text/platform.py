@@ -25,6 +25,7 @@ from busbw.model.platform import (
     Threshold,
 )
 from busbw.show.text.terminal import console
+from busbw.topo.origins.from_platform import map_gap
 
 Rows = list[tuple[str, str]]
 
@@ -59,12 +60,17 @@ def nics(platform: Platform) -> str | None:
 
 
 def map_known(platform: Platform) -> str:
-    """Return whether it is published where the GPUs sit: yes, part, no."""
-    addresses = [gpu.bus_id is not None for gpu in platform.gpus]
-    whole = (
-        len(addresses) >= platform.gpu.count and all(addresses) and all(gpu.numa is not None for gpu in platform.gpus)
-    )
-    return "yes" if addresses and whole else "part" if any(addresses) else "no"
+    """Return whether it is published where the GPUs sit: yes, so that `busbw topo` can draw and make it; part; no."""
+    if not any(gpu.bus_id is not None for gpu in platform.gpus):
+        return "no"
+    return "yes" if map_gap(platform) is None else "part"
+
+
+def _map_words(platform: Platform) -> str:
+    """Return the same with what it is good for, or what is missing."""
+    gap = map_gap(platform)
+    word = map_known(platform)
+    return f"{word}: `busbw topo make {platform.id}` writes a file of it" if gap is None else f"{word}: {gap}"
 
 
 def identity(platform: Platform) -> Rows:
@@ -92,6 +98,8 @@ def node(platform: Platform) -> list[tuple[str, str | None]]:
         ("compute NICs", _nic(platform)),
         ("fabric", _fabric(platform)),
     ]
+    if platform.kind == "gpu":
+        rows.append(("PCI map", _map_words(platform)))
     front = _frontend(platform)
     return [*rows, ("front end", front)] if front else rows
 

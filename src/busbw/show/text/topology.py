@@ -24,7 +24,16 @@ from busbw.model.topology import (
     TopologyDifference,
 )
 from busbw.show.text.terminal import console
-from busbw.show.topology_tree import Box, boxes_of, link_lines, number_of, short_list, summary
+from busbw.show.topology_tree import (
+    Box,
+    boxes_of,
+    ceiling_lines,
+    link_lines,
+    number_of,
+    release_of,
+    short_list,
+    summary,
+)
 from busbw.topo.paths.view import meanings
 
 _COLOURS = {"numa": "bold", "switch": "", "gpu": "green", "nic": "cyan", "other": "dim"}
@@ -37,12 +46,12 @@ def topology_text(view: NodeView) -> None:
     """Print the picture of a node, the links between its parts, the table of its GPUs, and what a ring could reach."""
     out = console()
     out.print(Text(printable(summary(view.topology))), soft_wrap=True)
-    out.print(Text("link rates in GB/s, one direction, as NCCL counts them", style="dim"))
+    out.print(Text(f"link rates in GB/s, one direction, as NCCL {view.release} counts them", style="dim"))
     for box in boxes_of(view.topology):
         out.print()
         for line, style in _lines(box, "", ""):
             out.print(Text(printable(line), style=style), soft_wrap=True)
-    lines = link_lines(view.topology)
+    lines = link_lines(view.topology, release_of(view))
     if lines:
         out.print()
     for line in lines:
@@ -50,10 +59,10 @@ def topology_text(view: NodeView) -> None:
     if view.gpus:
         out.print()
         out.print(_table(view.gpus))
-    if view.ceilings:
+    lines = ceiling_lines(view)
+    if lines:
         out.print()
-    for ceiling in view.ceilings:
-        line = f"{ceiling.algorithm}: {ceiling.busbw_Bps / 1e9:.1f} GB/s of bus bandwidth at best; {ceiling.formula}"
+    for line in lines:
         out.print(Text(printable(line)), soft_wrap=not out.is_terminal)
 
 

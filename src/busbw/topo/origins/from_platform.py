@@ -49,25 +49,30 @@ def topology_of_platform(platform: Platform) -> Topology:
     )
 
 
-def _check(platform: Platform) -> None:
-    """Raise InputError where the map has a gap."""
+def map_gap(platform: Platform) -> str | None:
+    """Return what of a platform's PCI map is not published, without which there is no topology; None: nothing."""
     places: tuple[GpuPlace | NicPlace, ...] = (*platform.gpus, *platform.nics)
     located = [place for place in places if place.bus_id is not None]
     gpus = sum(place.bus_id is not None for place in platform.gpus)
     if not located or (platform.gpu.count and gpus == 0):
-        raise InputError(f"no PCI map of {platform.id} is published", hint=_HINT)
+        return f"no PCI map of {platform.id} is published"
     if gpus != platform.gpu.count:
-        raise InputError(
-            f"the PCI map of {platform.id} is published in part: {gpus} of {platform.gpu.count} GPUs", hint=_HINT
-        )
+        return f"the PCI map of {platform.id} is published in part: {gpus} of {platform.gpu.count} GPUs"
     for place in located:
         if place.numa is None:
-            raise InputError(f"the NUMA node of {place.bus_id} is not published for {platform.id}", hint=_HINT)
+            return f"the NUMA node of {place.bus_id} is not published for {platform.id}"
     if any(_has_own_nics(platform, place) for place in platform.gpus):
-        raise InputError(
-            f"which switches the GPUs of {platform.id} share with their NICs is not published",
-            hint=_HINT,
-        )
+        return f"which switches the GPUs of {platform.id} share with their NICs is not published"
+    return None
+
+
+def _check(platform: Platform) -> None:
+    """Raise InputError where the map has a gap."""
+    gap = map_gap(platform)
+    if gap is not None:
+        raise InputError(gap, hint=_HINT)
+    places: tuple[GpuPlace | NicPlace, ...] = (*platform.gpus, *platform.nics)
+    located = [place for place in places if place.bus_id is not None]
     known = {normal_bus_id(place.bus_id) for place in platform.switches}
     hanging: tuple[SwitchPlace | GpuPlace | NicPlace, ...] = (*platform.switches, *located)
     for each in hanging:

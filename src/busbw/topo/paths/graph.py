@@ -9,6 +9,8 @@ from busbw.topo.buses import link_Bps
 
 # The release whose rules hold where none is named: its path tables were held against those of a real machine.
 DEFAULT_NCCL = (2, 28, 9)
+# The first whose rules are known.
+OLDEST_NCCL = (2, 18, 0)
 # Whatever stays inside one device.
 LOCAL_Bps = 5000e9
 # A port without a speed, or with one that is not positive.
@@ -17,6 +19,8 @@ NO_SPEED_Mbps = 10_000
 INTEL_PEER_COST = 6 / 5
 
 Nccl = tuple[int, int, int]
+# Stands for the last release of a series that is named by two numbers.
+LAST_OF_SERIES = 999
 
 _POWER9_Bps = 32e9
 _ARM_Bps = 6e9

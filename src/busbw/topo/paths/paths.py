@@ -24,6 +24,10 @@ _LINK_RANK: dict[LinkType, int] = {
 # From here on NCCL prefers the better type, and bandwidth only within it.
 _TYPE_FIRST_SINCE = (2, 30, 7)
 _P2C_SINCE = (2, 27, 3)
+# From here on only the way to a GPU's own ports, the widest, is called so: PXN goes before it on the way to others.
+_P2C_OF_OWN_PORTS_SINCE = (2, 29, 2)
+# Up to here the NUMA node with the fewest links in between was a GPU's own.
+_WIDEST_CPU_SINCE = (2, 30, 7)
 
 # Ways by where they begin, then by where they end.
 Paths = Mapping[str, Mapping[str, Path]]
@@ -46,7 +50,7 @@ def paths_through(graph: Graph, nccl: Nccl = DEFAULT_NCCL) -> dict[str, dict[str
         for source, path in _paths_to(graph, reverse, target, nccl).items():
             found[source][target] = path
     if nccl >= _P2C_SINCE:
-        _name_chip_to_pci(graph, found)
+        _name_chip_to_pci(graph, found, nccl)
     return found
 
 
@@ -55,13 +59,20 @@ def bottleneck(path: Path) -> Hop | None:
     return min(path.hops, key=lambda hop: hop.bandwidth_Bps, default=None)
 
 
-def nearest_cpu(paths: Paths, gpu: str) -> str | None:
-    """Return the NUMA node that NCCL takes for a GPU's own: widest, then best type, then fewest links."""
+def nearest_cpu(paths: Paths, gpu: str, nccl: Nccl = DEFAULT_NCCL) -> str | None:
+    """Return the NUMA node that NCCL takes for a GPU's own: the one with fewest links in between.
+
+    Since 2.30.7 the widest, then the best type, goes before that.
+    """
     ways = [(name, path) for name, path in paths[gpu].items() if name.startswith("CPU/") and path.type != "DIS"]
-    order = min(
-        ways, key=lambda way: (-way[1].bandwidth_Bps, RANK[way[1].type], len(way[1].hops)), default=(None, NO_PATH)
-    )
-    return order[0]
+
+    def nearness(way: tuple[str, Path]) -> tuple[float, int, int]:
+        path = way[1]
+        if nccl < _WIDEST_CPU_SINCE:
+            return 0.0, 0, len(path.hops)
+        return -path.bandwidth_Bps, RANK[path.type], len(path.hops)
+
+    return min(ways, key=nearness, default=(None, NO_PATH))[0]
 
 
 def joined(first: Path, second: Path) -> Path:
@@ -127,11 +138,12 @@ def _is_better(path: Path, known: Path, nccl: Nccl) -> bool:
     )
 
 
-def _name_chip_to_pci(graph: Graph, found: dict[str, dict[str, Path]]) -> None:
+def _name_chip_to_pci(graph: Graph, found: dict[str, dict[str, Path]], nccl: Nccl) -> None:
     """Name ways P2C that go from a GPU over C2C to its CPU and from there over PCI to a port."""
     for gpu in graph.gpus:
-        cpu = nearest_cpu(found, gpu)
-        for port in graph.ports:
+        cpu = nearest_cpu(found, gpu, nccl)
+        own = widest(found, gpu, ("NET", "NIC")) if nccl >= _P2C_OF_OWN_PORTS_SINCE else graph.ports
+        for port in own:
             to_cpu = found[port].get(cpu, NO_PATH) if cpu is not None else NO_PATH
             if cpu is None or joined(found[gpu][cpu], to_cpu).type != "P2C":
                 continue
@@ -281,6 +293,11 @@ def _mirrored(number: int, power: int) -> int:
 # Up to here PXN needed a NIC without a CPU in between, unless NCCL_PXN_C2C was set; it came with 2.27.5.
 _PXN_OVER_C2C_SINCE = (2, 28, 3)
 _PXN_BEATS_CPU_SINCE = (2, 27, 5)
+# From here on a relay that cannot do GPUDirect RDMA with the port is none.
+_PXN_NEEDS_GDR_SINCE = (2, 30, 3)
+# From here on a part of a GPU (MLOPart) does no GPUDirect RDMA.
+_PARTS_WITHOUT_GDR_SINCE = (2, 30, 7)
+_WHOLE_GPU = (None, -1)
 
 
 def nccl_paths(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> dict[str, dict[str, Path]]:
@@ -292,15 +309,17 @@ def nccl_paths(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> dict[str, dict[
     paths = direct_paths(topology, nccl)
     gpus = tuple(name for name in paths if name.startswith("GPU/"))
     relays = port_gpus(paths, topology)
-    able = _able(topology)
+    able = _able(topology, nccl)
     for port in (name for name in paths if name.startswith("NET/")):
         relay = relays.get(port)
+        if relay is not None and nccl >= _PXN_NEEDS_GDR_SINCE and not (able[relay] and able[port]):
+            relay = None
         for gpu in gpus:
             if relay is not None and relay != gpu and _is_worth_a_relay(paths, gpu, relay, port, nccl):
                 past = joined(paths[gpu][relay], paths[relay][port])
                 paths[gpu][port] = Path(type="PXN", bandwidth_Bps=past.bandwidth_Bps, hops=past.hops)
             if RANK[paths[gpu][port].type] < RANK["PHB"] and not (able[gpu] and able[port]):
-                _divert(paths, gpu, port)
+                _divert(paths, gpu, port, nccl)
     return paths
 
 
@@ -315,15 +334,18 @@ def _is_worth_a_relay(paths: dict[str, dict[str, Path]], gpu: str, relay: str, p
     )
 
 
-def _able(topology: Topology) -> dict[str, bool]:
+def _able(topology: Topology, nccl: Nccl) -> dict[str, bool]:
     """Return for each GPU and port whether nothing in the topology forbids GPUDirect RDMA."""
-    gpus = {f"GPU/{gpu.bus_id}": gpu.gdr is not False for gpu in topology.gpus}
+    gpus = {
+        f"GPU/{gpu.bus_id}": gpu.gdr is not False and (nccl < _PARTS_WITHOUT_GDR_SINCE or gpu.mlopart in _WHOLE_GPU)
+        for gpu in topology.gpus
+    }
     nets = zip(port_names(topology), topology.nets, strict=True)
     return gpus | {f"NET/{name}": net.gdr is not False for name, net in nets}
 
 
-def _divert(paths: dict[str, dict[str, Path]], gpu: str, port: str) -> None:
-    cpu = nearest_cpu(paths, gpu)
+def _divert(paths: dict[str, dict[str, Path]], gpu: str, port: str, nccl: Nccl) -> None:
+    cpu = nearest_cpu(paths, gpu, nccl)
     if cpu is not None and cpu in paths[port]:
         paths[port][gpu] = joined(paths[port][cpu], paths[cpu][gpu])
         paths[gpu][port] = joined(paths[gpu][cpu], paths[cpu][port])

@@ -1,15 +1,27 @@
 """A topology with everything that follows from it."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 from busbw.base.value import Value
-from busbw.model.topology import Hop, MatrixRow, NodeView, PathMatrix, PciDevice, RingCeiling, Topology
+from busbw.model.limit import Bound
+from busbw.model.topology import (
+    Hop,
+    LinkType,
+    MatrixRow,
+    NodeView,
+    PairPath,
+    PathMatrix,
+    PciDevice,
+    RingCeiling,
+    Topology,
+)
 from busbw.topo.paths.graph import (
     DEFAULT_NCCL,
     INTEL_PEER_COST,
+    LAST_OF_SERIES,
     NVSWITCHES,
     Graph,
     Nccl,
@@ -17,13 +29,29 @@ from busbw.topo.paths.graph import (
     link_words,
     merged_switches,
 )
-from busbw.topo.paths.paths import NO_PATH, gpu_names, gpu_numbers, gpu_spots, nccl_paths, paths_through, port_spots
+from busbw.topo.paths.paths import (
+    NO_PATH,
+    Paths,
+    gpu_names,
+    gpu_numbers,
+    gpu_spots,
+    nccl_paths,
+    paths_through,
+    port_spots,
+)
 
 # Machines with direct links have 8; of more than these there are too many groups.
 _MOST_GPUS = 12
+# So many groups that their own links leave the narrowest are looked at in full.
+_MOST_GROUPS = 12
+# Flows are sums of rates: what is left of one is nothing.
+_NOTHING_Bps = 1.0
+
+Group = frozenset[str]
+_LinkKey = tuple[str, str, LinkType]
 
 
-def groups_of_linked(graph: Graph) -> Iterator[frozenset[str]]:
+def groups_of_linked(graph: Graph) -> Iterator[Group]:
     """Yield every group of two GPUs up to half of all; none where links lead to switches, which join all alike."""
     if len(graph.gpus) > _MOST_GPUS or NVSWITCHES in graph.links:
         return
@@ -31,7 +59,7 @@ def groups_of_linked(graph: Graph) -> Iterator[frozenset[str]]:
         yield from (frozenset(group) for group in combinations(graph.gpus, size))
 
 
-def links_Bps(graph: Graph, group: frozenset[str]) -> float:
+def links_Bps(graph: Graph, group: Group) -> float:
     """Return what leaves a group of GPUs over NVLink to other GPUs or their switches."""
     return sum(
         hop.bandwidth_Bps
@@ -41,144 +69,287 @@ def links_Bps(graph: Graph, group: frozenset[str]) -> float:
     )
 
 
-class _GroupExit(Value, kw_only=True, frozen=True):
-    """How much can leave a group of GPUs, and over what."""
+class _Cut(Value, kw_only=True, frozen=True):
+    """What all ways out of a group of GPUs carry together, and the links that bound it."""
 
+    group: Group
     rate_Bps: float
-    formula: str
-    limit: str
+    links: tuple[Hop, ...]
 
 
 def ring_ceilings(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> tuple[RingCeiling, ...]:
-    """Return the bounds of ring and tree as bus bandwidth of all_reduce; empty for fewer than two GPUs."""
+    """Return what NCCL can plan at most for ring and tree, as bus bandwidth of all_reduce; empty for under two GPUs.
+
+    It counts its own rates, along the one way that it knows between each two GPUs. Every ring leaves every group of
+    GPUs once. A tree within a node is a chain: it crosses the border of each group once, up and down in opposite
+    directions, and leaves a group twice unless it ends there; the ends may differ from channel to channel.
+    """
     graph = graph_of(topology, nccl)
     ranks = len(graph.gpus)
     if ranks < 2:
         return ()
-    names = {f"GPU/{bus_id}": name for bus_id, name in gpu_names(topology.gpus).items()}
-    islands, words = _islands(graph), link_words(topology)
-    if len(islands) == 1:
-        # Where NVLinks join all GPUs, NCCL lays its channels over them alone.
-        ways = [
-            *(_link_way(graph, gpu, names, words) for gpu in graph.gpus),
-            *(_cut_way(graph, group, names, words) for group in groups_of_linked(graph)),
-        ]
-    else:
-        ways = [
-            *(_gpu_way(graph, topology, gpu, names) for gpu in graph.gpus),
-            *_group_ways(graph, topology),
-            *(_island_way(graph, topology, island, names) for island in islands if len(island) > 1),
-        ]
-    way = min(ways, key=lambda each: each.rate_Bps)
+    words = _CutWords(graph, topology)
+    flows = _Flows(graph, paths_through(graph, nccl), topology)
+    names = _named_groups(graph, words)
+    cuts = {group: flows.narrower(group) for group in names}
     # Most files leave NVLinks to NCCL, and then this is no bound on the machine.
     beside = "" if topology.nvlinks else "over PCIe alone: "
-    formula = beside + way.formula
-    ring = RingCeiling(algorithm="ring", busbw_Bps=way.rate_Bps, formula=formula, limit=way.limit)
-    if ranks == 2:
-        return (ring, RingCeiling(algorithm="tree", busbw_Bps=way.rate_Bps, formula=formula, limit=way.limit))
+    least = min(cuts.values(), key=lambda cut: cut.rate_Bps)
+    ring = RingCeiling(
+        algorithm="ring",
+        busbw_Bps=least.rate_Bps,
+        formula=beside + words.formula(least, names[least.group]),
+        limit=words.limit(least),
+    )
+    chain_Bps, parts = min(
+        ((_chain_Bps([cuts[part].rate_Bps for part in each]), each) for each in _partitions(graph, names)),
+        key=lambda bound: bound[0],
+    )
+    if least.rate_Bps <= chain_Bps * (1 + _SAME):
+        chain_Bps, parts = least.rate_Bps, ()
+    narrowest = min((cuts[part] for part in parts), key=lambda cut: cut.rate_Bps, default=least)
+    factor = 2 * (ranks - 1) / ranks
+    if parts:
+        of = f"chains through {len(parts)} parts leave all but two of them twice; {words.limit(narrowest)}"
+    else:
+        of = f"a chain crosses this once; {words.formula(least, names[least.group])}"
     tree = RingCeiling(
         algorithm="tree",
-        busbw_Bps=(ranks - 1) / ranks * way.rate_Bps,
-        formula=f"{beside}(n-1)/n of {_rate(way.rate_Bps)}: a chain within a node, whose inner GPUs send up and down",
-        limit=way.limit,
+        busbw_Bps=factor * chain_Bps,
+        formula=f"{beside}2(n-1)/n x {_rate(chain_Bps)} each way: {of}",
+        limit=words.limit(narrowest),
     )
     return (ring, tree)
 
 
-def _link_way(graph: Graph, gpu: str, names: dict[str, str], words: str) -> _GroupExit:
-    rate_Bps = links_Bps(graph, frozenset((gpu,)))
-    links = [hop for hop in graph.links[gpu] if hop.kind == "NVL" and not hop.target.startswith("CPU/")]
-    peers = f"{len(links)} GPU{'s' if len(links) > 1 else ''}"
-    to = "the NVSwitches" if any(hop.target == NVSWITCHES for hop in links) else peers
-    return _GroupExit(
-        rate_Bps=rate_Bps,
-        formula=f"{words} of one GPU to {to}: {_rate(rate_Bps)}",
-        limit=f"{words} of {names[gpu]}",
-    )
+# Rates that differ by less are the same.
+_SAME = 1e-9
 
 
-def _cut_way(graph: Graph, group: frozenset[str], names: dict[str, str], words: str) -> _GroupExit:
-    rate_Bps = links_Bps(graph, group)
-    members = ", ".join(names[gpu] for gpu in names if gpu in group)
-    return _GroupExit(
-        rate_Bps=rate_Bps,
-        formula=f"{words} out of {members}: {_rate(rate_Bps)}",
-        limit=f"{words} out of {members}",
-    )
+def _chain_Bps(outs: Sequence[float]) -> float:
+    """Return how much chains through all of these parts can carry each way, if so much can leave each part.
+
+    Of each chain two parts are ends and leave once, the others twice. So of any k parts the sum of what leaves them is
+    at least 2(k-1) times what the chains carry; the k narrowest say most.
+    """
+    ordered = sorted(outs)
+    sums = [(sum(ordered[:count]), count) for count in range(2, len(ordered) + 1)]
+    return min([ordered[0], *(total / (2 * (count - 1)) for total, count in sums)])
 
 
-def _gpu_way(graph: Graph, topology: Topology, gpu: str, names: dict[str, str]) -> _GroupExit:
-    """A GPU's own links: NVLinks to some others, and the one to its switch or CPU."""
-    linked_Bps, up_Bps = links_Bps(graph, frozenset((gpu,))), _up_Bps(graph, topology, gpu, frozenset((gpu,)))
-    name = names[gpu]
-    beside = f"{_rate(linked_Bps)} of {link_words(topology)} + " if linked_Bps else ""
-    return _GroupExit(
-        rate_Bps=linked_Bps + up_Bps,
-        formula=f"out of {name}: {beside}{_rate(up_Bps)}",
-        limit=f"links of {name}" if linked_Bps else f"PCIe link of {name}",
-    )
+def _named_groups(graph: Graph, words: "_CutWords") -> dict[Group, str]:
+    """Return the groups of GPUs that something may part from the others, each with its name."""
+    every = frozenset(graph.gpus)
+    found: dict[Group, str] = {frozenset((gpu,)): words.name(gpu) for gpu in graph.gpus}
+    for name, members in _containers(graph).items():
+        kind, _, id_ = name.partition("/")
+        found.setdefault(members, f"NUMA node {id_}" if kind == "CPU" else f"switch {id_}")
+    for island in _islands(graph):
+        if len(island) > 1:
+            found.setdefault(island, f"{words.members(island)}, which {words.links} join")
+    nodes = [members for name, members in _containers(graph).items() if name.startswith("CPU/")]
+    if len(nodes) <= _MOST_GPUS:
+        for size in range(2, len(nodes) // 2 + 1):
+            for several in combinations(nodes, size):
+                members = frozenset().union(*several)
+                found.setdefault(members, words.members(members))
+    linked = sorted(groups_of_linked(graph), key=lambda group: links_Bps(graph, group))
+    for group in linked[:_MOST_GROUPS]:
+        found.setdefault(group, words.members(group))
+    return {group: name for group, name in found.items() if group != every}
 
 
-def _group_ways(graph: Graph, topology: Topology) -> list[_GroupExit]:
-    """Everything that holds some of the GPUs and not all: switches, and NUMA nodes."""
+def _containers(graph: Graph) -> dict[str, Group]:
+    """Return the GPUs below each switch and each NUMA node."""
     groups: dict[str, set[str]] = {}
     for gpu in graph.gpus:
         for name in graph.above(gpu):
             groups.setdefault(name, set()).add(gpu)
-    ways = []
-    for name, members in groups.items():
-        group = frozenset(members)
-        if len(group) == len(graph.gpus):
-            continue
-        linked_Bps = links_Bps(graph, group)
-        if name.startswith("CPU/"):
-            to_others = [hop for hop in graph.links[name] if hop.kind == "SYS" and hop.target in groups]
-            up_Bps, words = sum(hop.bandwidth_Bps for hop in to_others), f"NUMA node {name.partition('/')[2]}"
-            limit = f"links between {words} and {len(to_others)} other"
-        else:
-            up_Bps, words = _up_Bps(graph, topology, name, group), f"switch {name.partition('/')[2]}"
-            limit = f"PCIe link of {words}"
-        beside = f"{_rate(linked_Bps)} of {link_words(topology)} + " if linked_Bps else ""
-        ways.append(
-            _GroupExit(rate_Bps=linked_Bps + up_Bps, formula=f"out of {words}: {beside}{_rate(up_Bps)}", limit=limit)
+    return {name: frozenset(members) for name, members in groups.items()}
+
+
+def _partitions(graph: Graph, known: Mapping[Group, str]) -> Iterator[tuple[Group, ...]]:
+    """Yield ways to divide the GPUs: one by one, by NVLinks, by NUMA node, by highest and by lowest switch."""
+    single = {gpu: frozenset((gpu,)) for gpu in graph.gpus}
+    containers = _containers(graph)
+    levels: list[dict[str, Group]] = [single, {gpu: island for island in _islands(graph) for gpu in island}]
+    for place in (-1, -2, 0):
+        above = {gpu: graph.above(gpu) for gpu in graph.gpus}
+        levels.append(
+            {gpu: containers[line[place]] if len(line) >= abs(place) else single[gpu] for gpu, line in above.items()}
         )
-    return ways
+    for level in levels:
+        parts = tuple(dict.fromkeys(level.values()))
+        if len(parts) > 1 and all(part in known for part in parts):
+            yield parts
 
 
-def _island_way(graph: Graph, topology: Topology, island: frozenset[str], names: dict[str, str]) -> _GroupExit:
-    members = ", ".join(names[gpu] for gpu in names if gpu in island)
-    rate_Bps = sum(_up_Bps(graph, topology, gpu, island) for gpu in island)
-    is_pcie = all(hop.kind == "PCI" for gpu in island for hop in _ups(graph, gpu))
-    return _GroupExit(
-        rate_Bps=rate_Bps,
-        formula=f"out of {members}, which {link_words(topology)} join: {_rate(rate_Bps)} "
-        + ("of PCIe" if is_pcie else "to the CPU"),
-        limit=f"{'PCIe links' if is_pcie else 'links to the CPU'} of {members}",
-    )
+class _Flows:
+    """What can leave groups of GPUs along the ways that NCCL knows: the largest flow over their links."""
+
+    def __init__(self, graph: Graph, paths: Paths, topology: Topology) -> None:
+        self._gpus = graph.gpus
+        self._paths = paths
+        intel = {f"CPU/{numa.id}" for numa in topology.numa if numa.vendor == "GenuineIntel"}
+        # An Intel CPU passes traffic between its own GPUs on in small packets, so that it costs more of their links.
+        self._costly = {
+            (source, target)
+            for source in graph.gpus
+            for target in graph.gpus
+            if source != target
+            and paths[source].get(target, NO_PATH).type == "PHB"
+            and any(hop.target in intel for hop in paths[source][target].hops)
+        }
+
+    def narrower(self, group: Group) -> _Cut:
+        """Return what can leave a group, or enter it, whichever is less."""
+        rest = [gpu for gpu in self._gpus if gpu not in group]
+        ways = [self._cut(group, sorted(group), rest), self._cut(group, rest, sorted(group))]
+        return min(ways, key=lambda cut: cut.rate_Bps)
+
+    def _cut(self, group: Group, sources: Sequence[str], targets: Sequence[str]) -> _Cut:
+        rates = self._rates(sources, targets)
+        left = dict(rates)
+        rate_Bps = _push_all(left, sources, frozenset(targets))
+        reached = _reached(left, sources)
+        crossing = {
+            (source, target, kind) for source, target, kind in rates if source in reached and target not in reached
+        }
+        links = tuple(
+            Hop(source=source, target=target, kind=kind, bandwidth_Bps=rates[source, target, kind])
+            for source, target, kind in sorted(crossing)
+        )
+        return _Cut(group=group, rate_Bps=rate_Bps, links=links)
+
+    def _rates(self, sources: Sequence[str], targets: Sequence[str]) -> dict[_LinkKey, float]:
+        """Return the links of all ways from the ones to the others, with what they carry of this traffic."""
+        full: dict[_LinkKey, float] = {}
+        cheap: set[_LinkKey] = set()
+        for source in sources:
+            for target in targets:
+                for hop in self._paths[source].get(target, NO_PATH).hops:
+                    key = (hop.source, hop.target, hop.kind)
+                    full[key] = hop.bandwidth_Bps
+                    if hop.kind != "PCI" or (source, target) not in self._costly:
+                        cheap.add(key)
+        return {key: rate_Bps if key in cheap else rate_Bps / INTEL_PEER_COST for key, rate_Bps in full.items()}
 
 
-def _up_Bps(graph: Graph, topology: Topology, name: str, group: frozenset[str]) -> float:
-    """Return what leaves a GPU or switch upwards; an Intel CPU that passes it on to GPUs of its own makes it less."""
-    above = graph.up.get(name)
-    rate_Bps = max((hop.bandwidth_Bps for hop in _ups(graph, name)), default=0.0)
-    shared = above is not None and above.startswith("CPU/") and _has_others(graph, above, group)
-    is_intel = bool(topology.numa) and topology.numa[0].vendor == "GenuineIntel"
-    return rate_Bps / INTEL_PEER_COST if shared and is_intel else rate_Bps
+def _push_all(left: dict[_LinkKey, float], sources: Sequence[str], targets: frozenset[str]) -> float:
+    """Return the largest flow from the ones to the others; `left` is then what the links could still carry."""
+    total_Bps = 0.0
+    while True:
+        came: dict[str, _LinkKey | None] = dict.fromkeys(sources)
+        level, end = list(sources), None
+        beyond = _neighbours(left)
+        while level and end is None:
+            following = []
+            for name in level:
+                for key in beyond.get(name, ()):
+                    if key[1] not in came:
+                        came[key[1]] = key
+                        following.append(key[1])
+            end = next((name for name in following if name in targets), None)
+            level = following
+        if end is None:
+            return total_Bps
+        way: list[_LinkKey] = []
+        last = came[end]
+        while last is not None:
+            way.append(last)
+            last = came[last[0]]
+        rate_Bps = min(left[key] for key in way)
+        for source, target, kind in way:
+            left[source, target, kind] -= rate_Bps
+            left[target, source, kind] = left.get((target, source, kind), 0.0) + rate_Bps
+        total_Bps += rate_Bps
 
 
-def _ups(graph: Graph, name: str) -> list[Hop]:
-    """Return the links of a GPU or switch upwards: over PCIe, and of some GPUs straight to their CPU."""
-    upwards = {graph.up.get(name), *graph.cpus}
-    return [hop for hop in graph.links[name] if hop.kind in ("PCI", "C2C", "NVL") and hop.target in upwards]
+def _reached(left: Mapping[_LinkKey, float], sources: Sequence[str]) -> set[str]:
+    beyond, found, waiting = _neighbours(left), set(sources), list(sources)
+    while waiting:
+        for _source, target, _kind in beyond.get(waiting.pop(), ()):
+            if target not in found:
+                found.add(target)
+                waiting.append(target)
+    return found
 
 
-def _has_others(graph: Graph, cpu: str, group: frozenset[str]) -> bool:
-    return any(cpu in graph.above(gpu) for gpu in graph.gpus if gpu not in group)
+def _neighbours(left: Mapping[_LinkKey, float]) -> dict[str, list[_LinkKey]]:
+    beyond: dict[str, list[_LinkKey]] = {}
+    for key, rate_Bps in left.items():
+        if rate_Bps > _NOTHING_Bps:
+            beyond.setdefault(key[0], []).append(key)
+    return beyond
 
 
-def _islands(graph: Graph) -> list[frozenset[str]]:
+class _CutWords:
+    """What cuts are called."""
+
+    def __init__(self, graph: Graph, topology: Topology) -> None:
+        self._graph = graph
+        self._names = {f"GPU/{bus_id}": name for bus_id, name in gpu_names(topology.gpus).items()}
+        self.links = link_words(topology)
+
+    def name(self, gpu: str) -> str:
+        return self._names[gpu]
+
+    def members(self, group: Group) -> str:
+        return ", ".join(self._names[gpu] for gpu in self._graph.gpus if gpu in group)
+
+    def formula(self, cut: _Cut, name: str) -> str:
+        """Return what a cut carries, by kind of link where there are several."""
+        kinds: dict[str, float] = {}
+        for hop in cut.links:
+            kind = self._kind(hop)
+            kinds[kind] = kinds.get(kind, 0.0) + hop.bandwidth_Bps
+        if len(cut.group) == 1 and list(kinds) == [self.links]:
+            return f"{self.links} of one GPU to {self._peers(cut)}: {_rate(cut.rate_Bps)}"
+        if list(kinds) == [self.links]:
+            return f"{self.links} out of {name}: {_rate(cut.rate_Bps)}"
+        if len(kinds) == 1:
+            own = next(iter(kinds))
+            return f"out of {name}: {_rate(cut.rate_Bps)}" + (f" {own}" if own else "")
+        parts = " + ".join(f"{_rate(rate_Bps)} {kind}".rstrip() for kind, rate_Bps in kinds.items())
+        return f"out of {name}: {parts.replace(f' {self.links}', f' of {self.links}')}"
+
+    def _kind(self, hop: Hop) -> str:
+        if hop.kind == "NVL" and not any(end.startswith("CPU/") for end in (hop.source, hop.target)):
+            return self.links
+        return {"PCI": "of PCIe", "SYS": "between NUMA nodes"}.get(hop.kind, "to the CPU")
+
+    def _peers(self, cut: _Cut) -> str:
+        if any(NVSWITCHES in (hop.source, hop.target) for hop in cut.links):
+            return "the NVSwitches"
+        return f"{len(cut.links)} GPU{'s' if len(cut.links) > 1 else ''}"
+
+    def limit(self, cut: _Cut) -> str:
+        """Return the parts that bound a cut."""
+        kinds = {self._kind(hop) for hop in cut.links}
+        if kinds == {self.links}:
+            of = self.members(cut.group)
+            return f"{self.links} of {of}" if len(cut.group) == 1 else f"{self.links} out of {of}"
+        if kinds == {"between NUMA nodes"}:
+            nodes = sorted({hop.source.partition("/")[2] for hop in cut.links})
+            others = len({hop.target for hop in cut.links})
+            return f"links between NUMA node {', '.join(nodes)} and {others} other{'s' if others > 1 else ''}"
+        ends = dict.fromkeys(self._lower(hop) for hop in cut.links if self._kind(hop) != self.links)
+        many = "s" if len(ends) > 1 else ""
+        what = "PCIe link" if kinds <= {"of PCIe"} else "link to the CPU" if kinds <= {"to the CPU"} else "link"
+        if self.links in kinds:
+            return f"links of {self.members(cut.group)}"
+        return f"{what.replace('link', f'link{many}', 1)} of {', '.join(ends)}"
+
+    def _lower(self, hop: Hop) -> str:
+        """Return the lower end of a link, which it belongs to."""
+        low = hop.source if self._graph.up.get(hop.source) == hop.target else hop.target
+        low = hop.source if low.startswith("CPU/") else low
+        return self._names.get(low) or f"switch {low.partition('/')[2]}"
+
+
+def _islands(graph: Graph) -> list[Group]:
     """Return the GPUs that NVLinks join, group by group."""
-    islands: list[frozenset[str]] = []
+    islands: list[Group] = []
     for gpu in graph.gpus:
         if any(gpu in island for island in islands):
             continue
@@ -199,16 +370,45 @@ def _rate(rate_Bps: float) -> str:
 _AMD = "0x1002"
 
 
-def view_of(topology: Topology, notes: tuple[str, ...] = (), nccl: Nccl = DEFAULT_NCCL) -> NodeView:
-    """Return what follows from a topology; `notes` are what its reader has to say, and stand first."""
-    graph = graph_of(topology, nccl)
+def view_of(
+    topology: Topology, notes: tuple[str, ...] = (), nccl: Nccl = DEFAULT_NCCL, bounds: tuple[Bound, ...] = ()
+) -> NodeView:
+    """Return what follows from a topology; `notes` are what its reader has to say, and stand first.
+
+    `bounds` are what line rates allow. Where they rest on NVLinks that the topology lacks, NCCL's count is left out.
+    """
+    graph, detours = graph_of(topology, nccl), nccl_paths(topology, nccl)
+    has_hidden = not topology.nvlinks and any(line.part == "nvlink" for bound in bounds for line in bound.lines)
     return NodeView(
+        release=_release(nccl),
         topology=topology,
         gpus=gpu_spots(topology, graph, paths_through(graph, nccl)),
         ports=port_spots(topology),
-        ceilings=ring_ceilings(topology, nccl),
-        notes=(*notes, *_doubts(topology)),
+        ceilings=() if has_hidden else ring_ceilings(topology, nccl),
+        bounds=bounds,
+        pairs=tuple(_pairs(graph, detours)),
+        notes=(*notes, *([_HIDDEN_LINKS] if has_hidden else _doubts(topology))),
     )
+
+
+def _pairs(graph: Graph, paths: Paths) -> Iterator[PairPath]:
+    ends = (*graph.gpus, *graph.ports)
+    gpus = frozenset(graph.gpus)
+    for source in ends:
+        for target in ends:
+            if source != target and (source in gpus or target in gpus):
+                path = paths[source].get(target, NO_PATH)
+                yield PairPath(source=source, target=target, type=path.type, bandwidth_Bps=path.bandwidth_Bps)
+
+
+def _release(nccl: Nccl) -> str:
+    return ".".join(map(str, nccl[:2] if nccl[2] >= LAST_OF_SERIES else nccl))
+
+
+_HIDDEN_LINKS = (
+    "which GPUs the NVLinks join is not known, so paths between GPUs are shown without them, and what NCCL would count "
+    "for a ring or tree cannot be told"
+)
 
 
 def _doubts(topology: Topology) -> Iterator[str]:
@@ -295,13 +495,18 @@ def path_matrix(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> PathMatrix:
             name=end.name,
             cells=tuple("X" if end.device == other.device else _cell(end, other, links) for other in (*gpus, *nics)),
             nccl=tuple(paths.get(end.device, {}).get(other.device, NO_PATH).type for other in (*gpus, *nics)),
+            bandwidth_Bps=tuple(
+                paths.get(end.device, {}).get(other.device, NO_PATH).bandwidth_Bps for other in (*gpus, *nics)
+            ),
             cpus=cpus.get(end.numa) or _near_cpus(devices, end.bus_id) if end in gpus else None,
             numa=_numa_near(devices, end) if end in gpus else None,
         )
         for end in (*gpus, *nics)
     )
     return PathMatrix(
-        rows=rows, legend=tuple((nic.name, port.name) for nic, (port, _bus_id) in zip(nics, ports, strict=True))
+        release=_release(nccl),
+        rows=rows,
+        legend=tuple((nic.name, port.name) for nic, (port, _bus_id) in zip(nics, ports, strict=True)),
     )
 
 
