@@ -63,6 +63,7 @@ def machine(platform_name: str, *, nccl: str | None = None) -> Machine:
         fabric=known.fabric.kind,
         gpus=known.gpu.count,
         sm=known.gpu.sm,
+        processor=known.cpu.architecture,
         settings=settings,
         launch_options=launch,
     )
