@@ -5,10 +5,13 @@ from typing import Literal
 from busbw.base.value import Integer, Value
 from busbw.model.finding import Finding, FindingCounts
 
+# What plug-ins for networks export, before the number of the interface.
+NET = "ncclNetPlugin"
+
 # plugin: of NCCL, for networks, tuning or profiling; provider: of libfabric, in a file of its own.
 Role = Literal["nccl", "plugin", "nccl-tests", "libfabric", "provider", "mpi", "hwloc", "cudart", "other"]
-# Who said where a library is; prefix: a folder that load.sh puts into LD_LIBRARY_PATH.
-FoundBy = Literal["RPATH", "prefix", "LD_LIBRARY_PATH", "RUNPATH", "loader's cache", "default folder", "path"]
+# Who said where a library is; given folder: one that load.sh puts into LD_LIBRARY_PATH.
+FoundBy = Literal["RPATH", "given folder", "LD_LIBRARY_PATH", "RUNPATH", "loader's cache", "default folder", "path"]
 
 
 class DeviceCode(Value, kw_only=True, frozen=True):
@@ -89,6 +92,26 @@ class BuiltFile(Value, kw_only=True, frozen=True):
     size_bytes: Integer = 0
     package: BuiltPackage | None = None
 
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """Return the interfaces for networks, the newest first."""
+        return tuple(each for each in self.interfaces if each.startswith(f"{NET}_v"))
+
+    @property
+    def span(self) -> str:
+        """Return the interfaces for networks as `ncclNetPlugin v6 to v10`."""
+        versions = sorted(int(each.rpartition("_v")[2]) for each in self.networks)
+        if not versions:
+            return "none"
+        if len(versions) == versions[-1] - versions[0] + 1 > 1:
+            return f"{NET} v{versions[0]} to v{versions[-1]}"
+        return f"{NET} {', '.join(f'v{each}' for each in versions)}"
+
+    def common_interface(self, plugin: "BuiltFile") -> str | None:
+        """Return the interface for networks that this NCCL takes of a plug-in; None: they have none in common."""
+        asked = set(self.networks)
+        return next((each for each in plugin.networks if each in asked), None)
+
 
 class BuiltStack(Value, kw_only=True, frozen=True):
     """What was found in some folders or in an image, and what would be loaded with it."""
@@ -103,6 +126,22 @@ class BuiltStack(Value, kw_only=True, frozen=True):
     library_path: tuple[str, ...] = ()
     # What could not be read, and why.
     unread: tuple[str, ...] = ()
+
+    def rank(self, file: BuiltFile) -> int:
+        """Return the place of a file's folder in the search path; what is elsewhere comes last."""
+        folder = file.path.rpartition("/")[0]
+        return self.library_path.index(folder) if folder in self.library_path else len(self.library_path)
+
+    def loaded(self, role: Role) -> BuiltFile | None:
+        """Return the file of a role that programs would load: the first given one, else the first that was found."""
+        of_role = [each for each in self.files if each.role == role]
+        return next(iter(sorted(of_role, key=lambda each: (not each.given, self.rank(each)))), None)
+
+    def network_plugin(self) -> BuiltFile | None:
+        """Return the plug-in for networks that NCCL would load; None: there is none."""
+        having = [each for each in self.files if each.role == "plugin" and each.networks]
+        ordered = sorted(having, key=lambda each: (not each.path.endswith("/libnccl-net.so"), self.rank(each)))
+        return next(iter(ordered), None)
 
 
 class Adoption(Value, kw_only=True, frozen=True):

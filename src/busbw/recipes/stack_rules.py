@@ -10,7 +10,7 @@ from busbw.facts.recipes import FabricStack, from_source, recipe_versions
 from busbw.facts.rules import finding
 from busbw.model.finding import Finding, counts_of
 from busbw.model.recommendation import Machine
-from busbw.model.stack import Adoption, BuiltFile, BuiltStack, Linked
+from busbw.model.stack import NET, Adoption, BuiltFile, BuiltStack, Linked
 from busbw.recipes.versions import is_misfit, numbers
 
 # They come with the driver, which nodes without GPUs do not have.
@@ -27,7 +27,6 @@ _ROLES = {
     "cudart": "the CUDA runtime",
     "other": "it",
 }
-_NET = "ncclNetPlugin"
 _MOST_NAMED = 6
 
 
@@ -52,34 +51,6 @@ def fabric_stack(machine: Machine) -> FabricStack | None:
     return next((each for each in from_source().fabric if machine.fabric in each.kinds), None)
 
 
-def loaded(stack: BuiltStack, role: str) -> BuiltFile | None:
-    """Return the file of a role that programs would load: the first given one, else the first that was found."""
-    of_role = [each for each in stack.files if each.role == role]
-    ordered = sorted(of_role, key=lambda each: (not each.given, _rank(stack, each)))
-    return ordered[0] if ordered else None
-
-
-def network_plugin(stack: BuiltStack) -> BuiltFile | None:
-    """Return the plug-in for networks that NCCL would load; None: there is none."""
-    having = [each for each in stack.files if each.role == "plugin" and _networks_of(each)]
-    return next(iter(sorted(having, key=lambda each: (_file(each) != "libnccl-net.so", _rank(stack, each)))), None)
-
-
-def common_interface(nccl: BuiltFile, plugin: BuiltFile) -> str | None:
-    """Return the interface for networks that NCCL takes of a plug-in; None: they have none in common."""
-    asked = set(_networks_of(nccl))
-    return next((each for each in _networks_of(plugin) if each in asked), None)
-
-
-def _networks_of(file: BuiltFile) -> list[str]:
-    return [each for each in file.interfaces if each.startswith(f"{_NET}_v")]
-
-
-def _rank(stack: BuiltStack, file: BuiltFile) -> int:
-    folder = file.path.rpartition("/")[0]
-    return stack.library_path.index(folder) if folder in stack.library_path else len(stack.library_path)
-
-
 def _file(file: BuiltFile) -> str:
     return file.path.rpartition("/")[2]
 
@@ -99,16 +70,17 @@ def _missing(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
     for name, of in users.items():
         yield finding(
             "STACK001",
-            evidence=f"needed by {_listed(of)}; {_searched(stack)}",
+            evidence=_searched(stack),
             fix=f"load the module that has {name}, or set LD_LIBRARY_PATH to its folder, and adopt again",
             look=f"find / -xdev -name '{name}*' 2>/dev/null",
             name=name,
+            users=_listed(of),
         )
 
 
 def _searched(stack: BuiltStack) -> str:
-    path = ", ".join(stack.library_path[:_MOST_NAMED]) or "no folder"
-    return f"not in RPATH, not in {path}, not in the loader's cache"
+    path = f", {_listed(stack.library_path)}" if stack.library_path else ""
+    return f"looked in RPATH and RUNPATH{path}, the loader's cache"
 
 
 def _versions(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
@@ -119,7 +91,7 @@ def _versions(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
             of_system = link.name.startswith(("libc.so", "libstdc++", "libm.so", "libgcc_s"))
             yield finding(
                 "STACK002",
-                evidence=f"{_file(file)} wants {', '.join(link.lacking)} of {link.name}; loaded is {link.path} ({link.by})",
+                evidence=f"{_file(file)} wants {', '.join(link.lacking)}; {link.by} leads to {link.path}",
                 fix="build it on this system, or in the image that it runs in, with a compiler that is not newer"
                 if of_system
                 else f"put the folder of the {link.name} that it was linked with first: it has {link.lacking[-1]}",
@@ -141,7 +113,7 @@ def _elsewhere(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
             yield finding(
                 "STACK003",
                 evidence=f"{link.by} leads to {link.path}; given is {of_name[0].path}",
-                fix="link it again with the RPATH of the given one, or without RPATH; patchelf --remove-rpath takes it out",
+                fix="link it again with the RPATH of the given one, or take the RPATH out: patchelf --remove-rpath",
                 look=f"readelf -d {file.path}",
                 user=_file(file),
                 name=link.name,
@@ -156,7 +128,7 @@ def _twice(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
             copies[file.soname or _file(file)].append(file)
     for name, files in copies.items():
         if len({(each.version, each.size_bytes) for each in files}) > 1:
-            ordered = sorted(files, key=lambda each: _rank(stack, each))
+            ordered = sorted(files, key=stack.rank)
             told = "; ".join(f"{each.path}, {each.version or 'version unknown'}" for each in ordered)
             yield finding(
                 "STACK004",
@@ -168,7 +140,6 @@ def _twice(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
 
 def _folders(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
     """Yield folders that are not there, are those of one node, or depend on where a program starts."""
-    local: dict[str, list[str]] = defaultdict(list)
     for file in stack.files:
         for folder in dict.fromkeys((*file.rpath, *file.runpath)):
             if folder in file.absent:
@@ -189,18 +160,16 @@ def _folders(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
                     file=_file(file),
                     folder=folder,
                 )
-            elif folder.startswith(_OF_ONE_NODE) and stack.image is None:
-                local[folder].append(_file(file))
-    for place in (*stack.places, *stack.library_path) if stack.image is None else ():
-        if f"{place}/".startswith(_OF_ONE_NODE) and not any(f"{place}/".startswith(f"{each}/") for each in local):
-            local[place].append("what was given")
-    for folder, users in local.items():
+    local = [
+        each for each in dict.fromkeys((*stack.places, *stack.library_path)) if f"{each}/".startswith(_OF_ONE_NODE)
+    ]
+    if local and stack.image is None:
         yield finding(
             "STACK006",
-            evidence=f"searched by {_listed(users)}" if users != ["what was given"] else "what was given lies there",
+            evidence=_listed(local),
             fix="install the stack on a file system that all nodes share, and adopt it there",
-            look=f"df --output=fstype,target {folder}",
-            folder=folder,
+            look=f"df --output=fstype,target {local[0]}",
+            folder=f"/{local[0].split('/')[1]}",
         )
 
 
@@ -212,7 +181,7 @@ def _links(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
 
 
 def _plugins(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
-    nccl = loaded(stack, "nccl")
+    nccl = stack.loaded("nccl")
     for file in stack.files:
         if file.role != "plugin":
             continue
@@ -224,15 +193,15 @@ def _plugins(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
                 look=f"nm -D --defined-only {file.path}",
                 file=_file(file),
             )
-        elif _networks_of(file) and nccl is not None and _networks_of(nccl) and common_interface(nccl, file) is None:
+        elif file.networks and nccl is not None and nccl.networks and nccl.common_interface(file) is None:
             yield finding(
                 "STACK010",
-                evidence=f"NCCL {nccl.version or ''} asks for {span(nccl)}; {_file(file)} {file.version or ''} has {span(file)}",
+                evidence=f"NCCL {nccl.version or ''} asks for {nccl.span}; {file.path} has {file.span}",
                 fix=_newer_plugin(nccl, file),
                 look=f"nm -D --defined-only {file.path} | grep -o 'ncclNetPlugin_v.*'",
                 file=_file(file),
             )
-    plugin = network_plugin(stack)
+    plugin = stack.network_plugin()
     if plugin is not None and _file(plugin) != "libnccl-net.so":
         yield finding(
             "STACK014",
@@ -242,33 +211,23 @@ def _plugins(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
         )
 
 
-def span(file: BuiltFile) -> str:
-    """Return the interfaces for networks as `ncclNetPlugin v6 to v10`."""
-    versions = sorted(int(each.rpartition("_v")[2]) for each in _networks_of(file))
-    if not versions:
-        return "none"
-    if len(versions) == versions[-1] - versions[0] + 1 > 1:
-        return f"{_NET} v{versions[0]} to v{versions[-1]}"
-    return f"{_NET} {', '.join(f'v{each}' for each in versions)}"
-
-
 def _newer_plugin(nccl: BuiltFile, plugin: BuiltFile) -> str:
-    newest_of_nccl = max(int(each.rpartition("_v")[2]) for each in _networks_of(nccl))
-    newest_of_plugin = max(int(each.rpartition("_v")[2]) for each in _networks_of(plugin))
+    newest_of_nccl = max(int(each.rpartition("_v")[2]) for each in nccl.networks)
+    newest_of_plugin = max(int(each.rpartition("_v")[2]) for each in plugin.networks)
     which = "a newer plug-in" if newest_of_plugin < newest_of_nccl else "an older plug-in, or a newer NCCL"
     return f"take {which}: busbw recipe show from-source lists which interfaces the releases have"
 
 
 def _networks(stack: BuiltStack, machine: Machine) -> Iterator[Finding]:
     need = fabric_stack(machine)
-    if need is None or (loaded(stack, "nccl") is None and network_plugin(stack) is None):
+    if need is None or (stack.loaded("nccl") is None and stack.network_plugin() is None):
         return
-    plugin = network_plugin(stack)
+    plugin = stack.network_plugin()
     if plugin is None:
         yield finding(
             "STACK012",
-            evidence=f"{machine.id} has {machine.fabric}; no file that was given or found exports {_NET}_vN",
-            fix=f"give the folder of {need.plugin} too, or build it: busbw recipe show from-source --platform {machine.id}",
+            evidence=f"{machine.id} has {machine.fabric}; no file that was given or found exports {NET}_vN",
+            fix=f"give the folder of {need.plugin} too; busbw recipe show from-source --platform {machine.id}",
             fabric=machine.fabric or "",
         )
         return
@@ -311,22 +270,26 @@ def _gpus(stack: BuiltStack, machine: Machine) -> Iterator[Finding]:
 
 
 def _processors(stack: BuiltStack, machine: Machine) -> Iterator[Finding]:
+    """Yield one finding for each kind of processor that files are for and the machine does not have."""
+    others: dict[str, list[BuiltFile]] = defaultdict(list)
     for file in stack.files:
         if machine.processor is not None and file.given and file.machine != machine.processor:
-            yield finding(
-                "STACK022",
-                evidence=file.path,
-                fix=f"build it on a node of {machine.id}, or take the package for {machine.processor}",
-                look=f"readelf -h {file.path}",
-                file=_file(file),
-                machine=file.machine or "another processor",
-                platform=machine.id,
-                processor=machine.processor,
-            )
+            others[file.machine or "another processor"].append(file)
+    for processor, files in others.items():
+        yield finding(
+            "STACK022",
+            evidence=_listed(each.path for each in files),
+            fix=f"build it on a node of {machine.id}, or take the package for {machine.processor}",
+            look=f"readelf -h {files[0].path}",
+            files=f"{_file(files[0])} is" if len(files) == 1 else f"{len(files)} files are",
+            machine=processor,
+            platform=machine.id,
+            processor=machine.processor or "",
+        )
 
 
 def _misfits(stack: BuiltStack, machine: Machine) -> Iterator[Finding]:
-    nccl = loaded(stack, "nccl")
+    nccl = stack.loaded("nccl")
     if nccl is None or nccl.version is None:
         return
     cuda = numbers(nccl.cuda)[0] if nccl.cuda is not None else None
@@ -344,12 +307,12 @@ def _misfits(stack: BuiltStack, machine: Machine) -> Iterator[Finding]:
 
 def _requirements(stack: BuiltStack) -> Iterator[Finding]:
     """Yield what the plug-in's makers ask for and is older here."""
-    plugin = network_plugin(stack)
+    plugin = stack.network_plugin()
     if plugin is None or plugin.version is None:
         return
     known = next((each for each in recipe_versions().plugin if each.version == plugin.version), None)
     for name, least, file in (
-        ("NCCL", known.nccl_since if known else None, loaded(stack, "nccl")),
+        ("NCCL", known.nccl_since if known else None, stack.loaded("nccl")),
         ("libfabric", known.libfabric_since if known else None, _libfabric_of(stack, plugin)),
     ):
         version = file.version if file is not None else None
@@ -405,8 +368,8 @@ def _cannot_tell(stack: BuiltStack, machine: Machine) -> Iterator[str]:
     of_driver = sorted({link.name for _file, link in _links_of(stack) if _is_of_driver(link)})
     if of_driver:
         yield f"{', '.join(of_driver)}: part of the driver, which is not on this host; check.sh finds it on the nodes"
-    if loaded(stack, "nccl") is None and network_plugin(stack) is not None:
-        yield "which NCCL will load the plug-in: none was given; name its folder too, that of a Python wheel for instance"
+    if stack.loaded("nccl") is None and stack.network_plugin() is not None:
+        yield "which NCCL will load the plug-in: none was given; name its folder too, as that of a Python wheel"
     for file in stack.files:
         if file.given and file.role in ("nccl", "libfabric") and file.version is None:
             yield f"which release {file.path} is: it does not say"

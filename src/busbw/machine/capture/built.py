@@ -258,6 +258,11 @@ class _Examiner:
         real = real_path(self._tree, path)
         return real is not None and self._tree.kind(real) == "folder"
 
+    def _is_plain(self, user: LoadedBy) -> bool:
+        """Whether a library says nothing for itself: what it lacks is then said of who needs it."""
+        found = self.binary(user.path)
+        return found is None or found.file.role == "other"
+
     def package(self, path: str) -> BuiltPackage | None:
         """Return what a site's package manager says of the folder that a path lies in, or of one above it."""
         folder = path.rpartition("/")[0]
@@ -331,7 +336,9 @@ class _Examiner:
             for name in chain[0].dynamic.needed:
                 found = list(search.providers(name, chain))
                 link = _link(name, chain[0].dynamic, found[0] if found else None, [each.path for each in found[1:]])
-                is_worth = len(chain) == 1 or link.path is None or bool(link.lacking)
+                is_worth = len(chain) == 1 or (
+                    (link.path is None or bool(link.lacking)) and all(map(self._is_plain, chain[:-1]))
+                )
                 if is_worth and not is_built_in(name) and link not in needs:
                     needs.append(link)
                 if found and found[0].path not in seen:
@@ -371,21 +378,21 @@ def examine_host(places: tuple[Path, ...]) -> BuiltStack:
         )
 
 
-def examine_folder(root: Path, places: tuple[str, ...], binds: tuple[tuple[str, str], ...]) -> BuiltStack:
-    """Return what an unpacked image holds, with folders of this host bound into it: pairs of here and inside."""
-    with ExitStack() as opened:
-        return examine_image(FolderTree(root, opened), str(root), places, binds)
+def examine_image(image: Path, places: tuple[str, ...], binds: tuple[tuple[str, str], ...]) -> BuiltStack:
+    """Return what an image holds: an unpacked folder; with folders of this host bound into it, here and inside.
 
-
-def examine_image(
-    image: FileTree, name: str, places: tuple[str, ...], binds: tuple[tuple[str, str], ...]
-) -> BuiltStack:
-    """Return what the tree of an image holds. Raises InputError where nothing of a stack is found."""
+    Raises InputError for an image that is not there, and where nothing of a stack is found.
+    """
+    if not image.exists():
+        raise InputError(f"there is no {image}", where="--image")
+    for here, _inside in binds:
+        if not Path(here).is_dir():
+            raise InputError(f"there is no folder {here}", where="--bind")
     with ExitStack() as opened:
-        tree = BoundTree(image, FolderTree(Path("/"), opened), binds)
+        tree = BoundTree(FolderTree(image, opened), FolderTree(Path("/"), opened), binds)
         inside = tuple(path for _here, path in binds)
         found = _stack(tree, places or (*inside, *_IMAGE_FOLDERS), _image_path(tree), of_stack=not places)
-        return msgspec.structs.replace(found, image=name, places=places or ("/",))
+        return msgspec.structs.replace(found, image=str(image.absolute()), places=places or ("/",))
 
 
 def _stack(

@@ -84,7 +84,7 @@ class Search:
             for each in chain:
                 if not each.dynamic.runpath:
                     yield from self._in(each.dynamic.rpath, each.path, name, "RPATH")
-        yield from self._in(self._prefixes, "", name, "prefix")
+        yield from self._in(self._prefixes, "", name, "given folder")
         yield from self._in(self._library_path, "", name, "LD_LIBRARY_PATH")
         yield from self._in(user.dynamic.runpath, user.path, name, "RUNPATH")
         for path in self._cache.get(name, ()):
