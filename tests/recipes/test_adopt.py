@@ -6,11 +6,14 @@ import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 import zipfile
+from functools import cache
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 
 from busbw.api.recipes import adopted, adopted_recipe, machine
 from busbw.base.errors import InputError
@@ -31,10 +34,7 @@ SM_90 = container(entry(90))
 def examine(*places: Path, platform: str = PLAIN) -> Adoption:
     """Return what is found, as if the platform had this host's processor."""
     found = adopted(tuple(map(str, places)), platform)
-    of = machine(platform)
-    return adoption(
-        found.stack, type(of)(**{**{name: getattr(of, name) for name in of.__struct_fields__}, "processor": HERE})
-    )
+    return adoption(found.stack, replace(machine(platform), processor=HERE))
 
 
 def codes(found: Adoption) -> set[str]:
@@ -415,3 +415,164 @@ def test_libfabric_open_mpi_and_hwloc_of_debian_are_read_as_they_are(packages: P
     plugin(tmp_path / "ofi", Path(fabric.path))
     assert "STACK013" in codes(examine(packages, tmp_path / "nccl", tmp_path / "ofi", platform=SLINGSHOT))
     assert "STACK013" not in codes(examine(packages, tmp_path / "nccl", tmp_path / "ofi", platform="aws-p5"))
+
+
+def mksquashfs(folder: Path, image: Path, *options: str) -> None:
+    """Pack a folder; skip where there is no program for it, and none can be downloaded."""
+    program = shutil.which("mksquashfs") or str(_squashfs_tools() / "usr" / "bin" / "mksquashfs")
+    subprocess.run(
+        [program, folder, image, "-quiet", "-no-progress", *options], check=True, timeout=120, capture_output=True
+    )
+
+
+@cache
+def _squashfs_tools() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="busbw-squashfs-"))
+    done = subprocess.run(
+        ["apt-get", "download", "squashfs-tools"], cwd=folder, check=False, capture_output=True, timeout=120
+    )
+    if done.returncode != 0:
+        pytest.skip("no mksquashfs here: apt-get install squashfs-tools")
+    (package,) = folder.glob("*.deb")
+    subprocess.run(["dpkg-deb", "-x", package, folder], check=True, timeout=60)
+    return folder
+
+
+@pytest.fixture
+def image_root(tmp_path: Path) -> Path:
+    """Return an unpacked image: NCCL where the loader looks, a plug-in for a libfabric that the host is to bring."""
+    root = tmp_path / "root"
+    nccl(root / "usr" / "lib64", code=SM_90)
+    fabric = libfabric(tmp_path / "host" / "lib64", options=("-Wl,-rpath,$ORIGIN",))
+    plugin(root / "opt" / "ofi" / "lib", fabric, options=("-Wl,-rpath,/host/fabric/lib64",))
+    (root / "etc").mkdir()
+    (root / "etc" / "environment").write_text("PATH=/bin\nLD_LIBRARY_PATH=/opt/ofi/lib:/usr/local/nvidia/lib\n")
+    # What every system has; it is not what is looked at.
+    for name in ("libc.so.6",):
+        build(root / "usr" / "lib64" / name, defines=("puts",), soname=name)
+    (root / "usr" / "lib").symlink_to("lib64")
+    return root
+
+
+def examine_inside(image: Path, *binds: tuple[Path, str]) -> Adoption:
+    found = adopted((), SLINGSHOT, image=image, binds=tuple((str(here), inside) for here, inside in binds))
+    return adoption(found.stack, replace(machine(SLINGSHOT), processor=HERE))
+
+
+def test_an_unpacked_image_is_looked_into_with_what_is_bound_into_it(image_root: Path, tmp_path: Path) -> None:
+    alone = examine_inside(image_root)
+    assert [each.title for each in alone.findings if each.code == "STACK001"] == [
+        "nothing provides libfabric.so.1, wanted by libnccl-net.so"
+    ]
+    bound = examine_inside(image_root, (tmp_path / "host", "/host/fabric"))
+    assert not [each for each in bound.findings if each.is_serious]
+    assert {each.path for each in bound.stack.files} == {
+        "/usr/lib64/libnccl.so.2.27.7",
+        "/opt/ofi/lib/libnccl-net.so",
+        "/host/fabric/lib64/libfabric.so.1",
+    }
+
+
+@pytest.mark.parametrize("packer", [("gzip",), ("xz",), ("lz4",), ("lzo",), ("lzo", "-noD"), ("zstd",)])
+def test_a_packed_image_is_read_in_place(packer: tuple[str, ...], image_root: Path, tmp_path: Path) -> None:
+    mksquashfs(image_root, tmp_path / "image.sqsh", "-comp", *packer)
+    found = examine_inside(tmp_path / "image.sqsh", (tmp_path / "host", "/host/fabric"))
+    if packer == ("zstd",) and sys.version_info < (3, 14):
+        assert found.stack.files == ()
+        assert "zstd" in found.cannot_tell[0]
+        return
+    unpacked = examine_inside(image_root, (tmp_path / "host", "/host/fabric"))
+    assert found.stack.files == unpacked.stack.files
+    assert found.findings == unpacked.findings
+
+
+def sif(image: Path, made: Path, *, system: int = 1) -> Path:
+    """Put a file system into a SIF as Apptainer lays it out (apptainer/sif, pkg/sif)."""
+    data = image.read_bytes()
+    start = 36864
+    extra = struct.pack("<ii3s", system, 2, b"02\0").ljust(384, b"\0")
+    table = b"".join(
+        struct.pack("<i?IIIqqqqqqq128s384s", kind, True, 1, 1, 0, offset, size, size, 0, 0, 0, 0, b"x", more)
+        for kind, offset, size, more in ((0x4001, 32768, 10, b""), (0x4004, start, len(data), extra))
+    )
+    head = b"#!/usr/bin/env run-singularity\n\0" + b"SIF_MAGIC\0" + b"01\0" + b"02\0" + bytes(16)
+    head += struct.pack("<qqqqqqqq", 0, 0, 46, 48, 4096, 48 * 585, 32768, len(data))
+    made.write_bytes(head.ljust(4096, b"\0") + table.ljust(start - 4096, b"\0") + data)
+    return made
+
+
+def test_an_image_of_apptainer_is_read_in_place_and_what_cannot_be_read_is_left_to_the_check(
+    image_root: Path, tmp_path: Path
+) -> None:
+    mksquashfs(image_root, tmp_path / "x.squashfs")
+    found = examine_inside(sif(tmp_path / "x.squashfs", tmp_path / "x.sif"), (tmp_path / "host", "/host/fabric"))
+    assert {each.role for each in found.stack.files} == {"nccl", "plugin", "libfabric"}
+
+    encrypted = sif(tmp_path / "x.squashfs", tmp_path / "y.sif", system=4)
+    done = recipe("--image", encrypted, "--platform", SLINGSHOT, "-o", tmp_path / "out")
+    assert done.exit_code == 4
+    assert "encrypted" in done.stdout
+    check = (tmp_path / "out" / "check.sh").read_text()
+    assert f"container_image='{encrypted}'" in check
+    assert "mounts=('/opt/cray/libfabric:/host/opt/cray/libfabric' '/usr/lib64:/host/usr/lib64')" in check
+    if shutil.which("shellcheck") is not None:
+        paths = [path for path in (tmp_path / "out").glob("*.sh") if path.name != "env_vars.sh"]
+        assert subprocess.run(["shellcheck", *paths], capture_output=True, text=True, check=False).stdout == ""
+
+
+@pytest.mark.parametrize(("name", "words"), [
+    ("x.sif", ["--ntasks-per-node=1", "--network=disable_rdzv_get", "apptainer", "exec", "--nv", "--bind", "/a:/b"]),
+    ("x.sqsh", ["--ntasks-per-node=1", "--network=disable_rdzv_get", "--container-image=", "--container-mounts=/a:/b"]),
+])  # fmt: skip
+def test_a_program_is_started_in_the_image_by_what_it_is_for(
+    name: str, words: list[str], image_root: Path, tmp_path: Path
+) -> None:
+    mksquashfs(image_root, tmp_path / "x.sqsh")
+    sif(tmp_path / "x.sqsh", tmp_path / "x.sif")
+    found = adopted((), SLINGSHOT, image=tmp_path / name)
+    files = {each.name: each.text for each in adopted_recipe(found, binds=(("/a", "/b"),)).files}
+    out = tmp_path / "out"
+    out.mkdir()
+    for each, text in files.items():
+        (out / each).write_text(text)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for each in ("srun", "apptainer"):
+        (programs / each).write_text('#!/bin/bash\nprintf "%s\\0" srun "$@"\n')
+        (programs / each).chmod(0o755)
+    done = subprocess.run(
+        ["bash", out / "run.sh", "a b", "$(id)"], text=True, capture_output=True, check=True, timeout=60,
+        env={**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"},
+    )  # fmt: skip
+    said = [word.replace(f"{tmp_path}/{name}", "") for word in done.stdout.split("\0")[1:-1]]
+    assert said[: len(words)] == words
+    assert said[-2:] == ["a b", "$(id)"]
+
+
+def test_the_environment_of_an_image_of_apptainer_decides_as_the_guide_of_isambard_ai_has_it(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    environment = root / ".singularity.d" / "env"
+    environment.mkdir(parents=True)
+    (environment / "10-docker2singularity.sh").write_text(
+        '#!/bin/sh\nexport LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-"/usr/local/nvidia/lib:/usr/local/nvidia/lib64"}"\n'
+    )
+    (environment / "90-environment.sh").write_text(
+        "export NCCL_HOME=/opt/slingshot/nccl\nexport LIBFABRIC_HOME=/host/opt/cray/libfabric/1.22.0\n"
+        "export LD_LIBRARY_PATH=$LIBFABRIC_HOME/lib64:$NCCL_HOME/lib:/opt/slingshot/aws-ofi-nccl/lib"
+        ":$LD_LIBRARY_PATH:/host/usr/lib64\n"
+    )
+    host, built = tmp_path / "host", tmp_path / "nccl_build"
+    fabric = libfabric(host / "cray" / "1.22.0" / "lib64")
+    (host / "usr").mkdir()
+    (fabric.parent / "libcxi.so.1").rename(host / "usr" / "libcxi.so.1")
+    nccl(built / "nccl" / "lib", version="2.29.2", code=SM_90)
+    plugin(built / "aws-ofi-nccl" / "lib", fabric)
+    binds = ((host / "cray", "/host/opt/cray/libfabric"), (host / "usr", "/host/usr/lib64"), (built, "/opt/slingshot"))
+
+    found = examine_inside(root, *binds)
+
+    assert not [each for each in found.findings if each.is_serious]
+    files = {each.role: each for each in found.stack.files}
+    assert files["libfabric"].path == "/host/opt/cray/libfabric/1.22.0/lib64/libfabric.so.1"
+    assert [each.path for each in files["libfabric"].needs] == ["/host/usr/lib64/libcxi.so.1"]
+    assert "STACK001" in codes(examine_inside(root, binds[0], binds[2]))

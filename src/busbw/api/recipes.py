@@ -10,7 +10,7 @@ from busbw.machine.capture.built import examine_host, examine_image
 from busbw.machine.named import platform
 from busbw.model.recommendation import Machine, Question, Recipe
 from busbw.model.stack import Adoption
-from busbw.recipes.making import SETTINGS, adopt
+from busbw.recipes.making import SETTINGS, adopt, fabric_binds
 from busbw.recipes.stack_rules import adoption
 from busbw.recipes.versions import from_source_for, question
 from busbw.store.files import write_folder
@@ -68,12 +68,14 @@ def adopted(
     """Return what somebody built, examined as files, and what is wrong with it on a platform.
 
     `image`: where the places lie, an unpacked folder or a file of Apptainer or enroot; `binds`: folders of this host
-    and where they are seen in it. Raises InputError where nothing of a stack is found, and for an unknown platform.
+    and where they are seen in it; without any, those that its fabric needs. Raises InputError where nothing of a stack
+    is found, and for an unknown platform.
     """
     of = machine(platform_name)
     if image is None:
         return adoption(examine_host(tuple(map(Path, places))), of)
-    return adoption(examine_image(image, places, binds), of)
+    usual = () if binds else fabric_binds(of)
+    return adoption(examine_image(image, places, binds, usual), of)
 
 
 def adopted_recipe(
@@ -82,7 +84,8 @@ def adopted_recipe(
     """Return what loads and proves a stack that was examined."""
     nccl = found.stack.loaded("nccl")
     of = machine(found.platform, nccl=nccl.version if nccl is not None else None)
-    return adopt(found, of, modules=modules, mounts=tuple(f"{here}:{inside}" for here, inside in binds))
+    given = binds or (fabric_binds(of) if found.stack.image is not None else ())
+    return adopt(found, of, modules=modules, mounts=tuple(f"{here}:{inside}" for here, inside in given))
 
 
 def write_recipe(made: Recipe, directory: Path) -> None:

@@ -294,15 +294,19 @@ def _common_values(machine: Machine | None) -> dict[str, str | tuple[str, ...]]:
     }
 
 
-def _binds(machine: Machine | None) -> tuple[str, ...]:
-    """Return the words that show a container the libraries of the host's fabric."""
-    libraries = [
-        library
+def fabric_binds(machine: Machine | None) -> tuple[tuple[str, str], ...]:
+    """Return the folders with the libraries of a host's fabric, each with where a container is to see it."""
+    return tuple(
+        (library.source_path, library.target_path)
         for need in container_facts().fabric
         if machine is not None and machine.fabric in need.kinds
         for library in need.libraries
-    ]
-    return tuple(word for each in libraries for word in ("--bind", f"{each.source_path}:{each.target_path}:ro"))
+    )
+
+
+def _binds(machine: Machine | None) -> tuple[str, ...]:
+    """Return the words that show a container the libraries of the host's fabric."""
+    return tuple(word for here, inside in fabric_binds(machine) for word in ("--bind", f"{here}:{inside}:ro"))
 
 
 def _arch(question: Question, machine: Machine | None) -> int | None:

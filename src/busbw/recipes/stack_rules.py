@@ -71,7 +71,9 @@ def _missing(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
         yield finding(
             "STACK001",
             evidence=_searched(stack),
-            fix=f"load the module that has {name}, or set LD_LIBRARY_PATH to its folder, and adopt again",
+            fix=f"install what has {name} in the image, or bind its folder: --bind HERE:INSIDE"
+            if stack.image is not None
+            else f"load the module that has {name}, or set LD_LIBRARY_PATH to its folder, and adopt again",
             look=f"find / -xdev -name '{name}*' 2>/dev/null",
             name=name,
             users=_listed(of),

@@ -11,8 +11,9 @@ from typing import BinaryIO, Literal, NamedTuple, Protocol
 import msgspec
 
 from busbw.base.errors import InputError
-from busbw.machine.read.built import easybuild_package, read_binary, spack_package
+from busbw.machine.read.built import assigned, easybuild_package, read_binary, spack_package
 from busbw.machine.read.elf import Dynamic, Read, dynamic_of
+from busbw.machine.read.image import ImageError, squash_tree
 from busbw.machine.read.loader import LoadedBy, Provider, Search, cache_of, expanded, is_built_in
 from busbw.model.stack import BuiltFile, BuiltPackage, BuiltStack, Linked
 
@@ -35,7 +36,6 @@ _PROGRAM = re.compile(r"\w+_perf(?:_\w+)?")
 # In an image, where everything else lies too: names that may be part of a stack.
 _OF_STACK = re.compile(r"lib(?:r?nccl|fabric|cxi|efa|mpi|hwloc|cudart|\w+-fi)[\w+.-]*\.so(?:\.\d+)*|\w+_perf(?:_\w+)?")
 _IMAGE_FOLDERS = ("/opt", "/usr/local", "/usr/lib", "/usr/lib64", "/workspace", "/nccl-tests", "/root", "/home")
-_PATH_OF_ENVIRONMENT = re.compile(r"LD_LIBRARY_PATH=(?P<value>[^\n;]*)")
 
 
 class FileTree(Protocol):
@@ -378,10 +378,14 @@ def examine_host(places: tuple[Path, ...]) -> BuiltStack:
         )
 
 
-def examine_image(image: Path, places: tuple[str, ...], binds: tuple[tuple[str, str], ...]) -> BuiltStack:
-    """Return what an image holds: an unpacked folder; with folders of this host bound into it, here and inside.
+def examine_image(
+    image: Path, places: tuple[str, ...], binds: tuple[tuple[str, str], ...], usual: tuple[tuple[str, str], ...] = ()
+) -> BuiltStack:
+    """Return what an image holds, with folders of this host bound into it: pairs of here and inside.
 
-    Raises InputError for an image that is not there, and where nothing of a stack is found.
+    An image is a file of Apptainer or enroot, or an unpacked folder. One that cannot be read here has no files, and
+    says why. `usual`: folders that are bound where this host has them. Raises InputError for an image that is not
+    there, and where nothing of a stack is found.
     """
     if not image.exists():
         raise InputError(f"there is no {image}", where="--image")
@@ -389,10 +393,23 @@ def examine_image(image: Path, places: tuple[str, ...], binds: tuple[tuple[str, 
         if not Path(here).is_dir():
             raise InputError(f"there is no folder {here}", where="--bind")
     with ExitStack() as opened:
-        tree = BoundTree(FolderTree(image, opened), FolderTree(Path("/"), opened), binds)
+        try:
+            inner = FolderTree(image, opened) if image.is_dir() else _packed(image, opened)
+        except ImageError as error:
+            unread = (f"{image}: {error}; check.sh looks inside, or unpack it and name the folder",)
+            return BuiltStack(places=places or ("/",), image=str(image.absolute()), files=(), unread=unread)
+        binds = (*binds, *(each for each in usual if Path(each[0]).is_dir()))
+        tree = BoundTree(inner, FolderTree(Path("/"), opened), binds)
         inside = tuple(path for _here, path in binds)
         found = _stack(tree, places or (*inside, *_IMAGE_FOLDERS), _image_path(tree), of_stack=not places)
         return msgspec.structs.replace(found, image=str(image.absolute()), places=places or ("/",))
+
+
+def _packed(image: Path, opened: ExitStack) -> FileTree:
+    found = FolderTree(image.parent, opened).opened(image.name)
+    if found is None:
+        raise InputError(f"cannot read {image}", where="--image")
+    return squash_tree(*found)
 
 
 def _stack(
@@ -443,14 +460,12 @@ def _paths(text: str) -> tuple[str, ...]:
 
 
 def _image_path(tree: FileTree) -> tuple[str, ...]:
-    """Return the LD_LIBRARY_PATH of an image, by enroot's file or Apptainer's scripts, without variables."""
-    scripts = ["/etc/environment", "/.singularity.d/env/10-docker2singularity.sh"]
-    scripts += [f"/.singularity.d/env/{name}" for name in tree.names("/.singularity.d/env") if name[:1] == "9"]
-    found: list[str] = []
-    for path in scripts:
+    """Return the LD_LIBRARY_PATH of an image: of enroot's file, or of Apptainer's scripts in their order."""
+    folder = "/.singularity.d/env"
+    known: dict[str, str] = {}
+    for path in ("/etc/environment", *(f"{folder}/{name}" for name in tree.names(folder))):
         opened = tree.opened(path) if tree.kind(path) == "file" else None
-        text = opened[0](0, min(opened[1], _MOST_TEXT_BYTES)).decode("utf-8", "replace") if opened is not None else ""
-        for match in _PATH_OF_ENVIRONMENT.finditer(text):
-            words = re.split(r"[:\"'{}]|:-", match["value"])
-            found = [*_paths(":".join(words)), *found]
-    return tuple(dict.fromkeys(found))
+        if opened is not None:
+            text = opened[0](0, min(opened[1], _MOST_TEXT_BYTES)).decode("utf-8", "replace")
+            known = assigned(text, known)
+    return _paths(known.get("LD_LIBRARY_PATH", ""))

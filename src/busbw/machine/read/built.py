@@ -206,3 +206,25 @@ def easybuild_package(names: Iterable[str], prefix: str) -> BuiltPackage | None:
                 file=f"{prefix}/easybuild/{name}",
             )
     return None
+
+
+_ASSIGNMENT = re.compile(r"^[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_]\w*)=(?P<value>[^\n]{0,8192})", re.MULTILINE)
+_VARIABLE = re.compile(r"\$(?:(?P<plain>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)(?::?-(?P<other>[^{}]*))?\})")
+_LONGEST_VALUE = 65_536
+
+
+def assigned(text: str, known: dict[str, str]) -> dict[str, str]:
+    """Return what a file of plain assignments sets, over what is known: an image's environment, never run.
+
+    A variable of which nothing is known is empty, as in a container that starts with nothing.
+    """
+    found = dict(known)
+
+    def value(match: re.Match[str]) -> str:
+        name = match["plain"] or match["braced"]
+        return found.get(name) or (match["other"] or "").replace('"', "")
+
+    for each in _ASSIGNMENT.finditer(text):
+        words = each["value"].partition(";")[0].strip()
+        found[each["name"]] = _VARIABLE.sub(value, words).strip("\"'")[:_LONGEST_VALUE]
+    return found

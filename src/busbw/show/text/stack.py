@@ -45,6 +45,8 @@ def adoption_text(found: Adoption) -> None:
         for each in found.cannot_tell:
             say(out, Text(printable(each)), indent=2)
         out.print()
+    if not found.stack.files:
+        return
     name = found.stack.image or ", ".join(found.stack.places)
     checked_text(
         Checked(
