@@ -171,6 +171,108 @@ class Versions(Value, kw_only=True, frozen=True):
     tried: tuple[Tried, ...]
 
 
+class FabricStack(Value, kw_only=True, frozen=True):
+    """What a fabric needs of a stack beyond NCCL."""
+
+    kinds: tuple[str, ...]
+    plugin: str
+    # Of libfabric; None: the plug-in does not use it.
+    provider: str | None = None
+    # Where the right libfabric lies, in words.
+    libfabric: str | None = None
+    source: str
+    checked: str
+
+
+class VersionSet(Value, kw_only=True, frozen=True):
+    """Versions that somebody has built and put together on some platforms."""
+
+    platforms: tuple[str, ...]
+    where: str
+    parts: dict[str, str]
+    result: str
+    why: str | None = None
+    source: str
+    checked: str
+
+
+class Newest(Value, kw_only=True, frozen=True):
+    """The newest release of a project that is known."""
+
+    name: str
+    version: str
+    source: str
+    checked: str
+
+
+class NetInterfaces(Value, kw_only=True, frozen=True):
+    """Which versions of ncclNetPlugin releases ask for (NCCL) or have (its plug-in)."""
+
+    of: Literal["NCCL", "aws-ofi-nccl"]
+    releases: str
+    least: Integer
+    most: Integer
+    source: str
+    checked: str
+
+
+class Toolchain(Value, kw_only=True, frozen=True):
+    """A compiler, module or folder that platforms have to build with."""
+
+    platforms: tuple[str, ...]
+    what: str
+    value: str
+    why: str
+    source: str
+    checked: str
+
+
+class BuildOption(Value, kw_only=True, frozen=True):
+    """An option of a project's own build, what it decides, and what goes wrong otherwise."""
+
+    project: str
+    option: str
+    decides: str
+    wrong: str
+    source: str
+    checked: str
+
+
+class Pitfall(Value, kw_only=True, frozen=True):
+    """Something that goes wrong with stacks built from source; fabrics empty: on any."""
+
+    text: str
+    fabrics: tuple[str, ...] = ()
+    source: str
+    checked: str
+
+
+class Instructions(Value, kw_only=True, frozen=True):
+    """Where the makers of a project, or a site, say how it is built; platforms empty: for any."""
+
+    project: str
+    at: str
+    platforms: tuple[str, ...] = ()
+
+
+class FromSource(Value, kw_only=True, frozen=True):
+    """Everything in data/recipes/from_source.toml, or what of it is about one platform."""
+
+    title: str
+    about: str
+    fabric: tuple[FabricStack, ...]
+    set: tuple[VersionSet, ...]
+    newest: tuple[Newest, ...]
+    interface: tuple[NetInterfaces, ...]
+    toolchain: tuple[Toolchain, ...]
+    option: tuple[BuildOption, ...]
+    pitfall: tuple[Pitfall, ...]
+    instructions: tuple[Instructions, ...]
+    # Compute capability times ten of the platform's GPUs; None: no platform was named, or it is not known.
+    sm: Integer | None = None
+    platform: str | None = None
+
+
 class _Recipes(Value, kw_only=True, frozen=True):
     recipe: tuple[RecipeFacts, ...]
 
@@ -179,6 +281,18 @@ class _Recipes(Value, kw_only=True, frozen=True):
 def recipe_facts() -> tuple[RecipeFacts, ...]:
     """Return every recipe, in the order of the file."""
     return msgspec.toml.decode(_read("recipes.toml"), type=_Recipes).recipe
+
+
+@cache
+def adopting_facts() -> tuple[RecipeFacts, ...]:
+    """Return the recipes for what somebody built: on the hosts, and in an image."""
+    return msgspec.toml.decode(_read("adopt.toml"), type=_Recipes).recipe
+
+
+@cache
+def from_source() -> FromSource:
+    """Return what must hold for a stack that is built from source."""
+    return msgspec.toml.decode(_read("from_source.toml"), type=FromSource)
 
 
 @cache

@@ -138,6 +138,8 @@ class Machine(Value, kw_only=True, frozen=True):
     gpus: Integer
     # Compute capability times ten; None: no NVIDIA GPU.
     sm: Integer | None
+    # As `uname -m` says it; None: not known.
+    processor: Literal["x86_64", "aarch64"] | None = None
     # The settings for it as files, by name, and the words that its launcher should be told.
     settings: tuple[tuple[str, str], ...] = ()
     launch_options: tuple[str, ...] = ()

@@ -11,9 +11,20 @@ from busbw import __version__
 from busbw.base.errors import InputError
 from busbw.base.text import maybe
 from busbw.facts.containers import container_facts
-from busbw.facts.recipes import Image, RecipeFacts, Release, ScriptFacts, recipe_facts, recipe_text, recipe_versions
-from busbw.model.recommendation import Machine, Question, Recipe, RecipeFile
+from busbw.facts.recipes import (
+    Image,
+    RecipeFacts,
+    Release,
+    ScriptFacts,
+    adopting_facts,
+    recipe_facts,
+    recipe_text,
+    recipe_versions,
+)
+from busbw.model.recommendation import Machine, Question, Recipe, RecipeFile, RecipeNote
+from busbw.model.stack import Adoption
 from busbw.recipes import versions
+from busbw.recipes.stack_rules import fabric_stack
 from busbw.recipes.versions import check_machine, notes
 
 _USE = "the definition of the image"
@@ -183,6 +194,49 @@ def make(name: str, question: Question, machine: Machine | None) -> Recipe:
     nccl = release_of_nccl(name, question)
     remarks = tuple(notes(facts, question, machine, nccl=nccl, image=image, release=release))
     values = _values(facts, question, machine, nccl=nccl, release=release)
+    return _recipe(facts, machine, remarks, tuple(_files(facts, values, machine, image)))
+
+
+def adopt(found: Adoption, machine: Machine, *, modules: tuple[str, ...], mounts: tuple[str, ...]) -> Recipe:
+    """Return the recipe of a stack that was examined: what loads it and what proves it. `mounts`: of an image."""
+    stack = found.stack
+    facts = next(each for each in adopting_facts() if each.name == ("adopted-image" if stack.image else "adopted"))
+    values = _adopted_values(found, machine, modules=modules, mounts=mounts)
+    remarks = tuple(
+        RecipeNote(severity="note" if each.severity == "note" else "warning", text=f"{each.code}: {each.title}")
+        for each in found.findings
+    )
+    remarks += tuple(RecipeNote(severity="note", text=f"cannot tell {each}") for each in found.cannot_tell)
+    return _recipe(facts, machine, remarks, tuple(_files(facts, values, machine, None)))
+
+
+def _adopted_values(found: Adoption, machine: Machine, *, modules: tuple[str, ...], mounts: tuple[str, ...]) -> Values:
+    stack = found.stack
+    nccl, plugin, need = stack.loaded("nccl"), stack.network_plugin(), fabric_stack(machine)
+    ours = plugin if plugin is not None and plugin.version is not None else None
+    tests = [each for each in stack.files if each.role == "nccl-tests" and any("mpi" in it.name for it in each.needs)]
+    by_name = sorted(tests, key=lambda each: ("all_reduce" not in each.path, each.path))
+    has_own_name = plugin is not None and not plugin.path.endswith("/libnccl-net.so")
+    return {
+        **_common_values(machine),
+        "nccl_version": (nccl.version or "") if nccl is not None else "",
+        "modules": modules,
+        "library_path": stack.library_path,
+        "net_plugin": plugin.path if plugin is not None and has_own_name else "",
+        "plugin_version": (ours.version or "") if ours is not None else "",
+        "provider": (need.provider or "") if need is not None and ours is not None else "",
+        "examined": tuple(f"{each.size_bytes} {each.path}" for each in stack.files if each.given),
+        "inside_files": tuple(each.path for each in stack.files if each.given),
+        "nccl_tests": by_name[0].path if by_name else "",
+        "ranks_per_node": str(machine.gpus or 1),
+        "container_image": stack.image or "",
+        "mounts": mounts,
+    }
+
+
+def _recipe(
+    facts: RecipeFacts, machine: Machine | None, remarks: tuple[RecipeNote, ...], files: tuple[RecipeFile, ...]
+) -> Recipe:
     made = Recipe(
         name=facts.name,
         title=facts.title,
@@ -191,7 +245,7 @@ def make(name: str, question: Question, machine: Machine | None) -> Recipe:
         needs=facts.needs,
         steps=facts.steps,
         notes=remarks,
-        files=tuple(_files(facts, values, machine, image)),
+        files=files,
         from_source=_FROM_SOURCE[facts.kind],
         sources=facts.source,
     )
@@ -213,18 +267,14 @@ def _values(
     facts: RecipeFacts, question: Question, machine: Machine | None, *, nccl: str | None, release: Release | None
 ) -> Values:
     """Return every value that a script may name."""
-    launch = machine.launch_options if machine is not None else ()
     return {
-        "platform": machine.id if machine is not None else "",
+        **_common_values(machine),
         "nccl_version": nccl or "",
-        "network": _NETWORK.get(machine.fabric or "", "") if machine is not None else "",
         "wheel": versions.wheel(question).name if facts.nccl_from == "wheel" else "",
         "cuda": question.cuda or str(versions.cuda_major(question)),
         "cuda_arch": str(_arch(question, machine) or ""),
         "modules": _modules(facts, question, machine),
         "container_image": ("busbw.sif" if facts.kind == "nccl" else "osu.sif") if facts.image is not None else "",
-        "run_options": tuple(f"--launcher-option={option}" for option in launch),
-        "srun_options": launch,
         "binds": _binds(machine),
         "release": release.version if release is not None else "",
         "sha256": (release.sha256 or "") if release is not None else "",
@@ -233,15 +283,30 @@ def _values(
     }
 
 
-def _binds(machine: Machine | None) -> tuple[str, ...]:
-    """Return the words that show a container the libraries of the host's fabric."""
-    libraries = [
-        library
+def _common_values(machine: Machine | None) -> dict[str, str | tuple[str, ...]]:
+    """Return what every recipe says of a machine."""
+    launch = machine.launch_options if machine is not None else ()
+    return {
+        "platform": machine.id if machine is not None else "",
+        "network": _NETWORK.get(machine.fabric or "", "") if machine is not None else "",
+        "run_options": tuple(f"--launcher-option={option}" for option in launch),
+        "srun_options": launch,
+    }
+
+
+def fabric_binds(machine: Machine | None) -> tuple[tuple[str, str], ...]:
+    """Return the folders with the libraries of a host's fabric, each with where a container is to see it."""
+    return tuple(
+        (library.source_path, library.target_path)
         for need in container_facts().fabric
         if machine is not None and machine.fabric in need.kinds
         for library in need.libraries
-    ]
-    return tuple(word for each in libraries for word in ("--bind", f"{each.source_path}:{each.target_path}:ro"))
+    )
+
+
+def _binds(machine: Machine | None) -> tuple[str, ...]:
+    """Return the words that show a container the libraries of the host's fabric."""
+    return tuple(word for here, inside in fabric_binds(machine) for word in ("--bind", f"{here}:{inside}:ro"))
 
 
 def _arch(question: Question, machine: Machine | None) -> int | None:

@@ -4,9 +4,20 @@ import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
+from msgspec.structs import replace
+
 from busbw.base.errors import InputError
 from busbw.base.text import maybe
-from busbw.facts.recipes import Image, Misfit, RecipeFacts, Release, Wheel, recipe_versions
+from busbw.facts.recipes import (
+    FromSource,
+    Image,
+    Misfit,
+    RecipeFacts,
+    Release,
+    Wheel,
+    from_source,
+    recipe_versions,
+)
 from busbw.model.recommendation import Machine, Question, RecipeNote
 
 _NUMBER = r"(?:0|[1-9]\d{0,4})"
@@ -261,19 +272,30 @@ def _tried(facts: RecipeFacts, machine: Machine | None) -> Iterator[RecipeNote]:
 def _applies(
     misfit: Misfit, facts: RecipeFacts, question: Question, machine: Machine | None, *, nccl: str | None
 ) -> bool:
-    sm = question.cuda_arch or (machine.sm if machine is not None else None)
     cuda = cuda_major(question) if facts.nccl_from is not None or question.cuda is not None else None
     return all(
         (
             facts.kind == "nccl",
             not misfit.recipes or facts.name in misfit.recipes,
+            is_misfit(misfit, machine, nccl=nccl, cuda=cuda, sm=question.cuda_arch),
+        )
+    )
+
+
+def is_misfit(
+    misfit: Misfit, machine: Machine | None, *, nccl: str | None, cuda: int | None, sm: int | None = None
+) -> bool:
+    """Whether what is known not to fit is what there is. `sm`: another GPU than the machine's."""
+    of_gpu = sm or (machine.sm if machine is not None else None)
+    return all(
+        (
             not misfit.platforms or (machine is not None and _matches(machine.id, misfit.platforms)),
             not misfit.fabrics or (machine is not None and machine.fabric in misfit.fabrics),
             misfit.nccl_from is None or (nccl is not None and numbers(nccl) >= numbers(misfit.nccl_from)),
             misfit.nccl_until is None or (nccl is not None and numbers(nccl) < numbers(misfit.nccl_until)),
             misfit.cuda_from is None or (cuda is not None and cuda >= misfit.cuda_from),
-            misfit.sm_from is None or (sm is not None and sm >= misfit.sm_from),
-            misfit.sm_to is None or (sm is not None and sm <= misfit.sm_to),
+            misfit.sm_from is None or (of_gpu is not None and of_gpu >= misfit.sm_from),
+            misfit.sm_to is None or (of_gpu is not None and of_gpu <= misfit.sm_to),
         )
     )
 
@@ -284,3 +306,22 @@ def _list(*pairs: tuple[str, str | None]) -> str:
 
 def _matches(name: str, globs: tuple[str, ...]) -> bool:
     return any(fnmatchcase(name, glob) for glob in globs)
+
+
+def from_source_for(machine: Machine | None) -> FromSource:
+    """Return what must hold for a stack that is built from source; machine None: on any platform."""
+    known = from_source()
+    if machine is None:
+        return known
+    return replace(
+        known,
+        platform=machine.id,
+        sm=machine.sm,
+        fabric=tuple(each for each in known.fabric if machine.fabric in each.kinds),
+        set=tuple(each for each in known.set if _matches(machine.id, each.platforms)),
+        toolchain=tuple(each for each in known.toolchain if _matches(machine.id, each.platforms)),
+        pitfall=tuple(each for each in known.pitfall if not each.fabrics or machine.fabric in each.fabrics),
+        instructions=tuple(
+            each for each in known.instructions if not each.platforms or _matches(machine.id, each.platforms)
+        ),
+    )

@@ -104,17 +104,23 @@ _FILE = 0o644
 _PROGRAM = 0o755
 
 
+def check_new_folder(directory: Path) -> None:
+    """Raise InputError where anything is at that place already, or where the folder above is not there."""
+    target = directory.absolute()
+    if os.path.lexists(target):
+        raise InputError(f"{directory} is there already, and is not written over", hint="choose a new folder with -o")
+    if not target.parent.is_dir():
+        raise InputError(f"there is no folder {target.parent}", hint="make it, or choose another with -o")
+
+
 def write_folder(directory: Path, files: Iterable[tuple[str, str, bool]]) -> None:
     """Make a folder with these files, each a name, a text and whether it is a program.
 
     Raises InputError where anything is at that place already, or where the folder above is not there, RunError when
     the disk is full or refuses.
     """
+    check_new_folder(directory)
     target = directory.absolute()
-    if os.path.lexists(target):
-        raise InputError(f"{directory} is there already, and is not written over", hint="choose a new folder with -o")
-    if not target.parent.is_dir():
-        raise InputError(f"there is no folder {target.parent}", hint="make it, or choose another with -o")
     part: Path | None = None
     try:
         # Beside the target, so that it can take its place at once.

