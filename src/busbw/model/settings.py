@@ -216,6 +216,7 @@ Form = Literal[
     "dockerfile",
     "apptainer",
     "modulefile",
+    "table",  # a list of devices that a program keeps for a machine, whose name is the target
 ]
 
 

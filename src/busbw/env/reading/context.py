@@ -75,6 +75,7 @@ class Ledger:
         # Where an assignment was taken down from; a place read again adds alternatives.
         self.conditional = ArmPlaces()
         self._places: dict[tuple[str, int, int | None], int] = {}
+        self._set_at: set[tuple[str, int]] = set()
         self._by_name: dict[str, list[int]] = {}
         # The launches of the command that is read at the moment; branches before it make it be read several times.
         self._current: dict[tuple[int, int, int | None], int] = {}
@@ -86,6 +87,11 @@ class Ledger:
     def count(self) -> int:
         """How many assignments and launches were taken down."""
         return len(self._assignments) + len(self._launches)
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether a part could not be read so far."""
+        return bool(self._unread)
 
     def place(self, offset: int) -> tuple[int, int]:
         """Return line and column of an offset, from 1."""
@@ -155,8 +161,13 @@ class Ledger:
         )
         number = len(self._assignments) - 1
         self._places[key] = number
+        self._set_at.add((name, at))
         self._by_name.setdefault(name, []).append(number)
         return number
+
+    def is_set_at(self, name: str, at: int) -> bool:
+        """Whether a setting was taken down from this place, for whatever sees it."""
+        return (name, at) in self._set_at
 
     def _as_written(self, value: Spelled, written: tuple[int, int] | None) -> str:
         if written is not None and 0 <= written[1] - written[0] <= LONGEST_WRITTEN:

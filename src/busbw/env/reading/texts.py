@@ -9,10 +9,12 @@ from pathlib import PurePath
 import msgspec
 
 from busbw.base.errors import InputError
+from busbw.env.reading.commands import FAMILY_NAME, LAUNCHERS
 from busbw.env.reading.context import Context, Ledger, Scope
 from busbw.env.reading.images import read_apptainer, read_dockerfile
 from busbw.env.reading.manifests import read_kubernetes
-from busbw.env.reading.programs import read_modulefile, read_python
+from busbw.env.reading.modulefiles import read_modulefile
+from busbw.env.reading.python import read_python
 from busbw.env.reading.settings_files import read_environment, read_nccl_conf, read_systemd
 from busbw.env.reading.shell import read_csh, read_shell
 from busbw.env.reading.shell_commands import language_of
@@ -85,7 +87,7 @@ def read(text: str, file: str, language: str | None = None) -> SettingsReading:
 def _page(text: str, file: str) -> SettingsReading:
     """Return the reading of a page: each of its scripts is one by itself, at its place in the page."""
     parts: list[SettingsReading] = []
-    for block in islice(blocks(text), _MOST_BLOCKS):
+    for block in islice(blocks(text) if _FENCED.search(text) else passages(text), _MOST_BLOCKS):
         ledger = Ledger(file, block.masked)
         _READERS[block.language](block.piece, Context(ledger=ledger, scope=Scope(), nested=_nested))
         parts.append(ledger.reading(block.language))
@@ -137,6 +139,14 @@ _BY_SUFFIX = {
 }  # fmt: skip
 _CSH = re.compile(r"\A\s*#![^\n]*\bt?csh\b")
 _PYTHON = re.compile(r"\A#![^\n]*\bpython[\d.]*\s*$|^(?:import|from) os\b", re.MULTILINE)
+# A sentence has a capital, several words and an end. A page has some, and not one to a hundred lines.
+_SENTENCE = re.compile(r"\s*(?:[-*\u2022\d.]+\s+)?[A-Z][\w'\u2019-]*,?(?: [^\s=$\\|;]+){5,}.*[\w)\]\"'][.:!?]\s*$")
+_FEWEST_SENTENCES = 3
+_LINES_PER_SENTENCE = 12
+# `NAME: value` under a key of its own, and what no such file begins a line with.
+_KEY_ALONE = re.compile(r"^[\w-]+:[ \t]*$", re.MULTILINE)
+_MAPPED = re.compile(rf"^[ \t]+[\"']?{FAMILY_NAME.pattern}[\"']?:[ \t]", re.MULTILINE)
+_SHELL_START = re.compile(r"^(?:export|if|for|set|source|mpirun|srun|echo) ", re.MULTILINE)
 _HOSTS = re.compile(r"(?:^|/)(?:host|machine|rank)file(?:[.\w-]*\.txt)?$")
 _MAKEFILE = re.compile(r"(?:^|/)(?:GNU)?[Mm]akefile$")
 
@@ -182,6 +192,8 @@ def _refuse(file: str) -> None:
 
 
 def _by_content(start: str) -> str:
+    if _is_prose(start) and not _PYTHON.search(start):
+        return _MARKDOWN
     if _APPTAINER.search(start):
         return "apptainer"
     if _DOCKERFILE.match(start):
@@ -198,7 +210,17 @@ def _by_lines(start: str) -> str:
         return "python"
     if _BATCH.search(start):
         return "slurm"
+    if _MAPPED.search(start) and _KEY_ALONE.search(start) and not _SHELL_START.search(start):
+        return "kubernetes"
     return "environment" if _is_environment(start) else "shell"
+
+
+def _is_prose(start: str) -> bool:
+    """Whether a text is a page for people: sentences, and commands among them."""
+    lines = [line for line in start.split("\n") if line.strip()]
+    sentences = sum(_SENTENCE.match(line) is not None for line in lines)
+    fewest = _FEWEST_SENTENCES * (4 if "<<" in start else 1)
+    return sentences >= fewest and sentences * _LINES_PER_SENTENCE >= len(lines)
 
 
 def _is_environment(start: str) -> bool:
@@ -223,7 +245,8 @@ def _has_words(line: str) -> bool:
     return re.match(r"[A-Za-z_]\w*=\S* +(?:\S+ +)*(?:\S*/\S+|mpirun|srun|python3?|torchrun)(?: |$)", line) is not None
 
 
-# Pages of Markdown.
+# Pages of Markdown, and of text.
+_FENCED = re.compile(r"^[ \t]*(?:`{3}|~{3})", re.MULTILINE)
 _FENCE = re.compile(r"[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*\{?\.?(?P<info>[\w.+-]*)(?P<rest>[^`\n]*)")
 _BY_INFO = {
     **dict.fromkeys(("bash", "sh", "shell", "zsh", "ksh"), "shell"),
@@ -241,6 +264,17 @@ _SCRIPT = re.compile(r"\s*(?:#!/\S*sh\b|#SBATCH|export [A-Z_]+=|(?:\$ )?(?:mpiru
 _MARK = re.compile(r"[ \t]+# \(\d{1,3}\)!?[ \t]*$")
 _DOCUMENT = re.compile(r"<<-?[ \t]*[\"'\\\\]?(\w+)")
 _PROMPT = re.compile(r"[ \t]*[$%] ")
+
+
+# Lines of a page that begin a command or set something, those that begin a whole script, and options of a command.
+_PASSAGE = re.compile(
+    rf"[ \t]*(?:[$%>] )?(?:(?:export |setenv )?[A-Za-z_]\w*= ?\S|setenv [A-Z]|#SBATCH |#!/\S*sh\b"
+    rf"|-x {FAMILY_NAME.pattern}|(?:if|elif|while) ?\[|for \w+ in |(?:then|else|fi|do|done|esac)[ \t]*$"
+    rf"|(?:\S+/)?(?:{LAUNCHERS})\s+(?:-|\\|run |exec )|(?:[A-Z][A-Z0-9_]*=\S* )+\S)"
+)
+_MOST_EMPTY = 4
+_SCRIPT_LINE = re.compile(r"[ \t]*(?:#SBATCH |#!/\S*sh\b)")
+_OPTION_LINE = re.compile(r"[ \t]*--?[a-zA-Z][\w-]*(?:[ =]|\s*\\?\s*$)")
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -267,6 +301,35 @@ def blocks(text: str) -> Iterator[Block]:
         if language is not None:
             yield _block(language, lines, first, at)
         at += 1
+
+
+def passages(text: str) -> Iterator[Block]:
+    """Yield the commands and settings of a page without fences: each run of lines between those for people."""
+    lines = text.split("\n")
+    at = 0
+    while at < len(lines):
+        if _PASSAGE.match(lines[at]) is None:
+            at += 1
+            continue
+        first, is_script = at, _SCRIPT_LINE.match(lines[at]) is not None
+        at += 1
+        while (following := _following(lines, at, is_script=is_script)) is not None:
+            at = following + 1
+        yield _block("shell", lines, first, at)
+
+
+def _following(lines: list[str], at: int, *, is_script: bool) -> int | None:
+    """Return the next line of a passage that goes on: it continues the one before, is an option, or another command.
+
+    Pages put empty lines between the lines of a command. A whole script goes on up to a sentence.
+    """
+    continues = lines[at - 1].rstrip().endswith("\\")
+    for number in range(at, min(at + _MOST_EMPTY + 1, len(lines))):
+        if lines[number].strip():
+            others = _OPTION_LINE.match(lines[number]) or _PASSAGE.match(lines[number])
+            is_part = continues or others is not None or (is_script and _SENTENCE.match(lines[number]) is None)
+            return number if is_part else None
+    return None
 
 
 def _closes(line: str, mark: str) -> bool:

@@ -166,6 +166,8 @@ def shown(text: str) -> str:
 def setting_text(each: Assignment) -> str:
     """Return an assignment as evidence, with a quoted value: it may begin with an equals sign."""
     value = each.value
+    if value is None and each.alternatives:
+        return f"{each.name} = {' or '.join(map(shown, each.alternatives))}"
     if value is None:
         quoted = each.written[:1] in ("'", '"') and each.written[:1] == each.written[-1:]
         value = each.written[1:-1] if quoted else each.written

@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 
+from busbw.base.text import listed
 from busbw.env.rules.subject import (
     OF_BUILDING,
     UNKNOWN,
@@ -20,7 +21,7 @@ from busbw.env.rules.subject import (
     shown,
 )
 from busbw.env.versions import known_in
-from busbw.model.finding import Finding
+from busbw.model.finding import FilePlace, Finding
 from busbw.model.settings import Assignment, SettingsReading, Slip
 
 _CODES = {
@@ -126,6 +127,59 @@ def _fix(each: Slip, name: str) -> str | None:
     if each.kind == "option_equals" and each.meant is not None:
         return f"two words: {name.removeprefix('OMPI_MCA_')} {each.meant.partition('=')[2] or each.meant}"
     return fixes.get(each.kind)
+
+
+# Names of settings that a text mentions, but for what it only reads, `$NAME` and `environ["NAME"]`, and what a launcher
+# sets by itself.
+_MENTIONED = re.compile(
+    r"(?<![\w$.-])(?<![a-rt-zA-Z0-9_.]/)(?<!\$\{)(?<!environ\[[\"'])(?<!getenv\([\"'])(?<!\.get\([\"'])"
+    r"(?:NCCL|RCCL|UCX|FI|OMPI)_(?!COMM_WORLD|UNIVERSE|TESTS?(?:_|\b))[A-Z][A-Z0-9]+(?:_\w+)*"
+    r"(?![\w*/]|\.\w|[\"'] (?:not )?in\b)",
+    re.ASCII,
+)
+_OF_FOLDERS = re.compile(r"_(?:HOME|DIR|ROOT|PATH|VERSION|PREFIX|SRC|REPO|BRANCH|TAG|INCLUDE|LIB)$", re.ASCII)
+_REMARK = re.compile(r"(?:^|\s)#.*")
+_SAYS = re.compile(r"\s*(?:echo|printf|printenv|print|logger|log|info|assert|raise)\b.*|.*\bgrep\b.*")
+_FAMILIES = ("NCCL_", "RCCL_", "UCX_", "FI_", "OMPI_")
+_MOST_NAMES = 4
+
+
+def silent(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield that a text mentions settings and none of them was read."""
+    reading = subject.reading
+    if any(_sets_or_passes_on(each) or each.slips for each in (reading, *reading.parts)):
+        return
+    named = list(_mentions(reading))
+    if not named:
+        return
+    names = list(dict.fromkeys(name for _place, name in named))
+    yield report(
+        "ENV018",
+        at=named[0][0],
+        evidence=f"{listed(names, _MOST_NAMES)}; read as {reading.language}",
+        effect="nothing in this text was checked: that nothing else is found says nothing about it",
+        fix="give the part with the settings by itself, or say what it is: --as shell, kubernetes, python, environment",
+        count=f"{len(names)} {'name' if len(names) == 1 else 'names'}",
+    )
+
+
+def _sets_or_passes_on(reading: SettingsReading) -> bool:
+    return any(each.name.lstrip().removeprefix("export ").startswith(_FAMILIES) for each in reading.assignments) or any(
+        name.startswith((*_FAMILIES, "ALL")) for launch in reading.launches for name in launch.forwards
+    )
+
+
+def _mentions(reading: SettingsReading) -> Iterator[tuple[FilePlace, str]]:
+    has_remarks = reading.language != "markdown"
+    for number, line in enumerate(reading.lines, start=1):
+        text = _REMARK.sub("", line) if has_remarks else line
+        if has_remarks and _SAYS.match(text):
+            continue
+        for found in _MENTIONED.finditer(text):
+            variable = known(found.group())
+            is_setting = variable is None or variable.owner not in OF_BUILDING
+            if is_setting and _OF_FOLDERS.search(found.group()) is None:
+                yield FilePlace(file=reading.file, line=number, column=found.start() + 1), found.group()
 
 
 _QUOTES = ('"', "'")
