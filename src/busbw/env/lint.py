@@ -15,7 +15,7 @@ from busbw.env.rules.forwarding import forwarding, pods, ranks
 from busbw.env.rules.placement import placement
 from busbw.env.rules.subject import CheckContext, SettingsSubject, known, plain_name, plain_value, subject_of
 from busbw.env.rules.text import conf_lines, leftovers, repeats, same_parameter, silent, slips
-from busbw.env.rules.values import files, names, topology_files, values
+from busbw.env.rules.values import files, names, spelled_paths, topology_files, values
 from busbw.env.values import read_value
 from busbw.facts.envvars import misspellings
 from busbw.model.finding import FilePlace, Finding, by_place
@@ -37,6 +37,7 @@ _ALONE: tuple[_Rule, ...] = (
     pods,
     placement,
     files,
+    spelled_paths,
     leftovers,
     ranks,
 )

@@ -291,6 +291,8 @@ class UnreadPart(Value, kw_only=True, frozen=True):
     line: Integer
     column: Integer
     reason: str
+    # Whether the shell itself refuses the text because of it.
+    is_rejected: bool = False
 
 
 # space_after_equals: NAME= value, which sets NAME to nothing and runs, or passes on, `value`.

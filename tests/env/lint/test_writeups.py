@@ -113,12 +113,20 @@ PARTS = (
             "14 ENV001": UNREAD_SOURCE,
         },
     ),
-    Part(file=INTERCONNECTS, first=256, last=273, is_table=True, reasons={"3 ENV024": OLD_NAME}),
+    Part(
+        file=INTERCONNECTS,
+        first=256,
+        last=273,
+        is_table=True,
+        reasons={"1 ENV131": "/opt/Microsoft with a capital", "3 ENV024": OLD_NAME},
+    ),
     Part(file=INTERCONNECTS, first=242, last=242, reasons={"1 ENV006": "curly quotes of the web page"}),
     # The pinning article.
     Part(file=PINNING, first=37, last=37, reasons={"1 ENV005": PASTED}),
     Part(file=PINNING, first=37, last=37, platform=NDV5, reasons={"1 ENV005": PASTED}),
-    Part(file=PINNING, first=39, last=39, reasons={"1 ENV005": PASTED}),
+    Part(
+        file=PINNING, first=39, last=39, reasons={"1 ENV005": PASTED, "1 ENV019": "<topo-file.xml> is to be replaced"}
+    ),
     Part(
         file=PINNING,
         first=45,
@@ -141,8 +149,8 @@ PARTS = (
             last=66,
             platform=platform,
             reasons={
+                "1 ENV019": "`if[` without a blank, and the lines with `fi` are lost",
                 "5 ENV003": "a space behind the equals sign",
-                "7 ENV001": "the lines with `fi` are lost",
                 "11 ENV003": "a space behind the equals sign",
                 "14 ENV005": "a blank behind each backslash",
                 "28 ENV009": "-mca coll_hcoll_enable=0 takes the next option for its value",

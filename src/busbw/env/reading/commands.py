@@ -117,6 +117,12 @@ def as_script(text: Spelled) -> Spelled | None:
     return None
 
 
+def sets_family_name(field: Field) -> bool:
+    """Whether an argument is `NAME=VALUE` with a name of the interconnect's libraries."""
+    found = FAMILY_NAME.match(field.text)
+    return found is not None and field.text.startswith("=", found.end())
+
+
 def is_known(word: str) -> bool:
     """Whether a word may be a program that starts others, by its last part."""
     name = word.rpartition("/")[2]

@@ -82,6 +82,8 @@ class Ledger:
         self._nested = MOST_NESTED
         self._resolved = MOST_RESOLVED
         self._said: set[str] = set()
+        # Whether the text is a whole script for a shell: what is no shell's language in it keeps it from running.
+        self.is_script = False
 
     @property
     def count(self) -> int:
@@ -92,6 +94,11 @@ class Ledger:
     def has_unread(self) -> bool:
         """Whether a part could not be read so far."""
         return bool(self._unread)
+
+    @property
+    def has_launches(self) -> bool:
+        """Whether a command was taken down that starts something."""
+        return bool(self._launches)
 
     def place(self, offset: int) -> tuple[int, int]:
         """Return line and column of an offset, from 1."""
@@ -221,11 +228,19 @@ class Ledger:
         """Replace a launch by what is known of it now."""
         self._launches[number] = launch
 
-    def unread(self, offset: int, reason: str) -> None:
+    def unread(self, offset: int, reason: str, *, is_rejected: bool = False) -> None:
         """Take down a part that cannot be read."""
         if len(self._unread) < MOST_REMARKS:
             line, column = self.place(offset)
-            self._unread[UnreadPart(file=self.file, line=line, column=column, reason=reason)] = None
+            part = UnreadPart(file=self.file, line=line, column=column, reason=reason, is_rejected=is_rejected)
+            self._unread[part] = None
+
+    def rejected(self, offset: int, reason: str, *, is_certain: bool = False) -> None:
+        """Take down what a shell refuses; in a fragment, whose rest may stand elsewhere, it is a part that is not read.
+
+        `is_certain`: what follows or goes before makes no difference.
+        """
+        self.unread(offset, reason, is_rejected=self.is_script or is_certain)
 
     def _once(self, offset: int, reason: str) -> None:
         if reason not in self._said:
@@ -287,6 +302,10 @@ class Scope:
     def get(self, name: str) -> Possible:
         """Return what a variable may hold; (None,) where nothing is known."""
         return self._values.get(name, (None,))
+
+    def names(self) -> tuple[str, ...]:
+        """Return the variables that were set, in the order of their first values."""
+        return tuple(self._values)
 
     def set(self, name: str, possible: Possible) -> None:
         """Let a variable hold one of these from here on."""

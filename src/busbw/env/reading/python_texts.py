@@ -342,7 +342,7 @@ class PythonTexts:
         if first is None and is_options:
             fields = [Field(Spelled("mpirun", items[0].runs[:1]), fields[0].start, fields[0].start), *fields]
         elif first is None:
-            settings = [field for field in fields if _is_setting(field)]
+            settings = [field for field in fields if commands.sets_family_name(field)]
             for field in settings:
                 self.deeds.append(Deed(field.start, _assigning(self._context, field)))
             return
@@ -540,11 +540,6 @@ def _called(node: ast.Call) -> str:
     return (
         function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
     )
-
-
-def _is_setting(field: Field) -> bool:
-    found = FAMILY_NAME.match(field.text)
-    return found is not None and field.text.startswith("=", found.end())
 
 
 def _children(node: ast.AST) -> Iterator[ast.expr]:

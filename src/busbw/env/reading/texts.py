@@ -9,7 +9,7 @@ from pathlib import PurePath
 import msgspec
 
 from busbw.base.errors import InputError
-from busbw.env.reading.commands import FAMILY_NAME, LAUNCHERS
+from busbw.env.reading.commands import FAMILY_NAME, LAUNCHERS, as_script
 from busbw.env.reading.context import Context, Ledger, Scope
 from busbw.env.reading.images import read_apptainer, read_dockerfile
 from busbw.env.reading.manifests import read_kubernetes
@@ -18,7 +18,7 @@ from busbw.env.reading.python import read_python
 from busbw.env.reading.settings_files import read_environment, read_nccl_conf, read_systemd
 from busbw.env.reading.shell import read_csh, read_shell
 from busbw.env.reading.shell_commands import language_of
-from busbw.env.reading.spelled import Spelled, joined
+from busbw.env.reading.spelled import Spelled, joined, separated
 from busbw.model.settings import SettingsReading
 
 LARGEST_BYTES = 8 * 2**20
@@ -79,9 +79,24 @@ def read(text: str, file: str, language: str | None = None) -> SettingsReading:
     returns = cleaned.count("\r\n")
     if returns and chosen not in {"kubernetes", "dockerfile"}:
         ledger.every("carriage_return", cleaned.index("\r\n"), "\\r", count=returns)
+    is_posix = _SHEBANG.match(text) is None or _POSIX.match(text) is not None
+    ledger.is_script = chosen in {"shell", "slurm"} and is_posix and _TEMPLATES.search(text) is None
     context = Context(ledger=ledger, scope=Scope(), nested=_nested)
     _READERS[chosen](Spelled(cleaned), context)
+    if chosen in {"shell", "slurm"} and not ledger.has_launches:
+        _read_options(context)
     return ledger.reading(chosen)
+
+
+def _read_options(context: Context) -> None:
+    """Read what variables hold for commands of another file, where a script starts nothing itself."""
+    for name in context.scope.names():
+        for possible in context.scope.get(name):
+            items = possible.fields if possible is not None else ()
+            text = joined(list(separated(items, Spelled(" ")))) if items else None
+            script = as_script(text) if text is not None else None
+            if script is not None:
+                context.read("shell", script, context.inner())
 
 
 def _page(text: str, file: str) -> SettingsReading:
@@ -116,6 +131,9 @@ def _check(text: str, file: str, language: str | None) -> None:
 _FIRST = 65_536
 _MODULE = re.compile(r"\A#%Module")
 _SHEBANG = re.compile(r"\A\s*#!")
+_POSIX = re.compile(r"\A\s*#![^\n]*\b(?:ba|da|k)?sh\b")
+# What a program puts in before a shell sees the text: Jinja, Go, ERB.
+_TEMPLATES = re.compile(r"\{\{[^{}\n]*\}\}|\{%|<%")
 _LUA = re.compile(r"^\s*(?:setenv|pushenv|prepend_path|append_path|whatis|help|load|depends_on)\s*[({\[]", re.MULTILINE)
 _APPTAINER = re.compile(r"^\s*Bootstrap\s*:|^%(?:environment|post|runscript)\b", re.IGNORECASE | re.MULTILINE)
 _MANIFEST = re.compile(r"^(?:apiVersion|kind|services|metadata)\s*:|^\s*-?\s*containers\s*:", re.MULTILINE)
@@ -125,6 +143,8 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_][\w.%()-]*=")
 _SHELL_LINE = re.compile(r"(?:export|declare|typeset|unset|setenv|source|module|if|for|echo)\b|[a-z]\S*\s+-")
 # Values of an environment hold quotes and dollars as they stand; in a script they mean something.
 _QUOTED_LINE = re.compile(r"[A-Za-z_]\w*=(?:[\"'].*[\"']|\(.*\)|.*\$[({A-Za-z_].*|.*\s#.*|[^\s\"']+;.*)\s*$")
+# A quote that is closed on another line, and a line that goes on, are a shell's.
+_GOES_ON = re.compile(r"[A-Za-z_]\w*=(?:\"[^\"]*|'[^']*)\\$")
 # Files that name variables too, and that no shell would read as they are meant.
 _NOT_READ = {
     ".toml": "TOML", ".tf": "Terraform", ".tfvars": "Terraform", ".hcl": "HCL", ".ini": "an INI file",
@@ -228,7 +248,7 @@ def _is_environment(start: str) -> bool:
     if "\0" in start:
         return True
     lines = [line.rstrip("\r") for line in start.split("\n") if line.strip() and not line.startswith("#")]
-    if not lines or _ASSIGNMENT.match(lines[0]) is None:
+    if not lines or _ASSIGNMENT.match(lines[0]) is None or any(_GOES_ON.match(line) for line in lines):
         return False
     settings = [line for line in lines if _ASSIGNMENT.match(line)]
     if any(_QUOTED_LINE.match(line) for line in settings[:1000]):

@@ -22,7 +22,7 @@ from busbw.env.rules.subject import (
 )
 from busbw.env.versions import known_in
 from busbw.model.finding import FilePlace, Finding
-from busbw.model.settings import Assignment, SettingsReading, Slip
+from busbw.model.settings import Assignment, SettingsReading, Slip, UnreadPart
 
 _CODES = {
     "space_after_equals": "ENV003",
@@ -51,7 +51,12 @@ _ONCE = {"lost_line_end", "typographic", "carriage_return"}
 
 def slips(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield what is written so that it means something else, and the parts that could not be read."""
+    refused = [part for part in subject.reading.unread if part.is_rejected]
+    if refused:
+        yield _rejected(sorted(refused, key=lambda each: (each.line, each.column)))
     for part in subject.reading.unread:
+        if part.is_rejected:
+            continue
         yield report("ENV001", at=place_of(part), evidence="nothing in it is checked", reason=part.reason)
     # One slip that goes through a whole text is told once.
     meant = [each for each in subject.reading.slips if _matters(each, subject.reading)]
@@ -61,6 +66,25 @@ def slips(subject: SettingsSubject) -> Iterator[Finding]:
         if each.kind not in _ONCE or each.kind not in reported:
             yield _finding(each, max(each.count, often[each.kind] if each.kind in _ONCE else 1))
             reported.add(each.kind)
+
+
+_REDIRECTS = "< and > are redirections: the command reads a file of that name, or ends with a syntax error"
+
+
+def _rejected(parts: list[UnreadPart]) -> Finding:
+    """Return the first place that a shell refuses: what it says of others mostly follows from it."""
+    is_left = parts[0].reason.startswith("<")
+    others = [f"{each.reason} in line {each.line}" for each in parts[1:]]
+    return report(
+        "ENV019",
+        at=place_of(parts[0]),
+        evidence=f"also {listed(others, 3)}" if others else "the script cannot be read to its end",
+        effect=_REDIRECTS
+        if is_left
+        else "a syntax error: what stands before this line may run, what is behind it does not",
+        fix="bash -n FILE says the same without running it",
+        reason=parts[0].reason,
+    )
 
 
 def _matters(each: Slip, reading: SettingsReading) -> bool:
