@@ -12,7 +12,7 @@ from busbw.env.rules.combinations import combinations
 from busbw.env.rules.devices import devices, startup
 from busbw.env.rules.effects import effects, hazards
 from busbw.env.rules.forwarding import forwarding, pods, ranks
-from busbw.env.rules.placement import placement
+from busbw.env.rules.placement import options, overlaps, placement, shares
 from busbw.env.rules.subject import CheckContext, SettingsSubject, known, plain_name, plain_value, subject_of
 from busbw.env.rules.text import conf_lines, leftovers, repeats, same_parameter, silent, slips
 from busbw.env.rules.values import files, names, spelled_paths, topology_files, values
@@ -36,6 +36,9 @@ _ALONE: tuple[_Rule, ...] = (
     forwarding,
     pods,
     placement,
+    overlaps,
+    shares,
+    options,
     files,
     spelled_paths,
     leftovers,

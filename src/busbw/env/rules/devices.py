@@ -325,6 +325,8 @@ def _whole(platform: Platform) -> str:
 
 
 _COMPONENTS = ("OMPI_MCA_btl_tcp", "OMPI_MCA_oob_tcp", "PRTE_MCA_oob_tcp", "OMPI_MCA_oob_prte")
+# Lists whose readers know no operator but ^.
+_WITHOUT_OPERATORS = {"UCX_NET_DEVICES", "UCX_TLS", "GLOO_SOCKET_IFNAME", "SHARP_COLL_DEVICES", "HCOLL_MAIN_IB"}
 _AT_HOME = {"lo", "docker0", "virbr0", "cni0"}
 
 
@@ -334,9 +336,25 @@ def startup(subject: SettingsSubject) -> Iterator[Finding]:
     for each in subject.reading.assignments:
         if platform is not None and each.name == "UCX_NET_DEVICES" and each.value and not each.computed:
             yield from _devices(each, each.value, platform)
+    for each in subject.reading.assignments:
+        if each.name in _WITHOUT_OPERATORS and (each.value or "").startswith("="):
+            yield _operator(each, each.value or "")
     for situation in subject.situations:
         yield from _both(situation)
         yield from _at_home(subject, situation)
+
+
+def _operator(each: Assignment, value: str) -> Finding:
+    plain = value.lstrip("=")
+    return report(
+        "ENV041",
+        at=place_of_value(each),
+        evidence=setting_text(each),
+        effect=f"only NCCL reads = as an operator: here it is part of the name, and there is no device {shown(value)}",
+        fix=f'{each.name}="{plain}"',
+        name=each.name,
+        written=shown(value.partition(",")[0]),
+    )
 
 
 def _devices(each: Assignment, value: str, platform: Platform) -> Iterator[Finding]:

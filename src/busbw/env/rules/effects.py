@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from busbw.env.rules.situations import Situation, spans_nodes
+from busbw.env.rules.situations import Situation, slurm_options, spans_nodes
 from busbw.env.rules.subject import SettingsSubject, known, place_of, place_of_value, report, setting_text, shown
 from busbw.env.values import read_value
 from busbw.model.finding import Finding
@@ -220,6 +220,7 @@ def hazards(subject: SettingsSubject) -> Iterator[Finding]:
         yield from _grace_hopper(subject, situation)
         yield from _pxn(subject, situation)
         yield from _chunks(subject, situation)
+        yield from _rendezvous(subject, situation)
 
 
 def _grace_hopper(subject: SettingsSubject, situation: Situation) -> Iterator[Finding]:
@@ -291,6 +292,29 @@ def _pxn(subject: SettingsSubject, situation: Situation) -> Iterator[Finding]:
         fix='NCCL_PXN_DISABLE="1", or another release',
         source=_PXN_SOURCE,
         condition=f"NCCL {subject.version_text} over InfiniBand with PXN",
+    )
+
+
+def _rendezvous(subject: SettingsSubject, situation: Situation) -> Iterator[Finding]:
+    """Yield the rendezvous protocol of Slingshot that the NIC has to be switched to, where nothing switches it."""
+    each, launch = situation.settings.get("FI_CXI_RDZV_PROTO"), situation.launch
+    if each is None or launch is None or launch.kind != "srun" or launch.computed:
+        return
+    if (each.value or "").replace("-", "_").lower() != "alt_read":
+        return
+    own = launch.argv[: launch.program] if launch.program is not None else launch.argv
+    network = slurm_options(own[1:]).get("--network", subject.job_options.get("--network", ""))
+    given = situation.settings.get("SLURM_NETWORK")
+    if "disable_rdzv_get" in network or "$" in network or (given is not None and "disable_rdzv_get" in given.written):
+        return
+    yield report(
+        "ENV071",
+        at=place_of(launch),
+        evidence=f"{setting_text(each)}, from line {each.line}",
+        confidence="likely",
+        effect="the NICs of the job keep the rendezvous that alt_read is to take the place of",
+        fix="--network=disable_rdzv_get",
+        name=each.name,
     )
 
 

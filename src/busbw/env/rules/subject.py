@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from busbw.env.rules.situations import Situation, batch_system, nodes_of, situations
+from busbw.env.rules.situations import Situation, batch_system, job_options, nodes_of, situations
 from busbw.env.versions import newest, spelled
 from busbw.facts.envvars import variables
 from busbw.facts.rules import finding
@@ -99,6 +99,8 @@ class SettingsSubject:
     is_for_rccl: bool
     # Of the job; None: not said.
     nodes: int | None
+    # What its directives ask Slurm for, by option.
+    job_options: dict[str, str]
     # The word its directives begin with; None: it has none.
     batch_system: str | None
 
@@ -120,6 +122,7 @@ def subject_of(reading: SettingsReading, context: CheckContext) -> SettingsSubje
         situations=tuple(situations(meant)),
         is_for_rccl=_is_for_rccl(reading),
         nodes=context.nodes if context.nodes is not None else nodes_of(reading),
+        job_options=job_options(reading),
         batch_system=batch_system(reading),
     )
 
