@@ -80,7 +80,7 @@ ISAMBARD = "isambard-ai-phase2"
         ("srun -N 2 --ntasks-per-node=4 --gpus-per-task=1 --cpus-per-task=72 ./app\n", "ENV122", None),
         ("srun -N 2 --gpus 8 --cpus-per-task 288 ./all_reduce_perf -g 4\n", "ENV122", None),
         ("srun -N 2 --ntasks-per-node=4 -c 96 ./app\n", "ENV123", "--cpus-per-task=96 cannot be had"),
-        ("#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --ntasks=8\n#SBATCH -c80\nsrun ./a\n", "ENV123", "--cpus-per-task=80"),
+        ("#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --ntasks=8\n#SBATCH -c80\nsrun a\n", "ENV123", "--cpus-per-task=80"),
         ("srun -N 1 --gpus-per-node=8 ./app\n", "ENV123", "8 GPUs of a node"),
         ("#!/bin/bash\n#SBATCH --gres=gpu:h100:8\nsrun ./app\n", "ENV123", "8 GPUs of a node"),
         ("srun -N 2 --ntasks-per-node=4 -c 72 --gpus-per-node=4 ./app\n", "ENV123", None),

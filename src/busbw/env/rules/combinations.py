@@ -44,6 +44,7 @@ _CALLED_BY = {
     "reduce_perf": "Reduce", "reduce_scatter_perf": "ReduceScatter", "sendrecv_perf": None, "alltoall_perf": None,
     "gather_perf": None, "scatter_perf": None, "hypercube_perf": None,
 }  # fmt: skip
+_BUFFER = "NCCL_BUFFSIZE"
 _SOME_WITHOUT = "some without algorithm"
 # RCCL follows NCCL at a distance: ROCm 6.4 has 2.22. What only newer versions do is not certain there.
 _EARLY_RCCL = (2, 22)
@@ -66,7 +67,11 @@ def combinations(subject: SettingsSubject) -> Iterator[Finding]:
             is_vouched = _is_published(each, values, subject) or (used is not None and not used)
             if used:
                 yield _finding(_failing(each, used), situation)
-            elif not is_vouched and not (_rests_on_absence(each) and _is_part(subject, situation)):
+            elif (
+                not is_vouched
+                and not _is_open(each, situation)
+                and not (_rests_on_absence(each) and _is_part(subject, situation))
+            ):
                 yield _finding(each, situation)
 
 
@@ -109,8 +114,14 @@ def _failing(each: Interaction, used: tuple[str, ...]) -> Interaction:
 
 
 def _rests_on_absence(each: Interaction) -> bool:
-    """Whether it is one setting that does nothing, or less, for want of another."""
-    return each.kind in ("no effect", "clipped") and len(each.names) == 1
+    """Whether it is one setting that does nothing, for want of another."""
+    return each.kind == "no effect" and len(each.names) == 1
+
+
+def _is_open(each: Interaction, situation: Situation) -> bool:
+    """Whether the buffer that clips a chunk is set to what is not known here."""
+    passed = situation.launch.forwards if situation.launch is not None else ()
+    return each.kind == "clipped" and (_BUFFER in situation.settings or _BUFFER in passed) and _BUFFER not in each.names
 
 
 def _is_part(subject: SettingsSubject, situation: Situation) -> bool:
