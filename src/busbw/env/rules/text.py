@@ -64,7 +64,7 @@ def slips(subject: SettingsSubject) -> Iterator[Finding]:
     reported: set[str] = set()
     for each in meant:
         if each.kind not in _ONCE or each.kind not in reported:
-            yield _finding(each, max(each.count, often[each.kind] if each.kind in _ONCE else 1))
+            yield _finding(each, max(each.count, often[each.kind] if each.kind in _ONCE else 1), subject.reading)
             reported.add(each.kind)
 
 
@@ -109,26 +109,39 @@ def _in_list(lines: tuple[str, ...], number: int) -> bool:
     return False
 
 
-def _finding(each: Slip, count: int) -> Finding:
+_ONE_LINE = "leave the backslashes out, or break the line behind each"
+
+
+def _is_one_line(each: Slip, reading: SettingsReading) -> bool:
+    """Whether the backslash stands within its line, with the rest of the command behind it."""
+    line = reading.lines[each.line - 1] if 0 < each.line <= len(reading.lines) else ""
+    return each.kind == "lost_line_end" and bool(line[each.column :].strip())
+
+
+def _finding(each: Slip, count: int, reading: SettingsReading) -> Finding:
     name = (each.name or "it").partition("=")[0]
     times = f"; {count} times in this text" if count > 1 else ""
     return report(
         _CODES[each.kind],
         at=place_of(each),
         evidence=f"{shown(each.written.replace(UNKNOWN, '...'))}{times}",
-        effect=_effect(each, name),
-        fix=_fix(each, name),
+        effect=_effect(each, name, is_one_line=_is_one_line(each, reading)),
+        fix=_ONE_LINE if _is_one_line(each, reading) else _fix(each, name),
         name=name,
         written=shown(each.written.replace(UNKNOWN, "...")),
-        what="a backslash is not the last character of its line",
+        what="a backslash stands in the middle of it"
+        if _is_one_line(each, reading)
+        else "a backslash is not the last character of its line",
     )
 
 
-def _effect(each: Slip, name: str) -> str | None:
+def _effect(each: Slip, name: str, *, is_one_line: bool) -> str | None:
     effects = {
         "space_after_equals": f"{name} is empty, and what stands behind the space is taken for something else",
         "space_before_equals": f"{name} is run as a command",
-        "lost_line_end": "the command ends here, and the lines below are commands of their own",
+        "lost_line_end": "a backslash before a blank makes it an argument: the command gets words of one blank each"
+        if is_one_line
+        else "the command ends here, and the lines below are commands of their own",
         "typographic": "it is part of the text around it",
         "comma_in_list": f"{name} ends at its first comma",
         "option_equals": "the option takes what follows for its value",
