@@ -17,7 +17,7 @@ from busbw.machine.capture.sites import site_files
 from busbw.model.envvar import Explanation
 from busbw.model.finding import Checked, CheckedSettings, Finding, HeldAgainst, SettingsFix, counts_of, quoted_lines
 from busbw.model.platform import Platform
-from busbw.model.settings import JobEnvironment, SettingsReading
+from busbw.model.settings import JobEnvironment, SettingsReading, masked
 from busbw.store.files import STANDARD_INPUT, read_bounded
 
 _CONF = "nccl.conf"
@@ -39,7 +39,7 @@ def lint_file(
 def fixed_file(
     file: str, *, language: str | None = None, platform: str | None = None, nccl: str | None = None
 ) -> SettingsFix:
-    """Return what to change in a file: certain corrections only.
+    """Return what to change in a file: certain corrections only. Secrets on the lines around them are masked.
 
     Raises InputError as `lint_file` does.
     """
@@ -51,7 +51,7 @@ def fixed_file(
 
     version = context.nccl if context.nccl is not None else newest()
     after = corrected(text, reading, version, check)
-    diff = difference(text, after, reading.file)
+    diff = "".join(map(masked, difference(text, after, reading.file).splitlines(keepends=True)))
     findings = _by_line(check(text))
     return SettingsFix(
         file=file, diff=diff, findings=findings.total(), left=(findings & _by_line(check(after))).total()
@@ -93,6 +93,7 @@ def _read(file: str, language: str | None) -> tuple[str, SettingsReading]:
 def _checked(readings: tuple[SettingsReading, ...], findings: tuple[Finding, ...], context: CheckContext) -> Checked:
     version = context.nccl if context.nccl is not None else newest()
     newer = beyond(version)
+    findings = tuple(map(_without_secrets, findings))
     count = sum(reading.count for reading in readings)
     unheld = context.platform is None and count > 0
     hint = "--platform ID also holds them against a machine: busbw platform list"
@@ -111,6 +112,11 @@ def _checked(readings: tuple[SettingsReading, ...], findings: tuple[Finding, ...
         lines=quoted_lines(findings, texts),
         hints=tuple(each for each in (newer, hint if unheld else None) if each is not None),
     )
+
+
+def _without_secrets(found: Finding) -> Finding:
+    texts = {name: getattr(found, name) for name in ("title", "evidence", "effect", "fix")}
+    return structs.replace(found, **{name: masked(text) for name, text in texts.items() if text is not None})
 
 
 def explained(name: str, *, nccl: str | None = None, surroundings: JobEnvironment | None = None) -> Explanation:

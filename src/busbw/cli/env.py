@@ -228,7 +228,8 @@ def _print_fix(file: str, *, language: str | None, platform: str | None, nccl: s
 def _remains(fixed: SettingsFix) -> str:
     if not fixed.diff:
         return "nothing that can be corrected with certainty"
-    return f"{fixed.findings - fixed.left} of {fixed.findings} findings are gone with this; nothing was written"
+    hidden = "; a line has secrets, which are masked: patch does not take it" if "***" in fixed.diff else ""
+    return f"{fixed.findings - fixed.left} of {fixed.findings} findings are gone with this; nothing was written{hidden}"
 
 
 def _write_settings(found: Recommendation, form: str, output: Path | None) -> None:

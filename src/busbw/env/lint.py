@@ -12,10 +12,10 @@ from busbw.env.rules.combinations import combinations
 from busbw.env.rules.devices import devices, startup
 from busbw.env.rules.effects import effects, hazards
 from busbw.env.rules.forwarding import forwarding, pods, ranks
-from busbw.env.rules.placement import placement
+from busbw.env.rules.placement import options, overlaps, placement, shares
 from busbw.env.rules.subject import CheckContext, SettingsSubject, known, plain_name, plain_value, subject_of
-from busbw.env.rules.text import conf_lines, leftovers, repeats, same_parameter, slips
-from busbw.env.rules.values import files, names, topology_files, values
+from busbw.env.rules.text import conf_lines, leftovers, repeats, same_parameter, silent, slips
+from busbw.env.rules.values import files, names, spelled_paths, topology_files, values
 from busbw.env.values import read_value
 from busbw.facts.envvars import misspellings
 from busbw.model.finding import FilePlace, Finding, by_place
@@ -24,6 +24,7 @@ from busbw.model.settings import Assignment, SettingsReading, Slip
 _Rule = Callable[[SettingsSubject], Iterator[Finding]]
 # What each text says by itself, and what all of them say together.
 _ALONE: tuple[_Rule, ...] = (
+    silent,
     slips,
     conf_lines,
     names,
@@ -35,13 +36,19 @@ _ALONE: tuple[_Rule, ...] = (
     forwarding,
     pods,
     placement,
+    overlaps,
+    shares,
+    options,
     files,
+    spelled_paths,
     leftovers,
     ranks,
 )
 _TOGETHER: tuple[_Rule, ...] = (combinations, same_parameter, hazards, startup)
 # A page may be about looking for faults, and show one thing after the other to choose from.
-_OF_EXAMPLES: tuple[_Rule, ...] = tuple(rule for rule in (*_ALONE, *_TOGETHER) if rule not in (leftovers, repeats))
+_OF_EXAMPLES: tuple[_Rule, ...] = tuple(
+    rule for rule in (*_ALONE, *_TOGETHER) if rule not in (leftovers, repeats, silent)
+)
 # A text with more has one fault many times over.
 MOST_FINDINGS = 5_000
 

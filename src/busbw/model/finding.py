@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from busbw.base.value import Integer, Value
+from busbw.model.settings import masked
 
 Severity = Literal["note", "warn", "error"]
 # certain: it cannot be otherwise; likely: the evidence has one other explanation; possible: it has several.
@@ -145,10 +146,13 @@ class QuotedLine(Value, kw_only=True, frozen=True):
 
 
 def quoted_lines(findings: Iterable[Finding], texts: Mapping[str, Sequence[str]]) -> tuple[QuotedLine, ...]:
-    """Return the lines that findings are about, each once, in their order. `texts`: the lines of each file."""
+    """Return the lines that findings are about, each once, in their order, without the secrets on them.
+
+    `texts`: the lines of each file.
+    """
     places = dict.fromkeys((each.place.file, each.place.line) for each in findings if each.place is not None)
     return tuple(
-        QuotedLine(file=file, number=number, text=texts[file][number - 1].rstrip("\r")[:_LONGEST_LINE])
+        QuotedLine(file=file, number=number, text=masked(texts[file][number - 1].rstrip("\r")[:_LONGEST_LINE]))
         for file, number in places
         if 0 < number <= len(texts.get(file, ()))
     )

@@ -171,6 +171,37 @@ def plain(text: str) -> str:
     return text
 
 
+# `NAME=VALUE` and `"NAME": "VALUE"`, the whole of it in quotes or the value alone, and `--name VALUE`.
+_QUOTED_WHOLE = re.compile(
+    r"""(?P<quote>["'])-{0,2}(?P<name>[\w.-]{1,80})[=:] ?(?P<value>(?:(?!(?P=quote)).){1,4000})(?P=quote)"""
+)
+_GIVEN = re.compile(
+    r"""(?<![\w$.-])-{0,2}(?P<name>[A-Za-z_][\w.-]{0,80})["']?[ \t]?[=:][ \t]?(?P<value>"[^"]*"?|'[^']*'?|[^\s"',;]+)"""
+)
+_AFTER_OPTION = re.compile(r"""(?<!\S)--?(?P<name>[A-Za-z][\w-]{2,80})[ \t]+(?P<value>"[^"]*"?|'[^']*'?|[^\s-]\S*)""")
+_FOLDERS = {"PWD", "OLDPWD", "KEY", "KEYS"}
+
+
+def masked(text: str) -> str:
+    """Return a line with an asterisk for each character of a token, a password or a key, so that columns stay."""
+    spans = [(found.end("before"), found.end() - 1) for found in _ADDRESS.finditer(text)]
+    spans += [found.span() for found in _TOKEN.finditer(text)]
+    spans += [(found.end("before"), found.end()) for found in _BEARER.finditer(text)]
+    for pattern in (_QUOTED_WHOLE, _GIVEN, _AFTER_OPTION):
+        spans += [found.span("value") for found in pattern.finditer(text) if _is_secret(found["name"], found["value"])]
+    characters = list(text)
+    for start, end in spans:
+        characters[start:end] = [sign if sign in "\"'" else "*" for sign in text[start:end]]
+    return "".join(characters)
+
+
+def _is_secret(name: str, value: str) -> bool:
+    """Whether what a name is given is a secret, and no reference to one."""
+    plain_name = name.replace("-", "_").replace(".", "_").upper()
+    is_named = _SECRET.search(plain_name) is not None and plain_name not in _FOLDERS
+    return is_named and not is_allowed(name) and value.lstrip("\"'")[:1] not in {"$", "`", "<", "{", ""}
+
+
 def _may_name_secret(lower: str) -> bool:
     # One by one: every line comes here, and a loop over the words takes five times as long.
     return (
@@ -216,6 +247,7 @@ Form = Literal[
     "dockerfile",
     "apptainer",
     "modulefile",
+    "table",  # a list of devices that a program keeps for a machine, whose name is the target
 ]
 
 
@@ -290,6 +322,8 @@ class UnreadPart(Value, kw_only=True, frozen=True):
     line: Integer
     column: Integer
     reason: str
+    # Whether the shell itself refuses the text because of it.
+    is_rejected: bool = False
 
 
 # space_after_equals: NAME= value, which sets NAME to nothing and runs, or passes on, `value`.

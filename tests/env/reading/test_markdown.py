@@ -113,8 +113,11 @@ def test_a_session_without_a_prompt_was_printed():
     assert read("```console\nexport A='b\n```\n", "a.md").parts == ()
 
 
-def test_a_page_without_blocks_sets_nothing():
-    assert read("export A=b\n", "a.md").parts == ()
+def test_a_page_without_blocks_has_the_commands_between_its_sentences():
+    page = "Set this first of all things:\n\nexport A=b\n\nThen start it.\n\n mpirun -n 2 \\\n\n  -x C=d ./x\n"
+    parts = read(page, "a.md").parts
+
+    assert [(each.name, each.line) for part in parts for each in part.assignments][:2] == [("A", 3), ("C", 9)]
 
 
 def test_marks_of_notes_are_not_part_of_a_script():

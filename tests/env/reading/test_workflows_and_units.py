@@ -79,8 +79,11 @@ def test_a_job_of_a_pipeline_sees_its_own_variables_and_those_of_the_whole():
     assert places(PIPELINE, ".gitlab-ci.yml") == ["7 ENV060"]
 
 
-def test_other_documents_are_no_workflows():
-    assert read("jobs: {a: {steps: 3}}\nenv: {NCCL_ALGO: Ring}\n", "a.yaml").assignments == ()
+def test_other_documents_are_no_workflows_and_their_settings_are_read_by_name():
+    reading = read("jobs: {a: {steps: 3}}\nenv: {NCCL_ALGO: Ring, WHERE: here}\n", "a.yaml")
+
+    assert [(each.name, each.value) for each in reading.assignments] == [("NCCL_ALGO", "Ring")]
+    assert [each.family for each in reading.launches] == ["mapping"]
 
 
 def test_a_unit_sets_its_words_and_expands_nothing():

@@ -168,10 +168,16 @@ def test_a_check_of_nvlink_sets_nothing_for_the_network():
 def test_the_source_to_follow_decides_where_sources_disagree():
     ours, theirs = of("azure-nd-h100-v5"), of("azure-nd-h100-v5", follow="ai-hopper")
 
-    assert taken(ours, "NCCL_P2P_NET_CHUNKSIZE").value == "524288"
-    assert [other.value for other in taken(ours, "NCCL_P2P_NET_CHUNKSIZE").alternatives] == ["2097152"]
-    assert taken(theirs, "NCCL_P2P_NET_CHUNKSIZE").value == "2097152"
+    assert taken(ours, "NCCL_P2P_NET_CHUNKSIZE").reason.startswith("Better send and receive")
+    assert taken(theirs, "NCCL_P2P_NET_CHUNKSIZE").reason.startswith("2097152 is published")
     assert theirs.follow == "ai-hopper"
+
+
+def test_no_chunk_is_offered_that_nccl_would_cap():
+    for follow in (None, "ai-hopper"):
+        chunk = taken(of("azure-nd-h100-v5", follow=follow), "NCCL_P2P_NET_CHUNKSIZE")
+
+        assert [chunk.value, *(other.value for other in chunk.alternatives)] == ["524288"]
 
 
 def test_a_source_to_follow_brings_what_is_left_out_as_risky_but_not_what_changes_nothing():

@@ -30,8 +30,8 @@ def test_a_page_says_what_why_at_what_cost_and_by_whom() -> None:
     assert done.returncode == 0
     assert '  NCCL_TOPO_FILE="/opt/microsoft/ndv5/topo.xml"\n' in done.stdout
     assert "costs   32 of the GPU's 132 multiprocessors" in done.stdout
-    assert 'or      NCCL_P2P_NET_CHUNKSIZE="524288"' in done.stdout
-    assert "(--follow pinning-article)" in done.stdout
+    assert '  NCCL_P2P_NET_CHUNKSIZE="524288"' in done.stdout
+    assert "2097152 is published; NCCL takes an eighth of NCCL_BUFFSIZE at most" in done.stdout
     assert "published, and left out" in done.stdout
     assert "  pinning-article       Microsoft Community Hub 4371810" in done.stdout
     assert done.stderr == "ready to paste: busbw env export --format sh, with the same options\n"

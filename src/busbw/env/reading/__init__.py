@@ -2,7 +2,8 @@
 
 `texts.read` is the door: it finds out the language and gives the text to its reader, which takes down in a
 `context.Ledger` what is set where. A shell script goes from `shell_words` over `shell` to `shell_commands`; the command
-lines of all languages end in `commands`.
+lines of all languages end in `commands`. Of Python, `python` reads what goes into an environment, and `python_texts`
+follows what texts and lists are put together from.
 """
 
 from busbw.env.reading.settings_files import from_environment

@@ -210,7 +210,7 @@ ENV = Grammar(valued=_set("-u --unset -C --chdir -S --split-string"), glued="uS"
 # What stands behind a `= ` and is not a program: a list for NCCL_IB_HCA, a number, a word in capitals, a device.
 _VALUE = re.compile(r"[=^].*|[\d.]+[kKmMgG]?|[A-Z][A-Z0-9,_-]*|[a-z]{2,}[a-z_]*\d+(?:[:,].*)?|hsn|true|false")
 # Variables of the interconnect: nobody sets one of these to nothing for a program that has no slash in its name.
-_FAMILIES = ("NCCL_", "UCX_", "FI_", "OFI_NCCL_", "SHARP_", "OMPI_MCA_", "RCCL_", "HCOLL_")
+FAMILIES = ("NCCL_", "UCX_", "FI_", "OFI_NCCL_", "SHARP_", "OMPI_MCA_", "RCCL_", "HCOLL_")
 # What stands further away was not meant to follow.
 _WIDEST_GAP = 8
 
@@ -230,7 +230,7 @@ def is_cut_off(field: Field, following: Field | None) -> bool:
 def is_cut_off_alone(field: Field, following: Field) -> bool:
     """Whether `NAME= word`, a whole command, was meant as one assignment."""
     name = field.text.removesuffix("=")
-    is_family = name.startswith(_FAMILIES) and "/" not in following.text and not following.text.startswith("-")
+    is_family = name.startswith(FAMILIES) and "/" not in following.text and not following.text.startswith("-")
     return is_cut_off(field, following) or (field.text.endswith("=") and not field.is_quoted and is_family)
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from busbw.env.reading import launchers
 from busbw.env.reading.arguments import (
     ENV,
+    FAMILIES,
     PREFIXES,
     SSH,
     SUDO,
@@ -20,7 +21,7 @@ from busbw.env.reading.arguments import (
     note_space_before,
 )
 from busbw.env.reading.context import NAME, Context
-from busbw.env.reading.spelled import Field, Spelled, joined
+from busbw.env.reading.spelled import FILLED, HOLE, Field, Spelled, joined
 from busbw.model.settings import LaunchCommand
 
 Kind = Literal["mpirun", "srun", "torchrun", "container", "other"]
@@ -72,6 +73,15 @@ _TALKING = frozenset(
 _COMMAND_LINE = re.compile(
     r"(?:[\w./=-]+ +){0,6}?(?:[\w./-]*/)?(?:mpirun|mpiexec|srun|torchrun|docker run|apptainer|singularity) +-"
 )
+# A name of the interconnect's libraries, and texts that begin a command or set such a name, wherever they stand.
+FAMILY_NAME = re.compile(rf"(?:{'|'.join(FAMILIES)})[A-Z]\w*", re.ASCII)
+LAUNCHERS = "mpirun|mpiexec|srun|sbatch|torchrun|docker|podman|apptainer|singularity|enroot|horovodrun|deepspeed|aprun"
+_SCRIPT_TEXT = re.compile(
+    rf"\A#!|(?m:(?:^|[;&|(])[ \t]*(?:[\w./$-]+=\S*[ \t]+|(?:sudo|env|time|exec|nohup|timeout \S+)[ \t]+)*"
+    rf"(?:[\w.{FILLED}{HOLE}-]*/)*(?:{LAUNCHERS})(?:\.\w+)?[ \t]+-)"
+    rf"|(?m:^[ \t]*(?:export[ \t]+)?{FAMILY_NAME.pattern}=)",
+)
+_OPTIONS_TEXT = re.compile(rf"(?:^|\s)--?x[ \t]+{FAMILY_NAME.pattern}(?:=|\s|$)")
 _SET = re.compile(r"[A-Za-z_]\w*=")
 # Options of sudo that let the environment through, whole or by name.
 _KEEPING = {"-E", "--preserve-env"}
@@ -96,6 +106,21 @@ def run(fields: list[Field], context: Context) -> int | None:
     if name.startswith("python") and _is_torch(fields):
         return _launch(fields, context, "torchrun", _torchrun)
     return _wrapper(name)(fields, context)
+
+
+def as_script(text: Spelled) -> Spelled | None:
+    """Return a text that stands alone as a script to read, where it is a command, settings or options of mpirun."""
+    if _SCRIPT_TEXT.search(text.text) is not None:
+        return text
+    if _OPTIONS_TEXT.search(text.text) is not None:
+        return joined([Spelled("mpirun ", ((0, text.origin(0)),)), text])
+    return None
+
+
+def sets_family_name(field: Field) -> bool:
+    """Whether an argument is `NAME=VALUE` with a name of the interconnect's libraries."""
+    found = FAMILY_NAME.match(field.text)
+    return found is not None and field.text.startswith("=", found.end())
 
 
 def is_known(word: str) -> bool:

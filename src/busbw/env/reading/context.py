@@ -75,17 +75,30 @@ class Ledger:
         # Where an assignment was taken down from; a place read again adds alternatives.
         self.conditional = ArmPlaces()
         self._places: dict[tuple[str, int, int | None], int] = {}
+        self._set_at: set[tuple[str, int]] = set()
         self._by_name: dict[str, list[int]] = {}
         # The launches of the command that is read at the moment; branches before it make it be read several times.
         self._current: dict[tuple[int, int, int | None], int] = {}
         self._nested = MOST_NESTED
         self._resolved = MOST_RESOLVED
         self._said: set[str] = set()
+        # Whether the text is a whole script for a shell: what is no shell's language in it keeps it from running.
+        self.is_script = False
 
     @property
     def count(self) -> int:
         """How many assignments and launches were taken down."""
         return len(self._assignments) + len(self._launches)
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether a part could not be read so far."""
+        return bool(self._unread)
+
+    @property
+    def has_launches(self) -> bool:
+        """Whether a command was taken down that starts something."""
+        return bool(self._launches)
 
     def place(self, offset: int) -> tuple[int, int]:
         """Return line and column of an offset, from 1."""
@@ -155,8 +168,13 @@ class Ledger:
         )
         number = len(self._assignments) - 1
         self._places[key] = number
+        self._set_at.add((name, at))
         self._by_name.setdefault(name, []).append(number)
         return number
+
+    def is_set_at(self, name: str, at: int) -> bool:
+        """Whether a setting was taken down from this place, for whatever sees it."""
+        return (name, at) in self._set_at
 
     def _as_written(self, value: Spelled, written: tuple[int, int] | None) -> str:
         if written is not None and 0 <= written[1] - written[0] <= LONGEST_WRITTEN:
@@ -210,11 +228,19 @@ class Ledger:
         """Replace a launch by what is known of it now."""
         self._launches[number] = launch
 
-    def unread(self, offset: int, reason: str) -> None:
+    def unread(self, offset: int, reason: str, *, is_rejected: bool = False) -> None:
         """Take down a part that cannot be read."""
         if len(self._unread) < MOST_REMARKS:
             line, column = self.place(offset)
-            self._unread[UnreadPart(file=self.file, line=line, column=column, reason=reason)] = None
+            part = UnreadPart(file=self.file, line=line, column=column, reason=reason, is_rejected=is_rejected)
+            self._unread[part] = None
+
+    def rejected(self, offset: int, reason: str, *, is_certain: bool = False) -> None:
+        """Take down what a shell refuses; in a fragment, whose rest may stand elsewhere, it is a part that is not read.
+
+        `is_certain`: what follows or goes before makes no difference.
+        """
+        self.unread(offset, reason, is_rejected=self.is_script or is_certain)
 
     def _once(self, offset: int, reason: str) -> None:
         if reason not in self._said:
@@ -276,6 +302,10 @@ class Scope:
     def get(self, name: str) -> Possible:
         """Return what a variable may hold; (None,) where nothing is known."""
         return self._values.get(name, (None,))
+
+    def names(self) -> tuple[str, ...]:
+        """Return the variables that were set, in the order of their first values."""
+        return tuple(self._values)
 
     def set(self, name: str, possible: Possible) -> None:
         """Let a variable hold one of these from here on."""

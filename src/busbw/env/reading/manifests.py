@@ -8,7 +8,7 @@ import msgspec
 
 from busbw.env.reading import commands, shell_commands
 from busbw.env.reading.context import NAME, Context, Known, Ledger, Scope
-from busbw.env.reading.spelled import FILLED, HOLE, Field, Spelled, joined
+from busbw.env.reading.spelled import FILLED, HOLE, Field, Spelled, aligned, joined
 from busbw.model.settings import LaunchCommand
 
 # YAML as a tree with places: bounded, without tags; what an alias names is shared and never copied.
@@ -182,29 +182,14 @@ class _Builder:
         skipped = 1 if style in {"'", '"'} else 0
         inner = raw[skipped : len(raw) - skipped]
         at = start + skipped
-        spelled = self._piece.part(at, at + len(value)) if inner == value else self._aligned(value, raw, start)
+        if inner == value:
+            spelled = self._piece.part(at, at + len(value))
+        else:
+            first = raw.find("\n") + 1 if raw[:1] in {"|", ">"} else raw[:1] in {"'", '"'}
+            spelled = aligned(value, raw, self._piece.part(start, end), first)
         if _STAND_IN in value:
             spelled = _filled(Spelled(value, spelled.runs))
         return Scalar(spelled, self._piece.origin(start), self._piece.origin(max(end, start)), is_plain=style is None)
-
-    def _aligned(self, value: str, raw: str, start: int) -> Spelled:
-        """Return a value with the places of its characters in what is written, which has more: indents, escapes."""
-        parts: list[Spelled] = []
-        at = raw.find("\n") + 1 if raw[:1] in {"|", ">"} else raw[:1] in {"'", '"'}
-        for found in _STRETCH.finditer(value):
-            stretch = found.group()
-            # White space may be written as another, and as an escape; all else is found a little further on.
-            place = -1 if stretch.isspace() else raw.find(stretch, at, at + _NEAR + len(stretch))
-            place = min(at, max(len(raw) - 1, 0)) if place < 0 else place
-            parts.append(Spelled(stretch, ((0, self._piece.origin(min(start + place, len(self._text)))),)))
-            at = place + (len(stretch) if not stretch.isspace() else raw[place : place + 1].isspace())
-        return joined(parts, at=self._piece.origin(start))
-
-
-# How far behind one stretch of a value the next is looked for: indents, escapes and empty lines are between.
-_NEAR = 400
-# What stands in a file as it stands in the value; what an escape may stand for is looked for by itself.
-_STRETCH = re.compile(r"[^\s\"'\\]+|.", re.DOTALL)
 
 
 def _filled(spelled: Spelled) -> Spelled:
@@ -246,6 +231,17 @@ _NO_TEXT = re.compile(
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_]\w*)\)")
 # Keys of task files, workflows and playbooks under which scripts stand.
 _SCRIPT_KEYS = {"run", "setup", "script", "shell", "ansible.builtin.shell", "cmd"}
+# Keys whose commands and settings are read with the container, the service or the job that they belong to.
+_READ_ELSEWHERE = {
+    "command",
+    "args",
+    "entrypoint",
+    "env",
+    "environment",
+    *_SCRIPT_KEYS,
+    "before_script",
+    "after_script",
+}
 _SCRIPT = re.compile(r"\s*#!.*\b(?:ba|z|k|da)?sh\b")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+")
 
@@ -263,6 +259,7 @@ def read_kubernetes(piece: Spelled, context: Context) -> None:
         if isinstance(variables := node.get("envs"), Mapping):
             _plain(variables, context)
         _scripts(node, context)
+        _by_name(node, context)
         _file(node, context)
 
 
@@ -403,6 +400,45 @@ def _scripts(node: Mapping, context: Context) -> None:
     for key, value in node.pairs:
         if isinstance(value, Scalar) and (key.spelled.text in _SCRIPT_KEYS or _SCRIPT.match(value.spelled.text)):
             context.read("shell", value.spelled, context.inner(is_new=True))
+        elif (
+            key.spelled.text.lower() not in _READ_ELSEWHERE and shell_commands.language_of(key.spelled.text, "") is None
+        ):
+            text = _as_text(value)
+            script = commands.as_script(text) if text is not None else None
+            if script is not None:
+                context.read("shell", script, context.inner(is_new=True))
+
+
+def _as_text(value: Node) -> Spelled | None:
+    """Return a text, or the texts of a list as one; None for a mapping, and a list of others."""
+    if isinstance(value, Scalar):
+        return value.spelled
+    if not isinstance(value, Sequence) or not value.items:
+        return None
+    items = [item for item in value.items if isinstance(item, Scalar)]
+    parts = [part for item in items for part in (item.spelled, Spelled(" ", ((0, item.end),)))]
+    return joined(parts[:-1]) if len(items) == len(value.items) else None
+
+
+def _by_name(node: Mapping, context: Context) -> None:
+    """Read settings by their names, wherever they stand: under an `env` within others, in a list, as name and value."""
+    named = [(key, value) for key, value in node.pairs if commands.FAMILY_NAME.fullmatch(key.spelled.text)]
+    new = [
+        (key, value) for key, value in named if not context.ledger.is_set_at(key.spelled.text, key.spelled.origin(0))
+    ]
+    name, own = node.scalar("name"), node.scalar("value")
+    if name is not None and own is not None and commands.FAMILY_NAME.fullmatch(name.spelled.text):
+        new += [(name, own)] * (not context.ledger.is_set_at(name.spelled.text, name.spelled.origin(0)))
+    if not new:
+        return
+    line, column = context.ledger.place(node.start)
+    launch = LaunchCommand(kind="other", family="mapping", argv=(), file=context.ledger.file, line=line, column=column)
+    inner = context.inner(launch=context.start(launch))
+    for key, value in new:
+        for each in value.items if isinstance(value, Sequence) else [value]:
+            if isinstance(each, Scalar) and not (each.is_plain and each.spelled.text in {"", "~", "null"}):
+                written = (each.start, each.end)
+                inner.put(key.spelled.text, each.spelled, "manifest", at=key.spelled.origin(0), written=written)
 
 
 def _file(node: Mapping, context: Context) -> None:

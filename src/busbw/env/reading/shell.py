@@ -16,6 +16,10 @@ from busbw.model.settings import Arm
 _MOST_ARMS = 30
 # What closes what.
 CLOSERS = {"fi": "if", "esac": "case", "done": "loop", "}": "group"}
+# What closes a construct, and what begins its body.
+_LACKS = {"fi": "then", "done": "do"}
+# What a shell takes for the name of a command where a blank is missing.
+_GLUED = re.compile(r"(?P<word>if|elif|while|until)(?P<mark>\[\[?|\(\()")
 _WITHOUT_END = {
     "if": "`if` without `fi`", "case": "`case` without `esac`", "loop": "a loop without `done`",
     "head": "a loop without `done`",
@@ -44,6 +48,14 @@ class Construct:
     ended: dict[int, bool] = field(default_factory=dict)
 
 
+def _reject(context: Context, at: int, reason: str) -> None:
+    """Take down that a shell refuses the text here; of a text within another, that it is not read."""
+    if context.depth:
+        context.ledger.unread(at, f"{reason}: the shell would not run this")
+    else:
+        context.ledger.rejected(at, reason)
+
+
 class Constructs:
     """The open constructs, the innermost last. Keeps the context's arms and variables as they are at each place."""
 
@@ -56,6 +68,10 @@ class Constructs:
     def top(self) -> Construct | None:
         """The innermost construct, None where none is open."""
         return self._open[-1] if self._open else None
+
+    def has_open(self, kinds: set[str]) -> bool:
+        """Whether one of these is open, however far out."""
+        return any(construct.kind in kinds for construct in self._open)
 
     def begin(self, kind: str, at: int, *, has_arms: bool) -> Construct:
         """Open a construct."""
@@ -127,8 +143,8 @@ class Constructs:
         """Close what the text leaves open, and say so."""
         self.end_list()
         if self.top is not None:
-            reason = _WITHOUT_END.get(self.top.kind, "a bracket that is never closed")
-            self._context.ledger.unread(self._open[0].at, f"{reason}: the shell would not run this")
+            reason = _WITHOUT_END.get(self._open[0].kind, "a bracket that is never closed")
+            _reject(self._context, self._open[0].at, reason)
         while self.top is not None:
             self.end(self.top.kind)
         self._context.arms = self._outer
@@ -164,7 +180,7 @@ class Script:
 
     def read(self, piece: Spelled) -> None:
         """Take down everything in the text."""
-        for token in Words(piece, self._context.ledger).tokens():
+        for token in Words(piece, self._context.ledger, is_whole=not self._context.depth).tokens():
             if isinstance(token, Word):
                 self._word(token)
             elif isinstance(token, Redirect):
@@ -218,8 +234,10 @@ class Script:
         elif name == "{":
             self._open_brace(at)
         elif name in {"then", "else", "do"}:
+            self._check_open(name, at)
             self._arm(name)
         elif name == "elif":
+            self._check_open(name, at)
             self._end_arm_of("if")
         elif name in CLOSERS:
             self._close(name, at)
@@ -235,6 +253,11 @@ class Script:
         self._constructs.begin("group", at, has_arms=is_function)
         if is_function:
             self._constructs.begin_arm()
+
+    def _check_open(self, name: str, at: int) -> None:
+        kinds = {"loop", "head"} if name == "do" else {"if"}
+        if not self._constructs.has_open(kinds):
+            _reject(self._context, at, f"`{name}` without {'a loop' if name == 'do' else '`if`'}")
 
     def _arm(self, name: str) -> None:
         top = self._constructs.top
@@ -252,8 +275,13 @@ class Script:
 
     def _close(self, name: str, at: int) -> None:
         self._closed = True
+        top = self._constructs.top
+        lacks = _LACKS.get(name)
+        if lacks is not None and top is not None and top.kind in {CLOSERS[name], "head"} and top.arm < 0:
+            _reject(self._context, at, f"`{name}` without `{lacks}`")
+            top.kind = CLOSERS[name]
         if not self._constructs.end(CLOSERS[name]) and name != "}":
-            self._context.ledger.unread(at, f"`{name}` closes nothing here: the shell would not run this")
+            _reject(self._context, at, f"`{name}` closes nothing here")
 
     def _loop_head(self) -> None:
         """Let the variable of a `for` loop hold each of its words."""
@@ -361,9 +389,21 @@ class Script:
             self._loop_head()
         elif words and self._expects == "":
             self._function = -1
+            self._check_glued(words[0])
             self._command.run(words, redirects)
             if self._command.was_end and not self._is_joined:
                 self._constructs.leave()
+
+    def _check_glued(self, word: Word) -> None:
+        """Take down `if[` and its like, and go on as it was meant."""
+        first = word.segments[0].spelled.text if word.segments else ""
+        glued = _GLUED.match(first)
+        if glued is None or self._context.depth:
+            return
+        reason = f"`{glued.group()}` is taken for a command: a blank is missing behind `{glued['word']}`"
+        self._context.ledger.rejected(word.start, reason, is_certain=True)
+        if glued["word"] != "elif":
+            self._constructs.begin("if" if glued["word"] == "if" else "loop", word.start, has_arms=True)
 
     def _directive(self, token: Directive) -> None:
         expander = Expander(self._context.scope, self._context.ledger)

@@ -69,7 +69,8 @@ _DEEPEST_LISTS = 4
 class Words:
     """The tokens of one script, in order."""
 
-    def __init__(self, piece: Spelled, ledger: Ledger, *, lists: int = 0) -> None:
+    def __init__(self, piece: Spelled, ledger: Ledger, *, lists: int = 0, is_whole: bool = False) -> None:
+        """Divide a text; `is_whole`: it is all that a shell gets, and what is never closed keeps it from running."""
         self._piece = piece
         self._text = piece.text
         self._ledger = ledger
@@ -79,6 +80,7 @@ class Words:
         self._at = 0
         self._pending: list[tuple[Redirect, HereDocument]] = []
         self._lists = lists
+        self._is_whole = is_whole
         self._ends_with_word = False
         # How often (( was no arithmetic.
         self._subshells = 0
@@ -300,8 +302,11 @@ class Words:
         self._at = len(self._text) if end < 0 else end
         mark = self._text[at : at + 1 + (self._text[at] == "$")]
         if not self._inside.unclosed:
-            reason = "is never closed; the rest of its line is not read (an earlier one may be one too many)"
-            self._ledger.unread(self._piece.origin(at), f"{mark} {reason}")
+            if self._is_whole and self._ledger.is_script:
+                self._ledger.rejected(self._piece.origin(at), f"{mark} is never closed; an earlier one may be too many")
+            else:
+                reason = "is never closed; the rest of its line is not read (an earlier one may be one too many)"
+                self._ledger.unread(self._piece.origin(at), f"{mark} {reason}")
         self._inside.unclosed.append(at)
         segments.append(Segment("unknown", self._piece.part(at, self._at), is_quoted=True))
 
@@ -319,6 +324,8 @@ class Words:
     def _angle(self, segments: list[Segment]) -> bool:
         found = _TO_FILL_IN.match(self._text, self._at)
         if found is not None:
+            if self._is_whole and self._ledger.is_script:
+                self._ledger.rejected(self._piece.origin(self._at), f"{found.group()} is to be replaced")
             segments.append(Segment("unknown", self._piece.part(self._at, found.end()), is_quoted=True))
             self._at = found.end()
             return True

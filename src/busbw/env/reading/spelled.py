@@ -1,5 +1,6 @@
 """Text that knows, for each of its characters, where in the file it was written; an argument is such a text."""
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable
 
@@ -69,6 +70,28 @@ def joined(parts: Iterable[Spelled], *, at: int = 0) -> Spelled:
     return Spelled("".join(texts), tuple(runs) or ((0, at),))
 
 
+# How far behind one stretch of a value the next is looked for: indents, escapes and empty lines are between.
+_NEAR = 400
+# What stands in a file as it stands in the value; what an escape may stand for is looked for by itself.
+_STRETCH = re.compile(r"[^\s\"'\\]+|.", re.DOTALL)
+
+
+def aligned(value: str, raw: str, places: Spelled, at: int) -> Spelled:
+    """Return a value with the places of its characters in what is written, which has more: indents, escapes, quotes.
+
+    `places`: where the characters of `raw` stand; `at`: from where on in `raw` the value is looked for.
+    """
+    parts: list[Spelled] = []
+    for found in _STRETCH.finditer(value):
+        stretch = found.group()
+        # White space may be written as another, and as an escape; all else is found a little further on.
+        place = -1 if stretch.isspace() else raw.find(stretch, at, at + _NEAR + len(stretch))
+        place = min(at, max(len(raw) - 1, 0)) if place < 0 else place
+        parts.append(Spelled(stretch, ((0, places.origin(min(place, len(raw)))),)))
+        at = place + (len(stretch) if not stretch.isspace() else raw[place : place + 1].isspace())
+    return joined(parts, at=places.origin(0))
+
+
 class Field(msgspec.Struct, frozen=True, gc=False):
     """One argument. Offsets are in the file: where it is written, the second behind its last character."""
 
@@ -93,3 +116,39 @@ class Field(msgspec.Struct, frozen=True, gc=False):
         """Return what follows the first characters, such as the value behind `--env=`."""
         spelled = self.spelled.part(length)
         return Field(spelled, spelled.origin(0), self.end, self.is_quoted, self.is_whole)
+
+
+# A text, or the texts of a list.
+Value = Spelled | tuple[Spelled, ...]
+LONGEST_TEXT = 65_536
+_MOST_ITEMS = 1_000
+
+
+def added(values: list[Value | None], at: int) -> Value | None:
+    """Return texts, or lists, one behind the other; None where nothing of it is known, and where it becomes too long.
+
+    What is not known stands for any number of words in a list, and for a part of one in a text.
+    """
+    if all(value is None for value in values):
+        return None
+    if any(isinstance(value, tuple) for value in values):
+        items: list[Spelled] = []
+        for value in values:
+            items += value if isinstance(value, tuple) else [Spelled(HOLE, ((0, at),))]
+        return tuple(items[:_MOST_ITEMS])
+    texts = [value if isinstance(value, Spelled) else Spelled(FILLED, ((0, at),)) for value in values]
+    whole = joined(texts, at=at)
+    return whole if len(whole.text) <= LONGEST_TEXT else None
+
+
+def separated(items: tuple[Spelled, ...], sign: Spelled) -> Iterable[Spelled]:
+    """Yield texts with a sign between each two, which stands where the second does."""
+    for at, item in enumerate(items):
+        if at:
+            yield Spelled(sign.text, ((0, item.origin(0)),))
+        yield item
+
+
+def words_of(text: Spelled) -> tuple[Spelled, ...]:
+    """Return what stands between blanks."""
+    return tuple(text.part(found.start(), found.end()) for found in re.finditer(r"\S+", text.text))[:_MOST_ITEMS]

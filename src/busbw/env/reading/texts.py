@@ -9,14 +9,16 @@ from pathlib import PurePath
 import msgspec
 
 from busbw.base.errors import InputError
+from busbw.env.reading.commands import FAMILY_NAME, LAUNCHERS, as_script
 from busbw.env.reading.context import Context, Ledger, Scope
 from busbw.env.reading.images import read_apptainer, read_dockerfile
 from busbw.env.reading.manifests import read_kubernetes
-from busbw.env.reading.programs import read_modulefile, read_python
+from busbw.env.reading.modulefiles import read_modulefile
+from busbw.env.reading.python import read_python
 from busbw.env.reading.settings_files import read_environment, read_nccl_conf, read_systemd
 from busbw.env.reading.shell import read_csh, read_shell
 from busbw.env.reading.shell_commands import language_of
-from busbw.env.reading.spelled import Spelled, joined
+from busbw.env.reading.spelled import Spelled, joined, separated
 from busbw.model.settings import SettingsReading
 
 LARGEST_BYTES = 8 * 2**20
@@ -77,15 +79,30 @@ def read(text: str, file: str, language: str | None = None) -> SettingsReading:
     returns = cleaned.count("\r\n")
     if returns and chosen not in {"kubernetes", "dockerfile"}:
         ledger.every("carriage_return", cleaned.index("\r\n"), "\\r", count=returns)
+    is_posix = _SHEBANG.match(text) is None or _POSIX.match(text) is not None
+    ledger.is_script = chosen in {"shell", "slurm"} and is_posix and _TEMPLATES.search(text) is None
     context = Context(ledger=ledger, scope=Scope(), nested=_nested)
     _READERS[chosen](Spelled(cleaned), context)
+    if chosen in {"shell", "slurm"} and not ledger.has_launches:
+        _read_options(context)
     return ledger.reading(chosen)
+
+
+def _read_options(context: Context) -> None:
+    """Read what variables hold for commands of another file, where a script starts nothing itself."""
+    for name in context.scope.names():
+        for possible in context.scope.get(name):
+            items = possible.fields if possible is not None else ()
+            text = joined(list(separated(items, Spelled(" ")))) if items else None
+            script = as_script(text) if text is not None else None
+            if script is not None:
+                context.read("shell", script, context.inner())
 
 
 def _page(text: str, file: str) -> SettingsReading:
     """Return the reading of a page: each of its scripts is one by itself, at its place in the page."""
     parts: list[SettingsReading] = []
-    for block in islice(blocks(text), _MOST_BLOCKS):
+    for block in islice(blocks(text) if _FENCED.search(text) else passages(text), _MOST_BLOCKS):
         ledger = Ledger(file, block.masked)
         _READERS[block.language](block.piece, Context(ledger=ledger, scope=Scope(), nested=_nested))
         parts.append(ledger.reading(block.language))
@@ -114,6 +131,9 @@ def _check(text: str, file: str, language: str | None) -> None:
 _FIRST = 65_536
 _MODULE = re.compile(r"\A#%Module")
 _SHEBANG = re.compile(r"\A\s*#!")
+_POSIX = re.compile(r"\A\s*#![^\n]*\b(?:ba|da|k)?sh\b")
+# What a program puts in before a shell sees the text: Jinja, Go, ERB.
+_TEMPLATES = re.compile(r"\{\{[^{}\n]*\}\}|\{%|<%")
 _LUA = re.compile(r"^\s*(?:setenv|pushenv|prepend_path|append_path|whatis|help|load|depends_on)\s*[({\[]", re.MULTILINE)
 _APPTAINER = re.compile(r"^\s*Bootstrap\s*:|^%(?:environment|post|runscript)\b", re.IGNORECASE | re.MULTILINE)
 _MANIFEST = re.compile(r"^(?:apiVersion|kind|services|metadata)\s*:|^\s*-?\s*containers\s*:", re.MULTILINE)
@@ -123,6 +143,8 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_][\w.%()-]*=")
 _SHELL_LINE = re.compile(r"(?:export|declare|typeset|unset|setenv|source|module|if|for|echo)\b|[a-z]\S*\s+-")
 # Values of an environment hold quotes and dollars as they stand; in a script they mean something.
 _QUOTED_LINE = re.compile(r"[A-Za-z_]\w*=(?:[\"'].*[\"']|\(.*\)|.*\$[({A-Za-z_].*|.*\s#.*|[^\s\"']+;.*)\s*$")
+# A quote that is closed on another line, and a line that goes on, are a shell's.
+_GOES_ON = re.compile(r"[A-Za-z_]\w*=(?:\"[^\"]*|'[^']*)\\$")
 # Files that name variables too, and that no shell would read as they are meant.
 _NOT_READ = {
     ".toml": "TOML", ".tf": "Terraform", ".tfvars": "Terraform", ".hcl": "HCL", ".ini": "an INI file",
@@ -137,6 +159,14 @@ _BY_SUFFIX = {
 }  # fmt: skip
 _CSH = re.compile(r"\A\s*#![^\n]*\bt?csh\b")
 _PYTHON = re.compile(r"\A#![^\n]*\bpython[\d.]*\s*$|^(?:import|from) os\b", re.MULTILINE)
+# A sentence has a capital, several words and an end. A page has some, and not one to a hundred lines.
+_SENTENCE = re.compile(r"\s*(?:[-*\u2022\d.]+\s+)?[A-Z][\w'\u2019-]*,?(?: [^\s=$\\|;]+){5,}.*[\w)\]\"'][.:!?]\s*$")
+_FEWEST_SENTENCES = 3
+_LINES_PER_SENTENCE = 12
+# `NAME: value` under a key of its own, and what no such file begins a line with.
+_KEY_ALONE = re.compile(r"^[\w-]+:[ \t]*$", re.MULTILINE)
+_MAPPED = re.compile(rf"^[ \t]+[\"']?{FAMILY_NAME.pattern}[\"']?:[ \t]", re.MULTILINE)
+_SHELL_START = re.compile(r"^(?:export|if|for|set|source|mpirun|srun|echo) ", re.MULTILINE)
 _HOSTS = re.compile(r"(?:^|/)(?:host|machine|rank)file(?:[.\w-]*\.txt)?$")
 _MAKEFILE = re.compile(r"(?:^|/)(?:GNU)?[Mm]akefile$")
 
@@ -182,6 +212,8 @@ def _refuse(file: str) -> None:
 
 
 def _by_content(start: str) -> str:
+    if _is_prose(start) and not _PYTHON.search(start):
+        return _MARKDOWN
     if _APPTAINER.search(start):
         return "apptainer"
     if _DOCKERFILE.match(start):
@@ -198,7 +230,17 @@ def _by_lines(start: str) -> str:
         return "python"
     if _BATCH.search(start):
         return "slurm"
+    if _MAPPED.search(start) and _KEY_ALONE.search(start) and not _SHELL_START.search(start):
+        return "kubernetes"
     return "environment" if _is_environment(start) else "shell"
+
+
+def _is_prose(start: str) -> bool:
+    """Whether a text is a page for people: sentences, and commands among them."""
+    lines = [line for line in start.split("\n") if line.strip()]
+    sentences = sum(_SENTENCE.match(line) is not None for line in lines)
+    fewest = _FEWEST_SENTENCES * (4 if "<<" in start else 1)
+    return sentences >= fewest and sentences * _LINES_PER_SENTENCE >= len(lines)
 
 
 def _is_environment(start: str) -> bool:
@@ -206,7 +248,7 @@ def _is_environment(start: str) -> bool:
     if "\0" in start:
         return True
     lines = [line.rstrip("\r") for line in start.split("\n") if line.strip() and not line.startswith("#")]
-    if not lines or _ASSIGNMENT.match(lines[0]) is None:
+    if not lines or _ASSIGNMENT.match(lines[0]) is None or any(_GOES_ON.match(line) for line in lines):
         return False
     settings = [line for line in lines if _ASSIGNMENT.match(line)]
     if any(_QUOTED_LINE.match(line) for line in settings[:1000]):
@@ -223,7 +265,8 @@ def _has_words(line: str) -> bool:
     return re.match(r"[A-Za-z_]\w*=\S* +(?:\S+ +)*(?:\S*/\S+|mpirun|srun|python3?|torchrun)(?: |$)", line) is not None
 
 
-# Pages of Markdown.
+# Pages of Markdown, and of text.
+_FENCED = re.compile(r"^[ \t]*(?:`{3}|~{3})", re.MULTILINE)
 _FENCE = re.compile(r"[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*\{?\.?(?P<info>[\w.+-]*)(?P<rest>[^`\n]*)")
 _BY_INFO = {
     **dict.fromkeys(("bash", "sh", "shell", "zsh", "ksh"), "shell"),
@@ -241,6 +284,17 @@ _SCRIPT = re.compile(r"\s*(?:#!/\S*sh\b|#SBATCH|export [A-Z_]+=|(?:\$ )?(?:mpiru
 _MARK = re.compile(r"[ \t]+# \(\d{1,3}\)!?[ \t]*$")
 _DOCUMENT = re.compile(r"<<-?[ \t]*[\"'\\\\]?(\w+)")
 _PROMPT = re.compile(r"[ \t]*[$%] ")
+
+
+# Lines of a page that begin a command or set something, those that begin a whole script, and options of a command.
+_PASSAGE = re.compile(
+    rf"[ \t]*(?:[$%>] )?(?:(?:export |setenv )?[A-Za-z_]\w*= ?\S|setenv [A-Z]|#SBATCH |#!/\S*sh\b"
+    rf"|-x {FAMILY_NAME.pattern}|(?:if|elif|while) ?\[|for \w+ in |(?:then|else|fi|do|done|esac)[ \t]*$"
+    rf"|(?:\S+/)?(?:{LAUNCHERS})\s+(?:-|\\|run |exec )|(?:[A-Z][A-Z0-9_]*=\S* )+\S)"
+)
+_MOST_EMPTY = 4
+_SCRIPT_LINE = re.compile(r"[ \t]*(?:#SBATCH |#!/\S*sh\b)")
+_OPTION_LINE = re.compile(r"[ \t]*--?[a-zA-Z][\w-]*(?:[ =]|\s*\\?\s*$)")
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -267,6 +321,35 @@ def blocks(text: str) -> Iterator[Block]:
         if language is not None:
             yield _block(language, lines, first, at)
         at += 1
+
+
+def passages(text: str) -> Iterator[Block]:
+    """Yield the commands and settings of a page without fences: each run of lines between those for people."""
+    lines = text.split("\n")
+    at = 0
+    while at < len(lines):
+        if _PASSAGE.match(lines[at]) is None:
+            at += 1
+            continue
+        first, is_script = at, _SCRIPT_LINE.match(lines[at]) is not None
+        at += 1
+        while (following := _following(lines, at, is_script=is_script)) is not None:
+            at = following + 1
+        yield _block("shell", lines, first, at)
+
+
+def _following(lines: list[str], at: int, *, is_script: bool) -> int | None:
+    """Return the next line of a passage that goes on: it continues the one before, is an option, or another command.
+
+    Pages put empty lines between the lines of a command. A whole script goes on up to a sentence.
+    """
+    continues = lines[at - 1].rstrip().endswith("\\")
+    for number in range(at, min(at + _MOST_EMPTY + 1, len(lines))):
+        if lines[number].strip():
+            others = _OPTION_LINE.match(lines[number]) or _PASSAGE.match(lines[number])
+            is_part = continues or others is not None or (is_script and _SENTENCE.match(lines[number]) is None)
+            return number if is_part else None
+    return None
 
 
 def _closes(line: str, mark: str) -> bool:

@@ -9,6 +9,7 @@ import msgspec
 
 from busbw.base.errors import InputError
 from busbw.base.text import maybe
+from busbw.env.rules.interactions_algorithms import BUFFER_BYTES, CHUNKS, STEPS
 from busbw.env.versions import reaches
 from busbw.facts.advice import WidelyPublished, widely_published
 from busbw.model.platform import Platform, PlatformSetting
@@ -292,6 +293,15 @@ def is_followed(claim: Claim, case: SettingsCase) -> bool:
     return case.follow is not None and (case.follow in claim.sources or case.follow == claim.setting.goal)
 
 
+def in_effect(platform: Platform, name: str, value: str | None) -> str | None:
+    """Return what NCCL makes of a value: chunks of send and receive are an eighth of its buffer at most."""
+    if name not in CHUNKS or value is None or not value.isdecimal():
+        return value
+    sizes = [each.value for each in platform.settings if each.name == "NCCL_BUFFSIZE" and each.value is not None]
+    buffer_bytes = max([int(size) for size in sizes if size.isdecimal()] or [BUFFER_BYTES])
+    return str(min(int(value), buffer_bytes // STEPS))
+
+
 def alternatives(
     taken: Claim, claims: tuple[Claim, ...], case: SettingsCase, value: str | None
 ) -> tuple[Alternative, ...]:
@@ -303,7 +313,7 @@ def alternatives(
         if claim.setting.goal == HANGING and claim.platform != taken.platform:
             reason = f"Sets it to {claim.setting.value} for a job that hangs only. For {claim.platform}, the same node."
             found[None] = Alternative(value=None, source=claim.sources, reason=reason)
-        said = claim.setting.value
+        said = in_effect(case.platform, claim.setting.name, claim.setting.value)
         if claim is taken or said in (taken.setting.value, value) or not (holds(claim, case) or is_another_way(claim)):
             continue
         context = f" For {claim.setting.goal}." if claim.setting.goal is not None else ""

@@ -3,7 +3,7 @@
 import shlex
 
 from busbw.base.errors import InputError
-from busbw.env.recommend.case import HANGS, PLACES, Leave, SettingRule, SettingsCase, Take, on_network
+from busbw.env.recommend.case import HANGS, PLACES, Leave, SettingRule, SettingsCase, Take, in_effect, on_network
 from busbw.model.platform import Platform, PlatformSetting
 from busbw.model.recommendation import LaunchAdvice, Recommended
 from busbw.topo.origins.from_platform import topology_of_platform
@@ -257,9 +257,14 @@ def _chunk(case: SettingsCase, setting: PlatformSetting) -> Take | Leave:
         return Leave(kind="other_job", reason=f"only send and receive are cut into these chunks, not {case.collective}")
     if case.is_check or case.small:
         return Leave(kind="other_job", reason="messages that fit one chunk are not cut")
+    reason = setting.reason or "Longer chunks for send and receive: fewer of them."
+    value = in_effect(case.platform, setting.name, setting.value)
+    if value != setting.value:
+        reason = f"{setting.value} is published; NCCL takes an eighth of NCCL_BUFFSIZE at most, {value}. {reason}"
     return Take(
         need="check_first" if setting.reason is None else "helps",
-        reason=setting.reason or "Longer chunks for send and receive: fewer of them.",
+        value=value,
+        reason=reason,
         conditions="send, receive, alltoall, gather and scatter of buffers that are not registered; as on every rank",
         cost="longer staging buffers on the GPU, in step with it",
         checks=("busbw run sendrecv alltoall --backend native-nccl -b 64K -e 1G, with each value",),

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
+from msgspec import structs
+
 from busbw.env.rules.interactions_algorithms import ALGORITHMS, LIMITS
 from busbw.env.rules.interactions_network import NETWORK, TRANSPORT, Together
 from busbw.env.rules.situations import Situation, spans_nodes
@@ -36,24 +38,40 @@ _CODES = {
 # Languages of what is completed where it is used.
 _OF_PARTS = {"dockerfile", "apptainer", "modulefile"}
 _NCCL = "NCCL_"
-_ALL_REDUCE = "all_reduce_perf"
+# What programs of nccl-tests call, by NCCL's names; those that send and receive need no algorithm.
+_CALLED_BY = {
+    "all_reduce_perf": "AllReduce", "all_gather_perf": "AllGather", "broadcast_perf": "Broadcast",
+    "reduce_perf": "Reduce", "reduce_scatter_perf": "ReduceScatter", "sendrecv_perf": None, "alltoall_perf": None,
+    "gather_perf": None, "scatter_perf": None, "hypercube_perf": None,
+}  # fmt: skip
+_BUFFER = "NCCL_BUFFSIZE"
+_SOME_WITHOUT = "some without algorithm"
 # RCCL follows NCCL at a distance: ROCm 6.4 has 2.22. What only newer versions do is not certain there.
 _EARLY_RCCL = (2, 22)
 
 
 def combinations(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield what settings that hold together do to each other; commands with the same settings are told once."""
-    reported: set[tuple[int | None, frozenset[tuple[str, str]]]] = set()
+    reported: set[tuple[int | None, frozenset[str], frozenset[tuple[str, str]]]] = set()
     for situation in subject.situations:
         nodes = _nodes(subject, situation)
         values = situation.values()
-        key = nodes, frozenset(values.items())
+        words = situation.launch.argv if situation.launch is not None else ()
+        called = frozenset(program for word in words if (program := word.rpartition("/")[2]) in _CALLED_BY)
+        key = nodes, called, frozenset(values.items())
         if key in reported:
             continue
         reported.add(key)
         for each in _interactions(values, subject, nodes):
-            is_vouched = _is_published(each, values, subject) or _is_all_reduce(each, situation)
-            if not is_vouched and not (_rests_on_absence(each) and _is_part(subject, situation)):
+            used = _used_without(each, situation)
+            is_vouched = _is_published(each, values, subject) or (used is not None and not used)
+            if used:
+                yield _finding(_failing(each, used), situation)
+            elif (
+                not is_vouched
+                and not _is_open(each, situation)
+                and not (_rests_on_absence(each) and _is_part(subject, situation))
+            ):
                 yield _finding(each, situation)
 
 
@@ -74,16 +92,36 @@ def _is_published(each: Interaction, values: Mapping[str, str], subject: Setting
     return all((name, values.get(name)) in published for name in each.names)
 
 
-def _is_all_reduce(each: Interaction, situation: Situation) -> bool:
-    """Whether it is about collectives that the program does not call: nccl-tests name theirs."""
+def _used_without(each: Interaction, situation: Situation) -> tuple[str, ...] | None:
+    """Return which of the collectives without an algorithm the program calls; None: it is not known what it calls."""
     words = situation.launch.argv if situation.launch is not None else ()
-    programs = {word.rpartition("/")[2] for word in words}
-    return each.id == "some without algorithm" and _ALL_REDUCE in programs
+    programs = {word.rpartition("/")[2] for word in words} & _CALLED_BY.keys()
+    if each.id != _SOME_WITHOUT or not programs:
+        return None
+    calls = {_CALLED_BY[program] for program in programs}
+    return tuple(name for name in each.condition.rpartition(" to ")[2].split(", ") if name in calls)
+
+
+def _failing(each: Interaction, used: tuple[str, ...]) -> Interaction:
+    names = ", ".join(used)
+    return structs.replace(
+        each,
+        kind="fails",
+        condition=f"{each.condition.rpartition(' to ')[0]} to {names}, which this command calls",
+        effect="its first call fails: no algorithm is left to choose",
+        fix="name Ring too, or leave NCCL_ALGO out",
+    )
 
 
 def _rests_on_absence(each: Interaction) -> bool:
     """Whether it is one setting that does nothing, for want of another."""
     return each.kind == "no effect" and len(each.names) == 1
+
+
+def _is_open(each: Interaction, situation: Situation) -> bool:
+    """Whether the buffer that clips a chunk is set to what is not known here."""
+    passed = situation.launch.forwards if situation.launch is not None else ()
+    return each.kind == "clipped" and (_BUFFER in situation.settings or _BUFFER in passed) and _BUFFER not in each.names
 
 
 def _is_part(subject: SettingsSubject, situation: Situation) -> bool:

@@ -1,6 +1,7 @@
 """Lists of devices: how they are written, and what they take of the machine they are for."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 
@@ -44,15 +45,45 @@ def devices(subject: SettingsSubject) -> Iterator[Finding]:
         if each.unsets or not (each.name.endswith(_HCA) or each.name in INTERFACES):
             continue
         texts = (each.value,) if each.value else each.alternatives
-        key = each.name, texts, frozenset(_shapes_before(subject.reading, each))
+        key = each.target or each.name, texts, frozenset(_shapes_before(subject.reading, each))
         # A script that says the same a thousand times is told once.
         if key in reported:
             continue
         reported.add(key)
+        if each.form == "table":
+            yield from _table(each, texts[0])
+            continue
         found = [list(_list(subject, each, text)) for text in texts]
         # Where branches decide, one list that is right stands for all.
         if found and all(found):
             yield from found[0]
+
+
+def _table(each: Assignment, text: str) -> Iterator[Finding]:
+    """Yield what a program's list of NICs for a machine has too much or too little, against what is published of it."""
+    platform = _machines().get((each.target or "").lower())
+    if platform is None or not compute_nics(platform):
+        return
+    compared = compare(parse_devices(text), compute_nics(platform), frontend_devices(platform))
+    said = [
+        f"{word} {listed(names, _FEW)}"
+        for word, names in (
+            ("leaves out", compared.missed),
+            ("names the front-end ports", compared.foreign),
+            ("names what is not there:", compared.choice.absent),
+        )
+        if names
+    ]
+    if said:
+        yield report(
+            "ENV050",
+            at=place_of(each),
+            evidence=f"{len(parse_devices(text).entries)} names; {platform.id} has {len(compute_nics(platform))}",
+            confidence="likely",
+            fix=", ".join(compute_nics(platform)),
+            machine=each.target or "",
+            what=" and ".join(said),
+        )
 
 
 def _has_devices_of_host(reading: SettingsReading) -> bool:
@@ -276,6 +307,14 @@ def _called() -> dict[str, tuple[str, ...]]:
     }
 
 
+@cache
+def _machines() -> dict[str, Platform]:
+    """Return the platforms by what they are called, in small letters; a name of several is left out."""
+    names = [(name.lower(), each) for each in all_platforms() for name in {each.id, *each.names, *each.match.skus}]
+    often = Counter(name for name, _platform in names)
+    return {name: platform for name, platform in names if often[name] == 1}
+
+
 def _second(chosen: DeviceList, name: str) -> int:
     return [entry.offset for entry in chosen.entries if entry.name == name][1]
 
@@ -286,6 +325,8 @@ def _whole(platform: Platform) -> str:
 
 
 _COMPONENTS = ("OMPI_MCA_btl_tcp", "OMPI_MCA_oob_tcp", "PRTE_MCA_oob_tcp", "OMPI_MCA_oob_prte")
+# Lists whose readers know no operator but ^.
+_WITHOUT_OPERATORS = {"UCX_NET_DEVICES", "UCX_TLS", "GLOO_SOCKET_IFNAME", "SHARP_COLL_DEVICES", "HCOLL_MAIN_IB"}
 _AT_HOME = {"lo", "docker0", "virbr0", "cni0"}
 
 
@@ -295,9 +336,25 @@ def startup(subject: SettingsSubject) -> Iterator[Finding]:
     for each in subject.reading.assignments:
         if platform is not None and each.name == "UCX_NET_DEVICES" and each.value and not each.computed:
             yield from _devices(each, each.value, platform)
+    for each in subject.reading.assignments:
+        if each.name in _WITHOUT_OPERATORS and (each.value or "").startswith("="):
+            yield _operator(each, each.value or "")
     for situation in subject.situations:
         yield from _both(situation)
         yield from _at_home(subject, situation)
+
+
+def _operator(each: Assignment, value: str) -> Finding:
+    plain = value.lstrip("=")
+    return report(
+        "ENV041",
+        at=place_of_value(each),
+        evidence=setting_text(each),
+        effect=f"only NCCL reads = as an operator: here it is part of the name, and there is no device {shown(value)}",
+        fix=f'{each.name}="{plain}"',
+        name=each.name,
+        written=shown(value.partition(",")[0]),
+    )
 
 
 def _devices(each: Assignment, value: str, platform: Platform) -> Iterator[Finding]:

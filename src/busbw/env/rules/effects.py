@@ -1,8 +1,9 @@
 """Settings that do nothing, or harm, on the machine they are for."""
 
+import re
 from collections.abc import Callable, Iterator
 
-from busbw.env.rules.situations import Situation, spans_nodes
+from busbw.env.rules.situations import Situation, slurm_options, spans_nodes
 from busbw.env.rules.subject import SettingsSubject, known, place_of, place_of_value, report, setting_text, shown
 from busbw.env.values import read_value
 from busbw.model.finding import Finding
@@ -22,6 +23,9 @@ _PROVIDERS = (
     ("NCCL_GPUDIRECTTCPX_", "GPUDirect-TCPX", {"TCPX"}),
 )
 _ON = {"1", "2"}
+# How a text speaks of a test of one node's links, in the lines before a setting and in its own.
+_OF_ONE_NODE = re.compile(r"nv[-_ ]?link|nv[-_ ]?switch|intra[-_ ]?node|(?:single|one)[-_ ]node|isolat", re.IGNORECASE)
+_LINES_AROUND = 6
 # The first compute capability whose GPUs take part in NVLink SHARP.
 _FIRST_NVLS = 90
 _OVER_LIBFABRIC = {"EFA", "Slingshot"}
@@ -47,7 +51,7 @@ def effects(subject: SettingsSubject) -> Iterator[Finding]:
         for look in _LOOKS:
             yield from look(each, platform)
         if subject.nodes != 1:
-            yield from _sockets(each, platform)
+            yield from _sockets(subject, each, platform)
 
 
 def _ucx(subject: SettingsSubject) -> Iterator[Finding]:
@@ -151,23 +155,34 @@ def _network(each: Assignment, platform: Platform) -> Iterator[Finding]:
         )
 
 
-def _sockets(each: Assignment, platform: Platform) -> Iterator[Finding]:
+def _sockets(subject: SettingsSubject, each: Assignment, platform: Platform) -> Iterator[Finding]:
     fabric = platform.fabric.kind
     if fabric is None or fabric == "Ethernet":
         return
     off = each.name == "NCCL_IB_DISABLE" and each.value == "1" and fabric in _VERBS
     named = each.name == "NCCL_NET" and (each.value or "").lower() == "socket"
     unplugged = each.name == "NCCL_NET_PLUGIN" and (each.value or "").lower() == "none" and fabric in _PLUGGED
-    if off or named or unplugged:
-        yield report(
-            "ENV087",
-            at=place_of(each),
-            evidence=f"{setting_text(each)}; {platform.id} has {fabric}",
-            effect="traffic between nodes goes through TCP",
-            fix="leave it out",
-            name=each.name,
-            fabric=fabric,
-        )
+    seen_by = [one for one in subject.situations if one.launch is not None and one.settings.get(each.name) == each]
+    several = [spans_nodes(one.launch, subject.nodes) for one in seen_by if one.launch is not None]
+    if not (off or named or unplugged) or (several and all(one is False for one in several)):
+        return
+    on_purpose = _is_of_one_node(subject, each)
+    yield report(
+        "ENV087",
+        at=place_of(each),
+        evidence=f"{setting_text(each)}; {platform.id} has {fabric}",
+        confidence="possible" if on_purpose else "certain" if True in several else "likely",
+        effect="traffic between nodes goes through TCP" + ("; for a test of NVLink alone it is right" * on_purpose),
+        fix="leave it out" + (", unless no rank is on another node" * on_purpose),
+        name=each.name,
+        fabric=fabric,
+    )
+
+
+def _is_of_one_node(subject: SettingsSubject, each: Assignment) -> bool:
+    """Whether the words around a setting, or the name of the file, say that it is about the links within a node."""
+    around = subject.reading.lines[max(0, each.line - _LINES_AROUND) : each.line + 2]
+    return any(_OF_ONE_NODE.search(text) is not None for text in (*around, subject.reading.file.rpartition("/")[2]))
 
 
 def _peers(each: Assignment, platform: Platform) -> Iterator[Finding]:
@@ -220,6 +235,7 @@ def hazards(subject: SettingsSubject) -> Iterator[Finding]:
         yield from _grace_hopper(subject, situation)
         yield from _pxn(subject, situation)
         yield from _chunks(subject, situation)
+        yield from _rendezvous(subject, situation)
 
 
 def _grace_hopper(subject: SettingsSubject, situation: Situation) -> Iterator[Finding]:
@@ -291,6 +307,29 @@ def _pxn(subject: SettingsSubject, situation: Situation) -> Iterator[Finding]:
         fix='NCCL_PXN_DISABLE="1", or another release',
         source=_PXN_SOURCE,
         condition=f"NCCL {subject.version_text} over InfiniBand with PXN",
+    )
+
+
+def _rendezvous(subject: SettingsSubject, situation: Situation) -> Iterator[Finding]:
+    """Yield the rendezvous protocol of Slingshot that the NIC has to be switched to, where nothing switches it."""
+    each, launch = situation.settings.get("FI_CXI_RDZV_PROTO"), situation.launch
+    if each is None or launch is None or launch.kind != "srun" or launch.computed:
+        return
+    if (each.value or "").replace("-", "_").lower() != "alt_read":
+        return
+    own = launch.argv[: launch.program] if launch.program is not None else launch.argv
+    network = slurm_options(own[1:]).get("--network", subject.job_options.get("--network", ""))
+    given = situation.settings.get("SLURM_NETWORK")
+    if "disable_rdzv_get" in network or "$" in network or (given is not None and "disable_rdzv_get" in given.written):
+        return
+    yield report(
+        "ENV071",
+        at=place_of(launch),
+        evidence=f"{setting_text(each)}, from line {each.line}",
+        confidence="likely",
+        effect="the NICs of the job keep the rendezvous that alt_read is to take the place of",
+        fix="--network=disable_rdzv_get",
+        name=each.name,
     )
 
 

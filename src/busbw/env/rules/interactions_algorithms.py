@@ -257,6 +257,33 @@ def _sockets(set_: Together) -> Iterator[Interaction]:
     )
 
 
+# NCCL cuts its buffers into so many steps, and no chunk of send and receive is larger than one.
+STEPS = 8
+BUFFER_BYTES = 4_194_304
+CHUNKS = ("NCCL_P2P_NET_CHUNKSIZE", "NCCL_P2P_NVL_CHUNKSIZE", "NCCL_P2P_PCI_CHUNKSIZE")
+
+
+def _chunks_of_buffer(set_: Together) -> Iterator[Interaction]:
+    """Yield chunks of send and receive that are longer than a step of the buffer."""
+    buffer = set_.number("NCCL_BUFFSIZE") if set_.has("NCCL_BUFFSIZE") else BUFFER_BYTES
+    if buffer is None:
+        return
+    most = (buffer if buffer > 0 else BUFFER_BYTES) // STEPS
+    said = set_.written("NCCL_BUFFSIZE") if set_.has("NCCL_BUFFSIZE") else f"a buffer of {BUFFER_BYTES} by default"
+    for name in CHUNKS:
+        asked = set_.number(name)
+        if asked is not None and asked > most:
+            yield Interaction(
+                id=f"{name} above a step",
+                names=(name, *(("NCCL_BUFFSIZE",) if set_.has("NCCL_BUFFSIZE") else ())),
+                condition=f"{set_.written(name)} with {said}",
+                effect=f"a chunk is an eighth of the buffer at most: it is {most}",
+                kind="clipped",
+                fix=f"{name}={most}, or NCCL_BUFFSIZE={asked * STEPS} beside it",
+                source="NVIDIA/nccl, src/init.cc, computeBuffSizes: buffSizes[NCCL_PROTO_SIMPLE] / NCCL_STEPS",
+            )
+
+
 def _without_its_switch(set_: Together) -> Iterator[Interaction]:
     for name, switch in _NEEDS:
         if set_.is_on(name) and not set_.is_on(switch):
@@ -334,6 +361,7 @@ def _graphs(set_: Together) -> Iterator[Interaction]:
 
 LIMITS: tuple[Rule, ...] = (
     _channels,
+    _chunks_of_buffer,
     _sockets,
     _without_its_switch,
     _log_that_is_off,

@@ -1,18 +1,43 @@
-"""Where a launcher puts ranks on the platform's cores, against where its GPUs are."""
+"""What a launcher is asked for: where it puts ranks against where their GPUs are, shares of a node, its options."""
 
+import re
 from collections.abc import Iterator
 
 from busbw.base.cpus import format_cpu_list
 from busbw.base.errors import InputError
-from busbw.env.rules.situations import Situation
-from busbw.env.rules.subject import SettingsSubject, place_of, report
-from busbw.model.finding import Finding
+from busbw.env.rules.situations import Situation, slurm_options
+from busbw.env.rules.subject import SettingsSubject, place_of, report, setting_text
+from busbw.model.finding import FilePlace, Finding
 from busbw.model.platform import Platform
 from busbw.model.settings import LaunchCommand
-from busbw.model.topology import BoundRank, RankMasks
+from busbw.model.topology import BindingReading, RankMasks
 from busbw.topo.origins.from_platform import topology_of_platform
+from busbw.topo.ranks.binding import parse_masks
 from busbw.topo.ranks.masks import masks_of
 
+_DEFAULT = "default"
+# Options and variables that say where ranks run, and programs that do.
+_PLACING = {
+    "--rf", "--rankfile", "--cpu-set", "--cpu-list", "--slot-list", "--bind-to", "--bind-to-core", "--bind-to-socket",
+    "--bycore", "--bysocket", "--cpus-per-proc", "--cpus-per-rank", "--rank-by", "--cpu-bind", "--app", "--appfile",
+}  # fmt: skip
+_PLACING_VARIABLES = ("binding_policy", "rmaps_base_mapping_policy", "default_binding_policy", "default_mapping_policy")
+_PINNING = {"numactl", "taskset", "hwloc-bind", "torchrun", "bash", "sh", "env", "apptainer", "singularity", "docker"}
+_OF_SEVERAL_HOSTS = {"hostfile", "machinefile", "H", "host", "f", "hosts"}
+_PPR = re.compile(r"ppr:(\d{1,4}):node(?::.*)?", re.ASCII)
+# Options whose names are several words, by their letters.
+_LONG_OF_MPIRUN = ("bind-to", "map-by", "rank-by", "report-bindings", "allow-run-as-root", "tag-output", "display-map")
+_LONG_OF_SRUN = (
+    "cpu-bind", "gpu-bind", "mem-bind", "cpus-per-task", "gpus-per-node", "gpus-per-task", "ntasks-per-node",
+    "container-image", "container-mounts", "kill-on-bad-exit", "ntasks-per-gpu", "cpus-per-gpu",
+)  # fmt: skip
+_MPIRUN_WORDS = {name.replace("-", ""): name for name in _LONG_OF_MPIRUN}
+_SRUN_WORDS = {name.replace("-", ""): name for name in _LONG_OF_SRUN}
+# What is read all the same: Open MPI takes one dash for its old options, and srun the older `--cpu_bind`.
+_GRAMMARS: dict[str, frozenset[str]] = {
+    "mpirun": frozenset(f"{dashes}{name}" for name in _LONG_OF_MPIRUN for dashes in ("-", "--")),
+    "srun": frozenset({"--cpu_bind", "--mem_bind", *(f"--{name}" for name in _LONG_OF_SRUN)}),
+}
 _OF_MPIRUN = ("--bind-to", "--map-by", "--rank-by")
 _OF_SRUN = ("--cpu-bind",)
 # Working one out takes milliseconds; a script has a handful.
@@ -27,13 +52,49 @@ def placement(subject: SettingsSubject) -> Iterator[Finding]:
     worked_out: dict[tuple[str, bool], RankMasks | None] = {}
     for situation in subject.situations:
         launch = situation.launch
-        binding = _binding(launch) if launch is not None else None
-        if launch is None or binding is None or _reorders(situation, platform.gpu.count):
+        if launch is None or _reorders(situation, platform.gpu.count):
+            continue
+        binding = _binding(launch)
+        if binding is None and _is_left_to_default(subject, situation, launch, platform.gpu.count):
+            binding = _DEFAULT
+        if binding is None:
             continue
         moved = _moved(situation)
         if (binding, moved) not in worked_out and len(worked_out) < _MOST_BINDINGS:
             worked_out[binding, moved] = _masks(platform, binding, moved=moved)
         yield from _launch(launch, platform, binding, worked_out.get((binding, moved)), moved=moved)
+
+
+def _is_left_to_default(subject: SettingsSubject, situation: Situation, launch: LaunchCommand, gpus: int) -> bool:
+    """Whether an mpirun starts a rank for each GPU and nothing says where: no option, no variable, no wrapper."""
+    if launch.kind != "mpirun" or launch.family not in (None, "Open MPI") or launch.computed or launch.program is None:
+        return False
+    own = launch.argv[: launch.program]
+    words = {"--" + word.lstrip("-").partition("=")[0].replace("_", "-") for word in own if word.startswith("-")}
+    if words & _PLACING or any(name.endswith(_PLACING_VARIABLES) for name in situation.settings):
+        return False
+    program = launch.argv[launch.program].rpartition("/")[2]
+    if program in _PINNING or program.endswith((".sh", ".py")) or "bind" in program or program.startswith("python"):
+        return False
+    return ranks_of_node(own, subject.nodes) == gpus
+
+
+def ranks_of_node(own: tuple[str, ...], nodes: int | None) -> int | None:
+    """Return how many ranks mpirun starts on a node, None where its options do not say."""
+    for place, word in enumerate(own):
+        name, equals, value = word.partition("=")
+        name = name.lstrip("-").replace("_", "-")
+        taken = value if equals else own[place + 1] if place + 1 < len(own) else ""
+        found = _PPR.fullmatch(taken) if name == "map-by" else None
+        if found is not None:
+            return int(found[1])
+        if name in {"N", "npernode", "ppn", "perhost", "ntasks-per-node"} and taken.isdecimal():
+            return int(taken)
+        if name in {"np", "n", "c"} and taken.isdecimal():
+            several = any(other.lstrip("-") in _OF_SEVERAL_HOSTS for other in own)
+            count = 1 if nodes is None and not several else nodes
+            return int(taken) // count if count and len(taken) < 8 else None
+    return None
 
 
 def _reorders(situation: Situation, gpus: int) -> bool:
@@ -51,13 +112,20 @@ def _moved(situation: Situation) -> bool:
 def _launch(
     launch: LaunchCommand, platform: Platform, binding: str, masks: RankMasks | None, *, moved: bool
 ) -> Iterator[Finding]:
-    wrong = _wrong_everywhere(masks) if masks is not None else ()
-    if not wrong:
+    """Yield that every launcher that can be told puts some rank elsewhere, with the ranks of each."""
+    readable = [reading for reading in masks.readings if reading.cannot_tell is None] if masks is not None else []
+    wrong = [(reading, _wrong(reading)) for reading in readable]
+    if not wrong or not all(ranks for _reading, ranks in wrong):
         return
+    is_one = len({ranks for _reading, ranks in wrong}) == 1
+    every = sorted({rank for _reading, ranks in wrong for rank in ranks})
+    means = [f"{_said(ranks)} under {reading.launcher}" for reading, ranks in wrong]
+    first = next(each for each in wrong[0][0].ranks if each.rank == wrong[0][1][0])
     yield report(
         "ENV120",
         at=place_of(launch),
-        evidence=f"{platform.id}: GPUs 0-{platform.gpu.count - 1} are on NUMA nodes {_nodes(masks)}; {_first(wrong)}",
+        evidence=f"{platform.id}: GPUs 0-{platform.gpu.count - 1} are on NUMA nodes {_nodes(masks)}; "
+        f"rank {first.rank} would run on CPUs {format_cpu_list(first.cpus or ())}",
         confidence="likely",
         effect=(
             "NCCL_IGNORE_CPU_AFFINITY=1 lets NCCL move its own threads; the program's stay there"
@@ -66,9 +134,17 @@ def _launch(
         ),
         fix=f"busbw topo masks --platform {platform.id}" + ("" if moved else ", or NCCL_IGNORE_CPU_AFFINITY=1"),
         binding=binding if len(binding) <= 60 else f"{binding[:57]}...",
-        ranks=f"{'rank' if len(wrong) == 1 else 'ranks'} {format_cpu_list(tuple(each.rank for each in wrong))}",
-        gpus="its GPU" if len(wrong) == 1 else "their GPUs",
+        ranks=_said(wrong[0][1]) if is_one else ", ".join(means),
+        gpus="its GPU" if len(every) == 1 else "their GPUs",
     )
+
+
+def _wrong(reading: BindingReading) -> tuple[int, ...]:
+    return tuple(each.rank for each in reading.ranks if each.fit == "wrong")
+
+
+def _said(ranks: tuple[int, ...]) -> str:
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {format_cpu_list(ranks)}"
 
 
 def _binding(launch: LaunchCommand) -> str | None:
@@ -85,7 +161,7 @@ def _binding(launch: LaunchCommand) -> str | None:
         if not taken or "$" in taken:
             return None
         found += [name, taken]
-    # Where it is not said what to bind to, versions differ too much to call anything wrong.
+    # Where it is not said what to bind to, it depends on whether this starts a rank for each GPU.
     return " ".join(found) if any(name in ("--bind-to", "--cpu-bind") for name in found) else None
 
 
@@ -97,20 +173,165 @@ def _masks(platform: Platform, binding: str, *, moved: bool) -> RankMasks | None
         return None
 
 
-def _wrong_everywhere(masks: RankMasks) -> tuple[BoundRank, ...]:
-    """Return the ranks that every launcher that can be told puts elsewhere, as the first one puts them."""
-    readable = [reading for reading in masks.readings if reading.cannot_tell is None and reading.ranks]
-    if not readable:
-        return ()
-    wrong = [{each.rank for each in reading.ranks if each.fit == "wrong"} for reading in readable]
-    everywhere = set.intersection(*wrong)
-    return tuple(each for each in readable[0].ranks if each.rank in everywhere)
-
-
 def _nodes(masks: RankMasks | None) -> str:
     return ",".join(str(place.numa) for place in masks.ranks) if masks is not None else ""
 
 
-def _first(wrong: tuple[BoundRank, ...]) -> str:
-    each = wrong[0]
-    return f"rank {each.rank} would run on CPUs {format_cpu_list(each.cpus or ())}"
+_MASKS = re.compile(
+    r"(?:--cpu-bind(?:=|\Z))?(?:(?:verbose|quiet|v|q),)?(?P<kind>mask_cpu|map_cpu):(?P<list>.+)", re.DOTALL
+)
+_MOST_TASKS = 512
+
+
+def overlaps(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield masks of tasks that share some CPUs and differ in others, and CPUs that two tasks are given alone."""
+    for launch in subject.reading.launches:
+        own = launch.argv[: launch.program] if launch.program is not None else launch.argv
+        found = next((match for word in own if (match := _MASKS.fullmatch(word.replace('"', ""))) is not None), None)
+        if launch.kind == "srun" and found is not None and "$" not in found["list"]:
+            yield from _overlap(
+                place_of(launch), found.group().removeprefix("--cpu-bind="), found["kind"], found["list"]
+            )
+    for each in subject.reading.assignments:
+        value = (each.value or "").strip()
+        if each.name == "I_MPI_PIN_DOMAIN" and value.startswith("[") and value.endswith("]"):
+            yield from _overlap(place_of(each), setting_text(each), "mask_cpu", value[1:-1])
+
+
+def _overlap(at: FilePlace, written: str, kind: str, text: str) -> Iterator[Finding]:
+    try:
+        lists = [frozenset(cpus) for cpus in parse_masks(kind, text).lists[:_MOST_TASKS]]
+    except InputError:
+        return
+    for second, cpus in enumerate(lists):
+        for first in range(second):
+            shared = cpus & lists[first]
+            # Tasks of one NUMA node may well have all of it, each.
+            if shared and (cpus != lists[first] or kind == "map_cpu"):
+                yield report(
+                    "ENV121",
+                    at=at,
+                    evidence=written if len(written) <= 80 else f"{written[:77]}...",
+                    confidence="certain",
+                    effect=f"both run on CPUs {format_cpu_list(tuple(sorted(shared)))}, beside one of the GPUs at most",
+                    fix="busbw topo masks --platform ID",
+                    first=str(first),
+                    second=str(second),
+                )
+                return
+
+
+# Where what a task asks for has to come from.
+_CPUS = ("-c", "--cpus-per-task")
+_TASKS = ("--ntasks-per-node", "--tasks-per-node")
+_GPUS_OF_TASK = ("--gpus-per-task",)
+_GPUS_OF_NODE = ("--gpus-per-node", "--gres")
+_COUNT = re.compile(r"(?:gpu(?::[\w.-]+)?[:=])?(\d{1,5})(?:\(.*)?", re.ASCII)
+
+
+def shares(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield CPUs and GPUs that a node does not have, and tasks with fewer CPUs than reach all of their GPUs."""
+    platform = subject.context.platform
+    if platform is None or subject.batch_system not in (None, "SBATCH"):
+        return
+    for launch in subject.reading.launches:
+        if launch.kind == "srun" or (launch.kind == "other" and launch.argv[:1] in (("salloc",), ("sbatch",))):
+            own = launch.argv[: launch.program] if launch.program is not None else launch.argv
+            asked = subject.job_options | slurm_options(own[1:])
+            yield from _share(launch, platform, asked, _gpus_of_program(launch))
+
+
+def _share(
+    launch: LaunchCommand, platform: Platform, asked: dict[str, str], program_gpus: int | None
+) -> Iterator[Finding]:
+    cpus, tasks = _count(asked, _CPUS), _count(asked, _TASKS)
+    of_task, of_node = _count(asked, _GPUS_OF_TASK), _count(asked, _GPUS_OF_NODE)
+    nodes, all_tasks = _count(asked, ("-N", "--nodes")), _count(asked, ("-n", "--ntasks"))
+    all_gpus = _count(asked, ("-G", "--gpus"))
+    if tasks is None and nodes and all_tasks and all_tasks % nodes == 0:
+        tasks = all_tasks // nodes
+    if of_node is None and nodes and all_gpus and all_gpus % nodes == 0:
+        of_node = all_gpus // nodes
+    tasks = 1 if tasks is None and all_tasks is None and nodes is not None else tasks
+    threads = platform.cpu.threads or platform.cpu.cores
+    if cpus is not None and threads is not None and cpus * (tasks or 1) > threads:
+        yield _cannot(launch, f"--cpus-per-task={cpus}", f"{tasks or 1} x {cpus} CPUs; {platform.id} has {threads}")
+        return
+    gpus = of_node if of_node is not None else of_task * tasks if of_task is not None and tasks else None
+    if gpus is not None and gpus > platform.gpu.count:
+        yield _cannot(launch, f"{gpus} GPUs of a node", f"{platform.id} has {platform.gpu.count}")
+        return
+    each = of_task if of_task is not None else program_gpus
+    if each is None and gpus is not None and tasks == 1:
+        each = gpus
+    yield from _reach(launch, platform, cpus, each)
+
+
+def _reach(launch: LaunchCommand, platform: Platform, cpus: int | None, gpus: int | None) -> Iterator[Finding]:
+    """Yield a task whose CPUs are too few to be beside all of its GPUs."""
+    places = len({gpu.numa for gpu in platform.gpus if gpu.numa is not None}) or platform.cpu.sockets or 0
+    threads = platform.cpu.threads or platform.cpu.cores
+    if cpus is None or gpus is None or threads is None or places < 2 or platform.gpu.count < 2:
+        return
+    needed = -(-gpus * places // platform.gpu.count)
+    each = threads // (platform.cpu.numa_nodes or max(places, platform.cpu.sockets or 1))
+    if gpus < 2 or needed < 2 or cpus > each * (needed - 1):
+        return
+    one = each * places // platform.gpu.count
+    yield report(
+        "ENV122",
+        at=place_of(launch),
+        evidence=f"a task has {gpus} GPUs on {needed} NUMA nodes of {each} CPUs; {platform.id} has {threads} CPUs",
+        confidence="likely",
+        effect=f"the threads of {gpus} GPUs share {cpus} CPUs, and reach those of other NUMA nodes across the node",
+        fix=f"--cpus-per-task={each * needed}, or a task for each GPU: --gpus-per-task=1 --cpus-per-task={one}",
+        cpus=str(cpus),
+        gpus=str(gpus),
+    )
+
+
+def _cannot(launch: LaunchCommand, option: str, evidence: str) -> Finding:
+    return report(
+        "ENV123",
+        at=place_of(launch),
+        evidence=evidence,
+        confidence="likely",
+        effect="Slurm refuses the job, or the step waits for what never comes",
+        option=option,
+    )
+
+
+def _count(asked: dict[str, str], names: tuple[str, ...]) -> int | None:
+    found = [_COUNT.fullmatch(asked[name]) for name in names if name in asked]
+    return next((int(each[1]) for each in reversed(found) if each is not None), None)
+
+
+def _gpus_of_program(launch: LaunchCommand) -> int | None:
+    """Return the GPUs of each process of nccl-tests, None for other programs."""
+    words = launch.argv[launch.program :] if launch.program is not None else ()
+    if not words or not words[0].endswith("_perf"):
+        return None
+    found = re.search(r" (?:-g ?|--ngpus[ =])(\d{1,3})\b", " " + " ".join(words[1:]))
+    return int(found[1]) if found is not None else 1
+
+
+def options(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield options of launchers that are none, where it is plain what was meant."""
+    for launch in subject.reading.launches:
+        known = _MPIRUN_WORDS if launch.kind == "mpirun" else _SRUN_WORDS if launch.kind == "srun" else {}
+        own = launch.argv[1 : launch.program] if launch.program is not None else launch.argv[1:]
+        for word in own:
+            name = word.partition("=")[0]
+            meant = known.get(name.lstrip("-").replace("-", "").replace("_", "").lower())
+            if meant is None or not name.startswith("-") or name in _GRAMMARS[launch.kind] or name.lstrip("-") == meant:
+                continue
+            yield report(
+                "ENV110",
+                at=place_of(launch),
+                evidence=word[:60],
+                effect="the launcher ends with an error, or takes it for the program",
+                fix=f"--{meant}",
+                launcher=launch.kind,
+                option=name,
+                meant=f"--{meant}",
+            )

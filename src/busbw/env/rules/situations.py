@@ -178,6 +178,34 @@ def nodes_of(reading: SettingsReading) -> int | None:
     return None
 
 
+_VALUED = re.compile(r"-([cnNG])(\S+)", re.ASCII)
+
+
+def job_options(reading: SettingsReading) -> dict[str, str]:
+    """Return what the directives of a batch script for Slurm ask for, by option; the last of several counts."""
+    found: dict[str, str] = {}
+    for line in reading.lines[:_MOST_LINES]:
+        directive = _DIRECTIVE.match(line)
+        if directive is not None and directive[1] == "SBATCH":
+            found |= slurm_options(tuple(directive[2].partition(" #")[0].split()))
+    return found
+
+
+def slurm_options(words: tuple[str, ...]) -> dict[str, str]:
+    """Return options of srun or sbatch with their values, `--name=value`, `--name value` and `-c8` alike."""
+    found: dict[str, str] = {}
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        short = _VALUED.fullmatch(word)
+        if word.startswith("--") and equals:
+            found[name] = value
+        elif short is not None:
+            found[f"-{short[1]}"] = short[2]
+        elif word.startswith("-") and place + 1 < len(words) and not words[place + 1].startswith("-"):
+            found[word] = words[place + 1]
+    return found
+
+
 def spans_nodes(launch: LaunchCommand, nodes: int | None) -> bool | None:
     """Whether a command starts ranks on several nodes; None: it cannot be told. `nodes`: of the job."""
     own = launch.argv[: launch.program] if launch.program is not None else launch.argv

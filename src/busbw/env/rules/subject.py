@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from busbw.env.rules.situations import Situation, batch_system, nodes_of, situations
+from busbw.env.rules.situations import Situation, batch_system, job_options, nodes_of, situations
 from busbw.env.versions import newest, spelled
 from busbw.facts.envvars import variables
 from busbw.facts.rules import finding
@@ -99,6 +99,8 @@ class SettingsSubject:
     is_for_rccl: bool
     # Of the job; None: not said.
     nodes: int | None
+    # What its directives ask Slurm for, by option.
+    job_options: dict[str, str]
     # The word its directives begin with; None: it has none.
     batch_system: str | None
 
@@ -120,6 +122,7 @@ def subject_of(reading: SettingsReading, context: CheckContext) -> SettingsSubje
         situations=tuple(situations(meant)),
         is_for_rccl=_is_for_rccl(reading),
         nodes=context.nodes if context.nodes is not None else nodes_of(reading),
+        job_options=job_options(reading),
         batch_system=batch_system(reading),
     )
 
@@ -166,6 +169,8 @@ def shown(text: str) -> str:
 def setting_text(each: Assignment) -> str:
     """Return an assignment as evidence, with a quoted value: it may begin with an equals sign."""
     value = each.value
+    if value is None and each.alternatives:
+        return f"{each.name} = {' or '.join(map(shown, each.alternatives))}"
     if value is None:
         quoted = each.written[:1] in ("'", '"') and each.written[:1] == each.written[-1:]
         value = each.written[1:-1] if quoted else each.written

@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 
+from busbw.base.text import listed
 from busbw.env.rules.subject import (
     OF_BUILDING,
     UNKNOWN,
@@ -20,8 +21,8 @@ from busbw.env.rules.subject import (
     shown,
 )
 from busbw.env.versions import known_in
-from busbw.model.finding import Finding
-from busbw.model.settings import Assignment, SettingsReading, Slip
+from busbw.model.finding import FilePlace, Finding
+from busbw.model.settings import Assignment, SettingsReading, Slip, UnreadPart
 
 _CODES = {
     "space_after_equals": "ENV003",
@@ -50,7 +51,12 @@ _ONCE = {"lost_line_end", "typographic", "carriage_return"}
 
 def slips(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield what is written so that it means something else, and the parts that could not be read."""
+    refused = [part for part in subject.reading.unread if part.is_rejected]
+    if refused:
+        yield _rejected(sorted(refused, key=lambda each: (each.line, each.column)))
     for part in subject.reading.unread:
+        if part.is_rejected:
+            continue
         yield report("ENV001", at=place_of(part), evidence="nothing in it is checked", reason=part.reason)
     # One slip that goes through a whole text is told once.
     meant = [each for each in subject.reading.slips if _matters(each, subject.reading)]
@@ -58,8 +64,27 @@ def slips(subject: SettingsSubject) -> Iterator[Finding]:
     reported: set[str] = set()
     for each in meant:
         if each.kind not in _ONCE or each.kind not in reported:
-            yield _finding(each, max(each.count, often[each.kind] if each.kind in _ONCE else 1))
+            yield _finding(each, max(each.count, often[each.kind] if each.kind in _ONCE else 1), subject.reading)
             reported.add(each.kind)
+
+
+_REDIRECTS = "< and > are redirections: the command reads a file of that name, or ends with a syntax error"
+
+
+def _rejected(parts: list[UnreadPart]) -> Finding:
+    """Return the first place that a shell refuses: what it says of others mostly follows from it."""
+    is_left = parts[0].reason.startswith("<")
+    others = [f"{each.reason} in line {each.line}" for each in parts[1:]]
+    return report(
+        "ENV019",
+        at=place_of(parts[0]),
+        evidence=f"also {listed(others, 3)}" if others else "the script cannot be read to its end",
+        effect=_REDIRECTS
+        if is_left
+        else "a syntax error: what stands before this line may run, what is behind it does not",
+        fix="bash -n FILE says the same without running it",
+        reason=parts[0].reason,
+    )
 
 
 def _matters(each: Slip, reading: SettingsReading) -> bool:
@@ -84,26 +109,39 @@ def _in_list(lines: tuple[str, ...], number: int) -> bool:
     return False
 
 
-def _finding(each: Slip, count: int) -> Finding:
+_ONE_LINE = "leave the backslashes out, or break the line behind each"
+
+
+def _is_one_line(each: Slip, reading: SettingsReading) -> bool:
+    """Whether the backslash stands within its line, with the rest of the command behind it."""
+    line = reading.lines[each.line - 1] if 0 < each.line <= len(reading.lines) else ""
+    return each.kind == "lost_line_end" and bool(line[each.column :].strip())
+
+
+def _finding(each: Slip, count: int, reading: SettingsReading) -> Finding:
     name = (each.name or "it").partition("=")[0]
     times = f"; {count} times in this text" if count > 1 else ""
     return report(
         _CODES[each.kind],
         at=place_of(each),
         evidence=f"{shown(each.written.replace(UNKNOWN, '...'))}{times}",
-        effect=_effect(each, name),
-        fix=_fix(each, name),
+        effect=_effect(each, name, is_one_line=_is_one_line(each, reading)),
+        fix=_ONE_LINE if _is_one_line(each, reading) else _fix(each, name),
         name=name,
         written=shown(each.written.replace(UNKNOWN, "...")),
-        what="a backslash is not the last character of its line",
+        what="a backslash stands in the middle of it"
+        if _is_one_line(each, reading)
+        else "a backslash is not the last character of its line",
     )
 
 
-def _effect(each: Slip, name: str) -> str | None:
+def _effect(each: Slip, name: str, *, is_one_line: bool) -> str | None:
     effects = {
         "space_after_equals": f"{name} is empty, and what stands behind the space is taken for something else",
         "space_before_equals": f"{name} is run as a command",
-        "lost_line_end": "the command ends here, and the lines below are commands of their own",
+        "lost_line_end": "a backslash before a blank makes it an argument: the command gets words of one blank each"
+        if is_one_line
+        else "the command ends here, and the lines below are commands of their own",
         "typographic": "it is part of the text around it",
         "comma_in_list": f"{name} ends at its first comma",
         "option_equals": "the option takes what follows for its value",
@@ -126,6 +164,59 @@ def _fix(each: Slip, name: str) -> str | None:
     if each.kind == "option_equals" and each.meant is not None:
         return f"two words: {name.removeprefix('OMPI_MCA_')} {each.meant.partition('=')[2] or each.meant}"
     return fixes.get(each.kind)
+
+
+# Names of settings that a text mentions, but for what it only reads, `$NAME` and `environ["NAME"]`, and what a launcher
+# sets by itself.
+_MENTIONED = re.compile(
+    r"(?<![\w$.-])(?<![a-rt-zA-Z0-9_.]/)(?<!\$\{)(?<!environ\[[\"'])(?<!getenv\([\"'])(?<!\.get\([\"'])"
+    r"(?:NCCL|RCCL|UCX|FI|OMPI)_(?!COMM_WORLD|UNIVERSE|TESTS?(?:_|\b))[A-Z][A-Z0-9]+(?:_\w+)*"
+    r"(?![\w*/]|\.\w|[\"'] (?:not )?in\b)",
+    re.ASCII,
+)
+_OF_FOLDERS = re.compile(r"_(?:HOME|DIR|ROOT|PATH|VERSION|PREFIX|SRC|REPO|BRANCH|TAG|INCLUDE|LIB)$", re.ASCII)
+_REMARK = re.compile(r"(?:^|\s)#.*")
+_SAYS = re.compile(r"\s*(?:echo|printf|printenv|print|logger|log|info|assert|raise)\b.*|.*\bgrep\b.*")
+_FAMILIES = ("NCCL_", "RCCL_", "UCX_", "FI_", "OMPI_")
+_MOST_NAMES = 4
+
+
+def silent(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield that a text mentions settings and none of them was read."""
+    reading = subject.reading
+    if any(_sets_or_passes_on(each) or each.slips for each in (reading, *reading.parts)):
+        return
+    named = list(_mentions(reading))
+    if not named:
+        return
+    names = list(dict.fromkeys(name for _place, name in named))
+    yield report(
+        "ENV018",
+        at=named[0][0],
+        evidence=f"{listed(names, _MOST_NAMES)}; read as {reading.language}",
+        effect="nothing in this text was checked: that nothing else is found says nothing about it",
+        fix="give the part with the settings by itself, or say what it is: --as shell, kubernetes, python, environment",
+        count=f"{len(names)} {'name' if len(names) == 1 else 'names'}",
+    )
+
+
+def _sets_or_passes_on(reading: SettingsReading) -> bool:
+    return any(each.name.lstrip().removeprefix("export ").startswith(_FAMILIES) for each in reading.assignments) or any(
+        name.startswith((*_FAMILIES, "ALL")) for launch in reading.launches for name in launch.forwards
+    )
+
+
+def _mentions(reading: SettingsReading) -> Iterator[tuple[FilePlace, str]]:
+    has_remarks = reading.language != "markdown"
+    for number, line in enumerate(reading.lines, start=1):
+        text = _REMARK.sub("", line) if has_remarks else line
+        if has_remarks and _SAYS.match(text):
+            continue
+        for found in _MENTIONED.finditer(text):
+            variable = known(found.group())
+            is_setting = variable is None or variable.owner not in OF_BUILDING
+            if is_setting and _OF_FOLDERS.search(found.group()) is None:
+                yield FilePlace(file=reading.file, line=number, column=found.start() + 1), found.group()
 
 
 _QUOTES = ('"', "'")

@@ -1,6 +1,7 @@
 """Values: what their reader makes of them, where that is not what they seem to say."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 
@@ -21,7 +22,7 @@ from busbw.env.versions import default_in, known_in
 from busbw.facts.envvars import misspellings
 from busbw.facts.platforms import all_platforms
 from busbw.model.envvar import EnvVar, Misspelling, ValueReading
-from busbw.model.finding import Finding
+from busbw.model.finding import FilePlace, Finding
 from busbw.model.settings import Assignment, SettingsReading
 
 _CODES = {
@@ -155,6 +156,60 @@ def _is_written(name: str) -> bool:
     """Whether the job itself makes what a variable names."""
     variable = known(name)
     return variable is None or any(word in name for word in _WRITTEN)
+
+
+# Folders and files that machines have by these names; a file system tells capitals from small letters.
+_FOLDERS = (
+    "/opt/microsoft", "/opt/hpcx", "/opt/amazon", "/opt/cray", "/opt/intel", "/opt/nvidia", "/opt/mellanox",
+    "/opt/rocm", "/opt/oci-hpc", "/usr/bin", "/usr/lib", "/usr/lib64", "/usr/local", "/usr/local/cuda", "/usr/share",
+    "/etc/nccl.conf", "/etc/slurm", "/dev/null", "/dev/infiniband", "/proc/self", "/sys/class/infiniband",
+    "/sys/class/net", "/bin/bash", "/bin/sh", "/var/run", "/dev/shm",  # noqa: S108 - nothing is written there
+)  # fmt: skip
+_PATH = re.compile(r"(?<![\w/.:$}\])*?~-])/[A-Za-z][\w.-]*/[\w.-]+(?:/[\w.-]+)*", re.ASCII)
+_REMARK = re.compile(r"(?:^|\s)#.*")
+_MOST_PATHS = 20
+
+
+def spelled_paths(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield paths that are well-known ones but for capitals and small letters."""
+    count = 0
+    for number, line in enumerate(subject.reading.lines, start=1):
+        for found in _PATH.finditer(_REMARK.sub("", line[:_LONGEST])):
+            meant = _meant_path(found.group())
+            if meant is None or count >= _MOST_PATHS:
+                continue
+            count += 1
+            yield report(
+                "ENV131",
+                at=FilePlace(file=subject.reading.file, line=number, column=found.start() + 1),
+                evidence=shown(found.group()),
+                confidence="likely",
+                effect="capitals and small letters are different: nothing is found by this name",
+                fix=meant,
+                path=found.group(),
+                meant=meant,
+            )
+
+
+def _meant_path(path: str) -> str | None:
+    """Return a path as it is published, or with the well-known folder it begins with; None where it is right or new."""
+    published = _published_paths().get(path.lower())
+    if published is not None:
+        return published if published != path else None
+    for folder in sorted(_FOLDERS, key=len, reverse=True):
+        start = path[: len(folder)]
+        if start.lower() == folder and start != folder and path[len(folder) : len(folder) + 1] in {"", "/"}:
+            return folder + path[len(folder) :]
+    return None
+
+
+@cache
+def _published_paths() -> dict[str, str]:
+    """Return the paths that platforms' settings have, by their small letters; those of two spellings are left out."""
+    values = {each.value for platform in all_platforms() for each in platform.settings if each.value is not None}
+    paths = sorted(value for value in values if value.startswith("/") and value.count("/") > 1)
+    often = Counter(path.lower() for path in paths)
+    return {path.lower(): path for path in paths if often[path.lower()] == 1}
 
 
 # What files are called that describe a family of machines: `ndv5-topo.xml`, `ndv5/topo.xml`.
