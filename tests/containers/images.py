@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import busbw
-from busbw.model.container import Bind, Container
+from busbw.model.request import Bind, Container
 
 from .docker_daemon import docker_daemon
 

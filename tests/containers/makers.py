@@ -1,8 +1,8 @@
 """Containers, programs and places for tests, with what a test does not care about filled in."""
 
 from busbw.measure.containers.place import ContainerPlace
-from busbw.model.container import Bind, Container, RuntimeName
 from busbw.model.plan import Program
+from busbw.model.request import Bind, Container, RuntimeName
 
 HASTY = "a b\n\"c' $HOME $(id) \\ `id` é,=;:{}%!#\t"
 SRUN = ContainerPlace(starter="srun", pmi="pmix")

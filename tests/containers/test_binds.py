@@ -6,7 +6,7 @@ from busbw.base.errors import InputError
 from busbw.measure.containers.inside import missing, settled, wanted
 from busbw.measure.containers.place import ContainerPlace
 from busbw.measure.plan.containing import wrap
-from busbw.model.container import RuntimeName
+from busbw.model.request import RuntimeName
 
 from .makers import SRUN, bind, container, program
 

@@ -7,7 +7,7 @@ import pytest
 
 from busbw.measure.containers.place import ContainerPlace
 from busbw.measure.plan.containing import wrap
-from busbw.model.container import Container, RuntimeName
+from busbw.model.request import Container, RuntimeName
 
 from .makers import SRUN, bind, container, program
 

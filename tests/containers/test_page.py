@@ -10,7 +10,7 @@ import pytest
 from busbw.measure.containers.inside import settled, wanted
 from busbw.measure.containers.place import ContainerPlace
 from busbw.measure.plan.containing import wrap
-from busbw.model.container import RuntimeName
+from busbw.model.request import RuntimeName
 
 from .makers import container, program
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from busbw.base.errors import InputError
 from busbw.measure.containers.place import ContainerPlace
 from busbw.measure.plan.containing import wrap
-from busbw.model.container import Bind, RuntimeName
 from busbw.model.plan import Program
+from busbw.model.request import Bind, RuntimeName
 
 from .makers import HASTY, container
 

@@ -19,10 +19,10 @@ from busbw.measure.containers.inside import settled, wanted
 from busbw.measure.containers.place import ContainerPlace
 from busbw.measure.launchers import mpirun
 from busbw.measure.plan.containing import wrap
-from busbw.model.container import Bind
 from busbw.model.launch import Start
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Placement, Program
+from busbw.model.request import Bind
 
 from .images import MAKERS, TELL, Image, seen, told
 from .makers import HASTY

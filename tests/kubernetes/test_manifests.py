@@ -14,8 +14,8 @@ from busbw.base.errors import InputError
 from busbw.cli.command import busbw
 from busbw.measure.launchers import kubernetes_job, mpijob
 from busbw.measure.launchers.pods import MountedText, Pods
-from busbw.model.container import Bind
 from busbw.model.launch import Start
+from busbw.model.request import Bind
 
 from .makers import MAKERS, VERSIONS, documents, expanded, pods, ranks_container, start
 from .mpijob_schema import SCHEMA

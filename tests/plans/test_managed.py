@@ -20,11 +20,10 @@ from busbw.measure.containers.place import ContainerPlace, Containment
 from busbw.measure.launchers.launcher import Launchers
 from busbw.measure.plan.hosts import of_hosts
 from busbw.measure.plan.planning import compose
-from busbw.model.container import Container
 from busbw.model.launch import Allocation, AllocationKind, HostSlots
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Plan
-from busbw.model.request import Request
+from busbw.model.request import Container, Request
 
 GOLDEN = Path(__file__).parent / "golden"
 HOSTS = ("nid00012", "nid00013")

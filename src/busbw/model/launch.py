@@ -5,10 +5,10 @@ from typing import Literal
 
 from busbw.base.errors import InputError
 from busbw.base.value import Integer, Value
-from busbw.model.container import Container
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Job, Placement, Program
 from busbw.model.recommendation import Recommendation
+from busbw.model.request import Container
 
 AllocationKind = Literal["slurm", "pbs", "lsf", "flux", "sge", "host file", "host list", "this host"]
 

@@ -13,8 +13,37 @@ from typing import Annotated, Any, Literal, get_args, get_type_hints
 from busbw.base.collectives import Matrix
 from busbw.base.errors import InputError
 from busbw.base.value import Value
-from busbw.model.container import Bind, Container, RuntimeName
 from busbw.model.machine import Buffers
+
+RuntimeName = Literal["apptainer", "singularity", "pyxis", "podman", "docker", "charliecloud"]
+
+
+class Bind(Value, kw_only=True, frozen=True):
+    """A path of the host that a container sees."""
+
+    source: str
+    # Inside; the same path where it is None.
+    target: str | None = None
+    read_only: bool = True
+    # What it is for, in words; an error before the start names it where `source` is absent.
+    why: str | None = None
+    # Whether the container may start without it.
+    optional: bool = False
+
+
+class Container(Value, kw_only=True, frozen=True):
+    """An image that every rank runs in."""
+
+    runtime: RuntimeName
+    # The runtime's program on the hosts, absolute or found on PATH there; "" for pyxis, which is part of srun.
+    program: str
+    image: str
+    binds: tuple[Bind, ...] = ()
+    # GPUs and their driver are to be seen inside.
+    gpus: bool = False
+    # Further words for the runtime, as they are.
+    options: tuple[str, ...] = ()
+
 
 # stream: calls back to back; isolated: each alone after an aligned start; graph: calls captured once and replayed;
 # loaded: back to back while matrix products run beside them. The last two need a GPU.

@@ -5,8 +5,8 @@ import re
 from busbw.base.errors import InputError
 from busbw.facts.containers import disturbing
 from busbw.measure.containers.place import ContainerPlace, Wrapped, check_text, checked, env_words, not_set, path_words
-from busbw.model.container import Container
 from busbw.model.plan import Program
+from busbw.model.request import Container
 
 _PREFIX = {"apptainer": "APPTAINERENV_", "singularity": "SINGULARITYENV_"}
 _GPUS = {"nvidia": "--nv", "amd": "--rocm"}

@@ -3,8 +3,8 @@
 from busbw.base.errors import InputError
 from busbw.facts.containers import disturbing
 from busbw.measure.containers.place import ContainerPlace, Wrapped, check_forward, checked, not_set, path_words
-from busbw.model.container import Bind, Container
 from busbw.model.plan import Program
+from busbw.model.request import Bind, Container
 
 _GPU_NOTE = (
     "Charliecloud has no option for GPUs: the driver's libraries must lie in the image already (ch-fromhost --nvidia)"

@@ -6,9 +6,9 @@ from busbw.base.errors import InputError
 from busbw.base.value import Value
 from busbw.facts.containers import FabricName, container_facts, fabric_need
 from busbw.measure.containers.place import ContainerPlace
-from busbw.model.container import Bind, Container
 from busbw.model.machine import MpiFamily
 from busbw.model.plan import Program
+from busbw.model.request import Bind, Container
 
 # MPI is asked what it is without being started: one process is not a job.
 _PROGRAM = """

@@ -3,8 +3,8 @@
 from busbw.base.errors import InputError
 from busbw.facts.containers import container_facts, fabric_need
 from busbw.measure.containers.place import ContainerPlace, Wrapped, check_forward, check_text, checked, path_words
-from busbw.model.container import Bind, Container
 from busbw.model.plan import Program
+from busbw.model.request import Bind, Container
 
 # AMD's runtime opens these; the group owns them.
 _AMD = ("--device", "/dev/kfd", "--device", "/dev/dri", "--group-add", "video")

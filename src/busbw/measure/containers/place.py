@@ -7,9 +7,9 @@ from typing import Literal
 from busbw.base.errors import InputError
 from busbw.base.value import Integer, Value
 from busbw.facts.containers import FabricName
-from busbw.model.container import Bind, Container
 from busbw.model.launch import check_name, check_variable
 from busbw.model.plan import Program
+from busbw.model.request import Bind, Container
 
 Starter = Literal["mpirun", "srun", "processes"]
 # How a rank finds its launcher: over sockets, or over a file descriptor that it inherits (PMI of Hydra and srun).

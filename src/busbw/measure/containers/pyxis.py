@@ -6,8 +6,8 @@ Alone because each runtime is a module.
 from busbw.base.errors import InputError
 from busbw.facts.containers import disturbing
 from busbw.measure.containers.place import ContainerPlace, Wrapped, checked, not_set, path_words
-from busbw.model.container import Bind, Container
 from busbw.model.plan import Program
+from busbw.model.request import Bind, Container
 
 # What enroot's hooks look for before they let GPUs, their driver and NICs in.
 _GPU_HOOK = (("NVIDIA_VISIBLE_DEVICES", "all"), ("NVIDIA_DRIVER_CAPABILITIES", "compute,utility"))

@@ -11,8 +11,8 @@ from busbw.base.errors import InputError
 from busbw.base.value import Integer, Value
 from busbw.measure.launchers import variables
 from busbw.measure.launchers.hosts import even, processes_of_hosts
-from busbw.model.container import Bind
 from busbw.model.launch import LaunchRequest, Start
+from busbw.model.request import Bind
 
 Node = str | int | bool | Sequence["Node"] | Mapping[str, "Node"]
 

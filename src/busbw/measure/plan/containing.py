@@ -14,10 +14,10 @@ from busbw.measure.containers import apptainer, charliecloud, inside, oci, pyxis
 from busbw.measure.containers.inside import settled, wanted
 from busbw.measure.containers.place import ContainerPlace, Containment, Wrapped
 from busbw.measure.launchers.launcher import RankLauncher
-from busbw.model.container import Container, RuntimeName
 from busbw.model.launch import Start
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Program
+from busbw.model.request import Container, RuntimeName
 
 _WRAPPERS: dict[RuntimeName, Callable[[Container, Program, ContainerPlace], Wrapped]] = {
     "apptainer": apptainer.wrap,
