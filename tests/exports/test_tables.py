@@ -6,15 +6,19 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from busbw.base.errors import InputError
+from busbw.base.errors import RunError
+from busbw.model.gates import PointRow
 from busbw.show.exports.rows import ROW_SCHEMA, Export, export_of_run
-from busbw.show.exports.tables import COLUMNS, RowsDocument, csv_text, json_bytes, parquet_bytes
+from busbw.show.exports.tables import COLUMNS, RowsDocument, csv_text, json_bytes
+from busbw.store import duck
 
 from .factories import HOSTILE, make_run
 
@@ -90,38 +94,64 @@ def test_json_says_null_for_what_is_unknown():
     assert set(rows[0]) == set(COLUMNS)
 
 
-def test_parquet_reads_back_as_the_rows_with_their_types():
-    from pyarrow import parquet
+def read_parquet(content: bytes, folder: Path) -> tuple[list[dict[str, object]], dict[str, str], dict[bytes, bytes]]:
+    """Return rows, the types of the columns, and what stands beside them."""
+    file = folder / "rows.parquet"
+    file.write_bytes(content)
+    with duck.connect() as connection:
+        found = connection.execute(f"SELECT * FROM read_parquet('{file}')")
+        names = [column[0] for column in found.description]
+        rows = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+        kinds = dict(
+            connection.execute(f"SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM '{file}')").fetchall()
+        )
+        said = connection.execute(f"SELECT key, value FROM parquet_kv_metadata('{file}')").fetchall()
+    return rows, kinds, dict(said)
 
+
+def parquet(exported: Export) -> bytes:
+    return duck.parquet(PointRow, exported.rows, metadata={"busbw.row_schema": str(ROW_SCHEMA)})
+
+
+def test_parquet_reads_back_as_the_rows_with_their_types(tmp_path: Path):
     exported = export(tag=HOSTILE)
 
-    table = parquet.read_table(io.BytesIO(parquet_bytes(exported)))
+    rows, kinds, said = read_parquet(parquet(exported), tmp_path)
 
-    assert table.to_pylist() == [msgspec.structs.asdict(row) for row in exported.rows]
-    kinds = {field.name: str(field.type) for field in table.schema}
+    assert rows == [msgspec.structs.asdict(row) for row in exported.rows]
     assert tuple(kinds) == COLUMNS
     assert (kinds["size_bytes"], kinds["median_s"], kinds["verified"], kinds["tag"]) == (
-        "int64",
-        "double",
-        "bool",
-        "string",
+        "BIGINT",
+        "DOUBLE",
+        "BOOLEAN",
+        "VARCHAR",
     )
     # A column without any value keeps its type, so that files of many runs fit together.
-    assert kinds["messages_per_s"] == "double"
-    assert table.schema.metadata[b"busbw.row_schema"] == str(ROW_SCHEMA).encode()
+    assert kinds["messages_per_s"] == "DOUBLE"
+    assert said[b"busbw.row_schema"] == str(ROW_SCHEMA).encode()
 
 
-def test_parquet_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
+@pytest.mark.parametrize("tag", ["", "it's", 'a "b"', "a\\b", "a\nb", "a\tb", "\u00e9\u4e2d\U0001f600", "NULL", "{}"])
+def test_parquet_gives_back_any_text(tag: str, tmp_path: Path):
+    rows, _, _ = read_parquet(parquet(export(tag=tag)), tmp_path)
 
-    with pytest.raises(InputError) as refused:
-        parquet_bytes(export())
-
-    assert "hint: pip install 'busbw[parquet]'" in str(refused.value)
-    assert len(str(refused.value).splitlines()) == 2
+    assert {row["tag"] for row in rows} == {tag}
 
 
-def test_pyarrow_is_not_loaded_until_parquet_is_written():
-    code = "import sys, busbw.cli.results; sys.exit('pyarrow' in sys.modules)"
+def test_parquet_of_nothing_has_its_columns(tmp_path: Path):
+    rows, kinds, _ = read_parquet(duck.parquet(PointRow, (), metadata={}), tmp_path)
+
+    assert (rows, tuple(kinds)) == ([], COLUMNS)
+
+
+def test_parquet_on_a_disk_that_refuses_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+
+    with pytest.raises(RunError, match="cannot write Parquet"):
+        parquet(export())
+
+
+def test_duckdb_is_not_loaded_until_parquet_is_written():
+    code = "import sys, busbw.cli.results, busbw.api.reports; sys.exit(bool({'duckdb', 'pyarrow'} & set(sys.modules)))"
 
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0

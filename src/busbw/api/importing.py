@@ -5,10 +5,11 @@ import re
 import secrets
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -79,6 +80,19 @@ def load_import(directory: Path) -> Import:
     return summary.of(imported, directory)
 
 
+class ImportProgress(NamedTuple):
+    """How far an import is: which of how many files, how much of it was read, how many readings there are in all."""
+
+    file: str
+    number: int
+    files: int
+    read_bytes: int
+    readings: int
+
+
+# Is told after every block that was read.
+ImportListener = Callable[[ImportProgress], None]
+
 # Of an import's name, which a line of a list has to hold.
 _LONGEST_STEM = 16
 _WORD = re.compile(r"[^\w-]+", re.ASCII)
@@ -148,6 +162,7 @@ def import_files(
     tag: str | None = None,
     with_copies: bool = True,
     stated: StatedFigures | None = None,
+    told: ImportListener | None = None,
 ) -> Import:
     """Read files, folders and standard input ("-"), and store what they hold in `directory`, or a new one under `base`.
 
@@ -166,7 +181,7 @@ def import_files(
     where = (directory if directory is not None else base / import_id).absolute()
     with imports.draft(where) as draft:
         tally = _Tally(draft, stated or StatedFigures())
-        read, account, incomplete = _read_all(files, tally, with_copies=with_copies)
+        read, account, incomplete = _read_all(files, tally, with_copies=with_copies, told=told)
         tables = tuple(sorted(tally.tables, key=lambda table: table.number))
         if not tally.summary.readings and not any(table.failures for table in tables):
             raise _nothing(files, tally.summary)
@@ -190,7 +205,7 @@ def import_files(
 
 
 def _read_all(
-    files: Sequence[str], tally: _Tally, *, with_copies: bool
+    files: Sequence[str], tally: _Tally, *, with_copies: bool, told: ImportListener | None
 ) -> tuple[tuple[Source, ...], Counter[str], list[str]]:
     """Return the sources, how many lines hold readings and how many are known, and what could not be read whole."""
     read: list[Source] = []
@@ -204,6 +219,8 @@ def _read_all(
             reader = Reader(formats, source=index, first_table=next_table, copy=copy)
             for block in source.blocks():
                 tally.take(reader.feed(block))
+                if told is not None:
+                    told(ImportProgress(path, index + 1, len(files), source.read_bytes, tally.summary.readings))
             if source.problem is None:
                 tally.take(reader.finish())
             else:

@@ -21,13 +21,14 @@ from busbw.machine.named import node_view, platform, platforms
 from busbw.model import codec
 from busbw.model.comparison import Bisection, Comparison
 from busbw.model.finding import Verdict
+from busbw.model.gates import PointRow
 from busbw.model.run import Run
 from busbw.model.scaling import SCALING_SCHEMA, ScalingReport
 from busbw.model.settings import Setting, Settings
 from busbw.show.exports import registry
-from busbw.show.exports.rows import export_of_import, export_of_run
+from busbw.show.exports.rows import ROW_SCHEMA, Export, export_of_import, export_of_run
 from busbw.show.page.pictures import ImportSubject, Picture, ReportSubject, labels_of
-from busbw.store import bisections, comparisons, imports
+from busbw.store import bisections, comparisons, duck, imports
 from busbw.store.files import is_file, is_folder, read_whole
 from busbw.store.sources import source_kind
 
@@ -270,10 +271,16 @@ def export(directory: Path, form: str) -> bytes:
     """
     written = registry.find(form)
     if is_import(directory):
-        return written.write(export_of_import(imports.read(directory), imports.readings(directory)))
+        return _written(written, export_of_import(imports.read(directory), imports.readings(directory)))
     run = read(directory)
     export = export_of_run(run)
-    return written.write(replaced(export, judged=judged_points(run)) if written.has_verdicts else export)
+    return _written(written, replaced(export, judged=judged_points(run)) if written.has_verdicts else export)
+
+
+def _written(form: registry.Format, export: Export) -> bytes:
+    if form.write is not None:
+        return form.write(export)
+    return duck.parquet(PointRow, export.rows, metadata={"busbw.row_schema": str(ROW_SCHEMA)})
 
 
 def judged_points(run: Run) -> tuple[tuple[int, Verdict], ...]:

@@ -8,6 +8,7 @@ import click
 
 from busbw.api.importing import Import, import_files, load_import, stated_figures
 from busbw.base.errors import ExitCode
+from busbw.cli.progress import import_progress
 from busbw.model import codec
 from busbw.show.text.imported import import_text
 from busbw.store import directory as directories
@@ -42,7 +43,10 @@ def import_(
     apart in import.json. Exit code 0: read; 1: findings; 2: nothing in it could be read.
     """
     stated = stated_figures(collective=collective, ranks=ranks, nodes=nodes, platform_name=platform)
-    done = import_files(paths, directory, directories.root(), tag=tag, with_copies=not no_copy, stated=stated)
+    with import_progress() as told:
+        done = import_files(
+            paths, directory, directories.root(), tag=tag, with_copies=not no_copy, stated=stated, told=told
+        )
     _present(done, as_json=as_json)
 
 

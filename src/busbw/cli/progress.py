@@ -17,11 +17,14 @@ from busbw.model.record import AnyEvent, Measuring, PointEnded, Preparing
 from busbw.model.run import Run
 
 if TYPE_CHECKING:
+    from busbw.api.importing import ImportListener, ImportProgress
     from busbw.api.interleave import Follower
 
 # Elsewhere than on a terminal: a line for each turn of a size after its first sample, and one now and then besides.
 _PLAIN_EVERY_S = 10.0
 _REDRAW_S = 0.12
+# What is done sooner needs no word on how far it is.
+_QUIET_S = 5.0
 _REDRAW_LAUNCH_S = 0.2
 
 
@@ -136,6 +139,37 @@ def comparison_progress(plan: ComparisonPlan, where: Path) -> Iterator["Follower
         yield Follower(before=lines.before, after=lines.after)
     finally:
         lines.clear()
+
+
+@contextmanager
+def import_progress() -> Iterator["ImportListener"]:
+    """Show how far an import is while the block runs, once it takes longer than some seconds."""
+    is_live = sys.stderr.isatty()
+    began_s = said_s = time.monotonic()
+    every_s = _REDRAW_LAUNCH_S if is_live else _PLAIN_EVERY_S
+    drawn = False
+
+    def told(progress: "ImportProgress") -> None:
+        nonlocal said_s, drawn
+        now_s = time.monotonic()
+        if now_s - began_s < _QUIET_S or (drawn and now_s - said_s < every_s):
+            return
+        said_s, drawn = now_s, True
+        of = f" ({progress.number} of {progress.files})" if progress.files > 1 else ""
+        line = printable(
+            f"{progress.file}{of}: {format_size(progress.read_bytes)} read in {now_s - began_s:.0f} s, "
+            f"{progress.readings} readings"
+        )
+        if is_live:
+            print(f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}", end="", file=sys.stderr, flush=True)
+        else:
+            _say(line)
+
+    try:
+        yield told
+    finally:
+        if is_live and drawn:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 class _LaunchLines:

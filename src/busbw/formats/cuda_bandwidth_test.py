@@ -49,6 +49,8 @@ class _BandwidthTestTable:
         if len(line.text) > LONGEST_ROW:
             return "foreign"
         text = line.text.strip()
+        if self._result is not None and not text.startswith("NOTE: ") and text:
+            return "foreign"
         try:
             if match := re.fullmatch(_COMMAS, text):
                 ends = _ENDS[match["way"][0]], _ENDS[match["way"][2]]

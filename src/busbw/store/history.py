@@ -297,7 +297,7 @@ class History:
         part = self._file.with_name(f"{self._file.name}.{os.getpid()}.{secrets.token_hex(4)}{_PART}")
         try:
             self.connection.execute(
-                f"COPY (SELECT * FROM runs ORDER BY name) TO {_literal(part)} (FORMAT parquet)"  # noqa: S608 - our own path
+                f"COPY (SELECT * FROM runs ORDER BY name) TO {duck.literal(part)} (FORMAT parquet)"  # noqa: S608 - our own path
             )
             part.replace(self._file)
         finally:
@@ -309,10 +309,10 @@ def _joined(folder: Path) -> str:
     of_point = ", ".join(f"{duck.quoted(name)} := {duck.quoted(name)}" for name in _POINT_TYPES)
     return f"""
         SELECT runs.*, coalesce(points, []) AS points
-        FROM {_lines(folder / _RUNS, _RUN_TYPES)} AS runs
+        FROM {duck.lines(folder / _RUNS, _RUN_TYPES)} AS runs
         LEFT JOIN (
             SELECT name, list(struct_pack({of_point}) ORDER BY "number") AS points
-            FROM {_lines(folder / _POINTS, {"name": "VARCHAR"} | _POINT_TYPES)} GROUP BY name
+            FROM {duck.lines(folder / _POINTS, {"name": "VARCHAR"} | _POINT_TYPES)} GROUP BY name
         ) USING (name)"""  # noqa: S608 - names of our own fields
 
 
@@ -341,13 +341,3 @@ def _sweep(folder: Path) -> None:
         for part in folder.glob(f"*{_PART}"):
             if time.time() - part.stat().st_mtime > _ABANDONED_S:
                 part.unlink(missing_ok=True)
-
-
-def _lines(path: Path, fields: dict[str, str]) -> str:
-    """Return the call that reads a file of JSON lines with the given columns."""
-    declared = ", ".join(f"{duck.quoted(name)}: '{kind}'" for name, kind in fields.items())
-    return f"read_json({_literal(path)}, format = 'newline_delimited', columns = {{{declared}}})"
-
-
-def _literal(path: Path) -> str:
-    return "'" + str(path).replace("'", "''") + "'"

@@ -74,6 +74,11 @@ class OpenSource:
         for _ in self._raw():
             pass
 
+    @property
+    def read_bytes(self) -> int:
+        """How much of it has been read so far, as it lies on the disk."""
+        return self._size_bytes
+
     def source(self, lines: int) -> Source:
         """Return what is to be kept of it."""
         return Source(

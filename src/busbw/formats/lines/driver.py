@@ -20,7 +20,7 @@ _BEGINNINGS = (
     "OSU |nThread|rccl|RCCL|NCCL|HIP|ROCm|USAGE|libfabric|MPI|srun|slurmstepd|[Ss]ize|bytes|Avg|Overall|Bandwidth|MB/s|"
     "Send|RDMA|Atomic|COMMS|Rank|The |Out of|GPU memory|Blocking|Parallel|Swap|Per-Iteration|Reducing|Testing|Errors|"
     "nvbandwidth|Running |mem|shmem_|nprocs|This is a test|"
-    "skipping|out-of-place|in-place|Option|test_info|results|Test |Invalid|Cuda|"
+    r"skipping|out-of-place|in-place|Option|test_info|results|Test |Invalid|Cuda|\(B\)|"
     "Network ?(?:Load|Tests)|iterations,|Runtime options|mype:|Rocm|Unidirectional|Bidirectional|Host to|Device to|"
     r"bandwidthTest|\[CUDA Bandwidth|\[PE "
 )
@@ -45,6 +45,7 @@ def unread_text(text: str) -> str | None:
 _AFTER_A_SIGN = (
     "ccl-tests version ", "Collective test starting", "Using ", "in-place", "Writing JSON output",
     "NCCL Tests compiled", "MPI Benchmark", " Benchmarking", "#bytes", "Send Buffer on ",
+    "shmem_", "_on_stream", "_device", "#device_",
 )  # fmt: skip
 _LONGEST = 200
 _LONGEST_LINE = 4096
@@ -79,9 +80,13 @@ def may_teach(line: str) -> bool:
         return True
     if "Tests v" in line or "(usec) " in line or "size(B)" in line or "mype: " in line or "&&&& PERF " in line:
         return True
+    return _may_teach_of_copies(line) or ("#" in line and any(word in line for word in _AFTER_A_SIGN))
+
+
+def _may_teach_of_copies(line: str) -> bool:
     if "andwidth Test" in line or "andwidthTest" in line or " Bandwidth, " in line or "| Test: " in line:
         return True
-    return "#" in line and any(word in line for word in _AFTER_A_SIGN)
+    return "iterations,5" in line or "Runtime options" in line
 
 
 class Strange(NamedTuple):

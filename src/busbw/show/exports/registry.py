@@ -10,7 +10,7 @@ from busbw.show.exports.nccl_tests import nccl_tests_text
 from busbw.show.exports.prometheus import prometheus_text
 from busbw.show.exports.rows import Export
 from busbw.show.exports.superbench import superbench_lines
-from busbw.show.exports.tables import csv_text, json_bytes, parquet_bytes
+from busbw.show.exports.tables import csv_text, json_bytes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,7 +18,8 @@ class Format:
     """A format: how it is written, whether a terminal can show it, and what it needs beside rows."""
 
     name: str
-    write: Callable[[Export], bytes]
+    # None: DuckDB writes it, which `store` knows.
+    write: Callable[[Export], bytes] | None
     is_text: bool = True
     # Whether it says of each point what it was judged to be.
     has_verdicts: bool = False
@@ -34,7 +35,7 @@ FORMATS = {
         Format(name="nccl-tests", write=_utf8(nccl_tests_text)),
         Format(name="json", write=json_bytes),
         Format(name="csv", write=_utf8(csv_text)),
-        Format(name="parquet", write=parquet_bytes, is_text=False),
+        Format(name="parquet", write=None, is_text=False),
         Format(name="superbench", write=superbench_lines),
         Format(name="prometheus", write=_utf8(prometheus_text)),
         Format(name="junit", write=junit_xml, has_verdicts=True),
