@@ -250,7 +250,8 @@ def processors(root: ET.Element) -> Iterator[Corruption]:
             yield fault("mask missing", "affinity", None, "022")
         if len(cpus) > 1:
             other = cpus[index - 1].get("numaid") or "0"
-            yield fault("number of another node", "numaid", other, "033")
+            text = set_at(root, "cpu", index, "numaid", other)
+            yield Corruption("number of another node", place, text, codes("033", "052"), codes("033"))
             text = changed(root, lambda tree, index=index: tree.remove(cpus_of(tree)[index]))
             if any(is_gpu(pci) for pci in cpu.iter("pci")):
                 yield Corruption("node missing", place, text, codes("067"), SILENT)
@@ -299,7 +300,8 @@ def addresses(root: ET.Element) -> Iterator[Corruption]:
         if bus_id.startswith("0000:"):
             yield fault("address as lspci writes it", bus_id[5:], "024")
         if index > 0:
-            yield fault("address of another device", pcis[index - 1].get("busid"), "031")
+            text = set_at(root, "pci", index, "busid", pcis[index - 1].get("busid"))
+            yield Corruption("address of another device", bus_id, text, codes("031", "062"), codes("031"))
         if is_gpu(pci):
             text = set_at(root, "pci", index, "busid", f"{bus_id[:5]}{int(bus_id[5:7], 16) + 9 & 0xFF:02x}{bus_id[7:]}")
             yield Corruption("address of nothing", bus_id, text, codes("064", "065", "031", "063"), SILENT)

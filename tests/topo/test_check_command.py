@@ -209,7 +209,7 @@ def test_a_gpu_on_another_numa_node_than_the_hosts_is_found(name):
     wrong = {each.code for each in check(read_document(written(root).encode(), "topo.xml"), reference)}
 
     assert not right & {"TOP060", "TOP061", "TOP064", "TOP065"}
-    assert wrong & {"TOP060", "TOP061", "TOP067"}
+    assert wrong & {"TOP052", "TOP060", "TOP061", "TOP067"}
 
 
 def test_a_file_that_cannot_be_made_is_not_offered(tmp_path):
@@ -220,5 +220,5 @@ def test_a_file_that_cannot_be_made_is_not_offered(tmp_path):
     )
     done = run(str(path), "--platform", "aws-p5")
 
-    assert "TOP061" in done.output
+    assert "TOP052" in done.output
     assert "for a right file" not in done.output + done.stderr

@@ -23,7 +23,8 @@ def found(text: str, platform: str | None = None) -> dict[str, Finding]:
 
 
 def gpu(bus: str) -> str:
-    return f'<pci busid="0000:{bus}:00.0" class="0x030200" {_FAST}><gpu dev="{int(bus, 16)}" sm="90" rank="0"/></pci>'
+    number = int(bus, 16)
+    return f'<pci busid="0000:{bus}:00.0" class="0x030200" {_FAST}><gpu dev="{number}" sm="90" rank="{number}"/></pci>'
 
 
 def nic(bus: str) -> str:

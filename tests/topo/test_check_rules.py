@@ -36,7 +36,7 @@ def test_every_remark_of_the_reader_becomes_a_finding(kind, effect):
 
     findings = check(TopologyDocument(where="topo.xml", root=ROOT, remarks=(remark,)))
 
-    assert [(str(each.place), each.evidence, each.effect) for each in findings] == [
+    assert [(str(each.place), each.evidence, each.effect) for each in findings if each.code != "TOP016"] == [
         ("topo.xml:3:7", "a thing", "NCCL does a thing")
     ]
 

@@ -7,14 +7,15 @@ from msgspec import structs
 
 from busbw import __version__
 from busbw.base.errors import InputError
+from busbw.base.text import listed
 from busbw.base.value import Value
 from busbw.facts.platforms import find_platform, platforms_at
 from busbw.machine.capture.sites import site_files
 from busbw.machine.named import named_topology
-from busbw.model.finding import Checked, HeldAgainst, counts_of, quoted_lines
+from busbw.model.finding import Checked, Finding, HeldAgainst, by_place, counts_of, quoted_lines
 from busbw.model.topology import TopologyComparison, TopologyDifference
 from busbw.store.sources import read_topology_file, source_kind
-from busbw.topo.check import candidate_addresses, check, resemblance
+from busbw.topo.check import candidate_addresses, check, partial_resemblance, resemblance
 from busbw.topo.comparison import compare
 from busbw.topo.file.document import TopologyDocument
 from busbw.topo.file.reader import read_document
@@ -35,7 +36,7 @@ def check_topology(file: str, *, platform: str | None = None, host: Path | None 
     raw = read_topology_file(Path(file))
     document = read_document(raw, "standard input" if file == "-" else file)
     reference, held, remedy = _reference(document, platform, host, here=here)
-    findings = check(document, reference)
+    findings = _findings(document, reference)
     counts = counts_of(findings)
     # Text is shown byte for byte, as NCCL reads it.
     lines = raw.decode("latin-1").split("\n")
@@ -47,6 +48,14 @@ def check_topology(file: str, *, platform: str | None = None, host: Path | None 
         lines=quoted_lines(findings, {document.where: lines}),
         hints=(f"for a right file: {remedy}",) if remedy is not None and (counts.errors or counts.warnings) else (),
     )
+
+
+def _findings(document: TopologyDocument, reference: TopologyReference | None) -> tuple[Finding, ...]:
+    found = check(document, reference)
+    if reference is not None:
+        return found
+    platforms = platforms_at(candidate_addresses(document), site_files())
+    return tuple(sorted((*found, *partial_resemblance(document, platforms)), key=by_place))
 
 
 def _choices(platform: str | None, host: Path | None, *, here: bool) -> list[tuple[str, bool]]:
@@ -128,7 +137,27 @@ def made_file(source: str | None, *, here: bool = False) -> MadeFile:
         "For every rank: NCCL_TOPO_FILE=/path/to/this/file; what is not in it NCCL finds out on the machine",
     )
     repaired = tuple(f"{words}; the new file has what was meant" for words in named.obstacles)
-    return MadeFile(text=file_text(topology, comment), notes=(*named.notes, *repaired))
+    found = _kept_faults(named.document) if named.document is not None else ()
+    return MadeFile(text=file_text(topology, comment), notes=(*named.notes, *repaired, *found))
+
+
+def _kept_faults(document: TopologyDocument) -> tuple[str, ...]:
+    """Return a note on what is wrong with the file that another one is made of, and so with the new one."""
+    reference, _held, remedy = _resembled(document)
+    found = [each for each in check(document, reference) if each.severity != "note"]
+    if not found:
+        return ()
+    counts = counts_of(found)
+    numbers = [(counts.errors, "error"), (counts.warnings, "warning")]
+    what = " and ".join(f"{number} {word}{'s' if number > 1 else ''}" for number, word in numbers if number)
+    codes = listed(list(dict.fromkeys(each.code for each in found)), _MOST_CODES)
+    name = "standard input" if document.where == "-" else document.where
+    words = f"{name} has {what} ({codes}), and the new file keeps what it says of the machine"
+    right = f"; for a right file: {remedy}" if remedy is not None else ""
+    return (f"{words}: busbw topo check {shlex.quote(document.where)}{right}",)
+
+
+_MOST_CODES = 4
 
 
 def compared(first: str, second: str) -> TopologyComparison:

@@ -22,6 +22,7 @@ from busbw.model.platform import Platform, ResolvedPlatform
 from busbw.model.topology import NodeView, Topology
 from busbw.store.snapshots import read_snapshot, write_snapshot
 from busbw.store.sources import read_topology_file, source_kind
+from busbw.topo.file.document import TopologyDocument
 from busbw.topo.file.reader import read_document
 from busbw.topo.origins.from_document import obstacles, topologies_of
 from busbw.topo.origins.from_hardware import topology_of_hardware
@@ -52,7 +53,8 @@ class NamedTopology(Value, kw_only=True, frozen=True):
     """A topology, and what to know of how it was found, in words."""
 
     topology: Topology
-    # What it was made of, as it was named; none of both for a file.
+    # What it was made of, as it was named: one of these.
+    document: TopologyDocument | None = None
     hardware: Hardware | None = None
     platform: Platform | None = None
     notes: tuple[str, ...] = ()
@@ -88,7 +90,7 @@ def named_topology(source: str | None, *, here: bool = False) -> NamedTopology:
     if len(found) > 1:
         hash_ = found[0].host_hash or "none"
         notes += (f"{source} holds {len(found)} hosts; this is the first, with host_hash {hash_}",)
-    return NamedTopology(topology=found[0], notes=notes, obstacles=obstacles(document))
+    return NamedTopology(topology=found[0], document=document, notes=notes, obstacles=obstacles(document))
 
 
 def node_view(source: str | None, *, here: bool = False, nccl: Nccl = DEFAULT_NCCL) -> NodeView:

@@ -1,22 +1,32 @@
 """Finding what is wrong with an NCCL topology file."""
 
+import shlex
 from dataclasses import dataclass
 
 from msgspec import structs
 
 from busbw.facts.devices import device_kind
+from busbw.facts.rules import finding
 from busbw.model.finding import Finding, by_place
 from busbw.model.platform import Platform
 from busbw.topo.buses import card, moved
 from busbw.topo.file.document import TopologyDocument, read_integer
 from busbw.topo.reference import TopologyReference, reference_of_platform
-from busbw.topo.rules.attributes import attributes, syntax
+from busbw.topo.rules.attributes import attributes, emptiness, parts, syntax
 from busbw.topo.rules.consistency import distance, evenness, identity
 from busbw.topo.rules.links import links, nvlinks
-from busbw.topo.rules.locality import division, locality, undivided
+from busbw.topo.rules.locality import division, locality, lumped, misnumbered, numbering, undivided
 from busbw.topo.rules.masks import masks
-from busbw.topo.rules.presence import another_machine, gpu_count, nets, presence, strange_nodes
-from busbw.topo.rules.subject import PciElement, TopologySubject, subject_of
+from busbw.topo.rules.presence import (
+    another_machine,
+    gpu_count,
+    nets,
+    off_by_buses,
+    presence,
+    shifted,
+    strange_nodes,
+)
+from busbw.topo.rules.subject import Corrections, PciElement, TopologySubject, subject_of
 
 # A dump of a whole NVLink domain has this many elements; NCCL gives up long before, and pairs of elements take longer.
 _MOST_ELEMENTS = 4_096
@@ -32,13 +42,36 @@ def check(document: TopologyDocument, reference: TopologyReference | None = None
     each says how sure it is.
     """
     subject = subject_of(document)
-    found = [*syntax(subject), *attributes(subject)]
+    found = [*syntax(subject), *emptiness(subject), *attributes(subject)]
     if _size(subject) <= _MOST_ELEMENTS:
-        strange = list(another_machine(subject, reference)) if reference is not None else []
-        divided = list(division(subject, reference)) if reference is not None and not strange else []
-        known = undivided(reference) if reference is not None and divided else reference
-        found += [*strange, *divided, *_meanings(subject, None if strange else known)]
+        causes, subject, known = _causes(subject, reference)
+        found += [*causes, *_meanings(subject, known)]
     return tuple(_clipped(each) for each in sorted(found, key=by_place))
+
+
+def _causes(
+    subject: TopologySubject, reference: TopologyReference | None
+) -> tuple[list[Finding], TopologySubject, TopologyReference | None]:
+    """Return slips that would look like many, the file without them, and what it can be held against then."""
+    if reference is None:
+        return [], subject, None
+    strange = list(another_machine(subject, reference))
+    if strange:
+        return strange, subject, None
+    off = shifted(subject, reference)
+    found = list(off_by_buses(subject, off, reference))
+    rights = {id(each.element): moved(each.bus_id or "", buses) for devices, buses in off for each in devices}
+    targets = {each.bus_id or "": rights[id(each.element)] for devices, _buses in off for each in devices}
+    right = subject_of(subject.document, Corrections(addresses=rights, targets=targets)) if off else subject
+    if not _is_one_host(subject):
+        return found, right, reference
+    numbers = misnumbered(right, reference)
+    found += numbering(right, numbers, reference)
+    if numbers:
+        corrections = Corrections(numbers=numbers, addresses=rights, targets=targets)
+        right = subject_of(subject.document, corrections)
+    divided = [*lumped(right, reference)] or [*division(right, reference)]
+    return [*found, *divided], right, undivided(reference) if divided else reference
 
 
 def _size(subject: TopologySubject) -> int:
@@ -49,6 +82,7 @@ def _meanings(subject: TopologySubject, reference: TopologyReference | None) -> 
     """Return what is wrong with what elements say together."""
     found = [
         *identity(subject, reference),
+        *parts(subject, reference),
         *masks(subject, reference),
         *links(subject, reference),
         *nvlinks(subject, reference),
@@ -88,6 +122,8 @@ def _clipped(found: Finding) -> Finding:
 _ENOUGH = 0.6
 # A virtual machine with one or two GPUs has addresses that many have.
 _LEAST_ADDRESSES = 4
+# Of all addresses of file and platform: so many decide, whatever the file says of processor or GPUs.
+_NEARLY_ALL = 0.9
 _SHIFTS = (0, -1, 1, -2, 2, -3, 3, -4, 4)
 
 
@@ -145,23 +181,65 @@ def resemblance(document: TopologyDocument, platforms: tuple[Platform, ...]) -> 
     )
 
 
+# Of the addresses of the file: fewer in common is chance.
+_NOTABLE = 1 / 3
+
+
+def partial_resemblance(document: TopologyDocument, platforms: tuple[Platform, ...]) -> tuple[Finding, ...]:
+    """Return a note on the platform that has some of a file's addresses, though too few to hold the file against it."""
+    subject = subject_of(document)
+    devices = [device for device in subject.devices if device.kind in ("gpu", "nic") and device.bus_id is not None]
+    counts: dict[str, int] = {}
+    for platform in platforms:
+        if any(place.bus_id for place in platform.gpus):
+            matched = _matches(devices, reference_of_platform(platform, "resembles"), 0)
+            if matched >= max(_LEAST_ADDRESSES, _NOTABLE * len(devices)):
+                counts[platform.id] = matched
+    if not counts:
+        return ()
+    most = max(counts.values())
+    names = sorted((name for name, count in counts.items() if count == most), key=len)
+    return (
+        finding(
+            "TOP054",
+            evidence=f"{', '.join(names[1:])} has them too" if names[1:] else "no platform has more of them",
+            fix=f"if it is for one: busbw topo check {shlex.quote(document.where)} --platform {names[0]}",
+            place=subject.place(subject.document.root),
+            confidence="possible",
+            effect="none by itself: the file was held against nothing but itself",
+            count=most,
+            all=len(devices),
+            name=names[0],
+        ),
+    )
+
+
 def _fit(subject: TopologySubject, devices: list[PciElement], platform: Platform) -> _Fit | None:
     """Return how well a platform fits; None where it does not, or is ruled out."""
-    if not any(place.bus_id for place in platform.gpus) or _is_ruled_out(subject, platform):
+    if not any(place.bus_id for place in platform.gpus):
         return None
     reference = reference_of_platform(platform, "resembles")
-    buses = max(_SHIFTS, key=lambda buses: _matches(devices, reference, buses))
-    matched = _matches(devices, reference, buses)
+    gpus, nics = ([device for device in devices if device.kind == kind] for kind in ("gpu", "nic"))
+    matched = max(
+        _matches(gpus, reference, of_gpus) + _matches(nics, reference, of_nics)
+        for buses in _SHIFTS
+        # One kind of devices may be off, or both by the same.
+        for of_gpus, of_nics in ((buses, buses), (buses, 0), (0, buses))
+    )
     known = len(reference.gpus) + len(reference.nics)
     if matched < _ENOUGH * len(devices) or matched < _LEAST_ADDRESSES or matched < _ENOUGH * len(reference.gpus):
+        return None
+    strangeness = _strangeness(subject, platform)
+    share = 2 * matched / (len(devices) + known)
+    if strangeness and share < (_NEARLY_ALL if strangeness == 1 else 1):
         return None
     return _Fit(
         platform=platform,
         reference=reference,
-        share=2 * matched / (len(devices) + known),
-        agreements=_agreements(subject, platform),
-        gpus=sum(_is_known(device, reference, 0) for device in devices if device.kind == "gpu"),
-        nics=sum(_is_known(device, reference, 0) for device in devices if device.kind == "nic"),
+        share=share,
+        agreements=_agreements(subject, platform) - strangeness,
+        gpus=_matches(gpus, reference, 0),
+        nics=_matches(nics, reference, 0),
     )
 
 
@@ -179,15 +257,18 @@ def _is_known(device: PciElement, reference: TopologyReference, buses: int) -> b
     return is_gpu if device.kind == "gpu" else is_nic
 
 
-def _is_ruled_out(subject: TopologySubject, platform: Platform) -> bool:
-    """Return whether the processor or the GPUs in the file are others than the platform's."""
+def _strangeness(subject: TopologySubject, platform: Platform) -> int:
+    """Return whether the processor, the GPUs, or both, are others than the platform's: 0, 1, 2.
+
+    They may be slips in a file whose addresses are the platform's, and another machine where some are not.
+    """
     vendors = {vendor for node in subject.nodes if (vendor := node.element.value("vendor")) is not None}
-    if vendors and platform.cpu.vendor is not None and platform.cpu.vendor not in vendors:
-        return True
+    other_processor = bool(vendors) and platform.cpu.vendor is not None and platform.cpu.vendor not in vendors
     capabilities = {
         read_integer(gpu.value("sm")) for device in subject.devices for gpu in device.element.named("gpu")
     } - {None}
-    return bool(capabilities) and platform.gpu.sm is not None and platform.gpu.sm not in capabilities
+    other_gpus = bool(capabilities) and platform.gpu.sm is not None and platform.gpu.sm not in capabilities
+    return other_processor + other_gpus
 
 
 def _agreements(subject: TopologySubject, platform: Platform) -> int:

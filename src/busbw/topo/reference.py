@@ -7,7 +7,7 @@ from busbw.base.cpus import parse_cpu_list
 from busbw.model.finding import Confidence
 from busbw.model.host import Hardware, PciFunction
 from busbw.model.platform import Platform
-from busbw.topo.buses import GENERATION_GTps, canonical, card, transfer_GTps
+from busbw.topo.buses import GENERATION_GTps, canonical, card, real_family, transfer_GTps
 
 _Mbps = 1e6
 # The low digit of a GUID counts ports and functions of one card.
@@ -44,6 +44,11 @@ class TopologyReference:
     written_GTps: float | None = None
     link_width: int | None = None
     gpu_model: str | None = None
+    # Compute capability times ten; and the processor, the family as the maker counts it.
+    sm: int | None = None
+    cpu_vendor: str | None = None
+    cpu_family: int | None = None
+    cpu_model: int | None = None
     nvlinks_per_gpu: int | None = None
     # By card; None as key: every port.
     port_Mbps: dict[str | None, int] = field(default_factory=dict)
@@ -79,6 +84,10 @@ def reference_of_platform(platform: Platform, kind: Literal["platform", "resembl
         written_GTps=platform.pcie.written_GTps,
         link_width=platform.pcie.width,
         gpu_model=platform.gpu.model,
+        sm=platform.gpu.sm,
+        cpu_vendor=platform.cpu.vendor,
+        cpu_family=real_family(platform.cpu.vendor, platform.cpu.family),
+        cpu_model=platform.cpu.model_number,
         nvlinks_per_gpu=platform.nvlink.links_per_gpu,
         port_Mbps=_ports_of_platform(platform),
     )
@@ -104,6 +113,10 @@ def reference_of_host(hardware: Hardware) -> TopologyReference:
         cpus=frozenset(hardware.cpus) if hardware.cpus else None,
         rates_GTps=_rates_of_host(functions),
         gpu_model=next((gpu.name for gpu in hardware.gpus if gpu.name is not None), None),
+        sm=next((gpu.sm for gpu in hardware.gpus if gpu.sm is not None), None),
+        cpu_vendor=hardware.cpu_vendor,
+        cpu_family=real_family(hardware.cpu_vendor, hardware.cpu_family),
+        cpu_model=hardware.cpu_model_number,
         nvlinks_per_gpu=max((sum(link.active for link in gpu.nvlinks) for gpu in hardware.gpus), default=0) or None,
         port_Mbps={
             card(_known(port.bus_id)): round(port.rate_bps / _Mbps)

@@ -19,6 +19,7 @@ from busbw.topo.buses import (
 from busbw.topo.comparison import HIDDEN_WIDTH
 from busbw.topo.file.document import read_integer
 from busbw.topo.reference import TopologyReference
+from busbw.topo.rules.attributes import right_capability
 from busbw.topo.rules.subject import LINK_WORDS, WORDS, Link, PciElement, TopologySubject, is_rccls
 
 _GB = 1e9
@@ -35,10 +36,15 @@ _LEAST_VOTES = 3
 
 def links(subject: TopologySubject, reference: TopologyReference | None) -> Iterator[Finding]:
     """Yield what is wrong with the links of PCI devices."""
+    right = right_capability(subject, reference)
     for device in subject.devices:
         yield from _text(subject, device)
         yield from _width(subject, device)
-        impossible = list(_impossible(subject, device, reference))
+        # What follows from a compute capability that is wrong itself is not said again.
+        trusted = right is None or all(
+            read_integer(gpu.value("sm")) in (None, right[0]) for gpu in device.element.named("gpu")
+        )
+        impossible = list(_impossible(subject, device, reference)) if trusted else []
         yield from impossible
         if reference is not None and not impossible:
             yield from _slower(subject, device, reference)
@@ -378,6 +384,7 @@ def _totals(
             yield finding(
                 "TOP093",
                 evidence=" + ".join(f"{link.count or 0} to {link.target}" for link in links),
+                fix=f'count="{most}"' if len(links) == 1 else _remedy(links[0]),
                 place=subject.place(links[0].element, "count"),
                 confidence="certain",
                 effect=f"{links[0].words.library} multiplies the count with the rate of one link",

@@ -62,6 +62,75 @@ def relabelled(subject: TopologySubject, reference: TopologyReference | None) ->
     return frozenset(node for node, truth in placed.items() if masks.get(node) == truth)
 
 
+def misnumbered(subject: TopologySubject, reference: TopologyReference) -> dict[int, int]:
+    """Return the true nodes of `cpu` elements with another number, by their identity.
+
+    All of such an element's devices are of one other node, and no element has that node's number.
+    """
+    truths = _truths(subject, reference)
+    taken = {node.id for node in subject.nodes}
+    found = {key: next(iter(own)) for key, own in truths.items() if len(own) == 1}
+    wrong = {id(node.element): node for node in subject.nodes if found.get(id(node.element), node.id) != node.id}
+    return {key: found[key] for key in wrong if found[key] not in taken and list(found.values()).count(found[key]) == 1}
+
+
+def numbering(subject: TopologySubject, numbers: dict[int, int], reference: TopologyReference) -> Iterator[Finding]:
+    """Yield one finding for all `cpu` elements with another node's number."""
+    wrong = [node for node in subject.nodes if id(node.element) in numbers]
+    if not wrong:
+        return
+    rights = [(node, numbers[id(node.element)]) for node in wrong]
+    fix = ", ".join(f'numaid="{right}" in line {node.element.line}' for node, right in rights)
+    shown = ", ".join(dict.fromkeys(str(node.id) for node in wrong))
+    yield finding(
+        "TOP052",
+        evidence="; ".join(
+            f"all devices of line {node.element.line} are of its node {right}" for node, right in rights
+        ),
+        fix=fix if len(rights) > 1 else f'numaid="{rights[0][1]}"',
+        place=subject.place(wrong[0].element, "numaid"),
+        confidence=reference.confidence,
+        effect=_OBEYS,
+        value=shown,
+        name=reference.name,
+        truth=", ".join(str(right) for _node, right in rights),
+    )
+
+
+def lumped(subject: TopologySubject, reference: TopologyReference) -> Iterator[Finding]:
+    """Yield one finding where all devices are on one NUMA node, and the right machine has them on several."""
+    truths = _truths(subject, reference)
+    if len(truths) != 1:
+        return
+    ((key, nodes),) = truths.items()
+    if len(nodes) < _LEAST_NODES:
+        return
+    node = next(node for node in subject.nodes if id(node.element) == key)
+    on = {
+        number: [device.bus_id or "?" for device in subject.devices if true_node(device, reference) == number]
+        for number in sorted(nodes)
+    }
+    yield finding(
+        "TOP053",
+        evidence="; ".join(f"node {number} has {listed(devices, _MOST_NAMED)}" for number, devices in on.items()),
+        fix=f"a cpu element for each of numaid {_numbers(frozenset(nodes))}, with its mask and its devices",
+        place=subject.place(node.element, "numaid"),
+        confidence=reference.confidence,
+        effect="NCCL sends the threads of every GPU to the same CPUs, and takes no way for one between sockets",
+        name=reference.name,
+        count=len(nodes),
+    )
+
+
+def _truths(subject: TopologySubject, reference: TopologyReference) -> dict[int, set[int]]:
+    """Return the true nodes of the devices of each `cpu` element, by its identity, where any is known."""
+    truths: dict[int, set[int]] = defaultdict(set)
+    for device in subject.devices:
+        if device.kind in ("gpu", "nic") and (truth := true_node(device, reference)) is not None:
+            truths[id(device.node.element)].add(truth)
+    return truths
+
+
 _OBEYS = "NCCL obeys: what the file says of a device wins over what the machine says"
 _MOST_NAMED = 4
 
@@ -160,6 +229,7 @@ def _neighbours(subject: TopologySubject, reference: TopologyReference) -> Itera
         yield finding(
             "TOP068",
             evidence=f"{_cards(beside)}; {reference.name} has {_cards(right)}",
+            fix=f"move the GPU below the switch of {_cards(right)}",
             place=subject.place(gpu.element),
             confidence=reference.confidence,
             effect=_OBEYS,

@@ -3,6 +3,8 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+from msgspec import structs
+
 from busbw.base.cpus import format_cpu_list, format_mask, parse_cpu_list
 from busbw.facts.rules import finding
 from busbw.model.finding import Finding
@@ -28,25 +30,36 @@ def masks(subject: TopologySubject, reference: TopologyReference | None) -> Iter
     for node in subject.nodes:
         for found in _form(subject, node, widths):
             malformed.add(id(node))
-            yield found
+            yield _with_right_mask(found, node, reference)
     # Of the first host only: the nodes of the others may well be equal to its own.
     sound = [
         node
         for node in subject.nodes
         if id(node) not in malformed and node.cpus is not None and node.host == subject.nodes[0].host
     ]
-    yield from _empty(subject, sound)
+    yield from _empty(subject, sound, reference)
     used = [node for node in sound if node.cpus]
-    equal = list(_equal(subject, used))
+    equal = list(_equal(subject, used, reference))
     yield from equal
     if equal:
         return
-    yield from _shared(subject, used)
+    yield from _shared(subject, used, reference)
     explained = list(_against(subject, used, reference)) if reference is not None else []
     yield from explained
     if not explained:
         yield from _order(subject, used, reference)
         yield from _uneven(subject, used, reference)
+
+
+def _right_mask(node: CpuElement, reference: TopologyReference | None) -> str | None:
+    """Return the mask that a node has in the right machine, as the file would write it; None where it is not known."""
+    right = reference.masks.get(node.id) if reference is not None and node.id is not None else None
+    return f'affinity="{format_mask(right, _words(reference))}"' if reference is not None and right else None
+
+
+def _with_right_mask(found: Finding, node: CpuElement, reference: TopologyReference | None) -> Finding:
+    right = _right_mask(node, reference)
+    return structs.replace(found, fix=right) if right is not None else found
 
 
 def _first_widths(subject: TopologySubject) -> dict[int, int]:
@@ -122,13 +135,14 @@ def _from_list(text: str) -> str | None:
     return f'affinity="{bare}"' if bare != text else None
 
 
-def _empty(subject: TopologySubject, nodes: list[CpuElement]) -> Iterator[Finding]:
+def _empty(subject: TopologySubject, nodes: list[CpuElement], reference: TopologyReference | None) -> Iterator[Finding]:
     for node in [*nodes, *(each for each in subject.nodes if _is_blank(each))]:
         if not node.cpus and node.element.named("pci"):
             yield finding(
                 "TOP043",
                 evidence=f'affinity="{node.element.value("affinity")}"',
-                fix="write the node's mask, or leave affinity out: NCCL then asks the kernel",
+                fix=_right_mask(node, reference)
+                or "write the node's mask, or leave affinity out: NCCL then asks the kernel",
                 place=subject.place(node.element, "affinity"),
                 confidence="certain",
                 effect="NCCL finds the intersection empty and binds nothing",
@@ -141,7 +155,7 @@ def _is_blank(node: CpuElement) -> bool:
     return text is not None and not text.strip(", ")
 
 
-def _equal(subject: TopologySubject, nodes: list[CpuElement]) -> Iterator[Finding]:
+def _equal(subject: TopologySubject, nodes: list[CpuElement], reference: TopologyReference | None) -> Iterator[Finding]:
     groups: dict[tuple[int, ...], list[CpuElement]] = defaultdict(list)
     for node in nodes:
         groups[node.cpus or ()].append(node)
@@ -150,6 +164,7 @@ def _equal(subject: TopologySubject, nodes: list[CpuElement]) -> Iterator[Findin
             yield finding(
                 "TOP044",
                 evidence=f'affinity="{same[0].element.value("affinity")}": {_cpus(cpus)}',
+                fix=_right_masks(same, reference),
                 place=subject.place(same[1].element, "affinity"),
                 confidence="certain",
                 effect=_OBEYS,
@@ -157,7 +172,19 @@ def _equal(subject: TopologySubject, nodes: list[CpuElement]) -> Iterator[Findin
             )
 
 
-def _shared(subject: TopologySubject, nodes: list[CpuElement]) -> Iterator[Finding]:
+def _right_masks(nodes: list[CpuElement], reference: TopologyReference | None) -> str | None:
+    rights = [(node, _right_mask(node, reference)) for node in nodes]
+    wrong = [f"{right} on node {_shown(node)}" for node, right in rights if right and not _has(node, reference)]
+    return ", ".join(wrong) or None
+
+
+def _has(node: CpuElement, reference: TopologyReference | None) -> bool:
+    return reference is not None and set(reference.masks.get(node.id or 0, ())) == set(node.cpus or ())
+
+
+def _shared(
+    subject: TopologySubject, nodes: list[CpuElement], reference: TopologyReference | None
+) -> Iterator[Finding]:
     for place, node in enumerate(nodes):
         for earlier in nodes[:place]:
             both = set(node.cpus or ()) & set(earlier.cpus or ())
@@ -165,6 +192,7 @@ def _shared(subject: TopologySubject, nodes: list[CpuElement]) -> Iterator[Findi
                 yield finding(
                     "TOP042",
                     evidence=f"node {_shown(earlier)} of line {earlier.element.line} and node {_shown(node)} have them",
+                    fix=_right_masks([earlier, node], reference),
                     place=subject.place(node.element, "affinity"),
                     confidence="certain",
                     effect=_OBEYS,
@@ -241,6 +269,7 @@ def _lacking(subject: TopologySubject, node: CpuElement, strange: set[int], refe
     return finding(
         "TOP045",
         evidence=f"{reference.name} has {_cpus(tuple(reference.cpus or ()))}",
+        fix=_right_mask(node, reference),
         place=subject.place(node.element, "affinity"),
         confidence=reference.confidence,
         effect=_OBEYS,

@@ -156,57 +156,73 @@ def presence(subject: TopologySubject, reference: TopologyReference) -> Iterator
     """Yield addresses that are others than those of the right machine, and what is missing."""
     gpus = [device for device in subject.devices if device.kind == "gpu" and device.bus_id is not None]
     nics = [device for device in subject.devices if device.kind == "nic" and device.bus_id is not None]
-    shifts = {"gpu": _shift(gpus, set(reference.gpus)), "nic": _shift(nics, set(reference.nics))}
-    if shifts["gpu"] or shifts["nic"]:
-        yield from _shifted(subject, gpus, nics, shifts, reference)
     absent = _absent_nodes(subject, reference)
     yield from _missing_nodes(subject, absent, reference)
-    if not shifts["gpu"]:
-        for gpu in gpus:
-            yield from _strange(subject, gpu, reference)
-        yield from _missing_gpus(subject, gpus, absent, reference)
+    for gpu in gpus:
+        yield from _strange(subject, gpu, reference)
+    yield from _missing_gpus(subject, gpus, absent, reference)
     for switch in subject.of_kind("switch"):
         if switch.bus_id in reference.gpus:
             yield from _strange(subject, switch, reference)
-    if not shifts["nic"]:
-        for nic in nics:
-            yield from _strange(subject, nic, reference)
-        yield from _missing_nics(subject, nics, absent, reference)
+    for nic in nics:
+        yield from _strange(subject, nic, reference)
+    yield from _missing_nics(subject, nics, absent, reference)
 
 
 def _shift(devices: list[PciElement], known: set[str]) -> int:
     """Return the number of buses to add to the addresses so that they are known ones; 0 where that explains nothing."""
     if len(devices) < 2 or not known:
         return 0
-    by_card = devices[0].kind == "nic"
-
-    def matches(buses: int) -> int:
-        addresses = (moved(device.bus_id or "", buses) for device in devices)
-        return sum((card(address) if by_card else address) in known for address in addresses)
-
-    as_written = matches(0)
-    best = max(_SHIFTS, key=matches)
-    enough = matches(best) >= _ENOUGH * len(devices) and matches(best) > as_written
-    return best if enough else 0
+    as_written = sum(_is_one_of(device, 0, known) for device in devices)
+    best = max(_SHIFTS, key=lambda buses: sum(_is_one_of(device, buses, known) for device in devices))
+    matched = sum(_is_one_of(device, best, known) for device in devices)
+    return best if matched >= _ENOUGH * len(devices) and matched > as_written else 0
 
 
-def _shifted(
-    subject: TopologySubject,
-    gpus: list[PciElement],
-    nics: list[PciElement],
-    shifts: dict[str, int],
-    reference: TopologyReference,
+def _is_one_of(device: PciElement, buses: int, known: set[str]) -> bool:
+    address = moved(device.bus_id or "", buses)
+    return (card(address) if device.kind == "nic" else address) in known
+
+
+# What is off: devices of one kind, and the buses to add.
+Shifted = tuple[list[PciElement], int]
+
+
+def shifted(subject: TopologySubject, reference: TopologyReference) -> tuple[Shifted, ...]:
+    """Return the devices whose addresses are right but for a number of buses: all of a kind, or those nobody knows."""
+    gpus, nics = ([each for each in subject.devices if each.kind == kind and each.bus_id] for kind in ("gpu", "nic"))
+    found: list[Shifted] = []
+    for devices, known in ((gpus, set(reference.gpus)), (nics, set(reference.nics))):
+        buses = _shift(devices, known)
+        if buses:
+            found.append(([device for device in devices if _is_one_of(device, buses, known)], buses))
+            continue
+        there = {card(device.bus_id or "") for device in subject.devices if device.bus_id}
+        missing = {address for address in known if (card(address) if devices is gpus else address) not in there}
+        strange = [each for each in devices if any(True for _ in _strange(subject, each, reference))]
+        best = max(_SHIFTS, key=lambda buses: sum(_is_one_of(each, buses, missing) for each in strange))
+        off = [device for device in strange if _is_one_of(device, best, missing)]
+        if off and len(off) >= _ENOUGH * len(strange):
+            found.append((off, best))
+    return tuple(found)
+
+
+def off_by_buses(
+    subject: TopologySubject, found: tuple[Shifted, ...], reference: TopologyReference
 ) -> Iterator[Finding]:
     """Yield one finding for all devices that are off by the same number of buses."""
-    for buses in sorted({shift for shift in shifts.values() if shift}):
-        devices = [*(gpus if shifts["gpu"] == buses else []), *(nics if shifts["nic"] == buses else [])]
+    for buses in sorted({each for _devices, each in found}):
+        devices = [device for of_kind, each in found if each == buses for device in of_kind]
         first = devices[0]
-        right = moved(first.bus_id or "", buses)
+        rights = [(device.bus_id or "", moved(device.bus_id or "", buses)) for device in devices]
         how = f"{abs(buses)} {'added' if buses > 0 else 'subtracted'}"
+        many = f"{len(devices)} addresses are" if len(devices) > 1 else "the address is"
+        each_one = ", ".join(f'busid="{right}" for {wrong}' for wrong, right in rights[:_MOST_OFFERED])
+        each_one += ", and so on" if len(rights) > _MOST_OFFERED else ""
         yield finding(
             "TOP062",
-            evidence=f"{len(devices)} addresses are those of {reference.name} with {how}: {first.bus_id} for {right}",
-            fix=f'busid="{right}", and so on',
+            evidence=f"{many} {reference.name}'s with {how}: {rights[0][0]} for {rights[0][1]}",
+            fix=each_one if len(devices) > 1 else f'busid="{rights[0][1]}"',
             place=subject.place(first.element, "busid"),
             confidence=reference.confidence,
             effect=_DROPS,
@@ -222,6 +238,7 @@ def _strange(subject: TopologySubject, device: PciElement, reference: TopologyRe
         yield finding(
             "TOP063",
             evidence=f"{reference.name} has a {other} at this address",
+            fix=_right_addresses(subject, device, reference),
             place=subject.place(device.element, "busid"),
             confidence=reference.confidence,
             effect=_DROPS if device.kind in ("gpu", "nic") else "NCCL goes by what it finds at the address",
@@ -239,6 +256,21 @@ def _strange(subject: TopologySubject, device: PciElement, reference: TopologyRe
             kind=WORDS[device.kind or ""],
             bus_id=bus_id,
         )
+
+
+def _right_addresses(subject: TopologySubject, device: PciElement, reference: TopologyReference) -> str | None:
+    """Return the addresses of this kind that the file lacks, as what may have been meant."""
+    there = {card(each.bus_id) for each in subject.devices if each.bus_id is not None}
+    if device.kind == "gpu":
+        missing = [bus_id for bus_id in reference.gpus if card(bus_id) not in there]
+    else:
+        missing = [f"{address}.0" for address in reference.nics if address not in there]
+    if device.kind == "switch":
+        return "give the switch an address of its own, as ffff:ff:01.0"
+    return " or ".join(f'busid="{bus_id}"' for bus_id in missing[:_MOST_OFFERED]) or "delete the element"
+
+
+_MOST_OFFERED = 4
 
 
 def _is_complete(device: PciElement, reference: TopologyReference) -> bool:

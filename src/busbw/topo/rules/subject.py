@@ -1,6 +1,6 @@
 """What is checked: the elements of a topology file, read once, each with its place in the file."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -119,41 +119,58 @@ class TopologySubject:
         return FilePlace(file=self.document.where, line=at.line, column=at.column)
 
 
-def subject_of(document: TopologyDocument) -> TopologySubject:
+@dataclass(frozen=True, slots=True)
+class Corrections:
+    """What of a file is taken otherwise than it stands, where one slip would look like many."""
+
+    # The true number of NUMA nodes and the true address of devices, by the identity of their elements.
+    numbers: Mapping[int, int] = field(default_factory=dict)
+    addresses: Mapping[int, str] = field(default_factory=dict)
+    # The true address by the one that stands there.
+    targets: Mapping[str, str] = field(default_factory=dict)
+
+
+AS_IT_STANDS = Corrections()
+
+
+def subject_of(document: TopologyDocument, corrections: Corrections = AS_IT_STANDS) -> TopologySubject:
     """Return what a document holds. Elements are where NCCL would keep them."""
     subject = TopologySubject(document)
     for cpu in document.root.named("cpu"):
         mask = cpu.value("affinity")
         cpus = parse_mask(mask) if mask is not None else None
-        node = CpuElement(cpu, read_integer(cpu.value("numaid")), cpu.value("host_hash"), cpus)
+        number = corrections.numbers.get(id(cpu), read_integer(cpu.value("numaid")))
+        node = CpuElement(cpu, number, cpu.value("host_hash"), cpus)
         subject.nodes.append(node)
         for child in cpu.children:
             if child.name == "pci":
-                _add_device(subject, child, node, None)
+                _add_device(subject, child, node, corrections)
             elif child.name == "nic":
                 subject.nets += [NetElement(net, node, None) for net in child.named("net")]
     return subject
 
 
-def _add_device(subject: TopologySubject, element: Element, node: CpuElement, parent: PciElement | None) -> None:
+def _add_device(subject: TopologySubject, element: Element, node: CpuElement, corrections: Corrections) -> None:
     """Add a device and all below it; a loop, since a file may nest as deep as it likes."""
-    waiting = [(element, parent)]
+    waiting: list[tuple[Element, PciElement | None]] = [(element, None)]
     while waiting:
         pci, above = waiting.pop()
-        device = PciElement(pci, canonical(pci.value("busid") or ""), _kind(pci), node, above)
+        bus_id = corrections.addresses.get(id(pci)) or canonical(pci.value("busid") or "")
+        device = PciElement(pci, bus_id, _kind(pci), node, above)
         subject.devices.append(device)
-        _add_ends(subject, device)
+        _add_ends(subject, device, corrections)
         # Depth first and the last one first, so that devices come in the order of the file.
         waiting += [(child, device) for child in reversed(pci.named("pci"))]
 
 
-def _add_ends(subject: TopologySubject, device: PciElement) -> None:
+def _add_ends(subject: TopologySubject, device: PciElement, corrections: Corrections) -> None:
     # Where ranks or parts share a GPU, each lists all of its links.
     for gpu in device.element.named("gpu")[:1]:
         for link in (*gpu.named("nvlink"), *gpu.named("xgmi")):
             target = link.value("target") or ""
             count = read_integer(link.value("count"))
-            subject.links.append(Link(link, device, canonical(target) or target.lower(), count))
+            written = canonical(target) or target.lower()
+            subject.links.append(Link(link, device, corrections.targets.get(written, written), count))
     for nic in device.element.named("nic"):
         subject.nets += [NetElement(net, device.node, device) for net in nic.named("net")]
 
