@@ -19,7 +19,7 @@ from busbw.api.recipes import adopted, adopted_recipe, machine
 from busbw.base.errors import InputError
 from busbw.cli.command import busbw
 from busbw.model.finding import Finding
-from busbw.model.stack import Adoption
+from busbw.model.host import Adoption
 from busbw.recipes.stack_rules import adoption
 
 from .building import build, container, entry, libfabric, link, nccl, needs_gcc, plugin
@@ -561,6 +561,7 @@ def test_the_environment_of_an_image_of_apptainer_decides_as_the_guide_of_isamba
         "export LD_LIBRARY_PATH=$LIBFABRIC_HOME/lib64:$NCCL_HOME/lib:/opt/slingshot/aws-ofi-nccl/lib"
         ":$LD_LIBRARY_PATH:/host/usr/lib64\n"
     )
+    build(root / "lib64" / "libc.so.6", defines=("puts",), soname="libc.so.6")
     host, built = tmp_path / "host", tmp_path / "nccl_build"
     fabric = libfabric(host / "cray" / "1.22.0" / "lib64")
     (host / "usr").mkdir()
@@ -574,5 +575,5 @@ def test_the_environment_of_an_image_of_apptainer_decides_as_the_guide_of_isamba
     assert not [each for each in found.findings if each.is_serious]
     files = {each.role: each for each in found.stack.files}
     assert files["libfabric"].path == "/host/opt/cray/libfabric/1.22.0/lib64/libfabric.so.1"
-    assert [each.path for each in files["libfabric"].needs] == ["/host/usr/lib64/libcxi.so.1"]
+    assert "/host/usr/lib64/libcxi.so.1" in [each.path for each in files["libfabric"].needs]
     assert "STACK001" in codes(examine_inside(root, binds[0], binds[2]))

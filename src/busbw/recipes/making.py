@@ -21,8 +21,8 @@ from busbw.facts.recipes import (
     recipe_text,
     recipe_versions,
 )
+from busbw.model.host import Adoption
 from busbw.model.recommendation import Machine, Question, Recipe, RecipeFile, RecipeNote
-from busbw.model.stack import Adoption
 from busbw.recipes import versions
 from busbw.recipes.stack_rules import fabric_stack
 from busbw.recipes.versions import check_machine, notes

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from busbw.facts.recipes import FabricStack, from_source, recipe_versions
 from busbw.facts.rules import finding
 from busbw.model.finding import Finding, counts_of
+from busbw.model.host import NET, Adoption, BuiltFile, BuiltStack, Linked
 from busbw.model.recommendation import Machine
-from busbw.model.stack import NET, Adoption, BuiltFile, BuiltStack, Linked
 from busbw.recipes.versions import is_misfit, numbers
 
 # They come with the driver, which nodes without GPUs do not have.

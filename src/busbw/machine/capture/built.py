@@ -14,8 +14,8 @@ from busbw.base.errors import InputError
 from busbw.machine.read.built import assigned, easybuild_package, read_binary, spack_package
 from busbw.machine.read.elf import Dynamic, Read, dynamic_of
 from busbw.machine.read.image import ImageError, squash_tree
-from busbw.machine.read.loader import LoadedBy, Provider, Search, cache_of, expanded, is_built_in
-from busbw.model.stack import BuiltFile, BuiltPackage, BuiltStack, Linked
+from busbw.machine.read.loader import LibrarySearch, LoadedBy, Provider, cache_of, expanded, is_built_in
+from busbw.model.host import BuiltFile, BuiltPackage, BuiltStack, Linked
 
 NodeKind = Literal["file", "folder", "link", "other"]
 
@@ -311,7 +311,7 @@ class _Examiner:
                     self.unread.append(f"{place}: more than {_MOST_ENTRIES} files; name the folders of the stack")
                     return
                 path = f"{folder.rstrip('/')}/{name}"
-                kind = self._tree.kind(path)
+                kind = self._tree.kind(path) if _is_text(name) else None
                 if kind == "folder" and depth < _DEEPEST and name not in _SKIPPED and not name.startswith("."):
                     waiting.append((path, depth + 1))
                 elif kind in ("file", "link") and _is_candidate(name, of_stack=of_stack):
@@ -319,7 +319,7 @@ class _Examiner:
 
     def linked(self, first: _Found, prefixes: tuple[str, ...]) -> tuple[BuiltFile, list[str]]:
         """Return a file with what it needs, and the real paths of all that is loaded with it."""
-        search = Search(
+        search = LibrarySearch(
             prefixes=prefixes,
             library_path=self._library_path,
             cache=self._cache,
@@ -355,6 +355,15 @@ def _link(name: str, user: Dynamic, found: Provider | None, others: list[str]) -
     offered = found.dynamic.offered_versions
     lacking = tuple(each for each in wanted if offered and each not in offered)
     return Linked(name=name, path=found.path, by=found.by, lacking=lacking, hidden=tuple(others))
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can be written down: bytes that are no text cannot."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_candidate(name: str, *, of_stack: bool) -> bool:

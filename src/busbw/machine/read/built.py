@@ -11,7 +11,7 @@ import msgspec
 
 from busbw.machine.read.device_code import device_code_of
 from busbw.machine.read.elf import Dynamic, ElfContents, Read, contents_of, dynamic_of, machine_of
-from busbw.model.stack import BuiltFile, BuiltPackage, Role
+from busbw.model.host import BuiltFile, BuiltPackage, Role
 
 # e_machine and class.
 _MACHINES: dict[tuple[int, int], Literal["x86_64", "aarch64"]] = {(62, 2): "x86_64", (183, 2): "aarch64"}

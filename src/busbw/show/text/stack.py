@@ -7,7 +7,7 @@ from rich.text import Text
 from busbw.base.text import listed, printable
 from busbw.facts.recipes import FabricStack, FromSource, NetInterfaces, VersionSet
 from busbw.model.finding import Checked, HeldAgainst
-from busbw.model.stack import Adoption, BuiltFile, BuiltStack, Linked
+from busbw.model.host import Adoption, BuiltFile, BuiltStack, Linked
 from busbw.show.lines import say
 from busbw.show.text.findings import checked_text
 from busbw.show.text.terminal import console
