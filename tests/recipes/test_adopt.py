@@ -264,10 +264,14 @@ def test_spack_and_easybuild_are_named_as_the_source(tmp_path: Path) -> None:
     libfabric(tmp_path / "e" / "lib", provider=None)
     (tmp_path / "e" / "easybuild").mkdir()
     (tmp_path / "e" / "easybuild" / "libfabric-1.22.0-GCCcore-13.3.0.eb").write_text("")
+    nccl(tmp_path / "log" / "lib", code=SM_90)
+    (tmp_path / "log" / "easybuild").mkdir()
+    (tmp_path / "log" / "easybuild" / "easybuild-NCCL-2.27.7-20260101.120000.log.bz2").write_text("")
     told = {(each.manager, each.name, each.version, each.details) for each in examine(tmp_path).stack.packages}
     assert told == {
         ("Spack", "nccl", "2.27.7-1", "gcc 12.3.0, cuda_arch=90, /abcdefg"),
         ("EasyBuild", "libfabric", "1.22.0", "GCCcore-13.3.0"),
+        ("EasyBuild", "NCCL", "2.27.7", None),
     }
 
 
@@ -310,6 +314,22 @@ def test_load_puts_the_stack_first_and_keeps_what_was_there(stack: tuple[Path, P
         env={**os.environ, "LD_LIBRARY_PATH": "/mine"}, text=True, capture_output=True, check=True, timeout=60,
     )  # fmt: skip
     assert done.stdout == f"{stack[0]}/lib:{stack[1]}/lib:{stack[2]}/lib64:/mine"
+
+
+def test_folders_of_the_system_are_not_put_first_and_nothing_leaves_the_search_path_alone(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    nccl(root / "usr" / "lib64", code=SM_90)
+    found = adopted(("/usr/lib64",), PLAIN, image=root)
+    assert found.stack.library_path == ()
+    bare = replace(found, stack=replace(found.stack, image=None))
+    text = next(each.text for each in adopted_recipe(bare).files if each.name == "load.sh")
+    (tmp_path / "load.sh").write_text(text)
+    done = subprocess.run(
+        ["bash", "-euc", 'cd "$1"; . ./load.sh; printf %s "${LD_LIBRARY_PATH-none}"', "bash", tmp_path],
+        env={name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"},
+        text=True, capture_output=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout == "none"
 
 
 def test_the_check_says_which_file_is_not_as_it_was_examined(stack: tuple[Path, Path, Path], tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ _SKIPPED = frozenset(
 )
 _LIBRARY = re.compile(r"lib[\w+.-]+\.so(?:\.\d+)*")
 _PROVIDER_FILE = re.compile(r"lib(?P<name>\w+)-fi\.so")
+_OF_SYSTEM = re.compile(r"/(?:usr/)?lib(?:64)?(?:/\w+-linux-gnu)?")
 _PROGRAM = re.compile(r"\w+_perf(?:_\w+)?")
 # In an image, where everything else lies too: names that may be part of a stack.
 _OF_STACK = re.compile(r"lib(?:r?nccl|fabric|cxi|efa|mpi|hwloc|cudart|\w+-fi)[\w+.-]*\.so(?:\.\d+)*|\w+_perf(?:_\w+)?")
@@ -378,7 +379,7 @@ def examine_host(places: tuple[Path, ...]) -> BuiltStack:
     Raises InputError for a place that is not there, and where nothing of a stack is found.
     """
     for place in places:
-        if not place.exists():
+        if not _is_there(place):
             raise InputError(f"there is no {place}", where="PREFIX")
     with ExitStack() as opened:
         tree = FolderTree(Path("/"), opened)
@@ -396,7 +397,7 @@ def examine_image(
     says why. `usual`: folders that are bound where this host has them. Raises InputError for an image that is not
     there, and where nothing of a stack is found.
     """
-    if not image.exists():
+    if not _is_there(image):
         raise InputError(f"there is no {image}", where="--image")
     for here, _inside in binds:
         if not Path(here).is_dir():
@@ -412,6 +413,14 @@ def examine_image(
         inside = tuple(path for _here, path in binds)
         found = _stack(tree, places or (*inside, *_IMAGE_FOLDERS), _image_path(tree), of_stack=not places)
         return msgspec.structs.replace(found, image=str(image.absolute()), places=places or ("/",))
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.stat()
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _packed(image: Path, opened: ExitStack) -> FileTree:
@@ -456,12 +465,10 @@ def _stack(
 
 
 def _prefixes(parts: list[_Found]) -> tuple[str, ...]:
-    """Return the folders of libraries that were given, in their order."""
-    return tuple(
-        dict.fromkeys(
-            each.file.path.rpartition("/")[0] for each in parts if each.file.role not in ("nccl-tests", "provider")
-        )
-    )
+    """Return the folders of libraries that were given, in their order; not those that every loader looks in."""
+    libraries = (each.file.path for each in parts if each.file.role not in ("nccl-tests", "provider"))
+    folders = dict.fromkeys(path.rpartition("/")[0] for path in libraries)
+    return tuple(each for each in folders if not _OF_SYSTEM.fullmatch(each))
 
 
 def _paths(text: str) -> tuple[str, ...]:

@@ -8,8 +8,10 @@ load_adopted() {
             return 1
         fi
     done
-    folder=$(IFS=:; printf %s "${library_path[*]}")
-    export LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    if ((${#library_path[@]} > 0)); then
+        folder=$(IFS=:; printf %s "${library_path[*]}")
+        export LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    fi
     if [[ -n $net_plugin ]]; then
         export NCCL_NET_PLUGIN=$net_plugin
     fi
