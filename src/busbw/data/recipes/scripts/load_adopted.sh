@@ -4,7 +4,7 @@ load_adopted() {
     local folder
     for folder in "${library_path[@]}"; do
         if [[ ! -d $folder ]]; then
-            printf 'error: there is no %s on %s\n' "$folder" "$HOSTNAME" >&2
+            printf 'error: there is no %s on %s\n' "$folder" "$(uname -n)" >&2
             return 1
         fi
     done
