@@ -164,6 +164,15 @@ def test_interfaces_of_a_plug_in_are_held_against_those_that_nccl_asks_for(
     assert found & {"STACK010", "STACK011"} == ({code} if code else set())
 
 
+def test_a_tuner_that_this_nccl_does_not_ask_for_is_found_and_one_that_it_does_is_not(tmp_path: Path) -> None:
+    texts = ("NCCL version 2.22.3+cuda12.9", "ncclNetPlugin_v8", "ncclTunerPlugin_v3", "ncclTunerPlugin_v2")
+    build(tmp_path / "libnccl.so.2", defines=("ncclCommInitRank",), texts=texts, code=SM_90, soname="libnccl.so.2")
+    build(tmp_path / "libnccl-tuner.so", defines=("ncclTunerPlugin_v5", "ncclTunerPlugin_v4"))
+    assert one(examine(tmp_path), "STACK015").title == "NCCL takes no tuner from libnccl-tuner.so"
+    build(tmp_path / "libnccl-tuner.so", defines=("ncclTunerPlugin_v5", "ncclTunerPlugin_v3"))
+    assert "STACK015" not in codes(examine(tmp_path))
+
+
 def test_a_fabric_without_its_plug_in_is_found_and_infiniband_needs_none(tmp_path: Path) -> None:
     nccl(tmp_path, code=SM_90)
     assert one(examine(tmp_path, platform=SLINGSHOT), "STACK012").title == "there is no plug-in for Slingshot"
