@@ -5,11 +5,15 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from busbw.base.errors import InputError
 from busbw.facts.clouds import clouds
 from busbw.facts.platforms import all_platforms, find_platform
 from busbw.machine.detect.ladder import detect
+from busbw.machine.read.built import assigned, easybuild_package, read_binary, spack_package
 from busbw.machine.read.hardware import hardware_of
 from busbw.machine.read.host import host_of
+from busbw.machine.read.image import ImageError, squash_tree
+from busbw.machine.read.loader import cache_of
 from busbw.model.host import Answer, CapturedFile, CapturedLink, Hardware, Snapshot
 from busbw.model.platform import Platform, SiteFile
 from busbw.model.topology import Topology
@@ -111,6 +115,38 @@ def _binding(data: bytes) -> object:
     return masks_of(_node(), sockets=4, binding=text)
 
 
+def _binary(data: bytes) -> object:
+    return read_binary(_reader(data), len(data), "/stack/lib/libnccl-net.so")
+
+
+def _reader(data: bytes) -> Callable[[int, int], bytes]:
+    return lambda offset, count: data[offset : offset + count] if offset >= 0 and count > 0 else b""
+
+
+def _image(data: bytes) -> object:
+    """Read an image, and every file in its first folders."""
+    try:
+        tree = squash_tree(_reader(data), len(data))
+    except ImageError as error:
+        raise InputError(str(error)) from error
+    found = []
+    for name in tree.names("/")[:8]:
+        for path in (f"/{name}", *(f"/{name}/{inner}" for inner in tree.names(f"/{name}")[:8])):
+            opened = tree.opened(path)
+            read = opened[0](0, min(opened[1], 2**20)) if opened is not None else b""
+            found.append((path, tree.kind(path), tree.target(path), read))
+    return found
+
+
+def _package(data: bytes) -> object:
+    text = data.decode("utf-8", "replace")
+    return (
+        spack_package(data, "/stack", "spec.json"),
+        easybuild_package(text.splitlines(), "/stack"),
+        assigned(text, {}),
+    )
+
+
 MACHINE_HARNESSES: dict[str, Callable[[bytes], object]] = {
     "topology_file": _topology_file,
     "site_platform": _site_file,
@@ -121,4 +157,8 @@ MACHINE_HARNESSES: dict[str, Callable[[bytes], object]] = {
     "host_kernel": _host,
     "metadata": _service,
     "binding": _binding,
+    "built_binary": _binary,
+    "built_image": _image,
+    "built_package": _package,
+    "loader_cache": cache_of,
 }

@@ -18,6 +18,8 @@ from busbw.store.snapshots import write_snapshot
 from busbw.topo.file.writer import file_text
 from busbw.topo.origins.from_platform import topology_of_platform
 
+from .stack_seeds import IMAGE_ENVIRONMENT, SPACK_SPEC, elf_file, loader_cache, sif_image, squash_image
+
 TOPOLOGY_FILE = b"""<!-- two GPUs -->
 <system version="1">
   <cpu numaid="0" affinity="0000ffff" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
@@ -205,6 +207,11 @@ _SEEDS: dict[str, Callable[[], tuple[bytes, ...]]] = {
     "host_kernel": lambda: (*_kernel_texts(), *_texts(("lscpu", "uname"))),
     "metadata": lambda: tuple(text.encode() for text in SERVICES),
     "binding": lambda: tuple(text.encode() for text in BINDINGS),
+    "built_binary": lambda: (elf_file(), elf_file(needs=("libfabric.so.1", "libc.so.6"), rpath="$ORIGIN:/opt/lib")),
+    # The last two are packed otherwise than they say: what unpacks them gets to see anything.
+    "built_image": lambda: (squash_image(), sif_image(squash_image()), squash_image(packer=3), squash_image(packer=5)),
+    "built_package": lambda: (SPACK_SPEC, b"nccl-2.27.7-GCCcore-13.3.0.eb\n", IMAGE_ENVIRONMENT),
+    "loader_cache": lambda: (loader_cache(),),
 }
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import busbw
 from busbw.cli.command import busbw as command
-from busbw.facts.recipes import recipe_facts, recipe_text
+from busbw.facts.recipes import adopting_facts, recipe_facts, recipe_text
 from busbw.model.recommendation import Recipe, RecipeFile
 from busbw.recipes.making import assignment
 
@@ -102,10 +102,9 @@ def test_started_scripts_stop_at_the_first_failure_and_are_programs() -> None:
 
 def test_every_script_and_definition_that_is_shipped_is_of_some_recipe() -> None:
     folder = Path(busbw.__file__).parent / "data" / "recipes" / "scripts"
-    used = {body for facts in recipe_facts() for part in facts.scripts for body in part.bodies}
-    used |= {
-        text for facts in recipe_facts() for text in (facts.definition, *facts.definition_of_fabric.values()) if text
-    }
+    every = (*recipe_facts(), *adopting_facts())
+    used = {body for facts in every for part in facts.scripts for body in part.bodies}
+    used |= {text for facts in every for text in (facts.definition, *facts.definition_of_fabric.values()) if text}
     assert {path.name for path in folder.iterdir()} == used
 
 

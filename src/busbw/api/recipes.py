@@ -8,8 +8,8 @@ from busbw.env.export import export_text
 from busbw.facts.recipes import FromSource, RecipeFacts, Versions, recipe_facts, recipe_versions
 from busbw.machine.capture.built import examine_host, examine_image
 from busbw.machine.named import platform
+from busbw.model.host import Adoption
 from busbw.model.recommendation import Machine, Question, Recipe
-from busbw.model.stack import Adoption
 from busbw.recipes.making import SETTINGS, adopt, fabric_binds
 from busbw.recipes.stack_rules import adoption
 from busbw.recipes.versions import from_source_for, question

@@ -21,8 +21,8 @@ from busbw.facts.recipes import (
     recipe_text,
     recipe_versions,
 )
+from busbw.model.host import Adoption
 from busbw.model.recommendation import Machine, Question, Recipe, RecipeFile, RecipeNote
-from busbw.model.stack import Adoption
 from busbw.recipes import versions
 from busbw.recipes.stack_rules import fabric_stack
 from busbw.recipes.versions import check_machine, notes
@@ -59,9 +59,9 @@ def _lines(recipe: Recipe) -> Iterator[str]:
     yield from _wrapped(f"Recipe {recipe.name}{of}, written by busbw {__version__}. {recipe.about}")
     yield from _list("Needs", recipe.needs)
     yield from ("", "## Steps", "", "```sh", *recipe.steps, "```", "")
+    elsewhere = " Without Slurm: `HOSTS=FILE bash check.sh`, with a host file." if "Slurm" not in recipe.needs else ""
     yield from _wrapped(
-        "check.sh ends with exit code 0 where everything is proven, else with 1 and a list of what is not. "
-        "Without Slurm: `HOSTS=FILE bash check.sh`, with a host file."
+        f"check.sh ends with exit code 0 where everything is proven, else with 1 and a list of what is not.{elsewhere}"
     )
     yield from _list("To know", (_note(note.text, note.source, note.severity) for note in recipe.notes))
     yield from _list("Files", (f"{file.name}: {file.use}" for file in recipe.files))
@@ -156,6 +156,10 @@ _FROM_SOURCE = {
     "github.com/aws/aws-ofi-nccl.",
     "osu": "Releases of the benchmarks that are not known here: mvapich.cse.ohio-state.edu/benchmarks.",
 }
+_BUILT = (
+    "What was adopted was built by somebody, and busbw builds nothing. What must hold before another build: "
+    "busbw recipe show from-source."
+)
 _NO_SETTINGS = "# No platform was named, so nothing is set: busbw env export --format sh --platform ID\n"
 
 
@@ -203,11 +207,14 @@ def adopt(found: Adoption, machine: Machine, *, modules: tuple[str, ...], mounts
     facts = next(each for each in adopting_facts() if each.name == ("adopted-image" if stack.image else "adopted"))
     values = _adopted_values(found, machine, modules=modules, mounts=mounts)
     remarks = tuple(
-        RecipeNote(severity="note" if each.severity == "note" else "warning", text=f"{each.code}: {each.title}")
+        RecipeNote(
+            severity="note" if each.severity == "note" else "warning",
+            text=f"{each.code}: {each.title}{f'; fix: {each.fix}' if each.fix else ''}",
+        )
         for each in found.findings
     )
     remarks += tuple(RecipeNote(severity="note", text=f"cannot tell {each}") for each in found.cannot_tell)
-    return _recipe(facts, machine, remarks, tuple(_files(facts, values, machine, None)))
+    return _recipe(facts, machine, remarks, tuple(_files(facts, values, machine, None)), from_source=_BUILT)
 
 
 def _adopted_values(found: Adoption, machine: Machine, *, modules: tuple[str, ...], mounts: tuple[str, ...]) -> Values:
@@ -225,8 +232,8 @@ def _adopted_values(found: Adoption, machine: Machine, *, modules: tuple[str, ..
         "net_plugin": plugin.path if plugin is not None and has_own_name else "",
         "plugin_version": (ours.version or "") if ours is not None else "",
         "provider": (need.provider or "") if need is not None and ours is not None else "",
-        "examined": tuple(f"{each.size_bytes} {each.path}" for each in stack.files if each.given),
-        "inside_files": tuple(each.path for each in stack.files if each.given),
+        "examined": tuple(f"{each.size_bytes} {each.path}" for each in stack.files),
+        "inside_files": tuple(each.path for each in stack.files),
         "nccl_tests": by_name[0].path if by_name else "",
         "ranks_per_node": str(machine.gpus or 1),
         "container_image": stack.image or "",
@@ -235,7 +242,12 @@ def _adopted_values(found: Adoption, machine: Machine, *, modules: tuple[str, ..
 
 
 def _recipe(
-    facts: RecipeFacts, machine: Machine | None, remarks: tuple[RecipeNote, ...], files: tuple[RecipeFile, ...]
+    facts: RecipeFacts,
+    machine: Machine | None,
+    remarks: tuple[RecipeNote, ...],
+    files: tuple[RecipeFile, ...],
+    *,
+    from_source: str | None = None,
 ) -> Recipe:
     made = Recipe(
         name=facts.name,
@@ -246,7 +258,7 @@ def _recipe(
         steps=facts.steps,
         notes=remarks,
         files=files,
-        from_source=_FROM_SOURCE[facts.kind],
+        from_source=from_source or _FROM_SOURCE[facts.kind],
         sources=facts.source,
     )
     return replace(made, files=(readme(made), *made.files))

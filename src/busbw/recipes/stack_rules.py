@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from busbw.facts.recipes import FabricStack, from_source, recipe_versions
 from busbw.facts.rules import finding
 from busbw.model.finding import Finding, counts_of
+from busbw.model.host import NET, Adoption, BuiltFile, BuiltStack, Linked
 from busbw.model.recommendation import Machine
-from busbw.model.stack import NET, Adoption, BuiltFile, BuiltStack, Linked
 from busbw.recipes.versions import is_misfit, numbers
 
 # They come with the driver, which nodes without GPUs do not have.
@@ -27,6 +27,7 @@ _ROLES = {
     "cudart": "the CUDA runtime",
     "other": "it",
 }
+_KINDS = {"ncclTunerPlugin": "tuner", "ncclProfiler": "profiler", "ncclCollNetPlugin": "CollNet"}
 _MOST_NAMED = 6
 
 
@@ -203,6 +204,8 @@ def _plugins(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
                 look=f"nm -D --defined-only {file.path} | grep -o 'ncclNetPlugin_v.*'",
                 file=_file(file),
             )
+        if nccl is not None and nccl.networks:
+            yield from _other_kinds(nccl, file)
     plugin = stack.network_plugin()
     if plugin is not None and _file(plugin) != "libnccl-net.so":
         yield finding(
@@ -211,6 +214,22 @@ def _plugins(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
             fix=f"NCCL_NET_PLUGIN={plugin.path}",
             file=_file(plugin),
         )
+
+
+def _other_kinds(nccl: BuiltFile, file: BuiltFile) -> Iterator[Finding]:
+    """Yield what a plug-in has beside a network, and this NCCL does not ask for in any of its versions."""
+    for prefix, kind in _KINDS.items():
+        has = [each for each in file.interfaces if each.startswith(f"{prefix}_v")]
+        asked = [each for each in nccl.interfaces if each.startswith(f"{prefix}_v")]
+        if has and asked and not set(has) & set(asked):
+            yield finding(
+                "STACK015",
+                evidence=f"NCCL {nccl.version or ''} asks for {_listed(asked)}; {file.path} has {_listed(has)}",
+                fix="take a release of the plug-in that is for this NCCL, or the other way round",
+                look=f"nm -D --defined-only {file.path}",
+                file=_file(file),
+                kind=kind,
+            )
 
 
 def _newer_plugin(nccl: BuiltFile, plugin: BuiltFile) -> str:

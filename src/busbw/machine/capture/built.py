@@ -14,8 +14,8 @@ from busbw.base.errors import InputError
 from busbw.machine.read.built import assigned, easybuild_package, read_binary, spack_package
 from busbw.machine.read.elf import Dynamic, Read, dynamic_of
 from busbw.machine.read.image import ImageError, squash_tree
-from busbw.machine.read.loader import LoadedBy, Provider, Search, cache_of, expanded, is_built_in
-from busbw.model.stack import BuiltFile, BuiltPackage, BuiltStack, Linked
+from busbw.machine.read.loader import LibrarySearch, LoadedBy, Provider, cache_of, expanded, is_built_in
+from busbw.model.host import BuiltFile, BuiltPackage, BuiltStack, Linked
 
 NodeKind = Literal["file", "folder", "link", "other"]
 
@@ -32,6 +32,7 @@ _SKIPPED = frozenset(
 )
 _LIBRARY = re.compile(r"lib[\w+.-]+\.so(?:\.\d+)*")
 _PROVIDER_FILE = re.compile(r"lib(?P<name>\w+)-fi\.so")
+_OF_SYSTEM = re.compile(r"/(?:usr/)?lib(?:64)?(?:/\w+-linux-gnu)?")
 _PROGRAM = re.compile(r"\w+_perf(?:_\w+)?")
 # In an image, where everything else lies too: names that may be part of a stack.
 _OF_STACK = re.compile(r"lib(?:r?nccl|fabric|cxi|efa|mpi|hwloc|cudart|\w+-fi)[\w+.-]*\.so(?:\.\d+)*|\w+_perf(?:_\w+)?")
@@ -311,7 +312,7 @@ class _Examiner:
                     self.unread.append(f"{place}: more than {_MOST_ENTRIES} files; name the folders of the stack")
                     return
                 path = f"{folder.rstrip('/')}/{name}"
-                kind = self._tree.kind(path)
+                kind = self._tree.kind(path) if _is_text(name) else None
                 if kind == "folder" and depth < _DEEPEST and name not in _SKIPPED and not name.startswith("."):
                     waiting.append((path, depth + 1))
                 elif kind in ("file", "link") and _is_candidate(name, of_stack=of_stack):
@@ -319,7 +320,7 @@ class _Examiner:
 
     def linked(self, first: _Found, prefixes: tuple[str, ...]) -> tuple[BuiltFile, list[str]]:
         """Return a file with what it needs, and the real paths of all that is loaded with it."""
-        search = Search(
+        search = LibrarySearch(
             prefixes=prefixes,
             library_path=self._library_path,
             cache=self._cache,
@@ -357,6 +358,15 @@ def _link(name: str, user: Dynamic, found: Provider | None, others: list[str]) -
     return Linked(name=name, path=found.path, by=found.by, lacking=lacking, hidden=tuple(others))
 
 
+def _is_text(name: str) -> bool:
+    """Whether a name can be written down: bytes that are no text cannot."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _is_candidate(name: str, *, of_stack: bool) -> bool:
     if of_stack:
         return _OF_STACK.fullmatch(name) is not None
@@ -369,7 +379,7 @@ def examine_host(places: tuple[Path, ...]) -> BuiltStack:
     Raises InputError for a place that is not there, and where nothing of a stack is found.
     """
     for place in places:
-        if not place.exists():
+        if not _is_there(place):
             raise InputError(f"there is no {place}", where="PREFIX")
     with ExitStack() as opened:
         tree = FolderTree(Path("/"), opened)
@@ -387,7 +397,7 @@ def examine_image(
     says why. `usual`: folders that are bound where this host has them. Raises InputError for an image that is not
     there, and where nothing of a stack is found.
     """
-    if not image.exists():
+    if not _is_there(image):
         raise InputError(f"there is no {image}", where="--image")
     for here, _inside in binds:
         if not Path(here).is_dir():
@@ -403,6 +413,14 @@ def examine_image(
         inside = tuple(path for _here, path in binds)
         found = _stack(tree, places or (*inside, *_IMAGE_FOLDERS), _image_path(tree), of_stack=not places)
         return msgspec.structs.replace(found, image=str(image.absolute()), places=places or ("/",))
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.stat()
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _packed(image: Path, opened: ExitStack) -> FileTree:
@@ -447,12 +465,10 @@ def _stack(
 
 
 def _prefixes(parts: list[_Found]) -> tuple[str, ...]:
-    """Return the folders of libraries that were given, in their order."""
-    return tuple(
-        dict.fromkeys(
-            each.file.path.rpartition("/")[0] for each in parts if each.file.role not in ("nccl-tests", "provider")
-        )
-    )
+    """Return the folders of libraries that were given, in their order; not those that every loader looks in."""
+    libraries = (each.file.path for each in parts if each.file.role not in ("nccl-tests", "provider"))
+    folders = dict.fromkeys(path.rpartition("/")[0] for path in libraries)
+    return tuple(each for each in folders if not _OF_SYSTEM.fullmatch(each))
 
 
 def _paths(text: str) -> tuple[str, ...]:

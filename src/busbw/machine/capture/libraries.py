@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from busbw.machine.capture.gpus import package_folders
 from busbw.machine.read.elf import Dynamic, dynamic_of
-from busbw.machine.read.loader import LoadedBy, Search, is_built_in
+from busbw.machine.read.loader import LibrarySearch, LoadedBy, is_built_in
 from busbw.model.host import FoundLibrary
 
 _MOST_LIBRARIES = 400
@@ -28,7 +28,7 @@ class Linker:
         for name, path in cache:
             self._cache[name] = (*self._cache.get(name, ()), str(path))
         self._read: dict[Path, Dynamic | None] = {}
-        self._search = Search(
+        self._search = LibrarySearch(
             library_path=tuple(each for each in os.environ.get("LD_LIBRARY_PATH", "").split(":") if each),
             cache=self._cache,
             located=_located,

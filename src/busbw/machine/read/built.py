@@ -11,7 +11,7 @@ import msgspec
 
 from busbw.machine.read.device_code import device_code_of
 from busbw.machine.read.elf import Dynamic, ElfContents, Read, contents_of, dynamic_of, machine_of
-from busbw.model.stack import BuiltFile, BuiltPackage, Role
+from busbw.model.host import BuiltFile, BuiltPackage, Role
 
 # e_machine and class.
 _MACHINES: dict[tuple[int, int], Literal["x86_64", "aarch64"]] = {(62, 2): "x86_64", (183, 2): "aarch64"}
@@ -59,7 +59,7 @@ _PROVIDERS: tuple[tuple[str, str, bytes], ...] = (
 _TEXTS = (".rodata", ".rodata.str1.1", ".rodata.str1.8", ".data.rel.ro", ".data")
 _MOST_TEXT_BYTES = 64 * 2**20
 _MOST_INTERFACES = 200
-_RELEASE_IN_NAME = re.compile(r"\.so\.(\d+(?:\.\d+)+)$")
+_RELEASE_IN_NAME = re.compile(r"(?:\.so\.(\d+(?:\.\d+)+)|libcudart\.so\.(\d+))$")
 _RELEASE_IN_PATH = re.compile(r"/libfabric/(\d+\.\d+\.\d+[\w.]*)/")
 
 
@@ -125,7 +125,7 @@ def _version(role: Role, path: str, text: bytes) -> tuple[str | None, str | None
     named = _RELEASE_IN_NAME.search(path) if role in ("nccl", "cudart") else None
     lies = _RELEASE_IN_PATH.search(path) if role == "libfabric" else None
     found = named or lies
-    return (found[1] if found is not None else None), None
+    return (next(each for each in found.groups() if each) if found is not None else None), None
 
 
 def _interfaces(role: Role, contents: ElfContents, text: bytes) -> tuple[str, ...]:
@@ -192,10 +192,17 @@ _EASYCONFIG = re.compile(
 )
 
 
+_LOG = re.compile(
+    r"easybuild-(?P<name>[A-Za-z][\w+.]*(?:-[A-Za-z][\w+.]*)*)-(?P<version>\d[\w.]*)(?P<rest>-[\w.+-]+)?"
+    r"-\d{8}\.\d{6}\.log(?:\.\w+)?"
+)
+
+
 def easybuild_package(names: Iterable[str], prefix: str) -> BuiltPackage | None:
-    """Return what EasyBuild left in the folder `easybuild` of what it installed: a file named after its recipe."""
-    for name in names:
-        match = _EASYCONFIG.fullmatch(name)
+    """Return what EasyBuild left in the folder `easybuild` of what it installed: its recipe, or a log."""
+    every = list(names)
+    for pattern, name in [(pattern, name) for pattern in (_EASYCONFIG, _LOG) for name in every]:
+        match = pattern.fullmatch(name)
         if match is not None:
             return BuiltPackage(
                 manager="EasyBuild",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from busbw.machine.read.elf import Read, Section
-from busbw.model.stack import DeviceCode
+from busbw.model.host import DeviceCode
 
 SECTIONS = (".nv_fatbin", "__nv_relfatbin")
 

@@ -22,7 +22,8 @@ _SYMBOLS_FOR_LOADER, _NO_BITS = 11, 8
 _MOST_SECTIONS = 1024
 _MOST_SYMBOLS = 131_072
 _MOST_STRINGS_BYTES = 16 * 2**20
-_MOST_VERSIONS = 1024
+_MOST_VERSIONS = 256
+_MOST_FOLDERS = 64
 _WEAK = 2
 _BASE_VERSION = 1
 
@@ -94,7 +95,7 @@ class _Segments:
         return None
 
 
-class _Header(NamedTuple):
+class _ElfHeader(NamedTuple):
     """The header of a file, with the form that the rest of it has."""
 
     form: _Form
@@ -133,7 +134,7 @@ def machine_of(read: Read) -> tuple[int, int] | None:
     return header.machine if header is not None else None
 
 
-def _header(read: Read) -> _Header | None:
+def _header(read: Read) -> _ElfHeader | None:
     header = read(0, _HEADER_BYTES)
     if header[:4] != b"\x7fELF" or len(header) < _HEADER_BYTES or header[4] not in _FORMS or header[5] not in (1, 2):
         return None
@@ -143,7 +144,7 @@ def _header(read: Read) -> _Header | None:
     _start, segments, sections, _flags, _size, segment_bytes, count, section_bytes, sections_count, names = (
         struct.unpack_from(order + form.head, header, 24)
     )
-    return _Header(
+    return _ElfHeader(
         form,
         order,
         (machine, header[4]),
@@ -175,7 +176,7 @@ def _dynamic(read: Read) -> Dynamic | None:
     return _entries(read, _Segments(loads), dynamic, header)
 
 
-def _entries(read: Read, segments: _Segments, dynamic: tuple[int, int], header: _Header) -> Dynamic | None:
+def _entries(read: Read, segments: _Segments, dynamic: tuple[int, int], header: _ElfHeader) -> Dynamic | None:
     offset, size = dynamic
     form = header.order + header.form.entry
     each_bytes = struct.calcsize(form)
@@ -193,7 +194,7 @@ def _entries(read: Read, segments: _Segments, dynamic: tuple[int, int], header: 
         return tuple(text for value in found.get(tag, ()) if (text := _string(read, strings + value)))
 
     def folders(tag: int) -> tuple[str, ...]:
-        return tuple(folder for text in texts(tag) for folder in text.split(":") if folder)
+        return tuple(folder for text in texts(tag)[:1] for folder in text.split(":", _MOST_FOLDERS) if folder)
 
     versions = _Versions(read, header.order, strings)
     wanted = segments.offset(found.get(_WANTED_VERSIONS, [-1])[0])
@@ -246,7 +247,7 @@ class _Versions:
             place += fields[-1]
 
 
-def _contents(read: Read, header: _Header) -> ElfContents | None:
+def _contents(read: Read, header: _ElfHeader) -> ElfContents | None:
     form, order = header.form, header.order
     table, each_bytes, count = header.sections
     if count == 0 or count > _MOST_SECTIONS or each_bytes != struct.calcsize(order + form.section):
@@ -272,7 +273,7 @@ def _table(read: Read, row: list[int]) -> bytes:
     return read(offset, min(size, _MOST_STRINGS_BYTES)) if kind != _NO_BITS else b""
 
 
-def _exports(read: Read, header: _Header, place: tuple[int, int], strings: bytes) -> Iterator[str]:
+def _exports(read: Read, header: _ElfHeader, place: tuple[int, int], strings: bytes) -> Iterator[str]:
     """Yield the names of symbols that are defined here and seen from outside."""
     form = header.order + header.form.symbol
     each_bytes = struct.calcsize(form)

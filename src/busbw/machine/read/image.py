@@ -54,14 +54,14 @@ class _DamagedError(Exception):
     """A part of an image that is not what it should be."""
 
 
-class _Node(NamedTuple):
+class _ImageNode(NamedTuple):
     kind: ImageKind
     # Of a folder: its listing as block, offset and size; of a file: its place, size, and its last, packed with others.
     listing: tuple[int, int, int] = (0, 0, 0)
     start: int = 0
     size_bytes: int = 0
     fragment: tuple[int, int] = (_NO_FRAGMENT, 0)
-    # Where the sizes of a file's blocks stand.
+    # Where the packed_bytes of a file's blocks stand.
     blocks_at: tuple[int, int] = (0, 0)
     target: str = ""
 
@@ -110,7 +110,7 @@ class SquashTree:
         self._root = head[11]
         self._inodes, self._folders, self._fragment_table = head[15], head[16], head[17]
         self._cache: OrderedDict[tuple[str, int], tuple[bytes, int]] = OrderedDict()
-        self._nodes: dict[str, _Node | None] = {}
+        self._nodes: dict[str, _ImageNode | None] = {}
         self._listings: dict[str, dict[str, int]] = {}
 
     def kind(self, path: str) -> ImageKind | None:
@@ -133,22 +133,22 @@ class SquashTree:
         if node is None or node.kind != "file":
             return None
         try:
-            sizes = self._block_sizes(node)
+            packed_bytes = self._block_sizes(node)
         except (_DamagedError, struct.error):
             return None
         places = [node.start]
-        for size in sizes:
+        for size in packed_bytes:
             places.append(places[-1] + (size & ~_PLAIN_DATA))
 
         def read(offset: int, count: int) -> bytes:
             try:
-                return self._part(node, sizes, places, offset, count)
+                return self._part(node, packed_bytes, places, offset, count)
             except (_DamagedError, struct.error):
                 return b""
 
         return read, node.size_bytes
 
-    def _node(self, path: str) -> _Node | None:
+    def _node(self, path: str) -> _ImageNode | None:
         path = path.rstrip("/")
         if path not in self._nodes:
             try:
@@ -174,7 +174,7 @@ class SquashTree:
             self._listings[path] = found
         return self._listings[path]
 
-    def _list(self, node: _Node, found: dict[str, int]) -> None:
+    def _list(self, node: _ImageNode, found: dict[str, int]) -> None:
         block, offset, size = node.listing
         # Three bytes stand for `.` and `..`, which are not written down.
         raw = self._metadata(self._folders, block, offset, min(max(size - 3, 0), _MOST_FOLDER_BYTES))
@@ -189,29 +189,31 @@ class SquashTree:
                 if name not in ("", ".", "..") and "/" not in name:
                     found[name] = (start << 16) | at
 
-    def _inode(self, place: int) -> _Node:
+    def _inode(self, place: int) -> _ImageNode:
         block, offset = place >> 16, place & 0xFFFF
         raw = self._metadata(self._inodes, block, offset, _INODE.size + 64, least=_INODE.size)
         kind, at = _INODE.unpack_from(raw)[0], _INODE.size
         if kind == 1:
             start, _links, size, where, _parent = _FOLDER.unpack_from(raw, at)
-            return _Node("folder", listing=(start, where, size))
+            return _ImageNode("folder", listing=(start, where, size))
         if kind == 8:
             _links, size, start, _parent, _index, where, _more = _LONG_FOLDER.unpack_from(raw, at)
-            return _Node("folder", listing=(start, where, size))
+            return _ImageNode("folder", listing=(start, where, size))
         if kind == 2:
             start, fragment, inside, size = _FILE.unpack_from(raw, at)
-            return _Node("file", (0, 0, 0), start, size, (fragment, inside), (block, offset + at + _FILE.size))
+            return _ImageNode("file", (0, 0, 0), start, size, (fragment, inside), (block, offset + at + _FILE.size))
         if kind == 9:
             start, size, _sparse, _links, fragment, inside, _more = _LONG_FILE.unpack_from(raw, at)
-            return _Node("file", (0, 0, 0), start, size, (fragment, inside), (block, offset + at + _LONG_FILE.size))
+            return _ImageNode(
+                "file", (0, 0, 0), start, size, (fragment, inside), (block, offset + at + _LONG_FILE.size)
+            )
         if kind in (3, 10):
             _links, length = _LINK.unpack_from(raw, at)
             whole = self._metadata(self._inodes, block, offset, at + _LINK.size + min(length, _LONGEST_TARGET))
-            return _Node("link", target=whole[at + _LINK.size :].decode("utf-8", "surrogateescape"))
-        return _Node("other")
+            return _ImageNode("link", target=whole[at + _LINK.size :].decode("utf-8", "surrogateescape"))
+        return _ImageNode("other")
 
-    def _block_sizes(self, node: _Node) -> tuple[int, ...]:
+    def _block_sizes(self, node: _ImageNode) -> tuple[int, ...]:
         if node.size_bytes > _MOST_FILE_BYTES:
             raise _DamagedError
         whole, rest = divmod(node.size_bytes, self._block_bytes)
@@ -219,7 +221,9 @@ class SquashTree:
         raw = self._metadata(self._inodes, *node.blocks_at, count * 4)
         return struct.unpack(f"<{count}I", raw)
 
-    def _part(self, node: _Node, sizes: tuple[int, ...], places: list[int], offset: int, count: int) -> bytes:
+    def _part(
+        self, node: _ImageNode, packed_bytes: tuple[int, ...], places: list[int], offset: int, count: int
+    ) -> bytes:
         if offset < 0 or count <= 0 or offset >= node.size_bytes:
             return b""
         end = min(offset + count, node.size_bytes)
@@ -227,7 +231,7 @@ class SquashTree:
         at = offset
         while at < end:
             number, inside = divmod(at, self._block_bytes)
-            block = self._data(node, sizes, places, number)
+            block = self._data(node, packed_bytes, places, number)
             taken = block[inside : inside + end - at]
             if not taken:
                 break
@@ -235,12 +239,12 @@ class SquashTree:
             at += len(taken)
         return b"".join(parts)
 
-    def _data(self, node: _Node, sizes: tuple[int, ...], places: list[int], number: int) -> bytes:
-        if number < len(sizes):
-            size = sizes[number] & ~_PLAIN_DATA
+    def _data(self, node: _ImageNode, packed_bytes: tuple[int, ...], places: list[int], number: int) -> bytes:
+        if number < len(packed_bytes):
+            size = packed_bytes[number] & ~_PLAIN_DATA
             if size == 0:
                 return bytes(min(self._block_bytes, node.size_bytes - number * self._block_bytes))
-            return self._block("data", places[number], size, is_plain=bool(sizes[number] & _PLAIN_DATA))
+            return self._block("data", places[number], size, is_plain=bool(packed_bytes[number] & _PLAIN_DATA))
         index, inside = node.fragment
         if index >= self._fragments:
             raise _DamagedError
@@ -252,7 +256,7 @@ class SquashTree:
 
     def _metadata(self, table: int, block: int, offset: int, count: int, *, least: int | None = None) -> bytes:
         """Return bytes of the tables, which go on from block to block. Raises _DamagedError where there are too few."""
-        found, place = b"", table + block
+        found, place = bytearray(), table + block
         skip = offset
         while len(found) < count:
             header = self._read(place, 2)
@@ -267,21 +271,21 @@ class SquashTree:
             place += 2 + (size & ~_PLAIN_META)
         if len(found) < (count if least is None else least):
             raise _DamagedError
-        return found
+        return bytes(found)
 
-    def _block(self, what: str, place: int, size: int, *, is_plain: bool) -> bytes:
+    def _block(self, what: str, place: int, size_bytes: int, *, is_plain: bool) -> bytes:
         most = _META_BYTES if what == "meta" else self._block_bytes
         known = self._cache.get((what, place))
-        if known is not None and known[1] == size:
+        if known is not None and known[1] == size_bytes:
             self._cache.move_to_end((what, place))
             return known[0]
-        if size > most + 1024 or place < 0 or place > self._size_bytes:
+        if size_bytes > most + 1024 or place < 0 or place > self._size_bytes:
             raise _DamagedError
-        raw = self._read(place, size)
-        if len(raw) < size:
+        raw = self._read(place, size_bytes)
+        if len(raw) < size_bytes:
             raise _DamagedError
         whole = raw[:most] if is_plain else self._unpack(raw, most)
-        self._cache[what, place] = (whole, size)
+        self._cache[what, place] = (whole, size_bytes)
         while len(self._cache) > _MOST_CACHED:
             self._cache.popitem(last=False)
         return whole

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from busbw.machine.read.elf import Dynamic
-from busbw.model.stack import FoundBy
+from busbw.model.host import FoundBy
 
 DEFAULT_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 
@@ -38,7 +38,7 @@ def is_built_in(name: str) -> bool:
     return name.startswith(_BUILT_IN)
 
 
-class Search:
+class LibrarySearch:
     """Finds what libraries need as the loader does: RPATH, LD_LIBRARY_PATH, RUNPATH, its cache, default folders."""
 
     def __init__(

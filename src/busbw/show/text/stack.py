@@ -7,7 +7,7 @@ from rich.text import Text
 from busbw.base.text import listed, printable
 from busbw.facts.recipes import FabricStack, FromSource, NetInterfaces, VersionSet
 from busbw.model.finding import Checked, HeldAgainst
-from busbw.model.stack import Adoption, BuiltFile, BuiltStack, Linked
+from busbw.model.host import Adoption, BuiltFile, BuiltStack, Linked
 from busbw.show.lines import say
 from busbw.show.text.findings import checked_text
 from busbw.show.text.terminal import console
@@ -47,6 +47,9 @@ def adoption_text(found: Adoption) -> None:
         out.print()
     if not found.stack.files:
         return
+    if not found.findings:
+        say(out, Text(printable(f"nothing wrong before it runs; held against {found.platform}")))
+        return
     name = found.stack.image or ", ".join(found.stack.places)
     checked_text(
         Checked(
@@ -77,7 +80,7 @@ def _part(file: BuiltFile, stack: BuiltStack) -> Iterator[tuple[str, str]]:
     name = "aws-ofi-nccl " if file.role == "plugin" and file.version is not None else ""
     found = "" if file.given else "  (found through the others)"
     yield _NAMES[file.role], f"{name}{file.version or 'version not said'}{cuda}  {file.path}{found}"
-    if file.role == "nccl" and file.interfaces:
+    if file.role == "nccl" and file.networks:
         yield "", f"asks plug-ins for {file.span}"
     if file.role == "plugin" and file.interfaces:
         yield "", _plugin(file, stack)

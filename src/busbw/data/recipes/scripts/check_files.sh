@@ -4,7 +4,7 @@ same_files() {
     local line code=0
     for line in "${examined[@]}"; do
         if [[ $(stat -L -c %s -- "${line#* }" 2>/dev/null) != "${line%% *}" ]]; then
-            printf '%s: %s is not as it was examined\n' "$HOSTNAME" "${line#* }"
+            printf '%s: %s is not as it was examined\n' "$(uname -n)" "${line#* }"
             code=1
         fi
     done
@@ -16,7 +16,7 @@ nothing_missing() {
     local line missing code=0
     for line in "${examined[@]}"; do
         if missing=$(ldd "${line#* }" 2>/dev/null | grep -F 'not found'); then
-            printf '%s: %s\n%s\n' "$HOSTNAME" "${line#* }" "$missing"
+            printf '%s: %s\n%s\n' "$(uname -n)" "${line#* }" "$missing"
             code=1
         fi
     done

@@ -36,8 +36,8 @@ in_image() {
 nothing_missing() {
     # shellcheck disable=SC2016 # the shell in the image expands it
     in_image 1 sh -c 'for file; do
-        test -e "$file" || { echo "$(hostname): there is no $file"; exit 1; }
-        if ldd "$file" 2>/dev/null | grep -F "not found"; then echo "$(hostname): $file"; exit 1; fi
+        test -e "$file" || { echo "$(uname -n): there is no $file"; exit 1; }
+        if ldd "$file" 2>/dev/null | grep -F "not found"; then echo "$(uname -n): $file"; exit 1; fi
     done' sh "${inside_files[@]}"
 }
 
