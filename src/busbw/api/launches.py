@@ -16,6 +16,7 @@ from busbw.model.launch import LaunchLine, LaunchRequest, Slurm, Start
 from busbw.model.machine import MpiFamily, MpiLibrary
 from busbw.model.plan import Placement, Program
 from busbw.model.recommendation import Recommendation
+from busbw.topo.ranks.masks import cpus_beside_gpus
 
 # Long enough for any benchmark; the command itself has no limit.
 _UNLIMITED_S = 86_400.0
@@ -43,6 +44,7 @@ _MPIS = {
     "cray-mpich": _Mpi("MPICH", "8.1", ("cray_shasta", "pmi2"), "/opt/cray/pe/lib64/libmpi_cray.so"),
 }
 MPIS = tuple(_MPIS)
+_CRAY = "cray-mpich"
 
 
 def launch_line(request: LaunchRequest, directory: str) -> LaunchLine:
@@ -53,6 +55,7 @@ def launch_line(request: LaunchRequest, directory: str) -> LaunchLine:
     words = registry.words(request.launcher)
     if request.mpi is not None and request.mpi not in _MPIS:
         raise InputError(f"{request.mpi[:40]!r} is no MPI that is known", hint="one of: " + ", ".join(MPIS))
+    _check_options(request, words)
     if not request.program:
         raise InputError("no program is named", hint="busbw launch --platform ID -- PROGRAM ARGUMENTS")
     found = recommendation(
@@ -74,14 +77,62 @@ def launch_line(request: LaunchRequest, directory: str) -> LaunchLine:
         job=msgspec.structs.replace(job, prepend=found_there),
         launcher=request.launcher,
         recommendation=found,
-        notes=(*untried(registry.known(request.launcher)), *host_notes, *mask_notes, *_advice(found)),
+        notes=(
+            *untried(registry.known(request.launcher)),
+            *host_notes,
+            *_mpi_notes(request, found, words),
+            *mask_notes,
+            *_advice(found),
+        ),
     )
+
+
+# Options of `busbw launch` that one kind of launcher alone has words for.
+_OF_PODS = {
+    "--image": "image", "--resource": "resources", "--namespace": "namespace", "--claim": "claim",
+    "--host-network": "host_network",
+}  # fmt: skip
+_OF_BATCH = {"--time": "time_s", "--batch-option": "batch_options"}
+
+
+def _check_options(request: LaunchRequest, words: LaunchWords) -> None:
+    """Raise InputError for an option that the launcher would ignore."""
+    others = ({} if words.hosts_of == "pods" else _OF_PODS) | ({} if request.launcher == "sbatch" else _OF_BATCH)
+    given = [option for option, field in others.items() if getattr(request, field)]
+    if words.hosts_of != "pods" and request.name != "busbw":
+        given.append("--name")
+    if not given:
+        return
+    of_srun = (
+        "--launcher-option=--container-image=IMAGE where the cluster has pyxis, or put the container before PROGRAM"
+    )
+    of_pods = "it is for pods: --launcher mpijob or kubernetes-job"
+    hint = of_srun if given[0] == "--image" and words.takes_words_of_srun else of_pods
+    raise InputError(
+        f"{request.launcher} has nothing to do with {given[0]}",
+        hint="it is for a batch job: --launcher sbatch" if given[0] in _OF_BATCH else hint,
+    )
+
+
+def _usual_mpi(found: Recommendation, words: LaunchWords) -> str:
+    """Return the MPI where nobody says: on Slingshot that of HPE Cray, which Slurm introduces by its own plug-in."""
+    return _CRAY if words.takes_words_of_srun and _is_slingshot(found) else words.usual_mpi
+
+
+def _is_slingshot(found: Recommendation) -> bool:
+    return found.platform != "generic" and platform(found.platform).platform.fabric.kind == "Slingshot"
+
+
+def _mpi_notes(request: LaunchRequest, found: Recommendation, words: LaunchWords) -> tuple[str, ...]:
+    if request.mpi is not None or _usual_mpi(found, words) == words.usual_mpi:
+        return ()
+    return (f"the MPI is taken to be Cray MPICH, as on {found.platform}: --mpi names another",)
 
 
 def _start(
     request: LaunchRequest, found: Recommendation, placement: Placement, directory: str, words: LaunchWords
 ) -> Start:
-    mpi = _MPIS[request.mpi or words.usual_mpi]
+    mpi = _MPIS[request.mpi or _usual_mpi(found, words)]
     gpus = _gpus(found)
     return Start(
         program=Program(argv=request.program, env=tuple(found.env().items())),
@@ -128,14 +179,17 @@ def _masks(
     """Return the CPUs of each process of a node where they are to be given, and a note where they cannot be."""
     if request.binding not in (None, "masks") or (words.hosts_of == "pods" and request.binding is None):
         return (), ()
+    each = request.ranks_per_node
     try:
         masks = rank_masks(found.platform)
     except InputError:
+        beside = cpus_beside_gpus(platform(found.platform).platform) if found.platform != "generic" else ()
+        if beside and each in (None, len(beside)):
+            return beside, ()
         if request.binding == "masks":
             raise
         return (), ()
     node = next((form.taskset for form in masks.forms if form.cpus == "node"), ())
-    each = request.ranks_per_node
     if node and each in (None, len(node)):
         return node, ()
     why = (

@@ -9,6 +9,7 @@ from busbw.model.host import Hardware, HostPort
 from busbw.model.platform import FabricKind, GpuKind, NicKind, Platform, PlatformSetting, PlatformSource
 from busbw.model.recommendation import LaunchAdvice, LeftOut, Recommended
 from busbw.topo.origins.from_platform import topology_of_platform
+from busbw.topo.ranks.masks import cpus_beside_gpus
 
 # Who measured with and without.
 _MEASURED = frozenset({"pinning-article"})
@@ -72,7 +73,7 @@ def launch(case: SettingsCase) -> tuple[LaunchAdvice, ...]:
     try:
         topology = topology_of_platform(case.platform)
     except InputError:
-        return ()
+        return _beside_processors(case.platform)
     if not topology.numa or not all(numa.cpus for numa in topology.numa):
         return ()
     return (
@@ -83,6 +84,22 @@ def launch(case: SettingsCase) -> tuple[LaunchAdvice, ...]:
                 "`--bind-to numa` alone goes by launch order"
             ),
             source=case.platform.numa[0].source if case.platform.numa else (),
+        ),
+    )
+
+
+def _beside_processors(platform: Platform) -> tuple[LaunchAdvice, ...]:
+    """Return how to bind ranks where each GPU has a processor of its own and no map is published."""
+    beside = cpus_beside_gpus(platform)
+    if not beside:
+        return ()
+    cores = (platform.cpu.cores or 0) // len(beside)
+    mpi = "; Cray MPICH is introduced with --mpi=cray_shasta" if platform.fabric.kind == "Slingshot" else ""
+    return (
+        LaunchAdvice(
+            option=f"busbw launch --platform {platform.id} --launcher srun -- PROGRAM",
+            reason=f"a task for each GPU on the {cores} cores of the CPU beside it: CPUs {', '.join(beside)}{mpi}",
+            source=platform.cpu.source,
         ),
     )
 

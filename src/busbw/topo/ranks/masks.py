@@ -1,6 +1,7 @@
 """Everything about the CPUs of the local ranks of one node."""
 
 from busbw.base.cpus import format_cpu_list, mask_bits
+from busbw.model.platform import Platform
 from busbw.model.topology import MaskForms, RankMasks, RankPlace, Topology
 from busbw.topo.ranks.binding import parse_binding
 from busbw.topo.ranks.readings import Cores, cores_of, rank_places, readings_of, sufficient_options
@@ -18,6 +19,18 @@ def mask_forms(places: tuple[RankPlace, ...], cores: Cores) -> tuple[MaskForms, 
     if shared and all(place.share for place in places):
         found.append(_forms(tuple((place, place.share or ()) for place in places), cores, whole=False))
     return tuple(found)
+
+
+def cpus_beside_gpus(platform: Platform) -> tuple[str, ...]:
+    """Return the CPUs of each GPU where each is on one chip with a processor of its own, as in a Grace Hopper; else ().
+
+    Linux counts their cores one processor after the other, as they have no hyperthreads.
+    """
+    cpu, gpus = platform.cpu, platform.gpu.count
+    if platform.nvlink.c2c_Bps is None or gpus < 2 or cpu.sockets != gpus or not cpu.cores or cpu.cores != cpu.threads:
+        return ()
+    cores = cpu.cores // gpus
+    return tuple(f"{place * cores}-{(place + 1) * cores - 1}" for place in range(gpus))
 
 
 def srun_option(masks: tuple[tuple[int, ...], ...]) -> str:
