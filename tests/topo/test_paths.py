@@ -377,6 +377,26 @@ def test_since_2_30_7_a_part_of_a_gpu_does_no_gpudirect(nccl, kind):
     assert paths["GPU/0002:00:00.0"]["NET/mlx5_1"].type == "PIX"
 
 
+@pytest.mark.parametrize("nccl", [(2, 28, 9), (2, 29, 7), (2, 30, 7)])
+def test_where_a_gpu_cannot_relay_the_next_one_of_its_switch_does(nccl):
+    # As NCCL's own graph code has it: once the way of the first is led through its CPU, it is no longer the NIC's own.
+    node = two_sockets()
+    left_out = {"ffff:ff:02.0", "0102:00:00.0"}
+    devices = tuple(
+        msgspec.structs.replace(device, parent="ffff:ff:01.0") if device.bus_id == "0002:00:00.0" else device
+        for device in node.devices
+        if device.bus_id not in left_out
+    )
+    blind = msgspec.structs.replace(node.gpus[0], gdr=False)
+    nets = tuple(net for net in node.nets if net.bus_id not in left_out)
+    node = msgspec.structs.replace(node, devices=devices, gpus=(blind, *node.gpus[1:]), nets=nets)
+    paths = nccl_paths(node, nccl)
+    path = paths["GPU/0005:00:00.0"]["NET/mlx5_0"]
+    assert path.type == "PXN"
+    assert "GPU/0002:00:00.0" in {hop.target for hop in path.hops}
+    assert paths["GPU/0001:00:00.0"]["NET/mlx5_0"].type == "PHB"
+
+
 @pytest.mark.parametrize(("nccl", "own"), [((2, 30, 4), "CPU/0"), ((2, 30, 7), "CPU/0")])
 def test_a_gpu_of_a_switch_has_the_cpu_above_it(nccl, own):
     assert nearest_cpu(direct_paths(two_sockets(), nccl), "GPU/0001:00:00.0", nccl) == own

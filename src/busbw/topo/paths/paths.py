@@ -227,27 +227,37 @@ def sending_ports(paths: Paths, topology: Topology) -> dict[str, tuple[str, ...]
 
     NCCL takes the widest way before the best type, and deals the ports among the GPUs that share them.
     """
-    sending: dict[str, tuple[str, ...]] = {}
-    for number, gpu in zip(gpu_numbers(topology.gpus), topology.gpus, strict=True):
-        name = f"GPU/{gpu.bus_id}"
-        ports = widest(paths, name, ("NET", "NIC")) if name in paths else ()
-        if ports:
-            each = -(-len(ports) // max(1, len(widest(paths, ports[0], ("GPU",)))))
-            is_power_of_two = len(ports) & len(ports) - 1 == 0
-            start = _mirrored(number, len(ports)) if is_power_of_two else number
-            sending[name] = tuple(ports[(start + turn) % len(ports)] for turn in range(each))
-    return sending
+    numbers = _numbers_by_name(topology)
+    sending = {name: _sends(paths, name, number) for name, number in numbers.items() if name in paths}
+    return {name: ports for name, ports in sending.items() if ports}
+
+
+def _numbers_by_name(topology: Topology) -> dict[str, int]:
+    numbers = zip(gpu_numbers(topology.gpus), topology.gpus, strict=True)
+    return {f"GPU/{gpu.bus_id}": number for number, gpu in numbers}
+
+
+def _sends(paths: Paths, gpu: str, number: int) -> tuple[str, ...]:
+    ports = widest(paths, gpu, ("NET", "NIC"))
+    if not ports:
+        return ()
+    each = -(-len(ports) // max(1, len(widest(paths, ports[0], ("GPU",)))))
+    is_power_of_two = len(ports) & len(ports) - 1 == 0
+    start = _mirrored(number, len(ports)) if is_power_of_two else number
+    return tuple(ports[(start + turn) % len(ports)] for turn in range(each))
 
 
 def port_gpus(paths: Paths, topology: Topology) -> dict[str, str]:
     """Return the GPU that NCCL calls local to each port: the first whose channels use it; others have none."""
-    sending = sending_ports(paths, topology)
-    local: dict[str, str] = {}
-    for port in (name for name in paths if name.startswith("NET/")):
-        near = [gpu for gpu in widest(paths, port, ("GPU",)) if port in sending.get(gpu, ())]
-        if near:
-            local[port] = min(near, key=lambda gpu: sending[gpu].index(port))
-    return local
+    numbers = _numbers_by_name(topology)
+    local = {port: _port_gpu(paths, port, numbers) for port in paths if port.startswith("NET/")}
+    return {port: gpu for port, gpu in local.items() if gpu is not None}
+
+
+def _port_gpu(paths: Paths, port: str, numbers: Mapping[str, int]) -> str | None:
+    sending = {gpu: _sends(paths, gpu, numbers[gpu]) for gpu in widest(paths, port, ("GPU",))}
+    near = [gpu for gpu, ports in sending.items() if port in ports]
+    return min(near, key=lambda gpu: sending[gpu].index(port), default=None)
 
 
 def widest(paths: Paths, source: str, kinds: tuple[str, ...]) -> tuple[str, ...]:
@@ -308,13 +318,14 @@ def nccl_paths(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> dict[str, dict[
     """
     paths = direct_paths(topology, nccl)
     gpus = tuple(name for name in paths if name.startswith("GPU/"))
-    relays = port_gpus(paths, topology)
+    numbers = _numbers_by_name(topology)
     able = _able(topology, nccl)
     for port in (name for name in paths if name.startswith("NET/")):
-        relay = relays.get(port)
-        if relay is not None and nccl >= _PXN_NEEDS_GDR_SINCE and not (able[relay] and able[port]):
-            relay = None
         for gpu in gpus:
+            # Detours change what is local to the port, and so who relays for those that come later.
+            relay = _port_gpu(paths, port, numbers)
+            if relay is not None and nccl >= _PXN_NEEDS_GDR_SINCE and not (able[relay] and able[port]):
+                relay = None
             if relay is not None and relay != gpu and _is_worth_a_relay(paths, gpu, relay, port, nccl):
                 past = joined(paths[gpu][relay], paths[relay][port])
                 paths[gpu][port] = Path(type="PXN", bandwidth_Bps=past.bandwidth_Bps, hops=past.hops)
