@@ -437,10 +437,17 @@ class BuiltFile(Value, kw_only=True, frozen=True):
     # Folders of RPATH and RUNPATH that are not there.
     absent: tuple[str, ...] = ()
     needs: tuple[Linked, ...] = ()
+    # Links that lead to it, of those in the folders that were given.
+    links: tuple[str, ...] = ()
     # Whether it is in a folder that was given, and not one that was found through another.
     given: bool = True
     size_bytes: Integer = 0
     package: BuiltPackage | None = None
+
+    @property
+    def is_usual_plugin(self) -> bool:
+        """Whether it has the name under which NCCL looks for a plug-in by itself, or a link of that name."""
+        return any(path.endswith("/libnccl-net.so") for path in (self.path, *self.links))
 
     @property
     def networks(self) -> tuple[str, ...]:
@@ -479,8 +486,9 @@ class BuiltStack(Value, kw_only=True, frozen=True):
 
     def rank(self, file: BuiltFile) -> int:
         """Return the place of a file's folder in the search path; what is elsewhere comes last."""
-        folder = file.path.rpartition("/")[0]
-        return self.library_path.index(folder) if folder in self.library_path else len(self.library_path)
+        folders = [path.rpartition("/")[0] for path in (file.path, *file.links)]
+        found = [self.library_path.index(each) for each in folders if each in self.library_path]
+        return min(found, default=len(self.library_path))
 
     def loaded(self, role: Role) -> BuiltFile | None:
         """Return the file of a role that programs would load: the first given one, else the first that was found."""
@@ -490,7 +498,7 @@ class BuiltStack(Value, kw_only=True, frozen=True):
     def network_plugin(self) -> BuiltFile | None:
         """Return the plug-in for networks that NCCL would load; None: there is none."""
         having = [each for each in self.files if each.role == "plugin" and each.networks]
-        ordered = sorted(having, key=lambda each: (not each.path.endswith("/libnccl-net.so"), self.rank(each)))
+        ordered = sorted(having, key=lambda each: (not each.is_usual_plugin, self.rank(each)))
         return next(iter(ordered), None)
 
 

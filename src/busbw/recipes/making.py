@@ -223,7 +223,7 @@ def _adopted_values(found: Adoption, machine: Machine, *, modules: tuple[str, ..
     ours = plugin if plugin is not None and plugin.version is not None else None
     tests = [each for each in stack.files if each.role == "nccl-tests" and any("mpi" in it.name for it in each.needs)]
     by_name = sorted(tests, key=lambda each: ("all_reduce" not in each.path, each.path))
-    has_own_name = plugin is not None and not plugin.path.endswith("/libnccl-net.so")
+    has_own_name = plugin is not None and not plugin.is_usual_plugin
     return {
         **_common_values(machine),
         "nccl_version": (nccl.version or "") if nccl is not None else "",

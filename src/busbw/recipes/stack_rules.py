@@ -127,7 +127,7 @@ def _twice(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
     """Yield each name of which two different files lie in folders that are searched."""
     copies: dict[str, list[BuiltFile]] = defaultdict(list)
     for file in stack.files:
-        if file.role != "nccl-tests" and file.path.rpartition("/")[0] in stack.library_path:
+        if file.role != "nccl-tests" and stack.rank(file) < len(stack.library_path):
             copies[file.soname or _file(file)].append(file)
     for name, files in copies.items():
         if len({(each.version, each.size_bytes) for each in files}) > 1:
@@ -207,7 +207,7 @@ def _plugins(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
         if nccl is not None and nccl.networks:
             yield from _other_kinds(nccl, file)
     plugin = stack.network_plugin()
-    if plugin is not None and _file(plugin) != "libnccl-net.so":
+    if plugin is not None and not plugin.is_usual_plugin:
         yield finding(
             "STACK014",
             evidence=f"{plugin.path}; there is no libnccl-net.so beside it that leads to it",

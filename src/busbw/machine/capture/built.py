@@ -200,6 +200,8 @@ class _Examiner:
         self._packages: dict[str, BuiltPackage | None] = {}
         self._binaries: dict[str, _Found | None] = {}
         self.unread: list[str] = []
+        # By the file that they lead to.
+        self.links: dict[str, list[str]] = {}
         self._cache = self._read_cache()
 
     def _read_cache(self) -> dict[str, tuple[str, ...]]:
@@ -295,7 +297,10 @@ class _Examiner:
                     target = self.located(path)
                     if target is None:
                         self.unread.append(f"{path}: it leads to no file")
-                    elif target not in seen:
+                        continue
+                    if path != target:
+                        self.links.setdefault(target, []).append(path)
+                    if target not in seen:
                         seen.add(target)
                         yield target
 
@@ -434,8 +439,9 @@ def _stack(
     tree: FileTree, places: tuple[str, ...], library_path: tuple[str, ...], *, of_stack: bool = False
 ) -> BuiltStack:
     examiner = _Examiner(tree, library_path)
-    given = [found for path in examiner.candidates(places, of_stack=of_stack) if (found := examiner.binary(path))]
-    parts = [each for each in given if each.file.role != "other"]
+    paths = list(examiner.candidates(places, of_stack=of_stack))
+    given = [found for path in paths if (found := examiner.binary(path)) and found.file.role != "other"]
+    parts = [each._replace(file=_with_links(each.file, examiner.links)) for each in given]
     if not parts:
         raise InputError(
             f"nothing of a stack is in {', '.join(places)}",
@@ -464,10 +470,15 @@ def _stack(
     )
 
 
+def _with_links(file: BuiltFile, links: dict[str, list[str]]) -> BuiltFile:
+    return msgspec.structs.replace(file, links=tuple(sorted(links.get(file.path, ()))))
+
+
 def _prefixes(parts: list[_Found]) -> tuple[str, ...]:
     """Return the folders of libraries that were given, in their order; not those that every loader looks in."""
-    libraries = (each.file.path for each in parts if each.file.role not in ("nccl-tests", "provider"))
-    folders = dict.fromkeys(path.rpartition("/")[0] for path in libraries)
+    libraries = [each.file for each in parts if each.file.role not in ("nccl-tests", "provider")]
+    # A link is where the loader finds what it leads to.
+    folders = dict.fromkeys(path.rpartition("/")[0] for each in libraries for path in each.links or (each.path,))
     return tuple(each for each in folders if not _OF_SYSTEM.fullmatch(each))
 
 
