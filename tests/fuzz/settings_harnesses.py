@@ -35,6 +35,19 @@ spec:
             - env: [{name: NCCL_DEBUG, value: WARN}]
               command: [bash, -c, "export UCX_TLS=rc; srun --export=A=b,C ./a"]
 """
+_PROGRAM = b"""import os
+HCA = "mlx5_0," + "mlx5_1"
+DEVICES = {"BM.GPU.H100.8": ["mlx5_0"], "NCCL_ALGO": ["Ring", "Tree"]}
+def run(n, sharp):
+    cmd = f"mpirun -np {n} -x NCCL_IB_HCA={HCA} "
+    if sharp:
+        cmd += "-x %s=%d" % ("NCCL_COLLNET_ENABLE", 1)
+    for algo in ("Ring", "Tree"):
+        os.environ["NCCL_ALGO"] = algo
+    args = ["srun", "-N2", *["--export=ALL,NCCL_DEBUG={}".format("INFO")]]
+    args.append("./a")
+    return os.system(cmd + " ./a"), args
+"""
 _OTHERS = (
     b"FROM a\nENV NCCL_ALGO=Ring \\\n  UCX_TLS rc\nRUN <<EOF\nexport A=b\nEOF\n",
     b"Bootstrap: docker\n%environment\n  export FI_PROVIDER=cxi\n%runscript\n  exec ./a\n",
@@ -42,6 +55,9 @@ _OTHERS = (
     b'setenv("NCCL_PROTO", [[Simple]])\npushenv("UCX_TLS", "rc")\n',
     b"# a\n```bash\nexport NCCL_ALGO=Ring\n```\n  ~~~\n  $ srun ./a\n  ~~~\n",
     b"NCCL_DEBUG=WARN\nPATH=/bin\nOMPI_MCA_btl=^openib\n",
+    b"modes:\n  a:\n    env: {NCCL_DEBUG: INFO, NCCL_ALGO: [Ring, Tree]}\n    args: [-x, UCX_TLS=rc]\n",
+    b"Some words stand here before all of the commands.\n\nmpirun -np 2 \\\n\n  -x NCCL_DEBUG=INFO ./a\nfi\n",
+    _PROGRAM,
 )
 
 

@@ -42,7 +42,7 @@ class Deed(msgspec.Struct, frozen=True):
 
 
 _DEEPEST = 40
-_MOST_STATEMENTS = 50_000
+_MOST_STATEMENTS = 20_000
 _MOST_TURNS = 8
 _MOST_ITEMS = 1_000
 _LONGEST_NUMBER = 10**18
