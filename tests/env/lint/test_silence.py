@@ -37,6 +37,7 @@ UNDERSTOOD = {
     "what is used": ('#!/bin/bash\necho NCCL_DEBUG; [ "$NCCL_DEBUG" ] && cd ${NCCL_DEBUG_DIR}\n', "x.sh"),
     "what is asked": ('import os\na = os.environ.get("NCCL_DEBUG")\nb = os.environ["OMPI_COMM_WORLD_RANK"]\n', "x.py"),
     "folders": ("#!/bin/bash\nmake NCCL_HOME=/opt MPI=1\nls /opt/NCCL_TESTS\n", "x.sh"),
+    "a constant of the program's own": ("NCCL_LOG_FILE = 'test.log'\nrules = {'store': 'NCCL_DIS'}\n", "x.py"),
     "nothing of the kind": ("#!/bin/bash\nsrun ./app\n", "x.sh"),
 }  # fmt: skip
 
@@ -125,6 +126,38 @@ def test_a_table_of_nics_is_held_against_the_machine_it_names(machine: str, name
     assert all(says in each.title for each in found if says is not None)
 
 
+HEALTH_CHECK = """
+def check(shape):
+    nics = {
+        "BM.GPU.H200.8": {"device": "eth0", "NCCL_IB_HCA": "=mlx5_0,mlx5_3,mlx5_4,mlx5_5,mlx5_6,mlx5_9,mlx5_10"},
+        "BM.GPU.B4.8": {"device": "eth0", "threshold": 440},
+    }
+    command = None
+    if shape in ("BM.GPU.H200.8",):
+        command = f"source x.sh && mpirun -x NCCL_BUFSIZE=8M -x NCCL_IB_HCA={nics[shape]['NCCL_IB_HCA']} ./a -b 8"
+    elif shape == "BM.GPU.B4.8":
+        command = "mpirun -x NCCL_DEBUGG=INFO ./a"
+    return run_as_user(command, timeout=120)
+"""
+
+
+def test_commands_that_branches_put_together_and_tables_of_several_values_are_read():
+    found = lint(read(HEALTH_CHECK, "check.py"), CheckContext())
+
+    assert sorted(
+        (each.code, each.place.line) for each in found if each.place is not None and each.code != "ENV001"
+    ) == [
+        ("ENV020", 9),
+        ("ENV020", 11),
+        ("ENV050", 4),
+    ]
+
+
+def test_the_beginning_of_a_command_that_is_added_to_is_no_command_by_itself():
+    text = "if a:\n    c = 'mpirun'\nelse:\n    c = 'srun'\nc += ' -x NCCL_DEBUG=INFO ./a'\nrun(c)\n"
+    assert [each.forwards for each in read(text, "x.py").launches] == [("NCCL_DEBUG",)]
+
+
 def test_silence_ends_with_1_and_names_what_was_not_read(tmp_path: Path):
     file = tmp_path / "x.py"
     file.write_text(SILENT["a program that asks elsewhere"][0])
@@ -133,6 +166,6 @@ def test_silence_ends_with_1_and_names_what_was_not_read(tmp_path: Path):
     told = json.loads(CliRunner().invoke(busbw, ["env", "lint", str(file), "--json"]).stdout)
 
     assert done.exit_code == 1
-    assert "1 name of settings stand here" in done.stdout or "none of them was read" in done.stdout
+    assert "1 name of settings, and no setting was read" in done.stdout
     assert told["findings"][0]["where"] == {"file": str(file), "line": 1, "column": 17}
     assert told["settings"]["count"] == 0

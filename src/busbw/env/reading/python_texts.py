@@ -26,6 +26,7 @@ from busbw.env.reading.spelled import (
     added,
     aligned,
     joined,
+    merged,
     separated,
     words_of,
 )
@@ -86,6 +87,9 @@ class PythonTexts:
         self._attributes: dict[str, Value | None] = {}
         # What names hold that nothing used so far, by the number of their scope; -1 for attributes.
         self._pending: dict[tuple[int, str], Value] = {}
+        # What a name holds after some of the ways through branches and not after others; names that more is added to.
+        self._ways: list[tuple[tuple[int, str], Value]] = []
+        self._added_to: set[tuple[int, str]] = set()
         self._later: list[tuple[list[ast.stmt], list[_Names]]] = []
         self._told: set[object] = set()
         self._left = _MOST_STATEMENTS
@@ -106,6 +110,9 @@ class PythonTexts:
         # What names hold that nothing used is taken for what it looks like.
         for value in self._pending.values():
             self._tell(value)
+        for name, value in self._ways:
+            if name not in self._added_to:
+                self._tell(value)
 
     def _new_names(self) -> _Names:
         self._count += 1
@@ -178,7 +185,11 @@ class PythonTexts:
             self._scopes[-1].held = dict(before)
             self._body(body, depth + 1)
             ends.append(self._scopes[-1].held)
-        self._scopes[-1].held = _merged(before, ends)
+        scope = self._scopes[-1]
+        scope.held = merged(before, ends)
+        for name in (name for name, value in scope.held.items() if value is None):
+            values = (end.get(name) for end in ends)
+            self._ways += [((scope.number, name), each) for each in values if each not in (None, before.get(name))]
 
     def _loop(self, node: ast.For | ast.AsyncFor, depth: int) -> None:
         values = self._value(node.iter) if isinstance(node.target, ast.Name) else None
@@ -198,7 +209,6 @@ class PythonTexts:
             return
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         value = self._known(node.value)
-        adds = isinstance(node, ast.AugAssign)
         if value is None or any(isinstance(target, ast.Subscript) for target in targets):
             self._consume(node.value)
         elif isinstance(node.value, ast.List | ast.Tuple):
@@ -206,14 +216,21 @@ class PythonTexts:
                 if isinstance(item, ast.Tuple | ast.Dict):
                     self._consume(item)
         for target in targets:
-            before = self._value(target) if adds else None
-            held = added([before, value], self._offset(node.value)) if adds else value
-            if isinstance(target, ast.Name):
-                self._set(target.id, held)
-            elif isinstance(target, ast.Attribute):
-                self._keep_attribute(target.attr, held, is_new=adds)
-            elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
-                self._put(target.slice, node.value)
+            if isinstance(node, ast.AugAssign):
+                held = added([self._value(target), value], self._offset(node.value))
+                self._assign(target, node.value, held, is_new=True)
+                if isinstance(target, ast.Name):
+                    self._added_to.add((self._scopes[-1].number, target.id))
+            else:
+                self._assign(target, node.value, value)
+
+    def _assign(self, target: ast.expr, given: ast.expr, held: Value | None, *, is_new: bool = False) -> None:
+        if isinstance(target, ast.Name):
+            self._set(target.id, held)
+        elif isinstance(target, ast.Attribute):
+            self._keep_attribute(target.attr, held, is_new=is_new)
+        elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+            self._put(target.slice, given)
 
     def _set(self, name: str, value: Value | None) -> None:
         scope = self._scopes[-1]
@@ -272,9 +289,13 @@ class PythonTexts:
             if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
                 continue
             self._put(key, value, launch)
-            devices = self._value(value)
-            if devices is not None:
-                self._table(key.value, devices)
+            # A list of NICs by machine, or a table of several values by machine with such a list among them.
+            inner = zip(value.keys, value.values, strict=True) if isinstance(value, ast.Dict) else ((None, value),)
+            for name, listed in inner:
+                is_of_nics = name is None or (isinstance(name, ast.Constant) and "IB_HCA" in str(name.value))
+                devices = self._value(listed) if is_of_nics else None
+                if devices is not None:
+                    self._table(key.value, devices)
 
     def _table(self, machine: str, devices: Value) -> None:
         """Take a list of NICs down that stands under the name of a machine."""
@@ -570,30 +591,3 @@ def putting(
 
 def _assigning(context: Context, field: Field) -> Callable[[], object]:
     return lambda: context.assign(field, "export")
-
-
-def _merged(before: dict[str, Value | None], ends: list[dict[str, Value | None]]) -> dict[str, Value | None]:
-    """Return what names hold after one of several ways; what each of them adds to a text or a list is kept."""
-    merged: dict[str, Value | None] = {}
-    for name in dict.fromkeys(name for end in ends for name in end):
-        held = [end.get(name) for end in ends]
-        first = before.get(name)
-        if all(value == held[0] for value in held):
-            merged[name] = held[0]
-        elif first is not None and all(_adds_to(first, value) for value in held):
-            merged[name] = _with_all(first, [value for value in held if value is not None])
-        else:
-            merged[name] = None
-    return merged
-
-
-def _adds_to(first: Value, value: Value | None) -> bool:
-    if isinstance(first, Spelled):
-        return isinstance(value, Spelled) and value.text.startswith(first.text)
-    return isinstance(value, tuple) and value[: len(first)] == first
-
-
-def _with_all(first: Value, ends: list[Value]) -> Value:
-    if isinstance(first, Spelled):
-        return joined([first, *(end.part(len(first.text)) for end in ends if isinstance(end, Spelled))])
-    return (*first, *(item for end in ends if isinstance(end, tuple) for item in end[len(first) :]))

@@ -152,3 +152,30 @@ def separated(items: tuple[Spelled, ...], sign: Spelled) -> Iterable[Spelled]:
 def words_of(text: Spelled) -> tuple[Spelled, ...]:
     """Return what stands between blanks."""
     return tuple(text.part(found.start(), found.end()) for found in re.finditer(r"\S+", text.text))[:_MOST_ITEMS]
+
+
+def merged(before: dict[str, Value | None], ends: list[dict[str, Value | None]]) -> dict[str, Value | None]:
+    """Return what names hold after one of several ways; what each of them adds to a text or a list is kept."""
+    merged: dict[str, Value | None] = {}
+    for name in dict.fromkeys(name for end in ends for name in end):
+        held = [end.get(name) for end in ends]
+        first = before.get(name)
+        if all(value == held[0] for value in held):
+            merged[name] = held[0]
+        elif first is not None and all(_adds_to(first, value) for value in held):
+            merged[name] = _with_all(first, [value for value in held if value is not None])
+        else:
+            merged[name] = None
+    return merged
+
+
+def _adds_to(first: Value, value: Value | None) -> bool:
+    if isinstance(first, Spelled):
+        return isinstance(value, Spelled) and value.text.startswith(first.text)
+    return isinstance(value, tuple) and value[: len(first)] == first
+
+
+def _with_all(first: Value, ends: list[Value]) -> Value:
+    if isinstance(first, Spelled):
+        return joined([first, *(end.part(len(first.text)) for end in ends if isinstance(end, Spelled))])
+    return (*first, *(item for end in ends if isinstance(end, tuple) for item in end[len(first) :]))

@@ -168,7 +168,13 @@ _KEY_ALONE = re.compile(r"^[\w-]+:[ \t]*$", re.MULTILINE)
 _MAPPED = re.compile(rf"^[ \t]+[\"']?{FAMILY_NAME.pattern}[\"']?:[ \t]", re.MULTILINE)
 _SHELL_START = re.compile(r"^(?:export|if|for|set|source|mpirun|srun|echo) ", re.MULTILINE)
 _HOSTS = re.compile(r"(?:^|/)(?:host|machine|rank)file(?:[.\w-]*\.txt)?$")
-_MAKEFILE = re.compile(r"(?:^|/)(?:GNU)?[Mm]akefile$")
+# Files of build systems, by their whole name.
+_BUILD = (
+    (re.compile(r"(?:^|/)(?:GNU)?[Mm]akefile$"), "a makefile"),
+    (re.compile(r"(?:^|/)CMakeLists\.txt$"), "CMake"),
+    (re.compile(r"(?:^|/)meson(?:\.build|_options\.txt)$"), "an input of Meson"),
+    (re.compile(r"(?:^|/)Jenkinsfile$"), "Groovy"),
+)
 
 
 def _detected(text: str, file: str) -> str:
@@ -201,7 +207,8 @@ def _script(start: str) -> str:
 
 
 def _refuse(file: str) -> None:
-    other = "a makefile" if _MAKEFILE.search(file) else _NOT_READ.get(PurePath(file).suffix.lower())
+    of_build = (what for name, what in _BUILD if name.search(file))
+    other = next(of_build, _NOT_READ.get(PurePath(file).suffix.lower()))
     other = "a list of hosts" if _HOSTS.search(file) else other
     if other is not None:
         raise InputError(

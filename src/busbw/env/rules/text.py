@@ -187,7 +187,8 @@ def silent(subject: SettingsSubject) -> Iterator[Finding]:
     if any(_sets_or_passes_on(each) or each.slips for each in (reading, *reading.parts)):
         return
     named = list(_mentions(reading))
-    if not named:
+    # Names that nothing reads are also those of a program's own constants: one that is known must be among them.
+    if all(known(name) is None for _place, name in named):
         return
     names = list(dict.fromkeys(name for _place, name in named))
     yield report(
@@ -196,7 +197,7 @@ def silent(subject: SettingsSubject) -> Iterator[Finding]:
         evidence=f"{listed(names, _MOST_NAMES)}; read as {reading.language}",
         effect="nothing in this text was checked: that nothing else is found says nothing about it",
         fix="give the part with the settings by itself, or say what it is: --as shell, kubernetes, python, environment",
-        count=f"{len(names)} {'name' if len(names) == 1 else 'names'}",
+        count="1 name" if len(names) == 1 else f"{len(names)} names",
     )
 
 
