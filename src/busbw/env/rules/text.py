@@ -4,6 +4,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from busbw.base.text import listed
 from busbw.env.rules.subject import (
@@ -109,39 +110,59 @@ def _in_list(lines: tuple[str, ...], number: int) -> bool:
     return False
 
 
-_ONE_LINE = "leave the backslashes out, or break the line behind each"
+class _LostLineEnd(NamedTuple):
+    """The words for a command that does not go on where it should."""
+
+    what: str
+    effect: str
+    fix: str
 
 
-def _is_one_line(each: Slip, reading: SettingsReading) -> bool:
-    """Whether the backslash stands within its line, with the rest of the command behind it."""
+_AT_END = _LostLineEnd(
+    "a backslash is not the last character of its line",
+    "the command ends here, and the lines below are commands of their own",
+    "let the backslash be the last character of its line",
+)
+_WITHIN = _LostLineEnd(
+    "a backslash stands in the middle of it",
+    "a backslash before a blank makes it an argument: the command gets words of one blank each",
+    "leave the backslashes out, or break the line behind each",
+)
+_OPTION_FIRST = _LostLineEnd(
+    "this one begins with an option, and the one before it has no backslash at its end",
+    "the option is run as a command of its own",
+    "end the line before with a backslash, or take this one out",
+)
+
+
+def _lost_line_end(each: Slip, reading: SettingsReading) -> _LostLineEnd:
+    if not each.written.startswith("\\"):
+        return _OPTION_FIRST
     line = reading.lines[each.line - 1] if 0 < each.line <= len(reading.lines) else ""
-    return each.kind == "lost_line_end" and bool(line[each.column :].strip())
+    # Within its line the rest of the command is behind it.
+    return _WITHIN if line[each.column :].strip() else _AT_END
 
 
 def _finding(each: Slip, count: int, reading: SettingsReading) -> Finding:
     name = (each.name or "it").partition("=")[0]
     times = f"; {count} times in this text" if count > 1 else ""
+    lost = _lost_line_end(each, reading) if each.kind == "lost_line_end" else None
     return report(
         _CODES[each.kind],
         at=place_of(each),
         evidence=f"{shown(each.written.replace(UNKNOWN, '...'))}{times}",
-        effect=_effect(each, name, is_one_line=_is_one_line(each, reading)),
-        fix=_ONE_LINE if _is_one_line(each, reading) else _fix(each, name),
+        effect=lost.effect if lost is not None else _effect(each, name),
+        fix=lost.fix if lost is not None else _fix(each, name),
         name=name,
         written=shown(each.written.replace(UNKNOWN, "...")),
-        what="a backslash stands in the middle of it"
-        if _is_one_line(each, reading)
-        else "a backslash is not the last character of its line",
+        what=lost.what if lost is not None else "",
     )
 
 
-def _effect(each: Slip, name: str, *, is_one_line: bool) -> str | None:
+def _effect(each: Slip, name: str) -> str | None:
     effects = {
         "space_after_equals": f"{name} is empty, and what stands behind the space is taken for something else",
         "space_before_equals": f"{name} is run as a command",
-        "lost_line_end": "a backslash before a blank makes it an argument: the command gets words of one blank each"
-        if is_one_line
-        else "the command ends here, and the lines below are commands of their own",
         "typographic": "it is part of the text around it",
         "comma_in_list": f"{name} ends at its first comma",
         "option_equals": "the option takes what follows for its value",
@@ -151,7 +172,6 @@ def _effect(each: Slip, name: str, *, is_one_line: bool) -> str | None:
 
 def _fix(each: Slip, name: str) -> str | None:
     fixes = {
-        "lost_line_end": "let the backslash be the last character of its line",
         "typographic": "straight quotes, plain dashes, ordinary spaces",
         "carriage_return": "dos2unix, or: sed -i 's/\\r$//'",
         "comma_in_list": f"export {name} before the command and pass on ALL",
