@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from busbw.base.errors import BusbwError, ExitCode
 from busbw.cli.command import busbw
-from busbw.env.explained import explain
+from busbw.env.layers import explain
 from busbw.facts.envvars import misspellings, variables
 from busbw.facts.platforms import all_platforms
 from busbw.model.settings import JobEnvironment, SettingsFile

@@ -9,9 +9,9 @@ from busbw.base.errors import InputError
 from busbw.facts.clouds import clouds
 from busbw.facts.platforms import all_platforms, find_platform
 from busbw.machine.detect.ladder import detect
+from busbw.machine.named import host_of
 from busbw.machine.read.built import assigned, easybuild_package, read_binary, spack_package
 from busbw.machine.read.hardware import hardware_of
-from busbw.machine.read.host import host_of
 from busbw.machine.read.image import ImageError, squash_tree
 from busbw.machine.read.loader import cache_of
 from busbw.model.host import Answer, CapturedFile, CapturedLink, Hardware, Snapshot

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from busbw.machine.health.node import node_of
 from busbw.machine.health.system import CHECKS, examine
+from busbw.machine.named import host_of
 from busbw.machine.read.elf import dynamic_of
-from busbw.machine.read.host import host_of
 from busbw.machine.read.pci import acs_of
 from busbw.machine.read.state import peers_denied, state_of
 from busbw.model.host import Answer, CapturedFile, CapturedLink, Snapshot

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from busbw.base.errors import InputError
 from busbw.formats.application_log import LogLines, read_log
-from busbw.formats.scaling_columns import match, template
-from busbw.formats.scaling_table import is_table, read_table
+from busbw.formats.scaling_table import is_table, match, read_table, template
 from busbw.judge.scaling.application import application_view
 from busbw.judge.scaling.collective import collective_view
 from busbw.judge.scaling.conclusion import findings_of, verdict_of

@@ -13,8 +13,8 @@ from tests.probe.machines import MACHINES
 
 from busbw.base.errors import InputError
 from busbw.machine.capture.anonymous import anonymous
+from busbw.machine.named import host_of
 from busbw.machine.read.hardware import hardware_of
-from busbw.machine.read.host import host_of
 from busbw.machine.read.nvidia_smi import gpu_fields
 from busbw.model import codec
 from busbw.model.host import Answer, CapturedFile, CapturedLink, Hardware, Probe, Snapshot

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from busbw.base.cpus import format_cpu_list
-from busbw.machine.read.host import host_of
+from busbw.machine.named import host_of
 from busbw.model import codec
 from busbw.store.snapshots import read_snapshot
 from busbw.topo.origins.from_hardware import topology_of_hardware

@@ -2,7 +2,7 @@
 
 import pytest
 
-from busbw.judge.sampling import effective_samples, sampling_findings
+from busbw.judge.conditions import effective_samples, sampling_findings
 
 from .factories import make_measurement, make_plan, make_views, make_wrong
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from busbw.machine.read.host import host_of
+from busbw.machine.named import host_of
 from busbw.model.host import CapturedFile, FoundLibrary
 
 from .hosts import GEN3, GEN5, Gpu, Machine, Nic, snapshot_of

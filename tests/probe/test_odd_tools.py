@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from busbw.machine.named import host_of
 from busbw.machine.read.hardware import hardware_of
-from busbw.machine.read.host import host_of
 from busbw.machine.read.nvidia_smi import matrix
 from busbw.machine.read.pci import ibstat_ports
 from busbw.model.host import Answer, Hardware, Snapshot

@@ -5,8 +5,7 @@ import pytest
 from busbw.base.errors import InputError
 from busbw.facts.logs import applications
 from busbw.formats.application_log import LogLines, read_log
-from busbw.formats.scaling_columns import column, match, template
-from busbw.formats.scaling_table import is_table, read_table
+from busbw.formats.scaling_table import column, is_table, match, read_table, template
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_one_other_host_is_measured_from_here(lab: Lab, tmp_path: Path) -> None:
         (("--hosts", "n0,n1", "-n", "3"), "3 ranks are not alike on 2 nodes"),
         (("--hosts", "n0,n1", "--ranks-per-node", "0"), "at least one rank on each node"),
         (("--hosts", "n0;rm"), "cannot be the name of a host"),
-        (("--hosts", "n0,n1", "--launcher", "srun"), "srun starts ranks inside of an allocation"),
+        (("--hosts", "n0,n1", "--launcher", "srun"), "srun starts ranks inside an allocation"),
         (("--hosts", "n0,n1", "--launcher", "processes"), "starts ranks on this host alone"),
         (("--ranks-per-node", "2"), "there is one node: this host"),
     ],

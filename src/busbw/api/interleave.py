@@ -22,8 +22,7 @@ from busbw.judge.comparing.fairness import differences
 from busbw.judge.comparing.launch import of_plan
 from busbw.judge.comparing.versus import least_blocks
 from busbw.machine.capture.environment import variables_in_force
-from busbw.measure.execute import interrupts
-from busbw.measure.execute.launch import Listener
+from busbw.measure.execute.launch import Listener, counted_interrupts
 from busbw.measure.plan.planning import plans
 from busbw.measure.plan.request import run_words
 from busbw.model.comparison import Comparison, ComparisonPlan, PlannedLaunch, PlannedSide, Side
@@ -274,7 +273,7 @@ def go_on(directory: Path, follower: Follower) -> Comparison:
     ends_s = time.monotonic() + plan.budget_s
     # A block that would not be whole is not begun; a launch is taken to last as long as the longest one did.
     longest_s = 0.0
-    with interrupts.counted() as stops:
+    with counted_interrupts() as stops:
         for number, launch in enumerate(plan.launches, start=1):
             place = directory / launch.folder
             if _is_done(place):

@@ -16,8 +16,7 @@ from busbw.facts.logs import Application, application
 from busbw.formats.application_log import LogLines, read_log, read_starccm
 from busbw.formats.lines.driver import Reader
 from busbw.formats.registry import FORMATS
-from busbw.formats.scaling_columns import Template, count, match, template
-from busbw.formats.scaling_table import MOST_BYTES, is_table, read_table
+from busbw.formats.scaling_table import MOST_BYTES, Template, count, is_table, match, read_table, template
 from busbw.judge.scaling.application import application_view
 from busbw.judge.scaling.collective import KnownPlatform, collective_view
 from busbw.judge.scaling.conclusion import findings_of, verdict_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from busbw.env.explained import explain
+from busbw.env.layers import explain
 from busbw.env.lint import corrected, difference, lint, lint_layers
 from busbw.env.reading import LARGEST_BYTES, from_environment, text_of
 from busbw.env.reading import read as read_settings

@@ -67,7 +67,7 @@ def _reference(
 ) -> tuple[TopologyReference | None, HeldAgainst | None, str | None]:
     """Return what to hold the file against, how to say so, and what writes a right file."""
     if host is not None or here:
-        from busbw.machine.named import hardware_here, hardware_of_file  # noqa: PLC0415 - it takes as long as all the rest
+        from busbw.machine.named import hardware_here, hardware_of_file  # noqa: PLC0415 - as long as all the rest
 
         reference = reference_of_host(hardware_of_file(host) if host is not None else hardware_here())
         source = shlex.quote(str(host)) if host is not None else "--here"

@@ -24,8 +24,7 @@ from busbw.judge.explaining.references import Reference
 from busbw.judge.explaining.series import Network, StatedFacts
 from busbw.judge.explaining.slow_ends import pair_findings_of_import, pair_findings_of_run
 from busbw.judge.explaining.sources import Logged, logged_of, series_of_import, series_of_run
-from busbw.judge.gates.baseline import MeasuredPoints, agreed, notes_on
-from busbw.judge.gates.deciding import GatedPoints, answers
+from busbw.judge.gates.deciding import GatedPoints, MeasuredPoints, agreed, answers, notes_on
 from busbw.judge.gates.expression import EXAMPLES, MOST_BYTES, parse_gate, parse_gates_file
 from busbw.limits.algorithms import algorithm_name
 from busbw.limits.ceiling import MOST_NODES

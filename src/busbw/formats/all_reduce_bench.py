@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 from busbw.base.errors import InputError
 from busbw.base.units import parse_size
-from busbw.formats.cells import LONGEST_ROW, CellError, named, quantity, scaled
-from busbw.formats.form import Taken, TextLine, Unreadable
+from busbw.formats.form import LONGEST_ROW, CellError, Taken, TextLine, Unreadable, named, quantity, scaled
 from busbw.model.imported import Reading, Table
 
 _SOFTWARE = re.compile(r"- software: torch=(\S{1,80}), cuda=(\S{1,80}), nccl=\((\d+(?:, \d+)*)\)", re.ASCII)

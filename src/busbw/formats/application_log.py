@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from busbw.base.errors import InputError
 from busbw.base.value import Value
-from busbw.formats.scaling_columns import LONGEST_LINE, ScalingColumn, Template, column, count, match, result
-from busbw.formats.scaling_table import observation
+from busbw.formats.scaling_table import LONGEST_LINE, ScalingColumn, Template, column, count, match, observation, result
 from busbw.model.scaling import Observation, ScalingEstimate
 from busbw.stats.distributions import median, median_interval
 

@@ -10,8 +10,7 @@ Wide numbers grow together (`0.0332928.0`); the decimals separate them again.
 import re
 from collections.abc import Sequence
 
-from busbw.formats.cells import CellError, quantity
-from busbw.formats.form import Taken, TextLine, Unreadable
+from busbw.formats.form import CellError, Taken, TextLine, Unreadable, quantity
 from busbw.model.imported import ListedDevice, Reading, Table
 
 _RANKS = re.compile(r"\s*Rank:((?:\s+\d{1,7})+)\s*", re.ASCII)

@@ -6,8 +6,7 @@ GB/s are 1e9 bytes a second; MB/s, which versions before CUDA 11 print, are 2**2
 import re
 from collections.abc import Sequence
 
-from busbw.formats.cells import LONGEST_ROW, CellError, quantity, scaled, whole
-from busbw.formats.form import Taken, TextLine, Unreadable
+from busbw.formats.form import LONGEST_ROW, CellError, Taken, TextLine, Unreadable, quantity, scaled, whole
 from busbw.model.imported import ListedDevice, Reading, Table
 
 TOOL = "cuda-bandwidthTest"

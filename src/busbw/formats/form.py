@@ -1,9 +1,14 @@
-"""What a reader of one tool's format offers. Text is read line by line, JSON document by document."""
+"""What a reader of one tool's format offers, and the cells of text tables: strict numbers, columns by their header."""
 
+import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+import msgspec
+
+from busbw.base.errors import InputError
+from busbw.formats.arithmetic import in_unit
 from busbw.model.imported import Reading, Table
 
 # "known": a line of this tool that holds no reading; "ended": the same, and the table ends with it; "held": a row
@@ -70,3 +75,86 @@ class DocumentFormat(Protocol):
         self, document: object, *, line: int, number: int, source: int
     ) -> Iterable[tuple[Table, Sequence[Reading]]]:
         """Return its tables, numbered from `number`, with their readings. Raises InputError for what is not right."""
+
+
+# What tools print where a number was not measured or came out as none.
+_ABSENT = frozenset({"n/a", "na", "nan", "-nan", "inf", "-inf", "+inf", "-"})
+_DECIMAL = re.compile(r"[+-]?\d{1,40}(?:\.\d{0,40})?(?:e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)
+_WHOLE = re.compile(r"\d{1,19}", re.ASCII)
+# No row of a table is as long; a longer line is not taken apart, whatever it costs to list its words.
+LONGEST_ROW = 4096
+# In any unit that a tool prints; so that its conversion stays finite.
+LARGEST_NUMBER = 1e30
+LARGEST_INTEGER = 2**63 - 1
+
+
+class CellError(ValueError):
+    """A cell, or a row of them, that is not what its header says; the text is one sentence."""
+
+
+def number(text: str) -> float | None:
+    """Return the number that `text` spells, None for `nan`, `inf` and `N/A`. Raises CellError for anything else."""
+    if text.lower() in _ABSENT:
+        return None
+    if _DECIMAL.fullmatch(text) is None:
+        raise CellError(f"{_shown(text)} is not a number")
+    value = float(text)
+    if abs(value) > LARGEST_NUMBER:
+        raise CellError(f"{_shown(text)} is too large for any time or rate")
+    return value
+
+
+def quantity(text: str) -> float | None:
+    """Return what `number` does. Raises CellError for negative numbers too: no time, size or rate is below zero."""
+    value = number(text)
+    if value is not None and value < 0:
+        raise CellError(f"{_shown(text)} is below zero")
+    return value
+
+
+def whole(text: str) -> int:
+    """Return the natural number of at most 63 bits that `text` spells. Raises CellError for anything else."""
+    if _WHOLE.fullmatch(text) and int(text) <= LARGEST_INTEGER:
+        return int(text)
+    raise CellError(f"{_shown(text)} is not a whole number of at most 63 bits")
+
+
+def named(columns: Sequence[str], cells: Sequence[str]) -> dict[str, str]:
+    """Return `cells` by the names of their columns. Raises CellError when there are more or fewer than columns."""
+    if not columns:
+        raise CellError("no header line names the columns of this row")
+    if len(cells) != len(columns):
+        raise CellError(f"{len(cells)} cells under a header of {len(columns)} columns")
+    return dict(zip(columns, cells, strict=True))
+
+
+def scaled(value: float | None, factor: float) -> float | None:
+    """Return `value` in another unit, None for None."""
+    return None if value is None else in_unit(value, factor)
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:37] + "...")
+
+
+T = TypeVar("T")
+# A count, a size or an index: 63 bits and never below zero.
+Natural = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+def shaped(document: object, kind: type[T], *, tool: str, line: int) -> T:
+    """Return `document` as a value of `kind`. Raises InputError with the path of the first field that differs."""
+    try:
+        return msgspec.convert(document, kind, strict=True)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise InputError(f"not a document of {tool}: {error}", where=f"line {line}") from error
+
+
+def amount(value: float | None, *, path: str, tool: str, line: int) -> float | None:
+    """Return `value`, None for NaN and infinity. Raises InputError when it is below zero or too large for any rate."""
+    if value is None or not math.isfinite(value):
+        return None
+    if not 0 <= value <= LARGEST_NUMBER:
+        wrong = "is below zero" if value < 0 else "is too large"
+        raise InputError(f"not a document of {tool}: {value:g} {wrong} - at `{path}`", where=f"line {line}")
+    return float(value)

@@ -7,8 +7,7 @@ key results of network_load_test are factors: how much slower a test is beside c
 import re
 from collections.abc import Sequence
 
-from busbw.formats.cells import LONGEST_ROW, CellError, named, quantity, scaled, whole
-from busbw.formats.form import Taken, TextLine, Unreadable
+from busbw.formats.form import LONGEST_ROW, CellError, Taken, TextLine, Unreadable, named, quantity, scaled, whole
 from busbw.model.imported import Reading, Table
 
 TOOL = "gpcnet"

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from busbw.formats.arithmetic import in_unit
-from busbw.formats.cells import LONGEST_ROW, CellError, named, quantity, scaled, whole
-from busbw.formats.form import Taken, TextLine, Unreadable
+from busbw.formats.form import LONGEST_ROW, CellError, Taken, TextLine, Unreadable, named, quantity, scaled, whole
 from busbw.model.imported import Reading, Table
 
 _BANNER = re.compile(

@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 
 from busbw.base.value import Integer
-from busbw.formats.cells import LARGEST_INTEGER, Natural, amount, shaped
+from busbw.formats.form import LARGEST_INTEGER, Natural, amount, shaped
 from busbw.model.imported import ListedDevice, Reading, Table
 
 TOOL = "inspector"

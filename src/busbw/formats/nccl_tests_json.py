@@ -8,8 +8,7 @@ import msgspec
 
 from busbw.base.errors import InputError
 from busbw.formats.arithmetic import Check, PrintedNumber, RowRates, in_unit, printed
-from busbw.formats.cells import Natural, shaped
-from busbw.formats.form import Taken, TextLine, Unreadable
+from busbw.formats.form import Natural, Taken, TextLine, Unreadable, shaped
 from busbw.formats.nccl_tests_head import DTYPES, collective_of_program, version_of
 from busbw.model.imported import ListedDevice, Reading, Table
 from busbw.model.settings import kept

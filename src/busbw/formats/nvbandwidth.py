@@ -15,8 +15,7 @@ import msgspec
 from busbw.base.errors import InputError
 from busbw.base.value import Integer
 from busbw.formats.arithmetic import in_unit
-from busbw.formats.cells import LONGEST_ROW, CellError, Natural, quantity, shaped
-from busbw.formats.form import Taken, TextLine, Unreadable
+from busbw.formats.form import LONGEST_ROW, CellError, Natural, Taken, TextLine, Unreadable, quantity, shaped
 from busbw.model.imported import ListedDevice, Reading, Table
 
 TOOL = "nvbandwidth"

@@ -7,8 +7,7 @@ collectives, GB/s, are 1e9, as in nccl-tests, whose factors they have.
 import re
 from collections.abc import Sequence
 
-from busbw.formats.cells import LONGEST_ROW, CellError, named, quantity, scaled, whole
-from busbw.formats.form import Taken, TextLine, Unreadable
+from busbw.formats.form import LONGEST_ROW, CellError, Taken, TextLine, Unreadable, named, quantity, scaled, whole
 from busbw.model.imported import ListedDevice, Reading, Table
 
 TOOL = "nvshmem-perftest"

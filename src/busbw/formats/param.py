@@ -6,8 +6,18 @@ The size is of all ranks' parts together, as nccl-tests counts; elements are per
 import re
 from collections.abc import Sequence
 
-from busbw.formats.cells import LONGEST_ROW, CellError, named, number, quantity, scaled, whole
-from busbw.formats.form import Taken, TextLine, Unreadable
+from busbw.formats.form import (
+    LONGEST_ROW,
+    CellError,
+    Taken,
+    TextLine,
+    Unreadable,
+    named,
+    number,
+    quantity,
+    scaled,
+    whole,
+)
 from busbw.model.imported import Reading, Table
 
 _HEADER = re.compile(r"\s*COMMS-RES(?:-QUANT)?\s+((?:total-)?size \(B\)\s.*)")

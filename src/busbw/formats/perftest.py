@@ -12,8 +12,18 @@ from msgspec import structs
 
 from busbw.base.errors import InputError
 from busbw.base.value import Integer
-from busbw.formats.cells import LONGEST_ROW, CellError, named, quantity, scaled, shaped, whole
-from busbw.formats.form import Taken, TextLine, Unreadable
+from busbw.formats.form import (
+    LONGEST_ROW,
+    CellError,
+    Taken,
+    TextLine,
+    Unreadable,
+    named,
+    quantity,
+    scaled,
+    shaped,
+    whole,
+)
 from busbw.model.imported import Reading, Table
 
 MEBIBYTE = 2.0**20

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from busbw.base.errors import InputError
 from busbw.base.units import parse_size
-from busbw.formats.cells import LONGEST_ROW, CellError, quantity, scaled
-from busbw.formats.form import Taken, TextLine, Unreadable
+from busbw.formats.form import LONGEST_ROW, CellError, Taken, TextLine, Unreadable, quantity, scaled
 from busbw.model.imported import ListedDevice, Reading, Table
 
 TOOL = "rocm_bandwidth_test"

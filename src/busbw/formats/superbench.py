@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from busbw.base.value import Integer
-from busbw.formats.cells import amount, shaped
+from busbw.formats.form import amount, shaped
 from busbw.model.imported import Reading, Table
 
 TOOL = "superbench"

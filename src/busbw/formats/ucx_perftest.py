@@ -7,8 +7,7 @@ where the header says overhead, what one operation takes. Rows of threads before
 import re
 from collections.abc import Sequence
 
-from busbw.formats.cells import LONGEST_ROW, CellError, quantity, scaled, whole
-from busbw.formats.form import Taken, TextLine, Unreadable
+from busbw.formats.form import LONGEST_ROW, CellError, Taken, TextLine, Unreadable, quantity, scaled, whole
 from busbw.model.imported import Reading, Table
 
 TOOL = "ucx_perftest"

@@ -7,7 +7,7 @@ from busbw.base.units import format_rate, format_size, format_time
 from busbw.base.value import Value
 from busbw.facts.rules import finding
 from busbw.judge.ceiling import ceilings, path_of
-from busbw.judge.conditions import condition_findings, mixture_words, node_findings, spoilers
+from busbw.judge.conditions import condition_findings, mixture_words, node_findings, sampling_findings, spoilers
 from busbw.judge.expectation import LARGE_BYTES, MpiExpectation, cache_findings, expectations, slow_findings
 from busbw.judge.failures import (
     Failures,
@@ -20,7 +20,6 @@ from busbw.judge.failures import (
 )
 from busbw.judge.guidelines import Violation, guideline_findings, violations
 from busbw.judge.launching import BusyGpu, busy_findings, busy_gpus, busy_words, launch_findings
-from busbw.judge.sampling import sampling_findings
 from busbw.judge.stragglers import Straggler, host_of, slow_share, straggler_findings, stragglers, tail_findings
 from busbw.judge.usable import LEAST_SAMPLES, has_interval, is_disturbed, is_solid
 from busbw.model.finding import Ceiling, Finding, Verdict

@@ -30,8 +30,7 @@ from busbw.rank.admission import read_plan, refuse, suspicion, wrong_count
 from busbw.rank.bench import Bench, open_bench
 from busbw.rank.budget import Budget, PointLedger, Turn
 from busbw.rank.heart import Heart, hearts_of, remove_left
-from busbw.rank.journal import Journal
-from busbw.rank.presence import Presence
+from busbw.rank.journal import Journal, Presence
 from busbw.rank.sampling import Controls, Report
 from busbw.rank.world import World, open_world
 
@@ -224,7 +223,7 @@ def _reporter(say: Callable[[Event], None], number: int, budget: Budget) -> Repo
 
 
 def _keep_ras_status(path: Path) -> None:
-    from busbw.rank.nccl.ras import ras_status  # noqa: PLC0415 - for runs that hang
+    from busbw.rank.visit_processes import ras_status  # noqa: PLC0415 - for runs that hang
 
     if status := ras_status():
         with contextlib.suppress(OSError):

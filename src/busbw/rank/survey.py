@@ -1,4 +1,4 @@
-"""Asks the driver, NCCL and NVRTC who they are, and prints it: the answer to `busbw.machine.capture.gpus`.
+"""Asks the driver, NCCL and NVRTC who they are, and prints it: the answer to `busbw.machine.capture.host`.
 
 Arguments: path and origin of NCCL, of the driver, and of each NVRTC there is, the best first.
 """

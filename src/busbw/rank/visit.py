@@ -23,9 +23,8 @@ import msgspec
 from busbw.base import layout
 from busbw.model.visit import VISIT_PREFIX, BeatSeen, CounterSeen, ProcessSeen, Visit, progress
 from busbw.rank import visit_processes
-from busbw.rank.nccl.ras import ras_status
 from busbw.rank.network import read_counters
-from busbw.rank.visit_processes import within
+from busbw.rank.visit_processes import ras_status, within
 
 _WORDS = struct.Struct(f"={len(layout.HEARTBEAT_WORDS)}Q")
 _BEAT = re.compile(r"rank-(\d{5})\.beat")

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import socket
 import subprocess
 import threading
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from busbw.base import layout
-from busbw.rank.presence import STACK_SIGNAL
+from busbw.rank.journal import STACK_SIGNAL
 
 T = TypeVar("T")
 
@@ -237,3 +238,24 @@ def _from(path: Path, offset: int) -> str:
             return file.read(_STACKS_MOST_BYTES).decode("utf-8", errors="replace")
     except OSError:
         return ""
+
+
+# Where NCCL listens unless told otherwise by NCCL_RAS_ADDR (its documentation, "RAS").
+_HOST, _PORT = "localhost", 28028
+_QUESTION = b"verbose status\n"
+_TIMEOUT_S = 8.0
+_MOST_RAS_BYTES = 1 << 20
+
+
+def ras_status() -> bytes:
+    """Return the service's answer; empty where there is none: an older NCCL, or it was turned off."""
+    host, _, port = os.environ.get("NCCL_RAS_ADDR", f"{_HOST}:{_PORT}").rpartition(":")
+    answer = bytearray()
+    try:
+        with socket.create_connection((host or _HOST, int(port)), timeout=_TIMEOUT_S) as connection:
+            connection.sendall(_QUESTION)
+            while len(answer) < _MOST_RAS_BYTES and (part := connection.recv(65536)):
+                answer += part
+    except (OSError, ValueError):
+        return bytes(answer)
+    return bytes(answer)

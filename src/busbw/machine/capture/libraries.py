@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from busbw.machine.capture.gpus import package_folders
+from busbw.machine.capture.host import package_folders
 from busbw.machine.read.elf import Dynamic, dynamic_of
 from busbw.machine.read.loader import LibrarySearch, LoadedBy, is_built_in
 from busbw.model.host import FoundLibrary

@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from busbw.machine.read.device_code import device_code_of
-from busbw.machine.read.elf import Dynamic, ElfContents, Read, contents_of, dynamic_of, machine_of
+from busbw.machine.read.elf import Dynamic, ElfContents, Read, contents_of, device_code_of, dynamic_of, machine_of
 from busbw.model.host import BuiltFile, BuiltPackage, Role
 
 # e_machine and class.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from busbw.base.errors import RunError
 from busbw.machine.read import batch_systems
-from busbw.measure.execute.interrupts import Interrupts, counted
+from busbw.measure.execute.launch import Interrupts, counted_interrupts
 from busbw.model.launch import BatchJob
 from busbw.model.plan import Job
 
@@ -47,7 +47,7 @@ def follow(
     read: dict[Path, int] = {}
     cancelled_s: float | None = None
     answered_s = time.monotonic()
-    with counted() as interrupts:
+    with counted_interrupts() as interrupts:
         while True:
             found = seen(job_id)
             now_s = time.monotonic()

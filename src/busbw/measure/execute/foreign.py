@@ -14,8 +14,7 @@ from busbw.judge.autopsy import hosts_of_ranks
 from busbw.measure.backends.foreign import Failure, ForeignBackend, Rows
 from busbw.measure.execute import launch, processes, visiting
 from busbw.measure.execute.blame import Blame
-from busbw.measure.execute.interrupts import Interrupts, counted
-from busbw.measure.execute.launch import Execution, JobStreams, Listener
+from busbw.measure.execute.launch import Execution, Interrupts, JobStreams, Listener, counted_interrupts
 from busbw.measure.launchers.notices import Notice, first_death
 from busbw.model.plan import Plan, Step
 from busbw.model.record import Measuring, PointEnded, Preparing
@@ -141,7 +140,7 @@ def execute(
     progress = _Progress(plan, listener, _planned_rows(plan))
     ended: Ended = "complete"
     attendance = None
-    with counted() as interrupts:
+    with counted_interrupts() as interrupts:
         for number in range(len(plan.steps)):
             if number in done:
                 continue

@@ -8,8 +8,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import IO, BinaryIO, Literal, Protocol
 
 from busbw.base import layout
@@ -231,3 +233,45 @@ class Listener:
     event: Callable[[AnyEvent], None]
     remark: Callable[[str], None]
     started: Callable[[], None] = lambda: None
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+
+
+class Interrupts:
+    """How often the user asked to stop."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+@contextmanager
+def counted_interrupts() -> Iterator[Interrupts]:
+    """Count signals instead of dying of them. Only for the main thread; elsewhere nothing is counted."""
+    interrupts = Interrupts()
+    terminals = [stream for stream in (1, 2) if os.isatty(stream)]
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        interrupts.count += 1
+        if number == signal.SIGHUP:
+            _write_nowhere(terminals)
+
+    try:
+        hung_up = (signal.SIGHUP,) if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL else ()
+        before = {number: signal.signal(number, note) for number in (*_SIGNALS, *hung_up)}
+    except ValueError:
+        yield interrupts
+        return
+    try:
+        yield interrupts
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _write_nowhere(streams: list[int]) -> None:
+    """Let go of a terminal that has gone: what is written to it would be an error."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams:
+        os.dup2(nowhere, stream)
+    os.close(nowhere)

@@ -12,8 +12,7 @@ from busbw.base import layout
 from busbw.base.errors import InputError
 from busbw.measure.execute import launch, processes, visiting, watch
 from busbw.measure.execute.blame import Distant, blame
-from busbw.measure.execute.interrupts import Interrupts, counted
-from busbw.measure.execute.launch import Execution, JobStreams, Listener
+from busbw.measure.execute.launch import Execution, Interrupts, JobStreams, Listener, counted_interrupts
 from busbw.measure.execute.watch import LOOK_S, Watch
 from busbw.measure.launchers.notices import batch_end
 from busbw.model import codec
@@ -291,7 +290,7 @@ def execute(plan: Plan, directory: Path, attempt: int, done: frozenset[int], lis
     started_s = time.monotonic()
     with contextlib.ExitStack() as held:
         files = _open_outputs(raw, attempt, plan, held)
-        interrupts = held.enter_context(counted())
+        interrupts = held.enter_context(counted_interrupts())
         process = launch.start(arguments, plan.job, tag)
         attendance = Attendance(plan, raw, files, process, interrupts, listener)
         aftermath = Aftermath(plan, directory, attempt, interrupts, listener)

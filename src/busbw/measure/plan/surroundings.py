@@ -11,7 +11,7 @@ from busbw.base.errors import InputError
 from busbw.machine.capture import allocation as batch_systems
 from busbw.machine.capture import host as capture
 from busbw.machine.capture.environment import environment, value_of
-from busbw.machine.capture.gpus import Named, gpus
+from busbw.machine.capture.host import Named, gpus
 from busbw.measure.backends.backend import Backend, Door, Programs, Surroundings
 from busbw.measure.launchers import registry
 from busbw.model.launch import Allocation
