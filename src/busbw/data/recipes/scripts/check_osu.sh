@@ -22,7 +22,7 @@ programs_have_mpi() {
     grep -F -e libmpi <<<"$libraries"
 }
 
-# 4: nobody has published what to expect; that both programs ran between the ranks is what is to be proven.
+# 4: no expectation is published; that both programs ran between the ranks is what is to be proven.
 measure() {
     local code=0
     busbw run latency bandwidth --backend osu --bin "$PWD/osu" "${where[@]}" "${run_options[@]}" \
