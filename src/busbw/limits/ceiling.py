@@ -15,6 +15,8 @@ from busbw.limits.algorithms import (
     check_collective,
     shape_of,
 )
+from busbw.limits.message_rate import NAME as MESSAGE_RATE
+from busbw.limits.message_rate import message_limit
 from busbw.model.limit import Attained, Bound, Limit, LimitLine, NodeRates, Part, PartName, Rate
 
 _UNKNOWN = {
@@ -79,6 +81,8 @@ def ceiling(rates: NodeRates, *, nodes: int, collective: str | None = None, algo
     """
     if not 1 <= nodes <= MOST_NODES:
         raise InputError(f"{nodes} nodes", hint=f"from 1 to {MOST_NODES}")
+    if collective == MESSAGE_RATE:
+        return message_limit(rates, nodes=nodes)
     if collective is not None:
         check_collective(collective)
     asked = algorithm_name(algorithm) if algorithm is not None else None

@@ -9,7 +9,7 @@ from busbw.facts.devices import lane_rates
 from busbw.facts.expectations import attained_on, attained_where
 from busbw.facts.platforms import GpuFacts
 from busbw.model.host import Hardware, HostGpu, HostPort
-from busbw.model.limit import NodeRates, Rate
+from busbw.model.limit import MessageRate, NodeRates, Rate
 from busbw.model.platform import GpuPlace, NicPlace, Platform, Variant
 
 
@@ -107,6 +107,7 @@ def rates_of_platform(platform: Platform, *, gpus: int | None = None, name: str 
         ports=ports,
         nic=nic,
         nic_slot=_nic_slot(platform, nic),
+        messages=_messages(platform),
         attained=attained_on(platform),
         assumptions=tuple(assumptions),
         missing=unknown,
@@ -138,6 +139,7 @@ def _cpu_rates(platform: Platform, variant: Variant | None, assumptions: list[st
         ports=platform.nic.ports,
         nic=nic,
         nic_slot=_nic_slot(platform, nic),
+        messages=_messages(platform),
         attained=attained_on(platform),
         assumptions=(*assumptions, words),
     )
@@ -156,6 +158,13 @@ def _nic(platform: Platform, variant: Variant | None) -> Rate | None:
     else:
         return None
     return Rate(rate_Bps=port_bps / 8, figures=f"{port_bps / 1e9:g} Gb/s", source=source)
+
+
+def _messages(platform: Platform) -> MessageRate | None:
+    per_s = platform.nic.messages_per_s
+    if per_s is None:
+        return None
+    return MessageRate(per_s=per_s, figures=f"{per_s / 1e6:g} M messages/s", source=platform.nic.source)
 
 
 def _ports_used(platform: Platform, used: int, has: int) -> tuple[int | None, tuple[str, ...]]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from busbw.base.value import Integer, Value
 
-PartName = Literal["nvlink", "pair", "slot", "nic_slot", "nic"]
+PartName = Literal["nvlink", "pair", "slot", "nic_slot", "nic", "messages"]
 
 
 class Attained(Value, kw_only=True, frozen=True):
@@ -29,6 +29,15 @@ class Rate(Value, kw_only=True, frozen=True):
 
     rate_Bps: float
     # The arithmetic, as `400 Gb/s`, or `PCIe 5 x16: 32 GT/s x 16 x 128/130`.
+    figures: str
+    source: tuple[str, ...] = ()
+
+
+class MessageRate(Value, kw_only=True, frozen=True):
+    """How many messages a second one port can send at best, how that is written, and who says so."""
+
+    per_s: float
+    # As `330 M messages/s`.
     figures: str
     source: tuple[str, ...] = ()
 
@@ -60,6 +69,7 @@ class NodeRates(Value, kw_only=True, frozen=True):
     ports: Integer | None = None
     nic: Rate | None = None
     nic_slot: Rate | None = None
+    messages: MessageRate | None = None
     attained: tuple[Attained, ...] = ()
     assumptions: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
@@ -125,5 +135,7 @@ class Limit(Value, kw_only=True, frozen=True):
     parts: tuple[Part, ...]
     # Per collective, the highest first.
     bounds: tuple[Bound, ...]
+    # Of all pairs of ranks together, where that was asked; None: it was not, or is not known.
+    messages_per_s: float | None = None
     assumptions: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()

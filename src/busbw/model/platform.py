@@ -155,6 +155,8 @@ class NicKind(PlatformSection, kw_only=True, frozen=True):
     # Ports of one node, and the line rate of one in bits per second.
     ports: Integer | None = None
     port_bps: float | None = None
+    # Messages a second that one port can send, by its maker or by the platform's owner.
+    messages_per_s: float | None = None
     # PCI class: 0x020700 is InfiniBand, 0x020000 Ethernet.
     device_class: str | None = None
     # RDMA device names in words: `mlx5_ib0..7`; and the network interfaces on top, where they have names of their own.

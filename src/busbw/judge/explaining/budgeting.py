@@ -5,6 +5,7 @@ from busbw.facts.expectations import SizeCurve
 from busbw.judge.explaining.series import Series, SizeSample
 from busbw.limits.algorithms import shape_of
 from busbw.limits.ceiling import parts_of
+from busbw.limits.message_rate import NAME as MESSAGE_RATE
 from busbw.model.limit import Bound, NodeRates
 from busbw.model.verdict import BudgetStep, StepName
 
@@ -70,6 +71,12 @@ def budget(
 def _wire(series: Series, bound: Bound, rates: NodeRates) -> tuple[str, float, str, tuple[str, ...]] | None:
     if bound.busbw_Bps is not None and series.network == "loopback" and rates.nic is not None:
         return "NICs of a GPU", bound.busbw_Bps, f"{rates.ports} x {rates.nic.figures}", rates.nic.source
+    if series.collective == MESSAGE_RATE and bound.busbw_Bps is not None and rates.nic is not None:
+        # All of it is one line of the bound: the NICs by bytes, or by messages.
+        line = next(line for line in bound.lines if line.limits)
+        title = "NICs, messages" if line.part == "messages" else "NICs, bytes"
+        source = rates.messages.source if line.part == "messages" and rates.messages is not None else rates.nic.source
+        return title, bound.busbw_Bps, line.figures, source
     for part in parts_of(rates, shape_of(rates, series.nodes or 1)):
         if part.name == bound.limited_by and part.rate_Bps is not None:
             return part.title, part.rate_Bps, part.figures, part.source

@@ -12,6 +12,7 @@ from busbw.judge.explaining.outcome import ABOVE_CEILING, OF_BAND, Judged, label
 from busbw.judge.explaining.references import Reference
 from busbw.judge.explaining.scenarios import Scenario
 from busbw.judge.explaining.series import Detour, Series, SizeSample
+from busbw.limits.message_rate import NAME as MESSAGE_RATE
 from busbw.model.finding import Finding, Verdict
 from busbw.model.limit import NodeRates
 from busbw.model.verdict import Condition, SizeExplanation
@@ -179,7 +180,8 @@ class Sized:
 def verdict_of_series(series: Series, explained: Sequence[Sized]) -> Verdict:
     """Return the verdict on all sizes: wrong or slow if one is, else that of the largest, which leads.
 
-    Of a test of latency only the sizes that latency decides count.
+    Of a test of latency only the sizes that latency decides count; of one of messages the size leads of which most were
+    sent.
     """
     sizes = [each.size for each in explained]
     if not sizes:
@@ -191,7 +193,8 @@ def verdict_of_series(series: Series, explained: Sequence[Sized]) -> Verdict:
     if series.collective == "latency":
         sizes = [size for size in sizes if size.size_bytes <= _FEW_BYTES] or sizes
     above = [size for size in sizes if ABOVE_CEILING in size.verdict.because]
-    leading = above[-1] if above else sizes[-1]
+    usual = min(sizes, key=lambda size: size.time_s) if series.collective == MESSAGE_RATE else sizes[-1]
+    leading = above[-1] if above else usual
     sentence = f"{leading.verdict.sentence[:-1]}{_counts(sizes)}."
     return Verdict(outcome=leading.verdict.outcome, sentence=sentence, because=leading.verdict.because)
 

@@ -14,7 +14,7 @@ from busbw.facts.expectations import SizeCurve, latency_constants, size_curve
 from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.judge.explaining.references import (
     LARGE_MESSAGE_BYTES,
-    PAIRS,
+    WINDOWED,
     Reference,
     ReferenceEstimate,
     ReferencePlace,
@@ -246,7 +246,7 @@ def _below_ceiling(busbw_Bps: float, scenario: Scenario) -> float:
 
 def regime_of(series: Series, size_bytes: int, slope: float) -> Regime:
     """Return what decides the time of a size whose bandwidth rises so."""
-    if series.collective in PAIRS.values():
+    if series.collective in WINDOWED:
         return "bandwidth" if size_bytes >= LARGE_MESSAGE_BYTES else "knee"
     if slope <= (_BANDWIDTH_SLOPE if series.nodes == 1 else _BANDWIDTH_SLOPE_BETWEEN):
         return "bandwidth"
@@ -341,7 +341,7 @@ def _shaped(
     series, size_bytes = known.series, sample.size_bytes
     curve = known.curve(bound.algorithm)
     if curve is None:
-        least = LARGE_MESSAGE_BYTES if series.collective in PAIRS.values() else _LARGE_BYTES
+        least = LARGE_MESSAGE_BYTES if series.collective in WINDOWED else _LARGE_BYTES
         return (attained_Bps, 0.0, None) if size_bytes >= least else None
     if size_bytes < curve.from_bytes:
         return None

@@ -16,6 +16,7 @@ from busbw.judge.explaining.series import Series, SizeSample, StatedFacts
 from busbw.judge.explaining.sizing import Against, explain_size
 from busbw.judge.explaining.slow_ends import pair_findings_of_run
 from busbw.judge.explaining.sources import series_of_run
+from busbw.limits.message_rate import NAME as MESSAGE_RATE
 from busbw.model.finding import Finding, Verdict
 from busbw.model.platform import Platform
 from busbw.model.run import Run
@@ -129,7 +130,10 @@ def _at_home(series: Series, curve: SweepCurve, run: Run) -> list[Sized]:
 
 def _conclude(series: Series, curve: SweepCurve, sized: Sequence[Sized]) -> SeriesExplanation:
     verdict = verdict_of_series(series, sized)
-    steps = [each.size.next_step for each in reversed(sized) if each.size.verdict.outcome == verdict.outcome]
+    # The size that leads comes first: the largest, or the one of which most messages were sent.
+    counts = series.collective == MESSAGE_RATE
+    ordered = sorted(sized, key=lambda each: each.size.time_s if counts else -each.size.size_bytes)
+    steps = [each.size.next_step for each in ordered if each.size.verdict.outcome == verdict.outcome]
     return SeriesExplanation(
         title=series.title,
         collective=series.collective,

@@ -10,6 +10,7 @@ from busbw.base.units import format_rate, format_time
 from busbw.judge.expectation import SLOW_TIMES, TOLERANCE, MpiExpectation, advice, expectation_of
 from busbw.judge.explaining.budgeting import limiter
 from busbw.judge.explaining.outcome import label
+from busbw.judge.explaining.references import WINDOWED
 from busbw.judge.explaining.series import Series, SizeSample
 from busbw.model.finding import Ceiling, Verdict
 from busbw.model.finding import Outcome as Answer
@@ -28,7 +29,6 @@ _LOOSE = 0.25
 # Below this part of the highest bandwidth the curve is a straight line of latency, which no Hill curve is.
 _HILL_FROM = 0.05
 # Between two processes: many large messages under way at once, and single ones of a few bytes.
-_PAIRS = frozenset({"bandwidth", "bibw"})
 _LARGE_MESSAGE_BYTES = 2**20
 _FEW_BYTES = 128
 # Messages of this size last milliseconds, and no latency does: with or without a sweep that shows it.
@@ -118,7 +118,7 @@ def regime(curve: SweepCurve, collective: str, size_bytes: int) -> Regime | None
     """Return what decides the time of a size; None: it cannot be told."""
     if collective == "latency" and size_bytes <= _FEW_BYTES:
         return "latency"
-    if size_bytes >= (_LARGE_MESSAGE_BYTES if collective in _PAIRS else _ALWAYS_LARGE_BYTES):
+    if size_bytes >= (_LARGE_MESSAGE_BYTES if collective in WINDOWED else _ALWAYS_LARGE_BYTES):
         return "bandwidth"
     if curve.bandwidth_from_bytes is not None and size_bytes >= curve.bandwidth_from_bytes:
         return "bandwidth"

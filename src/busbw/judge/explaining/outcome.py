@@ -14,6 +14,7 @@ from busbw.judge.explaining.expecting import Expectation, unseen_words, why_no_c
 from busbw.judge.explaining.references import latencies
 from busbw.judge.explaining.scenarios import Scenario
 from busbw.judge.explaining.series import Series, SizeSample
+from busbw.limits.message_rate import NAME as MESSAGE_RATE
 from busbw.model.finding import Outcome, Verdict
 from busbw.model.limit import Bound
 from busbw.model.platform import Published
@@ -104,7 +105,8 @@ def _together(judged: Judged, what: str) -> Verdict:
         outcome: Outcome = "ok" if "ok" in kinds else "slow"
         return Verdict(outcome=outcome, sentence=f"{outcome}: {what}: {_one_scenario(judged, outcome)}.")
     if "unjudged" in kinds and len(judged.scenarios) == 1:
-        return _cannot(f"{what}: {format_rate(judged.sample.busbw_Bps)}; {_unjudged(judged)}")
+        shown = "" if judged.series.collective == MESSAGE_RATE else f"{format_rate(judged.sample.busbw_Bps)}; "
+        return _cannot(f"{what}: {shown}{_unjudged(judged)}")
     words = [
         _scenario_words(judged.sample, scenario, expected)
         for scenario, expected in zip(judged.scenarios, judged.expected, strict=True)
@@ -135,12 +137,23 @@ def _best_Bps(sample: SizeSample) -> float:
     return sample.busbw_Bps * sample.time_s / sample.low_s if sample.low_s else sample.busbw_Bps
 
 
+def _messages_words(judged: Judged, ceiling_Bps: float) -> tuple[str, str]:
+    """Return what was measured, and what is possible, as the messages a second of all pairs: `250.1 M messages/s`."""
+    pairs, size_bytes = judged.series.ranks // 2, judged.sample.size_bytes
+    each = pairs / size_bytes / 1e6
+    seen, possible = (f"{each * rate_Bps:.4g} M messages/s" for rate_Bps in (judged.sample.busbw_Bps, ceiling_Bps))
+    return seen, possible
+
+
 def _one_scenario(judged: Judged, outcome: Outcome) -> str:
     """Return the evidence where all scenarios agree: by the one that asks for most, of those that can carry it."""
     known = [each for each in judged.expected if each is not None and each.scenario in judged.possible]
     if not known:
         ceiling_Bps = max(scenario.ceiling_Bps for scenario in judged.possible)
         share = percent(judged.sample.busbw_Bps / ceiling_Bps)
+        if judged.series.collective == MESSAGE_RATE:
+            seen, possible = _messages_words(judged, ceiling_Bps)
+            return f"{seen}, {share} of the {possible} that the NICs can send"
         return f"{format_rate(judged.sample.busbw_Bps)}, {share} of the {format_rate(ceiling_Bps)} that is possible"
     most = max(known, key=lambda each: each.busbw_Bps)
     words = comparison_words(judged.sample, most)
@@ -175,6 +188,9 @@ def _unjudged(judged: Judged) -> str:
     if series.collective == "latency":
         return why_no_call(series)
     ceiling_Bps = max(scenario.ceiling_Bps for scenario in judged.scenarios)
+    if series.collective == MESSAGE_RATE:
+        seen, possible = _messages_words(judged, ceiling_Bps)
+        return f"{seen}; the NICs could send {possible} at most, and what so many pairs should reach is not published"
     names = " or ".join(judged.scenarios[0].algorithms)
     most = f"{names} could carry {format_rate(ceiling_Bps)} at most"
     small = judged.sample.busbw_Bps < ceiling_Bps / 10

@@ -19,6 +19,8 @@ _LARGE_BYTES = 2**33
 LARGE_MESSAGE_BYTES = 2**20
 _UNITS_Bps = {"GB/s": 1e9, "Gb/s": 1e9 / 8}
 PAIRS = {"MPI bandwidth": "bandwidth", "MPI bi-directional bandwidth": "bibw"}
+# What is measured between pairs of ranks, a window of messages at a time.
+WINDOWED = frozenset({"bandwidth", "bibw", "message_rate"})
 AVERAGE = "avg busbw"
 _SEVERAL = "several nodes"
 # Sizes are rounded down to whole parts.
@@ -65,7 +67,7 @@ class Reference:
         """Whether a size is one of its sizes, or lies between two of them."""
         first, last = self.points[0][0], self.points[-1][0]
         if not self.has_size:
-            return size_bytes >= (LARGE_MESSAGE_BYTES if self.collective in PAIRS.values() else _LARGE_BYTES // 32)
+            return size_bytes >= (LARGE_MESSAGE_BYTES if self.collective in WINDOWED else _LARGE_BYTES // 32)
         return first * (1 - SAME_SIZE) <= size_bytes <= last * (1 + SAME_SIZE)
 
 

@@ -13,6 +13,8 @@ from busbw.base.units import format_rate
 from busbw.judge.explaining.series import Series, SizeSample
 from busbw.judge.explaining.sources import SYMMETRIC
 from busbw.limits.ceiling import ceiling
+from busbw.limits.message_rate import NAME as MESSAGE_RATE
+from busbw.limits.message_rate import pairs_bound
 from busbw.model.limit import Bound, LimitLine, NodeRates
 
 # Ways of NCCL that are one kernel over memory that all GPUs see: bound by the links alone.
@@ -21,12 +23,15 @@ _LEAST = "any"
 
 def bounds(rates: NodeRates | None, series: Series) -> tuple[tuple[Bound, ...], str | None]:
     """Return the bound of each algorithm that may be used, and why there is none where there is none."""
-    if rates is None:
-        return (), "the rates of this machine are not known"
-    if series.nodes is None:
-        return (), "on how many nodes it ran is not known"
+    if rates is None or series.nodes is None:
+        return (
+            (),
+            "the rates of this machine are not known" if rates is None else "on how many nodes it ran is not known",
+        )
     if series.network == "loopback" and series.nodes == 1:
         return _loopback(rates, series)
+    if series.collective == MESSAGE_RATE:
+        return _of_pairs(rates, series)
     try:
         found = ceiling(_as_said(rates, series), nodes=series.nodes, collective=series.collective).bounds
     except InputError as error:
@@ -62,6 +67,19 @@ def _as_said(rates: NodeRates, series: Series) -> NodeRates:
         nvls=rates.nvls if series.nvls is None else series.nvls and rates.nvls is not False,
         sharp=bool(series.sharp),
     )
+
+
+def _of_pairs(rates: NodeRates, series: Series) -> tuple[tuple[Bound, ...], str | None]:
+    bound = _of_messages(rates, series, None)
+    if bound is None:
+        within = "within one node no NIC is passed"
+        return (), within if series.nodes == 1 else "not known: the number of NIC ports and their rate"
+    return (bound,), None
+
+
+def _of_messages(rates: NodeRates, series: Series, size_bytes: int | None) -> Bound | None:
+    """Return the bound of one pair among all of them; of small messages their number decides, which needs a size."""
+    return pairs_bound(rates, nodes=series.nodes or 1, pairs=max(1, series.ranks // 2), size_bytes=size_bytes)
 
 
 def _loopback(rates: NodeRates, series: Series) -> tuple[tuple[Bound, ...], str | None]:
@@ -137,6 +155,9 @@ def scenarios(
         return _said_by_nccl(series, sample.algorithm, rates)
     if not found:
         return ()
+    if series.collective == MESSAGE_RATE and rates is not None:
+        bound = _of_messages(rates, series, sample.size_bytes)
+        found = (bound,) if bound is not None else found
     if series.algorithms or series.network == "loopback" or series.library != "nccl":
         how: From | None = ("setting" if len(series.algorithms) == 1 else "only") if len(found) == 1 else None
         return (Scenario(bounds=found, nvls=_adds(series, found), title="", known_from=how),)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
+from busbw.base.text import counted
 from busbw.judge.explaining.budgeting import budget, limiter
 from busbw.judge.explaining.concluding import Applies, Suspect, applies, conditions, suspect
 from busbw.judge.explaining.expecting import Expectation, Knowledge, expectation
@@ -15,6 +16,8 @@ from busbw.judge.explaining.scenarios import ABOVE, From, Scenario, scenarios
 from busbw.judge.explaining.series import SizeSample
 from busbw.judge.explaining.sources import SYMMETRIC
 from busbw.limits.algorithms import COLLECTIVES
+from busbw.limits.message_rate import NAME as MESSAGE_RATE
+from busbw.limits.message_rate import messages_per_s, pairs_needed
 from busbw.model.finding import Verdict
 from busbw.model.limit import Bound
 from busbw.model.platform import Published
@@ -130,6 +133,10 @@ def _cannot_tell(judged: Judged, known_machine: KnownMachine) -> str | None:
         return _say_more(judged, known_machine)
     if judged.scenarios and not judged.possible:
         return "say on what it ran: --nodes, --gpus-per-node, --platform or --host"
+    return _more_pairs(judged, known_machine) if series.collective == MESSAGE_RATE else _of_regime(judged)
+
+
+def _of_regime(judged: Judged) -> str | None:
     if len(judged.possible) > 1 and any(judged.expected):
         return (
             "say whether NVLink SHARP was on: --nvls on, or --nvls off, or the algorithm: --algorithm NAME; NCCL_DEBUG="
@@ -138,6 +145,24 @@ def _cannot_tell(judged: Judged, known_machine: KnownMachine) -> str | None:
     if judged.likely is None or judged.likely.regime != "bandwidth":
         return "hold small messages against a run of the same machine when it was sound: `busbw compare SOUND THIS`"
     return None
+
+
+def _more_pairs(judged: Judged, known_machine: KnownMachine) -> str | None:
+    """Return how many pairs of this rate the NICs could serve."""
+    series, sample = judged.series, judged.sample
+    rates, _ = known_machine.rates(series)
+    most_per_s = messages_per_s(rates) if rates is not None else None
+    if most_per_s is None or series.nodes is None or judged.highest is None:
+        return None
+    if judged.highest.limited_by != "messages":
+        return None
+    pairs = series.ranks // 2
+    seen_per_s = pairs / sample.time_s
+    needed = pairs_needed(series.nodes / 2 * most_per_s, pairs=pairs, seen_per_s=seen_per_s)
+    return (
+        f"{counted(pairs, 'pair')} sent {seen_per_s / pairs / 1e6:.3g} M messages/s each: {needed} such pairs would "
+        f"reach what the NICs can send; measure with more ranks on each node until the rate no longer rises"
+    )
 
 
 def _say_more(judged: Judged, known_machine: KnownMachine) -> str | None:

@@ -195,7 +195,9 @@ def _choices(diagnosis: Diagnosis) -> dict[tuple[str, int], tuple[str, str]]:
 _NCCL = frozenset({"nccl-tests", "rccl-tests"})
 _MPI = frozenset({"osu", "imb"})
 # OSU counts the size of a message between two ranks so too; its collectives count otherwise.
-_PAIRS = frozenset({"latency", "bandwidth", "bibw"})
+_PAIR = frozenset({"latency", "bandwidth", "bibw"})
+# Of several pairs OSU prints what all of them together send.
+_PAIRS = _PAIR | {"message_rate"}
 _NO_RANKS = "how many ranks took part is not known: say --nodes and --gpus-per-node"
 
 
@@ -254,6 +256,9 @@ def _of_table(
         ranks = (
             table.ranks_from_rates or same[0].ranks or table.ranks or _ranks(what, stated, imported, table, node_gpus)
         )
+        if ranks is None and what in _PAIRS:
+            why.append("how many pairs took part is not known: the line `[ pairs: N ]` is missing")
+            continue
         if ranks is None or ranks < 2:
             why.append(_NO_RANKS if ranks is None else "one rank alone sends nothing")
             continue
@@ -271,7 +276,7 @@ def _ranks(what: str, stated: StatedFacts, imported: Imported, table: Table, nod
     Of a machine that is known all GPUs of its nodes take part, unless something else is said.
     """
     if what in _PAIRS:
-        return 2
+        return 2 if what in _PAIR else None
     each = stated.gpus_per_node or node_gpus
     if stated.nodes and each:
         return stated.nodes * each
@@ -382,7 +387,11 @@ def _rates(row: Reading, computed: tuple[float, float]) -> tuple[float, float]:
 
 def _time_of_rate(row: Reading, what: str, ranks: int) -> float | None:
     """Return the time of a message where a tool prints only how many bytes a second pass between two ranks."""
-    rate_Bps = row.busbw_Bps or row.bandwidth_Bps
-    if what not in _PAIRS or not rate_Bps or row.size_bytes is None:
+    if what not in _PAIRS or row.size_bytes is None:
         return None
-    return COLLECTIVES[what].factor(ranks) * row.size_bytes / rate_Bps
+    pairs = 1 if what in _PAIR else ranks // 2
+    if row.messages_per_s and what not in _PAIR:
+        # Printed with more digits than the bytes of small messages.
+        return pairs / row.messages_per_s
+    rate_Bps = row.busbw_Bps or row.bandwidth_Bps
+    return COLLECTIVES[what].factor(ranks) * pairs * row.size_bytes / rate_Bps if rate_Bps else None

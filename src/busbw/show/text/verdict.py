@@ -11,6 +11,7 @@ from rich.text import Text
 
 from busbw.base.text import printable
 from busbw.base.units import format_rate, format_size, format_time
+from busbw.limits.message_rate import NAME as MESSAGE_RATE
 from busbw.model.gates import GateAnswers, GateOutcome
 from busbw.model.verdict import (
     BudgetStep,
@@ -44,7 +45,7 @@ def verdict_text(explained: ExplainedVerdict, sizes_bytes: Sequence[int] = ()) -
     for series in explained.series:
         out.print()
         _say(out, _title(series), "bold")
-        out.print(_table(series.sizes, wide=out.width >= _WIDTH_FOR_ALL))
+        out.print(_table(series, wide=out.width >= _WIDTH_FOR_ALL))
         for words in _curve_lines(series.curve):
             _say(out, f"# {words}")
         kind = (series.collective, series.verdict.outcome)
@@ -88,9 +89,11 @@ def _title(series: SeriesExplanation) -> str:
     return f"{series.title}: {series.ranks} ranks{nodes}{settings}; {series.statistic}"
 
 
-def _table(sizes: Sequence[SizeExplanation], *, wide: bool) -> Table:
+def _table(series: SeriesExplanation, *, wide: bool) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("size", "time", "busbw", "expected", "of it"):
+    # Of all pairs together, while bus bandwidth is that of one.
+    counts = series.collective == MESSAGE_RATE
+    for name in ("size", "1e6 msg/s" if counts else "time", "busbw", "expected", "of it"):
         table.add_column(name, justify="right", no_wrap=True)
     if wide:
         table.add_column("at most", justify="right", no_wrap=True)
@@ -98,9 +101,10 @@ def _table(sizes: Sequence[SizeExplanation], *, wide: bool) -> Table:
     if wide:
         table.add_column("algorithm")
     table.add_column("verdict", no_wrap=True)
-    for size in sorted(sizes, key=lambda each: -each.size_bytes):
+    for size in sorted(series.sizes, key=lambda each: -each.size_bytes):
         expected, share = _expected(size)
-        row = [format_size(size.size_bytes), format_time(size.time_s), format_rate(size.busbw_Bps), expected, share]
+        time = f"{series.ranks // 2 / size.time_s / 1e6:.4g}" if counts else format_time(size.time_s)
+        row = [format_size(size.size_bytes), time, format_rate(size.busbw_Bps), expected, share]
         row += [format_rate(size.ceiling_Bps) if size.ceiling_Bps is not None else "?"] if wide else []
         row.append(size.regime or "?")
         row += [printable(_algorithm(size))] if wide else []
