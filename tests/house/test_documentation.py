@@ -99,6 +99,8 @@ def test_the_commands_of_a_document_exit_as_stated(document: Path, tmp_path: Pat
     environment |= NO_DEVICES
     if document.name in ON_STAND_INS:
         environment |= _stand_ins()
+    if (data := document.parent / "data").is_dir():
+        shutil.copytree(data, tmp_path / "data")
     for example in examples(document.read_text(encoding="utf-8")):
         where = f"{document.relative_to(ROOT)}:{example.line}: {shlex.join(example.argv)}"
         assert example.argv[0] in PROGRAMS, f"{where}: only {sorted(PROGRAMS)} are run; tag other blocks `text` or `sh`"

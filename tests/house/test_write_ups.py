@@ -1,0 +1,110 @@
+"""The pages on write-ups: every item has a row, every output is what the command prints, the index counts right."""
+
+import os
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.e2e.runner import NO_DEVICES
+from tests.warm import warm_busbw
+
+from .tree import ROOT
+
+FOLDER = ROOT / "docs" / "write-ups"
+PAGES = sorted(page for page in FOLDER.glob("*.md") if page.name != "README.md")
+# Beside the checkout, where there is one: the write-ups as text.
+SEEDS = ROOT.parent / "shared" / "seeds"
+TEXTS = {
+    "azure-interconnects.md": "azure-interconnects.txt",
+    "azure-cpu-pinning.md": "azure-cpu-pinning.txt",
+    "isambard-nccl.md": "isambard-nccl.txt",
+    "mvapich2-at-azure.md": "mvapich2-at-azure.txt",
+    "oci-a100.md": "oci-nccl.txt",
+}
+ROW = re.compile(r"^\| (?P<item>.+?) \| (?P<command>.+?) \| (?P<result>.+?) \|$", re.MULTILINE)
+HEAD = "| item of the "
+SHOWN = re.compile(r"^```console\n\$ (?P<command>[^\n]+)\n```\n\n```text\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
+EXIT = re.compile(r"\s*#\s*exits (\d+)\s*$")
+# What a reader looks for: settings, tables, figures, numbers with decimals, how many times faster.
+ITEMS = (
+    re.compile(r"\b(?:NCCL|UCX|FI|SHARP|CUDA|OMPI|MV2)_[A-Z0-9_]{2,}\b"),
+    re.compile(r"\b(?:Table|Figure) \d\b"),
+    re.compile(r"(?<![\d.\w])\d{1,4}\.\d{1,2}(?![\d.\w])"),
+    re.compile(r"\b\d\.\d(?=x)"),
+)
+# Of installing, not of measuring: versions that the pages leave to `busbw recipe show`, numbers of sections and variables of builds.
+LEFT = {
+    "azure-interconnects.md": {"22.04", "12.6", "25.01", "3.1", "4.0", "NCCL_NVLS_ENABLE1"},
+    "azure-cpu-pinning.md": {"2.0", "2.18", "2.24", "2.25"},
+    "mvapich2-at-azure.md": {"4.0", "1.8"},
+    "isambard-nccl.md": {"12.3", "26.01", "2.13", "12.23", "CUDA_HOME", "NCCL_HOME", "NCCL_WARN"},
+    "oci-a100.md": set(),
+}
+
+
+def rows(page: Path) -> list[re.Match[str]]:
+    text = page.read_text(encoding="utf-8")
+    table = text[text.index(HEAD) :].split("\n\n", 1)[0]
+    return [row for row in ROW.finditer(table) if not row["item"].startswith(("item of", "---"))]
+
+
+def kind_of(result: str) -> str:
+    return result.split(maxsplit=1)[0].rstrip(":,;")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_row_says_whether_it_is_the_same_or_why_it_is_corrected(page: Path) -> None:
+    found = rows(page)
+    assert len(found) >= 10
+    for row in found:
+        kind = kind_of(row["result"])
+        assert kind in {"same", "corrected", "never", "left", "new"}, row[0]
+        if kind == "corrected":
+            assert len(row["result"]) > len("corrected: ") + 10, row[0]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_nothing_of_a_write_up_is_without_a_word(page: Path) -> None:
+    seed = SEEDS / TEXTS[page.name]
+    if not seed.is_file():
+        pytest.skip(f"{seed} is not here: the write-up's text is compared only where it is")
+    text = seed.read_text(encoding="utf-8")
+    items = {match for pattern in ITEMS for match in pattern.findall(text)} - LEFT[page.name]
+    data = "".join(file.read_text(encoding="utf-8") for file in (FOLDER / "data").iterdir())
+    said = page.read_text(encoding="utf-8") + data
+    assert sorted(item for item in items if item not in said) == []
+
+
+def test_every_write_up_has_its_page() -> None:
+    assert {page.name for page in PAGES} == set(TEXTS)
+
+
+def test_the_index_counts_the_rows_of_each_page() -> None:
+    index = (FOLDER / "README.md").read_text(encoding="utf-8")
+    for page in PAGES:
+        kinds = [kind_of(row["result"]) for row in rows(page)]
+        counts = [len(kinds), *(kinds.count(kind) for kind in ("same", "corrected"))]
+        counts.append(counts[0] - sum(counts[1:]))
+        line = next(line for line in index.splitlines() if f"({page.name})" in line)
+        assert [int(cell) for cell in line.split("|")[2:6]] == counts, page.name
+
+
+def shown() -> list[object]:
+    return [
+        pytest.param(page, match, id=f"{page.stem}:{match['command'][:60]}")
+        for page in PAGES
+        for match in SHOWN.finditer(page.read_text(encoding="utf-8"))
+    ]
+
+
+@pytest.mark.parametrize(("page", "match"), shown())
+def test_what_a_page_shows_is_what_the_command_prints(page: Path, match: re.Match[str], tmp_path: Path) -> None:
+    shutil.copytree(page.parent / "data", tmp_path / "data")
+    argv = shlex.split(EXIT.sub("", match["command"]))
+    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "250", "XDG_DATA_HOME": str(tmp_path / "own")}
+    done = warm_busbw(*argv[1:], cwd=tmp_path, env=environment | NO_DEVICES, timeout=60)
+    printed = " ".join((done.stdout + done.stderr).split())
+    for line in match["text"].splitlines():
+        assert " ".join(line.split()) in printed, f"{line}\n\n{done.stdout}\n{done.stderr}"
