@@ -1,4 +1,4 @@
-"""Messages a second between pairs of ranks: OSU's osu_mbw_mr held against what the NICs can send."""
+"""What pairs of ranks reach between nodes: OSU's osu_mbw_mr and osu_bibw held against what the NICs can send."""
 
 import pytest
 
@@ -79,3 +79,10 @@ def test_without_the_number_of_pairs_nothing_is_judged(tmp_path):
     explained = explain(tmp_path, f"{HEAD}{COLUMNS}1 250.11 250110000.00\n")
     assert explained.verdict.outcome == "cannot_tell"
     assert any("pairs" in words for words in explained.left_out)
+
+
+def test_both_directions_together_may_pass_the_rate_of_one(tmp_path):
+    text = "# OSU MPI Bi-Directional Bandwidth Test v7.2\n# Size      Bandwidth (MB/s)\n4194304             93750.00\n"
+    explained = explain(tmp_path, text)
+    assert explained.verdict.outcome == "ok"
+    assert codes(explained) == set()

@@ -344,6 +344,9 @@ def _sound_words(series: Series, size: SizeExplanation) -> str:
 def _more_than_nics(series: Series, explained: Sequence[Sized], rates: NodeRates | None) -> Finding | None:
     if rates is None or rates.nic is None or not rates.ports or (series.nodes or 1) < 2 or rates.domain_gpus:
         return None
+    if series.collective == "bibw":
+        # It counts both directions, and is twice the rate of the NICs by definition.
+        return None
     total_Bps = rates.nic.rate_Bps * rates.ports
     above = [each for each in explained if each.size.busbw_Bps > total_Bps and not each.size.verdict.because]
     if not above:
