@@ -37,7 +37,7 @@ ITEMS = (
 # Of installing, not of measuring: versions that the pages leave to `busbw recipe show`, numbers of sections and variables of builds.
 LEFT = {
     "azure-interconnects.md": {"22.04", "12.6", "25.01", "3.1", "4.0", "NCCL_NVLS_ENABLE1"},
-    "azure-cpu-pinning.md": {"2.0", "2.18", "2.24", "2.25"},
+    "azure-cpu-pinning.md": {"NCCL_BENCHMARK", "2.0", "2.18", "2.24", "2.25"},
     "mvapich2-at-azure.md": {"4.0", "1.8"},
     "isambard-nccl.md": {"12.3", "26.01", "2.13", "12.23", "CUDA_HOME", "NCCL_HOME", "NCCL_WARN"},
     "oci-a100.md": set(),
