@@ -1,13 +1,15 @@
-"""Logs of programs that never come to NCCL: what Open MPI, MPICH, UCX and PyTorch's store print when they cannot start."""
+"""Logs of programs that never come to NCCL: what MPI, UCX and PyTorch's store print when they cannot start."""
 
 import pytest
 
 from busbw.api.diagnoses import doctor_logs
 from busbw.base.errors import InputError
+from busbw.logs.reader import LogReader
 from busbw.logs.troubles import Troubles
 
 from .made import Job
 from .test_diagnosis import codes, evidence, read
+from .test_patterns import LINES
 
 NO_PMI = """\
 0: --------------------------------------------------------------------------
@@ -16,14 +18,18 @@ NO_PMI = """\
 0: execute. There are several options for building PMI support under
 0: --------------------------------------------------------------------------
 """
-LOCKED = "[1700000000.1] [n7:81 :0]  ib_iface.c:946  UCX  ERROR ibv_create_cq(cqe=4096) failed: Cannot allocate memory\n"
+LOCKED = (
+    "[1700000000.1] [n7:81 :0]  ib_iface.c:946  UCX  ERROR ibv_create_cq(cqe=4096) failed: Cannot allocate memory\n"
+)
 NOT_STARTED = "*** An error occurred in MPI_Init\n*** on a NULL communicator\n"
 MPICH = """\
 Abort(138537231) on node 3: Fatal error in internal_Init_thread: Other MPI error, error stack:
 internal_Init_thread(71)......: MPI_Init_thread(argc=(nil), argv=(nil), required=3, provided=0x7ffd) failed
 init_worker(48)...............:  ucx function returned with failed status(ucx_init.c 48 init_worker {why})
 """
-RETRY = "[W1121 10:00:0{n}.1 socket.cpp:697] [c10d] The client socket has failed to connect to [n1]:29500 (errno: {errno}).\n"
+RETRY = (
+    "[W1121 10:00:0{n} socket.cpp:697] [c10d] The client socket has failed to connect to [n1]:29500 (errno: {errno}).\n"
+)
 WAITS = (
     "[rank{rank}]:[E x.cpp:1537] [PG 0 Rank {rank}] Timeout at NCCL work: 19, last enqueued NCCL work: 19, "
     "last completed NCCL work: 18.\n"
@@ -37,6 +43,39 @@ TIMED_OUT = (
 def only(text: str, code: str):
     (found,) = [each for each in read(text).findings if each.code == code]
     return found
+
+
+@pytest.mark.parametrize("name", [name for name in LINES if name.startswith(("mpi-", "ucx-", "store", "ofi-u"))])
+def test_a_line_that_nccl_does_not_write_reaches_its_pattern(name: str):
+    reader = LogReader()
+    reader.feed(LINES[name].encode() + b"\n")
+    reader.end_source()
+
+    assert [event.kind for event in reader.troubles.events.values()] == [name]
+
+
+def test_a_message_that_ends_with_a_null_byte_is_text(tmp_path):
+    log = tmp_path / "out.txt"
+    log.write_bytes(b"There are not enough slots available in the system to satisfy the 64\nslots\0\n")
+
+    diagnosis = doctor_logs([str(log)])
+
+    assert "more ranks than it has slots" in diagnosis.verdict.sentence
+
+
+def test_a_line_of_a_traceback_that_names_the_store_is_no_timeout():
+    text = (
+        "    store = TCPStore(result.hostname, result.port, world_size, start_daemon, timeout)\n"
+        "RuntimeError: Address already in use\n"
+    )
+
+    assert "a port or an address cannot be had" in only(text, "LOG030").title
+
+
+def test_ucx_that_was_asked_for_a_transport_that_is_not_there_is_told_of_the_setting():
+    text = "[179547.8] [n1:59:0] ucp_context.c:1643 UCX  ERROR no usable transports/devices (asked rc on all devices)\n"
+
+    assert "unset UCX_TLS" in (only(text + MPICH.format(why="No such device"), "LOG030").fix or "")
 
 
 def test_a_program_that_srun_starts_without_a_pmi_is_told_what_to_give_srun():
@@ -148,6 +187,8 @@ def test_a_watchdog_that_ends_after_a_timeout_is_no_rank_that_left():
         ("Call to ibv_modify_qp failed with 19 No such device, on dev mlx5_0:1, curr state INIT", "show_gids"),
         ("Call to ibv_reg_dmabuf_mr failed with error Operation not supported", "NCCL_DMABUF_ENABLE=0"),
         ("NET/IB : mlx5_0:1 Got async event : local access violation work queue error", "active_mtu"),
+        ("ncclSocketInit: connecting to address  with family 59936 is neither AF_INET(2)", "NCCL_SOCKET_IFNAME"),
+        ("Cuda failure 217 'peer access is not supported between these two devices'", "NCCL_CUMEM_HOST_ENABLE=0"),
         ("Socket creation failed : Address family not supported by protocol", "--network=host"),
     ],
 )

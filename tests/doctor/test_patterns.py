@@ -67,6 +67,7 @@ LINES = {
     "[n1]:29500 (errno: 110 - Connection timed out).",
     "framework-waits": "[PG ID 0 PG GUID 0(default_pg) Rank 3] Timeout at NCCL work: 19, last enqueued NCCL work: 19",
     "mpi-no-pmi": 'The application appears to have been direct launched using "srun",',
+    "mpi-other-launcher": "check_PMI_VERSION(167):  Runtime environment uses unsupported PMI version PMIx. Aborting.",
     "mpi-slots": "There are not enough slots available in the system to satisfy the 8",
     "mpi-daemons": "ORTE was unable to reliably start one or more daemons.",
     "mpi-no-pml": "No components were able to be opened in the pml framework.",

@@ -458,8 +458,8 @@ def _waiting(case: JobLogs, timeouts: list[TroubleEvent]) -> Finding:
     return finding(
         "LOG032",
         evidence=f"{shown}{behind}",
-        fix="`py-spy dump --pid PID` on the rank that is behind; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 keeps what each did; "
-        "a rank with fewer steps, as with data that does not divide evenly, leaves the others waiting: count them",
+        fix="`py-spy dump --pid PID` on the rank that is behind; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 keeps what each "
+        "did; a rank with fewer steps, as with data that does not divide evenly, leaves the others waiting: count them",
         place=case.place_of(timeouts[0]),
         confidence="likely" if absent and waiting and case.rank_index.ranks is not None else "possible",
     )

@@ -160,6 +160,8 @@ _NEEDLES = (
     "MPI process",
     "direct launched",
     "queue (CQ)",
+    "framework.",
+    "cannot be selected",
     "BTL failed",
     "slots available",
     "daemon",
