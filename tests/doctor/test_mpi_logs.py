@@ -103,6 +103,7 @@ def test_locked_memory_that_is_missing_is_the_cause_where_mpi_could_not_start(te
 
 def test_a_start_of_mpi_that_failed_for_no_known_reason_names_none():
     assert codes(read(NOT_STARTED)) == {"LOG036"}
+    assert "NCCL_DEBUG" not in (only(NOT_STARTED, "LOG036").fix or "")
 
 
 def test_mpich_without_resources_is_told_of_shared_memory():

@@ -164,7 +164,8 @@ _LOST = frozenset({"peer-gone", *NEVER_MADE, "proxy-failed", "detected-elsewhere
 # Collectives to which every rank brings equally much.
 _OF_ONE_SIZE = frozenset({"ALLREDUCE", "BROADCAST", "REDUCE"})
 _MOST_RIVALS = 4
-_STUCK = "watchdog-stuck"
+# They name no cause, and say where to look for it.
+_SAY_WHERE = frozenset({"watchdog-stuck", "mpi-not-started"})
 _RETRY_EXCEEDED = "12"
 _LOOK_AT_LINK = "the link at both ends: ibstat, perfquery, mlxlink; NCCL_IB_TIMEOUT=22 waits longer and hides a bad one"
 _LOOK_AT_MTU = (
@@ -401,7 +402,7 @@ def _unexplained(case: JobLogs, reports: list[TroubleEvent]) -> Finding:
         "LOG036",
         evidence=f"{words(case.who(first)) or 'a launcher or a program'}: {first.text}",
         fix=first.pattern.fix
-        if first.pattern is not None and first.pattern.id == _STUCK
+        if first.pattern is not None and first.pattern.id in _SAY_WHERE
         else "run again with NCCL_DEBUG=INFO, and look at what the program itself printed before this line",
         place=case.place_of(first),
         confidence="certain",
