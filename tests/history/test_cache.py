@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from busbw.api import loading
 from busbw.base.errors import InputError, RunError
 from busbw.store import outcome, tags
 from busbw.store.history import History
@@ -40,6 +41,27 @@ def test_a_run_is_read_once_and_again_when_it_has_changed(base: Path):
     outcome.write_run(second, replace(run, verdict=replace(run.verdict, outcome="slow")))
     assert read_again(base) == [second.name]
     assert [row.outcome for row in listed(base)] == ["ok", "slow", "ok"]
+
+
+def test_a_result_of_the_launching_side_stays_where_a_reader_has_rebuilt_one_meanwhile(base: Path):
+    directory = keep(make_run(0), base)
+    stored = outcome.read_run(directory)
+    # There are no raw files: what is rebuilt of it says nothing.
+    rebuilt = loading.rebuild(directory)
+    assert (stored is not None, rebuilt.verdict.outcome) == (True, "cannot_tell")
+    assert not outcome.add_run(directory, rebuilt)
+    assert outcome.read_run(directory) == stored
+    (directory / "run.json").unlink()
+    assert outcome.add_run(directory, rebuilt)
+    assert outcome.read_run(directory) == rebuilt
+    assert [path.name for path in directory.iterdir() if path.name.endswith(".part")] == []
+
+
+def test_a_result_that_nobody_stored_is_rebuilt_and_stored(base: Path):
+    directory = keep(make_run(0), base)
+    (directory / "run.json").unlink()
+    assert outcome.read_run(directory) is None
+    assert loading.read(directory) == outcome.read_run(directory)
 
 
 def test_a_result_that_was_damaged_in_place_is_noticed(base: Path):

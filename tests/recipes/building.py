@@ -5,7 +5,10 @@ import struct
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
+
+from busbw.model.host import BuiltStack
 
 GCC = shutil.which("gcc")
 needs_gcc = pytest.mark.skipif(GCC is None, reason="no gcc here: stacks to adopt cannot be made")
@@ -77,16 +80,27 @@ def libfabric(folder: Path, *, provider: str | None = "cxi", version: str = "1.2
 
 
 def plugin(
-    folder: Path, fabric: Path, *, has: range = range(2, 7), name: str = "libnccl-net.so", options: tuple[str, ...] = ()
+    folder: Path,
+    fabric: Path,
+    *,
+    has: range = range(2, 7),
+    name: str = "libnccl-net.so",
+    version: str = "1.7.4-aws",
+    options: tuple[str, ...] = (),
 ) -> Path:
     """Return a stand-in for aws-ofi-nccl."""
     return build(
         folder / name,
         defines=tuple(f"ncclNetPlugin_v{number}" for number in has),
-        texts=("NET/OFI Initializing aws-ofi-nccl 1.7.4-aws",),
+        texts=(f"NET/OFI Initializing aws-ofi-nccl {version}",),
         needs=(fabric,),
         options=options,
     )
+
+
+def moved(stack: BuiltStack, here: Path, there: str) -> BuiltStack:
+    """Return a stack as it would be read if what lies below one folder lay below another."""
+    return msgspec.json.decode(msgspec.json.encode(stack).replace(str(here).encode(), there.encode()), type=BuiltStack)
 
 
 def link(made: Path, name: str) -> None:

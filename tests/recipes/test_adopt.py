@@ -23,7 +23,7 @@ from busbw.model.finding import Finding
 from busbw.model.host import Adoption
 from busbw.recipes.stack_rules import adoption
 
-from .building import build, container, entry, libfabric, link, nccl, needs_gcc, plugin
+from .building import build, container, entry, libfabric, link, moved, nccl, needs_gcc, plugin
 
 pytestmark = needs_gcc
 # A platform with InfiniBand needs no plug-in; one with Slingshot is for another processor than a test's.
@@ -73,6 +73,49 @@ def test_a_library_that_is_gone_is_named_once_with_all_that_want_it(stack: tuple
     assert [each.title for each in found.findings if each.code == "STACK001"] == [
         "nothing provides libcxi.so.1, wanted by libfabric.so.1"
     ]
+
+
+@pytest.mark.parametrize(("platform", "is_missing"), [(PLAIN, False), ("aws-p5", False), (SLINGSHOT, True)])
+def test_a_provider_that_cannot_be_loaded_matters_where_the_fabric_needs_it(
+    platform: str, is_missing: bool, tmp_path: Path
+) -> None:
+    fabric = libfabric(tmp_path / "fabric", provider=None)
+    cxi = build(tmp_path / "away" / "libcxi.so.1", defines=("cxi_open",), soname="libcxi.so.1")
+    build(
+        tmp_path / "fabric" / "libfabric" / "libcxi-fi.so", defines=("fi_prov_ini", "fi_getinfo"), needs=(fabric, cxi)
+    )
+    shutil.rmtree(tmp_path / "away")
+    found = examine(tmp_path / "fabric", platform=platform)
+    roles = {each.path.rpartition("/")[2]: each.role for each in found.stack.files}
+    assert roles == {"libfabric.so.1": "libfabric", "libcxi-fi.so": "provider"}
+    titles = [each.title for each in found.findings if each.code == "STACK001"]
+    assert titles == (["nothing provides libcxi.so.1, wanted by libcxi-fi.so"] if is_missing else [])
+
+
+def test_files_that_call_themselves_alike_and_are_named_otherwise_are_no_copies(tmp_path: Path) -> None:
+    for number, release in enumerate(("1.1", "1.12")):
+        build(
+            tmp_path / f"libverbs-{release}-fi.so", defines=("fi_prov_ini",), texts=("x" * (number + 1) * 40,),
+            soname="libverbs-fi.so",
+        )  # fmt: skip
+    assert "STACK004" not in codes(examine(tmp_path))
+
+
+def test_an_image_without_a_loader_cache_is_searched_where_debians_loader_looks(tmp_path: Path) -> None:
+    lib = tmp_path / "root" / "usr" / "lib" / f"{HERE}-linux-gnu"
+    build(lib / "libc.so.6", defines=("puts",), soname="libc.so.6")
+    away = libfabric(lib, provider=None)
+    plugin(tmp_path / "root" / "opt" / "ofi", away)
+    found = adopted(("/opt/ofi",), PLAIN, image=tmp_path / "root")
+    assert [each.by for each in found.stack.files[0].needs if each.name == "libfabric.so.1"] == ["default folder"]
+    away.unlink()
+    assert "STACK001" in codes(adopted(("/opt/ofi",), PLAIN, image=tmp_path / "root"))
+
+
+def test_intel_mpi_says_its_release(tmp_path: Path) -> None:
+    texts = ("Intel(R) MPI Library, Version %s  Build %s", "2021.18.1")
+    build(tmp_path / "libmpi.so.12", defines=("MPI_Init",), texts=texts, soname="libmpi.so.12")
+    assert [each.version for each in examine(tmp_path).stack.files] == ["Intel MPI 2021.18.1"]
 
 
 def test_what_comes_with_the_driver_is_not_missing(tmp_path: Path) -> None:
@@ -136,6 +179,77 @@ def test_folders_of_rpath_that_are_absent_or_relative_are_found(tmp_path: Path) 
     assert one(found, "STACK007").title.endswith("by a relative path, ../lib")
     build(made, defines=("ncclTunerPlugin_v4",), options=("-Wl,-rpath,$ORIGIN",))
     assert codes(examine(tmp_path / "x")) & {"STACK005", "STACK007"} == set()
+
+
+@pytest.mark.parametrize(
+    ("folder", "named"),
+    [
+        ("/tmp/x", "/tmp"),
+        ("/var/tmp/x", "/var/tmp"),
+        ("/dev/shm/x", "/dev/shm"),
+        ("/local/u/x", "/local"),
+        ("/home/u/x", None),
+        ("/tmpfs/x", None),
+        ("/runs/x", None),
+        ("/shared/tmp/x", None),
+    ],
+)
+def test_a_folder_that_each_node_has_for_itself_is_found(folder: str, named: str | None, tmp_path: Path) -> None:
+    nccl(tmp_path, code=SM_90)
+    found = adoption(moved(examine(tmp_path).stack, tmp_path, folder), replace(machine(PLAIN), processor=HERE))
+    titles = [each.title for each in found.findings if each.code == "STACK006"]
+    assert titles == ([f"what was given lies in {named}, which other nodes may not have"] if named else [])
+
+
+def test_a_folder_of_an_image_is_the_same_on_every_node(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    nccl(root / "tmp" / "nccl", code=SM_90)
+    found = adopted(("/tmp/nccl",), PLAIN, image=root)
+    assert found.stack.places
+    assert "STACK006" not in codes(found)
+
+
+@pytest.mark.parametrize(
+    ("plug_in", "fabric", "library", "expected"),
+    [
+        (
+            "1.9.1-aws",
+            "1.17.0",
+            "2.27.7",
+            "aws-ofi-nccl 1.9.1-aws asks for libfabric 1.18.0 or later, and 1.17.0 is loaded",
+        ),
+        ("1.9.1-aws", "1.18.0", "2.27.7", None),
+        ("1.9.1-aws", "1.22.0", "2.4.7", "aws-ofi-nccl 1.9.1-aws asks for NCCL 2.4.8 or later, and 2.4.7 is loaded"),
+        ("1.9.1-aws", "1.22.0", "2.4.8", None),
+        # Its release notes ask for no libfabric; and of one that busbw does not know nothing is asked.
+        ("1.16.3", "1.9.0", "2.27.7", None),
+        ("1.7.4-aws", "1.9.0", "2.4.7", None),
+    ],
+)
+def test_what_the_makers_of_a_plug_in_ask_for_is_held_against_what_is_loaded(
+    plug_in: str, fabric: str, library: str, expected: str | None, tmp_path: Path
+) -> None:
+    nccl(tmp_path / "nccl", version=library, code=SM_90)
+    plugin(tmp_path / "ofi", libfabric(tmp_path / "fabric", version=fabric), version=plug_in)
+    found = examine(tmp_path / "nccl", tmp_path / "ofi", tmp_path / "fabric")
+    assert [each.title for each in found.findings if each.code == "STACK032"] == ([expected] if expected else [])
+    if expected:
+        assert one(found, "STACK032").source == "aws-ofi-nccl, release notes of v1.9.0 and v1.9.1"
+
+
+@pytest.mark.parametrize(("runtime", "is_wrong"), [("13", True), ("12", False)])
+def test_two_versions_of_cuda_are_found_where_their_major_versions_differ(
+    runtime: str, is_wrong: bool, tmp_path: Path
+) -> None:
+    made = nccl(tmp_path / "nccl", code=SM_90)
+    name = f"libcudart.so.{runtime}"
+    cuda = build(tmp_path / "cuda" / name, defines=("cudaMalloc",), soname=name)
+    build(tmp_path / "tests" / "all_reduce_perf", program=True, needs=(made, cuda), texts=("nccl-tests version %s",))
+    found = examine(tmp_path / "nccl", tmp_path / "tests", tmp_path / "cuda")
+    assert ("STACK034" in codes(found)) is is_wrong
+    if is_wrong:
+        assert one(found, "STACK034").title == "CUDA 12 and CUDA 13 are in one stack"
+        assert one(found, "STACK034").evidence.endswith("all_reduce_perf needs libcudart.so.13")
 
 
 def test_a_link_without_its_file_is_found(tmp_path: Path) -> None:
@@ -460,10 +574,15 @@ def test_libfabric_open_mpi_and_hwloc_of_debian_are_read_as_they_are(packages: P
 
 def mksquashfs(folder: Path, image: Path, *options: str) -> None:
     """Pack a folder; skip where there is no program for it, and none can be downloaded."""
-    program = shutil.which("mksquashfs") or str(_squashfs_tools() / "usr" / "bin" / "mksquashfs")
+    program, libraries = shutil.which("mksquashfs"), ""
+    if program is None:
+        tools = _squashfs_tools()
+        program = str(tools / "usr" / "bin" / "mksquashfs")
+        libraries = os.pathsep.join(str(each.parent) for each in tools.rglob("liblzo2.so.2"))
     subprocess.run(
-        [program, folder, image, "-quiet", "-no-progress", *options], check=True, timeout=120, capture_output=True
-    )
+        [program, folder, image, "-quiet", "-no-progress", *options], check=True, timeout=120, capture_output=True,
+        env={**os.environ, "LD_LIBRARY_PATH": libraries},
+    )  # fmt: skip
 
 
 @cache
@@ -471,12 +590,16 @@ def _squashfs_tools() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="busbw-squashfs-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     done = subprocess.run(
-        ["apt-get", "download", "squashfs-tools"], cwd=folder, check=False, capture_output=True, timeout=120
+        ["apt-get", "download", "squashfs-tools", "liblzo2-2"],
+        cwd=folder,
+        check=False,
+        capture_output=True,
+        timeout=120,
     )
     if done.returncode != 0:
         pytest.skip("no mksquashfs here: apt-get install squashfs-tools")
-    (package,) = folder.glob("*.deb")
-    subprocess.run(["dpkg-deb", "-x", package, folder], check=True, timeout=60)
+    for package in folder.glob("*.deb"):
+        subprocess.run(["dpkg-deb", "-x", package, folder], check=True, timeout=60)
     return folder
 
 

@@ -79,7 +79,10 @@ def doctor_logs(paths: Sequence[str], *, platform: str | None = None) -> Diagnos
             if source.problem is not None:
                 unread.append(f"{path}: {source.problem}")
     names = tuple("standard input" if path == sources.STDIN else path for path in files)
-    if not (reader.nccl_lines or reader.troubles.events or reader.ras.latest or reader.state.bare_version):
+    state = reader.state
+    if not (reader.nccl_lines or reader.troubles.events or reader.ras.latest or state.bare_version) and (
+        state.greeted_alone < 2
+    ):
         raise _nothing(names, reader.sieve.lines, unread)
     return diagnose(reader, names, platform=kind, unread=tuple(unread))
 
@@ -88,5 +91,5 @@ def _nothing(names: tuple[str, ...], lines: int, unread: list[str]) -> InputErro
     where = names[0] if len(names) == 1 else f"{len(names)} files"
     if unread:
         return InputError(f"no line of NCCL in it: {unread[0].split(': ', 1)[1]}", where=where)
-    what = f"none of its {lines} lines is of NCCL" if lines else "it is empty"
+    what = f"none of its {lines} lines is of NCCL, or an error of MPI or UCX that is known" if lines else "it is empty"
     return InputError(what, where=where, hint="export NCCL_DEBUG=INFO in the job makes NCCL log")

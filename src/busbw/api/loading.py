@@ -69,7 +69,8 @@ def rebuild(directory: Path) -> Run:
 def read(directory: Path) -> Run:
     """Return the stored result of a run directory, rebuilt when there is none.
 
-    What was rebuilt is stored if the disk allows, and if it is final: a run may still be under way.
+    What was rebuilt is stored if the disk allows, and if it is final: a run may still be under way, and of one that
+    has just ended the launching side may store the result meanwhile, which then counts.
     """
     stored = outcome.read_run(directory)
     if stored is not None:
@@ -77,7 +78,8 @@ def read(directory: Path) -> Run:
     run = rebuild(directory)
     if run.outcome is not None:
         with contextlib.suppress(RunError):
-            outcome.write_run(directory, run)
+            if not outcome.add_run(directory, run):
+                return outcome.read_run(directory) or run
     return run
 
 

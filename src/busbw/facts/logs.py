@@ -32,6 +32,8 @@ class LogPattern(Value, kw_only=True, frozen=True):
     needs_stage: bool = False
     # Whether NCCL goes on without what failed, although it hands the error up within itself.
     goes_on: bool = False
+    # Whether it keeps MPI from starting, or only takes a way from it: a cause where MPI says that it could not start.
+    at_start: bool = False
     # Two ends do not fit together: in the sizes of a message, for which four causes are possible, or in the calls of
     # the program, which somebody compared.
     disagree: Literal["sizes", "calls"] | None = None

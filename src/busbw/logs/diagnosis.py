@@ -158,6 +158,7 @@ def _cases(reader: LogReader, sources: tuple[str, ...], platform: Platform | Non
     """Yield every launch in the log, or the one there is."""
     reader.meet_all()
     reader.state.settle()
+    reader.troubles.settle()
     events = tuple(reader.troubles.events.values())
     launches = launches_of(reader.state) if len(sources) == 1 else ()
     if len(launches) < 2:

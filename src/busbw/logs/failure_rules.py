@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from busbw.facts.rules import finding
 from busbw.logs.case import JobLogs, Member, words
-from busbw.logs.network_rules import NEVER_MADE, unreachable_finding
+from busbw.logs.network_rules import NEVER_MADE, STORE, unreachable_finding
 from busbw.logs.rank_rules import difference_findings, oddity_findings
 from busbw.logs.troubles import TroubleEvent
 from busbw.model.finding import Confidence, Finding
@@ -157,13 +157,15 @@ _STATUS_FIX = {
     "10": "test with NCCL_NET_GDR_LEVEL=LOC: if that helps, GPUDirect RDMA is at fault (nvidia_peermem, ACS, driver)",
 }
 # Some come at every end of a job, when one rank closes before another.
-_AT_EVERY_END = frozenset({"peer-gone", "connect-failed"})
+# PyTorch tries its store again and again while it starts.
+_AT_EVERY_END = frozenset({"peer-gone", "connect-failed", STORE})
 # They tell that somebody else is gone; other lines that only follow tell that something has failed.
 _LOST = frozenset({"peer-gone", *NEVER_MADE, "proxy-failed", "detected-elsewhere"})
 # Collectives to which every rank brings equally much.
 _OF_ONE_SIZE = frozenset({"ALLREDUCE", "BROADCAST", "REDUCE"})
 _MOST_RIVALS = 4
-_STUCK = "watchdog-stuck"
+# They name no cause, and say where to look for it.
+_SAY_WHERE = frozenset({"watchdog-stuck", "mpi-not-started"})
 _RETRY_EXCEEDED = "12"
 _LOOK_AT_LINK = "the link at both ends: ibstat, perfquery, mlxlink; NCCL_IB_TIMEOUT=22 waits longer and hides a bad one"
 _LOOK_AT_MTU = (
@@ -400,7 +402,7 @@ def _unexplained(case: JobLogs, reports: list[TroubleEvent]) -> Finding:
         "LOG036",
         evidence=f"{words(case.who(first)) or 'a launcher or a program'}: {first.text}",
         fix=first.pattern.fix
-        if first.pattern is not None and first.pattern.id == _STUCK
+        if first.pattern is not None and first.pattern.id in _SAY_WHERE
         else "run again with NCCL_DEBUG=INFO, and look at what the program itself printed before this line",
         place=case.place_of(first),
         confidence="certain",
@@ -432,14 +434,16 @@ def _left_hosts(case: JobLogs, reports: list[TroubleEvent]) -> set[str]:
 def _waiting(case: JobLogs, timeouts: list[TroubleEvent]) -> Finding:
     calls: dict[tuple[int, str], set[Member]] = defaultdict(set)
     sizes: dict[tuple[int, str], set[str]] = defaultdict(set)
+    # A rank that says its number alone waits in the call that others name.
+    named = {event.groups["sequence"]: event.groups["operation"] for event in timeouts if "operation" in event.groups}
     for event in timeouts:
-        call = int(event.groups["sequence"]), event.groups["operation"]
+        number = event.groups["sequence"]
+        call = int(number), event.groups.get("operation") or named.get(number, "a collective")
         calls[call].update(case.who(event))
-        if "elements" in event.groups and event.groups["operation"] in _OF_ONE_SIZE:
+        if "elements" in event.groups and call[1] in _OF_ONE_SIZE:
             sizes[call].add(event.groups["elements"])
     waiting = {member for who in calls.values() for member in who}
-    every = set(range(case.rank_index.ranks)) if case.rank_index.ranks is not None else set()
-    absent = every - waiting
+    absent = _absent(case, waiting)
     shown = "; ".join(
         f"{words(who) or 'ranks without a number'} in {operation} number {number}"
         for (number, operation), who in sorted(calls.items())[:_MOST_RIVALS]
@@ -455,10 +459,20 @@ def _waiting(case: JobLogs, timeouts: list[TroubleEvent]) -> Finding:
     return finding(
         "LOG032",
         evidence=f"{shown}{behind}",
-        fix="`py-spy dump --pid PID` on the rank that is behind; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 keeps what each did",
+        fix="`py-spy dump --pid PID` on the rank that is behind; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 keeps what each "
+        "did; a rank with fewer steps, as with data that does not divide evenly, leaves the others waiting: count them",
         place=case.place_of(timeouts[0]),
-        confidence="likely" if absent and waiting else "possible",
+        confidence="likely" if absent and waiting and case.rank_index.ranks is not None else "possible",
     )
+
+
+def _absent(case: JobLogs, waiting: set[Member]) -> set[int]:
+    """Return the ranks that do not wait; where the log does not say how many there are, those between the waiting."""
+    if case.rank_index.ranks is not None:
+        return set(range(case.rank_index.ranks)) - waiting
+    ranks = {member for member in waiting if isinstance(member, int)}
+    between = set(range(max(ranks, default=0))) - ranks
+    return between if len(between) < len(ranks) else set()
 
 
 def _missing(case: JobLogs) -> set[int]:
@@ -501,5 +515,14 @@ def _alone(case: JobLogs) -> Iterator[Finding]:
             "LOG035",
             evidence=f"{len(alone)} processes each made a communicator of rank 0 alone",
             fix="build nccl-tests with MPI=1; else start the program with torchrun, or with srun --mpi=pmix",
+            confidence="likely",
+        )
+    elif case.state.greeted_alone > 1:
+        yield finding(
+            "LOG035",
+            evidence=f"{case.state.greeted_alone} processes each say hello as number 0 of 1",
+            fix="the launcher and the program's MPI are not one: compare `mpirun --version` with `ldd PROGRAM | grep "
+            'libmpi` (mpi4py: python -c "from mpi4py import MPI; print(MPI.Get_library_version())"), and under Slurm '
+            "start it with srun --mpi=pmix (or pmi2 for MPICH)",
             confidence="likely",
         )

@@ -57,7 +57,9 @@ def socket_words(platform: Platform | None, nodes: int) -> str | None:
     return f"expect at most {format_rate(sockets.rate_Bps)} ({sockets.words}) {instead}"
 
 
-NEVER_MADE = frozenset({"connect-failed", "connect-given-up"})
+# The pattern of PyTorch's store, which ranks look for before NCCL starts.
+STORE = "store-unreached"
+NEVER_MADE = frozenset({"connect-failed", "connect-given-up", STORE})
 _ODD_INTERFACE = re.compile(r"lo$|docker|virbr|veth|br-|cni|flannel|cali|tun\d|tailscale", re.ASCII)
 _MOST_PEERS = 4
 
@@ -82,10 +84,14 @@ def unreachable_finding(case: JobLogs, reports: Sequence[TroubleEvent]) -> Findi
     who = words(member for event in failed for member in case.who(event)) or "somebody"
     # Nobody listens at a right address; at a wrong one a stranger refuses.
     refused = all("refused" in event.text for event in failed) and not any(map(leads_nowhere, case.has("bootstrap")))
+    # NCCL's own connections come later.
+    store = first.pattern.fix if first.pattern is not None and first.pattern.id == STORE else None
     return finding(
         "LOG037",
         evidence=f"{who}: no connection{to} could be made; {_interfaces(case)}the first: {first.text}",
-        fix="nothing listens there: look whether that rank has ended, or was started at all"
+        fix=store
+        if store is not None
+        else "nothing listens there: look whether that rank has ended, or was started at all"
         if refused
         else "set NCCL_SOCKET_IFNAME to the interface that joins the nodes, as `ip -br address` shows it on both, and "
         "let TCP through between them on all ports: `nc -z ADDRESS PORT`",

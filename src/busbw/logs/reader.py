@@ -146,6 +146,29 @@ _NEEDLES = (
     "driver version is insufficient",
     "socketProgress",
     "socketStartConnect",
+    "NET/OFI",
+    # MPI, UCX and libfabric.
+    "UCX",
+    "ERROR ibv_",
+    "OFI ",
+    "OMPI ",
+    "MPI_I",
+    "Fatal error in",
+    "ucx function",
+    "MPI runtime init",
+    "PMI",
+    "MPI process",
+    "direct launched",
+    "queue (CQ)",
+    "framework.",
+    "cannot be selected",
+    "BTL failed",
+    "slots available",
+    "daemon",
+    "(the shared-memory",
+    "Address family not supported",
+    "0 of 1",
+    "0 out of 1",
 )
 _MOST_REMEMBERED = 2**15
 _LAST_ERROR_WITHIN = 3
@@ -156,6 +179,10 @@ _ESCAPE = "\x1b"
 _LISTED_GPU = re.compile(r"\bdevice +\d{1,3} \[[0-9a-fx:.]{2,16}\] ((?:NVIDIA|AMD) [\w .-]{1,60}?)\s*$", re.ASCII)
 # PyTorch's mark of what ended a rank stays on the line: launchers put others before any line.
 _UNCAUGHT = re.compile(r"\[rank\d{1,7}\]: (?=[\w.]{1,80}(?:Error|Exception)(?::|$))", re.ASCII)
+# Programs that people try MPI with: `Hello world from n1 running process 0 of 1`.
+_ALONE = re.compile(
+    r"(?i)\bhello\b.{0,80}\b(?:rank|process|processor|worker|task|node|PE)\b.{0,60}?\b0 (?:of|out of) 1\b", re.ASCII
+)
 # RCCL's own words, and the folder that its sources are compiled in.
 _OF_RCCL = ("RCCL version", "/hipify/")
 # Ray says so behind the one line that it keeps.
@@ -322,6 +349,8 @@ class LogReader:
             return
         if self._notice.read(line.message, self.sources, number) or self.ras.read(line.message, self.sources, number):
             return
+        if _ALONE.search(line.message) is not None:
+            self.state.greeted_alone += 1
         uncaught = _UNCAUGHT.search(text)
         message = text[uncaught.start() :] if uncaught is not None else line.message
         matched = self.troubles.matched(message, shape)

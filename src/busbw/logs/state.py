@@ -78,6 +78,8 @@ class State:
     gpu_models: set[str] = field(default_factory=set)
     # A version that was printed without saying by whom.
     bare_version: str | None = None
+    # Lines in which a test program of MPI says hello as number 0 of 1.
+    greeted_alone: int = 0
 
     def process(self, host: str, pid: str) -> Process | None:
         """Return a process, a new one where it has not been seen; None when there are too many."""
@@ -109,6 +111,7 @@ class State:
             is_amd=self.is_amd,
             gpu_models=self.gpu_models,
             bare_version=self.bare_version,
+            greeted_alone=self.greeted_alone,
             _aliases=self._aliases,
         )
 

@@ -123,6 +123,12 @@ class Troubles:
         if last is not None and (last.pattern is None or not last.pattern.goes_on):
             last.fatal = True
 
+    def settle(self) -> None:
+        """Note what kept MPI from starting, where MPI says that it could not."""
+        if any(event.pattern is not None and event.pattern.id == "mpi-not-started" for event in self.events.values()):
+            for event in self.events.values():
+                event.fatal = event.fatal or (event.pattern is not None and event.pattern.at_start)
+
     def _remember(self, shape: int, number: int) -> None:
         if len(self._known) < _MOST_SHAPES:
             self._known[shape] = number

@@ -62,11 +62,14 @@ def _links_of(stack: BuiltStack) -> Iterator[tuple[BuiltFile, Linked]]:
             yield file, link
 
 
-def _missing(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
+def _missing(stack: BuiltStack, machine: Machine) -> Iterator[Finding]:
     """Yield each name that nothing provides, once, with all that need it."""
+    need = fabric_stack(machine)
     users: dict[str, list[str]] = defaultdict(list)
     for file, link in _links_of(stack):
-        if link.path is None and not link.name.startswith(_OF_DRIVER):
+        # libfabric goes on without a provider that cannot be loaded.
+        is_spare = file.role == "provider" and (need is None or need.provider not in file.providers)
+        if link.path is None and not link.name.startswith(_OF_DRIVER) and not is_spare:
             users[link.name].append(_file(file))
     for name, of in users.items():
         yield finding(
@@ -127,8 +130,11 @@ def _twice(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
     """Yield each name of which two different files lie in folders that are searched."""
     copies: dict[str, list[BuiltFile]] = defaultdict(list)
     for file in stack.files:
-        if file.role != "nccl-tests" and stack.rank(file) < len(stack.library_path):
-            copies[file.soname or _file(file)].append(file)
+        name = file.soname or _file(file)
+        # Files are found by their names; a library may call itself otherwise.
+        is_named = name in [path.rpartition("/")[2] for path in (file.path, *file.links)]
+        if file.role != "nccl-tests" and is_named and stack.rank(file) < len(stack.library_path):
+            copies[name].append(file)
     for name, files in copies.items():
         if len({(each.version, each.size_bytes) for each in files}) > 1:
             ordered = sorted(files, key=stack.rank)
@@ -172,7 +178,7 @@ def _folders(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
             evidence=_listed(local),
             fix="install the stack on a file system that all nodes share, and adopt it there",
             look=f"df --output=fstype,target {local[0]}",
-            folder=f"/{local[0].split('/')[1]}",
+            folder=next(each for each in _OF_ONE_NODE if f"{local[0]}/".startswith(each)).rstrip("/"),
         )
 
 

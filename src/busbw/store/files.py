@@ -6,7 +6,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -59,13 +59,35 @@ def write_whole(path: Path, content: bytes) -> None:
     Raises InputError when something else than a file is there, RunError when the disk is full or refuses.
     """
     check_replaceable(path)
+    with _part_of(path, content) as part:
+        part.replace(path)
+
+
+def write_new(path: Path, content: bytes) -> bool:
+    """Write the file at `path` where there is none, and say whether it was: of several who write it one does.
+
+    Raises RunError when the disk is full or refuses, as one that knows no hard links does.
+    """
+    with _part_of(path, content) as part:
+        try:
+            path.hardlink_to(part)
+        except FileExistsError:
+            return False
+        finally:
+            part.unlink()
+    return True
+
+
+@contextlib.contextmanager
+def _part_of(path: Path, content: bytes) -> Iterator[Path]:
+    """Yield a file beside `path` with all of its content; what fails then is a RunError, and leaves none."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        part.replace(path)
+        yield part
     except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink()

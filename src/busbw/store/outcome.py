@@ -7,7 +7,7 @@ from busbw.base import layout
 from busbw.base.errors import InputError
 from busbw.model import codec
 from busbw.model.run import RUN_SCHEMA, Outcome, Run
-from busbw.store.files import read_whole, write_whole
+from busbw.store.files import read_whole, write_new, write_whole
 
 _MAX_BYTES = 2**20
 
@@ -31,6 +31,11 @@ _RUNS_MAX_BYTES = 2**30
 def write_run(directory: Path, run: Run) -> None:
     """Store the result; readers see the old or the new one, whole."""
     write_whole(directory / layout.RUN_FILE, codec.encode_pretty(run))
+
+
+def add_run(directory: Path, run: Run) -> bool:
+    """Store the result where there is none yet, and say whether it was: that of the launching side stays."""
+    return write_new(directory / layout.RUN_FILE, codec.encode_pretty(run))
 
 
 def read_run(directory: Path) -> Run | None:

@@ -17,8 +17,9 @@ _MACHINES: dict[tuple[int, int], Literal["x86_64", "aarch64"]] = {(62, 2): "x86_
 # What a library is, by a name that it offers, the first that fits; NCCL's plug-ins and programs go before.
 _OFFERED: tuple[tuple[str, Role], ...] = (
     ("ncclCommInitRank", "nccl"),
-    ("fi_getinfo", "libfabric"),
+    # A provider may hold a libfabric of its own, as psm3 of Intel MPI does.
     ("fi_prov_ini", "provider"),
+    ("fi_getinfo", "libfabric"),
     ("MPI_Init", "mpi"),
     ("hwloc_topology_init", "hwloc"),
     ("cudaGetDeviceCount", "cudart"),
@@ -41,6 +42,8 @@ _SAID: dict[Role, tuple[re.Pattern[bytes], ...]] = {
         re.compile(rb"/(openmpi-\d+\.\d+\.\d+\w*)/"),
         re.compile(rb"/(mpich-\d+\.\d+\.\d+\w*)[/=]"),
         re.compile(rb"\0(v\d+\.\d+\.\d+\w*)\0"),
+        # Intel MPI says its release alone, a year.
+        re.compile(rb"\0(20\d\d\.\d{1,2}\.\d{1,3})\0"),
     ),
 }
 _SPELLED = (
@@ -48,6 +51,7 @@ _SPELLED = (
     (re.compile(r"^Intel\(R\) MPI Library "), "Intel MPI "),
     (re.compile(r"^Open MPI v?|^openmpi-|^v"), "Open MPI "),
     (re.compile(r"^mpich-"), "MPICH "),
+    (re.compile(r"^(?=20\d\d\.)"), "Intel MPI "),
 )
 _NCCL_TESTS = b"nccl-tests version"
 # Providers that platforms of busbw need: the library that each links, and a parameter that only it has.

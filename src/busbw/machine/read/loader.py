@@ -7,7 +7,15 @@ from typing import NamedTuple
 from busbw.machine.read.elf import Dynamic
 from busbw.model.host import FoundBy
 
-DEFAULT_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
+# Of a loader without a cache. Debian's, which images without one are mostly made of, adds those of the processor.
+_OF_PROCESSORS = ("x86_64-linux-gnu", "aarch64-linux-gnu")
+DEFAULT_FOLDERS = (
+    *(f"{folder}/{name}" for name in _OF_PROCESSORS for folder in ("/lib", "/usr/lib")),
+    "/lib64",
+    "/usr/lib64",
+    "/lib",
+    "/usr/lib",
+)
 
 _MAGIC = b"glibc-ld.so.cache1.1"
 _HEADER = struct.Struct("<20sII4xI12x")
