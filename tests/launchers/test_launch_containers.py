@@ -151,6 +151,7 @@ def test_a_mount_that_is_not_on_this_host_is_told_and_one_that_is_is_not(tmp_pat
         ({"launcher": "jsrun"}, "are not started by jsrun"),
         ({"launcher": "mpijob"}, "mpijob has nothing to do with --container"),
         ({"runtime": None, "launcher": "mpijob", "image": "r/i:1", "cpus": "even"}, "nothing to do with --cpus"),
+        ({"runtime": "pyxis", "launcher": "srun", "image": "nemo.sqsh"}, "for an image of a registry"),
         ({"runtime": "podman", "launcher": "srun", "mpi": "mpich"}, "does not inherit the file descriptor"),
         ({"runtime": "docker", "cpus": "even"}, "docker does not keep them"),
         ({"runtime": "podman", "binding": "masks"}, "podman does not keep them"),
