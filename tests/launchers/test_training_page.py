@@ -20,7 +20,9 @@ LAUNCHES = [
     for line in re.findall(r"^\$ busbw (launch .+?  # exits 0)$", PAGE.replace("\\\n", ""), re.MULTILINE)
 ]
 JOB = re.compile(r"^```text\n(#!/bin/bash\n.*?)^```", re.MULTILINE | re.DOTALL)
-SIZES = re.findall(r"^\| (\d+) \| (\d+) \| `results/25.01/fp8/314b/(\d+)` \| (\d+) \| (\d+) \| (\d+) \|$", PAGE, re.M)
+SIZES = re.findall(
+    r"^\| (\d+) \| (\d+) \| `results/25.01/fp8/314b/(\d+)` \| (\d+) \| (\d+) \| (\d+) \|$", PAGE, re.MULTILINE
+)
 PLATFORM = "azure-nd-h100-v5"
 STAGE = "/shared/grok1"
 
