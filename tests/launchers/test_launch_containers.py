@@ -17,6 +17,7 @@ from busbw.api.launches import launch_line
 from busbw.api.settings import lint_file
 from busbw.base.errors import InputError
 from busbw.cli.command import busbw
+from busbw.machine.named import platforms
 from busbw.measure.containers.inside import wanted
 from busbw.measure.containers.place import ContainerPlace
 from busbw.measure.plan.containing import PROGRAMS, wrap
@@ -118,6 +119,16 @@ def test_a_topology_file_is_mounted_where_the_settings_name_one_alone() -> None:
     assert [each.source for each in found.mounts] == [FOLDER, "/var/spool/slurmd"]
 
 
+def test_another_folder_of_slurms_takes_the_place_of_the_default() -> None:
+    usual = line(launcher="srun", nodes=2)
+    site = line(launcher="srun", nodes=2, mounts=("/run/slurm:/run/slurm:rw", "/run/slurm:/var/spool/slurmd:rw"))
+
+    assert any("SlurmdSpoolDir is another folder" in note for note in usual.notes)
+    assert [each.target for each in site.mounts if each.source == "/run/slurm"] == ["/run/slurm", "/var/spool/slurmd"]
+    assert "--bind /var/spool/slurmd" not in command(site)
+    assert not any("SlurmdSpoolDir" in note for note in site.notes)
+
+
 def test_nccl_conf_is_mounted_where_it_is_asked_for() -> None:
     with_it = line(mounts=("/etc/nccl.conf",))
     without = line()
@@ -172,6 +183,27 @@ def test_what_cannot_be_is_refused_with_the_reason(changes: dict[str, object], w
 
     assert words in str(refused.value)
     assert len(str(refused.value).splitlines()) <= 4
+
+
+def test_what_is_not_known_of_a_machine_is_not_let_in_and_a_note_says_so() -> None:
+    generic = line(platform="generic", ranks_per_node=2)
+    google = line(platform="gcp-a3-mega")
+
+    assert "--nv" not in generic.job.argv
+    assert any("GPUs and NICs of generic are not known" in note for note in generic.notes)
+    assert any("what TCPXO needs of the host is not known here" in note for note in google.notes)
+    assert not any("not known" in note for note in line().notes)
+
+
+@pytest.mark.parametrize("platform", [each.platform.id for each in platforms() if each.platform.gpu.count])
+def test_every_platform_with_gpus_lets_them_in(platform: str) -> None:
+    found = line(platform=platform, launcher="srun", nodes=2)
+
+    assert {"--nv", "--rocm"} & set(found.job.argv)
+    assert not any("None" in note for note in found.notes)
+    assert ("NCCL_TOPO_FILE" in found.recommendation.env()) == any(
+        "NCCL_TOPO_FILE" in (each.why or "") for each in found.mounts
+    )
 
 
 def test_pods_keep_their_image_without_a_runtime() -> None:

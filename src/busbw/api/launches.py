@@ -12,7 +12,7 @@ from busbw.facts.containers import FabricName, why_unbound
 from busbw.machine.capture import allocation as capture
 from busbw.machine.capture import host, programs
 from busbw.machine.named import platform
-from busbw.measure.containers.inside import NCCL_CONF
+from busbw.measure.containers.inside import NCCL_CONF, SLURM_SPOOL
 from busbw.measure.containers.place import ContainerPlace, Starter
 from busbw.measure.launchers import registry
 from busbw.measure.launchers.launcher import LaunchWords
@@ -22,6 +22,7 @@ from busbw.measure.plan.masks import process_masks
 from busbw.model.launch import CpuSharing, LaunchLine, LaunchRequest, Slurm, Start
 from busbw.model.machine import MpiFamily, MpiLibrary
 from busbw.model.plan import Placement, Program
+from busbw.model.platform import Platform
 from busbw.model.recommendation import Recommendation
 from busbw.model.request import Bind, Container, container_of
 
@@ -130,7 +131,7 @@ def _check_options(request: LaunchRequest, words: LaunchWords) -> None:
 
 
 def _check_container(request: LaunchRequest, words: LaunchWords) -> None:
-    """Raise InputError for an image without a runtime, a runtime without an image, and what cannot start containers."""
+    """Raise InputError for what a container is told where there is none, and for launchers that start none."""
     if words.hosts_of == "pods":
         return
     given = [option for option, field in _OF_CONTAINERS.items() if getattr(request, field)]
@@ -180,17 +181,30 @@ def _contained(
         user=host.user(),
     )
     made, wrapped = in_container_elsewhere(msgspec.structs.replace(start, forward=()), container, place, starter)
-    return made, wrapped.binds, (*wrapped.notes, *_absent(container, wrapped.binds))
+    return made, wrapped.binds, (*wrapped.notes, *_not_let_in(known), *_unseen(container, wrapped.binds))
 
 
-def _absent(container: Container, binds: tuple[Bind, ...]) -> Iterator[str]:
-    """Yield what to know of files that this host lacks: those the user named, and settings that stay outside."""
+def _not_let_in(known: Platform) -> Iterator[str]:
+    """Yield what a container may need of a machine and is not given."""
+    if not known.gpu.count and known.fabric.kind is None:
+        yield f"GPUs and NICs of {known.id} are not known, and none are let in: --container-option says more"
+    elif known.fabric.kind in ("TCPX", "TCPXO"):
+        yield f"what {known.fabric.kind} needs of the host is not known here: --mount, --container-option"
+
+
+def _unseen(container: Container, binds: tuple[Bind, ...]) -> Iterator[str]:
+    """Yield what to know of paths that nobody has looked at on the nodes, and of settings that stay outside."""
     named = [bind.source for bind in container.binds]
     named += [container.image] if container.image.startswith("/") else []
     here = programs.present((*named, NCCL_CONF))
     missing = [path for path in named if path not in here]
     if missing:
         yield f"not on this host: {', '.join(missing)}. Every node must have it, or the container does not start"
+    if SLURM_SPOOL in {bind.source for bind in binds} and SLURM_SPOOL not in named:
+        yield (
+            f"{SLURM_SPOOL} is Slurm's default; where SlurmdSpoolDir is another folder, "
+            f"--mount FOLDER:FOLDER:rw --mount FOLDER:{SLURM_SPOOL}:rw"
+        )
     if NCCL_CONF not in {bind.target or bind.source for bind in binds}:
         yield (
             f"{NCCL_CONF} of the nodes is not mounted: the settings are in this script; "
