@@ -42,7 +42,7 @@ def test_what_is_said_goes_before_it_and_other_machines_are_as_they_were(argumen
 @pytest.mark.parametrize(
     ("launcher", "option", "hint"),
     [
-        ("srun", ("--image", "x"), "--container-image"),
+        ("srun", ("--image", "x"), "--container pyxis"),
         ("mpirun", ("--image", "x"), "mpijob"),
         ("srun", ("--host-network",), "mpijob"),
         ("sbatch", ("--claim", "x"), "mpijob"),

@@ -1,22 +1,30 @@
 """The command line that starts a program on a platform: settings, CPUs and launcher in one."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
 
 from busbw.api.recommendations import recommendation
+from busbw.base.cpus import mask_bits, parse_cpu_list
 from busbw.base.errors import InputError
+from busbw.facts.containers import FabricName, why_unbound
 from busbw.machine.capture import allocation as capture
+from busbw.machine.capture import host, programs
 from busbw.machine.named import platform
+from busbw.measure.containers.inside import NCCL_CONF, SLURM_SPOOL
+from busbw.measure.containers.place import ContainerPlace, Starter
 from busbw.measure.launchers import registry
 from busbw.measure.launchers.launcher import LaunchWords
+from busbw.measure.plan.containing import in_container_elsewhere, pmi_of
 from busbw.measure.plan.hosts import untried
-from busbw.measure.plan.masks import rank_masks
-from busbw.model.launch import LaunchLine, LaunchRequest, Slurm, Start
+from busbw.measure.plan.masks import process_masks
+from busbw.model.launch import CpuSharing, LaunchLine, LaunchRequest, Slurm, Start
 from busbw.model.machine import MpiFamily, MpiLibrary
 from busbw.model.plan import Placement, Program
+from busbw.model.platform import Platform
 from busbw.model.recommendation import Recommendation
-from busbw.topo.ranks.masks import cpus_beside_gpus
+from busbw.model.request import Bind, Container, container_of
 
 # Long enough for any benchmark; the command itself has no limit.
 _UNLIMITED_S = 86_400.0
@@ -56,6 +64,7 @@ def launch_line(request: LaunchRequest, directory: str) -> LaunchLine:
     if request.mpi is not None and request.mpi not in _MPIS:
         raise InputError(f"{request.mpi[:40]!r} is no MPI that is known", hint="one of: " + ", ".join(MPIS))
     _check_options(request, words)
+    _check_container(request, words)
     if not request.program:
         raise InputError("no program is named", hint="busbw launch --platform ID -- PROGRAM ARGUMENTS")
     found = recommendation(
@@ -70,18 +79,23 @@ def launch_line(request: LaunchRequest, directory: str) -> LaunchLine:
     hosts, host_notes = _hosts(request, words)
     masks, mask_notes = _masks(request, found, words)
     placement = _placement(request, found, hosts, masks)
-    job = words.job(_start(request, found, placement, directory, words), request)
+    start, mounts, container_notes = _contained(
+        request, found, words, _start(request, found, placement, directory, words)
+    )
+    job = words.job(start, request)
     # Where that MPI's programs and libraries are is not known here: they are found on PATH there.
     found_there = tuple(each for each in job.prepend if each[1].startswith("/"))
     return LaunchLine(
         job=msgspec.structs.replace(job, prepend=found_there),
         launcher=request.launcher,
         recommendation=found,
+        mounts=mounts,
         notes=(
             *untried(registry.known(request.launcher)),
             *host_notes,
             *_mpi_notes(request, found, words),
             *mask_notes,
+            *container_notes,
             *_advice(found),
         ),
     )
@@ -89,29 +103,113 @@ def launch_line(request: LaunchRequest, directory: str) -> LaunchLine:
 
 # Options of `busbw launch` that one kind of launcher alone has words for.
 _OF_PODS = {
-    "--image": "image", "--resource": "resources", "--namespace": "namespace", "--claim": "claim",
-    "--host-network": "host_network",
+    "--resource": "resources", "--namespace": "namespace", "--claim": "claim", "--host-network": "host_network",
 }  # fmt: skip
+# Options that pods have no use for: they are containers, and their CPUs are the cluster's to give.
+_NOT_OF_PODS = {
+    "--container": "runtime", "--mount": "mounts", "--container-option": "container_options", "--cpus": "cpus",
+}  # fmt: skip
+_OF_CONTAINERS = {"--image": "image", "--mount": "mounts", "--container-option": "container_options"}
 _OF_BATCH = {"--time": "time_s", "--batch-option": "batch_options"}
 
 
 def _check_options(request: LaunchRequest, words: LaunchWords) -> None:
     """Raise InputError for an option that the launcher would ignore."""
-    others = ({} if words.hosts_of == "pods" else _OF_PODS) | ({} if request.launcher == "sbatch" else _OF_BATCH)
+    of_pods = words.hosts_of == "pods"
+    others = (_NOT_OF_PODS if of_pods else _OF_PODS) | ({} if request.launcher == "sbatch" else _OF_BATCH)
     given = [option for option, field in others.items() if getattr(request, field)]
-    if words.hosts_of != "pods" and request.name != "busbw":
+    if not of_pods and request.name != "busbw":
         given.append("--name")
-    if not given:
+    if given:
+        hint = "leave it out: pods are containers" if of_pods else "it is for pods: --launcher mpijob or kubernetes-job"
+        raise InputError(
+            f"{request.launcher} has nothing to do with {given[0]}",
+            hint="it is for a batch job: --launcher sbatch" if given[0] in _OF_BATCH else hint,
+        )
+    if request.cpus is not None and request.binding is not None:
+        raise InputError("--cpus and --bind-to both give processes their CPUs", hint="leave out one of them")
+
+
+def _check_container(request: LaunchRequest, words: LaunchWords) -> None:
+    """Raise InputError for what a container is told where there is none, and for launchers that start none."""
+    if words.hosts_of == "pods":
         return
-    of_srun = (
-        "--launcher-option=--container-image=IMAGE where the cluster has pyxis, or put the container before PROGRAM"
+    given = [option for option, field in _OF_CONTAINERS.items() if getattr(request, field)]
+    if request.runtime is None and given:
+        runtimes = "pyxis, apptainer ..." if _starter(request, words) == "srun" else "apptainer, charliecloud ..."
+        raise InputError(
+            f"{given[0]} needs a runtime",
+            hint=f"--container {runtimes} --image IMAGE; without a runtime it is for pods: --launcher mpijob",
+        )
+    if request.runtime is not None and _starter(request, words) is None:
+        raise InputError(
+            f"processes in a container are not started by {request.launcher}",
+            where=f"--container {request.runtime}",
+            hint="--launcher mpirun, srun or sbatch",
+        )
+
+
+def _starter(request: LaunchRequest, words: LaunchWords) -> Starter | None:
+    """Return who starts a container's runtime; None: it is not known how."""
+    if words.takes_words_of_srun:
+        return "srun"
+    launcher = registry.known(request.launcher)
+    return launcher.of_containers if launcher is not None else None
+
+
+_FABRICS: dict[str, FabricName] = {"InfiniBand": "InfiniBand", "RoCE": "RoCE", "EFA": "EFA", "Slingshot": "Slingshot"}
+
+
+def _contained(
+    request: LaunchRequest, found: Recommendation, words: LaunchWords, start: Start
+) -> tuple[Start, tuple[Bind, ...], tuple[str, ...]]:
+    """Return the start whose program runs in the container, where one is named, what is bound, and notes."""
+    if request.runtime is None or start.mpi is None:
+        return start, (), ()
+    known = platform(found.platform).platform
+    container = container_of(
+        request.runtime, request.image, request.mounts, request.container_options, gpus=known.gpu.count > 0
     )
-    of_pods = "it is for pods: --launcher mpijob or kubernetes-job"
-    hint = of_srun if given[0] == "--image" and words.takes_words_of_srun else of_pods
-    raise InputError(
-        f"{request.launcher} has nothing to do with {given[0]}",
-        hint="it is for a batch job: --launcher sbatch" if given[0] in _OF_BATCH else hint,
+    starter = _starter(request, words)
+    assert container is not None
+    assert starter is not None
+    place = ContainerPlace(
+        pmi=pmi_of(start.mpi),
+        gpu_vendor="nvidia" if known.gpu.gcn is None else "amd",
+        fabric=_FABRICS.get(known.fabric.kind or ""),
+        devices=tuple(f"/dev/cxi{number}" for number in range(known.nic.ports or 0)),
+        user=host.user(),
     )
+    made, wrapped = in_container_elsewhere(msgspec.structs.replace(start, forward=()), container, place, starter)
+    return made, wrapped.binds, (*wrapped.notes, *_not_let_in(known), *_unseen(container, wrapped.binds))
+
+
+def _not_let_in(known: Platform) -> Iterator[str]:
+    """Yield what a container may need of a machine and is not given."""
+    if not known.gpu.count and known.fabric.kind is None:
+        yield f"GPUs and NICs of {known.id} are not known, and none are let in: --container-option says more"
+    elif known.fabric.kind in ("TCPX", "TCPXO"):
+        yield f"what {known.fabric.kind} needs of the host is not known here: --mount, --container-option"
+
+
+def _unseen(container: Container, binds: tuple[Bind, ...]) -> Iterator[str]:
+    """Yield what to know of paths that nobody has looked at on the nodes, and of settings that stay outside."""
+    named = [bind.source for bind in container.binds]
+    named += [container.image] if container.image.startswith("/") else []
+    here = programs.present((*named, NCCL_CONF))
+    missing = [path for path in named if path not in here]
+    if missing:
+        yield f"not on this host: {', '.join(missing)}. Every node must have it, or the container does not start"
+    if SLURM_SPOOL in {bind.source for bind in binds} and SLURM_SPOOL not in named:
+        yield (
+            f"{SLURM_SPOOL} is Slurm's default; where SlurmdSpoolDir is another folder, "
+            f"--mount FOLDER:FOLDER:rw --mount FOLDER:{SLURM_SPOOL}:rw"
+        )
+    if NCCL_CONF not in {bind.target or bind.source for bind in binds}:
+        yield (
+            f"{NCCL_CONF} of the nodes is not mounted: the settings are in this script; "
+            f"--mount {NCCL_CONF} where it shall hold inside too"
+        )
 
 
 def _usual_mpi(found: Recommendation, words: LaunchWords) -> str:
@@ -146,7 +244,7 @@ def _start(
         unset=tuple(each.name for each in found.settings if each.value is None),
         gpus_per_host=gpus or None,
         interface=request.interface,
-        options=(*(_of_srun(found) if words.takes_words_of_srun else ()), *request.options),
+        options=(*(_of_srun(found, request) if words.takes_words_of_srun else ()), *request.options),
         measuring_s=_UNLIMITED_S,
         stall_s=_UNLIMITED_S,
     )
@@ -176,29 +274,30 @@ def _gpus(found: Recommendation) -> int:
 def _masks(
     request: LaunchRequest, found: Recommendation, words: LaunchWords
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the CPUs of each process of a node where they are to be given, and a note where they cannot be."""
-    if request.binding not in (None, "masks") or (words.hosts_of == "pods" and request.binding is None):
+    """Return the CPUs of each process of a node where they are to be given, and notes on them, or why they are not."""
+    is_asked = request.cpus is not None or request.binding == "masks"
+    if not is_asked and (request.binding is not None or words.hosts_of == "pods" or found.platform == "generic"):
         return (), ()
-    each = request.ranks_per_node
-    try:
-        masks = rank_masks(found.platform)
-    except InputError:
-        beside = cpus_beside_gpus(platform(found.platform).platform) if found.platform != "generic" else ()
-        if beside and each in (None, len(beside)):
-            return beside, ()
-        if request.binding == "masks":
-            raise
-        return (), ()
-    node = next((form.taskset for form in masks.forms if form.cpus == "node"), ())
-    if node and each in (None, len(node)):
-        return node, ()
-    why = (
-        "; ".join(masks.missing)
-        or f"{len(node)} GPUs have CPUs of their own, and {each} processes a node are asked for"
-    )
-    if request.binding == "masks":
-        raise InputError(f"cannot tell which CPUs each process should have: {why}", where="--bind-to masks")
+    masks = process_masks(platform(found.platform).platform, request.ranks_per_node, request.cpus or "numa")
+    unbound = why_unbound(request.runtime) if request.runtime is not None else None
+    if unbound is None and not isinstance(masks, str):
+        return masks, _said(request.cpus, masks)
+    why = masks if isinstance(masks, str) else unbound
+    if is_asked:
+        where = f"--cpus {request.cpus}" if request.cpus is not None else "--bind-to masks"
+        if isinstance(masks, str):
+            raise InputError(f"cannot tell which CPUs each process should have: {why}", where=where)
+        raise InputError(f"{request.runtime} does not keep them: {why}", where=where, hint="--container apptainer")
     return (), (f"processes are not bound: {why}",)
+
+
+def _said(sharing: CpuSharing | None, masks: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the masks in words of srun, where somebody asked for them by name."""
+    if sharing is None:
+        return ()
+    what = "an even share of the cores" if sharing == "even" else "the NUMA node of its GPU"
+    bits = ",".join(f"{mask_bits(parse_cpu_list(cpus) or ()):x}" for cpus in masks)
+    return (f"CPUs of each process, {what}: {bits}",)
 
 
 def _placement(
@@ -219,8 +318,10 @@ def _placement(
     )
 
 
-def _of_srun(found: Recommendation) -> tuple[str, ...]:
-    return tuple(each.option.removeprefix("srun ") for each in found.launch if each.option.startswith("srun --"))
+def _of_srun(found: Recommendation, request: LaunchRequest) -> tuple[str, ...]:
+    """Return the recommended words; those for containers are the runtime's to say, where there is one."""
+    words = (each.option.removeprefix("srun ") for each in found.launch if each.option.startswith("srun --"))
+    return tuple(word for word in words if request.runtime is None or not word.startswith("--container-"))
 
 
 def _advice(found: Recommendation) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -11,8 +11,9 @@ from busbw.base.errors import InputError
 from busbw.base.text import printable
 from busbw.cli.options import JSON, SIZE
 from busbw.model import codec
-from busbw.model.launch import LaunchRequest
+from busbw.model.launch import CpuSharing, LaunchRequest
 from busbw.model.plan import JobFile
+from busbw.model.request import RuntimeName
 from busbw.show.text.recommendation import launch_script
 from busbw.store import files
 
@@ -50,11 +51,30 @@ _GOALS = "bandwidth, latency, nvlink-check, nic-check, sharp, training"
     type=click.Choice(["core", "numa", "masks", "none"]),
     help="CPUs of each process [default: those beside its GPU, where they are published].",
 )
+@click.option(
+    "--cpus",
+    type=click.Choice(get_args(CpuSharing)),
+    help="CPUs of each process by number: an even share of the cores, or the NUMA node of its GPU.",
+)
 @click.option("--interface", metavar="NAME", help="The network interface that hosts meet over.")
 @click.option("--launcher-option", "options", multiple=True, metavar="WORD", help="One word more for the launcher.")
 @click.option("--batch-option", "batch_options", multiple=True, metavar="WORD", help="sbatch: a directive more.")
 @click.option("--time", "time_s", type=int, metavar="SECONDS", help="sbatch: the time limit.")
-@click.option("--image", metavar="IMAGE", help="Pods: their image.")
+@click.option(
+    "--container",
+    "runtime",
+    type=click.Choice(get_args(RuntimeName)),
+    help="Start every process in a container; the launcher stays outside.",
+)
+@click.option("--image", metavar="IMAGE", help="The image that every process runs in: of --container, or of pods.")
+@click.option(
+    "--mount",
+    "mounts",
+    multiple=True,
+    metavar="SOURCE[:TARGET[:rw]]",
+    help="Container: a path of the hosts to be seen inside, read-only without :rw.",
+)
+@click.option("--container-option", "container_options", multiple=True, metavar="WORD", help="One word more for it.")
 @click.option(
     "--resource",
     "resources",

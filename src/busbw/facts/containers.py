@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from busbw.base.value import Value
+from busbw.model.request import RuntimeName
 
 FabricName = Literal["InfiniBand", "RoCE", "EFA", "Slingshot"]
 Disturbance = Literal["python", "loader", "library path", "mpi"]
@@ -61,11 +62,20 @@ class Disturbing(Value, frozen=True, kw_only=True):
     source: str
 
 
+class OwnCpus(Value, frozen=True, kw_only=True):
+    """Runtimes whose containers do not keep the CPUs of the command that starts them."""
+
+    runtimes: tuple[RuntimeName, ...]
+    why: str
+    source: str
+
+
 class ContainerFacts(Value, frozen=True, kw_only=True):
     """Everything in the file."""
 
     fabric: tuple[FabricNeed, ...]
     file_variable: tuple[FileVariable, ...]
+    own_cpus: tuple[OwnCpus, ...]
     rank_variables: tuple[RankVariables, ...]
     disturbing: tuple[Disturbing, ...]
 
@@ -85,3 +95,8 @@ def fabric_need(fabric: FabricName) -> FabricNeed:
 def disturbing(*kinds: Disturbance) -> tuple[str, ...]:
     """Return the names of variables that disturb in these ways."""
     return tuple(name for each in container_facts().disturbing if each.kind in kinds for name in each.names)
+
+
+def why_unbound(runtime: RuntimeName) -> str | None:
+    """Return why a container of this runtime does not keep the CPUs that a launcher gives; None where it keeps them."""
+    return next((each.why for each in container_facts().own_cpus if runtime in each.runtimes), None)

@@ -8,8 +8,10 @@ from busbw.base.value import Integer, Value
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Job, Placement, Program
 from busbw.model.recommendation import Recommendation
-from busbw.model.request import Container
+from busbw.model.request import Bind, Container, RuntimeName
 
+# The CPUs of the processes of a node: an even share of the cores each, or all of the NUMA node that its GPU is on.
+CpuSharing = Literal["even", "numa"]
 AllocationKind = Literal["slurm", "pbs", "lsf", "flux", "sge", "host file", "host list", "this host"]
 
 
@@ -139,13 +141,19 @@ class LaunchRequest(Value, kw_only=True, frozen=True):
     ranks_per_node: Integer | None = None
     # "core", "numa", "masks" or "none"; None: the CPUs beside each GPU where they are published, else none.
     binding: str | None = None
+    # CPUs by number, where they are asked for so; an error where they are not published.
+    cpus: CpuSharing | None = None
     interface: str | None = None
     # Further words for the launcher, and directives for sbatch.
     options: tuple[str, ...] = ()
     batch_options: tuple[str, ...] = ()
     time_s: Integer | None = None
-    # For pods: the image, what each asks for beside GPUs, the name and place of the job.
+    # What every process runs in: an image, and its runtime, which pods bring themselves; SOURCE[:TARGET[:rw]] each.
+    runtime: RuntimeName | None = None
     image: str | None = None
+    mounts: tuple[str, ...] = ()
+    container_options: tuple[str, ...] = ()
+    # For pods: what each asks for beside GPUs, the name and place of the job.
     resources: tuple[tuple[str, str], ...] = ()
     name: str = "busbw"
     namespace: str | None = None
@@ -159,6 +167,8 @@ class LaunchLine(Value, kw_only=True, frozen=True):
     job: Job
     launcher: str
     recommendation: Recommendation
+    # What the container sees of the host, as its runtime is told, with what each is for.
+    mounts: tuple[Bind, ...] = ()
     notes: tuple[str, ...] = ()
 
 

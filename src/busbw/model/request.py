@@ -494,20 +494,29 @@ class Request(Value, kw_only=True, frozen=True, omit_defaults=True):
     @property
     def container(self) -> Container | None:
         """What every rank runs in, its program not yet looked for. Raises InputError."""
-        if self.runtime is None:
-            if self.image is not None or self.mounts or self.container_options:
-                raise InputError("an image needs a runtime", hint="--container apptainer, podman, ...")
-            return None
-        if self.image is None:
-            raise InputError("no image is named", where=f"--container {self.runtime}", hint="--image FILE")
-        return Container(
-            runtime=self.runtime,
-            program="",
-            image=self.image,
-            binds=tuple(_bind(text) for text in self.mounts),
-            gpus=self.backend == "native-nccl",
-            options=self.container_options,
+        return container_of(
+            self.runtime, self.image, self.mounts, self.container_options, gpus=self.backend == "native-nccl"
         )
+
+
+def container_of(
+    runtime: RuntimeName | None, image: str | None, mounts: tuple[str, ...], options: tuple[str, ...], *, gpus: bool
+) -> Container | None:
+    """Return what the options name, its program not yet looked for; None for none of them. Raises InputError."""
+    if runtime is None:
+        if image is not None or mounts or options:
+            raise InputError("an image needs a runtime", hint="--container apptainer, podman, ...")
+        return None
+    if image is None:
+        raise InputError("no image is named", where=f"--container {runtime}", hint="--image FILE")
+    return Container(
+        runtime=runtime,
+        program="",
+        image=image,
+        binds=tuple(_bind(text) for text in mounts),
+        gpus=gpus,
+        options=options,
+    )
 
 
 def _bind(text: str) -> Bind:

@@ -108,6 +108,11 @@ CORPUS = {
         ["container singularity [] False"],
     ),
     "enroot": ("enroot start -e A=b -m /a:/b i ./x", ["container@0 A=b"], ["container enroot [A] None"]),
+    "Charliecloud, which takes one pair of single quotes off": (
+        "ch-run \"--set-env=A='^b'\" '--set-env=B=\"c\"' ./img -- ./x",
+        ["container@0 A=^b", 'container@0 B="c"'],
+        ["container ch-run [A,B] True"],
+    ),
     "Charliecloud": ("ch-run --set-env=A=b ./img -- ./x", ["container@0 A=b"], ["container ch-run [A] True"]),
     "a container inside a container's launcher": (
         "mpirun -x A=b apptainer exec --env C=d i.sif bash -c 'export E=f; env G=h ./x'",

@@ -403,11 +403,11 @@ def _parts(value: Spelled) -> Iterator[Spelled]:
     yield value.part(start)
 
 
-def _without_quotes(part: Spelled) -> Spelled:
-    """Return NAME=VALUE without the quotes around the value that Slurm takes off."""
+def _without_quotes(part: Spelled, quotes: str = "'\"") -> Spelled:
+    """Return NAME=VALUE without the quotes around the value, by default those that Slurm takes off."""
     equals = part.text.find("=")
     quote = part.text[equals + 1 : equals + 2]
-    if quote not in {"'", '"'} or len(part.text) < equals + 3 or not part.text.endswith(quote):
+    if not quote or quote not in quotes or len(part.text) < equals + 3 or not part.text.endswith(quote):
         return part
     return joined((part.part(0, equals + 1), part.part(equals + 2, len(part.text) - 1)))
 
@@ -503,7 +503,8 @@ def read_enroot(fields: list[Field], context: Context, number: int) -> list[Fiel
 
 def read_charliecloud(fields: list[Field], context: Context, number: int) -> list[Field]:
     """Read Charliecloud's `ch-run`, which passes on the environment."""
-    return _simple([fields[0], *fields], context, number, CHARLIECLOUD, ("--set-env",), forwards_all=True)
+    # It takes one pair of single quotes off a value.
+    return _simple([fields[0], *fields], context, number, CHARLIECLOUD, ("--set-env",), forwards_all=True, stripped="'")
 
 
 def read_shifter(fields: list[Field], context: Context, number: int) -> list[Field]:
@@ -523,13 +524,15 @@ def _simple(
     *,
     forwards_all: bool | None,
     images: int = 1,
+    stripped: str = "",
 ) -> list[Field]:
     arguments = Arguments(fields, 2, grammar)
     forwards: list[str] = []
     for option in arguments.options():
         if option.name in names and option.values:
             forwards.append(option.values[0].text.partition("=")[0])
-            context.assign(option.values[0], "container", number)
+            spelled = _without_quotes(option.values[0].spelled, stripped)
+            context.assign(Field(spelled, spelled.origin(0), spelled.end()), "container", number)
     return _finish(arguments, context, number, fields[0], forwards, forwards_all=forwards_all, images=images)
 
 

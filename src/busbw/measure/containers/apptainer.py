@@ -6,7 +6,7 @@ from busbw.base.errors import InputError
 from busbw.facts.containers import disturbing
 from busbw.measure.containers.place import ContainerPlace, Wrapped, check_text, checked, env_words, not_set, path_words
 from busbw.model.plan import Program
-from busbw.model.request import Container
+from busbw.model.request import Bind, Container
 
 _PREFIX = {"apptainer": "APPTAINERENV_", "singularity": "SINGULARITYENV_"}
 _GPUS = {"nvidia": "--nv", "amd": "--rocm"}
@@ -33,13 +33,17 @@ def wrap(container: Container, program: Program, place: ContainerPlace) -> Wrapp
     inside = tuple((name, value) for name, value in program.env if not _goes_by_prefix(name, value))
     # The host's LD_LIBRARY_PATH stays outside by itself. mpirun gives its ranks the others after the launcher's shell.
     roots = not_set(disturbing("mpi"), program)
+    # The host's /dev is there already.
+    binds = tuple(
+        each for each in container.binds if not (each.source.startswith("/dev/") and each.target in (None, each.source))
+    )
     return Wrapped(
         program=Program(
             argv=(
                 container.program,
                 "exec",
                 *((_GPUS[place.gpu_vendor],) if container.gpus else ()),
-                *_binds(container),
+                *(word for bind in binds for word in _bind(bind)),
                 *(("--pwd", place.directory) if place.directory is not None else ()),
                 *container.options,
                 container.image,
@@ -48,6 +52,7 @@ def wrap(container: Container, program: Program, place: ContainerPlace) -> Wrapp
             ),
             env=tuple((prefix + name, value) for name, value in plain),
         ),
+        binds=binds,
         unset=(*not_set(disturbing("python", "loader"), program), *(() if place.starter == "mpirun" else roots)),
         forward=place.forward,
     )
@@ -66,13 +71,7 @@ def _goes_by_prefix(name: str, value: str) -> bool:
     return is_plain and name not in _OWN and not name.startswith(_OWN_PREFIXES)
 
 
-def _binds(container: Container) -> tuple[str, ...]:
-    words: list[str] = []
-    for bind in container.binds:
-        # The host's /dev is there already.
-        if bind.source.startswith("/dev/") and bind.target in (None, bind.source):
-            continue
-        source, target = path_words(bind, ",:\\^", "Apptainer")
-        shown = source if source == target and not bind.read_only else f"{source}:{target}"
-        words += ("--bind", f"{shown}:ro" if bind.read_only else shown)
-    return tuple(words)
+def _bind(bind: Bind) -> tuple[str, ...]:
+    source, target = path_words(bind, ",:\\^", "Apptainer")
+    shown = source if source == target and not bind.read_only else f"{source}:{target}"
+    return ("--bind", f"{shown}:ro" if bind.read_only else shown)

@@ -26,11 +26,12 @@ def wrap(container: Container, program: Program, place: ContainerPlace) -> Wrapp
     # It strips one pair of single quotes around a value, and expands $NAME between colons unless told not to.
     given = tuple(f"--set-env={name}='{value}'" for name, value in program.env)
     dropped = not_set(disturbing("python", "loader", "library path", "mpi"), program)
+    binds = tuple(each for each in container.binds if not _bound_already(each))
     return Wrapped(
         program=Program(
             argv=(
                 container.program,
-                *(f"--bind={_bind(bind)}" for bind in container.binds if not _bound_already(bind)),
+                *(f"--bind={_bind(bind)}" for bind in binds),
                 *((f"--cd={place.directory}",) if place.directory is not None else ()),
                 *_joined(place),
                 *(f"--unset-env={name}" for name in dropped),
@@ -42,6 +43,7 @@ def wrap(container: Container, program: Program, place: ContainerPlace) -> Wrapp
             ),
             env=(),
         ),
+        binds=binds,
         forward=place.forward,
         notes=(
             *((_GPU_NOTE,) if container.gpus else ()),

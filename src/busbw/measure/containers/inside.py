@@ -106,7 +106,7 @@ def _printable(text: str) -> str:
 NCCL_CONF = "/etc/nccl.conf"
 # Where launchers keep the sockets and shared memory of PMIx, and srun its spool.
 _TEMPORARY = "/tmp"  # noqa: S108 - bound, not written
-_SLURM_SPOOL = "/var/spool/slurmd"
+SLURM_SPOOL = "/var/spool/slurmd"
 
 
 def wanted(
@@ -165,7 +165,7 @@ def _launcher(container: Container, place: ContainerPlace) -> tuple[Bind, ...]:
         found.append(Bind(source=_TEMPORARY, read_only=False, why="the sockets of mpirun and of MPI"))
     if place.pmi == "pmix" and place.starter == "srun" and container.runtime != "pyxis":
         # pyxis has a hook for it. The folder is Slurm's default; a site may have another.
-        found.append(Bind(source=_SLURM_SPOOL, read_only=False, optional=True, why="the sockets of Slurm's PMIx"))
+        found.append(Bind(source=SLURM_SPOOL, read_only=False, optional=True, why="the sockets of Slurm's PMIx"))
     return tuple(found)
 
 

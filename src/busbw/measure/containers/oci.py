@@ -83,6 +83,7 @@ def wrap_docker(container: Container, program: Program, place: ContainerPlace) -
     words = argv(container, program, place, own=own, gpus=_GPUS, names=tuple(names))
     return Wrapped(
         program=Program(argv=words, env=()),
+        binds=container.binds,
         forward=place.forward,
         notes=(_NOTE,) if place.starter == "srun" else (),
     )
@@ -103,4 +104,4 @@ def wrap_podman(container: Container, program: Program, place: ContainerPlace) -
         *("--security-opt", "label=disable"),
     )
     words = argv(container, program, place, own=own, gpus=_PODMAN_GPUS, names=tuple(patterns))
-    return Wrapped(program=Program(argv=words, env=()), forward=place.forward)
+    return Wrapped(program=Program(argv=words, env=()), binds=container.binds, forward=place.forward)

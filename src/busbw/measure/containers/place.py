@@ -51,6 +51,8 @@ class Wrapped(Value, kw_only=True, frozen=True):
 
     # For the launcher: the runtime and its words, then the program; its environment is the host's side of it.
     program: Program
+    # What these words bind: without what the runtime shows of the host anyway.
+    binds: tuple[Bind, ...] = ()
     # Words for the launcher itself: srun with pyxis.
     options: tuple[str, ...] = ()
     # Names that the runtime would hand on from the host, and must not get.

@@ -32,12 +32,22 @@ def wrap(container: Container, program: Program, place: ContainerPlace) -> Wrapp
                 where=name,
                 hint="use one line",
             )
+    if container.image.endswith(".sqsh") and not container.image.startswith(("/", "./")):
+        # github.com/NVIDIA/pyxis/issues/127
+        raise InputError(
+            "pyxis takes a name without / or ./ before it for an image of a registry",
+            where=f"--image {container.image}",
+            hint=f"--image ./{container.image}, or its absolute path",
+        )
     names = ",".join(name for name, _value in program.env)
     hooks = (*(_GPU_HOOK if container.gpus else ()), *(_NIC_HOOK if place.fabric in ("InfiniBand", "RoCE") else ()))
     given = {name for name, _value in program.env}
-    mounts = ",".join(_mount(bind) for bind in container.binds if not bind.source.startswith("/dev/"))
+    # The hooks let devices in.
+    binds = tuple(each for each in container.binds if not each.source.startswith("/dev/"))
+    mounts = ",".join(_mount(bind) for bind in binds)
     return Wrapped(
         program=Program(argv=program.argv, env=(*(each for each in hooks if each[0] not in given), *program.env)),
+        binds=binds,
         options=(
             f"--container-image={container.image}",
             *((f"--container-mounts={mounts}",) if mounts else ()),

@@ -11,8 +11,8 @@ from busbw.machine.capture import host as machine
 from busbw.machine.capture import programs as host
 from busbw.machine.capture.environment import value_of
 from busbw.measure.containers import apptainer, charliecloud, inside, oci, pyxis
-from busbw.measure.containers.inside import settled, wanted
-from busbw.measure.containers.place import ContainerPlace, Containment, Wrapped
+from busbw.measure.containers.inside import SLURM_SPOOL, settled, wanted
+from busbw.measure.containers.place import ContainerPlace, Containment, Pmi, Starter, Wrapped
 from busbw.measure.launchers.launcher import RankLauncher
 from busbw.model.launch import Start
 from busbw.model.machine import MpiLibrary
@@ -57,7 +57,7 @@ def containment(container: Container, mpi: MpiLibrary | None, settings: tuple[st
     fabric, devices = host.fabric()
     user = machine.user()
     place = ContainerPlace(
-        pmi=None if mpi is None else "pmix" if mpi.family == "Open MPI" else "descriptor",
+        pmi=pmi_of(mpi) if mpi is not None else None,
         fabric=fabric,
         devices=devices,
         forward=(*settings, layout.RUN_VARIABLE),
@@ -74,6 +74,11 @@ def containment(container: Container, mpi: MpiLibrary | None, settings: tuple[st
     return Containment(made, place)
 
 
+def pmi_of(mpi: MpiLibrary) -> Pmi:
+    """Return how ranks of an MPI find their launcher."""
+    return "pmix" if mpi.family == "Open MPI" else "descriptor"
+
+
 def in_container(start: Start, containment: Containment, launcher: RankLauncher) -> Start:
     """Return a start whose program runs in the container.
 
@@ -81,28 +86,50 @@ def in_container(start: Start, containment: Containment, launcher: RankLauncher)
     """
     if launcher.of_containers is None:
         raise InputError(f"ranks in a container are not started by {launcher.name}", hint="--launcher mpirun")
+    place = _placed(containment.place, start, launcher.of_containers)
+    environment = tuple((name, value) for name in place.forward if (value := value_of(name)) is not None)
+    binds = wanted(containment.container, start.program, place, environment)
+    # The run directory is made before the ranks start.
+    there = host.present(bind.source for bind in binds) | {place.directory or ""}
+    container = msgspec.structs.replace(containment.container, binds=settled(binds, there))
+    return _inside(start, wrap(container, start.program, place))
+
+
+def in_container_elsewhere(
+    start: Start, container: Container, place: ContainerPlace, starter: Starter
+) -> tuple[Start, Wrapped]:
+    """Return a start whose program runs in the container on hosts that are not looked at, and what wraps it.
+
+    What a host may lack is not bound, but for the folder of Slurm's PMIx, without which ranks do not find each other.
+    Raises InputError as `in_container` does.
+    """
+    placed = _placed(place, start, starter)
+    named = msgspec.structs.replace(container, program=PROGRAMS[container.runtime])
+    binds = wanted(named, start.program, placed)
+    made = msgspec.structs.replace(
+        named, binds=tuple(each for each in binds if not each.optional or each.source == SLURM_SPOOL)
+    )
+    wrapped = wrap(made, start.program, placed)
+    return _inside(start, wrapped), wrapped
+
+
+def _placed(place: ContainerPlace, start: Start, starter: Starter) -> ContainerPlace:
     counts = set(start.placement.ranks_of_hosts or (start.placement.ranks,))
-    place = msgspec.structs.replace(
-        containment.place,
-        starter=launcher.of_containers,
+    return msgspec.structs.replace(
+        place,
+        starter=starter,
         directory=start.directory,
         ranks_per_host=counts.pop() // start.per_process if len(counts) == 1 else None,
     )
-    made = _wrapped(containment.container, place, start.program)
+
+
+def _inside(start: Start, made: Wrapped) -> Start:
     return msgspec.structs.replace(
         start,
         program=made.program,
         # The image knows its own MPI.
         through_mpi4py=False,
         forward=tuple(name for name in made.forward if name not in made.unset),
-        unset=made.unset,
+        unset=tuple(dict.fromkeys((*start.unset, *made.unset))),
         options=(*start.options, *made.options),
     )
-
-
-def _wrapped(container: Container, place: ContainerPlace, program: Program) -> Wrapped:
-    environment = tuple((name, value) for name in place.forward if (value := value_of(name)) is not None)
-    binds = wanted(container, program, place, environment)
-    # The run directory is made before the ranks start.
-    there = host.present(bind.source for bind in binds) | {place.directory or ""}
-    return wrap(msgspec.structs.replace(container, binds=settled(binds, there)), program, place)

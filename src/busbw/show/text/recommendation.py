@@ -18,6 +18,7 @@ from busbw.measure.launchers.command_line import command_line
 from busbw.model.launch import LaunchLine
 from busbw.model.plan import JobFile
 from busbw.model.recommendation import Alternative, LeftOut, Need, Recipe, Recommendation, Recommended
+from busbw.model.request import Bind
 from busbw.show.text.terminal import console
 
 _HEADINGS: dict[Need, str] = {
@@ -150,11 +151,18 @@ def launch_script(line: LaunchLine, directory: str, *, with_files: bool) -> str:
         "#!/bin/bash",
         *_comment(f"{line.launcher} on {found.platform}, {nodes}, for {found.goal}; NCCL {found.nccl}"),
         *(each for setting in found.settings for each in _comment(f"{setting.name}: {setting.reason}")),
+        *(each for mount in line.mounts for each in _comment(f"mounted: {_mount(mount)}")),
         *(each for note in line.notes for each in _comment(f"note: {note}")),
     ]
     if with_files:
         lines += [each for file in line.job.files for each in _written(file, directory)]
     return "\n".join([*lines, command_line(line.job)]) + "\n"
+
+
+def _mount(bind: Bind) -> str:
+    at = f" at {bind.target}" if bind.target not in (None, bind.source) else ""
+    writable = "" if bind.read_only else ", writable"
+    return f"{bind.source}{at}{writable}: {bind.why or 'asked for with --mount'}"
 
 
 def _written(file: JobFile, directory: str) -> Iterator[str]:
