@@ -571,7 +571,7 @@ def test_an_algorithm_for_another_number_of_gpus_is_said_to_be_left_out():
 
 def test_one_node_without_the_algorithms_of_msccl_is_named():
     with_them = "Using MSCCL Algo files from /usr/share/nccl/msccl-algorithms"
-    job = Job(hosts=4, of_rank={rank: (with_them,) for rank in range(6)})
+    job = Job(hosts=4, of_rank=dict.fromkeys(range(6), (with_them,)))
 
     assert "LOG023" in codes(read(job.text()))
     assert "LOG023" not in codes(read(Job(hosts=4, everywhere=(with_them,)).text()))
