@@ -132,11 +132,11 @@ def test_gains_that_are_published_for_the_platform_are_told_beside_the_figure(tm
 
     def notes(name: str) -> list[str]:
         (view,) = scaling(ScalingRequest(sources=(str(file),), platform=name)).views
-        return [note for note in view.notes if note.startswith("published, not judged by")]
+        return [note for note in view.notes if note.startswith("published, for information")]
 
     assert len(notes("azure-ndm-a100-v4")) == 2
     assert (
-        "alltoall_2dh 256 MiB on 256 nodes: gain over a linear alltoall, at least 6.7 x"
+        "alltoall_2dh 256 MiB on 256 nodes: gain over a linear alltoall, more than 6.7 x"
         in notes("azure-ndm-a100-v4")[0]
     )
     assert notes("azure-nd-h100-v5") == []

@@ -182,7 +182,7 @@ def gains(platform: Platform, collective: str) -> tuple[str, ...]:
     tests = _ALIKE.get(collective, (collective,))
     figures = [each for each in platform.published if each.metric.startswith(_GAIN) and each.test in tests]
     return tuple(
-        f"published, not judged by: {each.test}{_at(each)}: {each.metric} {each.value:g} {each.unit}"
+        f"published, for information: {each.test}{_at(each)}: {each.metric} {each.value:g} {each.unit}"
         f" ({each.conditions or each.kind} {', '.join(each.source)})"
         for each in figures
     )
