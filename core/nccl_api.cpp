@@ -98,7 +98,12 @@ NcclApi::NcclApi(const std::string& path) : library{path} {
     library.find_if_there(reset_debug, "ncclResetDebugInit");
     library.find_if_there(window_register, "ncclCommWindowRegister");
     library.find_if_there(window_deregister, "ncclCommWindowDeregister");
-    library.find_if_there(alltoall, "ncclAlltoAll");
+    library.find_if_there(alltoall, alltoall_name);
+    if (alltoall == nullptr) {
+        // msccl-executor-nccl runs the algorithms of MSCCL in it, and in no sends and receives of ours.
+        alltoall_name = "ncclAllToAll";
+        library.find_if_there(alltoall, alltoall_name);
+    }
     library.find_if_there(gather, "ncclGather");
     library.find_if_there(scatter, "ncclScatter");
 }

@@ -98,6 +98,7 @@ struct NcclApi {
     nccl_result (*window_deregister)(nccl_comm, nccl_window);
     // 2.28
     nccl_result (*alltoall)(const void*, void*, std::size_t, nccl_type, nccl_comm, cuda_stream);
+    const char* alltoall_name = "ncclAlltoAll";  // as this library spells it
     nccl_result (*gather)(const void*, void*, std::size_t, nccl_type, int, nccl_comm, cuda_stream);
     nccl_result (*scatter)(const void*, void*, std::size_t, nccl_type, int, nccl_comm, cuda_stream);
 

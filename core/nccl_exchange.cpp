@@ -194,7 +194,7 @@ void NcclExchange::send_and_receive(const NcclMember& member, const Place& at, i
 void NcclExchange::alltoall(nccl_comm comm, int ranks, const std::byte* from, std::byte* into, std::size_t count,
                             cuda_stream stream) const {
     if (nccl_->alltoall != nullptr) {
-        return check(nccl_->alltoall(from, into, count, type_, comm, stream), "ncclAlltoAll", comm);
+        return check(nccl_->alltoall(from, into, count, type_, comm, stream), nccl_->alltoall_name, comm);
     }
     NcclGroup group{*nccl_, comm};
     for (int peer = 0; peer < ranks; ++peer) {

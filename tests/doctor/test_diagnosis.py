@@ -504,3 +504,74 @@ def test_a_plugin_that_was_asked_for_and_is_not_there_is_found_whatever_the_vers
 
     assert codes(diagnosis) == {"LOG005"}
     assert 'NCCL_NET_PLUGIN = "libnccl-net-x.so"' in evidence(diagnosis, "LOG005")
+
+
+def facts(diagnosis: Diagnosis) -> dict[str, tuple[str, ...]]:
+    return {
+        fact.name: tuple(value.value for value in fact.values) for fact in (*diagnosis.facts, *diagnosis.environment)
+    }
+
+
+def test_a_log_of_the_fork_msccl_tells_its_version_and_how_many_algorithms_it_took():
+    job = Job(
+        version="2.12.12.MSCCL.0.7.4+cuda11.8",
+        everywhere=(
+            "MSCCL_XML_FILES set by environment to /opt/two-step.xml",
+            "MSCCL: Parsing algorithm /opt/two-step.xml",
+            "Parsed MSCCL Algorithm /opt/two-step.xml successfully.",
+            "Connected 1 MSCCL algorithms",
+        ),
+    )
+
+    diagnosis = read(job.text())
+
+    assert diagnosis.verdict.outcome == "ok"
+    assert not diagnosis.findings
+    told = facts(diagnosis)
+    assert told["version"] == ("2.12.12.MSCCL.0.7.4+cuda11.8",)
+    assert told["MSCCL"] == ("algorithms read: 1",)
+    assert told["MSCCL_XML_FILES"] == ("/opt/two-step.xml",)
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "value"),
+    [
+        (
+            "Using MSCCL Algo files from /usr/share/nccl/msccl-algorithms",
+            "MSCCL",
+            "algorithms of /usr/share/nccl/msccl-algorithms",
+        ),
+        (
+            "Using MSCCL files from /opt/rocm/share/rccl/msccl-algorithms",
+            "MSCCL",
+            "algorithms of /opt/rocm/share/rccl/msccl-algorithms",
+        ),
+        ("MSCCL++: Enabled! Msg size threshold=1048576", "MSCCL++", "up to 1048576 bytes"),
+    ],
+)
+def test_what_reads_algorithms_of_msccl_is_told(line: str, name: str, value: str):
+    assert facts(read(Job(everywhere=(line,)).text()))[name] == (value,)
+    assert name not in facts(read(Job().text()))
+
+
+def test_an_algorithm_for_another_number_of_gpus_is_said_to_be_left_out():
+    job = Job()
+    first, second = (
+        "MSCCL: ngpus set in the MSCCL algo (16) doesn't match the communicator ngpus (4)",
+        "MSCCL: algorithm two-step.xml failed to initialize. Will be ignored.",
+    )
+
+    diagnosis = read(job.text(*(job.warn(rank, text) for rank in range(4) for text in (first, second))))
+
+    told = " ".join(f"{finding.title} {finding.evidence}" for finding in diagnosis.findings)
+    assert "an algorithm of MSCCL is made for 16 GPUs, and a communicator has 4" in told
+    assert "an algorithm of MSCCL is left out: two-step.xml" in told
+    assert diagnosis.verdict.outcome != "failed"
+
+
+def test_one_node_without_the_algorithms_of_msccl_is_named():
+    with_them = "Using MSCCL Algo files from /usr/share/nccl/msccl-algorithms"
+    job = Job(hosts=4, of_rank=dict.fromkeys(range(6), (with_them,)))
+
+    assert "LOG023" in codes(read(job.text()))
+    assert "LOG023" not in codes(read(Job(hosts=4, everywhere=(with_them,)).text()))

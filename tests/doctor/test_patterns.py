@@ -52,6 +52,20 @@ LINES = {
     "framework-timeout": "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5, OpType=ALLREDUCE, NumelIn=1",
     "signal": "mpirun noticed that process rank 3 with PID 77 on node n1 exited on signal 9 (Killed).",
     "exit-code": "srun: error: n1: tasks 0-3: Exited with exit code 1",
+    "msccl-other-ranks": "MSCCL: ngpus set in the MSCCL algo (16) doesn't match the communicator ngpus (8)",
+    "msccl-left-out": "MSCCL: algorithm /opt/two-step.xml failed to initialize. Will be ignored.",
+    "msccl-too-many": "MSCCL: too many algorithms (4) specified in environment variable MSCCL_XML_FILES. "
+    "The rest will be ignored.",
+    "msccl-no-files": "MSCCL Internal Scheduler: open algorithm in share directory /usr/share/msccl-algorithms failed",
+    "msccl-channels": "MSCCL: number of channels available (16) less than required (32)",
+    "msccl-no-sku": "github.com/Azure/msccl-scheduler: WARN There is no related algo file for the detected Azure VM "
+    "SKU:Standard_ND96isr_H200_v5 been finded, MSCCL will use nccl as default communication channel",
+    "msccl-several-gpus": "MSCCL doesn't support multiple GPUs in one process and is not available",
+    "msccl-alltoall": "number of local GPUs (8) or number of nodes (1) is 1.",
+    "msccl-file": "Could not open MSCCL XML algorithm file /opt/two-step.xml : No such file or directory",
+    "mscclpp-off": "MSCCL++: Cannot enable MSCCL++ on gfx90a:sramecc+:xnack- architecture",
+    "mscclpp-no-nccl": "MSCCLPP_NCCL_LIB_PATH points to a directory: /usr/lib",
+    "mscclpp-cannot": "ncclAllToAll is currently unavailable",
     "ofi-no-provider": "NET/OFI Unable to find a protocol that worked.  Failing initialization.",
     "ofi-old-libfabric": "NET/OFI EFA provider requires at least libfabric version 1.22.0.",
     "ofi-no-gdr": "NET/OFI GDR disabled on GDR-supported instance type p4d.24xlarge",
@@ -162,6 +176,21 @@ def test_a_line_is_known_for_what_it_is(name: str):
     [
         ("NET/IB : Got completion with error 12, opcode 1, len 0, vendor err 129", "completion-error"),
         ("Cuda failure 'API call is not supported in the installed CUDA driver'", "driver-too-old"),
+        ("MSCCL: threadblock 3 is missing", "msccl-file"),
+        ("MSCCL: unsupported collective: alltoallw", "msccl-file"),
+        ("In-place alltoall is not possible currently.", "msccl-alltoall"),
+        (
+            "MSCCL Internal Scheduler:  Unable to find algorithm files in /opt/rocm/share/rccl. Please ensure that x",
+            "msccl-no-files",
+        ),
+        (
+            "NCCL_MAX_NCHANNELS:16 is lesser than number of channels required by MSCCL:32, so disabling MSCCL for x",
+            "msccl-channels",
+        ),
+        (
+            "2026-01-05 10:00:00.1 MSCCLPP 77 WARN NCCL nccl.cc:658 No FallBack implementation for AllReduce",
+            "mscclpp-cannot",
+        ),
         ("Call to ibv_modify_qp failed with error Network is unreachable", "qp-failed"),
         ("srun: error: n3: task 9: Out Of Memory", "memory-kill"),
         ("Out of memory: Killed process 4711 (python) total-vm:1kB", "memory-kill"),
@@ -213,6 +242,10 @@ def test_a_word_about_what_may_be_is_no_death(line: str):
         "proxyProgressAsync opId=0x1 op.type=1 op.reqBuff=0x2 op.respSize=8 done",
         "Call to ibv_modify_qp failed with 110 Connection timed out, retrying 1/34 after 100 msec of sleep",
         "MemManager: Initialized for device 0",
+        "MSCCL: No external scheduler found, using internal implementation",
+        "MSCCL: Initialization finished, localSize 0",
+        "Parsed MSCCL Algorithm /opt/two-step.xml successfully.",
+        "ncclGroupStart is currently unavailable, return success",
         "Assigned GIN plugin GIN_IB_GDAKI to comm",
     ],
 )

@@ -43,6 +43,13 @@ MEANT: dict[str, dict[str, str]] = {
     ),
     **dict.fromkeys(("aws-p4d", "aws-p4de", "aws-p5e", "aws-p5en"), _TUNER),
     "aws-p5": {**_TUNER, **_P5_GPUS},
+    "azure-nd-h100-v5": {
+        "published (10.0, 'GB/s', 'stated') is not in the facts": "a gain, which the facts have no row for",
+    },
+    "azure-ndm-a100-v4": dict.fromkeys(
+        (f"published ({gain}, 'stated') is not in the facts" for gain in ("6.7, 'x'", "1.9, 'x'", "40.0, '%'")),
+        "gains, which the facts have no rows for",
+    ),
     "azure-nc-a100-v4": {"GPU count: {4} in the facts, {1, 2, 4} here": "the smaller sizes stand as variants"},
     "coreweave-h100": {
         "name: 'HGX H100 InfiniBand node'": "many sites have such a node: the name would not tell CoreWeave's",

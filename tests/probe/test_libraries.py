@@ -1,5 +1,7 @@
 """Libraries are found where jobs find them, with their versions, and none is loaded."""
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -78,3 +80,50 @@ def test_the_library_of_the_mpi_on_the_path_is_found_and_not_the_linkers_script(
     )
     monkeypatch.setenv("PATH", f"{prefix / 'bin'}:/usr/bin:/bin")
     assert found(prefix) == [("libmpi", "5.0.11", "PATH")]
+
+
+CC = shutil.which("cc") or shutil.which("gcc")
+
+
+@pytest.mark.skipif(CC is None, reason="no C compiler here: libraries that offer names cannot be made")
+@pytest.mark.parametrize(
+    ("file", "offered", "said", "expected"),
+    [
+        ("libnccl.so.2", ("ncclCommInitRank",), "NCCL version 2.28.9+cuda12.9", ("libnccl", "2.28.9", "NCCL")),
+        (
+            "libnccl.so.2",
+            ("ncclCommInitRank", "ncclAllToAll", "ncclCustomCollective"),
+            "NCCL version 2.12.12.MSCCL.0.7.4+cuda11.8",
+            ("libnccl", "2.12.12", "MSCCL"),
+        ),
+        (
+            "libnccl.so.2",
+            ("ncclCommInitRank", "ncclAllToAll", "mscclLoadAlgo"),
+            "NCCL version 2.23.4+cuda12.6",
+            ("libnccl", "2.23.4", "msccl-executor-nccl"),
+        ),
+        ("librccl.so.1", ("ncclCommInitRank", "mscclLoadAlgo"), "", ("librccl", None, "RCCL")),
+        ("libmscclpp_nccl.so.0", ("ncclCommInitRank",), "", ("libmscclpp_nccl", None, "MSCCL++")),
+        ("libnccl.so.2", ("ncclCommInitRank", "_ZN7mscclpp3envEv"), "", ("libnccl", None, "MSCCL++")),
+        ("libnccl.so.2", ("something",), "", ("libnccl", None, None)),
+        ("libmsccl-scheduler.so.1", ("mscclScheduler",), "", ("libmsccl-scheduler", None, None)),
+    ],
+)
+def test_what_stands_in_the_place_of_nccl_is_told_by_the_names_it_offers(
+    place: Path, file: str, offered: tuple[str, ...], said: str, expected: tuple[str, str | None, str | None]
+) -> None:
+    source = place.parent / "made.c"
+    names = "\n".join(f"int {name}(void) {{ return 0; }}" for name in offered)
+    source.write_text(f'{names}\nconst char* version_text = "{said}";\n')
+    assert CC is not None
+    subprocess.run([CC, "-shared", "-fPIC", str(source), "-o", str(place / file)], check=True, timeout=60)
+
+    (one,) = [each for each in libraries(timeout_s=30) if each.path.startswith(str(place))]
+
+    assert (one.name, one.version, one.kind) == expected
+
+
+def test_a_library_that_is_cut_off_is_found_without_its_kind(place: Path) -> None:
+    (place / "libnccl.so.2").write_bytes(b"\x7fELF\x02\x01\x01" + bytes(57) + b"\xff" * 64)
+    (one,) = [each for each in libraries(timeout_s=30) if each.path.startswith(str(place))]
+    assert one.kind is None

@@ -13,6 +13,7 @@ from busbw.base import layout
 from busbw.base.errors import InputError
 from busbw.base.value import Value
 from busbw.facts.logs import Application, application
+from busbw.facts.platforms import gains
 from busbw.formats.application_log import LogLines, read_log, read_starccm
 from busbw.formats.lines.driver import Reader
 from busbw.formats.registry import FORMATS
@@ -288,6 +289,7 @@ def _collectives(asked: ScalingRequest, observations: Sequence[Observation]) -> 
     if asked.platform is not None:
         found = platform_called(asked.platform).platform
         known = KnownPlatform(platform=found, name=asked.platform, algorithm=asked.algorithm)
+    beside = _gains(kept, found)
     kept, placed = _placed(kept, asked, found)
     axis = axis_of(kept, asked.axis)
     sizes, sized = sizes_of(kept, asked.sizes_bytes, axis)
@@ -298,12 +300,20 @@ def _collectives(asked: ScalingRequest, observations: Sequence[Observation]) -> 
             size_bytes=size_bytes,
             known=known,
             series=asked.series,
-            notes=(*placed, *sized, *notes),
+            notes=(*placed, *sized, *notes, *beside),
             against=asked.against,
         )
         for size_bytes in sizes
     )
     return _report(views)
+
+
+def _gains(observations: Sequence[Observation], platform: Platform | None) -> tuple[str, ...]:
+    """Return what is published of faster ways to do the same on a platform."""
+    if platform is None:
+        return ()
+    collectives = dict.fromkeys(dict(each.conditions).get("collective", "") for each in observations)
+    return tuple(dict.fromkeys(words for collective in collectives for words in gains(platform, collective)))
 
 
 def _placed(

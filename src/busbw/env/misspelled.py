@@ -12,7 +12,22 @@ from busbw.model.envvar import Misspelling, NameRead
 # Beginnings that only names of this field have. RANK, MASTER_PORT, OMP_PLACES and the like are near too many names that
 # scripts give to their own variables; SLURM_ and SBATCH_ names are made up by scripts as well.
 _DISTINCT = {
-    *("NCCL", "OFI", "UCX", "UCC", "FI", "RDMAV", "SHARP", "HCOLL", "NVSHMEM", "DOCA", "RCCL", "HSA"),
+    *(
+        "NCCL",
+        "OFI",
+        "UCX",
+        "UCC",
+        "FI",
+        "RDMAV",
+        "SHARP",
+        "HCOLL",
+        "NVSHMEM",
+        "DOCA",
+        "RCCL",
+        "MSCCL",
+        "MSCCLPP",
+        "HSA",
+    ),
     *("OMPI", "OPAL", "PMIX", "PRTE", "MPICH", "MPIR", "HYDRA", "I", "MV2", "MVP"),
     *("CUDA", "NVIDIA", "TORCH", "PYTORCH", "GLOO", "APPTAINER", "SINGULARITY", "ENROOT"),
 }

@@ -14,6 +14,7 @@ import msgspec
 
 from busbw.base.errors import InputError
 from busbw.base.text import listed
+from busbw.base.units import format_size
 from busbw.base.value import Integer, Value
 from busbw.facts import platform_files
 from busbw.facts.platform_files import FAMILY, names
@@ -166,6 +167,30 @@ class GpuFacts(Value, frozen=True, kw_only=True):
     # Bus bandwidth within one node, as it was published of any of them.
     sweeps: tuple[PublishedSweep, ...] = ()
     published: tuple[Published, ...] = ()
+
+
+# Forms of one exchange: what is published of one is told beside the other.
+_ALIKE = {"alltoall": ("alltoall", "alltoall_2dh"), "alltoall_2dh": ("alltoall", "alltoall_2dh")}
+_GAIN = "gain"
+
+
+def gains(platform: Platform, collective: str) -> tuple[str, ...]:
+    """Return what is published of how much faster a collective is by another way, a sentence each, with conditions.
+
+    Such a figure is a ratio or a difference: it bounds nothing, and no result is judged by it.
+    """
+    tests = _ALIKE.get(collective, (collective,))
+    figures = [each for each in platform.published if each.metric.startswith(_GAIN) and each.test in tests]
+    return tuple(
+        f"published, for information: {each.test}{_at(each)}: {each.metric} {each.value:g} {each.unit}"
+        f" ({each.conditions or each.kind} {', '.join(each.source)})"
+        for each in figures
+    )
+
+
+def _at(figure: Published) -> str:
+    size = f" {format_size(figure.size_bytes)}" if figure.size_bytes is not None else ""
+    return f"{size} on {figure.nodes} nodes" if figure.nodes is not None else size
 
 
 def spellings(name: str) -> tuple[str, ...]:

@@ -184,7 +184,7 @@ _FORMS: tuple[tuple[str, _Make], ...] = (
     ),
     (r"rank \d+ nRanks (\d{1,9}) nNodes (\d{1,9}) ", lambda match: Layout(int(match[1]), int(match[2]))),
     (r"^\S{1,200}:\d+ -> (\d{1,3})\b", _trace),
-    (r"^(\w*NCCL_\w{1,80}) set (?:by environment )?to (.*?)\.?$", _setting),
+    (r"^((?:\w*NCCL|MSCCL)_\w{1,80}) set (?:by environment )?to (.*?)\.?$", _setting),
     (
         r"^(NET|TUNER|PROFILER)/Plugin ?: ?Plugin name set by env to (\S+)",
         lambda match: Effect("setting", f"NCCL_{match[1]}_PLUGIN", match[2][:_LONGEST_VALUE]),
@@ -230,6 +230,9 @@ _FORMS: tuple[tuple[str, _Make], ...] = (
     (r"External tuner plugin (\S+) is unsupported", _process("tuner unusable")),
     (r"Successfully loaded external tuner plugin (\S+)", _process("tuner")),
     (r"PROFILER/Plugin: [Ll]oaded |Successfully loaded external profiler plugin", _process("profiler", "loaded")),
+    (r"^Connected (\d+) MSCCL algorithms", _process("MSCCL", r"algorithms read: \1")),
+    (r"^Using MSCCL (?:Algo )?files from (\S+)", _process("MSCCL", r"algorithms of \1")),
+    (r"^MSCCL\+\+: Enabled! Msg size threshold=(\d+)", _process("MSCCL++", r"up to \1 bytes")),
     (r"^ *\+ NVL\[", _process("NVLink", "seen")),
     (r"P2P not supported between|isAllDirectP2p 0", _process("P2P", "not everywhere")),
     (r"- Abort (?:START|COMPLETE)", _seat("communicator", "aborted")),

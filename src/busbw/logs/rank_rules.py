@@ -119,6 +119,8 @@ def _common_first(values: Mapping[str, tuple[Member, ...]]) -> list[tuple[str, t
 # What nodes of one job have alike where they are made alike.
 _OF_NODES = (
     "CUDA driver",
+    "MSCCL",
+    "MSCCL++",
     "NICs",
     "NVLS",
     "bootstrap",
@@ -130,7 +132,7 @@ _OF_NODES = (
     "tuner",
 )
 # Those that a rank may lack, and what then decides for it.
-_LACKED = ("net plugin", "net plugin file", "topology file", "tuner")
+_LACKED = ("MSCCL", "MSCCL++", "net plugin", "net plugin file", "topology file", "tuner")
 # Shorter waits are usual: libraries are loaded, files are read.
 _LONG_S = 10.0
 

@@ -180,6 +180,18 @@ def _limits(index: SnapshotIndex, hardware: Hardware) -> list[str]:
 
 
 def _libraries(libraries: tuple[FoundLibrary, ...]) -> list[str]:
+    return [*_versions(libraries), *_in_place_of_nccl(libraries)]
+
+
+def _in_place_of_nccl(libraries: tuple[FoundLibrary, ...]) -> list[str]:
+    """Return a remark where the libnccl that jobs load is no NCCL of NVIDIA's."""
+    first = next((one for one in libraries if one.name == "libnccl"), None)
+    if first is None or first.kind in (None, "NCCL"):
+        return []
+    return [f"{first.path} is {first.kind}, which stands in NCCL's place: jobs load it as NCCL"]
+
+
+def _versions(libraries: tuple[FoundLibrary, ...]) -> list[str]:
     versions = dict.fromkeys(one.version for one in libraries if one.name == "libnccl" and one.version is not None)
     if len(versions) < 2:
         return []

@@ -242,6 +242,10 @@ class CapturedLink(Value, kw_only=True, frozen=True):
     target: str
 
 
+# NCCL itself; microsoft/msccl, a fork of 2.12; msccl-executor-nccl, a fork of later ones; MSCCL++; AMD's.
+NcclKind = Literal["NCCL", "MSCCL", "msccl-executor-nccl", "MSCCL++", "RCCL"]
+
+
 class FoundLibrary(Value, kw_only=True, frozen=True):
     """A library that jobs here would load."""
 
@@ -254,6 +258,8 @@ class FoundLibrary(Value, kw_only=True, frozen=True):
     found_by: str
     # Libraries that it needs, itself or through others, and that nothing on the loader's way provides; None: not told.
     unresolved: tuple[str, ...] | None = None
+    # What stands where NCCL does; None: it does not, or the file does not tell.
+    kind: NcclKind | None = None
 
 
 class Snapshot(Value, kw_only=True, frozen=True):

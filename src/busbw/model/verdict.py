@@ -185,6 +185,8 @@ class ExplainedVerdict(Value, kw_only=True, frozen=True):
     findings: tuple[Finding, ...] = ()
     # Sizes, tables and readings that were not judged, with the reason.
     left_out: tuple[str, ...] = ()
+    # What is published of other ways to do the same, faster; nothing is judged by it.
+    gains: tuple[str, ...] = ()
     verdict: Verdict
     next_steps: tuple[str, ...] = ()
     # What gates came to that were given; None: there were none.

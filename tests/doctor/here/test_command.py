@@ -36,7 +36,7 @@ def test_this_host_is_examined():
 
     assert done.returncode in (0, 1, 4), done.stderr
     found = json.loads(done.stdout)
-    assert len(found["checks"]) == 28
+    assert len(found["checks"]) == 29
     assert {check["outcome"] for check in found["checks"]} <= {"ok", "found", "cannot_tell", "skipped"}
 
 

@@ -10,7 +10,7 @@ from tests.probe.machines import MACHINES
 
 from busbw.facts.rules import rules
 from busbw.model.finding import counts_of
-from busbw.model.host import FoundLibrary, Snapshot
+from busbw.model.host import FoundLibrary, NcclKind, Snapshot
 
 from .nodes import (
     BARE,
@@ -77,6 +77,12 @@ def _column(value: str, unit: str) -> str:
 
 def library(name: str, version: str | None = None, unresolved: tuple[str, ...] | None = ()) -> FoundLibrary:
     return FoundLibrary(name=name, path=f"/opt/{name}.so", version=version, found_by="loader", unresolved=unresolved)
+
+
+def with_nccl(kind: NcclKind) -> Fault:
+    """Return what puts a library in NCCL's place; it is no fault by itself."""
+    first = msgspec.structs.replace(library("libnccl", "2.27.3"), kind=kind)
+    return libraries(first, library("libibverbs"))
 
 
 FAULTS: dict[str, tuple[str, str, Fault]] = {
@@ -146,6 +152,11 @@ FAULTS: dict[str, tuple[str, str, Fault]] = {
         BARE,
         libraries(library("libnccl", "2.27.3"), library("libnccl", "2.21.5"), library("libibverbs")),
     ),
+    "algorithms that NCCL does not read": (
+        "HOST046",
+        BARE,
+        lambda node: set_to("MSCCL_XML_FILES", "two-step.xml")(with_nccl("NCCL")(node)),
+    ),
     "a topology file that is not there": ("HOST045", BARE, set_to("NCCL_TOPO_FILE", "/opt/nowhere.xml")),
 }  # fmt: skip
 
@@ -156,6 +167,23 @@ def test_a_healthy_node_has_no_finding(name, tmp_path):
 
     assert codes(diagnosis) == []
     assert diagnosis.counts == counts_of(())
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "code"),
+    [
+        ("MSCCL", "MSCCL_XML_FILES", None),
+        ("MSCCL", "MSCCL_ALGO_DIR", "HOST046"),
+        ("msccl-executor-nccl", "MSCCL_ALGO_DIR", None),
+        ("msccl-executor-nccl", "MSCCL_CONFIG", "HOST046"),
+    ],
+)
+def test_each_library_made_from_nccl_reads_its_own_setting(kind, name, code, tmp_path):
+    diagnosis = examined(set_to(name, "/opt/algorithms")(with_nccl(kind)(healthy(BARE))), tmp_path)
+
+    assert codes(diagnosis) == ([code] if code else [])
+    (told,) = [each for each in diagnosis.checks if each.name == "NCCL versions"]
+    assert told.because == f"2.27.3, {kind}"
 
 
 @pytest.mark.parametrize("fault", list(FAULTS))

@@ -121,3 +121,23 @@ def test_a_slow_collective_accuses_no_gpu(tmp_path):
     assert "slow GPU" not in words
     assert "slow rail" not in words
     assert "--set default --set NCCL_MIN_NCHANNELS=32" in explained.next_steps[0]
+
+
+@pytest.mark.parametrize(
+    ("collective", "platform", "told"),
+    [
+        ("alltoall", "azure-ndm-a100-v4", ["6.7 x", "1.9 x"]),
+        ("all_reduce", "azure-ndm-a100-v4", []),
+        ("alltoall", "azure-ndv4", []),
+        ("sendrecv", "azure-nd-h100-v5", ["10 GB/s"]),
+    ],
+)
+def test_a_published_gain_is_told_and_changes_no_verdict(tmp_path, collective, platform, told):
+    table = nccl_table([(GiB // 4, 20.0), (8 * GiB, 20.0)], 16, collective)
+
+    explained = judged(tmp_path, table, platform, nodes=2)
+
+    assert [next(each for each in told if each in words) for words in explained.gains] == told
+    assert all(words.startswith(f"published, for information: {collective}") for words in explained.gains)
+    references = [name for size in explained.series[0].sizes for name in (str(size.verdict.sentence), str(size.regime))]
+    assert not any("6.7" in words or "Tutel" in words for words in references)

@@ -210,7 +210,7 @@ ENV = Grammar(valued=_set("-u --unset -C --chdir -S --split-string"), glued="uS"
 # What stands behind a `= ` and is not a program: a list for NCCL_IB_HCA, a number, a word in capitals, a device.
 _VALUE = re.compile(r"[=^].*|[\d.]+[kKmMgG]?|[A-Z][A-Z0-9,_-]*|[a-z]{2,}[a-z_]*\d+(?:[:,].*)?|hsn|true|false")
 # Variables of the interconnect: nobody sets one of these to nothing for a program that has no slash in its name.
-FAMILIES = ("NCCL_", "UCX_", "FI_", "OFI_NCCL_", "SHARP_", "OMPI_MCA_", "RCCL_", "HCOLL_")
+FAMILIES = ("NCCL_", "UCX_", "FI_", "OFI_NCCL_", "SHARP_", "OMPI_MCA_", "RCCL_", "MSCCL_", "MSCCLPP_", "HCOLL_")
 # What stands further away was not meant to follow.
 _WIDEST_GAP = 8
 

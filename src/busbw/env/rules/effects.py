@@ -4,7 +4,17 @@ import re
 from collections.abc import Callable, Iterator
 
 from busbw.env.rules.situations import Situation, slurm_options, spans_nodes
-from busbw.env.rules.subject import SettingsSubject, known, place_of, place_of_value, report, setting_text, shown
+from busbw.env.rules.subject import (
+    AFTER_MSCCL,
+    OF_MSCCL,
+    SettingsSubject,
+    known,
+    place_of,
+    place_of_value,
+    report,
+    setting_text,
+    shown,
+)
 from busbw.env.values import read_value
 from busbw.model.finding import Finding
 from busbw.model.platform import Platform
@@ -42,6 +52,7 @@ _NETWORKS = {
 def effects(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield settings that this platform makes nothing of, or that take from it what it has."""
     yield from _ucx(subject)
+    yield from _msccl(subject)
     platform = subject.context.platform
     if platform is None:
         return
@@ -70,6 +81,23 @@ def _ucx(subject: SettingsSubject) -> Iterator[Finding]:
                 effect="NCCL's bandwidth stays as it is",
                 confidence="likely",
                 fix="leave it out, unless the program itself uses UCX",
+                name=each.name,
+            )
+
+
+def _msccl(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield what only the fork microsoft/msccl reads, where the NCCL is known to be a later one."""
+    version = subject.context.nccl
+    if version is None or version < AFTER_MSCCL:
+        return
+    for each in subject.reading.assignments:
+        if each.name in OF_MSCCL and not each.unsets:
+            yield report(
+                "ENV090",
+                at=place_of(each),
+                evidence=f"{setting_text(each)}; the NCCL is {subject.version_text}, and the fork is 2.12.12",
+                effect="collectives run NCCL's own algorithms",
+                fix="load the libnccl.so of microsoft/msccl, or set MSCCL_ALGO_DIR for that of msccl-executor-nccl",
                 name=each.name,
             )
 

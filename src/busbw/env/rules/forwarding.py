@@ -16,7 +16,9 @@ _HOSTS_OF_OPEN_MPI = {"-H", "--host", "--hostfile"}
 _OWN_OF_OPEN_MPI = ("OMPI_", "PMIX_", "PRTE_")
 # A variable that is used or exported elsewhere in the text, as in a string that is run later.
 _USE = re.compile(r"(?:\$\{?|\bexport )([A-Za-z_]\w*)", re.ASCII)
-_FOR_RANKS = ("NCCL_", "UCX_", "FI_", "OFI_", "SHARP_", "CUDA_", "TORCH_NCCL_", "HCOLL_", "NVSHMEM_")
+_FOR_RANKS = (
+    *("NCCL_", "MSCCL_", "MSCCLPP_", "UCX_", "FI_", "OFI_", "SHARP_", "CUDA_", "TORCH_NCCL_", "HCOLL_", "NVSHMEM_"),
+)
 
 
 def forwarding(subject: SettingsSubject) -> Iterator[Finding]:
@@ -225,7 +227,7 @@ def _is_late(each: Assignment, reading: SettingsReading, number: int) -> bool:
 
 
 _LAUNCHER, _WORKER = "Launcher:", "Worker:"
-_PODS_FOR_RANKS = ("NCCL_", "UCX_", "FI_", "OFI_", "SHARP_")
+_PODS_FOR_RANKS = ("NCCL_", "MSCCL_", "MSCCLPP_", "UCX_", "FI_", "OFI_", "SHARP_")
 
 
 def pods(subject: SettingsSubject) -> Iterator[Finding]:

@@ -194,6 +194,102 @@ def _symmetric(set_: Together) -> Iterator[Interaction]:
         )
 
 
+_MSCCL = "microsoft/msccl at b23e9cd5, src/graph/tuning.cc and src/collectives/all_to_all.cc"
+_MSCCLPP = "microsoft/mscclpp at 1f5f065d, src/ext/nccl/nccl.cc and docs/quickstart.md"
+_IN_NCCLS_PLACE = "libmscclpp_nccl"
+_REPLACED = ("libnccl.so", "librccl.so")
+
+
+def _msccl_without_algorithm(set_: Together) -> Iterator[Interaction]:
+    name = next((each for each in ("MSCCL_XML_FILES", "MSCCL_CONFIG") if set_.text(each)), None)
+    named = "msccl" in (set_.text("NCCL_ALGO") or "").lower()
+    if name is not None and not named:
+        yield Interaction(
+            id="MSCCL without its algorithm",
+            names=(name, *(("NCCL_ALGO",) if set_.has("NCCL_ALGO") else ())),
+            condition=f"{name} without MSCCL in NCCL_ALGO",
+            effect="the library reads the files, and only ncclAllToAll runs them",
+            kind="misleading",
+            fix="NCCL_ALGO=MSCCL,RING,TREE, unless the files are for alltoall",
+            source=_MSCCL,
+        )
+
+
+def _msccl_of_two(set_: Together) -> Iterator[Interaction]:
+    if set_.text("MSCCL_XML_FILES") and set_.text("MSCCL_ALGO_DIR"):
+        yield Interaction(
+            id="MSCCL in two ways",
+            names=("MSCCL_XML_FILES", "MSCCL_ALGO_DIR"),
+            condition=f"{set_.written('MSCCL_XML_FILES')} with {set_.written('MSCCL_ALGO_DIR')}",
+            effect="no library reads both: the fork microsoft/msccl the first, msccl-executor-nccl and RCCL the second",
+            kind="misleading",
+            fix="leave out the one that the loaded library does not read",
+            source=_MSCCL,
+        )
+
+
+def _loaded_first(set_: Together) -> tuple[str, ...]:
+    """Return the files of LD_PRELOAD, in its order, without their folders."""
+    found = (set_.text("LD_PRELOAD") or "").replace(":", " ").split()
+    return tuple(path.rpartition("/")[2] for path in found)
+
+
+def _mscclpp_behind(set_: Together) -> Iterator[Interaction]:
+    files = _loaded_first(set_)
+    places = {name: next((at for at, file in enumerate(files) if file.startswith(name)), None) for name in _REPLACED}
+    own = next((at for at, file in enumerate(files) if file.startswith(_IN_NCCLS_PLACE)), None)
+    before = [name for name, at in places.items() if at is not None and own is not None and at < own]
+    if before:
+        yield Interaction(
+            id="MSCCL++ behind NCCL",
+            names=("LD_PRELOAD",),
+            condition=f"{before[0]} stands before {files[own or 0]} in LD_PRELOAD",
+            effect="the loader takes the functions of the first: MSCCL++ is loaded and not called",
+            kind="misleading",
+            fix=f"put {files[own or 0]} first, and name the other with MSCCLPP_NCCL_LIB_PATH",
+            source=_MSCCLPP,
+        )
+
+
+def _mscclpp_alone(set_: Together) -> Iterator[Interaction]:
+    file = next((each for each in _loaded_first(set_) if each.startswith(_IN_NCCLS_PLACE)), None)
+    fallback = set_.text("MSCCLPP_NCCL_LIB_PATH")
+    if file is not None and not fallback:
+        yield Interaction(
+            id="MSCCL++ without NCCL",
+            names=("LD_PRELOAD",),
+            condition=f"{file} in LD_PRELOAD without MSCCLPP_NCCL_LIB_PATH",
+            effect="sends, receives, reduce and what MSCCL++ has no kernel for fail",
+            kind="misleading",
+            fix="MSCCLPP_NCCL_LIB_PATH= the file libnccl.so.2 that takes them",
+            source=_MSCCLPP,
+        )
+    switch = "MSCCLPP_ENABLE_NCCL_FALLBACK"
+    if set_.text(switch) and not fallback:
+        yield Interaction(
+            id=f"{switch} alone",
+            names=(switch,),
+            condition=f"{set_.written(switch)}: MSCCLPP_NCCL_LIB_PATH is not set",
+            effect="it does nothing; since MSCCL++ 0.8 nothing reads it at all",
+            kind="no effect",
+            source=_MSCCLPP,
+        )
+
+
+def _mscclpp_beside_msccl(set_: Together) -> Iterator[Interaction]:
+    fallback = (set_.text("MSCCLPP_NCCL_LIB_PATH") or "").rpartition("/")[2]
+    if fallback.startswith("librccl") and set_.text("RCCL_MSCCL_ENABLE") != "0":
+        yield Interaction(
+            id="MSCCL++ over RCCL with MSCCL",
+            names=("MSCCLPP_NCCL_LIB_PATH",),
+            condition=f"{set_.written('MSCCLPP_NCCL_LIB_PATH')} without RCCL_MSCCL_ENABLE=0",
+            effect="RCCL's own MSCCL stays on below MSCCL++, and the two conflict by MSCCL++'s guide",
+            kind="misleading",
+            fix="RCCL_MSCCL_ENABLE=0",
+            source=_MSCCLPP,
+        )
+
+
 ALGORITHMS: tuple[Rule, ...] = (
     _nothing_left,
     _nvls_alone,
@@ -202,6 +298,11 @@ ALGORITHMS: tuple[Rule, ...] = (
     _without_simple,
     _ll128_forced,
     _symmetric,
+    _msccl_without_algorithm,
+    _msccl_of_two,
+    _mscclpp_behind,
+    _mscclpp_alone,
+    _mscclpp_beside_msccl,
 )
 
 

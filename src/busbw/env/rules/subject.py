@@ -84,6 +84,11 @@ _ROCM = re.compile(r"(?<![A-Za-z])(?:rocm|rccl)(?![a-z])", re.IGNORECASE | re.AS
 OF_BUILDING = {"build scripts", "loader", "shell"}
 
 
+# What the fork microsoft/msccl alone reads, and the first series of NCCL after the one that it is made from (2.12.12).
+OF_MSCCL = ("MSCCL_XML_FILES", "MSCCL_CONFIG")
+AFTER_MSCCL = (2, 13)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SettingsSubject:
     """A reading, ready to be checked."""
@@ -95,6 +100,8 @@ class SettingsSubject:
     # The version of NCCL that is meant.
     version: tuple[int, ...]
     situations: tuple[Situation, ...]
+    # Whether it is for the fork microsoft/msccl, which takes words that NCCL does not.
+    is_for_msccl: bool
     # Whether it is for AMD's GPUs, where RCCL reads the variables of NCCL, with limits and versions of its own.
     is_for_rccl: bool
     # Of the job; None: not said.
@@ -120,11 +127,18 @@ def subject_of(reading: SettingsReading, context: CheckContext) -> SettingsSubje
         context=context,
         version=version,
         situations=tuple(situations(meant)),
+        is_for_msccl=_is_for_msccl(meant, context),
         is_for_rccl=_is_for_rccl(reading),
         nodes=context.nodes if context.nodes is not None else nodes_of(reading),
         job_options=job_options(reading),
         batch_system=batch_system(reading),
     )
+
+
+def _is_for_msccl(reading: SettingsReading, context: CheckContext) -> bool:
+    """Whether a text sets what only the fork reads, and nobody says that it is for a later NCCL."""
+    is_later = context.nccl is not None and context.nccl >= AFTER_MSCCL
+    return not is_later and any(each.name in OF_MSCCL and not each.unsets for each in reading.assignments)
 
 
 def _is_for_rccl(reading: SettingsReading) -> bool:

@@ -197,7 +197,7 @@ _MENTIONED = re.compile(
 _OF_FOLDERS = re.compile(r"_(?:HOME|DIR|ROOT|PATH|VERSION|PREFIX|SRC|REPO|BRANCH|TAG|INCLUDE|LIB)$", re.ASCII)
 _REMARK = re.compile(r"(?:^|\s)#.*")
 _SAYS = re.compile(r"\s*(?:echo|printf|printenv|print|logger|log|info|assert|raise)\b.*|.*\bgrep\b.*")
-_FAMILIES = ("NCCL_", "RCCL_", "UCX_", "FI_", "OMPI_")
+_FAMILIES = ("NCCL_", "RCCL_", "MSCCL_", "MSCCLPP_", "UCX_", "FI_", "OMPI_")
 _MOST_NAMES = 4
 
 

@@ -59,11 +59,17 @@ def values(subject: SettingsSubject) -> Iterator[Finding]:
         for text in texts:
             # A script that says the same a thousand times is told once.
             is_known = subject.is_for_rccl and text.upper() in _WORDS_OF_RCCL.get(each.name, ())
+            is_known |= subject.is_for_msccl and each.name == "NCCL_ALGO" and _names_msccl(text)
             if not is_known and (each.name, text) not in reported:
                 found = _value(each, variable, text, version, is_asked=subject.context.nccl is not None)
                 yield from (one for one in found if by_limits or one.code not in _OF_LIMITS)
             if text:
                 reported.add((each.name, text))
+
+
+def _names_msccl(text: str) -> bool:
+    """Whether a list of algorithms has the one that only the fork microsoft/msccl knows."""
+    return "msccl" in text.lower().removeprefix("^").split(",")
 
 
 def _value(

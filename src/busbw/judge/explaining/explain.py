@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from msgspec import structs
 
 from busbw.base.text import counted
-from busbw.facts.platforms import facts_of_gpus
+from busbw.facts.platforms import facts_of_gpus, gains
 from busbw.judge.explaining.concluding import Sized, findings_of_series, verdict_of_series
 from busbw.judge.explaining.expecting import Knowledge, empty_call
 from busbw.judge.explaining.known_machine import KnownMachine, platform_findings
@@ -62,9 +62,17 @@ def explain(
         series=explained,
         findings=tuple(sorted(every, key=lambda found: _SEVERITY[found.severity])),
         left_out=left_out,
+        gains=_gains(series, known_machine),
         verdict=_together(explained, run, findings, left_out),
         next_steps=tuple(dict.fromkeys(steps)),
     )
+
+
+def _gains(series: Sequence[Series], known_machine: KnownMachine) -> tuple[str, ...]:
+    if known_machine.platform is None:
+        return ()
+    found = (gains(known_machine.platform, each.collective) for each in series)
+    return tuple(dict.fromkeys(words for each in found for words in each))
 
 
 def _machine(known_machine: KnownMachine) -> str | None:

@@ -16,6 +16,7 @@ from busbw.judge.scaling.lines import (
     far_apart,
     groups_of,
     is_same_size,
+    meanings,
     setting,
 )
 from busbw.judge.scaling.places import LinePlace, bend_of, by_place, combined, ratio, rounding_of, scaled, trend_of
@@ -174,7 +175,14 @@ def collective_view(
         platform=known.name if known is not None else None,
         series=lines,
         differences=differences_of(groups, axis, value, quantity, against=against),
-        notes=(*notes, *_without_limit(lines, known), *_by_time(lines, shares), *changes, *apart),
+        notes=(
+            *notes,
+            *(meanings(groups) if known is not None and known.algorithm is None else ()),
+            *_without_limit(lines, known),
+            *_by_time(lines, shares),
+            *changes,
+            *apart,
+        ),
     )
 
 

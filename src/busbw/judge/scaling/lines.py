@@ -1,7 +1,9 @@
 """Which observations make one line of a figure, and what changes along it besides the size of the machine."""
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -157,10 +159,60 @@ def setting(observation: Observation, name: str) -> str:
 
 
 def algorithm_of(observation: Observation) -> str:
-    """Return the algorithm that the library said it used, or else the one it was told to use."""
+    """Return the algorithm that the library said it used, or was told to use, or that the name of the line says."""
     used = setting(observation, "algorithm")
+    if used != UNTOLD:
+        return used
     asked = setting(observation, "NCCL_ALGO")
-    return asked if used == UNTOLD and asked.isalpha() else used
+    if asked.isalpha():
+        return asked
+    named = {_BY_NAME.get(meaning_of(setting(observation, name)) or "") for name in _NAMES}
+    return next((each for each in named if each is not None), UNTOLD) if _may_be_named(observation) else UNTOLD
+
+
+# What a name of a line says of NCCL: the switches of the network add; settings were changed.
+LineMeaning = Literal["sharp", "tuned"]
+_NAMES = ("series", "tag")
+_BY_NAME: dict[str, str] = {"sharp": "collnet"}
+_SHARP = re.compile(r"(?<![a-z])sharp(?:v\d)?(?![a-z])", re.ASCII)
+# SHARP of NVLink's switches stays within a node.
+_OF_NVLINK = re.compile(r"nv(?:link|l|ls)?[ _-]?sharp", re.ASCII)
+_WITHOUT = re.compile(
+    r"(?:\b(?:no|non|not|without|off)|w/o)[\s_+-]*sharp|sharp[\s_=:-]*(?:off|0|no|none|disabled|false)(?![a-z0-9])",
+    re.ASCII,
+)
+_TUNED = re.compile(r"(?<![a-z])(?:tuned|optimi[sz]ed)(?![a-z])", re.ASCII)
+_UNTUNED = re.compile(r"(?:\b(?:not|un|non)|w/o)[\s_-]*(?:tuned|optimi[sz]ed)", re.ASCII)
+
+
+def meaning_of(name: str) -> LineMeaning | None:
+    """Return what the name of a line says of how NCCL ran, as in `NCCL+SHARP` and `NCCL-Tuned`; None: nothing."""
+    text = name[:_LONGEST_NAME].lower()
+    if _SHARP.search(text) and not _OF_NVLINK.search(text) and not _WITHOUT.search(text):
+        return "sharp"
+    return "tuned" if _TUNED.search(text) and not _UNTUNED.search(text) else None
+
+
+_LONGEST_NAME = 200
+_MEANS: dict[LineMeaning, str] = {
+    "sharp": "by its name the switches of the network add (collnet), and its limit is that; --algorithm says otherwise",
+    "tuned": "by its name with settings of its own, which are not told: its limit is that of NCCL without them",
+}
+
+
+def meanings(groups: Iterable[LineGroup]) -> tuple[str, ...]:
+    """Return a note for each line whose name was taken to say how NCCL ran."""
+    found = []
+    for group in groups:
+        said = [meaning for name, value in group.settings if name in _NAMES and (meaning := meaning_of(value))]
+        if said and all(_may_be_named(each) for each in group.observations):
+            found.append(f"{group.label}: {_MEANS[said[0]]}")
+    return tuple(found)
+
+
+def _may_be_named(observation: Observation) -> bool:
+    """Whether nothing surer than a name tells which algorithm ran."""
+    return all(setting(observation, name) == UNTOLD for name in ("algorithm", "NCCL_ALGO", "NCCL_COLLNET_ENABLE"))
 
 
 def groups_of(observations: Sequence[Observation], axis: Axis, asked: Sequence[str] | None) -> tuple[LineGroup, ...]:

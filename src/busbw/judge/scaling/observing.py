@@ -11,7 +11,7 @@ from busbw.model.run import Measurement, Run
 from busbw.model.scaling import Basis, Observation, ScalingEstimate
 
 # Variables that change what is measured; others are noise here.
-_VARIABLES = ("NCCL_", "UCX_", "FI_", "SHARP_", "OMPI_MCA_")
+_VARIABLES = ("NCCL_", "RCCL_", "MSCCL_", "MSCCLPP_", "UCX_", "FI_", "SHARP_", "OMPI_MCA_")
 _NOT_THESE = ("NCCL_DEBUG",)
 # Of the others some tools count what one rank gives, some what it has in the end.
 _COUNTED_ALIKE = ("all_reduce", "broadcast", "reduce")

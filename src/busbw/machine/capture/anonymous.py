@@ -175,6 +175,7 @@ def anonymous(snapshot: Snapshot, *, user: tuple[str, ...] = ()) -> Snapshot:
                 version=one.version,
                 found_by=one.found_by,
                 unresolved=one.unresolved,
+                kind=one.kind,
             )
             for one in snapshot.libraries
         ),

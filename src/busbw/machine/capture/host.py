@@ -277,6 +277,8 @@ def gpus(named: Named, python: str) -> GpuHost:
 def _hint(said: str) -> str:
     if "has no function" in said:
         return "this file is another library; name the right one with --nccl, --driver or --nvrtc"
+    if "the oldest that works" in said:
+        return "name a newer one with --nccl; programs built against this one run with --backend nccl-tests --bin DIR"
     if _NCCL in said or "NCCL" in said:
         return _NO_NCCL_HINT
     if _DRIVER in said:

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from busbw.machine.capture.host import package_folders
+from busbw.machine.read.built import nccl_kind
 from busbw.machine.read.elf import Dynamic, dynamic_of
 from busbw.machine.read.loader import LibrarySearch, LoadedBy, is_built_in
-from busbw.model.host import FoundLibrary
+from busbw.model.host import FoundLibrary, NcclKind
 
 _MOST_LIBRARIES = 400
 
@@ -92,15 +93,17 @@ def _part(file: BinaryIO, offset: int, size_bytes: int) -> bytes:
     return file.read(size_bytes)
 
 
+# Libraries that may stand where NCCL does.
+_IN_ITS_PLACE = {"libnccl", "librccl", "libmscclpp_nccl"}
 _NAME = re.compile(
-    r"(?P<name>libnccl-net|libnccl-tuner|libnccl-profiler|libnccl|librccl-net|librccl|libcuda|libcudart|libnvidia-ml"
-    r"|libmpi|libfabric|libucp|libibverbs|libcxi|libgdrapi|libsharp_coll)(?:[-_]\w{1,40})?\.so(?P<suffix>(?:\.\d+)*)"
+    r"(?P<name>libmscclpp_nccl|libmscclpp_audit_nccl|libmsccl-scheduler|libnccl-net|libnccl-tuner|libnccl-profiler"
+    r"|libnccl|librccl-net|librccl|libcuda|libcudart|libnvidia-ml|libmpi|libfabric|libucp|libibverbs|libcxi|libgdrapi|libsharp_coll)(?:[-_]\w{1,40})?\.so(?P<suffix>(?:\.\d+)*)"
 )
 # Their file is called after the release; the numbers of all others are those of the interface.
 _NAMED_AFTER_RELEASE = {"libnccl", "libcuda", "libcudart", "libnvidia-ml"}
 # What a library says of itself, in its file.
 _SAID = {
-    "libnccl": re.compile(rb"NCCL version (\d+\.\d+\.\d+)\+"),
+    "libnccl": re.compile(rb"NCCL version (\d+\.\d+\.\d+)(?:\.MSCCL\.[\d.]{1,20})?\+"),
     "libnccl-net": re.compile(rb"aws-ofi-nccl (?:git-)?([\w.-]{3,40})"),
     # The last is where its sources lay: wheels of Open MPI 5 say nothing else.
     "libmpi": re.compile(
@@ -111,6 +114,7 @@ _SAID = {
 _MOST_SEARCHED_BYTES = 64 * 2**20
 _WHEEL_FOLDERS = (
     "nvidia/nccl/lib", "nvidia/cuda_runtime/lib", "nvidia/cu12/lib", "nvidia/cu13/lib", "torch/lib", "cupy/.data/lib",
+    "mscclpp/lib",
 )  # fmt: skip
 # Where vendors and clouds put what no loader knows of.
 _FOLDERS = (
@@ -120,7 +124,7 @@ _FOLDERS = (
     "/opt/amazon/openmpi/lib", "/opt/hpcx/nccl_rdma_sharp_plugin/lib",
     "/opt/nccl-rdma-sharp-plugins/lib", "/usr/local/nccl-rdma-sharp-plugins/lib",
     "/usr/local/gib/lib64", "/usr/local/fastrak/lib64", "/var/lib/tcpxo/lib64", "/var/lib/tcpx/lib64", "/opt/rocm/lib",
-    "/opt/cray/libfabric/lib64",
+    "/opt/cray/libfabric/lib64", "/usr/local/mscclpp/lib",
 )  # fmt: skip
 _PATTERNS = (
     ("/opt/cray/libfabric", "*/lib64"),
@@ -155,8 +159,18 @@ def libraries(*, timeout_s: float) -> tuple[FoundLibrary, ...]:
                 version=_version(match["name"], real),
                 found_by=found_by,
                 unresolved=linker.unresolved(real),
+                kind=kind_of_nccl(real) if match["name"] in _IN_ITS_PLACE else None,
             )
     return tuple(found.values())
+
+
+def kind_of_nccl(path: Path) -> NcclKind | None:
+    """Return what a file is that stands where NCCL does, by the names it offers; None where it does not tell."""
+    try:
+        with path.open("rb") as file:
+            return nccl_kind(lambda offset, size_bytes: _part(file, offset, size_bytes), path.name)
+    except (OSError, ValueError, OverflowError):
+        return None
 
 
 def _is_linker_script(real: Path) -> bool:

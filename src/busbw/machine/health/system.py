@@ -7,6 +7,7 @@ from busbw.base.text import listed
 from busbw.base.units import format_size
 from busbw.machine.health import gpus, ports
 from busbw.machine.health.node import ExaminedNode, fault, fine, found, skipped, unknown
+from busbw.machine.read.built import readers_of, unread_by
 from busbw.model.finding import Finding, HostCheck
 from busbw.model.host import Contradiction, FoundLibrary
 
@@ -104,11 +105,35 @@ def versions(node: ExaminedNode) -> HostCheck:
         return unknown(name, "no libnccl that says its version was found", look=look)
     different = {each.version: each.path for each in reversed(here)}
     if len(different) == 1:
-        return fine(name, str(here[0].version), look=look)
+        kind = here[0].kind
+        return fine(name, f"{here[0].version}{'' if kind in (None, 'NCCL') else f', {kind}'}", look=look)
     evidence = listed(f"{each.version} {each.path}" for each in here)
     fix = "NCCL_DEBUG=VERSION tells which one a job loads; remove the others, or put the right one first"
     made = fault("HOST044", count=len(different), evidence=evidence, fix=fix, look=look, confidence="possible")
     return found(name, made, look=look)
+
+
+def algorithms(node: ExaminedNode) -> HostCheck:
+    """Check that the NCCL a job would load reads the variables that name algorithms of MSCCL."""
+    name, look = "algorithms of MSCCL", "env | grep MSCCL; nm -D libnccl.so.2 | grep -e mscclLoadAlgo -e ncclCustom"
+    first = next((each for each in node.libraries if each.name in ("libnccl", "librccl")), None)
+    named = [each for each in ("MSCCL_XML_FILES", "MSCCL_CONFIG", "MSCCL_ALGO_DIR") if node.settings.get(each)]
+    if not named:
+        return skipped(name, "none are named", look=look)
+    if first is None or first.kind is None:
+        return unknown(name, f"{listed(named)} set, and no libnccl that tells what it is", look=look)
+    made = [
+        fault(
+            "HOST046",
+            setting=each,
+            evidence=f"{first.path} is {first.kind} {first.version or ''}".rstrip(),
+            fix=f"put the folder of {readers_of(each)[0]}'s libnccl.so first in LD_LIBRARY_PATH, or unset {each}",
+            look=look,
+            confidence="likely",
+        )
+        for each in unread_by(first.kind, node.settings)
+    ]
+    return found(name, *made, look=look) if made else fine(name, f"{first.kind} reads {listed(named)}", look=look)
 
 
 def named_files(node: ExaminedNode) -> HostCheck:
@@ -320,6 +345,7 @@ CHECKS: tuple[Callable[[ExaminedNode], HostCheck], ...] = (
     plugin,
     resolution,
     versions,
+    algorithms,
     named_files,
     locked_memory,
     shared_memory,

@@ -4,13 +4,13 @@ And what a site's package managers write down of what they have built.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from busbw.machine.read.elf import Dynamic, ElfContents, Read, contents_of, device_code_of, dynamic_of, machine_of
-from busbw.model.host import BuiltFile, BuiltPackage, Role
+from busbw.model.host import BuiltFile, BuiltPackage, NcclKind, Role
 
 # e_machine and class.
 _MACHINES: dict[tuple[int, int], Literal["x86_64", "aarch64"]] = {(62, 2): "x86_64", (183, 2): "aarch64"}
@@ -29,7 +29,7 @@ _INTERFACE = re.compile(r"nccl(?:Net|CollNet|Tuner|Profiler|Env|Gin|Rma)(?:Plugi
 _ASKED = re.compile(rb"\0(nccl(?:Net|CollNet|Tuner|Profiler|Env|Gin|Rma)(?:Plugin)?_v\d{1,3})(?=\0)")
 _PLUGIN_FILE = re.compile(r"libnccl-(?:net|tuner|profiler|env)[\w.-]*\.so[\d.]*")
 _SAID: dict[Role, tuple[re.Pattern[bytes], ...]] = {
-    "nccl": (re.compile(rb"NCCL version (\d+\.\d+\.\d+)(?:\+cuda(\d+\.\d+))?"),),
+    "nccl": (re.compile(rb"NCCL version (\d+\.\d+\.\d+)(?:\.MSCCL\.[\d.]{1,20})?(?:\+cuda(\d+\.\d+))?"),),
     "plugin": (re.compile(rb"aws-ofi-nccl (?:git-)?(\d[\w.-]{2,40})"),),
     "nccl-tests": (re.compile(rb"\0(2\.\d{1,3}\.\d{1,3})\0"),),
     "libfabric": (re.compile(rb"\0(\d{1,3}\.\d{1,3}\.\d{1,3}(?:[a-z]\w*(?:\.\w+)*)?)\0"),),
@@ -90,6 +90,47 @@ def read_binary(read: Read, size_bytes: int, path: str) -> BuiltFile | None:
         runpath=dynamic.runpath if dynamic is not None else (),
         size_bytes=size_bytes,
     )
+
+
+# Of what is made from NCCL: names that it offers beyond NCCL's.
+_OF_FORKS: tuple[tuple[str, NcclKind], ...] = (
+    ("ncclCustomCollective", "MSCCL"),
+    ("mscclLoadAlgo", "msccl-executor-nccl"),
+)
+# Variables that name algorithms of MSCCL, and the libraries that read them.
+_READ_BY: dict[str, tuple[NcclKind, ...]] = {
+    "MSCCL_XML_FILES": ("MSCCL",),
+    "MSCCL_CONFIG": ("MSCCL",),
+    "MSCCL_ALGO_DIR": ("msccl-executor-nccl", "RCCL"),
+}
+# The namespace of MSCCL++ as compilers write it.
+_OF_MSCCLPP = "7mscclpp"
+
+
+def nccl_kind(read: Read, name: str) -> NcclKind | None:
+    """Return which library a file is that stands where NCCL does; `name`: of the file. None: it offers no NCCL."""
+    contents = contents_of(read)
+    if contents is None or "ncclCommInitRank" not in contents.exports:
+        return None
+    dynamic = dynamic_of(read)
+    said = (name, *((dynamic.soname or "", *dynamic.needed) if dynamic is not None else ()))
+    if any(each.startswith("libmscclpp") for each in said) or any(_OF_MSCCLPP in each for each in contents.exports):
+        return "MSCCL++"
+    if any(each.startswith("librccl") for each in said[:2]):
+        return "RCCL"
+    return next((kind for symbol, kind in _OF_FORKS if symbol in contents.exports), "NCCL")
+
+
+def unread_by(kind: NcclKind | None, set_: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the variables with algorithms of MSCCL that are set and that such a library does not read."""
+    if kind is None:
+        return ()
+    return tuple(name for name, kinds in _READ_BY.items() if set_.get(name) and kind not in kinds)
+
+
+def readers_of(name: str) -> tuple[NcclKind, ...]:
+    """Return the libraries that read a variable with algorithms of MSCCL."""
+    return _READ_BY[name]
 
 
 def _text(read: Read, contents: ElfContents) -> bytes:

@@ -12,10 +12,12 @@ from busbw.machine.capture import allocation as batch_systems
 from busbw.machine.capture import host as capture
 from busbw.machine.capture.environment import environment, value_of
 from busbw.machine.capture.host import Named, gpus
+from busbw.machine.capture.libraries import kind_of_nccl
+from busbw.machine.read.built import readers_of, unread_by
 from busbw.measure.backends.backend import Backend, Door, Programs, Surroundings
 from busbw.measure.launchers import registry
 from busbw.model.launch import Allocation
-from busbw.model.machine import GpuHost, Host, MpiLibrary
+from busbw.model.machine import GpuHost, Host, Library, MpiLibrary
 from busbw.model.request import Request
 
 if TYPE_CHECKING:
@@ -70,7 +72,33 @@ def looked_at(request: Request, surroundings: Surroundings, backend: Backend, na
 
 
 def _gpus(request: Request) -> GpuHost:
-    return gpus(Named(nccl=request.nccl, driver=request.driver, nvrtc=request.nvrtc), sys.executable)
+    found = gpus(Named(nccl=request.nccl, driver=request.driver, nvrtc=request.nvrtc), sys.executable)
+    _check_algorithms(found.nccl)
+    return found
+
+
+_PRELOAD = "LD_PRELOAD"
+_IN_NCCLS_PLACE = "libmscclpp_nccl"
+
+
+def _check_algorithms(nccl: Library) -> None:
+    """Raise InputError where algorithms are asked for that this library, opened by its path, will not run (ENV090)."""
+    set_ = environment()
+    if any("MSCCL" in name for name in set_):
+        kind = kind_of_nccl(Path(nccl.path))
+        for name in unread_by(kind, set_)[:1]:
+            raise InputError(
+                f'{name} = "{set_[name]}" does nothing: it is for {" and ".join(readers_of(name))}, and this is {kind} '
+                f"{nccl.version}",
+                where=nccl.path,
+                hint=f"name the right library with --nccl, or unset {name}; docs/findings/ENV090.md",
+            )
+    if _IN_NCCLS_PLACE in set_.get(_PRELOAD, ""):
+        raise InputError(
+            f"{_IN_NCCLS_PLACE}.so in {_PRELOAD} would not be measured: busbw's ranks open NCCL by its path",
+            where=nccl.path,
+            hint="measure MSCCL++ with programs that are linked to NCCL: --backend nccl-tests --bin DIR",
+        )
 
 
 def _programs() -> Programs:

@@ -28,7 +28,7 @@ _MOST_ALIKE = 3
 # In this order; what else is known stands in --json.
 _FACTS = (
     "version", "CUDA driver", "network", "net plugin", "libfabric provider", "NICs", "interfaces", "bootstrap",
-    "topology file", "channels", "NVLS", "NVLS tree", "tuner", "cpu affinity",
+    "topology file", "channels", "NVLS", "NVLS tree", "tuner", "MSCCL", "MSCCL++", "cpu affinity",
 )  # fmt: skip
 
 

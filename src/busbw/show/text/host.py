@@ -10,7 +10,17 @@ from rich.text import Text
 from busbw.base.cpus import format_cpu_list
 from busbw.base.text import listed, printable
 from busbw.base.units import format_rate, format_size
-from busbw.model.host import Candidate, Detection, Hardware, HostGpu, HostNvLink, HostPort, PciFunction, Probe
+from busbw.model.host import (
+    Candidate,
+    Detection,
+    FoundLibrary,
+    Hardware,
+    HostGpu,
+    HostNvLink,
+    HostPort,
+    PciFunction,
+    Probe,
+)
 from busbw.model.limit import Attained, Bound, Limit, LimitLine, Part, PartName
 from busbw.show.text.terminal import console
 
@@ -33,7 +43,7 @@ def host_text(host: Probe) -> None:
         if table.row_count:
             out.print()
             out.print(table)
-    _list("libraries", [_library(*one) for one in _library_words(host)])
+    _list("libraries", [_library(one) for one in host.libraries])
     _list("settings", [f'{one.name} = "{one.value}"  ({one.path or "environment"})' for one in host.settings])
     _list("look at", list(host.remarks))
     _list("not known", list(hardware.missing))
@@ -167,12 +177,10 @@ def _nic_link(port: HostPort, pci: dict[str, PciFunction]) -> str | None:
     return f"{function.link_speed.removesuffix(' PCIe')} x{_of(function.link_width, function.max_link_width) or '?'}"
 
 
-def _library_words(host: Probe) -> list[tuple[str, str | None, str, str]]:
-    return [(one.name, one.version, one.path, one.found_by) for one in host.libraries]
-
-
-def _library(name: str, version: str | None, path: str, found_by: str) -> str:
-    return f"{name} {version or '(version not said)'}  {path} ({found_by})"
+def _library(one: FoundLibrary) -> str:
+    is_nccl = one.kind in (None, "NCCL", "RCCL")
+    kind = "" if is_nccl else f", {one.kind}"
+    return f"{one.name} {one.version or '(version not said)'}{kind}  {one.path} ({one.found_by})"
 
 
 def _list(title: str, lines: list[str]) -> None:

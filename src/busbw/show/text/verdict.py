@@ -55,6 +55,8 @@ def verdict_text(explained: ExplainedVerdict, sizes_bytes: Sequence[int] = ()) -
         shown.add(kind)
     for words in explained.left_out:
         _say(out, f"left out: {words}", "yellow")
+    for words in explained.gains:
+        _say(out, words)
     if explained.findings:
         out.print()
     _findings(out, explained)
