@@ -156,7 +156,10 @@ def _unknown(fields: list[Field], context: Context) -> int | None:
             _read_script(field.spelled, context)
     given = [options for at, field in enumerate(fields) if at and (options := _of_mpirun(field, fields[at - 1]))]
     for options in given:
-        run([Field(Spelled("mpirun", options[0].spelled.runs[:1]), options[0].start, options[0].start), *options], context)
+        run(
+            [Field(Spelled("mpirun", options[0].spelled.runs[:1]), options[0].start, options[0].start), *options],
+            context,
+        )
     return _handed_on(fields, context)
 
 

@@ -97,8 +97,8 @@ class Ledger:
 
     @property
     def has_launches(self) -> bool:
-        """Whether a command was taken down that starts something."""
-        return bool(self._launches)
+        """Whether a command was taken down that starts ranks."""
+        return any(launch.kind in {"mpirun", "srun", "torchrun"} for launch in self._launches)
 
     def place(self, offset: int) -> tuple[int, int]:
         """Return line and column of an offset, from 1."""

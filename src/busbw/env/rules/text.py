@@ -203,9 +203,12 @@ _MOST_NAMES = 4
 # a cell of a table, or words that give it a number or a word in code quotes.
 _GIVEN_BEFORE = re.compile(r"(?:-x|--?g?env|--env|-e|export|setenv|unset|ENV)[ =\t]+[\"'`]?$")
 _GIVEN_BEHIND = re.compile(
-    r"[`\"'*]{0,3}(?:\s*(?:[=,]|:(?=\s|[\"']))\s*(?![\"']{2}|None\b|null\b)[^\s,;.)\]}]|\s*\|\s*[^\s|]"
+    r"[`\"'*]{0,3}(?:\s*(?:[=,]|:(?=\s|[\"']))\s*(?![\"']{2}|None\b|null\b|\[\^)[^\s,;.)\]}]|\s*\|\s*[^\s|]"
     r"|\s+(?:to|is|as|of|at)\s+(?:[`\"']+\w|\d)|\.\*/)",
     re.ASCII,
+)
+_LISTED_ON = re.compile(
+    r"[`\"'*]{0,3}\s*,\s*(?:and\s+|or\s+)?[`\"'*]{0,3}[A-Z]+_[A-Z]|[`*]{0,3}\s*,\s*(?:and\s+|or\s+)?[a-z]+[ ,.]"
 )
 
 
@@ -238,8 +241,14 @@ def _has_value(reading: SettingsReading, place: FilePlace, name: str) -> bool:
     line, at = reading.lines[place.line - 1], place.column - 1
     behind = line[at + len(name) :]
     # In a list of names the comma gives no value, and neither does one in a sentence.
-    is_listed = re.match(r"[`\"'*]{0,3}\s*,\s*(?:and\s+|or\s+)?(?:[`\"'*]{0,3}[A-Z]+_[A-Z]|[a-z]+[ ,])", behind) is not None
+    is_listed = _LISTED_ON.match(behind) is not None
     found = _GIVEN_BEHIND.match(behind)
+    if behind.startswith("=[^"):
+        # A pattern for such lines.
+        return False
+    is_cell = found is not None and "|" in found.group()
+    if is_cell and reading.language not in ("markdown", "shell"):
+        return False
     if found is not None and reading.language == "markdown" and found.group().lstrip("`\"'*").lstrip()[:1] == ",":
         found = None
     return _GIVEN_BEFORE.search(line[:at]) is not None or (found is not None and not is_listed)
