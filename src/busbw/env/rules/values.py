@@ -64,7 +64,9 @@ def values(subject: SettingsSubject) -> Iterator[Finding]:
             # A script that says the same a thousand times is told once.
             is_known = subject.is_for_rccl and text.upper() in _WORDS_OF_RCCL.get(each.name, ())
             # One of several values of a loop that the script itself treats otherwise: `[ "$ALGO" = DEFAULT ]`.
-            is_known = is_known or (text in told_apart and text not in each.written)
+            is_known = is_known or (
+                text in told_apart and f"{each.name}={text}" not in subject.reading.lines[each.line - 1]
+            )
             if not is_known and (each.name, text) not in reported:
                 found = _value(each, variable, text, version, is_asked=subject.context.nccl is not None)
                 yield from (one for one in found if by_limits or one.code not in _OF_LIMITS)
