@@ -147,9 +147,9 @@ def _document(reading: SettingsReading, first: int, end: int, outside: set[str])
                     name=name,
                 )
                 return
-        found = _SET.match(line.replace("export ", "", 1))
-        if found is not None:
-            inside.add(found["name"])
+        held = _SET.match(line.replace("export ", "", 1))
+        if held is not None:
+            inside.add(held["name"])
 
 
 _SETENV = re.compile(r"\s*(?P<word>setenv)\s+(?P<name>[A-Za-z_]\w*)(?:\s+(?P<value>\S.*))?$")

@@ -238,7 +238,7 @@ def silent(subject: SettingsSubject) -> Iterator[Finding]:
 
 def _has_value(reading: SettingsReading, place: FilePlace, name: str) -> bool:
     """Whether a name stands with what may be its value, and not only in words about it."""
-    line, at = reading.lines[place.line - 1], place.column - 1
+    line, at = reading.lines[place.line - 1], (place.column or 1) - 1
     behind = line[at + len(name) :]
     # In a list of names the comma gives no value, and neither does one in a sentence.
     is_listed = _LISTED_ON.match(behind) is not None
