@@ -9,6 +9,7 @@ import ast
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import accumulate, pairwise
 
 import msgspec
@@ -354,8 +355,9 @@ class PythonTexts:
 
     def _tell(self, value: Value) -> None:
         """Read a text or a list as a command or settings, where it looks like some."""
-        texts = value if isinstance(value, tuple) else (value,)
-        if value in self._told or any(_PATTERN.search(each.text) for each in texts):
+        if value in self._told or any(
+            _PATTERN.search(each.text) for each in (value if isinstance(value, tuple) else (value,))
+        ):
             return
         if isinstance(value, tuple):
             self._tell_list(value)
@@ -375,7 +377,7 @@ class PythonTexts:
         elif first is None:
             settings = [field for field in fields if commands.sets_family_name(field)]
             for field in settings:
-                self.deeds.append(Deed(field.start, _assigning(self._context, field)))
+                self.deeds.append(Deed(field.start, partial(self._context.assign, field, "export")))
             return
         self._told.add(items)
         given = [
@@ -437,10 +439,9 @@ class PythonTexts:
 
     def _text_of(self, node: ast.expr, depth: int = 0) -> Spelled:
         """Return an expression as a text; what is not known stands for a part of one."""
-        if isinstance(node, ast.Constant) and type(node.value) is int and abs(node.value) < _LONGEST_NUMBER:
-            return Spelled(str(node.value), ((0, self._piece.origin(self._offset(node))),))
-        if isinstance(node, ast.Constant) and isinstance(node.value, float):
-            return Spelled(str(node.value), ((0, self._piece.origin(self._offset(node))),))
+        number = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(number, float) or (type(number) is int and abs(number) < _LONGEST_NUMBER):
+            return Spelled(str(number), ((0, self._piece.origin(self._offset(node))),))
         value = self._value(node, depth + 1)
         return value if isinstance(value, Spelled) else self._unknown(node, FILLED)
 
@@ -598,7 +599,3 @@ def putting(
         context.put(name, value, "export", at=at, written=written, launch=number)
 
     return put
-
-
-def _assigning(context: Context, field: Field) -> Callable[[], object]:
-    return lambda: context.assign(field, "export")

@@ -20,7 +20,7 @@ _WRITTEN = re.compile(r"(?:\bcat\b|\btee\b).*<<-?\s*[\"'\\]?(?P<end>[A-Za-z_]\w*
 _MOST_LINES = 4_000
 
 
-class _Held(NamedTuple):
+class _ScriptVariable(NamedTuple):
     name: str
     line: int
     column: int
@@ -69,11 +69,11 @@ def _unused(reading: SettingsReading, own: Iterable[int], using: Iterable[int]) 
             )
 
 
-def _held(reading: SettingsReading, numbers: Iterable[int]) -> Iterator[_Held]:
+def _held(reading: SettingsReading, numbers: Iterable[int]) -> Iterator[_ScriptVariable]:
     for number in numbers:
         found = _SET.match(reading.lines[number])
         if found is not None:
-            yield _Held(found["name"], number + 1, found.start("name") + 1, found["value"])
+            yield _ScriptVariable(found["name"], number + 1, found.start("name") + 1, found["value"])
 
 
 def _written(lines: tuple[str, ...]) -> Iterator[tuple[int, int]]:
@@ -98,7 +98,7 @@ def _is_near(name: str, other: str, *, is_set: bool) -> bool:
     return not is_set and bool(last[0]) and other.endswith(f"_{last[2]}") and other.isupper()
 
 
-def _holds_alike(name: str, held: tuple[_Held, ...]) -> bool:
+def _holds_alike(name: str, held: tuple[_ScriptVariable, ...]) -> bool:
     """Whether a variable holds options or a command as well, or is not set at all."""
     values = [each.value for each in held if each.name == name]
     return not values or any(_WORTH.match(value) for value in values)
