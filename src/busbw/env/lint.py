@@ -12,10 +12,19 @@ from busbw.env.rules.combinations import combinations
 from busbw.env.rules.devices import devices, startup
 from busbw.env.rules.effects import effects, hazards
 from busbw.env.rules.forwarding import forwarding, pods, ranks
+from busbw.env.rules.launch_lines import (
+    behind_program,
+    mpi_types,
+    option_values,
+    other_passed,
+    slurm_names,
+    waits,
+)
 from busbw.env.rules.placement import options, overlaps, placement, shares
+from busbw.env.rules.script_lines import documents, other_words, unused
 from busbw.env.rules.subject import CheckContext, SettingsSubject, known, plain_name, plain_value, subject_of
 from busbw.env.rules.text import conf_lines, leftovers, repeats, same_parameter, silent, slips
-from busbw.env.rules.values import files, names, spelled_paths, topology_files, values
+from busbw.env.rules.values import fabrics, files, libraries, names, spelled_paths, topology_files, values
 from busbw.env.values import read_value
 from busbw.facts.envvars import misspellings
 from busbw.model.finding import FilePlace, Finding, by_place
@@ -39,7 +48,18 @@ _ALONE: tuple[_Rule, ...] = (
     overlaps,
     shares,
     options,
+    slurm_names,
+    option_values,
+    behind_program,
+    mpi_types,
+    other_passed,
+    waits,
+    unused,
+    documents,
+    other_words,
     files,
+    libraries,
+    fabrics,
     spelled_paths,
     leftovers,
     ranks,

@@ -88,6 +88,8 @@ class Application(Value, frozen=True, kw_only=True):
     best: bool = False
     # A line with this text says that the result before it does not count.
     void: str | None = None
+    # Options of its own launcher whose value is options of mpirun.
+    mpi_options: tuple[str, ...] = ()
     source: str
 
 

@@ -18,15 +18,32 @@ def codes(text: str, file: str) -> list[str]:
 
 SILENT = {
     "a program that asks elsewhere": ('set_option(x, ("NCCL_DEBUG", value, 3))\n', "x.py"),
-    "a page without commands": ("# A page\n\nThe variable NCCL_IB_HCA names the NICs.\n", "x.md"),
     "a script that edits": ("#!/bin/bash\nsed -i 's/NCCL_DEBUG.*/NCCL_DEBUG=INFO/' conf\n", "x.sh"),
-    "a list of names": ("names: [NCCL_DEBUG, UCX_TLS]\n", "x.yaml"),
+    "a page with a value": ("# A page\n\nSet `NCCL_IB_HCA` to `mlx5_0`.\n", "x.md"),
+    "a table of a page": ("# A page\n\n| name | value |\n|---|---|\n| `NCCL_IB_TC` | 106 |\n", "x.md"),
+    "a string among keys": ("run:\n  env:\n    UCX_NET_DEVICES=mlx5_0:1\n", "x.yaml"),
 }
 
 
 @pytest.mark.parametrize("name", SILENT)
 def test_what_was_not_understood_is_said(name: str):
     assert codes(*SILENT[name]) == ["ENV018"]
+
+
+SPOKEN_OF = {
+    "a page without commands": ("# A page\n\nThe variable NCCL_IB_HCA names the NICs.\n", "x.md"),
+    "a page that lists some": ("# A page\n\nIt reads `NCCL_DEBUG`, `NCCL_IB_HCA`, and others.\n", "x.md"),
+    "a list of names": ("names: [NCCL_DEBUG, UCX_TLS]\n", "x.yaml"),
+    "a sentence that lists some": ('def f():\n    """It needs UCX_TLS, UCX_IB_GID_INDEX, etc. to be set."""\n', "x.py"),
+    "the head of a printed table": ('def f(w):\n    w.write("| host | NCCL_SOCKET_IFNAME | NCCL_DEBUG |")\n', "x.py"),
+    "a pattern": ("def f(c):\n    c.match(r'-x NCCL_DEBUG=[^ ]+ -x UCX_TLS=[^ ]+')\n", "x.py"),
+    "a test of empty values": ('TEXT = """\nenv_vars:\n  NCCL_DEBUG: null # of NCCL\n  UCX_TLS: \'\'\n"""\n', "x.py"),
+}
+
+
+@pytest.mark.parametrize("name", SPOKEN_OF)
+def test_what_is_only_spoken_of_is_a_note(name: str):
+    assert codes(*SPOKEN_OF[name]) == ["ENV027"]
 
 
 UNDERSTOOD = {

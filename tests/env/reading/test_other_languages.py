@@ -11,7 +11,16 @@ from busbw.env.reading import read
 )
 def test_a_file_in_another_language_is_refused(name: str):
     with pytest.raises(InputError, match=r"by its name it is .*, which is not read"):
-        read('NCCL_IB_TC = "41"\n', name)
+        read('NCCL_IB_TC = "41"\n' if name != "test.toml" else 'title = "of NCCL_IB_TC"\n', name)
+
+
+def test_a_table_of_variables_in_toml_is_read_by_its_keys():
+    reading = read('[env]\nNCCL_IB_TC = 41\n"NCCL_ALGO" = "Ring" # a remark\nwarm_up = "5"\n', "test.toml")
+
+    assert [(each.name, each.value, each.line) for each in reading.assignments] == [
+        ("NCCL_IB_TC", "41", 2),
+        ("NCCL_ALGO", "Ring", 3),
+    ]
 
 
 def test_it_is_read_where_its_language_is_given():

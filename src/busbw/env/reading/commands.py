@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 from typing import Literal
 
@@ -21,7 +22,8 @@ from busbw.env.reading.arguments import (
     note_space_before,
 )
 from busbw.env.reading.context import NAME, Context
-from busbw.env.reading.spelled import FILLED, HOLE, Field, Spelled, joined
+from busbw.env.reading.spelled import FILLED, HOLE, Field, Spelled, joined, words_of
+from busbw.facts.logs import applications
 from busbw.model.settings import LaunchCommand
 
 Kind = Literal["mpirun", "srun", "torchrun", "container", "other"]
@@ -81,7 +83,12 @@ _SCRIPT_TEXT = re.compile(
     rf"(?:[\w.{FILLED}{HOLE}-]*/)*(?:{LAUNCHERS})(?:\.\w+)?[ \t]+-)"
     rf"|(?m:^[ \t]*(?:export[ \t]+)?{FAMILY_NAME.pattern}=)",
 )
-_OPTIONS_TEXT = re.compile(rf"(?:^|\s)--?x[ \t]+{FAMILY_NAME.pattern}(?:=|\s|$)")
+# Options of mpirun by themselves: -x with such a name, and an option of Hydra with the variable of any of them.
+_OPTIONS_TEXT = re.compile(
+    rf"(?:^|\s)--?x[ \t]+{FAMILY_NAME.pattern}(?:=|\s|$)|(?:^|\s)-g?env[ \t]+[A-Z][A-Z0-9]*_[A-Z0-9_]+(?:=|[ \t]+\S)"
+)
+# The same with --mca, as the launchers of applications are given them.
+_OPTIONS_GIVEN = re.compile(rf"{_OPTIONS_TEXT.pattern}|(?:^|\s)--?mca[ \t]+[a-z]\w+[ \t]+\S")
 _SET = re.compile(r"[A-Za-z_]\w*=")
 # Options of sudo that let the environment through, whole or by name.
 _KEEPING = {"-E", "--preserve-env"}
@@ -147,7 +154,32 @@ def _unknown(fields: list[Field], context: Context) -> int | None:
             return _go_on(fields[at:], context)
         if at and field.is_quoted and _COMMAND_LINE.match(field.text):
             _read_script(field.spelled, context)
+    given = [options for at, field in enumerate(fields) if at and (options := _of_mpirun(field, fields[at - 1]))]
+    for options in given:
+        run(
+            [Field(Spelled("mpirun", options[0].spelled.runs[:1]), options[0].start, options[0].start), *options],
+            context,
+        )
     return _handed_on(fields, context)
+
+
+def _of_mpirun(field: Field, before: Field) -> list[Field]:
+    """Return the options of mpirun that a program's own launcher is given as one argument, [] where they are none.
+
+    Such a launcher divides them at blanks, without a shell.
+    """
+    name, equals, _ = field.text.partition("=")
+    is_named = bool(equals) and name in _mpi_options()
+    text = field.spelled.part(len(name) + 1) if is_named else field.spelled
+    is_options = text.text.lstrip()[:1] == "-" and " " in text.text.strip()
+    if not is_options or not (is_named or before.text in _mpi_options() or _OPTIONS_GIVEN.search(text.text)):
+        return []
+    return [Field(word, word.origin(0), word.end()) for word in words_of(text)]
+
+
+@cache
+def _mpi_options() -> frozenset[str]:
+    return frozenset(option for each in applications().values() for option in each.mpi_options)
 
 
 def _begins_command(field: Field, before: Field, behind: Field) -> bool:

@@ -97,8 +97,8 @@ class Ledger:
 
     @property
     def has_launches(self) -> bool:
-        """Whether a command was taken down that starts something."""
-        return bool(self._launches)
+        """Whether a command was taken down that starts ranks."""
+        return any(launch.kind in {"mpirun", "srun", "torchrun"} for launch in self._launches)
 
     def place(self, offset: int) -> tuple[int, int]:
         """Return line and column of an offset, from 1."""
@@ -443,4 +443,5 @@ class Context(msgspec.Struct):
         if field.spelled.is_known:
             return field.text
         written = self.ledger.text[field.start : field.end] if field.is_whole else ""
-        return written or field.text.replace(HOLE, "$").replace(FILLED, "$")
+        # What a program puts together stands nowhere: its place there is one character, of a quote or a name.
+        return written if len(written) > 1 else field.text.replace(HOLE, "$").replace(FILLED, "$")

@@ -6,6 +6,7 @@ import keyword
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import accumulate
 
 from busbw.env.reading.context import NAME, Context
@@ -116,9 +117,34 @@ class _Program:
         if name is None or not self._is(after, "]"):
             return
         if self._is(after + 1, "="):
+            self._number(name, at, after + 2)
             self._put(name, at + 2, after + 2)
         elif deletes:
             self._unset(name, at + 2)
+
+    def _number(self, name: str, at: int, value_at: int) -> None:
+        """Take down a number where the environment takes texts alone, or where the same dictionary is given texts."""
+        token = self.tokens[value_at] if value_at + 1 < len(self.tokens) else None
+        if token is None or token.type != tokenize.NUMBER or self.tokens[value_at + 1].type not in _BREAKS:
+            return
+        own = self.tokens[at].string
+        if own == "environ" or own in self.given_texts:
+            offset = self._offset(value_at)
+            self.context.ledger.slip("not_a_string", offset, token.string, name=name, meant=f'"{token.string}"')
+
+    @cached_property
+    def given_texts(self) -> frozenset[str]:
+        """Return the names of dictionaries that are given a text under some key."""
+        return frozenset(
+            token.string
+            for at, token in enumerate(self.tokens)
+            if token.type == tokenize.NAME
+            and self._is(at + 1, "[")
+            and self._is(at + 3, "]")
+            and self._is(at + 4, "=")
+            and at + 5 < len(self.tokens)
+            and self.tokens[at + 5].type == tokenize.STRING
+        )
 
     def _call(self, at: int, method: str) -> None:
         """Read the call of a method whose name stands at `at`."""

@@ -9,6 +9,7 @@ import ast
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import accumulate, pairwise
 
 import msgspec
@@ -57,6 +58,11 @@ _SHOWING = re.compile(
     r"print\w*|debug|info|warn(?:ing)?|error|critical|exception|log\w*|echo|getLogger|help|add_argument"
 )
 _SETTING = re.compile(r"(?:set|put|add|with|export|append)\w*|\w*env(?:iron\w*|_?vars?|s)?", re.IGNORECASE)
+# Dictionaries of what was measured and read, whose keys may be called after a test of NCCL; and patterns for texts.
+_RESULTS = re.compile(
+    r"(?:\w*_)?(?:results?|metrics?|records?|rows?|stats?|measured|summary|parsed|report)", re.IGNORECASE
+)
+_PATTERN = re.compile(r"\[\^[^\]\n]{1,20}\][+*]|\.[*+]\??\)|\(\?[:P=!<]|\\[dws][+*]")
 _READING = {"getenv", "get_env", "get", "getvar", "has_env", "getenvb", "add_argument", "addoption"}
 
 
@@ -229,7 +235,7 @@ class PythonTexts:
             self._set(target.id, held)
         elif isinstance(target, ast.Attribute):
             self._keep_attribute(target.attr, held, is_new=is_new)
-        elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+        elif isinstance(target, ast.Subscript) and _RESULTS.fullmatch(_name_of(target.value)) is None:
             self._put(target.slice, given)
 
     def _set(self, name: str, value: Value | None) -> None:
@@ -322,8 +328,12 @@ class PythonTexts:
         for argument in node.args:
             self._known(argument)
 
-    def _put(self, key: ast.Constant, value: ast.expr, launch: LaunchCommand | None = None) -> None:
-        if isinstance(key.value, str) and FAMILY_NAME.fullmatch(key.value) is not None:
+    def _put(self, key: ast.expr, value: ast.expr, launch: LaunchCommand | None = None) -> None:
+        if (
+            isinstance(key, ast.Constant)
+            and isinstance(key.value, str)
+            and FAMILY_NAME.fullmatch(key.value) is not None
+        ):
             self._take(key.value, self._offset(key), value, launch)
 
     def _take(self, name: str, at: int, node: ast.expr, launch: LaunchCommand | None = None) -> None:
@@ -345,7 +355,9 @@ class PythonTexts:
 
     def _tell(self, value: Value) -> None:
         """Read a text or a list as a command or settings, where it looks like some."""
-        if value in self._told:
+        if value in self._told or any(
+            _PATTERN.search(each.text) for each in (value if isinstance(value, tuple) else (value,))
+        ):
             return
         if isinstance(value, tuple):
             self._tell_list(value)
@@ -365,7 +377,7 @@ class PythonTexts:
         elif first is None:
             settings = [field for field in fields if commands.sets_family_name(field)]
             for field in settings:
-                self.deeds.append(Deed(field.start, _assigning(self._context, field)))
+                self.deeds.append(Deed(field.start, partial(self._context.assign, field, "export")))
             return
         self._told.add(items)
         given = [
@@ -427,10 +439,9 @@ class PythonTexts:
 
     def _text_of(self, node: ast.expr, depth: int = 0) -> Spelled:
         """Return an expression as a text; what is not known stands for a part of one."""
-        if isinstance(node, ast.Constant) and type(node.value) is int and abs(node.value) < _LONGEST_NUMBER:
-            return Spelled(str(node.value), ((0, self._piece.origin(self._offset(node))),))
-        if isinstance(node, ast.Constant) and isinstance(node.value, float):
-            return Spelled(str(node.value), ((0, self._piece.origin(self._offset(node))),))
+        number = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(number, float) or (type(number) is int and abs(number) < _LONGEST_NUMBER):
+            return Spelled(str(number), ((0, self._piece.origin(self._offset(node))),))
         value = self._value(node, depth + 1)
         return value if isinstance(value, Spelled) else self._unknown(node, FILLED)
 
@@ -557,10 +568,11 @@ class PythonTexts:
 
 
 def _called(node: ast.Call) -> str:
-    function = node.func
-    return (
-        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
-    )
+    return _name_of(node.func)
+
+
+def _name_of(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _children(node: ast.AST) -> Iterator[ast.expr]:
@@ -587,7 +599,3 @@ def putting(
         context.put(name, value, "export", at=at, written=written, launch=number)
 
     return put
-
-
-def _assigning(context: Context, field: Field) -> Callable[[], object]:
-    return lambda: context.assign(field, "export")

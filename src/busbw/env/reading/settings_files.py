@@ -49,6 +49,27 @@ def _take(piece: Spelled, start: int, end: int, context: Context) -> None:
     )
 
 
+# A key of a table of variables, with a text or a number.
+_KEY = re.compile(
+    rf"^[ \t]*[\"']?(?P<name>{commands.FAMILY_NAME.pattern})[\"']?[ \t]*="
+    r"[ \t]*(?P<quote>[\"']?)(?P<value>[^\"'\n#]*)(?P=quote)",
+    re.MULTILINE,
+)
+
+
+def read_toml(piece: Spelled, context: Context) -> None:
+    """Take down the variables of the interconnect's libraries that are keys of a table; nothing else is read."""
+    for found in _KEY.finditer(piece.text):
+        value = piece.part(found.start("value"), found.start("value") + len(found["value"].rstrip()))
+        at = piece.origin(found.start("name"))
+        context.put(found["name"], value, "environment", at=at, written=(value.origin(0), value.end()))
+
+
+def names_settings(text: str) -> bool:
+    """Whether a file of TOML has such a key."""
+    return _KEY.search(text) is not None
+
+
 def from_environment(variables: Mapping[str, str], file: str = "environment") -> SettingsReading:
     """Return the reading of an environment that is at hand, one line a variable in the order of their names."""
     names = sorted(variables)

@@ -15,7 +15,13 @@ from busbw.env.reading.images import read_apptainer, read_dockerfile
 from busbw.env.reading.manifests import read_kubernetes
 from busbw.env.reading.modulefiles import read_modulefile
 from busbw.env.reading.python import read_python
-from busbw.env.reading.settings_files import read_environment, read_nccl_conf, read_systemd
+from busbw.env.reading.settings_files import (
+    names_settings,
+    read_environment,
+    read_nccl_conf,
+    read_systemd,
+    read_toml,
+)
 from busbw.env.reading.shell import read_csh, read_shell
 from busbw.env.reading.shell_commands import language_of
 from busbw.env.reading.spelled import Spelled, joined, separated
@@ -36,6 +42,7 @@ _READERS: dict[str, Callable[[Spelled, Context], None]] = {
     "modulefile": read_modulefile,
     "systemd": read_systemd,
     "python": read_python,
+    "toml": read_toml,
 }
 _MARKDOWN = "markdown"
 LANGUAGES = (*_READERS, _MARKDOWN)
@@ -77,7 +84,7 @@ def read(text: str, file: str, language: str | None = None) -> SettingsReading:
     if unreadable:
         ledger.unread(unreadable[0], f"{len(unreadable)} bytes from here on are no UTF-8; each is read as {_REPLACED}")
     returns = cleaned.count("\r\n")
-    if returns and chosen not in {"kubernetes", "dockerfile"}:
+    if returns and chosen not in {"kubernetes", "dockerfile", "python"}:
         ledger.every("carriage_return", cleaned.index("\r\n"), "\\r", count=returns)
     is_posix = _SHEBANG.match(text) is None or _POSIX.match(text) is not None
     ledger.is_script = chosen in {"shell", "slurm"} and is_posix and _TEMPLATES.search(text) is None
@@ -182,6 +189,8 @@ def _detected(text: str, file: str) -> str:
 
     Raises InputError for a file whose name says that it is in a language that is not read.
     """
+    if PurePath(file).suffix.lower() == ".toml" and names_settings(text[:_FIRST]):
+        return "toml"
     _refuse(file)
     suffixed = _BY_SUFFIX.get(PurePath(file).suffix.lower())
     if suffixed is not None:

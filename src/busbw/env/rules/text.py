@@ -199,6 +199,17 @@ _REMARK = re.compile(r"(?:^|\s)#.*")
 _SAYS = re.compile(r"\s*(?:echo|printf|printenv|print|logger|log|info|assert|raise)\b.*|.*\bgrep\b.*")
 _FAMILIES = ("NCCL_", "RCCL_", "MSCCL_", "MSCCLPP_", "UCX_", "FI_", "OMPI_")
 _MOST_NAMES = 4
+# What makes a name one with a value: an option or `export` before it; behind it a sign and something that is not empty,
+# a cell of a table, or words that give it a number or a word in code quotes.
+_GIVEN_BEFORE = re.compile(r"(?:-x|--?g?env|--env|-e|export|setenv|unset|ENV)[ =\t]+[\"'`]?$")
+_GIVEN_BEHIND = re.compile(
+    r"[`\"'*]{0,3}(?:\s*(?:[=,]|:(?=\s|[\"']))\s*(?![\"']{2}|None\b|null\b|\[\^)[^\s,;.)\]}]|\s*\|\s*[^\s|]"
+    r"|\s+(?:to|is|as|of|at)\s+(?:[`\"']+\w|\d)|\.\*/)",
+    re.ASCII,
+)
+_LISTED_ON = re.compile(
+    r"[`\"'*]{0,3}\s*,\s*(?:and\s+|or\s+)?[`\"'*]{0,3}[A-Z]+_[A-Z]|[`*]{0,3}\s*,\s*(?:and\s+|or\s+)?[a-z]+[ ,.]"
+)
 
 
 def silent(subject: SettingsSubject) -> Iterator[Finding]:
@@ -211,14 +222,36 @@ def silent(subject: SettingsSubject) -> Iterator[Finding]:
     if all(known(name) is None for _place, name in named):
         return
     names = list(dict.fromkeys(name for _place, name in named))
+    count = "1 name" if len(names) == 1 else f"{len(names)} names"
+    if not any(_has_value(reading, place, name) for place, name in named):
+        yield report("ENV027", at=named[0][0], evidence=listed(names, _MOST_NAMES), count=count)
+        return
     yield report(
         "ENV018",
         at=named[0][0],
         evidence=f"{listed(names, _MOST_NAMES)}; read as {reading.language}",
         effect="nothing in this text was checked: that nothing else is found says nothing about it",
         fix="give the part with the settings by itself, or say what it is: --as shell, kubernetes, python, environment",
-        count="1 name" if len(names) == 1 else f"{len(names)} names",
+        count=count,
     )
+
+
+def _has_value(reading: SettingsReading, place: FilePlace, name: str) -> bool:
+    """Whether a name stands with what may be its value, and not only in words about it."""
+    line, at = reading.lines[place.line - 1], (place.column or 1) - 1
+    behind = line[at + len(name) :]
+    # In a list of names the comma gives no value, and neither does one in a sentence.
+    is_listed = _LISTED_ON.match(behind) is not None
+    found = _GIVEN_BEHIND.match(behind)
+    if behind.startswith("=[^"):
+        # A pattern for such lines.
+        return False
+    is_cell = found is not None and "|" in found.group()
+    if is_cell and reading.language not in ("markdown", "shell"):
+        return False
+    if found is not None and reading.language == "markdown" and found.group().lstrip("`\"'*").lstrip()[:1] == ",":
+        found = None
+    return _GIVEN_BEFORE.search(line[:at]) is not None or (found is not None and not is_listed)
 
 
 def _sets_or_passes_on(reading: SettingsReading) -> bool:

@@ -45,9 +45,13 @@ _EARLIER = (2, 27)
 _LISTS = ("NCCL_IB_HCA", *INTERFACES)
 
 
+_TOLD_APART = re.compile(r"\$\{?\w+\}?[\"']?\s+(?:==?|!=|-eq|-ne)\s+[\"']?([\w.-]+)")
+
+
 def values(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield values that are not taken as they are written, and those that need not be."""
     reported: set[tuple[str, str]] = set()
+    told_apart = {word for line in subject.reading.lines for word in _TOLD_APART.findall(line)}
     for each in subject.reading.assignments:
         variable = known(each.name)
         # Lists of devices have rules of their own.
@@ -60,6 +64,10 @@ def values(subject: SettingsSubject) -> Iterator[Finding]:
             # A script that says the same a thousand times is told once.
             is_known = subject.is_for_rccl and text.upper() in _WORDS_OF_RCCL.get(each.name, ())
             is_known |= subject.is_for_msccl and each.name == "NCCL_ALGO" and _names_msccl(text)
+            # One of several values of a loop that the script itself treats otherwise: `[ "$ALGO" = DEFAULT ]`.
+            is_known = is_known or (
+                text in told_apart and f"{each.name}={text}" not in subject.reading.lines[each.line - 1]
+            )
             if not is_known and (each.name, text) not in reported:
                 found = _value(each, variable, text, version, is_asked=subject.context.nccl is not None)
                 yield from (one for one in found if by_limits or one.code not in _OF_LIMITS)
@@ -270,7 +278,7 @@ _PLUGIN = re.compile(
     re.ASCII,
 )
 # A variable that is used, as $NAME or ${NAME...}.
-_USE = re.compile(r"\$\{?([A-Za-z_]\w*)", re.ASCII)
+_USE = re.compile(r"\$\{?(?:\{\s*env\.)?([A-Za-z_]\w*)", re.ASCII)
 # Kinds of misspelling that something reads, and not NCCL.
 _ELSEWHERE = {"framework", "vendor"}
 
@@ -407,3 +415,47 @@ def _by_version(subject: SettingsSubject, each: Assignment, variable: EnvVar) ->
             name=each.name,
             instead=variable.replaced_by,
         )
+
+
+_LIBRARY = re.compile(r"(?:.*/)?lib[\w.-]*")
+_ENDING = re.compile(r".*(?:\.so(?:\.\d+)*|\.dylib|\.dll|\.a)")
+
+
+def libraries(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield plug-ins of NCCL that are named as a library and do not end as one."""
+    for each in subject.reading.assignments:
+        value = each.value or ""
+        is_plugin = each.name.startswith("NCCL_") and each.name.endswith("_PLUGIN")
+        is_file = "." in value and _LIBRARY.fullmatch(value) is not None
+        if is_plugin and not each.computed and is_file and not _ENDING.fullmatch(value):
+            yield report(
+                "ENV038",
+                at=place_of_value(each),
+                evidence=setting_text(each),
+                effect="NCCL looks for that very file, and goes on without the plug-in",
+                fix=f"{each.name}={value.rpartition('.')[0]}.so",
+                name=each.name,
+                written=shown(value),
+            )
+
+
+_FABRICS = "I_MPI_FABRICS"
+_REMOVED = {"ofa", "dapl", "tmi", "tcp"}
+_SINCE = re.compile(r"(?:impi|intel-?mpi|mpi/intel|oneapi)[-_/ ]*(?:2019|202\d)", re.IGNORECASE)
+
+
+def fabrics(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield fabrics that Intel MPI has had no more since 2019, in a text that names such a version."""
+    for each in subject.reading.assignments:
+        removed = _REMOVED.intersection((each.value or "").split(":")) if each.name == _FABRICS else set[str]()
+        if removed and any(_SINCE.search(line) for line in subject.reading.lines):
+            yield report(
+                "ENV031",
+                at=place_of_value(each),
+                evidence=setting_text(each),
+                effect=f"Intel MPI has no fabric {min(removed)} since 2019; it says so at its start and takes ofi",
+                fix=f"{_FABRICS}=shm:ofi",
+                source="Intel MPI Library 2019 release notes, removals",
+                name=_FABRICS,
+                written=shown(each.value or ""),
+            )

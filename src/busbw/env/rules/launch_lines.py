@@ -1,0 +1,271 @@
+"""How a launcher's line is written: options that are none, that take the wrong word, or stand behind the program."""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from busbw.env.misspelled import letters_off
+from busbw.env.reading.arguments import MPIRUN, PREFIXES
+from busbw.env.rules.subject import SettingsSubject, place_of, place_of_value, report, setting_text, shown
+from busbw.model.finding import FilePlace, Finding
+from busbw.model.settings import LaunchCommand
+
+# Long options of srun, sbatch and salloc, and those of pyxis.
+_SLURM = frozenset((
+    "accel-bind", "account", "acctg-freq", "array", "batch", "bb", "bbf", "bcast", "bcast-exclude", "begin", "bell",
+    "chdir", "cluster", "cluster-constraint", "clusters", "comment", "compress", "constraint",
+    "consolidate-segments", "container", "container-id", "contiguous", "core-spec", "cores-per-socket", "cpu-bind",
+    "cpu-freq", "cpus-per-gpu", "cpus-per-task", "deadline", "delay-boot", "dependency", "disable-status",
+    "distribution", "epilog", "error", "exact", "exclude", "exclusive", "export", "export-file",
+    "external-launcher", "extra", "extra-node-info", "get-user-env", "gid", "gpu-bind", "gpu-freq", "gpus",
+    "gpus-per-node", "gpus-per-socket", "gpus-per-task", "gres", "gres-flags", "help", "het-group", "hint", "hold",
+    "ignore-pbs", "immediate", "input", "interactive", "job-name", "jobid", "kill-command", "kill-on-bad-exit",
+    "kill-on-invalid-dep", "label", "licenses", "mail-type", "mail-user", "max-exit-timeout", "mcs-label", "mem",
+    "mem-bind", "mem-per-cpu", "mem-per-gpu", "mincpus", "mpi", "msg-timeout", "multi-prog", "network", "nice",
+    "no-allocate", "no-bell", "no-kill", "no-requeue", "no-shell", "nodefile", "nodelist", "nodes", "ntasks",
+    "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-node", "ntasks-per-socket", "oom-kill-step", "open-mode",
+    "output", "overcommit", "overlap", "oversubscribe", "parsable", "partition", "power", "prefer", "preserve-env",
+    "priority", "profile", "prolog", "propagate", "pty", "qos", "quiet", "quit-on-interrupt", "reboot", "relative",
+    "requeue", "reservation", "resv-ports", "segment", "send-libs", "share", "signal", "slurmd-debug",
+    "sockets-per-node", "spread-job", "spread-segments", "stepmgr", "switches", "task-epilog", "task-prolog",
+    "tasks-per-node", "test-only", "thread-spec", "threads", "threads-per-core", "time", "time-min", "tmp",
+    "treewidth", "tres-bind", "tres-per-job", "tres-per-node", "tres-per-task", "uid", "unbuffered", "usage",
+    "use-min-nodes", "user", "verbose", "version", "wait", "wait-all-nodes", "wckey", "whole", "wrap", "x11",
+    "container-image", "container-mounts", "container-name", "container-save", "container-env", "container-workdir",
+    "container-mount-home", "container-remap-root", "container-entrypoint", "container-writable",
+    "container-readonly", "cpu_bind", "mem_bind",
+))  # fmt: skip
+# What the options are called in other batch systems.
+_ELSEWHERE = {"project": "account", "queue": "partition", "walltime": "time"}
+_FEWEST_LETTERS = 6
+_DIRECTIVE = re.compile(r"\s*#SBATCH\s+--([\w-]+)")
+_STARTS_SLURM = {"srun", "sbatch", "salloc"}
+
+
+def slurm_names(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield options of Slurm that are a letter off, or those of another batch system."""
+    for launch in subject.reading.launches:
+        name = launch.argv[0].rpartition("/")[2] if launch.argv else ""
+        if name in _STARTS_SLURM:
+            for word in launch.argv[1 : launch.program]:
+                if word.startswith("--"):
+                    yield from _slurm_name(place_of(launch), name, word)
+    for number, line in enumerate(subject.reading.lines, start=1):
+        found = _DIRECTIVE.match(line)
+        if found is not None:
+            at = FilePlace(file=subject.reading.file, line=number, column=found.start(1) - 1)
+            yield from _slurm_name(at, "sbatch", f"--{found[1]}")
+
+
+def _slurm_name(at: FilePlace, launcher: str, word: str) -> Iterator[Finding]:
+    name = word.partition("=")[0].removeprefix("--")
+    # Slurm takes the beginning of a name too; what a plug-in adds is not known, and is near none of these.
+    if not name or not name.isascii() or any(each.startswith(name) for each in _SLURM) or "$" in name:
+        return
+    meant = _ELSEWHERE.get(name)
+    if meant is None and name.replace("_", "-") in _SLURM:
+        meant = name.replace("_", "-")
+    if meant is None and len(name) >= _FEWEST_LETTERS:
+        meant = next((each for each in sorted(_SLURM) if len(each) > 4 and letters_off(name, each, 1) <= 1), None)
+    if meant is not None:
+        yield report(
+            "ENV110",
+            at=at,
+            evidence=word[:60],
+            effect=f"{launcher} ends with an error",
+            fix=f"--{meant}",
+            launcher=launcher,
+            option=f"--{name}",
+            meant=f"--{meant}",
+        )
+
+
+# Options of mpirun that are nothing without a value, by names that no other MPI gives to a flag.
+_NEEDING = frozenset((
+    "--hostfile", "-hostfile", "--machinefile", "-machinefile", "--host", "-host", "-H", "-np", "--np",
+    "--npernode", "-npernode", "--map-by", "-map-by", "--bind-to", "-bind-to", "--rank-by", "-rank-by", "-x",
+    "--rankfile", "-rankfile", "-ppn", "--ppn", "-perhost", "-genv", "-env",
+))  # fmt: skip
+_GLUED = re.compile(r".*[^\s,;=^-](?P<option>--?(?:genv|genvlist|env|mca|np|hostfile|bind-to|map-by))")
+
+
+def option_values(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield options that take another option or the program for their value, and values that end with an option."""
+    for launch in subject.reading.launches:
+        if launch.kind == "mpirun" and _is_written(subject, launch):
+            yield from _taken(launch)
+    for each in subject.reading.assignments:
+        found = _GLUED.fullmatch(each.value or "") if each.form in ("mpirun", "mca") else None
+        if found is not None:
+            yield report(
+                "ENV112",
+                at=place_of_value(each),
+                evidence=setting_text(each),
+                effect=f"{found['option']} is part of the value, and what stands behind it is taken for the program",
+                fix=f"a blank before {found['option']}",
+                name=each.name,
+                written=shown(each.value or ""),
+            )
+
+
+def _is_written(subject: SettingsSubject, launch: LaunchCommand) -> bool:
+    """Whether the launcher's own name stands in the text, and not only options that something else hands to it."""
+    return launch.argv[0].rpartition("/")[2] in subject.reading.lines[launch.line - 1]
+
+
+def _taken(launch: LaunchCommand) -> Iterator[Finding]:
+    own = launch.argv[1 : launch.program]
+    for option, value in pairwise(own):
+        if option in _NEEDING and re.match(r"--?[A-Za-z]", value) and not launch.computed:
+            yield _takes(launch, option, value, f"a value behind {option}")
+            return
+    if launch.program is None and not launch.computed and len(own) > 1 and own[-2] in MPIRUN.valued:
+        value, blank, rest = own[-1].partition(" ")
+        if blank and rest and not rest.startswith("-") and value and "," not in rest:
+            fix = f'the quote is closed behind the value: {own[-2]} "{value}" {rest}'
+            yield _takes(launch, own[-2], shown(own[-1]), fix)
+
+
+def _takes(launch: LaunchCommand, option: str, value: str, fix: str) -> Finding:
+    return report(
+        "ENV111",
+        at=place_of(launch),
+        evidence=" ".join(launch.argv)[:80],
+        effect="the launcher ends with an error, or runs something else",
+        fix=fix,
+        option=option,
+        value=value,
+    )
+
+
+_OF_SRUN = re.compile(
+    r"--(?:kill-on-bad-exit|ntasks-per-node|cpus-per-task|gpus-per-node|gpus-per-task|cpu-bind|gpu-bind|mem-bind"
+    r"|container-(?:image|mounts|name|env)|mpi(?==pmi)|ntasks|nodelist)(?:=.*)?"
+)
+_OF_MPIRUN = re.compile(r"--?(?:map-by|bind-to|npernode|allow-run-as-root|hostfile|machinefile|mca|report-bindings)")
+_PASSED = re.compile(r"(?:NCCL|UCX|FI|OMPI_MCA|SHARP|RCCL)_[A-Z0-9_]+(?:=.*)?")
+# Programs that have options of their own for what they start.
+_STARTING = re.compile(
+    r"(?:.*/)?(?:\w*(?:run|exec|launch\w*)\w*|python[\d.]*|bash|sh|env|torchrun|deepspeed|accelerate|apptainer|singularity"
+    r"|docker|podman|enroot|shifter|ch-run|\S*\.(?:sh|py|pl|bash))|.*[$<{].*"
+)
+
+
+def behind_program(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield options of a launcher that are given to the program."""
+    for launch in subject.reading.launches:
+        if not launch.argv[launch.program :] or launch.program is None or launch.kind not in ("mpirun", "srun"):
+            continue
+        program, *given = launch.argv[launch.program :]
+        if _STARTING.fullmatch(program) or program in PREFIXES or program.startswith("-"):
+            continue
+        option = _option_of(launch.kind, given)
+        if option is not None:
+            yield report(
+                "ENV113",
+                at=place_of(launch),
+                evidence=" ".join((program, *given))[:80],
+                confidence="likely",
+                effect=f"{launch.argv[0].rpartition('/')[2]} does not see it",
+                fix=f"{option} before {program}",
+                option=option,
+                program=program,
+            )
+
+
+def _option_of(kind: str, given: list[str]) -> str | None:
+    for at, word in enumerate(given):
+        following = given[at + 1] if at + 1 < len(given) else ""
+        if word in ("--", "|", ";", "&&", ":"):
+            return None
+        if kind == "srun" and _OF_SRUN.fullmatch(word):
+            return word
+        if kind == "mpirun" and (_OF_MPIRUN.fullmatch(word) or (word == "-x" and _PASSED.fullmatch(following))):
+            return f"{word} {following}".strip()
+    return None
+
+
+_TYPES = frozenset((
+    "none", "list", "pmi2", "pmix", "pmix_v1", "pmix_v2", "pmix_v3", "pmix_v4", "pmix_v5", "cray_shasta", "openmpi",
+    "lam", "mpich1_p4", "mpich1_shmem", "mpichgm", "mpichmx", "mvapich",
+))  # fmt: skip
+
+
+def mpi_types(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield `--mpi` of srun with a type that is near one that there is."""
+    for launch in subject.reading.launches:
+        for word in launch.argv[1 : launch.program] if launch.kind == "srun" else ():
+            written = word.removeprefix("--mpi=")
+            if (
+                written == word
+                or written in _TYPES
+                or re.fullmatch(r"pmix_v\d+", written)
+                or not written.isascii()
+                or "$" in written
+            ):
+                continue
+            near = [each for each in sorted(_TYPES) if letters_off(written, each, 1) <= 1]
+            moved = [each for each in sorted(_TYPES) if sorted(each) == sorted(written)]
+            if near or moved:
+                meant = (moved or near)[0]
+                yield report(
+                    "ENV114",
+                    at=place_of(launch),
+                    evidence=word,
+                    effect="srun ends with an error",
+                    fix=f"--mpi={meant}",
+                    written=shown(written),
+                    meant=meant,
+                )
+
+
+def other_passed(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield a variable that is set for one mpirun, which is told to pass on another of its family instead."""
+    reading = subject.reading
+    is_set = {each.name for each in reading.assignments}
+    for number, launch in enumerate(reading.launches):
+        lost = [name for name in launch.forwards if name not in is_set and not name.endswith("*")]
+        if launch.kind != "mpirun" or not lost or launch.computed:
+            continue
+        for each in reading.assignments:
+            if each.launch != number or each.form != "prefix" or each.name in launch.forwards:
+                continue
+            other = next((name for name in lost if name.partition("_")[0] == each.name.partition("_")[0]), None)
+            if other is not None:
+                yield report(
+                    "ENV109",
+                    at=place_of(each),
+                    evidence=f"{setting_text(each)}; -x {other} in line {launch.line}",
+                    confidence="likely",
+                    effect=f"ranks on other nodes do not see {each.name}",
+                    fix=f"-x {each.name}",
+                    name=each.name,
+                    other=other,
+                )
+
+
+_WAIT = re.compile(r"\s*wait\s*;?\s*(?:#.*)?")
+_BACKGROUND = re.compile(r"(?<![&>|<\\])&(?![&>\d])|\bcoproc\b|\bparallel\b")
+_REMARK = re.compile(r"(?:^|\s)#.*")
+
+
+def waits(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield a `wait` behind several launches of a script that has no command in the background."""
+    reading = subject.reading
+    if reading.language not in ("shell", "slurm"):
+        return
+    at = next((number for number, line in enumerate(reading.lines, start=1) if _WAIT.fullmatch(line)), None)
+    started = [
+        each for each in reading.launches if at is not None and each.line < at and each.kind in ("srun", "mpirun")
+    ]
+    own = {each.line for each in started if each.within is None}
+    if at is None or len(own) < 2 or any(_BACKGROUND.search(_REMARK.sub("", line)) for line in reading.lines):
+        return
+    yield report(
+        "ENV117",
+        at=FilePlace(file=reading.file, line=at, column=reading.lines[at - 1].index("wait") + 1),
+        evidence=f"no command of this script ends with &; {started[0].kind} in line {min(own)}",
+        confidence="likely",
+        fix="& at the end of each command that is to run beside the others, or no wait",
+        count=str(len(own)),
+    )
