@@ -12,6 +12,7 @@ from busbw.env.rules.combinations import combinations
 from busbw.env.rules.devices import devices, startup
 from busbw.env.rules.effects import effects, hazards
 from busbw.env.rules.forwarding import forwarding, pods, ranks
+from busbw.env.rules.mvapich import generations
 from busbw.env.rules.placement import options, overlaps, placement, shares
 from busbw.env.rules.subject import CheckContext, SettingsSubject, known, plain_name, plain_value, subject_of
 from busbw.env.rules.text import conf_lines, leftovers, repeats, same_parameter, silent, slips
@@ -28,6 +29,7 @@ _ALONE: tuple[_Rule, ...] = (
     slips,
     conf_lines,
     names,
+    generations,
     values,
     devices,
     repeats,
