@@ -8,6 +8,7 @@ from busbw.api.recommendations import recommendation
 from busbw.base.errors import InputError
 from busbw.machine.capture import allocation as capture
 from busbw.machine.named import platform
+from busbw.env.recommend.mpi import BINDING
 from busbw.measure.launchers import registry
 from busbw.measure.launchers.launcher import LaunchWords
 from busbw.measure.plan.hosts import untried
@@ -15,6 +16,7 @@ from busbw.measure.plan.masks import rank_masks
 from busbw.model.launch import LaunchLine, LaunchRequest, Slurm, Start
 from busbw.model.machine import MpiFamily, MpiLibrary
 from busbw.model.plan import Placement, Program
+from busbw.model.platform import Platform
 from busbw.model.recommendation import Recommendation
 from busbw.topo.ranks.masks import cpus_beside_gpus
 
@@ -46,6 +48,7 @@ _MPIS = {
 }
 MPIS = tuple(_MPIS)
 _CRAY = "cray-mpich"
+_USUAL = "open-mpi-4"
 
 
 def launch_line(request: LaunchRequest, directory: str) -> LaunchLine:
@@ -67,10 +70,14 @@ def launch_line(request: LaunchRequest, directory: str) -> LaunchLine:
         goal=request.goal,
         follow=request.follow,
         nccl=request.nccl,
+        mpi=_mpi_of_platform(request, words),
     )
+    # The launcher binds.
+    kept = tuple(each for each in found.settings if each.name not in BINDING)
+    found = msgspec.structs.replace(found, settings=kept)
     hosts, host_notes = _hosts(request, words)
     masks, mask_notes = _masks(request, found, words)
-    placement = _placement(request, found, hosts, masks)
+    placement = _placement(request, found, hosts, masks, words)
     job = words.job(_start(request, found, placement, directory, words), request)
     # Where that MPI's programs and libraries are is not known here: they are found on PATH there.
     found_there = tuple(each for each in job.prepend if each[1].startswith("/"))
@@ -113,6 +120,19 @@ def _check_options(request: LaunchRequest, words: LaunchWords) -> None:
         f"{request.launcher} has nothing to do with {given[0]}",
         hint="it is for a batch job: --launcher sbatch" if given[0] in _OF_BATCH else hint,
     )
+
+
+def _mpi_of_platform(request: LaunchRequest, words: LaunchWords) -> str | None:
+    """Return the MPI whose own messages are to be fast: on machines without GPUs the one of the job."""
+    if request.platform is None or platform(request.platform).platform.kind != "cpu":
+        return None
+    if request.mpi is not None or words.usual_mpi != _USUAL:
+        return request.mpi or words.usual_mpi
+    return _CRAY if _takes_cray(platform(request.platform).platform, words) else words.usual_mpi
+
+
+def _takes_cray(of: Platform, words: LaunchWords) -> bool:
+    return words.takes_words_of_srun and of.fabric.kind == "Slingshot"
 
 
 def _usual_mpi(found: Recommendation, words: LaunchWords) -> str:
@@ -202,8 +222,20 @@ def _masks(
     return (), (f"processes are not bound: {why}",)
 
 
+def _usual_binding(found: Recommendation, words: LaunchWords, each: int, cores: int) -> str:
+    """Return how ranks are bound where nobody says and no GPU does: to cores where there is one for each, else by NUMA."""
+    is_cpu = found.platform != "generic" and platform(found.platform).platform.kind == "cpu"
+    if not is_cpu or words.hosts_of == "pods" or not cores:
+        return "none"
+    return "core" if each == cores else "numa" if each < cores else "none"
+
+
 def _placement(
-    request: LaunchRequest, found: Recommendation, hosts: tuple[str, ...], masks: tuple[str, ...]
+    request: LaunchRequest,
+    found: Recommendation,
+    hosts: tuple[str, ...],
+    masks: tuple[str, ...],
+    words: LaunchWords,
 ) -> Placement:
     cores = 0 if found.platform == "generic" else platform(found.platform).platform.cpu.cores or 0
     each = request.ranks_per_node or _gpus(found) or cores
@@ -214,7 +246,7 @@ def _placement(
         ranks=each * len(hosts),
         hosts=hosts,
         ranks_of_hosts=(each,) * len(hosts) if several else (),
-        binding="masks" if masks else request.binding or "none",
+        binding="masks" if masks else request.binding or _usual_binding(found, words, each, cores),
         masks=masks,
         oversubscribed=False,
     )
@@ -224,8 +256,12 @@ def _of_srun(found: Recommendation) -> tuple[str, ...]:
     return tuple(each.option.removeprefix("srun ") for each in found.launch if each.option.startswith("srun --"))
 
 
+# What the printed line has already.
+_ITS_OWN = ("srun --", "busbw ", "mpirun ", "mpiexec ", "mpirun_rsh ")
+
+
 def _advice(found: Recommendation) -> tuple[str, ...]:
-    said = (each for each in found.launch if not each.option.startswith(("srun --", "busbw ")))
+    said = (each for each in found.launch if not each.option.startswith(_ITS_OWN))
     return (
         *(f"{each.option}: {each.reason}" for each in said),
         *(f"cannot tell: {each}" for each in found.cannot_tell),
