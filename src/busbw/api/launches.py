@@ -6,9 +6,9 @@ import msgspec
 
 from busbw.api.recommendations import recommendation
 from busbw.base.errors import InputError
+from busbw.env.recommend.mpi import BINDING
 from busbw.machine.capture import allocation as capture
 from busbw.machine.named import platform
-from busbw.env.recommend.mpi import BINDING
 from busbw.measure.launchers import registry
 from busbw.measure.launchers.launcher import LaunchWords
 from busbw.measure.plan.hosts import untried
@@ -223,7 +223,7 @@ def _masks(
 
 
 def _usual_binding(found: Recommendation, words: LaunchWords, each: int, cores: int) -> str:
-    """Return how ranks are bound where nobody says and no GPU does: to cores where there is one for each, else by NUMA."""
+    """Return how ranks are bound where neither a user nor a GPU decides: to cores where there is one for each."""
     is_cpu = found.platform != "generic" and platform(found.platform).platform.kind == "cpu"
     if not is_cpu or words.hosts_of == "pods" or not cores:
         return "none"

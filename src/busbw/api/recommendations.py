@@ -28,7 +28,8 @@ def recommendation(
 ) -> Recommendation:
     """Return the settings for a job on the platform called `name`; None: on whatever this host is.
 
-    `mpi`: settings for this MPI too. Raises InputError for an unknown platform, MPI, goal, collective, version or source.
+    `mpi`: settings for this MPI too.
+    Raises InputError for an unknown platform, MPI, goal, collective, version or source.
     """
     if collective is not None and collective not in NCCL_COLLECTIVES:
         raise InputError(

@@ -179,11 +179,10 @@ def read_name(name: str) -> NameRead:
         return NameRead(seen=name, verdict="known")
     if mistake is not None:
         return _by_mistake(mistake)
-    if name in readers():
-        note = f"read by {' and '.join(readers()[name])}; what it does is not described here"
+    if name in readers() or len(name) > _LONGEST:
+        by = " and ".join(readers().get(name, ()))
+        note = f"read by {by}; what it does is not described here" if by else None
         return NameRead(seen=name, verdict="open", note=note)
-    if len(name) > _LONGEST:
-        return NameRead(seen=name, verdict="open")
     meant = tuple(dict.fromkeys(_candidates(name)))[:_MOST_SHOWN]
     if meant:
         return NameRead(seen=name, verdict="misspelt", meant=meant)

@@ -46,7 +46,7 @@ class _Settings(Value, kw_only=True, frozen=True):
     settings: tuple[WidelyPublished, ...]
 
 
-class _Mpi(Value, kw_only=True, frozen=True):
+class _SettingsOfMpi(Value, kw_only=True, frozen=True):
     settings: tuple[PublishedForMpi, ...]
 
 
@@ -67,7 +67,7 @@ def widely_published() -> tuple[WidelyPublished, ...]:
 @cache
 def published_for_mpi() -> tuple[PublishedForMpi, ...]:
     """Return the settings that are published for MPI itself, in the order of their file."""
-    return _read("mpi", _Mpi).settings
+    return _read("mpi", _SettingsOfMpi).settings
 
 
 @cache

@@ -104,7 +104,8 @@ MPIRUN = Grammar(
         "--cpu-bind --depth -d --line-buffer --mem-bind --gpu-bind --env --pmi"
     ),
 )
-# MVAPICH2 2.3.7, src/pm/mpirun/mpirun_params.c; getopt_long_only takes one dash and two. mpiexec.mpirun_rsh has names of its own.
+# MVAPICH2 2.3.7, src/pm/mpirun/mpirun_params.c; getopt_long_only takes one dash and two. Others are of
+# mpiexec.mpirun_rsh.
 MPIRUN_RSH = Grammar(
     paired=_set("-env --env"),
     valued=_set(

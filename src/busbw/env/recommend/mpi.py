@@ -163,7 +163,7 @@ def _alike(case: SettingsCase, mpi: str) -> Iterator[Recommended]:
 
 def _binding(case: SettingsCase, mpi: str) -> Iterator[Recommended]:
     numa = case.platform.cpu.numa_nodes
-    if mpi != "mvapich2" or numa is None or numa < 2:  # noqa: PLR2004 - a choice takes two
+    if mpi != "mvapich2" or numa is None or numa < 2:
         return
     facts = f"{numa} NUMA nodes"
     yield _derived("MV2_CPU_BINDING_POLICY", "scatter", facts, why="Ranks are dealt out evenly over NUMA nodes.")
@@ -246,7 +246,8 @@ def _placement(platform: Platform, mpi: str) -> Iterator[LaunchAdvice]:
     is_azure = platform.id.startswith(("azure-hb", "azure-hc", "azure-hx"))
     facts = f"{cores} cores on {numa} NUMA nodes, {each} on each"
     said = "published with the numbers left open" if is_azure else _NOT_PUBLISHED
-    reason = f"as many ranks on each NUMA node; a smaller number for fewer ranks. Derived from the platform's facts: {facts}; {said}"
+    why = "as many ranks on each NUMA node; a smaller number for fewer ranks"
+    reason = f"{why}. Derived from the platform's facts: {facts}; {said}"
     options = {
         **dict.fromkeys(_OPEN_MPI, f"mpirun --map-by ppr:{each}:numa:pe=1 --report-bindings"),
         **dict.fromkeys(_HYDRA, "mpiexec -bind-to core -map-by numa"),

@@ -349,8 +349,8 @@ def recommend(
     """Return the settings for a job on a platform, each with its reason, and those that are left out with theirs.
 
     `siblings`: platforms to look through for the same node under another owner. A check is always of one node.
-    `nccl`: by default the newest version known. `mpi_name`: settings for this MPI too; None: where there are no GPUs those
-    of the MPI that is usual there, else none. Raises InputError for a version, source or number that cannot be.
+    `nccl`: by default the newest version known. `mpi_name`: settings for this MPI too; None: where there are no GPUs
+    those of the MPI that is usual there, else none. Raises InputError for a version, source or number that cannot be.
     """
     version = newest() if nccl is None else parse_version(nccl)
     if not 1 <= nodes <= _MOST_NODES:
@@ -406,7 +406,7 @@ def _with_mpi(
     """Return both together: what is for MPI's own messages goes before what only starts ranks."""
     same = {(each.name, each.value) for each in settings}
     own = [each for each in found.settings if (each.name, each.value) not in same]
-    names = {each.name for each in (*own, *found.left_out)}
+    names = {each.name for each in own} | {each.name for each in found.left_out}
     together = [*(each for each in settings if each.name not in names), *own]
     together.sort(key=lambda each: (_NEED_ORDER.index(each.need), _TOPIC_ORDER.index(each.topic), each.name))
     return tuple(together), (*(each for each in left_out if each.name not in names), *found.left_out)

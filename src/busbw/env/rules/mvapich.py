@@ -1,7 +1,7 @@
 """MVAPICH: variables of another generation than the one that is used, and settings that undo each other.
 
-MVAPICH2 (2.x) reads MV2_, the pre-releases of MVAPICH 3 read MVP_ and MV2_, MVAPICH 4 and MVAPICH-Plus read MPICH's MPIR_CVAR_,
-also as MVP_, and nothing of the older ones but three names.
+MVAPICH2 (2.x) reads MV2_, the pre-releases of MVAPICH 3 read MVP_ and MV2_, MVAPICH 4 and MVAPICH-Plus read MPICH's
+MPIR_CVAR_, also as MVP_, and nothing of the older ones but three names.
 """
 
 import re

@@ -130,7 +130,7 @@ def _mpich_binding(start: Start) -> tuple[str, ...]:
 
 def _binds_itself(start: Start) -> bool:
     """Whether MPI_Init binds the ranks, which Hydra then leaves alone: MVAPICH2 does."""
-    return start.mpi is not None and mvapich_generation(start.mpi) == 2  # noqa: PLR2004 - a version
+    return start.mpi is not None and mvapich_generation(start.mpi) == 2
 
 
 def _mvapich_binding(start: Start) -> tuple[str, ...]:

@@ -1,10 +1,12 @@
 """`mpirun_rsh` of MVAPICH2 and of the pre-releases of MVAPICH 3: settings are words before the program. Never run here.
 
-Written from its sources, MVAPICH2 2.3.7-1: src/pm/mpirun/mpirun_params.c (options), mpirun_rsh.c (the command of each host),
-environ.c (`-export-all`), src/hostfile/parser.y (the host file).
+Written from its sources, MVAPICH2 2.3.7-1, src/pm/mpirun: mpirun_params.c (options), mpirun_rsh.c (the command of each
+host), environ.c (`-export-all`), src/hostfile/parser.y (the host file).
 """
 
 import re
+
+import msgspec
 
 from busbw.base.errors import InputError
 from busbw.measure.launchers import hosts, variables
@@ -15,7 +17,7 @@ from busbw.measure.launchers.hosts import (
     path_of,
     processes_of_hosts,
 )
-from busbw.measure.launchers.launcher import Launchers, LaunchWords, RankLauncher
+from busbw.measure.launchers.launcher import LaunchWords, RankLauncher
 from busbw.measure.launchers.variables import library_variables, mvapich_binding, mvapich_generation, mvapich_settings
 from busbw.model.launch import Allocation, LaunchRequest, Start
 from busbw.model.machine import MpiLibrary
@@ -38,9 +40,9 @@ def job(start: Start) -> Job:
     program, mpi = _program(start), _known(start)
     _check_words(start)
     counts = processes_of_hosts(start)
-    # A host alone needs a name too.
     if not start.placement.is_spread:
-        counts = (sum(counts),)
+        # A host alone needs a name too.
+        start = msgspec.structs.replace(start, placement=msgspec.structs.replace(start.placement, hosts=("localhost",)))
     given = _settings(start, mpi)
     plain = {name: value for name, value in given.items() if _NOT_PLAIN.search(value) is None}
     own = library_variables(start, mpi)
@@ -137,10 +139,6 @@ def _check(_request: Request, allocation: Allocation) -> None:
         raise InputError("mpirun_rsh starts ranks over ssh", hint="name hosts with --hosts, or take --launcher mpirun")
 
 
-def _why_not(_request: Request, _allocation: Allocation, _mpi: MpiLibrary, _there: Launchers) -> str | None:
-    return "mpirun of the same MPI does as well"
-
-
 def _words(start: Start, _request: LaunchRequest) -> Job:
     return job(start)
 
@@ -150,7 +148,6 @@ LAUNCHER = RankLauncher(
     job=job,
     program="mpirun_rsh",
     is_tried=False,
-    why_not=_why_not,
     check=_check,
     visit_one=visit,
     words=LaunchWords(job=_words, hosts_of="nobody", usual_mpi="mvapich2"),

@@ -112,7 +112,7 @@ def mvapich_generation(mpi: MpiLibrary) -> int | None:
     if found is None:
         return None
     major, minor = int(found[1]), int(found[2] or 0)
-    if major == 3:  # noqa: PLR2004 - a version
+    if major == 3:
         return 3 if minor in (0, _MPICH_OF_THIRD) else 2
     return major
 
@@ -135,7 +135,7 @@ _LONGEST_MAPPING = 2_047
 def mvapich_binding(start: Start) -> dict[str, str]:
     """Return the variables by which MVAPICH2 and 3 bind ranks in MPI_Init. Raises InputError for too long a mapping."""
     generation = mvapich_generation(start.mpi) if start.mpi is not None else None
-    prefix = "MVP_" if generation == 3 else "MV2_"  # noqa: PLR2004 - a version
+    prefix = "MVP_" if generation == 3 else "MV2_"
     placement = start.placement
     if placement.binding == "none" or placement.oversubscribed:
         return {f"{prefix}ENABLE_AFFINITY": "0"}
