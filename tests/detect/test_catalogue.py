@@ -24,7 +24,7 @@ KNOWN_BY_HARDWARE = {
     "azure-nd-h200-v5", "azure-nd-mi300x-v5", "azure-ndm-a100-v4", "azure-ndv2", "azure-ndv4", "gcp-a3-mega",
     "gcp-a3-ultra", "oci-bm-gpu-b4-8", "oci-bm-gpu-gm4-8", "oci-bm-gpu-h100-8", "oci-bm-gpu4-8", "azure-nd-gb200-v6",
     "gcp-a4-high", "gcp-a4x-high", "oci-bm-gpu-b200-8", "oci-bm-gpu-gb200-4", "oci-bm-gpu-gb200-v3",
-    "oci-bm-gpu-h200-8",
+    "oci-bm-gpu-h200-8", "azure-hb", "azure-hc", "azure-nc24rs-v3",
 }  # fmt: skip
 KNOWN_BY_FIRMWARE = {"aws-p4d", "aws-p4de", "aws-p5", "aws-p5e", "aws-p5en", "aws-p6-b200"}
 # Known even where firmware and service cannot be read: map, names of NICs and CPUs of each NUMA node are their own.

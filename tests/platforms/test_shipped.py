@@ -20,7 +20,8 @@ EXPECTED = {
     "gcp-a3-ultra", "nvidia-dgx-a100", "nvidia-dgx-h100", "gb200-nvl72", "coreweave-h100", "generic",
     "nvidia-hgx-b200", "nvidia-dgx-b200", "aws-p6-b200", "oci-bm-gpu-b200-8", "oci-bm-gpu-h200-8", "gcp-a4-high",
     "gb200-nvl36", "azure-nd-gb200-v6", "oci-bm-gpu-gb200-4", "oci-bm-gpu-gb200-v3", "gcp-a4x-high",
-    "aws-p6e-gb200x36", "aws-p6e-gb200x72",
+    "aws-p6e-gb200x36", "aws-p6e-gb200x72", "azure-hb", "azure-hc", "azure-nc24rs-v3", "isambard-3", "oci-bm-gpu3-8",
+    "oci-bm-gpu-a10-4",
 }  # fmt: skip
 IDS = platform_ids()
 OWN_KEYS = ("source", "checked", "note")

@@ -9,6 +9,7 @@ from busbw.api.recommendations import recommendation
 from busbw.base.cpus import mask_bits, parse_cpu_list
 from busbw.base.errors import InputError
 from busbw.facts.containers import FabricName, why_unbound
+from busbw.env.recommend.mpi import BINDING
 from busbw.machine.capture import allocation as capture
 from busbw.machine.capture import host, programs
 from busbw.machine.named import platform
@@ -49,10 +50,12 @@ _MPIS = {
     "mpich": _Mpi("MPICH", "4.0", ("pmi2",)),
     "intel-mpi": _Mpi("Intel MPI", "2021", ("pmi2",)),
     "mvapich": _Mpi("MVAPICH", "4.0", ("pmi2",)),
+    "mvapich2": _Mpi("MVAPICH", "2.3.7", ("pmi2",)),
     "cray-mpich": _Mpi("MPICH", "8.1", ("cray_shasta", "pmi2"), "/opt/cray/pe/lib64/libmpi_cray.so"),
 }
 MPIS = tuple(_MPIS)
 _CRAY = "cray-mpich"
+_USUAL = "open-mpi-4"
 
 
 def launch_line(request: LaunchRequest, directory: str) -> LaunchLine:
@@ -75,10 +78,14 @@ def launch_line(request: LaunchRequest, directory: str) -> LaunchLine:
         goal=request.goal,
         follow=request.follow,
         nccl=request.nccl,
+        mpi=_mpi_of_platform(request, words),
     )
+    # The launcher binds.
+    kept = tuple(each for each in found.settings if each.name not in BINDING)
+    found = msgspec.structs.replace(found, settings=kept)
     hosts, host_notes = _hosts(request, words)
     masks, mask_notes = _masks(request, found, words)
-    placement = _placement(request, found, hosts, masks)
+    placement = _placement(request, found, hosts, masks, words)
     start, mounts, container_notes = _contained(
         request, found, words, _start(request, found, placement, directory, words)
     )
@@ -212,6 +219,19 @@ def _unseen(container: Container, binds: tuple[Bind, ...]) -> Iterator[str]:
         )
 
 
+def _mpi_of_platform(request: LaunchRequest, words: LaunchWords) -> str | None:
+    """Return the MPI whose own messages are to be fast: on machines without GPUs the one of the job."""
+    if request.platform is None or platform(request.platform).platform.kind != "cpu":
+        return None
+    if request.mpi is not None or words.usual_mpi != _USUAL:
+        return request.mpi or words.usual_mpi
+    return _CRAY if _takes_cray(platform(request.platform).platform, words) else words.usual_mpi
+
+
+def _takes_cray(of: Platform, words: LaunchWords) -> bool:
+    return words.takes_words_of_srun and of.fabric.kind == "Slingshot"
+
+
 def _usual_mpi(found: Recommendation, words: LaunchWords) -> str:
     """Return the MPI where nobody says: on Slingshot that of HPE Cray, which Slurm introduces by its own plug-in."""
     return _CRAY if words.takes_words_of_srun and _is_slingshot(found) else words.usual_mpi
@@ -300,8 +320,20 @@ def _said(sharing: CpuSharing | None, masks: tuple[str, ...]) -> tuple[str, ...]
     return (f"CPUs of each process, {what}: {bits}",)
 
 
+def _usual_binding(found: Recommendation, words: LaunchWords, each: int, cores: int) -> str:
+    """Return how ranks are bound where neither a user nor a GPU decides: to cores where there is one for each."""
+    is_cpu = found.platform != "generic" and platform(found.platform).platform.kind == "cpu"
+    if not is_cpu or words.hosts_of == "pods" or not cores:
+        return "none"
+    return "core" if each == cores else "numa" if each < cores else "none"
+
+
 def _placement(
-    request: LaunchRequest, found: Recommendation, hosts: tuple[str, ...], masks: tuple[str, ...]
+    request: LaunchRequest,
+    found: Recommendation,
+    hosts: tuple[str, ...],
+    masks: tuple[str, ...],
+    words: LaunchWords,
 ) -> Placement:
     cores = 0 if found.platform == "generic" else platform(found.platform).platform.cpu.cores or 0
     each = request.ranks_per_node or _gpus(found) or cores
@@ -312,7 +344,7 @@ def _placement(
         ranks=each * len(hosts),
         hosts=hosts,
         ranks_of_hosts=(each,) * len(hosts) if several else (),
-        binding="masks" if masks else request.binding or "none",
+        binding="masks" if masks else request.binding or _usual_binding(found, words, each, cores),
         masks=masks,
         oversubscribed=False,
     )
@@ -324,8 +356,12 @@ def _of_srun(found: Recommendation, request: LaunchRequest) -> tuple[str, ...]:
     return tuple(word for word in words if request.runtime is None or not word.startswith("--container-"))
 
 
+# What the printed line has already.
+_ITS_OWN = ("srun --", "busbw ", "mpirun ", "mpiexec ", "mpirun_rsh ")
+
+
 def _advice(found: Recommendation) -> tuple[str, ...]:
-    said = (each for each in found.launch if not each.option.startswith(("srun --", "busbw ")))
+    said = (each for each in found.launch if not each.option.startswith(_ITS_OWN))
     return (
         *(f"{each.option}: {each.reason}" for each in said),
         *(f"cannot tell: {each}" for each in found.cannot_tell),

@@ -24,10 +24,12 @@ def recommendation(
     goal: str = "bandwidth",
     follow: str | None = None,
     nccl: str | None = None,
+    mpi: str | None = None,
 ) -> Recommendation:
     """Return the settings for a job on the platform called `name`; None: on whatever this host is.
 
-    Raises InputError for an unknown platform, goal, collective, version or source.
+    `mpi`: settings for this MPI too.
+    Raises InputError for an unknown platform, MPI, goal, collective, version or source.
     """
     if collective is not None and collective not in NCCL_COLLECTIVES:
         raise InputError(
@@ -42,6 +44,7 @@ def recommendation(
         goal=_goal(goal),
         follow=follow,
         nccl=nccl,
+        mpi_name=mpi,
         siblings=tuple(each.platform for each in platforms()),
     )
 

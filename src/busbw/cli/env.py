@@ -53,6 +53,12 @@ def _target(verb: click.decorators.FC) -> click.decorators.FC:
             click.option("--size", "size_bytes", type=SIZE, metavar="SIZE", help="The size that matters most."),
             click.option("--goal", default="bandwidth", show_default=True, metavar="GOAL", help=_GOALS),
             click.option("--follow", metavar="SOURCE", help="Follow this source where sources disagree."),
+            click.option(
+                "--mpi",
+                metavar="NAME",
+                help="Settings for the messages of this MPI too: hpcx, open-mpi-4, open-mpi-5, mvapich2, mvapich, "
+                "intel-mpi, mpich, cray-mpich [default: where there are no GPUs, the one that is usual there].",
+            ),
             _NCCL,
         )
     ):
@@ -71,6 +77,7 @@ def recommend(
     size_bytes: int | None,
     goal: str,
     follow: str | None,
+    mpi: str | None,
     nccl: str | None,
     as_json: bool,
 ) -> None:
@@ -78,7 +85,14 @@ def recommend(
     from busbw.api.recommendations import recommendation
 
     found = recommendation(
-        platform, nodes=nodes, collective=collective, size_bytes=size_bytes, goal=goal, follow=follow, nccl=nccl
+        platform,
+        nodes=nodes,
+        collective=collective,
+        size_bytes=size_bytes,
+        goal=goal,
+        follow=follow,
+        nccl=nccl,
+        mpi=mpi,
     )
     if as_json:
         sys.stdout.write(codec.encode_pretty(found).decode())
@@ -150,6 +164,7 @@ def export(
     size_bytes: int | None,
     goal: str,
     follow: str | None,
+    mpi: str | None,
     nccl: str | None,
     output: Path | None,
 ) -> None:
@@ -159,7 +174,14 @@ def export(
 
     check_form(form)
     found = recommendation(
-        platform, nodes=nodes, collective=collective, size_bytes=size_bytes, goal=goal, follow=follow, nccl=nccl
+        platform,
+        nodes=nodes,
+        collective=collective,
+        size_bytes=size_bytes,
+        goal=goal,
+        follow=follow,
+        nccl=nccl,
+        mpi=mpi,
     )
     _write_settings(found, form, output)
 

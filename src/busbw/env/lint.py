@@ -20,6 +20,7 @@ from busbw.env.rules.launch_lines import (
     slurm_names,
     waits,
 )
+from busbw.env.rules.mvapich import generations
 from busbw.env.rules.placement import options, overlaps, placement, shares
 from busbw.env.rules.script_lines import documents, other_words, unused
 from busbw.env.rules.subject import CheckContext, SettingsSubject, known, plain_name, plain_value, subject_of
@@ -37,6 +38,7 @@ _ALONE: tuple[_Rule, ...] = (
     slips,
     conf_lines,
     names,
+    generations,
     values,
     devices,
     repeats,

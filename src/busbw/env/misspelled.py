@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from busbw.facts.envvars import misspellings, variables
+from busbw.facts.envvars import misspellings, readers, variables
 from busbw.model.envvar import Misspelling, NameRead
 
 # Beginnings that only names of this field have. RANK, MASTER_PORT, OMP_PLACES and the like are near too many names that
@@ -80,9 +80,10 @@ class NameIndex:
         self._by_stems: dict[tuple[str, ...], list[str]] = defaultdict(list)
         self._by_prefix: dict[str, list[KnownName]] = defaultdict(list)
         self._vocabulary: set[str] = set()
-        for name, each in variables().items():
-            prefix = name.partition("_")[0]
-            if each.until is not None or each.owner == "build scripts" or prefix not in _DISTINCT:
+        described = variables()
+        for name in (*described, *(each for each in readers() if each not in described)):
+            prefix, each = name.partition("_")[0], described.get(name)
+            if prefix not in _DISTINCT or (each is not None and (each.until or each.owner == "build scripts")):
                 continue
             spelled = folded(name)
             self._by_letters[spelled.replace("_", "")].append(name)
@@ -193,8 +194,10 @@ def read_name(name: str) -> NameRead:
         return NameRead(seen=name, verdict="known")
     if mistake is not None:
         return _by_mistake(mistake)
-    if len(name) > _LONGEST:
-        return NameRead(seen=name, verdict="open")
+    if name in readers() or len(name) > _LONGEST:
+        by = " and ".join(readers().get(name, ()))
+        note = f"read by {by}; what it does is not described here" if by else None
+        return NameRead(seen=name, verdict="open", note=note)
     meant = tuple(dict.fromkeys(_candidates(name)))[:_MOST_SHOWN]
     if meant:
         return NameRead(seen=name, verdict="misspelt", meant=meant)

@@ -15,6 +15,7 @@ from busbw.env.values_c import (
     meant_bytes,
     read_c_number,
     suffixed_bytes,
+    without_number,
 )
 from busbw.env.values_nccl import read_nccl
 from busbw.model.envvar import EnvVar, ValueReading
@@ -277,6 +278,87 @@ def _ucx_integer(var: EnvVar, text: str) -> ValueReading:
     return in_bounds(var, number.value)
 
 
+_SUFFIXED = re.compile(r"\s*[+-]?(\d{1,15})([A-Za-z]?)", re.ASCII)
+_ATOI = re.compile(r"\s*([+-]?\d{1,18})", re.ASCII)
+_NO_START = "MPI_Init fails"
+
+
+def read_mvapich2(given: Given) -> ValueReading:
+    """Return what MVAPICH2 makes of a text: numbers by atoi, sizes with one letter behind, words in one case."""
+    if given.var.kind == "enum":
+        return _mvapich2_word(given.var, given.text)
+    if given.var.kind == "size":
+        return _mvapich2_size(given)
+    if given.var.kind not in ("int", "bool"):
+        return ValueReading(value=given.text)
+    number = _ATOI.match(given.text)
+    if number is None:
+        return without_number(given.var, given.text, taken="0")
+    if given.text[number.end() :].strip():
+        problem = f"{given.var.owner} reads {int(number[1])}: only the number at the beginning counts"
+        meant = meant_bytes(given.text)
+        instead = None if meant is None else str(meant)
+        return ValueReading(value=str(int(number[1])), problem=problem, kind="other value", instead=instead)
+    return in_bounds(given.var, int(number[1]))
+
+
+def _mvapich2_word(var: EnvVar, text: str) -> ValueReading:
+    # Binding policies are compared in small letters and in capitals, and end the job; rails fall back to one word.
+    ends = "binding" in var.name.lower()
+    both = {case: choice for choice in var.choices for case in (choice, *((choice.upper(),) if ends else ()))}
+    if text in both:
+        return ValueReading(value=both[text])
+    meant = {choice.lower(): choice for choice in var.choices}.get(text.strip().lower())
+    known = f"{var.owner} knows {', '.join(var.choices)}"
+    if ends and var.name != "MV2_HYBRID_BINDING_POLICY":
+        return ValueReading(value=None, problem=f"{known}: with {text[:40]!r} {_NO_START}", kind="fails", instead=meant)
+    return ValueReading(value=var.default, problem=f"{known}: {text[:40]!r} is ignored", kind="ignored", instead=meant)
+
+
+def _mvapich2_size(given: Given) -> ValueReading:
+    found = _SUFFIXED.fullmatch(given.text.strip())
+    if found is not None and found[2].lower() in ("", "k", "m", "g"):
+        scale = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}[found[2].lower()]
+        return in_bounds(given.var, int(found[1]) * scale)
+    meant = meant_bytes(given.text)
+    number = _ATOI.match(given.text)
+    return ValueReading(
+        value=str(int(number[1])) if number is not None else "0",
+        problem=f"{given.var.owner} takes bytes, or a number with K, M or G: {given.shown} is read otherwise",
+        kind="other value",
+        instead=None if meant is None else str(meant),
+    )
+
+
+_MPL_ON = ("YES", "yes", "TRUE", "true", "ON", "on", "1")
+_MPL_OFF = ("NO", "no", "FALSE", "false", "OFF", "off", "0")
+
+
+def read_mpich(given: Given) -> ValueReading:
+    """Return what MPICH 4 and MVAPICH 4 make of a text: a parameter that cannot be read ends MPI_Init."""
+    if given.var.kind == "bool":
+        if given.text in (*_MPL_ON, *_MPL_OFF):
+            return ValueReading(value="1" if given.text in _MPL_ON else "0")
+        problem = f"{given.var.owner} takes 0, 1, yes, no, true, false, on and off: with {given.shown} {_NO_START}"
+        word = given.text.strip().lower()
+        instead = "1" if word in ON_WORDS else "0" if word in OFF_WORDS else None
+        return ValueReading(value=None, problem=problem, kind="fails", instead=instead)
+    if given.var.kind in ("int", "size"):
+        if re.fullmatch(r"\s*-?\+?\d{1,18}", given.text, re.ASCII):
+            return in_bounds(given.var, int(given.text))
+        meant = meant_bytes(given.text)
+        problem = f"{given.var.owner} takes a plain decimal number: with {given.shown} {_NO_START}"
+        instead = None if meant is None else str(meant)
+        return ValueReading(value=None, problem=problem, kind="fails", instead=instead)
+    if given.var.kind == "enum" and given.text not in given.var.choices:
+        known = f"{given.var.owner} knows {', '.join(given.var.choices)}"
+        folded = {choice.lower(): choice for choice in given.var.choices}
+        meant_word = folded.get(given.text.strip().lower())
+        problem = f"{known}: with {given.shown} {_NO_START}"
+        return ValueReading(value=None, problem=problem, kind="fails", instead=meant_word)
+    return ValueReading(value=given.text)
+
+
 # What is longer is not a setting; looking at it would only take time.
 LONGEST = 32_768
 _QUOTES = {'"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019", "\u201e": "\u201c", "`": "`"}
@@ -293,6 +375,9 @@ _READERS: dict[str, _Reader] = {
     "CUDA": read_cuda,
     "Open MPI": read_mpi,
     "PRRTE": read_mpi,
+    "MVAPICH2": read_mvapich2,
+    "MVAPICH2-GDR": read_mvapich2,
+    "MVAPICH 4": read_mpich,
 }
 
 

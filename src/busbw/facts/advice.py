@@ -9,6 +9,7 @@ import msgspec
 from busbw.base.value import Integer, Value
 from busbw.facts.platform_files import shared_sources
 from busbw.model.platform import PlatformSetting, PlatformSource
+from busbw.model.recommendation import LeftOutKind, Need
 
 T = TypeVar("T")
 
@@ -20,6 +21,15 @@ class WidelyPublished(PlatformSetting, kw_only=True, frozen=True):
     value: str | None = None
     platforms: tuple[str, ...] = ()
     fabrics: tuple[str, ...] = ()
+
+
+class PublishedForMpi(WidelyPublished, kw_only=True, frozen=True):
+    """A setting published for some MPIs. Either `need` says how it is taken, or `left` why it is not."""
+
+    mpi: tuple[str, ...]
+    need: Need | None = None
+    left: LeftOutKind | None = None
+    conditions: str | None = None
 
 
 class GpuSize(Value, kw_only=True, frozen=True):
@@ -36,6 +46,10 @@ class _Settings(Value, kw_only=True, frozen=True):
     settings: tuple[WidelyPublished, ...]
 
 
+class _SettingsOfMpi(Value, kw_only=True, frozen=True):
+    settings: tuple[PublishedForMpi, ...]
+
+
 class _Gpus(Value, kw_only=True, frozen=True):
     gpu: tuple[GpuSize, ...]
 
@@ -48,6 +62,12 @@ class _Sources(Value, kw_only=True, frozen=True):
 def widely_published() -> tuple[WidelyPublished, ...]:
     """Return the settings that are published beside the platform files, in the order of their file."""
     return _read("settings", _Settings).settings
+
+
+@cache
+def published_for_mpi() -> tuple[PublishedForMpi, ...]:
+    """Return the settings that are published for MPI itself, in the order of their file."""
+    return _read("mpi", _SettingsOfMpi).settings
 
 
 @cache

@@ -15,10 +15,20 @@ from busbw.model.settings import PluginExport
 T = TypeVar("T")
 
 
+class NamesRead(Value, frozen=True, kw_only=True):
+    """Names that something reads and that are not described: each of `names` behind each of `prefixes`."""
+
+    owner: str
+    prefixes: tuple[str, ...]
+    names: tuple[str, ...]
+    source: str
+
+
 class EnvVarFile(Value, frozen=True, kw_only=True):
     """What one file declares."""
 
     owner: tuple[Owner, ...] = ()
+    read: tuple[NamesRead, ...] = ()
     variable: tuple[EnvVar, ...] = ()
     misspelling: tuple[Misspelling, ...] = ()
 
@@ -41,6 +51,17 @@ def misspellings() -> dict[str, Misspelling]:
     A name may stand here and among the variables: one that was read once (`stale`).
     """
     return by_name((file, each.seen, each) for file, declared in _declared() for each in declared.misspelling)
+
+
+@cache
+def readers() -> dict[str, tuple[str, ...]]:
+    """Return who reads each name that is in a list of names, described or not, the oldest reader first."""
+    found: dict[str, tuple[str, ...]] = {}
+    for _file, declared in _declared():
+        for each in declared.read:
+            for name in (prefix + name for prefix in each.prefixes for name in each.names):
+                found[name] = (*found.get(name, ()), each.owner)
+    return found
 
 
 def by_name(declared: Iterable[tuple[str, str, T]]) -> dict[str, T]:

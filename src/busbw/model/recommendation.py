@@ -92,6 +92,8 @@ class Recommendation(Value, kw_only=True, frozen=True):
     follow: str | None = None
     # The version of NCCL that it is for.
     nccl: str
+    # The MPI that it is for too; None: MPI starts the ranks at most.
+    mpi: str | None = None
     # Those that are needed first, then those that help, then those to check first; by topic within.
     settings: tuple[Recommended, ...] = ()
     launch: tuple[LaunchAdvice, ...] = ()
@@ -110,7 +112,7 @@ class Recommendation(Value, kw_only=True, frozen=True):
     @property
     def recommends(self) -> bool:
         """Whether there is more to set than what is logged."""
-        return any(each.topic != "log" for each in self.settings)
+        return any(each.topic != "log" for each in self.settings) or (self.mpi is not None and bool(self.launch))
 
 
 class Question(Value, kw_only=True, frozen=True):

@@ -376,7 +376,7 @@ class Request(Value, kw_only=True, frozen=True, omit_defaults=True):
         RunOption(
             "--launcher",
             "where",
-            "auto, mpirun, srun, sbatch, flux, jsrun, aprun; without MPI: processes, torchrun, for nccl-tests "
+            "auto, mpirun, srun, sbatch, flux, jsrun, aprun, mpirun_rsh; without MPI: processes, torchrun, for nccl-tests "
             "direct [default: auto].",
             metavar="NAME",
             aliases=(("auto", None),),

@@ -237,13 +237,6 @@ def test_what_the_plugin_sets_itself_is_left_to_it():
     assert left(of("aws-p5"), "NCCL_BUFFSIZE").kind == "set_already"
 
 
-def test_a_platform_without_gpus_gets_no_settings():
-    found = of("azure-hbv4")
-
-    assert found.settings == ()
-    assert found.cannot_tell
-
-
 def test_what_a_site_publishes_with_a_reason_is_to_be_checked_and_without_is_left_out():
     found = recommend(
         made(published("NCCL_P2P_LEVEL", "NVL", reason="Our switches are slow."), published("NCCL_NTHREADS", "512"))

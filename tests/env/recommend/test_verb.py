@@ -47,11 +47,26 @@ def test_json_holds_everything_and_nothing_else_is_printed() -> None:
 
 
 def test_nothing_to_recommend_is_exit_code_4() -> None:
-    done = busbw("--platform", "azure-hbv4")
+    done = busbw("--platform", "nvidia-dgx-a100")
 
     assert done.returncode == 4
-    assert "has no GPUs" in done.stdout
-    assert done.stderr == ""
+    assert "no settings are published for nvidia-dgx-a100" in done.stdout
+
+
+def test_a_machine_without_gpus_gets_what_its_mpi_should_be_told() -> None:
+    done = busbw("--platform", "azure-hbv4", "--goal", "latency")
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("azure-hbv4: 2 nodes, for latency, hpcx\n")
+    assert 'UCX_NET_DEVICES="mlx5_ib0:1"' in done.stdout
+    assert "cannot tell" not in done.stdout
+
+
+def test_an_mpi_that_is_none_is_bad_input() -> None:
+    done = busbw("--platform", "azure-hbv4", "--mpi", "mvapich3")
+
+    assert done.returncode == 2
+    assert "no MPI that is known; maybe: mvapich" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,15 @@ MPIRUN = Grammar(
         "--cpu-bind --depth -d --line-buffer --mem-bind --gpu-bind --env --pmi"
     ),
 )
-MPIRUN_RSH = Grammar(valued=_set("-np -n -hostfile -hosts -sg -hostfile-list -config -dpmspec -ssh-port"))
+# MVAPICH2 2.3.7, src/pm/mpirun/mpirun_params.c; getopt_long_only takes one dash and two. Others are of
+# mpiexec.mpirun_rsh.
+MPIRUN_RSH = Grammar(
+    paired=_set("-env --env"),
+    valued=_set(
+        "-np --np -n --n -ppn --ppn -hostfile --hostfile -f --f -machinefile --machinefile -launcher --launcher "
+        "-sg --sg -config --config -spawnfile --spawnfile -dpmspawn --dpmspawn -sparehosts --sparehosts"
+    ),
+)
 SRUN = Grammar(
     glued="nNctpAJoeiwxmCdDGqMTrOsXZWLQ",
     valued=_set("-n -N -c -t -p -A -J -o -e -i -w -x -m -C -d -D -G -q -M -T -r -L -S -B -b -W -P -F"),

@@ -404,6 +404,7 @@ _LAUNCHERS: dict[str, tuple[Kind, Reader]] = {
         ("mpirun", launchers.read_mpirun),
     ),
     "mpirun_rsh": ("mpirun", launchers.read_mpirun_rsh),
+    "mpiexec.mpirun_rsh": ("mpirun", launchers.read_mpirun_rsh),
     "jsrun": ("mpirun", launchers.read_jsrun),
     "aprun": ("mpirun", launchers.read_aprun),
     "srun": ("srun", launchers.read_srun),

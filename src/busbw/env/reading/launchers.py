@@ -214,11 +214,33 @@ def read_mpirun(fields: list[Field], context: Context, number: int) -> list[Fiel
     return Mpirun(fields, context, number).read()
 
 
+# Options of mpirun_rsh with which hosts are no words of the command line.
+_HOSTS_ELSEWHERE = {"hostfile", "f", "machinefile", "config", "ppn", "spawnfile"}
+
+
 def read_mpirun_rsh(fields: list[Field], context: Context, number: int) -> list[Field]:
-    """Read MVAPICH's `mpirun_rsh`, where NAME=VALUE stands before the program."""
+    """Read `mpirun_rsh` of MVAPICH2: hosts where no file names them, then NAME=VALUE, then the program."""
     arguments = Arguments(fields, 1, MPIRUN_RSH)
-    passes_all = "-export-all" in {option.name for option in arguments.options()}
+    # mpiexec.mpirun_rsh hands its environment on by itself.
+    passes_all = fields[0].text.rpartition("/")[2] != "mpirun_rsh"
     forwards: list[str] = []
+    count: int | None = None
+    takes_hosts = not passes_all
+    for option in arguments.options():
+        name = option.name.lstrip("-")
+        passes_all = passes_all or name in {"export", "export-all"}
+        takes_hosts = takes_hosts and name not in _HOSTS_ELSEWHERE
+        if name in {"np", "n"} and option.values and option.values[0].text.isdecimal():
+            count = int(option.values[0].text[:9])
+        if name == "env" and len(option.values) == 2:
+            pair, value = option.values
+            forwards.append(pair.text)
+            if NAME.fullmatch(pair.text):
+                at, written = pair.spelled.origin(0), (value.start, value.end)
+                context.put(pair.text, value.spelled, "mpirun", at=at, written=written, launch=number)
+    rest = arguments.rest
+    if takes_hosts and count is not None and rest and "=" not in rest[0].text and len(rest) > count:
+        arguments.at += count
     while arguments.rest and context.assign(arguments.rest[0], "mpirun", number) is not None:
         forwards.append(arguments.rest[0].text.partition("=")[0])
         arguments.at += 1

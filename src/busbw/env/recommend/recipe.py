@@ -6,7 +6,7 @@ from itertools import groupby
 
 from busbw.base.errors import InputError
 from busbw.base.units import format_rate
-from busbw.env.recommend import collectives, host, network
+from busbw.env.recommend import collectives, host, mpi, network
 from busbw.env.recommend.case import (
     PLACES,
     Claim,
@@ -343,12 +343,14 @@ def recommend(
     goal: Goal = "bandwidth",
     follow: str | None = None,
     nccl: str | None = None,
+    mpi_name: str | None = None,
     siblings: tuple[Platform, ...] = (),
 ) -> Recommendation:
     """Return the settings for a job on a platform, each with its reason, and those that are left out with theirs.
 
     `siblings`: platforms to look through for the same node under another owner. A check is always of one node.
-    `nccl`: by default the newest version known. Raises InputError for a version, source or number that cannot be.
+    `nccl`: by default the newest version known. `mpi_name`: settings for this MPI too; None: where there are no GPUs
+    those of the MPI that is usual there, else none. Raises InputError for a version, source or number that cannot be.
     """
     version = newest() if nccl is None else parse_version(nccl)
     if not 1 <= nodes <= _MOST_NODES:
@@ -369,7 +371,10 @@ def recommend(
     if follow is not None:
         case = replace(case, follow=source_called(follow, known))
     settings, left_out = _judged(claims, case)
-    advice = _launch(case, settings)
+    library = _mpi_of(platform, mpi_name)
+    found = mpi.mpi_advice(case, library) if library is not None else mpi.MpiAdvice()
+    settings, left_out = _with_mpi(settings, left_out, found)
+    advice = (*_launch(case, settings), *found.launch)
     return Recommendation(
         platform=platform.id,
         nodes=case.nodes,
@@ -378,6 +383,7 @@ def recommend(
         size_bytes=size_bytes,
         follow=case.follow,
         nccl=case.nccl,
+        mpi=library,
         settings=settings,
         launch=advice,
         left_out=left_out,
@@ -385,6 +391,25 @@ def recommend(
         followable=known,
         sources=_sources(platform, siblings, settings, left_out, advice),
     )
+
+
+def _mpi_of(platform: Platform, name: str | None) -> str | None:
+    if name is not None:
+        mpi.check_mpi(name)
+        return name
+    return mpi.usual_mpi(platform) if platform.kind == "cpu" else None
+
+
+def _with_mpi(
+    settings: tuple[Recommended, ...], left_out: tuple[LeftOut, ...], found: mpi.MpiAdvice
+) -> tuple[tuple[Recommended, ...], tuple[LeftOut, ...]]:
+    """Return both together: what is for MPI's own messages goes before what only starts ranks."""
+    same = {(each.name, each.value) for each in settings}
+    own = [each for each in found.settings if (each.name, each.value) not in same]
+    names = {each.name for each in own} | {each.name for each in found.left_out}
+    together = [*(each for each in settings if each.name not in names), *own]
+    together.sort(key=lambda each: (_NEED_ORDER.index(each.need), _TOPIC_ORDER.index(each.topic), each.name))
+    return tuple(together), (*(each for each in left_out if each.name not in names), *found.left_out)
 
 
 def _judged(claims: tuple[Claim, ...], case: SettingsCase) -> tuple[tuple[Recommended, ...], tuple[LeftOut, ...]]:
@@ -417,8 +442,10 @@ def _cannot_tell(case: SettingsCase, settings: tuple[Recommended, ...], claims: 
     unknown_version = beyond(case.version)
     found = [unknown_version] if unknown_version is not None else []
     platform = case.platform
-    if platform.kind == "cpu":
-        found.append(f"{platform.id} has no GPUs: NCCL's settings are not for it, and no others are published")
+    if platform.kind == "cpu" and case.goal == "nvlink-check":
+        found.append(f"{platform.id} has no GPUs: there is no NVLink to check")
+    elif platform.kind == "cpu":
+        pass
     elif all(each.topic == "log" for each in settings) and not case.is_check:
         found.append(
             _NOTHING if platform.id == _UNKNOWN else f"no settings are published for {platform.id} and this job"

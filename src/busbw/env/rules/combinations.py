@@ -6,12 +6,13 @@ from msgspec import structs
 
 from busbw.env.rules.interactions_algorithms import ALGORITHMS, LIMITS
 from busbw.env.rules.interactions_network import NETWORK, TRANSPORT, Together
+from busbw.env.rules.mvapich import MVAPICH
 from busbw.env.rules.situations import Situation, spans_nodes
 from busbw.env.rules.subject import SettingsSubject, place_of, report, setting_text
 from busbw.model.envvar import Interaction
 from busbw.model.finding import Finding
 
-_RULES = (*ALGORITHMS, *TRANSPORT, *NETWORK, *LIMITS)
+_RULES = (*ALGORITHMS, *TRANSPORT, *NETWORK, *LIMITS, *MVAPICH)
 
 
 def interactions(

@@ -1,5 +1,6 @@
 """A job as a command that a person can paste into a shell, an option a line."""
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 
@@ -11,11 +12,14 @@ _FLAGS = frozenset(
     (
         *("--allow-run-as-root", "--oversubscribe", "--report-bindings", "-disable-auto-cleanup"),
         *("--overcommit", "--overlap", "--exclusive", "--exact", "--parsable", "--standalone", "--no-python", "-P"),
-        *("--container-writable", "--no-container-mount-home"),
+        *("--container-writable", "--no-container-mount-home", "-export-all"),
     )
 )
 # Programs whose first word says what they shall do.
 _WITH_VERBS = frozenset(("flux",))
+# Programs that take settings as words behind their options.
+_WITH_SETTINGS = frozenset(("mpirun_rsh",))
+_SETTING = re.compile(r"[A-Za-z_]\w*=")
 
 
 def command_line(job: Job) -> str:
@@ -51,6 +55,9 @@ def _lines(argv: Sequence[str]) -> Iterator[str]:
         end = min(at + 1 + _values(argv, at), len(argv))
         yield shlex.join(argv[at:end])
         at = end
+    while argv[0].rpartition("/")[2] in _WITH_SETTINGS and at < len(argv) and _SETTING.match(argv[at]):
+        yield shlex.join(argv[at : at + 1])
+        at += 1
     if at < len(argv):
         yield shlex.join(argv[at:])
 

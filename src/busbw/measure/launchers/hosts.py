@@ -1,5 +1,6 @@
 """What every launcher needs of a start: hosts, CPUs of ranks, the words of the program, how long it may take."""
 
+import shlex
 from collections.abc import Callable
 from enum import Enum
 
@@ -159,6 +160,23 @@ def visit_each(visit: Callable[[Start], Job], start: Start) -> tuple[Job, ...]:
 def _only(start: Start, host: str) -> Start:
     placement = msgspec.structs.replace(start.placement, ranks=1, hosts=(host,), ranks_of_hosts=(1,))
     return msgspec.structs.replace(start, placement=placement, per_process=1)
+
+
+def over_remote_shell(start: Start, launcher: str) -> Job:
+    """Return the command that starts the program once on the one host of the placement, over ssh.
+
+    Raises InputError for several hosts.
+    """
+    each = one_each(start)
+    if len(each.placement.hosts) != 1:
+        raise InputError(f"{launcher} starts nothing beside the ranks: hosts are visited one by one")
+    shell = start.remote_shell or ("ssh", "-o", "BatchMode=yes")
+    return Job(
+        argv=(*shell, each.placement.hosts[0], shlex.join(each.program.argv)),
+        env=each.program.env,
+        timeout_s=VISIT_S,
+        stall_s=VISIT_S,
+    )
 
 
 def visit_here(visitor: Program) -> Job:

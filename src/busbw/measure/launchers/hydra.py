@@ -15,7 +15,14 @@ from busbw.measure.launchers.hosts import (
     path_of,
     processes_of_hosts,
 )
-from busbw.measure.launchers.variables import intel_settings, library_variables, mpich_settings, mvapich_settings
+from busbw.measure.launchers.variables import (
+    intel_settings,
+    library_variables,
+    mpich_settings,
+    mvapich_binding,
+    mvapich_generation,
+    mvapich_settings,
+)
 from busbw.model.launch import Start
 from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Job, JobFile
@@ -121,6 +128,19 @@ def _mpich_binding(start: Start) -> tuple[str, ...]:
     return ("-bind-to", placement.binding)
 
 
+def _binds_itself(start: Start) -> bool:
+    """Whether MPI_Init binds the ranks, which Hydra then leaves alone: MVAPICH2 does."""
+    return start.mpi is not None and mvapich_generation(start.mpi) == 2
+
+
+def _mvapich_binding(start: Start) -> tuple[str, ...]:
+    return ("-bind-to", "none") if _binds_itself(start) else _mpich_binding(start)
+
+
+def _mvapich_settings(start: Start) -> dict[str, str]:
+    return mvapich_settings(start) | (mvapich_binding(start) if _binds_itself(start) else {})
+
+
 def _intel_binding(start: Start) -> tuple[str, ...]:
     # Pins each rank to a core of its own by default, and gives up pinning when there are more ranks than cores.
     placement = start.placement
@@ -142,7 +162,7 @@ def _intel_prepend(mpi: MpiLibrary) -> tuple[tuple[str, str], ...]:
 
 _WORDS = {
     "MPICH": _HydraWords("-f", ("-launcher", "-launcher-exec"), _mpich_binding, mpich_settings, lambda _mpi: ()),
-    "MVAPICH": _HydraWords("-f", ("-launcher", "-launcher-exec"), _mpich_binding, mvapich_settings, lambda _mpi: ()),
+    "MVAPICH": _HydraWords("-f", ("-launcher", "-launcher-exec"), _mvapich_binding, _mvapich_settings, lambda _mpi: ()),
     "Intel MPI": _HydraWords(
         "-machinefile",
         ("-bootstrap", "-bootstrap-exec"),

@@ -4,12 +4,10 @@ Resource sets: https://docs.olcf.ornl.gov/systems/summit_user_guide.html, option
 https://www.ibm.com/support/knowledgecenter/en/SSWRJV_10.1.0/jsm/jsrun.html and erf_format.html beside it.
 """
 
-import shlex
-
 from busbw.base.cpus import format_cpu_list
 from busbw.base.errors import InputError
-from busbw.measure.launchers import hosts, variables
-from busbw.measure.launchers.hosts import cpus_of_ranks, one_each, path_of, processes_of_hosts
+from busbw.measure.launchers import variables
+from busbw.measure.launchers.hosts import cpus_of_ranks, over_remote_shell, path_of, processes_of_hosts
 from busbw.measure.launchers.launcher import BatchSystem, Launchers, RankLauncher, words_of_job
 from busbw.measure.launchers.variables import Option, processes_of_each_host, step
 from busbw.model.launch import Allocation, Start
@@ -61,16 +59,7 @@ def visit(start: Start) -> Job:
     A second step would wait for resources, all of which the step of the ranks has.
     Raises InputError for several hosts.
     """
-    each = one_each(start)
-    if len(each.placement.hosts) != 1:
-        raise InputError("jsrun starts nothing beside the ranks: hosts are visited one by one")
-    shell = start.remote_shell or ("ssh", "-o", "BatchMode=yes")
-    return Job(
-        argv=(*shell, each.placement.hosts[0], shlex.join(each.program.argv)),
-        env=each.program.env,
-        timeout_s=hosts.VISIT_S,
-        stall_s=hosts.VISIT_S,
-    )
+    return over_remote_shell(start, name)
 
 
 def _program(start: Start) -> str:

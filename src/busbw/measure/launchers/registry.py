@@ -16,6 +16,7 @@ GROUP = "busbw.launchers"
 # it is asked for: those for pods bring YAML.
 _STARTING = {
     "mpirun": "mpirun:LAUNCHER",
+    "mpirun_rsh": "mpirun_rsh:LAUNCHER",
     "srun": "srun:LAUNCHER",
     "flux": "flux:LAUNCHER",
     "jsrun": "jsrun:LAUNCHER",

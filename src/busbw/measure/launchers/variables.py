@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from busbw.base.cpus import format_cpu_list
 from busbw.base.errors import InputError
 from busbw.measure.launchers import hosts
 from busbw.measure.launchers.hosts import check_arguments, even, processes_of_hosts
@@ -100,10 +101,52 @@ def mpich_settings(start: Start) -> dict[str, str]:
     return found
 
 
+_GENERATION = re.compile(r"(\d+)(?:\.(\d+))?")
+# Its mpiexec may say the version of the MPICH that it is built on: 3.2.1 in MVAPICH2 2.3.7, 3.4.3 in MVAPICH 3.0rc.
+_MPICH_OF_THIRD = 4
+
+
+def mvapich_generation(mpi: MpiLibrary) -> int | None:
+    """Return 2, 3 or 4, by the version of MVAPICH or of the MPICH in it; None: it is not known."""
+    found = _GENERATION.match(mpi.version or "")
+    if found is None:
+        return None
+    major, minor = int(found[1]), int(found[2] or 0)
+    if major == 3:
+        return 3 if minor in (0, _MPICH_OF_THIRD) else 2
+    return major
+
+
+# By what MPI_Init binds: 2 by MV2_, 3 by MVP_ where its own network layer is used, 4 not at all.
+_BINDS_ITSELF = {2: ("MV2_",), 3: ("MVP_",), 4: (), None: ("MV2_", "MVP_")}
+
+
 def mvapich_settings(start: Start) -> dict[str, str]:
     """Return the variables of MVAPICH, which binds ranks once more in MPI_Init unless told not to."""
-    # The name changed with MVAPICH 3.
-    return mpich_settings(start) | {"MV2_ENABLE_AFFINITY": "0", "MVP_ENABLE_AFFINITY": "0"}
+    generation = mvapich_generation(start.mpi) if start.mpi is not None else None
+    prefixes = _BINDS_ITSELF.get(generation, ())
+    return mpich_settings(start) | {f"{prefix}ENABLE_AFFINITY": "0" for prefix in prefixes}
+
+
+# It keeps no more of a mapping (_POSIX2_LINE_MAX, hwloc_bind.c).
+_LONGEST_MAPPING = 2_047
+
+
+def mvapich_binding(start: Start) -> dict[str, str]:
+    """Return the variables by which MVAPICH2 and 3 bind ranks in MPI_Init. Raises InputError for too long a mapping."""
+    generation = mvapich_generation(start.mpi) if start.mpi is not None else None
+    prefix = "MVP_" if generation == 3 else "MV2_"
+    placement = start.placement
+    if placement.binding == "none" or placement.oversubscribed:
+        return {f"{prefix}ENABLE_AFFINITY": "0"}
+    found = {f"{prefix}ENABLE_AFFINITY": "1"}
+    if placement.binding == "masks":
+        mapping = ":".join(format_cpu_list(cpus) for cpus in hosts.cpus_of_ranks(start))
+        if len(mapping) > _LONGEST_MAPPING:
+            raise InputError(f"MVAPICH reads {_LONGEST_MAPPING} characters of a mapping, and this has {len(mapping)}")
+        return found | {f"{prefix}CPU_MAPPING": mapping}
+    policy, level = ("scatter", "numanode") if placement.binding == "numa" else ("bunch", "core")
+    return found | {f"{prefix}CPU_BINDING_POLICY": policy, f"{prefix}CPU_BINDING_LEVEL": level}
 
 
 def intel_settings(start: Start) -> dict[str, str]:
