@@ -34,7 +34,7 @@ ITEMS = (
     re.compile(r"(?<![\d.\w])\d{1,4}\.\d{1,2}(?![\d.\w])"),
     re.compile(r"\b\d\.\d(?=x)"),
 )
-# Of installing, not of measuring: versions that the pages leave to `busbw recipe show`, numbers of sections and variables of builds.
+# Of installing, not of measuring: versions that the pages leave to `busbw recipe show`, and variables of builds.
 LEFT = {
     "azure-interconnects.md": {"22.04", "12.6", "25.01", "3.1", "4.0", "NCCL_NVLS_ENABLE1"},
     "azure-cpu-pinning.md": {"NCCL_BENCHMARK", "2.0", "2.18", "2.24", "2.25"},

@@ -8,8 +8,8 @@ import msgspec
 from busbw.api.recommendations import recommendation
 from busbw.base.cpus import mask_bits, parse_cpu_list
 from busbw.base.errors import InputError
-from busbw.facts.containers import FabricName, why_unbound
 from busbw.env.recommend.mpi import BINDING
+from busbw.facts.containers import FabricName, why_unbound
 from busbw.machine.capture import allocation as capture
 from busbw.machine.capture import host, programs
 from busbw.machine.named import platform
