@@ -47,8 +47,9 @@ _GOALS = "bandwidth, latency, nvlink-check, nic-check, sharp, training"
 @click.option(
     "--bind-to",
     "binding",
-    type=click.Choice(["core", "numa", "masks", "none"]),
-    help="CPUs of each process [default: those beside its GPU, where they are published].",
+    type=click.Choice(["core", "numa", "masks", "none", "default"]),
+    help="CPUs of each process; default: what the launcher gives it unasked [default: those beside its GPU, where they "
+    "are published].",
 )
 @click.option("--interface", metavar="NAME", help="The network interface that hosts meet over.")
 @click.option("--launcher-option", "options", multiple=True, metavar="WORD", help="One word more for the launcher.")

@@ -292,6 +292,7 @@ _BOUND = {
     "numa": "one NUMA node each",
     "masks": "each on the CPUs given to it",
     "none": "not bound",
+    "default": "bound as the launcher does when it is told nothing",
 }
 
 

@@ -64,6 +64,7 @@ LAYER_WORDS = {
     "platform": "the platform",
     "topology": "the topology",
     "site": "the site",
+    "recommended": "busbw run, as recommended",
     "etc_conf": "/etc/nccl.conf",
     "conf": "the user's NCCL settings file",
     "tuned": "a tuned set",
