@@ -105,8 +105,9 @@ def settings_paths(
 def layers(found: JobEnvironment, nccl: tuple[int, ...] | None = None) -> Settings:
     """Return every choice that a job started here meets, the weakest first.
 
-    That is: plug-in, what a run applies of what is recommended, /etc/nccl.conf, own file, shell. `nccl`: the version to read as; None: the one found, else the newest known. A variable that the shell sets to
-    nothing is set: no file gets through to it.
+    That is: plug-in, what a run applies of what is recommended, /etc/nccl.conf, own file, shell. `nccl`: the version to
+    read as; None: the one found, else the newest known. A variable that the shell sets to nothing is set: no file gets
+    through to it.
     """
     version = nccl or (parse_version(found.nccl) if found.nccl is not None else newest())
     ranks = {"etc_conf": 0, "conf": 1}

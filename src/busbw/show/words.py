@@ -4,9 +4,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.hostlist import compressed
 from busbw.base.units import format_size, format_time
+from busbw.model.comparison import ComparedBand
 from busbw.model.finding import Ceiling, Verdict
 from busbw.model.machine import GpuHost
 from busbw.model.plan import Placement, Plan
@@ -189,6 +192,27 @@ def _words(choice: NcclChoice) -> str:
         return " ".join(["p2p", *channels])
     named = [part.lower() for part in (choice.algorithm, choice.protocol) if part is not None]
     return " ".join([*named, *channels]) if named else choice.function
+
+
+def used_words(band: ComparedBand) -> str:
+    """Return algorithm and protocol that NCCL used in a band, on both sides where they differ: `tree ll -> ring ll`."""
+    first, other = (_used(choices) for choices in (band.first_choices, band.other_choices))
+    return first if first == other else f"{first or '?'} -> {other or '?'}"
+
+
+def _used(choices: Sequence[NcclChoice]) -> str:
+    named = (_words(structs.replace(choice, channels=None)) for choice in choices)
+    return ", ".join(dict.fromkeys(named))
+
+
+def bounds_words(bands: Sequence[ComparedBand]) -> str:
+    """Return what small, medium and large mean in a comparison."""
+    kinds = {band.by for band in bands if band.band != "small"}
+    by_protocol = "medium with NCCL's protocols LL and LL128, large with Simple"
+    by_size = "medium below 8 MiB, large from there on"
+    told = {frozenset({"protocol"}): by_protocol, frozenset({"size"}): by_size}
+    mixed = f"{by_protocol}; where NCCL does not say, {by_size}"
+    return f"small: below 64 KiB; {told.get(frozenset(kinds), mixed) if kinds else by_size}"
 
 
 def gpu_words(plan: Plan) -> tuple[str, ...]:

@@ -73,7 +73,7 @@ def _planned(request: Request, directories: Sequence[Path | None], base: Path) -
     if layer is None:
         made = _composed(request, seen, directories, base)
     else:
-        # What is looked for depends on the settings that the run will have: the order of GPUs, what a container is told.
+        # What is found depends on the settings that the run will have: the order of GPUs, what a container is told.
         with variables_in_force(layer.env().items(), ()):
             seen = looked_at(request, surroundings_of(host, allocation), backend, names)
             made = _composed(request, seen, directories, base)

@@ -92,7 +92,7 @@ def _containment(request: Request, mpi: MpiLibrary | None) -> "Containment | Non
 
 
 def _masks(request: Request, *, of_node: bool) -> tuple[str, ...]:
-    """Return the CPUs of each local rank of this host as asked for, else all of its NUMA node, or an even share of them.
+    """Return the CPUs of each local rank of this host: those asked for, else its NUMA node, or an even share of one.
 
     () where the binding is none by masks. Raises InputError for lists that are none, and where the topology of this
     host does not tell.
