@@ -137,7 +137,8 @@ class BandSummary(Value, kw_only=True, frozen=True):
     outcome: ComparisonOutcome
     faster: tuple[str, ...] = ()
     slower: tuple[str, ...] = ()
-    # Neither is shown, and how large a difference their intervals leave open, as a share; None: they tell nothing.
+    # Neither is shown, and how large a difference their intervals leave open, as a share of the slower side's speed;
+    # None: they tell nothing.
     unshown: tuple[str, ...] = ()
     within: float | None = None
     sentence: str

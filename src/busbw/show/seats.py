@@ -67,4 +67,4 @@ def seat_words(side: Side) -> str:
     ]
     said += [listed(crowded, _MOST_NAMED)] if crowded else []
     said += ["launches differ: this is the first"] if side.seats_vary else []
-    return f"{side.letter}: {'; '.join(said) or 'no rank has fewer CPUs than ranks that share them'}"
+    return f"{side.letter}: {'; '.join(said) or 'each rank has a CPU to itself, or as many as ranks share'}"

@@ -27,19 +27,18 @@ def _summary(band: Band, own: Sequence[ComparedBand]) -> BandSummary:
     faster = [each for each in own if each.estimate.claim == "faster"]
     slower = [each for each in own if each.estimate.claim == "slower"]
     unshown = [each for each in own if each.estimate.claim in ("same", "none")]
-    total = counted(len(own), "collective")
     said = [
-        f"shown {word} at {len(those)} of {total} ({listed(_names(those), _MOST_NAMED)}), {_extent(those)}"
+        f"shown {word} {_where(those, own)}, {_extent(those)}"
         for word, those in (("faster", faster), ("slower", slower))
         if those
     ]
     within = _within(unshown)
     if unshown:
-        left = f", equal within {percent(within)} by the intervals" if within is not None else ""
-        said.append(f"no difference shown at {len(unshown)} of {total} ({listed(_names(unshown), _MOST_NAMED)}){left}")
-    untold = len(own) - len(faster) - len(slower) - len(unshown)
+        left = f", the intervals lie within {_open_words(within)}" if within is not None else ""
+        said.append(f"no difference shown {_where(unshown, own)}{left}")
+    untold = [each for each in own if each.estimate.claim == "cannot_tell"]
     if untold:
-        said.append(f"cannot tell at {untold} of {total}: too few blocks")
+        said.append(f"cannot tell {_where(untold, own)}: too few blocks")
     return BandSummary(
         band=band,
         outcome=_outcome(faster, slower, unshown),
@@ -49,6 +48,13 @@ def _summary(band: Band, own: Sequence[ComparedBand]) -> BandSummary:
         within=within,
         sentence="; ".join(said),
     )
+
+
+def _where(those: Sequence[ComparedBand], own: Sequence[ComparedBand]) -> str:
+    total = counted(len(own), "collective")
+    if len(those) == len(own):
+        return f"at all of {total}" if len(own) > 1 else f"at {_names(own)[0]}"
+    return f"at {len(those)} of {total} ({listed(_names(those), _MOST_NAMED)})"
 
 
 def _outcome(
@@ -68,9 +74,13 @@ def _names(bands: Sequence[ComparedBand]) -> tuple[str, ...]:
 
 
 def _within(bands: Sequence[ComparedBand]) -> float | None:
-    """Return the largest difference, as a share, that the intervals of these leave open."""
-    ends = [(each.estimate.low, each.estimate.high) for each in bands]
-    return max((abs(end - 1) for pair in ends for end in pair if end is not None), default=None)
+    """Return the largest difference, as a share of the slower side's speed, that the intervals of these leave open."""
+    ends = [end for each in bands for end in (each.estimate.low, each.estimate.high) if end is not None]
+    return max((max(end, 1 / end) - 1 for end in ends if end > 0), default=None)
+
+
+def _open_words(within: float) -> str:
+    return percent(within) if 1 + within < _MULTIPLE else f"a factor of {1 + within:.3g}"
 
 
 def _extent(bands: Sequence[ComparedBand]) -> str:
@@ -81,5 +91,5 @@ def _extent(bands: Sequence[ComparedBand]) -> str:
         shares = sorted(abs(ratio - 1) for ratio in ratios)
         first, last = percent(shares[0]), percent(shares[-1])
         return f"by {first}" if first == last else f"by {first} to {last}"
-    first, last = (f"{factor:.2f}" if factor < 10 else f"{factor:.0f}" for factor in (factors[0], factors[-1]))
-    return f"{first} times" if first == last else f"{first} to {last} times"
+    first, last = (f"{factor:.3g}" if factor < 1000 else f"{factor:.0f}" for factor in (factors[0], factors[-1]))
+    return f"by a factor of {first}" if first == last else f"by a factor of {first} to {last}"

@@ -42,6 +42,7 @@ _DESCRIPTION = (
 )
 _MOST_CHOICES = 6
 _MOST_SEATS = 32
+_SEVERAL = 2
 _ORDERS = {
     "random_order": "random order in each block",
     "mirrored_pairs": "random order in each pair of blocks, of which the second mirrors the first",
@@ -201,7 +202,9 @@ def _bands(out: Console, versus: Versus, letters: tuple[str, str], design: Desig
 
 
 def _summaries(out: Console, versus: Versus, letters: tuple[str, str]) -> None:
-    """Print what is claimed of small, medium and large messages."""
+    """Print what is claimed of small, medium and large messages; of one collective the table says it."""
+    if len({(band.collective, band.in_place) for band in versus.bands}) < _SEVERAL:
+        return
     for each in versus.summaries:
         out.print(Text(printable(f"{letters[1]} against {letters[0]}, {each.band}: {each.sentence}")), soft_wrap=True)
 
