@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 from tests.e2e.foreign_programs import nccl_tests
 
 from busbw.base.errors import ExitCode
+from busbw.model.request import Request
+from busbw.show.reproduce import bisect_command
 
 SMALL = ("all_reduce", "-n", "2", "-b", "8", "-e", "8", "--time-limit", "5", "--min-samples", "5")
 LEAVING_OUT = ("--set", "default", "--set", "OMPI_MCA_mpi_yield_when_idle=1 -u BUSBW_NOBODY")
@@ -224,3 +227,16 @@ def test_the_version_with_which_it_became_slow_is_found(tmp_path):
     assert done.returncode == ExitCode.OK, done.stderr
     assert [cause["items"] for cause in found["causes"]] == [[2]]
     assert f"the change came with --bin {tmp_path / 'v3'}" in found["sentence"]
+
+
+def test_the_command_that_seeks_the_setting_that_matters_has_each_of_them_as_a_difference(tmp_path):
+    request = Request(collectives=("all_reduce",), ranks=2, goal="bandwidth", platform="azure-nd-h100-v5")
+    command = bisect_command(request, "default", {"NCCL_MIN_CTAS": "32", "NCCL_IB_HCA": "^mlx5_an0:1"})
+    done = started(tmp_path, *shlex.split(command)[1:], "--plan")
+
+    assert "--goal" not in command
+    assert done.returncode == ExitCode.OK, done.stderr
+    assert done.stdout.splitlines() == [
+        'NCCL_MIN_CTAS (as it is here before, "32" after)',
+        'NCCL_IB_HCA (as it is here before, "^mlx5_an0:1" after)',
+    ]

@@ -1,5 +1,7 @@
 """Runs with what is recommended on their platform: what is set, what stays as it was, and who is told of it."""
 
+import json
+
 from .harness import BRIEF, NcclBusbw, assert_refused
 
 ONE = ("all_reduce", "-b", "1K", "-e", "1M", "-f", "1024", "--ranks", 2, "--time-limit", 3, *BRIEF)
@@ -61,3 +63,19 @@ def test_env_explain_names_the_recommendation_that_set_a_variable(busbw: NcclBus
 def test_a_platform_that_nobody_can_tell_is_an_error(busbw: NcclBusbw):
     assert_refused(busbw.nccl(*ONE, "--goal", "latency"), "which platform this is cannot be told", "--platform ID")
     assert_refused(busbw.nccl(*ONE, "--goal", "latency", "--recommended", *H100), "--goal and --recommended")
+
+
+def test_a_comparison_shows_what_one_side_was_given_and_what_seeks_the_setting_that_matters(busbw: NcclBusbw):
+    sides = ("--set", "default", "--set", "recommended")
+    libraries = ("--backend", "nccl", "--launcher", "processes", *busbw.libraries())
+    result = busbw("compare", *ONE, *H100, *libraries, *sides, "--blocks", 1, "--seed", 1, "--out", "it", "--json")
+
+    assert result.code in {1, 4}, result
+    found = json.loads(result.out)
+    plain, given = found["sides"]
+    assert plain["recommended"] is None
+    assert given["recommended"]["goal"] == "bandwidth"
+    applied = [each["setting"]["name"] for each in given["recommended"]["settings"] if each["standing"] == "applied"]
+    assert {AFFINITY, DEVICE_ORDER} <= set(applied)
+    # One launch of each claims nothing, and there is nothing to seek.
+    assert found["next_steps"] == []

@@ -115,7 +115,18 @@ def with_settings(plan: Plan, side: AskedSide) -> Plan:
                 where=f"--set '{side.name}'",
                 hint="those of NCCL, UCX, libfabric and MPI do: see docs/hosts.md",
             )
-    return with_variables(plan, side.environment, side.unset)
+    made = with_variables(plan, side.environment, side.unset)
+    layer = plan.recommended
+    if layer is None or not set(side.unset) & set(layer.env()):
+        return made
+    # What a side leaves out stays out, whoever recommends it.
+    settings = tuple(
+        msgspec.structs.replace(each, standing="left_out", why=f"this side leaves it out: -u {each.setting.name}")
+        if each.setting.name in side.unset
+        else each
+        for each in layer.settings
+    )
+    return msgspec.structs.replace(made, recommended=msgspec.structs.replace(layer, settings=settings))
 
 
 # Finds 3 % in 95 of 100 cases: see docs/compare.md, and tests/compare for the proof.

@@ -45,7 +45,7 @@ def _gpus(side: Side) -> Iterator[dict[str, Any]]:
         [seat.gpu_numa or 0 for seat in known],
         ("--fig-others", "solid", "square"),
         [f"rank {seat.rank}: its GPU is beside node {seat.gpu_numa}" for seat in known],
-        size=26,
+        size_px=26,
     )
 
 
@@ -60,7 +60,7 @@ def _side(side: Side, shift: float, style: tuple[str, str, str], *, by_node: boo
         [place for _seat, place in places],
         style,
         [_text(side, seat) for seat, _place in places],
-        size=9,
+        size_px=9,
     )
 
 
@@ -69,7 +69,7 @@ def _text(side: Side, seat: RankSeat) -> str:
 
 
 def _markers(
-    name: str, x: Sequence[float], y: Sequence[int], style: tuple[str, str, str], texts: Sequence[str], *, size: int
+    name: str, x: Sequence[float], y: Sequence[int], style: tuple[str, str, str], texts: Sequence[str], *, size_px: int
 ) -> dict[str, Any]:
     colour, _dash, symbol = style
     return {
@@ -80,5 +80,5 @@ def _markers(
         "y": list(y),
         "text": list(texts),
         "hovertemplate": "%{text}<extra></extra>",
-        "marker": {"symbol": symbol, "size": size, "color": colour, "line": {"color": colour, "width": 1.5}},
+        "marker": {"symbol": symbol, "size": size_px, "color": colour, "line": {"color": colour, "width": 1.5}},
     }
