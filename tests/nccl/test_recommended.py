@@ -30,6 +30,11 @@ def test_a_goal_sets_what_is_recommended_and_says_what_it_could_not_set(busbw: N
     assert "recommended for azure-nd-h100-v5, goal nic-check (1 node, all_reduce, NCCL 2.28.9): " in result.out
     assert '  applied: NCCL_P2P_DISABLE = "1"  No traffic from GPU to GPU, over NVLink or PCIe' in result.out
     assert "  not applied: NCCL_TOPO_FILE" in result.out
+    page = busbw.runs / "page.html"
+    assert busbw("report", busbw.directory(), "-o", page).code == 0
+    text = page.read_text(encoding="utf-8")
+    assert "What became of the recommended settings" in text
+    assert "busbw run, as recommended" in text
     assert "nothing is at /opt/microsoft/ndv5/topo.xml on the planning host" in result.out
 
 
@@ -79,3 +84,18 @@ def test_a_comparison_shows_what_one_side_was_given_and_what_seeks_the_setting_t
     assert {AFFINITY, DEVICE_ORDER} <= set(applied)
     # One launch of each claims nothing, and there is nothing to seek.
     assert found["next_steps"] == []
+
+
+def test_the_pinning_study_takes_registered_buffers_and_says_where_ranks_sat(busbw: NcclBusbw):
+    sides = ("--set", "--bind-to default", "--set", "--bind-to masks --cpus 0 --cpus 0")
+    libraries = ("--backend", "nccl", "--launcher", "mpirun", *busbw.libraries())
+    shared = ("-R", 1, "--blocks", 1, "--seed", 1, "--out", "it")
+    result = busbw("compare", *ONE, *libraries, *shared, *sides, "--json")
+
+    assert result.code in {1, 4}, result
+    default, masks = json.loads(result.out)["sides"]
+    assert [seat["cpus"] for seat in masks["seats"]] == [[0], [0]]
+    assert [seat["cpus"] for seat in default["seats"]] != [[0], [0]]
+    plans = [json.loads(path.read_text(encoding="utf-8")) for path in busbw.folder.glob("**/plan.json")]
+    assert [plan["gpu_setup"]["buffers"] for plan in plans] == ["registered", "registered"]
+    assert {plan["placement"]["binding"] for plan in plans} == {"default", "masks"}

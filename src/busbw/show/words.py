@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from msgspec import structs
 
 from busbw.base.collectives import COLLECTIVES
+from busbw.base.cpus import format_cpu_list
 from busbw.base.hostlist import compressed
+from busbw.base.text import listed
 from busbw.base.units import format_size, format_time
 from busbw.model.comparison import ComparedBand
 from busbw.model.finding import Ceiling, Verdict
@@ -15,7 +17,7 @@ from busbw.model.machine import GpuHost
 from busbw.model.plan import Placement, Plan
 from busbw.model.preflight import differences
 from busbw.model.record import NcclChoice, Node
-from busbw.model.run import Measurement
+from busbw.model.run import Measurement, Run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -331,6 +333,24 @@ def placement_words(placement: Placement) -> str:
     separator = ";" if where else ","
     crowded = ", more ranks than cores" if placement.oversubscribed else ""
     return f"{placement.ranks} ranks{where}{separator} {_BOUND[placement.binding]}{crowded}"
+
+
+_MOST_FOUND = 8
+
+
+def found_lines(run: Run) -> tuple[str, ...]:
+    """Return which CPUs the ranks found themselves on, where that was left to the launcher."""
+    if run.plan.placement.binding != "default" or not run.ranks:
+        return ()
+    groups: dict[tuple[str, tuple[int, ...]], list[int]] = {}
+    for each in run.ranks:
+        groups.setdefault((each.host, each.cpus), []).append(each.rank)
+    several = len({host for host, _cpus in groups}) > 1
+    said = (
+        f"rank {format_cpu_list(tuple(ranks))} on CPU {format_cpu_list(cpus)}{f' of {host}' if several else ''}"
+        for (host, cpus), ranks in groups.items()
+    )
+    return (f"found: {listed(said, _MOST_FOUND, between='; ')}",)
 
 
 _FROM = {

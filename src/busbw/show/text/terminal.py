@@ -22,6 +22,7 @@ from busbw.show.text.autopsy import autopsy_lines
 from busbw.show.weighing import conditions_of, weighed
 from busbw.show.words import (
     choice_words,
+    found_lines,
     gpu_words,
     has_choices,
     interval_percent,
@@ -112,7 +113,7 @@ def run_text(run: Run, where: Path) -> None:
     say(out, verdict_line(run.verdict))
     out.print()
     say(out, Text(_heading(run.plan)))
-    for line in node_lines(run.nodes):
+    for line in (*found_lines(run), *node_lines(run.nodes)):
         say(out, Text(printable(line)))
     _say_recommended(out, run.plan, run.measurements)
     for _sweep, group in groupby(run.measurements, key=_table_of):
