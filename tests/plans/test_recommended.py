@@ -93,7 +93,12 @@ def test_a_run_over_mpi_is_not_given_what_nccl_reads_nor_what_only_starts_its_jo
     found = standings(made)
     assert found[QPS] == "left_out"
     assert found["UCX_NET_DEVICES"] == "left_out"
-    assert not [name for name in made.env() if name.startswith(("NCCL_", "UCX_"))]
+    assert found["CUDA_DEVICE_ORDER"] == "left_out"
+    assert made.env() == {}
+
+
+def test_buffers_on_gpus_take_what_orders_gpus():
+    assert layer(backend=registry.find("osu"), gpu_buffers=True).env() == {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
 def test_one_collective_that_is_measured_is_what_it_is_recommended_for():

@@ -69,7 +69,7 @@ def command_in_turn(plans: Sequence[Plan]) -> str | None:
 
 def bisect_command(request: Request, good: str, settings: Mapping[str, str]) -> str:
     """Return `busbw bisect ... --good default --bad 'A=1 B=2'`: which of these settings makes the difference."""
-    shared = words_of(request, {"goal", *_LEFT_OUT})
+    shared = words_of(request, {"goal", "launches", *_LEFT_OUT})
     bad = shlex.join([f"{name}={value}" for name, value in settings.items()])
     words = [*request.collectives, *(word for each in shared for word in each), "--good", good, "--bad", bad]
     return shlex.join(["busbw", "bisect", *words])

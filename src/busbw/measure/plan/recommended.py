@@ -24,8 +24,8 @@ from busbw.model.settings import JobEnvironment, RecommendedLayer, RecommendedSe
 
 _OF_ONE_NODE = ("nic-check", "nvlink-check")
 _WRITTEN = ("shell", "conf", "etc_conf")
-# What reads a setting that no rank over MPI does.
-_OF_NCCL = "nccl"
+# What reads a setting that no rank over MPI does, by its scope.
+_NOT_OF_MPI = {"nccl": "NCCL reads it, and this run measures MPI", "cuda": "it is about GPUs, and none takes part here"}
 _START_UP = "start_up"
 
 
@@ -60,7 +60,7 @@ def recommended_layer(
         nccl=_nccl(surroundings),
         siblings=all_platforms(files),
     )
-    return _layer(made, backend, found, is_spread=surroundings.allocation is not None)
+    return _layer(made, backend, found, is_spread=surroundings.allocation is not None, gpu_buffers=request.gpu_buffers)
 
 
 def _only_one(request: Request, backend: Backend) -> str | None:
@@ -78,7 +78,9 @@ def _nccl(surroundings: Surroundings) -> str | None:
         return None
 
 
-def _layer(made: Recommendation, backend: Backend, found: JobEnvironment, *, is_spread: bool) -> RecommendedLayer:
+def _layer(
+    made: Recommendation, backend: Backend, found: JobEnvironment, *, is_spread: bool, gpu_buffers: bool
+) -> RecommendedLayer:
     there = layers(found, parse_version(made.nccl) if made.nccl else newest())
     said = f"recommended for {made.platform}, goal {made.goal}"
     return RecommendedLayer(
@@ -100,7 +102,7 @@ def _layer(made: Recommendation, backend: Backend, found: JobEnvironment, *, is_
                     conditions=each.conditions,
                 ),
                 next((choice for choice in there.explain(each.name) if choice.layer in _WRITTEN), None),
-                _why_not(each, backend, is_spread=is_spread),
+                _why_not(each, backend, is_spread=is_spread, gpu_buffers=gpu_buffers),
             )
             for each in made.settings
         ),
@@ -120,10 +122,10 @@ def _standing(each: Recommended, setting: Setting, over: Setting | None, why: st
     return made if why is None else msgspec.structs.replace(made, standing="left_out")
 
 
-def _why_not(each: Recommended, backend: Backend, *, is_spread: bool) -> str | None:
+def _why_not(each: Recommended, backend: Backend, *, is_spread: bool, gpu_buffers: bool) -> str | None:
     """Return why a setting cannot be set in a run; None where it can."""
-    if backend.over == "mpi" and each.scope == _OF_NCCL:
-        return "NCCL reads it, and this run measures MPI"
+    if backend.over == "mpi" and each.scope in _NOT_OF_MPI and not (each.scope == "cuda" and gpu_buffers):
+        return _NOT_OF_MPI[each.scope]
     if backend.over == "mpi" and each.topic == _START_UP:
         return "it steers how MPI starts a job over NCCL, and this run measures MPI itself"
     if is_spread and not is_allowed(each.name):
