@@ -11,8 +11,11 @@ from tests.judge.factories import make_plan
 
 from busbw.api.interleave import AskedSide, order_of, parse_words, with_settings
 from busbw.base.errors import InputError
+from busbw.cli.options import run_options
+from busbw.cli.request import letters, setting_of
 from busbw.machine.capture.environment import variables_in_force
-from busbw.model.request import Request
+from busbw.model.request import Request, defaults
+from busbw.model.settings import RecommendedLayer, RecommendedSetting, Setting
 
 
 def test_words_are_variables_then_names_to_leave_out_then_options():
@@ -100,3 +103,59 @@ def test_the_order_of_a_block_depends_on_no_other():
 
 def test_orders_of_other_seeds_differ():
     assert len({order_of(2, 18, seed) for seed in range(50)}) > 40
+
+
+def common(**fields):
+    """Return the options of all sides as the command has them where none is given."""
+    usual = {each.name: None for each in letters()} | {"recommended": False}
+    assert {each.name for each in run_options()} <= set(defaults())
+    return {**defaults(), **usual, "collectives": ("all_reduce",), **fields}
+
+
+@pytest.mark.parametrize(
+    ("text", "goal"),
+    [
+        ("default", None),
+        ("recommended", "bandwidth"),
+        ("recommended --register 1", "bandwidth"),
+        ("--recommended", "bandwidth"),
+        ("--goal latency", "latency"),
+        ("NCCL_PROTO=LL --goal nic-check", "nic-check"),
+    ],
+)
+def test_a_side_may_have_what_is_recommended(text, goal):
+    asked = setting_of(text, "--set").asked(common())
+
+    assert (asked.request.goal, asked.name) == (goal, text)
+
+
+def test_the_goal_of_a_side_goes_before_that_of_all():
+    assert setting_of("--goal latency", "--set").asked(common(recommended=True)).request.goal == "latency"
+    assert setting_of("default", "--set").asked(common(recommended=True)).request.goal == "bandwidth"
+
+
+def recommended(*names):
+    return RecommendedLayer(
+        platform="azure-nd-h100-v5",
+        goal="bandwidth",
+        nodes=1,
+        nccl="2.28.9",
+        settings=tuple(
+            RecommendedSetting(
+                setting=Setting(name=name, value="1", layer="recommended", source="a source"),
+                need="helps",
+                topic="affinity",
+                standing="applied",
+            )
+            for name in names
+        ),
+    )
+
+
+def test_what_a_side_leaves_out_stays_out_though_it_is_recommended():
+    plan = msgspec.structs.replace(make_plan(), recommended=recommended("NCCL_A", "NCCL_B"))
+    made = with_settings(plan, side(unset=("NCCL_A",)))
+
+    assert made.recommended.env() == {"NCCL_B": "1"}
+    assert [each.why for each in made.recommended.standing("left_out")] == ["this side leaves it out: -u NCCL_A"]
+    assert with_settings(plan, side(unset=("NCCL_C",))).recommended == plan.recommended

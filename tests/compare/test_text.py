@@ -70,6 +70,7 @@ def test_the_table_is_this_one(printed):
         "all_reduce small   9.49  8.49 +11.8  +8.9 to +14.7 faster",
         "all_reduce medium 20.97 17.48 -16.7 -16.7 to -16.6 slower",
         "all_reduce large  74.57 74.57  +0.0   -0.1 to +0.1      =",
+        "# small: below 64 KiB; medium below 8 MiB, large from there on",
     ]
     assert blank == ""
     assert legend == (

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,13 +11,15 @@ import pytest
 from tests.e2e.foreign_programs import nccl_tests
 
 from busbw.base.errors import ExitCode
+from busbw.model.request import Request
+from busbw.show.reproduce import bisect_command
 
 SMALL = ("all_reduce", "-n", "2", "-b", "8", "-e", "8", "--time-limit", "5", "--min-samples", "5")
 LEAVING_OUT = ("--set", "default", "--set", "OMPI_MCA_mpi_yield_when_idle=1 -u BUSBW_NOBODY")
 
 
-def started(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "BUSBW_RUNS": str(folder), "NO_COLOR": "1", "COLUMNS": "80"}
+def started(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "BUSBW_RUNS": str(folder), "NO_COLOR": "1", "COLUMNS": "80", **more}
     return subprocess.run(
         [sys.executable, "-m", "busbw", *words],
         env=environment,
@@ -224,3 +227,55 @@ def test_the_version_with_which_it_became_slow_is_found(tmp_path):
     assert done.returncode == ExitCode.OK, done.stderr
     assert [cause["items"] for cause in found["causes"]] == [[2]]
     assert f"the change came with --bin {tmp_path / 'v3'}" in found["sentence"]
+
+
+def test_the_command_that_seeks_the_setting_that_matters_has_each_of_them_as_a_difference(tmp_path):
+    request = Request(collectives=("all_reduce",), ranks=2, goal="bandwidth", platform="azure-nd-h100-v5")
+    command = bisect_command(request, "default", {"NCCL_MIN_CTAS": "32", "NCCL_IB_HCA": "^mlx5_an0:1"})
+    done = started(tmp_path, *shlex.split(command)[1:], "--plan")
+
+    assert "--goal" not in command
+    assert done.returncode == ExitCode.OK, done.stderr
+    assert done.stdout.splitlines() == [
+        'NCCL_MIN_CTAS (as it is here before, "32" after)',
+        'NCCL_IB_HCA (as it is here before, "^mlx5_an0:1" after)',
+    ]
+
+
+# A site's own platform, whose recommendation is what ranks of one host should not have: TCP instead of shared memory.
+TCP = """
+id = "ours"
+names = ["ours"]
+kind = "gpu"
+extends = ["azure-nd-h100-v5"]
+""" + "".join(
+    f"""
+[[settings]]
+name = "{name}"
+value = "{value}"
+scope = "mpi"
+reason = "To try what it costs."
+source = ["az-cust"]
+checked = "2026-11"
+"""
+    for name, value in (("OMPI_MCA_btl", "tcp,self"), ("OMPI_MCA_pml", "ob1"))
+)
+
+
+@pytest.mark.timed
+def test_what_is_recommended_is_measured_and_the_setting_that_matters_can_be_sought(tmp_path):
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "ours.toml").write_text(TCP, encoding="utf-8")
+    asked = ("all_reduce", "-n", "2", "-b", "64", "-e", "64", "--time-limit", "2", "--min-samples", "5")
+    sides = ("--set", "default", "--set", "recommended", "--platform", "ours")
+    done = started(tmp_path, "compare", *asked, *sides, "--blocks", "7", "--seed", "1", BUSBW_DATA=str(site))
+
+    assert done.returncode in {ExitCode.FINDINGS, ExitCode.CANNOT_TELL, ExitCode.OK}, done.stderr
+    text = " ".join(done.stdout.split())
+    assert 'applied: OMPI_MCA_btl = "tcp,self" To try what it costs' in text
+    assert 'not applied: NCCL_TOPO_FILE = "/opt/microsoft/ndv5/topo.xml"' in text
+    sought = "which of the 2 settings matters: busbw bisect all_reduce" in text
+    # On a busy machine seven blocks may show nothing, and then there is nothing to seek.
+    assert sought == ("B (recommended) is slower" in text)
+    assert not sought or "--good default --bad 'OMPI_MCA_btl=tcp,self OMPI_MCA_pml=ob1'" in text

@@ -203,3 +203,16 @@ def test_a_program_that_does_not_answer_is_given_up(busbw: Busbw, tmp_path: Path
 
     assert result.code == 2, result
     assert "libnccl.so.2" in result.err
+
+
+def test_recommended_settings_are_in_the_command_of_every_step(busbw: Busbw, tmp_path: Path):
+    folder = nccl_tests(tmp_path / "bin", "nccl-tests-2.19.6")
+    asked = ("--goal", "nic-check", "--platform", "azure-nd-h100-v5")
+
+    plan = json.loads(run(busbw, folder, *asked, "--plan").out)
+    for step in plan["steps"]:
+        assert ["NCCL_P2P_DISABLE", "1"] in step["job"]["env"]
+        assert "NCCL_TOPO_FILE" not in dict(step["job"]["env"])
+
+    without = json.loads(run(busbw, folder, "--platform", "azure-nd-h100-v5", "--plan").out)
+    assert (without["recommended"], dict(without["steps"][0]["job"]["env"]).get("NCCL_P2P_DISABLE")) == (None, None)

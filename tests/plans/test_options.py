@@ -14,7 +14,7 @@ from busbw.cli.options import GroupedOption
 from busbw.cli.request import directory_of, request_of
 from busbw.cli.run import run
 from busbw.model import codec
-from busbw.model.request import Request, RunOption, RuntimeName, command_of, defaults, options, words_of
+from busbw.model.request import Goal, Request, RunOption, RuntimeName, command_of, defaults, options, words_of
 
 # What a user may type as a word: anything but a letter that ends a C string.
 WORDS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=12)
@@ -26,7 +26,8 @@ KNOWN = {
     "buffers": ("plain", "registered", "symmetric"),
     "memory": (None, "nccl", "cuda"),
     "cache": ("cold", "warm"),
-    "binding": (None, "core", "numa", "masks", "none"),
+    "binding": (None, "core", "numa", "masks", "none", "default"),
+    "goal": (None, *get_args(Goal)),
     "root": (0, 3, None),
     "runtime": (None, *get_args(RuntimeName)),
 }

@@ -1,11 +1,13 @@
 """Stored results held against each other: runs, imports, and the launches of a measured comparison."""
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
+
+from msgspec.structs import replace
 
 from busbw.api.importing import import_files
 from busbw.api.loading import find, is_import, read
@@ -20,12 +22,13 @@ from busbw.judge.comparing.launch import (
     of_run,
     of_table,
     over_most_ranks,
+    seats_of,
 )
-from busbw.model.comparison import COMPARISON_SCHEMA, Comparison, Side
+from busbw.model.comparison import COMPARISON_SCHEMA, Comparison, ComparisonPlan, RankSeat, Side
 from busbw.model.imported import Reading
 from busbw.model.plan import Plan, points_of
 from busbw.model.run import Run
-from busbw.show.reproduce import command_in_turn
+from busbw.show.reproduce import bisect_command, command_in_turn
 from busbw.store import comparisons, imports
 from busbw.store import outcome as outcomes
 from busbw.store.files import exists, is_file
@@ -117,6 +120,8 @@ def _import(where: Path, place: Path, name: str, side: int, block: int) -> Resul
 
 
 _MOST_SIDES = 26
+# One setting alone needs no search.
+_SEVERAL = 2
 # Other processes ran on the cores of the ranks.
 _DISTURBED = ("RUN022",)
 
@@ -222,6 +227,8 @@ def launches_compared(directory: Path) -> Comparison:
     plan = comparisons.read_plan(directory)
     launches: list[Launch] = []
     circumstances: list[Circumstances] = [{} for _side in plan.sides]
+    seats: list[list[tuple[RankSeat, ...]]] = [[] for _side in plan.sides]
+    first: list[Plan | None] = [None for _side in plan.sides]
     disturbed = short = 0
     for planned in plan.launches:
         place = directory / planned.folder
@@ -233,16 +240,21 @@ def launches_compared(directory: Path) -> Comparison:
         disturbed += any(finding.code in _DISTURBED for finding in run.findings)
         launches.append(launch_of(run, side=planned.side, block=planned.block, name=planned.folder))
         circumstances[planned.side] = {**of_run(run), **circumstances[planned.side]}
+        seats[planned.side] += [told] if (told := seats_of(run)) else []
+        first[planned.side] = first[planned.side] or run.plan
     sides = tuple(
         Side(
             letter=side.letter,
             name=side.name,
             kind="settings",
             launches=tuple(launch.name for launch in launches if launch.side == number),
+            seats=seats[number][0] if seats[number] else (),
+            seats_vary=len(set(seats[number])) > 1,
+            recommended=own.recommended if (own := first[number]) is not None else None,
         )
         for number, side in enumerate(plan.sides)
     )
-    return compare(
+    found = compare(
         sides,
         launches,
         circumstances,
@@ -253,6 +265,21 @@ def launches_compared(directory: Path) -> Comparison:
         blocks_planned=len({launch.block for launch in plan.launches}),
         notes=(*plan.notes, *_short_words(short, len(launches)), *_disturbed_words(disturbed, len(launches))),
     )
+    return replace(found, next_steps=tuple(_next_steps(found, plan, first)))
+
+
+def _next_steps(found: Comparison, plan: ComparisonPlan, first: Sequence[Plan | None]) -> Iterator[str]:
+    """Yield which of several recommended settings matters, where they make a difference together."""
+    for versus in found.versus:
+        own = first[versus.other]
+        layer = own.recommended if own is not None else None
+        base = plan.sides[0]
+        if own is None or layer is None or own.request is None or len(layer.env()) < _SEVERAL:
+            continue
+        is_shown = any(point.estimate.claim in ("faster", "slower") for point in versus.points)
+        if is_shown and (first[0] is None or first[0].recommended is None) and not base.options:
+            good = shlex.join([f"{name}={value}" for name, value in base.environment]) or base.name
+            yield f"which of the {len(layer.env())} settings matters: {bisect_command(own.request, good, layer.env())}"
 
 
 def _short_words(short: int, launches: int) -> tuple[str, ...]:

@@ -24,9 +24,10 @@ from busbw.judge.comparing.versus import least_blocks
 from busbw.machine.capture.environment import variables_in_force
 from busbw.measure.execute.launch import Listener, counted_interrupts
 from busbw.measure.plan.planning import plans
+from busbw.measure.plan.recommended import with_variables
 from busbw.measure.plan.request import run_words
 from busbw.model.comparison import Comparison, ComparisonPlan, PlannedLaunch, PlannedSide, Side
-from busbw.model.plan import Job, Plan, points_of
+from busbw.model.plan import Plan, points_of
 from busbw.model.request import Request
 from busbw.model.run import Run
 from busbw.model.settings import is_allowed, plain
@@ -114,14 +115,18 @@ def with_settings(plan: Plan, side: AskedSide) -> Plan:
                 where=f"--set '{side.name}'",
                 hint="those of NCCL, UCX, libfabric and MPI do: see docs/hosts.md",
             )
-    steps = tuple(msgspec.structs.replace(step, job=_with(step.job, side)) for step in plan.steps)
-    return msgspec.structs.replace(plan, job=_with(plan.job, side), steps=steps)
-
-
-def _with(job: Job, side: AskedSide) -> Job:
-    names = {name for name, _value in side.environment} | set(side.unset)
-    kept = tuple((name, value) for name, value in job.env if name not in names)
-    return msgspec.structs.replace(job, env=(*kept, *side.environment), unset=(*job.unset, *side.unset))
+    made = with_variables(plan, side.environment, side.unset)
+    layer = plan.recommended
+    if layer is None or not set(side.unset) & set(layer.env()):
+        return made
+    # What a side leaves out stays out, whoever recommends it.
+    settings = tuple(
+        msgspec.structs.replace(each, standing="left_out", why=f"this side leaves it out: -u {each.setting.name}")
+        if each.setting.name in side.unset
+        else each
+        for each in layer.settings
+    )
+    return msgspec.structs.replace(made, recommended=msgspec.structs.replace(layer, settings=settings))
 
 
 # Finds 3 % in 95 of 100 cases: see docs/compare.md, and tests/compare for the proof.

@@ -11,7 +11,7 @@ from busbw.base import layout
 from busbw.base.errors import InputError, RunError
 from busbw.facts.platforms import all_platforms
 from busbw.judge.autopsy import autopsy
-from busbw.judge.explaining.explain import judged_by_links
+from busbw.judge.explaining.explain import is_judged_by_links, judged_by_links
 from busbw.judge.failures import unreached
 from busbw.model.run import Run
 from busbw.store import bisections, comparisons, imports, outcome
@@ -63,7 +63,7 @@ def rebuild(directory: Path) -> Run:
         autopsy=autopsy(plan, visits) if outcome is None or outcome.ended == "failed" else None,
         unreached=unreached(plan, outcome, parsed.measurements),
     )
-    return judged_by_links(run, all_platforms()) if plan.gpu_setup is not None else run
+    return judged_by_links(run, all_platforms()) if is_judged_by_links(plan) else run
 
 
 def read(directory: Path) -> Run:

@@ -10,7 +10,8 @@ from busbw.env.recommend import recommend
 from busbw.env.recommend.host import platform_of_host
 from busbw.machine.named import hardware_here, platform, platforms
 from busbw.model.platform import Platform
-from busbw.model.recommendation import Goal, Recommendation
+from busbw.model.recommendation import Recommendation
+from busbw.model.request import Goal
 
 GOALS: tuple[Goal, ...] = get_args(Goal)
 

@@ -24,7 +24,7 @@ from busbw.model.finding import Verdict
 from busbw.model.gates import PointRow
 from busbw.model.run import Run
 from busbw.model.scaling import SCALING_SCHEMA, ScalingReport
-from busbw.model.settings import Setting, Settings
+from busbw.model.settings import JobEnvironment, Setting, Settings
 from busbw.show.exports import registry
 from busbw.show.exports.rows import ROW_SCHEMA, Export, export_of_import, export_of_run
 from busbw.show.page.pictures import ImportSubject, Picture, ReportSubject, labels_of
@@ -87,17 +87,25 @@ def run_subjects(folders: Sequence[Path], machine: str | None, named: Picture | 
 def settings_of(run: Run) -> Settings | None:
     """Return every choice that the ranks met, weakest first; None: the run did not store them.
 
-    Weakest first: NCCL's settings files and the environment of whoever started it, what busbw set for the job, and what
-    rank 0 had that none of them explains.
+    Weakest first: what is recommended, NCCL's settings files and the environment of whoever started it, what busbw set
+    for the job, and what rank 0 had that none of them explains.
     """
     plan = run.plan
     if plan.surroundings is None and not plan.job.env:
         return None
-    found = layers(plan.surroundings) if plan.surroundings is not None else Settings()
+    start = plan.surroundings or JobEnvironment(where="this host", environment={})
+    applied: dict[str, str] = {}
+    if plan.recommended is not None:
+        start, applied = replaced(start, recommended=plan.recommended.settings), plan.recommended.env()
+    found = layers(start)
     planned = "the plan of this run"
     found = found.then(
         *(Setting(name=name, value=None, layer="command_line", source=planned) for name in plan.job.unset),
-        *(Setting(name=name, value=value, layer="command_line", source=planned) for name, value in plan.job.env),
+        *(
+            Setting(name=name, value=value, layer="command_line", source=planned)
+            for name, value in plan.job.env
+            if applied.get(name) != value
+        ),
     )
     first = next((rank for rank in run.ranks if rank.gpu is not None), None)
     if first is None or first.gpu is None:

@@ -80,6 +80,7 @@ def _of_run(run: Run) -> JobEnvironment:
     start = plan.surroundings
     environment = dict(start.environment) if start is not None else {}
     unseen = list(start.unseen) if start is not None else ["the environment of whoever started it was not stored"]
+    environment |= plan.recommended.env() if plan.recommended is not None else {}
     environment |= dict(plan.job.env)
     for variable, folder in plan.job.prepend:
         environment[variable] = ":".join(part for part in (folder, environment.get(variable)) if part)
@@ -97,6 +98,7 @@ def _of_run(run: Run) -> JobEnvironment:
         nccl=first.nccl if first is not None else planned,
         platform=start.platform if start is not None else None,
         platform_from=start.platform_from if start is not None else None,
+        recommended=plan.recommended.settings if plan.recommended is not None else (),
         unseen=(*unseen, *_withheld(environment), *_elsewhere(plan.placement.hosts)),
     )
 

@@ -48,8 +48,9 @@ _GOALS = "bandwidth, latency, nvlink-check, nic-check, sharp, training"
 @click.option(
     "--bind-to",
     "binding",
-    type=click.Choice(["core", "numa", "masks", "none"]),
-    help="CPUs of each process [default: those beside its GPU, where they are published].",
+    type=click.Choice(["core", "numa", "masks", "none", "default"]),
+    help="CPUs of each process; default: what the launcher gives it unasked [default: those beside its GPU, where they "
+    "are published].",
 )
 @click.option(
     "--cpus",

@@ -12,7 +12,7 @@ from busbw.base.collectives import OPERATIONS
 from busbw.base.errors import InputError
 from busbw.cli.options import GroupedOption, run_options
 from busbw.measure.backends import registry
-from busbw.model.request import Request, defaults, options
+from busbw.model.request import Goal, Request, defaults, options
 
 if TYPE_CHECKING:
     from busbw.api.interleave import AskedSide
@@ -33,6 +33,7 @@ def letters() -> list[click.Parameter]:
             metavar="OP|DIR",
             help="An operation, as nccl-tests has it (--op), or a folder (--out); ./max is a folder.",
         ),
+        GroupedOption(["--recommended"], is_flag=True, group="how", help="As --goal bandwidth."),
         GroupedOption(
             ["--out", "directory"], type=click.Path(path_type=Path), metavar="DIR", help="Folder for this run."
         ),
@@ -48,6 +49,8 @@ def request_of(given: Mapping[str, Any]) -> Request:
     if _is_operation(given["letter_o"]):
         usual = defaults()["op"]
         fields["op"] = _one(given["op"] if given["op"] != usual else None, given["letter_o"], "--op", "-o")
+    if given["recommended"]:
+        fields["goal"] = _one(fields["goal"], _USUAL_GOAL, "--goal", "--recommended")
     for option, value in (("--calls", fields["calls"]), ("--warmup", fields["warmup_calls"])):
         if value is not None and value < 1:
             raise InputError(f"{option} must be at least 1", where=f"{option} {value}")
@@ -60,6 +63,11 @@ def request_of(given: Mapping[str, Any]) -> Request:
     request = Request(collectives=given["collectives"], **fields)
     request.container  # noqa: B018 - what is wrong with it is said before anything is looked for
     return request
+
+
+# What `recommended` is short for, as an option and as the name of a setting.
+_USUAL_GOAL: Goal = "bandwidth"
+_RECOMMENDED = "recommended"
 
 
 def directory_of(given: Mapping[str, Any]) -> Path | None:
@@ -113,7 +121,9 @@ class AskedSetting:
         from busbw.api.interleave import AskedSide
         from busbw.measure.plan.request import with_matrix
 
-        request = with_matrix(request_of({**common, "letter_o": None, **self.options}))
+        # Of --goal and --recommended a side's own one counts.
+        goal = {"goal": None, "recommended": False} if {"goal", "recommended"} & set(self.options) else {}
+        request = with_matrix(request_of({**common, "letter_o": None, **goal, **self.options}))
         if request.launcher == "sbatch":
             raise InputError(
                 "a comparison starts its launches itself", where="--launcher sbatch", hint="run it inside a job"
@@ -136,7 +146,10 @@ def setting_of(text: str, where: str) -> AskedSetting:
         words = shlex.split(_content(text[1:]) if text.startswith("@") else text, comments=text.startswith("@"))
     except ValueError as error:
         raise InputError(f"this setting cannot be read: {error}", where=where) from error
-    parsed = parse_words([word for word in words if word != "export"], where)
+    words = [word for word in words if word != "export"]
+    if words[:1] == [_RECOMMENDED]:
+        words = [*words[1:], f"--{_RECOMMENDED}"]
+    parsed = parse_words(words, where)
     return AskedSetting(
         name=name,
         environment=dict(parsed.environment),

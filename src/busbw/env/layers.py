@@ -103,20 +103,26 @@ def settings_paths(
 
 
 def layers(found: JobEnvironment, nccl: tuple[int, ...] | None = None) -> Settings:
-    """Return every choice that a job started here meets, the weakest first: plug-in, /etc/nccl.conf, own file, shell.
+    """Return every choice that a job started here meets, the weakest first.
 
-    `nccl`: the version to read as; None: the one found, else the newest known. A variable that the shell sets to
-    nothing is set: no file gets through to it.
+    That is: plug-in, what a run applies of what is recommended, /etc/nccl.conf, own file, shell. `nccl`: the version to
+    read as; None: the one found, else the newest known. A variable that the shell sets to nothing is set: no file gets
+    through to it.
     """
     version = nccl or (parse_version(found.nccl) if found.nccl is not None else newest())
     ranks = {"etc_conf": 0, "conf": 1}
     files = sorted(found.files, key=lambda file: ranks[file.layer])
+    recommended = [each for each in found.recommended if each.standing != "left_out"]
+    # What a run sets is in the environment of its ranks, and is nobody else's choice.
+    applied = {(each.setting.name, each.setting.value) for each in recommended if each.standing == "applied"}
     return Settings().then(
         *_from_plugin(found.platform, version),
+        *(each.setting for each in recommended),
         *(setting for file in files for setting in _from_file(file, version)),
         *(
             Setting(name=name, value=value, layer="shell", source=f"the environment of {found.where}")
             for name, value in found.environment.items()
+            if (name, value) not in applied
         ),
     )
 

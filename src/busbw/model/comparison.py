@@ -5,6 +5,7 @@ from typing import Literal
 from busbw.base.value import Integer, Value
 from busbw.model.finding import Finding
 from busbw.model.record import NcclChoice
+from busbw.model.settings import RecommendedLayer
 
 # 2: says how the launches were ordered. What schema 1 claims does not hold: see busbw.store.comparisons.
 COMPARISON_SCHEMA = 2
@@ -22,6 +23,24 @@ Band = Literal["small", "medium", "large"]
 ComparisonOutcome = Literal["faster", "slower", "mixed", "same", "none", "wrong", "cannot_tell"]
 
 
+class RankSeat(Value, kw_only=True, frozen=True):
+    """Where one rank sat, as it found itself after the launcher had bound it. None: not told."""
+
+    rank: Integer
+    host: str
+    cpus: tuple[Integer, ...]
+    # NUMA nodes of these CPUs, and the one that its GPU is beside.
+    numa: tuple[Integer, ...] | None = None
+    gpu_numa: Integer | None = None
+
+    @property
+    def is_beside(self) -> bool | None:
+        """Whether all of its CPUs are of its GPU's NUMA node; None: not known, or it has no GPU."""
+        if self.numa is None or self.gpu_numa is None:
+            return None
+        return self.numa == (self.gpu_numa,)
+
+
 class Side(Value, kw_only=True, frozen=True):
     """One thing that is compared; the first is what the others are held against."""
 
@@ -32,6 +51,11 @@ class Side(Value, kw_only=True, frozen=True):
     kind: Literal["settings", "run", "import"]
     # The folders of its launches that were compared, in the order of their starts; of an import, the tables in it.
     launches: tuple[str, ...]
+    # Of its first launch that tells, and whether a later one had others; () where none tells.
+    seats: tuple[RankSeat, ...] = ()
+    seats_vary: bool = False
+    # What is recommended and was applied, where that was asked for.
+    recommended: RecommendedLayer | None = None
 
 
 class SpeedEstimate(Value, kw_only=True, frozen=True):
@@ -98,7 +122,26 @@ class ComparedBand(Value, kw_only=True, frozen=True):
     sizes_bytes: tuple[Integer, ...]
     first: float
     other: float
+    # protocol: medium and large are told apart by what NCCL says the first side used; size: by size alone.
+    by: Literal["protocol", "size"] = "size"
+    # What NCCL says it used at any of the sizes; () where it does not say.
+    first_choices: tuple[NcclChoice, ...] = ()
+    other_choices: tuple[NcclChoice, ...] = ()
     estimate: SpeedEstimate
+
+
+class BandSummary(Value, kw_only=True, frozen=True):
+    """One band over all collectives: at which of them the other side is shown to differ, and at which it is not."""
+
+    band: Band
+    outcome: ComparisonOutcome
+    faster: tuple[str, ...] = ()
+    slower: tuple[str, ...] = ()
+    # Neither is shown, and how large a difference their intervals leave open, as a share of the slower side's speed;
+    # None: they tell nothing.
+    unshown: tuple[str, ...] = ()
+    within: float | None = None
+    sentence: str
 
 
 class Versus(Value, kw_only=True, frozen=True):
@@ -108,6 +151,8 @@ class Versus(Value, kw_only=True, frozen=True):
     other: Integer
     points: tuple[ComparedPoint, ...]
     bands: tuple[ComparedBand, ...]
+    # What is claimed of each band, over its collectives; () where nothing is.
+    summaries: tuple[BandSummary, ...] = ()
     # Over all points, of any size and collective; None where it was not asked for.
     geometric_mean: SpeedEstimate | None = None
     # Points that only one of the two sides has, as `all_reduce 4 MiB (only A)`.
@@ -142,6 +187,8 @@ class Comparison(Value, kw_only=True, frozen=True):
     # What was unlike beside what was to be compared, and other things that a reader should know.
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
+    # Commands that would tell more, with what they tell.
+    next_steps: tuple[str, ...] = ()
     verdict: ComparisonVerdict
 
 

@@ -8,7 +8,7 @@ from busbw.base.collectives import PART_ALIGNMENT_BYTES
 from busbw.base.value import Integer, Value
 from busbw.model.machine import GpuHost, GpuSetup, Host, MpiLibrary
 from busbw.model.request import Mode, Request
-from busbw.model.settings import JobEnvironment
+from busbw.model.settings import JobEnvironment, RecommendedLayer
 
 # Over NCCL, messages below this hold a part that is the host's, starting them, and that differs from start to start.
 SMALL_NCCL_BYTES = 1 << 20
@@ -87,7 +87,7 @@ class Placement(Value, kw_only=True, frozen=True):
     # Ranks of each host, in the order of `hosts`, whose ranks are numbered one host after the other; () on one host.
     ranks_of_hosts: tuple[Integer, ...] = ()
     # "core": each rank keeps one core; "numa": the CPUs of one NUMA node; "masks": what `masks` says; "none": the
-    # operating system moves them.
+    # operating system moves them; "default": what the launcher gives them when it is told nothing.
     binding: str
     # CPUs of each rank of a host, as a list such as `0-11,24`, for the binding "masks".
     masks: tuple[str, ...] = ()
@@ -226,6 +226,8 @@ class Plan(Value, kw_only=True, frozen=True):
     allow_mixed: bool = False
     # Environment and settings files of whoever asked for the run, on the host it was planned on; None: not stored.
     surroundings: JobEnvironment | None = None
+    # What is recommended for it and what became of that; None: it was not asked for.
+    recommended: RecommendedLayer | None = None
     # Decisions taken on the way that a reader should know: sizes dropped, limits met.
     notes: tuple[str, ...] = ()
     tag: str | None = None

@@ -4,8 +4,8 @@ from typing import Literal
 
 from busbw.base.value import Integer, Value
 from busbw.model.platform import PlatformSource
+from busbw.model.request import Goal
 
-Goal = Literal["bandwidth", "latency", "nvlink-check", "nic-check", "sharp", "training"]
 # needed: without it the job fails, hangs or takes another network; helps: somebody measured or explained a gain;
 # check_first: it can cost as much as it gains, so measure here with and without.
 Need = Literal["needed", "helps", "check_first"]

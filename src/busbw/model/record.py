@@ -59,6 +59,8 @@ class GpuHello(Value, kw_only=True, frozen=True):
     environment: tuple[tuple[str, str], ...]
     # Devices that CUDA shows this process.
     visible: Integer | None = None
+    # The NUMA node that the kernel puts it beside; None: it does not say.
+    numa: Integer | None = None
 
 
 class Hello(Record, tag="hello", kw_only=True, frozen=True):
@@ -69,8 +71,9 @@ class Hello(Record, tag="hello", kw_only=True, frozen=True):
     ranks: Integer
     host: str
     process_id: Integer
-    # CPUs the rank may run on after the launcher bound it.
+    # CPUs the rank may run on after the launcher bound it, and the NUMA nodes that they are of; None: not told.
     cpus: tuple[Integer, ...]
+    numa: tuple[Integer, ...] | None = None
     mpi_version: str
     mpi_library: str
     handle_bytes: Integer

@@ -48,6 +48,8 @@ class Container(Value, kw_only=True, frozen=True):
 # stream: calls back to back; isolated: each alone after an aligned start; graph: calls captured once and replayed;
 # loaded: back to back while matrix products run beside them. The last two need a GPU.
 Mode = Literal["stream", "isolated", "graph", "loaded"]
+# What settings are to be good for.
+Goal = Literal["bandwidth", "latency", "nvlink-check", "nic-check", "sharp", "training"]
 Group = Literal["what", "sizes", "how", "where", "container", "batch", "output"]
 # How the value of an option is written: as it stands, a number, seconds, a size, without any, once for each value, as a
 # command line, a rank or `all`, or a number that is 0 for no.
@@ -310,6 +312,17 @@ class Request(Value, kw_only=True, frozen=True, omit_defaults=True):
         bool,
         RunOption("--no-multicast", "how", "NCCL: keep NVLink multicast (NVLS) off, in every rank.", form="flag"),
     ] = False
+    # None: with the settings that are there.
+    goal: Annotated[
+        Goal | None,
+        RunOption(
+            "--goal",
+            "how",
+            "Apply what is recommended on this platform, where nobody has set it: settings for bandwidth, latency, "
+            "nic-check, nvlink-check, sharp or training.",
+            choices=_same(*get_args(Goal)),
+        ),
+    ] = None
     load_side: Annotated[
         int,
         RunOption("--load-side", "how", "NCCL: matrices of --mode loaded are n x n.", form="number", rare=True),
@@ -365,11 +378,23 @@ class Request(Value, kw_only=True, frozen=True, omit_defaults=True):
         RunOption(
             "--bind-to",
             "where",
-            "CPUs of each rank: a core, a NUMA node, those beside its GPU (see topo masks), or any "
-            "[default: core over MPI, none over NCCL].",
-            choices=_same("core", "numa", "masks", "none"),
+            "CPUs of each rank: a core, a NUMA node, those beside its GPU (see topo masks), any, or what the launcher "
+            "gives it unasked: default [default: core over MPI, none over NCCL].",
+            choices=_same("core", "numa", "masks", "none", "default"),
         ),
     ] = None
+    # Of each rank of a host, in their order; () where its topology says.
+    cpus: Annotated[
+        tuple[str, ...],
+        RunOption(
+            "--cpus",
+            "where",
+            "CPUs of a rank for --bind-to masks, such as 0-11,24: once for each rank of a host, in their order.",
+            form="many",
+            metavar="LIST",
+            rare=True,
+        ),
+    ] = ()
     # None: what fits.
     launcher: Annotated[
         str | None,

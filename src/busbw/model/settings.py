@@ -7,7 +7,9 @@ from typing import Literal, Self
 from busbw.base.value import Integer, Value
 
 # Weakest first.
-Layer = Literal["default", "platform", "topology", "site", "etc_conf", "conf", "tuned", "shell", "command_line"]
+Layer = Literal[
+    "default", "platform", "topology", "site", "recommended", "etc_conf", "conf", "tuned", "shell", "command_line"
+]  # fmt: skip
 
 
 class Setting(Value, kw_only=True, frozen=True):
@@ -23,6 +25,52 @@ class Setting(Value, kw_only=True, frozen=True):
     reason: str | None = None
     cost: str | None = None
     conditions: str | None = None
+
+
+# applied: set for the run; already: as somebody has set it here, or unset where it should be; kept: somebody has set
+# something else here, and that stays; left_out: it cannot be set in this run.
+Standing = Literal["applied", "already", "kept", "left_out"]
+
+
+class RecommendedSetting(Value, kw_only=True, frozen=True):
+    """One recommended setting, and what became of it in a run."""
+
+    setting: Setting
+    # As model.recommendation has them.
+    need: str
+    topic: str
+    standing: Standing
+    # What is set here already; None: nothing.
+    over: Setting | None = None
+    # Why it was left out.
+    why: str | None = None
+
+
+class RecommendedLayer(Value, kw_only=True, frozen=True):
+    """What is recommended for a run, as a layer under what somebody has set on the host it was planned on."""
+
+    platform: str
+    goal: str
+    nodes: Integer
+    # The one that is measured; None: several.
+    collective: str | None = None
+    # The version of NCCL it is for.
+    nccl: str
+    settings: tuple[RecommendedSetting, ...] = ()
+    # Beside the settings: how to start such a job, and what could not be told. Nothing of it is applied.
+    advice: tuple[str, ...] = ()
+
+    def env(self) -> dict[str, str]:
+        """Return the variables that are set for the run."""
+        return {
+            each.setting.name: each.setting.value
+            for each in self.settings
+            if each.standing == "applied" and each.setting.value is not None
+        }
+
+    def standing(self, standing: Standing) -> tuple[RecommendedSetting, ...]:
+        """Return those of which this became."""
+        return tuple(each for each in self.settings if each.standing == standing)
 
 
 class SettingsFile(Value, kw_only=True, frozen=True):
@@ -46,6 +94,8 @@ class JobEnvironment(Value, kw_only=True, frozen=True):
     # The platform it is; None: not known. And who says so: whoever asked for the run, or a rung of model.detection.
     platform: str | None = None
     platform_from: Literal["asked", "firmware", "metadata", "hardware"] | None = None
+    # What the run itself applied of what is recommended; the values are in the environment, too.
+    recommended: tuple[RecommendedSetting, ...] = ()
     # Files that these settings name and that are not there; None: nobody looked.
     absent: tuple[str, ...] | None = None
     # What could not be looked at and may set something, a line each.

@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -14,6 +14,7 @@ import msgspec
 
 from busbw import _core
 from busbw.base import layout
+from busbw.base.cpus import parse_cpu_list
 from busbw.model import codec
 from busbw.model.plan import Point
 from busbw.model.record import Attribution, EmptyLaunches, GpuHello, Hello, Measured, Mismatch, NcclPoint, Record
@@ -39,6 +40,18 @@ class Journal:
 
 
 _CLOCK_READS = 10_000
+_NODES = Path("/sys/devices/system/node")
+
+
+def numa_nodes_of(cpus: Iterable[int], nodes: Path = _NODES) -> tuple[int, ...] | None:
+    """Return the NUMA nodes that have any of these CPUs, ascending; None where the kernel does not tell."""
+    wanted = frozenset(cpus)
+    try:
+        lists = {place.name: (place / "cpulist").read_text() for place in nodes.glob("node[0-9]*")}
+    except OSError:
+        return None
+    found = [int(name.removeprefix("node")) for name, text in lists.items() if wanted & set(parse_cpu_list(text) or ())]
+    return tuple(sorted(found)) or None
 
 
 def introduce(
@@ -46,12 +59,14 @@ def introduce(
 ) -> Hello:
     """Say who `rank` of this process is."""
     quality = _core.clock_quality(_CLOCK_READS)
+    cpus = tuple(sorted(os.sched_getaffinity(0)))
     return Hello(
         rank=rank,
         ranks=world.ranks,
         host=socket.gethostname(),
         process_id=os.getpid(),
-        cpus=tuple(sorted(os.sched_getaffinity(0))),
+        cpus=cpus,
+        numa=numa_nodes_of(cpus),
         mpi_version=world.version,
         mpi_library=world.library,
         handle_bytes=world.handle_bytes,

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from busbw.model.plan import Plan
 from busbw.model.request import Request, words_of
@@ -65,6 +65,14 @@ def command_in_turn(plans: Sequence[Plan]) -> str | None:
     return shlex.join(
         ["busbw", "compare", *requests[0].collectives, *(word for words in shared for word in words), *sets]
     )
+
+
+def bisect_command(request: Request, good: str, settings: Mapping[str, str]) -> str:
+    """Return `busbw bisect ... --good default --bad 'A=1 B=2'`: which of these settings makes the difference."""
+    shared = words_of(request, {"goal", "launches", *_LEFT_OUT})
+    bad = shlex.join([f"{name}={value}" for name, value in settings.items()])
+    words = [*request.collectives, *(word for each in shared for word in each), "--good", good, "--bad", bad]
+    return shlex.join(["busbw", "bisect", *words])
 
 
 def _own(request: Request) -> tuple[tuple[str, ...], ...]:

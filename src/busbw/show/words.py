@@ -4,15 +4,20 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from busbw.base.collectives import COLLECTIVES
+from busbw.base.cpus import format_cpu_list
 from busbw.base.hostlist import compressed
+from busbw.base.text import listed
 from busbw.base.units import format_size, format_time
+from busbw.model.comparison import ComparedBand
 from busbw.model.finding import Ceiling, Verdict
 from busbw.model.machine import GpuHost
 from busbw.model.plan import Placement, Plan
 from busbw.model.preflight import differences
 from busbw.model.record import NcclChoice, Node
-from busbw.model.run import Measurement
+from busbw.model.run import Measurement, Run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -191,6 +196,27 @@ def _words(choice: NcclChoice) -> str:
     return " ".join([*named, *channels]) if named else choice.function
 
 
+def used_words(band: ComparedBand) -> str:
+    """Return algorithm and protocol that NCCL used in a band, on both sides where they differ: `tree ll -> ring ll`."""
+    first, other = (_used(choices) for choices in (band.first_choices, band.other_choices))
+    return first if first == other else f"{first or '?'} -> {other or '?'}"
+
+
+def _used(choices: Sequence[NcclChoice]) -> str:
+    named = (_words(structs.replace(choice, channels=None)) for choice in choices)
+    return ", ".join(dict.fromkeys(named))
+
+
+def bounds_words(bands: Sequence[ComparedBand]) -> str:
+    """Return what small, medium and large mean in a comparison."""
+    kinds = {band.by for band in bands if band.band != "small"}
+    by_protocol = "medium with NCCL's protocols LL and LL128, large with Simple"
+    by_size = "medium below 8 MiB, large from there on"
+    told = {frozenset({"protocol"}): by_protocol, frozenset({"size"}): by_size}
+    mixed = f"{by_protocol}; where NCCL does not say, {by_size}"
+    return f"small: below 64 KiB; {told.get(frozenset(kinds), mixed) if kinds else by_size}"
+
+
 def gpu_words(plan: Plan) -> tuple[str, ...]:
     """Return lines on the GPUs of a plan, their libraries and how they are used; none where it has no GPUs."""
     host, setup = plan.gpus, plan.gpu_setup
@@ -292,6 +318,7 @@ _BOUND = {
     "numa": "one NUMA node each",
     "masks": "each on the CPUs given to it",
     "none": "not bound",
+    "default": "bound as the launcher does when it is told nothing",
 }
 
 
@@ -306,6 +333,24 @@ def placement_words(placement: Placement) -> str:
     separator = ";" if where else ","
     crowded = ", more ranks than cores" if placement.oversubscribed else ""
     return f"{placement.ranks} ranks{where}{separator} {_BOUND[placement.binding]}{crowded}"
+
+
+_MOST_FOUND = 8
+
+
+def found_lines(run: Run) -> tuple[str, ...]:
+    """Return which CPUs the ranks found themselves on, where that was left to the launcher."""
+    if run.plan.placement.binding != "default" or not run.ranks:
+        return ()
+    groups: dict[tuple[str, tuple[int, ...]], list[int]] = {}
+    for each in run.ranks:
+        groups.setdefault((each.host, each.cpus), []).append(each.rank)
+    several = len({host for host, _cpus in groups}) > 1
+    said = (
+        f"rank {format_cpu_list(tuple(ranks))} on CPU {format_cpu_list(cpus)}{f' of {host}' if several else ''}"
+        for (host, cpus), ranks in groups.items()
+    )
+    return (f"found: {listed(said, _MOST_FOUND, between='; ')}",)
 
 
 _FROM = {

@@ -13,7 +13,8 @@ from busbw.env.rules.subject import CheckContext
 from busbw.env.versions import parse_version
 from busbw.facts.platforms import all_platforms
 from busbw.model.platform import Platform
-from busbw.model.recommendation import Goal, Recommendation
+from busbw.model.recommendation import Recommendation
+from busbw.model.request import Goal
 
 from .test_forms import LANGUAGES
 

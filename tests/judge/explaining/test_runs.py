@@ -17,6 +17,7 @@ from busbw.judge.explaining.sources import series_of_run
 from busbw.model.finding import Verdict
 from busbw.model.record import NcclChoice
 from busbw.model.run import Run
+from busbw.model.settings import JobEnvironment
 
 from .gpu_runs import make_gpu_run, make_point
 from .tables import HOST, SAMPLES, codes
@@ -409,3 +410,45 @@ def test_mpi_between_nodes_is_bounded_by_the_ranks_that_there_are(ranks, ceiling
     )
     found = explain("s", (series,), KnownMachine(platform=find_platform("azure-hbv4").platform))
     assert found.series[0].sizes[0].ceiling_Bps == pytest.approx(ceiling_Bps)
+
+
+class TestLoopback:
+    """One node that sends to itself through its NICs, as the goal nic-check has it."""
+
+    # Azure's article on interconnects: 8 x H100, 16 GiB, P2P, SHM and NVLS off.
+    PUBLISHED_Bps = 48.69e9
+    OFF = (("NCCL_P2P_DISABLE", "1"), ("NCCL_SHM_DISABLE", "1"), ("NCCL_NVLS_ENABLE", "0"))
+
+    def of(self, busbw_Bps, settings=OFF, platform="azure-nd-h100-v5"):
+        size_bytes = 2**34
+        time_s = size_bytes * 2 * 7 / 8 / busbw_Bps
+        point = make_point(0, size_bytes, time_s, ranks=8, chosen=("RING", "SIMPLE"))
+        run = make_gpu_run([point], ranks=8, model="NVIDIA H100 80GB HBM3")
+        hellos = tuple(structs.replace(each, gpu=structs.replace(each.gpu, environment=settings)) for each in run.ranks)
+        start = JobEnvironment(where="this host", environment=dict(settings), platform=platform)
+        return judged_by_links(
+            structs.replace(run, ranks=hellos, plan=structs.replace(run.plan, surroundings=start)), PLATFORMS
+        )
+
+    def test_what_was_published_is_ok_though_nvlink_would_carry_ten_times_as_much(self):
+        found = self.of(self.PUBLISHED_Bps)
+        assert found.verdict.outcome == "ok", found.verdict.sentence
+
+    def test_a_nic_with_half_its_rate_is_slow(self):
+        found = self.of(self.PUBLISHED_Bps / 2)
+        assert found.verdict.outcome == "slow", found.verdict.sentence
+        assert "50.0 GB/s" in found.verdict.sentence or "48.7 GB/s" in found.verdict.sentence
+
+    def test_the_same_figure_over_nvlink_is_slow(self):
+        found = self.of(self.PUBLISHED_Bps, settings=(("NCCL_NVLS_ENABLE", "0"),))
+        assert found.verdict.outcome == "slow", found.verdict.sentence
+
+    def test_where_the_platform_is_not_known_nothing_is_said_of_its_nics(self):
+        found = self.of(self.PUBLISHED_Bps / 2, platform=None)
+        assert found.verdict.outcome == "cannot_tell", found.verdict.sentence
+
+    def test_a_level_that_never_lets_gpus_reach_each_other_is_the_same(self):
+        found = self.of(self.PUBLISHED_Bps, settings=(("NCCL_P2P_LEVEL", "LOC"), ("NCCL_SHM_DISABLE", "1")))
+        assert found.verdict.outcome == "ok", found.verdict.sentence
+        near = stated_by_settings((("NCCL_P2P_LEVEL", "PIX"), ("NCCL_SHM_DISABLE", "1")))
+        assert near.network is None

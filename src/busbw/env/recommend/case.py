@@ -13,7 +13,8 @@ from busbw.env.rules.interactions_algorithms import BUFFER_BYTES, CHUNKS, STEPS
 from busbw.env.versions import reaches
 from busbw.facts.advice import WidelyPublished, widely_published
 from busbw.model.platform import Platform, PlatformSetting
-from busbw.model.recommendation import Alternative, Goal, LeftOutKind, Need, Topic
+from busbw.model.recommendation import Alternative, LeftOutKind, Need, Topic
+from busbw.model.request import Goal
 
 # Up to here a message is sent by the protocols for low latency, and channels and queue pairs only add to its time.
 _SMALL_BYTES = 64 * 2**10

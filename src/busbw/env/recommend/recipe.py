@@ -29,7 +29,8 @@ from busbw.facts.envvars import misspellings, variables
 from busbw.limits.rates import rates_of_platform
 from busbw.model.envvar import EnvVar
 from busbw.model.platform import Platform, PlatformSetting, PlatformSource
-from busbw.model.recommendation import Alternative, Goal, LaunchAdvice, LeftOut, Recommendation, Recommended
+from busbw.model.recommendation import Alternative, LaunchAdvice, LeftOut, Recommendation, Recommended
+from busbw.model.request import Goal
 
 # A collective needs somebody to talk to.
 _FEWEST = 2

@@ -8,6 +8,7 @@ from typing import Literal, TypeGuard
 import msgspec
 
 from busbw.base.value import Value
+from busbw.model.comparison import RankSeat
 from busbw.model.imported import Reading, Table
 from busbw.model.plan import Plan
 from busbw.model.record import NcclChoice
@@ -140,6 +141,20 @@ def _middle(row: list[TimedPoint]) -> TimedPoint:
     """Return one point for several of the same: the lower one of the two in the middle, wrong if any is."""
     ordered = sorted(row, key=lambda point: point.time_s)
     return msgspec.structs.replace(ordered[(len(ordered) - 1) // 2], wrong=any(point.wrong for point in row))
+
+
+def seats_of(run: Run) -> tuple[RankSeat, ...]:
+    """Return where the ranks of a run sat, as far as they tell; programs of the user do not."""
+    return tuple(
+        RankSeat(
+            rank=each.rank,
+            host=each.host,
+            cpus=each.cpus,
+            numa=each.numa,
+            gpu_numa=each.gpu.numa if each.gpu is not None else None,
+        )
+        for each in run.ranks
+    )
 
 
 # From here on nccl-tests warms up with one call instead of five, and opens sendrecv to two peers at most (with NCCL

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from busbw.base.units import format_size
+from busbw.judge.comparing.bands import summaries
 from busbw.judge.comparing.launch import Launch, PointKey, TimedPoint
 from busbw.model.comparison import Band, Claim, ComparedBand, ComparedPoint, Design, Side, SpeedEstimate, Versus
+from busbw.model.record import NcclChoice
 from busbw.stats.distributions import median, median_interval
 from busbw.stats.signed_rank import holm, least_p_value, p_value, shown_from
 
@@ -144,11 +146,26 @@ SMALL_BELOW_BYTES = 64 * 2**10
 LARGE_FROM_BYTES = 8 * 2**20
 
 
-def band_of(size_bytes: int) -> Band:
-    """Return the band that a size is in: small below 64 KiB, large from 8 MiB on."""
+_SIMPLE = "SIMPLE"
+
+
+def band_of(size_bytes: int, choices: Sequence[NcclChoice] = ()) -> Band:
+    """Return the band that a size is in: small below 64 KiB; above it large from where NCCL takes the Simple protocol.
+
+    Where it does not say which one it took, or took several, large from 8 MiB on.
+    """
     if size_bytes < SMALL_BELOW_BYTES:
         return "small"
-    return "medium" if size_bytes < LARGE_FROM_BYTES else "large"
+    protocol = protocol_of(choices)
+    if protocol is None:
+        return "medium" if size_bytes < LARGE_FROM_BYTES else "large"
+    return "large" if protocol == _SIMPLE else "medium"
+
+
+def protocol_of(choices: Sequence[NcclChoice]) -> str | None:
+    """Return the protocol of all calls, in capitals; None where there is none, or several."""
+    found = {choice.protocol.upper() if choice.protocol is not None else None for choice in choices}
+    return found.pop() if len(found) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +190,7 @@ def versus(
     """Return every other side held against the first. P-values are adjusted over all points, and over all bands."""
     held = [_held(launches, other, design) for other in range(1, len(sides))]
     keys = [sorted(each, key=_order) for each in held]
-    bands = [_bands(own) for own in keys]
+    bands = [_bands(own, each) for own, each in zip(keys, held, strict=True)]
     of_points = iter(_estimates([[each[key]] for each, own in zip(held, keys, strict=True) for key in own], design))
     of_bands = iter(
         _estimates([[each[key] for key in band] for each, own in zip(held, bands, strict=True) for band in own], design)
@@ -182,7 +199,8 @@ def versus(
         Versus(
             other=number,
             points=tuple(_point(key, each[key], next(of_points)) for key in own),
-            bands=tuple(_band(each, band, next(of_bands)) for band in grouped),
+            bands=(made := tuple(_band(each, band, next(of_bands)) for band in grouped)),
+            summaries=summaries(made, design),
             geometric_mean=_estimates([[*each.values()]], design)[0] if geometric_mean and own else None,
             unmatched=_unmatched(launches, number, sides),
         )
@@ -246,15 +264,25 @@ def _order(key: PointKey) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _bands(keys: list[PointKey]) -> list[list[PointKey]]:
+_BANDS: tuple[Band, ...] = ("small", "medium", "large")
+
+
+def _bands(keys: list[PointKey], held: _Points) -> list[list[PointKey]]:
     """Return the points of each band of each collective."""
-    return [
-        list(group)
-        for _name, group in groupby(
-            sorted(keys, key=lambda key: (key.collective, key.in_place, key.size_bytes)),
-            key=lambda key: (key.collective, key.in_place, band_of(key.size_bytes)),
-        )
-    ]
+
+    def place(key: PointKey) -> tuple[str, bool, int]:
+        return key.collective, key.in_place, _BANDS.index(_band_of(key, held))
+
+    return [list(group) for _place, group in groupby(sorted(keys, key=lambda key: (place(key), key.size_bytes)), place)]
+
+
+def _band_of(key: PointKey, held: _Points) -> Band:
+    return band_of(key.size_bytes, _choices(held[key].first.values()))
+
+
+def _choices(points: Iterable[TimedPoint]) -> tuple[NcclChoice, ...]:
+    """Return what NCCL says it used, in the first launch that tells."""
+    return next((point.choices for point in points if point.choices), ())
 
 
 def _centre(points: Iterable[TimedPoint], what: Callable[[TimedPoint], float]) -> float:
@@ -288,19 +316,19 @@ def _point(key: PointKey, held: _Held, estimate: SpeedEstimate) -> ComparedPoint
         pair=key.pair,
         group=key.group,
         ranks=next(iter(firsts)).ranks,
-        band=band_of(key.size_bytes),
+        band=band_of(key.size_bytes, _choices(firsts)),
         first_s=_centre(firsts, _time_s),
         other_s=_centre(others, _time_s),
         first_busbw_Bps=_rate(firsts),
         other_busbw_Bps=_rate(others),
-        first_choices=next((point.choices for point in firsts if point.choices), ()),
-        other_choices=next((point.choices for point in others if point.choices), ()),
+        first_choices=_choices(firsts),
+        other_choices=_choices(others),
         estimate=estimate,
     )
 
 
 def _band(points: _Points, keys: list[PointKey], estimate: SpeedEstimate) -> ComparedBand:
-    band = band_of(keys[0].size_bytes)
+    band = _band_of(keys[0], points)
     rates = [[_rate(points[key].first.values()) for key in keys], [_rate(points[key].other.values()) for key in keys]]
     known = [[rate for rate in side if rate is not None] for side in rates]
     by_time = band == "small" or any(len(side) < len(keys) for side in known)
@@ -314,8 +342,23 @@ def _band(points: _Points, keys: list[PointKey], estimate: SpeedEstimate) -> Com
         sizes_bytes=tuple(sorted({key.size_bytes for key in keys})),
         first=_geometric_mean(firsts),
         other=_geometric_mean(others),
+        by="protocol" if _told_by_protocol(points, keys) else "size",
+        first_choices=_every(points[key].first for key in keys),
+        other_choices=_every(points[key].other for key in keys),
         estimate=estimate,
     )
+
+
+def _told_by_protocol(points: _Points, keys: Sequence[PointKey]) -> bool:
+    """Whether NCCL's protocol, rather than size, says which band these are in."""
+    return all(
+        key.size_bytes >= SMALL_BELOW_BYTES and protocol_of(_choices(points[key].first.values())) is not None
+        for key in keys
+    )
+
+
+def _every(sides: Iterable[Mapping[int, TimedPoint]]) -> tuple[NcclChoice, ...]:
+    return tuple(dict.fromkeys(choice for side in sides for choice in _choices(side.values())))
 
 
 def _geometric_mean(values: list[float]) -> float:

@@ -12,12 +12,13 @@ from busbw.judge.explaining.expecting import Knowledge, empty_call
 from busbw.judge.explaining.known_machine import KnownMachine, platform_findings
 from busbw.judge.explaining.memory import curve_of, explain_in_memory, measured_of, regime
 from busbw.judge.explaining.scenarios import bounds
-from busbw.judge.explaining.series import Series, SizeSample, StatedFacts
+from busbw.judge.explaining.series import Series, SizeSample, StatedFacts, stated_by_settings
 from busbw.judge.explaining.sizing import Against, explain_size
 from busbw.judge.explaining.slow_ends import pair_findings_of_run
-from busbw.judge.explaining.sources import series_of_run
+from busbw.judge.explaining.sources import series_of_run, settings_of, started_with
 from busbw.limits.message_rate import NAME as MESSAGE_RATE
 from busbw.model.finding import Finding, Verdict
+from busbw.model.plan import Plan
 from busbw.model.platform import Platform
 from busbw.model.run import Run
 from busbw.model.verdict import ExplainedVerdict, Regime, SeriesExplanation, SweepCurve
@@ -242,6 +243,29 @@ def explain_published(platform: Platform) -> ExplainedVerdict:
 _ORDER = {"error": 0, "warn": 1, "note": 2}
 
 
+_NCCL_TESTS = "nccl-tests"
+
+
+def is_judged_by_links(plan: Plan) -> bool:
+    """Whether what a run measures goes over links that something is known of: GPUs of ours, or NICs in a loopback."""
+    if plan.gpu_setup is not None or plan.backend != _NCCL_TESTS:
+        return plan.gpu_setup is not None
+    return stated_by_settings(started_with(plan)).network == "loopback" and not plan.placement.is_spread
+
+
+def _machine_of(run: Run, platforms: Sequence[Platform]) -> KnownMachine:
+    """Return what a run over NCCL is held against: its GPUs by name, and in a loopback the platform for its NICs.
+
+    What crosses the NICs of one node is not bound by the links between its GPUs, and a GPU's name says nothing of NICs.
+    """
+    gpus = facts_of_gpus(platforms)
+    start = run.plan.surroundings
+    is_loopback = stated_by_settings(settings_of(run)).network == "loopback" and not run.plan.placement.is_spread
+    named = start.platform if start is not None and is_loopback else None
+    platform = next((each for each in platforms if each.id == named), None) if named is not None else None
+    return KnownMachine(platform=platform, platform_name=named if platform is not None else None, gpus=gpus)
+
+
 def judged_by_links(run: Run, platforms: Sequence[Platform]) -> Run:
     """Return a run over NCCL with what its GPUs' links say of it.
 
@@ -250,7 +274,7 @@ def judged_by_links(run: Run, platforms: Sequence[Platform]) -> Run:
     """
     if not run.measurements:
         return run
-    known_machine = KnownMachine(gpus=facts_of_gpus(platforms))
+    known_machine = _machine_of(run, platforms)
     pairs = pair_findings_of_run(run, known_machine)
     explained = explain(run.plan.run_id, series_of_run(run, StatedFacts()), known_machine, run=run, findings=pairs)
     if explained.verdict.outcome == "cannot_tell":

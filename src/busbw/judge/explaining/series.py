@@ -81,6 +81,8 @@ def rates_of(collective: str, ranks: int, size_bytes: int, time_s: float) -> tup
     return COLLECTIVES[collective].factor(ranks) * size_bytes / time_s, algbw_Bps
 
 
+# Levels of NCCL_P2P_LEVEL up to which GPUs talk to each other directly, at which none does.
+_NEVER = frozenset({"LOC", "0"})
 _OFF, _ON = frozenset({"0"}), frozenset({"1"})
 # NCCL's names of algorithms, in busbw's spelling, which has one name for both forms of CollNet.
 NAMES = {
@@ -135,7 +137,7 @@ def stated_by_settings(settings: Iterable[tuple[str, str]]) -> StatedFacts:
         nvls=False if nvls in _OFF else None,
         sharp=False if collnet in _OFF else True if collnet in _ON else None,
         algorithms=_algorithms(values.get("NCCL_ALGO", "")),
-        network="loopback" if _is_on(values, "NCCL_P2P_DISABLE") and _is_on(values, "NCCL_SHM_DISABLE") else None,
+        network="loopback" if _peers_off(values) and _is_on(values, "NCCL_SHM_DISABLE") else None,
         detour=_detour(values),
     )
 
@@ -158,7 +160,12 @@ def _is_on(values: dict[str, str], name: str) -> bool:
 def _detour(values: dict[str, str]) -> Detour | None:
     if values.get("NCCL_NET", "").lower() == "socket" or _is_on(values, "NCCL_IB_DISABLE"):
         return "sockets"
-    return "shm" if _is_on(values, "NCCL_P2P_DISABLE") and not _is_on(values, "NCCL_SHM_DISABLE") else None
+    return "shm" if _peers_off(values) and not _is_on(values, "NCCL_SHM_DISABLE") else None
+
+
+def _peers_off(values: dict[str, str]) -> bool:
+    """Whether GPUs of a node do not reach each other directly; the level LOC, 0 in older spelling, says so too."""
+    return _is_on(values, "NCCL_P2P_DISABLE") or values.get("NCCL_P2P_LEVEL", "").upper() in _NEVER
 
 
 def detour_of(stated: StatedFacts, nodes: int | None) -> Detour | None:

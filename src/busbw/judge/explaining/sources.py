@@ -19,6 +19,7 @@ from busbw.judge.explaining.series import (
 from busbw.judge.usable import has_interval, is_disturbed
 from busbw.model.finding import Diagnosis
 from busbw.model.imported import Imported, Reading, Table
+from busbw.model.plan import Plan
 from busbw.model.record import NcclChoice
 from busbw.model.run import Measurement, Run
 
@@ -38,11 +39,19 @@ def series_of_run(run: Run, stated: StatedFacts) -> tuple[Series, ...]:
 
 
 def settings_of(run: Run) -> tuple[tuple[str, str], ...]:
-    """Return what the first rank found set, multicast off included."""
+    """Return what the first rank found set, multicast off included; else what the run was started with."""
     for hello in run.ranks:
         if hello.gpu is not None:
             return hello.gpu.environment
-    return tuple(run.plan.job.env)
+    return started_with(run.plan)
+
+
+def started_with(plan: Plan) -> tuple[tuple[str, str], ...]:
+    """Return the settings that a plan starts its ranks with: of its asker, as recommended, and its own."""
+    found = dict(plan.surroundings.environment) if plan.surroundings is not None else {}
+    found |= plan.recommended.env() if plan.recommended is not None else {}
+    found |= dict(plan.job.env)
+    return tuple((name, value) for name, value in found.items() if name not in plan.job.unset)
 
 
 def _kind(item: Measurement) -> tuple[str, str, str, int, bool, int | None]:

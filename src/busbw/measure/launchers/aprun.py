@@ -38,7 +38,7 @@ def job(start: Start) -> Job:
     if placement.oversubscribed:
         raise InputError("aprun starts no more ranks on a node than it has CPUs", hint="--ranks-per-node N")
     each = processes_of_each_host(start, name, "--ranks-per-node N")
-    is_bound = placement.binding in ("core", "numa")
+    is_free = placement.binding in ("none", "masks")
     options: tuple[Option, ...] = (
         # It would copy the program to the nodes, and an interpreter that starts from the copy misses its libraries.
         ("-b",),
@@ -47,8 +47,8 @@ def job(start: Start) -> Job:
         ("-n", str(each * len(placement.hosts))),
         ("-N", str(each)),
         # All hardware threads are the ranks', not only the first of each core.
-        *(() if is_bound else (("-j", "0"),)),
-        ("-cc", _BINDINGS[placement.binding]),
+        *((("-j", "0"),) if is_free else ()),
+        *((("-cc", _BINDINGS[placement.binding]),) if placement.binding in _BINDINGS else ()),
         *((("-L", _nodes(start)),) if placement.is_spread and start.hosts_are_named else ()),
     )
     # Ranks are numbered one node after the other, each with as many.

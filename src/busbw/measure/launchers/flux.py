@@ -118,6 +118,8 @@ def _binding(start: Start) -> tuple[Option, ...]:
     placement = start.placement
     # Said outright, as a site may have set another: every task sees all GPUs that the job has on its node.
     gpus = (("--setopt=gpu-affinity=on",),) if start.gpus_per_host is not None else ()
+    if placement.binding == "default":
+        return gpus
     if placement.oversubscribed or placement.binding == "none":
         return ("--setopt=cpu-affinity=off",), *gpus
     if placement.binding == "masks":

@@ -119,7 +119,7 @@ def _reaching(
 
 def _mpich_binding(start: Start) -> tuple[str, ...]:
     placement = start.placement
-    if placement.binding == "none":
+    if placement.binding in ("none", "default"):
         return ()
     if placement.binding == "masks":
         # Numbers of the kernel; it reads no ranges.
@@ -144,6 +144,8 @@ def _mvapich_settings(start: Start) -> dict[str, str]:
 def _intel_binding(start: Start) -> tuple[str, ...]:
     # Pins each rank to a core of its own by default, and gives up pinning when there are more ranks than cores.
     placement = start.placement
+    if placement.binding == "default":
+        return ()
     if placement.binding == "masks":
         # Its own masks, I_MPI_PIN_DOMAIN=[...], may not overlap, and ranks of one NUMA node share CPUs.
         return ("-genv", "I_MPI_PIN", "off")

@@ -92,7 +92,7 @@ def _resource_sets(start: Start) -> tuple[Option, ...]:
         ("--cpu_per_rs=ALL_CPUS",),
         (f"--gpu_per_rs={'ALL_GPUS' if start.gpus_per_host is not None else 0}",),
         ("--launch_distribution=packed",),
-        (f"--bind={'packed:1' if bound else 'none'}",),
+        *(((f"--bind={'packed:1' if bound else 'none'}",),) if placement.binding != "default" else ()),
     )
 
 

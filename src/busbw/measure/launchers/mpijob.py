@@ -128,12 +128,13 @@ def _worker(start: Start, asked: Pods) -> dict[str, Node]:
 
 
 def _open_mpi(start: Start, slots: int) -> tuple[str, ...]:
+    binding = _binding(start)
     handed_on = (each for each, _value in start.program.env if not each.startswith(_OF_OPEN_MPI))
     return (
         "mpirun",
         *(("--allow-run-as-root",) if start.as_root else ()),
         *("-n", str(slots * len(start.placement.hosts)), "--hostfile", _HOST_FILE),
-        *("--map-by", f"ppr:{slots}:node", "--bind-to", _binding(start)),
+        *("--map-by", f"ppr:{slots}:node", *(("--bind-to", binding) if binding != "default" else ())),
         *(word for each in handed_on for word in ("-x", each)),
         *_ranks(start),
     )
@@ -145,7 +146,7 @@ def _hydra(start: Start, slots: int) -> tuple[str, ...]:
     return (
         "mpirun",
         *("-n", str(slots * len(start.placement.hosts)), "-f", _HOST_FILE, "-ppn", str(slots)),
-        *(("-bind-to", binding) if binding != "none" else ()),
+        *(("-bind-to", binding) if binding not in ("none", "default") else ()),
         *(("-genvlist", names) if names else ()),
         *_ranks(start),
     )

@@ -168,7 +168,9 @@ def _as_root(start: Start) -> tuple[str, ...]:
 def _binding_here(placement: Placement) -> tuple[str, ...]:
     if placement.oversubscribed:
         # Without yielding, a waiting rank keeps the core its partner needs: milliseconds instead of microseconds.
-        return ("--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1")
+        return ("--oversubscribe", *_bind_to(placement), "--mca", "mpi_yield_when_idle", "1")
+    if placement.binding == "default":
+        return ()
     if placement.binding in ("none", "masks"):
         return ("--bind-to", "none")
     return ("--map-by", placement.binding, "--bind-to", placement.binding)
@@ -181,8 +183,16 @@ def _mapping(placement: Placement, words: _OpenMpiWords, counts: tuple[int, ...]
     if placement.binding == "numa" and words.first_numa_only:
         by = ("--map-by", "numa")
     if placement.oversubscribed:
-        return ("--oversubscribe", *by, "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1")
-    return (*by, "--bind-to", "none" if placement.binding == "masks" else placement.binding)
+        return ("--oversubscribe", *by, *_bind_to(placement), "--mca", "mpi_yield_when_idle", "1")
+    return (*by, *_bind_to(placement))
+
+
+def _bind_to(placement: Placement) -> tuple[str, ...]:
+    """Return the CPUs of ranks that need not be placed for it; nothing where mpirun is to choose them."""
+    if placement.binding == "default":
+        return ()
+    is_free = placement.oversubscribed or placement.binding == "masks"
+    return ("--bind-to", "none" if is_free else placement.binding)
 
 
 def _reaching(start: Start, words: _OpenMpiWords) -> tuple[str, ...]:

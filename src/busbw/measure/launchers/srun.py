@@ -164,12 +164,17 @@ def _where(start: Start, counts: tuple[int, ...]) -> tuple[str, ...]:
 
 
 def _binding(start: Start) -> tuple[str, ...]:
-    """Return the CPUs of the tasks, said outright: srun otherwise takes what an outer srun or the site left."""
+    """Return the CPUs of the tasks, said outright: srun otherwise takes what an outer srun or the site left.
+
+    That is what the binding `default` asks for.
+    """
     placement = start.placement
     per_task: tuple[str, ...] = ()
     if start.batch is not None and start.batch.cpus_per_task is not None:
         # Since 22.05 a step does not inherit it from the job.
         per_task = (f"--cpus-per-task={start.batch.cpus_per_task}",)
+    if placement.binding == "default":
+        return (*per_task, *(("--overcommit",) if placement.oversubscribed else ()))
     if placement.oversubscribed:
         return (*per_task, "--overcommit", "--cpu-bind=none")
     if placement.binding == "masks":

@@ -79,7 +79,7 @@ def placement_of(
         # NCCL moves its threads to the cores beside their GPU, unless somebody bound them elsewhere.
         on_gpus = backend.over == "nccl" or request.gpu_buffers
         binding = "none" if oversubscribed or on_gpus else "core"
-    elif backend.is_ours and oversubscribed and binding != "none":
+    elif backend.is_ours and oversubscribed and binding not in ("none", "default") and not request.cpus:
         raise InputError(
             f"{processes} ranks cannot be bound to {surroundings.host.cores} cores", where=f"--bind-to {binding}"
         )

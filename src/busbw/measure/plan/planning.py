@@ -10,6 +10,7 @@ from busbw import __version__
 from busbw.base import layout
 from busbw.base.errors import InputError
 from busbw.machine.capture import host as capture
+from busbw.machine.capture.environment import variables_in_force
 from busbw.measure.backends import registry
 from busbw.measure.backends.backend import Backend, ProgramStart, Settled, Surroundings, check_options, is_own
 from busbw.measure.launchers.launcher import RankLauncher
@@ -21,7 +22,7 @@ from busbw.measure.plan.sweeps import asked_sizes, names_of, sweeps_of, with_siz
 from busbw.model.launch import Start
 from busbw.model.plan import Plan, Program, Sampling, Step
 from busbw.model.request import Mode, Request
-from busbw.model.settings import JobEnvironment
+from busbw.model.settings import JobEnvironment, RecommendedLayer
 
 
 def plan(request: Request, directory: Path | None, base: Path) -> tuple[Plan, Path]:
@@ -30,8 +31,8 @@ def plan(request: Request, directory: Path | None, base: Path) -> tuple[Plan, Pa
     Raises InputError for what cannot be measured on this machine, and where a launcher started busbw several times.
     """
     check_started_once()
-    ((made, where),) = _planned(request, (directory,), base)
-    return msgspec.structs.replace(made, surroundings=_job_environment(request)), where
+    (made,) = _planned(request, (directory,), base)
+    return made
 
 
 def plans(request: Request, directories: Sequence[Path]) -> tuple[Plan, ...]:
@@ -40,9 +41,7 @@ def plans(request: Request, directories: Sequence[Path]) -> tuple[Plan, ...]:
     Raises InputError as `plan` does.
     """
     check_started_once()
-    now = _job_environment(request)
-    made = _planned(request, directories, Path())
-    return tuple(msgspec.structs.replace(each, surroundings=now) for each, _where in made)
+    return tuple(each for each, _where in _planned(request, directories, Path()))
 
 
 def _job_environment(request: Request) -> JobEnvironment:
@@ -68,13 +67,46 @@ def _planned(request: Request, directories: Sequence[Path | None], base: Path) -
     names = names_of(request, capabilities)
     if backend.over == "mpi":
         sweeps_of(request, sum(counts_of(request, surroundings, backend, names)), capabilities)
-    surroundings = looked_at(request, surroundings, backend, names)
+    seen = looked_at(request, surroundings, backend, names)
+    now = _job_environment(request)
+    layer = _layer(request, seen, backend, now)
+    if layer is None:
+        made = _composed(request, seen, directories, base)
+    else:
+        # What is found depends on the settings that the run will have: the order of GPUs, what a container is told.
+        with variables_in_force(layer.env().items(), ()):
+            seen = looked_at(request, surroundings_of(host, allocation), backend, names)
+            made = _composed(request, seen, directories, base)
+    return tuple((msgspec.structs.replace(_with(each, layer), surroundings=now), where) for each, where in made)
+
+
+def _composed(
+    request: Request, surroundings: Surroundings, directories: Sequence[Path | None], base: Path
+) -> tuple[tuple[Plan, Path], ...]:
     if len(directories) == 1:
         return (compose(request, surroundings, directories[0], base),)
     return tuple(
         compose(request, dataclasses.replace(surroundings, token=f"{surroundings.token}-{number:03d}"), directory, base)
         for number, directory in enumerate(directories)
     )
+
+
+def _layer(
+    request: Request, surroundings: Surroundings, backend: Backend, now: JobEnvironment
+) -> RecommendedLayer | None:
+    if request.goal is None:
+        return None
+    from busbw.measure.plan.recommended import recommended_layer  # noqa: PLC0415 - few ask for it
+
+    return recommended_layer(request, surroundings, backend, now)
+
+
+def _with(plan: Plan, layer: RecommendedLayer | None) -> Plan:
+    if layer is None:
+        return plan
+    from busbw.measure.plan.recommended import with_layer  # noqa: PLC0415 - as above
+
+    return with_layer(plan, layer)
 
 
 def _usual(request: Request, backend: Backend) -> Request:

@@ -6,7 +6,7 @@ import sys
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from busbw.base.cpus import format_cpu_list
+from busbw.base.cpus import format_cpu_list, parse_cpu_list
 from busbw.base.errors import InputError
 from busbw.machine.capture import allocation as batch_systems
 from busbw.machine.capture import host as capture
@@ -66,7 +66,7 @@ def looked_at(request: Request, surroundings: Surroundings, backend: Backend, na
     seen = backend.look(request, surroundings, door, names)
     return dataclasses.replace(
         seen,
-        masks=_masks(of_node=seen.gpus is not None) if request.binding == "masks" else (),
+        masks=_masks(request, of_node=seen.gpus is not None),
         containment=_containment(request, seen.mpi),
     )
 
@@ -119,11 +119,16 @@ def _containment(request: Request, mpi: MpiLibrary | None) -> "Containment | Non
     return containment(request.container, mpi, tuple(environment()), request.image_python)
 
 
-def _masks(*, of_node: bool) -> tuple[str, ...]:
-    """Return the CPUs of each local rank of this host: all of its NUMA node, or an even share of them.
+def _masks(request: Request, *, of_node: bool) -> tuple[str, ...]:
+    """Return the CPUs of each local rank of this host: those asked for, else its NUMA node, or an even share of one.
 
-    Raises InputError where its topology does not tell.
+    () where the binding is none by masks. Raises InputError for lists that are none, and where the topology of this
+    host does not tell.
     """
+    if request.cpus:
+        return _given(request)
+    if request.binding != "masks":
+        return ()
     from busbw.measure.plan.masks import rank_masks  # noqa: PLC0415 - reading a topology takes long, and few ask for it
 
     found = rank_masks(None, here=True)
@@ -135,6 +140,18 @@ def _masks(*, of_node: bool) -> tuple[str, ...]:
             hint="busbw topo masks --here",
         )
     return tuple(format_cpu_list(cpus) for cpus in lists if cpus is not None)
+
+
+def _given(request: Request) -> tuple[str, ...]:
+    if request.binding != "masks":
+        raise InputError("CPUs are given for another binding", where="--cpus", hint="--bind-to masks")
+    found = []
+    for text in request.cpus:
+        cpus = parse_cpu_list(text)
+        if not cpus:
+            raise InputError(f"{text[:40]!r} is no list of CPUs", where="--cpus", hint="--cpus 0-11,24")
+        found.append(format_cpu_list(cpus))
+    return tuple(found)
 
 
 _NAMED = "NCCL_CONF_FILE"

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from busbw import _core
 from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES, matrix_counts, part_count
@@ -100,7 +101,24 @@ def describe(libraries: Libraries, gpu: _core.Gpu) -> GpuHello:
         nvrtc_path=libraries.nvrtc.path if libraries.nvrtc is not None else None,
         environment=tuple(shown),
         visible=libraries.cuda.devices,
+        numa=numa_of_device(facts.bus_id),
     )
+
+
+_DEVICES = Path("/sys/bus/pci/devices")
+
+
+def numa_of_device(bus_id: str, devices: Path = _DEVICES) -> int | None:
+    """Return the NUMA node that the kernel puts a PCI device beside; None where it does not say.
+
+    CUDA writes the domain with four or eight digits, the kernel with four.
+    """
+    domain, _colon, rest = bus_id.lower().partition(":")
+    try:
+        node = int((devices / f"{domain[-4:]}:{rest}" / "numa_node").read_text())
+    except (OSError, ValueError):
+        return None
+    return node if node >= 0 else None
 
 
 def host_of_plan(plan: Plan) -> tuple[GpuHost, GpuSetup]:

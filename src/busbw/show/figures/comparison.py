@@ -6,10 +6,10 @@ from itertools import groupby
 from typing import Any
 
 from busbw.base.units import format_rate, format_size, format_time
-from busbw.model.comparison import ComparedBand, ComparedPoint, Comparison, Side, SpeedEstimate, Versus
+from busbw.model.comparison import BandSummary, ComparedBand, ComparedPoint, Comparison, Side, SpeedEstimate, Versus
 from busbw.show.figures.axes import STYLES, even_axis, size_axis
 from busbw.show.figures.series import Figure, base_layout, plain
-from busbw.show.words import us
+from busbw.show.words import bounds_words, us, used_words
 
 # How the answer is shown: the word, a sign beside it, and the tone of a verdict.
 OUTCOME_SIGNS = {
@@ -47,8 +47,12 @@ class VersusFigure:
     letters: tuple[str, str]
     figure: Figure
     rows: tuple[tuple[str, ...], ...]
-    # Small, medium and large sizes taken together: collective, band, both sides with their unit, then as above.
+    # Small, medium and large sizes taken together: collective, band, both sides with their unit, then as above, and
+    # what NCCL used.
     bands: tuple[tuple[str, ...], ...]
+    # What small, medium and large mean, and what is claimed of each.
+    bounds: str
+    summaries: tuple[BandSummary, ...]
     unmatched: tuple[str, ...]
 
 
@@ -80,6 +84,8 @@ def _versus(comparison: Comparison, versus: Versus) -> VersusFigure:
         rows=tuple(_row(item) for item in versus.points),
         # Of one size each they would be the rows once more.
         bands=tuple(map(_band_row, versus.bands)) if any(len(band.sizes_bytes) > 1 for band in versus.bands) else (),
+        bounds=bounds_words(versus.bands),
+        summaries=versus.summaries,
         unmatched=versus.unmatched,
     )
 
@@ -186,7 +192,7 @@ def _band_row(band: ComparedBand) -> tuple[str, ...]:
         format_time(each) if band.measure == "latency" else format_rate(each) for each in (band.first, band.other)
     )
     name = f"{band.collective}{', in place' if band.in_place else ''}"
-    return (name, f"{band.band}: {band.measure}", *values, *_change(band.estimate))
+    return (name, f"{band.band}: {band.measure}", *values, *_change(band.estimate), used_words(band))
 
 
 def _change(estimate: SpeedEstimate) -> tuple[str, str, str]:

@@ -24,8 +24,10 @@ from busbw.model.comparison import (
     Versus,
 )
 from busbw.show.lines import paired_lines
+from busbw.show.recommended import layer_lines
+from busbw.show.seats import seat_columns, seat_rows, seat_words, seated
 from busbw.show.text.terminal import console, say_finding
-from busbw.show.words import choices_words, us
+from busbw.show.words import bounds_words, choices_words, us, used_words
 
 # A claim in a word; without one `~`, and `?` where nothing could be claimed whatever the times.
 CLAIM_WORDS: dict[Claim, str] = {"faster": "faster", "slower": "slower", "same": "=", "none": "~", "cannot_tell": "?"}
@@ -39,6 +41,8 @@ _DESCRIPTION = (
     "as measured, nothing is claimed of stored results; spread: 95 % of the ratios of one launch of each side lie in it"
 )
 _MOST_CHOICES = 6
+_MOST_SEATS = 32
+_SEVERAL = 2
 _ORDERS = {
     "random_order": "random order in each block",
     "mirrored_pairs": "random order in each pair of blocks, of which the second mirrors the first",
@@ -53,6 +57,7 @@ def comparison_text(comparison: Comparison) -> None:
     """Print the sides, every point, every band, what was found and the answer."""
     out = console()
     _sides(out, comparison)
+    _seats(out, comparison)
     for versus in comparison.versus:
         letters = (comparison.sides[0].letter, comparison.sides[versus.other].letter)
         for _key, group in groupby(versus.points, key=lambda point: (point.collective, point.in_place, point.dtype)):
@@ -63,6 +68,7 @@ def comparison_text(comparison: Comparison) -> None:
             for line in paired_lines(points, letters) if out.encoding.startswith("utf") else ():
                 out.print(Text(line), soft_wrap=not out.is_terminal)
         _bands(out, versus, letters, comparison.design)
+        _summaries(out, versus, letters)
         _geometric_mean(out, versus, comparison.design)
         _choices(out, versus, letters)
         _unmatched(out, versus)
@@ -75,6 +81,8 @@ def comparison_text(comparison: Comparison) -> None:
     sentence = comparison.verdict.sentence.removeprefix("cannot tell ")
     verdict.append(printable(f": {sentence}"))
     out.print(verdict, soft_wrap=not out.is_terminal)
+    for step in comparison.next_steps:
+        out.print(Text(printable(step)), soft_wrap=True)
 
 
 def plan_of_comparison_text(plan: ComparisonPlan) -> None:
@@ -102,8 +110,30 @@ def _sides(out: Console, comparison: Comparison) -> None:
     for side in comparison.sides:
         count = f"{len(side.launches)} launch{'' if len(side.launches) == 1 else 'es'}"
         out.print(Text(printable(f"{side.letter}  {side.name} ({count})")), soft_wrap=True)
+        if side.recommended is not None:
+            for line in layer_lines(side.recommended):
+                out.print(Text(printable(f"   {line}")), soft_wrap=True)
     for note in comparison.notes:
         out.print(Text(printable(f"note: {note}")), soft_wrap=not out.is_terminal)
+
+
+def _seats(out: Console, comparison: Comparison) -> None:
+    """Print where the ranks of each side sat, where that differs."""
+    sides = seated(comparison)
+    if not sides:
+        return
+    out.print()
+    out.print(Text("# where the ranks sat: CPUs, and their NUMA nodes"))
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="")
+    for column in seat_columns(sides):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in seat_rows(sides)[:_MOST_SEATS]:
+        table.add_row(*map(printable, row))
+    out.print(table)
+    more = len(seat_rows(sides)) - _MOST_SEATS
+    words = [f"and {more} more ranks: --json has each"] if more > 0 else []
+    for line in (*words, *map(seat_words, sides)):
+        out.print(Text(printable(line)), soft_wrap=True)
 
 
 def _title(point: ComparedPoint, letters: tuple[str, str]) -> str:
@@ -160,12 +190,23 @@ def _bands(out: Console, versus: Versus, letters: tuple[str, str], design: Desig
     out.print()
     out.print(Text("# by size: latency of small messages (us), bus bandwidth of medium and large ones (GB/s)"))
     shown = _MEASURED if design == "descriptive" else _SHOWN
-    table = _columns("collective\n", "sizes\n", f"{first}\n", f"{other}\n", *shown)
+    told = any(band.first_choices or band.other_choices for band in versus.bands)
+    table = _columns("collective\n", "sizes\n", f"{first}\n", f"{other}\n", *shown, *(("NCCL used\n",) if told else ()))
     for band in versus.bands:
         values = (_value(band, band.first), _value(band, band.other))
         place = " in place" if band.in_place else ""
-        table.add_row(printable(f"{band.collective}{place}"), band.band, *values, *_cells(band.estimate, design))
+        used = (printable(used_words(band)),) if told else ()
+        table.add_row(printable(f"{band.collective}{place}"), band.band, *values, *_cells(band.estimate, design), *used)
     out.print(table)
+    out.print(Text(f"# {bounds_words(versus.bands)}"), soft_wrap=True)
+
+
+def _summaries(out: Console, versus: Versus, letters: tuple[str, str]) -> None:
+    """Print what is claimed of small, medium and large messages; of one collective the table says it."""
+    if len({(band.collective, band.in_place) for band in versus.bands}) < _SEVERAL:
+        return
+    for each in versus.summaries:
+        out.print(Text(printable(f"{letters[1]} against {letters[0]}, {each.band}: {each.sentence}")), soft_wrap=True)
 
 
 def _geometric_mean(out: Console, versus: Versus, design: Design) -> None:

@@ -97,6 +97,7 @@ def _readers(explanation: Explanation, var: EnvVar) -> str:
 
 
 _LAYERS = {
+    "recommended": "set by busbw run",
     "default": "default",
     "platform": "platform",
     "topology": "topology",

@@ -17,10 +17,12 @@ from busbw.model.finding import Finding, Verdict
 from busbw.model.plan import Job, Plan
 from busbw.model.run import Measurement, Run
 from busbw.show.lines import curve_lines, say, say_action
+from busbw.show.recommended import layer_lines
 from busbw.show.text.autopsy import autopsy_lines
 from busbw.show.weighing import conditions_of, weighed
 from busbw.show.words import (
     choice_words,
+    found_lines,
     gpu_words,
     has_choices,
     interval_percent,
@@ -111,8 +113,9 @@ def run_text(run: Run, where: Path) -> None:
     say(out, verdict_line(run.verdict))
     out.print()
     say(out, Text(_heading(run.plan)))
-    for line in node_lines(run.nodes):
+    for line in (*found_lines(run), *node_lines(run.nodes)):
         say(out, Text(printable(line)))
+    _say_recommended(out, run.plan, run.measurements)
     for _sweep, group in groupby(run.measurements, key=_table_of):
         measurements = list(group)
         out.print()
@@ -138,6 +141,12 @@ def run_text(run: Run, where: Path) -> None:
     out.print(Text(f"run: {printable(str(where))}", style="dim"), soft_wrap=True)
 
 
+def _say_recommended(out: Console, plan: Plan, measurements: Sequence[Measurement] = ()) -> None:
+    if plan.recommended is not None:
+        for line in layer_lines(plan.recommended, measurements):
+            out.print(Text(printable(line)), soft_wrap=True)
+
+
 def _say_conditions(out: Console, run: Run) -> None:
     conditions = conditions_of(run)
     if conditions is None:
@@ -157,6 +166,7 @@ def plan_text(plan: Plan) -> None:
     """Print what would be done."""
     out = console()
     say(out, Text(_heading(plan)))
+    _say_recommended(out, plan)
     for sweep in plan.sweeps:
         sizes = ", ".join(format_size(size_bytes) for size_bytes in sweep.sizes_bytes)
         form = "in place" if sweep.in_place else "out of place"
