@@ -11,12 +11,14 @@ import msgspec
 from busbw.base.errors import InputError
 from busbw.env.layers import layers
 from busbw.env.recommend import recommend
+from busbw.env.recommend.mpi import BINDING
 from busbw.env.versions import newest, parse_version
 from busbw.facts.envvars import variables
 from busbw.facts.platforms import all_platforms, find_platform
 from busbw.machine.capture.environment import absent
 from busbw.machine.capture.sites import site_files
 from busbw.measure.backends.backend import Backend, Surroundings
+from busbw.model.machine import MpiLibrary
 from busbw.model.plan import Job, Plan
 from busbw.model.recommendation import Recommendation, Recommended
 from busbw.model.request import Request
@@ -58,6 +60,7 @@ def recommended_layer(
         collective=_only_one(request, backend),
         goal=goal,
         nccl=_nccl(surroundings),
+        mpi_name=_mpi_name(surroundings.mpi) if backend.over == "mpi" else None,
         siblings=all_platforms(files),
     )
     return _layer(made, backend, found, is_spread=surroundings.allocation is not None, gpu_buffers=request.gpu_buffers)
@@ -76,6 +79,18 @@ def _nccl(surroundings: Surroundings) -> str | None:
         return text if text is not None and parse_version(text) else None
     except InputError:
         return None
+
+
+def _mpi_name(mpi: MpiLibrary | None) -> str | None:
+    """Return what recommendations call the MPI whose messages are measured; None where it is none that they know."""
+    if mpi is None:
+        return None
+    major = (mpi.version or "").split(".", 1)[0]
+    if mpi.family == "Open MPI":
+        return "open-mpi-4" if major in ("3", "4") else "open-mpi-5"
+    if mpi.family == "MVAPICH":
+        return "mvapich2" if major == "2" else "mvapich"
+    return {"MPICH": "mpich", "Intel MPI": "intel-mpi"}.get(mpi.family)
 
 
 def _layer(
@@ -128,6 +143,8 @@ def _why_not(each: Recommended, backend: Backend, *, is_spread: bool, gpu_buffer
         return _NOT_OF_MPI[each.scope]
     if backend.over == "mpi" and each.topic == _START_UP:
         return "it steers how MPI starts a job over NCCL, and this run measures MPI itself"
+    if each.name in BINDING:
+        return "--bind-to says which CPUs a rank has"
     if is_spread and not is_allowed(each.name):
         return "it is not among the variables that reach other hosts"
     known = variables().get(each.name)
