@@ -180,8 +180,8 @@ def test_a_file_has_no_line_rates(file: Path) -> None:
     view = node_view(str(file))
     assert view.bounds == ()
     assert (
-        "ring: NCCL counts 370.8 GB/s of bus bandwidth at most: NVLinks of one GPU"
-        in show(file, cwd=file.parent).stdout
+        "ring: NCCL plans 12 channels x 30 GB/s, 360.0 GB/s of bus bandwidth, over paths up to NVL\n"
+        "      its links carry 370.8 GB/s at most: NVLinks of one GPU" in show(file, cwd=file.parent).stdout
     )
 
 
