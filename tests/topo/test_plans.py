@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
 
 from busbw.api.machine import limit_of_host, limit_of_platform
 from busbw.machine.named import named_topology, node_view
@@ -21,10 +22,12 @@ from busbw.topo.file.writer import file_text
 from busbw.topo.origins.from_document import topologies_of
 from busbw.topo.paths import channels
 from busbw.topo.paths.channels import planned
+from busbw.topo.paths.graph import graph_of
 from busbw.topo.paths.paths import nccl_paths
 from busbw.topo.paths.view import ring_ceilings
 
 from .nodes import HIDDEN_SWITCH, four_gh200, four_h200, shared_switches
+from .strategies import topologies
 
 _PRINTED = json.loads((Path(__file__).parent / "nccl_plans.json").read_text())
 # Parts of the nodes that are looked at together.
@@ -244,3 +247,15 @@ def test_the_order_of_gpus_is_that_of_the_file_and_not_of_their_numbers() -> Non
     node = node_of(_PRINTED["nodes"][0]["node"])
     turned = msgspec.structs.replace(node, gpus=node.gpus[::-1])
     assert planned(turned) == planned(node)
+
+
+@given(topologies())
+@settings(max_examples=80, deadline=None)
+def test_every_topology_has_a_plan_within_its_links_or_a_reason(node: Topology) -> None:
+    found = planned(node)
+    assert (found.plans == ()) is (found.gap is not None or len(graph_of(node).gpus) < 2)
+    ceilings = {ceiling.algorithm: ceiling.busbw_Bps for ceiling in ring_ceilings(node)}
+    for each in found.plans:
+        # The one channel that NCCL lays where there is none for real asks no link.
+        if each.algorithm != "nvls" and each.channel_Bps > 100e6:
+            assert (each.busbw_Bps or 0) <= ceilings[each.algorithm] * 1.0001

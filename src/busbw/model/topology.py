@@ -194,11 +194,10 @@ class PortSpot(Value, kw_only=True, frozen=True):
 
 
 class RingCeiling(Value, kw_only=True, frozen=True):
-    """What the links, as NCCL counts them, let it plan at most for a ring or tree over all GPUs of a node.
+    """What the links, as NCCL counts them, let it plan at most for a ring or tree over all GPUs, as bus bandwidth.
 
-    As bus bandwidth. What it does plan may be less: see `NodeView.plans`.
-
-    NCCL's rates are below line rates: what is measured may be above. `NodeView.bounds` go by line rates.
+    What it does plan may be less: see `NodeView.plans`. NCCL's rates are below line rates, and what is measured may be
+    above them; `NodeView.bounds` go by line rates.
     """
 
     algorithm: Literal["ring", "tree"]

@@ -153,8 +153,9 @@ class _SearchedNode:
 
     @property
     def adds(self) -> bool:
-        """Return whether switches join the GPUs and can add."""
-        return bool(self.switched) and self.sm >= _HOPPER
+        """Return whether switches join all GPUs and can add."""
+        joined = bool(self.switched) and all(way.hops for both in self.switched for way in both)
+        return joined and self.sm >= _HOPPER
 
     def types(self) -> tuple[int, int]:
         """Return the ranks of the best and the worst way between two GPUs."""
@@ -178,7 +179,10 @@ def _node_of(topology: Topology, graph: Graph, nccl: Nccl) -> _SearchedNode:
         tuple(links.way(paths[start].get(end, NO_PATH), start, more) for end in graph.gpus) for start in graph.gpus
     )
     switched = tuple(
-        (links.way(paths[NVSWITCHES].get(gpu, NO_PATH), NVSWITCHES), links.way(paths[gpu][NVSWITCHES], gpu))
+        (
+            links.way(paths[NVSWITCHES].get(gpu, NO_PATH), NVSWITCHES),
+            links.way(paths[gpu].get(NVSWITCHES, NO_PATH), gpu),
+        )
         for gpu in (graph.gpus if NVSWITCHES in paths else ())
     )
     return _SearchedNode(
@@ -354,7 +358,7 @@ class _Planner:
     def _ranks(self) -> Iterator[int]:
         """Yield the ranks of ways to allow, until there are channels over better ones."""
         best, worst = self._node.types()
-        for rank in range(best, worst + 1):
+        for rank in range(best, min(worst, RANK["NET"]) + 1):
             if self._best.channels and best < rank > self._best.rank:
                 return
             if rank != RANK["P2C"] or self._node.nccl >= _P2C_SINCE:
