@@ -169,6 +169,16 @@ def test_the_exit_code_says_whether_it_can_be_told(arguments: list[str], code: E
             assert "cannot tell" in done.stdout or code == ExitCode.OK
 
 
+def test_what_nccl_plans_stands_below_the_table_and_is_said_to_be_no_limit() -> None:
+    done = CliRunner().invoke(busbw, ["limit", "--platform", "azure-nd-h100-v5", "--collective", "all_reduce"])
+    assert (
+        "NCCL 2.28.9 plans for ring: 12 channels x 30 GB/s, 360.0 GB/s of bus bandwidth, over paths up to NVL "
+        "(its own rates, no limit)" in done.stdout
+    )
+    several = CliRunner().invoke(busbw, ["limit", "--platform", "azure-nd-h100-v5", "--nodes", "2"])
+    assert "plans for" not in several.stdout
+
+
 @pytest.mark.parametrize("arguments", [["nonsense"], ["azure-ndv4", "--nodes", "0"], ["azure-ndv4", "--gpus", "99"]])
 def test_bad_arguments_are_one_clear_error(arguments: list[str]) -> None:
     done = CliRunner().invoke(busbw, ["limit", "--platform", *arguments])

@@ -156,6 +156,10 @@ def test_a_platform_has_the_bounds_that_limit_gives(name: str) -> None:
     assert {bound.algorithm: bound.busbw_Bps for bound in view.bounds} == found
     for ceiling in view.ceilings:
         assert ceiling.busbw_Bps <= (found[ceiling.algorithm] or 0) * 1.0001
+    counts = {ceiling.algorithm: ceiling.busbw_Bps for ceiling in view.ceilings}
+    for plan in limit.plans:
+        if plan.algorithm != "nvls":
+            assert 0 < (plan.busbw_Bps or 0) <= counts[plan.algorithm] * 1.0001
 
 
 def test_the_platforms_of_the_ticket_say_one_number() -> None:
@@ -180,8 +184,8 @@ def test_a_file_has_no_line_rates(file: Path) -> None:
     view = node_view(str(file))
     assert view.bounds == ()
     assert (
-        "ring: NCCL counts 370.8 GB/s of bus bandwidth at most: NVLinks of one GPU"
-        in show(file, cwd=file.parent).stdout
+        "ring: NCCL plans 12 channels x 30 GB/s, 360.0 GB/s of bus bandwidth, over paths up to NVL\n"
+        "      its links carry 370.8 GB/s at most: NVLinks of one GPU" in show(file, cwd=file.parent).stdout
     )
 
 
@@ -214,6 +218,16 @@ def test_another_release_has_its_own_paths_and_rates(file: Path) -> None:
     series = show(file, "--nccl", "2.19", cwd=file.parent)
     assert "as NCCL 2.19 counts them" in series.stdout
     assert "between NUMA nodes: 10" in series.stdout
+
+
+def test_a_plan_is_of_the_release_that_is_asked_for_and_absent_where_its_search_is_not_known(file: Path) -> None:
+    new = json.loads(show(file, "--json", "--nccl", "2.30.7", cwd=file.parent).stdout)
+    plans = {plan["algorithm"]: (plan["channels"], plan["channel_Bps"], plan["type"]) for plan in new["plans"]}
+    assert plans == {"ring": (12, 30e9, "NVL"), "tree": (12, 30e9, "NVL"), "nvls": (8, 40e9, "NVL")}
+    old = show(file, "--nccl", "2.19.3", cwd=file.parent)
+    assert "what NCCL plans is not known: the search of releases before 2.25.1 is not known" in old.stderr
+    assert "NCCL plans" not in old.stdout
+    assert "ring: NCCL counts 360.0 GB/s of bus bandwidth at most" in old.stdout
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from msgspec import structs
+
 from busbw.base.errors import InputError
 from busbw.facts.platforms import all_platforms
 from busbw.limits.ceiling import ceiling
@@ -10,11 +12,12 @@ from busbw.machine.capture.metadata import answers
 from busbw.machine.capture.sites import site_files
 from busbw.machine.capture.snapshot import capture_hardware
 from busbw.machine.detect.ladder import detect
-from busbw.machine.named import captured_rates, hardware_of_file, platform
+from busbw.machine.named import captured_rates, hardware_of_file, node_view, platform
 from busbw.machine.read.hardware import hardware_of
 from busbw.model.host import Answer, Detection, Snapshot
 from busbw.model.limit import Limit
 from busbw.store.snapshots import read_snapshot
+from busbw.topo.origins.from_platform import map_gap
 
 
 def detect_here() -> Detection:
@@ -57,8 +60,10 @@ def limit_of_platform(
     `gpus`: of each node, all by default. Without a collective those with a bound, without an algorithm those that
     libraries choose. Raises InputError for names, nodes and GPUs that there are not.
     """
-    rates = rates_of_platform(platform(name).platform, gpus=gpus, name=name)
-    return ceiling(rates, nodes=nodes, collective=collective, algorithm=algorithm)
+    found = platform(name).platform
+    rates = rates_of_platform(found, gpus=gpus, name=name)
+    limit = ceiling(rates, nodes=nodes, collective=collective, algorithm=algorithm)
+    return limit if map_gap(found) is not None else _with_plans(limit, name)
 
 
 def limit_of_host(
@@ -72,4 +77,15 @@ def limit_of_host(
     has = len(hardware.gpus)
     if gpus is not None and not 1 <= gpus <= has:
         raise InputError(f"{gpus} of the GPUs of {hardware.hostname}", where=str(path), hint=f"it shows {has}")
-    return ceiling(captured_rates(hardware, gpus=gpus), nodes=nodes, collective=collective, algorithm=algorithm)
+    rates = captured_rates(hardware, gpus=gpus)
+    return _with_plans(ceiling(rates, nodes=nodes, collective=collective, algorithm=algorithm), str(path))
+
+
+def _with_plans(limit: Limit, source: str) -> Limit:
+    """Return a limit with what NCCL plans within one whole node, as `topo show` says it of the same machine."""
+    if limit.nodes > 1:
+        return limit
+    view = node_view(source)
+    if not view.plans or limit.gpus != len(view.gpus):
+        return limit
+    return structs.replace(limit, plans=view.plans, planned_by=view.release)

@@ -31,7 +31,9 @@ def topo() -> None:
 @_HERE
 @click.option("--matrix", is_flag=True, help="The path between every pair, as nvidia-smi topo -m has it.")
 @click.option(
-    "--nccl", metavar="VERSION", help="Paths and rates as this version has them, 2.18 and later [default: 2.28.9]."
+    "--nccl",
+    metavar="VERSION",
+    help="Paths, rates and plans as this version has them, 2.18 and later [default: 2.28.9].",
 )
 @click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Write the picture as SVG.")
 @JSON

@@ -30,6 +30,7 @@ from busbw.topo.file.reader import read_document
 from busbw.topo.origins.from_document import obstacles, topologies_of
 from busbw.topo.origins.from_hardware import topology_of_hardware
 from busbw.topo.origins.from_platform import topology_of_platform
+from busbw.topo.paths.channels import planned
 from busbw.topo.paths.graph import DEFAULT_NCCL, LAST_OF_SERIES, OLDEST_NCCL, Nccl
 from busbw.topo.paths.view import view_of
 
@@ -266,7 +267,8 @@ def node_view(source: str | None, *, here: bool = False, nccl: Nccl = DEFAULT_NC
     Raises as `named_topology` does.
     """
     named = named_topology(source, here=here)
-    return view_of(named.topology, (*named.notes, *named.obstacles), nccl, _bounds(named, source))
+    plan = planned(named.topology, nccl)
+    return view_of(named.topology, (*named.notes, *named.obstacles), nccl, _bounds(named, source), plan)
 
 
 def nccl_release(text: str | None) -> tuple[Nccl, str | None]:

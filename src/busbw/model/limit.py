@@ -122,6 +122,28 @@ class Bound(Value, kw_only=True, frozen=True):
     missing: tuple[str, ...] = ()
 
 
+PlannedAlgorithm = Literal["ring", "tree", "nvls"]
+
+
+class ChannelPlan(Value, kw_only=True, frozen=True):
+    """The channels that NCCL lays through all GPUs of a node for one algorithm, as its graph log prints them.
+
+    A job then uses twice as many for ring and tree, each as fast as the links let it.
+    """
+
+    algorithm: PlannedAlgorithm
+    channels: Integer
+    # Of one channel, by NCCL's rates.
+    channel_Bps: float
+    # The worst type of path between GPUs that they may use, as in model.topology.
+    type: str
+    # Whether they were laid to be alike.
+    alike: bool
+    # What NCCL takes this for as bus bandwidth of all_reduce, before what it knows of protocols; None: it says nothing
+    # of NVLS without them.
+    busbw_Bps: float | None
+
+
 class Limit(Value, kw_only=True, frozen=True):
     """What the bus bandwidth of collectives can be at best, on some nodes of one kind."""
 
@@ -139,3 +161,7 @@ class Limit(Value, kw_only=True, frozen=True):
     messages_per_s: float | None = None
     assumptions: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    # What NCCL plans within one such node, by its own rates, where its topology is known: no bound on what is measured.
+    plans: tuple[ChannelPlan, ...] = ()
+    # The release whose search that is; None: no plan is known.
+    planned_by: str | None = None

@@ -5,9 +5,10 @@ from typing import Literal
 import msgspec
 
 from busbw.base.value import Integer, Value
-from busbw.model.limit import Bound
+from busbw.model.limit import Bound, ChannelPlan
 
-# Of what `busbw topo show --json` writes. 2: with schema, release, bounds and pairs; `ceilings` are NCCL's count.
+# Of what `busbw topo show --json` writes. 2: with schema, release, bounds, plans and pairs; `ceilings` are of links as
+# NCCL counts them.
 VIEW_SCHEMA = 2
 # 2: with schema, release and the bandwidth of each cell.
 MATRIX_SCHEMA = 2
@@ -193,9 +194,10 @@ class PortSpot(Value, kw_only=True, frozen=True):
 
 
 class RingCeiling(Value, kw_only=True, frozen=True):
-    """What NCCL, by its own rates, can plan at most for a ring or tree over all GPUs of a node, as bus bandwidth.
+    """What the links, as NCCL counts them, let it plan at most for a ring or tree over all GPUs, as bus bandwidth.
 
-    NCCL's rates are below line rates: what is measured may be above. `NodeView.bounds` go by line rates.
+    What it does plan may be less: see `NodeView.plans`. NCCL's rates are below line rates, and what is measured may be
+    above them; `NodeView.bounds` go by line rates.
     """
 
     algorithm: Literal["ring", "tree"]
@@ -252,6 +254,8 @@ class NodeView(Value, kw_only=True, frozen=True):
     # Of ring and tree by line rates, as `busbw limit` has them; empty for a file, which has no line rates, and where a
     # rate that counts is not known.
     bounds: tuple[Bound, ...] = ()
+    # What NCCL plans: ring, tree, and NVLS where switches can add; empty where that is not known, and a note says why.
+    plans: tuple[ChannelPlan, ...] = ()
     # From every GPU to all others and to every port, and back from the ports.
     pairs: tuple[PairPath, ...] = ()
     # What to know before believing the rest, in words.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from busbw.base.cpus import format_cpu_list
-from busbw.model.limit import PartName
+from busbw.model.limit import ChannelPlan, PartName
 from busbw.model.topology import Gpu, Net, NodeView, NumaNode, PciDevice, Topology
 from busbw.topo.buses import link_Bps
 from busbw.topo.paths.graph import (
@@ -232,21 +232,32 @@ _PARTS: dict[PartName, str] = {
 
 
 def ceiling_lines(view: NodeView) -> tuple[str, ...]:
-    """Return what line rates allow a ring and a tree, as `busbw limit` says it, and what NCCL counts."""
+    """Return what line rates allow a ring and a tree, as `busbw limit` says it, what NCCL plans, and why not more."""
     lines: list[str] = []
     bounds = {each.algorithm: each for each in view.bounds}
     counts = {str(each.algorithm): each for each in view.ceilings}
-    for name in ("ring", "tree"):
-        bound, count = bounds.get(name), counts.get(name)
+    plans = {str(each.algorithm): each for each in view.plans}
+    for name in ("ring", "tree", "nvls"):
+        said: list[str] = []
+        bound, count, plan = bounds.get(name), counts.get(name), plans.get(name)
         if bound is not None and bound.busbw_Bps is not None:
             least = next(line for line in bound.lines if line.limits)
             why = f"{_PARTS.get(least.part, least.part)}, {least.figures.partition(' = ')[0]}"
-            lines.append(f"{name}: {bound.busbw_Bps / 1e9:.1f} GB/s of bus bandwidth at best, by line rates ({why})")
+            said.append(f"{bound.busbw_Bps / 1e9:.1f} GB/s of bus bandwidth at best, by line rates ({why})")
+        if plan is not None:
+            said.append(f"NCCL plans {plan_words(plan)}")
         if count is not None:
-            beside = ("      ", "") if bound is not None else (f"{name}: ", " of bus bandwidth")
-            rate = f"{count.busbw_Bps / 1e9:.1f} GB/s{beside[1]}"
-            lines.append(f"{beside[0]}NCCL counts {rate} at most: {count.formula}")
+            unit = "" if said else " of bus bandwidth"
+            who = "its links carry" if plan is not None else "NCCL counts"
+            said.append(f"{who} {count.busbw_Bps / 1e9:.1f} GB/s{unit} at most: {count.formula}")
+        lines += [f"{f'{name}:' if place == 0 else '':<6}{line}" for place, line in enumerate(said)]
     return tuple(lines)
+
+
+def plan_words(plan: ChannelPlan) -> str:
+    """Return a plan in words: `4 channels x 12 GB/s, 48.0 GB/s of bus bandwidth, over paths up to PHB`."""
+    rate = f", {plan.busbw_Bps / 1e9:.1f} GB/s of bus bandwidth" if plan.busbw_Bps is not None else ""
+    return f"{_count(plan.channels, 'channel')} x {plan.channel_Bps / 1e9:g} GB/s{rate}, over paths up to {plan.type}"
 
 
 def _count(number: int, name: str) -> str:

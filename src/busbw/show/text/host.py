@@ -23,6 +23,7 @@ from busbw.model.host import (
 )
 from busbw.model.limit import Attained, Bound, Limit, LimitLine, Part, PartName
 from busbw.show.text.terminal import console
+from busbw.show.topology_tree import plan_words
 
 _NEAREST = ("PIX", "PXB", "PHB", "NODE", "SYS")
 # More would not fit beside the other columns.
@@ -282,6 +283,10 @@ def limit_text(limit: Limit, *, detailed: bool) -> None:
     missing = dict.fromkeys([*limit.missing, *(words for bound in limit.bounds for words in bound.missing)])
     for words in missing:
         say(f"not known: {words}", "yellow")
+    shown = {bound.algorithm for bound in limit.bounds}
+    for plan in limit.plans:
+        if plan.algorithm in shown:
+            say(f"NCCL {limit.planned_by} plans for {plan.algorithm}: {plan_words(plan)} (its own rates, no limit)")
     say("at most: arithmetic on line rates. as seen: the same with what somebody has measured of them")
 
 

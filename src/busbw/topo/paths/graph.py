@@ -1,6 +1,7 @@
 """The graph that NCCL builds of a topology: who is linked to whom, and how fast."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from busbw.base.errors import InputError
@@ -129,6 +130,7 @@ class Graph:
     """Devices by the names of model.paths, and the links that leave each, the widest first, the one upwards last."""
 
     links: dict[str, tuple[Hop, ...]]
+    # In the order of NCCL's file, by which it chooses among equals.
     gpus: tuple[str, ...]
     # Ports that NCCL can send through; a NIC stands for its own where the topology names none.
     ports: tuple[str, ...]
@@ -164,8 +166,22 @@ def graph_of(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> Graph:
         if link.device in names and link.target in names:
             builder.one_way(names[link.device], names[link.target], "LOC", LOCAL_Bps)
     # A partitioned GPU stands there several times.
-    gpus = tuple(dict.fromkeys(names[gpu.bus_id] for gpu in topology.gpus if gpu.bus_id in names))
+    known = {gpu.bus_id for gpu in topology.gpus if gpu.bus_id in names}
+    gpus = tuple(names[bus_id] for bus_id in _as_in_file(topology) if bus_id in known)
     return Graph(links=builder.ordered(), gpus=gpus, ports=ports, cpus=cpus, up=builder.up)
+
+
+def _as_in_file(topology: Topology) -> Iterator[str]:
+    """Yield the devices as NCCL's file has them: NUMA node after NUMA node, what is below a switch with it."""
+    below: dict[tuple[int, str | None], list[str]] = {}
+    for device in topology.devices:
+        below.setdefault((device.numa, device.parent), []).append(device.bus_id)
+    for numa in dict.fromkeys([*(numa.id for numa in topology.numa), *(device.numa for device in topology.devices)]):
+        waiting = below.get((numa, None), [])[::-1]
+        while waiting:
+            bus_id = waiting.pop()
+            yield bus_id
+            waiting += below.pop((numa, bus_id), [])[::-1]
 
 
 class _GraphBuilder:

@@ -26,6 +26,8 @@ _TYPE_FIRST_SINCE = (2, 30, 7)
 _P2C_SINCE = (2, 27, 3)
 # From here on only the way to a GPU's own ports, the widest, is called so: PXN goes before it on the way to others.
 _P2C_OF_OWN_PORTS_SINCE = (2, 29, 2)
+# From here on GPUs are dealt ports by their number among those that share them, and not by NVML's alone.
+_BY_SHARERS_SINCE = (2, 30, 7)
 # Up to here the NUMA node with the fewest links in between was a GPU's own.
 _WIDEST_CPU_SINCE = (2, 30, 7)
 
@@ -222,13 +224,13 @@ def nearest_ports(paths: Paths, gpu: str) -> tuple[str, ...]:
     return tuple(name for name, path in ways if _nearness(path) == best)
 
 
-def sending_ports(paths: Paths, topology: Topology) -> dict[str, tuple[str, ...]]:
+def sending_ports(paths: Paths, topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> dict[str, tuple[str, ...]]:
     """Return the ports that NCCL's channels use from each GPU in turn, under its policy AUTO.
 
     NCCL takes the widest way before the best type, and deals the ports among the GPUs that share them.
     """
     numbers = _numbers_by_name(topology)
-    sending = {name: _sends(paths, name, number) for name, number in numbers.items() if name in paths}
+    sending = {name: _sends(paths, name, number, nccl) for name, number in numbers.items() if name in paths}
     return {name: ports for name, ports in sending.items() if ports}
 
 
@@ -237,25 +239,28 @@ def _numbers_by_name(topology: Topology) -> dict[str, int]:
     return {f"GPU/{gpu.bus_id}": number for number, gpu in numbers}
 
 
-def _sends(paths: Paths, gpu: str, number: int) -> tuple[str, ...]:
+def _sends(paths: Paths, gpu: str, number: int, nccl: Nccl) -> tuple[str, ...]:
     ports = widest(paths, gpu, ("NET", "NIC"))
     if not ports:
         return ()
-    each = -(-len(ports) // max(1, len(widest(paths, ports[0], ("GPU",)))))
+    sharers = max(1, len(widest(paths, ports[0], ("GPU",))))
+    each = -(-len(ports) // sharers)
+    if nccl >= _BY_SHARERS_SINCE:
+        number %= sharers
     is_power_of_two = len(ports) & len(ports) - 1 == 0
     start = _mirrored(number, len(ports)) if is_power_of_two else number
     return tuple(ports[(start + turn) % len(ports)] for turn in range(each))
 
 
-def port_gpus(paths: Paths, topology: Topology) -> dict[str, str]:
+def port_gpus(paths: Paths, topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> dict[str, str]:
     """Return the GPU that NCCL calls local to each port: the first whose channels use it; others have none."""
     numbers = _numbers_by_name(topology)
-    local = {port: _port_gpu(paths, port, numbers) for port in paths if port.startswith("NET/")}
+    local = {port: _port_gpu(paths, port, numbers, nccl) for port in paths if port.startswith("NET/")}
     return {port: gpu for port, gpu in local.items() if gpu is not None}
 
 
-def _port_gpu(paths: Paths, port: str, numbers: Mapping[str, int]) -> str | None:
-    sending = {gpu: _sends(paths, gpu, numbers[gpu]) for gpu in widest(paths, port, ("GPU",))}
+def _port_gpu(paths: Paths, port: str, numbers: Mapping[str, int], nccl: Nccl) -> str | None:
+    sending = {gpu: _sends(paths, gpu, numbers[gpu], nccl) for gpu in widest(paths, port, ("GPU",))}
     near = [gpu for gpu, ports in sending.items() if port in ports]
     return min(near, key=lambda gpu: sending[gpu].index(port), default=None)
 
@@ -308,22 +313,44 @@ _PXN_NEEDS_GDR_SINCE = (2, 30, 3)
 # From here on a part of a GPU (MLOPart) does no GPUDirect RDMA.
 _PARTS_WITHOUT_GDR_SINCE = (2, 30, 7)
 _WHOLE_GPU = (None, -1)
+# From here on GPUs on two NUMA nodes, or behind two host bridges, exchange data through memory on every processor.
+_SHARING_SINCE = (2, 23, 4)
+_AMD = ("x86_64", "AuthenticAMD")
+
+
+def shared_paths(topology: Topology, graph: Graph, nccl: Nccl = DEFAULT_NCCL) -> dict[str, dict[str, Path]]:
+    """Return the direct ways, and between GPUs that are too far apart those through the memory of the second one's CPU.
+
+    They are the same links, except where the way to that CPU is over NVLink, past a GPU that is beside it.
+    """
+    paths = paths_through(graph, nccl)
+    farthest = RANK["SYS" if is_on_amd(topology) and len(graph.gpus) <= 2 else "PXB"]
+    for end in graph.gpus if nccl >= _SHARING_SINCE else ():
+        cpu = nearest_cpu(paths, end, nccl)
+        for start in graph.gpus:
+            if cpu is not None and RANK[paths[start].get(end, NO_PATH).type] > farthest:
+                paths[start][end] = joined(paths[start].get(cpu, NO_PATH), paths[cpu].get(end, NO_PATH))
+    return paths
+
+
+def is_on_amd(topology: Topology) -> bool:
+    """Return whether NCCL takes the processors for AMD's: the first one counts."""
+    return bool(topology.numa) and (topology.numa[0].architecture, topology.numa[0].vendor) == _AMD
 
 
 def nccl_paths(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> dict[str, dict[str, Path]]:
     """Return the ways that NCCL's own tables show, with its defaults: the direct ones and the detours to ports.
 
     A port or GPU whose `gdr` is 0 is reached through its CPU; one that the topology says nothing of counts as able.
-    GPUs that do not reach each other without a CPU exchange data through its memory: the same links and the same type.
     """
-    paths = direct_paths(topology, nccl)
+    paths = shared_paths(topology, graph_of(topology, nccl), nccl)
     gpus = tuple(name for name in paths if name.startswith("GPU/"))
     numbers = _numbers_by_name(topology)
     able = _able(topology, nccl)
     for port in (name for name in paths if name.startswith("NET/")):
         for gpu in gpus:
             # Detours change what is local to the port, and so who relays for those that come later.
-            relay = _port_gpu(paths, port, numbers)
+            relay = _port_gpu(paths, port, numbers, nccl)
             if relay is not None and nccl >= _PXN_NEEDS_GDR_SINCE and not (able[relay] and able[port]):
                 relay = None
             if relay is not None and relay != gpu and _is_worth_a_relay(paths, gpu, relay, port, nccl):

@@ -18,6 +18,7 @@ from busbw.model.topology import (
     RingCeiling,
     Topology,
 )
+from busbw.topo.paths.channels import Planned
 from busbw.topo.paths.graph import (
     DEFAULT_NCCL,
     INTEL_PEER_COST,
@@ -371,14 +372,22 @@ _AMD = "0x1002"
 
 
 def view_of(
-    topology: Topology, notes: tuple[str, ...] = (), nccl: Nccl = DEFAULT_NCCL, bounds: tuple[Bound, ...] = ()
+    topology: Topology,
+    notes: tuple[str, ...] = (),
+    nccl: Nccl = DEFAULT_NCCL,
+    bounds: tuple[Bound, ...] = (),
+    plan: Planned | None = None,
 ) -> NodeView:
     """Return what follows from a topology; `notes` are what its reader has to say, and stand first.
 
-    `bounds` are what line rates allow. Where they rest on NVLinks that the topology lacks, NCCL's count is left out.
+    `bounds` are what line rates allow. Where they rest on NVLinks that the topology lacks, NCCL's count and `plan` are
+    left out.
     """
     graph, detours = graph_of(topology, nccl), nccl_paths(topology, nccl)
     has_hidden = not topology.nvlinks and any(line.part == "nvlink" for bound in bounds for line in bound.lines)
+    doubts = [_HIDDEN_LINKS] if has_hidden else list(_doubts(topology))
+    if plan is not None and plan.gap is not None and not has_hidden:
+        doubts.append(f"what NCCL plans is not known: {plan.gap}")
     return NodeView(
         release=_release(nccl),
         topology=topology,
@@ -386,8 +395,9 @@ def view_of(
         ports=port_spots(topology),
         ceilings=() if has_hidden else ring_ceilings(topology, nccl),
         bounds=bounds,
+        plans=plan.plans if plan is not None and not has_hidden else (),
         pairs=tuple(_pairs(graph, detours)),
-        notes=(*notes, *([_HIDDEN_LINKS] if has_hidden else _doubts(topology))),
+        notes=(*notes, *doubts),
     )
 
 
