@@ -376,8 +376,8 @@ class Request(Value, kw_only=True, frozen=True, omit_defaults=True):
         RunOption(
             "--launcher",
             "where",
-            "auto, mpirun, srun, sbatch, flux, jsrun, aprun, mpirun_rsh; without MPI: processes, torchrun, for nccl-tests "
-            "direct [default: auto].",
+            "auto, mpirun, srun, sbatch, flux, jsrun, aprun, mpirun_rsh; without MPI: processes, torchrun, for "
+            "nccl-tests direct [default: auto].",
             metavar="NAME",
             aliases=(("auto", None),),
         ),
