@@ -65,3 +65,42 @@ def test_pods_and_batch_jobs_take_their_own():
     for arguments in (("mpijob", *pods), ("sbatch", "--time", "60", "--batch-option", "--qos=x")):
         done = CliRunner().invoke(busbw, ["launch", *ISAMBARD, "--launcher", *arguments, "--", "./app"])
         assert done.exit_code == 0, done.output
+
+
+HBV4 = ("--platform", "azure-hbv4", "--nodes", "2", "--hosts", "n[0-1]")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--launcher", "mpirun_rsh"), ("-np 352", "MV2_CPU_BINDING_LEVEL=core", "MV2_IBA_HCA=mlx5_ib0")),
+        (("--launcher", "mpirun_rsh", "--ranks-per-node", "4"), ("-np 8", "MV2_CPU_BINDING_POLICY=scatter")),
+        (("--mpi", "hpcx"), ("--map-by ppr:176:node", "--bind-to core", "--mca pml ucx", "UCX_NET_DEVICES=mlx5_ib0:1")),
+        (("--mpi", "open-mpi-4"), ("--mca btl ^vader,tcp,openib",)),
+        (("--mpi", "mvapich"), ("-n 352", "-bind-to core")),
+        (("--mpi", "mvapich2"), ("-n 352", "-bind-to none")),
+        (("--mpi", "mvapich2", "--launcher", "srun"), ("--ntasks=352", "--cpu-bind=cores", "--mpi=pmi2")),
+        (("--mpi", "hpcx", "--ranks-per-node", "4"), ("-n 8", "--bind-to numa")),
+        (("--mpi", "hpcx", "--bind-to", "none"), ("--bind-to none",)),
+    ],
+)
+def test_a_machine_without_gpus_is_started_on_as_its_mpi_is_told(arguments: tuple[str, ...], words: tuple[str, ...]):
+    said = " ".join(launched(*HBV4, *arguments))
+
+    assert all(each in said for each in words), said
+
+
+def test_bindings_of_the_recommendation_are_left_to_the_launcher():
+    asked = ("launch", *HBV4, "--mpi", "intel-mpi", "--json", "--", "./app")
+    line = json.loads(CliRunner().invoke(busbw, asked).stdout)
+
+    assert "I_MPI_PIN_DOMAIN" not in dict(line["job"]["env"])
+    assert line["job"]["argv"][-4:] == ["-genv", "I_MPI_PIN_DOMAIN", "core", "./app"]
+    assert not any(each["name"] == "I_MPI_PIN_DOMAIN" for each in line["recommendation"]["settings"])
+
+
+def test_machines_with_gpus_are_started_on_as_before():
+    argv = launched("--platform", "azure-nd-h100-v5", "--nodes", "2", "--mpi", "hpcx")
+
+    assert "--bind-to none" in " ".join(argv)
+    assert "pml" not in argv

@@ -110,6 +110,12 @@ class Recommendation(Value, kw_only=True, frozen=True):
         return {each.name: each.value for each in self.settings if each.value is not None}
 
     @property
+    def libraries(self) -> str:
+        """What the settings are for, in words: NCCL with its version, an MPI, or both."""
+        has_nccl = self.mpi is None or any(each.scope == "nccl" for each in self.settings)
+        return ", ".join([*([f"NCCL {self.nccl}"] if has_nccl else []), *([self.mpi] if self.mpi is not None else [])])
+
+    @property
     def recommends(self) -> bool:
         """Whether there is more to set than what is logged."""
         return any(each.topic != "log" for each in self.settings) or (self.mpi is not None and bool(self.launch))

@@ -66,3 +66,12 @@ def test_bad_input_is_said_in_a_few_lines_and_writes_nothing(wrong: tuple[str, .
 def test_the_help_names_every_form(tmp_path: Path) -> None:
     shown = " ".join(busbw("--help", folder=tmp_path).stdout.split())
     assert [form for form in FORMS if form not in shown] == []
+
+
+def test_the_file_says_for_which_mpi_it_is_and_how_to_write_it_again(tmp_path: Path) -> None:
+    done = busbw("--platform", "azure-hbv4", "--mpi", "mvapich2", "--format", "sh", folder=tmp_path)
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("# Settings for azure-hbv4: 2 nodes, bandwidth, mvapich2\n")
+    assert " --mpi mvapich2 " in " ".join(done.stdout.replace("\n#", "").split())
+    assert "export MV2_IBA_HCA='mlx5_ib0'" in done.stdout

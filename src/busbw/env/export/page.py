@@ -99,7 +99,7 @@ def _of_recommendation(form: str, made: Recommendation) -> SettingsPage:
     cited = {source for each in made.settings for source in each.source}
     return SettingsPage(
         title=(
-            f"Settings for {made.platform}: {nodes}, {made.goal}{matters}{size}, NCCL {made.nccl}",
+            f"Settings for {made.platform}: {nodes}, {made.goal}{matters}{size}, {made.libraries}",
             f"Written by busbw {__version__}: {shlex.join(_command(form, made))}",
         ),
         entries=tuple(map(_of_recommended, made.settings)),
@@ -116,6 +116,7 @@ def _command(form: str, made: Recommendation) -> Iterator[str]:
         ("--size", made.size_bytes),
         ("--goal", made.goal),
         ("--follow", made.follow),
+        ("--mpi", made.mpi),
         ("--nccl", made.nccl),
     ):
         if value is not None:

@@ -77,15 +77,9 @@ def _title(found: Recommendation) -> str:
     parts = [f"{found.nodes} node{'s' if found.nodes > 1 else ''}", f"for {found.goal}"]
     parts += [found.collective] if found.collective is not None else []
     parts += [format_size(found.size_bytes)] if found.size_bytes is not None else []
-    parts += [_libraries(found)]
+    parts += [found.libraries]
     parts += [f"following {found.follow}"] if found.follow is not None else []
     return f"{found.platform}: {', '.join(parts)}"
-
-
-def _libraries(found: Recommendation) -> str:
-    """Return what the settings are for: NCCL, an MPI, or both."""
-    has_nccl = found.mpi is None or any(each.scope == "nccl" for each in found.settings)
-    return ", ".join([*([f"NCCL {found.nccl}"] if has_nccl else []), *([found.mpi] if found.mpi is not None else [])])
 
 
 def _heading(say: _Say, words: str) -> None:
@@ -155,7 +149,7 @@ def launch_script(line: LaunchLine, directory: str, *, with_files: bool) -> str:
     nodes = "1 node" if found.nodes == 1 else f"{found.nodes} nodes"
     lines = [
         "#!/bin/bash",
-        *_comment(f"{line.launcher} on {found.platform}, {nodes}, for {found.goal}; {_libraries(found)}"),
+        *_comment(f"{line.launcher} on {found.platform}, {nodes}, for {found.goal}; {found.libraries}"),
         *(each for setting in found.settings for each in _comment(f"{setting.name}: {setting.reason}")),
         *(each for mount in line.mounts for each in _comment(f"mounted: {_mount(mount)}")),
         *(each for note in line.notes for each in _comment(f"note: {note}")),
