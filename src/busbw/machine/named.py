@@ -17,8 +17,11 @@ from busbw.limits.rates import rates_of_hardware, rates_of_platform
 from busbw.machine.capture.anonymous import anonymous
 from busbw.machine.capture.sites import site_files
 from busbw.machine.capture.snapshot import capture, capture_anonymously, capture_hardware
+from busbw.machine.health.network import features
+from busbw.machine.health.node import node_of
 from busbw.machine.read.hardware import hardware_of
 from busbw.machine.read.index import SnapshotIndex, number
+from busbw.machine.read.state import state_of
 from busbw.model.host import FoundLibrary, FoundSetting, Hardware, HostGpu, PciFunction, Probe, Snapshot
 from busbw.model.limit import Bound, NodeRates
 from busbw.model.platform import Platform, ResolvedPlatform
@@ -56,7 +59,7 @@ def host_of(snapshot: Snapshot) -> Probe:
         *_limits(index, hardware),
         *_libraries(snapshot.libraries),
     )
-    return Probe(
+    probe = Probe(
         captured=snapshot.captured,
         root=snapshot.root,
         anonymous=snapshot.anonymous,
@@ -65,6 +68,8 @@ def host_of(snapshot: Snapshot) -> Probe:
         settings=settings,
         remarks=remarks,
     )
+    node = node_of(probe, state_of(snapshot, settings), None, ())
+    return structs.replace(probe, network=features(node))
 
 
 def _settings(snapshot: Snapshot) -> tuple[FoundSetting, ...]:

@@ -78,6 +78,9 @@ COMMANDS = (
     Command(name="fi_info", programs=("fi_info",)),
     Command(name="fi_info-version", programs=("fi_info",), arguments=("--version",)),
     Command(name="ucx_info", programs=("ucx_info",), arguments=("-v",)),
+    # It opens every adapter, which takes a second each on some.
+    Command(name="ucx_info-devices", programs=("ucx_info",), arguments=("-d",), timeout_s=30.0),
+    Command(name="ucx_info-settings", programs=("ucx_info",), arguments=("-c",)),
     Command(name="ofed_info", programs=("ofed_info",), arguments=("-s",)),
     Command(name="mpirun", programs=("mpirun", "mpiexec"), arguments=("--version",), timeout_s=20.0),
     Command(name="ompi_info", programs=("ompi_info",), arguments=("--version",), timeout_s=20.0),
