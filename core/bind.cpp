@@ -18,6 +18,7 @@
 #include "clock_sync.hpp"
 #include "exchange.hpp"
 #include "loops.hpp"
+#include "noise.hpp"
 #include "reduce.hpp"
 
 namespace nb = nanobind;
@@ -261,6 +262,22 @@ NB_MODULE(_core, module) {
         .def_ro("size_bytes", &Movement::bytes)
         .def_ro("start_ns", &Movement::start)
         .def_ro("end_ns", &Movement::end);
+    nb::class_<NoiseOfProcessor>(module, "NoiseOfProcessor")
+        .def_ro("cpu", &NoiseOfProcessor::cpu)
+        .def_ro("repeats", &NoiseOfProcessor::repeats)
+        .def_ro("total_ns", &NoiseOfProcessor::total)
+        .def_ro("least_ns", &NoiseOfProcessor::least)
+        .def_ro("median_ns", &NoiseOfProcessor::median)
+        .def_ro("p99_ns", &NoiseOfProcessor::p99)
+        .def_ro("p999_ns", &NoiseOfProcessor::p999)
+        .def_ro("most_ns", &NoiseOfProcessor::most)
+        .def_ro("limit_ns", &NoiseOfProcessor::limit)
+        .def_ro("detours", &NoiseOfProcessor::detours)
+        .def_ro("detoured_ns", &NoiseOfProcessor::detoured)
+        .def_ro("period_ns", &NoiseOfProcessor::period)
+        .def_ro("regularity", &NoiseOfProcessor::regularity)
+        .def_ro("preempted", &NoiseOfProcessor::preempted)
+        .def_ro("excess", &NoiseOfProcessor::excess);
 
     module.def("open_mpi", open_mpi, "module"_a, "handle_bytes"_a);
     module.def("geometry", geometry, "kind"_a, "rank"_a, "ranks"_a, "root"_a, "count"_a, "in_place"_a);
@@ -281,6 +298,7 @@ NB_MODULE(_core, module) {
     module.def("isolated", run_isolated, "exchange"_a, "heartbeat"_a, "count"_a, "window"_a);
     module.def("copy_with_loop", copied<copy_with_loop>, "source"_a, "target"_a, "size_bytes"_a, waits);
     module.def("copy_with_memcpy", copied<copy_with_memcpy>, "source"_a, "target"_a, "size_bytes"_a, waits);
+    module.def("noise_on", noise_on, "cpus"_a, "quantum_ns"_a, "duration_ns"_a, waits);
     bind_logs(module);
     bind_nccl(module);
     module.def("stream_sockets", stream_sockets, "send_socket"_a, "receive_socket"_a, "duration_ns"_a, waits);

@@ -1,5 +1,7 @@
 """Harnesses of what describes machines: topology files, platforms of a site, snapshots, tools, services, bindings."""
 
+import contextlib
+import io
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -14,13 +16,17 @@ from busbw.machine.health.node import node_of
 from busbw.machine.health.system import examine
 from busbw.machine.named import host_of
 from busbw.machine.read.built import assigned, easybuild_package, read_binary, spack_package
+from busbw.machine.read.commands import NOISE
 from busbw.machine.read.hardware import hardware_of
 from busbw.machine.read.image import ImageError, squash_tree
+from busbw.machine.read.index import SnapshotIndex
 from busbw.machine.read.loader import cache_of
+from busbw.machine.read.noise import noise_of, summary
 from busbw.machine.read.state import state_of
 from busbw.model.host import Answer, CapturedFile, CapturedLink, Hardware, Snapshot
 from busbw.model.platform import Platform, SiteFile
 from busbw.model.topology import Topology
+from busbw.show.text.noise import noise_comparison_text, noise_text
 from busbw.store.snapshots import read_snapshot
 from busbw.topo.check import check
 from busbw.topo.file.reader import read_document
@@ -123,6 +129,19 @@ def _log(data: bytes) -> object:
     return use.told()
 
 
+def _noise(data: bytes) -> object:
+    """Read a test of noise, and sum up and print what is taken for one."""
+    answer = Answer(name=NOISE, argv=(NOISE,), ended="ok", exit_code=0, output=data.decode("utf-8", "replace"))
+    snapshot = Snapshot(busbw_version="1", captured="", hostname="h", root=True, answers=(answer,))
+    found = noise_of(SnapshotIndex(snapshot))
+    if found is None:
+        return None
+    with contextlib.redirect_stdout(io.StringIO()):
+        noise_text(found)
+        noise_comparison_text(found, "a", found, "b")
+    return summary(found)
+
+
 def _service(data: bytes) -> object:
     """Detect a machine of which each service says the same."""
     text = data.decode("utf-8", "replace")
@@ -179,6 +198,7 @@ MACHINE_HARNESSES: dict[str, Callable[[bytes], object]] = {
     "host_kernel": _host,
     "host_network": _network,
     "network_log": _log,
+    "noise": _noise,
     "metadata": _service,
     "binding": _binding,
     "built_binary": _binary,

@@ -11,6 +11,7 @@ from pathlib import Path
 from tests.probe.hosts import snapshot_of
 from tests.probe.machines import MACHINES
 from tests.probe.network_texts import SETTINGS, devinfo, transports
+from tests.probe.noise_texts import noise_answer
 
 from busbw.facts.platforms import find_platform
 from busbw.model.host import Snapshot
@@ -227,6 +228,7 @@ _SEEDS: dict[str, Callable[[], tuple[bytes, ...]]] = {
     "host_rdma": lambda: _texts(tuple(_RDMA)),
     "host_kernel": lambda: (*_kernel_texts(), *_texts(("lscpu", "uname"))),
     "host_network": _network_texts,
+    "noise": lambda: (noise_answer().encode(), noise_answer(cpus=12).encode()),
     "network_log": lambda: (
         b"h:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA\n",
         b"[1.2] [n:1:0] ucp_worker.c:1903 UCX  INFO    x inter-node cfg#8 tag(dc_mlx5/mlx5_2:1 rc_mlx5/mlx5_0:1)\n",

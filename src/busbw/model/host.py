@@ -9,7 +9,7 @@ import msgspec
 
 from busbw.base.value import Integer, Value
 from busbw.model.finding import Confidence, Finding, FindingCounts, NetworkFeature
-from busbw.model.machine import MpiFamily
+from busbw.model.machine import MpiFamily, NoiseTest
 
 PortKind = Literal["InfiniBand", "RoCE", "EFA", "Slingshot", "Ethernet"]
 
@@ -336,6 +336,8 @@ class Probe(Value, kw_only=True, frozen=True):
     remarks: tuple[str, ...] = ()
     # () on a host without a port of a fabric.
     network: tuple[NetworkFeature, ...] = ()
+    # None: it was not measured.
+    noise: NoiseTest | None = None
 
 
 # The steps of the ladder, in the order in which they are climbed.

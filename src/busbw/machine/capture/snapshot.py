@@ -4,6 +4,7 @@ import datetime as dt
 import os
 import re
 import socket
+import sys
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ from busbw.machine.capture import host, metadata
 from busbw.machine.capture.environment import environment, take_settings
 from busbw.machine.capture.files import Collection, ask
 from busbw.machine.capture.libraries import libraries
-from busbw.machine.read.commands import COMMANDS, FILES
+from busbw.machine.read.commands import COMMANDS, FILES, noise_command
 from busbw.machine.read.network import KEY_PLACES
 from busbw.machine.read.pci import acs_of
 from busbw.machine.read.state import ERROR_COUNTERS, HARDWARE_COUNTERS
@@ -224,6 +225,13 @@ def capture_hardware() -> Snapshot:
         links=taken.links,
         answers=(*_cut(taken), *ask(COMMANDS, total_s=_COMMANDS_TIMEOUT_S)),
     )
+
+
+def capture_noise(seconds: float) -> Answer:
+    """Return what fixed work takes on every CPU of this host. Nothing else may be asked meanwhile: that is noise."""
+    command = noise_command(sys.executable, seconds)
+    (answer,) = ask((command,), total_s=command.timeout_s)
+    return answer
 
 
 def capture_anonymously() -> Snapshot:

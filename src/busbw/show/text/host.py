@@ -13,6 +13,7 @@ from busbw.base.units import format_rate, format_size
 from busbw.model.host import Candidate, Detection, Hardware, HostGpu, HostNvLink, HostPort, PciFunction, Probe
 from busbw.model.limit import Attained, Bound, Limit, LimitLine, Part, PartName
 from busbw.show.text.network import network_table
+from busbw.show.text.noise import noise_text
 from busbw.show.text.terminal import console
 
 _NEAREST = ("PIX", "PXB", "PHB", "NODE", "SYS")
@@ -35,6 +36,8 @@ def host_text(host: Probe) -> None:
             out.print()
             out.print(table)
     network_table(host.network)
+    if host.noise is not None:
+        noise_text(host.noise)
     _list("libraries", [_library(*one) for one in _library_words(host)])
     _list("settings", [f'{one.name} = "{one.value}"  ({one.path or "environment"})' for one in host.settings])
     _list("look at", list(host.remarks))
