@@ -20,6 +20,7 @@ from busbw.machine.read.commands import NOISE
 from busbw.machine.read.hardware import hardware_of
 from busbw.machine.read.image import ImageError, squash_tree
 from busbw.machine.read.index import SnapshotIndex
+from busbw.machine.read.kernel import built_with_cuda
 from busbw.machine.read.loader import cache_of
 from busbw.machine.read.noise import noise_of, summary
 from busbw.machine.read.state import state_of
@@ -199,6 +200,7 @@ MACHINE_HARNESSES: dict[str, Callable[[bytes], object]] = {
     "host_network": _network,
     "network_log": _log,
     "noise": _noise,
+    "mpi_build": lambda data: built_with_cuda(data.decode("utf-8", "replace")),
     "metadata": _service,
     "binding": _binding,
     "built_binary": _binary,

@@ -228,6 +228,10 @@ _SEEDS: dict[str, Callable[[], tuple[bytes, ...]]] = {
     "host_rdma": lambda: _texts(tuple(_RDMA)),
     "host_kernel": lambda: (*_kernel_texts(), *_texts(("lscpu", "uname"))),
     "host_network": _network_texts,
+    "mpi_build": lambda: (
+        b"mca:mpi:base:param:mpi_built_with_cuda_support:value:true\n",
+        b"options:mpi_ext:cuda\nmca:opal:base:param:opal_built_with_cuda_support:value:false\n",
+    ),
     "noise": lambda: (noise_answer().encode(), noise_answer(cpus=12).encode()),
     "network_log": lambda: (
         b"h:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA\n",

@@ -15,7 +15,7 @@ from busbw.machine.capture.host import Named, gpus
 from busbw.measure.backends.backend import Backend, Door, Programs, Surroundings
 from busbw.measure.launchers import registry
 from busbw.model.launch import Allocation
-from busbw.model.machine import GpuHost, Host, MpiLibrary
+from busbw.model.machine import GpuHost, Host, Library, MpiLibrary
 from busbw.model.request import Request
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def looked_at(request: Request, surroundings: Surroundings, backend: Backend, na
     door = Door(
         mpi=capture.mpi,
         gpus=_gpus,
+        gpu_buffers=_gpu_buffers,
         plugin=_plugin,
         programs=_programs,
     )
@@ -71,6 +72,10 @@ def looked_at(request: Request, surroundings: Surroundings, backend: Backend, na
 
 def _gpus(request: Request) -> GpuHost:
     return gpus(Named(nccl=request.nccl, driver=request.driver, nvrtc=request.nvrtc), sys.executable)
+
+
+def _gpu_buffers(request: Request, mpi: MpiLibrary) -> Library:
+    return capture.driver_for_mpi(mpi, request.driver, sys.executable)
 
 
 def _programs() -> Programs:
