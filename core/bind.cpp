@@ -17,7 +17,9 @@
 #include "clock.hpp"
 #include "clock_sync.hpp"
 #include "exchange.hpp"
+#include "gpu.hpp"
 #include "loops.hpp"
+#include "noise.hpp"
 #include "reduce.hpp"
 
 namespace nb = nanobind;
@@ -66,8 +68,10 @@ struct Handles {
     std::uint64_t in_place_mark;
 };
 
-AnyExchange exchange_over(const AnyMpi& mpi, const Geometry& shape, const Handles& handles, const Buffer& send,
-                          const Buffer& receive, std::size_t element_bytes, int window) {
+// `Memory` is Buffer or GpuMemory: MPI is given addresses.
+template <class Memory>
+AnyExchange exchange_over(const AnyMpi& mpi, const Geometry& shape, const Handles& handles, const Memory& send,
+                          const Memory& receive, std::size_t element_bytes, int window) {
     const Footprint need = footprint(shape.kind, shape.seat, shape.count, shape.in_place);
     if (need.send * element_bytes > send.size() || need.receive * element_bytes > receive.size()) {
         throw std::invalid_argument("buffers are too small for this exchange");
@@ -98,8 +102,9 @@ AnyExchange exchange_over(const AnyMpi& mpi, const Geometry& shape, const Handle
         mpi);
 }
 
-AnyExchange make_exchange(const AnyMpi& mpi, const Geometry& shape, const Handles& handles, const Buffer& send,
-                          const Buffer& receive, std::size_t element_bytes, int window) {
+template <class Memory>
+AnyExchange make_exchange(const AnyMpi& mpi, const Geometry& shape, const Handles& handles, const Memory& send,
+                          const Memory& receive, std::size_t element_bytes, int window) {
     if (shape.kind == Kind::alltoall_2dh) {
         throw std::invalid_argument("a two-level alltoall needs its two levels");
     }
@@ -159,6 +164,63 @@ void settle(const AnyExchange& any, const Pattern& pattern) {
             const auto count = static_cast<std::size_t>(exchange.count);
             const Contract rules = contract(exchange.kind, exchange.seat, count, exchange.in_place);
             fill_neutral(pattern, input_of(exchange, rules), rules.input_count);
+        },
+        any);
+}
+
+// What a GPU's memory is written from and read into. The stream of the GPU keeps the order, and is waited for.
+std::vector<std::byte> poisoned(std::size_t size) { return std::vector<std::byte>(size, std::byte{0xFF}); }
+
+void write_to(const Gpu& gpu, const GpuMemory& memory, std::span<const std::byte> from) {
+    const CudaApi& cuda = gpu.cuda();
+    cuda.check(cuda.copy_to_device(address_of(memory.data()), from.data(), from.size(), gpu.stream()),
+               "cuMemcpyHtoDAsync");
+    gpu.wait();
+}
+
+void read_from(const Gpu& gpu, const GpuMemory& memory, std::span<std::byte> into) {
+    const CudaApi& cuda = gpu.cuda();
+    cuda.check(cuda.copy_to_host(into.data(), address_of(memory.data()), into.size(), gpu.stream()),
+               "cuMemcpyDtoHAsync");
+    gpu.wait();
+}
+
+// The same as verify, over memory of a GPU: written from the host and read back, so that no kernel is needed.
+Mismatch verify_on_gpu(const AnyExchange& any, const Pattern& pattern, const Gpu& gpu, const GpuMemory& send,
+                       const GpuMemory& receive) {
+    return std::visit(
+        [&]<class Handle>(const Exchange<Handle>& exchange) {
+            const auto count = static_cast<std::size_t>(exchange.count);
+            const Contract rules = contract(exchange.kind, exchange.seat, count, exchange.in_place);
+            gpu.use();
+            std::vector<std::byte> sent = poisoned(send.size());
+            std::vector<std::byte> received = poisoned(receive.size());
+            std::byte* const input =
+                rules.input_in_receive ? received.data() + rules.input_at * exchange.element_bytes : sent.data();
+            fill(pattern, exchange.seat.rank, 0, input, rules.input_count);
+            write_to(gpu, send, sent);
+            write_to(gpu, receive, received);
+            with_call(exchange, [](auto&& call) { call(); });
+            read_from(gpu, receive, received);
+            return compare(pattern, received.data(), rules.output);
+        },
+        any);
+}
+
+// The same as settle, over memory of a GPU.
+void settle_on_gpu(const AnyExchange& any, const Pattern& pattern, const Gpu& gpu, const GpuMemory& send,
+                   const GpuMemory& receive) {
+    std::visit(
+        [&]<class Handle>(const Exchange<Handle>& exchange) {
+            const auto count = static_cast<std::size_t>(exchange.count);
+            const Contract rules = contract(exchange.kind, exchange.seat, count, exchange.in_place);
+            gpu.use();
+            const GpuMemory& memory = rules.input_in_receive ? receive : send;
+            std::vector<std::byte> staged(memory.size());
+            read_from(gpu, memory, staged);
+            const std::size_t at = rules.input_in_receive ? rules.input_at * exchange.element_bytes : 0;
+            fill_neutral(pattern, staged.data() + at, rules.input_count);
+            write_to(gpu, memory, staged);
         },
         any);
 }
@@ -261,11 +323,27 @@ NB_MODULE(_core, module) {
         .def_ro("size_bytes", &Movement::bytes)
         .def_ro("start_ns", &Movement::start)
         .def_ro("end_ns", &Movement::end);
+    nb::class_<NoiseOfProcessor>(module, "NoiseOfProcessor")
+        .def_ro("cpu", &NoiseOfProcessor::cpu)
+        .def_ro("repeats", &NoiseOfProcessor::repeats)
+        .def_ro("total_ns", &NoiseOfProcessor::total)
+        .def_ro("least_ns", &NoiseOfProcessor::least)
+        .def_ro("median_ns", &NoiseOfProcessor::median)
+        .def_ro("p99_ns", &NoiseOfProcessor::p99)
+        .def_ro("p999_ns", &NoiseOfProcessor::p999)
+        .def_ro("most_ns", &NoiseOfProcessor::most)
+        .def_ro("limit_ns", &NoiseOfProcessor::limit)
+        .def_ro("detours", &NoiseOfProcessor::detours)
+        .def_ro("detoured_ns", &NoiseOfProcessor::detoured)
+        .def_ro("period_ns", &NoiseOfProcessor::period)
+        .def_ro("regularity", &NoiseOfProcessor::regularity)
+        .def_ro("preempted", &NoiseOfProcessor::preempted)
+        .def_ro("excess", &NoiseOfProcessor::excess);
 
     module.def("open_mpi", open_mpi, "module"_a, "handle_bytes"_a);
     module.def("geometry", geometry, "kind"_a, "rank"_a, "ranks"_a, "root"_a, "count"_a, "in_place"_a);
     module.def("footprint", footprint_of, "kind"_a, "rank"_a, "ranks"_a, "root"_a, "count"_a, "in_place"_a);
-    module.def("make_exchange", make_exchange, "mpi"_a, "geometry"_a, "handles"_a, "send"_a, "receive"_a,
+    module.def("make_exchange", make_exchange<Buffer>, "mpi"_a, "geometry"_a, "handles"_a, "send"_a, "receive"_a,
                "element_bytes"_a, "window"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 4>(), nb::keep_alive<0, 5>());
     module.def("make_two_level", make_two_level, "mpi"_a, "geometry"_a, "handles"_a, "levels"_a, "send"_a, "receive"_a,
                "scratch"_a, "element_bytes"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 5>(), nb::keep_alive<0, 6>(),
@@ -281,7 +359,13 @@ NB_MODULE(_core, module) {
     module.def("isolated", run_isolated, "exchange"_a, "heartbeat"_a, "count"_a, "window"_a);
     module.def("copy_with_loop", copied<copy_with_loop>, "source"_a, "target"_a, "size_bytes"_a, waits);
     module.def("copy_with_memcpy", copied<copy_with_memcpy>, "source"_a, "target"_a, "size_bytes"_a, waits);
+    module.def("noise_on", noise_on, "cpus"_a, "quantum_ns"_a, "duration_ns"_a, waits);
     bind_logs(module);
     bind_nccl(module);
+    module.def("make_exchange_on_gpu", make_exchange<GpuMemory>, "mpi"_a, "geometry"_a, "handles"_a, "send"_a,
+               "receive"_a, "element_bytes"_a, "window"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 4>(),
+               nb::keep_alive<0, 5>());
+    module.def("verify_on_gpu", verify_on_gpu, "exchange"_a, "pattern"_a, "gpu"_a, "send"_a, "receive"_a, waits);
+    module.def("settle_on_gpu", settle_on_gpu, "exchange"_a, "pattern"_a, "gpu"_a, "send"_a, "receive"_a, waits);
     module.def("stream_sockets", stream_sockets, "send_socket"_a, "receive_socket"_a, "duration_ns"_a, waits);
 }

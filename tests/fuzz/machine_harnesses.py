@@ -1,5 +1,7 @@
 """Harnesses of what describes machines: topology files, platforms of a site, snapshots, tools, services, bindings."""
 
+import contextlib
+import io
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -8,15 +10,24 @@ from pathlib import Path
 from busbw.base.errors import InputError
 from busbw.facts.clouds import clouds
 from busbw.facts.platforms import all_platforms, find_platform
+from busbw.logs.network_use import NetworkUse
 from busbw.machine.detect.ladder import detect
+from busbw.machine.health.node import node_of
+from busbw.machine.health.system import examine
 from busbw.machine.named import host_of
 from busbw.machine.read.built import assigned, easybuild_package, read_binary, spack_package
+from busbw.machine.read.commands import NOISE
 from busbw.machine.read.hardware import hardware_of
 from busbw.machine.read.image import ImageError, squash_tree
+from busbw.machine.read.index import SnapshotIndex
+from busbw.machine.read.kernel import built_with_cuda
 from busbw.machine.read.loader import cache_of
+from busbw.machine.read.noise import noise_of, summary
+from busbw.machine.read.state import state_of
 from busbw.model.host import Answer, CapturedFile, CapturedLink, Hardware, Snapshot
 from busbw.model.platform import Platform, SiteFile
 from busbw.model.topology import Topology
+from busbw.show.text.noise import noise_comparison_text, noise_text
 from busbw.store.snapshots import read_snapshot
 from busbw.topo.check import check
 from busbw.topo.file.reader import read_document
@@ -77,6 +88,10 @@ def _host(data: bytes) -> object:
 
     A name is the path of a file, `@` and the path of a link, or the name of an answer.
     """
+    return file_text(topology_of_hardware(host_of(_made(data)).hardware))
+
+
+def _made(data: bytes) -> Snapshot:
     words = data.decode("utf-8", "replace").split("\0")
     files = {file.path: file for file in captured().files}
     links = {link.path: link for link in captured().links}
@@ -88,7 +103,7 @@ def _host(data: bytes) -> object:
             links[name[1:]] = CapturedLink(path=name[1:], target=text)
         else:
             answers[name] = Answer(name=name, argv=(name,), ended="ok", output=text)
-    snapshot = Snapshot(
+    return Snapshot(
         busbw_version="1",
         captured="",
         hostname="h",
@@ -97,8 +112,35 @@ def _host(data: bytes) -> object:
         links=tuple(links.values()),
         answers=tuple(answers.values()),
     )
-    host = host_of(snapshot)
-    return file_text(topology_of_hardware(host.hardware))
+
+
+def _network(data: bytes) -> object:
+    """Read the network's features from the same texts, and examine the host for them."""
+    snapshot = _made(data)
+    probe = host_of(snapshot)
+    return [*probe.network, *examine(node_of(probe, state_of(snapshot, probe.settings), None, ()))]
+
+
+def _log(data: bytes) -> object:
+    """Read a log in blocks of any size: what it tells must not depend on where they end."""
+    use = NetworkUse()
+    size = 1 + (data[0] if data else 0)
+    for start in range(0, len(data), size):
+        use.feed(data[start : start + size])
+    return use.told()
+
+
+def _noise(data: bytes) -> object:
+    """Read a test of noise, and sum up and print what is taken for one."""
+    answer = Answer(name=NOISE, argv=(NOISE,), ended="ok", exit_code=0, output=data.decode("utf-8", "replace"))
+    snapshot = Snapshot(busbw_version="1", captured="", hostname="h", root=True, answers=(answer,))
+    found = noise_of(SnapshotIndex(snapshot))
+    if found is None:
+        return None
+    with contextlib.redirect_stdout(io.StringIO()):
+        noise_text(found)
+        noise_comparison_text(found, "a", found, "b")
+    return summary(found)
 
 
 def _service(data: bytes) -> object:
@@ -155,6 +197,10 @@ MACHINE_HARNESSES: dict[str, Callable[[bytes], object]] = {
     "host_nvlinks": _host,
     "host_rdma": _host,
     "host_kernel": _host,
+    "host_network": _network,
+    "network_log": _log,
+    "noise": _noise,
+    "mpi_build": lambda data: built_with_cuda(data.decode("utf-8", "replace")),
     "metadata": _service,
     "binding": _binding,
     "built_binary": _binary,

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from tests.probe.hosts import snapshot_of
 from tests.probe.machines import MACHINES
+from tests.probe.network_texts import SETTINGS, devinfo, transports
+from tests.probe.noise_texts import noise_answer
 
 from busbw.facts.platforms import find_platform
 from busbw.model.host import Snapshot
@@ -190,6 +192,26 @@ def _kernel_texts() -> tuple[bytes, ...]:
     return (b"".join(files[:40]), b"".join(files[40:80]), b"".join(links))
 
 
+def _network_texts() -> tuple[bytes, ...]:
+    """Return what the tools say of the network's features, below a port of InfiniBand and its files."""
+    port, function = "/sys/class/infiniband/mlx5_0/ports/1", "/sys/bus/pci/devices/0000:09:00.0"
+    texts = {
+        f"{port}/link_layer": "InfiniBand\n",
+        f"{port}/pkeys/0": "0x8023\n",
+        f"{port}/pkeys/1": "0x7fff\n",
+        "@/sys/class/infiniband/mlx5_0/device": "../../../0000:09:00.0",
+        f"{function}/vendor": "0x15b3\n",
+        f"{function}/device": "0x101c\n",
+        f"{function}/class": "0x020700\n",
+        f"{function}/sriov_totalvfs": "16\n",
+        "ibv_devinfo": devinfo("mlx5_0"),
+        "ucx_info-devices": transports("rc_mlx5", "dc_mlx5"),
+        "ucx_info-settings": SETTINGS,
+    }
+    every = [f"{name}\0{text}\0".encode() for name, text in texts.items()]
+    return (*every, b"".join(every))
+
+
 def _files() -> tuple[bytes, ...]:
     made = file_text(topology_of_platform(find_platform("alps-gh200").platform))
     return (TOPOLOGY_FILE, CHECKED_FILE.encode(), made.encode(), TOPOLOGY_FILE.replace(b"\n", b""))
@@ -205,6 +227,17 @@ _SEEDS: dict[str, Callable[[], tuple[bytes, ...]]] = {
     "host_nvlinks": lambda: _texts(_LINKS),
     "host_rdma": lambda: _texts(tuple(_RDMA)),
     "host_kernel": lambda: (*_kernel_texts(), *_texts(("lscpu", "uname"))),
+    "host_network": _network_texts,
+    "mpi_build": lambda: (
+        b"mca:mpi:base:param:mpi_built_with_cuda_support:value:true\n",
+        b"options:mpi_ext:cuda\nmca:opal:base:param:opal_built_with_cuda_support:value:false\n",
+    ),
+    "noise": lambda: (noise_answer().encode(), noise_answer(cpus=12).encode()),
+    "network_log": lambda: (
+        b"h:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA\n",
+        b"[1.2] [n:1:0] ucp_worker.c:1903 UCX  INFO    x inter-node cfg#8 tag(dc_mlx5/mlx5_2:1 rc_mlx5/mlx5_0:1)\n",
+        b"n:1:2 [0] NCCL INFO CollNet 00/0 : 0 [receive] via COLLNET/SHARP/1/GDRDMA\n",
+    ),
     "metadata": lambda: tuple(text.encode() for text in SERVICES),
     "binding": lambda: tuple(text.encode() for text in BINDINGS),
     "built_binary": lambda: (elf_file(), elf_file(needs=("libfabric.so.1", "libc.so.6"), rpath="$ORIGIN:/opt/lib")),

@@ -18,8 +18,10 @@ _PATHS = (
     "/proc/driver/nvidia/version", "/proc/sys/kernel/numa_balancing", "/sys/bus/pci/devices/0000:01:00.0/config",
     "/sys/class/infiniband/mlx5_0/ports/1/state", "/sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error",
     "/sys/class/infiniband/mlx5_0/ports/1/rate", "/sys/kernel/iommu_groups/7/type",
+    "/sys/class/infiniband/mlx5_0/ports/1/link_layer", "/sys/class/infiniband/mlx5_0/ports/1/pkeys/0",
+    "/sys/bus/pci/devices/0000:01:00.0/sriov_totalvfs", "/sys/bus/pci/devices/0000:01:00.0/device",
 )  # fmt: skip
-_ANSWERS = ("nvidia-smi-xml", "nvidia-smi-p2p", "df-shm", "timedatectl", "ls-infiniband", "uname")
+_ANSWERS = ("nvidia-smi-xml", "nvidia-smi-p2p", "df-shm", "timedatectl", "ls-infiniband", "uname", "ibv_devinfo")
 _WORDS = (
     "Max locked memory",
     "unlimited",

@@ -6,36 +6,51 @@ from pathlib import Path
 from busbw.base.errors import InputError
 from busbw.facts.platforms import all_platforms, find_platform
 from busbw.logs.diagnosis import diagnose
+from busbw.logs.network_use import NetworkUse
 from busbw.logs.reader import LogReader
 from busbw.machine.capture.sites import site_files
 from busbw.machine.detect.ladder import contradictions, detect, fit
+from busbw.machine.health.network import features
 from busbw.machine.health.node import node_of
 from busbw.machine.health.system import examine
 from busbw.machine.named import host_of_snapshot, snapshot_here, snapshot_of_file
 from busbw.machine.read.state import state_of
-from busbw.model.finding import Diagnosis, HostDiagnosis, counts_of
+from busbw.model.finding import Diagnosis, HostDiagnosis, Told, counts_of
 from busbw.model.host import Answer, Contradiction, Hardware, Snapshot
 from busbw.model.platform import Platform
 from busbw.store import sources
 
 
-def examine_here(*, platform: str | None = None) -> HostDiagnosis:
+def examine_here(*, platform: str | None = None, logs: Sequence[str] = ()) -> HostDiagnosis:
     """Return what is wrong with this host, without running anything on its GPUs or NICs. It takes some seconds.
 
-    `platform` is what the host should be; None: it is detected. Raises InputError for one that does not exist.
+    `platform` is what the host should be; None: it is detected. `logs`: of a job that ran here, which tell what it used
+    of the network. Raises InputError for a platform that does not exist, and for logs that cannot be read.
     """
-    return _examined(snapshot_here(), platform)
+    used = _used(logs)
+    return _examined(snapshot_here(), platform, used)
 
 
-def examine_captured(path: Path, *, platform: str | None = None) -> HostDiagnosis:
+def examine_captured(path: Path, *, platform: str | None = None, logs: Sequence[str] = ()) -> HostDiagnosis:
     """Return what was wrong with a captured host. Raises InputError for a file that is not a snapshot too."""
-    return _examined(snapshot_of_file(path), platform)
+    return _examined(snapshot_of_file(path), platform, _used(logs))
 
 
-def _examined(snapshot: Snapshot, named: str | None) -> HostDiagnosis:
+def _used(logs: Sequence[str]) -> dict[str, Told]:
+    """Return what logs say that a job used of the network, by the id of the feature."""
+    use = NetworkUse()
+    for path in sources.found(tuple(logs)) if logs else ():
+        with sources.opened(path) as source:
+            for block in source.blocks():
+                use.feed(block)
+    return use.told()
+
+
+def _examined(snapshot: Snapshot, named: str | None, used: dict[str, Told]) -> HostDiagnosis:
     probe = host_of_snapshot(snapshot)
     platform, differences = _platform(probe.hardware, snapshot.answers, named)
-    checks = examine(node_of(probe, state_of(snapshot, probe.settings), platform, differences))
+    node = node_of(probe, state_of(snapshot, probe.settings), platform, differences)
+    checks = examine(node)
     return HostDiagnosis(
         hostname=probe.hardware.hostname,
         captured=snapshot.captured,
@@ -44,6 +59,7 @@ def _examined(snapshot: Snapshot, named: str | None) -> HostDiagnosis:
         platform=platform.id if platform is not None else None,
         checks=checks,
         counts=counts_of(found for check in checks for found in check.findings),
+        network=features(node, used),
     )
 
 

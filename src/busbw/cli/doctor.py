@@ -17,8 +17,17 @@ from busbw.model.finding import Diagnosis, HostDiagnosis
 @click.argument("logs", metavar="[LOG|-]...", nargs=-1)
 @click.option("--here", is_flag=True, help="Check this host instead, or one captured in HOST.tar.")
 @click.option("--platform", metavar="ID", help="The machine that the job ran on.")
+@click.option(
+    "--log",
+    "job_logs",
+    multiple=True,
+    metavar="LOG",
+    help="With --here: a job's log, which tells what it used of the network.",
+)
 @JSON
-def doctor(logs: tuple[str, ...], *, here: bool, platform: str | None, as_json: bool) -> None:
+def doctor(
+    logs: tuple[str, ...], *, here: bool, platform: str | None, job_logs: tuple[str, ...], as_json: bool
+) -> None:
     """Say what the logs of a job tell: networks, transports, ranks that differ, the first error.
 
     Give what its ranks wrote with NCCL_DEBUG=INFO or WARN: files, folders, or - for standard input; with a launcher's
@@ -27,8 +36,10 @@ def doctor(logs: tuple[str, ...], *, here: bool, platform: str | None, as_json: 
     """
     if here and len(logs) > 1:
         raise InputError("--here takes one host", hint="busbw doctor --here HOST.tar")
+    if job_logs and not here:
+        raise InputError("--log goes with --here", hint=f"busbw doctor {' '.join(job_logs)}")
     if here:
-        _here(Path(logs[0]) if logs else None, platform=platform, as_json=as_json)
+        _here(Path(logs[0]) if logs else None, platform=platform, job_logs=job_logs, as_json=as_json)
     elif not logs:
         raise InputError("there is no log", hint="busbw doctor job.log, or busbw doctor --here")
     else:
@@ -54,11 +65,14 @@ def _exit_code(diagnosis: Diagnosis) -> ExitCode:
     return code_of(diagnosis.findings) or (ExitCode.CANNOT_TELL if is_open else ExitCode.OK)
 
 
-def _here(host: Path | None, *, platform: str | None, as_json: bool) -> NoReturn:
+def _here(host: Path | None, *, platform: str | None, job_logs: tuple[str, ...], as_json: bool) -> NoReturn:
     """Print what the checks of a host say, and exit with their code."""
     from busbw.api.diagnoses import examine_captured, examine_here
 
-    found = examine_captured(host, platform=platform) if host is not None else examine_here(platform=platform)
+    if host is not None:
+        found = examine_captured(host, platform=platform, logs=job_logs)
+    else:
+        found = examine_here(platform=platform, logs=job_logs)
     if as_json:
         sys.stdout.write(codec.encode_pretty(found).decode())
     else:

@@ -7,18 +7,22 @@ from pathlib import Path
 from msgspec import structs
 
 from busbw.base.cpus import format_cpu_list, parse_cpu_list
-from busbw.base.errors import InputError
+from busbw.base.errors import InputError, RunError
 from busbw.base.units import format_size
 from busbw.base.value import Value
 from busbw.env.versions import beyond, parse_version
 from busbw.facts.platforms import facts_of_gpus, find_platform, platform_ids
 from busbw.limits.ceiling import ceiling
 from busbw.limits.rates import rates_of_hardware, rates_of_platform
-from busbw.machine.capture.anonymous import anonymous
+from busbw.machine.capture.anonymous import anonymous, user
 from busbw.machine.capture.sites import site_files
-from busbw.machine.capture.snapshot import capture, capture_anonymously, capture_hardware
+from busbw.machine.capture.snapshot import capture, capture_anonymously, capture_hardware, capture_noise
+from busbw.machine.health.network import features
+from busbw.machine.health.node import node_of
 from busbw.machine.read.hardware import hardware_of
 from busbw.machine.read.index import SnapshotIndex, number
+from busbw.machine.read.noise import noise_of
+from busbw.machine.read.state import state_of
 from busbw.model.host import FoundLibrary, FoundSetting, Hardware, HostGpu, PciFunction, Probe, Snapshot
 from busbw.model.limit import Bound, NodeRates
 from busbw.model.platform import Platform, ResolvedPlatform
@@ -57,7 +61,7 @@ def host_of(snapshot: Snapshot) -> Probe:
         *_limits(index, hardware),
         *_libraries(snapshot.libraries),
     )
-    return Probe(
+    probe = Probe(
         captured=snapshot.captured,
         root=snapshot.root,
         anonymous=snapshot.anonymous,
@@ -66,6 +70,8 @@ def host_of(snapshot: Snapshot) -> Probe:
         settings=settings,
         remarks=remarks,
     )
+    node = node_of(probe, state_of(snapshot, settings), None, ())
+    return structs.replace(probe, network=features(node), noise=noise_of(index))
 
 
 def _settings(snapshot: Snapshot) -> tuple[FoundSetting, ...]:
@@ -347,6 +353,24 @@ def snapshot_here() -> Snapshot:
 def anonymous_snapshot_here() -> Snapshot:
     """Return this host without names, serial numbers and addresses."""
     return capture_anonymously()
+
+
+def measured_snapshot_here(seconds: float) -> Snapshot:
+    """Return this host as it is now, with a test of its noise in front, which takes `seconds`.
+
+    Raises RunError where the test does not end well.
+    """
+    answer = capture_noise(seconds)
+    if answer.ended != "ok":
+        said = answer.error.strip().splitlines()
+        raise RunError(f"the test of noise did not end: {said[-1] if said else answer.ended}")
+    snapshot = capture()
+    return structs.replace(snapshot, answers=(*snapshot.answers, answer))
+
+
+def anonymous_measured_snapshot_here(seconds: float) -> Snapshot:
+    """Return the same without names, serial numbers and addresses. Raises as `measured_snapshot_here`."""
+    return anonymous(measured_snapshot_here(seconds), user=user())
 
 
 def snapshot_of_file(path: Path) -> Snapshot:

@@ -113,6 +113,31 @@ class HostCheck(Value, kw_only=True, frozen=True):
     findings: tuple[Finding, ...] = ()
 
 
+class Told(Value, kw_only=True, frozen=True):
+    """An answer, and the file, command or setting that it rests on."""
+
+    answer: Literal["yes", "no", "cannot_tell"]
+    because: str
+
+
+class NetworkFeature(Value, kw_only=True, frozen=True):
+    """One thing that the network can do for a job."""
+
+    # As in data/network.toml: `dct`, `sharp`.
+    id: str
+    name: str
+    means: str
+    # Whether adapter and fabric can, whether it is set up here, whether a job would use it, or did by its log.
+    available: Told
+    switched_on: Told
+    used: Told
+    # Commands that measure what it is worth; () where no setting of a job switches it.
+    compare: tuple[str, ...] = ()
+    # What only the administrator of the fabric can tell.
+    ask: str | None = None
+    source: str
+
+
 class HostDiagnosis(Value, kw_only=True, frozen=True):
     """All checks of one host, in their order."""
 
@@ -124,6 +149,8 @@ class HostDiagnosis(Value, kw_only=True, frozen=True):
     platform: str | None
     checks: tuple[HostCheck, ...]
     counts: FindingCounts
+    # () on a host without a port of a fabric.
+    network: tuple[NetworkFeature, ...] = ()
 
 
 class HeldAgainst(Value, kw_only=True, frozen=True):

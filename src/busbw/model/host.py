@@ -8,7 +8,8 @@ from typing import Literal
 import msgspec
 
 from busbw.base.value import Integer, Value
-from busbw.model.finding import Confidence, Finding, FindingCounts
+from busbw.model.finding import Confidence, Finding, FindingCounts, NetworkFeature
+from busbw.model.machine import MpiFamily, NoiseTest
 
 PortKind = Literal["InfiniBand", "RoCE", "EFA", "Slingshot", "Ethernet"]
 
@@ -178,6 +179,41 @@ class NamedFile(Value, kw_only=True, frozen=True):
     fault: str | None
 
 
+class PortKeys(Value, kw_only=True, frozen=True):
+    """The table of partition keys of one port, as far as it was captured."""
+
+    name: str
+    port: Integer
+    # By their place in the table; entries that are 0 are empty, and left out.
+    keys: dict[Integer, Integer]
+
+
+class VirtualFunctions(Value, kw_only=True, frozen=True):
+    """How many virtual functions an adapter shows, and could; None: not said."""
+
+    bus_id: str
+    # Whether it is itself one.
+    is_virtual: bool
+    shown: Integer | None = None
+    most: Integer | None = None
+
+
+class NetworkState(Value, kw_only=True, frozen=True):
+    """What adapters, drivers and UCX say of the network's features. A device that is not there was not told of."""
+
+    # By RDMA device: tags that the NIC can match, and multicast groups it can be in.
+    tags: dict[str, Integer] = msgspec.field(default_factory=dict)
+    multicast_groups: dict[str, Integer] = msgspec.field(default_factory=dict)
+    # UCX's transports, each with its devices; None: ucx_info was not there, or said nothing.
+    transports: dict[str, tuple[str, ...]] | None = None
+    # UCX's settings in force, from its files, the environment and its defaults.
+    ucx: dict[str, str] = msgspec.field(default_factory=dict)
+    keys: tuple[PortKeys, ...] = ()
+    functions: tuple[VirtualFunctions, ...] = ()
+    # The family of the first mpirun.
+    mpi: MpiFamily | None = None
+
+
 class HostState(Value, kw_only=True, frozen=True):
     """The state of one host at the moment of its snapshot."""
 
@@ -208,6 +244,7 @@ class HostState(Value, kw_only=True, frozen=True):
     governor: str | None = None
     clock_synchronised: bool | None = None
     named_files: tuple[NamedFile, ...] = ()
+    network: NetworkState = NetworkState()
 
 
 SNAPSHOT_SCHEMA = 1
@@ -303,6 +340,10 @@ class Probe(Value, kw_only=True, frozen=True):
     settings: tuple[FoundSetting, ...] = ()
     # What is unusual here, in words, each with what it does.
     remarks: tuple[str, ...] = ()
+    # () on a host without a port of a fabric.
+    network: tuple[NetworkFeature, ...] = ()
+    # None: it was not measured.
+    noise: NoiseTest | None = None
 
 
 # The steps of the ladder, in the order in which they are climbed.

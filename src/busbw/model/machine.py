@@ -121,3 +121,38 @@ class GpuSetup(Value, kw_only=True, frozen=True):
     profiler: bool
     # Side of the matrices whose products run beside the exchange in loaded mode.
     load_side: Integer
+
+
+class NoiseOfCpu(Value, kw_only=True, frozen=True):
+    """What fixed work took on one CPU, again and again, while every other CPU did the same."""
+
+    cpu: Integer
+    repeats: Integer
+    total_s: float
+    least_s: float
+    median_s: float
+    p99_s: float
+    p999_s: float
+    most_s: float
+    # Share of the time that would not have been needed had every repeat taken the least.
+    lost: float
+    # Repeats that took longer than `limit_s`, and the share of the time that they took beyond the median.
+    limit_s: float
+    detours: Integer
+    detoured: float
+    # How far apart detours are, and how regular (0 to 1); None: no period shows.
+    period_s: float | None
+    regularity: float
+    # How often the kernel gave the CPU to another thread meanwhile.
+    preempted: Integer
+    # Repeats by what they took beyond the least: entry N counts those below 2 to the power of N nanoseconds.
+    excess: tuple[Integer, ...]
+
+
+class NoiseTest(Value, kw_only=True, frozen=True):
+    """The noise of one host, by CPU."""
+
+    # How long all of it took, and what one repeat was meant to take.
+    duration_s: float
+    quantum_s: float
+    cpus: tuple[NoiseOfCpu, ...]

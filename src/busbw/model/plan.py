@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from busbw.base.collectives import PART_ALIGNMENT_BYTES
 from busbw.base.value import Integer, Value
-from busbw.model.machine import GpuHost, GpuSetup, Host, MpiLibrary
+from busbw.model.machine import GpuHost, GpuSetup, Host, Library, MpiLibrary
 from busbw.model.request import Mode, Request
 from busbw.model.settings import JobEnvironment, RecommendedLayer
 
@@ -211,6 +211,8 @@ class Plan(Value, kw_only=True, frozen=True):
     # Both None where nothing is measured on GPUs.
     gpus: GpuHost | None = None
     gpu_setup: GpuSetup | None = None
+    # The driver of the GPUs that buffers of MPI lie on; None: they are in host memory.
+    mpi_driver: Library | None = None
     memory: MemoryNeed
     # The command of our own ranks; where foreign programs measure, the first of `steps`.
     job: Job

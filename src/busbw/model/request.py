@@ -327,10 +327,10 @@ class Request(Value, kw_only=True, frozen=True, omit_defaults=True):
         int,
         RunOption("--load-side", "how", "NCCL: matrices of --mode loaded are n x n.", form="number", rare=True),
     ] = 2048
-    # osu: whether buffers are on GPUs.
-    gpu_buffers: Annotated[bool, RunOption("--gpu-buffers", "how", "osu: buffers on GPUs.", form="flag", rare=True)] = (
-        False
-    )
+    # mpi, osu: whether buffers are on GPUs.
+    gpu_buffers: Annotated[
+        bool, RunOption("--gpu-buffers", "how", "mpi, osu: buffers on GPUs.", form="flag", rare=True)
+    ] = False
     stall_s: Annotated[
         float,
         RunOption(

@@ -22,14 +22,10 @@ class Buffers:
     """One send, one receive and one scratch buffer, large enough for every point of the run."""
 
     def __init__(self, world: MpiWorld, sweeps: tuple[Sweep, ...]) -> None:
-        send_bytes = receive_bytes = LEAST_BUFFER_BYTES
-        scratch_bytes = 0
-        for sweep in sweeps:
-            for size_bytes in sweep.sizes_bytes:
-                sent, received = _footprint_bytes(world, sweep, size_bytes)
-                send_bytes, receive_bytes = max(send_bytes, sent), max(receive_bytes, received)
-                # A two-level alltoall copies its whole input.
-                scratch_bytes = max(scratch_bytes, sent if sweep.group is not None else 0)
+        send_bytes, receive_bytes = footprint_of(world, sweeps)
+        # A two-level alltoall copies its whole input.
+        copied = [_footprint_bytes(world, sweep, max(sweep.sizes_bytes)) for sweep in sweeps if sweep.group is not None]
+        scratch_bytes = max((sent for sent, _received in copied), default=0)
         self.send = _core.Buffer(send_bytes)
         self.receive = _core.Buffer(receive_bytes)
         self.scratch = _core.Buffer(scratch_bytes)
@@ -37,6 +33,13 @@ class Buffers:
     def overrun(self) -> bool:
         """Whether anything wrote behind the end of a buffer."""
         return self.send.overrun() or self.receive.overrun() or self.scratch.overrun()
+
+
+def footprint_of(world: MpiWorld, sweeps: tuple[Sweep, ...]) -> tuple[int, int]:
+    """Return the bytes of a send and a receive buffer that are large enough for every point."""
+    needs = [_footprint_bytes(world, sweep, size_bytes) for sweep in sweeps for size_bytes in sweep.sizes_bytes]
+    sent, received = (max(sizes, default=0) for sizes in zip(*needs, strict=True))
+    return max(sent, LEAST_BUFFER_BYTES), max(received, LEAST_BUFFER_BYTES)
 
 
 def _footprint_bytes(world: MpiWorld, sweep: Sweep, size_bytes: int) -> tuple[int, int]:
@@ -88,6 +91,22 @@ def _make(
         handles=_handles(world, sweep, communicator),
         send=buffers.send,
         receive=buffers.receive,
+        element_bytes=DTYPE_BYTES[sweep.dtype],
+        window=COLLECTIVES[sweep.collective].messages_per_call,
+    )
+
+
+def make_gpu_exchange(
+    world: MpiWorld, sweep: Sweep, size_bytes: int, send: _core.GpuMemory, receive: _core.GpuMemory
+) -> _core.Exchange:
+    """Return the exchange of one point over all ranks, between memory of their GPUs. Every rank must call this."""
+    count = part_count(COLLECTIVES[sweep.collective], size_bytes, world.ranks, sweep.dtype)
+    return _core.make_exchange_on_gpu(
+        mpi=world.core,
+        geometry=_geometry(sweep, count, (world.rank, world.ranks, sweep.root)),
+        handles=_handles(world, sweep, world.handle(world.communicator)),
+        send=send,
+        receive=receive,
         element_bytes=DTYPE_BYTES[sweep.dtype],
         window=COLLECTIVES[sweep.collective].messages_per_call,
     )

@@ -8,14 +8,14 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from busbw import _core
 from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES, LARGEST_COPY_BYTES
 from busbw.model.plan import Plan, Point, Sweep
 from busbw.model.record import Attribution, Copied, Hello, Kernel, Mismatch, Record, Streamed
 from busbw.rank import network
-from busbw.rank.attribution import Buffers, attribute, is_worth_it, make_exchange
+from busbw.rank.attribution import Buffers, attribute, is_worth_it, make_exchange, make_gpu_exchange
 from busbw.rank.bench import TurnTaken
 from busbw.rank.blocks import Clock, MpiSampler, SampleSeries, read_clock
 from busbw.rank.heart import Heart
@@ -23,6 +23,9 @@ from busbw.rank.journal import Taken, introduce, measured
 from busbw.rank.mpi_world import MpiWorld
 from busbw.rank.sampling import Controls, Sampled, take_turn
 from busbw.rank.world import same_clock
+
+if TYPE_CHECKING:
+    from busbw.rank.gpu_buffers import GpuBuffers
 
 _KERNELS: tuple[Kernel, ...] = ("loop", "memcpy")
 _COPY_ROUNDS = 15
@@ -199,6 +202,8 @@ class MpiBench:
         self.world = world
         self.heart = heart
         self.buffers: Buffers
+        # None: buffers are in host memory.
+        self.on_gpu: GpuBuffers | None = None
         self.shared_clock = False
 
     def hellos(self) -> tuple[Hello, ...]:
@@ -211,8 +216,8 @@ class MpiBench:
         return (introduce(self.world, self.world.rank, small_floats="busbw" if "busbw" in small else "mpi"),)
 
     def rates(self) -> Iterator[tuple[Record]]:
-        """Measure what the machine can do at best."""
-        if self.world.one_host:
+        """Measure what the machine can do at best; copies of host memory say nothing about GPUs."""
+        if self.world.one_host and self.plan.mpi_driver is None:
             largest_bytes = max(size_bytes for sweep in self.plan.sweeps for size_bytes in sweep.sizes_bytes)
             ends_s = time.monotonic() + _RATES_SHARE * self.plan.sampling.time_limit_s
             for record in chain(copied(self.world, largest_bytes, ends_s), streamed(self.world, ends_s)):
@@ -220,7 +225,12 @@ class MpiBench:
 
     def prepare(self) -> None:
         """Make what all points share."""
-        self.buffers = Buffers(self.world, self.plan.sweeps)
+        if self.plan.mpi_driver is not None:
+            from busbw.rank.gpu_buffers import GpuBuffers  # noqa: PLC0415 - few runs have them
+
+            self.on_gpu = GpuBuffers(self.world, self.plan.sweeps, self.plan.mpi_driver.path)
+        else:
+            self.buffers = Buffers(self.world, self.plan.sweeps)
         self.shared_clock = same_clock(self.world)
 
     def measure(self, number: int, point: Point, controls: Controls) -> TurnTaken:
@@ -235,7 +245,7 @@ def measure_turn(bench: MpiBench, number: int, point: Point, controls: Controls)
     started_unix_s = time.time()
     switches_before = resource.getrusage(resource.RUSAGE_SELF)
     sent_before = network.sent_bytes()
-    exchange = make_exchange(world, sweep, point.size_bytes, bench.buffers)
+    exchange = _exchange(bench, sweep, point.size_bytes)
     heart.enter("verifying", number)
     rounds, sync_s = controls.sync_rounds, time.monotonic()
     clock = read_clock(world, shared=bench.shared_clock, yields=controls.yields, rounds=rounds)
@@ -244,7 +254,7 @@ def measure_turn(bench: MpiBench, number: int, point: Point, controls: Controls)
     verifying_s = time.monotonic()
     mismatch = _verify(bench, exchange, sweep, number) if controls.turn == 0 else None
     verifying_s = time.monotonic() - verifying_s
-    _core.settle(exchange, _pattern(bench, sweep, number))
+    _settle(bench, exchange, _pattern(bench, sweep, number))
     wrong_anywhere = world.largest([int(mismatch is not None)])[0] != 0
     sampled = None if wrong_anywhere else take_turn(world, heart, _sampler(bench, exchange, clock), controls)
     tcp_bytes = network.sent_since(sent_before)
@@ -278,12 +288,31 @@ def measure_turn(bench: MpiBench, number: int, point: Point, controls: Controls)
     )
 
 
+def _exchange(bench: MpiBench, sweep: Sweep, size_bytes: int) -> _core.Exchange:
+    on_gpu = bench.on_gpu
+    if on_gpu is None:
+        return make_exchange(bench.world, sweep, size_bytes, bench.buffers)
+    return make_gpu_exchange(bench.world, sweep, size_bytes, on_gpu.send, on_gpu.receive)
+
+
+def _settle(bench: MpiBench, exchange: _core.Exchange, pattern: _core.Pattern) -> None:
+    """Leave inputs behind that stay finite however often the exchange is repeated."""
+    on_gpu = bench.on_gpu
+    if on_gpu is None:
+        _core.settle(exchange, pattern)
+    else:
+        _core.settle_on_gpu(exchange, pattern, gpu=on_gpu.gpu, send=on_gpu.send, receive=on_gpu.receive)
+
+
 def _verify(bench: MpiBench, exchange: _core.Exchange, sweep: Sweep, number: int) -> Mismatch | None:
     """Do the exchange once on random data over poisoned outputs and check every element."""
-    pattern = _pattern(bench, sweep, number)
-    found = _core.verify(exchange, pattern, send=bench.buffers.send, receive=bench.buffers.receive)
-    if bench.buffers.overrun():
-        raise RuntimeError("the MPI library wrote behind the end of a buffer")
+    pattern, on_gpu = _pattern(bench, sweep, number), bench.on_gpu
+    if on_gpu is None:
+        found = _core.verify(exchange, pattern, send=bench.buffers.send, receive=bench.buffers.receive)
+        if bench.buffers.overrun():
+            raise RuntimeError("the MPI library wrote behind the end of a buffer")
+    else:
+        found = _core.verify_on_gpu(exchange, pattern, gpu=on_gpu.gpu, send=on_gpu.send, receive=on_gpu.receive)
     if found.wrong == 0:
         return None
     return Mismatch(wrong=found.wrong, index=found.index, got=found.got, expected=found.expected)
@@ -312,6 +341,7 @@ def _attribution(
     world = bench.world
     wanted = (
         world.rank == 0
+        and bench.on_gpu is None
         and sampled is not None
         and sampled.ended != "stopped"
         and is_worth_it(sweep, world, sampled.series, controls.budget)

@@ -203,7 +203,8 @@ def test_a_planted_fault_is_found_and_nothing_else(fault, tmp_path):
 
 
 def test_every_rule_has_a_planted_fault():
-    elsewhere = {"HOST030", "HOST038", "HOST050"}
+    # Those of the network's features are planted in test_network.py.
+    elsewhere = {"HOST026", "HOST027", "HOST028", "HOST030", "HOST038", "HOST050"}
 
     assert {code for code in rules() if code.startswith("HOST")} == {
         code for code, _m, _f in FAULTS.values()

@@ -15,7 +15,7 @@ from busbw.base.errors import InputError
 from busbw.base.value import Value
 from busbw.machine.read import kernel
 from busbw.model import codec
-from busbw.model.machine import GpuHost, Host, HostCounters, MpiLibrary, MpiOrigin, Origin
+from busbw.model.machine import GpuHost, Host, HostCounters, Library, MpiLibrary, MpiOrigin, Origin
 
 _MAX_BYTES = 8 * 2**20
 _VERSION_TIMEOUT_S = 20.0
@@ -300,6 +300,60 @@ def _first(named: str | None, name: str, wheel_folders: tuple[str, ...]) -> _Fou
             if (packages / folder / name).is_file():
                 return _FoundLibraries(str(packages / folder / name), "wheel")
     return _FoundLibraries(name, "system")
+
+
+def driver_for_mpi(mpi: MpiLibrary, named: str | None, python: str) -> Library:
+    """Return the driver of the GPUs that buffers of an MPI can lie on.
+
+    Raises InputError where that MPI was built without CUDA, and where there is no driver that can be used. An MPI that
+    does not say how it was built is asked by the ranks.
+    """
+    built = kernel.built_with_cuda(_built(mpi))
+    if built is not None and not built.has_cuda:
+        raise InputError(
+            f"this {mpi.family} {mpi.version or ''} was built without CUDA: {built.said}".replace("  ", " "),
+            where=mpi.mpirun,
+            hint="--mpirun of an MPI that was built with CUDA, as HPC-X's",
+        )
+    driver = _first(named, _DRIVER, ())
+    try:
+        answer = subprocess.run(
+            [python, "-P", "-m", "busbw.rank.gpu_buffers", driver.path],
+            capture_output=True,
+            text=True,
+            timeout=_SURVEY_TIMEOUT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InputError(f"the GPUs do not answer: {error}", hint="does nvidia-smi answer?") from error
+    version, _space, _devices = answer.stdout.strip().partition(" ")
+    if answer.returncode != 0 or not version.isdecimal():
+        said = (answer.stderr.strip() or f"ended with code {answer.returncode}").splitlines()[-1]
+        hint = "there is no NVIDIA driver here; leave --gpu-buffers out" if "cannot open" in said else _hint(said)
+        raise InputError(f"no GPU for buffers: {said}", where=driver.path, hint=hint)
+    number = int(version)
+    return Library(path=driver.path, version=f"{number // 1000}.{number % 1000 // 10}", origin=driver.origin)
+
+
+def _built(mpi: MpiLibrary) -> str:
+    """Return what the tool beside an mpirun says of how its MPI was built; "" where there is none."""
+    tool = Path(mpi.mpirun).parent / "ompi_info"
+    if mpi.family != "Open MPI" or not tool.is_file():
+        return ""
+    try:
+        answer = subprocess.run(
+            [str(tool), "--parsable", "--all"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_VERSION_TIMEOUT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return answer.stdout[:_MAX_BYTES]
 
 
 def _compilers(named: str | None) -> list[_FoundLibraries]:

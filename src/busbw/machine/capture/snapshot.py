@@ -4,6 +4,7 @@ import datetime as dt
 import os
 import re
 import socket
+import sys
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,8 @@ from busbw.machine.capture import host, metadata
 from busbw.machine.capture.environment import environment, take_settings
 from busbw.machine.capture.files import Collection, ask
 from busbw.machine.capture.libraries import libraries
-from busbw.machine.read.commands import COMMANDS, FILES
+from busbw.machine.read.commands import COMMANDS, FILES, noise_command
+from busbw.machine.read.network import KEY_PLACES
 from busbw.machine.read.pci import acs_of
 from busbw.machine.read.state import ERROR_COUNTERS, HARDWARE_COUNTERS
 from busbw.model.host import Answer, Snapshot
@@ -55,6 +57,7 @@ _PCI_FILES = (
     "class", "vendor", "device", "subsystem_vendor", "subsystem_device", "numa_node", "local_cpulist",
     "current_link_speed", "current_link_width", "max_link_speed", "max_link_width",
 )  # fmt: skip
+_VIRTUAL_FILES = ("sriov_totalvfs", "sriov_numvfs")
 _CPU = "/sys/devices/system/cpu"
 _NODE = "/sys/devices/system/node"
 # Serial numbers and UUIDs are left where they are.
@@ -67,6 +70,7 @@ _RDMA_FILES = ("node_guid", "sys_image_guid", "node_type", "fw_ver", "hca_type",
 _PORT_FILES = ("state", "phys_state", "rate", "link_layer", "lid", "gid_attrs/ndevs/0")
 # A port of RoCE has v1 and v2 of each address; the first few say which are there.
 _GID_TYPES = tuple(f"gid_attrs/types/{place}" for place in range(4))
+_KEYS = tuple(f"pkeys/{place}" for place in range(KEY_PLACES))
 _NET_FILES = ("speed", "mtu", "operstate", "type", "dev_port")
 _MODULES = re.compile(
     r"nvidia\w*|nv_peer_mem|gdrdrv|mlx\d\w*|ib_\w+|rdma_\w+|efa|irdma|bnxt\w*|cxi\w*|amdgpu|gve|mana\w*"
@@ -94,7 +98,7 @@ def _pci(taken: Collection) -> None:
         taken.link(f"{_PCI}/{bus_id}")
         taken.link(f"{_PCI}/{bus_id}/driver")
         taken.link(f"{_PCI}/{bus_id}/physfn")
-        taken.under(f"{_PCI}/{bus_id}", _PCI_FILES)
+        taken.under(f"{_PCI}/{bus_id}", _PCI_FILES + _VIRTUAL_FILES)
 
 
 def _processors(taken: Collection) -> None:
@@ -120,7 +124,7 @@ def _rdma(taken: Collection) -> None:
         taken.link(f"{folder}/device")
         taken.under(folder, _RDMA_FILES)
         for port in taken.names(f"{folder}/ports")[:_MOST_PORTS]:
-            taken.under(f"{folder}/ports/{port}", _PORT_FILES + _GID_TYPES)
+            taken.under(f"{folder}/ports/{port}", _PORT_FILES + _GID_TYPES + _KEYS)
     for device in taken.names("/sys/class/cxi"):
         taken.link(f"/sys/class/cxi/{device}")
         taken.link(f"/sys/class/cxi/{device}/device")
@@ -221,6 +225,13 @@ def capture_hardware() -> Snapshot:
         links=taken.links,
         answers=(*_cut(taken), *ask(COMMANDS, total_s=_COMMANDS_TIMEOUT_S)),
     )
+
+
+def capture_noise(seconds: float) -> Answer:
+    """Return what fixed work takes on every CPU of this host. Nothing else may be asked meanwhile: that is noise."""
+    command = noise_command(sys.executable, seconds)
+    (answer,) = ask((command,), total_s=command.timeout_s)
+    return answer
 
 
 def capture_anonymously() -> Snapshot:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from busbw.base.cpus import format_cpu_list
 from busbw.base.text import listed
 from busbw.base.units import format_size
-from busbw.machine.health import gpus, ports
+from busbw.machine.health import gpus, network, ports
 from busbw.machine.health.node import ExaminedNode, fault, fine, found, skipped, unknown
 from busbw.machine.read.built import readers_of, unread_by
 from busbw.model.finding import Finding, HostCheck
@@ -342,6 +342,9 @@ CHECKS: tuple[Callable[[ExaminedNode], HostCheck], ...] = (
     ports.packet_sizes,
     ports.verbs_devices,
     gpus.gpu_direct,
+    network.direct_forbidden,
+    network.asked_in_vain,
+    network.partition_members,
     plugin,
     resolution,
     versions,

@@ -20,6 +20,8 @@ class Command(Value, kw_only=True, frozen=True):
 
 # The answer that says why not all of the kernel's files are there; absent where they are.
 FILES = "files"
+# What fixed work took on every CPU; only where it was asked for.
+NOISE = "noise"
 NVIDIA = "0x10de"
 AMD = "0x1002"
 MELLANOX = "0x15b3"
@@ -78,6 +80,9 @@ COMMANDS = (
     Command(name="fi_info", programs=("fi_info",)),
     Command(name="fi_info-version", programs=("fi_info",), arguments=("--version",)),
     Command(name="ucx_info", programs=("ucx_info",), arguments=("-v",)),
+    # It opens every adapter, which takes a second each on some.
+    Command(name="ucx_info-devices", programs=("ucx_info",), arguments=("-d",), timeout_s=30.0),
+    Command(name="ucx_info-settings", programs=("ucx_info",), arguments=("-c",)),
     Command(name="ofed_info", programs=("ofed_info",), arguments=("-s",)),
     Command(name="mpirun", programs=("mpirun", "mpiexec"), arguments=("--version",), timeout_s=20.0),
     Command(name="ompi_info", programs=("ompi_info",), arguments=("--version",), timeout_s=20.0),
@@ -85,3 +90,13 @@ COMMANDS = (
     Command(name="timedatectl", programs=("timedatectl",), arguments=("show", "-p", "NTPSynchronized", "--value")),
     Command(name="ls-infiniband", programs=("ls",), arguments=("-l", "/dev/infiniband")),
 )
+
+
+def noise_command(python: str, seconds: float) -> Command:
+    """Return the command that measures noise for some seconds."""
+    return Command(
+        name=NOISE,
+        programs=(python,),
+        arguments=("-P", "-m", "busbw.rank.noise", f"{seconds:g}"),
+        timeout_s=seconds + 60,
+    )

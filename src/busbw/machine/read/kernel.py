@@ -31,6 +31,25 @@ def mpirun_version(text: str) -> tuple[MpiFamily, str | None]:
     return "unknown", None
 
 
+class BuiltWithCuda(Value, kw_only=True, frozen=True):
+    """Whether an MPI was built with CUDA, and the line that says so."""
+
+    has_cuda: bool
+    said: str
+
+
+# Open MPI 4 says it of its MPI layer, 5 of the layer below.
+_CUDA = re.compile(
+    r"^mca:(?:mpi|opal):base:param:((?:mpi|opal)_built_with_cuda_support):value:(true|false)$", re.MULTILINE
+)
+
+
+def built_with_cuda(text: str) -> BuiltWithCuda | None:
+    """Return what `ompi_info --parsable --all` says; None where it does not."""
+    match = _CUDA.search(text)
+    return BuiltWithCuda(has_cuda=match[2] == "true", said=f"ompi_info: {match[1]} {match[2]}") if match else None
+
+
 def _is_number(text: str) -> bool:
     """Whether `text` is a counter of the kernel: decimal digits that fit into 64 bits."""
     return text.isascii() and text.isdecimal() and len(text) < 20

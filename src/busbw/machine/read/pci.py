@@ -119,7 +119,7 @@ class CxiDevice(Value, kw_only=True, frozen=True):
     mtu_bytes: Integer | None
 
 
-def _blocks(text: str, heading: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+def blocks(text: str, heading: re.Pattern[str]) -> Iterator[tuple[str, str]]:
     """Yield (name, lines) of the parts of a text that begin with a heading; the heading's first group is the name."""
     name: str | None = None
     lines: list[str] = []
@@ -148,7 +148,7 @@ def guid(text: str | None) -> str | None:
 def cxi_devices(text: str) -> tuple[CxiDevice, ...]:
     """Return the devices that cxi_stat lists."""
     found = []
-    for name, lines in _blocks(text, re.compile(r"\s*Device:\s*(\S{1,64})\s*$")):
+    for name, lines in blocks(text, re.compile(r"\s*Device:\s*(\S{1,64})\s*$")):
         said = fields(lines)
         speed = _SLINGSHOT_SPEED.fullmatch(said.get("Link speed", ""))
         state = said.get("Link state")
@@ -175,9 +175,9 @@ def ibdev2netdev(text: str) -> dict[tuple[str, int], str]:
 def ibstat_ports(text: str, interfaces: Mapping[tuple[str, int], str]) -> tuple[HostPort, ...]:
     """Return the ports that ibstat lists, without their PCI addresses."""
     found = []
-    for device, lines in _blocks(text, re.compile(r"CA '([^']{1,64})'")):
+    for device, lines in blocks(text, re.compile(r"CA '([^']{1,64})'")):
         head = fields(lines)
-        for port, block in _blocks(lines, re.compile(r"\s*Port (\d{1,3}):\s*$")):
+        for port, block in blocks(lines, re.compile(r"\s*Port (\d{1,3}):\s*$")):
             said = fields(block)
             gigabits = _GIGABITS.match(said.get("Rate", ""))
             state = said.get("State")
@@ -200,8 +200,8 @@ def ibstat_ports(text: str, interfaces: Mapping[tuple[str, int], str]) -> tuple[
 def ibv_mtus(text: str) -> dict[tuple[str, int], int]:
     """Return the active MTU in bytes of each (RDMA device, port), from `ibv_devinfo -v`."""
     found = {}
-    for device, lines in _blocks(text, re.compile(r"hca_id:\s*(\S{1,64})")):
-        for port, block in _blocks(lines, re.compile(r"\s*port:\s*(\d{1,3})\s*$")):
+    for device, lines in blocks(text, re.compile(r"hca_id:\s*(\S{1,64})")):
+        for port, block in blocks(lines, re.compile(r"\s*port:\s*(\d{1,3})\s*$")):
             mtu = first_number(fields(block).get("active_mtu"))
             if mtu is not None:
                 found[device, int(port)] = mtu

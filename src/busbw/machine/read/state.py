@@ -6,6 +6,7 @@ from typing import Literal
 from busbw.base.cpus import parse_cpu_list
 from busbw.base.errors import InputError
 from busbw.machine.read.index import SnapshotIndex, bus_id, first_number, number
+from busbw.machine.read.network import network_state
 from busbw.machine.read.nvidia_smi import Fields, gpu_fields
 from busbw.machine.read.pci import NONE, acs_word
 from busbw.model.host import FoundSetting, GpuState, HostState, NamedFile, PortState, Snapshot
@@ -147,6 +148,7 @@ def state_of(snapshot: Snapshot, settings: tuple[FoundSetting, ...]) -> HostStat
         governor=index.text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         clock_synchronised={"yes": True, "no": False}.get(index.output("timedatectl").strip()),
         named_files=_named_files(snapshot, settings),
+        network=network_state(index),
     )
 
 

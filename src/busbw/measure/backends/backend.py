@@ -13,7 +13,7 @@ from busbw.base.errors import InputError
 from busbw.base.value import Value
 from busbw.measure.launchers.launcher import Joining
 from busbw.model.launch import Allocation, Slurm
-from busbw.model.machine import GpuHost, GpuSetup, Host, MpiLibrary
+from busbw.model.machine import GpuHost, GpuSetup, Host, Library, MpiLibrary
 from busbw.model.plan import ForeignProgram, MemoryNeed, Placement, Plan, Program, Sweep
 from busbw.model.record import AnyRecord, Failed, Hello, Node
 from busbw.model.request import Mode, Request, options
@@ -73,6 +73,8 @@ class Surroundings:
     gpus: GpuHost | None = None
     # The plug-in that tells what NCCL chose; None where the user has one of his own.
     plugin: str | None = None
+    # Where buffers of MPI lie on GPUs: their driver.
+    mpi_driver: Library | None = None
     # GPUs that the kernel shows, whether or not they are measured.
     gpus_seen: int = 0
     # The user's programs, by collective.
@@ -129,6 +131,8 @@ class Door:
     mpi: Callable[[str | None], MpiLibrary]
     # GPUs and their libraries, those named in the request where it names some.
     gpus: Callable[[Request], GpuHost]
+    # The driver of the GPUs that buffers of an MPI can lie on, where that MPI takes their memory.
+    gpu_buffers: Callable[[Request, MpiLibrary], Library]
     # The plug-in that tells what NCCL chose; None where the user has one of his own.
     plugin: Callable[[], str | None]
     programs: Callable[[], Programs]

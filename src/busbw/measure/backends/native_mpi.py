@@ -86,7 +86,7 @@ def _rates_Bps(record: Streamed) -> list[float]:
 name = "native-mpi"
 over: Carrier = "mpi"
 is_ours = True
-takes = frozenset({"pairs", "unaligned", "runtime", "masks"})
+takes = frozenset({"pairs", "unaligned", "runtime", "masks", "gpu_buffers", "driver"})
 modes: tuple[Mode, ...] = ("isolated", "stream")
 joining: tuple[Joining, ...] = ("mpi",)
 usual_launcher = None
@@ -201,9 +201,14 @@ def capabilities(_surroundings: Surroundings | None) -> Capabilities:
     return OFFER
 
 
-def look(request: Request, surroundings: Surroundings, door: Door, _names: tuple[str, ...]) -> Surroundings:
-    """Return surroundings with the MPI. Raises InputError where there is none."""
-    return dataclasses.replace(surroundings, mpi=door.mpi(request.mpirun))
+def look(request: Request, surroundings: Surroundings, door: Door, names: tuple[str, ...]) -> Surroundings:
+    """Return surroundings with the MPI. Raises InputError where there is none, or none that takes memory of GPUs."""
+    mpi = door.mpi(request.mpirun)
+    if not request.gpu_buffers:
+        return dataclasses.replace(surroundings, mpi=mpi)
+    if "alltoall_2dh" in names:
+        raise InputError("a two-level alltoall copies in host memory", where="--gpu-buffers", hint="leave one out")
+    return dataclasses.replace(surroundings, mpi=mpi, mpi_driver=door.gpu_buffers(request, mpi))
 
 
 # On a larger machine more ranks are asked for by name: a first look should be over in a minute.
@@ -320,6 +325,8 @@ def starts(_request: Request, _surroundings: Surroundings, settled: Settled) -> 
 
 def notes(_request: Request, surroundings: Surroundings, _starts: tuple[ProgramStart, ...]) -> tuple[str, ...]:
     """Return a note where there are GPUs that are not measured."""
+    if surroundings.mpi_driver is not None:
+        return ("buffers are in GPU memory: rank N of a host has the GPU N, counted again from 0 behind the last",)
     if not surroundings.gpus_seen:
         return ()
     return (f"{surroundings.gpus_seen} NVIDIA GPUs here, not measured over MPI: busbw run --backend nccl",)

@@ -159,6 +159,7 @@ def compose(request: Request, surroundings: Surroundings, directory: Path | None
             mpi=surroundings.mpi,
             gpus=surroundings.gpus,
             gpu_setup=setup,
+            mpi_driver=surroundings.mpi_driver,
             memory=memory,
             job=made[0].job,
             programs=tuple(one.program for one in surroundings.found.values()),

@@ -60,6 +60,7 @@ def looked_at(request: Request, surroundings: Surroundings, backend: Backend, na
     door = Door(
         mpi=capture.mpi,
         gpus=_gpus,
+        gpu_buffers=_gpu_buffers,
         plugin=_plugin,
         programs=_programs,
     )
@@ -99,6 +100,10 @@ def _check_algorithms(nccl: Library) -> None:
             where=nccl.path,
             hint="measure MSCCL++ with programs that are linked to NCCL: --backend nccl-tests --bin DIR",
         )
+
+
+def _gpu_buffers(request: Request, mpi: MpiLibrary) -> Library:
+    return capture.driver_for_mpi(mpi, request.driver, sys.executable)
 
 
 def _programs() -> Programs:

@@ -10,6 +10,7 @@ from rich.text import Text
 from busbw.base.text import printable
 from busbw.model.finding import Checked, Finding, FindingCounts, HeldAgainst, HostCheck, HostDiagnosis
 from busbw.show.lines import say_action
+from busbw.show.text.network import network_text
 from busbw.show.text.terminal import console
 
 _COLOURS = {"note": "cyan", "warn": "yellow", "error": "red"}
@@ -138,6 +139,7 @@ def host_checks_text(diagnosis: HostDiagnosis) -> None:
     for check in _those("cannot tell", diagnosis):
         _lines(f"{check.name}: {check.because}")
         out.print(Text(printable(f"{_HOST_CHECKS_INDENT}{_HOST_CHECKS_INDENT}look: {check.look}")), soft_wrap=True)
+    network_text(diagnosis.network)
     out.print()
     out.print(Text(printable(_summary(diagnosis))), soft_wrap=True)
 

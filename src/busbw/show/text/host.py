@@ -22,6 +22,8 @@ from busbw.model.host import (
     Probe,
 )
 from busbw.model.limit import Attained, Bound, Limit, LimitLine, Part, PartName
+from busbw.show.text.network import network_table
+from busbw.show.text.noise import noise_text
 from busbw.show.text.terminal import console
 from busbw.show.topology_tree import plan_words
 
@@ -44,6 +46,9 @@ def host_text(host: Probe) -> None:
         if table.row_count:
             out.print()
             out.print(table)
+    network_table(host.network)
+    if host.noise is not None:
+        noise_text(host.noise)
     _list("libraries", [_library(one) for one in host.libraries])
     _list("settings", [f'{one.name} = "{one.value}"  ({one.path or "environment"})' for one in host.settings])
     _list("look at", list(host.remarks))
