@@ -55,6 +55,7 @@ c: {script: [export D=e]}
     "python": b"import os\nos.environ['A'] = 'b'\nenv = dict(os.environ, C=\"d\")\nenv.update({'E': str(1), 'F': g})\n"
     b"os.environ.setdefault('H', 'i' 'j')\ndel env['K']\nenv |= {'L': '''m\nn'''}  # o\n",
     "environment": b"A=b\nC=d\ne\n",
+    "toml": b"[env]\nA = \"b\"\nC = ['mpirun -x D=e ./f', \"g\"]\n[[job]]\nh = { NCCL_DEBUG = 'INFO' } # i\nj = 5\n",
 }
 FRAGMENTS = (
     b"'", b'"', b"`", b"$(", b"${", b"}", b")", b"(", b"((", b"[[", b"\\", b"\\\n", b"\n", b"\r\n", b" ", b"\t",

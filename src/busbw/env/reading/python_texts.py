@@ -1,8 +1,7 @@
 """Texts, lists and commands that a Python program puts together, followed through its names without running it.
 
-The program goes through `ast`: literals, f-strings, `+`, `%`, `format`, `join`, and the names that hold them. What else
-a value is made of stays unknown. Where a text or a list is handed to something, and looks like a command or like
-settings, it is read as one. Each way of an `if` counts by itself; a loop over a short list is gone through.
+By `ast`: literals, f-strings, `+`, `%`, `format`, `join`, and the names that hold them. A text or a list that is handed
+to something, and looks like a command or like settings, is read as one. Each way of an `if` counts by itself.
 """
 
 import ast

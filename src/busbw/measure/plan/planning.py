@@ -168,8 +168,7 @@ def compose(request: Request, surroundings: Surroundings, directory: Path | None
             visit_each=made[0].visit_each,
             notes=(
                 *_allocated(surroundings, chosen),
-                *notes,
-                *filter(None, [tight]),
+                *(*notes, *filter(None, [tight])),
                 *_notes(request, surroundings, backend, starts),
             ),
             allow_mixed=request.allow_mixed and backend.is_ours,
