@@ -1,5 +1,6 @@
 """What is recommended for a run, and what becomes of each setting."""
 
+import dataclasses
 import datetime as dt
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from busbw.measure.backends import registry
 from busbw.measure.backends.backend import Surroundings
 from busbw.measure.plan.recommended import recommended_layer
 from busbw.model.launch import Allocation, HostSlots
+from busbw.model.machine import MpiLibrary
 from busbw.model.request import Request
 from busbw.model.settings import JobEnvironment, RecommendedLayer, SettingsFile
 
@@ -131,3 +133,14 @@ def test_the_layer_lies_between_a_plug_in_and_what_somebody_wrote():
     # Somebody set it to another value after all: that is what the ranks had.
     other = structs.replace(run, environment=run.environment | {AFFINITY: "0"})
     assert [each.layer for each in layers(other).explain(AFFINITY)] == ["shell", "recommended"]
+
+
+def test_a_run_over_mpi_is_given_what_is_recommended_for_its_mpi():
+    mpi = MpiLibrary(
+        family="MVAPICH", version="2.3.7", mpirun="/opt/m/bin/mpirun", library="/opt/m/lib/libmpi.so", origin="site"
+    )
+    found = JobEnvironment(where="this host", environment={}, platform="azure-hbv4")
+    made = recommended_layer(Request(goal="latency"), dataclasses.replace(surroundings(2), mpi=mpi), MPI, found)
+
+    assert made.env()["MV2_IBA_HCA"] == "mlx5_ib0"
+    assert standings(made)["MV2_CPU_BINDING_POLICY"] == "left_out"

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from busbw.base.collectives import COLLECTIVES, NCCL_COLLECTIVES, NCCL_IN_PLACE, OPERATIONS
+from busbw.base.collectives import COLLECTIVES, NCCL_COLLECTIVES, NCCL_IN_PLACE, OPERATIONS, SUITES
 from busbw.base.errors import InputError
 from busbw.base.units import format_size
 from busbw.measure.backends import native_mpi
@@ -259,6 +259,10 @@ def starts(_request: Request, surroundings: Surroundings, settled: Settled) -> t
     return (ProgramStart(program=Program(argv=program(settled.directory, settled.python).argv, env=env)),)
 
 
-def notes(_request: Request, _surroundings: Surroundings, _starts: tuple[ProgramStart, ...]) -> tuple[str, ...]:
-    """Return nothing."""
-    return ()
+def notes(request: Request, _surroundings: Surroundings, _starts: tuple[ProgramStart, ...]) -> tuple[str, ...]:
+    """Return what was seen to hang: registered buffers where sendrecv is one of several collectives."""
+    named = SUITES.get(request.suite or "", ()) or request.collectives
+    if request.buffers != "registered" or "sendrecv" not in named or len(named) < 2:
+        return ()
+    seen = "sendrecv with registered buffers among other collectives hung on two H100 with NCCL 2.28.9"
+    return (f"{seen} (docs/measurements/2026-11-24-two-h100.md): measure it in a run of its own",)
