@@ -81,7 +81,9 @@ def test_a_real_run_cut_off_at_every_boundary_is_listed_as_what_it_is(finished: 
         elif file in {layout.OUTCOME_FILE, layout.RUN_FILE}:
             assert (row.ended, row.measured) == (whole.outcome.ended, len(whole.measurements)), told
         else:
-            assert (row.ended, row.outcome) == ("unfinished", "cannot_tell"), told
+            assert row.ended == "unfinished", told
+            # On a busy machine a rank that was kept waiting shows in what was measured until then.
+            assert row.outcome in {"cannot_tell", "slow"}, told
             assert 0 <= row.measured <= row.planned == POINTS, told
     # The more of it was written, the more was measured: nothing that is on disk is lost.
     measured = [rows[name].measured for name, (file, _) in made.items() if file.endswith("-00000.0.jsonl")]

@@ -86,6 +86,9 @@ def launch_line(request: LaunchRequest, directory: str) -> LaunchLine:
     hosts, host_notes = _hosts(request, words)
     masks, mask_notes = _masks(request, found, words)
     placement = _placement(request, found, hosts, masks, words)
+    if not masks and placement.binding != "none" and request.runtime is None:
+        # Bound all the same, to cores or NUMA nodes by the launcher's own words.
+        mask_notes = ()
     start, mounts, container_notes = _contained(
         request, found, words, _start(request, found, placement, directory, words)
     )
