@@ -2,6 +2,7 @@
 
 import pytest
 
+from busbw.base.errors import InputError
 from busbw.env.lint import lint
 from busbw.env.reading import read
 from busbw.env.rules.subject import CheckContext
@@ -220,3 +221,64 @@ def test_a_name_that_a_workflow_uses_itself_is_its_own():
 
     assert "ENV021" not in codes(text, "a.yml")
     assert "ENV021" in codes(text.replace("env.NCCL_MINBYTES", "env.OTHER"), "a.yml")
+
+
+ON_TWO_WAYS = """if [ "$1" ]; then
+  MORE=""
+else
+  MORE="--jobid=7 --gres=gpu:8 --time=01:00:00 --job-name=a --exact"
+fi
+srun $MORE --wait=0 torchrun --nnodes=2 --nproc_per_node=8 --rdzv_backend=c10d a.py
+"""
+
+
+def test_options_behind_the_program_are_its_own_on_each_way_through_a_script():
+    assert "ENV110" not in codes(ON_TWO_WAYS, "job.sh")
+    assert "ENV110" in codes(ON_TWO_WAYS.replace("--wait=0", "--nnodes=2"), "job.sh")
+
+
+def test_the_options_of_older_versions_and_of_pyxis_are_options():
+    line = "srun --ntasks-per-tres=1 --pack-group=0 --no-container-remap-root --no-container-mount-home ./a\n"
+
+    assert codes(line, "job.sh") == []
+    assert codes(line.replace("pack-group", "pack_group"), "job.sh") == ["ENV110"]
+
+
+def test_an_option_of_another_batch_system_may_be_one_of_a_plug_in():
+    found = lint(read("srun --project=p1 ./a\nsrun --nnodes=2 ./a\n", "job.sh"), CheckContext())
+
+    assert [each.confidence for each in found] == ["likely", "certain"]
+
+
+def test_a_value_that_a_test_asserts_about_is_made_up():
+    text = "import os\nos.environ['NCCL_ALGO'] = 'HELLO'\nassert os.environ['NCCL_ALGO'] == 'HELLO'\n"
+
+    assert "ENV033" not in codes(text, "test_a.py")
+    assert "ENV033" in codes(
+        text.replace("assert os.environ['NCCL_ALGO']", "assert os.environ['UCX_TLS']"), "test_a.py"
+    )
+
+
+def test_a_log_with_the_lines_of_a_terminal_is_no_script_of_windows():
+    log = "+ docker exec -it --env=NCCL_DEBUG a ./run\nbegin\r\nnum_gpus=8 sockets = 2\r\n"
+
+    assert "ENV007" not in codes(log, "result.txt")
+    assert "ENV007" in codes(f"{log}export NCCL_DEBUG=INFO\r\n", "result.txt")
+
+
+@pytest.mark.parametrize("name", ["alltoallv_init.c.in", "Makefile.in", "job.c.j2"])
+def test_what_a_file_is_made_from_is_in_the_language_of_the_file(name: str):
+    with pytest.raises(InputError, match="which is not read"):
+        read("UCX_CFLAGS = -O2\n", name)
+
+
+def test_a_script_is_read_from_what_it_is_made_from():
+    assert [each.name for each in read("export NCCL_DEBUG=INFO\n", "job.sh.in").assignments] == ["NCCL_DEBUG"]
+
+
+PART = "# A page\n\n```bash\n{0}-x NCCL_DEBUG=INFO\n-x UCX_TLS=rc\n```\n"
+
+
+def test_a_page_may_show_some_options_alone():
+    assert "ENV005" not in codes(PART.format(""), "a.md")
+    assert "ENV005" in codes(PART.format("mpirun -np 4\n"), "a.md")

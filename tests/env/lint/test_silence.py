@@ -21,6 +21,9 @@ SILENT = {
     "a script that edits": ("#!/bin/bash\nsed -i 's/NCCL_DEBUG.*/NCCL_DEBUG=INFO/' conf\n", "x.sh"),
     "a page with a value": ("# A page\n\nSet `NCCL_IB_HCA` to `mlx5_0`.\n", "x.md"),
     "a table of a page": ("# A page\n\n| name | value |\n|---|---|\n| `NCCL_IB_TC` | 106 |\n", "x.md"),
+    "what to set, on a condition": ("# A page\n\nIf it hangs, set `NCCL_P2P_DISABLE=1`, and try again.\n", "x.md"),
+    "what to run with": ("# A page\n\nRun it with `NCCL_DEBUG=INFO`, and look.\n", "x.md"),
+    "the text of a program": ('def a():\n    a = """\n    NCCL_NVLS_ENABLE: 0\n    """\n    set(a)\n', "x.py"),
     "a string among keys": ("run:\n  env:\n    UCX_NET_DEVICES=mlx5_0:1\n", "x.yaml"),
 }
 
@@ -37,6 +40,18 @@ SPOKEN_OF = {
     "a sentence that lists some": ('def f():\n    """It needs UCX_TLS, UCX_IB_GID_INDEX, etc. to be set."""\n', "x.py"),
     "the head of a printed table": ('def f(w):\n    w.write("| host | NCCL_SOCKET_IFNAME | NCCL_DEBUG |")\n', "x.py"),
     "a pattern": ("def f(c):\n    c.match(r'-x NCCL_DEBUG=[^ ]+ -x UCX_TLS=[^ ]+')\n", "x.py"),
+    "a condition": ("# A page\n\nUsed for all logs, when `NCCL_DEBUG=INFO` is set.\n", "x.md"),
+    "a condition of two": (
+        "# A page\n\nThey are made when NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=COLL enabled.\n",
+        "x.md",
+    ),
+    "what follows from one": ("# A page\n\nWith `NCCL_NET_SHARED_COMMS=1`, NCCL shares them.\n", "x.md"),
+    "a word to put a value in for": ("# A page\n\nSetting `NCCL_NET=<plugin name>` makes it sure.\n", "x.md"),
+    "what a test is to find": (
+        "def test_a(c):\n    assert 'setenv NCCL_DEBUG \"1\"' in c\n    b = {'NCCL_DEBUG': 1}\n",
+        "x.py",
+    ),
+    "the text of a test": ('def test_a():\n    a = """\n    NCCL_NVLS_ENABLE: 0\n    """\n    assert a\n', "x.py"),
     "a test of empty values": ('TEXT = """\nenv_vars:\n  NCCL_DEBUG: null # of NCCL\n  UCX_TLS: \'\'\n"""\n', "x.py"),
 }
 
@@ -55,6 +70,7 @@ UNDERSTOOD = {
     "what is asked": ('import os\na = os.environ.get("NCCL_DEBUG")\nb = os.environ["OMPI_COMM_WORLD_RANK"]\n', "x.py"),
     "folders": ("#!/bin/bash\nmake NCCL_HOME=/opt MPI=1\nls /opt/NCCL_TESTS\n", "x.sh"),
     "a constant of the program's own": ("NCCL_LOG_FILE = 'test.log'\nrules = {'store': 'NCCL_DIS'}\n", "x.py"),
+    "what a log says": ('# A page\n\nNCCL INFO NET/OFI Setting NCCL_PROTO to "simple"\n', "x.md"),
     "nothing of the kind": ("#!/bin/bash\nsrun ./app\n", "x.sh"),
 }  # fmt: skip
 

@@ -213,7 +213,10 @@ class Ledger:
         """Take a launch down and return its number; None when there are too many."""
         key = (found.line, found.column, found.within)
         if key in self._current:
-            return self._current[key]
+            number = self._current[key]
+            # Where its program begins is counted in the words of this way through the text.
+            self._launches[number] = replace(self._launches[number], argv=found.argv)
+            return number
         if len(self._launches) >= MOST_LAUNCHES:
             return None
         self._launches.append(found)

@@ -83,16 +83,25 @@ def read(text: str, file: str, language: str | None = None) -> SettingsReading:
     ledger = Ledger(file, cleaned)
     if unreadable:
         ledger.unread(unreadable[0], f"{len(unreadable)} bytes from here on are no UTF-8; each is read as {_REPLACED}")
-    returns = cleaned.count("\r\n")
-    if returns and chosen not in {"kubernetes", "dockerfile", "python"}:
-        ledger.every("carriage_return", cleaned.index("\r\n"), "\\r", count=returns)
     is_posix = _SHEBANG.match(text) is None or _POSIX.match(text) is not None
     ledger.is_script = chosen in {"shell", "slurm"} and is_posix and _TEMPLATES.search(text) is None
     context = Context(ledger=ledger, scope=Scope(), nested=_nested)
     _READERS[chosen](Spelled(cleaned), context)
     if chosen in {"shell", "slurm"} and not ledger.has_launches:
         _read_options(context)
+    returns = cleaned.count("\r\n")
+    if returns and chosen not in {"kubernetes", "dockerfile", "python"} and _end_on_windows(cleaned, ledger, chosen):
+        ledger.every("carriage_return", cleaned.index("\r\n"), "\\r", count=returns)
     return ledger.reading(chosen)
+
+
+def _end_on_windows(text: str, ledger: Ledger, language: str) -> bool:
+    """Whether the lines were written so: a log has such lines too, from its terminal, behind the commands it shows."""
+    lines = text.split("\n")
+    reading = ledger.reading(language)
+    own = [each.line for each in reading.assignments if FAMILY_NAME.match(each.name)]
+    own += [each.line for each in reading.launches if each.kind != "other"]
+    return lines[0].endswith("\r") or any(lines[line - 1].endswith("\r") for line in own)
 
 
 def _read_options(context: Context) -> None:
@@ -159,6 +168,7 @@ _NOT_READ = {
     ".rs": "Rust", ".am": "a makefile", ".mk": "a makefile", ".ac": "an input of Autoconf", ".cmake": "CMake",
     ".json": "JSON", ".html": "HTML", ".xml": "XML", ".csv": "a table", ".ipynb": "a notebook",
 }  # fmt: skip
+_OF_TEMPLATES = {".in", ".j2", ".jinja", ".template", ".tmpl", ".tpl"}
 _BY_SUFFIX = {
     ".md": "markdown", ".markdown": "markdown", ".py": "python", ".pyw": "python",
     ".csh": "csh", ".tcsh": "csh",
@@ -216,8 +226,11 @@ def _script(start: str) -> str:
 
 
 def _refuse(file: str) -> None:
-    of_build = (what for name, what in _BUILD if name.search(file))
-    other = next(of_build, _NOT_READ.get(PurePath(file).suffix.lower()))
+    path = PurePath(file)
+    # What `configure` and the like write a file from ends as that file before its own ending.
+    path = path.with_suffix("") if path.suffix.lower() in _OF_TEMPLATES else path
+    of_build = (what for name, what in _BUILD if name.search(path.as_posix()))
+    other = next(of_build, _NOT_READ.get(path.suffix.lower()))
     other = "a list of hosts" if _HOSTS.search(file) else other
     if other is not None:
         raise InputError(

@@ -4,6 +4,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import NamedTuple
 
 from busbw.base.text import listed
@@ -96,8 +97,15 @@ def _matters(each: Slip, reading: SettingsReading) -> bool:
     if each.kind == "typographic":
         return not line.lstrip().startswith("#") and _OF_A_JOB.search(line) is not None
     if each.kind == "lost_line_end" and not each.written.startswith("\\"):
-        return _LABEL.match(line) is None and not _in_list(reading.lines, each.line)
+        is_part = _in_list(reading.lines, each.line) or _only_options(reading.lines, each.line)
+        return _LABEL.match(line) is None and not is_part
     return True
+
+
+def _only_options(lines: tuple[str, ...], number: int) -> bool:
+    """Whether each line above up to an empty one begins with an option: a page shows some of a command's."""
+    above = takewhile(str.strip, reversed(lines[max(0, number - _MOST_LINES) : number - 1]))
+    return all(line.lstrip().startswith("-") for line in above)
 
 
 def _in_list(lines: tuple[str, ...], number: int) -> bool:
@@ -197,6 +205,16 @@ _MENTIONED = re.compile(
 _OF_FOLDERS = re.compile(r"_(?:HOME|DIR|ROOT|PATH|VERSION|PREFIX|SRC|REPO|BRANCH|TAG|INCLUDE|LIB)$", re.ASCII)
 _REMARK = re.compile(r"(?:^|\s)#.*")
 _SAYS = re.compile(r"\s*(?:echo|printf|printenv|print|logger|log|info|assert|raise)\b.*|.*\bgrep\b.*")
+# Lines of a log.
+_LOGGED = re.compile(r".*\bNCCL (?:INFO|WARN|TRACE|VERSION)\b")
+# Texts of a test are what the tested program is given, and what it is to make.
+_TEST = re.compile(r"\s*(?:async )?def test_\w+\(")
+# A condition in a sentence, and a word to put a value in for.
+_CONDITION = re.compile(
+    r"\b(?:[Ww]hen|[Ii]f|[Uu]nless)\s+(?:[`\"'*]*[A-Z]\w*=\S+\s+(?:and|or)\s+)*[`\"'*]*$|(?:^|\.\s+)With\s+[`\"'*]*$"
+)
+_CONSEQUENCE = re.compile(r"=[^\s`,]+[`\"'*]*(?:,|\s+(?:and|or|is|are|enabled|set)\b)")
+_TO_FILL_IN = re.compile(r"[`\"']?\s*[=:]\s*[`\"']?<[A-Za-z][\w -]*>")
 _FAMILIES = ("NCCL_", "RCCL_", "MSCCL_", "MSCCLPP_", "UCX_", "FI_", "OMPI_")
 _MOST_NAMES = 4
 # What makes a name one with a value: an option or `export` before it; behind it a sign and something that is not empty,
@@ -223,7 +241,8 @@ def silent(subject: SettingsSubject) -> Iterator[Finding]:
         return
     names = list(dict.fromkeys(name for _place, name in named))
     count = "1 name" if len(names) == 1 else f"{len(names)} names"
-    if not any(_has_value(reading, place, name) for place, name in named):
+    is_test = reading.language == "python" and any(_TEST.match(line) for line in reading.lines)
+    if is_test or not any(_has_value(reading, place, name) for place, name in named if known(name) is not None):
         yield report("ENV027", at=named[0][0], evidence=listed(names, _MOST_NAMES), count=count)
         return
     yield report(
@@ -246,6 +265,10 @@ def _has_value(reading: SettingsReading, place: FilePlace, name: str) -> bool:
     if behind.startswith("=[^"):
         # A pattern for such lines.
         return False
+    if reading.language == "markdown" and (
+        _TO_FILL_IN.match(behind) or (_CONDITION.search(line[:at]) and _CONSEQUENCE.match(behind))
+    ):
+        return False
     is_cell = found is not None and "|" in found.group()
     if is_cell and reading.language not in ("markdown", "shell"):
         return False
@@ -264,7 +287,7 @@ def _mentions(reading: SettingsReading) -> Iterator[tuple[FilePlace, str]]:
     has_remarks = reading.language != "markdown"
     for number, line in enumerate(reading.lines, start=1):
         text = _REMARK.sub("", line) if has_remarks else line
-        if has_remarks and _SAYS.match(text):
+        if (has_remarks and _SAYS.match(text)) or _LOGGED.match(text):
             continue
         for found in _MENTIONED.finditer(text):
             variable = known(found.group())
