@@ -8,7 +8,7 @@ count only where they stand out from their own scatter. What is left belongs to 
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from busbw.fabric.places import Metric, PairTest, Places, slowness
 from busbw.stats.distributions import median, normal_quantile
@@ -43,7 +43,8 @@ class Fit:
     overall: float
     # By hop class; 0 where all are alike.
     hops: dict[Hashable, float]
-    rounds: dict[int, float]
+    # By round and hop class.
+    rounds: dict[Hashable, float]
     rails: dict[str | None, float]
     leaf_up: dict[int, float]
     leaf_down: dict[int, float]
@@ -206,6 +207,8 @@ def fit(places: Places, tests: Sequence[PairTest], metric: Metric, classes: Sequ
             polish.take(members, terms[name], _least_of(name, noise))
             if name == "hops":
                 leaves.take(polish)
+            if name == "round":
+                _centre_rounds(polish, members, terms[name])
     count = len(places.endpoints)
     senders = tuple(terms["sender"].get(each, 0.0) for each in range(count))
     receivers = senders if twoway else tuple(terms["receiver"].get(each, 0.0) for each in range(count))
@@ -216,7 +219,7 @@ def fit(places: Places, tests: Sequence[PairTest], metric: Metric, classes: Sequ
         metric=metric,
         overall=overall,
         hops=dict(terms["hops"]),
-        rounds=dict(terms["round"]),  # type: ignore[arg-type]
+        rounds=dict(terms["round"]),
         rails=dict(terms["rail"]),  # type: ignore[arg-type]
         leaf_up=dict(leaves.up),  # type: ignore[arg-type]
         leaf_down=dict(leaves.down),  # type: ignore[arg-type]
@@ -230,6 +233,44 @@ def fit(places: Places, tests: Sequence[PairTest], metric: Metric, classes: Sequ
     )
 
 
+def _centre_rounds(polish: _Polish, groups: Groups, terms: Terms) -> None:
+    """Leave to rounds only what differs between rounds of one hop class: some rounds are of one class alone."""
+    by_class: dict[Hashable, list[Hashable]] = defaultdict(list)
+    for key in groups:
+        by_class[key[1]].append(key)  # type: ignore[index]
+    for keys in by_class.values():
+        middle = median(sorted(terms[key] for key in keys))
+        for key in keys:
+            polish.set(key, groups[key], terms, terms[key] - middle)
+
+
+def extended(before: Fit, places: Places, tests: Sequence[PairTest], kinds: Sequence[Hashable]) -> Fit:
+    """Return a fit with the residuals of more tests, which its terms were not fitted to. `kinds`: hops of each test.
+
+    The level of a later round is that of the most of its tests.
+    """
+    values, numbers = logs(tests, before.metric)
+    left = []
+    for value, number in zip(values, numbers, strict=True):
+        test, kind = tests[number], kinds[number]
+        rail = before.rails.get(places.endpoints[test.sender].rail, 0.0)
+        own = before.senders[test.sender] + before.receivers[test.receiver]
+        if (leaves := _leaves_of(places, test)) is not None:
+            own += before.leaf_up.get(leaves[0], 0.0) + before.leaf_down.get(leaves[1], 0.0)
+        level = before.rounds.get((test.round, kind), 0.0)
+        left.append(value - before.overall - before.hops.get(kind, 0.0) - rail - own - level)
+    by_round: dict[int, list[int]] = defaultdict(list)
+    for at, number in enumerate(numbers):
+        if tests[number].retest:
+            by_round[tests[number].round].append(at)
+    for members in by_round.values():
+        if len(members) >= 4 * _LEAST_OF_A_GROUP:
+            level = median(sorted(left[at] for at in members))
+            for at in members:
+                left[at] -= level
+    return replace(before, residuals=tuple(left), tests=tuple(numbers))
+
+
 def _leaves_of(places: Places, test: PairTest) -> tuple[int, int] | None:
     """Return the leaves of a test that crosses between two; None of one that does not."""
     one, other = places.leaves[test.sender], places.leaves[test.receiver]
@@ -241,7 +282,7 @@ def _groups(places: Places, tests: Sequence[PairTest], kinds: Sequence[Hashable]
     found: dict[str, Groups] = {name: defaultdict(list) for name in ("hops", "round", "rail", "sender", "receiver")}
     for at, test in enumerate(tests):
         found["hops"][kinds[at]].append(at)
-        found["round"][test.round].append(at)
+        found["round"][test.round, kinds[at]].append(at)
         found["rail"][places.endpoints[test.sender].rail].append(at)
         found["sender"][test.sender].append(at)
         found["sender" if twoway else "receiver"][test.receiver].append(at)

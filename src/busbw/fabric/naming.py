@@ -3,7 +3,7 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from busbw.base.value import Integer, Value
@@ -31,6 +31,8 @@ _PARTNERS = 6
 # Pairs that cross, for what lies between leaves.
 _CROSSING = 6
 _SHOWN_TESTS = 6
+# Where one direction is suspicious, the retests decide about the other from this effect on.
+_OTHER_WAY = 0.6 * LEAST_EFFECT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,6 +160,10 @@ def _cables(places: Places, tests: Sequence[PairTest], fit: Fit, whole: set[int]
         left = [each for each in slow[leaf] if each[0] not in taken]
         if leaf in whole or len(left) < _LEAST_CLUSTER or len({end for pair, _ in left for end in pair}) < 2 * _LEAST_CLUSTER:
             continue
+        regions = Counter(frozenset((places.region(one), places.region(other))) for (one, other), _ in left)
+        if max(regions.values()) > _MOST_OF * len(left) and len(crossing) > 2:
+            # They have both leaves in common, not one.
+            continue
         if binomial_tail(len(left), crossing[leaf], _CHANCE) < _CLUSTER:
             taken.update(pair for pair, _ in left)
             effect = median(sorted(effect for _, effect in left))
@@ -235,6 +241,8 @@ def retest(
     for number, test, residual in excesses(tests, fit):
         if any_retests and not test.retest:
             continue
+        if test.value is None:
+            continue
         own = _own(suspicion, places, fit, test, suspects, way)
         if own is not None:
             votes.append((number, residual + own > max(suspicion.effect / 2, LEAST_EFFECT / 2), test.alone))
@@ -281,18 +289,29 @@ def _own(
 
 def confirmed(
     found: Sequence[Suspicion], places: Places, tests: Sequence[PairTest], fit: Fit, unit: str
-) -> tuple[FabricAnswer, ...]:
-    """Return what of the suspicions two of three tests against known-good partners confirm, wholes before parts."""
+) -> tuple[tuple[FabricAnswer, ...], tuple[Suspicion, ...]]:
+    """Return what of the suspicions two of three tests against known-good partners confirm, and the others."""
     suspects = {each.elements[0] for each in found if _is_endpoint(each)}
-    answers = [answer for each in found if not _is_endpoint(each)
-               if (answer := _between_leaves(each, places, tests, fit, suspects, unit)) is not None]  # fmt: skip
+    between = {each: _between_leaves(each, places, tests, fit, suspects, unit) for each in found if not _is_endpoint(each)}
+    answers = [answer for answer in between.values() if answer is not None]
+    # What a bad cable or a congested leaf does to a test says nothing about its ends.
+    above = {leaf for each, answer in between.items() if answer is not None and each.kind in ("cable", "leaf_uplink")
+             for leaf in each.elements}  # fmt: skip
+    told = [each if not _passes(places, each, above) else replace(each, value=None) for each in tests]
     bad: dict[int, tuple[Suspicion, Retest]] = {}
     for each in found:
-        if _is_endpoint(each) and (kept := _endpoint_of(each, places, tests, fit, suspects)) is not None:
+        if _is_endpoint(each) and (kept := _endpoint_of(each, places, told, fit, suspects)) is not None:
             bad[each.elements[0]] = kept
     answers += _wholes(bad, places, tests, fit, unit)
     answers += _unanswered(places, tests)
-    return tuple(sorted(answers, key=lambda each: -each.loss))
+    cleared = [each for each in found if (each.elements[0] not in bad if _is_endpoint(each) else between[each] is None)]
+    return tuple(sorted(answers, key=lambda each: -each.loss)), tuple(cleared)
+
+
+def _passes(places: Places, test: PairTest, leaves: set[int]) -> bool:
+    """Whether a test crosses out of one of the leaves."""
+    ends = (test.sender, test.receiver)
+    return places.crossing(*ends) and bool(leaves & {places.leaves[each] for each in ends})
 
 
 def _is_endpoint(each: Suspicion) -> bool:
@@ -310,7 +329,7 @@ def _endpoint_of(
         return (suspicion, both) if both.slow >= 2 else None
     ways = {way: retest(suspicion, places, tests, fit, suspects, way) for way in ("send", "receive")}
     terms = {"send": fit.senders[end], "receive": fit.receivers[end]}
-    sure = [way for way in ways if ways[way].confirms and terms[way] >= LEAST_EFFECT]
+    sure = [way for way in ways if ways[way].confirms and terms[way] >= _OTHER_WAY]
     if not sure:
         return None
     effect = max(terms[way] for way in sure)

@@ -4,11 +4,12 @@ The function gets the pairs of one round, each in both directions, and the numbe
 pair, None where there was no answer. Real hosts and the simulation are the same to it.
 """
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
-from busbw.fabric.bands import LatencyBand, fabric_bands, inferred_leaves
-from busbw.fabric.inference import Fit, fit
+from busbw.fabric.bands import LatencyBand, band_of, fabric_bands, inferred_leaves
+from busbw.fabric.inference import Fit, extended, fit
 from busbw.fabric.naming import FabricAnswer, Suspicion, confirmed, suspicions, wanted_pairs
 from busbw.fabric.places import UNITS, Draws, Metric, Pairing, PairTest, Places
 from busbw.fabric.schedule import SPARSE_ROUNDS, Round, full_rounds, retest_rounds, sparse_rounds
@@ -46,18 +47,17 @@ def sweep(places: Places, measure: Measure, metric: Metric, draws: Draws, *, ful
     for each in rounds:
         tests += _measured(each, number, measure, metric)
         number += 1
-    known, fitted, found, _, _ = _looked(places, tests, metric)
-    if found:
-        for each, alone in _retests(found, known, draws):
+    look = _looked(places, tests, metric)
+    if look.suspicions:
+        for each, alone in _retests(look.suspicions, look.places, draws):
             tests += _measured(each, number, measure, metric, retest=True, alone=alone)
             number += 1
-    return _concluded(places, tests, number, metric, found)
+    return _concluded(look, tests, number, metric)
 
 
 def analysed(places: Places, tests: Sequence[PairTest], metric: Metric) -> Outcome:
     """Return what tests that were made before say; there is nothing to ask them again."""
-    found = _looked(places, tests, metric)[2]
-    return _concluded(places, tests, len({each.round for each in tests}), metric, found)
+    return _concluded(_looked(places, tests, metric), tests, len({each.round for each in tests}), metric)
 
 
 def _measured(
@@ -72,27 +72,42 @@ def _measured(
     ]
 
 
-_Looked = tuple[Places, Fit, tuple[Suspicion, ...], tuple[LatencyBand, ...], float | None]
+@dataclass(frozen=True, kw_only=True)
+class _Look:
+    """The places with their leaves as far as known, the fit, and what is suspicious."""
+
+    places: Places
+    fit: Fit
+    suspicions: tuple[Suspicion, ...]
+    # Of latencies; and whether they, not leaves, stand for the hops of a test.
+    bands: tuple[LatencyBand, ...] = ()
+    by_band: bool = False
+    agreement: float | None = None
+
+    def kinds(self, tests: Sequence[PairTest]) -> list[Hashable]:
+        """Return the hop class of each test."""
+        if not self.by_band:
+            return [self.places.hops(each.sender, each.receiver) for each in tests]
+        own = [self.fit.senders[each.sender] + self.fit.senders[each.receiver] for each in tests]
+        return [band_of(each.value * math.exp(-shift), self.bands) if each.value else -1
+                for each, shift in zip(tests, own, strict=True)]  # fmt: skip
 
 
-def _looked(places: Places, tests: Sequence[PairTest], metric: Metric) -> _Looked:
-    """Return the places with their leaves as far as known, the fit, the suspicions, the bands."""
+def _looked(places: Places, tests: Sequence[PairTest], metric: Metric) -> _Look:
     if metric != "latency":
         fitted = fit(places, tests, metric)
-        return places, fitted, suspicions(places, tests, fitted), (), None
+        return _Look(places=places, fit=fitted, suspicions=suspicions(places, tests, fitted))
     _, numbers = fabric_bands(tests)
     first = fit(places, tests, metric, numbers)
     own = [first.senders[each.sender] + first.senders[each.receiver] for each in tests]
     bands, numbers = fabric_bands(tests, own)
-    classes: Sequence[Hashable] | None = numbers
-    agreement = None
-    known = places
-    if None not in places.leaves:
-        classes = None
-    elif (inferred := inferred_leaves(places, tests, numbers)) is not None:
+    known, agreement = places, None
+    if None in places.leaves and (inferred := inferred_leaves(places, tests, numbers)) is not None:
         known, agreement = inferred
-    fitted = fit(known, tests, metric, classes)
-    return known, fitted, suspicions(known, tests, fitted), bands, agreement
+    by_band = None in known.leaves
+    fitted = fit(known, tests, metric, numbers if by_band else None)
+    found = suspicions(known, tests, fitted)
+    return _Look(places=known, fit=fitted, suspicions=found, bands=bands, by_band=by_band, agreement=agreement)
 
 
 def _retests(found: Sequence[Suspicion], places: Places, draws: Draws) -> list[tuple[Round, bool]]:
@@ -111,23 +126,16 @@ def _retests(found: Sequence[Suspicion], places: Places, draws: Draws) -> list[t
     return rounds
 
 
-def _concluded(
-    places: Places, tests: Sequence[PairTest], rounds: int, metric: Metric, found: tuple[Suspicion, ...]
-) -> Outcome:
-    known, fitted, _, bands, agreement = _looked(places, tests, metric)
-    answers = confirmed(found, known, tests, fitted, UNITS[metric])
-    named = {each.place for each in answers}
-    cleared = tuple(
-        each for each in found
-        if len(each.elements) == 1 and not answers and str(each.elements[0]) not in named
-    )  # fmt: skip
+def _concluded(look: _Look, tests: Sequence[PairTest], rounds: int, metric: Metric) -> Outcome:
+    fitted = extended(look.fit, look.places, tests, look.kinds(tests))
+    answers, cleared = confirmed(look.suspicions, look.places, tests, fitted, UNITS[metric])
     return Outcome(
-        places=known,
+        places=look.places,
         tests=tuple(tests),
         rounds=rounds,
         fit=fitted,
         answers=answers,
         cleared=cleared,
-        bands=bands,
-        leaf_agreement=agreement,
+        bands=look.bands,
+        leaf_agreement=look.agreement,
     )
