@@ -1,6 +1,6 @@
 """Cases drawn over the simulation: what the procedure names, beside a tournament with rules on single pairs.
 
-    .venv/bin/python benchmarks/fabric/study.py --nodes 64 --cases 200 --seconds 60
+.venv/bin/python benchmarks/fabric/study.py --nodes 64 --cases 200 --seconds 60
 """
 
 import argparse
@@ -22,7 +22,11 @@ NODE_KINDS = ("node", "nic", "nic_send", "nic_receive", "unsteady")
 
 def place_of(fault: Fault, places: Places) -> str:
     """Return the name that an answer must hold."""
-    endpoint = places.endpoints[fault.element] if fault.kind not in ("leaf-uplink", "cable-static", "cable-adaptive", "congestion", "spine-link") else None
+    endpoint = (
+        places.endpoints[fault.element]
+        if fault.kind not in ("leaf-uplink", "cable-static", "cable-adaptive", "congestion", "spine-link")
+        else None
+    )
     if fault.kind == "rail" and endpoint is not None:
         return str(endpoint.rail)
     if endpoint is not None:
@@ -100,7 +104,14 @@ def main() -> None:
                 faults = drawn_faults(kind, places, draws)
             except Exception:
                 break
-            fabric = Simulated(topology=topology, places=places, faults=faults, noise=Noise(sigma=asked.sigma), metric=metric, draws=draws)
+            fabric = Simulated(
+                topology=topology,
+                places=places,
+                faults=faults,
+                noise=Noise(sigma=asked.sigma),
+                metric=metric,
+                draws=draws,
+            )
             outcome = sweep(places, fabric.measure, metric, draws)
             right, false = is_right(outcome, faults)
             done, named, there, wrong = done + 1, named + right, there + len(faults), wrong + false
@@ -119,8 +130,16 @@ def main() -> None:
             spent = (time.monotonic() - began) / done * 1e3
             recall = f"{100 * named / there:5.1f}%" if there else "    --"
             precise = f"{100 * named / (named + wrong):5.1f}%" if named + wrong else "    --"
-            print(f"{kind:15} {done:6}  {recall}     {precise}  {wrong / done:11.3f}  {nodes:11}  {rounds / done:6.1f}  {most:4}  {tests / done:5.0f}  {spent:.0f}", end="")
-            print(f"  93%: found {100 * old_right / done:.1f}%, false in {100 * old_false / done:.1f}%; pairs {old_pairs / done:.0f}" if asked.peers else "", flush=True)
+            print(
+                f"{kind:15} {done:6}  {recall}     {precise}  {wrong / done:11.3f}  {nodes:11}  {rounds / done:6.1f}  {most:4}  {tests / done:5.0f}  {spent:.0f}",
+                end="",
+            )
+            print(
+                f"  93%: found {100 * old_right / done:.1f}%, false in {100 * old_false / done:.1f}%; pairs {old_pairs / done:.0f}"
+                if asked.peers
+                else "",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -158,7 +158,9 @@ def fabric_bands(
     everybody = len({end for each in tests for end in (each.sender, each.receiver)})
     kept = []
     for number, band in enumerate(found):
-        ends = {end for each, at in zip(tests, numbers, strict=True) if at == number for end in (each.sender, each.receiver)}
+        ends = {
+            end for each, at in zip(tests, numbers, strict=True) if at == number for end in (each.sender, each.receiver)
+        }
         if len(ends) >= _LEAST_ENDPOINTS * everybody:
             kept.append(band)
     kept = kept or list(found)

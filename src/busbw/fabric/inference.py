@@ -138,7 +138,10 @@ class _Leaves:
         for terms, found in ((self.up, up),) if self._twoway else ((self.up, up), (self.down, down)):
             middle = median(sorted(found.values()))
             for leaf, value in found.items():
-                least = max(_ROUND_SIGNIFICANCE * _MEDIAN_SCATTER * noise / math.sqrt(max(self.counts[leaf], 1)), LEAST_EFFECT / 2)
+                least = max(
+                    _ROUND_SIGNIFICANCE * _MEDIAN_SCATTER * noise / math.sqrt(max(self.counts[leaf], 1)),
+                    LEAST_EFFECT / 2,
+                )
                 found[leaf] = value - middle if abs(value - middle) > least else 0.0
         for key, members in self._cells.items():
             change = up[key[0]] + down[key[1]] - self._of(key)
@@ -205,7 +208,7 @@ def fit(places: Places, tests: Sequence[PairTest], metric: Metric, classes: Sequ
         noise = polish.noise()
         for name, members in groups.items():
             polish.take(members, terms[name], _least_of(name, noise))
-            if name == "hops":
+            if name == "rail":
                 leaves.take(polish)
             if name == "round":
                 _centre_rounds(polish, members, terms[name])
@@ -279,7 +282,7 @@ def _leaves_of(places: Places, test: PairTest) -> tuple[int, int] | None:
 
 def _groups(places: Places, tests: Sequence[PairTest], kinds: Sequence[Hashable], *, twoway: bool) -> dict[str, Groups]:
     """Return which tests each term is in, in the order in which terms are taken out: the wider first."""
-    found: dict[str, Groups] = {name: defaultdict(list) for name in ("hops", "round", "rail", "sender", "receiver")}
+    found: dict[str, Groups] = {name: defaultdict(list) for name in ("hops", "rail", "round", "sender", "receiver")}
     for at, test in enumerate(tests):
         found["hops"][kinds[at]].append(at)
         found["round"][test.round, kinds[at]].append(at)
@@ -299,4 +302,3 @@ def _least_of(name: str, noise: float) -> Callable[[int], float]:
     # What a rail or a leaf does is told from the least effect on; below half of it its endpoints carry it.
     least = 0.0 if name == "round" else LEAST_EFFECT / 2
     return lambda count: max(times / math.sqrt(count), least)
-

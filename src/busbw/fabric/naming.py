@@ -74,7 +74,9 @@ def suspicions(places: Places, tests: Sequence[PairTest], fit: Fit) -> tuple[Sus
         if effect >= LEAST_EFFECT:
             found.append(Suspicion(kind="leaf_uplink", elements=(leaf,), effect=effect))
     found += _spine_links(places, tests, fit)
-    clusters = list(_cables(places, tests, fit, {leaf for each in found if each.kind == "leaf_uplink" for leaf in each.elements}))
+    clusters = list(
+        _cables(places, tests, fit, {leaf for each in found if each.kind == "leaf_uplink" for leaf in each.elements})
+    )
     found += clusters
     explained = {leaf for each in clusters for leaf in each.elements}
     found += _endpoints(places, tests, fit, explained)
@@ -106,7 +108,10 @@ def _unsteady(places: Places, tests: Sequence[PairTest], fit: Fit, explained: se
     """Return endpoints that are very slow in some rounds and sound in others, with how slow."""
     by_round: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for _, test, residual in excesses(tests, fit):
-        if places.crossing(test.sender, test.receiver) and explained & {places.leaves[test.sender], places.leaves[test.receiver]}:
+        if places.crossing(test.sender, test.receiver) and explained & {
+            places.leaves[test.sender],
+            places.leaves[test.receiver],
+        }:
             continue
         for end, own in ((test.sender, fit.senders[test.sender]), (test.receiver, fit.receivers[test.receiver])):
             by_round[end][test.round].append(residual + own)
@@ -136,7 +141,11 @@ def _spine_links(places: Places, tests: Sequence[PairTest], fit: Fit) -> list[Su
     found = []
     for key, values in cells.items():
         effect = median(sorted(values))
-        if len(values) >= _LEAST_TESTS and len(ends[key]) > _LEAST_TESTS and effect > fit.bound(len(values), len(cells)):
+        if (
+            len(values) >= _LEAST_TESTS
+            and len(ends[key]) > _LEAST_TESTS
+            and effect > fit.bound(len(values), len(cells))
+        ):
             found.append(Suspicion(kind="spine_link", elements=key, effect=effect))
     return found
 
@@ -158,7 +167,11 @@ def _cables(places: Places, tests: Sequence[PairTest], fit: Fit, whole: set[int]
     taken: set[Pair] = set()
     for leaf in ranked:
         left = [each for each in slow[leaf] if each[0] not in taken]
-        if leaf in whole or len(left) < _LEAST_CLUSTER or len({end for pair, _ in left for end in pair}) < 2 * _LEAST_CLUSTER:
+        if (
+            leaf in whole
+            or len(left) < _LEAST_CLUSTER
+            or len({end for pair, _ in left for end in pair}) < 2 * _LEAST_CLUSTER
+        ):
             continue
         regions = Counter(frozenset((places.region(one), places.region(other))) for (one, other), _ in left)
         if max(regions.values()) > _MOST_OF * len(left) and len(crossing) > 2:
@@ -256,9 +269,7 @@ def retest(
     )
 
 
-def _own(
-    suspicion: Suspicion, places: Places, fit: Fit, test: PairTest, suspects: set[int], way: str
-) -> float | None:
+def _own(suspicion: Suspicion, places: Places, fit: Fit, test: PairTest, suspects: set[int], way: str) -> float | None:
     """Return the term of a suspicion in a test; None where the test says nothing about it."""
     ends = (test.sender, test.receiver)
     leaves = [places.leaves[each] for each in ends]
@@ -292,7 +303,9 @@ def confirmed(
 ) -> tuple[tuple[FabricAnswer, ...], tuple[Suspicion, ...]]:
     """Return what of the suspicions two of three tests against known-good partners confirm, and the others."""
     suspects = {each.elements[0] for each in found if _is_endpoint(each)}
-    between = {each: _between_leaves(each, places, tests, fit, suspects, unit) for each in found if not _is_endpoint(each)}
+    between = {
+        each: _between_leaves(each, places, tests, fit, suspects, unit) for each in found if not _is_endpoint(each)
+    }
     answers = [answer for answer in between.values() if answer is not None]
     # What a bad cable or a congested leaf does to a test says nothing about its ends.
     above = {leaf for each, answer in between.items() if answer is not None and each.kind in ("cable", "leaf_uplink")
@@ -375,7 +388,9 @@ def _between_leaves(
         "congestion": f"congestion above {names}",
     }
     otherwise, clears = _BETWEEN[kind]
-    return _answer(suspicion, seen, tests, places, unit, kind=kind, place=words[kind], otherwise=otherwise, clears=clears)
+    return _answer(
+        suspicion, seen, tests, places, unit, kind=kind, place=words[kind], otherwise=otherwise, clears=clears
+    )
 
 
 def _region_names(suspicion: Suspicion, places: Places) -> str:
@@ -433,7 +448,9 @@ def _wholes(
     left = dict(bad)
     groups: list[tuple[Kind, str, list[int]]] = []
     if places.leaf_names:
-        groups += [("leaf", f"leaf switch {places.leaf_names[leaf]}", list(ends)) for leaf, ends in places.members.items()]
+        groups += [
+            ("leaf", f"leaf switch {places.leaf_names[leaf]}", list(ends)) for leaf, ends in places.members.items()
+        ]
     of_node: dict[str, list[int]] = defaultdict(list)
     for number, each in enumerate(places.endpoints):
         of_node[each.node].append(number)

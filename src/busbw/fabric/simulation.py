@@ -136,7 +136,9 @@ def made_places(topology: Topology, nodes: int) -> Places:
     """Return the places of a topology. Raises InputError for fewer than 8 nodes, and for more than 4,096."""
     if not LEAST_NODES <= nodes <= MOST_NODES:
         raise InputError(
-            f"a simulated fabric has {LEAST_NODES} to {MOST_NODES} nodes, not {nodes}", where="--nodes", hint="--nodes 64"
+            f"a simulated fabric has {LEAST_NODES} to {MOST_NODES} nodes, not {nodes}",
+            where="--nodes",
+            hint="--nodes 64",
         )
     names = [f"n{number:04d}" for number in range(nodes)]
     flat_tree = topology == "fat-tree-2"
