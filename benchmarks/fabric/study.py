@@ -1,145 +1,160 @@
-"""Cases drawn over the simulation: what the procedure names, beside a tournament with rules on single pairs.
+"""Cases drawn over the simulation: what the procedure names, beside a tournament with rules on single values.
 
-.venv/bin/python benchmarks/fabric/study.py --nodes 64 --cases 200 --seconds 60
+.venv/bin/python benchmarks/fabric/study.py --nodes 64 --cases 200 --seconds 60 --peers
 """
 
 import argparse
 import random
 import time
+from dataclasses import dataclass
 
-from busbw.fabric.naming import FabricAnswer
-from busbw.fabric.places import Metric, PairTest, Places
-from busbw.fabric.procedure import Outcome, sweep
-from busbw.fabric.simulation import Fault, FaultKind, Noise, Simulated, Topology, drawn_faults, made_places
+from busbw.base.errors import InputError
+from busbw.fabric.places import Pairing, Places
+from busbw.fabric.procedure import sweep
+from busbw.fabric.report import Expected, FabricReport, report
+from busbw.fabric.schedule import full_rounds
+from busbw.fabric.simulation import FAULTS, TOPOLOGIES, Fault, FaultKind, Noise, Simulated, drawn_faults, made_places
 
-KINDS: dict[FaultKind, tuple[str, ...]] = {
-    "none": (), "node": ("node",), "nic-send": ("nic_send",), "nic-receive": ("nic_receive",), "nic": ("nic",),
-    "rail": ("rail",), "leaf-uplink": ("leaf_uplink",), "cable-static": ("cable",), "cable-adaptive": ("leaf_uplink",),
-    "spine-link": ("spine_link",), "flapping": ("unsteady",), "congestion": ("congestion",), "slow": (), "two": (),
+# What an answer to a fault may be called. Latencies have no direction: there a NIC of one direction is its node.
+RIGHT: dict[FaultKind, tuple[str, ...]] = {
+    "node": ("node",), "nic-send": ("nic_send",), "nic-receive": ("nic_receive",), "nic": ("nic",), "rail": ("rail",),
+    "leaf-uplink": ("leaf_uplink",), "cable-static": ("cable",), "cable-adaptive": ("leaf_uplink",), "slow": ("slow",),
+    "spine-link": ("spine_link",), "flapping": ("unsteady",), "congestion": ("congestion",),
 }  # fmt: skip
-NODE_KINDS = ("node", "nic", "nic_send", "nic_receive", "unsteady")
+OF_LEAVES = ("leaf-uplink", "cable-static", "cable-adaptive", "congestion")
+NODE_KINDS = ("node", "nic", "nic_send", "nic_receive", "unsteady", "leaf")
+SOUND = {
+    "bandwidth": (Expected(value=47.5e9, kind="measured", source="simulation"),),
+    "bibandwidth": (Expected(value=93.75e9, kind="measured", source="simulation"),),
+    "latency": tuple(Expected(value=each, kind="measured", source="simulation") for each in (1.65e-6, 2.25e-6)),
+}
 
 
 def place_of(fault: Fault, places: Places) -> str:
-    """Return the name that an answer must hold."""
-    endpoint = (
-        places.endpoints[fault.element]
-        if fault.kind not in ("leaf-uplink", "cable-static", "cable-adaptive", "congestion", "spine-link")
-        else None
-    )
-    if fault.kind == "rail" and endpoint is not None:
-        return str(endpoint.rail)
-    if endpoint is not None:
-        return endpoint.node if fault.kind == "node" else str(endpoint)
-    if fault.kind == "spine-link":
+    """Return the word that a right answer holds; empty: any."""
+    if fault.kind in OF_LEAVES:
+        return places.leaf_names[fault.element]
+    if fault.kind in ("spine-link", "slow"):
         return ""
-    return places.leaf_names[fault.element]
+    endpoint = places.endpoints[fault.element]
+    if fault.kind == "rail":
+        return str(endpoint.rail)
+    return endpoint.node if fault.kind == "node" else str(endpoint)
 
 
-def is_right(outcome: Outcome, faults: tuple[Fault, ...]) -> tuple[int, int]:
+def named(made: FabricReport, faults: tuple[Fault, ...], places: Places) -> tuple[int, int]:
     """Return how many faults are rightly named, and how many answers name nothing that is bad."""
-    left: list[FabricAnswer] = list(outcome.answers)
-    named = 0
+    left = list(made.answers)
+    right = 0
     for fault in faults:
-        place = place_of(fault, outcome.places)
+        place = place_of(fault, places)
         for each in left:
-            if each.kind in KINDS[fault.kind] and (not place or place in each.place.replace(",", " ").split()):
-                named += 1
+            if each.kind in RIGHT[fault.kind] and (not place or place in each.place.replace(",", " ").split()):
+                right += 1
                 left.remove(each)
                 break
-    return named, len(left)
+    return right, len(left)
 
 
-def tournament_flags(fabric: Simulated, outcome: Outcome, share: float) -> list[str]:
-    """Return the nodes that a rule names whose median over a full tournament is below a share of the best pair."""
+def tournament(fabric: Simulated) -> tuple[set[str], int]:
+    """Return the nodes whose median is below 93 % of the best pair, and the pairs below 90 % of the median of all."""
+    values: list[float] = []
     by_node: dict[str, list[float]] = {}
-    values = [each.value for each in outcome.tests if each.value]
-    best = max(values)
-    for test in outcome.tests:
-        if test.value:
-            for end in (test.sender, test.receiver):
-                by_node.setdefault(fabric.places.endpoints[end].node, []).append(test.value)
-    return [node for node, those in by_node.items() if sorted(those)[len(those) // 2] < share * best]
-
-
-def peers(fabric: Simulated, draws: random.Random) -> tuple[list[str], int]:
-    """Return nodes by the 93 % rule, and pairs below 90 % of the median, of a full tournament."""
-    from busbw.fabric.schedule import full_rounds
-    from busbw.fabric.places import Pairing
-
-    tests: list[PairTest] = []
     for number, pairs in enumerate(full_rounds(fabric.places)):
         asked = [Pairing(sender=one, receiver=other) for one, other in pairs]
-        tests += [PairTest(sender=pair.sender, receiver=pair.receiver, round=number, value=value)
-                  for pair, value in zip(asked, fabric.measure(asked, number), strict=True)]  # fmt: skip
-    values = sorted(each.value for each in tests if each.value)
-    middle = values[len(values) // 2]
-    outcome = type("Tests", (), {"tests": tests})
-    return tournament_flags(fabric, outcome, 0.93), sum(each < 0.9 * middle for each in values)
+        for (one, other), value in zip(pairs, fabric.measure(asked, number), strict=True):
+            if value is not None:
+                values.append(value)
+                for end in (one, other):
+                    by_node.setdefault(fabric.places.endpoints[end].node, []).append(value)
+    best, middle = max(values), sorted(values)[len(values) // 2]
+    flagged = {node for node, those in by_node.items() if sorted(those)[len(those) // 2] < 0.93 * best}
+    return flagged, sum(each < 0.9 * middle for each in values)
+
+
+@dataclass
+class Score:
+    """What the cases of one fault came to."""
+
+    cases: int = 0
+    faults: int = 0
+    right: int = 0
+    wrong: int = 0
+    # Cases in which a node is named that has no fault.
+    accused: int = 0
+    rounds: int = 0
+    most: int = 0
+    tests: int = 0
+    rule_right: int = 0
+    rule_wrong: int = 0
+    rule_pairs: int = 0
+
+    def line(self, kind: str, spent_s: float, *, peers: bool) -> str:
+        """Return the score as a row of Markdown."""
+        found = f"{100 * self.right / self.faults:.1f} %" if self.faults else "-"
+        precise = f"{100 * self.right / (self.right + self.wrong):.1f} %" if self.right + self.wrong else "-"
+        row = f"| {kind} | {self.cases} | {found} | {precise} | {self.accused} | {self.rounds / self.cases:.1f} ({self.most}) | "
+        row += f"{self.tests / self.cases:.0f} | {1e3 * spent_s / self.cases:.0f} |"
+        if peers:
+            row += f" {100 * self.rule_right / self.cases:.0f} % | {100 * self.rule_wrong / self.cases:.0f} % | "
+            row += f"{self.rule_pairs / self.cases:.0f} |"
+        return row
+
+
+def case(asked: argparse.Namespace, kind: FaultKind, places: Places, seed: int, score: Score) -> None:
+    """Run one case and add it to the score. Raises InputError where the fabric has no such fault."""
+    draws = random.Random(1000 + seed)
+    faults = drawn_faults(kind, places, draws)
+    noise = Noise(sigma=asked.sigma)
+    fabric = Simulated(
+        topology=asked.topology, places=places, faults=faults, noise=noise, metric=asked.metric, draws=draws
+    )
+    outcome = sweep(places, fabric.measure, asked.metric, draws)
+    made = report(outcome, asked.metric, "case", expected=SOUND[asked.metric], simulated=True)
+    right, wrong = named(made, faults, places)
+    truth = {
+        places.endpoints[each.element].node for each in faults if each.kind not in (*OF_LEAVES, "spine-link", "slow")
+    }
+    score.cases += 1
+    score.faults += len(faults)
+    score.right += right
+    score.wrong += wrong
+    score.accused += any(each.kind in NODE_KINDS and not truth & set(each.nodes) for each in made.answers)
+    score.rounds += outcome.rounds
+    score.most = max(score.most, outcome.rounds)
+    score.tests += len(outcome.tests)
+    if asked.peers:
+        flagged, pairs = tournament(fabric)
+        score.rule_right += bool(truth) and truth <= flagged
+        score.rule_wrong += bool(flagged - truth)
+        score.rule_pairs += pairs
 
 
 def main() -> None:
-    """Print one line a fault."""
+    """Print a table, one row a fault."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--topology", default="fat-tree-2")
+    parser.add_argument("--topology", choices=TOPOLOGIES, default="fat-tree-2")
+    parser.add_argument("--metric", choices=list(SOUND), default="bandwidth")
     parser.add_argument("--nodes", type=int, default=64)
     parser.add_argument("--cases", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=60, help="for each fault, at most")
     parser.add_argument("--sigma", type=float, default=0.02)
-    parser.add_argument("--metric", default="bandwidth")
-    parser.add_argument("--fault", action="append")
-    parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--fault", choices=FAULTS, action="append")
+    parser.add_argument("--peers", action="store_true", help="beside a tournament with the 93 %% rule")
     asked = parser.parse_args()
-    topology: Topology = asked.topology
-    metric: Metric = asked.metric
-    places = made_places(topology, asked.nodes)
-    print("fault            cases  recall  precision  false/sweep  wrong nodes  rounds  most  tests  ms")
-    for kind in asked.fault or KINDS:
-        done = named = there = wrong = nodes = tests = rounds = most = sound = 0
-        old_right = old_false = old_pairs = 0
-        began = time.monotonic()
+    places = made_places(asked.topology, asked.nodes)
+    print(f"{asked.topology}, {asked.nodes} nodes, {asked.metric}, noise {asked.sigma}")
+    for kind in asked.fault or FAULTS:
+        score, began = Score(), time.monotonic()
         for seed in range(asked.cases):
-            draws = random.Random(1000 + seed)
             try:
-                faults = drawn_faults(kind, places, draws)
-            except Exception:
+                case(asked, kind, places, seed, score)
+            except InputError:
                 break
-            fabric = Simulated(
-                topology=topology,
-                places=places,
-                faults=faults,
-                noise=Noise(sigma=asked.sigma),
-                metric=metric,
-                draws=draws,
-            )
-            outcome = sweep(places, fabric.measure, metric, draws)
-            right, false = is_right(outcome, faults)
-            done, named, there, wrong = done + 1, named + right, there + len(faults), wrong + false
-            sound += right == len(faults) and not false
-            truth = {places.endpoints[each.element].node for each in faults}
-            nodes += any(each.kind in NODE_KINDS and not truth & set(each.nodes) for each in outcome.answers)
-            tests, rounds, most = tests + len(outcome.tests), rounds + outcome.rounds, max(most, outcome.rounds)
-            if asked.peers:
-                flags, pairs = peers(fabric, draws)
-                old_right += bool(truth) and truth <= set(flags)
-                old_false += bool(set(flags) - truth)
-                old_pairs += pairs
             if time.monotonic() - began > asked.seconds:
                 break
-        if done:
-            spent = (time.monotonic() - began) / done * 1e3
-            recall = f"{100 * named / there:5.1f}%" if there else "    --"
-            precise = f"{100 * named / (named + wrong):5.1f}%" if named + wrong else "    --"
-            print(
-                f"{kind:15} {done:6}  {recall}     {precise}  {wrong / done:11.3f}  {nodes:11}  {rounds / done:6.1f}  {most:4}  {tests / done:5.0f}  {spent:.0f}",
-                end="",
-            )
-            print(
-                f"  93%: found {100 * old_right / done:.1f}%, false in {100 * old_false / done:.1f}%; pairs {old_pairs / done:.0f}"
-                if asked.peers
-                else "",
-                flush=True,
-            )
+        if score.cases:
+            print(score.line(kind, time.monotonic() - began, peers=asked.peers), flush=True)
 
 
 if __name__ == "__main__":

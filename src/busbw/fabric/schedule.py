@@ -45,8 +45,10 @@ def full_rounds(places: Places) -> Iterator[Round]:
 def sparse_rounds(places: Places, draws: Draws, count: int = SPARSE_ROUNDS) -> Iterator[Round]:
     """Yield `count` random rounds: within leaves first where leaves are known, then across them."""
     met: set[Pair] = set()
+    # Who is alone below its leaf rests while the others stay within theirs.
+    paired = sum(len(each) for each in places.members.values() if len(each) > 1)
     has_leaves = len(places.members) > 1 and None not in places.leaves
-    within = min(_WITHIN, count - 1) if has_leaves and min(map(len, places.members.values())) > 1 else 0
+    within = min(_WITHIN, count - 1) if has_leaves and 4 * paired >= 3 * len(places.endpoints) else 0
     for number in range(count):
         found: list[Pair] = []
         for members in places.rails.values():

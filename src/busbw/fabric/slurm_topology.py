@@ -103,14 +103,16 @@ def _above(leaves: dict[str, tuple[str, ...]], children: dict[str, tuple[str, ..
             if child in above:
                 raise InputError(f"{child} is below {above[child]} and below {parent}", where=where)
             above[child] = parent
+    sound: set[str] = set()
     for switch in above:
-        passed, at = {switch}, switch
-        while at in above:
-            at = above[at]
+        passed: dict[str, None] = {}
+        at = switch
+        while at in above and at not in sound:
             if at in passed:
                 raise InputError(f"{at} is above itself", where=where)
-            # A chain that was followed from below is as long as the tree is high.
-            passed.add(at)
+            passed[at] = None
+            at = above[at]
+        sound.update(passed)
     return above
 
 
