@@ -93,7 +93,8 @@ class Score:
         """Return the score as a row of Markdown."""
         found = f"{100 * self.right / self.faults:.1f} %" if self.faults else "-"
         precise = f"{100 * self.right / (self.right + self.wrong):.1f} %" if self.right + self.wrong else "-"
-        row = f"| {kind} | {self.cases} | {found} | {precise} | {self.accused} | {self.rounds / self.cases:.1f} ({self.most}) | "
+        row = f"| {kind} | {self.cases} | {found} | {precise} | {self.accused} | "
+        row += f"{self.rounds / self.cases:.1f} ({self.most}) | "
         row += f"{self.tests / self.cases:.0f} | {1e3 * spent_s / self.cases:.0f} |"
         if peers:
             row += f" {100 * self.rule_right / self.cases:.0f} % | {100 * self.rule_wrong / self.cases:.0f} % | "
@@ -103,7 +104,7 @@ class Score:
 
 def case(asked: argparse.Namespace, kind: FaultKind, places: Places, seed: int, score: Score) -> None:
     """Run one case and add it to the score. Raises InputError where the fabric has no such fault."""
-    draws = random.Random(1000 + seed)
+    draws = random.Random(1000 + seed)  # noqa: S311 - a simulation
     faults = drawn_faults(kind, places, draws)
     noise = Noise(sigma=asked.sigma)
     fabric = Simulated(
@@ -112,9 +113,8 @@ def case(asked: argparse.Namespace, kind: FaultKind, places: Places, seed: int, 
     outcome = sweep(places, fabric.measure, asked.metric, draws)
     made = report(outcome, asked.metric, "case", expected=SOUND[asked.metric], simulated=True)
     right, wrong = named(made, faults, places)
-    truth = {
-        places.endpoints[each.element].node for each in faults if each.kind not in (*OF_LEAVES, "spine-link", "slow")
-    }
+    placed = [each for each in faults if each.kind not in (*OF_LEAVES, "spine-link", "slow")]
+    truth = {places.endpoints[each.element].node for each in placed}
     score.cases += 1
     score.faults += len(faults)
     score.right += right

@@ -250,11 +250,10 @@ def _present_trend(trend: Trend, form: str, output: Path | None) -> None:
 
 
 def _written_trend(trend: Trend, form: str) -> str:
+    from busbw.model import codec
     from busbw.show.exports.markdown import trend_markdown
     from busbw.show.exports.prometheus import trend_prometheus
     from busbw.show.exports.tables import trend_csv
-
-    from busbw.model import codec
 
     if form == "json":
         return codec.encode_pretty(trend).decode()

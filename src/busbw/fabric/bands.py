@@ -8,7 +8,7 @@ time does not grow with their number.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -88,7 +88,7 @@ def _mixture(bins: Sequence[tuple[float, int]], number: int) -> tuple[float, lis
                 into[0] += share
                 into[1] += share * value
                 into[2] += share * value * value
-        found = [_component(*each, total) for each in sums if each[0] > 0.5]
+        found = [_component(each[0], each[1], each[2], total) for each in sums if each[0] > 0.5]
     likelihood = sum(
         count * math.log((1 - _FLOOR) * sum(each.weight * _density(value, each) for each in found) + _FLOOR / span)
         for value, count in bins
@@ -179,19 +179,7 @@ def inferred_leaves(places: Places, tests: Sequence[PairTest], numbers: Sequence
         if number >= 0:
             near[test.sender][test.receiver] = near[test.receiver][test.sender] = number == 0
     count = len(places.endpoints)
-    leaf = list(range(count))
-
-    def root(each: int) -> int:
-        while leaf[each] != each:
-            leaf[each] = leaf[leaf[each]]
-            each = leaf[each]
-        return each
-
-    for one, partners in near.items():
-        for other, is_near in partners.items():
-            if is_near and one < other and _witnessed(near[one], near[other]):
-                leaf[root(one)] = root(other)
-    roots = [root(each) for each in range(count)]
+    roots = _joined(near, count)
     agreeing = [
         is_near == (roots[one] == roots[other]) for one, partners in near.items() for other, is_near in partners.items()
     ]
@@ -210,7 +198,24 @@ def inferred_leaves(places: Places, tests: Sequence[PairTest], numbers: Sequence
     return inferred, sum(agreeing) / len(agreeing) * (1 - alone / count)
 
 
-def _witnessed(one: dict[int, bool], other: dict[int, bool]) -> bool:
+def _joined(near: Mapping[int, Mapping[int, bool]], count: int) -> list[int]:
+    """Return for each endpoint one that stands for all that it is joined with."""
+    leaf = list(range(count))
+
+    def root(each: int) -> int:
+        while leaf[each] != each:
+            leaf[each] = leaf[leaf[each]]
+            each = leaf[each]
+        return each
+
+    for one, partners in near.items():
+        for other, is_near in partners.items():
+            if is_near and one < other and _witnessed(partners, near[other]):
+                leaf[root(one)] = root(other)
+    return [root(each) for each in range(count)]
+
+
+def _witnessed(one: Mapping[int, bool], other: Mapping[int, bool]) -> bool:
     """Whether those that both were tested with do not contradict that the two stand together."""
     common = [one[each] == other[each] for each in list(one)[:_WITNESSES] if each in other]
     return not common or 2 * sum(common) >= len(common)

@@ -46,11 +46,10 @@ def _heading(report: FabricReport) -> Iterator[str]:
         f"median {format_in(report.median, report.unit)}"
     )
     cleared = f"; {counted(report.cleared, 'suspicion')} not confirmed" if report.cleared else ""
-    yield from _wrapped(
-        f"a test scatters by {100 * report.noise:.1f} %; a node is seen from {100 * report.least_seen:.0f} % on{cleared}"
-    )
-    if report.expected is not None:
-        yield f"expected {format_in(report.expected.value, report.unit)}, {report.expected.kind} ({report.expected.source})"
+    seen = f"a node is seen from {100 * report.least_seen:.0f} % on{cleared}"
+    yield from _wrapped(f"a test scatters by {100 * report.noise:.1f} %; {seen}")
+    if (expected := report.expected) is not None:
+        yield f"expected {format_in(expected.value, report.unit)}, {expected.kind} ({expected.source})"
 
 
 def _answer(answer: FabricAnswer) -> Iterator[str]:
@@ -69,13 +68,15 @@ def _bands(report: FabricReport) -> Iterator[str]:
     yield from ("", "bands of latency")
     for each in report.bands:
         published = f", published {each.published_s * 1e6:.2f} us" if each.published_s is not None else ""
-        yield f"  {each.centre_s * 1e6:.2f} us ({each.low_s * 1e6:.2f} to {each.high_s * 1e6:.2f}), {counted(each.tests, 'test')}{published}"
+        spread = f"{each.centre_s * 1e6:.2f} us ({each.low_s * 1e6:.2f} to {each.high_s * 1e6:.2f})"
+        yield f"  {spread}, {counted(each.tests, 'test')}{published}"
 
 
 def _leaves(report: FabricReport) -> Iterator[str]:
     if report.leaf_agreement is not None:
         yield ""
-        yield f"{len(report.leaves)} leaves inferred from the bands; {100 * report.leaf_agreement:.0f} % of the pairs agree"
+        agree = f"{100 * report.leaf_agreement:.0f} % of the pairs agree"
+        yield f"{len(report.leaves)} leaves inferred from the bands; {agree}"
 
 
 def _histogram(report: FabricReport) -> Iterator[str]:

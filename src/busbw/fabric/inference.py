@@ -31,6 +31,8 @@ _LEAST_LEAVES = 3
 _REWEIGHTED = 25
 _FEW = ("round", "rail")
 
+# The leaves of sender and receiver, and the hop class.
+_Cell = tuple[int, int, Hashable]
 Groups = dict[Hashable, list[int]]
 Terms = dict[Hashable, float]
 
@@ -113,7 +115,7 @@ class _Leaves:
 
     def __init__(self, ends: Sequence[tuple[int, int] | None], classes: Sequence[Hashable], *, twoway: bool) -> None:
         self._twoway = twoway
-        self._cells: dict[tuple[int, int, Hashable], list[int]] = defaultdict(list)
+        self._cells: dict[_Cell, list[int]] = defaultdict(list)
         for at, each in enumerate(ends):
             if each is not None:
                 self._cells[(*each, classes[at])].append(at)
@@ -135,54 +137,54 @@ class _Leaves:
             for key, members in self._cells.items()
         ]
         up, down = self._fitted(cells, noise)
-        for terms, found in ((self.up, up),) if self._twoway else ((self.up, up), (self.down, down)):
-            middle = median(sorted(found.values()))
-            for leaf, value in found.items():
-                least = max(
-                    _ROUND_SIGNIFICANCE * _MEDIAN_SCATTER * noise / math.sqrt(max(self.counts[leaf], 1)),
-                    LEAST_EFFECT / 2,
-                )
-                found[leaf] = value - middle if abs(value - middle) > least else 0.0
+        self._keep_large(up, noise)
+        if down is not up:
+            self._keep_large(down, noise)
         for key, members in self._cells.items():
             change = up[key[0]] + down[key[1]] - self._of(key)
             for at in members:
                 polish.left[at] -= change
-        self.up.update(up)
-        self.down.update(down)
+        self.up.update(up.items())
+        self.down.update(down.items())
 
-    def _of(self, key: tuple[int, int, Hashable]) -> float:
+    def _of(self, key: _Cell) -> float:
         return self.up.get(key[0], 0.0) + self.down.get(key[1], 0.0)
 
+    def _keep_large(self, found: dict[int, float], noise: float) -> None:
+        """Hold terms against their median, and leave what is small to the endpoints."""
+        middle = median(sorted(found.values()))
+        for leaf, value in found.items():
+            scatter = _MEDIAN_SCATTER * noise / math.sqrt(max(self.counts[leaf], 1))
+            least = max(_ROUND_SIGNIFICANCE * scatter, LEAST_EFFECT / 2)
+            found[leaf] = value - middle if abs(value - middle) > least else 0.0
+
     def _fitted(
-        self, cells: Sequence[tuple[tuple[int, int, Hashable], int, float]], noise: float
+        self, cells: Sequence[tuple[_Cell, int, float]], noise: float
     ) -> tuple[dict[int, float], dict[int, float]]:
-        leaves = {leaf for (one, other, _), _, _ in cells for leaf in (one, other)}
-        up = dict.fromkeys(leaves, 0.0)
-        down = up if self._twoway else dict.fromkeys(leaves, 0.0)
-        level: dict[Hashable, float] = dict.fromkeys((kind for (_, _, kind), _, _ in cells), 0.0)
-        terms = [(up, 0), (down, 1), (level, 2)]
-        if self._twoway:
-            terms = [(up, 0), (up, 1), (level, 2)]
+        """Return the terms up and down of each leaf, the same where tests have no direction."""
+        second = "up" if self._twoway else "down"
+        keys = [(("up", one), (second, other), ("level", kind)) for (one, other, kind), _, _ in cells]
+        terms: dict[tuple[str, Hashable], float] = dict.fromkeys((key for each in keys for key in each), 0.0)
         for _ in range(_REWEIGHTED):
-            weights = []
-            for (one, other, kind), count, value in cells:
-                left = value - up[one] - down[other] - level[kind]
-                weights.append(count / max(abs(left), noise / 4))
-            for _ in range(2):
-                for into in {id(each): each for each, _ in terms}.values():
-                    sums: dict[Hashable, list[float]] = {key: [0.0, 1e-9] for key in into}
-                    for ((one, other, kind), _, value), weight in zip(cells, weights, strict=True):
-                        left = value - up[one] - down[other] - level[kind]
-                        for terms_of, place in terms:
-                            if terms_of is into:
-                                key = (one, other, kind)[place]
-                                sums[key][0] += weight * left
-                                sums[key][1] += weight
-                    # A term that is at both ends of a test moves by half.
-                    damping = 0.5 if into is up and self._twoway else 1.0
-                    for key, (total, weight) in sums.items():
-                        into[key] += damping * total / weight  # type: ignore[index]
-        return up, down
+            weights = [
+                count / max(abs(value - sum(terms[key] for key in each)), noise / 4)
+                for (_, count, value), each in zip(cells, keys, strict=True)
+            ]
+            for name in ("up", "down", "level", "up", "down", "level"):
+                sums: dict[tuple[str, Hashable], list[float]] = defaultdict(lambda: [0.0, 1e-9])
+                for (_, _, value), each, weight in zip(cells, keys, weights, strict=True):
+                    left = value - sum(terms[key] for key in each)
+                    for key in each:
+                        if key[0] == name:
+                            sums[key][0] += weight * left
+                            sums[key][1] += weight
+                # A term that is at both ends of a test moves by half.
+                damping = 0.5 if name == second == "up" else 1.0
+                for key, (total, weight) in sums.items():
+                    terms[key] += damping * total / weight
+        leaves = {leaf for (one, other, _), _, _ in cells for leaf in (one, other)}
+        up = {leaf: terms.get(("up", leaf), 0.0) for leaf in leaves}
+        return up, up if self._twoway else {leaf: terms.get(("down", leaf), 0.0) for leaf in leaves}
 
 
 def fit(places: Places, tests: Sequence[PairTest], metric: Metric, classes: Sequence[Hashable] | None = None) -> Fit:

@@ -14,7 +14,7 @@ from busbw.model.finding import Confidence
 from busbw.stats.distributions import binomial_tail, median
 
 Kind = Literal[
-    "node", "nic", "nic_send", "nic_receive", "rail", "leaf", "leaf_uplink", "spine_link", "cable", "pair", "congestion",
+    "node", "nic", "nic_send", "nic_receive", "rail", "leaf", "leaf_uplink", "spine_link", "cable", "congestion",
     "unsteady", "unanswered", "slow",
 ]  # fmt: skip
 # From so much slower on a single test counts for a link that comes and goes.
@@ -32,6 +32,7 @@ _PARTNERS = 6
 _CROSSING = 6
 _SHOWN_TESTS = 6
 # Where one direction is suspicious, the retests decide about the other from this effect on.
+_LEAST_AGAIN = 0.8 * LEAST_EFFECT
 _OTHER_WAY = 0.6 * LEAST_EFFECT
 
 
@@ -238,11 +239,13 @@ class Retest:
     of: int
     tests: tuple[int, ...]
     alone_slow: bool | None
+    # By how much, in their median; a logarithm.
+    effect: float = 0.0
 
     @property
     def confirms(self) -> bool:
-        """Whether two of three show it."""
-        return self.of >= 2 and 3 * self.slow >= 2 * self.of
+        """Whether two of three show it, and they come near the least effect by themselves."""
+        return self.of >= 2 and 3 * self.slow >= 2 * self.of and self.effect >= _LEAST_AGAIN
 
 
 def retest(
@@ -251,6 +254,7 @@ def retest(
     """Return how many tests against known-good partners show a suspicion; of retests alone, where there are some."""
     any_retests = any(each.retest for each in tests)
     votes: list[tuple[int, bool, bool]] = []
+    sizes: list[float] = []
     for number, test, residual in excesses(tests, fit):
         if any_retests and not test.retest:
             continue
@@ -258,7 +262,10 @@ def retest(
             continue
         own = _own(suspicion, places, fit, test, suspects, way)
         if own is not None:
-            votes.append((number, residual + own > max(suspicion.effect / 2, LEAST_EFFECT / 2), test.alone))
+            slow = residual + own > max(suspicion.effect / 2, LEAST_EFFECT / 2)
+            votes.append((number, slow, test.alone))
+            if not test.alone:
+                sizes.append(residual + own)
     among = [slow for _, slow, alone in votes if not alone]
     alone = [slow for _, slow, alone in votes if alone]
     return Retest(
@@ -266,36 +273,44 @@ def retest(
         of=len(among),
         tests=tuple(number for number, slow, _ in votes if slow),
         alone_slow=2 * sum(alone) >= len(alone) if alone else None,
+        effect=median(sorted(sizes)) if sizes else 0.0,
     )
 
 
 def _own(suspicion: Suspicion, places: Places, fit: Fit, test: PairTest, suspects: set[int], way: str) -> float | None:
     """Return the term of a suspicion in a test; None where the test says nothing about it."""
     ends = (test.sender, test.receiver)
-    leaves = [places.leaves[each] for each in ends]
-    twoway = fit.metric != "bandwidth"
-    match suspicion.kind:
-        case "rail":
-            rail = places.endpoints[suspicion.elements[0]].rail
-            return fit.rails.get(rail, 0.0) if places.endpoints[ends[0]].rail == rail else None
-        case "leaf_uplink":
-            leaf = suspicion.elements[0]
-            if not places.crossing(*ends) or leaf not in leaves or suspects & set(ends):
-                return None
-            terms = fit.leaf_up if leaves[0] == leaf or twoway else fit.leaf_down
-            return terms.get(leaf, 0.0)
-        case "spine_link":
-            regions = {places.region(each) for each in ends}
-            return 0.0 if regions == set(suspicion.elements) and not suspects & set(ends) else None
-        case "cable":
-            return 0.0 if ends in suspicion.pairs else None
-        case _:
-            end = suspicion.elements[0]
-            if end not in ends or (suspects - {end}) & set(ends):
-                return None
-            if end == ends[0]:
-                return fit.senders[end] if way in ("both", "send") else None
-            return fit.receivers[end] if way in ("both", "receive") or twoway else None
+    if not _is_endpoint(suspicion):
+        return _own_between(suspicion, places, fit, ends, suspects)
+    end = suspicion.elements[0]
+    if end not in ends or (suspects - {end}) & set(ends):
+        return None
+    if end == ends[0]:
+        return fit.senders[end] if way in ("both", "send") else None
+    return fit.receivers[end] if way in ("both", "receive") or fit.metric != "bandwidth" else None
+
+
+def _own_between(
+    suspicion: Suspicion, places: Places, fit: Fit, ends: tuple[int, int], suspects: set[int]
+) -> float | None:
+    """Return the same of what lies between endpoints. A rail and a cable are judged with all of their ends."""
+    term: float | None = None
+    if suspicion.kind == "rail":
+        rail = places.endpoints[suspicion.elements[0]].rail
+        term = fit.rails.get(rail, 0.0) if places.endpoints[ends[0]].rail == rail else None
+    elif suspicion.kind == "cable":
+        term = 0.0 if ends in suspicion.pairs else None
+    elif suspects & set(ends):
+        term = None
+    elif suspicion.kind == "spine_link":
+        term = 0.0 if {places.region(each) for each in ends} == set(suspicion.elements) else None
+    elif places.crossing(*ends):
+        leaf = suspicion.elements[0]
+        if places.leaves[ends[0]] == leaf:
+            term = fit.leaf_up.get(leaf, 0.0)
+        elif places.leaves[ends[1]] == leaf:
+            term = fit.leaf_down.get(leaf, 0.0)
+    return term
 
 
 def confirmed(
@@ -315,7 +330,7 @@ def confirmed(
     for each in found:
         if _is_endpoint(each) and (kept := _endpoint_of(each, places, told, fit, suspects)) is not None:
             bad[each.elements[0]] = kept
-    answers += _wholes(bad, places, tests, fit, unit)
+    answers += _wholes(bad, places, tests, unit)
     answers += _unanswered(places, tests)
     cleared = [each for each in found if (each.elements[0] not in bad if _is_endpoint(each) else between[each] is None)]
     return tuple(sorted(answers, key=lambda each: -each.loss)), tuple(cleared)
@@ -361,7 +376,10 @@ _BETWEEN = {
         "a switch above both, or routes that collide",
         "trace the routes between both, and read the counters of the ports on them",
     ),
-    "cable": ("a port of the leaf or of the switch above it", "trace the routes of the slow pairs; the port they share is the one"),
+    "cable": (
+        "a port of the leaf or of the switch above it",
+        "trace the routes of the slow pairs; the port they share is the one",
+    ),
     "rail": ("the switches of the rail, or a setting of all NICs of that place", "test two other nodes over this rail"),
     "congestion": (
         "fewer uplinks than the traffic needs: oversubscription, or one that is down",
@@ -434,15 +452,25 @@ def evidence_line(test: PairTest, places: Places, unit: str) -> str:
 
 
 _ENDPOINT = {
-    "nic": ("node {name}", "its NIC, its cable or its port at the leaf", "the node's own counters and `busbw doctor --here` on it"),
-    "nic_send": ("NIC of {name}, sending", "its cable or port in that direction", "the error counters of the port at the leaf"),
-    "nic_receive": ("NIC of {name}, receiving", "its cable or port in that direction", "the error counters of its NIC"),
-    "unsteady": ("link of {name}, which comes and goes", "a program on the node that comes and goes", "the link's downed and recovery counters over an hour"),
+    "nic": (
+        "node {name}", "its NIC, its cable or its port at the leaf",
+        "the node's own counters and `busbw doctor --here` on it",
+    ),
+    "nic_send": (
+        "NIC of {name}, sending", "its cable or port in that direction", "the error counters of the port at the leaf",
+    ),
+    "nic_receive": (
+        "NIC of {name}, receiving", "its cable or port in that direction", "the error counters of its NIC",
+    ),
+    "unsteady": (
+        "link of {name}, which comes and goes", "a program on the node that comes and goes",
+        "the link's downed and recovery counters over an hour",
+    ),
 }  # fmt: skip
 
 
 def _wholes(
-    bad: dict[int, tuple[Suspicion, Retest]], places: Places, tests: Sequence[PairTest], fit: Fit, unit: str
+    bad: dict[int, tuple[Suspicion, Retest]], places: Places, tests: Sequence[PairTest], unit: str
 ) -> Iterator[FabricAnswer]:
     """Yield confirmed endpoints, with those that make up most of a leaf or of a node as that."""
     left = dict(bad)
@@ -454,7 +482,7 @@ def _wholes(
     of_node: dict[str, list[int]] = defaultdict(list)
     for number, each in enumerate(places.endpoints):
         of_node[each.node].append(number)
-    groups += [("node", f"node {node}", ends) for node, ends in of_node.items()]
+    groups += [("node", f"node {node}", own) for node, own in of_node.items()]
     for kind, place, ends in groups:
         those = [each for each in ends if each in left]
         if len(ends) < _LEAST_TESTS or len(those) < _MOST_OF * len(ends):
@@ -466,10 +494,10 @@ def _wholes(
         nodes = tuple(dict.fromkeys(places.endpoints[each].node for each in ends))
         yield _answer(first[0], seen, tests, places, unit, kind=kind, place=place, otherwise=otherwise,
                       clears="test them again after a move to another leaf", nodes=nodes)  # fmt: skip
-        for each in those:
-            del left[each]
-    for each, (suspicion, seen) in left.items():
-        endpoint = places.endpoints[each]
+        for end in those:
+            del left[end]
+    for end, (suspicion, seen) in left.items():
+        endpoint = places.endpoints[end]
         words, otherwise, clears = _ENDPOINT[suspicion.kind]
         if suspicion.kind == "nic" and endpoint.rail is not None:
             words, otherwise = "NIC {name}", "its cable or its port at the leaf"

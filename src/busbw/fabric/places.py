@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from busbw.base.errors import InputError
-from busbw.base.value import Integer, Value
+from busbw.base.value import Value
 
 Metric = Literal["latency", "bandwidth", "bibandwidth"]
 UNITS: dict[Metric, str] = {"latency": "s", "bandwidth": "B/s", "bibandwidth": "B/s"}

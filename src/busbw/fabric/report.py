@@ -20,8 +20,8 @@ from busbw.model.finding import Finding, Verdict
 from busbw.model.platform import Platform, Published
 
 _CODES: dict[Kind, str] = {
-    "node": "FAB001", "leaf": "FAB001", "nic": "FAB002", "nic_send": "FAB002", "nic_receive": "FAB002", "rail": "FAB003",
-    "leaf_uplink": "FAB004", "spine_link": "FAB004", "cable": "FAB005", "pair": "FAB005", "congestion": "FAB006",
+    "node": "FAB001", "leaf": "FAB001", "nic": "FAB002", "nic_send": "FAB002", "nic_receive": "FAB002",
+    "rail": "FAB003", "leaf_uplink": "FAB004", "spine_link": "FAB004", "cable": "FAB005", "congestion": "FAB006",
     "unsteady": "FAB007", "unanswered": "FAB008", "slow": "FAB009",
 }  # fmt: skip
 # What a whole fabric may lose against a figure that was measured on its kind, and against one that is only stated.
@@ -199,8 +199,10 @@ def _contradicting(outcome: Outcome, metric: Metric) -> tuple[Finding, ...]:
     if metric != "latency" or outcome.leaf_agreement is not None or None in outcome.places.leaves or not outcome.bands:
         return ()
     own = outcome.fit.senders
-    numbers = [band_of(each.value * math.exp(-own[each.sender] - own[each.receiver]), outcome.bands) if each.value else -1
-               for each in outcome.tests]  # fmt: skip
+    numbers = [
+        band_of(each.value * math.exp(-own[each.sender] - own[each.receiver]), outcome.bands) if each.value else -1
+        for each in outcome.tests
+    ]
     hosts = contradictions(outcome.places, outcome.tests, numbers)
     if not hosts:
         return ()
@@ -220,13 +222,14 @@ def _verdict(
         return Verdict(outcome="slow", sentence=f"slow: {words}", because=codes)
     rounds = counted(outcome.rounds, "round")
     if enough < _LEAST_TESTS:
-        return Verdict(outcome="cannot_tell", sentence=f"cannot tell: a tenth of the endpoints have fewer than {_LEAST_TESTS} "
-                       f"tests each way in {rounds}; five rounds of disjoint pairs are enough", because=codes)  # fmt: skip
+        few = f"a tenth of the endpoints have fewer than {_LEAST_TESTS} tests each way in {rounds}"
+        sentence = f"cannot tell: {few}; five rounds of disjoint pairs are enough"
+        return Verdict(outcome="cannot_tell", sentence=sentence, because=codes)
     same = f"no node, NIC, rail or link differs by {100 * max(least_seen, LEAST_EFFECT):.0f} % or more in {rounds}"
     if not expected:
         return Verdict(
             outcome="cannot_tell",
-            sentence=f"cannot tell whether the whole is slow: {same}; what is expected of it say --platform or --expect",
+            sentence=f"cannot tell whether all of it is slow: {same}; --platform or --expect says what to expect",
             because=codes,
         )
     against = f"{format_in(level, unit)} against {format_in(expected[0].value, unit)} expected"

@@ -52,6 +52,7 @@ def sparse_rounds(places: Places, draws: Draws, count: int = SPARSE_ROUNDS) -> I
     for number in range(count):
         found: list[Pair] = []
         for members in places.rails.values():
+            pairs: list[Pair] = []
             for _ in range(_TRIES):
                 pairs = _within(places, members, draws) if number < within else _across(places, members, draws)
                 if met.isdisjoint(pairs):

@@ -1,4 +1,4 @@
-"""A fabric whose faults are known, to try the procedure on: topologies, faults, noise. No result of it is a measurement.
+"""A fabric whose faults are known, to try the procedure on: topologies, faults, noise. Nothing of it is a measurement.
 
 Every test is a flow from one leaf to another over one of the parallel uplinks that the two ends choose by a hash (as
 routes chosen by flow do), or spread over all of them (adaptive routing). A fault slows the flows that use what is bad.
@@ -19,6 +19,7 @@ FaultKind = Literal[
 ]  # fmt: skip
 TOPOLOGIES: tuple[Topology, ...] = get_args(Topology)
 FAULTS: tuple[FaultKind, ...] = get_args(FaultKind)
+_OF_LEAVES: tuple[FaultKind, ...] = ("leaf-uplink", "cable-static", "cable-adaptive", "congestion")
 LEAST_NODES, MOST_NODES = 8, 4096
 _RAILS = 8
 _CABLES = 4
@@ -89,39 +90,34 @@ class Simulated:
 
     def _share(self, fault: Fault, pair: Pairing, busy: float, *, flaps: bool, alone: bool) -> float:
         """Return the share of its speed that a flow loses by a fault."""
-        places, twoway = self.places, self.metric != "bandwidth"
         ends = (pair.sender, pair.receiver)
-        crosses = places.crossing(*ends)
-        at_leaf = crosses and fault.element in (places.leaves[ends[0]], places.leaves[ends[1]])
-        nodes = [places.endpoints[each].node for each in ends]
-        match fault.kind:
-            case "none" | "two":
-                hit = False
-            case "node":
-                hit = places.endpoints[fault.element].node in nodes
-            case "nic-send":
-                hit = fault.element == ends[0] or (twoway and fault.element == ends[1])
-            case "nic-receive":
-                hit = fault.element == ends[1] or (twoway and fault.element == ends[0])
-            case "nic":
-                hit = fault.element in ends
-            case "flapping":
-                return _FLAP_EFFECT if fault.element in ends and flaps else 0.0
-            case "rail":
-                hit = places.endpoints[ends[0]].rail == places.endpoints[fault.element].rail
-            case "leaf-uplink":
-                hit = at_leaf
-            case "cable-static":
-                hit = at_leaf and _cable(ends) == fault.other
-            case "cable-adaptive":
-                return fault.effect / _CABLES if at_leaf else 0.0
-            case "spine-link":
-                hit = {places.region(each) for each in ends} == {fault.element, fault.other}
-            case "slow":
-                hit = True
-            case "congestion":
-                return fault.effect * (_ALONE_CONGESTION if alone else busy) if at_leaf else 0.0
-        return fault.effect if hit else 0.0
+        if fault.kind == "flapping":
+            return _FLAP_EFFECT if fault.element in ends and flaps else 0.0
+        if fault.kind in _OF_LEAVES:
+            leaves = (self.places.leaves[ends[0]], self.places.leaves[ends[1]])
+            if not self.places.crossing(*ends) or fault.element not in leaves:
+                return 0.0
+            if fault.kind == "cable-static" and _cable(ends) != fault.other:
+                return 0.0
+            spread = {"cable-adaptive": 1 / _CABLES, "congestion": _ALONE_CONGESTION if alone else busy}
+            return fault.effect * spread.get(fault.kind, 1.0)
+        return fault.effect if self._hits(fault, ends) else 0.0
+
+    def _hits(self, fault: Fault, ends: tuple[int, int]) -> bool:
+        """Whether a flow uses what is bad, of faults that are all of it or nothing."""
+        places, twoway = self.places, self.metric != "bandwidth"
+        bad = places.endpoints[min(fault.element, len(places.endpoints) - 1)]
+        of_ends = [places.endpoints[each] for each in ends]
+        hit = {
+            "node": bad.node in [each.node for each in of_ends],
+            "nic-send": fault.element in (ends if twoway else ends[:1]),
+            "nic-receive": fault.element in (ends if twoway else ends[1:]),
+            "nic": fault.element in ends,
+            "rail": bad.rail == of_ends[0].rail,
+            "spine-link": {places.region(each) for each in ends} == {fault.element, fault.other},
+            "slow": True,
+        }
+        return hit.get(fault.kind, False)
 
 
 def _cable(ends: tuple[int, int]) -> int:
@@ -182,7 +178,7 @@ def drawn_faults(kind: FaultKind, places: Places, draws: Draws, effect: float | 
         element = regions[int(draws.random() * len(regions))]
         rest = [each for each in regions if each != element]
         other = rest[int(draws.random() * len(rest))]
-    elif kind in ("leaf-uplink", "cable-static", "cable-adaptive", "congestion"):
+    elif kind in _OF_LEAVES:
         element = int(draws.random() * len(places.leaf_names))
         other = int(draws.random() * _CABLES)
     else:

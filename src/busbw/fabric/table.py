@@ -14,9 +14,10 @@ from busbw.fabric.places import Endpoint, Metric, PairTest, Places, endpoint_of,
 
 MOST_BYTES = 2**30
 _UNITS: dict[str, tuple[str, float]] = {
-    "s": ("latency", 1.0), "ms": ("latency", 1e-3), "us": ("latency", 1e-6), "usec": ("latency", 1e-6), "ns": ("latency", 1e-9),
-    "B/s": ("bandwidth", 1.0), "MB/s": ("bandwidth", 1e6), "GB/s": ("bandwidth", 1e9), "Gb/s": ("bandwidth", 1.25e8),
-    "Gbit/s": ("bandwidth", 1.25e8), "Mb/s": ("bandwidth", 1.25e5), "MiB/s": ("bandwidth", 2.0**20), "GiB/s": ("bandwidth", 2.0**30),
+    "s": ("latency", 1.0), "ms": ("latency", 1e-3), "us": ("latency", 1e-6), "usec": ("latency", 1e-6),
+    "ns": ("latency", 1e-9), "B/s": ("bandwidth", 1.0), "MB/s": ("bandwidth", 1e6), "GB/s": ("bandwidth", 1e9),
+    "Gb/s": ("bandwidth", 1.25e8), "Gbit/s": ("bandwidth", 1.25e8), "Mb/s": ("bandwidth", 1.25e5),
+    "MiB/s": ("bandwidth", 2.0**20), "GiB/s": ("bandwidth", 2.0**30),
 }  # fmt: skip
 _SEPARATORS = ("\t", ";", ",")
 _RAIL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -96,8 +97,8 @@ def pairs_text(places: Places, tests: Iterable[PairTest], metric: Metric) -> str
     unit, scale = ("us", 1e6) if metric == "latency" else ("GB/s", 1e-9)
     lines = ["sender,receiver,value,unit,round"]
     lines += [
-        f"{places.endpoints[each.sender]},{places.endpoints[each.receiver]},{each.value * scale:.6g},{unit},{each.round}"
+        f"{places.endpoints[each.sender]},{places.endpoints[each.receiver]},{value * scale:.6g},{unit},{each.round}"
         for each in tests
-        if each.value is not None
+        if (value := each.value) is not None
     ]
     return "\n".join(lines) + "\n"
