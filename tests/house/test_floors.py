@@ -37,6 +37,7 @@ ABOVE_THE_DOORS = {
     "api.bisections": {"secrets"},
     "api.comparisons": {"tempfile"},
     "api.importing": {"secrets"},
+    "api.fabrics": {"random"},
     "api.interleave": {"random", "secrets", "time"},
     "api.verdicts": {"tempfile"},
     "api.reports": {"tempfile"},

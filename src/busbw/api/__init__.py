@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from busbw.api.topologies import MadeFile
+    from busbw.fabric.report import FabricReport
     from busbw.model.comparison import Comparison
     from busbw.model.envvar import Explanation
     from busbw.model.finding import Checked, Diagnosis, HostDiagnosis, SettingsFix
@@ -258,6 +259,18 @@ def report(*names: str, machine: str | None = None) -> str:
 
     page = page_of(names or ("last",), machine)
     return report_html(page.subjects, page.comparison, None, page.imports, page.bisection)
+
+
+def fabric(source: str | None = None, **asked: Any) -> "FabricReport":  # noqa: ANN401 - see `asked`
+    """Return which node, NIC or link is bad: `busbw fabric`. `asked`: the fields of `FabricRequest`.
+
+    >>> import busbw.api
+    >>> busbw.api.fabric(topology="fat-tree-2", nodes=64, fault="node").answers[0].kind
+    'node'
+    """
+    from busbw.api.fabrics import FabricRequest, judge_fabric
+
+    return judge_fabric(FabricRequest(source=source, **asked)).report
 
 
 def scaling(*sources: str, **asked: Any) -> "ScalingReport":  # noqa: ANN401 - see `asked`

@@ -22,6 +22,7 @@ VERBS = {
     "doctor": Verb("doctor", "doctor", "Say what the logs of a job tell, or what is wrong with a host."),
     "env": Verb("env", "env", "Settings: what each does, which to set here and why, which are wrong."),
     "export": Verb("results", "export", "Write a run in a format that other tools read."),
+    "fabric": Verb("fabric", "fabric", "Say which node, NIC, rail, link or switch of a fabric is bad."),
     "import": Verb("import_", "import_", "Read results of other tools."),
     "judge": Verb("judge", "judge", "Judge measured sizes: what they reach, and where the rest went."),
     "launch": Verb("launch", "launch", "Print how to start a program on a platform, with reasons."),
@@ -33,11 +34,11 @@ VERBS = {
     "recipe": Verb("recipe", "recipe", "How to get NCCL, its plug-in and a benchmark onto a machine."),
     "report": Verb("report", "report", "Write one HTML file about one run or several."),
     "run": Verb("run", "run", "Measure collectives on this machine and judge the result."),
-    "runs": Verb("runs", "runs", "List what is stored, and give it tags."),
+    "runs": Verb("history", "runs", "List what is stored, and give it tags."),
     "scaling": Verb("scaling", "scaling", "Draw results over the number of nodes."),
     "show": Verb("results", "show", "Print the result of a run, an import or a comparison."),
     "topo": Verb("topo", "topo", "The topology of one node, and NCCL's topology files."),
-    "trend": Verb("trend", "trend", "Show a metric of stored runs over time."),
+    "trend": Verb("history", "trend", "Show a metric of stored runs over time."),
 }
 
 

@@ -1,0 +1,161 @@
+"""Cases drawn over the simulation: what the procedure names, beside a tournament with rules on single values.
+
+.venv/bin/python benchmarks/fabric/study.py --nodes 64 --cases 200 --seconds 60 --peers
+"""
+
+import argparse
+import random
+import time
+from dataclasses import dataclass
+
+from busbw.base.errors import InputError
+from busbw.fabric.places import Pairing, Places
+from busbw.fabric.procedure import sweep
+from busbw.fabric.report import Expected, FabricReport, report
+from busbw.fabric.schedule import full_rounds
+from busbw.fabric.simulation import FAULTS, TOPOLOGIES, Fault, FaultKind, Noise, Simulated, drawn_faults, made_places
+
+# What an answer to a fault may be called. Latencies have no direction: there a NIC of one direction is its node.
+RIGHT: dict[FaultKind, tuple[str, ...]] = {
+    "node": ("node",), "nic-send": ("nic_send",), "nic-receive": ("nic_receive",), "nic": ("nic",), "rail": ("rail",),
+    "leaf-uplink": ("leaf_uplink",), "cable-static": ("cable",), "cable-adaptive": ("leaf_uplink",), "slow": ("slow",),
+    "spine-link": ("spine_link",), "flapping": ("unsteady",), "congestion": ("congestion",),
+}  # fmt: skip
+OF_LEAVES = ("leaf-uplink", "cable-static", "cable-adaptive", "congestion")
+NODE_KINDS = ("node", "nic", "nic_send", "nic_receive", "unsteady", "leaf")
+SOUND = {
+    "bandwidth": (Expected(value=47.5e9, kind="measured", source="simulation"),),
+    "bibandwidth": (Expected(value=93.75e9, kind="measured", source="simulation"),),
+    "latency": tuple(Expected(value=each, kind="measured", source="simulation") for each in (1.65e-6, 2.25e-6)),
+}
+
+
+def place_of(fault: Fault, places: Places) -> str:
+    """Return the word that a right answer holds; empty: any."""
+    if fault.kind in OF_LEAVES:
+        return places.leaf_names[fault.element]
+    if fault.kind in ("spine-link", "slow"):
+        return ""
+    endpoint = places.endpoints[fault.element]
+    if fault.kind == "rail":
+        return str(endpoint.rail)
+    return endpoint.node if fault.kind == "node" else str(endpoint)
+
+
+def named(made: FabricReport, faults: tuple[Fault, ...], places: Places) -> tuple[int, int]:
+    """Return how many faults are rightly named, and how many answers name nothing that is bad."""
+    left = list(made.answers)
+    right = 0
+    for fault in faults:
+        place = place_of(fault, places)
+        for each in left:
+            if each.kind in RIGHT[fault.kind] and (not place or place in each.place.replace(",", " ").split()):
+                right += 1
+                left.remove(each)
+                break
+    return right, len(left)
+
+
+def tournament(fabric: Simulated) -> tuple[set[str], int]:
+    """Return the nodes whose median is below 93 % of the best pair, and the pairs below 90 % of the median of all."""
+    values: list[float] = []
+    by_node: dict[str, list[float]] = {}
+    for number, pairs in enumerate(full_rounds(fabric.places)):
+        asked = [Pairing(sender=one, receiver=other) for one, other in pairs]
+        for (one, other), value in zip(pairs, fabric.measure(asked, number), strict=True):
+            if value is not None:
+                values.append(value)
+                for end in (one, other):
+                    by_node.setdefault(fabric.places.endpoints[end].node, []).append(value)
+    best, middle = max(values), sorted(values)[len(values) // 2]
+    flagged = {node for node, those in by_node.items() if sorted(those)[len(those) // 2] < 0.93 * best}
+    return flagged, sum(each < 0.9 * middle for each in values)
+
+
+@dataclass
+class Score:
+    """What the cases of one fault came to."""
+
+    cases: int = 0
+    faults: int = 0
+    right: int = 0
+    wrong: int = 0
+    # Cases in which a node is named that has no fault.
+    accused: int = 0
+    rounds: int = 0
+    most: int = 0
+    tests: int = 0
+    rule_right: int = 0
+    rule_wrong: int = 0
+    rule_pairs: int = 0
+
+    def line(self, kind: str, spent_s: float, *, peers: bool) -> str:
+        """Return the score as a row of Markdown."""
+        found = f"{100 * self.right / self.faults:.1f} %" if self.faults else "-"
+        precise = f"{100 * self.right / (self.right + self.wrong):.1f} %" if self.right + self.wrong else "-"
+        row = f"| {kind} | {self.cases} | {found} | {precise} | {self.accused} | "
+        row += f"{self.rounds / self.cases:.1f} ({self.most}) | "
+        row += f"{self.tests / self.cases:.0f} | {1e3 * spent_s / self.cases:.0f} |"
+        if peers:
+            row += f" {100 * self.rule_right / self.cases:.0f} % | {100 * self.rule_wrong / self.cases:.0f} % | "
+            row += f"{self.rule_pairs / self.cases:.0f} |"
+        return row
+
+
+def case(asked: argparse.Namespace, kind: FaultKind, places: Places, seed: int, score: Score) -> None:
+    """Run one case and add it to the score. Raises InputError where the fabric has no such fault."""
+    draws = random.Random(1000 + seed)  # noqa: S311 - a simulation
+    faults = drawn_faults(kind, places, draws)
+    noise = Noise(sigma=asked.sigma)
+    fabric = Simulated(
+        topology=asked.topology, places=places, faults=faults, noise=noise, metric=asked.metric, draws=draws
+    )
+    outcome = sweep(places, fabric.measure, asked.metric, draws)
+    made = report(outcome, asked.metric, "case", expected=SOUND[asked.metric], simulated=True)
+    right, wrong = named(made, faults, places)
+    placed = [each for each in faults if each.kind not in (*OF_LEAVES, "spine-link", "slow")]
+    truth = {places.endpoints[each.element].node for each in placed}
+    score.cases += 1
+    score.faults += len(faults)
+    score.right += right
+    score.wrong += wrong
+    score.accused += any(each.kind in NODE_KINDS and not truth & set(each.nodes) for each in made.answers)
+    score.rounds += outcome.rounds
+    score.most = max(score.most, outcome.rounds)
+    score.tests += len(outcome.tests)
+    if asked.peers:
+        flagged, pairs = tournament(fabric)
+        score.rule_right += bool(truth) and truth <= flagged
+        score.rule_wrong += bool(flagged - truth)
+        score.rule_pairs += pairs
+
+
+def main() -> None:
+    """Print a table, one row a fault."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--topology", choices=TOPOLOGIES, default="fat-tree-2")
+    parser.add_argument("--metric", choices=list(SOUND), default="bandwidth")
+    parser.add_argument("--nodes", type=int, default=64)
+    parser.add_argument("--cases", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=60, help="for each fault, at most")
+    parser.add_argument("--sigma", type=float, default=0.02)
+    parser.add_argument("--fault", choices=FAULTS, action="append")
+    parser.add_argument("--peers", action="store_true", help="beside a tournament with the 93 %% rule")
+    asked = parser.parse_args()
+    places = made_places(asked.topology, asked.nodes)
+    print(f"{asked.topology}, {asked.nodes} nodes, {asked.metric}, noise {asked.sigma}")
+    for kind in asked.fault or FAULTS:
+        score, began = Score(), time.monotonic()
+        for seed in range(asked.cases):
+            try:
+                case(asked, kind, places, seed, score)
+            except InputError:
+                break
+            if time.monotonic() - began > asked.seconds:
+                break
+        if score.cases:
+            print(score.line(kind, time.monotonic() - began, peers=asked.peers), flush=True)
+
+
+if __name__ == "__main__":
+    main()

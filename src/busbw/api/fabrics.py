@@ -1,0 +1,185 @@
+"""A fabric judged: a simulated one, a stored run over pairs, or a table of pairs."""
+
+import random
+from pathlib import Path
+
+from busbw.api import loading
+from busbw.base.errors import InputError
+from busbw.base.value import Integer, Value
+from busbw.fabric.places import Endpoint, Metric, PairTest, Places, flat
+from busbw.fabric.procedure import Outcome, analysed, sweep
+from busbw.fabric.report import Expected, FabricReport, expectations, report
+from busbw.fabric.simulation import Fault, FaultKind, Noise, Simulated, Topology, drawn_faults, made_places
+from busbw.fabric.slurm_topology import MOST_BYTES as MOST_TREE_BYTES
+from busbw.fabric.slurm_topology import placed, read_tree, tree_text
+from busbw.fabric.table import MOST_BYTES, quantity, read_pairs
+from busbw.facts.platforms import find_platform
+from busbw.machine.capture.sites import site_files
+from busbw.model.run import Run
+from busbw.store.files import is_file, read_bounded
+
+_COLLECTIVES: dict[str, Metric] = {
+    "latency": "latency",
+    "bandwidth": "bandwidth",
+    "sendrecv": "bibandwidth",
+    "bibw": "bibandwidth",
+}
+
+
+class FabricRequest(Value, kw_only=True, frozen=True):
+    """What to judge: either `source` or `topology`."""
+
+    # A run, or a table of pairs.
+    source: str | None = None
+    metric: Metric | None = None
+    # Of a run with several sizes; None: the largest, of latencies the smallest.
+    size_bytes: Integer | None = None
+    # Slurm's topology.conf.
+    tree: str | None = None
+    platform: str | None = None
+    # What a sound pair reaches, as `380Gb/s`.
+    expect: str | None = None
+    # Of a simulation.
+    topology: Topology | None = None
+    nodes: Integer = 64
+    fault: FaultKind = "none"
+    effect: float | None = None
+    seed: Integer = 1
+    # Every pair once instead of sparse rounds; and whether the procedure is not told the leaves.
+    full: bool = False
+    blind: bool = False
+
+
+class JudgedFabric(Value, kw_only=True, frozen=True):
+    """A report, and its leaves as Slurm reads them; None: they are not known."""
+
+    report: FabricReport
+    tree: str | None
+
+
+def judge_fabric(asked: FabricRequest) -> JudgedFabric:
+    """Return which node, NIC, rail or link of a fabric is bad. Raises InputError for what cannot be read or made."""
+    if (asked.source is None) == (asked.topology is None):
+        raise InputError("either results or --simulate", hint="busbw fabric --simulate fat-tree-2 --fault node")
+    if asked.source is not None:
+        outcome, metric, title = _stored(asked, asked.source)
+        truth: tuple[str, ...] = ()
+    else:
+        outcome, metric, title, truth = _simulated(asked)
+    made = report(
+        outcome, metric, title, expected=_expected(asked, metric), truth=truth, simulated=asked.topology is not None
+    )
+    known = None not in outcome.places.leaves
+    return JudgedFabric(report=made, tree=tree_text(outcome.places) if known else None)
+
+
+def _expected(asked: FabricRequest, metric: Metric) -> tuple[Expected, ...]:
+    if asked.expect is not None:
+        value = quantity(asked.expect, metric, "--expect")
+        return (Expected(value=value, kind="given", source="--expect"),)
+    if asked.platform is None:
+        return ()
+    return expectations(find_platform(asked.platform, site_files()).platform, metric)
+
+
+def _simulated(asked: FabricRequest) -> tuple[Outcome, Metric, str, tuple[str, ...]]:
+    assert asked.topology is not None
+    metric = asked.metric or "bandwidth"
+    draws = random.Random(asked.seed)  # noqa: S311 - a simulation, not a secret
+    places = made_places(asked.topology, asked.nodes)
+    if asked.effect is not None and not 0 < asked.effect < 0.95:
+        raise InputError("an effect lies above 0 and below 95 percent", where="--effect", hint="--effect 10")
+    faults = drawn_faults(asked.fault, places, draws, asked.effect)
+    fabric = Simulated(topology=asked.topology, places=places, faults=faults, noise=Noise(), metric=metric, draws=draws)
+    told = flat(places.endpoints) if asked.blind else places
+    outcome = sweep(told, fabric.measure, metric, draws, full=asked.full)
+    title = f"simulated, nothing was measured: {asked.topology}, {metric}, seed {asked.seed}"
+    return outcome, metric, title, tuple(_truth(each, places) for each in faults) or ("no fault",)
+
+
+def _truth(fault: Fault, places: Places) -> str:
+    if fault.kind in ("leaf-uplink", "cable-static", "cable-adaptive", "congestion"):
+        where = f" at {places.leaf_names[fault.element]}"
+    elif fault.kind == "spine-link":
+        names = (
+            places.leaf_names
+            if len(set(places.groups)) < 2
+            else [f"group {each}" for each in range(len(places.leaf_names))]
+        )
+        where = f" between {names[fault.element]} and {names[fault.other]}"
+    elif fault.kind == "rail":
+        where = f" of {places.endpoints[fault.element].rail}"
+    elif fault.kind == "slow":
+        where = ""
+    else:
+        where = (
+            f" at {places.endpoints[fault.element] if fault.kind != 'node' else places.endpoints[fault.element].node}"
+        )
+    effect = "" if fault.kind == "flapping" else f", {100 * fault.effect:.0f} %"
+    return f"{fault.kind}{where}{effect}"
+
+
+def _stored(asked: FabricRequest, source: str) -> tuple[Outcome, Metric, str]:
+    path = Path(source)
+    if source == "-" or (is_file(path) and loading.kind_of(path.parent) is None):
+        if asked.metric is None:
+            raise InputError(
+                "a table does not say what its values are",
+                where=source,
+                hint="--metric latency, bandwidth or bibandwidth",
+            )
+        name = "standard input" if source == "-" else source
+        text = read_bounded(path, most_bytes=MOST_BYTES, kind="table of pairs").decode("utf-8", "replace")
+        metric = asked.metric
+        places, tests = read_pairs(text, metric, name)
+        title = f"{metric} of pairs in {name}"
+    else:
+        where = loading.find(source)
+        if loading.is_import(where):
+            raise InputError(
+                "this is an import; give the table itself", where=str(where), hint="sender,receiver,value,unit"
+            )
+        places, tests, metric = pairs_of(loading.read(where), asked)
+        title = f"{metric} of pairs in run {where.name}"
+    if asked.tree is not None:
+        raw = read_bounded(Path(asked.tree), most_bytes=MOST_TREE_BYTES, kind="topology.conf")
+        places = placed(places, read_tree(raw.decode("utf-8", "replace"), asked.tree))
+    return analysed(places, tests, metric), metric, title
+
+
+def pairs_of(run: Run, asked: FabricRequest) -> tuple[Places, tuple[PairTest, ...], Metric]:
+    """Return the pairs of ranks on two hosts that a run measured, of one size and collective.
+
+    An endpoint is a host, or a GPU of it where several ranks are on each. Raises InputError for a run without pairs.
+    """
+    hosts = {each.rank: each.host for each in run.ranks}
+    measured = [
+        each for each in run.measurements if each.pair is not None and each.samples and each.collective in _COLLECTIVES
+    ]
+    if asked.metric is not None:
+        measured = [each for each in measured if _COLLECTIVES[each.collective] == asked.metric]
+    if not measured:
+        raise InputError(
+            "no pairs were measured in this run", hint="busbw run sendrecv --backend native-nccl --pairs all"
+        )
+    metric = _COLLECTIVES[measured[0].collective]
+    sizes = {each.size_bytes for each in measured if _COLLECTIVES[each.collective] == metric}
+    usual = min(sizes) if metric == "latency" else max(sizes)
+    size_bytes = asked.size_bytes if asked.size_bytes is not None else usual
+    several = len(set(hosts.values())) < len(hosts)
+    local: dict[str, int] = {}
+    ends: dict[int, Endpoint] = {}
+    for rank in sorted(hosts):
+        place = local[hosts[rank]] = local.get(hosts[rank], -1) + 1
+        ends[rank] = Endpoint(node=hosts[rank], rail=str(place) if several else None)
+    numbers: dict[Endpoint, int] = {}
+    tests = []
+    for each in measured:
+        if each.size_bytes != size_bytes or _COLLECTIVES[each.collective] != metric or each.pair is None:
+            continue
+        if each.pair[0] not in ends or each.pair[1] not in ends or hosts[each.pair[0]] == hosts[each.pair[1]]:
+            continue
+        one, other = (numbers.setdefault(ends[rank], len(numbers)) for rank in each.pair)
+        value = each.median_s if metric == "latency" else each.busbw_Bps
+        tests.append(PairTest(sender=one, receiver=other, round=0, value=value if value > 0 else None))
+    return flat(numbers), tuple(tests), metric

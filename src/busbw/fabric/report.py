@@ -1,0 +1,305 @@
+"""What a sweep came to, as a value: verdict, findings, answers, bands, and the figures that views are drawn of."""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Literal
+
+from busbw.base.text import counted
+from busbw.base.units import format_in
+from busbw.base.value import Integer, Value
+from busbw.fabric.bands import LatencyBand, band_of, typical
+from busbw.fabric.inference import LEAST_EFFECT
+from busbw.fabric.naming import FabricAnswer, Kind
+from busbw.fabric.places import UNITS, Metric, Places, members_text, slowness
+from busbw.fabric.procedure import Outcome
+from busbw.fabric.slurm_topology import contradictions
+from busbw.facts.rules import finding
+from busbw.judge.explaining.references import latencies
+from busbw.model.finding import Finding, Verdict
+from busbw.model.platform import Platform, Published
+
+_CODES: dict[Kind, str] = {
+    "node": "FAB001", "leaf": "FAB001", "nic": "FAB002", "nic_send": "FAB002", "nic_receive": "FAB002",
+    "rail": "FAB003", "leaf_uplink": "FAB004", "spine_link": "FAB004", "cable": "FAB005", "congestion": "FAB006",
+    "unsteady": "FAB007", "unanswered": "FAB008", "slow": "FAB009",
+}  # fmt: skip
+# What a whole fabric may lose against a figure that was measured on its kind, and against one that is only stated.
+_MEASURED_LOSS = 0.10
+_STATED_LOSS = 0.20
+_TESTS = {"bandwidth": "MPI bandwidth", "bibandwidth": "MPI bi-directional bandwidth"}
+_RATES = {"Gb/s": 1.25e8, "GB/s": 1e9, "MB/s": 1e6}
+# Cells a side of a matrix that is shown, bars, bins.
+_MOST_CELLS = 32
+_MOST_BARS = 8
+_BINS = 24
+# Tests that an endpoint needs before it can be called sound.
+_LEAST_TESTS = 3
+
+
+class Expected(Value, kw_only=True, frozen=True):
+    """What a sound pair of this kind reaches, and who says so. Seconds or bytes per second."""
+
+    value: float
+    kind: Literal["measured", "stated", "given"]
+    source: str
+
+
+class FabricBar(Value, kw_only=True, frozen=True):
+    """An endpoint or leaf and by how much of its speed it is slower than most; negative: faster."""
+
+    name: str
+    sending: float
+    receiving: float
+    tests: Integer
+
+
+class FabricReport(Value, kw_only=True, frozen=True):
+    """A sweep over a fabric, judged. Values in `unit`."""
+
+    title: str
+    # Nothing of it was measured.
+    simulated: bool
+    # What was put into a simulation, in words.
+    truth: tuple[str, ...] = ()
+    metric: Metric
+    unit: str
+    nodes: Integer
+    endpoints: Integer
+    leaves: tuple[tuple[str, Integer], ...] = ()
+    # Agreement of all pairs with leaves that were inferred from latencies (0 to 1); None: known, or not inferred.
+    leaf_agreement: float | None = None
+    rounds: Integer
+    tests: Integer
+    unanswered: Integer
+    median: float
+    # Scatter of one test, and the effect of one endpoint from which this sweep sees it, as shares.
+    noise: float
+    least_seen: float
+    expected: Expected | None = None
+    answers: tuple[FabricAnswer, ...]
+    cleared: Integer
+    bands: tuple[LatencyBand, ...] = ()
+    # (lowest value of a bin, tests in it)
+    histogram: tuple[tuple[float, Integer], ...] = ()
+    bars: tuple[FabricBar, ...] = ()
+    # Names of rows and columns, and the median of each cell as a ratio to all (1.1: slower by 10 %); None: no test.
+    matrix_names: tuple[str, ...] = ()
+    matrix: tuple[tuple[float | None, ...], ...] = ()
+    findings: tuple[Finding, ...]
+    verdict: Verdict
+
+
+def expectations(platform: Platform, metric: Metric) -> tuple[Expected, ...]:
+    """Return what is published of a pair of nodes of a platform, best first: of latencies one for each hop count."""
+    if metric == "latency":
+        return tuple(_expected(value_s, figure) for value_s, figure in latencies(platform.published, 2))
+    found = [
+        _expected(figure.value * _RATES[figure.unit], figure)
+        for figure in platform.published
+        if figure.test == _TESTS[metric] and figure.unit in _RATES and figure.nodes == 2
+    ]
+    measured = [each for each in found if each.kind == "measured"] or found
+    return tuple(sorted(measured, key=lambda each: -each.value))
+
+
+def _expected(value: float, figure: Published) -> Expected:
+    source = ", ".join(figure.source)
+    return Expected(value=value, kind="measured" if figure.kind == "measured" else "stated", source=source)
+
+
+def report(
+    outcome: Outcome, metric: Metric, title: str, *, expected: Sequence[Expected] = (), truth: tuple[str, ...] = (),
+    simulated: bool = False,
+) -> FabricReport:  # fmt: skip
+    """Return a sweep judged. `expected`: what a sound pair reaches, of latencies one for each band; (): not known."""
+    fit, places, unit = outcome.fit, outcome.places, UNITS[metric]
+    values = [each.value for each in outcome.tests if each.value is not None]
+    middle = typical(values)
+    bands = _with_published(outcome.bands, expected) if metric == "latency" else ()
+    level = bands[0].centre_s if bands else middle
+    slow = _slow_everywhere(level, metric, expected[0] if expected else None)
+    answers = (*outcome.answers, *((slow,) if slow is not None else ()))
+    counts = sorted(min(one, other) for one, other in zip(fit.sent, fit.received, strict=True))
+    enough = counts[len(counts) // 10]
+    ways = len(counts) * (2 if metric == "bandwidth" else 1)
+    least_seen = 1 - math.exp(-fit.bound(enough, ways)) if enough else 1.0
+    findings = (*(_finding(each) for each in answers), *_contradicting(outcome, metric))
+    return FabricReport(
+        title=title,
+        simulated=simulated,
+        truth=truth,
+        metric=metric,
+        unit=unit,
+        nodes=len(places.nodes),
+        endpoints=len(places.endpoints),
+        leaves=tuple((name, len(places.members.get(at, ()))) for at, name in enumerate(places.leaf_names)),
+        leaf_agreement=outcome.leaf_agreement,
+        rounds=outcome.rounds,
+        tests=len(outcome.tests),
+        unanswered=len(outcome.tests) - len(values),
+        median=middle,
+        noise=fit.noise,
+        least_seen=least_seen,
+        expected=expected[0] if expected else None,
+        answers=answers,
+        cleared=len(outcome.cleared),
+        bands=bands,
+        histogram=_histogram(values),
+        bars=_bars(outcome),
+        matrix_names=_matrix_names(places),
+        matrix=_matrix(outcome, metric, middle),
+        findings=findings,
+        verdict=_verdict(answers, findings, expected, outcome, enough, least_seen, unit, level),
+    )
+
+
+def _slow_everywhere(level: float, metric: Metric, expected: Expected | None) -> FabricAnswer | None:
+    if expected is None:
+        return None
+    lost = 1 - slowness(expected.value, metric) / slowness(level, metric)
+    if lost <= (_STATED_LOSS if expected.kind == "stated" else _MEASURED_LOSS):
+        return None
+    unit = UNITS[metric]
+    return FabricAnswer(
+        kind="slow",
+        place="the whole fabric",
+        loss=lost,
+        confidence="likely",
+        evidence=(f"median {format_in(level, unit)}, expected {format_in(expected.value, unit)} ({expected.source})",),
+        slow_tests=1,
+        of_tests=1,
+        otherwise="another size of message, a setting of all nodes, or another machine than the platform named",
+        clears="busbw run on two nodes with the settings of `busbw env recommend`",
+    )
+
+
+def _with_published(bands: Sequence[LatencyBand], expected: Sequence[Expected]) -> tuple[LatencyBand, ...]:
+    """Return the bands with what is published of each, in their order."""
+    return tuple(
+        LatencyBand(centre_s=each.centre_s, low_s=each.low_s, high_s=each.high_s, tests=each.tests,
+                    published_s=expected[at].value if at < len(expected) else None)
+        for at, each in enumerate(bands)
+    )  # fmt: skip
+
+
+def _finding(answer: FabricAnswer) -> Finding:
+    seen = f"{answer.slow_tests} of {counted(answer.of_tests, 'test')}: " if answer.kind != "slow" else ""
+    return finding(
+        _CODES[answer.kind],
+        evidence=f"{100 * answer.loss:.1f} % slower; {seen}{'; '.join(answer.evidence[:3])}",
+        fix=answer.clears,
+        confidence=answer.confidence,
+        effect=f"what else would explain it: {answer.otherwise}",
+        what=answer.place,
+    )
+
+
+def _contradicting(outcome: Outcome, metric: Metric) -> tuple[Finding, ...]:
+    if metric != "latency" or outcome.leaf_agreement is not None or None in outcome.places.leaves or not outcome.bands:
+        return ()
+    own = outcome.fit.senders
+    numbers = [
+        band_of(each.value * math.exp(-own[each.sender] - own[each.receiver]), outcome.bands) if each.value else -1
+        for each in outcome.tests
+    ]
+    hosts = contradictions(outcome.places, outcome.tests, numbers)
+    if not hosts:
+        return ()
+    return (finding("FAB010", evidence=f"latencies of {members_text(hosts)} fall into the bands of another leaf",
+                    hosts=counted(len(hosts), "host"), confidence="likely"),)  # fmt: skip
+
+
+def _verdict(
+    answers: Sequence[FabricAnswer], findings: Sequence[Finding], expected: Sequence[Expected], outcome: Outcome,
+    enough: int, least_seen: float, unit: str, level: float,
+) -> Verdict:  # fmt: skip
+    codes = tuple(dict.fromkeys(each.code for each in findings))
+    if answers:
+        first = answers[0]
+        more = f", and {counted(len(answers) - 1, 'other place')}" if len(answers) > 1 else ""
+        words = f"consistent with: {first.place}, {100 * first.loss:.0f} % slower ({first.confidence}){more}"
+        return Verdict(outcome="slow", sentence=f"slow: {words}", because=codes)
+    rounds = counted(outcome.rounds, "round")
+    if enough < _LEAST_TESTS:
+        few = f"a tenth of the endpoints have fewer than {_LEAST_TESTS} tests each way in {rounds}"
+        sentence = f"cannot tell: {few}; five rounds of disjoint pairs are enough"
+        return Verdict(outcome="cannot_tell", sentence=sentence, because=codes)
+    same = f"no node, NIC, rail or link differs by {100 * max(least_seen, LEAST_EFFECT):.0f} % or more in {rounds}"
+    if not expected:
+        return Verdict(
+            outcome="cannot_tell",
+            sentence=f"cannot tell whether all of it is slow: {same}; --platform or --expect says what to expect",
+            because=codes,
+        )
+    against = f"{format_in(level, unit)} against {format_in(expected[0].value, unit)} expected"
+    return Verdict(outcome="ok", sentence=f"ok: {same}; {against}", because=codes)
+
+
+def _histogram(values: Sequence[float]) -> tuple[tuple[float, int], ...]:
+    ordered = sorted(values)
+    low, high = ordered[0], ordered[-1]
+    width = (high - low) / _BINS
+    if width <= 0:
+        return ((low, len(ordered)),)
+    counts = [0] * _BINS
+    for each in ordered:
+        counts[min(int((each - low) / width), _BINS - 1)] += 1
+    return tuple((low + at * width, count) for at, count in enumerate(counts))
+
+
+def _bars(outcome: Outcome) -> tuple[FabricBar, ...]:
+    """Return leaves and endpoints that are slowest, by their worse direction."""
+    fit, places = outcome.fit, outcome.places
+    found = [
+        FabricBar(name=str(each), sending=fit.senders[at], receiving=fit.receivers[at], tests=fit.sent[at])
+        for at, each in enumerate(places.endpoints)
+    ]
+    found += [
+        FabricBar(name=f"uplinks of {name}", sending=fit.leaf_up.get(at, 0.0), receiving=fit.leaf_down.get(at, 0.0),
+                  tests=sum(fit.sent[each] for each in places.members.get(at, ())))
+        for at, name in enumerate(places.leaf_names)
+    ]  # fmt: skip
+    return tuple(sorted(found, key=lambda each: -max(each.sending, each.receiving))[:_MOST_BARS])
+
+
+def _blocks(places: Places) -> list[int]:
+    """Return the row of each endpoint: itself in the order of leaves; leaves, or runs of endpoints, where many."""
+    order = sorted(range(len(places.endpoints)), key=lambda each: (places.leaves[each] or 0, each))
+    rows = [0] * len(order)
+    whole = len(order)
+    leaves = len(places.leaf_names)
+    for at, each in enumerate(order):
+        leaf = places.leaves[each]
+        if whole <= _MOST_CELLS:
+            rows[each] = at
+        elif leaf is not None and 1 < leaves <= _MOST_CELLS:
+            rows[each] = leaf
+        else:
+            rows[each] = at * _MOST_CELLS // whole
+    return rows
+
+
+def _matrix_names(places: Places) -> tuple[str, ...]:
+    first: dict[int, str] = {}
+    for each, row in enumerate(_blocks(places)):
+        first.setdefault(row, str(places.endpoints[each]))
+    if len(first) == len(places.leaf_names) < len(places.endpoints):
+        return places.leaf_names
+    return tuple(first[row] for row in sorted(first))
+
+
+def _matrix(outcome: Outcome, metric: Metric, middle: float) -> tuple[tuple[float | None, ...], ...]:
+    rows = _blocks(outcome.places)
+    size = max(rows) + 1
+    cells: dict[tuple[int, int], list[float]] = defaultdict(list)
+    for test in outcome.tests:
+        if test.value is not None:
+            ratio = slowness(test.value, metric) / slowness(middle, metric)
+            cells[rows[test.sender], rows[test.receiver]].append(ratio)
+            if metric != "bandwidth":
+                cells[rows[test.receiver], rows[test.sender]].append(ratio)
+    return tuple(
+        tuple(typical(cells[one, other]) if (one, other) in cells else None for other in range(size))
+        for one in range(size)
+    )

@@ -1,0 +1,194 @@
+"""A fabric whose faults are known, to try the procedure on: topologies, faults, noise. Nothing of it is a measurement.
+
+Every test is a flow from one leaf to another over one of the parallel uplinks that the two ends choose by a hash (as
+routes chosen by flow do), or spread over all of them (adaptive routing). A fault slows the flows that use what is bad.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from busbw.base.errors import InputError
+from busbw.fabric.places import Draws, Endpoint, Metric, Pairing, Places
+
+Topology = Literal["fat-tree-2", "fat-tree-3", "rail", "dragonfly"]
+FaultKind = Literal[
+    "none", "node", "nic-send", "nic-receive", "nic", "rail", "leaf-uplink", "cable-static", "cable-adaptive",
+    "spine-link", "flapping", "slow", "congestion", "two",
+]  # fmt: skip
+TOPOLOGIES: tuple[Topology, ...] = get_args(Topology)
+FAULTS: tuple[FaultKind, ...] = get_args(FaultKind)
+_OF_LEAVES: tuple[FaultKind, ...] = ("leaf-uplink", "cable-static", "cable-adaptive", "congestion")
+LEAST_NODES, MOST_NODES = 8, 4096
+_RAILS = 8
+_CABLES = 4
+# Two hops 1.6 to 1.7 us and four 2.2 to 2.3 us were published of HBv4 (ms-hbv4); six continue the step.
+_LATENCY_S = (1.65e-6, 2.25e-6, 2.85e-6)
+# 380 Gb/s of 400 was published of the same machine, both ways 750 Gb/s.
+_BANDWIDTH_BPS: dict[Metric, float] = {"bandwidth": 47.5e9, "bibandwidth": 93.75e9}
+# A flow that its link drops and takes up again.
+_FLAP_EFFECT = 0.6
+# What congestion leaves of its effect where hardly anything else runs, and how many flows that is at most.
+_ALONE_CONGESTION = 0.15
+_FEW_FLOWS = 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noise:
+    """How values scatter: log-normally, now and then far, and with a level that moves over the sweep."""
+
+    sigma: float = 0.02
+    spikes: float = 0.02
+    # A spike makes a value slower by this share at least, and at most.
+    spike_from: float = 0.05
+    spike_to: float = 0.30
+    # Slower at the end of ten rounds by this share.
+    drift: float = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """What is bad. `element`: the number of an endpoint, a node, a leaf, a rail; `other`: the second of a pair."""
+
+    kind: FaultKind
+    element: int = 0
+    other: int = 0
+    effect: float = 0.10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulated:
+    """A fabric with its faults: give it rounds and it gives values."""
+
+    topology: Topology
+    places: Places
+    faults: tuple[Fault, ...]
+    noise: Noise
+    metric: Metric
+    draws: Draws
+
+    def measure(self, pairs: Sequence[Pairing], number: int) -> tuple[float | None, ...]:
+        """Return the value of each pair of one round, all at once; `number`: of the round."""
+        busy = 0.3 + 1.4 * self.draws.random()
+        flapping = [self.draws.random() < 0.5 for _ in self.faults]
+        alone = len({frozenset((each.sender, each.receiver)) for each in pairs}) <= _FEW_FLOWS
+        return tuple(self._value(each, number, busy, flapping, alone=alone) for each in pairs)
+
+    def _value(self, pair: Pairing, number: int, busy: float, flapping: Sequence[bool], *, alone: bool) -> float:
+        noise, draws = self.noise, self.draws
+        slow = 1.0
+        for fault, flaps in zip(self.faults, flapping, strict=True):
+            share = self._share(fault, pair, busy, flaps=flaps, alone=alone)
+            slow *= 1 - max(0.0, min(share, 0.95))
+        slow *= math.exp(draws.gauss(0.0, noise.sigma)) / (1 + noise.drift * min(number, 10) / 10)
+        if draws.random() < noise.spikes:
+            slow /= 1 + noise.spike_from + (noise.spike_to - noise.spike_from) * draws.random()
+        if self.metric == "latency":
+            return _LATENCY_S[self.places.hops(pair.sender, pair.receiver) or 0] / slow
+        return _BANDWIDTH_BPS[self.metric] * slow
+
+    def _share(self, fault: Fault, pair: Pairing, busy: float, *, flaps: bool, alone: bool) -> float:
+        """Return the share of its speed that a flow loses by a fault."""
+        ends = (pair.sender, pair.receiver)
+        if fault.kind == "flapping":
+            return _FLAP_EFFECT if fault.element in ends and flaps else 0.0
+        if fault.kind in _OF_LEAVES:
+            leaves = (self.places.leaves[ends[0]], self.places.leaves[ends[1]])
+            if not self.places.crossing(*ends) or fault.element not in leaves:
+                return 0.0
+            if fault.kind == "cable-static" and _cable(ends) != fault.other:
+                return 0.0
+            spread = {"cable-adaptive": 1 / _CABLES, "congestion": _ALONE_CONGESTION if alone else busy}
+            return fault.effect * spread.get(fault.kind, 1.0)
+        return fault.effect if self._hits(fault, ends) else 0.0
+
+    def _hits(self, fault: Fault, ends: tuple[int, int]) -> bool:
+        """Whether a flow uses what is bad, of faults that are all of it or nothing."""
+        places, twoway = self.places, self.metric != "bandwidth"
+        bad = places.endpoints[min(fault.element, len(places.endpoints) - 1)]
+        of_ends = [places.endpoints[each] for each in ends]
+        hit = {
+            "node": bad.node in [each.node for each in of_ends],
+            "nic-send": fault.element in (ends if twoway else ends[:1]),
+            "nic-receive": fault.element in (ends if twoway else ends[1:]),
+            "nic": fault.element in ends,
+            "rail": bad.rail == of_ends[0].rail,
+            "spine-link": {places.region(each) for each in ends} == {fault.element, fault.other},
+            "slow": True,
+        }
+        return hit.get(fault.kind, False)
+
+
+def _cable(ends: tuple[int, int]) -> int:
+    """Return which of the parallel cables a flow takes: a hash of its ends, as routers choose by flow."""
+    mixed = (ends[0] * 0x9E3779B1 ^ ends[1] * 0x85EBCA77) & 0xFFFFFFFF
+    mixed ^= mixed >> 15
+    mixed = mixed * 0x2C1B3C6D & 0xFFFFFFFF
+    return (mixed >> 12) % _CABLES
+
+
+def made_places(topology: Topology, nodes: int) -> Places:
+    """Return the places of a topology. Raises InputError for fewer than 8 nodes, and for more than 4,096."""
+    if not LEAST_NODES <= nodes <= MOST_NODES:
+        raise InputError(
+            f"a simulated fabric has {LEAST_NODES} to {MOST_NODES} nodes, not {nodes}",
+            where="--nodes",
+            hint="--nodes 64",
+        )
+    names = [f"n{number:04d}" for number in range(nodes)]
+    flat_tree = topology == "fat-tree-2"
+    size = 4 if nodes < 64 else 16 if flat_tree or nodes >= 128 else 8
+    if topology == "rail":
+        unit = max(4, min(32, nodes // 4))
+        units = -(-nodes // unit)
+        return Places(
+            endpoints=tuple(Endpoint(node=name, rail=f"rail{rail}") for name in names for rail in range(_RAILS)),
+            leaves=tuple(number // unit * _RAILS + rail for number in range(nodes) for rail in range(_RAILS)),
+            leaf_names=tuple(f"leaf{number}-{rail}" for number in range(units) for rail in range(_RAILS)),
+            groups=(0,) * (units * _RAILS),
+        )
+    leaves = -(-nodes // size)
+    wide = leaves if flat_tree else 4 if nodes >= 256 else 2
+    return Places(
+        endpoints=tuple(Endpoint(node=name) for name in names),
+        leaves=tuple(number // size for number in range(nodes)),
+        leaf_names=tuple(f"leaf{number}" for number in range(leaves)),
+        groups=tuple(number // wide for number in range(leaves)),
+    )
+
+
+def drawn_faults(kind: FaultKind, places: Places, draws: Draws, effect: float | None = None) -> tuple[Fault, ...]:
+    """Return the faults of a kind at a random place, of 10 % unless told; cables of 50 %, a slow fabric of 15 %.
+
+    Raises InputError where the fabric has nothing of the kind.
+    """
+    if kind == "none":
+        return ()
+    if kind == "two":
+        first = drawn_faults("node", places, draws, effect)[0]
+        while (second := drawn_faults("nic-send", places, draws, effect)[0]).element == first.element:
+            pass
+        return (first, second)
+    _check_kind(kind, places)
+    usual = {"cable-static": 0.5, "cable-adaptive": 0.5, "slow": 0.15, "congestion": 0.25}.get(kind, 0.10)
+    element = other = 0
+    regions = sorted({region for each in range(len(places.endpoints)) if (region := places.region(each)) is not None})
+    if kind == "spine-link":
+        element = regions[int(draws.random() * len(regions))]
+        rest = [each for each in regions if each != element]
+        other = rest[int(draws.random() * len(rest))]
+    elif kind in _OF_LEAVES:
+        element = int(draws.random() * len(places.leaf_names))
+        other = int(draws.random() * _CABLES)
+    else:
+        element = int(draws.random() * len(places.endpoints))
+    return (Fault(kind=kind, element=element, other=other, effect=usual if effect is None else effect),)
+
+
+def _check_kind(kind: FaultKind, places: Places) -> None:
+    has_rails = len(places.rails) > 1
+    if kind in ("rail", "nic") and not has_rails:
+        raise InputError(f"this fabric has one NIC a node: it cannot have the fault {kind}", hint="--simulate rail")
+    if kind == "spine-link" and has_rails:
+        raise InputError("leaves of different rails have no link", hint="--simulate fat-tree-2")

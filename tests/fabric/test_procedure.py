@@ -1,0 +1,169 @@
+"""Each kind of fault is named at its place, a sound fabric raises no alarm, whatever the topology."""
+
+import random
+
+import pytest
+
+from busbw.api.fabrics import FabricRequest, judge_fabric
+from busbw.fabric.bands import bands
+from busbw.fabric.places import Pairing, flat
+from busbw.fabric.procedure import analysed, sweep
+from busbw.fabric.report import Expected, report
+from busbw.fabric.simulation import Fault, Noise, Simulated, made_places
+
+SEEDS = (1, 2, 3, 4, 5)
+
+
+def swept(topology, faults, seed, *, nodes=64, metric="bandwidth", sigma=0.02, full=False):
+    draws = random.Random(seed)
+    places = made_places(topology, nodes)
+    fabric = Simulated(
+        topology=topology, places=places, faults=faults, noise=Noise(sigma=sigma), metric=metric, draws=draws
+    )
+    return sweep(places, fabric.measure, metric, draws, full=full)
+
+
+def answers(outcome) -> list[tuple[str, str]]:
+    return [(each.kind, each.place) for each in outcome.answers]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    ("topology", "fault", "expected"),
+    [
+        ("fat-tree-2", Fault(kind="node", element=9), ("node", "node n0009")),
+        ("fat-tree-2", Fault(kind="nic-send", element=20), ("nic_send", "NIC of n0020, sending")),
+        ("dragonfly", Fault(kind="nic-receive", element=40), ("nic_receive", "NIC of n0040, receiving")),
+        ("fat-tree-2", Fault(kind="leaf-uplink", element=2), ("leaf_uplink", "uplinks of leaf2")),
+        ("fat-tree-2", Fault(kind="cable-static", element=1, other=3, effect=0.5),
+         ("cable", "one of several cables above leaf1")),
+        ("fat-tree-2", Fault(kind="cable-adaptive", element=1, effect=0.5), ("leaf_uplink", "uplinks of leaf1")),
+        ("fat-tree-2", Fault(kind="congestion", element=3, effect=0.3), ("congestion", "congestion above leaf3")),
+        ("fat-tree-2", Fault(kind="spine-link", element=0, other=2, effect=0.15),
+         ("spine_link", "a link above leaf0 and leaf2")),
+    ],
+)  # fmt: skip
+def test_a_fault_is_named_at_its_place_in_eight_rounds(topology, fault, expected, seed) -> None:
+    outcome = swept(topology, (fault,), seed)
+    assert answers(outcome) == [expected]
+    assert outcome.rounds <= 8
+    assert outcome.answers[0].evidence
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        (Fault(kind="nic", element=43), ("nic", "NIC n0005:rail3")),
+        (Fault(kind="node", element=43), ("node", "node n0005")),
+        (Fault(kind="rail", element=3), ("rail", "rail rail3")),
+    ],
+)
+def test_one_nic_of_eight_a_node_and_a_rail_are_told_apart(fault, expected) -> None:
+    assert answers(swept("rail", (fault,), 4, nodes=32)) == [expected]
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("topology", ["fat-tree-2", "fat-tree-3"])
+def test_a_sound_fabric_raises_no_alarm(topology, seed) -> None:
+    assert answers(swept(topology, (), seed)) == []
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_two_faults_are_both_named(seed) -> None:
+    faults = (Fault(kind="node", element=3), Fault(kind="nic-send", element=50))
+    assert sorted(answers(swept("fat-tree-2", faults, seed))) == [
+        ("nic_send", "NIC of n0050, sending"),
+        ("node", "node n0003"),
+    ]
+
+
+def test_a_loss_below_the_least_effect_raises_no_alarm_however_tight_the_fabric_is() -> None:
+    assert answers(swept("fat-tree-2", (Fault(kind="node", element=9, effect=0.02),), 1, sigma=0.001)) == []
+    assert answers(swept("fat-tree-2", (Fault(kind="node", element=9, effect=0.08),), 1, sigma=0.001)) != []
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_uniform_loss_is_seen_where_the_platform_is_known_and_does_not_pass_where_it_is_not(seed) -> None:
+    slow = FabricRequest(topology="fat-tree-2", fault="slow", seed=seed)
+    assert judge_fabric(slow).report.verdict.outcome == "cannot_tell"
+    known = FabricRequest(topology="fat-tree-2", fault="slow", seed=seed, platform="azure-hbv4")
+    assert [each.code for each in judge_fabric(known).report.findings] == ["FAB009"]
+    sound = FabricRequest(topology="fat-tree-2", seed=seed, platform="azure-hbv4")
+    assert judge_fabric(sound).report.verdict.outcome == "ok"
+
+
+def test_a_node_that_does_not_answer_is_named_and_its_partners_are_not() -> None:
+    draws = random.Random(1)
+    places = made_places("fat-tree-2", 16)
+    fabric = Simulated(topology="fat-tree-2", places=places, faults=(), noise=Noise(), metric="bandwidth", draws=draws)
+
+    def measure(pairs, number):
+        values = fabric.measure(pairs, number)
+        return [None if 7 in (pair.sender, pair.receiver) else value for pair, value in zip(pairs, values, strict=True)]
+
+    assert answers(sweep(places, measure, "bandwidth", draws)) == [("unanswered", "node n0007, which does not answer")]
+
+
+def test_latencies_of_two_and_four_hops_are_judged_each_against_their_own() -> None:
+    outcome = swept("fat-tree-2", (), 2, metric="latency")
+    made = report(
+        outcome,
+        "latency",
+        "",
+        expected=tuple(Expected(value=each, kind="measured", source="") for each in (1.65e-6, 2.25e-6)),
+    )
+    assert [each.centre_s for each in made.bands] == pytest.approx([1.65e-6, 2.25e-6], rel=0.02)
+    assert [each.published_s for each in made.bands] == [1.65e-6, 2.25e-6]
+    assert made.verdict.outcome == "ok"
+
+
+def test_leaves_follow_from_latencies_of_all_pairs() -> None:
+    judged = judge_fabric(FabricRequest(topology="fat-tree-2", nodes=32, metric="latency", full=True, blind=True))
+    assert judged.report.leaf_agreement is not None
+    assert judged.report.leaf_agreement > 0.99
+    assert judged.tree is not None
+    assert judged.tree.splitlines()[1] == "SwitchName=leaf1 Nodes=n[0004-0007]"
+
+
+def test_from_few_pairs_no_leaves_are_inferred() -> None:
+    assert judge_fabric(FabricRequest(topology="fat-tree-2", metric="latency", blind=True)).tree is None
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_as_many_bands_are_found_as_there_are(count: int) -> None:
+    draws = random.Random(5)
+    centres = (1.65e-6, 2.25e-6, 2.85e-6)[:count]
+    values = [each * 2.718281828 ** draws.gauss(0, 0.015) for each in centres for _ in range(400)]
+    found = bands(values)
+    assert len(found) == count
+    assert all(abs(band.centre_s / centre - 1) < 0.01 for band, centre in zip(found, centres, strict=True))
+
+
+def test_the_answer_says_the_same_for_the_same_seed() -> None:
+    asked = FabricRequest(topology="rail", nodes=16, fault="nic", seed=9)
+    assert judge_fabric(asked) == judge_fabric(asked)
+
+
+def test_tests_of_a_file_name_a_node_without_retests() -> None:
+    outcome = swept("fat-tree-2", (Fault(kind="node", element=9),), 1, nodes=16, full=True)
+    told = [each for each in outcome.tests if not each.retest]
+    again = analysed(flat(outcome.places.endpoints), told, "bandwidth")
+    assert answers(again) == [("node", "node n0009")]
+
+
+def test_both_directions_of_a_round_are_asked_at_once() -> None:
+    asked: list[tuple[Pairing, ...]] = []
+    places = made_places("fat-tree-2", 8)
+    draws = random.Random(1)
+    fabric = Simulated(topology="fat-tree-2", places=places, faults=(), noise=Noise(), metric="bandwidth", draws=draws)
+
+    def measure(pairs, number):
+        asked.append(tuple(pairs))
+        return fabric.measure(pairs, number)
+
+    sweep(places, measure, "bandwidth", draws)
+    assert all(len(each) == 8 for each in asked[:5])
+    assert all(
+        {(pair.receiver, pair.sender) for pair in each} == {(pair.sender, pair.receiver) for pair in each}
+        for each in asked
+    )
