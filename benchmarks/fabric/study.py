@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from busbw.base.errors import InputError
 from busbw.fabric.places import Pairing, Places
 from busbw.fabric.procedure import sweep
-from busbw.fabric.report import Expected, FabricReport, report
+from busbw.fabric.report import ExpectedPair, FabricReport, report
 from busbw.fabric.schedule import full_rounds
 from busbw.fabric.simulation import FAULTS, TOPOLOGIES, Fault, FaultKind, Noise, Simulated, drawn_faults, made_places
 
@@ -24,9 +24,9 @@ RIGHT: dict[FaultKind, tuple[str, ...]] = {
 OF_LEAVES = ("leaf-uplink", "cable-static", "cable-adaptive", "congestion")
 NODE_KINDS = ("node", "nic", "nic_send", "nic_receive", "unsteady", "leaf")
 SOUND = {
-    "bandwidth": (Expected(value=47.5e9, kind="measured", source="simulation"),),
-    "bibandwidth": (Expected(value=93.75e9, kind="measured", source="simulation"),),
-    "latency": tuple(Expected(value=each, kind="measured", source="simulation") for each in (1.65e-6, 2.25e-6)),
+    "bandwidth": (ExpectedPair(value=47.5e9, kind="measured", source="simulation"),),
+    "bibandwidth": (ExpectedPair(value=93.75e9, kind="measured", source="simulation"),),
+    "latency": tuple(ExpectedPair(value=each, kind="measured", source="simulation") for each in (1.65e-6, 2.25e-6)),
 }
 
 

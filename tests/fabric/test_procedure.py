@@ -8,7 +8,7 @@ from busbw.api.fabrics import FabricRequest, judge_fabric
 from busbw.fabric.bands import bands
 from busbw.fabric.places import Pairing, flat
 from busbw.fabric.procedure import analysed, sweep
-from busbw.fabric.report import Expected, report
+from busbw.fabric.report import ExpectedPair, report
 from busbw.fabric.simulation import Fault, Noise, Simulated, made_places
 
 SEEDS = (1, 2, 3, 4, 5)
@@ -110,7 +110,7 @@ def test_latencies_of_two_and_four_hops_are_judged_each_against_their_own() -> N
         outcome,
         "latency",
         "",
-        expected=tuple(Expected(value=each, kind="measured", source="") for each in (1.65e-6, 2.25e-6)),
+        expected=tuple(ExpectedPair(value=each, kind="measured", source="") for each in (1.65e-6, 2.25e-6)),
     )
     assert [each.centre_s for each in made.bands] == pytest.approx([1.65e-6, 2.25e-6], rel=0.02)
     assert [each.published_s for each in made.bands] == [1.65e-6, 2.25e-6]

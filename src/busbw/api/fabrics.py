@@ -7,8 +7,8 @@ from busbw.api import loading
 from busbw.base.errors import InputError
 from busbw.base.value import Integer, Value
 from busbw.fabric.places import Endpoint, Metric, PairTest, Places, flat
-from busbw.fabric.procedure import Outcome, analysed, sweep
-from busbw.fabric.report import Expected, FabricReport, expectations, report
+from busbw.fabric.procedure import Swept, analysed, sweep
+from busbw.fabric.report import ExpectedPair, FabricReport, expectations, report
 from busbw.fabric.simulation import Fault, FaultKind, Noise, Simulated, Topology, drawn_faults, made_places
 from busbw.fabric.slurm_topology import MOST_BYTES as MOST_TREE_BYTES
 from busbw.fabric.slurm_topology import placed, read_tree, tree_text
@@ -73,16 +73,16 @@ def judge_fabric(asked: FabricRequest) -> JudgedFabric:
     return JudgedFabric(report=made, tree=tree_text(outcome.places) if known else None)
 
 
-def _expected(asked: FabricRequest, metric: Metric) -> tuple[Expected, ...]:
+def _expected(asked: FabricRequest, metric: Metric) -> tuple[ExpectedPair, ...]:
     if asked.expect is not None:
         value = quantity(asked.expect, metric, "--expect")
-        return (Expected(value=value, kind="given", source="--expect"),)
+        return (ExpectedPair(value=value, kind="given", source="--expect"),)
     if asked.platform is None:
         return ()
     return expectations(find_platform(asked.platform, site_files()).platform, metric)
 
 
-def _simulated(asked: FabricRequest) -> tuple[Outcome, Metric, str, tuple[str, ...]]:
+def _simulated(asked: FabricRequest) -> tuple[Swept, Metric, str, tuple[str, ...]]:
     assert asked.topology is not None
     metric = asked.metric or "bandwidth"
     draws = random.Random(asked.seed)  # noqa: S311 - a simulation, not a secret
@@ -119,7 +119,7 @@ def _truth(fault: Fault, places: Places) -> str:
     return f"{fault.kind}{where}{effect}"
 
 
-def _stored(asked: FabricRequest, source: str) -> tuple[Outcome, Metric, str]:
+def _stored(asked: FabricRequest, source: str) -> tuple[Swept, Metric, str]:
     path = Path(source)
     if source == "-" or (is_file(path) and loading.kind_of(path.parent) is None):
         if asked.metric is None:

@@ -254,7 +254,7 @@ def retest(
     """Return how many tests against known-good partners show a suspicion; of retests alone, where there are some."""
     any_retests = any(each.retest for each in tests)
     votes: list[tuple[int, bool, bool]] = []
-    sizes: list[float] = []
+    shown: list[float] = []
     for number, test, residual in excesses(tests, fit):
         if any_retests and not test.retest:
             continue
@@ -265,7 +265,7 @@ def retest(
             slow = residual + own > max(suspicion.effect / 2, LEAST_EFFECT / 2)
             votes.append((number, slow, test.alone))
             if not test.alone:
-                sizes.append(residual + own)
+                shown.append(residual + own)
     among = [slow for _, slow, alone in votes if not alone]
     alone = [slow for _, slow, alone in votes if alone]
     return Retest(
@@ -273,7 +273,7 @@ def retest(
         of=len(among),
         tests=tuple(number for number, slow, _ in votes if slow),
         alone_slow=2 * sum(alone) >= len(alone) if alone else None,
-        effect=median(sorted(sizes)) if sizes else 0.0,
+        effect=median(sorted(shown)) if shown else 0.0,
     )
 
 

@@ -24,7 +24,7 @@ _MOST_ALONE = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class Swept:
     """What a sweep came to."""
 
     places: Places
@@ -39,7 +39,7 @@ class Outcome:
     leaf_agreement: float | None = None
 
 
-def sweep(places: Places, measure: Measure, metric: Metric, draws: Draws, *, full: bool = False) -> Outcome:
+def sweep(places: Places, measure: Measure, metric: Metric, draws: Draws, *, full: bool = False) -> Swept:
     """Measure a fabric in rounds and return what is bad about it. `full`: every pair once before the retests."""
     rounds = full_rounds(places) if full else sparse_rounds(places, draws, SPARSE_ROUNDS)
     tests: list[PairTest] = []
@@ -55,7 +55,7 @@ def sweep(places: Places, measure: Measure, metric: Metric, draws: Draws, *, ful
     return _concluded(look, tests, number, metric)
 
 
-def analysed(places: Places, tests: Sequence[PairTest], metric: Metric) -> Outcome:
+def analysed(places: Places, tests: Sequence[PairTest], metric: Metric) -> Swept:
     """Return what tests that were made before say; there is nothing to ask them again."""
     return _concluded(_looked(places, tests, metric), tests, len({each.round for each in tests}), metric)
 
@@ -126,10 +126,10 @@ def _retests(found: Sequence[Suspicion], places: Places, draws: Draws) -> list[t
     return rounds
 
 
-def _concluded(look: _Look, tests: Sequence[PairTest], rounds: int, metric: Metric) -> Outcome:
+def _concluded(look: _Look, tests: Sequence[PairTest], rounds: int, metric: Metric) -> Swept:
     fitted = extended(look.fit, look.places, tests, look.kinds(tests))
     answers, cleared = confirmed(look.suspicions, look.places, tests, fitted, UNITS[metric])
-    return Outcome(
+    return Swept(
         places=look.places,
         tests=tuple(tests),
         rounds=rounds,

@@ -12,7 +12,7 @@ from busbw.fabric.bands import LatencyBand, band_of, typical
 from busbw.fabric.inference import LEAST_EFFECT
 from busbw.fabric.naming import FabricAnswer, Kind
 from busbw.fabric.places import UNITS, Metric, Places, members_text, slowness
-from busbw.fabric.procedure import Outcome
+from busbw.fabric.procedure import Swept
 from busbw.fabric.slurm_topology import contradictions
 from busbw.facts.rules import finding
 from busbw.judge.explaining.references import latencies
@@ -37,7 +37,7 @@ _BINS = 24
 _LEAST_TESTS = 3
 
 
-class Expected(Value, kw_only=True, frozen=True):
+class ExpectedPair(Value, kw_only=True, frozen=True):
     """What a sound pair of this kind reaches, and who says so. Seconds or bytes per second."""
 
     value: float
@@ -76,7 +76,7 @@ class FabricReport(Value, kw_only=True, frozen=True):
     # Scatter of one test, and the effect of one endpoint from which this sweep sees it, as shares.
     noise: float
     least_seen: float
-    expected: Expected | None = None
+    expected: ExpectedPair | None = None
     answers: tuple[FabricAnswer, ...]
     cleared: Integer
     bands: tuple[LatencyBand, ...] = ()
@@ -90,7 +90,7 @@ class FabricReport(Value, kw_only=True, frozen=True):
     verdict: Verdict
 
 
-def expectations(platform: Platform, metric: Metric) -> tuple[Expected, ...]:
+def expectations(platform: Platform, metric: Metric) -> tuple[ExpectedPair, ...]:
     """Return what is published of a pair of nodes of a platform, best first: of latencies one for each hop count."""
     if metric == "latency":
         return tuple(_expected(value_s, figure) for value_s, figure in latencies(platform.published, 2))
@@ -103,13 +103,13 @@ def expectations(platform: Platform, metric: Metric) -> tuple[Expected, ...]:
     return tuple(sorted(measured, key=lambda each: -each.value))
 
 
-def _expected(value: float, figure: Published) -> Expected:
+def _expected(value: float, figure: Published) -> ExpectedPair:
     source = ", ".join(figure.source)
-    return Expected(value=value, kind="measured" if figure.kind == "measured" else "stated", source=source)
+    return ExpectedPair(value=value, kind="measured" if figure.kind == "measured" else "stated", source=source)
 
 
 def report(
-    outcome: Outcome, metric: Metric, title: str, *, expected: Sequence[Expected] = (), truth: tuple[str, ...] = (),
+    outcome: Swept, metric: Metric, title: str, *, expected: Sequence[ExpectedPair] = (), truth: tuple[str, ...] = (),
     simulated: bool = False,
 ) -> FabricReport:  # fmt: skip
     """Return a sweep judged. `expected`: what a sound pair reaches, of latencies one for each band; (): not known."""
@@ -154,7 +154,7 @@ def report(
     )
 
 
-def _slow_everywhere(level: float, metric: Metric, expected: Expected | None) -> FabricAnswer | None:
+def _slow_everywhere(level: float, metric: Metric, expected: ExpectedPair | None) -> FabricAnswer | None:
     if expected is None:
         return None
     lost = 1 - slowness(expected.value, metric) / slowness(level, metric)
@@ -174,7 +174,7 @@ def _slow_everywhere(level: float, metric: Metric, expected: Expected | None) ->
     )
 
 
-def _with_published(bands: Sequence[LatencyBand], expected: Sequence[Expected]) -> tuple[LatencyBand, ...]:
+def _with_published(bands: Sequence[LatencyBand], expected: Sequence[ExpectedPair]) -> tuple[LatencyBand, ...]:
     """Return the bands with what is published of each, in their order."""
     return tuple(
         LatencyBand(centre_s=each.centre_s, low_s=each.low_s, high_s=each.high_s, tests=each.tests,
@@ -195,7 +195,7 @@ def _finding(answer: FabricAnswer) -> Finding:
     )
 
 
-def _contradicting(outcome: Outcome, metric: Metric) -> tuple[Finding, ...]:
+def _contradicting(outcome: Swept, metric: Metric) -> tuple[Finding, ...]:
     if metric != "latency" or outcome.leaf_agreement is not None or None in outcome.places.leaves or not outcome.bands:
         return ()
     own = outcome.fit.senders
@@ -211,7 +211,7 @@ def _contradicting(outcome: Outcome, metric: Metric) -> tuple[Finding, ...]:
 
 
 def _verdict(
-    answers: Sequence[FabricAnswer], findings: Sequence[Finding], expected: Sequence[Expected], outcome: Outcome,
+    answers: Sequence[FabricAnswer], findings: Sequence[Finding], expected: Sequence[ExpectedPair], outcome: Swept,
     enough: int, least_seen: float, unit: str, level: float,
 ) -> Verdict:  # fmt: skip
     codes = tuple(dict.fromkeys(each.code for each in findings))
@@ -248,7 +248,7 @@ def _histogram(values: Sequence[float]) -> tuple[tuple[float, int], ...]:
     return tuple((low + at * width, count) for at, count in enumerate(counts))
 
 
-def _bars(outcome: Outcome) -> tuple[FabricBar, ...]:
+def _bars(outcome: Swept) -> tuple[FabricBar, ...]:
     """Return leaves and endpoints that are slowest, by their worse direction."""
     fit, places = outcome.fit, outcome.places
     found = [
@@ -289,7 +289,7 @@ def _matrix_names(places: Places) -> tuple[str, ...]:
     return tuple(first[row] for row in sorted(first))
 
 
-def _matrix(outcome: Outcome, metric: Metric, middle: float) -> tuple[tuple[float | None, ...], ...]:
+def _matrix(outcome: Swept, metric: Metric, middle: float) -> tuple[tuple[float | None, ...], ...]:
     rows = _blocks(outcome.places)
     size = max(rows) + 1
     cells: dict[tuple[int, int], list[float]] = defaultdict(list)
