@@ -282,3 +282,4 @@ PART = "# A page\n\n```bash\n{0}-x NCCL_DEBUG=INFO\n-x UCX_TLS=rc\n```\n"
 def test_a_page_may_show_some_options_alone():
     assert "ENV005" not in codes(PART.format(""), "a.md")
     assert "ENV005" in codes(PART.format("mpirun -np 4\n"), "a.md")
+    assert "ENV005" in codes("mpirun -np 4 ./a\n\n  --np 4 ./b\n", "job.sh")

@@ -104,8 +104,8 @@ def _matters(each: Slip, reading: SettingsReading) -> bool:
 
 def _only_options(lines: tuple[str, ...], number: int) -> bool:
     """Whether each line above up to an empty one begins with an option: a page shows some of a command's."""
-    above = takewhile(str.strip, reversed(lines[max(0, number - _MOST_LINES) : number - 1]))
-    return all(line.lstrip().startswith("-") for line in above)
+    above = list(takewhile(str.strip, reversed(lines[max(0, number - _MOST_LINES) : number - 1])))
+    return bool(above) and all(line.lstrip().startswith("-") for line in above)
 
 
 def _in_list(lines: tuple[str, ...], number: int) -> bool:
