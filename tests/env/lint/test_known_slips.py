@@ -276,9 +276,10 @@ def test_a_script_is_read_from_what_it_is_made_from():
     assert [each.name for each in read("export NCCL_DEBUG=INFO\n", "job.sh.in").assignments] == ["NCCL_DEBUG"]
 
 
-PART = "# A page\n\n```bash\n{0}-x NCCL_DEBUG=INFO\n-x UCX_TLS=rc\n```\n"
+PART = "# A page\n\n```bash\n{0}-x NCCL_DEBUG=INFO\n-x UCX_TLS=rc\n\n-x NCCL_ALGO=Ring\n```\n"
 
 
 def test_a_page_may_show_some_options_alone():
     assert "ENV005" not in codes(PART.format(""), "a.md")
     assert "ENV005" in codes(PART.format("mpirun -np 4\n"), "a.md")
+    assert "ENV005" in codes("mpirun -np 4 ./a\n\n  --np 4 ./b\n", "job.sh")

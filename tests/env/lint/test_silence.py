@@ -47,6 +47,7 @@ SPOKEN_OF = {
     ),
     "what follows from one": ("# A page\n\nWith `NCCL_NET_SHARED_COMMS=1`, NCCL shares them.\n", "x.md"),
     "a word to put a value in for": ("# A page\n\nSetting `NCCL_NET=<plugin name>` makes it sure.\n", "x.md"),
+    "what a test is to find": ("def test_a(c):\n    b = [a for a in c if 'setenv NCCL_DEBUG \"1\"' in a]\n", "x.py"),
     "the text of a test": ('def test_a():\n    a = """\n    NCCL_NVLS_ENABLE: 0\n    """\n    assert a\n', "x.py"),
     "a test of empty values": ('TEXT = """\nenv_vars:\n  NCCL_DEBUG: null # of NCCL\n  UCX_TLS: \'\'\n"""\n', "x.py"),
 }

@@ -53,9 +53,7 @@ _BRACES = re.compile(r"\{\{|\}\}|\{(?P<key>\w*)[^{}]*\}")
 _MACHINE = re.compile(r"(?=.*\d)[\w-]+(?:[._-][\w-]+)+", re.ASCII)
 _DEVICE = re.compile(r"=?(?:mlx\d_|bnxt_re|rocep|rdmap|irdma)[\w:,=]*", re.ASCII)
 # Calls that show a text and start nothing with it, and methods that set a variable: `monkeypatch.setenv`, `add_env`.
-_SHOWING = re.compile(
-    r"print\w*|debug|info|warn(?:ing)?|error|critical|exception|log\w*|echo|getLogger|help|add_argument"
-)
+_SHOWING = re.compile(r"print\w*|debug|info|warn\w*|error|critical|exception|log\w*|echo|getLogger|help|add_argument")
 _SETTING = re.compile(r"(?:set|put|add|with|export|append)\w*|\w*env(?:iron\w*|_?vars?|s)?", re.IGNORECASE)
 # Dictionaries of what was measured and read, whose keys may be called after a test of NCCL; and patterns for texts.
 _RESULTS = re.compile(

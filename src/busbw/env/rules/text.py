@@ -4,7 +4,6 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from itertools import takewhile
 from typing import NamedTuple
 
 from busbw.base.text import listed
@@ -97,15 +96,14 @@ def _matters(each: Slip, reading: SettingsReading) -> bool:
     if each.kind == "typographic":
         return not line.lstrip().startswith("#") and _OF_A_JOB.search(line) is not None
     if each.kind == "lost_line_end" and not each.written.startswith("\\"):
-        is_part = _in_list(reading.lines, each.line) or _only_options(reading.lines, each.line)
+        is_part = _in_list(reading.lines, each.line) or _only_options(reading.lines)
         return _LABEL.match(line) is None and not is_part
     return True
 
 
-def _only_options(lines: tuple[str, ...], number: int) -> bool:
-    """Whether each line above up to an empty one begins with an option: a page shows some of a command's."""
-    above = takewhile(str.strip, reversed(lines[max(0, number - _MOST_LINES) : number - 1]))
-    return all(line.lstrip().startswith("-") for line in above)
+def _only_options(lines: tuple[str, ...]) -> bool:
+    """Whether a text begins with an option: a page shows some of a command's."""
+    return next(filter(str.strip, lines), "").lstrip().startswith("-")
 
 
 def _in_list(lines: tuple[str, ...], number: int) -> bool:
