@@ -60,7 +60,8 @@ class JudgedFabric(Value, kw_only=True, frozen=True):
 def judge_fabric(asked: FabricRequest) -> JudgedFabric:
     """Return which node, NIC, rail or link of a fabric is bad. Raises InputError for what cannot be read or made."""
     if (asked.source is None) == (asked.topology is None):
-        raise InputError("either results or --simulate", hint="busbw fabric --simulate fat-tree-2 --fault node")
+        given = "neither results nor --simulate are given" if asked.source is None else "both results and --simulate"
+        raise InputError(given, hint="busbw fabric pairs.csv --metric bandwidth, or busbw fabric --simulate fat-tree-2")
     if asked.source is not None:
         outcome, metric, title = _stored(asked, asked.source)
         truth: tuple[str, ...] = ()
@@ -182,4 +183,9 @@ def pairs_of(run: Run, asked: FabricRequest) -> tuple[Places, tuple[PairTest, ..
         one, other = (numbers.setdefault(ends[rank], len(numbers)) for rank in each.pair)
         value = each.median_s if metric == "latency" else each.busbw_Bps
         tests.append(PairTest(sender=one, receiver=other, round=0, value=value if value > 0 else None))
+    if not tests:
+        raise InputError(
+            f"no pair of this run lies on two hosts at {size_bytes} bytes",
+            hint="busbw run sendrecv --hosts n[0-3] --pairs all",
+        )
     return flat(numbers), tuple(tests), metric

@@ -119,7 +119,7 @@ def with_settings(plan: Plan, side: AskedSide) -> Plan:
     layer = plan.recommended
     if layer is None or not set(side.unset) & set(layer.env()):
         return made
-    # What a side leaves out stays out, whoever recommends it.
+    # What a side leaves out stays out, also where it is recommended.
     settings = tuple(
         msgspec.structs.replace(each, standing="left_out", why=f"this side leaves it out: -u {each.setting.name}")
         if each.setting.name in side.unset

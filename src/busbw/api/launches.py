@@ -203,7 +203,7 @@ def _not_let_in(known: Platform) -> Iterator[str]:
 
 
 def _unseen(container: Container, binds: tuple[Bind, ...]) -> Iterator[str]:
-    """Yield what to know of paths that nobody has looked at on the nodes, and of settings that stay outside."""
+    """Yield what to know of paths that cannot be looked at on the nodes, and of settings that stay outside."""
     named = [bind.source for bind in container.binds]
     named += [container.image] if container.image.startswith("/") else []
     here = programs.present((*named, NCCL_CONF))
@@ -315,7 +315,7 @@ def _masks(
 
 
 def _said(sharing: CpuSharing | None, masks: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the masks in words of srun, where somebody asked for them by name."""
+    """Return the masks in words of srun, where they were asked for by name."""
     if sharing is None:
         return ()
     what = "an even share of the cores" if sharing == "even" else "the NUMA node of its GPU"

@@ -113,7 +113,7 @@ def layers(found: JobEnvironment, nccl: tuple[int, ...] | None = None) -> Settin
     ranks = {"etc_conf": 0, "conf": 1}
     files = sorted(found.files, key=lambda file: ranks[file.layer])
     recommended = [each for each in found.recommended if each.standing != "left_out"]
-    # What a run sets is in the environment of its ranks, and is nobody else's choice.
+    # What a run sets is in the environment of its ranks, and is not a choice of the user.
     applied = {(each.setting.name, each.setting.value) for each in recommended if each.standing == "applied"}
     return Settings().then(
         *_from_plugin(found.platform, version),

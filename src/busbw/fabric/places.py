@@ -97,8 +97,8 @@ def flat(endpoints: Iterable[Endpoint]) -> Places:
     """Return places of which no leaf is known. Raises InputError for fewer than two nodes, and for one twice."""
     found = tuple(endpoints)
     if len({each.node for each in found}) < 2:
-        only = found[0].node if found else "none"
-        raise InputError(f"a fabric needs two hosts or more, and there is {only} alone", hint="name more hosts")
+        given = f"only {found[0].node} is given" if found else "no host is given"
+        raise InputError(f"a fabric needs two hosts or more: {given}", hint="pairs of ranks on different hosts")
     if len(found) > MOST_ENDPOINTS:
         raise InputError(f"{len(found)} endpoints are over the limit of {MOST_ENDPOINTS}")
     if twice := [str(each) for each, count in Counter(found).items() if count > 1]:
@@ -124,7 +124,7 @@ class PairTest:
     round: int
     # None: no answer within the time limit.
     value: float | None
-    # Whether somebody asked for it because of a suspicion, and whether nothing else ran meanwhile.
+    # Whether it was made because of a suspicion, and whether nothing else ran meanwhile.
     retest: bool = False
     alone: bool = False
 

@@ -29,7 +29,7 @@ def quantity(text: str, metric: Metric, where: str) -> float:
     """Return what `380Gb/s` or `2us` is in bytes per second or seconds. Raises InputError for another kind of unit."""
     match = _QUANTITY.fullmatch(text.strip())
     if match is None:
-        raise InputError(f"{text[:60]!r} is no number with a unit", where=where, hint="380Gb/s, 47GB/s, 1.7us")
+        raise InputError(f"{text[:60]!r} is not a number with a unit", where=where, hint="380Gb/s, 47GB/s, 1.7us")
     return _number(match[1], where) * _scale(match[2], metric, where)
 
 
@@ -37,7 +37,7 @@ def _scale(unit: str, metric: Metric, where: str) -> float:
     kind, scale = _UNITS.get(unit, ("", 0.0))
     if kind != ("latency" if metric == "latency" else "bandwidth"):
         known = ", ".join(each for each, (of, _) in _UNITS.items() if (of == "latency") == (metric == "latency"))
-        raise InputError(f"{unit[:20]!r} is no unit of {metric}", where=where, hint=f"one of {known}")
+        raise InputError(f"{unit[:20]!r} is not a unit of {metric}", where=where, hint=f"one of {known}")
     return scale
 
 
@@ -47,7 +47,7 @@ def _number(text: str, where: str) -> float:
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and value > 0):
-        raise InputError(f"{text[:40]!r} is no number above 0", where=where)
+        raise InputError(f"{text[:40]!r} is not a number above 0", where=where)
     return value
 
 
@@ -58,7 +58,7 @@ def read_pairs(text: str, metric: Metric, where: str) -> tuple[Places, tuple[Pai
     """
     lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if _says(line)]
     if not lines:
-        raise InputError("no pair in it", where=where, hint="sender,receiver,value,unit")
+        raise InputError("no pairs in this table", where=where, hint="sender,receiver,value,unit")
     separator = next((each for each in _SEPARATORS if each in lines[0][1]), ",")
     if lines[0][1].split(separator)[0].strip().lower() in ("sender", "source", "from"):
         lines = lines[1:]

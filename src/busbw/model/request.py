@@ -318,7 +318,7 @@ class Request(Value, kw_only=True, frozen=True, omit_defaults=True):
         RunOption(
             "--goal",
             "how",
-            "Apply what is recommended on this platform, where nobody has set it: settings for bandwidth, latency, "
+            "Apply what is recommended on this platform, where it is not set yet: settings for bandwidth, latency, "
             "nic-check, nvlink-check, sharp or training.",
             choices=_same(*get_args(Goal)),
         ),

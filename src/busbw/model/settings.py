@@ -27,8 +27,8 @@ class Setting(Value, kw_only=True, frozen=True):
     conditions: str | None = None
 
 
-# applied: set for the run; already: as somebody has set it here, or unset where it should be; kept: somebody has set
-# something else here, and that stays; left_out: it cannot be set in this run.
+# applied: set for the run; already: set so here, or unset where it should be; kept: set to something else here, which
+# stays; left_out: it cannot be set in this run.
 Standing = Literal["applied", "already", "kept", "left_out"]
 
 
@@ -47,7 +47,7 @@ class RecommendedSetting(Value, kw_only=True, frozen=True):
 
 
 class RecommendedLayer(Value, kw_only=True, frozen=True):
-    """What is recommended for a run, as a layer under what somebody has set on the host it was planned on."""
+    """What is recommended for a run, as a layer under what is set on the host it was planned on."""
 
     platform: str
     goal: str

@@ -48,7 +48,7 @@ def check_mpi(name: str) -> None:
 
 
 def usual_mpi(platform: Platform) -> str:
-    """Return the MPI where nobody says: that of HPE on Slingshot, HPC-X on InfiniBand, else Open MPI."""
+    """Return the MPI where none is named: that of HPE on Slingshot, HPC-X on InfiniBand, else Open MPI."""
     return {"Slingshot": "cray-mpich", "InfiniBand": "hpcx"}.get(platform.fabric.kind or "", "open-mpi-4")
 
 

@@ -136,7 +136,7 @@ def subject_of(reading: SettingsReading, context: CheckContext) -> SettingsSubje
 
 
 def _is_for_msccl(reading: SettingsReading, context: CheckContext) -> bool:
-    """Whether a text sets what only the fork reads, and nobody says that it is for a later NCCL."""
+    """Whether a text sets what only the fork reads, and does not say that it is for a later NCCL."""
     is_later = context.nccl is not None and context.nccl >= AFTER_MSCCL
     return not is_later and any(each.name in OF_MSCCL and not each.unsets for each in reading.assignments)
 

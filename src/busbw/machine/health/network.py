@@ -111,7 +111,7 @@ def _by_card(node: ExaminedNode, feature: FeatureId) -> Told:
 
 
 def _setting(node: ExaminedNode, *names: str) -> tuple[str, str] | None:
-    """Return the first of these settings that somebody made, with its value."""
+    """Return the first of these settings that is set, with its value."""
     return next(((name, node.settings[name].strip()) for name in names if node.settings.get(name, "").strip()), None)
 
 

@@ -58,8 +58,8 @@ def measurement_of(
     centre = median(ordered)
     low_s, high_s = median_interval(ordered, plan.sampling.confidence) or (ordered[0], ordered[-1])
     slow = slow_samples([value * collective.messages_per_call for value in times_s]) if times_s else ()
-    printed, size_bytes = samples[0].dtype, samples[0].size_bytes
-    dtype = printed if printed is not None and printed in DTYPE_BYTES else sweep.dtype
+    size_bytes = samples[0].size_bytes
+    dtype = samples[0].dtype if samples[0].dtype in DTYPE_BYTES else sweep.dtype
     return Measurement(
         point=number,
         collective=sweep.collective,
@@ -86,7 +86,6 @@ def measurement_of(
         algbw_Bps=collective.algbw_factor(ranks) * size_bytes / centre if centre > 0 else 0.0,
         clock_error_s=None,
         warmup_calls=_number(parameters.get("warmup iters")) or plan.sampling.warmup_calls or 0,
-        # Nobody looked whether the level stayed.
         warmup_stable=True,
         autocorrelation=autocorrelation(times_s) if times_s else None,
         drift=drift(times_s) if times_s else None,

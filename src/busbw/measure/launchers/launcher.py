@@ -86,7 +86,9 @@ class RankLauncher:
     program: str | None = None
     # Whether it is there, where that is another question than whether `program` is on PATH.
     is_there: Callable[[Launchers], bool] | None = None
-    # Whether somebody has seen its words at work.
+    # Whether it can give each rank CPUs of its own.
+    binds: bool = True
+    # Whether its words have been seen at work.
     is_tried: bool = True
     # Why it is not taken by itself, in words that go on from "not by NAME: ".
     why_not: Callable[[Request, Allocation, MpiLibrary, Launchers], str | None] = _no_reason

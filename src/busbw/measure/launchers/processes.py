@@ -31,6 +31,6 @@ def _job(start: Start, argv: tuple[str, ...], grace_s: float) -> Job:
     return Job(argv=argv, env=start.program.env, timeout_s=start.measuring_s + grace_s, stall_s=start.stall_s)
 
 
-PROCESSES = RankLauncher(name="processes", job=_processes, joining="variables", on_hosts=False, here=True)
-TORCHRUN = RankLauncher(name="torchrun", job=_torchrun, joining="variables", on_hosts=False, here=True)
-DIRECT = RankLauncher(name="direct", job=_direct, joining="one process", on_hosts=False, here=True)
+PROCESSES = RankLauncher(name="processes", job=_processes, joining="variables", on_hosts=False, here=True, binds=False)
+TORCHRUN = RankLauncher(name="torchrun", job=_torchrun, joining="variables", on_hosts=False, here=True, binds=False)
+DIRECT = RankLauncher(name="direct", job=_direct, joining="one process", on_hosts=False, here=True, binds=False)

@@ -39,9 +39,23 @@ def check_joined(request: Request, backend: Backend) -> None:
         )
 
 
+_BOUND = ("core", "numa", "masks")
+
+
 def launcher_of(request: Request, surroundings: Surroundings, backend: Backend) -> Chosen:
-    """Return who starts the ranks. Raises InputError where nobody can."""
+    """Return who starts the ranks. Raises InputError where no launcher can, and for a binding that it cannot give."""
     check_joined(request, backend)
+    chosen = _chosen(request, surroundings, backend)
+    if request.binding in _BOUND and not chosen.launcher.binds:
+        raise InputError(
+            f"{chosen.launcher.name} gives ranks no CPUs of their own",
+            where=f"--bind-to {request.binding}",
+            hint="--launcher mpirun, or start busbw itself under taskset or numactl",
+        )
+    return chosen
+
+
+def _chosen(request: Request, surroundings: Surroundings, backend: Backend) -> Chosen:
     if surroundings.allocation is None:
         return Chosen(_here(request, surroundings, backend))
     if surroundings.mpi is None:

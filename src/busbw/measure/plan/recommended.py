@@ -1,4 +1,4 @@
-"""What is recommended for a run, laid under what somebody has set on the host it is planned on.
+"""What is recommended for a run, laid under what is set on the host it is planned on.
 
 As in `env.layers` the stronger layer wins: the environment and NCCL's settings files go before what is recommended,
 which goes before what a plug-in sets by itself.
@@ -129,7 +129,7 @@ def _layer(
 
 
 def _standing(each: Recommended, setting: Setting, over: Setting | None, why: str | None) -> RecommendedSetting:
-    """Return what becomes of one setting: what somebody has written here stays."""
+    """Return what becomes of one setting: what is set here stays."""
     made = RecommendedSetting(setting=setting, need=each.need, topic=each.topic, standing="applied", over=over, why=why)
     if over is not None or each.value is None:
         same = over.value == each.value if over is not None else True
@@ -159,7 +159,7 @@ def with_layer(plan: Plan, layer: RecommendedLayer) -> Plan:
 
 
 def with_variables(plan: Plan, given: Iterable[tuple[str, str]], unset: Iterable[str]) -> Plan:
-    """Return a plan whose commands have these variables, whoever starts them."""
+    """Return a plan whose commands have these variables, with any launcher."""
     pairs, names = tuple(given), tuple(unset)
     steps = tuple(msgspec.structs.replace(step, job=_with(step.job, pairs, names)) for step in plan.steps)
     return msgspec.structs.replace(plan, job=_with(plan.job, pairs, names), steps=steps)
