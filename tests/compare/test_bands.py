@@ -1,4 +1,4 @@
-"""What a comparison says of small, medium and large messages, and where its ranks sat."""
+"""What a comparison says of small, medium and large messages, and where its ranks ran."""
 
 import io
 
@@ -7,12 +7,12 @@ from msgspec import structs
 
 from busbw.judge.comparing.comparison import compare
 from busbw.judge.comparing.versus import band_of
-from busbw.model.comparison import RankSeat
+from busbw.model.comparison import RankPlacement
 from busbw.model.record import NcclChoice
-from busbw.show.figures.seats import seats_figure
+from busbw.show.figures.rank_placement import rank_placement_figure
 from busbw.show.page.html import report_html
 from busbw.show.page.panels import comparison_svg
-from busbw.show.seats import seat_columns, seat_rows, seat_words, seated
+from busbw.show.rank_placement import placement_columns, placement_rows, rank_placement_words, with_placements
 from busbw.show.text.comparison import comparison_text
 
 from .made import launch, point, sides
@@ -128,10 +128,10 @@ def test_the_table_shows_algorithm_and_protocol_and_what_the_bands_mean(capsys, 
     assert "B against A, small: shown faster at all of 2 collectives, by 20 %" in out
 
 
-def seats(*numa, gpu=True, cpus=None):
+def rank_placements(*numa, gpu=True, cpus=None):
     """Return a rank for each NUMA node named; four ranks' GPUs are beside node 0, the others beside node 1."""
     return tuple(
-        RankSeat(
+        RankPlacement(
             rank=rank,
             host="n0",
             cpus=cpus[rank] if cpus is not None else tuple(range(48 * node, 48 * node + 48)),
@@ -146,44 +146,58 @@ def placed(first, other):
     found = pinned()
     return structs.replace(
         found,
-        sides=tuple(structs.replace(side, seats=own) for side, own in zip(found.sides, (first, other), strict=True)),
+        sides=tuple(
+            structs.replace(side, rank_placements=own) for side, own in zip(found.sides, (first, other), strict=True)
+        ),
     )
 
 
 def test_ranks_that_sit_on_another_node_than_their_gpu_are_told():
-    found = placed(seats(0, 0, 0, 0), seats(0, 0, 1, 1))
-    shown = seated(found)
+    found = placed(rank_placements(0, 0, 0, 0), rank_placements(0, 0, 1, 1))
+    shown = with_placements(found)
 
-    assert seat_columns(shown) == ("rank", "host", "GPU's node", "A: CPUs", "node", "GPU", "B: CPUs", "node", "GPU")
-    assert seat_rows(shown)[3] == ("3", "n0", "1", "0-47", "0", "apart", "48-95", "1", "beside")
-    assert [seat_words(side).partition(";")[0] for side in shown] == [
+    assert placement_columns(shown) == (
+        "rank",
+        "host",
+        "GPU's node",
+        "A: CPUs",
+        "node",
+        "GPU",
+        "B: CPUs",
+        "node",
+        "GPU",
+    )
+    assert placement_rows(shown)[3] == ("3", "n0", "1", "0-47", "0", "apart", "48-95", "1", "beside")
+    assert [rank_placement_words(side).partition(";")[0] for side in shown] == [
         "A: 2 of 4 ranks on the NUMA node of their GPU alone",
         "B: 4 of 4 ranks on the NUMA node of their GPU alone",
     ]
 
 
 def test_ranks_that_share_a_cpu_are_told():
-    found = placed(seats(0, 0, gpu=False, cpus=((0,), (0,))), seats(0, 0, gpu=False, cpus=((0,), (1,))))
-    shown = seated(found)
+    found = placed(
+        rank_placements(0, 0, gpu=False, cpus=((0,), (0,))), rank_placements(0, 0, gpu=False, cpus=((0,), (1,)))
+    )
+    shown = with_placements(found)
 
-    assert seat_columns(shown) == ("rank", "host", "A: CPUs", "node", "B: CPUs", "node")
-    assert seat_rows(shown) == (("0", "n0", "0", "0", "0", "0"), ("1", "n0", "0", "0", "1", "0"))
-    assert seat_words(shown[0]) == "A: 2 ranks share CPU 0"
-    assert seat_words(shown[1]) == "B: each rank has a CPU to itself, or as many as ranks share"
+    assert placement_columns(shown) == ("rank", "host", "A: CPUs", "node", "B: CPUs", "node")
+    assert placement_rows(shown) == (("0", "n0", "0", "0", "0", "0"), ("1", "n0", "0", "0", "1", "0"))
+    assert rank_placement_words(shown[0]) == "A: 2 ranks share CPU 0"
+    assert rank_placement_words(shown[1]) == "B: each rank has a CPU to itself, or as many as ranks share"
 
 
-def test_sides_whose_ranks_sat_alike_show_no_seats(capsys):
-    found = placed(seats(0, 0), seats(0, 0))
+def test_sides_with_alike_rank_placement_show_none(capsys):
+    found = placed(rank_placements(0, 0), rank_placements(0, 0))
     comparison_text(found)
 
-    assert seated(found) == ()
-    assert seats_figure(found) is None
-    assert "where the ranks sat" not in capsys.readouterr().out
+    assert with_placements(found) == ()
+    assert rank_placement_figure(found) is None
+    assert "rank placement" not in capsys.readouterr().out
 
 
 def test_page_and_drawing_show_where_the_ranks_sat():
-    found = placed(seats(0, 0, 0, 0), seats(0, 0, 1, 1))
-    figure = seats_figure(found)
+    found = placed(rank_placements(0, 0, 0, 0), rank_placements(0, 0, 1, 1))
+    figure = rank_placement_figure(found)
     page, drawing = report_html((), found), comparison_svg(found, "light")
 
     assert figure is not None
@@ -194,9 +208,9 @@ def test_page_and_drawing_show_where_the_ranks_sat():
     ]
     assert figure["data"][1]["y"] == [0, 0, 0, 0]
     assert figure["data"][2]["y"] == [0, 0, 1, 1]
-    assert "Where the ranks sat" in page
+    assert "Rank placement" in page
     assert "A: 2 of 4 ranks on the NUMA node of their GPU alone" in page
     assert "shown faster at all of 2 collectives, by 20 %" in page
     assert drawing is not None
-    assert "where the ranks sat" in drawing
+    assert "rank placement" in drawing
     assert io.StringIO(drawing).readline().startswith("<")

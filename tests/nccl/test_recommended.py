@@ -94,8 +94,8 @@ def test_the_pinning_study_takes_registered_buffers_and_says_where_ranks_sat(bus
 
     assert result.code in {1, 4}, result
     default, masks = json.loads(result.out)["sides"]
-    assert [seat["cpus"] for seat in masks["seats"]] == [[0], [0]]
-    assert [seat["cpus"] for seat in default["seats"]] != [[0], [0]]
+    assert [place["cpus"] for place in masks["rank_placements"]] == [[0], [0]]
+    assert [place["cpus"] for place in default["rank_placements"]] != [[0], [0]]
     plans = [json.loads(path.read_text(encoding="utf-8")) for path in busbw.folder.glob("**/plan.json")]
     assert [plan["gpu_setup"]["buffers"] for plan in plans] == ["registered", "registered"]
     assert {plan["placement"]["binding"] for plan in plans} == {"default", "masks"}

@@ -22,9 +22,9 @@ from busbw.judge.comparing.launch import (
     of_run,
     of_table,
     over_most_ranks,
-    seats_of,
+    rank_placements_of,
 )
-from busbw.model.comparison import COMPARISON_SCHEMA, Comparison, ComparisonPlan, RankSeat, Side
+from busbw.model.comparison import COMPARISON_SCHEMA, Comparison, ComparisonPlan, RankPlacement, Side
 from busbw.model.imported import Reading
 from busbw.model.plan import Plan, points_of
 from busbw.model.run import Run
@@ -227,7 +227,7 @@ def launches_compared(directory: Path) -> Comparison:
     plan = comparisons.read_plan(directory)
     launches: list[Launch] = []
     circumstances: list[Circumstances] = [{} for _side in plan.sides]
-    seats: list[list[tuple[RankSeat, ...]]] = [[] for _side in plan.sides]
+    rank_placements: list[list[tuple[RankPlacement, ...]]] = [[] for _side in plan.sides]
     first: list[Plan | None] = [None for _side in plan.sides]
     disturbed = short = 0
     for planned in plan.launches:
@@ -240,7 +240,7 @@ def launches_compared(directory: Path) -> Comparison:
         disturbed += any(finding.code in _DISTURBED for finding in run.findings)
         launches.append(launch_of(run, side=planned.side, block=planned.block, name=planned.folder))
         circumstances[planned.side] = {**of_run(run), **circumstances[planned.side]}
-        seats[planned.side] += [told] if (told := seats_of(run)) else []
+        rank_placements[planned.side] += [told] if (told := rank_placements_of(run)) else []
         first[planned.side] = first[planned.side] or run.plan
     sides = tuple(
         Side(
@@ -248,8 +248,8 @@ def launches_compared(directory: Path) -> Comparison:
             name=side.name,
             kind="settings",
             launches=tuple(launch.name for launch in launches if launch.side == number),
-            seats=seats[number][0] if seats[number] else (),
-            seats_vary=len(set(seats[number])) > 1,
+            rank_placements=rank_placements[number][0] if rank_placements[number] else (),
+            placements_vary=len(set(rank_placements[number])) > 1,
             recommended=own.recommended if (own := first[number]) is not None else None,
         )
         for number, side in enumerate(plan.sides)

@@ -23,8 +23,8 @@ Band = Literal["small", "medium", "large"]
 ComparisonOutcome = Literal["faster", "slower", "mixed", "same", "none", "wrong", "cannot_tell"]
 
 
-class RankSeat(Value, kw_only=True, frozen=True):
-    """Where one rank sat, as it found itself after the launcher had bound it. None: not told."""
+class RankPlacement(Value, kw_only=True, frozen=True):
+    """Where one rank ran, as it found itself after the launcher had bound it. None: not told."""
 
     rank: Integer
     host: str
@@ -52,8 +52,8 @@ class Side(Value, kw_only=True, frozen=True):
     # The folders of its launches that were compared, in the order of their starts; of an import, the tables in it.
     launches: tuple[str, ...]
     # Of its first launch that tells, and whether a later one had others; () where none tells.
-    seats: tuple[RankSeat, ...] = ()
-    seats_vary: bool = False
+    rank_placements: tuple[RankPlacement, ...] = ()
+    placements_vary: bool = False
     # What is recommended and was applied, where that was asked for.
     recommended: RecommendedLayer | None = None
 

@@ -8,7 +8,7 @@ from typing import Literal, TypeGuard
 import msgspec
 
 from busbw.base.value import Value
-from busbw.model.comparison import RankSeat
+from busbw.model.comparison import RankPlacement
 from busbw.model.imported import Reading, Table
 from busbw.model.plan import Plan
 from busbw.model.record import NcclChoice
@@ -143,10 +143,10 @@ def _middle(row: list[TimedPoint]) -> TimedPoint:
     return msgspec.structs.replace(ordered[(len(ordered) - 1) // 2], wrong=any(point.wrong for point in row))
 
 
-def seats_of(run: Run) -> tuple[RankSeat, ...]:
-    """Return where the ranks of a run sat, as far as they tell; programs of the user do not."""
+def rank_placements_of(run: Run) -> tuple[RankPlacement, ...]:
+    """Return where the ranks of a run were placed, as far as they tell; programs of the user do not."""
     return tuple(
-        RankSeat(
+        RankPlacement(
             rank=each.rank,
             host=each.host,
             cpus=each.cpus,

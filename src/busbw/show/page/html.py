@@ -32,8 +32,8 @@ from busbw.show.figures.axes import style_sheet
 from busbw.show.figures.comparison import OUTCOME_SIGNS, versus_figures
 from busbw.show.figures.drawing import Panel, figures_svg
 from busbw.show.figures.imports import MOST_CURVES, ImportCurve, import_curves, place_words, table_words
+from busbw.show.figures.rank_placement import rank_placement_figure
 from busbw.show.figures.scaling import scaling_figures
-from busbw.show.figures.seats import seats_figure
 from busbw.show.figures.series import BASIS_WORDS, Figure
 from busbw.show.figures.spread import rank_numbers
 from busbw.show.lines import AFTER_A_COMMAND, arguments_of, command_spans, is_long
@@ -41,9 +41,9 @@ from busbw.show.page.overview import overview_of, overview_sentence
 from busbw.show.page.pictures import ImportSubject, ReportSubject, svg_address
 from busbw.show.page.section import RunSection, explained_findings, section_of
 from busbw.show.page.summary import Curve, still_of, summary_of
+from busbw.show.rank_placement import placement_columns, placement_rows, rank_placement_words, with_placements
 from busbw.show.recommended import layer_rows, layer_words
 from busbw.show.scaling_words import verdict_parts
-from busbw.show.seats import seat_columns, seat_rows, seat_words, seated
 from busbw.show.text.comparison import ANSWERS, asked_words, estimate_words
 from busbw.show.text.imported import Digest, table_cells
 from busbw.show.weighing import by_weight
@@ -315,9 +315,9 @@ def report_html(
         "scaling_findings": scaling.findings if scaling is not None else (),
     }
     figures = {each.key: each.figure for each in values["versus"]}
-    placed = seats_figure(comparison) if comparison is not None else None
-    values["seats"] = seated(comparison) if comparison is not None else ()
-    figures |= {"seats": placed} if placed is not None else {}
+    placed = rank_placement_figure(comparison) if comparison is not None else None
+    values["rank_placements"] = with_placements(comparison) if comparison is not None else ()
+    figures |= {"rank-placement": placed} if placed is not None else {}
     for view in values["scaling"]:
         figures[f"{view.key}-reached"] = view.reached
         figures |= {f"{view.key}-share": view.share} if view.share is not None else {}
@@ -498,9 +498,9 @@ def _environment() -> Environment:
         "action": action_html,
         "layer_words": layer_words,
         "layer_rows": layer_rows,
-        "seat_words": seat_words,
-        "seat_columns": seat_columns,
-        "seat_rows": seat_rows,
+        "rank_placement_words": rank_placement_words,
+        "placement_columns": placement_columns,
+        "placement_rows": placement_rows,
     }
     made.globals |= {
         "ended_words": words.ENDED_WORDS,

@@ -9,8 +9,8 @@ from busbw.show.figures.axes import Theme
 from busbw.show.figures.comparison import versus_figures
 from busbw.show.figures.drawing import Panel, figures_svg
 from busbw.show.figures.imports import MOST_CURVES, import_curves
+from busbw.show.figures.rank_placement import rank_placement_figure
 from busbw.show.figures.scaling import scaling_figures
-from busbw.show.figures.seats import seats_figure
 from busbw.show.figures.series import busbw_figure, time_figure
 from busbw.show.figures.spread import spread_figure
 from busbw.show.page.overview import joints_of
@@ -54,10 +54,10 @@ def import_svg(subject: ImportSubject, wanted: Sequence[FigureName], theme: Them
 
 
 def comparison_svg(comparison: Comparison, theme: Theme) -> str | None:
-    """Return how each side differs from the first, size by size, and where ranks sat; None: no size has two sides."""
+    """Return how each side differs from the first, size by size, and rank placement; None: no size has two sides."""
     panels = [Panel(title=each.title, figure=each.figure) for each in versus_figures(comparison) if each.rows]
-    placed = seats_figure(comparison)
-    panels += [Panel(title="where the ranks sat", figure=placed)] if panels and placed is not None else []
+    placed = rank_placement_figure(comparison)
+    panels += [Panel(title="rank placement", figure=placed)] if panels and placed is not None else []
     title = f"busbw compare: {comparison.verdict.outcome.replace('_', ' ')}"
     return figures_svg(title, comparison.verdict.sentence, panels, theme) if panels else None
 

@@ -24,8 +24,8 @@ from busbw.model.comparison import (
     Versus,
 )
 from busbw.show.lines import paired_lines
+from busbw.show.rank_placement import placement_columns, placement_rows, rank_placement_words, with_placements
 from busbw.show.recommended import layer_lines
-from busbw.show.seats import seat_columns, seat_rows, seat_words, seated
 from busbw.show.text.terminal import console, say_finding
 from busbw.show.words import bounds_words, choices_words, us, used_words
 
@@ -41,7 +41,7 @@ _DESCRIPTION = (
     "as measured, nothing is claimed of stored results; spread: 95 % of the ratios of one launch of each side lie in it"
 )
 _MOST_CHOICES = 6
-_MOST_SEATS = 32
+_MOST_PLACEMENTS = 32
 _SEVERAL = 2
 _ORDERS = {
     "random_order": "random order in each block",
@@ -57,7 +57,7 @@ def comparison_text(comparison: Comparison) -> None:
     """Print the sides, every point, every band, what was found and the answer."""
     out = console()
     _sides(out, comparison)
-    _seats(out, comparison)
+    _rank_placements(out, comparison)
     for versus in comparison.versus:
         letters = (comparison.sides[0].letter, comparison.sides[versus.other].letter)
         for _key, group in groupby(versus.points, key=lambda point: (point.collective, point.in_place, point.dtype)):
@@ -117,22 +117,22 @@ def _sides(out: Console, comparison: Comparison) -> None:
         out.print(Text(printable(f"note: {note}")), soft_wrap=not out.is_terminal)
 
 
-def _seats(out: Console, comparison: Comparison) -> None:
-    """Print where the ranks of each side sat, where that differs."""
-    sides = seated(comparison)
+def _rank_placements(out: Console, comparison: Comparison) -> None:
+    """Print where the ranks of each side ran, where that differs."""
+    sides = with_placements(comparison)
     if not sides:
         return
     out.print()
-    out.print(Text("# where the ranks sat: CPUs, and their NUMA nodes"))
+    out.print(Text("# rank placement: CPUs, and their NUMA nodes"))
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="")
-    for column in seat_columns(sides):
+    for column in placement_columns(sides):
         table.add_column(column, justify="right", no_wrap=True)
-    for row in seat_rows(sides)[:_MOST_SEATS]:
+    for row in placement_rows(sides)[:_MOST_PLACEMENTS]:
         table.add_row(*map(printable, row))
     out.print(table)
-    more = len(seat_rows(sides)) - _MOST_SEATS
+    more = len(placement_rows(sides)) - _MOST_PLACEMENTS
     words = [f"and {more} more ranks: --json has each"] if more > 0 else []
-    for line in (*words, *map(seat_words, sides)):
+    for line in (*words, *map(rank_placement_words, sides)):
         out.print(Text(printable(line)), soft_wrap=True)
 
 

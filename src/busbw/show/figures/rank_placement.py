@@ -1,25 +1,27 @@
-"""Where the ranks of each side sat: their NUMA nodes beside those of their GPUs, or their CPUs."""
+"""Where the ranks of each side ran: their NUMA nodes beside those of their GPUs, or their CPUs."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from busbw.base.cpus import format_cpu_list
-from busbw.model.comparison import Comparison, RankSeat, Side
+from busbw.model.comparison import Comparison, RankPlacement, Side
 from busbw.show.figures.axes import STYLES, even_axis
 from busbw.show.figures.series import Figure, base_layout, plain
-from busbw.show.seats import seated
+from busbw.show.rank_placement import with_placements
 
 # Sides stand beside each other within the place of a rank.
 _SPREAD = 0.5
 _MOST_CPUS = 4096
 
 
-def seats_figure(comparison: Comparison) -> Figure | None:
-    """Return the figure; None where the ranks of all sides sat alike, or do not tell where they sat."""
-    sides = seated(comparison)
+def rank_placement_figure(comparison: Comparison) -> Figure | None:
+    """Return the figure; None the ranks of all sides were placed alike, or do not tell."""
+    sides = with_placements(comparison)
     if not sides:
         return None
-    by_node = any(seat.gpu_numa is not None and seat.numa is not None for side in sides for seat in side.seats)
+    by_node = any(
+        place.gpu_numa is not None and place.numa is not None for side in sides for place in side.rank_placements
+    )
     traces = list(_gpus(sides[0])) if by_node else []
     for number, side in enumerate(sides):
         shift = _SPREAD * ((number + 0.5) / len(sides) - 0.5)
@@ -38,34 +40,34 @@ def _counting(title: str, values: list[float]) -> dict[str, Any]:
 
 
 def _gpus(side: Side) -> Iterator[dict[str, Any]]:
-    known = [seat for seat in side.seats if seat.gpu_numa is not None]
+    known = [place for place in side.rank_placements if place.gpu_numa is not None]
     yield _markers(
         "NUMA node of the GPU",
-        [float(seat.rank) for seat in known],
-        [seat.gpu_numa or 0 for seat in known],
+        [float(place.rank) for place in known],
+        [place.gpu_numa or 0 for place in known],
         ("--fig-others", "solid", "square"),
-        [f"rank {seat.rank}: its GPU is beside node {seat.gpu_numa}" for seat in known],
+        [f"rank {place.rank}: its GPU is beside node {place.gpu_numa}" for place in known],
         size_px=26,
     )
 
 
 def _side(side: Side, shift: float, style: tuple[str, str, str], *, by_node: bool) -> dict[str, Any]:
     """Return a marker for each NUMA node, or each CPU, that a rank of a side had."""
-    places = [(seat, place) for seat in side.seats for place in ((seat.numa or ()) if by_node else seat.cpus)][
-        :_MOST_CPUS
-    ]
+    had = [
+        (place, number) for place in side.rank_placements for number in ((place.numa or ()) if by_node else place.cpus)
+    ][:_MOST_CPUS]
     return _markers(
         f"{side.letter}: {'node of the CPUs' if by_node else 'CPUs'}",
-        [seat.rank + shift for seat, _place in places],
-        [place for _seat, place in places],
+        [place.rank + shift for place, _number in had],
+        [number for _place, number in had],
         style,
-        [_text(side, seat) for seat, _place in places],
+        [_text(side, place) for place, _number in had],
         size_px=9,
     )
 
 
-def _text(side: Side, seat: RankSeat) -> str:
-    return f"<b>{plain(side.letter)}, rank {seat.rank}</b><br>{plain(seat.host)}, CPUs {format_cpu_list(seat.cpus)}"
+def _text(side: Side, place: RankPlacement) -> str:
+    return f"<b>{plain(side.letter)}, rank {place.rank}</b><br>{plain(place.host)}, CPUs {format_cpu_list(place.cpus)}"
 
 
 def _markers(
