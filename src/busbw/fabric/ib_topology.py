@@ -1,0 +1,240 @@
+"""What `ibnetdiscover` and `iblinkinfo` print of an InfiniBand fabric: its nodes, and its links with width and speed.
+
+Blocks of `ibnetdiscover` (the form that ibsim reads too), and lines of `iblinkinfo` below the heading of their node.
+Which of the two a text is follows from the text. Ports without a link are passed over.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from busbw.base.errors import InputError
+
+MOST_BYTES = 2**28
+_MOST_NODES = 131_072
+_MOST_LINKS = 1_048_576
+# Lines that are longer are none of these programs': a description has 64 bytes.
+_LONGEST_LINE = 512
+
+NodeKind = Literal["host", "switch", "router"]
+# Gb/s of a lane on the wire, by the name that ibnetdiscover has for it (libibmad, mad_dump_linkspeed and -ext2).
+LANE_RATES = {
+    "SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.3125, "FDR": 14.0625, "EDR": 25.78125, "HDR": 53.125,
+    "NDR": 106.25, "XDR": 212.5,
+}  # fmt: skip
+_KINDS: dict[str, NodeKind] = {
+    "Switch": "switch", "Ca": "host", "Hca": "host", "Rt": "router", "CA": "host", "Router": "router",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IbNode:
+    """A switch or an adapter. `key` tells it from all others: its GUID, or what the text calls it."""
+
+    key: str
+    kind: NodeKind
+    # Its description, `node07 mlx5_0`; "": none.
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IbEnd:
+    """One end of a link: a node, its port, and the port's address in the subnet (LID); None: not known."""
+
+    node: str
+    port: int
+    lid: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IbLink:
+    """A cable. `width` in lanes, `lane_Gbps` on the wire, None: not said."""
+
+    one: IbEnd
+    other: IbEnd
+    width: int | None
+    lane_Gbps: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class IbFabric:
+    """All that was read of a fabric; each link once."""
+
+    nodes: dict[str, IbNode]
+    links: tuple[IbLink, ...]
+    where: str
+
+
+_Found = tuple[IbNode | None, IbLink | None]
+_HEAD = re.compile(r'(Switch|Ca|Hca|Rt)\s+(\d{1,3})\s*"([^"]{1,64})"(?:[^#]*#\s*"([^"]{0,80})")?(.*)')
+_PORT = re.compile(
+    r'\[(\d{1,3})\](?:\([0-9a-fA-F]{1,16}\))?\s*"([^"]{1,64})"\[(\d{1,3})\](?:\([0-9a-fA-F]{1,16}\))?(?:\s*#(.*))?'
+)
+_RATE = re.compile(r"\b(\d{1,2})x([A-Z]{3}(?:10)?)\b")
+_LIDS = re.compile(r"\blid (\d{1,5})\b")
+# ibnetdiscover's lines of what it found out about the node that follows.
+_ABOUT = re.compile(r"(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid|DDR|chassis|Chassis)\b.*", re.IGNORECASE)
+
+
+def is_ib_topology(text: str) -> bool:
+    """Whether the first lines that say something look like one of these programs', and not like Slurm's file."""
+    for raw in text[:65_536].split("\n"):
+        line = raw.strip()
+        if _HEAD.fullmatch(line) or _TITLE.fullmatch(line) or _ABOUT.fullmatch(line):
+            return True
+        if line and not line.startswith("#"):
+            return False
+    return "Topology file: generated on" in text[:4096]
+
+
+def read_ib_topology(text: str, where: str) -> IbFabric:
+    """Return the fabric that a text describes.
+
+    Raises InputError with the line for what none of these programs prints, a link that its two ends describe
+    differently, and a port with two links.
+    """
+    nodes: dict[str, IbNode] = {}
+    links: dict[tuple[str, int], IbLink] = {}
+    is_blocks = not any(_TITLE.fullmatch(line.strip()) for line in text[:65_536].split("\n"))
+    for number, (node, link) in _blocks(text, where) if is_blocks else _ports(text, where):
+        at = f"{where}:{number}"
+        if node is not None and node.key not in nodes:
+            nodes[node.key] = node
+        if link is not None:
+            _keep(links, link, at)
+        if len(nodes) > _MOST_NODES or len(links) > 2 * _MOST_LINKS:
+            raise InputError(f"more than {_MOST_NODES} nodes or {_MOST_LINKS} links", where=at)
+    if not links:
+        raise InputError(
+            "no link in it", where=where, hint="the output of ibnetdiscover or iblinkinfo, run where both are allowed"
+        )
+    for end, link in links.items():
+        for each in (link.one, link.other):
+            if each.node not in nodes:
+                raise InputError(f"{end[0][:60]} is linked to {each.node[:60]}, which no line describes", where=where)
+    return IbFabric(nodes=nodes, links=tuple(dict.fromkeys(links.values())), where=where)
+
+
+def _keep(links: dict[tuple[str, int], IbLink], link: IbLink, at: str) -> None:
+    """Keep a link under both its ends; what the second line about it says has to be the same link."""
+    for end, far in ((link.one, link.other), (link.other, link.one)):
+        known = links.get((end.node, end.port))
+        if known is None:
+            continue
+        ends = {(each.node, each.port) for each in (known.one, known.other)}
+        if ends != {(end.node, end.port), (far.node, far.port)}:
+            raise InputError(f"port {end.port} of {end.node[:60]} has two links", where=at)
+    first, second = ((each.node, each.port) for each in (link.one, link.other))
+    if first == second:
+        raise InputError(f"port {link.one.port} of {link.one.node[:60]} is linked to itself", where=at)
+    known = links.get(first)
+    merged = link if known is None else _merged(known, link)
+    links[first] = links[second] = merged
+
+
+def _merged(known: IbLink, again: IbLink) -> IbLink:
+    """Return a link as both lines about it say it: each tells the LID of its own end, and of a rate the lower counts."""
+    lids = {(each.node, each.port): each.lid for each in (again.one, again.other)}
+    ends = [
+        each if each.lid is not None else IbEnd(node=each.node, port=each.port, lid=lids[each.node, each.port])
+        for each in (known.one, known.other)
+    ]
+    widths = [each for each in (known.width, again.width) if each is not None]
+    rates = [each for each in (known.lane_Gbps, again.lane_Gbps) if each is not None]
+    return IbLink(one=ends[0], other=ends[1], width=min(widths, default=None), lane_Gbps=min(rates, default=None))
+
+
+def _lines(text: str, where: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines that are no comment, without the spaces around them, and their numbers."""
+    for number, raw in enumerate(text.split("\n"), start=1):
+        line = raw.strip()
+        if len(line) > _LONGEST_LINE:
+            raise InputError(f"a line of {len(line)} characters", where=f"{where}:{number}")
+        if line and not line.startswith("#"):
+            yield number, line
+
+
+def _blocks(text: str, where: str) -> Iterator[tuple[int, _Found]]:
+    """Yield nodes and links of ibnetdiscover's blocks: a heading, then a line for each port with a link."""
+    node: IbNode | None = None
+    own_lid: int | None = None
+    for number, line in _lines(text, where):
+        head = _HEAD.fullmatch(line)
+        if head is not None:
+            node = IbNode(key=head[3], kind=_KINDS[head[1]], name=(head[4] or head[3]).strip())
+            found = _LIDS.search(head[5])
+            own_lid = int(found[1]) if found is not None else None
+            yield number, (node, None)
+            continue
+        port = _PORT.fullmatch(line)
+        if port is not None and node is not None:
+            yield number, (None, _block_link(node, own_lid, port))
+        elif port is not None or not _ABOUT.fullmatch(line):
+            raise InputError(
+                f"{line[:60]!r} is no line of ibnetdiscover",
+                where=f"{where}:{number}",
+                hint="ibnetdiscover > fabric.txt, iblinkinfo > fabric.txt, or Slurm's topology.conf",
+            )
+
+
+def _block_link(node: IbNode, own_lid: int | None, port: re.Match[str]) -> IbLink:
+    said = re.sub(r'"[^"]*"', '""', port[4] or "")
+    rate, lids = _RATE.search(said), [int(each) for each in _LIDS.findall(said)]
+    if node.kind == "switch":
+        mine, far = own_lid, lids[0] if lids else None
+    else:
+        # `# lid 8 lmc 0 "leaf1" lid 2 4xQDR`: its own, then the switch's.
+        mine, far = (lids + [None, None])[:2]  # type: ignore[operator]
+    return IbLink(
+        one=IbEnd(node=node.key, port=int(port[1]), lid=mine),
+        other=IbEnd(node=port[2], port=int(port[3]), lid=far),
+        width=int(rate[1]) if rate is not None else None,
+        lane_Gbps=LANE_RATES.get(rate[2]) if rate is not None else None,
+    )
+
+
+_TITLE = re.compile(r"(CA|Switch|Router):\s*(?:0x[0-9a-fA-F]{1,16}\s+)?(\S.{0,80}?):")
+_ROW = re.compile(
+    r"(?:0x[0-9a-fA-F]{1,16}\s+)?(?P<lid>\d{1,5})\s+(?P<port>\d{1,3})\[[^\]]{0,8}\]\s*==\((?P<state>[^)]*)\)==>"
+    r'\s*(?:(?P<far_lid>\d{1,5})\s+(?P<far_port>\d{1,3}))?\[[^\]]{0,8}\]\s*"[^"]*"\s*\(.*'
+)
+_UP = re.compile(r"\s*(\d{1,2})X\s+(?:([0-9.]{1,10}) Gbps|([A-Z]{3}10))\s+\w{1,12}\s*/\s*\w{1,12}\s*")
+
+
+def _ports(text: str, where: str) -> Iterator[tuple[int, _Found]]:
+    """Yield nodes and links of iblinkinfo. A node is known by its LID: an adapter's heading has no GUID."""
+    heading: re.Match[str] | None = None
+    for number, line in _lines(text, where):
+        title = _TITLE.fullmatch(line)
+        if title is not None:
+            heading = title
+            continue
+        row = _ROW.fullmatch(line)
+        if row is None or heading is None:
+            raise InputError(
+                f"{line[:60]!r} is no line of iblinkinfo", where=f"{where}:{number}", hint="iblinkinfo without -l"
+            )
+        state = _UP.fullmatch(row["state"])
+        key = f"lid {int(row['lid'])}"
+        yield number, (IbNode(key=key, kind=_KINDS[heading[1]], name=heading[2].strip()), None)
+        if row["far_lid"] is not None and state is not None:
+            yield number, (None, _port_link(row, state))
+
+
+def _port_link(row: re.Match[str], state: re.Match[str]) -> IbLink:
+    lid, far_lid = int(row["lid"]), int(row["far_lid"])
+    return IbLink(
+        one=IbEnd(node=f"lid {lid}", port=int(row["port"]), lid=lid),
+        other=IbEnd(node=f"lid {far_lid}", port=int(row["far_port"]), lid=far_lid),
+        width=int(state[1]),
+        lane_Gbps=_lane(state[2]) if state[2] is not None else LANE_RATES.get(state[3]),
+    )
+
+
+def _lane(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0 < value < 10_000 else None
