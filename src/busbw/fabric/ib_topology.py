@@ -1,11 +1,11 @@
-"""What `ibnetdiscover` and `iblinkinfo` print of an InfiniBand fabric: its nodes, and its links with width and speed.
+"""What `ibnetdiscover`, `iblinkinfo` and opensm say of an InfiniBand fabric: its nodes, its links, width and speed.
 
-Blocks of `ibnetdiscover` (the form that ibsim reads too), and lines of `iblinkinfo` below the heading of their node.
-Which of the two a text is follows from the text. Ports without a link are passed over.
+Blocks of `ibnetdiscover` (the form that ibsim reads too), lines of `iblinkinfo` below the heading of their node, and
+opensm's `opensm-subnet.lst`. Which of them a text is follows from the text. Ports without a link are passed over.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -67,6 +67,7 @@ class IbFabric:
 
 
 _Found = tuple[IbNode | None, IbLink | None]
+_Reader = Callable[[str, str], Iterator[tuple[int, _Found]]]
 _HEAD = re.compile(r'(Switch|Ca|Hca|Rt)\s+(\d{1,3})\s*"([^"]{1,64})"(?:[^#]*#\s*"([^"]{0,80})")?(.*)')
 _PORT = re.compile(
     r'\[(\d{1,3})\](?:\([0-9a-fA-F]{1,16}\))?\s*"([^"]{1,64})"\[(\d{1,3})\](?:\([0-9a-fA-F]{1,16}\))?(?:\s*#(.*))?'
@@ -78,13 +79,11 @@ _ABOUT = re.compile(r"(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid|DDR|ch
 
 
 def is_ib_topology(text: str) -> bool:
-    """Whether the first lines that say something look like one of these programs', and not like Slurm's file."""
+    """Whether the first line that says something is one of these programs', and not one of Slurm's file."""
     for raw in text[:65_536].split("\n"):
         line = raw.strip()
-        if _HEAD.fullmatch(line) or _TITLE.fullmatch(line) or _ABOUT.fullmatch(line):
-            return True
         if line and not line.startswith("#"):
-            return False
+            return any(form.fullmatch(line) for form in (_HEAD, _ABOUT, _TITLE, _PAIR))
     return "Topology file: generated on" in text[:4096]
 
 
@@ -96,8 +95,7 @@ def read_ib_topology(text: str, where: str) -> IbFabric:
     """
     nodes: dict[str, IbNode] = {}
     links: dict[tuple[str, int], IbLink] = {}
-    is_blocks = not any(_TITLE.fullmatch(line.strip()) for line in text[:65_536].split("\n"))
-    for number, (node, link) in _blocks(text, where) if is_blocks else _ports(text, where):
+    for number, (node, link) in _reader(text, where)(text, where):
         at = f"{where}:{number}"
         if node is not None and node.key not in nodes:
             nodes[node.key] = node
@@ -114,6 +112,12 @@ def read_ib_topology(text: str, where: str) -> IbFabric:
             if each.node not in nodes:
                 raise InputError(f"{end[0][:60]} is linked to {each.node[:60]}, which no line describes", where=where)
     return IbFabric(nodes=nodes, links=tuple(dict.fromkeys(links.values())), where=where)
+
+
+def _reader(text: str, where: str) -> _Reader:
+    """Return the reader of a text by its first line that says something."""
+    first = next((line for _number, line in _lines(text, where)), "")
+    return _ports if _TITLE.fullmatch(first) else _pairs if _PAIR.fullmatch(first) else _blocks
 
 
 def _keep(links: dict[tuple[str, int], IbLink], link: IbLink, at: str) -> None:
@@ -238,3 +242,28 @@ def _lane(text: str) -> float | None:
     except ValueError:
         return None
     return value if 0 < value < 10_000 else None
+
+
+_SIDE = (
+    r"\{ (CA|SW|RT)(?:-SM)? Ports:[0-9a-fA-F]{2} .{0,200}?NodeGUID:([0-9a-fA-F]{16}) [^{}]{0,200}\{([^{}]{0,80})\} "
+    r"LID:([0-9a-fA-F]{4}) PN:([0-9a-fA-F]{2}) \}"
+)
+_PAIR = re.compile(rf"{_SIDE} {_SIDE} PHY=(\d{{1,2}})x LOG=\w{{1,12}} SPD=([0-9.]{{1,6}})\s*")
+# opensm writes speeds rounded.
+_SPD = {"14": 14.0625, "25": 25.78125, "50": 53.125, "100": 106.25, "200": 212.5}
+_SIDES: dict[str, NodeKind] = {"CA": "host", "SW": "switch", "RT": "router"}
+
+
+def _pairs(text: str, where: str) -> Iterator[tuple[int, _Found]]:
+    """Yield nodes and links of opensm-subnet.lst: a line has both ends of a link, with LIDs and ports in hex."""
+    for number, line in _lines(text, where):
+        pair = _PAIR.fullmatch(line)
+        if pair is None:
+            raise InputError(f"{line[:60]!r} is no line of opensm-subnet.lst", where=f"{where}:{number}")
+        ends = []
+        for at in (0, 5):
+            kind, guid, name, lid, port = pair.groups()[at : at + 5]
+            yield number, (IbNode(key=guid.lower(), kind=_SIDES[kind], name=name.strip()), None)
+            ends.append(IbEnd(node=guid.lower(), port=int(port, 16), lid=int(lid, 16)))
+        lane = _SPD.get(pair[12], _lane(pair[12]))
+        yield number, (None, IbLink(one=ends[0], other=ends[1], width=int(pair[11]), lane_Gbps=lane))
