@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from busbw.base.text import listed
-from busbw.base.units import format_seconds
 from busbw.base.value import Integer, Value
 from busbw.facts.port_counters import CounterKind, CounterOwner, PortCounter, port_counters
 from busbw.model.port_counters import CountersRead
@@ -116,13 +115,22 @@ def changes(before: Sequence[CountersRead], after: Sequence[CountersRead], when:
         ports=ports,
         hosts=tuple(both),
         seconds=seconds,
-        when=when if when is not None else f"in {format_seconds(seconds)}" if seconds else "",
+        when=when if when is not None else span_words(seconds) if seconds else "",
         gone=tuple(gone),
         come=tuple(come),
         stuck=tuple(stuck),
         restarted=tuple(host for host in both if _restarted(firsts[host], lasts[host])),
         unpaired=tuple(sorted(set(firsts) ^ set(lasts))),
     )
+
+
+def span_words(seconds: float) -> str:
+    """Return a time between readings as a sentence has it: `in 41 s`, `in 12 min`, `in 5.2 h`, `in 3.1 days`."""
+    if seconds < 120:
+        return f"in {seconds:.0f} s"
+    if seconds < 7200:
+        return f"in {seconds / 60:.0f} min"
+    return f"in {seconds / 3600:.1f} h" if seconds < 172_800 else f"in {seconds / 86_400:.1f} days"
 
 
 def _sides(readings: Sequence[CountersRead]) -> dict[str, _Side]:
