@@ -1,20 +1,25 @@
 """A fabric judged: a simulated one, a stored run over pairs, or a table of pairs."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
+from msgspec import structs
+
 from busbw.api import loading
+from busbw.api.fabric_evidence import KnownTopology, changed_counters, place_by_file
 from busbw.base.errors import InputError
 from busbw.base.value import Integer, Value
+from busbw.fabric.counter_evidence import counter_notes, weighed
 from busbw.fabric.places import Endpoint, Metric, PairTest, Places, flat
 from busbw.fabric.procedure import Swept, analysed, sweep
 from busbw.fabric.report import ExpectedPair, FabricReport, expectations, report
 from busbw.fabric.simulation import Fault, FaultKind, Noise, Simulated, Topology, drawn_faults, made_places
-from busbw.fabric.slurm_topology import MOST_BYTES as MOST_TREE_BYTES
-from busbw.fabric.slurm_topology import placed, read_tree, tree_text
+from busbw.fabric.slurm_topology import tree_text
 from busbw.fabric.table import MOST_BYTES, quantity, read_pairs
 from busbw.facts.platforms import find_platform
 from busbw.machine.capture.sites import site_files
+from busbw.model.finding import Finding
 from busbw.model.run import Run
 from busbw.store.files import is_file, read_bounded
 
@@ -34,8 +39,11 @@ class FabricRequest(Value, kw_only=True, frozen=True):
     metric: Metric | None = None
     # Of a run with several sizes; None: the largest, of latencies the smallest.
     size_bytes: Integer | None = None
-    # Slurm's topology.conf.
+    # Slurm's topology.conf, or the output of ibnetdiscover, iblinkinfo or opensm.
     tree: str | None = None
+    # Files with counters of ports, read before the tests and after them.
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
     platform: str | None = None
     # What a sound pair reaches, as `380Gb/s`.
     expect: str | None = None
@@ -62,16 +70,36 @@ def judge_fabric(asked: FabricRequest) -> JudgedFabric:
     if (asked.source is None) == (asked.topology is None):
         given = "neither results nor --simulate are given" if asked.source is None else "both results and --simulate"
         raise InputError(given, hint="busbw fabric pairs.csv --metric bandwidth, or busbw fabric --simulate fat-tree-2")
+    if bool(asked.before) != bool(asked.after) or (asked.before and asked.source is None):
+        raise InputError(
+            "counters of ports are needed before and after the tests that were made",
+            hint="busbw fabric pairs.csv --metric bandwidth --counters before.jsonl after.jsonl",
+        )
+    findings: tuple[Finding, ...] = ()
     if asked.source is not None:
-        outcome, metric, title = _stored(asked, asked.source)
+        outcome, metric, title, known = _stored(asked, asked.source)
         truth: tuple[str, ...] = ()
+        outcome, findings = _with_evidence(asked, outcome, known)
     else:
         outcome, metric, title, truth = _simulated(asked)
     made = report(
         outcome, metric, title, expected=_expected(asked, metric), truth=truth, simulated=asked.topology is not None
     )
-    known = None not in outcome.places.leaves
-    return JudgedFabric(report=made, tree=tree_text(outcome.places) if known else None)
+    made = structs.replace(made, findings=(*made.findings, *findings))
+    placed = None not in outcome.places.leaves
+    return JudgedFabric(report=made, tree=tree_text(outcome.places) if placed else None)
+
+
+def _with_evidence(
+    asked: FabricRequest, outcome: Swept, known: KnownTopology | None
+) -> tuple[Swept, tuple[Finding, ...]]:
+    """Return a sweep whose answers have what counters of ports say of them, and what else links and counters show."""
+    links = known.findings if known is not None else ()
+    if not asked.before:
+        return outcome, links
+    found = changed_counters(asked.before, asked.after, known.fabric if known is not None else None)
+    outcome = replace(outcome, answers=weighed(outcome.answers, found))
+    return outcome, (*links, *counter_notes(outcome.answers, found))
 
 
 def _expected(asked: FabricRequest, metric: Metric) -> tuple[ExpectedPair, ...]:
@@ -120,7 +148,7 @@ def _truth(fault: Fault, places: Places) -> str:
     return f"{fault.kind}{where}{effect}"
 
 
-def _stored(asked: FabricRequest, source: str) -> tuple[Swept, Metric, str]:
+def _stored(asked: FabricRequest, source: str) -> tuple[Swept, Metric, str, KnownTopology | None]:
     path = Path(source)
     if source == "-" or (is_file(path) and loading.kind_of(path.parent) is None):
         if asked.metric is None:
@@ -142,10 +170,8 @@ def _stored(asked: FabricRequest, source: str) -> tuple[Swept, Metric, str]:
             )
         places, tests, metric = pairs_of(loading.read(where), asked)
         title = f"{metric} of pairs in run {where.name}"
-    if asked.tree is not None:
-        raw = read_bounded(Path(asked.tree), most_bytes=MOST_TREE_BYTES, kind="topology.conf")
-        places = placed(places, read_tree(raw.decode("utf-8", "replace"), asked.tree))
-    return analysed(places, tests, metric), metric, title
+    known = place_by_file(places, asked.tree) if asked.tree is not None else None
+    return analysed(known.places if known is not None else places, tests, metric), metric, title, known
 
 
 def pairs_of(run: Run, asked: FabricRequest) -> tuple[Places, tuple[PairTest, ...], Metric]:

@@ -19,7 +19,15 @@ _FAULTS = (
 @click.argument("source", metavar="[RESULTS]", required=False)
 @click.option("--metric", type=click.Choice(["latency", "bandwidth", "bibandwidth"]), help="What the values are.")
 @click.option("--size", "size_bytes", type=SIZE, help="This size of a run [default: largest; of latencies smallest].")
-@click.option("--topology", "tree", metavar="FILE", help="Slurm's topology.conf: which host is below which switch.")
+@click.option(
+    "--topology",
+    "tree",
+    metavar="FILE",
+    help="topology.conf of Slurm, or what ibnetdiscover, iblinkinfo or opensm wrote.",
+)
+@click.option(
+    "--counters", nargs=2, multiple=True, metavar="BEFORE AFTER", help="Counters of ports, from before and after."
+)
 @click.option("--platform", metavar="ID", help="The platform: what is published of its pairs is expected.")
 @click.option("--expect", metavar="VALUE", help="What a sound pair reaches: 380Gb/s, 47GB/s, 1.7us.")
 @click.option(
@@ -33,7 +41,14 @@ _FAULTS = (
 @click.option("--full", is_flag=True, help="Simulate every pair once instead of five random rounds.")
 @click.option("--blind", is_flag=True, help="Simulate without telling the procedure the leaves.")
 @JSON
-def fabric(*, as_json: bool, write_topology: Path | None, effect_percent: float | None, **asked: Any) -> NoReturn:  # noqa: ANN401 - as click gives them
+def fabric(
+    *,
+    as_json: bool,
+    write_topology: Path | None,
+    effect_percent: float | None,
+    counters: tuple[tuple[str, str], ...],
+    **asked: Any,  # noqa: ANN401 - as click gives them
+) -> NoReturn:
     """Say which node, NIC, rail, link or switch of a fabric is bad, from tests of its pairs.
 
     RESULTS is a stored run with --pairs, or a table `sender,receiver,value[,unit][,round]` of another tool. With
@@ -50,7 +65,14 @@ def fabric(*, as_json: bool, write_topology: Path | None, effect_percent: float 
 
     if write_topology is not None:
         check_replaceable(write_topology)
-    judged = judge_fabric(FabricRequest(effect=None if effect_percent is None else effect_percent / 100, **asked))
+    judged = judge_fabric(
+        FabricRequest(
+            effect=None if effect_percent is None else effect_percent / 100,
+            before=tuple(before for before, _after in counters),
+            after=tuple(after for _before, after in counters),
+            **asked,
+        )
+    )
     if write_topology is not None:
         if judged.tree is None:
             raise InputError(

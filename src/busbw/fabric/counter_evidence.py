@@ -5,8 +5,7 @@ make a possible answer likely; congestion alone makes a likely one possible. Por
 congestion, are notes.
 """
 
-import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from msgspec import structs
 
@@ -22,7 +21,6 @@ _COMMON = 0.25
 # Ports with errors that get a note of their own.
 _MOST_NOTES = 8
 _PARTS = ("node", "nic", "nic_send", "nic_receive", "unsteady", "unanswered")
-_DEVICE = re.compile(r"\bNIC (\S+?),")
 
 
 def weighed(answers: Sequence[FabricAnswer], found: PortChanges) -> tuple[FabricAnswer, ...]:
@@ -38,7 +36,8 @@ def _weighed(answer: FabricAnswer, found: PortChanges) -> FabricAnswer:
     link = [each for each in own if each.kind == "link_error"]
     errors = [each for each in own if each.kind in ERRORS]
     congestion = [each for each in own if each.kind == "congestion"]
-    lines = [_line(place, each, found) for place, each in list(by_port(errors or own).items())[:2]]
+    ports = sorted(by_port(errors or own).items(), key=lambda item: item[1][0].host not in answer.nodes)
+    lines = [_line(place, each, found, dict(ports)) for place, each in ports[:2]]
     lines += [f"{place}: no such port any more {found.when}".rstrip() for place in found.gone
               if place.split(" ", 1)[0] in answer.nodes]  # fmt: skip
     lines += [f"{host} started again in between" for host in found.restarted if host in answer.nodes]
@@ -52,41 +51,38 @@ def _weighed(answer: FabricAnswer, found: PortChanges) -> FabricAnswer:
         confidence = "possible" if confidence == "likely" else confidence
     elif congestion and not link and answer.kind == "congestion" and confidence == "possible":
         confidence = "likely"
-    return structs.replace(
-        answer, evidence=(*answer.evidence, *lines), otherwise=otherwise, confidence=confidence
-    )
+    return structs.replace(answer, evidence=(*answer.evidence, *lines), otherwise=otherwise, confidence=confidence)
 
 
 def _of_answer(answer: FabricAnswer, found: Sequence[PortChange]) -> list[PortChange]:
     """Return the changes at ports of an answer's hosts, at both ends of their cables; of one NIC where it names one."""
-    named = _DEVICE.search(f"{answer.place},")
-    device = endpoint_of(named[1]).rail if named is not None else None
-    return [
-        each
-        for each in found
-        if any(_concerns(each, node, device) for node in answer.nodes)
-    ]
+    rails = {end.rail for part in answer.parts if (end := endpoint_of(part)).node in answer.nodes and end.rail}
+    # A rail may be a number: then nobody knows which device it is. A node has all of its NICs.
+    devices = rails if answer.kind != "node" and not any(rail.isdecimal() for rail in rails) else set()
+    return [each for each in found if any(_concerns(each, node, devices) for node in answer.nodes)]
 
 
-def _concerns(change: PortChange, node: str, device: str | None) -> bool:
+def _concerns(change: PortChange, node: str, devices: set[str]) -> bool:
+    """Whether a change is at a port of a node or at the other end of its cable. `devices`: of these; none: of any."""
     far_host, _space, far_port = (change.linked or "").partition(" ")
     if far_host == node:
-        return device is None or far_port.split(" ")[0] == device
-    known = change.port.partition("/")[0]
-    # A rail may be a number: then nobody knows which device it is.
-    return change.host == node and (device is None or device.isdecimal() or known == device)
+        return not devices or far_port.split(" ")[0] in devices
+    return change.host == node and (not devices or change.port.partition("/")[0] in devices)
 
 
-def _line(place: str, own: Sequence[PortChange], found: PortChanges) -> str:
-    """Return the evidence of one port, and what the others counted: `node07 mlx5_3 port 1: symbol errors +412 in 41 s;
-    the other 15 ports none`.
+def _line(place: str, own: Sequence[PortChange], found: PortChanges, told: Container[str]) -> str:
+    """Return what one port counted, and how many of the ports counted as much that are not `told` beside it.
+
+    `node07 mlx5_3 port 1: symbol errors +412 in 41 s; the other 15 ports none`.
     """
     kinds = {each.kind for each in own}
-    others = {each.place for each in found.changes if each.kind in kinds and each.place != place}
-    rest = f"{len(others)} of the other {found.ports - 1} ports too" if others else f"the other {found.ports - 1} ports none"
+    others = {each.place for each in found.changes if each.kind in kinds and each.place not in told}
     far = f" (to {own[0].linked})" if own[0].linked is not None else ""
     line = f"{place}{far}: {counted_words(own)} {found.when}".rstrip()
-    return line if found.ports < 2 else f"{line}; {rest}"
+    many = found.ports - 1
+    if others:
+        return f"{line}; {len(others)} of the other {many} ports too"
+    return f"{line}; the other {many} ports none" if many > 1 else line
 
 
 def _is_common(found: PortChanges, answer: FabricAnswer) -> bool:
@@ -105,7 +101,9 @@ def counter_notes(answers: Sequence[FabricAnswer], found: PortChanges) -> tuple[
     if len(made) > _MOST_NOTES:
         rest = [place for place in errors if place not in told][_MOST_NOTES:]
         shown.append(_note("FAB011", counted(len(rest), "more port"), f"errors on {listed(rest)}", found, None))
-    gone = [_note("FAB011", place, "the port is gone", found, "dmesg; is its driver still loaded?") for place in found.gone]
+    gone = [
+        _note("FAB011", place, "the port is gone", found, "dmesg; is its driver still loaded?") for place in found.gone
+    ]
     congestion = by_port([each for each in found.changes if each.kind == "congestion"])
     if congestion:
         places = sorted(congestion, key=lambda place: -max(each.change for each in congestion[place]))
@@ -123,7 +121,7 @@ def _error_note(place: str, own: Sequence[PortChange], found: PortChanges) -> Fi
         if lost
         else "look at cable and transceiver (mlxlink -d DEVICE -m, ethtool -m); read the counters again after a job"
     )
-    return _note("FAB011", place, _line(place, own, found), found, fix)
+    return _note("FAB011", place, _line(place, own, found, {place}), found, fix)
 
 
 def _note(code: str, port: str, evidence: str, found: PortChanges, fix: str | None) -> Finding:

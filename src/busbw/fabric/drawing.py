@@ -23,6 +23,7 @@ def report_lines(report: FabricReport) -> tuple[str, ...]:
         "",
         *_heading(report),
         *(line for each in report.answers for line in _answer(each)),
+        *_others(report),
         *_bands(report),
         *_leaves(report),
         *_histogram(report),
@@ -60,6 +61,16 @@ def _answer(answer: FabricAnswer) -> Iterator[str]:
     yield from (f"    {line}" for line in answer.evidence)
     yield from _wrapped(f"otherwise: {answer.otherwise}", "  ", "    ")
     yield from _wrapped(f"to tell: {answer.clears}", "  ", "    ")
+
+
+def _others(report: FabricReport) -> Iterator[str]:
+    """Yield the findings that are no answer of the tests: topology, links and counters of ports."""
+    for each in report.findings[len(report.answers) :]:
+        yield ""
+        yield from _wrapped(f"{each.severity} {each.code} {each.title}")
+        yield from _wrapped(each.evidence, "  ", "  ")
+        if each.fix is not None:
+            yield from _wrapped(f"to do: {each.fix}", "  ", "    ")
 
 
 def _bands(report: FabricReport) -> Iterator[str]:

@@ -102,16 +102,15 @@ def _distances(beside: Mapping[str, set[str]], start: str) -> dict[str, int]:
 
 
 def hop_count(fabric: IbFabric, one: str, other: str) -> int | None:
-    """Return the cables on the shortest way between two hosts; None where there is none. Raises InputError for unknown
-    hosts.
+    """Return the cables on the shortest way between two hosts; None where there is none.
+
+    Raises InputError for a host that the fabric does not have.
     """
     hosts = ib_hosts(fabric)
     ends = [_adapters_of(hosts, Endpoint(node=name), fabric.where) for name in (one, other)]
     starts, goals = ({leaf for each in end for leaf in each.leaves} for end in ends)
     beside = _switch_neighbours(fabric)
-    ways = [
-        far for start in sorted(starts) for leaf, far in _distances(beside, start).items() if leaf in goals
-    ]
+    ways = [far for start in sorted(starts) for leaf, far in _distances(beside, start).items() if leaf in goals]
     return min(ways) + 2 if ways else None
 
 
@@ -124,7 +123,11 @@ def placed_by_links(places: Places, fabric: IbFabric) -> Places:
     hosts = ib_hosts(fabric)
     missing = [node for node in places.nodes if _known_name(hosts, node) is None]
     if missing:
-        hint = f"{counted(hosts.unnamed, 'adapter')} without a host's name in it: rdma-ndd sets it" if hosts.unnamed else None
+        hint = (
+            f"{counted(hosts.unnamed, 'adapter')} without a host's name in it: rdma-ndd sets it"
+            if hosts.unnamed
+            else None
+        )
         raise InputError(
             f"{counted(len(missing), 'tested host')} not in the topology: {members_text(missing)}",
             where=fabric.where,
@@ -174,9 +177,7 @@ def _leaf_names(fabric: IbFabric, used: Sequence[tuple[str, ...]]) -> tuple[str,
         word = re.sub(r"[^A-Za-z0-9_.-]+", "-", node.name.split(";")[-1].split(":")[0]).strip("-") or key
         return f"{word}-{key.removeprefix('S-').lstrip('0')}" if node.name in twice or not node.name else word
 
-    names = [
-        name_of(each[0]) if len(each) == 1 else f"{name_of(each[0])}-and-{len(each) - 1}-more" for each in used
-    ]
+    names = [name_of(each[0]) if len(each) == 1 else f"{name_of(each[0])}-and-{len(each) - 1}-more" for each in used]
     counts = Counter(names)
     return tuple(name if counts[name] == 1 else f"{name}-{at}" for at, name in enumerate(names))
 
@@ -209,12 +210,12 @@ def slow_links(fabric: IbFabric) -> tuple[Finding, ...]:
     """Return the links that run at fewer lanes or a lower speed than most like them at their ends."""
     beside: dict[str, list[IbLink]] = defaultdict(list)
     for link in fabric.links:
-        if rate_Gbps(link) is not None:
+        if rate_bps(link) is not None:
             for end in (link.one, link.other):
                 beside[_site(fabric.nodes[end.node])].append(link)
     made = []
     for link in fabric.links:
-        rate = rate_Gbps(link)
+        rate = rate_bps(link)
         if rate is None:
             continue
         kind = _reach(fabric, link)
@@ -224,7 +225,7 @@ def slow_links(fabric: IbFabric) -> tuple[Finding, ...]:
             for each in beside[_site(fabric.nodes[end.node])]
             if each is not link and _reach(fabric, each) == kind
         }.values()
-        faster = [each for each in near if (rate_Gbps(each) or 0.0) > rate]
+        faster = [each for each in near if (rate_bps(each) or 0.0) > rate]
         if len(faster) >= _LEAST_NEIGHBOURS and len(faster) >= _MOST_OF * len(near):
             made.append(_slow(fabric, link, faster, len(near)))
     return tuple(made)
@@ -241,16 +242,16 @@ def _reach(fabric: IbFabric, link: IbLink) -> bool:
     return "host" in (fabric.nodes[link.one.node].kind, fabric.nodes[link.other.node].kind)
 
 
-def rate_Gbps(link: IbLink) -> float | None:  # noqa: N802 - a unit keeps its capitals
+def rate_bps(link: IbLink) -> float | None:
     """Return what a link carries on the wire; None where it does not say."""
-    return link.width * link.lane_Gbps if link.width is not None and link.lane_Gbps is not None else None
+    return link.width * link.lane_bps if link.width is not None and link.lane_bps is not None else None
 
 
 def link_speed(link: IbLink) -> str:
     """Return width and speed as the field writes them, `4x HDR`; `?` for what is not known."""
     names = {rate: name for name, rate in LANE_RATES.items()}
     # iblinkinfo prints FDR10 and QDR by rate, and other rates as they are.
-    speed = "?" if link.lane_Gbps is None else names.get(link.lane_Gbps, f"{link.lane_Gbps:g} Gb/s a lane")
+    speed = "?" if link.lane_bps is None else names.get(link.lane_bps, f"{link.lane_bps / 1e9:g} Gb/s a lane")
     return f"{link.width if link.width is not None else '?'}x {speed}"
 
 

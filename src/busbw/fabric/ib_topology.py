@@ -18,10 +18,10 @@ _MOST_LINKS = 1_048_576
 _LONGEST_LINE = 512
 
 NodeKind = Literal["host", "switch", "router"]
-# Gb/s of a lane on the wire, by the name that ibnetdiscover has for it (libibmad, mad_dump_linkspeed and -ext2).
+# Bits per second of a lane on the wire, by the name that ibnetdiscover has for it.
 LANE_RATES = {
-    "SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.3125, "FDR": 14.0625, "EDR": 25.78125, "HDR": 53.125,
-    "NDR": 106.25, "XDR": 212.5,
+    "SDR": 2.5e9, "DDR": 5e9, "QDR": 10e9, "FDR10": 10.3125e9, "FDR": 14.0625e9, "EDR": 25.78125e9, "HDR": 53.125e9,
+    "NDR": 106.25e9, "XDR": 212.5e9,
 }  # fmt: skip
 _KINDS: dict[str, NodeKind] = {
     "Switch": "switch", "Ca": "host", "Hca": "host", "Rt": "router", "CA": "host", "Router": "router",
@@ -49,12 +49,12 @@ class IbEnd:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IbLink:
-    """A cable. `width` in lanes, `lane_Gbps` on the wire, None: not said."""
+    """A cable. `width` in lanes, `lane_bps`: on the wire, None: not said."""
 
     one: IbEnd
     other: IbEnd
     width: int | None
-    lane_Gbps: float | None
+    lane_bps: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,15 +138,15 @@ def _keep(links: dict[tuple[str, int], IbLink], link: IbLink, at: str) -> None:
 
 
 def _merged(known: IbLink, again: IbLink) -> IbLink:
-    """Return a link as both lines about it say it: each tells the LID of its own end, and of a rate the lower counts."""
+    """Return a link as both lines about it say it: LIDs from either, and of widths and rates the lower."""
     lids = {(each.node, each.port): each.lid for each in (again.one, again.other)}
     ends = [
         each if each.lid is not None else IbEnd(node=each.node, port=each.port, lid=lids[each.node, each.port])
         for each in (known.one, known.other)
     ]
     widths = [each for each in (known.width, again.width) if each is not None]
-    rates = [each for each in (known.lane_Gbps, again.lane_Gbps) if each is not None]
-    return IbLink(one=ends[0], other=ends[1], width=min(widths, default=None), lane_Gbps=min(rates, default=None))
+    rates = [each for each in (known.lane_bps, again.lane_bps) if each is not None]
+    return IbLink(one=ends[0], other=ends[1], width=min(widths, default=None), lane_bps=min(rates, default=None))
 
 
 def _lines(text: str, where: str) -> Iterator[tuple[int, str]]:
@@ -189,12 +189,12 @@ def _block_link(node: IbNode, own_lid: int | None, port: re.Match[str]) -> IbLin
         mine, far = own_lid, lids[0] if lids else None
     else:
         # `# lid 8 lmc 0 "leaf1" lid 2 4xQDR`: its own, then the switch's.
-        mine, far = (lids + [None, None])[:2]  # type: ignore[operator]
+        mine, far = (*lids, None, None)[:2]
     return IbLink(
         one=IbEnd(node=node.key, port=int(port[1]), lid=mine),
         other=IbEnd(node=port[2], port=int(port[3]), lid=far),
         width=int(rate[1]) if rate is not None else None,
-        lane_Gbps=LANE_RATES.get(rate[2]) if rate is not None else None,
+        lane_bps=LANE_RATES.get(rate[2]) if rate is not None else None,
     )
 
 
@@ -232,16 +232,17 @@ def _port_link(row: re.Match[str], state: re.Match[str]) -> IbLink:
         one=IbEnd(node=f"lid {lid}", port=int(row["port"]), lid=lid),
         other=IbEnd(node=f"lid {far_lid}", port=int(row["far_port"]), lid=far_lid),
         width=int(state[1]),
-        lane_Gbps=_lane(state[2]) if state[2] is not None else LANE_RATES.get(state[3]),
+        lane_bps=_lane(state[2]) if state[2] is not None else LANE_RATES.get(state[3]),
     )
 
 
 def _lane(text: str) -> float | None:
+    """Return what a lane carries by a number of Gb/s; None for what is none."""
     try:
         value = float(text)
     except ValueError:
         return None
-    return value if 0 < value < 10_000 else None
+    return value * 1e9 if 0 < value < 10_000 else None
 
 
 _SIDE = (
@@ -250,7 +251,7 @@ _SIDE = (
 )
 _PAIR = re.compile(rf"{_SIDE} {_SIDE} PHY=(\d{{1,2}})x LOG=\w{{1,12}} SPD=([0-9.]{{1,6}})\s*")
 # opensm writes speeds rounded.
-_SPD = {"14": 14.0625, "25": 25.78125, "50": 53.125, "100": 106.25, "200": 212.5}
+_SPD = {"14": 14.0625e9, "25": 25.78125e9, "50": 53.125e9, "100": 106.25e9, "200": 212.5e9}
 _SIDES: dict[str, NodeKind] = {"CA": "host", "SW": "switch", "RT": "router"}
 
 
@@ -266,4 +267,4 @@ def _pairs(text: str, where: str) -> Iterator[tuple[int, _Found]]:
             yield number, (IbNode(key=guid.lower(), kind=_SIDES[kind], name=name.strip()), None)
             ends.append(IbEnd(node=guid.lower(), port=int(port, 16), lid=int(lid, 16)))
         lane = _SPD.get(pair[12], _lane(pair[12]))
-        yield number, (None, IbLink(one=ends[0], other=ends[1], width=int(pair[11]), lane_Gbps=lane))
+        yield number, (None, IbLink(one=ends[0], other=ends[1], width=int(pair[11]), lane_bps=lane))

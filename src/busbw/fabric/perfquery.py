@@ -85,9 +85,7 @@ def named_by(readings: Sequence[CountersRead], fabric: IbFabric) -> tuple[Counte
     return tuple(_named(each, ends, fabric) for each in readings)
 
 
-def _named(
-    reading: CountersRead, ends: dict[tuple[str, str], tuple[IbEnd, IbEnd]], fabric: IbFabric
-) -> CountersRead:
+def _named(reading: CountersRead, ends: dict[tuple[str, str], tuple[IbEnd, IbEnd]], fabric: IbFabric) -> CountersRead:
     ports = {key.rpartition(" ")[0] for key in reading.counters}
     known = {port: ends[reading.host, port] for port in ports if (reading.host, port) in ends}
     if not known:

@@ -85,8 +85,10 @@ class _Side(Value, kw_only=True, frozen=True):
 
 
 def changes(before: Sequence[CountersRead], after: Sequence[CountersRead], when: str | None = None) -> PortChanges:
-    """Return what changed from `before` to `after`, the most serious first. Of a port that is there twice the first
-    before and the last after count. `when`: how a sentence names the time between; None: by the clocks.
+    """Return what changed from `before` to `after`, the most serious first.
+
+    Of a port that is there twice the first before and the last after count. `when`: how a sentence names the time
+    between; None: by the clocks.
     """
     firsts, lasts = _sides(before), _sides(tuple(reversed(after)))
     both = [host for host in firsts if host in lasts]
@@ -164,9 +166,7 @@ def _restarted(first: _Side, last: _Side) -> bool:
     return first.uptime_s is not None and last.uptime_s is not None and last.uptime_s < first.uptime_s
 
 
-def _compare(
-    host: str, port: str, first: _Side, last: _Side, made: list[PortChange], stuck: list[str]
-) -> None:
+def _compare(host: str, port: str, first: _Side, last: _Side, made: list[PortChange], stuck: list[str]) -> None:
     known = port_counters()
     owner = owner_of(port)
     seconds = last.unix_s - first.unix_s if first.unix_s is not None and last.unix_s is not None else None

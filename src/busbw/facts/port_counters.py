@@ -35,6 +35,8 @@ class PortCounter(Value, frozen=True, kw_only=True):
     least_source: str
     # Of readings further apart than an hour: the rate from which it matters too.
     per_hour: Integer | None = None
+    # The total since the counters were cleared above which a port is reported; None: no total is.
+    total: Integer | None = None
     source: str
     checked: dt.date
 
@@ -66,6 +68,11 @@ def port_counters() -> dict[tuple[CounterOwner, str], PortCounter]:
         if found.setdefault((each.owner, each.name), each) is not each:
             raise ValueError(f"data/port_counters.toml has {each.owner} {each.name} twice")
     return found
+
+
+def names_of(owner: CounterOwner) -> tuple[str, ...]:
+    """Return the names of the counters of an owner."""
+    return tuple(name for whose, name in port_counters() if whose == owner)
 
 
 @cache
