@@ -19,38 +19,33 @@ PROGRAMS = {"ibsim": "ibsim-utils", "opensm": "opensm", "ibnetdiscover": "infini
 _TIMEOUT_S = 60
 
 
-def fat_tree(leaves: int, hosts: int, spines: int, narrow: str = "", width: str = "4xHDR") -> str:
-    """Return a net for ibsim: leaves with hosts `n0`..., a cable from each leaf to each spine; `narrow` has one lane."""
-    first_lid = 1 + leaves + spines
+def fat_tree(leaves: int, hosts: int, spines: int, narrow: str) -> str:
+    """Return a net for ibsim: hosts `n0`... below leaves, each with a cable to each spine; that of `narrow` has one lane."""
+
+    def lid(kind: str, number: int) -> int:
+        return 1 + number + {"leaf": 0, "spine": leaves, "host": leaves + spines}[kind]
+
+    def switch(kind: str, number: int, ports: int) -> str:
+        return f'Switch\t{ports} "S-{kind}{number}"\t# "{kind}{number}" enhanced port 0 lid {lid(kind, number)} lmc 0'
+
+    def far(port: int, kind: str, number: int, far_port: int) -> str:
+        return f'[{port}]\t"S-{kind}{number}"[{far_port}]\t# "{kind}{number}" lid {lid(kind, number)} 4xHDR'
+
     blocks = []
     for leaf in range(leaves):
-        lines = [f'Switch\t{hosts + spines} "S-leaf{leaf}"\t\t# "leaf{leaf}" enhanced port 0 lid {1 + leaf} lmc 0']
+        lines = [switch("leaf", leaf, hosts + spines)]
         for at in range(hosts):
-            name = f"n{leaf * hosts + at}"
-            rate = "1xHDR" if name == narrow else width
-            lines.append(f'[{at + 1}]\t"H-{name}"[1]\t\t# "{name} mlx5_0" lid {first_lid + leaf * hosts + at} {rate}')
-        for spine in range(spines):
-            lines.append(
-                f'[{hosts + 1 + spine}]\t"S-spine{spine}"[{leaf + 1}]\t\t# "spine{spine}" lid {1 + leaves + spine} {width}'
-            )
-        blocks.append("\n".join(lines))
+            number = leaf * hosts + at
+            rate = "1xHDR" if narrow == f"n{number}" else "4xHDR"
+            lines.append(f'[{at + 1}]\t"H-n{number}"[1]\t# "n{number} mlx5_0" lid {lid("host", number)} {rate}')
+            ends = f'lid {lid("host", number)} lmc 0 "leaf{leaf}" lid {lid("leaf", leaf)} {rate}'
+            blocks.append(f'Hca\t1 "H-n{number}"\t# "n{number} mlx5_0"\n[1]\t"S-leaf{leaf}"[{at + 1}]\t# {ends}')
+        lines += [far(hosts + 1 + spine, "spine", spine, leaf + 1) for spine in range(spines)]
+        # The tools are attached to the first node.
+        blocks.insert(leaf, "\n".join(lines))
     for spine in range(spines):
-        lines = [
-            f'Switch\t{leaves} "S-spine{spine}"\t\t# "spine{spine}" enhanced port 0 lid {1 + leaves + spine} lmc 0'
-        ]
-        lines += [
-            f'[{leaf + 1}]\t"S-leaf{leaf}"[{hosts + 1 + spine}]\t\t# "leaf{leaf}" lid {1 + leaf} {width}'
-            for leaf in range(leaves)
-        ]
-        blocks.append("\n".join(lines))
-    for number in range(leaves * hosts):
-        leaf, at = divmod(number, hosts)
-        name = f"n{number}"
-        rate = "1xHDR" if name == narrow else width
-        blocks.append(
-            f'Hca\t1 "H-{name}"\t\t# "{name} mlx5_0"\n'
-            f'[1]\t"S-leaf{leaf}"[{at + 1}]\t\t# lid {first_lid + number} lmc 0 "leaf{leaf}" lid {1 + leaf} {rate}'
-        )
+        lines = [switch("spine", spine, leaves)]
+        blocks.append("\n".join([*lines, *(far(leaf + 1, "leaf", leaf, hosts + 1 + spine) for leaf in range(leaves))]))
     return "\n\n".join(blocks) + "\n"
 
 

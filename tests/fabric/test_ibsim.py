@@ -53,10 +53,9 @@ def test_errors_on_one_port_are_named_beside_the_slow_tests_of_its_host(
 
     def counters(name: str) -> str:
         path = tmp_path / name
-        asked = [(lid[each], 1) for each in NAMES] + [
-            (1 + leaf, port) for leaf in range(LEAVES) for port in (1, 2, 3, 4)
-        ]
-        path.write_text("".join(fabric.ask("perfquery", str(at), str(port)) for at, port in asked))
+        hosts = [("perfquery", str(lid[each]), "1") for each in NAMES]
+        leaves = [("perfquery", "-l", str(1 + leaf), f"1-{HOSTS}") for leaf in range(LEAVES)]
+        path.write_text("".join(fabric.ask(*asked) for asked in (*hosts, *leaves)))
         return str(path)
 
     topology = tmp_path / "fabric.txt"

@@ -42,7 +42,7 @@ FABRIC_HARNESSES: dict[str, Callable[[bytes], object]] = {
 }
 FABRIC_SEEDS = (
     *_LINKS,
-    b"# Port counters: Lid 6 port 1 (CapMask: 0x1200)\nPortSelect:......................1\nSymbolErrorCounter:......412\n",
+    b"# Port counters: Lid 6 port 1 (CapMask: 0x1200)\nPortSelect:...1\nSymbolErrorCounter:...412\n",
     b"# Port extended counters: Lid 6 port 1 (CapMask: 0x1200 CapMask2: 0x0000000)\nPortXmitWait:............1\n",
     _LINE + _LINE.replace(b":7", b":412"),
 )

@@ -212,10 +212,8 @@ def seeds_of(name: str) -> tuple[bytes, ...]:
         return machine_seeds(name)
     if name in SETTINGS_HARNESSES:
         return SETTINGS_SEEDS[name]
-    if name in ALLOCATION_HARNESSES:
-        return ALLOCATION_SEEDS
-    if name in FABRIC_HARNESSES:
-        return FABRIC_SEEDS
+    if name in ALLOCATION_HARNESSES or name in FABRIC_HARNESSES:
+        return ALLOCATION_SEEDS if name in ALLOCATION_HARNESSES else FABRIC_SEEDS
     if name in TEXT_HARNESSES:
         return tuple(text.encode() for text in seeds.TEXTS)
     if name in OUTPUT_HARNESSES:

@@ -90,8 +90,8 @@ def read_counters(root: Path = Path("/")) -> dict[str, int]:
 
 
 def _number(path: str) -> int:
-    """Return the number in a small file. Path.read_bytes takes several times as long, and there are hundreds of them."""
-    # A pipe among them would wait for a writer.
+    """Return the number in a small file."""
+    # There are hundreds, and Path.read_bytes takes several times as long; a pipe among them would wait for a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         # The telemetry of Cassini adds the time behind an "@".
