@@ -20,7 +20,7 @@ _TIMEOUT_S = 60
 
 
 def fat_tree(leaves: int, hosts: int, spines: int, narrow: str) -> str:
-    """Return a net for ibsim: hosts `n0`... below leaves, each with a cable to each spine; that of `narrow` has one lane."""
+    """Return a net for ibsim: hosts `n0`... below leaves, leaves below spines; the cable of `narrow` has one lane."""
 
     def lid(kind: str, number: int) -> int:
         return 1 + number + {"leaf": 0, "spine": leaves, "host": leaves + spines}[kind]

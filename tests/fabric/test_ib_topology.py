@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from busbw.api.fabric_evidence import place_by_file
 from busbw.base.errors import InputError
 from busbw.fabric.ib_links import described, hop_count, ib_hosts, link_speed, placed_by_links, slow_links
 from busbw.fabric.ib_topology import IbFabric, is_ib_topology, read_ib_topology
 from busbw.fabric.places import Endpoint, flat
+from busbw.fabric.topology_file import placed_by_text
 
 SAMPLES = Path(__file__).parent / "samples"
 SLURM = "SwitchName=leaf0 Nodes=n[0-1]\nSwitchName=leaf1 Nodes=n[2-3]\n"
@@ -110,14 +110,12 @@ def test_a_host_that_is_missing_is_named_with_what_may_be_why() -> None:
     assert "1 adapter without a host's name" in (caught.value.hint or "")
 
 
-def test_what_a_file_is_follows_from_its_content(tmp_path: Path) -> None:
-    slurm = tmp_path / "fabric.txt"
-    slurm.write_text(SLURM)
+def test_what_a_file_is_follows_from_its_content() -> None:
     places = flat(nodes("n0", "n3"))
-    assert place_by_file(places, str(slurm)).fabric is None
-    known = place_by_file(places, str(SAMPLES / "opensm-subnet.lst"))
+    assert placed_by_text(places, SLURM, "fabric.txt").fabric is None
+    known = placed_by_text(places, (SAMPLES / "opensm-subnet.lst").read_text(), "fabric.txt")
     assert known.fabric is not None
-    assert known.places.leaves == place_by_file(places, str(slurm)).places.leaves
+    assert known.places.leaves == placed_by_text(places, SLURM, "fabric.txt").places.leaves
     assert not is_ib_topology(SLURM)
     assert all(is_ib_topology(path.read_text()) for path in SAMPLES.iterdir())
 

@@ -1,21 +1,14 @@
-"""What is known of a fabric beside its tests: where its hosts stand, its links, and the counters of its ports."""
+"""Files of what is known of a fabric beside its tests: where its hosts stand, and the counters of its ports."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from busbw.base.errors import InputError
-from busbw.fabric.ib_links import placed_by_links, slow_links
-from busbw.fabric.ib_topology import MOST_BYTES as MOST_IB_BYTES
-from busbw.fabric.ib_topology import IbFabric, is_ib_topology, read_ib_topology
+from busbw.fabric.ib_topology import MOST_BYTES, IbFabric
 from busbw.fabric.perfquery import is_perfquery, named_by, read_perfquery
-from busbw.fabric.places import Places
 from busbw.fabric.port_counters import PortChanges, changes
-from busbw.fabric.slurm_topology import MOST_BYTES as MOST_TREE_BYTES
-from busbw.fabric.slurm_topology import placed, read_tree
 from busbw.machine import named
 from busbw.model import codec
-from busbw.model.finding import Finding
 from busbw.model.port_counters import CountersRead
 from busbw.store.files import read_bounded
 from busbw.store.sources import source_kind
@@ -23,28 +16,9 @@ from busbw.store.sources import source_kind
 _MOST_COUNTERS_BYTES = 2**28
 
 
-@dataclass(frozen=True, kw_only=True)
-class KnownTopology:
-    """The places with their leaves, and of an InfiniBand fabric its links and what is wrong with them."""
-
-    places: Places
-    fabric: IbFabric | None = None
-    findings: tuple[Finding, ...] = ()
-
-
-def place_by_file(places: Places, path: str) -> KnownTopology:
-    """Return the places as a file has them: Slurm's topology.conf, ibnetdiscover, iblinkinfo or opensm's list of links.
-
-    Which of them it is follows from its content. Raises InputError for what is none, and for a host it does not have.
-    """
-    raw = read_bounded(Path(path), most_bytes=MOST_IB_BYTES, kind="topology")
-    text = raw.decode("utf-8", "replace")
-    if is_ib_topology(text):
-        fabric = read_ib_topology(text, path)
-        return KnownTopology(places=placed_by_links(places, fabric), fabric=fabric, findings=slow_links(fabric))
-    if len(raw) > MOST_TREE_BYTES:
-        raise InputError(f"{len(raw)} bytes are too many for a topology.conf", where=path)
-    return KnownTopology(places=placed(places, read_tree(text, path)))
+def topology_text(path: str) -> str:
+    """Return the text of a file that says where hosts stand. Raises InputError where it cannot be read."""
+    return read_bounded(Path(path), most_bytes=MOST_BYTES, kind="topology").decode("utf-8", "replace")
 
 
 def changed_counters(before: Sequence[str], after: Sequence[str], fabric: IbFabric | None) -> PortChanges:
