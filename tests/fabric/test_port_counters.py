@@ -140,7 +140,7 @@ def test_congestion_weakens_the_word_about_a_part_and_strengthens_that_about_con
     counted = sweep("n7", "n8", n7={"mlx5_3__np_cnp_sent": 88_120})
     (part,) = weighed([answer(confidence="likely")], counted)
     assert part.confidence == "possible"
-    assert part.otherwise.startswith("congestion, which its ports counted")
+    assert part.otherwise.startswith("congestion on the way, which its ports counted")
     (congested,) = weighed([answer("congestion", "n7")], counted)
     assert congested.confidence == "likely"
 

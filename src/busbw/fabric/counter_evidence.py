@@ -13,10 +13,11 @@ from busbw.base.text import counted, listed
 from busbw.fabric.naming import FabricAnswer
 from busbw.fabric.places import endpoint_of
 from busbw.fabric.port_counters import ERRORS, PortChange, PortChanges, by_port, counted_words
+from busbw.facts.port_counters import CounterKind
 from busbw.facts.rules import finding
 from busbw.model.finding import Finding
 
-# Link errors on so many of all ports, or more, tell nothing about one of them.
+# What so many of all ports counted, or more, tells nothing about one of them.
 _COMMON = 0.25
 # Ports with errors that get a note of their own.
 _MOST_NOTES = 8
@@ -44,10 +45,10 @@ def _weighed(answer: FabricAnswer, found: PortChanges) -> FabricAnswer:
     if not lines:
         lines = [f"the ports of {listed(readable)} counted no error and no congestion {found.when}".rstrip()]
     otherwise, confidence = answer.otherwise, answer.confidence
-    if link and confidence == "possible" and answer.kind in _PARTS and not _is_common(found, answer):
+    if link and confidence == "possible" and answer.kind in _PARTS and not _is_common(found, answer, "link_error"):
         confidence = "likely"
-    elif congestion and not errors and answer.kind in _PARTS:
-        otherwise = f"congestion, which its ports counted; {otherwise}"
+    elif congestion and not errors and answer.kind in _PARTS and not _is_common(found, answer, "congestion"):
+        otherwise = f"congestion on the way, which its ports counted; {otherwise}"
         confidence = "possible" if confidence == "likely" else confidence
     elif congestion and not link and answer.kind == "congestion" and confidence == "possible":
         confidence = "likely"
@@ -85,11 +86,11 @@ def _line(place: str, own: Sequence[PortChange], found: PortChanges, told: Conta
     return f"{line}; the other {many} ports none" if many > 1 else line
 
 
-def _is_common(found: PortChanges, answer: FabricAnswer) -> bool:
-    """Whether ports of other hosts have link errors as often, so that they tell nothing about this one."""
+def _is_common(found: PortChanges, answer: FabricAnswer, kind: CounterKind) -> bool:
+    """Whether ports of other hosts counted such things as often, so that they tell nothing about this one."""
     own = {each.place for each in _of_answer(answer, found.changes)}
-    bad = {each.place for each in found.changes if each.kind == "link_error"} - own
-    return len(bad) >= _COMMON * max(found.ports - len(own), 1)
+    others = {each.place for each in found.changes if each.kind == kind} - own
+    return len(others) >= _COMMON * max(found.ports - len(own), 1)
 
 
 def counter_notes(answers: Sequence[FabricAnswer], found: PortChanges) -> tuple[Finding, ...]:
