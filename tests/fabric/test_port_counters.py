@@ -14,11 +14,11 @@ from busbw.fabric.naming import FabricAnswer, Kind
 from busbw.fabric.perfquery import is_perfquery, named_by, read_perfquery
 from busbw.fabric.port_counters import PortChanges, changes, port_words, risen, span_words
 from busbw.facts.port_counters import names_of, perfquery_names, port_counters
-from busbw.machine.read.counters import counters_of
+from busbw.machine.read.state import counters_of
 from busbw.model import codec
 from busbw.model.finding import Confidence
 from busbw.model.host import CapturedFile, Snapshot
-from busbw.model.port_counters import CountersRead
+from busbw.model.machine import CountersRead
 from busbw.rank.network import host_counters, read_counters
 
 from .test_ib_topology import sample

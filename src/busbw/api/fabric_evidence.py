@@ -9,7 +9,7 @@ from busbw.fabric.perfquery import is_perfquery, named_by, read_perfquery
 from busbw.fabric.port_counters import PortChanges, changes
 from busbw.machine import named
 from busbw.model import codec
-from busbw.model.port_counters import CountersRead
+from busbw.model.machine import CountersRead
 from busbw.store.files import read_bounded
 from busbw.store.sources import source_kind
 

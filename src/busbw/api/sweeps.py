@@ -24,8 +24,8 @@ from busbw.measure.plan.fabric import plan_sweep
 from busbw.measure.plan.hosts import check_started_once
 from busbw.model.fabric import Earlier, FabricAsked, FabricMetric
 from busbw.model.finding import Finding, Verdict
+from busbw.model.machine import CountersRead
 from busbw.model.plan import Plan
-from busbw.model.port_counters import CountersRead
 from busbw.model.record import CountersKept, RoundMeasured
 from busbw.model.request import Request
 from busbw.model.run import Run

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from busbw.base.text import listed
 from busbw.base.value import Integer, Value
 from busbw.facts.port_counters import CounterKind, CounterOwner, PortCounter, port_counters
-from busbw.model.port_counters import CountersRead
+from busbw.model.machine import CountersRead
 
 # What a sweep looks for; the others say nothing about a fabric.
 SIGNS: tuple[CounterKind, ...] = ("link_error", "loss", "congestion", "host")

@@ -10,7 +10,7 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from busbw.model.port_counters import CountersRead
+from busbw.model.machine import CountersRead
 
 # tcpi_bytes_acked in struct tcp_info (linux/tcp.h, since 4.1).
 _ACKNOWLEDGED = struct.Struct("=Q")
