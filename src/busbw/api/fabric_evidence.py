@@ -27,10 +27,10 @@ def changed_counters(before: Sequence[str], after: Sequence[str], fabric: IbFabr
     A file is lines of `busbw probe --counters` of any number of hosts, outputs of perfquery, or a snapshot of `busbw
     probe`. Raises InputError for what is none of these, and where no host is in both.
     """
-    sides = [[each for path in paths for each in _read(path)] for paths in (before, after)]
+    first, last = (tuple(each for path in paths for each in _read(path)) for paths in (before, after))
     if fabric is not None:
-        sides = [list(named_by(side, fabric)) for side in sides]
-    found = changes(*sides)
+        first, last = named_by(first, fabric), named_by(last, fabric)
+    found = changes(first, last)
     if not found.hosts:
         raise InputError(
             "no host is in the counters before and in those after",

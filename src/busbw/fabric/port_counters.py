@@ -105,11 +105,7 @@ def changes(before: Sequence[CountersRead], after: Sequence[CountersRead], when:
             if port in last.ports:
                 ports += 1
                 _compare(host, port, first, last, made, stuck)
-    spans = [
-        last - first
-        for host in both
-        if (first := firsts[host].unix_s) is not None and (last := lasts[host].unix_s) is not None and last >= first
-    ]
+    spans = [each for host in both if (each := _seconds(firsts[host], lasts[host])) is not None and each >= 0]
     seconds = max(spans, default=None)
     order = {kind: at for at, kind in enumerate(SIGNS)}
     return PortChanges(
@@ -162,6 +158,10 @@ def _sides(readings: Sequence[CountersRead]) -> dict[str, _Side]:
     return found
 
 
+def _seconds(first: _Side, last: _Side) -> float | None:
+    return last.unix_s - first.unix_s if first.unix_s is not None and last.unix_s is not None else None
+
+
 def _restarted(first: _Side, last: _Side) -> bool:
     return first.uptime_s is not None and last.uptime_s is not None and last.uptime_s < first.uptime_s
 
@@ -169,7 +169,7 @@ def _restarted(first: _Side, last: _Side) -> bool:
 def _compare(host: str, port: str, first: _Side, last: _Side, made: list[PortChange], stuck: list[str]) -> None:
     known = port_counters()
     owner = owner_of(port)
-    seconds = last.unix_s - first.unix_s if first.unix_s is not None and last.unix_s is not None else None
+    seconds = _seconds(first, last)
     anew = _restarted(first, last)
     for name, was in first.ports[port].items():
         declared, now = known.get((owner, name)), last.ports[port].get(name)
