@@ -12,7 +12,7 @@ from busbw.fabric.report import ExpectedPair, FabricReport, expectations, report
 from busbw.fabric.simulation import Fault, FaultKind, Noise, Simulated, Topology, drawn_faults, made_places
 from busbw.fabric.slurm_topology import MOST_BYTES as MOST_TREE_BYTES
 from busbw.fabric.slurm_topology import placed, read_tree, tree_text
-from busbw.fabric.table import MOST_BYTES, quantity, read_pairs
+from busbw.fabric.table import MOST_BYTES, pairs_text, quantity, read_pairs
 from busbw.facts.platforms import find_platform
 from busbw.machine.capture.sites import site_files
 from busbw.model.run import Run
@@ -55,6 +55,7 @@ class JudgedFabric(Value, kw_only=True, frozen=True):
 
     report: FabricReport
     tree: str | None
+    swept: Swept
 
 
 def judge_fabric(asked: FabricRequest) -> JudgedFabric:
@@ -71,7 +72,12 @@ def judge_fabric(asked: FabricRequest) -> JudgedFabric:
         outcome, metric, title, expected=_expected(asked, metric), truth=truth, simulated=asked.topology is not None
     )
     known = None not in outcome.places.leaves
-    return JudgedFabric(report=made, tree=tree_text(outcome.places) if known else None)
+    return JudgedFabric(report=made, tree=tree_text(outcome.places) if known else None, swept=outcome)
+
+
+def tests_table(judged: JudgedFabric) -> str:
+    """Return the tests of a fabric as the table that `judge_fabric` reads."""
+    return pairs_text(judged.swept.places, judged.swept.tests, judged.report.metric)
 
 
 def _expected(asked: FabricRequest, metric: Metric) -> tuple[ExpectedPair, ...]:

@@ -23,6 +23,7 @@ from markupsafe import Markup, escape
 from busbw import __version__
 from busbw.base.text import printable
 from busbw.base.units import format_rate, format_size, format_time
+from busbw.fabric.report import FabricReport
 from busbw.model import codec
 from busbw.model.comparison import Bisection, Comparison
 from busbw.model.imported import Imported, Reading, Table
@@ -37,6 +38,7 @@ from busbw.show.figures.scaling import scaling_figures
 from busbw.show.figures.series import BASIS_WORDS, Figure
 from busbw.show.figures.spread import rank_numbers
 from busbw.show.lines import AFTER_A_COMMAND, arguments_of, command_spans, is_long
+from busbw.show.page.fabric import fabric_section_of
 from busbw.show.page.overview import overview_of, overview_sentence
 from busbw.show.page.pictures import ImportSubject, ReportSubject, svg_address
 from busbw.show.page.section import RunSection, explained_findings, section_of
@@ -296,8 +298,9 @@ def report_html(
     scaling: ScalingReport | None = None,
     imports: Sequence[ImportSubject] = (),
     bisection: Bisection | None = None,
+    fabric: FabricReport | None = None,
 ) -> str:
-    """Return the report of runs, of a comparison, of scaling, of imports, of a bisection, or of all; of something.
+    """Return the report of runs, a comparison, scaling, imports, a bisection, a fabric, or of all; of something.
 
     With a bisection the comparison is that of its ends.
     """
@@ -324,7 +327,11 @@ def report_html(
     is_alone = bisection is None and _is_one_import(subjects, comparison, scaling, imports)
     read, of_imports = _imports(environment, imports, is_alone=is_alone)
     figures |= of_imports
-    values |= {"imports": read}
+    values |= {"imports": read, "fabric": None}
+    if fabric is not None:
+        section = fabric_section_of(fabric)
+        values |= {"fabric": Markup(environment.get_template("fabric.html.j2").render(section.values))}  # noqa: S704  by Jinja
+        figures |= section.figures
     if len(subjects) == 1:
         section = section_of(subjects[0], prefix="", level=2)
         values |= {
@@ -341,6 +348,8 @@ def report_html(
     else:
         payloads = [_payload("payload", figures, [])]
     title, heading = _titles(subjects, comparison, scaling, imports, bisection)
+    if fabric is not None and not subjects:
+        title, heading = f"{words.OUTCOMES[fabric.verdict.outcome].word}: busbw fabric", "busbw fabric"
     return _page(environment, subjects, imports, values | {"payloads": payloads, "title": title, "heading": heading})
 
 
