@@ -84,7 +84,7 @@ def leaf_blocks(places: Places, named: NamedParts, most: int) -> Blocks:
         rows = min(most, max(1, len(order.order) // _HOSTS_A_ROW))
         return _numbered(_runs(list(order.order), order, rows, ("endpoint", "node")), order)
     tier_of, _ = tiers(places)
-    order = replace(order, groups=tier_of)
+    order = replace(order, groups=tier_of, order=tuple(sorted(order.order, key=tier_of.__getitem__)))
     special = {
         leaf: named.has_leaf(leaf)
         for leaf in [*named.switches, *named.uplinks, *(places.leaves[each] for each in named.endpoints)]

@@ -28,6 +28,7 @@ _BESIDE = 24
 _MOST_DETAILS = 3
 _MOST_PARTNERS = 6
 _MOST_NAMED = 3
+_MOST_LINKS = 4
 _MOST_MARKS = 40
 
 
@@ -243,7 +244,7 @@ def _fabric(report: FabricReport, glyphs: Glyphs) -> Iterator[DrawnLine]:
             yield _line(tree.groups[each.group])
         group = each.group
         yield from _box(each, glyphs)
-    for link in tree.links:
+    for link in tree.links[:_MOST_LINKS]:
         ends = f"{_cut(tree.boxes[link.one].name)} - {_cut(tree.boxes[link.other].name)}"
         yield _line(f"slow link {ends}: {loss_words(link.loss)}, {counted(link.tests, 'test')}", suspect=link.suspect)
 

@@ -35,8 +35,7 @@ _MOST_PARTNERS = 12
 _MOST_TESTS = 40
 _MOST_HOSTS = 256
 _MOST_LINKS = 8
-_LEAST_OF_A_LINK = 3
-_LEAST_LINK_LOSS = 0.03
+_LEAST_OF_A_LINK = 4
 # Of larger sweeps every second, third ... test is read, besides those of suspects.
 _MOST_READ = 1_000_000
 
@@ -526,7 +525,7 @@ def _tree(outcome: Swept, named: NamedParts, readings: Iterable[_Reading]) -> Fa
         _box(block, places, fit, named, (tallies[at].bar("", suspect=False), _typical(inside[at])))
         for at, block in enumerate(blocks.blocks)
     )
-    links = () if None in places.leaves else tuple(_links(blocks, places, named, ways))
+    links = () if None in places.leaves else tuple(_links(blocks, outcome, named, ways))
     return FabricTree(groups=tiers(places)[1], boxes=boxes, links=links)
 
 
@@ -552,15 +551,17 @@ def _box(block: Block, places: Places, fit: Fit, named: NamedParts, seen: tuple[
 
 
 def _links(
-    blocks: Blocks, places: Places, named: NamedParts, ways: Mapping[tuple[int, int], Sequence[float]]
+    blocks: Blocks, outcome: Swept, named: NamedParts, ways: Mapping[tuple[int, int], Sequence[float]]
 ) -> Iterator[LeafLink]:
-    """Yield what lies between two boxes and is suspected, then what is slow between most of their pairs."""
+    """Yield what lies between two boxes and is suspected, then what stands out from the scatter of so many."""
+    places, fit = outcome.places, outcome.fit
     found = []
     for (one, other), held in ways.items():
         ends = (blocks.blocks[one].members[0], blocks.blocks[other].members[0])
         suspect = named.has_link(places.region(ends[0]), places.region(ends[1]))
         loss = _typical(held)
-        if loss is not None and (suspect or (len(held) >= _LEAST_OF_A_LINK and loss >= _LEAST_LINK_LOSS)):
+        stands_out = len(held) >= _LEAST_OF_A_LINK and (loss or 0.0) >= _loss(fit.bound(len(held), len(ways)))
+        if loss is not None and (suspect or stands_out):
             found.append(LeafLink(one=one, other=other, loss=loss, tests=len(held), suspect=suspect))
     yield from sorted(found, key=lambda each: (not each.suspect, -each.loss))[:_MOST_LINKS]
 

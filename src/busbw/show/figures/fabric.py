@@ -7,16 +7,21 @@ from typing import Any
 from busbw.base.units import format_in
 from busbw.fabric.drawing import bin_words, loss_words
 from busbw.fabric.report import FabricReport
-from busbw.fabric.views import FabricBar, FabricMatrix, RailGrid, SuspectDetail, ViewLine
+from busbw.fabric.views import FabricBar, FabricMatrix, HistogramBin, RailGrid, SuspectDetail, ViewLine
 from busbw.show.figures.axes import even_axis, zero_axis
 from busbw.show.figures.series import Figure, base_layout, plain
 
 # A cell from here on has the strongest colour, in percent.
 MOST_LOSS = 25.0
+# What is as fast as most, up to 3 %, has one colour.
+_COLOURS = ((0.0, 0), (0.12, 0), (0.24, 1), (0.48, 2), (0.75, 3), (1.0, 4))
 _SUSPECT = "▶ "
 _ROW_PX = 17
 _LEAST_PX = 190
 _HEAD_PX = 70
+# Of bars: margins, axis and legend; how far below the axis the legend begins.
+_FRAME_PX = 104
+_LEGEND_PX = 44
 _LONGEST = 26
 
 
@@ -32,22 +37,24 @@ def histogram_figure(report: FabricReport) -> Figure:
     wide = ((inner[0].high or 0.0) - (inner[0].low or 0.0)) if inner else 1.0 / scale
     lows = [each.low if each.low is not None else (each.high or 0.0) - wide for each in bins]
     middles = [float(f"{(low + wide / 2) * scale:.6g}") for low in lows]
-    texts = []
-    for each in bins:
-        end = f" to {format_in(each.high, report.unit)}" if each.low is not None and each.high is not None else ""
-        band = f"<br>band {each.band + 1}" if each.band is not None else ""
-        own = f", {each.suspects} of suspects" if each.suspects else ""
-        texts.append(f"<b>{bin_words(each, report.unit)}{end}</b><br>{each.tests} tests{own}{band}")
+    texts = [_bin_text(each, report.unit) for each in bins]
     traces = [_columns("other tests", middles, [each.tests - each.suspects for each in bins], texts, "--fig-1")]
     if any(each.suspects for each in bins):
         traces.append(_columns("tests of suspects", middles, [each.suspects for each in bins], texts, "--fig-suspect"))
     for trace in traces:
         trace["width"] = wide * scale * 0.92
-    for cut in _band_cuts(report):
-        traces.append(_cut_trace(cut * scale, max(each.tests for each in bins)))
+    most = max(each.tests for each in bins)
+    traces += [_cut_trace(cut * scale, most) for cut in _band_cuts(report)]
     ends = [middles[0] - wide * scale / 2, middles[-1] + wide * scale / 2]
-    layout = base_layout(even_axis(unit, ends), zero_axis("tests", [float(max(each.tests for each in bins))]))
+    layout = base_layout(even_axis(unit, ends), zero_axis("tests", [float(most)]))
     return {"data": traces, "layout": layout | {"barmode": "stack"}}
+
+
+def _bin_text(each: HistogramBin, unit: str) -> str:
+    end = f" to {format_in(each.high, unit)}" if each.low is not None and each.high is not None else ""
+    band = f"<br>band {each.band + 1}" if each.band is not None else ""
+    own = f", {each.suspects} of suspects" if each.suspects else ""
+    return f"<b>{bin_words(each, unit)}{end}</b><br>{each.tests} tests{own}{band}"
 
 
 def _band_cuts(report: FabricReport) -> list[float]:
@@ -85,7 +92,9 @@ def bars_figure(bars: Sequence[FabricBar], ways: tuple[str, str]) -> Figure:
     reach = [each for own in values for each in own if each is not None]
     across = even_axis("loss, %", [min([0.0, *reach]), max([5.0, *reach])])
     layout = base_layout(across, _names_axis("", names) | {"autorange": "reversed"})
-    return {"data": traces, "layout": layout | {"barmode": "group", "height": _HEAD_PX + 2 * _ROW_PX * len(bars)}}
+    inner = 2 * _ROW_PX * len(bars)
+    legend = layout["legend"] | {"y": -_LEGEND_PX / inner}
+    return {"data": traces, "layout": layout | {"barmode": "group", "height": _FRAME_PX + inner, "legend": legend}}
 
 
 def _names_axis(title: str, names: Sequence[str]) -> dict[str, Any]:
@@ -167,8 +176,8 @@ def _heat(
         "type": "heatmap", "x": list(columns), "y": list(rows), "z": [list(map(_hundredfold, row)) for row in losses],
         "text": [list(row) for row in texts], "hovertemplate": "%{text}<extra></extra>", "hoverongaps": True,
         "zmin": 0.0, "zmax": MOST_LOSS, "xgap": 1, "ygap": 1,
-        "colorscale": [[at, f"--fig-heat-{number}"] for number, at in enumerate((0.0, 0.12, 0.3, 0.6, 1.0))],
-        "colorbar": {"title": {"text": "loss, %"}, "thickness": 12, "outlinewidth": 0,
+        "colorscale": [[at, f"--fig-heat-{number}"] for at, number in _COLOURS],
+        "colorbar": {"title": {"text": "loss, %", "side": "right"}, "thickness": 12, "outlinewidth": 0,
                      "tickvals": [0, 5, 10, 15, 20, 25], "ticktext": ["0", "5", "10", "15", "20", "25+"]},
     }  # fmt: skip
     layout = base_layout(

@@ -16,7 +16,9 @@ from busbw.show.page.pictures import svg_address
 from busbw.show.page.section import explained_findings
 from busbw.show.words import OUTCOMES, verdict_rest
 
+# Of a matrix as a table, and of one that has another beside it.
 _MOST_COLUMNS = 24
+_MOST_BESIDE = 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,6 +30,8 @@ class FabricPlot:
     caption: str
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    # Whether it needs the whole width of the page.
+    wide: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,8 +55,8 @@ def fabric_section_of(report: FabricReport) -> FabricSection:
             "suspects": suspects_words(report),
             "facts": tuple(_facts(report)),
             "evidence": tuple(_evidence(report)),
-            "plots": tuple(plot for plot, _ in plots),
-            "tree": svg_address(fabric_tree_svg(tree, drawn)),
+            "plots": tuple(_rows([plot for plot, _ in plots])),
+            "tree": svg_address(fabric_tree_svg(tree, drawn, "host" if report.endpoints == report.nodes else "NIC")),
             "tree_words": f"{drawn}; its numbers are in the tables",
             "tests": tuple(_test_row(each, report) for each in report.views.tests),
             "findings": explained_findings(report.findings, {}),
@@ -61,6 +65,21 @@ def fabric_section_of(report: FabricReport) -> FabricSection:
         },
         figures={plot.key: figure for plot, figure in plots},
     )
+
+
+def _rows(plots: Sequence[FabricPlot]) -> Iterator[tuple[FabricPlot, ...]]:
+    """Yield what stands beside each other: two, or one that needs the whole width."""
+    held: tuple[FabricPlot, ...] = ()
+    for each in plots:
+        if held and (each.wide or len(held) == 2):
+            yield held
+            held = ()
+        held = (*held, each)
+        if each.wide:
+            yield held
+            held = ()
+    if held:
+        yield held
 
 
 def _facts(report: FabricReport) -> Iterator[tuple[str, str]]:
@@ -161,6 +180,7 @@ def _matrices(report: FabricReport, marked: str) -> Iterator[tuple[FabricPlot, F
                 caption=f"Sender by receiver, {what} of each cell; blank: no test.{marked}",
                 headings=headings if not worst and len(matrix.lines) <= _MOST_COLUMNS else (),
                 rows=rows,
+                wide=len(matrix.lines) > _MOST_BESIDE,
             ),
             matrix_figure(matrix, worst=worst),
         )
