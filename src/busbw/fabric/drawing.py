@@ -7,7 +7,7 @@ import math
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from busbw.base.text import counted
 from busbw.base.units import format_in
@@ -15,8 +15,7 @@ from busbw.fabric.naming import FabricAnswer
 from busbw.fabric.report import FabricReport
 from busbw.fabric.views import FabricBar, FabricMatrix, HistogramBin, LeafBox, SuspectDetail, ViewLine
 
-ViewName = Literal["histogram", "bars", "fabric", "matrix"]
-VIEW_NAMES: tuple[ViewName, ...] = get_args(ViewName)
+VIEW_NAMES = ("histogram", "bars", "fabric", "matrix")
 _WIDTH = 79
 _BAR = 30
 # From these losses on a cell has the next shade.
@@ -58,8 +57,8 @@ def report_lines(report: FabricReport) -> tuple[str, ...]:
     return tuple(each.text for each in drawn_lines(report, VIEW_NAMES, ASCII))
 
 
-def drawn_lines(report: FabricReport, views: Collection[ViewName], glyphs: Glyphs) -> Iterator[DrawnLine]:
-    """Yield a report with some views. Below views the verdict stands again, which is what stays in sight."""
+def drawn_lines(report: FabricReport, views: Collection[str], glyphs: Glyphs) -> Iterator[DrawnLine]:
+    """Yield a report with some of `VIEW_NAMES`. Below them the verdict stands again, which is what stays in sight."""
     yield from _toned(_wrapped(report.verdict.sentence), "verdict")
     yield DrawnLine(text="")
     yield from _toned(_heading(report))

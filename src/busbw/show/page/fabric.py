@@ -1,7 +1,7 @@
 """The part of a page about a swept fabric: what its template reads, and its figures."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from busbw.base.text import counted
@@ -9,6 +9,7 @@ from busbw.base.units import format_in
 from busbw.fabric.drawing import bin_words, loss_words, partner_rows, suspects_words
 from busbw.fabric.report import FabricReport
 from busbw.fabric.views import FabricBar, SuspectTest
+from busbw.model.finding import Outcome, Verdict
 from busbw.show.figures.fabric import bars_figure, detail_figure, grid_figure, histogram_figure, matrix_figure
 from busbw.show.figures.fabric_tree import fabric_tree_svg
 from busbw.show.figures.series import Figure
@@ -42,9 +43,17 @@ class FabricSection:
     figures: dict[str, Figure]
 
 
-def fabric_section_of(report: FabricReport) -> FabricSection:
-    """Return the part of a page about a fabric."""
-    plots = [(plot, figure) for plot, figure in _plots(report)]
+_WORST: tuple[Outcome, ...] = ("wrong", "failed", "slow", "cannot_tell", "ok")
+
+
+def worst_of(reports: Sequence[FabricReport]) -> Verdict:
+    """Return the gravest verdict of reports, of which there is at least one."""
+    return min((each.verdict for each in reports), key=lambda each: _WORST.index(each.outcome))
+
+
+def fabric_section_of(report: FabricReport, *, prefix: str = "", level: int = 2) -> FabricSection:
+    """Return the part of a page about a fabric. `prefix` stands before every id, `level` is that of its headings."""
+    plots = [(replace(plot, key=f"{prefix}{plot.key}"), figure) for plot, figure in _plots(report)]
     tree = report.views.tree
     drawn = f"the fabric: {counted(len(report.leaves), 'leaf').replace('leafs', 'leaves')}, {report.nodes} nodes"
     return FabricSection(
@@ -60,8 +69,8 @@ def fabric_section_of(report: FabricReport) -> FabricSection:
             "tree_words": f"{drawn}; its numbers are in the tables",
             "tests": tuple(_test_row(each, report) for each in report.views.tests),
             "findings": explained_findings(report.findings, {}),
-            "p": "",
-            "h": 2,
+            "p": prefix,
+            "h": level,
         },
         figures={plot.key: figure for plot, figure in plots},
     )
@@ -199,5 +208,5 @@ def _matrices(report: FabricReport, marked: str) -> Iterator[tuple[FabricPlot, F
 
 def _test_row(each: SuspectTest, report: FabricReport) -> tuple[str, ...]:
     value = "no answer" if each.value is None else format_in(each.value, report.unit)
-    kind = "retest, alone" if each.alone else "retest" if each.retest else ""
+    kind = "retest, alone" if each.alone else "retest" if each.retest else "first"
     return (each.place, each.sender, each.receiver, value, loss_words(each.loss), str(each.round), kind)
