@@ -26,8 +26,9 @@ class NodeKind(Value, kw_only=True, frozen=True):
     cpu_model: str | None
     cpus: Integer
     # Of memory, rounded to whole GiB: firmware keeps a little of it, and not the same everywhere.
-    memory_GiB: Integer
-    gpus: tuple[str, ...]
+    memory_gib: Integer
+    # GPUs that the kernel shows.
+    gpus: Integer
     platform: str | None
 
 
