@@ -17,7 +17,7 @@ _LONGEST_REASON = 160
 def nodes_to_drain(
     nodes: Sequence[NodeAnswer], stages: Sequence[StageAnswer], spares: Sequence[str]
 ) -> tuple[NodeToDrain, ...]:
-    """Return the nodes with an error, then those that a stage names, each with a reason and a spare as far as there are.
+    """Return the nodes with an error, then those that a stage names, each with a reason, and a spare if any is left.
 
     A warning drains nothing. A spare that is among the nodes to drain is none.
     """

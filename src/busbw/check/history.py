@@ -11,8 +11,8 @@ from busbw.model.check import CheckHistory, NodePast, NodeRecord
 LEAST_FAILURES = 3
 _CONFIDENCE = 0.90
 ASSUMPTION = (
-    "times between failures assume that a node fails at a constant rate, each time independently of the last; limits are "
-    f"exact for a Poisson count, {100 * _CONFIDENCE:.0f} %; a failure between two checks counts from the second"
+    "times between failures assume that a node fails at a constant rate, each time independently of the last; limits "
+    f"are exact for a Poisson count, {100 * _CONFIDENCE:.0f} %; a failure between two checks counts from the second"
 )
 _FAILING = ("error",)
 

@@ -158,8 +158,8 @@ def _held(
 def _absolute(threshold: Threshold, node: ScreenedNode, value: float, bound: str) -> Finding:
     return _made(
         "CHK001", threshold, node,
-        evidence=f"{words_of(threshold.measure, value)}, {_from(node, threshold.measure)}; the profile asks for {bound} "
-        f"({threshold.source})",
+        evidence=f"{words_of(threshold.measure, value)}, {_from(node, threshold.measure)}; the profile asks for "
+        f"{bound} ({threshold.source})",
         confidence="likely",
     )  # fmt: skip
 
@@ -178,11 +178,8 @@ def _beside(
         return [], []
     said = f"{words_of(threshold.measure, value)} against {words_of(threshold.measure, middle)}"
     if worse <= _DEVIATIONS * spread:
-        differ = 100 * spread / middle
-        return [], [
-            f"{MEASURES[threshold.measure]}: {said} in the median of {len(others)} nodes alike, which differ by "
-            f"{differ:.0f} % themselves"
-        ]
+        themselves = f"which differ by {100 * spread / middle:.0f} % themselves"
+        return [], [f"{MEASURES[threshold.measure]}: {said} in the median of {len(others)} nodes alike, {themselves}"]
     direction = "more" if threshold.measure == "noise" else "less"
     return [
         _made(
@@ -233,10 +230,8 @@ def _transfers(threshold: Threshold, node: ScreenedNode) -> tuple[list[Finding],
         for partner, value in reached.items()
     )
     if len(reached) < LEAST_PARTNERS:
-        return [], [
-            f"{MEASURES[threshold.measure]}: {said}, and {threshold.at_least} is asked for; one partner does not tell "
-            f"which end is slow"
-        ]
+        asked = f"and {threshold.at_least} is asked for"
+        return [], [f"{MEASURES[threshold.measure]}: {said}, {asked}; one partner does not tell which end is slow"]
     return [
         _made(
             "CHK004", threshold, node,

@@ -158,6 +158,7 @@ class CheckPlan(Value, kw_only=True, frozen=True):
     nodes: Integer | None = None
     launcher: str | None = None
     interface: str | None = None
+    remote_shell: tuple[str, ...] = ()
     platform: str | None = None
     spares: tuple[str, ...] = ()
     screening: Screening
@@ -186,9 +187,13 @@ class CheckReport(Value, kw_only=True, frozen=True):
     profile: str
     title: str
     platform: str | None
-    verdict: Verdict
+    # Of an outcome `fit` nodes may have warnings, where the profile stops at errors only.
+    outcome: Literal["fit", "not_fit", "cannot_tell", "failed"]
+    sentence: str
     # What the process returns.
     exit_code: Integer
+    # The least severity that makes a node unfit, as the profile says.
+    fail_on: Literal["error", "warn"]
     stages: tuple[StageAnswer, ...]
     nodes: tuple[NodeAnswer, ...]
     drain: tuple[NodeToDrain, ...]
