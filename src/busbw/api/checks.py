@@ -182,7 +182,9 @@ class _Checking:
                 answer = self._kept(name) or self._stored(self._taken(name))
             answers.append(answer)
         report = decided(self.plan, self._profile, answers, nodes)
-        self._remember(nodes)
+        # A check that was whole already, and is looked at again, is in the history.
+        if self._where is None or not is_file(self._where / checks.RESULT_FILE):
+            self._remember(nodes)
         if self._where is not None:
             checks.write_report(self._where, report)
         return report
@@ -278,7 +280,7 @@ class _Checking:
         return _judged("judge", explained.verdict, explained.findings)
 
     def _remember(self, nodes: Sequence[NodeAnswer]) -> None:
-        """Add to the history, which a check that was resumed is in once: at the end."""
+        """Add a line for each node to its history."""
         unix_s = dt.datetime.now(dt.UTC).timestamp()
         name = Path(self.plan.profile).name.removesuffix(_ENDING)
         try:

@@ -66,9 +66,15 @@ def drain_text(drain: Sequence[NodeToDrain], form: DrainForm) -> str:
 
 def _scontrol(drain: Sequence[NodeToDrain]) -> list[str]:
     return [
-        shlex.join(("scontrol", "update", f"nodename={each.host}", "state=drain", f"reason={each.reason}"))
+        shlex.join(("scontrol", "update", f"nodename={_node_name(each.host)}", "state=drain", f"reason={each.reason}"))
         for each in drain
     ]
+
+
+def _node_name(host: str) -> str:
+    """Return what Slurm calls a host where its configuration says nothing else: the name up to the first dot."""
+    first = host.partition(".")[0]
+    return host if first.isdecimal() else first
 
 
 def _kubectl(drain: Sequence[NodeToDrain]) -> list[str]:
