@@ -4,6 +4,7 @@ import random
 from pathlib import Path
 
 from busbw.api import loading
+from busbw.api.sweeps import expected_of, metrics_measured, report_of, swept
 from busbw.base.errors import InputError
 from busbw.base.value import Integer, Value
 from busbw.fabric.places import Endpoint, Metric, PairTest, Places, flat
@@ -12,11 +13,14 @@ from busbw.fabric.report import ExpectedPair, FabricReport, expectations, report
 from busbw.fabric.simulation import Fault, FaultKind, Noise, Simulated, Topology, drawn_faults, made_places
 from busbw.fabric.slurm_topology import MOST_BYTES as MOST_TREE_BYTES
 from busbw.fabric.slurm_topology import placed, read_tree, tree_text
-from busbw.fabric.table import MOST_BYTES, quantity, read_pairs
+from busbw.fabric.table import MOST_BYTES, read_pairs
 from busbw.facts.platforms import find_platform
 from busbw.machine.capture.sites import site_files
+from busbw.model.plan import Plan
 from busbw.model.run import Run
+from busbw.store.directory import read_plan
 from busbw.store.files import is_file, read_bounded
+from busbw.store.raw import read_records
 
 _COLLECTIVES: dict[str, Metric] = {
     "latency": "latency",
@@ -37,8 +41,8 @@ class FabricRequest(Value, kw_only=True, frozen=True):
     # Slurm's topology.conf.
     tree: str | None = None
     platform: str | None = None
-    # What a sound pair reaches, as `380Gb/s`.
-    expect: str | None = None
+    # What a sound pair reaches, as `380Gb/s`; of several metrics one each.
+    expect: tuple[str, ...] = ()
     # Of a simulation.
     topology: Topology | None = None
     nodes: Integer = 64
@@ -57,6 +61,59 @@ class JudgedFabric(Value, kw_only=True, frozen=True):
     tree: str | None
 
 
+def judge_fabrics(asked: FabricRequest) -> tuple[JudgedFabric, ...]:
+    """Return which node, NIC, rail or link of a fabric is bad: of a stored sweep once for each metric it measured.
+
+    Raises InputError for what cannot be read or made.
+    """
+    found = _sweep_of(asked)
+    if found is None:
+        return (judge_fabric(asked),)
+    where, plan = found
+    records, _unreadable = read_records(where)
+    there = metrics_measured(plan, records)
+    wanted = there if asked.metric is None else tuple(each for each in there if each == asked.metric)
+    if not wanted:
+        what = "no pair has answered in this run" if not there else f"this run has {', '.join(there)}"
+        raise InputError(what, where=str(where), hint=f"see what became of it: busbw show {where.name}")
+    if asked.size_bytes is not None or asked.tree is not None:
+        raise InputError(
+            "a sweep has its sizes and its topology from when it was measured", where=str(where),
+            hint="leave --size and --topology out",
+        )  # fmt: skip
+    judged = []
+    for metric in wanted:
+        expected: tuple[ExpectedPair, ...] | None = None
+        if asked.expect:
+            expected = expected_of(asked.expect, metric, wanted)
+        elif asked.platform is not None:
+            expected = expectations(find_platform(asked.platform, site_files()).platform, metric)
+        outcome = swept(plan, records, metric)
+        judged.append(JudgedFabric(report=report_of(plan, records, metric, where.name, expected), tree=_tree(outcome)))
+    return tuple(judged)
+
+
+def _sweep_of(asked: FabricRequest) -> tuple[Path, Plan] | None:
+    """Return the run that is named, and its plan, where it is a sweep."""
+    if asked.source is None or asked.source == "-" or is_table(asked.source):
+        return None
+    where = loading.find(asked.source)
+    if loading.is_import(where):
+        return None
+    plan = read_plan(where)
+    return (where, plan) if plan.fabric is not None else None
+
+
+def is_table(source: str) -> bool:
+    """Whether a word names a file of pairs, not a run."""
+    path = Path(source)
+    return is_file(path) and loading.kind_of(path.parent) is None
+
+
+def _tree(outcome: Swept) -> str | None:
+    return tree_text(outcome.places) if None not in outcome.places.leaves else None
+
+
 def judge_fabric(asked: FabricRequest) -> JudgedFabric:
     """Return which node, NIC, rail or link of a fabric is bad. Raises InputError for what cannot be read or made."""
     if (asked.source is None) == (asked.topology is None):
@@ -70,14 +127,12 @@ def judge_fabric(asked: FabricRequest) -> JudgedFabric:
     made = report(
         outcome, metric, title, expected=_expected(asked, metric), truth=truth, simulated=asked.topology is not None
     )
-    known = None not in outcome.places.leaves
-    return JudgedFabric(report=made, tree=tree_text(outcome.places) if known else None)
+    return JudgedFabric(report=made, tree=_tree(outcome))
 
 
 def _expected(asked: FabricRequest, metric: Metric) -> tuple[ExpectedPair, ...]:
-    if asked.expect is not None:
-        value = quantity(asked.expect, metric, "--expect")
-        return (ExpectedPair(value=value, kind="given", source="--expect"),)
+    if asked.expect:
+        return expected_of(asked.expect, metric, (metric,))
     if asked.platform is None:
         return ()
     return expectations(find_platform(asked.platform, site_files()).platform, metric)
@@ -121,8 +176,7 @@ def _truth(fault: Fault, places: Places) -> str:
 
 
 def _stored(asked: FabricRequest, source: str) -> tuple[Swept, Metric, str]:
-    path = Path(source)
-    if source == "-" or (is_file(path) and loading.kind_of(path.parent) is None):
+    if source == "-" or is_table(source):
         if asked.metric is None:
             raise InputError(
                 "a table does not say what its values are",
@@ -130,7 +184,7 @@ def _stored(asked: FabricRequest, source: str) -> tuple[Swept, Metric, str]:
                 hint="--metric latency, bandwidth or bibandwidth",
             )
         name = "standard input" if source == "-" else source
-        text = read_bounded(path, most_bytes=MOST_BYTES, kind="table of pairs").decode("utf-8", "replace")
+        text = read_bounded(Path(source), most_bytes=MOST_BYTES, kind="table of pairs").decode("utf-8", "replace")
         metric = asked.metric
         places, tests = read_pairs(text, metric, name)
         title = f"{metric} of pairs in {name}"
