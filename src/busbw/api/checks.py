@@ -10,6 +10,7 @@ import msgspec
 
 from busbw import __version__
 from busbw.api.screenings import screen_here, screen_hosts
+from busbw.base import layout
 from busbw.base.errors import BusbwError, InputError, RunError
 from busbw.base.hostlist import compressed, expand
 from busbw.base.text import counted, maybe
@@ -17,7 +18,7 @@ from busbw.check.deciding import decided
 from busbw.check.draining import DrainForm, drain_text
 from busbw.check.history import history_of
 from busbw.check.judging import judge_nodes, past_of
-from busbw.check.profiles import MOST_BYTES, Profile, read_profile, screening_of
+from busbw.check.profiles import MOST_BYTES, FabricTable, Profile, read_profile, screening_of
 from busbw.facts.check_profiles import shipped_profiles
 from busbw.facts.platforms import find_platform
 from busbw.machine.capture import host as capture
@@ -39,7 +40,8 @@ from busbw.store import checks
 from busbw.store import directory as directories
 from busbw.store.files import is_file, read_bounded
 
-_SUITE = "suite"
+_SUITE, _FABRIC = "suite", "fabric"
+_WORST = ("wrong", "failed", "slow", "cannot_tell", "ok")
 _ENDING = ".toml"
 Say = Callable[[str], None]
 
@@ -239,11 +241,30 @@ class _Checking:
     def _fabric(self) -> StageAnswer:
         if len(self.plan.names) < 2:
             return StageAnswer(name="fabric", state="not_measured", because="one host has no pairs")
-        return StageAnswer(
-            name="fabric",
-            state="not_measured",
-            because="busbw does not measure pairs of hosts itself yet: busbw fabric reads those of other tools",
-        )
+        assert self._where is not None
+        place = self._measured_fabric(self._where / _FABRIC)
+        return _of_fabric(place, self._profile.fabric)
+
+    def _measured_fabric(self, where: Path) -> Path:
+        """Measure the pairs of hosts, or what is missing of them; return the run that has the last of it."""
+        from busbw.api import loading, sweeps  # noqa: PLC0415 - a check of one host measures no pair
+        from busbw.model.fabric import FabricAsked  # noqa: PLC0415 - as above
+
+        again = where.with_name(f"{where.name}.again")
+        where = again if is_file(again / layout.PLAN_FILE) else where
+        listener = Listener(event=lambda _event: None, remark=self._say)
+        if is_file(where / layout.PLAN_FILE):
+            run = loading.read(where)
+            if run.outcome is None or run.outcome.ended in ("stopped", "failed"):
+                plan, where = sweeps.resumed_plan(where, None)
+                sweeps.resume_fabric(plan, where, listener)
+            return where
+        asked = self._profile.fabric
+        request = msgspec.structs.replace(self._request, platform=self.plan.platform, tag="check")
+        wanted = FabricAsked(metrics=asked.metrics, pairs=asked.pairs, expect=asked.expect, nics=asked.nics)
+        plan, where = sweeps.plan_fabric(request, wanted, where)
+        sweeps.start_fabric(plan, where, listener)
+        return where
 
     def _suite(self) -> StageAnswer:
         from busbw.api import loading, runs  # noqa: PLC0415 - most checks measure no collective
@@ -252,7 +273,7 @@ class _Checking:
         assert self._where is not None
         where, asked = self._where / _SUITE, self._profile.suite
         listener = Listener(event=lambda _event: None, remark=self._say)
-        if is_file(where / "plan.json"):
+        if is_file(where / layout.PLAN_FILE):
             run = loading.read(where)
             if run.outcome is None or run.outcome.ended in ("stopped", "failed"):
                 run = runs.resume(where, listener)
@@ -274,7 +295,7 @@ class _Checking:
         from busbw.api.verdicts import judge_results  # noqa: PLC0415 - most checks measure no collective
 
         assert self._where is not None
-        if not is_file(self._where / _SUITE / "plan.json"):
+        if not is_file(self._where / _SUITE / layout.PLAN_FILE):
             return StageAnswer(name="judge", state="not_measured", because="the suite was not measured")
         explained = judge_results((str(self._where / _SUITE),), platform_name=self.plan.platform)
         return _judged("judge", explained.verdict, explained.findings)
@@ -297,6 +318,34 @@ def _alone(plan: CheckPlan) -> ScreenedNodes:
 
 def _words(error: BusbwError) -> str:
     return error.cause if error.where is None else f"{error.cause} ({error.where})"
+
+
+# Kinds of answers that are one node's own.
+_OF_ONE_NODE = ("node", "nic", "nic_send", "nic_receive", "unanswered")
+
+
+def _of_fabric(where: Path, asked: FabricTable) -> StageAnswer:
+    """Return what a measured fabric came to, all metrics together."""
+    from busbw.api.fabrics import FabricRequest, judge_fabrics  # noqa: PLC0415 - a check of one host measures no pair
+
+    reports = [each.report for each in judge_fabrics(FabricRequest(source=str(where)))]
+    worst = min(reports, key=lambda each: _WORST.index(each.verdict.outcome))
+    findings = tuple(
+        msgspec.structs.replace(each, severity=asked.severity)
+        for report in reports
+        for each in report.findings
+        if each.is_serious
+    )
+    suspects = [
+        answer.nodes[0]
+        for report in reports
+        for answer in report.answers
+        if answer.kind in _OF_ONE_NODE and len(answer.nodes) == 1 and answer.confidence != "possible"
+    ]
+    return StageAnswer(
+        name="fabric", state="done", because=worst.verdict.sentence, verdict=worst.verdict, findings=findings,
+        suspects=tuple(dict.fromkeys(suspects)),
+    )  # fmt: skip
 
 
 def _judged(name: StageName, verdict: Verdict, findings: Sequence[Finding]) -> StageAnswer:

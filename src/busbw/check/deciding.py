@@ -19,8 +19,8 @@ def decided(
     """Return the report. What is bad goes before what failed, and that before what cannot be told."""
     stopping = ("error",) if profile.fail_on == "error" else ("error", "warn")
     unfit = [each.host for each in nodes if each.outcome in stopping]
-    unfit += [host for each in stages for host in each.suspects if host not in unfit]
     slow = [each for each in stages if _is_bad(each, stopping)]
+    unfit += list(dict.fromkeys(host for each in slow for host in each.suspects if host not in unfit))
     failed = [each for each in stages if each.state == "failed"]
     still_open = _open(stages, nodes)
     number = len(nodes) or len(plan.names)

@@ -27,8 +27,8 @@ def nodes_to_drain(
         if errors:
             reasons[node.host] = "; ".join(f"{each.code} {each.title}" for each in errors)
     for stage in stages:
-        for host in stage.suspects:
-            said = "; ".join(f"{each.code} {each.title}" for each in stage.findings)
+        said = "; ".join(f"{each.code} {each.title}" for each in stage.findings if each.severity == "error")
+        for host in stage.suspects if said else ():
             reasons.setdefault(host, f"{stage.name}: {said}")
     free = iter([each for each in dict.fromkeys(spares) if each not in reasons])
     return tuple(

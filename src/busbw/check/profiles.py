@@ -15,6 +15,7 @@ from busbw.base.value import Integer, Value
 from busbw.facts.rules import rules
 from busbw.judge.gates.expression import RATE_UNITS
 from busbw.model.check import Measure, Part, Screening, Seconds, StageName
+from busbw.model.fabric import FabricMetric
 
 MOST_BYTES = 2**20
 MOST_THRESHOLDS = 200
@@ -58,7 +59,15 @@ class HealthTable(Value, kw_only=True, frozen=True):
 class FabricTable(Value, kw_only=True, frozen=True):
     """`[fabric]`: what is measured between nodes."""
 
-    metrics: tuple[Literal["latency", "bandwidth", "bibandwidth"], ...] = ("bandwidth",)
+    metrics: tuple[FabricMetric, ...] = ("bandwidth",)
+    # all: every pair once; sparse: a few rounds, then what is still open.
+    pairs: Literal["sparse", "all"] = "sparse"
+    # What sound pairs reach, as 380Gb/s or 1.7us, one of each metric; without it the platform's published figures.
+    expect: tuple[str, ...] = ()
+    # NICs that are measured one by one.
+    nics: tuple[str, ...] = ()
+    # What a part that is named weighs; an error drains its node.
+    severity: _Severity = "warn"
 
 
 class SuiteTable(Value, kw_only=True, frozen=True):
