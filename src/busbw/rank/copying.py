@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Sequence
@@ -19,6 +20,8 @@ from busbw import _core
 _LARGEST_BYTES = 64 * 2**20
 _SMALLEST_BYTES = 2 * 2**20
 _WINDOWS = 5
+# What it takes to tell every process when to begin.
+_TOLD_NS = 50_000_000
 _CPUS = Path("/sys/devices/system/cpu")
 
 
@@ -28,39 +31,53 @@ def copies(seconds: float, most_bytes: int) -> list[float]:
     size_bytes = min(_LARGEST_BYTES, most_bytes // (2 * len(cpus)))
     if size_bytes < _SMALLEST_BYTES:
         raise MemoryError(f"{most_bytes} bytes are not enough for two buffers of 2 MiB on each of {len(cpus)} cores")
-    begins_ns = time.monotonic_ns() + 300_000_000 + 20_000_000 * len(cpus)
-    pipes, children = [], []
+    workers: list[socket.socket] = []
+    children: list[int] = []
     try:
         for cpu in cpus:
-            reading, writing = os.pipe()
+            ours, theirs = socket.socketpair()
             child = os.fork()
             if child == 0:
-                _work(cpu, size_bytes, begins_ns, seconds, writing)
-            os.close(writing)
+                _work(cpu, size_bytes, seconds, theirs)
+            theirs.close()
             children.append(child)
-            pipes.append(reading)
-        counts = [_answer(reading) for reading in pipes]
+            workers.append(ours)
+        for each in workers:
+            _answer(each)
+        begins_ns = time.monotonic_ns() + _TOLD_NS
+        for each in workers:
+            each.sendall(f"{begins_ns}\n".encode())
+        counts = [[float(word) for word in _answer(each)] for each in workers]
     finally:
+        for each in workers:
+            each.close()
         for child in children:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
+    if not all(map(sum, counts)):
+        raise RuntimeError(f"a core had no time for one copy within {seconds:g} s: something else keeps it busy")
     window_s = seconds / _WINDOWS
     return [size_bytes * sum(count[at] for count in counts) / window_s for at in range(_WINDOWS)]
 
 
-def _work(cpu: int, size_bytes: int, begins_ns: int, seconds: float, answer: int) -> None:
-    """Copy until the time is over, in a process of its own; write how many copies fell into each window, and end."""
+def _work(cpu: int, size_bytes: int, seconds: float, parent: socket.socket) -> None:
+    """Copy from when the parent says for so long, in a process of its own; say how many copies fell into each window.
+
+    It ends there.
+    """
     code = 1
     with contextlib.suppress(Exception):
         os.sched_setaffinity(0, {cpu})
         source, target = _core.Buffer(size_bytes), _core.Buffer(size_bytes)
         source.touch(size_bytes)
         target.touch(size_bytes)
+        parent.sendall(b"ready\n")
+        begins_ns = int(_answer(parent)[0])
         while time.monotonic_ns() < begins_ns:
             time.sleep(0.001)
         counts = _counts(source, target, size_bytes, begins_ns, round(seconds * 1e9))
-        os.write(answer, json.dumps(counts).encode())
+        parent.sendall(f"{' '.join(map(str, counts))}\n".encode())
         code = 0
     os._exit(code)
 
@@ -80,13 +97,15 @@ def _counts(source: _core.Buffer, target: _core.Buffer, size_bytes: int, begins_
     return counts
 
 
-def _answer(reading: int) -> list[float]:
-    with os.fdopen(reading, "rb") as pipe:
-        said = pipe.read()
-    if not said:
-        raise RuntimeError("a process that copied ended without an answer; was there memory for it?")
-    found: list[float] = json.loads(said)
-    return found
+def _answer(other: socket.socket) -> list[str]:
+    """Return the words of the line that the other process says next. Raises RuntimeError where it ends instead."""
+    said = b""
+    while not said.endswith(b"\n"):
+        more = other.recv(4096)
+        if not more:
+            raise RuntimeError("a process that copies ended early; was there memory for it?")
+        said += more
+    return said.decode().split()
 
 
 def _one_of_each_core(cpus: Sequence[int]) -> list[int]:
