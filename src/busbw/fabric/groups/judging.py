@@ -146,10 +146,8 @@ def scale_of(tests: Sequence[GroupTest], terms: GroupTerms) -> Scale:
         if each.typical is not None and not each.has_failed:
             levels[each.look].append(terms.level(each.typical))
     pooled = sorted(level for own in levels.values() for level in own)
-    centres = {
-        look: _low_median(own) if len(own) >= _LEAST_PEERS else pooled[(len(pooled) - 1) // _FAST_SHARE]
-        for look, own in levels.items()
-    }
+    fast = pooled[(len(pooled) - 1) // _FAST_SHARE] if pooled else 0.0
+    centres = {look: _reference(own, fast) for look, own in levels.items()}
     usual = centres[min(centres)] if centres else 0.0
     for each in tests:
         centres.setdefault(each.look, usual)
@@ -174,9 +172,15 @@ def _value(level: float, terms: GroupTerms) -> float:
     return math.exp(-level if terms.higher_is_better else level)
 
 
-def _low_median(levels: Sequence[float]) -> float:
-    """Return the median, of an even number the faster of the two in the middle."""
-    return sorted(levels)[(len(levels) - 1) // 2]
+def _reference(levels: Sequence[float], fast: float) -> float:
+    """Return what the groups of a look are held against: their median, or where they are few what others reach.
+
+    Of an even number the faster of the two in the middle; `fast`: what one in six of all groups is better than.
+    """
+    middle = sorted(levels)[(len(levels) - 1) // 2]
+    if len(levels) >= _LEAST_SCATTERING or (len(levels) >= _LEAST_PEERS and middle - fast <= LEAST_EFFECT):
+        return middle
+    return fast
 
 
 def _noise(tests: Sequence[GroupTest], terms: GroupTerms) -> float:

@@ -1,8 +1,8 @@
 """The procedure: groups of one size side by side, the nodes of a bad group spread over sound ones, confirmations.
 
 It runs groups through a function given from outside, which gets the groups of one round, all to be run at the same
-time, and the number of the round. All groups have the same size, so that the effect of size is never taken for a fault: what
-is suspicious is not run by itself but among nodes that a sound group has shown to be good.
+time, and the number of the round. All groups have the same size, so that the effect of size is never taken for a
+fault: what is suspicious is not run by itself but among nodes that a sound group has shown to be good.
 """
 
 from collections.abc import Collection, Sequence
