@@ -50,6 +50,11 @@ class Separated:
     is_budget_spent: bool
 
 
+def first_groups(nodes: int, size: int) -> tuple[Group, ...]:
+    """Return the groups that nodes form in their order, which is where neighbours stand together."""
+    return tuple(tuple(range(at, at + size)) for at in range(0, nodes - size + 1, size))
+
+
 def separate(
     nodes: int, size: int, measure: GroupMeasure, terms: GroupTerms, draws: Draws, *, repeats: int = REPEATS,
     most_rounds: int = MOST_ROUNDS, whole: bool = True,
@@ -107,8 +112,7 @@ def _firsts(search: Search) -> list[GroupTest]:
 
 def _first_looks(search: Search) -> None:
     """Run nodes in their order in groups; where that makes few groups, or leaves nodes out, in further ones."""
-    count = search.side_by_side
-    order = [tuple(range(at * search.size, (at + 1) * search.size)) for at in range(count)]
+    order = first_groups(search.nodes, search.size)
     search.look(order, "first", search.repeats)
     tested = {node for group in order for node in group}
     while len(tested) < search.nodes or len(_firsts(search)) < _LEAST_FIRST_TESTS:
