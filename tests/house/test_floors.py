@@ -42,6 +42,7 @@ ABOVE_THE_DOORS = {
     "api.comparisons": {"tempfile"},
     "api.importing": {"secrets"},
     "api.fabrics": {"random"},
+    "api.isolations": {"random", "secrets"},
     "api.interleave": {"random", "secrets", "time"},
     "api.verdicts": {"tempfile"},
     "api.reports": {"tempfile"},
