@@ -139,7 +139,7 @@ def test_a_quoted_table_whose_head_is_of_another_run_says_so():
     table = read(re.sub(r"maxBytes \d+", "maxBytes 2097152", quoted)).table
 
     assert dict(table.parameters)["left out of the text"] == (
-        "rows; a row of 4194304 bytes where the head says 2097152 at most, as of another run"
+        "rows; a row of 16777216 bytes where the head says 2097152 at most, as of another run"
     )
 
 

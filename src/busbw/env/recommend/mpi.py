@@ -78,7 +78,7 @@ def _other_mpi(case: SettingsCase, mpi: str) -> Iterator[LaunchAdvice]:
     if mpi == "mvapich2" and kind in _PROVIDERS and case.nodes > 1:
         yield LaunchAdvice(
             option="--mpi mvapich",
-            reason=f"MVAPICH2 sends over InfiniBand verbs, and {kind} is reached through libfabric: MVAPICH 4 does that",
+            reason=f"MVAPICH2 sends over InfiniBand verbs; {kind} is reached through libfabric, as MVAPICH 4 does",
             source=("mvapich2-source",),
         )
 
