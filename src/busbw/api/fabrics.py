@@ -1,6 +1,7 @@
 """A fabric judged: a simulated one, a stored run over pairs, or a table of pairs."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from busbw.fabric.procedure import Swept, analysed, sweep
 from busbw.fabric.report import ExpectedPair, FabricReport, expectations, report
 from busbw.fabric.simulation import Fault, FaultKind, Noise, Simulated, Topology, drawn_faults, made_places
 from busbw.fabric.slurm_topology import tree_text
-from busbw.fabric.table import MOST_BYTES, read_pairs
+from busbw.fabric.table import MOST_BYTES, pairs_text, read_pairs
 from busbw.fabric.topology_file import KnownTopology, placed_by_text
 from busbw.facts.platforms import find_platform
 from busbw.machine.capture.sites import site_files
@@ -64,10 +65,11 @@ class FabricRequest(Value, kw_only=True, frozen=True):
 
 
 class JudgedFabric(Value, kw_only=True, frozen=True):
-    """A report, and its leaves as Slurm reads them; None: they are not known."""
+    """A report, its leaves as Slurm reads them (None: they are not known), and the sweep itself."""
 
     report: FabricReport
     tree: str | None
+    swept: Swept
 
 
 def judge_fabrics(asked: FabricRequest) -> tuple[JudgedFabric, ...]:
@@ -98,7 +100,8 @@ def judge_fabrics(asked: FabricRequest) -> tuple[JudgedFabric, ...]:
         elif asked.platform is not None:
             expected = expectations(find_platform(asked.platform, site_files()).platform, metric)
         outcome = swept(plan, records, metric)
-        judged.append(JudgedFabric(report=report_of(plan, records, metric, where.name, expected), tree=_tree(outcome)))
+        made = report_of(plan, records, metric, where.name, expected)
+        judged.append(JudgedFabric(report=made, tree=_tree(outcome), swept=outcome))
     return tuple(judged)
 
 
@@ -144,7 +147,15 @@ def judge_fabric(asked: FabricRequest) -> JudgedFabric:
         outcome, metric, title, expected=_expected(asked, metric), truth=truth, simulated=asked.topology is not None
     )
     made = structs.replace(made, findings=(*made.findings, *findings))
-    return JudgedFabric(report=made, tree=_tree(outcome))
+    return JudgedFabric(report=made, tree=_tree(outcome), swept=outcome)
+
+
+def tests_table(judged: Sequence[JudgedFabric]) -> str:
+    """Return the tests of a fabric as the table that `judge_fabric` reads. Raises InputError for several metrics."""
+    if len(judged) > 1:
+        names = ", ".join(each.report.metric for each in judged)
+        raise InputError(f"a table holds one metric, and these are {names}", where="--write-table", hint="--metric")
+    return pairs_text(judged[0].swept.places, judged[0].swept.tests, judged[0].report.metric)
 
 
 def _with_evidence(

@@ -1,7 +1,7 @@
 """The verb `fabric`: measure the pairs of hosts, or judge what was measured of them."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -30,6 +30,8 @@ With --simulate nothing is measured: the procedure runs on a fabric with a known
 
 Exit code 0: ok; 1: something is bad; 2: bad input; 3: the run failed; 4: cannot tell.
 """
+_VIEWS = ("histogram", "bars", "fabric", "matrix")
+_FILES = ("write_topology", "write_table", "html")
 _USUAL = FabricAsked()
 # Of the options of `busbw run` those that say where ranks are started, and how.
 _OF_RUN = frozenset(
@@ -90,6 +92,12 @@ _OWN: tuple[click.Parameter, ...] = (
     _option("--blind", is_flag=True, group="simulation", help="The procedure is not told the leaves."),
     _option("--write-topology", type=click.Path(path_type=Path), metavar="FILE", group="output",
             help="Write the leaves as topology.conf."),
+    _option("--html", type=click.Path(path_type=Path), metavar="FILE", group="output",
+            help="Write one self-contained page as well."),
+    _option("--write-table", type=click.Path(path_type=Path), metavar="FILE", group="output",
+            help="Write the tests as a table, to be judged again."),
+    _option("--view", "wanted", multiple=True, type=click.Choice(["all", *_VIEWS, "none"]), group="output",
+            help="What is drawn; may be given several times [default: all]."),
     _option("--out", "directory", type=click.Path(path_type=Path), metavar="DIR", group="output",
             help="Folder for this run."),
     _option("--resume", metavar="RUN", group="output",
@@ -103,8 +111,11 @@ def _fabric(**given: Any) -> NoReturn:  # noqa: ANN401 - as click gives them
     """Measure or judge."""
     from busbw.store.files import check_replaceable
 
-    if given["write_topology"] is not None:
-        check_replaceable(given["write_topology"])
+    if "none" in given["wanted"] and len(given["wanted"]) > 1:
+        raise InputError("--view none stands alone", hint="leave the other views out")
+    for name in _FILES:
+        if given[name] is not None:
+            check_replaceable(given[name])
     is_measured = given["hosts"] is not None or (given["nodes"] is not None and given["topology"] is None)
     if given["resume"] is not None:
         _check_resume(given)
@@ -178,7 +189,7 @@ def _measure(given: Mapping[str, Any]) -> NoReturn:
 def _check_resume(given: Mapping[str, Any]) -> None:
     """Raise InputError when --resume comes with what the run's own plan has decided."""
     context = click.get_current_context()
-    allowed = {"resume", "hosts", "plan_only", "as_json", "write_topology"}
+    allowed = {"resume", "hosts", "plan_only", "as_json", "wanted", *_FILES}
     other = [
         parameter.opts[0]
         for parameter in context.command.params
@@ -242,39 +253,56 @@ def _judge(given: Mapping[str, Any], source: str | None) -> NoReturn:
         blind=given["blind"],
     )
     judged = judge_fabrics(request)
-    if given["write_topology"] is not None:
-        _write_topology(given["write_topology"], judged)
-    _print_judged(judged, as_json=given["as_json"])
+    _write_files(given, judged)
+    _print_judged(judged, given["wanted"], as_json=given["as_json"])
     if any(finding.is_serious for each in judged for finding in each.report.findings):
         sys.exit(ExitCode.FINDINGS)
     open_ones = any(each.report.verdict.outcome == "cannot_tell" for each in judged)
     sys.exit(ExitCode.CANNOT_TELL if open_ones else ExitCode.OK)
 
 
-def _write_topology(path: Path, judged: "tuple[JudgedFabric, ...]") -> None:
+def _write_files(given: Mapping[str, Any], judged: "tuple[JudgedFabric, ...]") -> None:
+    """Write what is asked for beside what is printed, and say so."""
+    from busbw.api.fabrics import tests_table
     from busbw.store.files import write_whole
 
+    made: dict[str, str] = {}
+    if given["write_topology"] is not None:
+        made["write_topology"] = _topology(judged)
+    if given["write_table"] is not None:
+        made["write_table"] = tests_table(judged)
+    if given["html"] is not None:
+        from busbw.show.page.html import report_html
+
+        made["html"] = report_html((), fabrics=tuple(each.report for each in judged))
+    for name, text in made.items():
+        write_whole(given[name].absolute(), text.encode())
+        click.echo(printable(f"wrote {given[name]}"), err=True)
+
+
+def _topology(judged: "tuple[JudgedFabric, ...]") -> str:
     tree = next((each.tree for each in judged if each.tree is not None), None)
     if tree is None:
         raise InputError(
             "the leaves are not known, so there is no topology to write",
             hint="they follow from latencies of all pairs: --metric latency",
         )
-    write_whole(path.absolute(), tree.encode())
-    click.echo(printable(f"wrote {path}"), err=True)
+    return tree
 
 
-def _print_judged(judged: "tuple[JudgedFabric, ...]", *, as_json: bool) -> None:
+def _print_judged(judged: "tuple[JudgedFabric, ...]", wanted: Sequence[str], *, as_json: bool) -> None:
     """Print one report, or the reports of several metrics one below the other; as JSON one, or a list of them."""
-    from busbw.fabric.drawing import report_lines
     from busbw.model import codec
+    from busbw.show.text.fabric import fabric_text
 
     if as_json:
         content = judged[0].report if len(judged) == 1 else [each.report for each in judged]
         sys.stdout.write(codec.encode_pretty(content).decode())
     else:
-        blocks = ["\n".join(printable(line) for line in report_lines(each.report)) for each in judged]
-        print(f"\n\n{'-' * 79}\n".join(blocks))
+        for number, each in enumerate(judged):
+            if number:
+                print(f"\n{'-' * 79}")
+            fabric_text(each.report, _VIEWS if not wanted or "all" in wanted else wanted)
     print(end="", flush=True)
 
 
