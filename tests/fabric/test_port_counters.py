@@ -155,6 +155,14 @@ def test_hosts_without_counters_leave_an_answer_as_it_was() -> None:
     assert weighed([answer()], sweep("n8", "n9")) == (answer(),)
 
 
+def test_what_a_suspects_counters_cannot_tell_is_said() -> None:
+    full = {"mlx5_3__symbol_error": 65535}
+    (made,) = weighed([answer()], changes([read("n7", **full)], [read("n7", at_s=5, **full)]))
+    assert made.evidence[-1].endswith("symbol errors at their maximum of 65535: what they count is not seen")
+    (once,) = weighed([answer()], changes([read("n7", **full), read("n8", **full)], [read("n8", at_s=5, **full)]))
+    assert once.evidence[-1] == "counters of n7 were read once only"
+
+
 def test_errors_without_a_slow_test_and_congestion_are_notes_and_those_of_an_answer_are_not_told_twice() -> None:
     found = sweep(
         "n7", "n8", n7={"mlx5_3__symbol_error": 412, "mlx5_3__np_cnp_sent": 5}, n8={"mlx5_2__symbol_error": 30}

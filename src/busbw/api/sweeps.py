@@ -11,7 +11,7 @@ from busbw.api import runs
 from busbw.base import layout
 from busbw.base.errors import InputError
 from busbw.base.hostlist import compressed
-from busbw.fabric.counter_evidence import counter_notes, weighed
+from busbw.fabric.counter_evidence import counter_notes, set_beside, weighed
 from busbw.fabric.port_counters import PortChanges, changes
 from busbw.fabric.procedure import Swept
 from busbw.fabric.recorded import recorded, rounds_of
@@ -168,7 +168,7 @@ def report_of(
         outcome = replace(outcome, answers=weighed(outcome.answers, found))
     made = report(outcome, metric, f"{metric} of pairs in run {name}", expected=expected)
     notes = counter_notes(outcome.answers, found) if found is not None else ()
-    return msgspec.structs.replace(made, findings=(*made.findings, *plan.fabric.links, *notes))
+    return set_beside(made, (*plan.fabric.links, *notes))
 
 
 def counted_in(plan: Plan, records: Records) -> PortChanges | None:
