@@ -181,7 +181,7 @@ def counted_in(plan: Plan, records: Records) -> PortChanges | None:
                 # Under the name that the sweep has for the host.
                 node = plan.fabric.seats[plan.fabric.of_rank[rank]].node
                 sides[record.moment].append(msgspec.structs.replace(record.read, host=node))
-    found = changes(sides["before"], sides["after"])
+    found = changes(sides["before"], sides["after"], "during the sweep")
     return found if found.ports else None
 
 
