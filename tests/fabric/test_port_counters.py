@@ -19,7 +19,7 @@ from busbw.model import codec
 from busbw.model.finding import Confidence
 from busbw.model.host import CapturedFile, Snapshot
 from busbw.model.machine import CountersRead
-from busbw.rank.network import host_counters, read_counters
+from busbw.rank.network import host_counters, read_counters, virtual_interfaces
 
 from .test_ib_topology import sample
 
@@ -127,6 +127,20 @@ def test_errors_on_another_nic_of_the_host_say_nothing_about_the_suspect() -> No
     (made,) = weighed([answer()], sweep("n7", "n8", n7={"mlx5_2__symbol_error": 412}))
     assert made.confidence == "possible"
     assert made.evidence[-1] == "the ports of n7 counted no error and no congestion in 41 s"
+
+
+def test_an_ordinary_interface_strengthens_only_where_there_is_no_other_port() -> None:
+    def reading(host: str, at_s: float, errors: int, **more: int) -> CountersRead:
+        return CountersRead(
+            host=host, unix_s=at_s, counters={"eno1 rx_crc_errors": errors, "eth0 rx_errors": 0, **more}
+        )
+
+    for more, word in (({}, "likely"), ({"mlx5_0/1 symbol_error": 0}, "possible")):
+        before = [reading(host, 0.0, 0, **more) for host in ("n7", "n8")]
+        after = [reading("n7", 5.0, 9, **more), reading("n8", 5.0, 0, **more)]
+        (made,) = weighed([answer("node", "n7")], changes(before, after))
+        assert made.confidence == word
+        assert made.evidence[-1].startswith("n7 eno1: checksum errors +9 in 5 s")
 
 
 def test_link_errors_everywhere_strengthen_nothing() -> None:
@@ -266,6 +280,14 @@ def test_a_rank_reads_the_counters_of_every_kind_of_adapter(tmp_path: Path) -> N
         "eth0 rx_crc_errors": 1,
     }
     assert host_counters().unix_s is not None
+
+
+def test_interfaces_without_a_device_are_left_out_where_others_have_one(tmp_path: Path) -> None:
+    for name in ("eth0", "veth12", "br0"):
+        (tmp_path / "sys/class/net" / name).mkdir(parents=True)
+    assert virtual_interfaces(tmp_path) == frozenset()
+    (tmp_path / "sys/class/net/eth0/device").mkdir()
+    assert virtual_interfaces(tmp_path) == {"veth12", "br0"}
 
 
 def test_a_snapshot_holds_them_under_the_same_names(tmp_path: Path) -> None:

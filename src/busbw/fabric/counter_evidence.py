@@ -12,7 +12,7 @@ from msgspec import structs
 from busbw.base.text import counted, listed
 from busbw.fabric.naming import FabricAnswer
 from busbw.fabric.places import endpoint_of
-from busbw.fabric.port_counters import ERRORS, PortChange, PortChanges, by_port, counted_words
+from busbw.fabric.port_counters import ERRORS, PortChange, PortChanges, by_port, counted_words, owner_of
 from busbw.fabric.report import FabricReport
 from busbw.facts.port_counters import CounterKind
 from busbw.facts.rules import finding
@@ -36,7 +36,7 @@ def _weighed(answer: FabricAnswer, found: PortChanges) -> FabricAnswer:
         once = [f"counters of {node} were read once only" for node in answer.nodes if node in found.unpaired]
         return structs.replace(answer, evidence=(*answer.evidence, *once))
     own = _of_answer(answer, found.changes)
-    link = [each for each in own if each.kind == "link_error"]
+    link = [each for each in own if each.kind == "link_error" and _is_of_fabric(each, found)]
     errors = [each for each in own if each.kind in ERRORS]
     congestion = [each for each in own if each.kind == "congestion"]
     ports = sorted(by_port(errors or own).items(), key=lambda item: item[1][0].host not in answer.nodes)
@@ -91,10 +91,15 @@ def _line(place: str, own: Sequence[PortChange], found: PortChanges, told: Conta
     return f"{line}; the other {many} ports none" if many > 1 else line
 
 
+def _is_of_fabric(change: PortChange, found: PortChanges) -> bool:
+    """Whether a port is one of the fabric: the ordinary interfaces of a host with adapters of a fabric are hardly."""
+    return owner_of(change.port) != "net" or change.host in found.plain
+
+
 def _is_common(found: PortChanges, answer: FabricAnswer, kind: CounterKind) -> bool:
     """Whether ports of other hosts counted such things as often, so that they tell nothing about this one."""
     own = {each.place for each in _of_answer(answer, found.changes)}
-    others = {each.place for each in found.changes if each.kind == kind} - own
+    others = {each.place for each in found.changes if each.kind == kind and _is_of_fabric(each, found)} - own
     return len(others) >= _COMMON * max(found.ports - len(own), 1)
 
 

@@ -49,6 +49,8 @@ class PortChanges(Value, kw_only=True, frozen=True):
     # How many ports were read both times, and of which hosts.
     ports: Integer
     hosts: tuple[str, ...]
+    # Of these the ones that have ordinary interfaces only: on the others those are hardly the fabric.
+    plain: tuple[str, ...] = ()
     # From the first reading before to the last after; None: not known.
     seconds: float | None
     # When, as a sentence has it: `in 41 s`, `during rounds 2 to 7`; "": not known.
@@ -112,6 +114,7 @@ def changes(before: Sequence[CountersRead], after: Sequence[CountersRead], when:
         changes=tuple(sorted(made, key=lambda each: (order[each.kind], -each.change, each.place))),
         ports=ports,
         hosts=tuple(both),
+        plain=tuple(host for host in both if all(owner_of(port) == "net" for port in lasts[host].ports)),
         seconds=seconds,
         when=when if when is not None else span_words(seconds) if seconds else "",
         gone=tuple(gone),
