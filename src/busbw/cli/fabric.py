@@ -250,10 +250,25 @@ def _judge(given: Mapping[str, Any], source: str | None) -> NoReturn:
     judged = judge_fabrics(request)
     _write_files(given, judged)
     _print_judged(judged, given["wanted"], as_json=given["as_json"])
+    is_cut_off = source is not None and _say_end(source)
     if any(finding.is_serious for each in judged for finding in each.report.findings):
         sys.exit(ExitCode.FINDINGS)
+    if is_cut_off:
+        sys.exit(ExitCode.RUN_FAILED)
     open_ones = any(each.report.verdict.outcome == "cannot_tell" for each in judged)
     sys.exit(ExitCode.CANNOT_TELL if open_ones else ExitCode.OK)
+
+
+def _say_end(source: str) -> bool:
+    """Say on standard error why a stored sweep did not come to its end; return whether it failed."""
+    from busbw.api.sweeps import ended_early
+
+    early = ended_early(source)
+    if early is None:
+        return False
+    click.echo(printable(f"the sweep did not come to its end: {early.cause}"), err=True)
+    click.echo(printable(f"hint: go on without what is lost: busbw fabric --resume {early.name}"), err=True)
+    return early.has_failed
 
 
 def _write_files(given: Mapping[str, Any], judged: "tuple[JudgedFabric, ...]") -> None:
