@@ -87,8 +87,13 @@ def ended_early(source: str) -> EndedEarly | None:
     outcome = outcomes.read(where)
     if outcome is not None and outcome.ended in ("complete", "time"):
         return None
-    cause = "it was cut off, or is still under way" if outcome is None else outcome.cause or "somebody stopped it"
-    return EndedEarly(cause=cause, name=source, has_failed=outcome is not None and outcome.ended == "failed")
+    if outcome is None:
+        return EndedEarly(cause="it was cut off, or is still under way", name=source, has_failed=False)
+    cause = outcome.cause or "somebody stopped it"
+    if (culprit := outcome.culprit) is not None:
+        who = f"rank {culprit.rank} on {culprit.host}"
+        cause = cause if who in cause else f"{who} {culprit.what}: {cause}"
+    return EndedEarly(cause=cause, name=source, has_failed=outcome.ended == "failed")
 
 
 def resumed_plan(directory: Path, hosts: str | None) -> tuple[Plan, Path]:
