@@ -129,8 +129,14 @@ def _tree(outcome: Swept) -> str | None:
 def judge_fabric(asked: FabricRequest) -> JudgedFabric:
     """Return which node, NIC, rail or link of a fabric is bad. Raises InputError for what cannot be read or made."""
     if (asked.source is None) == (asked.topology is None):
-        given = "neither results nor --simulate are given" if asked.source is None else "both results and --simulate"
-        raise InputError(given, hint="busbw fabric pairs.csv --metric bandwidth, or busbw fabric --simulate fat-tree-2")
+        given = (
+            "no hosts, no results and no --simulate are given"
+            if asked.source is None
+            else "both results and --simulate"
+        )
+        raise InputError(
+            given, hint="busbw fabric --hosts n[0-7], busbw fabric last, busbw fabric --simulate fat-tree-2"
+        )
     if bool(asked.before) != bool(asked.after) or (asked.before and asked.source is None):
         raise InputError(
             "counters of ports are needed before and after the tests that were made",

@@ -62,7 +62,7 @@ _OWN: tuple[click.Parameter, ...] = (
     _option("--topology", "tree", metavar="FILE",
             help="topology.conf of Slurm, or what ibnetdiscover, iblinkinfo or opensm wrote."),
     _option("--counters", nargs=2, multiple=True, metavar="BEFORE AFTER",
-            help="Counters of ports, from before and after the tests of RESULTS: of busbw probe --counters, perfquery."),
+            help="Counters of ports, from before and after the tests of RESULTS: busbw probe --counters, perfquery."),
     _option("--platform", metavar="ID", help="The platform: what is published of its pairs is expected."),
     _option("--expect", multiple=True, metavar="VALUE", help="What a sound pair reaches: 380Gb/s, 47GB/s, 1.7us."),
     _option(
