@@ -127,8 +127,14 @@ def _tree(outcome: Swept) -> str | None:
 def judge_fabric(asked: FabricRequest) -> JudgedFabric:
     """Return which node, NIC, rail or link of a fabric is bad. Raises InputError for what cannot be read or made."""
     if (asked.source is None) == (asked.topology is None):
-        given = "neither results nor --simulate are given" if asked.source is None else "both results and --simulate"
-        raise InputError(given, hint="busbw fabric pairs.csv --metric bandwidth, or busbw fabric --simulate fat-tree-2")
+        given = (
+            "no hosts, no results and no --simulate are given"
+            if asked.source is None
+            else "both results and --simulate"
+        )
+        raise InputError(
+            given, hint="busbw fabric --hosts n[0-7], busbw fabric last, busbw fabric --simulate fat-tree-2"
+        )
     if bool(asked.before) != bool(asked.after) or (asked.before and asked.source is None):
         raise InputError(
             "counters of ports are needed before and after the tests that were made",
@@ -240,9 +246,15 @@ def _stored(asked: FabricRequest, source: str) -> tuple[Swept, Metric, str, Know
 def pairs_of(run: Run, asked: FabricRequest) -> tuple[Places, tuple[PairTest, ...], Metric]:
     """Return the pairs of ranks on two hosts that a run measured, of one size and collective.
 
-    An endpoint is a host, or a GPU of it where several ranks are on each. Raises InputError for a run without pairs.
+    An endpoint is a host, or a GPU of it where several ranks are on each; of a run on one host each GPU is one, as
+    `host:gpu0`. Raises InputError for a run without pairs.
     """
-    hosts = {each.rank: each.host for each in run.ranks}
+    one_host = len({each.host for each in run.ranks}) == 1 and all(each.gpu is not None for each in run.ranks)
+    hosts = {
+        # By its rank: a process may see its own GPU alone, as number 0.
+        each.rank: f"{each.host}:gpu{each.rank}" if one_host else each.host
+        for each in run.ranks
+    }
     measured = [
         each for each in run.measurements if each.pair is not None and each.samples and each.collective in _COLLECTIVES
     ]
