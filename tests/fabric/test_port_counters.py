@@ -12,7 +12,7 @@ from busbw.base.errors import InputError
 from busbw.fabric.counter_evidence import counter_notes, weighed
 from busbw.fabric.naming import FabricAnswer, Kind
 from busbw.fabric.perfquery import is_perfquery, named_by, read_perfquery
-from busbw.fabric.port_counters import PortChanges, changes, port_words, risen, span_words
+from busbw.fabric.port_counters import PortChanges, called_as, changes, port_words, risen, span_words
 from busbw.facts.port_counters import names_of, perfquery_names, port_counters
 from busbw.machine.read.state import counters_of
 from busbw.model import codec
@@ -244,7 +244,14 @@ def test_counters_of_different_hosts_cannot_be_compared(tmp_path: Path) -> None:
     for name in ("n1", "n2"):
         (tmp_path / name).write_bytes(codec.encode(read(name, mlx5_0__symbol_error=1)))
     with pytest.raises(InputError, match="no host is in the counters before and in those after"):
-        changed_counters([str(tmp_path / "n1")], [str(tmp_path / "n2")], None)
+        changed_counters([str(tmp_path / "n1")], [str(tmp_path / "n2")], None, ["n1", "n2"])
+    with pytest.raises(InputError, match="no tested host is in the counters, which are of n1"):
+        changed_counters([str(tmp_path / "n1")], [str(tmp_path / "n1")], None, ["x1", "x2"])
+
+
+def test_a_host_with_its_domain_is_the_same_host() -> None:
+    named = called_as([read("n1.site.org"), read("n2"), read("n3")], ["n1", "n2.site.org", "n3"])
+    assert [each.host for each in named] == ["n1", "n2.site.org", "n3"]
 
 
 def tree(root: Path) -> Path:

@@ -168,7 +168,8 @@ def _with_evidence(
     links = known.findings if known is not None else ()
     if not asked.before:
         return outcome, links
-    found = changed_counters(asked.before, asked.after, known.fabric if known is not None else None)
+    fabric = known.fabric if known is not None else None
+    found = changed_counters(asked.before, asked.after, fabric, outcome.places.nodes)
     outcome = replace(outcome, answers=weighed(outcome.answers, found))
     return outcome, (*links, *counter_notes(outcome.answers, found))
 

@@ -6,6 +6,8 @@ A reading is what `machine.capture`, a rank or perfquery read; no counter is set
 from collections import defaultdict
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from busbw.base.text import listed
 from busbw.base.value import Integer, Value
 from busbw.facts.port_counters import CounterKind, CounterOwner, PortCounter, port_counters
@@ -123,6 +125,20 @@ def changes(before: Sequence[CountersRead], after: Sequence[CountersRead], when:
         restarted=tuple(host for host in both if _restarted(firsts[host], lasts[host])),
         unpaired=tuple(sorted(set(firsts) ^ set(lasts))),
     )
+
+
+def called_as(readings: Sequence[CountersRead], nodes: Sequence[str]) -> tuple[CountersRead, ...]:
+    """Return readings under the names that tests have for hosts: with or without a domain is the same host."""
+    short: dict[str, list[str]] = defaultdict(list)
+    for node in nodes:
+        short[node.partition(".")[0]].append(node)
+    known = set(nodes)
+
+    def name(host: str) -> str:
+        alike = short.get(host.partition(".")[0], [])
+        return alike[0] if host not in known and len(alike) == 1 else host
+
+    return tuple(structs.replace(each, host=name(each.host)) for each in readings)
 
 
 def span_words(seconds: float) -> str:
