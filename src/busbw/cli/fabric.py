@@ -59,7 +59,9 @@ _OWN: tuple[click.Parameter, ...] = (
     _option("-b", "message_bytes", type=SIZE, help="Size of a message of bandwidth [default: 1M]."),
     _option("--nics", default="", metavar="NAME[,NAME]", help="A rank for each of these NICs of a host, tested alone."),
     _option("--over", type=click.Choice(["mpi", "nccl"]), default="mpi", show_default=True, help="What carries it."),
-    _option("--topology", "tree", metavar="FILE", help="Slurm's topology.conf: which host is below which switch."),
+    _option("--topology", "tree", metavar="FILE", help="topology.conf of Slurm, or what ibnetdiscover, iblinkinfo or opensm wrote."),
+    _option("--counters", nargs=2, multiple=True, metavar="BEFORE AFTER",
+            help="Counters of ports, from before and after the tests of RESULTS: busbw probe --counters, or perfquery."),
     _option("--platform", metavar="ID", help="The platform: what is published of its pairs is expected."),
     _option("--expect", multiple=True, metavar="VALUE", help="What a sound pair reaches: 380Gb/s, 47GB/s, 1.7us."),
     _option(
@@ -115,6 +117,8 @@ def _fabric(**given: Any) -> NoReturn:  # noqa: ANN401 - as click gives them
         _go_on(given)
     if is_measured and given["source"] is not None:
         raise InputError("results are given, and hosts to be measured", hint="leave one out")
+    if is_measured and given["counters"]:
+        raise InputError("a sweep that is measured reads the counters itself", hint="leave --counters out")
     if is_measured and given["topology"] is not None:
         raise InputError("--simulate measures nothing: --hosts is not for it", hint="leave one out")
     if is_measured or given["plan_only"]:
@@ -217,7 +221,7 @@ def _conclude(given: Mapping[str, Any], where: Path) -> NoReturn:
         from busbw.cli.results import present_run
 
         present_run(run, where, as_json=given["as_json"])
-    _judge({**given, "metric": None, "tree": None, "expect": (), "platform": None}, str(where))
+    _judge({**given, "metric": None, "tree": None, "counters": (), "expect": (), "platform": None}, str(where))
 
 
 def _judge(given: Mapping[str, Any], source: str | None) -> NoReturn:
@@ -231,6 +235,8 @@ def _judge(given: Mapping[str, Any], source: str | None) -> NoReturn:
         metric=metrics[0],
         size_bytes=given["size_bytes"],
         tree=given["tree"],
+        before=tuple(before for before, _after in given["counters"]),
+        after=tuple(after for _before, after in given["counters"]),
         platform=given["platform"],
         expect=given["expect"],
         topology=given["topology"],

@@ -64,6 +64,7 @@ def drawn_lines(report: FabricReport, views: Collection[str], glyphs: Glyphs) ->
     yield from _toned(_heading(report))
     for each in report.answers:
         yield from _answer(each)
+    yield from _others(report)
     yield from _bands(report)
     yield from _toned(_leaves(report))
     drawn = {"histogram": _histogram, "bars": _bars, "fabric": _fabric, "matrix": _matrix}
@@ -125,6 +126,16 @@ def _answer(answer: FabricAnswer) -> Iterator[DrawnLine]:
     yield from _toned([part for line in answer.evidence for part in _wrapped(line, "    ", "      ")])
     yield from _toned(_wrapped(f"otherwise: {answer.otherwise}", "  ", "    "))
     yield from _toned(_wrapped(f"to tell: {answer.clears}", "  ", "    "))
+
+
+def _others(report: FabricReport) -> Iterator[DrawnLine]:
+    """Yield the findings that are no answer of the tests: topology, links and counters of ports."""
+    for each in report.findings[len(report.answers) :]:
+        yield DrawnLine(text="")
+        yield from _toned(_wrapped(f"{each.severity} {each.code} {each.title}"), "heading")
+        yield from _toned(_wrapped(each.evidence, "  ", "  "))
+        if each.fix is not None:
+            yield from _toned(_wrapped(f"to do: {each.fix}", "  ", "    "))
 
 
 def _bands(report: FabricReport) -> Iterator[DrawnLine]:
