@@ -488,9 +488,11 @@ def _grid(outcome: Swept, named: NamedParts) -> RailGrid:
     for number, endpoint in enumerate(places.endpoints):
         if endpoint.rail in at:
             key = (blocks.of[number], at[endpoint.rail])
-            if fit.sent[number] or fit.received[number]:
-                held[key].append(max(fit.senders[number], fit.receivers[number]) + fit.rails.get(endpoint.rail, 0.0))
             leaf = places.leaves[number]
+            if fit.sent[number] or fit.received[number]:
+                above = 0.0 if leaf is None else max(fit.leaf_up.get(leaf, 0.0), fit.leaf_down.get(leaf, 0.0))
+                own = max(fit.senders[number], fit.receivers[number])
+                held[key].append(own + above + fit.rails.get(endpoint.rail, 0.0))
             if number in named.endpoints or endpoint.rail in named.rails or (leaf is not None and named.has_leaf(leaf)):
                 marked.add(key)
     rows, columns = range(len(blocks.blocks)), range(len(rails))
