@@ -69,7 +69,7 @@ def node_blocks(places: Places, named: NamedParts, most: int) -> ViewBlocks:
     order = _order(places)
     bad = list(dict.fromkeys(places.endpoints[each].node for each in named.endpoints))[:_MOST_ALONE]
     held: dict[str, list[int]] = {node: [] for node in bad}
-    rest = []
+    rest: list[int] = []
     for each in order.order:
         held.get(places.endpoints[each].node, rest).append(each)
     alone = [ViewBlock(name=node, members=tuple(members), suspect=True) for node, members in held.items()]

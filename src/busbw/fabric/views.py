@@ -216,7 +216,7 @@ def views(outcome: Swept) -> FabricViews:
         leaves=_shown_bars(_leaf_bars(outcome, named, readings)),
         grid=_grid(outcome, named) if has_rails else None,
         tree=_tree(outcome, named, readings),
-        tests=tests[:_MOST_TESTS],
+        tests=tuple(tests[:_MOST_TESTS]),
         more_tests=max(0, len(tests) - _MOST_TESTS),
     )
 
