@@ -218,7 +218,9 @@ def _percent(loss: float | None) -> str:
 
 
 def _cut(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
+    """Return a name with its middle left out where it is long: of a run of leaves both ends tell."""
+    half = _LONGEST // 2 - 1
+    return name if len(name) <= _LONGEST else f"{name[:half]}..{name[-half:]}"
 
 
 def _text(left: float, top: float, line: str, style: str = "") -> str:
