@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from busbw.api.topologies import MadeFile
     from busbw.fabric.report import FabricReport
-    from busbw.model.check import CheckReport
+    from busbw.model.check.report import CheckReport
     from busbw.model.comparison import Comparison
     from busbw.model.envvar import Explanation
     from busbw.model.finding import Checked, Diagnosis, HostDiagnosis, SettingsFix

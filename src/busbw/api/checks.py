@@ -24,16 +24,8 @@ from busbw.facts.platforms import find_platform
 from busbw.machine.capture import host as capture
 from busbw.machine.capture.sites import site_files
 from busbw.measure.execute.launch import Listener
-from busbw.model.check import (
-    CheckHistory,
-    CheckPlan,
-    CheckReport,
-    NodeAnswer,
-    NodePast,
-    ScreenedNodes,
-    StageAnswer,
-    StageName,
-)
+from busbw.model.check.report import CheckHistory, CheckPlan, CheckReport, NodeAnswer, NodePast, StageAnswer, StageName
+from busbw.model.check.screening import ScreenedNodes
 from busbw.model.finding import Finding, Verdict
 from busbw.model.request import Request
 from busbw.store import checks

@@ -7,7 +7,7 @@ from busbw.base.hostlist import compressed
 from busbw.base.text import counted, listed
 from busbw.check.draining import nodes_to_drain
 from busbw.check.profiles import Profile
-from busbw.model.check import CheckPlan, CheckReport, NodeAnswer, StageAnswer
+from busbw.model.check.report import CheckPlan, CheckReport, NodeAnswer, StageAnswer
 
 # Of the nodes that a sentence names.
 _MOST_CHARACTERS = 120

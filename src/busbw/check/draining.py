@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from busbw.base.hostlist import compressed
 from busbw.base.text import one_line
-from busbw.model.check import NodeAnswer, NodeToDrain, StageAnswer
+from busbw.model.check.report import NodeAnswer, NodeToDrain, StageAnswer
 
 DrainForm = Literal["all", "hosts", "list", "scontrol", "kubectl"]
 FORMS: tuple[DrainForm, ...] = get_args(DrainForm)

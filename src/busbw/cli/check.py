@@ -12,7 +12,7 @@ from busbw.base.text import printable
 from busbw.cli.options import JSON
 
 if TYPE_CHECKING:
-    from busbw.model.check import CheckReport
+    from busbw.model.check.report import CheckReport
 
 _DRAIN_FORMS = ("all", "hosts", "list", "scontrol", "kubectl")
 # What goes with --resume: the rest is in the folder.
@@ -81,7 +81,7 @@ def _screen(text: str) -> NoReturn:
     """Print what this host finds of itself, for the host that asked."""
     from busbw.api.screenings import screen_here
     from busbw.model import codec
-    from busbw.model.check import SCREENED_PREFIX, Screening
+    from busbw.model.check.screening import SCREENED_PREFIX, Screening
 
     found = screen_here(codec.decode(text.encode("utf-8", "replace"), Screening, where="--screen-here"))
     sys.stdout.write(f"\n{SCREENED_PREFIX}{codec.encode(found).decode()}\n")

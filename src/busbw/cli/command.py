@@ -27,7 +27,7 @@ VERBS = {
     "import": Verb("import_", "import_", "Read results of other tools."),
     "judge": Verb("judge", "judge", "Judge measured sizes: what they reach, and where the rest went."),
     "launch": Verb("launch", "launch", "Print how to start a program on a platform, with reasons."),
-    "limit": Verb("limit", "limit", "Say what bus bandwidth a platform can reach at best."),
+    "limit": Verb("platform", "limit", "Say what bus bandwidth a platform can reach at best."),
     "load": Verb("results", "load", "Rebuild the result of a run from its raw records, and print it."),
     "platform": Verb("platform", "platform", "What is published about machines, and which one this is."),
     "plot": Verb("report", "plot", "Draw the curves of results as SVG or PNG."),
