@@ -281,7 +281,7 @@ def carry_out(
     try:
         for number, probe in enumerate(fabric.probes):
             measure = _measure_of(conductor, number)
-            carried_out(fabric, probe.metric, random.Random, replayed(rounds, probe.metric, measure))
+            carried_out(fabric, probe.metric, random.Random, replayed(rounds, probe.metric, measure))  # noqa: S311
     except Stopped:
         reason = "stopped"
     conductor.leave(stays=conductor.gave_up)
