@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -10,6 +11,8 @@ from busbw.api import runs
 from busbw.base import layout
 from busbw.base.errors import InputError
 from busbw.base.hostlist import compressed
+from busbw.fabric.counter_evidence import counter_notes, weighed
+from busbw.fabric.port_counters import PortChanges, changes
 from busbw.fabric.procedure import Swept
 from busbw.fabric.recorded import recorded, rounds_of
 from busbw.fabric.report import ExpectedPair, FabricReport, expectations, report
@@ -22,7 +25,8 @@ from busbw.measure.plan.hosts import check_started_once
 from busbw.model.fabric import Earlier, FabricAsked, FabricMetric
 from busbw.model.finding import Finding, Verdict
 from busbw.model.plan import Plan
-from busbw.model.record import RoundMeasured
+from busbw.model.port_counters import CountersRead
+from busbw.model.record import CountersKept, RoundMeasured
 from busbw.model.request import Request
 from busbw.model.run import Run
 from busbw.store import directory as directories
@@ -158,7 +162,27 @@ def report_of(
         platform = plan.request.platform if plan.request is not None else None
         if not expected and platform is not None:
             expected = expectations(find_platform(platform, site_files()).platform, metric)
-    return report(swept(plan, records, metric), metric, f"{metric} of pairs in run {name}", expected=expected)
+    outcome = swept(plan, records, metric)
+    found = counted_in(plan, records)
+    if found is not None:
+        outcome = replace(outcome, answers=weighed(outcome.answers, found))
+    made = report(outcome, metric, f"{metric} of pairs in run {name}", expected=expected)
+    notes = counter_notes(outcome.answers, found) if found is not None else ()
+    return msgspec.structs.replace(made, findings=(*made.findings, *plan.fabric.links, *notes))
+
+
+def counted_in(plan: Plan, records: Records) -> PortChanges | None:
+    """Return what the ports of the hosts counted during a sweep; None where no host wrote it down twice."""
+    assert plan.fabric is not None
+    sides: dict[str, list[CountersRead]] = {"before": [], "after": []}
+    for rank, entries in sorted(records.items()):
+        for _place, record in entries:
+            if isinstance(record, CountersKept) and rank < len(plan.fabric.of_rank):
+                # Under the name that the sweep has for the host.
+                node = plan.fabric.seats[plan.fabric.of_rank[rank]].node
+                sides[record.moment].append(msgspec.structs.replace(record.read, host=node))
+    found = changes(sides["before"], sides["after"])
+    return found if found.ports else None
 
 
 def metrics_measured(plan: Plan, records: Records) -> tuple[FabricMetric, ...]:

@@ -116,13 +116,13 @@ def _check(given: dict[str, Any]) -> NoReturn:
             check_replaceable(path)
     if given["resume"] is not None:
         _check_alone()
-        report, where = resume(given["resume"], given["hosts"], given["nodes"], _say)
+        report, stored = resume(given["resume"], given["hosts"], given["nodes"], _say)
+        where: Path | None = stored
     else:
         fields = ("profile", "hosts", "nodes", "platform", "partners", "spares", "launcher", "interface", "directory")
         asked = {name: given[name] for name in fields}
         shell = _words(given["remote_shell"]) if given["remote_shell"] is not None else ()
-        report, stored = check_nodes(CheckRequest(remote_shell=shell, **asked), _say)
-        where = stored  # type: ignore[assignment]
+        report, where = check_nodes(CheckRequest(remote_shell=shell, **asked), _say)
     _write(report, given)
     if drain_list == "-":
         print(end="")

@@ -1,7 +1,7 @@
 """The verb `fabric`: measure the pairs of hosts, or judge what was measured of them."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -30,6 +30,8 @@ With --simulate nothing is measured: the procedure runs on a fabric with a known
 
 Exit code 0: ok; 1: something is bad; 2: bad input; 3: the run failed; 4: cannot tell.
 """
+_VIEWS = ("histogram", "bars", "fabric", "matrix")
+_FILES = ("write_topology", "write_table", "html")
 _USUAL = FabricAsked()
 # Of the options of `busbw run` those that say where ranks are started, and how.
 _OF_RUN = frozenset(
@@ -57,7 +59,9 @@ _OWN: tuple[click.Parameter, ...] = (
     _option("-b", "message_bytes", type=SIZE, help="Size of a message of bandwidth [default: 1M]."),
     _option("--nics", default="", metavar="NAME[,NAME]", help="A rank for each of these NICs of a host, tested alone."),
     _option("--over", type=click.Choice(["mpi", "nccl"]), default="mpi", show_default=True, help="What carries it."),
-    _option("--topology", "tree", metavar="FILE", help="Slurm's topology.conf: which host is below which switch."),
+    _option("--topology", "tree", metavar="FILE", help="topology.conf of Slurm, or what ibnetdiscover, iblinkinfo or opensm wrote."),
+    _option("--counters", nargs=2, multiple=True, metavar="BEFORE AFTER",
+            help="Counters of ports, from before and after the tests of RESULTS: busbw probe --counters, or perfquery."),
     _option("--platform", metavar="ID", help="The platform: what is published of its pairs is expected."),
     _option("--expect", multiple=True, metavar="VALUE", help="What a sound pair reaches: 380Gb/s, 47GB/s, 1.7us."),
     _option(
@@ -83,6 +87,12 @@ _OWN: tuple[click.Parameter, ...] = (
     _option("--blind", is_flag=True, group="simulation", help="The procedure is not told the leaves."),
     _option("--write-topology", type=click.Path(path_type=Path), metavar="FILE", group="output",
             help="Write the leaves as topology.conf."),
+    _option("--html", type=click.Path(path_type=Path), metavar="FILE", group="output",
+            help="Write one self-contained page as well."),
+    _option("--write-table", type=click.Path(path_type=Path), metavar="FILE", group="output",
+            help="Write the tests as a table, to be judged again."),
+    _option("--view", "wanted", multiple=True, type=click.Choice(["all", *_VIEWS, "none"]), group="output",
+            help="What is drawn; may be given several times [default: all]."),
     _option("--out", "directory", type=click.Path(path_type=Path), metavar="DIR", group="output",
             help="Folder for this run."),
     _option("--resume", metavar="RUN", group="output",
@@ -96,14 +106,19 @@ def _fabric(**given: Any) -> NoReturn:  # noqa: ANN401 - as click gives them
     """Measure or judge."""
     from busbw.store.files import check_replaceable
 
-    if given["write_topology"] is not None:
-        check_replaceable(given["write_topology"])
+    if "none" in given["wanted"] and len(given["wanted"]) > 1:
+        raise InputError("--view none stands alone", hint="leave the other views out")
+    for name in _FILES:
+        if given[name] is not None:
+            check_replaceable(given[name])
     is_measured = given["hosts"] is not None or (given["nodes"] is not None and given["topology"] is None)
     if given["resume"] is not None:
         _check_resume(given)
         _go_on(given)
     if is_measured and given["source"] is not None:
         raise InputError("results are given, and hosts to be measured", hint="leave one out")
+    if is_measured and given["counters"]:
+        raise InputError("a sweep that is measured reads the counters itself", hint="leave --counters out")
     if is_measured and given["topology"] is not None:
         raise InputError("--simulate measures nothing: --hosts is not for it", hint="leave one out")
     if is_measured or given["plan_only"]:
@@ -169,7 +184,7 @@ def _measure(given: Mapping[str, Any]) -> NoReturn:
 def _check_resume(given: Mapping[str, Any]) -> None:
     """Raise InputError when --resume comes with what the run's own plan has decided."""
     context = click.get_current_context()
-    allowed = {"resume", "hosts", "plan_only", "as_json", "write_topology"}
+    allowed = {"resume", "hosts", "plan_only", "as_json", "wanted", *_FILES}
     other = [
         parameter.opts[0]
         for parameter in context.command.params
@@ -206,7 +221,7 @@ def _conclude(given: Mapping[str, Any], where: Path) -> NoReturn:
         from busbw.cli.results import present_run
 
         present_run(run, where, as_json=given["as_json"])
-    _judge({**given, "metric": None, "tree": None, "expect": (), "platform": None}, str(where))
+    _judge({**given, "metric": None, "tree": None, "counters": (), "expect": (), "platform": None}, str(where))
 
 
 def _judge(given: Mapping[str, Any], source: str | None) -> NoReturn:
@@ -220,6 +235,8 @@ def _judge(given: Mapping[str, Any], source: str | None) -> NoReturn:
         metric=metrics[0],
         size_bytes=given["size_bytes"],
         tree=given["tree"],
+        before=tuple(before for before, _after in given["counters"]),
+        after=tuple(after for _before, after in given["counters"]),
         platform=given["platform"],
         expect=given["expect"],
         topology=given["topology"],
@@ -231,39 +248,56 @@ def _judge(given: Mapping[str, Any], source: str | None) -> NoReturn:
         blind=given["blind"],
     )
     judged = judge_fabrics(request)
-    if given["write_topology"] is not None:
-        _write_topology(given["write_topology"], judged)
-    _print_judged(judged, as_json=given["as_json"])
+    _write_files(given, judged)
+    _print_judged(judged, given["wanted"], as_json=given["as_json"])
     if any(finding.is_serious for each in judged for finding in each.report.findings):
         sys.exit(ExitCode.FINDINGS)
     open_ones = any(each.report.verdict.outcome == "cannot_tell" for each in judged)
     sys.exit(ExitCode.CANNOT_TELL if open_ones else ExitCode.OK)
 
 
-def _write_topology(path: Path, judged: "tuple[JudgedFabric, ...]") -> None:
+def _write_files(given: Mapping[str, Any], judged: "tuple[JudgedFabric, ...]") -> None:
+    """Write what is asked for beside what is printed, and say so."""
+    from busbw.api.fabrics import tests_table
     from busbw.store.files import write_whole
 
+    made: dict[str, str] = {}
+    if given["write_topology"] is not None:
+        made["write_topology"] = _topology(judged)
+    if given["write_table"] is not None:
+        made["write_table"] = tests_table(judged)
+    if given["html"] is not None:
+        from busbw.show.page.html import report_html
+
+        made["html"] = report_html((), fabrics=tuple(each.report for each in judged))
+    for name, text in made.items():
+        write_whole(given[name].absolute(), text.encode())
+        click.echo(printable(f"wrote {given[name]}"), err=True)
+
+
+def _topology(judged: "tuple[JudgedFabric, ...]") -> str:
     tree = next((each.tree for each in judged if each.tree is not None), None)
     if tree is None:
         raise InputError(
             "the leaves are not known, so there is no topology to write",
             hint="they follow from latencies of all pairs: --metric latency",
         )
-    write_whole(path.absolute(), tree.encode())
-    click.echo(printable(f"wrote {path}"), err=True)
+    return tree
 
 
-def _print_judged(judged: "tuple[JudgedFabric, ...]", *, as_json: bool) -> None:
+def _print_judged(judged: "tuple[JudgedFabric, ...]", wanted: Sequence[str], *, as_json: bool) -> None:
     """Print one report, or the reports of several metrics one below the other; as JSON one, or a list of them."""
-    from busbw.fabric.drawing import report_lines
     from busbw.model import codec
+    from busbw.show.text.fabric import fabric_text
 
     if as_json:
         content = judged[0].report if len(judged) == 1 else [each.report for each in judged]
         sys.stdout.write(codec.encode_pretty(content).decode())
     else:
-        blocks = ["\n".join(printable(line) for line in report_lines(each.report)) for each in judged]
-        print(f"\n\n{'-' * 79}\n".join(blocks))
+        for number, each in enumerate(judged):
+            if number:
+                print(f"\n{'-' * 79}")
+            fabric_text(each.report, _VIEWS if not wanted or "all" in wanted else wanted)
     print(end="", flush=True)
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, get_args
 from msgspec import Meta
 
 from busbw.base.value import Integer, Value
+from busbw.model.finding import Finding
 
 # latency: half a round trip; bandwidth: one way at a time; bibandwidth: both ways at once.
 FabricMetric = Literal["latency", "bandwidth", "bibandwidth"]
@@ -103,6 +104,8 @@ class FabricPlan(Value, kw_only=True, frozen=True):
     leaf_names: tuple[str, ...] = ()
     # The group of each leaf.
     groups: tuple[Integer, ...] = ()
+    # What the links of its topology show, where it has them.
+    links: tuple[Finding, ...] = ()
     probes: tuple[Probe, ...]
     # Rounds of disjoint pairs before anything is known, for each probe; (): every pair once, by the circle method.
     first: tuple[tuple[tuple[tuple[Integer, Integer], ...], ...], ...] = ()

@@ -7,6 +7,7 @@ from busbw.base.units import format_size
 from busbw.base.value import Integer, Value
 from busbw.model.fabric import FabricMetric, PairSeen
 from busbw.model.plan import Sweep, points_of
+from busbw.model.port_counters import CountersRead
 
 
 class LoadedLibrary(Value, kw_only=True, frozen=True):
@@ -276,6 +277,13 @@ class RoundMeasured(Record, tag="round", kw_only=True, frozen=True):
     ended_unix_s: float
 
 
+class CountersKept(Record, tag="port_counters", kw_only=True, frozen=True):
+    """The counters of the network ports of this rank's host; one rank of each host writes them."""
+
+    moment: Literal["before", "after"]
+    read: CountersRead
+
+
 class Failed(Record, tag="failed", kw_only=True, frozen=True):
     """Why this rank gave up."""
 
@@ -289,7 +297,7 @@ class Finished(Record, tag="finished", kw_only=True, frozen=True):
     reason: Literal["complete", "time", "stopped"]
 
 
-AnyRecord = Hello | Node | Copied | Streamed | Launched | Measured | RoundMeasured | Failed | Finished
+AnyRecord = Hello | Node | Copied | Streamed | Launched | Measured | RoundMeasured | CountersKept | Failed | Finished
 
 
 # Marks the lines of standard output that are events; everything else is kept and not interpreted.

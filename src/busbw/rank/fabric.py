@@ -21,10 +21,11 @@ from busbw.fabric.recorded import carried_out, replayed, rounds_of
 from busbw.model import codec
 from busbw.model.fabric import FabricPlan, PairSeen, Probe
 from busbw.model.plan import Plan
-from busbw.model.record import AnyRecord, Event, RoundEnded, RoundMeasured, Unanswered
+from busbw.model.record import AnyRecord, CountersKept, Event, RoundEnded, RoundMeasured, Unanswered
 from busbw.rank.heart import Heart
 from busbw.rank.journal import Journal
 from busbw.rank.mpi_world import MpiWorld
+from busbw.rank.network import host_counters
 from busbw.rank.socket_world import place_of
 from busbw.rank.star import Hub, Spoke, open_star
 from busbw.rank.world import World
@@ -256,12 +257,26 @@ def phases(pairs: Sequence[Pairing]) -> Iterator[tuple[int, ...]]:
     yield from map(tuple, lots)
 
 
+class CounterKeeper:
+    """Writes down the counters of a host's network ports; one rank of each host does."""
+
+    def __init__(self, journal: Journal, *, keeps: bool) -> None:
+        self._journal = journal
+        self._keeps = keeps
+
+    def keep(self, moment: Literal["before", "after"]) -> None:
+        """Read the counters now."""
+        if self._keeps:
+            self._journal.write(CountersKept(moment=moment, read=host_counters()))
+
+
 Reason = Literal["complete", "time", "stopped"]
 
 
 def carry_out(
-    plan: Plan, world: World, heart: Heart, journal: Journal, say: Callable[[Event], None], attempt: int
-) -> Reason:
+    plan: Plan, world: World, heart: Heart, journal: Journal, say: Callable[[Event], None], attempt: int,
+    keeper: CounterKeeper,
+) -> Reason:  # fmt: skip
     """Carry out a planned sweep, but for the rounds that earlier attempts wrote down. Every rank calls this.
 
     Where a rank does not answer any more, or a pair gave each other up, this does not return: the launching side is
@@ -273,7 +288,7 @@ def carry_out(
     star = open_star(world, plan.placement.hosts[0])
     mine = PairRank(fabric, world, heart)
     if isinstance(star, Spoke):
-        _serve(star, mine, heart)
+        _serve(star, mine, heart, keeper)
         return "complete"
     conductor = Conductor(fabric, star, mine, journal, heart, say)
     reason: Literal["complete", "stopped"] = "complete"
@@ -284,6 +299,7 @@ def carry_out(
             carried_out(fabric, probe.metric, random.Random, replayed(rounds, probe.metric, measure))  # noqa: S311
     except Stopped:
         reason = "stopped"
+    keeper.keep("after")
     conductor.leave(stays=conductor.gave_up)
     if conductor.gave_up:
         heart.enter("done")
@@ -316,11 +332,12 @@ def _measure_of(conductor: Conductor, probe: int) -> Callable[[Sequence[Pairing]
     return lambda pairs, number: conductor.round(number, probe, pairs)
 
 
-def _serve(spoke: Spoke, mine: PairRank, heart: Heart) -> None:
+def _serve(spoke: Spoke, mine: PairRank, heart: Heart, keeper: CounterKeeper) -> None:
     """Measure what rank 0 says until it says that nothing follows. Raises RuntimeError where it is gone."""
     while (message := spoke.hear()) is not None:
         order = _ORDERS.decode(message)
         if order.probe is None:
+            keeper.keep("after")
             heart.enter("done")
             if order.stays:
                 time.sleep(_IDLE_S)

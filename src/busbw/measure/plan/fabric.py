@@ -8,11 +8,11 @@ import msgspec
 
 from busbw.base.errors import InputError
 from busbw.base.hostlist import is_host_name
+from busbw.fabric.ib_topology import MOST_BYTES
 from busbw.fabric.places import Endpoint, Places, flat
 from busbw.fabric.recorded import Drawing, disjoint_rounds, drawn_rounds
 from busbw.fabric.schedule import Pair, Round
-from busbw.fabric.slurm_topology import MOST_BYTES as MOST_TREE_BYTES
-from busbw.fabric.slurm_topology import placed, read_tree
+from busbw.fabric.topology_file import KnownTopology, placed_by_text
 from busbw.measure.plan.planning import plan as make_plan
 from busbw.model.fabric import PAIRS, Earlier, FabricAsked, FabricMetric, FabricPlan, Probe, Seat
 from busbw.model.plan import Plan, Sweep
@@ -92,7 +92,8 @@ def plan_sweep(
     names: tuple[str | None, ...] = asked.nics or (None,)
     here = [Seat(node=host, nic=nic) for host in made.placement.hosts for nic in names]
     every = list(seats) or here
-    places = _placed(flat(Endpoint(node=each.node, rail=each.nic) for each in every), asked)
+    known = _known(flat(Endpoint(node=each.node, rail=each.nic) for each in every), asked)
+    places = known.places
     probes = tuple(_probe(each, asked) for each in asked.metrics)
     first = _first(places, asked, probes, drawing)
     fabric = FabricPlan(
@@ -101,6 +102,7 @@ def plan_sweep(
         leaves=places.leaves,
         leaf_names=places.leaf_names,
         groups=places.groups,
+        links=known.findings,
         probes=probes,
         first=first,
         of_rank=tuple(every.index(each) for each in here),
@@ -132,11 +134,11 @@ def _sweep(like: Sweep, probe: Probe) -> Sweep:
     )
 
 
-def _placed(places: Places, asked: FabricAsked) -> Places:
+def _known(places: Places, asked: FabricAsked) -> KnownTopology:
     if asked.tree is None:
-        return places
-    raw = read_bounded(Path(asked.tree), most_bytes=MOST_TREE_BYTES, kind="topology.conf")
-    return placed(places, read_tree(raw.decode("utf-8", "replace"), asked.tree))
+        return KnownTopology(places=places)
+    raw = read_bounded(Path(asked.tree), most_bytes=MOST_BYTES, kind="topology")
+    return placed_by_text(places, raw.decode("utf-8", "replace"), asked.tree)
 
 
 def _first(
