@@ -243,9 +243,15 @@ def _stored(asked: FabricRequest, source: str) -> tuple[Swept, Metric, str, Know
 def pairs_of(run: Run, asked: FabricRequest) -> tuple[Places, tuple[PairTest, ...], Metric]:
     """Return the pairs of ranks on two hosts that a run measured, of one size and collective.
 
-    An endpoint is a host, or a GPU of it where several ranks are on each. Raises InputError for a run without pairs.
+    An endpoint is a host, or a GPU of it where several ranks are on each; of a run on one host each GPU is one, as
+    `host:gpu0`. Raises InputError for a run without pairs.
     """
-    hosts = {each.rank: each.host for each in run.ranks}
+    one_host = len({each.host for each in run.ranks}) == 1 and all(each.gpu is not None for each in run.ranks)
+    hosts = {
+        # By its rank: a process may see its own GPU alone, as number 0.
+        each.rank: f"{each.host}:gpu{each.rank}" if one_host else each.host
+        for each in run.ranks
+    }
     measured = [
         each for each in run.measurements if each.pair is not None and each.samples and each.collective in _COLLECTIVES
     ]

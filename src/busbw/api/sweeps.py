@@ -11,6 +11,7 @@ from busbw.api import runs
 from busbw.base import layout
 from busbw.base.errors import InputError
 from busbw.base.hostlist import compressed
+from busbw.base.value import Value
 from busbw.fabric.counter_evidence import counter_notes, weighed
 from busbw.fabric.port_counters import PortChanges, changes
 from busbw.fabric.procedure import Swept
@@ -64,6 +65,35 @@ def lost_seats(plan: Plan, directory: Path, rounds: Iterable[RoundMeasured]) -> 
         lost |= {seat for seat in fabric.of_rank if fabric.seats[seat].node == outcome.culprit.host}
     nodes = {fabric.seats[seat].node for seat in lost}
     return tuple(seat for seat in fabric.of_rank if fabric.seats[seat].node in nodes)
+
+
+class EndedEarly(Value, kw_only=True, frozen=True):
+    """Why a sweep did not come to its end, and its run as `--resume` takes it."""
+
+    cause: str
+    name: str
+    # Else somebody stopped it.
+    has_failed: bool
+
+
+def ended_early(source: str) -> EndedEarly | None:
+    """Return why the sweep that is named did not come to its end; None for one that did, and for all else."""
+    try:
+        where = directories.find(source, directories.root())
+    except InputError:
+        return None
+    if directories.read_plan(where).fabric is None:
+        return None
+    outcome = outcomes.read(where)
+    if outcome is not None and outcome.ended in ("complete", "time"):
+        return None
+    if outcome is None:
+        return EndedEarly(cause="it was cut off, or is still under way", name=source, has_failed=False)
+    cause = outcome.cause or "somebody stopped it"
+    if (culprit := outcome.culprit) is not None:
+        who = f"rank {culprit.rank} on {culprit.host}"
+        cause = cause if who in cause else f"{who} {culprit.what}: {cause}"
+    return EndedEarly(cause=cause, name=source, has_failed=outcome.ended == "failed")
 
 
 def resumed_plan(directory: Path, hosts: str | None) -> tuple[Plan, Path]:

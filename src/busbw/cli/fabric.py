@@ -59,9 +59,10 @@ _OWN: tuple[click.Parameter, ...] = (
     _option("-b", "message_bytes", type=SIZE, help="Size of a message of bandwidth [default: 1M]."),
     _option("--nics", default="", metavar="NAME[,NAME]", help="A rank for each of these NICs of a host, tested alone."),
     _option("--over", type=click.Choice(["mpi", "nccl"]), default="mpi", show_default=True, help="What carries it."),
-    _option("--topology", "tree", metavar="FILE", help="topology.conf of Slurm, or what ibnetdiscover, iblinkinfo or opensm wrote."),
+    _option("--topology", "tree", metavar="FILE",
+            help="topology.conf of Slurm, or what ibnetdiscover, iblinkinfo or opensm wrote."),
     _option("--counters", nargs=2, multiple=True, metavar="BEFORE AFTER",
-            help="Counters of ports, from before and after the tests of RESULTS: busbw probe --counters, or perfquery."),
+            help="Counters of ports, from before and after the tests of RESULTS: of busbw probe --counters, perfquery."),
     _option("--platform", metavar="ID", help="The platform: what is published of its pairs is expected."),
     _option("--expect", multiple=True, metavar="VALUE", help="What a sound pair reaches: 380Gb/s, 47GB/s, 1.7us."),
     _option(
@@ -250,10 +251,25 @@ def _judge(given: Mapping[str, Any], source: str | None) -> NoReturn:
     judged = judge_fabrics(request)
     _write_files(given, judged)
     _print_judged(judged, given["wanted"], as_json=given["as_json"])
+    is_cut_off = source is not None and _say_end(source)
     if any(finding.is_serious for each in judged for finding in each.report.findings):
         sys.exit(ExitCode.FINDINGS)
+    if is_cut_off:
+        sys.exit(ExitCode.RUN_FAILED)
     open_ones = any(each.report.verdict.outcome == "cannot_tell" for each in judged)
     sys.exit(ExitCode.CANNOT_TELL if open_ones else ExitCode.OK)
+
+
+def _say_end(source: str) -> bool:
+    """Say on standard error why a stored sweep did not come to its end; return whether it failed."""
+    from busbw.api.sweeps import ended_early
+
+    early = ended_early(source)
+    if early is None:
+        return False
+    click.echo(printable(f"the sweep did not come to its end: {early.cause}"), err=True)
+    click.echo(printable(f"hint: go on without what is lost: busbw fabric --resume {early.name}"), err=True)
+    return early.has_failed
 
 
 def _write_files(given: Mapping[str, Any], judged: "tuple[JudgedFabric, ...]") -> None:
