@@ -276,8 +276,8 @@ def fabric(source: str | None = None, **asked: Any) -> "FabricReport":  # noqa: 
 
 def check(profile: str = "quick", **asked: Any) -> "CheckReport":  # noqa: ANN401 - see `asked`
     """Return whether nodes are fit for jobs: `busbw check`. `asked`: the fields of `CheckRequest`: hosts, nodes, ..."""
-    from busbw.api.checks import CheckRequest
-    from busbw.api.checks import check as checked
+    from busbw.api.nodes.checks import CheckRequest
+    from busbw.api.nodes.checks import check as checked
 
     return checked(CheckRequest(profile=profile, **asked), _silent)[0]
 

@@ -18,7 +18,7 @@ class Verb(NamedTuple):
 
 VERBS = {
     "bisect": Verb("bisect", "bisect", "Find which of several differences makes something faster or slower."),
-    "check": Verb("check", "check", "Check nodes before jobs do: which are fit, which to drain, and why."),
+    "check": Verb("nodes.check", "check", "Check nodes before jobs do: which are fit, which to drain, and why."),
     "compare": Verb("compare", "compare", "Compare results, or measure settings in turn and compare those."),
     "doctor": Verb("doctor", "doctor", "Say what the logs of a job tell, or what is wrong with a host."),
     "env": Verb("env", "env", "Settings: what each does, which to set here and why, which are wrong."),

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from busbw import __version__
-from busbw.api.screenings import screen_here, screen_hosts
+from busbw.api.nodes.screenings import screen_here, screen_hosts
 from busbw.base import layout
 from busbw.base.errors import BusbwError, InputError, RunError
 from busbw.base.hostlist import compressed, expand

@@ -69,7 +69,7 @@ def check(*, screen_here: str | None, is_history: bool, print_profile: bool, **g
     if is_history:
         _history(given["hosts"], as_json=given["as_json"])
     if print_profile:
-        from busbw.api.checks import profile_named
+        from busbw.api.nodes.checks import profile_named
 
         sys.stdout.write(profile_named(given["profile"])[1])
         sys.stdout.flush()
@@ -79,7 +79,7 @@ def check(*, screen_here: str | None, is_history: bool, print_profile: bool, **g
 
 def _screen(text: str) -> NoReturn:
     """Print what this host finds of itself, for the host that asked."""
-    from busbw.api.screenings import screen_here
+    from busbw.api.nodes.screenings import screen_here
     from busbw.model import codec
     from busbw.model.check.screening import SCREENED_PREFIX, Screening
 
@@ -90,7 +90,7 @@ def _screen(text: str) -> NoReturn:
 
 
 def _history(hosts: str | None, *, as_json: bool) -> NoReturn:
-    from busbw.api.checks import history
+    from busbw.api.nodes.checks import history
     from busbw.model import codec
     from busbw.show.text.check import check_history_text
 
@@ -104,8 +104,8 @@ def _history(hosts: str | None, *, as_json: bool) -> NoReturn:
 
 
 def _check(given: dict[str, Any]) -> NoReturn:
-    from busbw.api.checks import CheckRequest, resume
-    from busbw.api.checks import check as check_nodes
+    from busbw.api.nodes.checks import CheckRequest, resume
+    from busbw.api.nodes.checks import check as check_nodes
     from busbw.store.files import check_replaceable
 
     drain_list = given["drain_list"]
@@ -160,7 +160,7 @@ def _check_alone() -> None:
 
 def _write(report: "CheckReport", given: dict[str, Any]) -> None:
     """Write the files that were asked for; of a list on standard output print it."""
-    from busbw.api.checks import drain_list
+    from busbw.api.nodes.checks import drain_list
     from busbw.store.files import write_whole
 
     if given["junit"] is not None:
