@@ -85,7 +85,12 @@ def test_the_sentence_names_the_nodes_as_slurm_lists_them():
 
 
 def test_what_the_fabric_names_is_drained_if_it_is_an_error():
-    assert [each.host for each in report(node("n1", "ok"), stages=(FABRIC,)).drain] == ["n1"]
+    found = report(node("n0", "ok"), node("n1", "ok"), stages=(FABRIC,))
+    assert [(each.host, each.reason) for each in found.drain] == [
+        ("n1", "busbw check: fabric: FAB001 node n1 is slower than the others")
+    ]
+    # Its line says so too, though it found nothing wrong with itself.
+    assert [each.outcome for each in found.nodes] == ["ok", "error"]
     weak = msgspec.structs.replace(
         FABRIC, findings=tuple(msgspec.structs.replace(each, severity="warn") for each in FABRIC.findings)
     )
