@@ -30,6 +30,13 @@ class Scalar(msgspec.Struct):
     start: int
     end: int
     is_plain: bool = False
+    # False within a quoted text of a shell: its signs of escape are not of the value.
+    is_whole: bool = True
+
+    @property
+    def written(self) -> tuple[int, int] | None:
+        """From where to where it stands in the file with its quotes; None where something else is in between."""
+        return (self.start, self.end) if self.is_whole else None
 
 
 class Sequence(msgspec.Struct):
@@ -189,7 +196,9 @@ class _Builder:
             spelled = aligned(value, raw, self._piece.part(start, end), first)
         if _STAND_IN in value:
             spelled = _filled(Spelled(value, spelled.runs))
-        return Scalar(spelled, self._piece.origin(start), self._piece.origin(max(end, start)), is_plain=style is None)
+        is_whole = len(self._piece.part(start, end).runs) == 1
+        stop = self._piece.origin(max(end, start))
+        return Scalar(spelled, self._piece.origin(start), stop, is_plain=style is None, is_whole=is_whole)
 
 
 def _filled(spelled: Spelled) -> Spelled:
@@ -333,7 +342,7 @@ def _put(name: Scalar, value: Scalar, context: Context) -> None:
     if value.is_plain and _NO_TEXT.fullmatch(text):
         context.ledger.slip("not_a_string", value.start, text, name=name.spelled.text, meant=f'"{text}"')
     spelled = _resolved(value.spelled, context)
-    written = (value.start, value.end)
+    written = value.written
     context.put(name.spelled.text, spelled, "manifest", at=name.spelled.origin(0), written=written)
     context.scope.set(name.spelled.text, (Known((spelled,)),))
 
@@ -401,7 +410,7 @@ def _compose(node: Mapping, context: Context) -> None:
 def _plain(variables: Mapping, context: Context) -> None:
     for key, value in variables.pairs:
         if isinstance(value, Scalar) and NAME.fullmatch(key.spelled.text):
-            written = (value.start, value.end)
+            written = value.written
             context.put(key.spelled.text, value.spelled, "manifest", at=key.spelled.origin(0), written=written)
 
 
@@ -447,7 +456,7 @@ def _by_name(node: Mapping, context: Context) -> None:
     for key, value in new:
         for each in value.items if isinstance(value, Sequence) else [value]:
             if isinstance(each, Scalar) and not (each.is_plain and each.spelled.text in {"", "~", "null"}):
-                written = (each.start, each.end)
+                written = each.written
                 inner.put(key.spelled.text, each.spelled, "manifest", at=key.spelled.origin(0), written=written)
 
 
@@ -509,7 +518,7 @@ def _level(node: Mapping, key: str, outer: Context) -> Context:
         # GitLab also takes a mapping with a description.
         scalar = value.scalar("value") if isinstance(value, Mapping) else value
         if isinstance(scalar, Scalar) and NAME.fullmatch(name.spelled.text):
-            written = (scalar.start, scalar.end)
+            written = scalar.written
             spelled = _known(scalar.spelled)
             context.put(name.spelled.text, spelled, "manifest", at=name.spelled.origin(0), written=written)
     return context
