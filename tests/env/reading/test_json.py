@@ -7,7 +7,8 @@ from busbw.model.settings import Assignment, SettingsReading
 
 
 def assigned(reading: SettingsReading) -> list[Assignment]:
-    return [each for part in (reading, *reading.parts) for each in part.assignments]
+    found = [each for part in (reading, *reading.parts) for each in part.assignments]
+    return sorted(found, key=lambda each: each.line)
 
 
 JOB = """{
@@ -37,7 +38,7 @@ def test_a_block_of_a_page_is_read():
 
 
 SCRIPTS = {
-    "an argument": "ray submit --runtime-env-json='{\"env_vars\": {\"NCCL_IB_TC\": \"41\"}}' -- a\n",
+    "an argument": 'ray submit --runtime-env-json=\'{"env_vars": {"NCCL_IB_TC": "41"}}\' -- a\n',
     "a variable in double quotes": 'R="{\n \\"env_vars\\": {\\"NCCL_IB_TC\\": \\"41\\"}}"\nray submit --env "$R" -- a\n',
     "a here-document": 'R=$(cat <<E\n{"env_vars": {"NCCL_IB_TC": "41"}}\nE\n)\nray submit --env="$R" -- a\n',
     "a file that it writes": 'cat > env.json <<\'E\'\n{"env_vars": {"NCCL_IB_TC": "41"}}\nE\n',

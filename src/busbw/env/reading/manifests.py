@@ -278,7 +278,9 @@ _JSON_PART = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|//[^\n]*|/\*.*?\*/|,(?=\s*[}\]]
 
 def read_json(piece: Spelled, context: Context) -> None:
     """Take down what JSON sets and starts, as in YAML, whose part it is but for tabs, remarks and last commas."""
-    blanked = _JSON_PART.sub(lambda found: found[0] if found[0][0] == '"' else re.sub(r"\S|\t", " ", found[0]), piece.text)
+    blanked = _JSON_PART.sub(
+        lambda found: found[0] if found[0][0] == '"' else re.sub(r"\S|\t", " ", found[0]), piece.text
+    )
     read_kubernetes(Spelled(blanked, piece.runs), context)
 
 

@@ -91,7 +91,11 @@ def read(text: str, file: str, language: str | None = None) -> SettingsReading:
     if chosen in {"shell", "slurm"} and not ledger.has_launches:
         _read_options(context)
     returns = cleaned.count("\r\n")
-    if returns and chosen not in {"kubernetes", "json", "dockerfile", "python"} and _end_on_windows(cleaned, ledger, chosen):
+    if (
+        returns
+        and chosen not in {"kubernetes", "json", "dockerfile", "python"}
+        and _end_on_windows(cleaned, ledger, chosen)
+    ):
         ledger.every("carriage_return", cleaned.index("\r\n"), "\\r", count=returns)
     return ledger.reading(chosen)
 

@@ -267,7 +267,9 @@ def _has_value(reading: SettingsReading, place: FilePlace, name: str) -> bool:
         # A pattern for such lines.
         return False
     if reading.language == "markdown" and (
-        _TO_FILL_IN.match(behind) or _PRINTED.match(behind) or (_CONDITION.search(line[:at]) and _CONSEQUENCE.match(behind))
+        _TO_FILL_IN.match(behind)
+        or _PRINTED.match(behind)
+        or (_CONDITION.search(line[:at]) and _CONSEQUENCE.match(behind))
     ):
         return False
     is_cell = found is not None and "|" in found.group()
