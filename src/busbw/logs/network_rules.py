@@ -65,8 +65,8 @@ _MOST_PEERS = 4
 # The address that Docker's bridge has on every host, and libvirt's: whoever connects to it reaches himself.
 _OF_A_BRIDGE = re.compile(r"\b(?:172\.17\.0\.1|192\.168\.122\.1)\b")
 _BRIDGED = (
-    "the address is that of Docker's or libvirt's bridge, which each host has for itself: name the network that joins the "
-    "hosts: UCX_NET_DEVICES=eth0 for UCX, --mca btl_tcp_if_include SUBNET/BITS for Open MPI, NCCL_SOCKET_IFNAME for NCCL"
+    "the address is that of Docker's or libvirt's bridge, which each host has for itself: name the network that joins "
+    "the hosts: UCX_NET_DEVICES for UCX, --mca btl_tcp_if_include SUBNET/BITS for Open MPI, NCCL_SOCKET_IFNAME for NCCL"
 )
 
 

@@ -39,7 +39,7 @@ def test_a_block_of_a_page_is_read():
 
 SCRIPTS = {
     "an argument": 'ray submit --runtime-env-json=\'{"env_vars": {"NCCL_IB_TC": "41"}}\' -- a\n',
-    "a variable in double quotes": 'R="{\n \\"env_vars\\": {\\"NCCL_IB_TC\\": \\"41\\"}}"\nray submit --env "$R" -- a\n',
+    "a variable in double quotes": 'R="{\n \\"env_vars\\": {\\"NCCL_IB_TC\\": \\"41\\"}}"\nray s --env "$R"\n',
     "a here-document": 'R=$(cat <<E\n{"env_vars": {"NCCL_IB_TC": "41"}}\nE\n)\nray submit --env="$R" -- a\n',
     "a file that it writes": 'cat > env.json <<\'E\'\n{"env_vars": {"NCCL_IB_TC": "41"}}\nE\n',
 }
@@ -60,3 +60,9 @@ def test_a_value_between_signs_of_escape_is_not_replaced_in_the_script():
 @pytest.mark.parametrize("text", ["awk '{print \"NCCL_DEBUG\": $1}' a\n", "f '{ NCCL_DEBUG; }'\n", "f '{\"a\": 1}'\n"])
 def test_other_braces_are_no_settings(text: str):
     assert assigned(read(f"#!/bin/bash\n{text}", "x.sh")) == []
+
+
+def test_lines_of_packer_are_one_script_and_other_lists_are_none():
+    text = '{"a": [{"type": "shell", "%s": ["cd /opt", "export A=1", "echo \\"NCCL_IB_TC=41\\" >> /etc/nccl.conf"]}]}'
+    assert [each.value for each in assigned(read(text % "inline", "x.json")) if each.name == "NCCL_IB_TC"] == ["41"]
+    assert assigned(read(text % "words", "x.json")) == []

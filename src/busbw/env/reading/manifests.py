@@ -1,4 +1,4 @@
-"""Reads YAML and JSON, as a tree with places: manifests of Kubernetes, compose files, workflows of GitHub and GitLab."""
+"""Reads YAML and JSON, as a tree with places: manifests of Kubernetes, compose files, workflows of GitHub, GitLab."""
 
 import re
 from collections.abc import Iterator
@@ -251,6 +251,8 @@ _READ_ELSEWHERE = {
     "before_script",
     "after_script",
 }
+# A list of Packer's, each of whose texts is a line of one script.
+_OF_PACKER = "inline"
 _SCRIPT = re.compile(r"\s*#!.*\b(?:ba|z|k|da)?sh\b")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+")
 
@@ -421,6 +423,8 @@ def _scripts(node: Mapping, context: Context) -> None:
     for key, value in node.pairs:
         if isinstance(value, Scalar) and (key.spelled.text in _SCRIPT_KEYS or _SCRIPT.match(value.spelled.text)):
             context.read("shell", value.spelled, context.inner(is_new=True))
+        elif key.spelled.text == _OF_PACKER and (lines := _lined(value)) is not None:
+            context.read("shell", lines, context.inner(is_new=True))
         elif (
             key.spelled.text.lower() not in _READ_ELSEWHERE and shell_commands.language_of(key.spelled.text, "") is None
         ):
@@ -533,12 +537,16 @@ def _known(value: Spelled) -> Spelled:
 
 def _lines(job: Mapping) -> Spelled | None:
     """Return the lines of a job's script as one, None where it has none."""
+    parts = [lines for key in _SCRIPTS[:2] if (lines := _lined(job.get(key))) is not None]
+    return joined(parts) if parts else None
+
+
+def _lined(node: Node | None) -> Spelled | None:
+    """Return the texts of a list as lines, None where it is none or holds none."""
     parts: list[Spelled] = []
-    for key in _SCRIPTS[:2]:
-        lines = job.get(key)
-        for line in lines.items if isinstance(lines, Sequence) else []:
-            if isinstance(line, Scalar):
-                parts += (line.spelled, Spelled("\n", ((0, line.end),)))
+    for line in node.items if isinstance(node, Sequence) else []:
+        if isinstance(line, Scalar):
+            parts += (line.spelled, Spelled("\n", ((0, line.end),)))
     return joined(parts) if parts else None
 
 
