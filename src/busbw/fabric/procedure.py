@@ -5,12 +5,13 @@ pair, None where there was no answer. Real hosts and the simulation are the same
 """
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from busbw.fabric.bands import LatencyBand, band_of, fabric_bands, inferred_leaves
 from busbw.fabric.inference import Fit, extended, fit
 from busbw.fabric.naming import FabricAnswer, Suspicion, confirmed, suspicions, wanted_pairs
+from busbw.fabric.pair_table import UNKNOWN_HOPS, PairTable, table_of
 from busbw.fabric.places import UNITS, Draws, Metric, Pairing, PairTest, Places
 from busbw.fabric.schedule import SPARSE_ROUNDS, Round, full_rounds, retest_rounds, sparse_rounds
 
@@ -28,7 +29,7 @@ class Swept:
     """What a sweep came to."""
 
     places: Places
-    tests: tuple[PairTest, ...]
+    tests: Sequence[PairTest]
     rounds: int
     fit: Fit
     answers: tuple[FabricAnswer, ...]
@@ -47,7 +48,7 @@ def sweep(places: Places, measure: Measure, metric: Metric, draws: Draws, *, ful
     for each in rounds:
         tests += _measured(each, number, measure, metric)
         number += 1
-    look = _looked(places, tests, metric)
+    look = _looked(places, PairTable(tests), metric)
     if look.suspicions:
         for each, alone in _retests(look.suspicions, look.places, draws):
             tests += _measured(each, number, measure, metric, retest=True, alone=alone)
@@ -57,7 +58,8 @@ def sweep(places: Places, measure: Measure, metric: Metric, draws: Draws, *, ful
 
 def analysed(places: Places, tests: Sequence[PairTest], metric: Metric) -> Swept:
     """Return what tests that were made before say; there is nothing to ask them again."""
-    return _concluded(_looked(places, tests, metric), tests, len({each.round for each in tests}), metric)
+    table = table_of(tests)
+    return _concluded(_looked(places, table, metric), table, len(set(table.rounds)), metric)
 
 
 def _measured(
@@ -84,16 +86,17 @@ class _Look:
     by_band: bool = False
     agreement: float | None = None
 
-    def kinds(self, tests: Sequence[PairTest]) -> list[Hashable]:
+    def kinds(self, tests: Sequence[PairTest]) -> list[int]:
         """Return the hop class of each test."""
         if not self.by_band:
-            return [self.places.hops(each.sender, each.receiver) for each in tests]
+            return [UNKNOWN_HOPS if (hops := self.places.hops(each.sender, each.receiver)) is None else hops
+                    for each in tests]  # fmt: skip
         own = [self.fit.senders[each.sender] + self.fit.senders[each.receiver] for each in tests]
         return [band_of(each.value * math.exp(-shift), self.bands) if each.value else -1
                 for each, shift in zip(tests, own, strict=True)]  # fmt: skip
 
 
-def _looked(places: Places, tests: Sequence[PairTest], metric: Metric) -> _Look:
+def _looked(places: Places, tests: PairTable, metric: Metric) -> _Look:
     if metric != "latency":
         fitted = fit(places, tests, metric)
         return _Look(places=places, fit=fitted, suspicions=suspicions(places, tests, fitted))
@@ -127,11 +130,13 @@ def _retests(found: Sequence[Suspicion], places: Places, draws: Draws) -> list[t
 
 
 def _concluded(look: _Look, tests: Sequence[PairTest], rounds: int, metric: Metric) -> Swept:
-    fitted = extended(look.fit, look.places, tests, look.kinds(tests))
-    answers, cleared = confirmed(look.suspicions, look.places, tests, fitted, UNITS[metric])
+    table = table_of(tests)
+    later = table[len(look.fit.residuals) :]
+    fitted = extended(look.fit, look.places, table, len(look.fit.residuals), look.kinds(later)) if later else look.fit
+    answers, cleared = confirmed(look.suspicions, look.places, table, fitted, UNITS[metric])
     return Swept(
         places=look.places,
-        tests=tuple(tests),
+        tests=tests if isinstance(tests, PairTable) else tuple(tests),
         rounds=rounds,
         fit=fitted,
         answers=answers,
