@@ -74,9 +74,9 @@ FabricTerms fit(nb::handle senders, nb::handle receivers, nb::handle rounds, nb:
     const Reals held_logs{logs};
     const Column<double> into{residuals};
     const nb::gil_scoped_release release;
-    return fit_fabric({held_senders.values(), held_receivers.values(), held_rounds.values(), held_kinds.values(),
-                       held_logs.values()},
-                      {held_leaves.values(), held_rails.values()}, twoway, into.values());
+    return fit_fabric(
+        {held_senders.values(), held_receivers.values(), held_rounds.values(), held_kinds.values(), held_logs.values()},
+        {held_leaves.values(), held_rails.values()}, twoway, into.values());
 }
 
 void logs_of(nb::handle values, bool inverse, nb::handle logs) {
@@ -90,9 +90,9 @@ void kinds_of(nb::handle senders, nb::handle receivers, nb::handle leaves, nb::h
     const Numbers held_senders{senders}, held_receivers{receivers}, held_leaves{leaves}, held_groups{groups};
     const Column<std::int32_t> into{kinds};
     const nb::gil_scoped_release release;
-    hop_kinds({.senders = held_senders.values(), .receivers = held_receivers.values(), .rounds = {}, .kinds = {},
-               .logs = {}},
-              held_leaves.values(), held_groups.values(), into.values());
+    hop_kinds(
+        {.senders = held_senders.values(), .receivers = held_receivers.values(), .rounds = {}, .kinds = {}, .logs = {}},
+        held_leaves.values(), held_groups.values(), into.values());
 }
 
 // What of tests a scan goes over.
@@ -143,9 +143,9 @@ std::vector<std::uint32_t> marked_tests(nb::handle senders, nb::handle receivers
     const Numbers held_senders{senders}, held_receivers{receivers};
     const Marks held_marks{marked};
     const nb::gil_scoped_release release;
-    return tests_of({.senders = held_senders.values(), .receivers = held_receivers.values(), .rounds = {}, .kinds = {},
-                     .logs = {}},
-                    held_marks.values());
+    return tests_of(
+        {.senders = held_senders.values(), .receivers = held_receivers.values(), .rounds = {}, .kinds = {}, .logs = {}},
+        held_marks.values());
 }
 
 }  // namespace
@@ -176,9 +176,7 @@ void bind_fabric(nb::module_& module) {
         .def_ro("tests", &RegionCell::tests)
         .def_ro("ends", &RegionCell::ends)
         .def_ro("median", &RegionCell::median);
-    nb::class_<Crossings>(module, "Crossings")
-        .def_ro("by_leaf", &Crossings::by_leaf)
-        .def_ro("slow", &Crossings::slow);
+    nb::class_<Crossings>(module, "Crossings").def_ro("by_leaf", &Crossings::by_leaf).def_ro("slow", &Crossings::slow);
     module.def("fit_fabric", fit, "senders"_a, "receivers"_a, "rounds"_a, "kinds"_a, "logs"_a, "leaves"_a, "rails"_a,
                "twoway"_a, "residuals"_a);
     module.def("log_slowness", logs_of, "values"_a, "inverse"_a, "logs"_a);

@@ -16,8 +16,8 @@ namespace busbw {
 namespace {
 
 constexpr int most_sweeps = 4;
-// What moves no term by more than this ends the sweeps: a hundredth of what is told at all is 5e-4.
-constexpr double settled = 1e-4;
+// What moves no term by more than this ends the sweeps: a fiftieth of what is told at all, 5 %.
+constexpr double settled = 1e-3;
 constexpr double mad_to_sigma = 1.4826;
 // Numerical dust: values of a noiseless table are equal to this.
 constexpr double least_noise = 1e-4;
@@ -186,11 +186,10 @@ class Leaves {
         return static_cast<std::size_t>(std::ranges::count(used_, true)) >= least_leaves;
     }
 
-    void take(Polish& polish) {
+    void take(Polish& polish, double noise) {
         if (!fitted()) {
             return;
         }
-        const double noise = polish.noise();
         std::vector<double> values(cells_.size());
         for (std::size_t at = 0; at < cells_.size(); ++at) {
             values[at] = polish.median_of(members_.members(at)) + of(cells_[at]);
@@ -490,15 +489,23 @@ FabricTerms fit_fabric(const PairColumns& tests, const Standing& standing, bool 
         receivers = grouped(kept, endpoints, [&](Position test) { return tests.receivers[test]; });
     }
     Leaves leaves = leaves_of(tests, standing, kept, kinds, twoway);
+    // What there is one of only is in the overall term, or in that of its hop class.
+    const bool has_rails = rails.used() > 1;
+    const bool has_rounds = rounds.used() > hops.used();
     FabricTerms found;
     for (int sweep = 0; sweep < most_sweeps; ++sweep) {
         found.overall += polish.centre();
-        const double times = significance * median_scatter * polish.noise();
         polish.take(hops, 1, 0.0, 0.0);
-        polish.take(rails, least_of_a_group, least_wide, times);
-        leaves.take(polish);
-        polish.take(rounds, least_of_a_group, 0.0, times);
-        centre_rounds(polish, rounds, kinds);
+        const double noise = polish.noise();
+        const double times = significance * median_scatter * noise;
+        if (has_rails) {
+            polish.take(rails, least_of_a_group, least_wide, times);
+        }
+        leaves.take(polish, noise);
+        if (has_rounds) {
+            polish.take(rounds, least_of_a_group, 0.0, times);
+            centre_rounds(polish, rounds, kinds);
+        }
         polish.take(senders, 1, 0.0, 0.0);
         if (receivers) {
             polish.take(*receivers, 1, 0.0, 0.0);
@@ -516,8 +523,8 @@ FabricTerms fit_fabric(const PairColumns& tests, const Standing& standing, bool 
     found.down = leaves.down();
     for (std::size_t key = 0; key < rounds.size(); ++key) {
         if (rounds.members(key).size() >= least_of_a_group) {
-            found.rounds.push_back({static_cast<std::int32_t>(key / kinds), static_cast<std::int32_t>(key % kinds),
-                                    rounds.term(key)});
+            found.rounds.push_back(
+                {static_cast<std::int32_t>(key / kinds), static_cast<std::int32_t>(key % kinds), rounds.term(key)});
         }
     }
     const Groups& second = receivers ? *receivers : senders;

@@ -14,8 +14,8 @@ namespace busbw {
 // Writes the logarithm of slowness of each value: of the value itself, or of one over it where `inverse`; NaN for NaN.
 void log_slowness(std::span<const double> values, bool inverse, std::span<double> logs);
 
-// Writes the hop class of each test: 0 within a leaf, 1 within a group of leaves, 2 beyond, 3 where a leaf is not known.
-// `groups`: of each leaf.
+// Writes the hop class of each test: 0 within a leaf, 1 within a group of leaves, 2 beyond, 3 where a leaf is not
+// known. `groups`: of each leaf.
 void hop_kinds(const PairColumns& tests, std::span<const std::int32_t> leaves, std::span<const std::int32_t> groups,
                std::span<std::int32_t> kinds);
 

@@ -163,7 +163,7 @@ def _cables(places: Places, tests: PairTable, fit: Fit, whole: set[int]) -> Iter
         if max(regions.values()) > _MOST_OF * len(left) and len(crossing) > 2:
             # They have both leaves in common, not one.
             continue
-        if binomial_tail(len(left), crossing[leaf], _CHANCE) < _CLUSTER:
+        if len(left) > _CHANCE * crossing[leaf] and binomial_tail(len(left), crossing[leaf], _CHANCE) < _CLUSTER:
             taken.update(pair for pair, _ in left)
             effect = median(sorted(effect for _, effect in left))
             strongest = sorted(left, key=lambda each: -each[1])
