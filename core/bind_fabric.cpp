@@ -112,7 +112,7 @@ struct Scanned {
 
 std::vector<Unsteady> unsteady_of(nb::handle senders, nb::handle receivers, nb::handle rounds, nb::handle residuals,
                                   nb::handle sender_terms, nb::handle receiver_terms, nb::handle leaves,
-                                  nb::handle explained, double large, double sound) {
+                                  nb::handle explained, double large, double sound, std::size_t fewest) {
     const Scanned scanned{senders, receivers, residuals};
     const Numbers held_rounds{rounds}, held_leaves{leaves};
     const Reals held_senders{sender_terms}, held_receivers{receiver_terms};
@@ -121,7 +121,7 @@ std::vector<Unsteady> unsteady_of(nb::handle senders, nb::handle receivers, nb::
     columns.rounds = held_rounds.values();
     const nb::gil_scoped_release release;
     return unsteady(columns, scanned.residuals(), {held_senders.values(), held_receivers.values()},
-                    held_leaves.values(), held_explained.values(), large, sound);
+                    held_leaves.values(), held_explained.values(), large, sound, fewest);
 }
 
 std::vector<RegionCell> cells_of(nb::handle senders, nb::handle receivers, nb::handle residuals, nb::handle regions) {
@@ -182,7 +182,7 @@ void bind_fabric(nb::module_& module) {
     module.def("log_slowness", logs_of, "values"_a, "inverse"_a, "logs"_a);
     module.def("hop_kinds", kinds_of, "senders"_a, "receivers"_a, "leaves"_a, "groups"_a, "kinds"_a);
     module.def("unsteady", unsteady_of, "senders"_a, "receivers"_a, "rounds"_a, "residuals"_a, "sender_terms"_a,
-               "receiver_terms"_a, "leaves"_a, "explained"_a, "large"_a, "sound"_a);
+               "receiver_terms"_a, "leaves"_a, "explained"_a, "large"_a, "sound"_a, "fewest"_a);
     module.def("region_cells", cells_of, "senders"_a, "receivers"_a, "residuals"_a, "regions"_a);
     module.def("crossings", crossings_of, "senders"_a, "receivers"_a, "residuals"_a, "leaves"_a, "least"_a);
     module.def("tests_of", marked_tests, "senders"_a, "receivers"_a, "marked"_a);

@@ -51,20 +51,16 @@ struct Range {
 
 using Rounds = std::unordered_map<std::int32_t, Range>;
 
-// The rounds of those endpoints that have two tests or more slower than `large`: without them none can be unsteady.
+// The rounds of those endpoints that have a test slower than `large`: the others cannot be unsteady.
 template <class Visit>
 std::unordered_map<std::int32_t, Rounds> candidates(std::size_t endpoints, double large, Visit visit) {
     std::vector<std::uint8_t> slow(endpoints, 0);
     visit([&](std::int32_t end, std::int32_t, double value) {
-        std::uint8_t& count = slow[static_cast<std::size_t>(end)];
-        count = static_cast<std::uint8_t>(std::min(2, count + (value > large ? 1 : 0)));
+        slow[static_cast<std::size_t>(end)] |= value > large ? 1U : 0U;
     });
     std::unordered_map<std::int32_t, Rounds> found;
-    if (std::ranges::none_of(slow, [](std::uint8_t count) { return count >= 2; })) {
-        return found;
-    }
     visit([&](std::int32_t end, std::int32_t round, double value) {
-        if (slow[static_cast<std::size_t>(end)] >= 2) {
+        if (slow[static_cast<std::size_t>(end)] != 0) {
             found[end][round].add(value);
         }
     });
@@ -101,7 +97,8 @@ void hop_kinds(const PairColumns& tests, std::span<const std::int32_t> leaves, s
 
 std::vector<Unsteady> unsteady(const PairColumns& tests, std::span<const double> residuals, const EndTerms& terms,
                                std::span<const std::int32_t> leaves, std::span<const std::uint8_t> explained,
-                               double large, double sound) {
+                               double large, double sound,
+                               std::size_t fewest) {
     check_lengths(tests, residuals.size());
     check_lengths(tests, tests.rounds.size());
     const auto visit = [&](auto&& add) {
@@ -126,7 +123,7 @@ std::vector<Unsteady> unsteady(const PairColumns& tests, std::span<const double>
             }
             any_sound = any_sound || range.most < sound;
         }
-        if (slow.size() >= 2 && any_sound) {
+        if (slow.size() >= fewest && any_sound) {
             found.push_back({end, median_in_place(slow)});
         }
     }

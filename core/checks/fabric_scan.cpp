@@ -42,16 +42,16 @@ void what_comes_and_goes_is_found() {
     residuals[4] = residuals[5] = 0.7;
     const std::vector<double> terms(4, 0.0);
     const std::vector<std::uint8_t> nowhere(2, 0);
-    const auto found = unsteady(tests, residuals, {terms, terms}, leaves, nowhere, 0.2, 0.1);
+    const auto found = unsteady(tests, residuals, {terms, terms}, leaves, nowhere, 0.2, 0.1, 2);
     expect(found.size() == 1 && found[0].endpoint == 0 && std::abs(found[0].effect - 0.6) < 1e-12, "endpoint 0 alone");
-    expect(unsteady(tests, residuals, {terms, terms}, leaves, std::vector<std::uint8_t>{1, 0}, 0.2, 0.1).empty(),
+    expect(unsteady(tests, residuals, {terms, terms}, leaves, std::vector<std::uint8_t>{1, 0}, 0.2, 0.1, 2).empty(),
            "tests that leave an explained leaf do not count");
     residuals[5] = none;
     residuals[4] = none;
-    expect(unsteady(tests, residuals, {terms, terms}, leaves, nowhere, 0.2, 0.1).empty(), "one slow round is not two");
+    expect(unsteady(tests, residuals, {terms, terms}, leaves, nowhere, 0.2, 0.1, 2).empty(), "one slow round is not two");
     const std::vector<double> short_terms(2, 0.0);
     expect_throw<std::out_of_range>(
-        [&] { unsteady(tests, residuals, {short_terms, short_terms}, leaves, nowhere, 0.2, 0.1); }, "too few terms");
+        [&] { unsteady(tests, residuals, {short_terms, short_terms}, leaves, nowhere, 0.2, 0.1, 2); }, "too few terms");
 }
 
 void cells_and_crossings_are_counted() {

@@ -10,7 +10,8 @@ from busbw.cli.options import JSON, SIZE
 
 _TOPOLOGIES = ("fat-tree-2", "fat-tree-3", "rail", "dragonfly")
 _FAULTS = (
-    "none", "node", "nic-send", "nic-receive", "nic", "rail", "leaf-uplink", "cable-static", "cable-adaptive",
+    "none", "node", "nic-send", "nic-receive", "nic", "rail", "leaf-uplink", "cable-static", "cable-destination",
+    "cable-adaptive",
     "spine-link", "flapping", "slow", "congestion", "two",
 )  # fmt: skip
 

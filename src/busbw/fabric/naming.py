@@ -71,8 +71,11 @@ class FabricAnswer(Value, kw_only=True, frozen=True):
     nodes: tuple[str, ...] = ()
 
 
-def suspicions(places: Places, tests: PairTable, fit: Fit) -> tuple[Suspicion, ...]:
-    """Return what is to be looked at again: the widest first; what explains tests keeps them from others."""
+def suspicions(places: Places, tests: PairTable, fit: Fit, bad_rounds: int = 2) -> tuple[Suspicion, ...]:
+    """Return what is to be looked at again: the widest first; what explains tests keeps them from others.
+
+    `bad_rounds`: in so many an endpoint is very slow, and sound in others, for its link to come and go.
+    """
     found = [Suspicion(kind="rail", elements=places.rails[rail][:1], effect=effect)
              for rail, effect in fit.rails.items() if effect >= LEAST_EFFECT and len(fit.rails) > 2]  # fmt: skip
     for leaf in sorted({*fit.leaf_up, *fit.leaf_down}):
@@ -85,15 +88,15 @@ def suspicions(places: Places, tests: PairTable, fit: Fit) -> tuple[Suspicion, .
     )
     found += clusters
     explained = {leaf for each in clusters for leaf in each.elements}
-    found += _endpoints(places, tests, fit, explained)
+    found += _endpoints(places, tests, fit, explained, bad_rounds)
     return tuple(found)
 
 
-def _endpoints(places: Places, tests: PairTable, fit: Fit, explained: set[int]) -> Iterator[Suspicion]:
+def _endpoints(places: Places, tests: PairTable, fit: Fit, explained: set[int], bad_rounds: int) -> Iterator[Suspicion]:
     """Yield endpoints that are slow in a direction, and those whose tests come and go."""
     count = len(places.endpoints)
     ways = count if fit.metric != "bandwidth" else 2 * count
-    unsteady = _unsteady(places, tests, fit, explained)
+    unsteady = _unsteady(places, tests, fit, explained, bad_rounds)
     for each in range(count):
         send = fit.senders[each] > fit.bound(fit.sent[each], ways)
         receive = fit.receivers[each] > fit.bound(fit.received[each], ways)
@@ -111,7 +114,7 @@ def excesses(tests: Sequence[PairTest], fit: Fit) -> Iterator[tuple[int, PairTes
             yield number, tests[number], residual
 
 
-def _unsteady(places: Places, tests: PairTable, fit: Fit, explained: set[int]) -> dict[int, float]:
+def _unsteady(places: Places, tests: PairTable, fit: Fit, explained: set[int], bad_rounds: int) -> dict[int, float]:
     """Return endpoints that are very slow in some rounds and sound in others, with how slow.
 
     In a bad round both directions are slow, in a good one none is; the partners of a bad endpoint saw it once each.
@@ -121,7 +124,7 @@ def _unsteady(places: Places, tests: PairTable, fit: Fit, explained: set[int]) -
         leaves[each] = 1
     found = _core.unsteady(
         tests.senders, tests.receivers, tests.rounds, fit.residuals, array("d", fit.senders),
-        array("d", fit.receivers), leaf_column(places), leaves, _LARGE, _SOUND,
+        array("d", fit.receivers), leaf_column(places), leaves, _LARGE, _SOUND, bad_rounds,
     )  # fmt: skip
     return {each.endpoint: each.effect for each in found}
 
@@ -252,8 +255,11 @@ def retest(
             continue
         own = _own(suspicion, places, fit, ends, suspects, way)
         if own is not None:
-            slow = residual + own > max(suspicion.effect / 2, LEAST_EFFECT / 2)
             alone = tests[number].alone
+            # What others congest changes from round to round, by more than half.
+            varies = suspicion.kind in ("leaf_uplink", "spine_link") and not alone
+            least = min(suspicion.effect / 2, LEAST_EFFECT) if varies else suspicion.effect / 2
+            slow = residual + own > max(least, LEAST_EFFECT / 2)
             votes.append((number, slow, alone))
             if not alone:
                 shown.append(residual + own)
@@ -359,8 +365,8 @@ def _endpoint_of(
     end = suspicion.elements[0]
     both = retest(suspicion, places, tests, fit, suspects, above=above)
     if suspicion.kind == "unsteady":
-        # It comes and goes: one more of the retests in which it came is enough, and that some were sound.
-        return (suspicion, both) if both.slow >= 2 else None
+        # It comes and goes: one of the retests in which it came is enough, beside the rounds before.
+        return (suspicion, both) if _bad_rounds(end, places, tests, fit, both) >= 2 else None
     ways = {way: retest(suspicion, places, tests, fit, suspects, way, above) for way in ("send", "receive")}
     terms = {"send": fit.senders[end], "receive": fit.receivers[end]}
     sure = [way for way in ways if ways[way].confirms and terms[way] >= _OTHER_WAY]
@@ -373,6 +379,18 @@ def _endpoint_of(
     return Suspicion(kind=kind, elements=(end,), effect=effect), ways[sure[0]]
 
 
+def _bad_rounds(end: int, places: Places, tests: PairTable, fit: Fit, seen: Retest) -> int:
+    """Return in how many rounds all tests of an endpoint were very slow; 0 where none of `seen` is in one of them."""
+    rounds: dict[int, float] = {}
+    for number in tests.among(places, (end,)):
+        if not math.isnan(fit.residuals[number]):
+            own = fit.senders[end] if end == tests.senders[number] else fit.receivers[end]
+            at = tests.rounds[number]
+            rounds[at] = min(rounds.get(at, math.inf), fit.residuals[number] + own)
+    bad = {at for at, least in rounds.items() if least > _LARGE}
+    return len(bad) if any(tests.rounds[number] in bad for number in seen.tests) else 0
+
+
 _BETWEEN = {
     "leaf_uplink": (
         "one of its cables under adaptive routing, or the leaf switch itself",
@@ -383,7 +401,7 @@ _BETWEEN = {
         "trace the routes between both, and read the counters of the ports on them",
     ),
     "cable": (
-        "a port of the leaf or of the switch above it",
+        "a port of the leaf or of the switch above it; with routes by destination, the receiving NICs behind it",
         "trace the routes of the slow pairs; the port they share is the one",
     ),
     "rail": ("the switches of the rail, or a setting of all NICs of that place", "test two other nodes over this rail"),

@@ -48,7 +48,7 @@ def sweep(places: Places, measure: Measure, metric: Metric, draws: Draws, *, ful
     for each in rounds:
         tests += _measured(each, number, measure, metric)
         number += 1
-    look = _looked(places, PairTable(tests), metric)
+    look = _looked(places, PairTable(tests), metric, bad_rounds=1)
     if look.suspicions:
         for each, alone in _retests(look.suspicions, look.places, draws):
             tests += _measured(each, number, measure, metric, retest=True, alone=alone)
@@ -96,10 +96,10 @@ class _Look:
                 for each, shift in zip(tests, own, strict=True)]  # fmt: skip
 
 
-def _looked(places: Places, tests: PairTable, metric: Metric) -> _Look:
+def _looked(places: Places, tests: PairTable, metric: Metric, bad_rounds: int = 2) -> _Look:
     if metric != "latency":
         fitted = fit(places, tests, metric)
-        return _Look(places=places, fit=fitted, suspicions=suspicions(places, tests, fitted))
+        return _Look(places=places, fit=fitted, suspicions=suspicions(places, tests, fitted, bad_rounds))
     _, numbers = fabric_bands(tests)
     first = fit(places, tests, metric, numbers)
     own = [first.senders[each.sender] + first.senders[each.receiver] for each in tests]
@@ -109,7 +109,7 @@ def _looked(places: Places, tests: PairTable, metric: Metric) -> _Look:
         known, agreement = inferred
     by_band = None in known.leaves
     fitted = fit(known, tests, metric, numbers if by_band else None)
-    found = suspicions(known, tests, fitted)
+    found = suspicions(known, tests, fitted, bad_rounds)
     return _Look(places=known, fit=fitted, suspicions=found, bands=bands, by_band=by_band, agreement=agreement)
 
 
