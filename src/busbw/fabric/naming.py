@@ -50,6 +50,8 @@ class Suspicion:
     # Logarithm of slowness.
     effect: float
     pairs: tuple[Pair, ...] = ()
+    # The number of tests that it was suspected from: those from here on are retests of it.
+    since: int = 0
 
 
 class FabricAnswer(Value, kw_only=True, frozen=True):
@@ -245,7 +247,11 @@ def retest(
     `above`: leaves of which no test that leaves them counts.
     """
     first = tests.first_retest
-    numbers = range(first, len(tests)) if first < len(tests) else tests.among(places, _ends_of(suspicion, places))
+    numbers = (
+        range(max(first, suspicion.since), len(tests))
+        if first < len(tests)
+        else tests.among(places, _ends_of(suspicion, places))
+    )
     votes: list[tuple[int, bool, bool]] = []
     shown: list[float] = []
     for number in numbers:
@@ -313,7 +319,7 @@ def _own_between(
         rail = places.endpoints[suspicion.elements[0]].rail
         term = fit.rails.get(rail, 0.0) if places.endpoints[ends[0]].rail == rail else None
     elif suspicion.kind == "cable":
-        term = 0.0 if ends in suspicion.pairs else None
+        term = _terms_of(places, fit, ends) if ends in suspicion.pairs else None
     elif suspects & set(ends):
         term = None
     elif suspicion.kind == "spine_link":
@@ -325,6 +331,16 @@ def _own_between(
         elif places.leaves[ends[1]] == leaf:
             term = fit.leaf_down.get(leaf, 0.0)
     return term
+
+
+def _terms_of(places: Places, fit: Fit, ends: tuple[int, int]) -> float:
+    """Return what the fit took for slowness of the ends of a test and of their leaves."""
+    terms = [fit.senders[ends[0]], fit.receivers[ends[1]]]
+    if places.crossing(*ends):
+        one, other = places.leaves[ends[0]], places.leaves[ends[1]]
+        terms += [each for leaf, those in ((one, fit.leaf_up), (other, fit.leaf_down)) if leaf is not None
+                  and (each := those.get(leaf, 0.0)) > 0]  # fmt: skip
+    return sum(each for each in terms if each > 0)
 
 
 def confirmed(

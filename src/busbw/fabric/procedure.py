@@ -6,7 +6,7 @@ pair, None where there was no answer. Real hosts and the simulation are the same
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from busbw.fabric.bands import LatencyBand, band_of, fabric_bands, inferred_leaves
 from busbw.fabric.inference import Fit, extended, fit
@@ -19,6 +19,7 @@ Measure = Callable[[Sequence[Pairing], int], Sequence[float | None]]
 RETEST_ROUNDS = 3
 # Suspicions that one sweep looks at again, as a share of the endpoints: the others must be known-good partners.
 _MOST_SUSPECTS = 0.25
+_BETWEEN = ("cable", "leaf_uplink", "spine_link", "unsteady")
 _ALONE_PAIRS = 2
 # Of three suspicions at most, so that the fabric is as good as idle.
 _MOST_ALONE = 3
@@ -50,9 +51,13 @@ def sweep(places: Places, measure: Measure, metric: Metric, draws: Draws, *, ful
         number += 1
     look = _looked(places, PairTable(tests), metric, bad_rounds=1)
     if look.suspicions:
-        for each, alone in _retests(look.suspicions, look.places, draws):
-            tests += _measured(each, number, measure, metric, retest=True, alone=alone)
+        pairs, alone = _retests(look.suspicions, look.places, draws, RETEST_ROUNDS)[0]
+        tests += _measured(pairs, number, measure, metric, retest=True, alone=alone)
+        look = _looked_again(look, PairTable(tests), metric)
+        for pairs, alone in _retests(look.suspicions, look.places, draws, RETEST_ROUNDS - 1):
             number += 1
+            tests += _measured(pairs, number, measure, metric, retest=True, alone=alone)
+        number += 1
     return _concluded(look, tests, number, metric)
 
 
@@ -113,15 +118,28 @@ def _looked(places: Places, tests: PairTable, metric: Metric, bad_rounds: int = 
     return _Look(places=known, fit=fitted, suspicions=found, bands=bands, by_band=by_band, agreement=agreement)
 
 
-def _retests(found: Sequence[Suspicion], places: Places, draws: Draws) -> list[tuple[Round, bool]]:
-    """Return the rounds about suspicions, and whether hardly anything else runs in each."""
+def _looked_again(before: _Look, tests: PairTable, metric: Metric) -> _Look:
+    """Return the same with what lies between endpoints and is suspicious by now: a fit of all tests so far tells.
+
+    A cable is hidden as long as its leaf or its ends are taken for what is bad. The terms stay those of the first
+    rounds: tests that are mostly about one link would move those of its ends.
+    """
+    again = _looked(before.places, tests, metric, bad_rounds=1)
+    known = {(each.kind, each.elements) for each in before.suspicions}
+    new = [replace(each, since=len(tests)) for each in again.suspicions
+           if each.kind in _BETWEEN and (each.kind, each.elements) not in known]  # fmt: skip
+    return replace(before, suspicions=(*before.suspicions, *new))
+
+
+def _retests(found: Sequence[Suspicion], places: Places, draws: Draws, count: int) -> list[tuple[Round, bool]]:
+    """Return `count` rounds about suspicions, and whether hardly anything else runs in each."""
     endpoints = len(places.endpoints)
     looked = sorted(found, key=lambda each: -each.effect)[: max(1, int(_MOST_SUSPECTS * endpoints))]
     suspects = {each.elements[0] for each in found if each.kind in ("nic", "nic_send", "nic_receive", "unsteady")}
     good = [each for each in range(endpoints) if each not in suspects]
     wanted = [wanted_pairs(each, places, good, draws) for each in looked]
     shared = [pairs for each, pairs in zip(looked, wanted, strict=True) if each.kind in ("leaf_uplink", "spine_link")]
-    busy = RETEST_ROUNDS - 1 if shared else RETEST_ROUNDS
+    busy = count - 1 if shared else count
     rounds = [(each, False) for each in retest_rounds(wanted, places, good, draws, busy)]
     if shared:
         few = [pairs[-_ALONE_PAIRS:] for pairs in shared[:_MOST_ALONE]]
