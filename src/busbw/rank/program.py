@@ -30,7 +30,7 @@ from busbw.rank.admission import read_plan, refuse, suspicion, wrong_count
 from busbw.rank.bench import Bench, open_bench
 from busbw.rank.budget import Budget, PointLedger, Turn
 from busbw.rank.heart import Heart, hearts_of, remove_left
-from busbw.rank.journal import Journal, Presence
+from busbw.rank.journal import Journal, Presence, introduce
 from busbw.rank.sampling import Controls, Report
 from busbw.rank.world import World, open_world
 
@@ -57,6 +57,10 @@ def main(arguments: Sequence[str]) -> int:
     requests = StopRequests(plan.job.stop_grace_s, plan.job.stall_s) if plan.placement.is_spread else None
     if plan.mpi is not None and (doubt := suspicion(plan.mpi.family, plan.mpi.library, os.environ)) is not None:
         print(f"busbw rank failed at loading MPI, possibly: {doubt}", file=sys.stderr, flush=True)
+    if plan.fabric is not None:
+        from busbw.rank.fabric import use_own_nic  # noqa: PLC0415 - few runs have a sweep
+
+        use_own_nic(plan.fabric, os.environ)
     try:
         world = open_world(plan, directory, attempt)
     except (ImportError, OSError, RuntimeError) as error:
@@ -85,7 +89,10 @@ def main(arguments: Sequence[str]) -> int:
             hearts.folder, mine, keeps_counters=world.local_rank == 0, is_own_folder=hearts.lock is not None
         )
         journals = tuple(Journal(raw / layout.records_name(rank, attempt)) for rank in mine)
-        _run(plan, world, heart, presence, journals, done)
+        if plan.fabric is not None:
+            _sweep(plan, world, heart, presence, journals, attempt)
+        else:
+            _run(plan, world, heart, presence, journals, done)
         presence.leave()
     except Exception as error:  # noqa: BLE001 - whatever it is, the other ranks must not wait for this one
         step = heart.step if heart is not None else "starting"
@@ -125,6 +132,27 @@ def _run(
     _write(journals, [Finished(reason=reason)] * len(journals))
     heart.enter("done")
     world.barrier()
+    say(Ending(reason=reason))
+
+
+def _sweep(
+    plan: Plan, world: World, heart: Heart, presence: Presence, journals: Sequence[Journal], attempt: int
+) -> None:
+    """Carry out a sweep over a fabric: no rank waits for all others once the hosts have been compared."""
+    from busbw.rank import fabric  # noqa: PLC0415 - few runs have a sweep
+
+    say = _speaker(world)
+    hellos = (introduce(world, world.rank),)
+    _write(journals, hellos)
+    heart.enter("comparing the hosts")
+    _compare_hosts(plan, world, hellos, journals[0])
+    say(Preparing(what="comparing the hosts"))
+    presence.note()
+    keeper = fabric.CounterKeeper(journals[0], keeps=world.local_rank == 0)
+    keeper.keep("before")
+    reason = fabric.carry_out(plan, world, heart, journals[0], say, attempt, keeper)
+    _write(journals, [Finished(reason=reason)])
+    heart.enter("done")
     say(Ending(reason=reason))
 
 

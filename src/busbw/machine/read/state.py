@@ -5,6 +5,7 @@ from typing import Literal
 
 from busbw.base.cpus import parse_cpu_list
 from busbw.base.errors import InputError
+from busbw.facts.port_counters import port_counters
 from busbw.machine.read.index import SnapshotIndex, bus_id, first_number, number
 from busbw.machine.read.network import network_state
 from busbw.machine.read.nvidia_smi import Fields, gpu_fields
@@ -111,11 +112,8 @@ def peers_denied(matrix: str) -> tuple[tuple[str, str, str], ...] | None:
 
 _PCI = "/sys/bus/pci/devices"
 _RDMA = "/sys/class/infiniband"
-ERROR_COUNTERS = (
-    "symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors", "port_rcv_remote_physical_errors",
-    "port_xmit_discards", "local_link_integrity_errors", "excessive_buffer_overrun_errors",
-)  # fmt: skip
-HARDWARE_COUNTERS = ("out_of_sequence", "packet_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err")
+# What a port counts that is a sign of something, and not of traffic alone.
+_SIGNS = tuple(each.name for each in port_counters().values() if each.owner == "rdma" and each.kind != "traffic")
 _FILE_SETTINGS = ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE")
 _LIMIT = re.compile(r"(?P<name>Max [a-z ]{3,30}?) {2,}(?P<soft>\d{1,18}|unlimited)\s")
 _KERNEL = re.compile(r"Linux (\d{1,3})\.(\d{1,3})")
@@ -200,8 +198,10 @@ def _ports(index: SnapshotIndex) -> tuple[PortState, ...]:
             folder, port = f"{_RDMA}/{device}/ports/{name}", number(name)
             if port is None:
                 continue
-            counters = {each: index.number(f"{folder}/counters/{each}") for each in ERROR_COUNTERS}
-            counters |= {each: index.number(f"{folder}/hw_counters/{each}") for each in HARDWARE_COUNTERS}
+            counters = {each: index.number(f"{folder}/hw_counters/{each}") for each in _SIGNS}
+            counters |= {
+                each: count for each in _SIGNS if (count := index.number(f"{folder}/counters/{each}")) is not None
+            }
             found.append(
                 PortState(
                     name=device,
