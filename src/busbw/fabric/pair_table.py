@@ -1,4 +1,4 @@
-"""Tests of pairs by columns, 22 bytes a test, so that a matrix of thousands of nodes fits and is gone over natively.
+"""Tests of pairs by columns, 21 bytes a test, so that a matrix of thousands of nodes fits and is gone over natively.
 
 It reads like a sequence of `PairTest`; what goes over all tests asks for the columns.
 """
