@@ -198,7 +198,7 @@ def _simulated(asked: FabricRequest) -> tuple[Swept, Metric, str, tuple[str, ...
 
 
 def _truth(fault: Fault, places: Places) -> str:
-    if fault.kind in ("leaf-uplink", "cable-static", "cable-adaptive", "congestion"):
+    if fault.kind in ("leaf-uplink", "cable-static", "cable-destination", "cable-adaptive", "congestion"):
         where = f" at {places.leaf_names[fault.element]}"
     elif fault.kind == "spine-link":
         names = (
