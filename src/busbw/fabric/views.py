@@ -15,7 +15,7 @@ from busbw.fabric.bands import LatencyBand, band_of
 from busbw.fabric.blocks import ViewBlock, ViewBlocks, blocks_of, leaf_blocks, node_blocks, tiers
 from busbw.fabric.inference import LEAST_EFFECT, Fit
 from busbw.fabric.named_parts import NamedParts, parts_of
-from busbw.fabric.naming import excesses
+from busbw.fabric.pair_table import table_of
 from busbw.fabric.places import PairTest, Places
 from busbw.fabric.procedure import Swept
 from busbw.stats.distributions import median
@@ -226,16 +226,21 @@ def _read(outcome: Swept, named: NamedParts) -> tuple[tuple[_Reading, ...], int]
 
     This is the only place that reads the tests of a sweep for its views.
     """
-    fit, places, tests = outcome.fit, outcome.places, outcome.tests
-    every = max(1, len(tests) // _MOST_READ)
-    found = [
-        _Reading(test=test, excess=residual + _terms(fit, places, test), answer=named.of(test))
-        for number, test, residual in excesses(tests, fit)
-        if every == 1 or number % every == 0 or named.of(test) is not None
+    fit, places, table = outcome.fit, outcome.places, table_of(outcome.tests)
+    every = max(1, len(table) // _MOST_READ)
+    numbers: Iterable[int] = range(0, len(table), every)
+    if every > 1:
+        numbers = sorted({*numbers, *table.among(places, named.endpoints)})
+    found = _levelled([_reading(table[at], fit.residuals[at], fit, places, named) for at in numbers], places)
+    found += [
+        _Reading(test=test, excess=None, answer=named.of(test)) for test in map(table.__getitem__, table.unanswered())
     ]
-    found = _levelled(found, places)
-    found += [_Reading(test=each, excess=None, answer=named.of(each)) for each in tests if each.value is None]
     return tuple(found), every
+
+
+def _reading(test: PairTest, residual: float, fit: Fit, places: Places, named: NamedParts) -> _Reading:
+    excess = None if math.isnan(residual) else residual + _terms(fit, places, test)
+    return _Reading(test=test, excess=excess, answer=named.of(test))
 
 
 def _levelled(readings: Sequence[_Reading], places: Places) -> list[_Reading]:
