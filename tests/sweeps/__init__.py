@@ -1,1 +1,1 @@
-"""`busbw fabric` on eight hosts behind three leaves and a spine, over real MPI: faults that are put into the network."""
+"""`busbw fabric` on eight hosts behind three leaves and a spine, over real MPI, with faults in the network."""

@@ -259,7 +259,7 @@ def report(*names: str, machine: str | None = None) -> str:
     from busbw.show.page.html import report_html
 
     page = page_of(names or ("last",), machine)
-    return report_html(page.subjects, page.comparison, None, page.imports, page.bisection)
+    return report_html(page.subjects, page.comparison, None, page.imports, page.bisection, page.fabrics)
 
 
 def fabric(source: str | None = None, **asked: Any) -> "FabricReport":  # noqa: ANN401 - see `asked`

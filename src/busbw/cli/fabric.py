@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _TOPOLOGIES = ("fat-tree-2", "fat-tree-3", "rail", "dragonfly")
 _FAULTS = (
-    "none", "node", "nic-send", "nic-receive", "nic", "rail", "leaf-uplink", "cable-static", "cable-adaptive",
+    "none", "node", "nic-send", "nic-receive", "nic", "rail", "leaf-uplink", "cable-static", "cable-destination",
+    "cable-adaptive",
     "spine-link", "flapping", "slow", "congestion", "two",
 )  # fmt: skip
 _HELP = """Say which node, NIC, rail, link or switch of a fabric is bad, from tests of its pairs.
@@ -62,7 +63,7 @@ _OWN: tuple[click.Parameter, ...] = (
     _option("--topology", "tree", metavar="FILE",
             help="topology.conf of Slurm, or what ibnetdiscover, iblinkinfo or opensm wrote."),
     _option("--counters", nargs=2, multiple=True, metavar="BEFORE AFTER",
-            help="Counters of ports, from before and after the tests of RESULTS: of busbw probe --counters, perfquery."),
+            help="Counters of ports, from before and after the tests of RESULTS: busbw probe --counters, perfquery."),
     _option("--platform", metavar="ID", help="The platform: what is published of its pairs is expected."),
     _option("--expect", multiple=True, metavar="VALUE", help="What a sound pair reaches: 380Gb/s, 47GB/s, 1.7us."),
     _option(

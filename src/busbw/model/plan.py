@@ -234,7 +234,7 @@ class Plan(Value, kw_only=True, frozen=True):
     # Decisions taken on the way that a reader should know: sizes dropped, limits met.
     notes: tuple[str, ...] = ()
     tag: str | None = None
-    # A sweep over pairs of hosts in rounds, instead of the points of `sweeps`, which only name its sizes; None: no sweep.
+    # A sweep over pairs of hosts in rounds: `sweeps` only name what it measures. None: no such sweep.
     fabric: FabricPlan | None = None
     # What was asked for, with the hosts, ranks and sizes that were chosen where it left them open; None: not kept,
     # as in schema 1.

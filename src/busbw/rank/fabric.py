@@ -7,7 +7,7 @@ Messages between ranks that measure go through MPI; what rank 0 and the others t
 import contextlib
 import random
 import time
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -26,7 +26,6 @@ from busbw.rank.heart import Heart
 from busbw.rank.journal import Journal
 from busbw.rank.mpi_world import MpiWorld
 from busbw.rank.network import host_counters
-from busbw.rank.socket_world import place_of
 from busbw.rank.star import Hub, Spoke, open_star
 from busbw.rank.world import World
 from busbw.stats.distributions import median
@@ -296,7 +295,7 @@ def carry_out(
     try:
         for number, probe in enumerate(fabric.probes):
             measure = _measure_of(conductor, number)
-            carried_out(fabric, probe.metric, random.Random, replayed(rounds, probe.metric, measure))  # noqa: S311
+            carried_out(fabric, probe.metric, random.Random, replayed(rounds, probe.metric, measure))
     except Stopped:
         reason = "stopped"
     keeper.keep("after")
@@ -319,13 +318,6 @@ def _known(raw: Path, attempt: int) -> Iterator[RoundMeasured]:
                     record = decoder.decode(line)
                     if isinstance(record, RoundMeasured):
                         yield record
-
-
-def use_own_nic(plan: FabricPlan, environment: MutableMapping[str, str]) -> None:
-    """Set what makes MPI use the NIC of this rank alone, before it is loaded."""
-    if plan.nic_settings:
-        number = place_of(environment).local_rank
-        environment.update(plan.nic_settings[number % len(plan.nic_settings)])
 
 
 def _measure_of(conductor: Conductor, probe: int) -> Callable[[Sequence[Pairing], int], Sequence[float | None]]:

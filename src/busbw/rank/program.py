@@ -1,6 +1,7 @@
 """What one rank does from its start to its end."""
 
 import contextlib
+import functools
 import os
 import signal
 import sys
@@ -57,10 +58,6 @@ def main(arguments: Sequence[str]) -> int:
     requests = StopRequests(plan.job.stop_grace_s, plan.job.stall_s) if plan.placement.is_spread else None
     if plan.mpi is not None and (doubt := suspicion(plan.mpi.family, plan.mpi.library, os.environ)) is not None:
         print(f"busbw rank failed at loading MPI, possibly: {doubt}", file=sys.stderr, flush=True)
-    if plan.fabric is not None:
-        from busbw.rank.fabric import use_own_nic  # noqa: PLC0415 - few runs have a sweep
-
-        use_own_nic(plan.fabric, os.environ)
     try:
         world = open_world(plan, directory, attempt)
     except (ImportError, OSError, RuntimeError) as error:
@@ -89,10 +86,8 @@ def main(arguments: Sequence[str]) -> int:
             hearts.folder, mine, keeps_counters=world.local_rank == 0, is_own_folder=hearts.lock is not None
         )
         journals = tuple(Journal(raw / layout.records_name(rank, attempt)) for rank in mine)
-        if plan.fabric is not None:
-            _sweep(plan, world, heart, presence, journals, attempt)
-        else:
-            _run(plan, world, heart, presence, journals, done)
+        carry_out = _run if plan.fabric is None else functools.partial(_sweep, attempt)
+        carry_out(plan, world, heart, presence, journals, done)
         presence.leave()
     except Exception as error:  # noqa: BLE001 - whatever it is, the other ranks must not wait for this one
         step = heart.step if heart is not None else "starting"
@@ -136,7 +131,13 @@ def _run(
 
 
 def _sweep(
-    plan: Plan, world: World, heart: Heart, presence: Presence, journals: Sequence[Journal], attempt: int
+    attempt: int,
+    plan: Plan,
+    world: World,
+    heart: Heart,
+    presence: Presence,
+    journals: Sequence[Journal],
+    _done: frozenset[int],
 ) -> None:
     """Carry out a sweep over a fabric: no rank waits for all others once the hosts have been compared."""
     from busbw.rank import fabric  # noqa: PLC0415 - few runs have a sweep

@@ -12,13 +12,14 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from busbw import _core
 from busbw.base import layout
+from busbw.model.fabric import FabricPlan
 
 # (rank, ranks, rank within the host): torchrun's names, srun's, and those of MPI launchers that start us without MPI.
 _VARIABLES = (
@@ -62,6 +63,13 @@ def place_of(environment: Mapping[str, str]) -> RankIdentity:
         "no launcher says which rank this is: neither RANK, WORLD_SIZE, LOCAL_RANK nor SLURM_PROCID, SLURM_NTASKS, "
         "SLURM_LOCALID are set"
     )
+
+
+def use_own_nic(plan: FabricPlan, environment: MutableMapping[str, str]) -> None:
+    """Set what makes MPI use the NIC of this rank alone, before it is loaded."""
+    if plan.nic_settings:
+        number = place_of(environment).local_rank
+        environment.update(plan.nic_settings[number % len(plan.nic_settings)])
 
 
 class SocketWorld:

@@ -13,6 +13,7 @@ from busbw.fabric.places import Endpoint, Places, flat
 from busbw.fabric.recorded import Drawing, disjoint_rounds, drawn_rounds
 from busbw.fabric.schedule import Pair, Round
 from busbw.fabric.topology_file import KnownTopology, placed_by_text
+from busbw.measure.plan.hosts import hosts_of
 from busbw.measure.plan.planning import plan as make_plan
 from busbw.model.fabric import PAIRS, Earlier, FabricAsked, FabricMetric, FabricPlan, Probe, Seat
 from busbw.model.plan import Plan, Sweep
@@ -41,6 +42,13 @@ def request_of(request: Request, asked: FabricAsked) -> Request:
             "no hosts are named: a fabric is measured between hosts",
             hint="busbw fabric --hosts n[0-7], busbw fabric --nodes 8 in a job, or busbw fabric RESULTS",
         )
+    if request.launcher == "sbatch":
+        raise InputError(
+            "a sweep is not submitted as a job: it is started inside of one",
+            where="--launcher sbatch",
+            hint="sbatch --nodes 8 --wrap 'busbw fabric --nodes 8'",
+        )
+    _check_hosts(request)
     size_bytes = max(_probe(each, asked).size_bytes for each in asked.metrics)
     return msgspec.structs.replace(
         request,
@@ -51,6 +59,23 @@ def request_of(request: Request, asked: FabricAsked) -> Request:
         ranks_per_node=max(len(asked.nics), 1),
         fabric=asked,
     )
+
+
+def _check_hosts(request: Request) -> None:
+    """Raise InputError for one host, and for one that a list names twice."""
+    found = hosts_of(request, "")
+    if found is None:
+        return
+    twice = [each.name for each in found.hosts if found.kind == "host list" and (each.slots or 1) > 1]
+    if twice:
+        raise InputError(f"{twice[0]} is named twice", where="--hosts", hint="name each host once")
+    if len(found.hosts) < 2:
+        name = found.hosts[0].name
+        raise InputError(
+            f"a fabric needs two hosts or more: only {name} is named",
+            where=found.how,
+            hint="of one host pairs of GPUs can be measured: busbw run sendrecv --backend nccl --pairs all",
+        )
 
 
 def check(asked: FabricAsked) -> None:
