@@ -1,5 +1,5 @@
-// With bind_logs.cpp and bind_nccl.cpp the only file that knows Python. Every function that can wait releases the
-// interpreter lock.
+// With bind_logs.cpp, bind_nccl.cpp and bind_pairs.cpp the only file that knows Python. Every function that can wait
+// releases the interpreter lock.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -12,6 +12,7 @@
 #include "bind_logs.hpp"
 #include "bind_mpi.hpp"
 #include "bind_nccl.hpp"
+#include "bind_pairs.hpp"
 #include "buffer.hpp"
 #include "ceiling.hpp"
 #include "clock.hpp"
@@ -362,6 +363,7 @@ NB_MODULE(_core, module) {
     module.def("noise_on", noise_on, "cpus"_a, "quantum_ns"_a, "duration_ns"_a, waits);
     bind_logs(module);
     bind_nccl(module);
+    bind_pairs(module);
     module.def("make_exchange_on_gpu", make_exchange<GpuMemory>, "mpi"_a, "geometry"_a, "handles"_a, "send"_a,
                "receive"_a, "element_bytes"_a, "window"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 4>(),
                nb::keep_alive<0, 5>());

@@ -33,6 +33,7 @@ from busbw.store import directory, imports, outcome, raw
 
 from . import seeds
 from .allocation_harnesses import ALLOCATION_HARNESSES, ALLOCATION_SEEDS
+from .fabric_harnesses import FABRIC_HARNESSES, FABRIC_SEEDS
 from .in_memory import fresh_folder
 from .machine_harnesses import MACHINE_HARNESSES
 from .machine_seeds import machine_seeds
@@ -202,7 +203,7 @@ DOCUMENT_HARNESSES: dict[str, Harness] = {
 OUTPUT_HARNESSES: dict[str, Harness] = {"imported_lines": _imported_lines}
 # Those of a run: tests/fuzz/test_parsers.py feeds them; those of machines, settings and hosts have their own.
 RUN_HARNESSES = TEXT_HARNESSES | DOCUMENT_HARNESSES | OUTPUT_HARNESSES
-HARNESSES = RUN_HARNESSES | MACHINE_HARNESSES | SETTINGS_HARNESSES | ALLOCATION_HARNESSES
+HARNESSES = RUN_HARNESSES | MACHINE_HARNESSES | SETTINGS_HARNESSES | ALLOCATION_HARNESSES | FABRIC_HARNESSES
 
 
 def seeds_of(name: str) -> tuple[bytes, ...]:
@@ -211,8 +212,8 @@ def seeds_of(name: str) -> tuple[bytes, ...]:
         return machine_seeds(name)
     if name in SETTINGS_HARNESSES:
         return SETTINGS_SEEDS[name]
-    if name in ALLOCATION_HARNESSES:
-        return ALLOCATION_SEEDS
+    if name in ALLOCATION_HARNESSES or name in FABRIC_HARNESSES:
+        return ALLOCATION_SEEDS if name in ALLOCATION_HARNESSES else FABRIC_SEEDS
     if name in TEXT_HARNESSES:
         return tuple(text.encode() for text in seeds.TEXTS)
     if name in OUTPUT_HARNESSES:

@@ -64,6 +64,8 @@ class FabricAnswer(Value, kw_only=True, frozen=True):
     otherwise: str
     clears: str
     nodes: tuple[str, ...] = ()
+    # What it names, as `Places` does: endpoints, a rail, leaves (of a spine link those of both sides); (): all of it.
+    parts: tuple[str, ...] = ()
 
 
 def suspicions(places: Places, tests: Sequence[PairTest], fit: Fit) -> tuple[Suspicion, ...]:
@@ -424,7 +426,7 @@ def _region_names(suspicion: Suspicion, places: Places) -> str:
 
 def _answer(
     suspicion: Suspicion, seen: Retest, tests: Sequence[PairTest], places: Places, unit: str, *, kind: Kind, place: str,
-    otherwise: str, clears: str, nodes: tuple[str, ...] = (),
+    otherwise: str, clears: str, nodes: tuple[str, ...] = (), parts: tuple[str, ...] = (),
 ) -> FabricAnswer:  # fmt: skip
     retested = any(each.retest for each in tests)
     return FabricAnswer(
@@ -438,7 +440,24 @@ def _answer(
         otherwise=otherwise,
         clears=clears,
         nodes=nodes,
+        parts=parts or _parts(suspicion, places),
     )
+
+
+def _parts(suspicion: Suspicion, places: Places) -> tuple[str, ...]:
+    if suspicion.kind == "rail":
+        return (str(places.endpoints[suspicion.elements[0]].rail),)
+    if _is_endpoint(suspicion):
+        return _names(places, suspicion.elements)
+    if suspicion.kind == "spine_link" and len(set(places.groups)) > 1:
+        return tuple(
+            name for name, group in zip(places.leaf_names, places.groups, strict=True) if group in suspicion.elements
+        )
+    return tuple(places.leaf_names[each] for each in suspicion.elements)
+
+
+def _names(places: Places, endpoints: Sequence[int]) -> tuple[str, ...]:
+    return tuple(str(places.endpoints[each]) for each in endpoints)
 
 
 def evidence_line(test: PairTest, places: Places, unit: str) -> str:
@@ -492,8 +511,10 @@ def _wholes(
                       tests=first[1].tests, alone_slow=None)  # fmt: skip
         otherwise = "each of its NICs or cables by itself" if kind == "node" else "all nodes below it"
         nodes = tuple(dict.fromkeys(places.endpoints[each].node for each in ends))
+        leaf = places.leaves[ends[0]]
+        parts = (places.leaf_names[leaf],) if kind == "leaf" and leaf is not None else _names(places, ends)
         yield _answer(first[0], seen, tests, places, unit, kind=kind, place=place, otherwise=otherwise,
-                      clears="test them again after a move to another leaf", nodes=nodes)  # fmt: skip
+                      clears="test them again after a move to another leaf", nodes=nodes, parts=parts)  # fmt: skip
         for end in those:
             del left[end]
     for end, (suspicion, seen) in left.items():
@@ -528,4 +549,5 @@ def _unanswered(places: Places, tests: Sequence[PairTest]) -> Iterator[FabricAns
                 otherwise="a firewall, or a daemon of the launcher that is not there",
                 clears="start one rank on it alone",
                 nodes=(places.endpoints[end].node,),
+                parts=_names(places, (end,)),
             )

@@ -5,14 +5,14 @@ pair, None where there was no answer. Real hosts and the simulation are the same
 """
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from busbw.fabric.bands import LatencyBand, band_of, fabric_bands, inferred_leaves
 from busbw.fabric.inference import Fit, extended, fit
 from busbw.fabric.naming import FabricAnswer, Suspicion, confirmed, suspicions, wanted_pairs
 from busbw.fabric.places import UNITS, Draws, Metric, Pairing, PairTest, Places
-from busbw.fabric.schedule import SPARSE_ROUNDS, Round, full_rounds, retest_rounds, sparse_rounds
+from busbw.fabric.schedule import Round, full_rounds, retest_rounds, sparse_rounds
 
 Measure = Callable[[Sequence[Pairing], int], Sequence[float | None]]
 RETEST_ROUNDS = 3
@@ -39,9 +39,20 @@ class Swept:
     leaf_agreement: float | None = None
 
 
-def sweep(places: Places, measure: Measure, metric: Metric, draws: Draws, *, full: bool = False) -> Swept:
-    """Measure a fabric in rounds and return what is bad about it. `full`: every pair once before the retests."""
-    rounds = full_rounds(places) if full else sparse_rounds(places, draws, SPARSE_ROUNDS)
+def sweep(
+    places: Places,
+    measure: Measure,
+    metric: Metric,
+    draws: Draws,
+    *,
+    full: bool = False,
+    first: Iterable[Round] | None = None,
+) -> Swept:
+    """Measure a fabric in rounds and return what is bad about it.
+
+    `full`: every pair once before the retests; `first`: these rounds before them.
+    """
+    rounds = first if first is not None else full_rounds(places) if full else sparse_rounds(places, draws)
     tests: list[PairTest] = []
     number = 0
     for each in rounds:

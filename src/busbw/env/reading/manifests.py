@@ -1,4 +1,4 @@
-"""Reads YAML, as a tree with places: manifests of Kubernetes, compose files, workflows of GitHub and GitLab."""
+"""Reads YAML and JSON, as a tree with places: manifests of Kubernetes, compose files, workflows of GitHub and GitLab."""
 
 import re
 from collections.abc import Iterator
@@ -261,6 +261,18 @@ def read_kubernetes(piece: Spelled, context: Context) -> None:
         _scripts(node, context)
         _by_name(node, context)
         _file(node, context)
+
+
+# Texts of JSON, within which nothing is a remark, and what editors allow around them.
+_JSON_PART = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|//[^\n]*|/\*.*?\*/|,(?=\s*[}\]])|\t", re.DOTALL)
+
+
+def read_json(piece: Spelled, context: Context) -> None:
+    """Take down what JSON sets and starts, as in YAML, whose part it is but for tabs, remarks and last commas."""
+    blanked = _JSON_PART.sub(
+        lambda found: found[0] if found[0][0] == '"' else re.sub(r"\S|\t", " ", found[0]), piece.text
+    )
+    read_kubernetes(Spelled(blanked, piece.runs), context)
 
 
 def _is_container(node: Mapping) -> bool:

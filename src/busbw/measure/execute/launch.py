@@ -181,6 +181,10 @@ class JobStreams:
         """End a wait when there is something to read from `descriptor`, too; `once`: the first time only."""
         self._selector.register(descriptor, selectors.EVENT_READ, _ONCE if once else None)
 
+    def fileno(self) -> int:
+        """Return a descriptor that is readable when there is something to read from the job."""
+        return self._selector.fileno()
+
     def wait(self, longest_s: float) -> bool:
         """Read what is there, or wait for it. Returns whether anything came. Raises OSError if it cannot be stored."""
         heard = False
