@@ -263,13 +263,13 @@ def retest(
             continue
         own = _own(suspicion, places, fit, ends, suspects, way)
         if own is not None:
-            alone = tests[number].alone
+            by_itself = tests[number].alone
             # What others congest changes from round to round, by more than half.
-            varies = suspicion.kind in ("leaf_uplink", "spine_link") and not alone
+            varies = suspicion.kind in ("leaf_uplink", "spine_link") and not by_itself
             least = min(suspicion.effect / 2, LEAST_EFFECT) if varies else suspicion.effect / 2
             slow = residual + own > max(least, LEAST_EFFECT / 2)
-            votes.append((number, slow, alone))
-            if not alone:
+            votes.append((number, slow, by_itself))
+            if not by_itself:
                 shown.append(residual + own)
     among = [slow for _, slow, alone in votes if not alone]
     alone = [slow for _, slow, alone in votes if alone]
