@@ -353,6 +353,12 @@ def confirmed(
     between = {
         each: _between_leaves(each, places, tests, fit, suspects, unit) for each in found if not _is_endpoint(each)
     }
+    # Tests that a bad or congested leaf explains say nothing about a cable of another.
+    wide = frozenset(leaf for each, answer in between.items() if answer is not None and each.kind == "leaf_uplink"
+                     for leaf in each.elements)  # fmt: skip
+    for each in found:
+        if each.kind == "cable" and 2 * sum(_passes(places, pair, wide) for pair in each.pairs) > len(each.pairs):
+            between[each] = None
     answers = [answer for answer in between.values() if answer is not None]
     # What a bad cable or a congested leaf does to a test says nothing about its ends.
     above = frozenset(leaf for each, answer in between.items() if answer is not None
