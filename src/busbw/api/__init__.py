@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from busbw.model.finding import Checked, Diagnosis, HostDiagnosis, SettingsFix
     from busbw.model.host import Detection, Snapshot
     from busbw.model.imported import Imported
+    from busbw.model.isolation import Isolation, ReadRule
     from busbw.model.launch import LaunchLine
     from busbw.model.limit import Limit
     from busbw.model.plan import Plan
@@ -271,6 +272,23 @@ def fabric(source: str | None = None, **asked: Any) -> "FabricReport":  # noqa: 
     from busbw.api.fabrics import FabricRequest, judge_fabric
 
     return judge_fabric(FabricRequest(source=source, **asked)).report
+
+
+def isolate(
+    *command: str,
+    hosts: str,
+    read: "ReadRule",
+    directory: Path | None = None,
+    say: Callable[[str], None] = _silent,
+    **asked: Any,  # noqa: ANN401 - see `asked`
+) -> "Isolation":
+    """Return which host makes groups of hosts slow or fail: `busbw isolate`. `asked`: fields of `IsolationRequest`."""
+    from busbw.api.isolations import IsolationRequest, isolate_nodes, plan_isolation
+    from busbw.store import directory as directories
+
+    request = IsolationRequest(command=command, hosts=hosts, read=read, **asked)
+    made, where = plan_isolation(request, directory, directories.root())
+    return isolate_nodes(made, where, say)
 
 
 def scaling(*sources: str, **asked: Any) -> "ScalingReport":  # noqa: ANN401 - see `asked`

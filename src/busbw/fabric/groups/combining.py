@@ -28,6 +28,10 @@ def combined(search: Search, group: GroupTest, again: GroupTest) -> Combination:
     (alone,) = search.look([group.nodes], "alone", search.repeats)
     if not search.scale.is_bad(alone):
         return Combination(group=group, again=again, alone=alone)
+    if len(group.nodes) == 2:
+        known = search.in_sound()
+        sides = ((group.nodes[0],), (group.nodes[1],)) if known.issuperset(group.nodes) else ()
+        return Combination(group=group, again=again, alone=alone, sides=sides)
     sides = _halved(search, group.nodes)
     if sides is not None:
         sides = _narrowed(search, *sides)

@@ -9,6 +9,7 @@ from busbw.base.text import counted, listed
 from busbw.base.units import format_in
 from busbw.fabric.groups.combining import Combination
 from busbw.fabric.groups.judging import GroupTest, Scale
+from busbw.fabric.groups.search import Group
 from busbw.fabric.groups.splitting import Culprit, Separated
 from busbw.facts.rules import finding
 from busbw.model.finding import Finding, Verdict
@@ -89,7 +90,7 @@ class _Words:
 
     def answers(self) -> Iterator[GroupAnswer]:
         yield from (self.culprit(each) for each in self.found.culprits)
-        yield from (self.combination(each) for each in self.found.combinations)
+        yield from (self.combination(each, sides) for each, sides in self.joined())
         first = [each for each in self.found.tests if each.purpose == "first"]
         if self.scale.is_slow_everywhere and not any(each.has_failed for each in first):
             yield self.everywhere(first)
@@ -111,14 +112,14 @@ class _Words:
         shown = [f"with {self.names(set(each.nodes) - {node})}: {self.value(each)}" for each in culprit.confirmations]
         is_sure = culprit.confirmed == len(culprit.confirmations) and len(bad) == len(own)
         counts = f"{len(bad)} of {counted(len(own), 'group')} with {name} are {'bad' if failing else 'slow'}"
-        again = f"{culprit.confirmed} of {len(culprit.confirmations)} confirmations, each with other partners"
+        again = f"{culprit.confirmed} of {len(culprit.confirmations)} confirmations"
         return GroupAnswer(
             kind="failing" if failing else "node",
             place=f"node {name}",
             hosts=(name,),
             loss=None if failing or not known else 1 - math.exp(-median(known)),
             confidence="likely" if is_sure else "possible",
-            evidence=(f"{counts}; in {again}", *shown, *self.sound_partners(culprit)),
+            evidence=(f"{counts}; {again}", *shown, *self.sound_partners(culprit)),
             otherwise="its cable or switch port; its CPUs, memory or GPUs; a setting, an image or a job on it alone",
             clears=f"busbw doctor --here on {name}; then its groups as fast as the others",
         )
@@ -144,22 +145,46 @@ class _Words:
             if shared:
                 yield f"each in sound groups without it: {self.names(shared)}"
 
-    def combination(self, found: Combination) -> GroupAnswer:
+    def joined(self) -> Iterator[tuple[Combination, tuple[Group, ...]]]:
+        """Yield combinations with their sides; several that fall into two sides of one divide are one."""
+        shown = [each for each in self.found.combinations if each.sides and self.is_bad_alone(each)]
+        yield from ((each, ()) for each in self.found.combinations if each not in shown)
+        waiting = list(shown)
+        while waiting:
+            first = waiting.pop(0)
+            one, other = set(first.sides[0]), set(first.sides[1])
+            again = True
+            while again:
+                again = False
+                for each in list(waiting):
+                    left, right = each.sides
+                    if one.intersection(right) or other.intersection(left):
+                        left, right = right, left
+                    if one.intersection(left) or other.intersection(right):
+                        one, other = one | set(left), other | set(right)
+                        waiting.remove(each)
+                        again = True
+            yield first, (tuple(sorted(one)), tuple(sorted(other)))
+
+    def is_bad_alone(self, found: Combination) -> bool:
+        return found.alone is None or self.scale.is_bad(found.alone)
+
+    def combination(self, found: Combination, sides: tuple[Group, ...]) -> GroupAnswer:
         names = self.names(found.group.nodes)
         runs = (f"{names}: {self.value(found.group)}, again {self.value(found.again)}",)
         if found.alone is not None:
             runs = (*runs, f"{names} with nothing beside it: {self.value(found.alone)}")
         hosts = self.hosts(found.group.nodes)
-        if found.alone is not None and not self.scale.is_bad(found.alone):
+        if not self.is_bad_alone(found):
             return self.answer("among-others", f"group {names}", hosts, found.again, runs,
                                "too few uplinks, or another job, on the way of this group",
                                f"{names} as fast beside the other groups as alone")  # fmt: skip
-        if found.sides:
-            one, other = (self.names(side) for side in found.sides)
-            hosts = self.hosts(sorted({node for side in found.sides for node in side}))
+        if sides:
+            one, other = (self.names(side) for side in sides)
+            hosts = self.hosts(sorted({node for side in sides for node in side}))
             apart = [f"{side} apart, among others: sound" for side in (one, other)]
             return self.answer("together", f"{one} with {other}", hosts, found.again, (*runs, *apart),
-                               "the link or route between them; a setting or a version that differs between them",
+                               "the link or route between them, a switch more, or a setting that differs",
                                f"{one} and {other} in one group as fast as others")  # fmt: skip
         return self.answer("open", f"group {names}", hosts, found.again, (*runs, "no part of it shows it among others"),
                            "a fault that comes and goes, or one of three nodes together",

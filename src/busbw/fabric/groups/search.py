@@ -70,6 +70,11 @@ class Search:
         sound, bad = self.counts(scale)
         return {node for node in range(self.nodes) if sound[node] > 0 and sound[node] >= bad[node]}
 
+    def in_sound(self) -> set[int]:
+        """Return the nodes that were in a sound group that ran among others."""
+        sound, _bad = self.counts(self.scale)
+        return {node for node in range(self.nodes) if sound[node]}
+
     def counts(self, scale: Scale) -> tuple[list[int], list[int]]:
         """Return in how many sound, and in how many bad tests among others each node was."""
         sound, bad = [0] * self.nodes, [0] * self.nodes

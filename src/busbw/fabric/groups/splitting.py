@@ -19,6 +19,7 @@ MOST_ROUNDS = 60
 _LEAST_FIRST_TESTS = 6
 _CONFIRMATIONS = 3
 _MOST_SPLITS = 8
+_MOST_COMBINATIONS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,11 +73,11 @@ def separate(
             _whole_again(search)
         found.isolated = _split(search)
         _confirm(search, found)
-        for again in _unexplained(search, found):
-            if search.scale.is_bad(again[1]):
-                found.combinations.append(combined(search, *again))
-            else:
-                found.passed.append(again[0])
+        pairs = _unexplained(search, found)
+        again = [each for each in pairs if search.scale.is_bad(each[1])]
+        found.passed = [first for first, _second in pairs if (first, _second) not in again]
+        for first, second in again[:_MOST_COMBINATIONS]:
+            found.combinations.append(combined(search, first, second))
         is_spent = False
     except BudgetSpent:
         is_spent = True
@@ -221,15 +222,32 @@ def _unexplained(search: Search, found: _Found) -> list[tuple[GroupTest, GroupTe
 def _judged(search: Search, found: _Found) -> tuple[list[Culprit], list[Culprit]]:
     """Return the nodes that are confirmed, and those that are not."""
     scale = search.scale
-    sound, bad = search.counts(scale)
     named, unconfirmed = [], []
     for node, tests in found.confirming.items():
         confirmed = sum(_confirms(scale, each, _first_effect(search, scale, node)) for each in tests)
         made = Culprit(node=node, confirmations=tuple(tests), confirmed=confirmed)
-        # A node that was in sound groups as often as in bad ones is never named.
-        is_named = len(tests) == _CONFIRMATIONS and confirmed * 3 >= 2 * len(tests) and bad[node] > sound[node]
+        is_named = len(tests) == _CONFIRMATIONS and confirmed * 3 >= 2 * len(tests) and _is_told_apart(search, node)
         (named if is_named else unconfirmed).append(made)
     return named, unconfirmed
+
+
+def _is_told_apart(search: Search, node: int) -> bool:
+    """Whether the tests of a node speak of it and of nothing else.
+
+    It was in no sound group that ran as often as a judgement needs, in fewer sound ones than bad ones, and no other
+    node was in all of its bad ones: else it may be what lies between them.
+    """
+    scale = search.scale
+    sound, bad = search.counts(scale)
+    own = [each for each in search.tests if node in each.nodes and each.purpose in ("first", "split", "confirm")]
+    judged = [each for each in own if len(each.results) >= search.repeats and each.purpose != "confirm"]
+    partners = [set(each.nodes) - {node} for each in own if scale.is_bad(each)]
+    return (
+        not any(scale.state(each) == "sound" for each in judged)
+        and bad[node] > sound[node]
+        and bool(partners)
+        and not set.intersection(*partners)
+    )
 
 
 def _concluded(search: Search, found: _Found, *, is_spent: bool) -> Separated:
