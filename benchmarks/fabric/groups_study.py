@@ -16,6 +16,7 @@ from busbw.fabric.groups.splitting import Separated, separate
 SINGLE = ("node", "two-nodes", "failing", "hanging-sometimes", "unsteady")
 BETWEEN = ("pair", "between-halves")
 LEAST = 0.05
+MOST_OF_PEERS = 100
 WORST_S = 1e9
 
 
@@ -90,7 +91,7 @@ def row(kind: str, nodes: int, size: int, cases: int, first: int) -> str:
     shares = []
     for method in (bisected, removed):
         peer: Counter[str] = Counter()
-        for seed in range(first, first + min(cases, 300)):
+        for seed in range(first, first + min(cases, MOST_OF_PEERS)):
             fault, machine, _draws = drawn(kind, nodes, size, seed)
             bad = set(fault.nodes) if kind in SINGLE else set()
             named, rounds, runs = method(machine, nodes)
@@ -99,7 +100,7 @@ def row(kind: str, nodes: int, size: int, cases: int, first: int) -> str:
             peer["false"] += bool(named - bad)
             peer["rounds"] += rounds
             peer["runs"] += runs
-        total = min(cases, 300)
+        total = min(cases, MOST_OF_PEERS)
         shares.append(
             f"{share(peer['named'], peer['bad'])} | {share(peer['false'], total)} | {peer['rounds'] / total:.0f}"
         )

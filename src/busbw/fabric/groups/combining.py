@@ -11,7 +11,7 @@ class Combination:
     """Nodes of a bad group of which no part is bad by itself.
 
     `sides`: two sets that are bad together and sound apart; () where that could not be found out. `alone`: the group
-    without others beside it.
+    without others beside it; None: not known, or it was sound beside others after that.
     """
 
     group: GroupTest
@@ -23,22 +23,25 @@ class Combination:
 def combined(search: Search, group: GroupTest, again: GroupTest) -> Combination:
     """Return what of a group is bad together. Raises BudgetSpent.
 
-    The group runs alone first: what is sound then has been disturbed by the other groups.
+    The group runs alone first: what is sound then, and bad once more beside others, has been disturbed by them.
     """
     (alone,) = search.look([group.nodes], "alone", search.repeats)
     if not search.scale.is_bad(alone):
-        return Combination(group=group, again=again, alone=alone)
-    if len(group.nodes) == 2:
-        known = search.in_sound()
-        sides = ((group.nodes[0],), (group.nodes[1],)) if known.issuperset(group.nodes) else ()
-        return Combination(group=group, again=again, alone=alone, sides=sides)
-    sides = _halved(search, group.nodes)
-    if sides is not None:
-        sides = _narrowed(search, *sides)
-        sides = _narrowed(search, sides[1], sides[0])
-        if not _is_shown(search, *sides):
-            sides = None
-    return Combination(group=group, again=again, alone=alone, sides=tuple(sorted(sides)) if sides is not None else ())
+        (is_bad,) = _is_bad(search, group.nodes)
+        return Combination(group=group, again=again, alone=alone if is_bad else None)
+    return Combination(group=group, again=again, alone=alone, sides=_sides(search, group.nodes))
+
+
+def _sides(search: Search, nodes: Group) -> tuple[Group, ...]:
+    """Return two sets of nodes that are bad together and sound apart; () where there are no such."""
+    if len(nodes) == 2:
+        return ((nodes[0],), (nodes[1],)) if search.in_sound().issuperset(nodes) else ()
+    halves = _halved(search, nodes)
+    if halves is None:
+        return ()
+    one, other = _narrowed(search, *halves)
+    other, one = _narrowed(search, other, one)
+    return tuple(sorted((one, other))) if _is_shown(search, one, other) else ()
 
 
 def _is_bad(search: Search, *wanted: Group) -> list[bool]:

@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from busbw.base.hostlist import compressed
 from busbw.base.text import counted, listed
@@ -53,10 +53,10 @@ class _Words:
     def __init__(self, separated: Separated, plan: IsolationPlan) -> None:
         self.found, self.plan, self.scale = separated, plan, separated.scale
 
-    def hosts(self, nodes: Sequence[int]) -> tuple[str, ...]:
+    def hosts(self, nodes: Iterable[int]) -> tuple[str, ...]:
         return tuple(self.plan.hosts[node] for node in nodes)
 
-    def names(self, nodes: Sequence[int]) -> str:
+    def names(self, nodes: Iterable[int]) -> str:
         return compressed(self.hosts(sorted(nodes)))
 
     def value(self, test: GroupTest) -> str:
@@ -171,7 +171,7 @@ class _Words:
 
     def combination(self, found: Combination, sides: tuple[Group, ...]) -> GroupAnswer:
         names = self.names(found.group.nodes)
-        runs = (f"{names}: {self.value(found.group)}, again {self.value(found.again)}",)
+        runs: tuple[str, ...] = (f"{names}: {self.value(found.group)}, again {self.value(found.again)}",)
         if found.alone is not None:
             runs = (*runs, f"{names} with nothing beside it: {self.value(found.alone)}")
         hosts = self.hosts(found.group.nodes)
@@ -327,15 +327,12 @@ def _wrapped(text: str, first: str = "", rest: str = "  ") -> list[str]:
 def _heading(found: Isolation) -> Iterator[str]:
     plan = found.plan
     yield from _wrapped(f"{counted(len(plan.hosts), 'node')} ({compressed(plan.hosts)}) in groups of {plan.size}")
-    middle = f", median {format_in(found.median, plan.unit).rstrip()}" if _has_numbers(found) else ""
+    numbers = found.median if found.plan.read.kind != "exit-code" else None
+    middle = f", median {format_in(numbers, plan.unit).rstrip()}" if numbers is not None else ""
     yield f"{counted(found.rounds, 'round')}, {counted(found.group_runs, 'group run')}{middle}"
-    if _has_numbers(found):
+    if numbers is not None:
         least = f"a group counts as slow from {100 * found.least_seen:.0f} % on"
         yield from _wrapped(f"a run scatters by {100 * found.noise:.1f} %; {least}")
-
-
-def _has_numbers(found: Isolation) -> bool:
-    return found.median is not None and found.plan.read.kind != "exit-code"
 
 
 def _answer(answer: GroupAnswer) -> Iterator[str]:

@@ -87,6 +87,11 @@ class Search:
                 bad[node] += state in ("slow", "failed")
         return sound, bad
 
+    def seldom_met(self, node: int, others: Sequence[int], last: Collection[int]) -> list[int]:
+        """Return others in the order of how often they were in a group with a node; those of `last` behind."""
+        met = {each: self.meetings.get((min(each, node), max(each, node)), 0) for each in others}
+        return sorted(others, key=lambda each: (met[each], each in last))
+
     def shuffled(self, nodes: Iterable[int]) -> list[int]:
         """Return nodes in a drawn order."""
         return [node for _, node in sorted((self.draws.random(), node) for node in nodes)]

@@ -188,7 +188,7 @@ def _confirming(
     kept = {node for own in controls for node in own}
     for node in batch:
         choice = [each for each in good if each not in kept]
-        choice.sort(key=lambda each, of=node: (search.meetings.get((min(each, of), max(each, of)), 0), each in held))
+        choice = search.seldom_met(node, choice, held)
         own = choice[: search.size - 1]
         kept |= set(own)
         begun.append([node, *own])
@@ -222,7 +222,8 @@ def _unexplained(search: Search, found: _Found) -> list[tuple[GroupTest, GroupTe
 def _judged(search: Search, found: _Found) -> tuple[list[Culprit], list[Culprit]]:
     """Return the nodes that are confirmed, and those that are not."""
     scale = search.scale
-    named, unconfirmed = [], []
+    named: list[Culprit] = []
+    unconfirmed: list[Culprit] = []
     for node, tests in found.confirming.items():
         confirmed = sum(_confirms(scale, each, _first_effect(search, scale, node)) for each in tests)
         made = Culprit(node=node, confirmations=tuple(tests), confirmed=confirmed)
