@@ -1,6 +1,6 @@
 """What `busbw isolate` names over drawn cases, beside bisection without repeats and removal of single nodes.
 
-python benchmarks/fabric/groups_study.py --cases 1000 --nodes 64 --size 8
+python benchmarks/fabric/groups_study.py --cases 1000 --nodes 64 --group-nodes 8
 """
 
 import argparse
@@ -20,9 +20,9 @@ MOST_OF_PEERS = 100
 WORST_S = 1e9
 
 
-def drawn(kind: str, nodes: int, size: int, seed: int) -> tuple[GroupFault, SimulatedGroups, random.Random]:
+def drawn(kind: str, nodes: int, group_nodes: int, seed: int) -> tuple[GroupFault, SimulatedGroups, random.Random]:
     draws = random.Random(seed)  # noqa: S311
-    fault = drawn_fault(kind, nodes, size, draws)
+    fault = drawn_fault(kind, nodes, group_nodes, draws)
     return fault, simulated_groups(fault, nodes, draws), draws
 
 
@@ -68,12 +68,12 @@ def between_named(found: Separated, fault: GroupFault) -> tuple[int, int]:
     return exact, wrong
 
 
-def row(kind: str, nodes: int, size: int, cases: int, first: int) -> str:
+def row(kind: str, nodes: int, group_nodes: int, cases: int, first: int) -> str:
     count: Counter[str] = Counter()
     began = time.process_time()
     for seed in range(first, first + cases):
-        fault, machine, draws = drawn(kind, nodes, size, seed)
-        found = separate(nodes, size, machine.measure, GroupTerms(higher_is_better=False), draws)
+        fault, machine, draws = drawn(kind, nodes, group_nodes, seed)
+        found = separate(nodes, group_nodes, machine.measure, GroupTerms(higher_is_better=False), draws)
         bad = set(fault.nodes) if kind in SINGLE else set()
         named = {each.node for each in found.culprits}
         count["bad"] += len(bad)
@@ -92,7 +92,7 @@ def row(kind: str, nodes: int, size: int, cases: int, first: int) -> str:
     for method in (bisected, removed):
         peer: Counter[str] = Counter()
         for seed in range(first, first + min(cases, MOST_OF_PEERS)):
-            fault, machine, _draws = drawn(kind, nodes, size, seed)
+            fault, machine, _draws = drawn(kind, nodes, group_nodes, seed)
             bad = set(fault.nodes) if kind in SINGLE else set()
             named, rounds, runs = method(machine, nodes)
             peer["named"] += len(named & bad)
@@ -122,11 +122,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--nodes", type=int, default=64)
-    parser.add_argument("--size", type=int, default=8)
+    parser.add_argument("--group-nodes", type=int, default=8)
     parser.add_argument("--first", type=int, default=100_000)
     asked = parser.parse_args()
     for kind in GROUP_FAULTS:
-        print(row(kind, asked.nodes, asked.size, asked.cases, asked.first), flush=True)
+        print(row(kind, asked.nodes, asked.group_nodes, asked.cases, asked.first), flush=True)
 
 
 if __name__ == "__main__":

@@ -15,30 +15,30 @@ TERMS = GroupTerms(higher_is_better=False)
 SOUND = ("none", "slow")
 
 
-def searched(kind: str, nodes: int, size: int, seed: int, **more) -> tuple[GroupFault, Separated]:
+def searched(kind: str, nodes: int, group_nodes: int, seed: int, **more) -> tuple[GroupFault, Separated]:
     draws = random.Random(seed)
-    fault = drawn_fault(kind, nodes, size, draws)
+    fault = drawn_fault(kind, nodes, group_nodes, draws)
     machine = simulated_groups(fault, nodes, draws)
-    return fault, separate(nodes, size, machine.measure, TERMS, draws, **more)
+    return fault, separate(nodes, group_nodes, machine.measure, TERMS, draws, **more)
 
 
 def named(found: Separated) -> set[int]:
     return {each.node for each in found.culprits}
 
 
-@pytest.mark.parametrize(("nodes", "size"), [(3, 2), (4, 2), (7, 3), (16, 4), (64, 8)])
+@pytest.mark.parametrize(("nodes", "group_nodes"), [(3, 2), (4, 2), (7, 3), (16, 4), (64, 8)])
 @pytest.mark.parametrize("kind", ["node", "failing"])
-def test_one_bad_node_is_named_and_nobody_else(kind, nodes, size):
-    results = [searched(kind, nodes, size, seed) for seed in range(15)]
+def test_one_bad_node_is_named_and_nobody_else(kind, nodes, group_nodes):
+    results = [searched(kind, nodes, group_nodes, seed) for seed in range(15)]
 
     assert sum(named(found) == set(fault.nodes) for fault, found in results) >= 14
     assert max(found.rounds for _fault, found in results) <= 45
 
 
-@pytest.mark.parametrize(("nodes", "size"), [(4, 2), (16, 4), (64, 8)])
+@pytest.mark.parametrize(("nodes", "group_nodes"), [(4, 2), (16, 4), (64, 8)])
 @pytest.mark.parametrize("kind", SOUND)
-def test_nobody_is_named_where_all_are_alike(kind, nodes, size):
-    assert [named(searched(kind, nodes, size, seed)[1]) for seed in range(30)] == [set()] * 30
+def test_nobody_is_named_where_all_are_alike(kind, nodes, group_nodes):
+    assert [named(searched(kind, nodes, group_nodes, seed)[1]) for seed in range(30)] == [set()] * 30
 
 
 def test_two_bad_nodes_are_both_named():
@@ -47,9 +47,9 @@ def test_two_bad_nodes_are_both_named():
     assert sum(named(found) == set(fault.nodes) for fault, found in results) >= 14
 
 
-@pytest.mark.parametrize(("kind", "nodes", "size"), [("pair", 16, 4), ("pair", 6, 2), ("between-halves", 64, 8)])
-def test_what_is_bad_between_nodes_is_no_node(kind, nodes, size):
-    results = [searched(kind, nodes, size, seed) for seed in range(12)]
+@pytest.mark.parametrize(("kind", "nodes", "group_nodes"), [("pair", 16, 4), ("pair", 6, 2), ("between-halves", 64, 8)])
+def test_what_is_bad_between_nodes_is_no_node(kind, nodes, group_nodes):
+    results = [searched(kind, nodes, group_nodes, seed) for seed in range(12)]
 
     assert all(named(found) == set() for _fault, found in results)
     right = [
@@ -71,20 +71,20 @@ def test_a_group_that_others_disturb_is_sound_alone():
 @settings(max_examples=40, deadline=None)
 @given(
     nodes=st.integers(3, 20),
-    size=st.integers(2, 10),
+    group_nodes=st.integers(2, 10),
     seed=st.integers(0, 2**32),
     values=st.data(),
     repeats=st.integers(1, 3),
 )
-def test_whatever_groups_do_a_named_node_was_in_no_sound_group(nodes, size, seed, values, repeats):
-    size = min(size, max(nodes // 2, 2))
+def test_whatever_groups_do_a_named_node_was_in_no_sound_group(nodes, group_nodes, seed, values, repeats):
+    group_nodes = min(group_nodes, max(nodes // 2, 2))
     draws = random.Random(seed)
 
     def measure(groups, number):
         assert all(len(set(group)) == len(group) for group in groups)
         used = [node for group in groups for node in group]
         assert len(set(used)) == len(used), "a node is in two groups of one round"
-        assert {len(group) for group in groups} <= {size, nodes}
+        assert {len(group) for group in groups} <= {group_nodes, nodes}
         return [
             GroupResult(failure="it broke")
             if draws.random() < 0.1
@@ -92,11 +92,11 @@ def test_whatever_groups_do_a_named_node_was_in_no_sound_group(nodes, size, seed
             for _ in groups
         ]
 
-    found = separate(nodes, size, measure, TERMS, draws, repeats=repeats, most_rounds=40)
+    found = separate(nodes, group_nodes, measure, TERMS, draws, repeats=repeats, most_rounds=40)
 
     assert found.rounds <= 40
     for culprit in found.culprits:
-        own = [each for each in found.tests if culprit.node in each.nodes and len(each.nodes) == size]
+        own = [each for each in found.tests if culprit.node in each.nodes and len(each.nodes) == group_nodes]
         judged = [each for each in own if each.purpose in ("first", "split")]
         bad = sum(found.scale.is_bad(each) for each in own)
         assert not any(found.scale.state(each) == "sound" for each in judged)

@@ -51,7 +51,7 @@ class IsolationRequest:
     hosts: str | None = None
     nodes: int | None = None
     # Nodes of a group; None: about the root of all.
-    size: int | None = None
+    group_nodes: int | None = None
     repeats: int = REPEATS
     most_rounds: int = MOST_ROUNDS
     timeout_s: float = _TIMEOUT_S
@@ -82,7 +82,7 @@ def plan_isolation(asked: IsolationRequest, directory: Path | None, base: Path) 
         created=created.isoformat(timespec="seconds"),
         hosts=hosts,
         how=how,
-        size=_size(asked.size, len(hosts)),
+        group_nodes=_size(asked.group_nodes, len(hosts)),
         repeats=asked.repeats,
         most_rounds=asked.most_rounds,
         whole=asked.whole,
@@ -113,21 +113,21 @@ def _hosts(asked: IsolationRequest) -> tuple[tuple[str, ...], str]:
 def _size(asked: int | None, hosts: int) -> int:
     """Return the nodes of a group: two groups side by side at least; of three hosts two."""
     most = max(hosts // 2, 2)
-    size = asked if asked is not None else max(2, math.isqrt(hosts))
-    if not 2 <= size <= most:
+    group_nodes = asked if asked is not None else max(2, math.isqrt(hosts))
+    if not 2 <= group_nodes <= most:
         raise InputError(
-            f"groups of {size} cannot be: with {hosts} hosts they have 2 to {most}",
-            where=f"--group {size}",
+            f"groups of {group_nodes} cannot be: with {hosts} hosts they have 2 to {most}",
+            where=f"--group {group_nodes}",
             hint="leave it out, and groups have about the root of all hosts",
         )
-    if hosts // size > _MOST_SIDE_BY_SIDE:
+    if hosts // group_nodes > _MOST_SIDE_BY_SIDE:
         least = -(-hosts // _MOST_SIDE_BY_SIDE)
         raise InputError(
-            f"{hosts // size} groups side by side are more than {_MOST_SIDE_BY_SIDE}",
-            where=f"--group {size}",
+            f"{hosts // group_nodes} groups side by side are more than {_MOST_SIDE_BY_SIDE}",
+            where=f"--group {group_nodes}",
             hint=f"--group {least}",
         )
-    return size
+    return group_nodes
 
 
 def _check_numbers(asked: IsolationRequest) -> None:
@@ -163,8 +163,8 @@ def _command(asked: IsolationRequest) -> tuple[tuple[str, ...], ReadRule]:
     if request.smallest_bytes is None or request.largest_bytes not in (None, request.smallest_bytes):
         raise InputError("groups are compared at one size", hint=f"busbw isolate {names[0]} -b 64M --hosts F")
     words = [word for option in words_of(request, _NOT_OF_GROUPS | {"largest_bytes"}) for word in option]
-    size = str(request.smallest_bytes)
-    own = ("run", names[0], "--hosts", "{hosts}", *words, "-e", size, "--out", "{folder}/" + _RUN_FOLDER)
+    group_nodes = str(request.smallest_bytes)
+    own = ("run", names[0], "--hosts", "{hosts}", *words, "-e", group_nodes, "--out", "{folder}/" + _RUN_FOLDER)
     return (sys.executable, "-P", "-m", "busbw", *own), ReadRule(kind="busbw-run", higher_is_better=True)
 
 
@@ -198,7 +198,7 @@ def _expected(asked: IsolationRequest, read_by: ReadRule) -> float | None:
 def planned_groups(plan: IsolationPlan) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
     """Return the groups of the first round that has several, each with its hosts and its command."""
     made = []
-    for at, group in enumerate(first_groups(len(plan.hosts), plan.size)):
+    for at, group in enumerate(first_groups(len(plan.hosts), plan.group_nodes)):
         hosts = tuple(plan.hosts[node] for node in group)
         made.append((hosts, command_of_group(plan.command, _places(hosts, _name(0, at), "FOLDER"))))
     return tuple(made)
@@ -219,7 +219,7 @@ def go_on(where: Path, say: Callable[[str], None]) -> Isolation:
     rounds = _Rounds(plan, where, say)
     separated = separate(
         len(plan.hosts),
-        plan.size,
+        plan.group_nodes,
         rounds.measure,
         GroupTerms(higher_is_better=plan.read.higher_is_better, expected=plan.expected),
         random.Random(plan.seed),  # noqa: S311 - which groups are drawn is no secret

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from busbw.fabric.groups.judging import GroupTest
-from busbw.fabric.groups.search import Group, Search
+from busbw.fabric.groups.search import Group, GroupSearch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +20,7 @@ class Combination:
     sides: tuple[Group, ...] = ()
 
 
-def combined(search: Search, group: GroupTest, again: GroupTest) -> Combination:
+def combined(search: GroupSearch, group: GroupTest, again: GroupTest) -> Combination:
     """Return what of a group is bad together. Raises BudgetSpent.
 
     The group runs alone first: what is sound then, and bad once more beside others, has been disturbed by them.
@@ -32,7 +32,7 @@ def combined(search: Search, group: GroupTest, again: GroupTest) -> Combination:
     return Combination(group=group, again=again, alone=alone, sides=_sides(search, group.nodes))
 
 
-def _sides(search: Search, nodes: Group) -> tuple[Group, ...]:
+def _sides(search: GroupSearch, nodes: Group) -> tuple[Group, ...]:
     """Return two sets of nodes that are bad together and sound apart; () where there are no such."""
     if len(nodes) == 2:
         return ((nodes[0],), (nodes[1],)) if search.in_sound().issuperset(nodes) else ()
@@ -44,7 +44,7 @@ def _sides(search: Search, nodes: Group) -> tuple[Group, ...]:
     return tuple(sorted((one, other))) if _is_shown(search, one, other) else ()
 
 
-def _is_bad(search: Search, *wanted: Group) -> list[bool]:
+def _is_bad(search: GroupSearch, *wanted: Group) -> list[bool]:
     """Return whether each of some sets of nodes, filled up with good nodes, is bad beside the others."""
     mine = {node for own in wanted for node in own}
     others = search.shuffled(search.good() - mine)
@@ -54,7 +54,7 @@ def _is_bad(search: Search, *wanted: Group) -> list[bool]:
     return [any(scale.is_bad(each) for each in tests if set(own) <= set(each.nodes)) for own in wanted]
 
 
-def _halved(search: Search, nodes: Group) -> tuple[Group, Group] | None:
+def _halved(search: GroupSearch, nodes: Group) -> tuple[Group, Group] | None:
     """Return two halves that are sound apart, halving the bad one again and again; None: one node, or both are bad."""
     while len(nodes) >= 2:
         one, other = nodes[: len(nodes) // 2], nodes[len(nodes) // 2 :]
@@ -69,7 +69,7 @@ def _halved(search: Search, nodes: Group) -> tuple[Group, Group] | None:
     return None
 
 
-def _narrowed(search: Search, fixed: Group, side: Group) -> tuple[Group, Group]:
+def _narrowed(search: GroupSearch, fixed: Group, side: Group) -> tuple[Group, Group]:
     """Return the two sides with the second as small as still makes them bad together."""
     while len(side) >= 2:
         one, other = side[: len(side) // 2], side[len(side) // 2 :]
@@ -81,7 +81,7 @@ def _narrowed(search: Search, fixed: Group, side: Group) -> tuple[Group, Group]:
     return fixed, side
 
 
-def _is_shown(search: Search, one: Group, other: Group) -> bool:
+def _is_shown(search: GroupSearch, one: Group, other: Group) -> bool:
     """Whether two sides are bad together once more, and sound apart."""
     (together,) = _is_bad(search, (*one, *other))
     return together and not any(_is_bad(search, one, other))

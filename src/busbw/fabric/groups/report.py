@@ -8,9 +8,9 @@ from busbw.base.hostlist import compressed
 from busbw.base.text import counted, listed
 from busbw.base.units import format_in
 from busbw.fabric.groups.combining import Combination
-from busbw.fabric.groups.judging import GroupTest, Scale
+from busbw.fabric.groups.judging import GroupTest, GroupScale
 from busbw.fabric.groups.search import Group
-from busbw.fabric.groups.splitting import Culprit, Separated
+from busbw.fabric.groups.splitting import BadNode, Separated
 from busbw.facts.rules import finding
 from busbw.model.finding import Finding, Verdict
 from busbw.model.isolation import AnswerKind, GroupAnswer, Isolation, IsolationPlan, TestedGroup
@@ -28,9 +28,9 @@ _AGAIN = "the same command with --resume and a larger --rounds, or again with mo
 
 def isolation_of(separated: Separated, plan: IsolationPlan) -> Isolation:
     """Return a search as a value: answers with evidence, findings, verdict."""
-    words = _Words(separated, plan)
+    words = _GroupWords(separated, plan)
     answers = tuple(words.answers())
-    values = [value for test in separated.tests if len(test.nodes) == separated.size for value in test.values]
+    values = [value for test in separated.tests if len(test.nodes) == separated.group_nodes for value in test.values]
     scale = separated.scale
     return Isolation(
         plan=plan,
@@ -47,7 +47,7 @@ def isolation_of(separated: Separated, plan: IsolationPlan) -> Isolation:
     )
 
 
-class _Words:
+class _GroupWords:
     """The words for the tests of one search."""
 
     def __init__(self, separated: Separated, plan: IsolationPlan) -> None:
@@ -100,7 +100,7 @@ class _Words:
         if runs > 1 and 3 * len(bad) >= 2 * runs:
             yield self.whole(whole, len(bad), runs)
 
-    def culprit(self, culprit: Culprit) -> GroupAnswer:
+    def culprit(self, culprit: BadNode) -> GroupAnswer:
         node, name = culprit.node, self.plan.hosts[culprit.node]
         own = [
             each for each in self.found.tests if node in each.nodes and each.purpose in ("first", "split", "confirm")
@@ -124,7 +124,7 @@ class _Words:
             clears=f"busbw doctor --here on {name}; then its groups as fast as the others",
         )
 
-    def sound_partners(self, culprit: Culprit) -> Iterator[str]:
+    def sound_partners(self, culprit: BadNode) -> Iterator[str]:
         """Yield sound groups that had the partners of a node without it."""
         partners = [set(each.nodes) - {culprit.node} for each in culprit.confirmations]
         seen = set()
@@ -218,9 +218,9 @@ class _Words:
             kind="whole", place=f"all {counted(self.found.nodes, 'node')} together", hosts=self.plan.hosts,
             loss=None, confidence="possible",
             evidence=(f"{bad} of {counted(runs, 'run')} of all nodes are bad: {self.value(first)}",
-                      f"every group of {self.found.size} is sound"),
+                      f"every group of {self.found.group_nodes} is sound"),
             otherwise="a limit of the program or of the system at this size; links that only larger groups cross",
-            clears=f"--group {min(2 * self.found.size, self.found.nodes // 2)}: larger groups",
+            clears=f"--group {min(2 * self.found.group_nodes, self.found.nodes // 2)}: larger groups",
         )  # fmt: skip
 
     def cleared(self) -> tuple[str, ...]:
@@ -244,7 +244,7 @@ def _finding(answer: GroupAnswer) -> Finding:
     )
 
 
-def _verdict(found: Separated, plan: IsolationPlan, answers: Sequence[GroupAnswer], scale: Scale) -> Verdict:
+def _verdict(found: Separated, plan: IsolationPlan, answers: Sequence[GroupAnswer], scale: GroupScale) -> Verdict:
     codes = tuple(dict.fromkeys(_CODES[each.kind] for each in answers if each.kind in _CODES))
     named = [each for each in answers if each.kind != "open"]
     if named:
@@ -257,11 +257,11 @@ def _verdict(found: Separated, plan: IsolationPlan, answers: Sequence[GroupAnswe
     why = _untold(found, plan, answers)
     if why is not None:
         return Verdict(outcome="cannot_tell", sentence=f"cannot tell: {why}", because=codes)
-    size, rounds = f"groups of {found.size}", counted(found.rounds, "round")
+    group_nodes, rounds = f"groups of {found.group_nodes}", counted(found.rounds, "round")
     if plan.read.kind == "exit-code":
-        return Verdict(outcome="ok", sentence=f"ok: no group failed, {size} of {found.nodes} nodes in {rounds}")
+        return Verdict(outcome="ok", sentence=f"ok: no group failed, {group_nodes} of {found.nodes} nodes in {rounds}")
     least = 100 * (1 - math.exp(-scale.bound(plan.repeats)))
-    same = f"no node slows its {size} by {least:.0f} % or more in {rounds}"
+    same = f"no node slows its {group_nodes} by {least:.0f} % or more in {rounds}"
     if plan.expected is not None:
         return Verdict(outcome="ok", sentence=f"ok: {same}; all reach what is expected")
     return Verdict(
@@ -326,7 +326,9 @@ def _wrapped(text: str, first: str = "", rest: str = "  ") -> list[str]:
 
 def _heading(found: Isolation) -> Iterator[str]:
     plan = found.plan
-    yield from _wrapped(f"{counted(len(plan.hosts), 'node')} ({compressed(plan.hosts)}) in groups of {plan.size}")
+    yield from _wrapped(
+        f"{counted(len(plan.hosts), 'node')} ({compressed(plan.hosts)}) in groups of {plan.group_nodes}"
+    )
     numbers = found.median if found.plan.read.kind != "exit-code" else None
     middle = f", median {format_in(numbers, plan.unit).rstrip()}" if numbers is not None else ""
     yield f"{counted(found.rounds, 'round')}, {counted(found.group_runs, 'group run')}{middle}"
