@@ -1,5 +1,5 @@
-// With bind_logs.cpp and bind_nccl.cpp the only file that knows Python. Every function that can wait releases the
-// interpreter lock.
+// With the other bind_*.cpp the only file that knows Python. Every function that can wait releases the interpreter
+// lock.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -8,10 +8,12 @@
 #include <limits>
 #include <variant>
 
+#include "bind_fabric.hpp"
 #include "bind_heartbeat.hpp"
 #include "bind_logs.hpp"
 #include "bind_mpi.hpp"
 #include "bind_nccl.hpp"
+#include "bind_pairs.hpp"
 #include "buffer.hpp"
 #include "ceiling.hpp"
 #include "clock.hpp"
@@ -360,8 +362,10 @@ NB_MODULE(_core, module) {
     module.def("copy_with_loop", copied<copy_with_loop>, "source"_a, "target"_a, "size_bytes"_a, waits);
     module.def("copy_with_memcpy", copied<copy_with_memcpy>, "source"_a, "target"_a, "size_bytes"_a, waits);
     module.def("noise_on", noise_on, "cpus"_a, "quantum_ns"_a, "duration_ns"_a, waits);
+    bind_fabric(module);
     bind_logs(module);
     bind_nccl(module);
+    bind_pairs(module);
     module.def("make_exchange_on_gpu", make_exchange<GpuMemory>, "mpi"_a, "geometry"_a, "handles"_a, "send"_a,
                "receive"_a, "element_bytes"_a, "window"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 4>(),
                nb::keep_alive<0, 5>());

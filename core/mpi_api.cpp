@@ -93,6 +93,7 @@ MpiApi<Handle> find_mpi(const std::string& module) {
     lookup.find(mpi.recv, "MPI_Recv");
     lookup.find(mpi.isend, "MPI_Isend");
     lookup.find(mpi.irecv, "MPI_Irecv");
+    lookup.find(mpi.test, "MPI_Test");
     lookup.find(mpi.waitall, "MPI_Waitall");
     lookup.find(mpi.barrier, "MPI_Barrier");
     lookup.find(mpi.op_create, "MPI_Op_create");

@@ -38,6 +38,7 @@ struct MpiApi {
     int (*recv)(void*, int, Handle, int, int, Handle, void*);
     int (*isend)(const void*, int, Handle, int, int, Handle, Handle*);
     int (*irecv)(void*, int, Handle, int, int, Handle, Handle*);
+    int (*test)(Handle*, int*, void*);
     int (*waitall)(int, Handle*, void*);
     int (*barrier)(Handle);
     int (*op_create)(reduction*, int, Handle*);

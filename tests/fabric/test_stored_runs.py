@@ -1,11 +1,13 @@
 """Pairs of a stored run: which ranks are which endpoints, which size is taken, and what is refused."""
 
+import msgspec
 import pytest
 from tests.judge.factories import make_hello, make_measurement, make_plan, make_rates
 
 from busbw.api.fabrics import FabricRequest, pairs_of
 from busbw.base.errors import InputError
 from busbw.model.finding import Verdict
+from busbw.model.record import GpuHello
 from busbw.model.run import Run
 
 MiB = 2**20
@@ -63,6 +65,22 @@ def test_several_ranks_of_a_host_are_its_rails_and_pairs_within_it_do_not_count(
 def test_a_run_on_one_host_has_no_pair_of_a_fabric():
     with pytest.raises(InputError, match="lies on two hosts"):
         pairs_of(run_of(("n0", "n0"), ("sendrecv", (0, 1), MiB, 1e-4)), FabricRequest(source="x"))
+
+
+def test_gpus_of_one_host_are_endpoints_of_their_own():
+    pairs = [("sendrecv", (0, 1), MiB, 1e-4), ("sendrecv", (0, 2), MiB, 1e-4), ("sendrecv", (1, 2), MiB, 2e-4)]
+    run = run_of(("n0", "n0", "n0"), *pairs)
+    gpu = GpuHello(
+        ordinal=0, model="H100", bus_id="0000:01:00.0", free_bytes=MiB, nccl="2.28.9", nccl_path="/libnccl.so.2",
+        driver=13000, driver_path="/libcuda.so.1", nvrtc_path=None, environment=(),
+    )  # fmt: skip
+    ranks = tuple(msgspec.structs.replace(each, gpu=gpu) for each in run.ranks)
+
+    places, tests, metric = pairs_of(msgspec.structs.replace(run, ranks=ranks), FabricRequest(source="x"))
+
+    assert metric == "bibandwidth"
+    assert [str(each) for each in places.endpoints] == ["n0:gpu0", "n0:gpu1", "n0:gpu2"]
+    assert len(tests) == 3
 
 
 def test_a_run_without_pairs_is_refused():

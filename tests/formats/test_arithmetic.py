@@ -1,5 +1,7 @@
 """A row is held against size, time and the factor of its collective, as exactly as its digits allow and no more."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,6 +112,35 @@ def test_a_thinned_out_table_is_told_by_its_average():
     table = read("".join(line for line in lines if not line.startswith("     4194304"))).table
 
     assert [why.split(",")[0] for _, why in table.doubts] == ["the tool's average is 164.625 GB/s"]
+
+
+def test_the_average_of_a_quoted_table_is_not_held_against_the_rows_that_are_left():
+    lines = sample("nccl-tests-2.17.3.log").decode().splitlines(keepends=True)
+    table = read("".join("[...]\n" if line.startswith("     4194304") else line for line in lines)).table
+
+    assert table.doubts == ()
+    assert dict(table.parameters)["left out of the text"] == "rows"
+
+
+def test_a_list_of_devices_that_is_quoted_in_part_does_not_tell_the_ranks():
+    text = sample("nccl-tests-2.17.3.log").decode()
+    devices = [line for line in text.splitlines() if line.startswith("#  Rank")]
+    quoted = text.replace("\n".join(devices), f"{devices[0]}\n[...]")
+    table = read(quoted).table
+
+    assert len(devices) > 1
+    assert (table.ranks, table.devices) == (None, ())
+    assert table.ranks_from_rates == len(devices)
+
+
+def test_a_quoted_table_whose_head_is_of_another_run_says_so():
+    lines = sample("nccl-tests-2.17.3.log").decode().splitlines(keepends=True)
+    quoted = "".join("...\n" if line.startswith("     1048576") else line for line in lines)
+    table = read(re.sub(r"maxBytes \d+", "maxBytes 2097152", quoted)).table
+
+    assert dict(table.parameters)["left out of the text"] == (
+        "rows; a row of 16777216 bytes where the head says 2097152 at most, as of another run"
+    )
 
 
 def test_declared_and_revealed_ranks_may_differ():

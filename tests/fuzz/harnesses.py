@@ -10,6 +10,7 @@ from typing import get_args
 from busbw.api import loading
 from busbw.base import layout, units
 from busbw.base.errors import InputError
+from busbw.check.profiles import read_profile
 from busbw.fabric.groups.reading import read_result, read_rule
 from busbw.fabric.slurm_topology import read_tree
 from busbw.fabric.table import read_pairs
@@ -34,6 +35,7 @@ from busbw.store import directory, imports, isolations, outcome, raw
 
 from . import seeds
 from .allocation_harnesses import ALLOCATION_HARNESSES, ALLOCATION_SEEDS
+from .fabric_harnesses import FABRIC_HARNESSES, FABRIC_SEEDS
 from .in_memory import fresh_folder
 from .machine_harnesses import MACHINE_HARNESSES
 from .machine_seeds import machine_seeds
@@ -180,6 +182,7 @@ TEXT_HARNESSES: dict[str, Harness] = {
     "slurm_ended": lambda data: notices.batch_end(as_text(data)),
     "gate": _gate,
     "gates_file": lambda data: [format_gate(each) for each in parse_gates_file(data, where="gates.toml").gates],
+    "check_profile": lambda data: read_profile(as_text(data), "site.toml"),
     "fabric_pairs": lambda data: read_pairs(as_text(data), "bandwidth", "pairs.csv"),
     "fabric_topology": lambda data: read_tree(as_text(data), "topology.conf"),
     "isolate_output": _read_of_groups,
@@ -212,7 +215,7 @@ DOCUMENT_HARNESSES: dict[str, Harness] = {
 OUTPUT_HARNESSES: dict[str, Harness] = {"imported_lines": _imported_lines}
 # Those of a run: tests/fuzz/test_parsers.py feeds them; those of machines, settings and hosts have their own.
 RUN_HARNESSES = TEXT_HARNESSES | DOCUMENT_HARNESSES | OUTPUT_HARNESSES
-HARNESSES = RUN_HARNESSES | MACHINE_HARNESSES | SETTINGS_HARNESSES | ALLOCATION_HARNESSES
+HARNESSES = RUN_HARNESSES | MACHINE_HARNESSES | SETTINGS_HARNESSES | ALLOCATION_HARNESSES | FABRIC_HARNESSES
 
 
 def seeds_of(name: str) -> tuple[bytes, ...]:
@@ -221,8 +224,8 @@ def seeds_of(name: str) -> tuple[bytes, ...]:
         return machine_seeds(name)
     if name in SETTINGS_HARNESSES:
         return SETTINGS_SEEDS[name]
-    if name in ALLOCATION_HARNESSES:
-        return ALLOCATION_SEEDS
+    if name in ALLOCATION_HARNESSES or name in FABRIC_HARNESSES:
+        return ALLOCATION_SEEDS if name in ALLOCATION_HARNESSES else FABRIC_SEEDS
     if name in TEXT_HARNESSES:
         return tuple(text.encode() for text in seeds.TEXTS)
     if name in OUTPUT_HARNESSES:

@@ -11,7 +11,8 @@ FLOORS = (
     ("formats", "measure.launchers", "measure.containers"),
     ("topo", "machine.detect", "limits", "measure.backends"),
     ("machine.read", "env", "logs", "judge"),
-    ("machine.health", "show", "recipes", "fabric", "train", "predict", "tune"),
+    ("fabric",),
+    ("machine.health", "show", "recipes", "check", "train", "predict", "tune"),
     ("machine.capture", "measure.execute", "store"),
     ("machine.named",),
     ("measure.plan",),
@@ -35,6 +36,9 @@ ABOVE_THE_DOORS = {
     # Names of runs and seeds are drawn; a budget is a time; a log that is judged is read into a folder that goes again.
     "api.batch": {"secrets"},
     "api.bisections": {"secrets"},
+    # A check has a limit of time, and the moment it was made at is of the history.
+    "api.nodes.checks": {"secrets", "time"},
+    "api.nodes.screenings": {"tempfile", "time"},
     "api.comparisons": {"tempfile"},
     "api.importing": {"secrets"},
     "api.fabrics": {"random"},

@@ -15,7 +15,7 @@ from tests.patience import holds_within, wait_until
 from . import secure_shell
 from .folder import make_folder, note_process, remove_folder, remove_leftovers, small_in
 from .host import Boot, Host, HostProcess
-from .network import Network, address_of
+from .network import PER_LEAF, Network, address_of
 from .processes import Process, children_of, in_namespace_of, send, stop_all
 
 
@@ -32,7 +32,7 @@ class Service:
 class Lab:
     """Several hosts; also a context manager that ends them."""
 
-    def __init__(self, hosts: int = 4) -> None:
+    def __init__(self, hosts: int = 4, *, per_leaf: int = PER_LEAF) -> None:
         remove_leftovers()
         self.hosts = tuple(f"n{number}" for number in range(hosts))
         self.addresses = {name: address_of(number) for number, name in enumerate(self.hosts)}
@@ -46,9 +46,10 @@ class Lab:
         self._cut: set[str] = set()
         self._paused: set[str] = set()
         self._shaped: set[str] = set()
+        self._shaped_leaves: set[int] = set()
         try:
             self._write_files()
-            self._network = Network(hosts)
+            self._network = Network(hosts, per_leaf)
             self._note(self._network.process_ids)
             self._boot(self.hosts)
         except BaseException:
@@ -176,10 +177,15 @@ class Lab:
         self._network.set_link(self._number(host), "up")
         self._cut.discard(host)
 
-    def shape(self, host: str, rate: str | None) -> None:
+    def shape(self, host: str, rate: str | None, ways: Sequence[str] = ("sends", "receives")) -> None:
         """Limit what a host sends and what it receives, each to a rate such as `50mbit`; None: no limit."""
-        self._network.shape(self._number(host), self._host(host), rate)
+        self._network.shape(self._number(host), self._host(host), rate, ways)
         (self._shaped.discard if rate is None else self._shaped.add)(host)
+
+    def shape_uplink(self, leaf: int, rate: str | None) -> None:
+        """Limit the cable between a leaf and the spine, each direction by itself; None: no limit."""
+        self._network.shape_uplink(leaf, rate)
+        (self._shaped_leaves.discard if rate is None else self._shaped_leaves.add)(leaf)
 
     def pause(self, host: str) -> None:
         """Stop everything on a host, its services too, as a machine that hangs."""
@@ -213,6 +219,8 @@ class Lab:
                 self.restart(host)
         for host in tuple(self._shaped):
             self.shape(host, None)
+        for leaf in tuple(self._shaped_leaves):
+            self.shape_uplink(leaf, None)
 
     def heal(self) -> tuple[Process, ...]:
         """Undo what was done to the hosts; end and return what runs there and does not end by itself in 3 s."""

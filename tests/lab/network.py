@@ -1,7 +1,7 @@
 """The network between hosts: a bridge for each leaf, a bridge for the spine, a cable to each host."""
 
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tests.patience import wait_until
 
@@ -25,14 +25,15 @@ def _hardware(number: int) -> str:
 class Network:
     """Bridges in a network namespace of their own."""
 
-    def __init__(self, hosts: int) -> None:
+    def __init__(self, hosts: int, per_leaf: int = PER_LEAF) -> None:
+        self._per_leaf = per_leaf
         # `sleep` holds the namespace, until the process that runs the tests ends.
         hold = ["unshare", "--net", "--fork", "--kill-child", "--", "sleep", "infinity"]
         self._holder = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", *hold], stdin=subprocess.DEVNULL)
         wait_until(lambda: bool(children_of(self._holder.pid)), 30, "the network namespace")
         (self._inside,) = children_of(self._holder.pid)
         lines = ["link add spine type bridge", "link set spine up"]
-        for leaf in range((hosts + PER_LEAF - 1) // PER_LEAF):
+        for leaf in range((hosts + per_leaf - 1) // per_leaf):
             lines += [
                 f"link add leaf{leaf} type bridge",
                 f"link set leaf{leaf} up",
@@ -58,7 +59,7 @@ class Network:
             lines += [
                 # A host keeps its hardware address when it starts anew: others remember it for a while.
                 f"link add port{number} type veth peer name eth0 {_hardware(number)} netns {hosts[number].init}",
-                f"link set port{number} master leaf{number // PER_LEAF} up",
+                f"link set port{number} master leaf{number // self._per_leaf} up",
             ]
         self._ip(lines)
         for number in chosen:
@@ -69,16 +70,17 @@ class Network:
         """Put the cable of a host `up` or `down`; the host sees no carrier when it is down."""
         self._ip([f"link set port{number} {state}"])
 
-    def shape(self, number: int, host: Host, rate: str | None) -> None:
-        """Limit a cable to a rate such as `50mbit`, each direction by itself; None: no limit."""
-        for command in ([*self._enter, "tc"], [*_enter(host.init), "tc"]):
-            device = f"port{number}" if command[:-1] == self._enter else "eth0"
-            if rate is None:
-                words = ["qdisc", "del", "dev", device, "root"]
-            else:
-                limit = ["tbf", "rate", rate, "burst", "64kb", "latency", "50ms"]
-                words = ["qdisc", "replace", "dev", device, "root", *limit]
-            subprocess.run([*command, *words], check=True, capture_output=True)
+    def shape(self, number: int, host: Host, rate: str | None, ways: Sequence[str] = ("sends", "receives")) -> None:
+        """Limit a cable to a rate such as `50mbit`, each of `ways` of its host by itself; None: no limit."""
+        if "receives" in ways:
+            _limit([*self._enter, "tc"], f"port{number}", rate)
+        if "sends" in ways:
+            _limit([*_enter(host.init), "tc"], "eth0", rate)
+
+    def shape_uplink(self, leaf: int, rate: str | None) -> None:
+        """Limit what goes from a leaf to the spine, and what comes from there, each to a rate; None: no limit."""
+        for device in (f"up{leaf}", f"down{leaf}"):
+            _limit([*self._enter, "tc"], device, rate)
 
     def close(self) -> None:
         """Remove the bridges."""
@@ -91,6 +93,15 @@ class Network:
 
     def _ip(self, lines: list[str]) -> None:
         _batch([*self._enter, "ip", "-batch", "-"], lines)
+
+
+def _limit(tc: list[str], device: str, rate: str | None) -> None:
+    if rate is None:
+        words = ["qdisc", "del", "dev", device, "root"]
+    else:
+        limit = ["tbf", "rate", rate, "burst", "64kb", "latency", "50ms"]
+        words = ["qdisc", "replace", "dev", device, "root", *limit]
+    subprocess.run([*tc, *words], check=True, capture_output=True)
 
 
 def _enter(process_id: int) -> list[str]:

@@ -1,5 +1,7 @@
 """Who exchanges with whom: pairs of ranks, the matrix of an alltoallv, the groups of a two-level alltoall."""
 
+import json
+
 import pytest
 
 from busbw.base.collectives import distance_matrix, matrix_counts
@@ -29,6 +31,15 @@ def test_pairs_of_ranks_are_measured_one_at_a_time(
     result = busbw.nccl(*PAIRED, *asked, "-g", per_process)
 
     assert {one.pair for one in assert_all_right(busbw, result)} == pairs
+
+
+def test_pairs_of_the_gpus_of_one_host_are_judged_as_a_fabric(busbw: NcclBusbw):
+    assert_all_right(busbw, busbw.nccl(*PAIRED, "--pairs", "all", "-g", 4))
+
+    judged = json.loads(busbw("fabric", busbw.directory(), "--json").out)
+
+    assert (judged["endpoints"], judged["tests"], judged["unanswered"]) == (4, 6, 0)
+    assert {name.partition(":")[2] for name in judged["matrix_names"]} == {"gpu0", "gpu1", "gpu2", "gpu3"}
 
 
 @pytest.mark.parametrize("mode", ["stream", "isolated", "graph"])

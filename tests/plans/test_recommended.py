@@ -115,6 +115,12 @@ def test_a_check_is_of_one_node():
         layer("nic-check", hosts=2)
 
 
+@pytest.mark.parametrize("goal", ["nic-check", "nvlink-check"])
+def test_a_check_of_gpus_is_no_run_over_mpi(goal):
+    with pytest.raises(InputError, match="and this run measures MPI"):
+        layer(goal, hosts=1, backend=MPI)
+
+
 def test_without_a_platform_nothing_can_be_recommended():
     with pytest.raises(InputError, match="which platform this is cannot be told") as raised:
         layer(platform=None)

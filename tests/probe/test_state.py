@@ -72,7 +72,7 @@ def test_counters_of_every_port_are_taken(tmp_path):
 
     take_state(taken)
 
-    assert [Path(file.path).name for file in taken.files] == ["symbol_error"]
+    assert [Path(file.path).name for file in taken.files] == ["port_xmit_data", "symbol_error"]
 
 
 @pytest.mark.parametrize(

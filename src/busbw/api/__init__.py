@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from busbw.api.topologies import MadeFile
     from busbw.fabric.report import FabricReport
+    from busbw.model.check.report import CheckReport
     from busbw.model.comparison import Comparison
     from busbw.model.envvar import Explanation
     from busbw.model.finding import Checked, Diagnosis, HostDiagnosis, SettingsFix
@@ -259,7 +260,7 @@ def report(*names: str, machine: str | None = None) -> str:
     from busbw.show.page.html import report_html
 
     page = page_of(names or ("last",), machine)
-    return report_html(page.subjects, page.comparison, None, page.imports, page.bisection)
+    return report_html(page.subjects, page.comparison, None, page.imports, page.bisection, page.fabrics)
 
 
 def fabric(source: str | None = None, **asked: Any) -> "FabricReport":  # noqa: ANN401 - see `asked`
@@ -289,6 +290,14 @@ def isolate(
     request = IsolationRequest(command=command, hosts=hosts, read=read, **asked)
     made, where = plan_isolation(request, directory, directories.root())
     return isolate_nodes(made, where, say)
+
+
+def check(profile: str = "quick", **asked: Any) -> "CheckReport":  # noqa: ANN401 - see `asked`
+    """Return whether nodes are fit for jobs: `busbw check`. `asked`: the fields of `CheckRequest`: hosts, nodes, ..."""
+    from busbw.api.nodes.checks import CheckRequest
+    from busbw.api.nodes.checks import check as checked
+
+    return checked(CheckRequest(profile=profile, **asked), _silent)[0]
 
 
 def scaling(*sources: str, **asked: Any) -> "ScalingReport":  # noqa: ANN401 - see `asked`

@@ -1,22 +1,31 @@
 """A fabric judged: a simulated one, a stored run over pairs, or a table of pairs."""
 
 import random
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from busbw.api import loading
+from busbw.api.fabric_evidence import changed_counters, topology_text
+from busbw.api.sweeps import expected_of, metrics_measured, report_of, swept
 from busbw.base.errors import InputError
 from busbw.base.value import Integer, Value
+from busbw.fabric.counter_evidence import counter_notes, set_beside, weighed
 from busbw.fabric.places import Endpoint, Metric, PairTest, Places, flat
 from busbw.fabric.procedure import Swept, analysed, sweep
 from busbw.fabric.report import ExpectedPair, FabricReport, expectations, report
 from busbw.fabric.simulation import Fault, FaultKind, Noise, Simulated, Topology, drawn_faults, made_places
-from busbw.fabric.slurm_topology import MOST_BYTES as MOST_TREE_BYTES
-from busbw.fabric.slurm_topology import placed, read_tree, tree_text
-from busbw.fabric.table import MOST_BYTES, quantity, read_pairs
+from busbw.fabric.slurm_topology import tree_text
+from busbw.fabric.table import MOST_BYTES, pairs_text, read_pairs
+from busbw.fabric.topology_file import KnownTopology, placed_by_text
 from busbw.facts.platforms import find_platform
 from busbw.machine.capture.sites import site_files
+from busbw.model.finding import Finding
+from busbw.model.plan import Plan
 from busbw.model.run import Run
+from busbw.store.directory import read_plan
 from busbw.store.files import is_file, read_bounded
+from busbw.store.raw import read_records
 
 _COLLECTIVES: dict[str, Metric] = {
     "latency": "latency",
@@ -34,11 +43,14 @@ class FabricRequest(Value, kw_only=True, frozen=True):
     metric: Metric | None = None
     # Of a run with several sizes; None: the largest, of latencies the smallest.
     size_bytes: Integer | None = None
-    # Slurm's topology.conf.
+    # Slurm's topology.conf, or the output of ibnetdiscover, iblinkinfo or opensm.
     tree: str | None = None
+    # Files with counters of ports, read before the tests and after them.
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
     platform: str | None = None
-    # What a sound pair reaches, as `380Gb/s`.
-    expect: str | None = None
+    # What a sound pair reaches, as `380Gb/s`; of several metrics one each.
+    expect: tuple[str, ...] = ()
     # Of a simulation.
     topology: Topology | None = None
     nodes: Integer = 64
@@ -51,33 +63,120 @@ class FabricRequest(Value, kw_only=True, frozen=True):
 
 
 class JudgedFabric(Value, kw_only=True, frozen=True):
-    """A report, and its leaves as Slurm reads them; None: they are not known."""
+    """A report, its leaves as Slurm reads them (None: they are not known), and the sweep itself."""
 
     report: FabricReport
     tree: str | None
+    swept: Swept
+
+
+def judge_fabrics(asked: FabricRequest) -> tuple[JudgedFabric, ...]:
+    """Return which node, NIC, rail or link of a fabric is bad: of a stored sweep once for each metric it measured.
+
+    Raises InputError for what cannot be read or made.
+    """
+    found = _sweep_of(asked)
+    if found is None:
+        return (judge_fabric(asked),)
+    where, plan = found
+    records, _unreadable = read_records(where)
+    there = metrics_measured(plan, records)
+    wanted = there if asked.metric is None else tuple(each for each in there if each == asked.metric)
+    if not wanted:
+        what = "no pair has answered in this run" if not there else f"this run has {', '.join(there)}"
+        raise InputError(what, where=str(where), hint=f"see what became of it: busbw show {where.name}")
+    if asked.size_bytes is not None or asked.tree is not None or asked.before:
+        raise InputError(
+            "a sweep has its sizes, topology and counters from when it was measured", where=str(where),
+            hint="leave --size, --topology and --counters out",
+        )  # fmt: skip
+    judged = []
+    for metric in wanted:
+        expected: tuple[ExpectedPair, ...] | None = None
+        if asked.expect:
+            expected = expected_of(asked.expect, metric, wanted)
+        elif asked.platform is not None:
+            expected = expectations(find_platform(asked.platform, site_files()).platform, metric)
+        outcome = swept(plan, records, metric)
+        made = report_of(plan, records, metric, where.name, expected)
+        judged.append(JudgedFabric(report=made, tree=_tree(outcome), swept=outcome))
+    return tuple(judged)
+
+
+def _sweep_of(asked: FabricRequest) -> tuple[Path, Plan] | None:
+    """Return the run that is named, and its plan, where it is a sweep."""
+    if asked.source is None or asked.source == "-" or is_table(asked.source):
+        return None
+    where = loading.find(asked.source)
+    if loading.is_import(where):
+        return None
+    plan = read_plan(where)
+    return (where, plan) if plan.fabric is not None else None
+
+
+def is_table(source: str) -> bool:
+    """Whether a word names a file of pairs, not a run."""
+    path = Path(source)
+    return is_file(path) and loading.kind_of(path.parent) is None
+
+
+def _tree(outcome: Swept) -> str | None:
+    return tree_text(outcome.places) if None not in outcome.places.leaves else None
 
 
 def judge_fabric(asked: FabricRequest) -> JudgedFabric:
     """Return which node, NIC, rail or link of a fabric is bad. Raises InputError for what cannot be read or made."""
     if (asked.source is None) == (asked.topology is None):
-        given = "neither results nor --simulate are given" if asked.source is None else "both results and --simulate"
-        raise InputError(given, hint="busbw fabric pairs.csv --metric bandwidth, or busbw fabric --simulate fat-tree-2")
+        given = (
+            "no hosts, no results and no --simulate are given"
+            if asked.source is None
+            else "both results and --simulate"
+        )
+        raise InputError(
+            given, hint="busbw fabric --hosts n[0-7], busbw fabric last, busbw fabric --simulate fat-tree-2"
+        )
+    if bool(asked.before) != bool(asked.after) or (asked.before and asked.source is None):
+        raise InputError(
+            "counters of ports are needed before and after the tests that were made",
+            hint="busbw fabric pairs.csv --metric bandwidth --counters before.jsonl after.jsonl",
+        )
+    findings: tuple[Finding, ...] = ()
     if asked.source is not None:
-        outcome, metric, title = _stored(asked, asked.source)
+        outcome, metric, title, known = _stored(asked, asked.source)
         truth: tuple[str, ...] = ()
+        outcome, findings = _with_evidence(asked, outcome, known)
     else:
         outcome, metric, title, truth = _simulated(asked)
     made = report(
         outcome, metric, title, expected=_expected(asked, metric), truth=truth, simulated=asked.topology is not None
     )
-    known = None not in outcome.places.leaves
-    return JudgedFabric(report=made, tree=tree_text(outcome.places) if known else None)
+    return JudgedFabric(report=set_beside(made, findings), tree=_tree(outcome), swept=outcome)
+
+
+def tests_table(judged: Sequence[JudgedFabric]) -> str:
+    """Return the tests of a fabric as the table that `judge_fabric` reads. Raises InputError for several metrics."""
+    if len(judged) > 1:
+        names = ", ".join(each.report.metric for each in judged)
+        raise InputError(f"a table holds one metric, and these are {names}", where="--write-table", hint="--metric")
+    return pairs_text(judged[0].swept.places, judged[0].swept.tests, judged[0].report.metric)
+
+
+def _with_evidence(
+    asked: FabricRequest, outcome: Swept, known: KnownTopology | None
+) -> tuple[Swept, tuple[Finding, ...]]:
+    """Return a sweep whose answers have what counters of ports say of them, and what else links and counters show."""
+    links = known.findings if known is not None else ()
+    if not asked.before:
+        return outcome, links
+    fabric = known.fabric if known is not None else None
+    found = changed_counters(asked.before, asked.after, fabric, outcome.places.nodes)
+    outcome = replace(outcome, answers=weighed(outcome.answers, found))
+    return outcome, (*links, *counter_notes(outcome.answers, found))
 
 
 def _expected(asked: FabricRequest, metric: Metric) -> tuple[ExpectedPair, ...]:
-    if asked.expect is not None:
-        value = quantity(asked.expect, metric, "--expect")
-        return (ExpectedPair(value=value, kind="given", source="--expect"),)
+    if asked.expect:
+        return expected_of(asked.expect, metric, (metric,))
     if asked.platform is None:
         return ()
     return expectations(find_platform(asked.platform, site_files()).platform, metric)
@@ -99,7 +198,7 @@ def _simulated(asked: FabricRequest) -> tuple[Swept, Metric, str, tuple[str, ...
 
 
 def _truth(fault: Fault, places: Places) -> str:
-    if fault.kind in ("leaf-uplink", "cable-static", "cable-adaptive", "congestion"):
+    if fault.kind in ("leaf-uplink", "cable-static", "cable-destination", "cable-adaptive", "congestion"):
         where = f" at {places.leaf_names[fault.element]}"
     elif fault.kind == "spine-link":
         names = (
@@ -120,9 +219,8 @@ def _truth(fault: Fault, places: Places) -> str:
     return f"{fault.kind}{where}{effect}"
 
 
-def _stored(asked: FabricRequest, source: str) -> tuple[Swept, Metric, str]:
-    path = Path(source)
-    if source == "-" or (is_file(path) and loading.kind_of(path.parent) is None):
+def _stored(asked: FabricRequest, source: str) -> tuple[Swept, Metric, str, KnownTopology | None]:
+    if source == "-" or is_table(source):
         if asked.metric is None:
             raise InputError(
                 "a table does not say what its values are",
@@ -130,7 +228,7 @@ def _stored(asked: FabricRequest, source: str) -> tuple[Swept, Metric, str]:
                 hint="--metric latency, bandwidth or bibandwidth",
             )
         name = "standard input" if source == "-" else source
-        text = read_bounded(path, most_bytes=MOST_BYTES, kind="table of pairs").decode("utf-8", "replace")
+        text = read_bounded(Path(source), most_bytes=MOST_BYTES, kind="table of pairs").decode("utf-8", "replace")
         metric = asked.metric
         places, tests = read_pairs(text, metric, name)
         title = f"{metric} of pairs in {name}"
@@ -142,18 +240,22 @@ def _stored(asked: FabricRequest, source: str) -> tuple[Swept, Metric, str]:
             )
         places, tests, metric = pairs_of(loading.read(where), asked)
         title = f"{metric} of pairs in run {where.name}"
-    if asked.tree is not None:
-        raw = read_bounded(Path(asked.tree), most_bytes=MOST_TREE_BYTES, kind="topology.conf")
-        places = placed(places, read_tree(raw.decode("utf-8", "replace"), asked.tree))
-    return analysed(places, tests, metric), metric, title
+    known = placed_by_text(places, topology_text(asked.tree), asked.tree) if asked.tree is not None else None
+    return analysed(known.places if known is not None else places, tests, metric), metric, title, known
 
 
 def pairs_of(run: Run, asked: FabricRequest) -> tuple[Places, tuple[PairTest, ...], Metric]:
     """Return the pairs of ranks on two hosts that a run measured, of one size and collective.
 
-    An endpoint is a host, or a GPU of it where several ranks are on each. Raises InputError for a run without pairs.
+    An endpoint is a host, or a GPU of it where several ranks are on each; of a run on one host each GPU is one, as
+    `host:gpu0`. Raises InputError for a run without pairs.
     """
-    hosts = {each.rank: each.host for each in run.ranks}
+    one_host = len({each.host for each in run.ranks}) == 1 and all(each.gpu is not None for each in run.ranks)
+    hosts = {
+        # By its rank: a process may see its own GPU alone, as number 0.
+        each.rank: f"{each.host}:gpu{each.rank}" if one_host else each.host
+        for each in run.ranks
+    }
     measured = [
         each for each in run.measurements if each.pair is not None and each.samples and each.collective in _COLLECTIVES
     ]

@@ -5,6 +5,8 @@ import shlex
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from busbw import judge
 from busbw.api import runs
 from busbw.base import layout
@@ -18,7 +20,7 @@ from busbw.store import bisections, comparisons, imports, outcome
 from busbw.store import directory as directories
 from busbw.store import outcome as outcomes
 from busbw.store.files import entries, is_file
-from busbw.store.raw import read_visits
+from busbw.store.raw import read_records, read_visits
 
 
 def load(directory: Path) -> Run:
@@ -63,7 +65,25 @@ def rebuild(directory: Path) -> Run:
         autopsy=autopsy(plan, visits) if outcome is None or outcome.ended == "failed" else None,
         unreached=unreached(plan, outcome, parsed.measurements),
     )
+    if plan.fabric is not None:
+        return _judged_as_sweep(run, directory)
     return judged_by_links(run, all_platforms()) if is_judged_by_links(plan) else run
+
+
+def _judged_as_sweep(run: Run, directory: Path) -> Run:
+    """Return a run with what its pairs say; one of which no pair has answered stays as it is."""
+    from busbw.api.sweeps import judged  # noqa: PLC0415 - importing it takes as long as judging
+
+    records, _unreadable = read_records(directory)
+    found = judged(run.plan, records, directory.name)
+    if found is None:
+        return run
+    kept = tuple(each for each in run.findings if each.code not in _OF_POINTS)
+    return msgspec.structs.replace(run, findings=(*found[0], *kept), verdict=found[1], unreached=None)
+
+
+# Findings about points that were not measured: a sweep has none.
+_OF_POINTS = frozenset({"RUN003"})
 
 
 def read(directory: Path) -> Run:

@@ -12,9 +12,11 @@ from busbw.api.comparisons import read_comparison
 from busbw.api.history import read_bisection
 from busbw.api.importing import import_files, load_import
 from busbw.api.loading import Kind, find_stored, is_bisection, is_comparison, is_import, kind_of, read
+from busbw.api.sweeps import metrics_measured, report_of
 from busbw.api.verdicts import judge_import, judge_run, known_machine_of, known_machine_of_run
 from busbw.base.errors import InputError
 from busbw.env.layers import layers
+from busbw.fabric.report import FabricReport
 from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.judge.explaining.series import StatedFacts
 from busbw.machine.named import node_view, platform, platforms
@@ -29,7 +31,9 @@ from busbw.show.exports import registry
 from busbw.show.exports.rows import ROW_SCHEMA, Export, export_of_import, export_of_run
 from busbw.show.page.pictures import ImportSubject, Picture, ReportSubject, labels_of
 from busbw.store import bisections, comparisons, duck, imports
+from busbw.store.directory import read_plan
 from busbw.store.files import is_file, is_folder, read_whole
+from busbw.store.raw import read_records
 from busbw.store.sources import source_kind
 
 # Rows that go into a page.
@@ -179,6 +183,8 @@ class ReportPage:
 
     subjects: tuple[ReportSubject, ...] = ()
     imports: tuple[ImportSubject, ...] = ()
+    # Of sweeps over the pairs of hosts, one for each metric.
+    fabrics: tuple[FabricReport, ...] = ()
     # Of a bisection, which is beside it, that of its two ends.
     comparison: Comparison | None = None
     bisection: Bisection | None = None
@@ -209,9 +215,11 @@ def page_of(names: Sequence[str], machine: str | None = None) -> ReportPage:
         raise InputError(f"one page holds one comparison, and {len(compared)} are named: {names_of}")
     known_machine = named_machine(machine) if files else None
     picture, notes = _named_picture(machine)
+    swept = {place: _fabrics_of(place) for place in by_kind["run"]}
     return ReportPage(
         notes=notes,
-        subjects=run_subjects(by_kind["run"], machine, picture),
+        subjects=run_subjects([place for place in by_kind["run"] if not swept[place]], machine, picture),
+        fabrics=tuple(report for reports in swept.values() for report in reports),
         imports=tuple(
             import_subject(place, known_machine) if kind_of(place) == "import" else file_subject(place, known_machine)
             for place in files
@@ -226,6 +234,15 @@ def _place(name: str) -> Path:
     """Return where a name lies: something stored, else the file of another tool."""
     path = Path(name)
     return path if is_file(path) and kind_of(path.parent) is None else find_stored(name)
+
+
+def _fabrics_of(where: Path) -> tuple[FabricReport, ...]:
+    """Return what a sweep over the pairs of hosts came to; () for any other run, and where no pair has answered."""
+    plan = read_plan(where)
+    if plan.fabric is None:
+        return ()
+    records, _unreadable = read_records(where)
+    return tuple(report_of(plan, records, each, where.name, None) for each in metrics_measured(plan, records))
 
 
 def _comparison_of(where: Path) -> Comparison | None:

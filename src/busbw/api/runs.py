@@ -42,7 +42,11 @@ def resume(directory: Path, listener: Listener) -> Run:
     check_started_once()
     plan = directories.read_plan(directory)
     check_hosts(plan, directory)
-    done = finished(plan, directory)
+    return go_on(plan, directory, finished(plan, directory), listener)
+
+
+def go_on(plan: Plan, directory: Path, done: frozenset[int], listener: Listener) -> Run:
+    """Start the plan of a run directory again, but for the points that are done."""
     directories.reopen(directory)
     return _carry_out(plan, directory, done, listener)
 

@@ -1,69 +1,330 @@
-"""The verb `fabric`."""
+"""The verb `fabric`: measure the pairs of hosts, or judge what was measured of them."""
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from busbw.cli.options import JSON, SIZE
+from busbw.base.errors import ExitCode, InputError
+from busbw.base.text import printable
+from busbw.cli.options import SIZE, GroupedCommand, GroupedOption, run_options
+from busbw.model.fabric import METRICS, PAIRS, FabricAsked, FabricMetric
+from busbw.model.plan import Plan
+from busbw.model.request import Request, options
+
+if TYPE_CHECKING:
+    from busbw.api.fabrics import JudgedFabric
 
 _TOPOLOGIES = ("fat-tree-2", "fat-tree-3", "rail", "dragonfly")
 _FAULTS = (
-    "none", "node", "nic-send", "nic-receive", "nic", "rail", "leaf-uplink", "cable-static", "cable-adaptive",
+    "none", "node", "nic-send", "nic-receive", "nic", "rail", "leaf-uplink", "cable-static", "cable-destination",
+    "cable-adaptive",
     "spine-link", "flapping", "slow", "congestion", "two",
+)  # fmt: skip
+_HELP = """Say which node, NIC, rail, link or switch of a fabric is bad, from tests of its pairs.
+
+With --hosts or --nodes the pairs of these hosts are measured over MPI, in rounds of disjoint pairs: one start of one
+rank on each host. RESULTS is a stored run, `last`, or a table `sender,receiver,value[,unit][,round]` of another tool.
+With --simulate nothing is measured: the procedure runs on a fabric with a known fault.
+
+Exit code 0: ok; 1: something is bad; 2: bad input; 3: the run failed; 4: cannot tell.
+"""
+_VIEWS = ("histogram", "bars", "fabric", "matrix")
+_FILES = ("write_topology", "write_table", "html")
+_USUAL = FabricAsked()
+# Of the options of `busbw run` those that say where ranks are started, and how.
+_OF_RUN = frozenset(
+    ("hosts", "launcher", "launcher_options", "mpirun", "interface", "remote_shell", "allow_mixed", "stall_s", "tag",
+     "runtime", "image", "mounts", "container_options", "image_python")
+)  # fmt: skip
+_USUAL_NODES = 64
+
+
+def _option(*names: str, group: str = "what", **given: Any) -> GroupedOption:  # noqa: ANN401 - as click has them
+    return GroupedOption(list(names), group=group, **given)
+
+
+_OWN: tuple[click.Parameter, ...] = (
+    click.Argument(["source"], metavar="[RESULTS]", required=False),
+    _option(
+        "--metric", metavar="NAME[,NAME]",
+        help=f"{', '.join(METRICS)}, or all [default: latency,bandwidth; of a stored sweep what it measured].",
+    ),
+    _option(
+        "--pairs", default=_USUAL.pairs, show_default=True, metavar="|".join((*PAIRS, "FILE")),
+        help="Every pair once; five random rounds, then what is still open; the NICs of --nics each with its like; or "
+        "the pairs of a file, `n0,n1` a line.",
+    ),
+    _option("-b", "message_bytes", type=SIZE, help="Size of a message of bandwidth [default: 1M]."),
+    _option("--nics", default="", metavar="NAME[,NAME]", help="A rank for each of these NICs of a host, tested alone."),
+    _option("--over", type=click.Choice(["mpi", "nccl"]), default="mpi", show_default=True, help="What carries it."),
+    _option("--topology", "tree", metavar="FILE",
+            help="topology.conf of Slurm, or what ibnetdiscover, iblinkinfo or opensm wrote."),
+    _option("--counters", nargs=2, multiple=True, metavar="BEFORE AFTER",
+            help="Counters of ports, from before and after the tests of RESULTS: busbw probe --counters, perfquery."),
+    _option("--platform", metavar="ID", help="The platform: what is published of its pairs is expected."),
+    _option("--expect", multiple=True, metavar="VALUE", help="What a sound pair reaches: 380Gb/s, 47GB/s, 1.7us."),
+    _option(
+        "--size", "size_bytes", type=SIZE, help="This size of a stored run [default: largest; of latencies smallest]."
+    ),
+    _option("--seed", type=int, default=1, show_default=True, group="how", help="Of the random rounds."),
+    _option(
+        "--pair-time", "pair_s", type=float, default=_USUAL.pair_s, show_default=True, metavar="SECONDS", group="how",
+        help="Of one test of a pair, in one direction.",
+    ),
+    _option(
+        "--pair-limit", "limit_s", type=float, default=_USUAL.limit_s, show_default=True, metavar="SECONDS",
+        group="how", help="A pair that has not come to its end by then is given up.",
+    ),
+    _option("--nodes", type=int, metavar="N", group="where", help="So many hosts of the allocation busbw is in."),
+    *run_options(set(options()) - _OF_RUN),
+    _option("--simulate", "topology", type=click.Choice(_TOPOLOGIES), group="simulation",
+            help="Try the procedure on a simulated fabric, of --nodes nodes [64]."),
+    _option("--fault", type=click.Choice(_FAULTS), default="none", show_default=True, group="simulation",
+            help="What is bad in it."),
+    _option("--effect", type=float, metavar="PERCENT", group="simulation", help="How much slower [default: by fault]."),
+    _option("--full", is_flag=True, group="simulation", help="Every pair once instead of five random rounds."),
+    _option("--blind", is_flag=True, group="simulation", help="The procedure is not told the leaves."),
+    _option("--write-topology", type=click.Path(path_type=Path), metavar="FILE", group="output",
+            help="Write the leaves as topology.conf."),
+    _option("--html", type=click.Path(path_type=Path), metavar="FILE", group="output",
+            help="Write one self-contained page as well."),
+    _option("--write-table", type=click.Path(path_type=Path), metavar="FILE", group="output",
+            help="Write the tests as a table, to be judged again."),
+    _option("--view", "wanted", multiple=True, type=click.Choice(["all", *_VIEWS, "none"]), group="output",
+            help="What is drawn; may be given several times [default: all]."),
+    _option("--out", "directory", type=click.Path(path_type=Path), metavar="DIR", group="output",
+            help="Folder for this run."),
+    _option("--resume", metavar="RUN", group="output",
+            help="Go on with an earlier sweep; without the hosts that it lost, in a run beside it."),
+    _option("--plan", "plan_only", is_flag=True, group="output", help="Print what would be done, and stop."),
+    _option("--json", "as_json", is_flag=True, group="output", help="Print JSON."),
 )  # fmt: skip
 
 
-@click.command("fabric")
-@click.argument("source", metavar="[RESULTS]", required=False)
-@click.option("--metric", type=click.Choice(["latency", "bandwidth", "bibandwidth"]), help="What the values are.")
-@click.option("--size", "size_bytes", type=SIZE, help="This size of a run [default: largest; of latencies smallest].")
-@click.option("--topology", "tree", metavar="FILE", help="Slurm's topology.conf: which host is below which switch.")
-@click.option("--platform", metavar="ID", help="The platform: what is published of its pairs is expected.")
-@click.option("--expect", metavar="VALUE", help="What a sound pair reaches: 380Gb/s, 47GB/s, 1.7us.")
-@click.option(
-    "--write-topology", type=click.Path(path_type=Path), metavar="FILE", help="Write the leaves as topology.conf."
-)
-@click.option("--simulate", "topology", type=click.Choice(_TOPOLOGIES), help="Try the procedure on a simulated fabric.")
-@click.option("--nodes", type=int, default=64, show_default=True, metavar="N", help="Nodes of the simulation.")
-@click.option("--fault", type=click.Choice(_FAULTS), default="none", show_default=True, help="What is bad in it.")
-@click.option("--effect", "effect_percent", type=float, metavar="PERCENT", help="How much slower [default: by fault].")
-@click.option("--seed", type=int, default=1, show_default=True, help="Of its random numbers.")
-@click.option("--full", is_flag=True, help="Simulate every pair once instead of five random rounds.")
-@click.option("--blind", is_flag=True, help="Simulate without telling the procedure the leaves.")
-@JSON
-def fabric(*, as_json: bool, write_topology: Path | None, effect_percent: float | None, **asked: Any) -> NoReturn:  # noqa: ANN401 - as click gives them
-    """Say which node, NIC, rail, link or switch of a fabric is bad, from tests of its pairs.
+def _fabric(**given: Any) -> NoReturn:  # noqa: ANN401 - as click gives them
+    """Measure or judge."""
+    from busbw.store.files import check_replaceable
 
-    RESULTS is a stored run with --pairs, or a table `sender,receiver,value[,unit][,round]` of another tool. With
-    --simulate nothing is measured: the procedure runs on a fabric with a known fault.
+    if "none" in given["wanted"] and len(given["wanted"]) > 1:
+        raise InputError("--view none stands alone", hint="leave the other views out")
+    for name in _FILES:
+        if given[name] is not None:
+            check_replaceable(given[name])
+    is_measured = given["hosts"] is not None or (given["nodes"] is not None and given["topology"] is None)
+    if given["resume"] is not None:
+        _check_resume(given)
+        _go_on(given)
+    if is_measured and given["source"] is not None:
+        raise InputError("results are given, and hosts to be measured", hint="leave one out")
+    if is_measured and given["counters"]:
+        raise InputError("a sweep that is measured reads the counters itself", hint="leave --counters out")
+    if is_measured and given["topology"] is not None:
+        raise InputError("--simulate measures nothing: --hosts is not for it", hint="leave one out")
+    if is_measured or given["plan_only"]:
+        _measure(given)
+    _judge(given, given["source"])
 
-    Exit code 0: ok; 1: something is bad; 2: bad input; 4: cannot tell.
-    """
-    from busbw.api.fabrics import FabricRequest, judge_fabric
-    from busbw.base.errors import ExitCode, InputError
-    from busbw.base.text import printable
-    from busbw.fabric.drawing import report_lines
-    from busbw.model import codec
-    from busbw.store.files import check_replaceable, write_whole
 
-    if write_topology is not None:
-        check_replaceable(write_topology)
-    judged = judge_fabric(FabricRequest(effect=None if effect_percent is None else effect_percent / 100, **asked))
-    if write_topology is not None:
-        if judged.tree is None:
-            raise InputError(
-                "the leaves are not known, so there is no topology to write",
-                hint="they follow from latencies of all pairs: --metric latency",
-            )
-        write_whole(write_topology.absolute(), judged.tree.encode())
-        click.echo(printable(f"wrote {write_topology}"), err=True)
-    if as_json:
-        sys.stdout.write(codec.encode_pretty(judged.report).decode())
-    else:
-        print("\n".join(printable(line) for line in report_lines(judged.report)))
-    print(end="", flush=True)
-    if any(each.is_serious for each in judged.report.findings):
+fabric = GroupedCommand("fabric", callback=_fabric, help=_HELP, params=list(_OWN))
+
+
+def _metrics(text: str | None) -> tuple[FabricMetric, ...]:
+    """Return the metrics that are named; what is usual where none is. Raises InputError."""
+    if text is None:
+        return _USUAL.metrics
+    if text == "all":
+        return METRICS
+    found: dict[FabricMetric, None] = {}
+    for word in text.split(","):
+        known = next((each for each in METRICS if each == word.strip()), None)
+        if known is None:
+            raise InputError(f"{word[:40]!r} is no metric", where="--metric", hint=f"{', '.join(METRICS)}, or all")
+        found[known] = None
+    return tuple(found)
+
+
+def _request(given: Mapping[str, Any]) -> tuple[Request, FabricAsked]:
+    asked = FabricAsked(
+        metrics=_metrics(given["metric"]),
+        pairs=given["pairs"] if given["pairs"] in PAIRS else str(Path(given["pairs"]).absolute()),
+        size_bytes=given["message_bytes"],
+        nics=tuple(word.strip() for word in given["nics"].split(",") if word.strip()),
+        tree=None if given["tree"] is None else str(Path(given["tree"]).absolute()),
+        expect=given["expect"],
+        seed=given["seed"],
+        pair_s=given["pair_s"],
+        limit_s=given["limit_s"],
+    )
+    fields = {field: given[field] for field in _OF_RUN}
+    request = Request(nodes=given["nodes"], platform=given["platform"], **fields)
+    request.container  # noqa: B018 - what is wrong with it is said before anything is looked for
+    return request, asked
+
+
+def _measure(given: Mapping[str, Any]) -> NoReturn:
+    """Plan a sweep; print the plan, or carry it out and print what it says."""
+    from busbw.api.sweeps import plan_fabric, start_fabric
+    from busbw.cli.progress import progress
+
+    if given["over"] == "nccl":
+        raise InputError(
+            "pairs of GPUs are measured by run, and judged here",
+            where="--over nccl",
+            hint="busbw run sendrecv --backend nccl --pairs all, then: busbw fabric last",
+        )
+    plan, where = plan_fabric(*_request(given), given["directory"])
+    if given["plan_only"]:
+        _print_plan(plan, as_json=given["as_json"])
+    with progress(plan, where) as listener:
+        start_fabric(plan, where, listener)
+    _conclude(given, where)
+
+
+def _check_resume(given: Mapping[str, Any]) -> None:
+    """Raise InputError when --resume comes with what the run's own plan has decided."""
+    context = click.get_current_context()
+    allowed = {"resume", "hosts", "plan_only", "as_json", "wanted", *_FILES}
+    other = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if (name := parameter.name or "") not in allowed
+        and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        and given.get(name) not in (None, ())
+    ]
+    if other:
+        raise InputError(f"--resume goes by the plan of that run; leave out {', '.join(other)}")
+
+
+def _go_on(given: Mapping[str, Any]) -> NoReturn:
+    from busbw.api.sweeps import resume_fabric, resumed_plan
+    from busbw.cli.progress import progress
+    from busbw.store import directory as directories
+
+    where = directories.find(given["resume"], directories.root()).absolute()
+    plan, place = resumed_plan(where, given["hosts"])
+    if given["plan_only"]:
+        _print_plan(plan, as_json=given["as_json"])
+    with progress(plan, place) as listener:
+        resume_fabric(plan, place, listener)
+    _conclude(given, place)
+
+
+def _conclude(given: Mapping[str, Any], where: Path) -> NoReturn:
+    """Print what a sweep came to: its judgement, or where no pair has answered why it failed."""
+    from busbw.api.loading import read
+    from busbw.api.sweeps import metrics_measured
+    from busbw.store.raw import read_records
+
+    run = read(where)
+    if not metrics_measured(run.plan, read_records(where)[0]):
+        from busbw.cli.results import present_run
+
+        present_run(run, where, as_json=given["as_json"])
+    _judge({**given, "metric": None, "tree": None, "counters": (), "expect": (), "platform": None}, str(where))
+
+
+def _judge(given: Mapping[str, Any], source: str | None) -> NoReturn:
+    from busbw.api.fabrics import FabricRequest, judge_fabrics
+
+    metrics: tuple[FabricMetric | None, ...] = (None,) if given["metric"] is None else _metrics(given["metric"])
+    if len(metrics) > 1:
+        raise InputError("results are judged by one metric", where="--metric", hint=f"one of {', '.join(METRICS)}")
+    request = FabricRequest(
+        source=source,
+        metric=metrics[0],
+        size_bytes=given["size_bytes"],
+        tree=given["tree"],
+        before=tuple(before for before, _after in given["counters"]),
+        after=tuple(after for _before, after in given["counters"]),
+        platform=given["platform"],
+        expect=given["expect"],
+        topology=given["topology"],
+        nodes=_USUAL_NODES if given["nodes"] is None else given["nodes"],
+        fault=given["fault"],
+        effect=None if given["effect"] is None else given["effect"] / 100,
+        seed=given["seed"],
+        full=given["full"],
+        blind=given["blind"],
+    )
+    judged = judge_fabrics(request)
+    _write_files(given, judged)
+    _print_judged(judged, given["wanted"], as_json=given["as_json"])
+    is_cut_off = source is not None and _say_end(source)
+    if any(finding.is_serious for each in judged for finding in each.report.findings):
         sys.exit(ExitCode.FINDINGS)
-    sys.exit(ExitCode.CANNOT_TELL if judged.report.verdict.outcome == "cannot_tell" else ExitCode.OK)
+    if is_cut_off:
+        sys.exit(ExitCode.RUN_FAILED)
+    open_ones = any(each.report.verdict.outcome == "cannot_tell" for each in judged)
+    sys.exit(ExitCode.CANNOT_TELL if open_ones else ExitCode.OK)
+
+
+def _say_end(source: str) -> bool:
+    """Say on standard error why a stored sweep did not come to its end; return whether it failed."""
+    from busbw.api.sweeps import ended_early
+
+    early = ended_early(source)
+    if early is None:
+        return False
+    click.echo(printable(f"the sweep did not come to its end: {early.cause}"), err=True)
+    click.echo(printable(f"hint: go on without what is lost: busbw fabric --resume {early.name}"), err=True)
+    return early.has_failed
+
+
+def _write_files(given: Mapping[str, Any], judged: "tuple[JudgedFabric, ...]") -> None:
+    """Write what is asked for beside what is printed, and say so."""
+    from busbw.api.fabrics import tests_table
+    from busbw.store.files import write_whole
+
+    made: dict[str, str] = {}
+    if given["write_topology"] is not None:
+        made["write_topology"] = _topology(judged)
+    if given["write_table"] is not None:
+        made["write_table"] = tests_table(judged)
+    if given["html"] is not None:
+        from busbw.show.page.html import report_html
+
+        made["html"] = report_html((), fabrics=tuple(each.report for each in judged))
+    for name, text in made.items():
+        write_whole(given[name].absolute(), text.encode())
+        click.echo(printable(f"wrote {given[name]}"), err=True)
+
+
+def _topology(judged: "tuple[JudgedFabric, ...]") -> str:
+    tree = next((each.tree for each in judged if each.tree is not None), None)
+    if tree is None:
+        raise InputError(
+            "the leaves are not known, so there is no topology to write",
+            hint="they follow from latencies of all pairs: --metric latency",
+        )
+    return tree
+
+
+def _print_judged(judged: "tuple[JudgedFabric, ...]", wanted: Sequence[str], *, as_json: bool) -> None:
+    """Print one report, or the reports of several metrics one below the other; as JSON one, or a list of them."""
+    from busbw.model import codec
+    from busbw.show.text.fabric import fabric_text
+
+    if as_json:
+        content = judged[0].report if len(judged) == 1 else [each.report for each in judged]
+        sys.stdout.write(codec.encode_pretty(content).decode())
+    else:
+        for number, each in enumerate(judged):
+            if number:
+                print(f"\n{'-' * 79}")
+            fabric_text(each.report, _VIEWS if not wanted or "all" in wanted else wanted)
+    print(end="", flush=True)
+
+
+def _print_plan(plan: Plan, *, as_json: bool) -> NoReturn:
+    from busbw.model import codec
+    from busbw.show.text.terminal import plan_text
+
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(plan).decode())
+    else:
+        plan_text(plan)
+    print(end="", flush=True)
+    sys.exit(ExitCode.OK)

@@ -162,6 +162,7 @@ HEADINGS = {
     "where": "Where, and by whom ranks are started",
     "container": "In a container",
     "batch": "As a job of a batch system",
+    "simulation": "Simulation",
     "output": "Result",
 }
 

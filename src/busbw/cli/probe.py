@@ -32,6 +32,7 @@ _DEFAULT_NOISE_S = 10.0
 @click.option(
     "--against", type=click.Path(path_type=Path), metavar="OTHER.tar", help="Compare the noise with that of another."
 )
+@click.option("--counters", is_flag=True, help="Print only the counters of network ports, as one line of JSON.")
 @JSON
 def probe(
     host: Path | None,
@@ -40,12 +41,19 @@ def probe(
     anonymous: bool,
     noise_s: float | None,
     against: Path | None,
+    counters: bool,
     as_json: bool,
 ) -> None:
     """Capture what is needed to understand this host, as root or not; print what it says.
 
     With HOST.tar print what that captured host says.
     """
+    if counters:
+        if output is not None or anonymous or noise_s is not None or against is not None:
+            raise InputError("--counters goes with HOST.tar and nothing else", hint="busbw probe --counters >> FILE")
+        read = named.counters_of_file(host) if host is not None else named.counters_here()
+        sys.stdout.write(f"{codec.encode(read).decode()}\n")
+        return
     # What cannot be compared is said before anything is measured.
     other = _measured(named.host_of_snapshot(named.snapshot_of_file(against)), against) if against is not None else None
     snapshot = _snapshot(host, anonymous=anonymous, noise_s=noise_s)

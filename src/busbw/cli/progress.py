@@ -13,7 +13,7 @@ from busbw.base.units import format_size, format_time
 from busbw.measure.execute.launch import Listener
 from busbw.model.comparison import ComparisonPlan
 from busbw.model.plan import Plan, Point, points_of
-from busbw.model.record import AnyEvent, Measuring, PointEnded, Preparing
+from busbw.model.record import AnyEvent, Measuring, PointEnded, Preparing, RoundEnded
 from busbw.model.run import Run
 
 if TYPE_CHECKING:
@@ -46,7 +46,11 @@ def _plain(plan: Plan) -> Iterator[Listener]:
 
     def event(event: AnyEvent) -> None:
         nonlocal said_s
-        if (isinstance(event, PointEnded) and event.turn > 0) or time.monotonic() - said_s > _PLAIN_EVERY_S:
+        if (
+            isinstance(event, RoundEnded)
+            or (isinstance(event, PointEnded) and event.turn > 0)
+            or time.monotonic() - said_s > _PLAIN_EVERY_S
+        ):
             said_s = time.monotonic()
             _say(lines.line(event))
 
@@ -97,6 +101,9 @@ class _EventLines:
         """Return one line: how far, rank count, collective, size, samples, interval so far, time left."""
         if isinstance(event, Preparing):
             return f"{self._plan.placement.ranks} ranks: {event.what}"
+        if isinstance(event, RoundEnded):
+            missing = f", {event.unanswered} without an answer" if event.unanswered else ""
+            return f"{self._where(event.point)}: round {event.round + 1}, {event.tests} tests{missing}"
         if isinstance(event, Measuring):
             self._latest = event
             return self._measuring(event)

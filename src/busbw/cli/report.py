@@ -61,6 +61,7 @@ def report(
         read_scaling(scaling) if scaling is not None else None,
         page.imports,
         page.bisection,
+        page.fabrics,
     ).encode()
     write_whole(output.absolute(), html)
     for note in page.notes:
@@ -113,6 +114,8 @@ def _plot_results(names: Sequence[str], output: Path, figures: Sequence[str], *,
     _check_picture(output)
     wanted = tuple(each for each in FIGURE_NAMES if each in figures) or _USUAL_FIGURES
     page = page_of(names or ("last",))
+    if page.fabrics and not (page.subjects or page.imports or page.comparison):
+        raise InputError("a sweep over pairs of hosts has no curves", hint="busbw report draws it, busbw fabric too")
     if bool(page.subjects) + len(page.imports) + (page.comparison is not None) > 1:
         raise InputError("one drawing is of runs, of one import or of a comparison", hint="name one of them")
     if page.comparison is not None:

@@ -1,7 +1,6 @@
 """What a sweep came to, as a value: verdict, findings, answers, bands, and the figures that views are drawn of."""
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Literal
 
@@ -11,9 +10,10 @@ from busbw.base.value import Integer, Value
 from busbw.fabric.bands import LatencyBand, band_of, typical
 from busbw.fabric.inference import LEAST_EFFECT
 from busbw.fabric.naming import FabricAnswer, Kind
-from busbw.fabric.places import UNITS, Metric, Places, members_text, slowness
+from busbw.fabric.places import UNITS, Metric, members_text, slowness
 from busbw.fabric.procedure import Swept
 from busbw.fabric.slurm_topology import contradictions
+from busbw.fabric.views import FabricViews, views
 from busbw.facts.rules import finding
 from busbw.judge.explaining.references import latencies
 from busbw.model.finding import Finding, Verdict
@@ -29,10 +29,6 @@ _MEASURED_LOSS = 0.10
 _STATED_LOSS = 0.20
 _TESTS = {"bandwidth": "MPI bandwidth", "bibandwidth": "MPI bi-directional bandwidth"}
 _RATES = {"Gb/s": 1.25e8, "GB/s": 1e9, "MB/s": 1e6}
-# Cells a side of a matrix that is shown, bars, bins.
-_MOST_CELLS = 32
-_MOST_BARS = 8
-_BINS = 24
 # Tests that an endpoint needs before it can be called sound.
 _LEAST_TESTS = 3
 
@@ -43,15 +39,6 @@ class ExpectedPair(Value, kw_only=True, frozen=True):
     value: float
     kind: Literal["measured", "stated", "given"]
     source: str
-
-
-class FabricBar(Value, kw_only=True, frozen=True):
-    """An endpoint or leaf and by how much of its speed it is slower than most; negative: faster."""
-
-    name: str
-    sending: float
-    receiving: float
-    tests: Integer
 
 
 class FabricReport(Value, kw_only=True, frozen=True):
@@ -80,14 +67,9 @@ class FabricReport(Value, kw_only=True, frozen=True):
     answers: tuple[FabricAnswer, ...]
     cleared: Integer
     bands: tuple[LatencyBand, ...] = ()
-    # (lowest value of a bin, tests in it)
-    histogram: tuple[tuple[float, Integer], ...] = ()
-    bars: tuple[FabricBar, ...] = ()
-    # Names of rows and columns, and the median of each cell as a ratio to all (1.1: slower by 10 %); None: no test.
-    matrix_names: tuple[str, ...] = ()
-    matrix: tuple[tuple[float | None, ...], ...] = ()
     findings: tuple[Finding, ...]
     verdict: Verdict
+    views: FabricViews
 
 
 def expectations(platform: Platform, metric: Metric) -> tuple[ExpectedPair, ...]:
@@ -145,12 +127,9 @@ def report(
         answers=answers,
         cleared=len(outcome.cleared),
         bands=bands,
-        histogram=_histogram(values),
-        bars=_bars(outcome),
-        matrix_names=_matrix_names(places),
-        matrix=_matrix(outcome, metric, middle),
         findings=findings,
         verdict=_verdict(answers, findings, expected, outcome, enough, least_seen, unit, level),
+        views=views(outcome),
     )
 
 
@@ -234,72 +213,3 @@ def _verdict(
         )
     against = f"{format_in(level, unit)} against {format_in(expected[0].value, unit)} expected"
     return Verdict(outcome="ok", sentence=f"ok: {same}; {against}", because=codes)
-
-
-def _histogram(values: Sequence[float]) -> tuple[tuple[float, int], ...]:
-    ordered = sorted(values)
-    low, high = ordered[0], ordered[-1]
-    width = (high - low) / _BINS
-    if width <= 0:
-        return ((low, len(ordered)),)
-    counts = [0] * _BINS
-    for each in ordered:
-        counts[min(int((each - low) / width), _BINS - 1)] += 1
-    return tuple((low + at * width, count) for at, count in enumerate(counts))
-
-
-def _bars(outcome: Swept) -> tuple[FabricBar, ...]:
-    """Return leaves and endpoints that are slowest, by their worse direction."""
-    fit, places = outcome.fit, outcome.places
-    found = [
-        FabricBar(name=str(each), sending=fit.senders[at], receiving=fit.receivers[at], tests=fit.sent[at])
-        for at, each in enumerate(places.endpoints)
-    ]
-    found += [
-        FabricBar(name=f"uplinks of {name}", sending=fit.leaf_up.get(at, 0.0), receiving=fit.leaf_down.get(at, 0.0),
-                  tests=sum(fit.sent[each] for each in places.members.get(at, ())))
-        for at, name in enumerate(places.leaf_names)
-    ]  # fmt: skip
-    return tuple(sorted(found, key=lambda each: -max(each.sending, each.receiving))[:_MOST_BARS])
-
-
-def _blocks(places: Places) -> list[int]:
-    """Return the row of each endpoint: itself in the order of leaves; leaves, or runs of endpoints, where many."""
-    order = sorted(range(len(places.endpoints)), key=lambda each: (places.leaves[each] or 0, each))
-    rows = [0] * len(order)
-    whole = len(order)
-    leaves = len(places.leaf_names)
-    for at, each in enumerate(order):
-        leaf = places.leaves[each]
-        if whole <= _MOST_CELLS:
-            rows[each] = at
-        elif leaf is not None and 1 < leaves <= _MOST_CELLS:
-            rows[each] = leaf
-        else:
-            rows[each] = at * _MOST_CELLS // whole
-    return rows
-
-
-def _matrix_names(places: Places) -> tuple[str, ...]:
-    first: dict[int, str] = {}
-    for each, row in enumerate(_blocks(places)):
-        first.setdefault(row, str(places.endpoints[each]))
-    if len(first) == len(places.leaf_names) < len(places.endpoints):
-        return places.leaf_names
-    return tuple(first[row] for row in sorted(first))
-
-
-def _matrix(outcome: Swept, metric: Metric, middle: float) -> tuple[tuple[float | None, ...], ...]:
-    rows = _blocks(outcome.places)
-    size = max(rows) + 1
-    cells: dict[tuple[int, int], list[float]] = defaultdict(list)
-    for test in outcome.tests:
-        if test.value is not None:
-            ratio = slowness(test.value, metric) / slowness(middle, metric)
-            cells[rows[test.sender], rows[test.receiver]].append(ratio)
-            if metric != "bandwidth":
-                cells[rows[test.receiver], rows[test.sender]].append(ratio)
-    return tuple(
-        tuple(typical(cells[one, other]) if (one, other) in cells else None for other in range(size))
-        for one in range(size)
-    )

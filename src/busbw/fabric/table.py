@@ -1,7 +1,8 @@
 """Pairs from a table: `sender,receiver,value[,unit][,round]`, separated by commas, semicolons or tabs.
 
-`node07:mlx5_3` is one NIC of a node. A first line of names, comments (`#`) and empty lines are passed over. Without a
-unit latencies are microseconds and bandwidths MB/s (1e6), as OSU and ClusterKit print them.
+`node07:mlx5_3` is one NIC of a node, a value of `-` a test without an answer. A first line of names, comments (`#`)
+and empty lines are passed over. Without a unit latencies are microseconds and bandwidths MB/s (1e6), as OSU and
+ClusterKit print them.
 """
 
 import math
@@ -21,6 +22,7 @@ _UNITS: dict[str, tuple[str, float]] = {
 }  # fmt: skip
 _SEPARATORS = ("\t", ";", ",")
 _RAIL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_NO_ANSWER = "-"
 _MOST_ROUNDS = 10**6
 _QUANTITY = re.compile(r"([0-9.eE+-]{1,40})\s*([A-Za-z/]{1,8})")
 
@@ -66,6 +68,8 @@ def read_pairs(text: str, metric: Metric, where: str) -> tuple[Places, tuple[Pai
     tests = [_test(line.split(separator), metric, numbers, f"{where}:{number}") for number, line in lines]
     if not tests:
         raise InputError("a first line of names and no pair below it", where=where)
+    if all(each.value is None for each in tests):
+        raise InputError("none of these tests has an answer", where=where)
     return flat(numbers), tuple(tests)
 
 
@@ -89,16 +93,16 @@ def _test(cells: list[str], metric: Metric, numbers: dict[Endpoint, int], at: st
     scale = _scale(unit or ("us" if metric == "latency" else "MB/s"), metric, at)
     if turn and not (turn.isascii() and turn.isdecimal() and int(turn[:12]) <= _MOST_ROUNDS):
         raise InputError(f"{turn[:40]!r} is no number of a round", where=at)
-    return PairTest(sender=ends[0], receiver=ends[1], round=int(turn or 0), value=_number(value, at) * scale)
+    reached = None if value == _NO_ANSWER else _number(value, at) * scale
+    return PairTest(sender=ends[0], receiver=ends[1], round=int(turn or 0), value=reached)
 
 
 def pairs_text(places: Places, tests: Iterable[PairTest], metric: Metric) -> str:
     """Return tests as such a table, with units and rounds."""
     unit, scale = ("us", 1e6) if metric == "latency" else ("GB/s", 1e-9)
     lines = ["sender,receiver,value,unit,round"]
-    lines += [
-        f"{places.endpoints[each.sender]},{places.endpoints[each.receiver]},{value * scale:.6g},{unit},{each.round}"
-        for each in tests
-        if (value := each.value) is not None
-    ]
+    for each in tests:
+        reached = _NO_ANSWER if each.value is None else f"{each.value * scale:.6g}"
+        ends = f"{places.endpoints[each.sender]},{places.endpoints[each.receiver]}"
+        lines.append(f"{ends},{reached},{unit},{each.round}")
     return "\n".join(lines) + "\n"

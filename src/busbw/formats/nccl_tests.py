@@ -11,6 +11,7 @@ from busbw.formats.nccl_tests_head import (
     COPIES,
     DTYPES,
     FAILURE,
+    LEFT_OUT,
     MAY_BE_FAILURE,
     SEEMS,
     STARTS,
@@ -170,6 +171,8 @@ USUAL = _columns(
 )
 
 
+# Lines that somebody left out where he quotes a table: "[...]", "...".
+_ELLIPSIS = re.compile(r"\s{0,40}\[?(?:\.{3}|…)\]?\s{0,40}")
 _ROW = re.compile(r"\s*(?:#\s{0,40})?\d{1,19}\s+\d{1,19}\s+[a-z]", re.ASCII)
 # Rows that are held back until one tells the collective; of more the first decides.
 _MOST_HELD = 4096
@@ -215,9 +218,14 @@ class _NcclTestsTable:
         self._held: list[_HeldRow] = []
         self._busbw_sum = [0.0, 0.0]
         self._rates = 0
+        # Rows that somebody left out of the text, `[...]`: the tool's average is of more rows than these.
+        self._lacks_rows = False
+        self._largest = 0
 
     def take(self, line: TextLine) -> Taken | Sequence[Reading] | Unreadable:
         text = line.text
+        if _ELLIPSIS.fullmatch(text):
+            return self._leave_out()
         if _ROW.match(text) and (self._columns is not None or not text.lstrip().startswith("#")):
             taken = self._row(line)
             if not (isinstance(taken, Unreadable) and text.lstrip().startswith("#")):
@@ -233,6 +241,21 @@ class _NcclTestsTable:
             self._check_average()
         return taken
 
+    def _leave_out(self) -> Taken:
+        if self._columns is None:
+            self._head.lacks_devices = bool(self._head.devices)
+        elif not self._head.complete:
+            self._lacks_rows = True
+        return "known"
+
+    def _left_out(self) -> str:
+        """Return what somebody left out of the text, and if the rest is not of one run; "" for a whole table."""
+        said = " and ".join(["devices"] * self._head.lacks_devices + ["rows"] * self._lacks_rows)
+        most = dict(self._head.parameters).get("maxBytes", "")
+        if said and most.isdecimal() and self._largest > int(most):
+            said += f"; a row of {self._largest} bytes where the head says {most} at most, as of another run"
+        return said
+
     def finish(self, last_line: int) -> Table:
         head = self._head
         columns = self._columns
@@ -247,6 +270,8 @@ class _NcclTestsTable:
             parameters = (*parameters, (SEEMS, self._seems))
         if self._has_assumed_header:
             parameters = (*parameters, ("header", "missing; columns as since 2.13"))
+        if left_out := self._left_out():
+            parameters = (*parameters, (LEFT_OUT, left_out))
         return Table(
             number=self._number,
             source=self._source,
@@ -260,7 +285,7 @@ class _NcclTestsTable:
             ranks_from_rates=self._check.ranks(),
             versions=head.versions,
             parameters=parameters,
-            devices=tuple(head.devices),
+            devices=() if head.lacks_devices else tuple(head.devices),
             footer=tuple(head.footer.items()),
             complete=head.complete,
             failures=tuple(head.failures),
@@ -290,6 +315,7 @@ class _NcclTestsTable:
         size_bytes, count = int(cells["size", None]), int(cells["count", None])
         if max(size_bytes, count) > _LARGEST:
             return Unreadable("its size is more than 63 bits")
+        self._largest = max(self._largest, size_bytes)
         if not self._has_rows:
             # The list of devices is above the rows.
             self._has_rows, self._ranks = True, self._head.ranks()
@@ -402,7 +428,7 @@ class _NcclTestsTable:
         """Doubt the table when the tool's average is not that of its rows: then some are missing or wrong."""
         line = self._head.footer_lines.pop("average")
         said = printed(self._head.footer["Avg bus bandwidth"].split()[0])
-        if said is None or self._rates == 0:
+        if said is None or self._rates == 0 or self._lacks_rows:
             return
         low, high = (total / self._rates for total in self._busbw_sum)
         if not low * (1 - 1e-5) <= said.high * 1e9 or not said.low * 1e9 <= high * (1 + 1e-5):

@@ -64,6 +64,8 @@ _BEGINNINGS = (
 COPIES = "runs printed into one another"
 # A parameter of tables whose rows show another collective than was stated.
 SEEMS = "rows look like"
+# A parameter of tables out of which somebody left lines, and said so: `[...]`.
+LEFT_OUT = "left out of the text"
 _LONGEST_FAILURE = 300
 _MOST_FAILURES = 50
 _MOST_PARAMETERS = 40
@@ -82,6 +84,7 @@ class Head:
     # Of a table that busbw wrote: who measured. There `nan` stands for what was not measured.
     origin: tuple[tuple[str, str], ...] = ()
     devices: list[ListedDevice] = field(default_factory=list)
+    lacks_devices: bool = False
     footer: dict[str, str] = field(default_factory=dict)
     # The line of the average, until somebody has looked at it.
     footer_lines: dict[str, int] = field(default_factory=dict)
@@ -121,8 +124,8 @@ class Head:
         return "known"
 
     def ranks(self) -> int | None:
-        """Return the ranks of the group that the first device belongs to; None without a list of devices."""
-        if not self.devices:
+        """Return the ranks of the group that the first device belongs to; None without a whole list of devices."""
+        if not self.devices or self.lacks_devices:
             return None
         first = self.devices[0].group
         return len({device.rank for device in self.devices if device.group == first})

@@ -164,6 +164,13 @@ def _culprit(
     )
     if sure is not None:
         return *sure, False
+    if plan.fabric is not None:
+        # Ranks of a sweep differ in how many tests they had: who has done less, or sleeps, waits for its turn.
+        return (
+            None,
+            _why_not(ranks, silent) if silent else "cannot tell: every host answers, and no rank is stopped",
+            False,
+        )
     found = _missing(plan, ranks) or _behind(plan, ranks) or _asleep(plan, ranks) or _spinning(plan, ranks)
     return *(found or (None, _why_not(ranks, silent))), True
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from busbw.base.text import counted, listed
 from busbw.facts.rules import finding
-from busbw.formats.nccl_tests_head import COPIES, SEEMS, collective_of_program
+from busbw.formats.nccl_tests_head import COPIES, LEFT_OUT, SEEMS, collective_of_program
 from busbw.model.finding import Finding
 from busbw.model.imported import Imported, Table
 
@@ -30,6 +30,7 @@ def judge_import(imported: Imported, *, unclaimed: int, incomplete: Sequence[str
         *_cut_off(tables),
         *_unchecked(tables),
         *_repeated(tables),
+        *_left_out(tables),
         *_stated(imported, tables),
         *_unclaimed(unclaimed),
     ]
@@ -101,7 +102,7 @@ def _ranks(named: _Named) -> Iterator[Finding]:
             "IMP005",
             evidence=listed([named.at(table) for table in these]),
             fix="compare these rows only with runs of the ranks that the rates reveal",
-            declared=declared,
+            declared="1 rank is" if declared == "1" else f"{declared} ranks are",
             revealed=revealed,
         )
 
@@ -159,6 +160,12 @@ def _repeated(named: _Named) -> Iterator[Finding]:
             rows=counted(len(rows), "row"),
             repeat="repeats" if len(rows) == 1 else "repeat",
         )
+
+
+def _left_out(named: _Named) -> Iterator[Finding]:
+    lacking = [f"{named.at(table)}: {what}" for table in named.tables if (what := dict(table.parameters).get(LEFT_OUT))]
+    if lacking:
+        yield finding("IMP013", evidence=listed(lacking), tables=counted(len(lacking), "table"))
 
 
 def _stated(imported: Imported, named: _Named) -> Iterator[Finding]:

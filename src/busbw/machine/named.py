@@ -16,15 +16,22 @@ from busbw.limits.ceiling import ceiling
 from busbw.limits.rates import rates_of_hardware, rates_of_platform
 from busbw.machine.capture.anonymous import anonymous, user
 from busbw.machine.capture.sites import site_files
-from busbw.machine.capture.snapshot import capture, capture_anonymously, capture_hardware, capture_noise
+from busbw.machine.capture.snapshot import (
+    capture,
+    capture_anonymously,
+    capture_counters,
+    capture_hardware,
+    capture_noise,
+)
 from busbw.machine.health.network import features
 from busbw.machine.health.node import node_of
 from busbw.machine.read.hardware import hardware_of
 from busbw.machine.read.index import SnapshotIndex, number
 from busbw.machine.read.noise import noise_of
-from busbw.machine.read.state import state_of
+from busbw.machine.read.state import counters_of, state_of
 from busbw.model.host import FoundLibrary, FoundSetting, Hardware, HostGpu, PciFunction, Probe, Snapshot
 from busbw.model.limit import Bound, NodeRates
+from busbw.model.machine import CountersRead
 from busbw.model.platform import Platform, ResolvedPlatform
 from busbw.model.topology import NodeView, Topology
 from busbw.store.snapshots import read_snapshot, write_snapshot
@@ -381,6 +388,16 @@ def snapshot_of_file(path: Path) -> Snapshot:
 def anonymous_snapshot_of_file(path: Path) -> Snapshot:
     """Return a captured host without names, serial numbers and addresses. Raises as `snapshot_of_file`."""
     return anonymous(read_snapshot(path))
+
+
+def counters_here() -> CountersRead:
+    """Return the counters of this host's network ports as they are now."""
+    return counters_of(capture_counters())
+
+
+def counters_of_file(path: Path) -> CountersRead:
+    """Return the counters that a captured host had. Raises InputError for a file that is not a snapshot."""
+    return counters_of(read_snapshot(path))
 
 
 def hardware_here() -> Hardware:

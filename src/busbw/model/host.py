@@ -145,7 +145,7 @@ class PortState(Value, kw_only=True, frozen=True):
     # ACTIVE, INIT, ARMED, DOWN; and of the cable: LinkUp, Polling, Disabled.
     state: str | None = None
     physical: str | None = None
-    # Errors since the counters were last set to zero, by the kernel's names.
+    # Errors, losses and congestion since the counters were last set to zero, by the kernel's names.
     errors: dict[str, Integer] = msgspec.field(default_factory=dict)
 
 

@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from busbw.base.collectives import PART_ALIGNMENT_BYTES
 from busbw.base.value import Integer, Value
+from busbw.model.fabric import FabricPlan
 from busbw.model.machine import GpuHost, GpuSetup, Host, Library, MpiLibrary
 from busbw.model.request import Mode, Request
 from busbw.model.settings import JobEnvironment, RecommendedLayer
@@ -233,6 +234,8 @@ class Plan(Value, kw_only=True, frozen=True):
     # Decisions taken on the way that a reader should know: sizes dropped, limits met.
     notes: tuple[str, ...] = ()
     tag: str | None = None
+    # A sweep over pairs of hosts in rounds: `sweeps` only name what it measures. None: no such sweep.
+    fabric: FabricPlan | None = None
     # What was asked for, with the hosts, ranks and sizes that were chosen where it left them open; None: not kept,
     # as in schema 1.
     request: Request | None = None

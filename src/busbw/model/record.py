@@ -5,6 +5,8 @@ from typing import Literal
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.units import format_size
 from busbw.base.value import Integer, Value
+from busbw.model.fabric import FabricMetric, PairSeen
+from busbw.model.machine import CountersRead
 from busbw.model.plan import Sweep, points_of
 
 
@@ -262,6 +264,26 @@ class Measured(Record, tag="measured", kw_only=True, frozen=True):
     ended_unix_s: float
 
 
+class RoundMeasured(Record, tag="round", kw_only=True, frozen=True):
+    """One round of a sweep over a fabric, by rank 0: its pairs were tested at the same time."""
+
+    metric: FabricMetric
+    # From 0, by metric.
+    round: Integer
+    tests: tuple[PairSeen, ...]
+    # Seats whose ranks have not answered by now, in this round or before; they have no part in later ones.
+    lost: tuple[Integer, ...] = ()
+    started_unix_s: float
+    ended_unix_s: float
+
+
+class CountersKept(Record, tag="port_counters", kw_only=True, frozen=True):
+    """The counters of the network ports of this rank's host; one rank of each host writes them."""
+
+    moment: Literal["before", "after"]
+    read: CountersRead
+
+
 class Failed(Record, tag="failed", kw_only=True, frozen=True):
     """Why this rank gave up."""
 
@@ -275,7 +297,7 @@ class Finished(Record, tag="finished", kw_only=True, frozen=True):
     reason: Literal["complete", "time", "stopped"]
 
 
-AnyRecord = Hello | Node | Copied | Streamed | Launched | Measured | Failed | Finished
+AnyRecord = Hello | Node | Copied | Streamed | Launched | Measured | RoundMeasured | CountersKept | Failed | Finished
 
 
 # Marks the lines of standard output that are events; everything else is kept and not interpreted.
@@ -323,13 +345,31 @@ class Ending(Event, tag="ending", kw_only=True, frozen=True):
     reason: Literal["complete", "time", "stopped"]
 
 
+class RoundEnded(Event, tag="round_ended", kw_only=True, frozen=True):
+    """A round of a sweep over a fabric is on disk."""
+
+    point: Integer
+    round: Integer
+    tests: Integer
+    unanswered: Integer
+
+
+class Unanswered(Event, tag="unanswered", kw_only=True, frozen=True):
+    """The sweep is over, and these ranks gave no answer: who sent this waits for the hosts to be looked at."""
+
+    reason: Literal["complete", "stopped"]
+    # () where pairs gave each other up and all ranks are there.
+    ranks: tuple[Integer, ...]
+    hosts: tuple[str, ...]
+
+
 class Refused(Event, tag="refused", kw_only=True, frozen=True):
     """Ranks that must not measure together: nothing begins, and no rank is to blame. Any rank may say so."""
 
     why: str
 
 
-AnyEvent = Preparing | Measuring | PointEnded | Ending | Refused
+AnyEvent = Preparing | Measuring | PointEnded | RoundEnded | Unanswered | Ending | Refused
 
 
 # The states in which a rank is at a point of the plan; the others come before the first point or after the last.

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, get_args, get_type_hints
 from busbw.base.collectives import Matrix
 from busbw.base.errors import InputError
 from busbw.base.value import Value
+from busbw.model.fabric import FabricAsked, command_words
 from busbw.model.machine import Buffers
 
 RuntimeName = Literal["apptainer", "singularity", "pyxis", "podman", "docker", "charliecloud"]
@@ -183,6 +184,8 @@ class Request(Value, kw_only=True, frozen=True, omit_defaults=True):
     ] = None
     # What that file holds.
     matrix: Matrix | None = None
+    # A sweep over the pairs of a fabric; None: collectives.
+    fabric: FabricAsked | None = None
 
     smallest_bytes: Annotated[int | None, RunOption("-b", "sizes", "Smallest size [default: 8].", form="size")] = None
     largest_bytes: Annotated[
@@ -580,5 +583,12 @@ def words_of(request: Request, left_out: Collection[str] = ()) -> tuple[tuple[st
 
 
 def command_of(request: Request) -> tuple[str, ...]:
-    """Return the `busbw run` command that asks for a request, word for word."""
+    """Return the `busbw run` or `busbw fabric` command that asks for a request, word for word."""
+    if request.fabric is not None:
+        words = words_of(request, _OF_THE_SWEEP)
+        return (*command_words(request.fabric), *(word for each in words for word in each))
     return ("busbw", "run", *request.collectives, *(word for words in words_of(request) for word in words))
+
+
+# What `busbw fabric` decides itself.
+_OF_THE_SWEEP = frozenset({"smallest_bytes", "largest_bytes", "time_limit_s", "verify", "ranks_per_node", "binding"})

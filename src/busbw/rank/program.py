@@ -1,6 +1,7 @@
 """What one rank does from its start to its end."""
 
 import contextlib
+import functools
 import os
 import signal
 import sys
@@ -30,7 +31,7 @@ from busbw.rank.admission import read_plan, refuse, suspicion, wrong_count
 from busbw.rank.bench import Bench, open_bench
 from busbw.rank.budget import Budget, PointLedger, Turn
 from busbw.rank.heart import Heart, hearts_of, remove_left
-from busbw.rank.journal import Journal, Presence
+from busbw.rank.journal import Journal, Presence, introduce
 from busbw.rank.sampling import Controls, Report
 from busbw.rank.world import World, open_world
 
@@ -85,7 +86,8 @@ def main(arguments: Sequence[str]) -> int:
             hearts.folder, mine, keeps_counters=world.local_rank == 0, is_own_folder=hearts.lock is not None
         )
         journals = tuple(Journal(raw / layout.records_name(rank, attempt)) for rank in mine)
-        _run(plan, world, heart, presence, journals, done)
+        carry_out = _run if plan.fabric is None else functools.partial(_sweep, attempt)
+        carry_out(plan, world, heart, presence, journals, done)
         presence.leave()
     except Exception as error:  # noqa: BLE001 - whatever it is, the other ranks must not wait for this one
         step = heart.step if heart is not None else "starting"
@@ -125,6 +127,33 @@ def _run(
     _write(journals, [Finished(reason=reason)] * len(journals))
     heart.enter("done")
     world.barrier()
+    say(Ending(reason=reason))
+
+
+def _sweep(
+    attempt: int,
+    plan: Plan,
+    world: World,
+    heart: Heart,
+    presence: Presence,
+    journals: Sequence[Journal],
+    _done: frozenset[int],
+) -> None:
+    """Carry out a sweep over a fabric: no rank waits for all others once the hosts have been compared."""
+    from busbw.rank import fabric  # noqa: PLC0415 - few runs have a sweep
+
+    say = _speaker(world)
+    hellos = (introduce(world, world.rank),)
+    _write(journals, hellos)
+    heart.enter("comparing the hosts")
+    _compare_hosts(plan, world, hellos, journals[0])
+    say(Preparing(what="comparing the hosts"))
+    presence.note()
+    keeper = fabric.CounterKeeper(journals[0], keeps=world.local_rank == 0)
+    keeper.keep("before")
+    reason = fabric.carry_out(plan, world, heart, journals[0], say, attempt, keeper)
+    _write(journals, [Finished(reason=reason)])
+    heart.enter("done")
     say(Ending(reason=reason))
 
 

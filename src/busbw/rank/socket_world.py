@@ -12,12 +12,14 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from busbw import _core
 from busbw.base import layout
+from busbw.model.fabric import FabricPlan
 
 # (rank, ranks, rank within the host): torchrun's names, srun's, and those of MPI launchers that start us without MPI.
 _VARIABLES = (
@@ -61,6 +63,13 @@ def place_of(environment: Mapping[str, str]) -> RankIdentity:
         "no launcher says which rank this is: neither RANK, WORLD_SIZE, LOCAL_RANK nor SLURM_PROCID, SLURM_NTASKS, "
         "SLURM_LOCALID are set"
     )
+
+
+def use_own_nic(plan: FabricPlan, environment: MutableMapping[str, str]) -> None:
+    """Set what makes MPI use the NIC of this rank alone, before it is loaded."""
+    if plan.nic_settings:
+        number = place_of(environment).local_rank
+        environment.update(plan.nic_settings[number % len(plan.nic_settings)])
 
 
 class SocketWorld:
@@ -202,7 +211,7 @@ def _gathered(meeting: Path, ranks: int, timeout_s: float) -> tuple[socket.socke
             except OSError as error:
                 missing = [str(rank) for rank in range(1, ranks) if rank not in links]
                 raise RuntimeError(f"rank {', '.join(missing)} did not come within {timeout_s:.0f} s") from error
-            rank = _greeted(link, secret)
+            rank = greeted(link, secret)
             if rank is None or rank in links or not 0 < rank < ranks:
                 link.close()
                 continue
@@ -210,7 +219,7 @@ def _gathered(meeting: Path, ranks: int, timeout_s: float) -> tuple[socket.socke
     return tuple(links[rank] for rank in sorted(links))
 
 
-def _greeted(link: socket.socket, secret: bytes) -> int | None:
+def greeted(link: socket.socket, secret: bytes) -> int | None:
     """Return the rank that has connected; None for a stranger, such as what scans ports."""
     link.settimeout(_GREETING_S)
     try:
@@ -239,15 +248,27 @@ def _joined(meeting: Path, rank: int, timeout_s: float) -> socket.socket:
             time.sleep(_LOOK_AGAIN_S)
             continue
         try:
-            link = socket.create_connection((where["address"], where["port"]), timeout=left_s)
-            link.sendall(bytes.fromhex(where["secret"]) + _RANK.pack(rank))
+            return _connected(where, rank, left_s)
         except OSError as error:
             # Possibly the address is one that an earlier start left.
             why = f"{where['address']}:{where['port']}: {error.strerror or error}"
             time.sleep(_LOOK_AGAIN_S)
-        else:
-            return link
     raise RuntimeError(f"rank {rank} did not reach rank 0 within {timeout_s:.0f} s: {why}")
+
+
+def joined_at(where: Mapping[str, Any], rank: int, timeout_s: float) -> socket.socket:
+    """Return a connection to rank 0, which has said `where` it listens. Raises RuntimeError."""
+    try:
+        return _connected(where, rank, timeout_s)
+    except OSError as error:
+        why = f"{where['address']}:{where['port']}: {error.strerror or error}"
+        raise RuntimeError(f"rank {rank} did not reach rank 0 within {timeout_s:.0f} s: {why}") from error
+
+
+def _connected(where: Mapping[str, Any], rank: int, timeout_s: float) -> socket.socket:
+    link = socket.create_connection((where["address"], where["port"]), timeout=timeout_s)
+    link.sendall(bytes.fromhex(where["secret"]) + _RANK.pack(rank))
+    return link
 
 
 def _receive_message(link: socket.socket) -> bytes:

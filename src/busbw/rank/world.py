@@ -1,5 +1,6 @@
 """All ranks of a run as one of them sees it, however they were started."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -59,6 +60,10 @@ class World(Protocol):
 
 def open_world(plan: Plan, directory: Path, attempt: int) -> World:
     """Return the ranks of this run: through MPI where the plan has one, else through the launcher's variables."""
+    if plan.fabric is not None:
+        from busbw.rank.socket_world import use_own_nic  # noqa: PLC0415 - few runs have a sweep
+
+        use_own_nic(plan.fabric, os.environ)
     if plan.mpi is not None:
         from busbw.rank.mpi_world import MpiWorld  # noqa: PLC0415 - importing it initialises MPI
 

@@ -105,7 +105,7 @@ def test_a_unit_sets_its_words_and_expands_nothing():
         assert reading.lines[each.line - 1].startswith(each.name, each.column - 1)
 
 
-@pytest.mark.parametrize("file", ["a.json", "hostfile", "conf/machinefile.txt", "rankfile"])
+@pytest.mark.parametrize("file", ["hostfile", "conf/machinefile.txt", "rankfile"])
 def test_files_that_set_nothing_are_refused_by_their_names(file: str):
     with pytest.raises(InputError, match="is not read"):
         read("a slots=8\n", file)

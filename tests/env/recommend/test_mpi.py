@@ -118,6 +118,16 @@ def test_sharp_is_asked_for_in_the_words_of_the_mpi():
     assert "HCOLL_ENABLE_SHARP" not in of("azure-hbv4", mpi="hpcx").env()
 
 
+@pytest.mark.parametrize("name", ["isambard-3", "aws-p5"])
+def test_an_mpi_over_verbs_is_not_promised_a_network_of_libfabric(name):
+    def advice(name: str, mpi: str) -> str:
+        return " ".join(f"{each.option} {each.reason}" for each in of(name, mpi=mpi).launch)
+
+    assert "--mpi mvapich MVAPICH2 sends over InfiniBand verbs" in advice(name, "mvapich2")
+    assert "verbs" not in advice(name, "mvapich")
+    assert "verbs" not in advice("azure-hbv4", "mvapich2")
+
+
 def test_there_is_no_nvlink_to_check_without_gpus():
     assert "there is no NVLink to check" in " ".join(of("azure-hbv4", goal="nvlink-check").cannot_tell)
 

@@ -1,1 +1,1 @@
-"""Verbs that ask which of many nodes is bad, a module each; `cli.command` names them."""
+"""Verbs about nodes: whether they are fit (`check`), and which makes groups of them bad (`isolate`)."""

@@ -77,6 +77,8 @@ class PythonTexts:
         """Go through the program; `refusal` says why it is none, where it is not."""
         self.deeds: list[Deed] = []
         self.values: dict[int, list[Spelled | None]] = {}
+        # Where the longest expression ends that begins at a place: `", ".join(...)` begins where its text does.
+        self._ends: dict[int, int] = {}
         self.refusal: str | None = None
         self._piece = piece
         self._context = context
@@ -388,7 +390,13 @@ class PythonTexts:
     def _known(self, node: ast.expr) -> Value | None:
         """Return the value of an expression that is given to something, and remember it by its place."""
         value = self._value(node)
-        known = self.values.setdefault(self._offset(node), [])
+        start, end = self._offset(node), self._end(node)
+        if end < self._ends.get(start, end):
+            return value
+        if end > self._ends.get(start, end):
+            self.values.pop(start, None)
+        self._ends[start] = end
+        known = self.values.setdefault(start, [])
         given = value if isinstance(value, tuple) else (value or self._text_of(node),)
         is_known = bool(given) and all(each.is_known for each in given)
         for each in given if is_known else (None,):

@@ -12,7 +12,7 @@ from busbw.base.errors import InputError
 from busbw.env.reading.commands import FAMILY_NAME, LAUNCHERS, as_script
 from busbw.env.reading.context import Context, Ledger, Scope
 from busbw.env.reading.images import read_apptainer, read_dockerfile
-from busbw.env.reading.manifests import read_kubernetes
+from busbw.env.reading.manifests import read_json, read_kubernetes
 from busbw.env.reading.modulefiles import read_modulefile
 from busbw.env.reading.python import read_python
 from busbw.env.reading.settings_files import (
@@ -29,7 +29,7 @@ from busbw.model.settings import SettingsReading
 
 LARGEST_BYTES = 8 * 2**20
 # Manifests and modulefiles are read slower, and written by hand.
-_LARGEST = {"kubernetes": 2**20, "modulefile": 2**20, "markdown": 2**20, "python": 2**20}
+_LARGEST = {"kubernetes": 2**20, "json": 2**20, "modulefile": 2**20, "markdown": 2**20, "python": 2**20}
 _READERS: dict[str, Callable[[Spelled, Context], None]] = {
     "environment": read_environment,
     "nccl.conf": read_nccl_conf,
@@ -39,6 +39,7 @@ _READERS: dict[str, Callable[[Spelled, Context], None]] = {
     "dockerfile": read_dockerfile,
     "apptainer": read_apptainer,
     "kubernetes": read_kubernetes,
+    "json": read_json,
     "modulefile": read_modulefile,
     "systemd": read_systemd,
     "python": read_python,
@@ -90,7 +91,11 @@ def read(text: str, file: str, language: str | None = None) -> SettingsReading:
     if chosen in {"shell", "slurm"} and not ledger.has_launches:
         _read_options(context)
     returns = cleaned.count("\r\n")
-    if returns and chosen not in {"kubernetes", "dockerfile", "python"} and _end_on_windows(cleaned, ledger, chosen):
+    if (
+        returns
+        and chosen not in {"kubernetes", "json", "dockerfile", "python"}
+        and _end_on_windows(cleaned, ledger, chosen)
+    ):
         ledger.every("carriage_return", cleaned.index("\r\n"), "\\r", count=returns)
     return ledger.reading(chosen)
 
@@ -166,11 +171,12 @@ _NOT_READ = {
     ".toml": "TOML", ".tf": "Terraform", ".tfvars": "Terraform", ".hcl": "HCL", ".ini": "an INI file",
     ".c": "C", ".cc": "C++", ".cpp": "C++", ".h": "C", ".hpp": "C++", ".cu": "CUDA", ".go": "Go",
     ".rs": "Rust", ".am": "a makefile", ".mk": "a makefile", ".ac": "an input of Autoconf", ".cmake": "CMake",
-    ".json": "JSON", ".html": "HTML", ".xml": "XML", ".csv": "a table", ".ipynb": "a notebook",
+    ".html": "HTML", ".xml": "XML", ".csv": "a table", ".ipynb": "a notebook",
 }  # fmt: skip
 _OF_TEMPLATES = {".in", ".j2", ".jinja", ".template", ".tmpl", ".tpl"}
 _BY_SUFFIX = {
     ".md": "markdown", ".markdown": "markdown", ".py": "python", ".pyw": "python",
+    ".json": "json", ".jsonc": "json", ".json5": "json", ".code-workspace": "json",
     ".csh": "csh", ".tcsh": "csh",
     ".service": "systemd", ".mount": "systemd", ".socket": "systemd", ".timer": "systemd",
 }  # fmt: skip
@@ -184,6 +190,7 @@ _LINES_PER_SENTENCE = 12
 _KEY_ALONE = re.compile(r"^[\w-]+:[ \t]*$", re.MULTILINE)
 _MAPPED = re.compile(rf"^[ \t]+[\"']?{FAMILY_NAME.pattern}[\"']?:[ \t]", re.MULTILINE)
 _SHELL_START = re.compile(r"^(?:export|if|for|set|source|mpirun|srun|echo) ", re.MULTILINE)
+_JSON = re.compile(r"\s*\{\s*(?://[^\n]*\s*)*\"[^\"\n]*\"[ \t]*:")
 _HOSTS = re.compile(r"(?:^|/)(?:host|machine|rank)file(?:[.\w-]*\.txt)?$")
 # Files of build systems, by their whole name.
 _BUILD = (
@@ -213,7 +220,7 @@ def _detected(text: str, file: str) -> str:
         return named
     if _SHEBANG.match(start) or named == "shell":
         return _script(start)
-    return _by_content(start)
+    return "json" if _JSON.match(start) else _by_content(start)
 
 
 def _script(start: str) -> str:
@@ -303,6 +310,7 @@ _BY_INFO = {
     **dict.fromkeys(("csh", "tcsh"), "csh"),
     **dict.fromkeys(("dockerfile", "docker", "containerfile"), "dockerfile"),
     **dict.fromkeys(("yaml", "yml"), "kubernetes"),
+    **dict.fromkeys(("json", "jsonc", "json5"), "json"),
     **dict.fromkeys(("singularity", "apptainer"), "apptainer"),
 }  # fmt: skip
 # What shows a session: the lines behind prompts are commands, and without one all of it was printed.

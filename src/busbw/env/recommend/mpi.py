@@ -25,6 +25,7 @@ _OVER_LIBFABRIC = _HYDRA | {"intel-mpi"}
 _DERIVED = ("platform-facts",)
 _NOT_PUBLISHED = "not published"
 _VERBS = ("InfiniBand", "RoCE")
+_PROVIDERS = {"EFA": "efa", "Slingshot": "cxi"}
 _TCP = ("TCPX", "TCPXO", "Ethernet")
 # Settings that bind ranks, which a launch line does by its own words.
 BINDING = frozenset(("MV2_CPU_BINDING_POLICY", "MV2_CPU_BINDING_LEVEL", "I_MPI_PIN_DOMAIN"))
@@ -67,7 +68,19 @@ def mpi_advice(case: SettingsCase, mpi: str) -> MpiAdvice:
     settings = [*taken, *(each for each in derived if each.name not in names)]
     if case.nodes == 1:
         settings = [each for each in settings if each.name in BINDING]
-    return MpiAdvice(settings=tuple(settings), left_out=left, launch=tuple(_placement(case.platform, mpi)))
+    return MpiAdvice(
+        settings=tuple(settings), left_out=left, launch=(*_placement(case.platform, mpi), *_other_mpi(case, mpi))
+    )
+
+
+def _other_mpi(case: SettingsCase, mpi: str) -> Iterator[LaunchAdvice]:
+    kind = case.platform.fabric.kind
+    if mpi == "mvapich2" and kind in _PROVIDERS and case.nodes > 1:
+        yield LaunchAdvice(
+            option="--mpi mvapich",
+            reason=f"MVAPICH2 sends over InfiniBand verbs; {kind} is reached through libfabric, as MVAPICH 4 does",
+            source=("mvapich2-source",),
+        )
 
 
 def _is_for(each: PublishedForMpi, platform: Platform) -> bool:
@@ -168,9 +181,6 @@ def _binding(case: SettingsCase, mpi: str) -> Iterator[Recommended]:
     facts = f"{numa} NUMA nodes"
     yield _derived("MV2_CPU_BINDING_POLICY", "scatter", facts, why="Ranks are dealt out evenly over NUMA nodes.")
     yield _derived("MV2_CPU_BINDING_LEVEL", "numanode", facts, why="Each rank has the cores of its NUMA node.")
-
-
-_PROVIDERS = {"EFA": "efa", "Slingshot": "cxi"}
 
 
 def _provider(case: SettingsCase, mpi: str) -> Iterator[Recommended]:

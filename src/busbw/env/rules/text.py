@@ -209,17 +209,20 @@ _LOGGED = re.compile(r".*\bNCCL (?:INFO|WARN|TRACE|VERSION)\b")
 _TEST = re.compile(r"\s*(?:async )?def test_\w+\(")
 # A condition in a sentence, and a word to put a value in for.
 _CONDITION = re.compile(
-    r"\b(?:[Ww]hen|[Ii]f|[Uu]nless)\s+(?:[`\"'*]*[A-Z]\w*=\S+\s+(?:and|or)\s+)*[`\"'*]*$|(?:^|\.\s+)With\s+[`\"'*]*$"
+    r"\b(?:[Ww]hen|[Ii]f|[Uu]nless)\s+(?:(?:you|users?|we|it)\s+(?:sets?|uses?|enables?|specif(?:y|ies)|pass(?:es)?)\s+)?"
+    r"(?:[`\"'*]*[A-Z]\w*=\S+\s+(?:and|or)\s+)*[`\"'*]*$|(?:^|\.\s+)With\s+[`\"'*]*$"
 )
 _CONSEQUENCE = re.compile(r"=[^\s`,]+[`\"'*]*(?:,|\s+(?:and|or|is|are|enabled|set)\b)")
+# What a setting makes a program print.
+_PRINTED = re.compile(r"=[^\s`,]+[`\"'*]+\s+(?:output|logs?|messages?|lines?|traces?)\b")
 _TO_FILL_IN = re.compile(r"[`\"']?\s*[=:]\s*[`\"']?<[A-Za-z][\w -]*>")
 _FAMILIES = ("NCCL_", "RCCL_", "MSCCL_", "MSCCLPP_", "UCX_", "FI_", "OMPI_")
 _MOST_NAMES = 4
 # What makes a name one with a value: an option or `export` before it; behind it a sign and something that is not empty,
-# a cell of a table, or words that give it a number or a word in code quotes.
+# a cell of a table with one word, or words that give it a number or a word in code quotes.
 _GIVEN_BEFORE = re.compile(r"(?:-x|--?g?env|--env|-e|export|setenv|unset|ENV)[ =\t]+[\"'`]?$")
 _GIVEN_BEHIND = re.compile(
-    r"[`\"'*]{0,3}(?:\s*(?:[=,]|:(?=\s|[\"']))\s*(?![\"']{2}|None\b|null\b|\[\^)[^\s,;.)\]}]|\s*\|\s*[^\s|]"
+    r"[`\"'*]{0,3}(?:\s*(?:[=,]|:(?=\s|[\"']))\s*(?![\"']{2}|None\b|null\b|\[\^)[^\s,;.)\]}]|\s*\|\s*[^\s|]+\s*(?:\||$)"
     r"|\s+(?:to|is|as|of|at)\s+(?:[`\"']+\w|\d)|\.\*/)",
     re.ASCII,
 )
@@ -264,7 +267,9 @@ def _has_value(reading: SettingsReading, place: FilePlace, name: str) -> bool:
         # A pattern for such lines.
         return False
     if reading.language == "markdown" and (
-        _TO_FILL_IN.match(behind) or (_CONDITION.search(line[:at]) and _CONSEQUENCE.match(behind))
+        _TO_FILL_IN.match(behind)
+        or _PRINTED.match(behind)
+        or (_CONDITION.search(line[:at]) and _CONSEQUENCE.match(behind))
     ):
         return False
     is_cell = found is not None and "|" in found.group()

@@ -8,7 +8,7 @@ from busbw.base.hostlist import compressed
 from busbw.base.text import counted, listed
 from busbw.base.units import format_in
 from busbw.fabric.groups.combining import Combination
-from busbw.fabric.groups.judging import GroupTest, GroupScale
+from busbw.fabric.groups.judging import GroupScale, GroupTest
 from busbw.fabric.groups.search import Group
 from busbw.fabric.groups.splitting import BadNode, Separated
 from busbw.facts.rules import finding

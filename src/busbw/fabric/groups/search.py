@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from busbw.fabric.groups.judging import GroupPurpose, GroupResult, GroupTerms, GroupTest, GroupScale, scale_of
+from busbw.fabric.groups.judging import GroupPurpose, GroupResult, GroupScale, GroupTerms, GroupTest, scale_of
 from busbw.fabric.places import Draws
 
 Group = tuple[int, ...]

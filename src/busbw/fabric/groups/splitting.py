@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from busbw.fabric.groups.combining import Combination, combined
-from busbw.fabric.groups.judging import GroupTerms, GroupTest, GroupScale
+from busbw.fabric.groups.judging import GroupScale, GroupTerms, GroupTest
 from busbw.fabric.groups.search import BudgetSpent, Group, GroupMeasure, GroupSearch
 from busbw.fabric.places import Draws
 

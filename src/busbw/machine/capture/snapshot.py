@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from busbw import __version__
+from busbw.facts.port_counters import names_of
 from busbw.machine.capture import anonymous as names
 from busbw.machine.capture import host, metadata
 from busbw.machine.capture.environment import environment, take_settings
@@ -18,7 +19,6 @@ from busbw.machine.capture.libraries import libraries
 from busbw.machine.read.commands import COMMANDS, FILES, noise_command
 from busbw.machine.read.network import KEY_PLACES
 from busbw.machine.read.pci import acs_of
-from busbw.machine.read.state import ERROR_COUNTERS, HARDWARE_COUNTERS
 from busbw.model.host import Answer, Snapshot
 
 _PCI = "/sys/bus/pci/devices"
@@ -27,6 +27,8 @@ _BRIDGE = "0x0604"
 # Displays, processing accelerators and networks: what sends to another device.
 _SENDERS = ("0x03", "0x12", "0x02")
 _MOST_PORTS = 16
+# Of Slingshot's retry handler.
+_RETRIES = "rh:"
 
 
 def take_state(taken: Collection) -> None:
@@ -35,11 +37,27 @@ def take_state(taken: Collection) -> None:
     taken.file("/proc/uptime")
     for bus_id in taken.names(_PCI):
         _function(taken, f"{_PCI}/{bus_id}")
+    take_counters(taken)
+
+
+def take_counters(taken: Collection) -> None:
+    """Take the counters of network ports: what is known of each is in data/port_counters.toml."""
     for device in taken.names(_RDMA):
         for port in taken.names(f"{_RDMA}/{device}/ports")[:_MOST_PORTS]:
-            folder = f"{_RDMA}/{device}/ports/{port}"
-            taken.under(f"{folder}/counters", ERROR_COUNTERS)
-            taken.under(f"{folder}/hw_counters", HARDWARE_COUNTERS)
+            for folder in ("counters", "hw_counters"):
+                at = f"{_RDMA}/{device}/ports/{port}/{folder}"
+                here = set(taken.names(at))
+                taken.under(at, tuple(name for name in names_of("rdma") if name in here))
+    telemetry = tuple(name for name in names_of("cxi") if not name.startswith(_RETRIES))
+    retries = tuple(name.removeprefix(_RETRIES) for name in names_of("cxi") if name.startswith(_RETRIES))
+    for device in taken.names("/sys/class/cxi"):
+        taken.under(f"/sys/class/cxi/{device}/device/telemetry", telemetry)
+        taken.under(f"/run/cxi/{device}", retries)
+    for name in taken.names("/sys/class/net"):
+        # Bridges, tunnels and pairs of containers have no device below them.
+        if taken.names(f"/sys/class/net/{name}/device"):
+            taken.file(f"/sys/class/net/{name}/carrier_changes")
+            taken.under(f"/sys/class/net/{name}/statistics", names_of("net"))
 
 
 def _function(taken: Collection, folder: str) -> None:
@@ -190,6 +208,8 @@ def _lines(text: str, beginnings: tuple[str, ...]) -> str:
 
 
 _FILES_TIMEOUT_S = 30.0
+# Some hundred files, each a question to the firmware of its adapter.
+_COUNTERS_TIMEOUT_S = 5.0
 _LIBRARIES_TIMEOUT_S = 15.0
 _COMMANDS_TIMEOUT_S = 60.0
 _DMI = "/sys/class/dmi/id/"
@@ -224,6 +244,23 @@ def capture_hardware() -> Snapshot:
         files=taken.files,
         links=taken.links,
         answers=(*_cut(taken), *ask(COMMANDS, total_s=_COMMANDS_TIMEOUT_S)),
+    )
+
+
+def capture_counters() -> Snapshot:
+    """Return the counters of this host's network ports, and nothing else."""
+    taken = Collection(Path("/"), timeout_s=_COUNTERS_TIMEOUT_S)
+    taken.file("/proc/uptime")
+    take_counters(taken)
+    return Snapshot(
+        busbw_version=__version__,
+        captured=dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds"),
+        hostname=socket.gethostname(),
+        root=os.geteuid() == 0,
+        container=host.container(),
+        files=taken.files,
+        links=taken.links,
+        answers=_cut(taken),
     )
 
 

@@ -3,6 +3,7 @@
 import re
 
 from busbw.base.text import listed
+from busbw.facts.port_counters import PortCounter, port_counters
 from busbw.machine.health.node import (
     ExaminedNode,
     bridges_above,
@@ -19,21 +20,11 @@ from busbw.model.host import HostGpu, HostPort, PciFunction, PortState
 _NO_PORTS = "no port of a fabric"
 # A rate is exact but for rounding.
 _RATE_TOLERANCE = 0.02
-# What infiniband-diags ships as thresholds of its own checks.
-_THRESHOLDS = {
-    "symbol_error": 10,
-    "link_error_recovery": 10,
-    "link_downed": 10,
-    "port_rcv_errors": 10,
-    "port_rcv_remote_physical_errors": 100,
-    "port_xmit_discards": 100,
-    "local_link_integrity_errors": 10,
-    "excessive_buffer_overrun_errors": 10,
-}
 # The largest RDMA packet, and the Ethernet frame that it takes.
 _RDMA_MTU_BYTES = 4096
 _ROCE_MTU_BYTES = 4200
 _LEAST_FAST_BPS = 100e9
+_S_PER_HOUR = 3_600
 _S_PER_DAY = 86_400
 
 
@@ -116,30 +107,54 @@ def port_errors(node: ExaminedNode) -> HostCheck:
     states = [state for state in node.state.ports if (state.name, state.port) in used]
     if not any(state.errors for state in states):
         return unknown(name, "the counters cannot be read", look=look)
-    made = []
-    for state in states:
-        high = {each: count for each, count in state.errors.items() if count > _THRESHOLDS.get(each, 2**64)}
-        if high:
-            made.append(
-                fault(
-                    "HOST023",
-                    device=state.name if state.port == 1 else f"{state.name}:{state.port}",
-                    evidence=", ".join(f"{each} {count}" for each, count in high.items()) + _since(node),
-                    fix="perfquery -R sets them to zero; if they grow with the next job, swap cable and transceiver",
-                    look=look,
-                    confidence="possible",
-                )
-            )
-    return (
-        found(name, *made, look=look)
-        if made
-        else fine(name, f"none above its threshold, on each of {len(states)}", look=look)
-    )
+    made = [
+        fault(
+            "HOST023",
+            device=state.name if state.port == 1 else f"{state.name}:{state.port}",
+            evidence=", ".join(_total(each, state.errors[each.name]) for each in high)
+            + _since(node, max(state.errors[each.name] for each in high)),
+            fix="perfquery -R sets them to zero; if they grow with the next job, swap cable and transceiver",
+            look=look,
+            confidence="possible",
+        )
+        for state in states
+        if (high := _high(state))
+    ]
+    if made:
+        return found(name, *made, look=look)
+    return fine(name, f"none above its threshold, on each of {len(states)}{_congestion(states)}", look=look)
 
 
-def _since(node: ExaminedNode) -> str:
+def _high(state: PortState) -> list[PortCounter]:
+    """Return the counters of a port that are above the total from which infiniband-diags reports one."""
+    declared = (port_counters().get(("rdma", name)) for name in state.errors)
+    return [each for each in declared if each is not None and each.total is not None
+            and state.errors[each.name] > each.total]  # fmt: skip
+
+
+def _total(counter: PortCounter, count: int) -> str:
+    ends = counter.most is not None and count >= counter.most
+    return f"{counter.name} {count}" + (", its maximum: it may have been more" if ends else "")
+
+
+def _since(node: ExaminedNode, count: int) -> str:
+    """Return the rate that a count comes to at least: nothing says when the counters last were 0."""
     uptime_s = node.state.uptime_s
-    return f"; the host has been up for {uptime_s / _S_PER_DAY:.1f} days" if uptime_s is not None else ""
+    if not uptime_s:
+        return ""
+    rate = f"{count * _S_PER_HOUR / uptime_s:.3g} an hour since the host came up {uptime_s / _S_PER_DAY:.1f} days ago"
+    return f"; {rate}, and more if they were set to 0 after that"
+
+
+def _congestion(states: list[PortState]) -> str:
+    """Return what ports counted of congestion: it is no error, and tells a slow job from a bad port."""
+    counted = [
+        f"{state.name} {name} {count}"
+        for state in states
+        for name, count in state.errors.items()
+        if count and (known := port_counters().get(("rdma", name))) is not None and known.kind == "congestion"
+    ]
+    return f"; congestion since they were 0: {listed(counted, most=3)}" if counted else ""
 
 
 def packet_sizes(node: ExaminedNode) -> HostCheck:

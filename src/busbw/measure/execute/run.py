@@ -17,7 +17,7 @@ from busbw.measure.execute.watch import LOOK_S, Watch
 from busbw.measure.launchers.notices import batch_end
 from busbw.model import codec
 from busbw.model.plan import Plan
-from busbw.model.record import EVENT_PREFIX, Ending, Refused
+from busbw.model.record import EVENT_PREFIX, Ending, Refused, Unanswered
 from busbw.model.visit import Answer, Autopsy, Culprit
 
 # A rank that ended too early drags the others along by itself; this is for launchers that do not notice.
@@ -164,6 +164,9 @@ class Attendance:
             return
         if isinstance(event, Ending):
             self._reason = event.reason
+        if isinstance(event, Unanswered):
+            self._reason = event.reason
+            self.fail(_unanswered(event))
         if isinstance(self._watch, Distant):
             self._watch.hear(event)
         self._listener.event(event)
@@ -223,6 +226,13 @@ class Attendance:
         """Name the rank that ended first, if it can be told, and say why the job ended."""
         found = blame(self.words, self._exit_code, self._watch)
         self.fail(found.cause, found.culprit)
+
+
+def _unanswered(event: Unanswered) -> str:
+    if not event.ranks:
+        return "pairs of hosts did not come to an end within their time limit, and every rank is there"
+    ranks = ", ".join(f"{rank} on {host}" for rank, host in zip(event.ranks, event.hosts, strict=False))
+    return f"{'ranks' if len(event.ranks) > 1 else 'rank'} {ranks} did not answer within the time limit of a pair"
 
 
 class Aftermath:

@@ -1,46 +1,25 @@
 """Visits to the hosts of a run: what is there of it, and its end, through the launcher that started it."""
 
 import contextlib
-import os
-import selectors
-import subprocess
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from busbw.base import layout
-from busbw.base.errors import InputError, RunError
-from busbw.measure.execute import launch, processes
+from busbw.base.errors import InputError
+from busbw.measure.execute import calling
+from busbw.measure.execute.calling import HostCall
 from busbw.model import codec
 from busbw.model.plan import Job, Plan
 from busbw.model.visit import VISIT_PREFIX, Answer, Heard, Silent, Visit
 
-# Launchers at once; each may be an ssh and a daemon.
-_AT_ONCE = 16
-_TICK_S = 0.1
 # What a visit may take on its host, with the start of a launcher and of Python on a busy machine.
 LOOK_S = 30.0
 END_S = 15.0
-_TERM_GRACE_S = 1.0
-_MOST_BYTES = 16 * 2**20
-_MOST_WORDS = 300
 Asked = Literal["look", "end"]
-
-
-@dataclass(slots=True)
-class _Going:
-    """One launcher under way to one host, or to all of them."""
-
-    process: "subprocess.Popen[bytes]"
-    hosts: tuple[str, ...]
-    began_s: float
-    out: bytearray = field(default_factory=bytearray)
-    err: bytearray = field(default_factory=bytearray)
-    open: int = 2
 
 
 def has_visits(plan: Plan) -> bool:
@@ -55,28 +34,10 @@ def visit(plan: Plan, directory: Path, attempt: int, asked: Asked, give_up: Call
     run directory too, as far as it can be written.
     """
     limit_s = LOOK_S if asked == "look" else END_S
-    waiting = _jobs(plan)
-    going: list[_Going] = []
-    done: list[_Going] = []
-    unstarted: list[Answer] = []
-    tag = f"{plan.run_id}.{attempt}.visit"
-    with selectors.DefaultSelector() as selector:
-        while (waiting or going) and not give_up():
-            while waiting and len(going) < _AT_ONCE:
-                job, hosts = waiting.pop(0)
-                try:
-                    going.append(_start(job, hosts, asked, tag, selector))
-                except RunError as error:
-                    unstarted += [_silent(host, asked, 0.0, error.cause) for host in hosts]
-            _read(selector)
-            now_s = time.monotonic()
-            over = [each for each in going if _is_over(each) or now_s - each.began_s > limit_s]
-            done += over
-            going = [each for each in going if each not in over]
-    done += going
-    answers = [*unstarted, *(answer for each in done for answer in _answers(each, asked))]
-    answers += [_silent(host, asked, 0.0, None) for _job, hosts in waiting for host in hosts]
-    _end(done, tag)
+    # The visit has a mark of its own: the end of a run must not end what ends it.
+    tag = f"{plan.run_id}.{attempt}"
+    done = calling.call(_jobs(plan), f"{tag}.visit", limit_s, give_up, (tag, asked))
+    answers = [answer for each in done for answer in _answers(each, asked)]
     order = {host: number for number, host in enumerate(plan.placement.hosts)}
     answers.sort(key=lambda answer: order.get(answer.host, len(order)))
     _keep(directory, attempt, answers, done)
@@ -106,35 +67,7 @@ def _jobs(plan: Plan) -> list[tuple[Job, tuple[str, ...]]]:
     return [(plan.visit, plan.placement.hosts)] if plan.visit is not None else []
 
 
-def _start(job: Job, hosts: tuple[str, ...], asked: Asked, tag: str, selector: selectors.BaseSelector) -> _Going:
-    # The visit has a mark of its own: the end of a run must not end what ends it.
-    process = launch.start((*job.argv, tag.removesuffix(".visit"), asked), job, tag)
-    made = _Going(process=process, hosts=hosts, began_s=time.monotonic())
-    for pipe, into in ((process.stdout, made.out), (process.stderr, made.err)):
-        assert pipe is not None
-        selector.register(pipe, selectors.EVENT_READ, (made, into))
-    return made
-
-
-def _read(selector: selectors.BaseSelector) -> None:
-    """Take what the launchers have printed, or wait a moment."""
-    ready = selector.select(_TICK_S)
-    for key, _mask in ready:
-        going, into = key.data
-        chunk = os.read(key.fd, 2**16)
-        if not chunk or len(into) > _MOST_BYTES:
-            selector.unregister(key.fileobj)
-            going.open -= 1
-        into += chunk
-    if not ready and not selector.get_map():
-        time.sleep(_TICK_S)
-
-
-def _is_over(going: _Going) -> bool:
-    return going.process.poll() is not None and going.open == 0
-
-
-def _answers(going: _Going, asked: Asked) -> list[Answer]:
+def _answers(going: HostCall, asked: Asked) -> list[Answer]:
     """Return what the hosts of one launcher said, and which said nothing."""
     said: dict[str, Visit] = {}
     for line in bytes(going.out).split(b"\n"):
@@ -144,9 +77,9 @@ def _answers(going: _Going, asked: Asked) -> list[Answer]:
                 visited = codec.decode(document, Visit, where="a visit")
                 if (host := _planned(visited.host, going.hosts)) is not None:
                     said[host] = msgspec.structs.replace(visited, host=host)
-    waited_s = time.monotonic() - going.began_s
-    words = _last_words(going)
-    return [said[host] if host in said else _silent(host, asked, waited_s, words) for host in going.hosts]
+    return [
+        said[host] if host in said else _silent(host, asked, going.waited_s, going.last_words) for host in going.hosts
+    ]
 
 
 def _planned(name: str, hosts: tuple[str, ...]) -> str | None:
@@ -160,26 +93,7 @@ def _silent(host: str, asked: Asked, waited_s: float, words: str | None) -> Sile
     return Silent(host=host, asked=asked, unix_s=time.time(), waited_s=round(waited_s, 1), words=words)
 
 
-def _last_words(going: _Going) -> str | None:
-    text = (going.err or going.out).decode("utf-8", errors="replace")
-    lines = [line.strip() for line in text.splitlines() if line.strip(" -=*")]
-    return lines[-1][:_MOST_WORDS] if lines else None
-
-
-def _end(done: Sequence[_Going], tag: str) -> None:
-    """End what is left of the launchers here."""
-    launch.ask_to_end([each.process for each in done], _TERM_GRACE_S)
-    processes.end_all(tag)
-    for each in done:
-        if each.process.poll() is None:
-            each.process.kill()
-        each.process.wait()
-        for pipe in (each.process.stdout, each.process.stderr):
-            assert pipe is not None
-            pipe.close()
-
-
-def _keep(directory: Path, attempt: int, answers: Sequence[Answer], done: Sequence[_Going]) -> None:
+def _keep(directory: Path, attempt: int, answers: Sequence[Answer], done: Sequence[HostCall]) -> None:
     raw = directory / layout.RAW_DIRECTORY
     _append(raw / layout.visit_name(attempt), b"".join(codec.encode(answer) + b"\n" for answer in answers))
     for stream, texts in (("stdout", [each.out for each in done]), ("stderr", [each.err for each in done])):

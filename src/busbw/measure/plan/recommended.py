@@ -54,6 +54,13 @@ def recommended_layer(
             hint="start it on each node by itself: --hosts with one name",
         )
     files = site_files()
+    if goal in _OF_ONE_NODE and backend.over == "mpi":
+        way = "NVLink" if goal == "nvlink-check" else "the NICs"
+        raise InputError(
+            f"{goal} measures what NCCL sends over {way} between the GPUs of a node, and this run measures MPI",
+            where=f"--goal {goal}",
+            hint="--backend nccl, or nccl-tests; MPI over the NICs takes two nodes: --nodes 2",
+        )
     made = recommend(
         find_platform(found.platform, files).platform,
         nodes=nodes,

@@ -20,6 +20,8 @@ def run_id(request: Request, created: dt.datetime, token: str, ranks: int) -> st
 
 def run_words(request: Request) -> str:
     """Return what a request measures, for the name of a folder."""
+    if request.fabric is not None:
+        return "fabric"
     return request.suite or "+".join(request.collectives[:3]) or "six"
 
 

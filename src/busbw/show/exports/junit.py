@@ -1,7 +1,8 @@
-"""JUnit XML, as CI systems read it: a test case for each point of a run or for each gate.
+"""JUnit XML, as CI systems read it: a test case for each point of a run, each gate, or each node of a check.
 
-Of a run a suite for each collective, and one for the verdict; gates are one suite. wrong, slow and a gate that fails
-are failures, what was not measured because the run failed is an error, and "cannot tell" is skipped, with the reason.
+Of a run a suite for each collective, and one for the verdict; gates are one suite, a check has two. wrong, slow and a
+gate that fails are failures, what was not measured because the run failed is an error, and "cannot tell" is skipped,
+with the reason.
 Attributes and order of elements satisfy the strictest schema in use, that of Ant's task (windyroad's JUnit.xsd), and
 are what Jenkins, GitLab and GitHub's actions read. `time` is the median of one exchange in seconds.
 """
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from busbw.base.moment import unix_s
 from busbw.base.text import one_line
 from busbw.base.units import format_in
+from busbw.model.check.report import CheckReport, NodeAnswer, StageAnswer
 from busbw.model.finding import Outcome
 from busbw.model.gates import GateAnswer, GateAnswers, PointRow, point_name
 from busbw.show.exports.rows import Export, PointOutcome, point_outcomes
@@ -70,6 +72,43 @@ def gates_junit_xml(gates: GateAnswers, *, subject: str, made: str, busbw_versio
     return _document(
         [("gates", cases)], _About(made=made, host="unknown", properties=properties, sentence="; ".join(said))
     )
+
+
+def check_junit_xml(report: CheckReport) -> bytes:
+    """Return the document of a check: a case for each stage, and one for each node."""
+    stages = [
+        _Case(each.name, "busbw.check.stage", _stage_outcome(each), each.because, each.wall_s) for each in report.stages
+    ]
+    nodes = [
+        _Case(
+            each.host,
+            "busbw.check.node",
+            _node_outcome(each, report.fail_on),
+            each.because,
+            detail="\n".join(one_line(f"{one.severity} {one.code}: {one.evidence}") for one in each.findings) or None,
+        )
+        for each in report.nodes
+    ]
+    host = report.nodes[0].host if len(report.nodes) == 1 else "unknown"
+    known = (
+        ("check_id", report.check_id), ("profile", report.profile), ("platform", report.platform),
+        ("busbw_version", report.busbw_version),
+    )  # fmt: skip
+    properties = tuple((name, value) for name, value in known if value)
+    about = _About(made=report.created, host=host, properties=properties, sentence=report.sentence)
+    return _document([("stages", stages), ("nodes", nodes)], about)
+
+
+def _stage_outcome(stage: StageAnswer) -> str:
+    if stage.state != "done":
+        return "failed" if stage.state == "failed" else "cannot_tell"
+    return stage.verdict.outcome if stage.verdict is not None else "ok"
+
+
+def _node_outcome(node: NodeAnswer, fail_on: str) -> str:
+    if node.outcome in ("error", "warn"):
+        return "fail" if node.outcome == "error" or fail_on == "warn" else "ok"
+    return node.outcome
 
 
 def _detail(answer: GateAnswer) -> str:

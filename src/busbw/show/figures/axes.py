@@ -129,6 +129,8 @@ _NAMED: Mapping[Theme, Mapping[str, str]] = {
         "--fig-expected": "#8a5a00", "--fig-expected-band": "rgba(230, 159, 0, 0.25)", "--fig-others": "#b4bcc5",
         "--fig-1": "#0072b2", "--fig-2": "#d55e00", "--fig-3": "#00805f", "--fig-4": "#a3487c",
         "--fig-5": "#3f86b5", "--fig-6": "#8a5a00", "--fig-7": "#4b5563", "--fig-8": "#7a4fbf",
+        "--fig-suspect": "#b3261e", "--fig-heat-0": "#eef1f4", "--fig-heat-1": "#fbdfa8", "--fig-heat-2": "#f2a541",
+        "--fig-heat-3": "#d55e00", "--fig-heat-4": "#7a2100",
     },
     "dark": {
         "--fig-paper": "#1d232a", "--fig-text": "#e6eaee", "--fig-grid": "#2c343d", "--fig-line": "#77828e",
@@ -137,6 +139,8 @@ _NAMED: Mapping[Theme, Mapping[str, str]] = {
         "--fig-expected": "#f0e442", "--fig-expected-band": "rgba(240, 228, 66, 0.2)", "--fig-others": "#4a5561",
         "--fig-1": "#56b4e9", "--fig-2": "#e69f00", "--fig-3": "#2fc79a", "--fig-4": "#e59ac4",
         "--fig-5": "#8fd0f5", "--fig-6": "#f0e442", "--fig-7": "#c3cbd4", "--fig-8": "#bd9df0",
+        "--fig-suspect": "#ff8a80", "--fig-heat-0": "#2a323b", "--fig-heat-1": "#5b4a1e", "--fig-heat-2": "#a5680f",
+        "--fig-heat-3": "#e69f00", "--fig-heat-4": "#fff0c2",
     },
 }  # fmt: skip
 

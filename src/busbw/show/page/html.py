@@ -23,6 +23,7 @@ from markupsafe import Markup, escape
 from busbw import __version__
 from busbw.base.text import printable
 from busbw.base.units import format_rate, format_size, format_time
+from busbw.fabric.report import FabricReport
 from busbw.model import codec
 from busbw.model.comparison import Bisection, Comparison
 from busbw.model.imported import Imported, Reading, Table
@@ -37,6 +38,7 @@ from busbw.show.figures.scaling import scaling_figures
 from busbw.show.figures.series import BASIS_WORDS, Figure
 from busbw.show.figures.spread import rank_numbers
 from busbw.show.lines import AFTER_A_COMMAND, arguments_of, command_spans, is_long
+from busbw.show.page.fabric import fabric_section_of, worst_of
 from busbw.show.page.overview import overview_of, overview_sentence
 from busbw.show.page.pictures import ImportSubject, ReportSubject, svg_address
 from busbw.show.page.section import RunSection, explained_findings, section_of
@@ -296,8 +298,9 @@ def report_html(
     scaling: ScalingReport | None = None,
     imports: Sequence[ImportSubject] = (),
     bisection: Bisection | None = None,
+    fabrics: Sequence[FabricReport] = (),
 ) -> str:
-    """Return the report of runs, of a comparison, of scaling, of imports, of a bisection, or of all; of something.
+    """Return the report of runs, a comparison, scaling, imports, a bisection, a fabric, or of all; of something.
 
     With a bisection the comparison is that of its ends.
     """
@@ -325,6 +328,9 @@ def report_html(
     read, of_imports = _imports(environment, imports, is_alone=is_alone)
     figures |= of_imports
     values |= {"imports": read}
+    swept, of_fabrics = _fabrics(environment, fabrics, is_alone=len(fabrics) == 1 and not subjects)
+    values |= {"fabrics": swept}
+    figures |= of_fabrics
     if len(subjects) == 1:
         section = section_of(subjects[0], prefix="", level=2)
         values |= {
@@ -341,6 +347,8 @@ def report_html(
     else:
         payloads = [_payload("payload", figures, [])]
     title, heading = _titles(subjects, comparison, scaling, imports, bisection)
+    if fabrics and not subjects:
+        title, heading = f"{words.OUTCOMES[worst_of(fabrics).outcome].word}: busbw fabric", "busbw fabric"
     return _page(environment, subjects, imports, values | {"payloads": payloads, "title": title, "heading": heading})
 
 
@@ -363,6 +371,20 @@ def _imports(
         section = import_section_of(subject, prefix=f"import-{place}-", level=2 if is_alone else 3)
         html = Markup(environment.get_template("import.html.j2").render(section.values))  # noqa: S704  by Jinja
         read.append((f"import-{place}", "" if is_alone else f"Import {subject.label}", html))
+        figures |= section.figures
+    return tuple(read), figures
+
+
+def _fabrics(
+    environment: Environment, fabrics: Sequence[FabricReport], *, is_alone: bool
+) -> tuple[tuple[tuple[str, str, Markup], ...], dict[str, Figure]]:
+    """Return the id, name and part of the page of each fabric, and the figures of all. One alone has no heading."""
+    read: list[tuple[str, str, Markup]] = []
+    figures: dict[str, Figure] = {}
+    for place, report in enumerate(fabrics, start=1):
+        section = fabric_section_of(report, prefix="" if is_alone else f"fabric-{place}-", level=2 if is_alone else 3)
+        html = Markup(environment.get_template("fabric.html.j2").render(section.values))  # noqa: S704  by Jinja
+        read.append((f"fabric-{place}", "" if is_alone else f"Fabric: {report.title}", html))
         figures |= section.figures
     return tuple(read), figures
 

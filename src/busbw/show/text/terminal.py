@@ -13,8 +13,9 @@ from rich.text import Text
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.text import printable
 from busbw.base.units import format_size
+from busbw.model.fabric import FabricPlan
 from busbw.model.finding import Finding, Verdict
-from busbw.model.plan import Job, Plan
+from busbw.model.plan import Job, Plan, Sampling
 from busbw.model.run import Measurement, Run
 from busbw.show.lines import curve_lines, say, say_action
 from busbw.show.recommended import layer_lines
@@ -174,14 +175,10 @@ def plan_text(plan: Plan) -> None:
     if plan.steps:
         _steps(out, plan)
         return
-    sampling = plan.sampling
-    out.print(
-        Text(
-            f"each size until the {sampling.confidence:.0%} interval of the median is within "
-            f"{sampling.half_width:.0%}, at least {sampling.min_samples} samples, {sampling.time_limit_s:g} s in all"
-        ),
-        soft_wrap=True,
-    )
+    if plan.fabric is not None:
+        _sweep(out, plan.fabric)
+    else:
+        _sampled(out, plan.sampling)
     available_bytes = plan.host.memory_available_bytes
     out.print(
         Text(f"memory: {format_size(plan.memory.needed_bytes)} needed, {format_size(available_bytes)} free"),
@@ -190,6 +187,41 @@ def plan_text(plan: Plan) -> None:
     for note in plan.notes:
         out.print(Text(f"note: {printable(note)}"), soft_wrap=True)
     out.print(Text(_command(plan.job)), soft_wrap=True)
+
+
+def _sweep(out: Console, plan: FabricPlan) -> None:
+    """Print the rounds of a sweep over a fabric, and what each test takes."""
+    ends = f"{len(plan.of_rank)} endpoints, seed {plan.asked.seed}"
+    leaves = f", below {len(plan.leaf_names)} leaves" if plan.leaf_names else ""
+    rounds = f"{len(plan.first[0])} rounds" if plan.first else "every pair once"
+    out.print(Text(f"{ends}{leaves}: {rounds}, then up to 3 about what is suspicious"), soft_wrap=True)
+    for number, each in enumerate(plan.first[0] if plan.first else ()):
+        names = ((plan.seats[one].node, plan.seats[other].node) for one, other in each[:_SHOWN_PAIRS])
+        more = f" and {len(each) - _SHOWN_PAIRS} more" if len(each) > _SHOWN_PAIRS else ""
+        pairs = ", ".join(f"{one} with {other}" for one, other in names)
+        out.print(Text(printable(f"round {number + 1}: {pairs}{more}")), soft_wrap=True)
+    out.print(
+        Text(
+            f"a test takes {plan.asked.pair_s:g} s in each direction, {plan.probes[0].least_samples} samples at "
+            f"least; a pair is given up after {plan.asked.limit_s:g} s"
+        ),
+        soft_wrap=True,
+    )
+
+
+# Pairs of a round that are printed.
+_SHOWN_PAIRS = 8
+
+
+def _sampled(out: Console, sampling: Sampling) -> None:
+    """Print when a size has been sampled enough."""
+    out.print(
+        Text(
+            f"each size until the {sampling.confidence:.0%} interval of the median is within "
+            f"{sampling.half_width:.0%}, at least {sampling.min_samples} samples, {sampling.time_limit_s:g} s in all"
+        ),
+        soft_wrap=True,
+    )
 
 
 def _steps(out: Console, plan: Plan) -> None:

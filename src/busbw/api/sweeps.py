@@ -1,0 +1,232 @@
+"""Sweeps over the pairs of a fabric: planned, measured on its hosts, gone on with, and judged from their records."""
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from busbw.api import runs
+from busbw.base import layout
+from busbw.base.errors import InputError
+from busbw.base.hostlist import compressed
+from busbw.base.value import Value
+from busbw.fabric.counter_evidence import counter_notes, set_beside, weighed
+from busbw.fabric.port_counters import PortChanges, changes
+from busbw.fabric.procedure import Swept
+from busbw.fabric.recorded import recorded, rounds_of
+from busbw.fabric.report import ExpectedPair, FabricReport, expectations, report
+from busbw.fabric.table import quantity
+from busbw.facts.platforms import find_platform
+from busbw.machine.capture.sites import site_files
+from busbw.measure.execute.launch import Listener
+from busbw.measure.plan.fabric import plan_sweep
+from busbw.measure.plan.hosts import check_started_once
+from busbw.model.fabric import Earlier, FabricAsked, FabricMetric
+from busbw.model.finding import Finding, Verdict
+from busbw.model.machine import CountersRead
+from busbw.model.plan import Plan
+from busbw.model.record import CountersKept, RoundMeasured
+from busbw.model.request import Request
+from busbw.model.run import Run
+from busbw.store import directory as directories
+from busbw.store import outcome as outcomes
+from busbw.store.files import is_file
+from busbw.store.raw import Records, read_records
+
+_WORST = ("wrong", "failed", "slow", "cannot_tell", "ok")
+
+
+def plan_fabric(request: Request, asked: FabricAsked, directory: Path | None) -> tuple[Plan, Path]:
+    """Return the plan of a sweep, and its run directory. Raises InputError for what cannot be measured."""
+    for each in asked.expect:
+        expected_of(asked.expect, asked.metrics[0], asked.metrics, where=f"--expect {each}")
+    return plan_sweep(request, asked, directory, directories.root(), random.Random)
+
+
+def start_fabric(plan: Plan, directory: Path, listener: Listener) -> Run:
+    """Measure a planned sweep and return what came of it. Raises as `runs.start` does."""
+    return runs.start(plan, directory, listener)
+
+
+def measured_rounds(records: Records) -> tuple[RoundMeasured, ...]:
+    """Return the rounds that rank 0 wrote down."""
+    return tuple(record for _place, record in records.get(0, ()) if isinstance(record, RoundMeasured))
+
+
+def lost_seats(plan: Plan, directory: Path, rounds: Iterable[RoundMeasured]) -> tuple[int, ...]:
+    """Return the endpoints whose hosts did not answer, or died, in a sweep: nothing is measured with them again."""
+    fabric = plan.fabric
+    assert fabric is not None
+    lost = {seat for each in rounds for seat in each.lost}
+    outcome = outcomes.read(directory)
+    if outcome is not None and outcome.culprit is not None:
+        lost |= {seat for seat in fabric.of_rank if fabric.seats[seat].node == outcome.culprit.host}
+    nodes = {fabric.seats[seat].node for seat in lost}
+    return tuple(seat for seat in fabric.of_rank if fabric.seats[seat].node in nodes)
+
+
+class EndedEarly(Value, kw_only=True, frozen=True):
+    """Why a sweep did not come to its end, and its run as `--resume` takes it."""
+
+    cause: str
+    name: str
+    # Else somebody stopped it.
+    has_failed: bool
+
+
+def ended_early(source: str) -> EndedEarly | None:
+    """Return why the sweep that is named did not come to its end; None for one that did, and for all else."""
+    try:
+        where = directories.find(source, directories.root())
+    except InputError:
+        return None
+    if directories.read_plan(where).fabric is None:
+        return None
+    outcome = outcomes.read(where)
+    if outcome is not None and outcome.ended in ("complete", "time"):
+        return None
+    if outcome is None:
+        return EndedEarly(cause="it was cut off, or is still under way", name=source, has_failed=False)
+    cause = outcome.cause or "somebody stopped it"
+    if (culprit := outcome.culprit) is not None:
+        who = f"rank {culprit.rank} on {culprit.host}"
+        cause = cause if who in cause else f"{who} {culprit.what}: {cause}"
+    return EndedEarly(cause=cause, name=source, has_failed=outcome.ended == "failed")
+
+
+def resumed_plan(directory: Path, hosts: str | None) -> tuple[Plan, Path]:
+    """Return the plan that goes on with a sweep, and its directory: the same where every host is there.
+
+    Where hosts are lost it is a run of its own beside it, over those that are left. Raises InputError where nothing is
+    missing, and for other hosts than those of the run.
+    """
+    check_started_once()
+    plan = directories.read_plan(directory)
+    if plan.fabric is None or plan.request is None:
+        raise InputError("this run is no sweep", where=str(directory), hint=f"busbw run --resume {directory.name}")
+    if hosts is not None and hosts != plan.request.hosts:
+        raise InputError(
+            f"this run belongs to {compressed(plan.placement.hosts)}, and --hosts names {hosts[:80]}",
+            where=str(directory),
+            hint="leave --hosts out, or start anew without --resume",
+        )
+    runs.check_hosts(plan, directory)
+    records, _unreadable = read_records(directory)
+    rounds = measured_rounds(records)
+    outcome = outcomes.read(directory)
+    if outcome is not None and outcome.ended in ("complete", "time"):
+        raise InputError("nothing is missing in this run", where=str(directory), hint=f"busbw fabric {directory.name}")
+    lost = lost_seats(plan, directory, rounds)
+    if not lost:
+        return plan, directory
+    left = [seat for seat in plan.fabric.of_rank if seat not in lost]
+    names = compressed(tuple(dict.fromkeys(plan.fabric.seats[seat].node for seat in left)))
+    earlier = tuple(Earlier(metric=each.metric, round=each.round, tests=each.tests) for each in rounds)
+    place = directory.with_name(f"{directory.name}.again")
+    request = msgspec.structs.replace(plan.request, hosts=names, nodes=None)
+    return plan_sweep(
+        request,
+        plan.fabric.asked,
+        place,
+        directories.root(),
+        random.Random,
+        continues=directory.name,
+        earlier=(*plan.fabric.earlier, *earlier),
+        seats=plan.fabric.seats,
+    )
+
+
+def resume_fabric(plan: Plan, directory: Path, listener: Listener) -> Run:
+    """Measure the rounds that are missing, with the plan of `resumed_plan`."""
+    if is_file(directory / layout.PLAN_FILE):
+        return runs.go_on(plan, directory, frozenset(), listener)
+    return runs.start(plan, directory, listener)
+
+
+def expected_of(
+    texts: Sequence[str], metric: FabricMetric, metrics: Sequence[FabricMetric], *, where: str = "--expect"
+) -> tuple[ExpectedPair, ...]:
+    """Return what was said of a metric, as `380Gb/s` or `1.7us`; rates count for the first metric of rates.
+
+    Raises InputError for a unit that no metric has.
+    """
+    found: dict[FabricMetric, ExpectedPair] = {}
+    for text in texts:
+        for each in metrics:
+            try:
+                value = quantity(text, each, where)
+            except InputError:
+                if each == metrics[-1] and not any(_fits(text, other, where) for other in metrics):
+                    raise
+                continue
+            found.setdefault(each, ExpectedPair(value=value, kind="given", source="--expect"))
+            break
+    return (found[metric],) if metric in found else ()
+
+
+def _fits(text: str, metric: FabricMetric, where: str) -> bool:
+    try:
+        quantity(text, metric, where)
+    except InputError:
+        return False
+    return True
+
+
+def swept(plan: Plan, records: Records, metric: FabricMetric) -> Swept:
+    """Return a stored sweep of one metric. Raises InputError where no pair has answered."""
+    assert plan.fabric is not None
+    rounds = rounds_of((*plan.fabric.earlier, *measured_rounds(records)))
+    return recorded(plan.fabric, metric, random.Random, rounds)
+
+
+def report_of(
+    plan: Plan, records: Records, metric: FabricMetric, name: str, expected: Sequence[ExpectedPair] | None
+) -> FabricReport:
+    """Return the judgement of one metric of a sweep; `expected` None: what the run itself was told to expect."""
+    assert plan.fabric is not None
+    asked = plan.fabric.asked
+    if expected is None:
+        expected = expected_of(asked.expect, metric, asked.metrics)
+        platform = plan.request.platform if plan.request is not None else None
+        if not expected and platform is not None:
+            expected = expectations(find_platform(platform, site_files()).platform, metric)
+    outcome = swept(plan, records, metric)
+    found = counted_in(plan, records)
+    if found is not None:
+        outcome = replace(outcome, answers=weighed(outcome.answers, found))
+    made = report(outcome, metric, f"{metric} of pairs in run {name}", expected=expected)
+    notes = counter_notes(outcome.answers, found) if found is not None else ()
+    return set_beside(made, (*plan.fabric.links, *notes))
+
+
+def counted_in(plan: Plan, records: Records) -> PortChanges | None:
+    """Return what the ports of the hosts counted during a sweep; None where no host wrote it down twice."""
+    assert plan.fabric is not None
+    sides: dict[str, list[CountersRead]] = {"before": [], "after": []}
+    for rank, entries in sorted(records.items()):
+        for _place, record in entries:
+            if isinstance(record, CountersKept) and rank < len(plan.fabric.of_rank):
+                # Under the name that the sweep has for the host.
+                node = plan.fabric.seats[plan.fabric.of_rank[rank]].node
+                sides[record.moment].append(msgspec.structs.replace(record.read, host=node))
+    found = changes(sides["before"], sides["after"], "during the sweep")
+    return found if found.ports else None
+
+
+def metrics_measured(plan: Plan, records: Records) -> tuple[FabricMetric, ...]:
+    """Return the metrics of a sweep of which any pair has answered, in their order."""
+    assert plan.fabric is not None
+    rounds = (*plan.fabric.earlier, *measured_rounds(records))
+    there = {each.metric for each in rounds if any(test.value is not None for test in each.tests)}
+    return tuple(each.metric for each in plan.fabric.probes if each.metric in there)
+
+
+def judged(plan: Plan, records: Records, name: str) -> tuple[tuple[Finding, ...], Verdict] | None:
+    """Return what a sweep found, all metrics together, and its verdict: the worst; None where no pair has answered."""
+    reports = [report_of(plan, records, each, name, None) for each in metrics_measured(plan, records)]
+    if not reports:
+        return None
+    first = min(reports, key=lambda each: _WORST.index(each.verdict.outcome))
+    return tuple(each for one in reports for each in one.findings), first.verdict
