@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from busbw.base.errors import InputError
+from busbw.fabric.groups.isolation import ReadRule
 from busbw.fabric.groups.reading import check_command, command_of_group, read_result, read_rule
-from busbw.model.isolation import ReadRule
 
 PLACES = {"hosts": "n0,n1", "hostfile": "/a b/hosts", "nodes": "2", "group": "r000g001", "folder": "/a b"}
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from busbw.api.topologies import MadeFile
+    from busbw.fabric.groups.isolation import Isolation, ReadRule
     from busbw.fabric.report import FabricReport
     from busbw.model.check.report import CheckReport
     from busbw.model.comparison import Comparison
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from busbw.model.finding import Checked, Diagnosis, HostDiagnosis, SettingsFix
     from busbw.model.host import Detection, Snapshot
     from busbw.model.imported import Imported
-    from busbw.model.isolation import Isolation, ReadRule
     from busbw.model.launch import LaunchLine
     from busbw.model.limit import Limit
     from busbw.model.plan import Plan

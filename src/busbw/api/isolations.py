@@ -16,6 +16,7 @@ from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import BusbwError, InputError, RunError
 from busbw.base.hostlist import compressed
 from busbw.base.text import counted, maybe
+from busbw.fabric.groups.isolation import GroupRun, Isolation, IsolationPlan, ReadRule
 from busbw.fabric.groups.judging import GroupResult, GroupTerms
 from busbw.fabric.groups.reading import check_command, command_of_group, read_result
 from busbw.fabric.groups.report import isolation_of
@@ -26,7 +27,6 @@ from busbw.machine.capture import host as capture
 from busbw.machine.capture import programs
 from busbw.measure.execute.groups import STDERR, STDOUT, GroupCommand, GroupEnding, run_side_by_side
 from busbw.measure.plan.hosts import hosts_of
-from busbw.model.isolation import GroupRun, Isolation, IsolationPlan, ReadRule
 from busbw.model.request import Request, words_of
 from busbw.store import isolations
 

@@ -4,8 +4,8 @@ import shlex
 from pathlib import Path
 
 from busbw.base.errors import InputError, RunError
+from busbw.fabric.groups.isolation import ISOLATION_SCHEMA, GroupRun, Isolation, IsolationPlan
 from busbw.model import codec
-from busbw.model.isolation import ISOLATION_SCHEMA, GroupRun, Isolation, IsolationPlan
 from busbw.store.files import is_file, read_whole, write_whole
 
 PLAN_FILE = "isolation.json"

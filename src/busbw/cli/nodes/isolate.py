@@ -12,7 +12,7 @@ from busbw.cli.request import directory_of, given_for_launches, launch_options, 
 from busbw.model.request import options
 
 if TYPE_CHECKING:
-    from busbw.model.isolation import Isolation, IsolationPlan
+    from busbw.fabric.groups.isolation import Isolation, IsolationPlan
 
 _HELP = """Find the node that makes groups of nodes slow, or fail.
 

@@ -8,12 +8,12 @@ from busbw.base.hostlist import compressed
 from busbw.base.text import counted, listed
 from busbw.base.units import format_in
 from busbw.fabric.groups.combining import Combination
+from busbw.fabric.groups.isolation import AnswerKind, GroupAnswer, Isolation, IsolationPlan, TestedGroup
 from busbw.fabric.groups.judging import GroupScale, GroupTest
 from busbw.fabric.groups.search import Group
 from busbw.fabric.groups.splitting import BadNode, Separated
 from busbw.facts.rules import finding
 from busbw.model.finding import Finding, Verdict
-from busbw.model.isolation import AnswerKind, GroupAnswer, Isolation, IsolationPlan, TestedGroup
 from busbw.stats.distributions import median
 
 _CODES: dict[AnswerKind, str] = {
