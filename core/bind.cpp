@@ -1,5 +1,5 @@
-// With bind_logs.cpp, bind_nccl.cpp and bind_pairs.cpp the only file that knows Python. Every function that can wait
-// releases the interpreter lock.
+// With the other bind_*.cpp the only file that knows Python. Every function that can wait releases the interpreter
+// lock.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -8,6 +8,7 @@
 #include <limits>
 #include <variant>
 
+#include "bind_fabric.hpp"
 #include "bind_heartbeat.hpp"
 #include "bind_logs.hpp"
 #include "bind_mpi.hpp"
@@ -361,6 +362,7 @@ NB_MODULE(_core, module) {
     module.def("copy_with_loop", copied<copy_with_loop>, "source"_a, "target"_a, "size_bytes"_a, waits);
     module.def("copy_with_memcpy", copied<copy_with_memcpy>, "source"_a, "target"_a, "size_bytes"_a, waits);
     module.def("noise_on", noise_on, "cpus"_a, "quantum_ns"_a, "duration_ns"_a, waits);
+    bind_fabric(module);
     bind_logs(module);
     bind_nccl(module);
     bind_pairs(module);

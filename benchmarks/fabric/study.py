@@ -1,4 +1,6 @@
-"""Cases drawn over the simulation: what the procedure names, beside a tournament with rules on single values.
+"""Cases drawn over the simulation: what the procedure names, beside simpler procedures.
+
+These are a tournament with rules on single values, and bisection by collectives over halves of the nodes.
 
 .venv/bin/python benchmarks/fabric/study.py --nodes 64 --cases 200 --seconds 60 --peers
 """
@@ -18,10 +20,13 @@ from busbw.fabric.simulation import FAULTS, TOPOLOGIES, Fault, FaultKind, Noise,
 # What an answer to a fault may be called. Latencies have no direction: there a NIC of one direction is its node.
 RIGHT: dict[FaultKind, tuple[str, ...]] = {
     "node": ("node",), "nic-send": ("nic_send",), "nic-receive": ("nic_receive",), "nic": ("nic",), "rail": ("rail",),
-    "leaf-uplink": ("leaf_uplink",), "cable-static": ("cable",), "cable-adaptive": ("leaf_uplink",), "slow": ("slow",),
-    "spine-link": ("spine_link",), "flapping": ("unsteady",), "congestion": ("congestion",),
+    "leaf-uplink": ("leaf_uplink",), "cable-static": ("cable",), "cable-destination": ("cable",), "slow": ("slow",),
+    "cable-adaptive": ("leaf_uplink",), "spine-link": ("spine_link",), "flapping": ("unsteady",),
+    "congestion": ("congestion",),
 }  # fmt: skip
-OF_LEAVES = ("leaf-uplink", "cable-static", "cable-adaptive", "congestion")
+OF_LEAVES = ("leaf-uplink", "cable-static", "cable-destination", "cable-adaptive", "congestion")
+# Of each collective, of which the median counts.
+REPEATS = 3
 NODE_KINDS = ("node", "nic", "nic_send", "nic_receive", "unsteady", "leaf")
 SOUND = {
     "bandwidth": (ExpectedPair(value=47.5e9, kind="measured", source="simulation"),),
@@ -72,6 +77,31 @@ def tournament(fabric: Simulated) -> tuple[set[str], int]:
     return flagged, sum(each < 0.9 * middle for each in values)
 
 
+def bisection(fabric: Simulated) -> tuple[set[str], int]:
+    """Return the node that halving comes to, if any, and the rounds: collectives over both halves at once, three times.
+
+    A collective is a ring over its nodes and as fast as its slowest step. The half that is 5 % slower is halved again.
+    """
+    number, suspects, cleared = 0, list(range(len(fabric.places.endpoints))), [0]
+    while len(suspects) > 1:
+        middle = len(suspects) // 2
+        halves = [suspects[:middle], suspects[middle:]]
+        # A node by itself has no partner but one that was cleared.
+        rings = [half if len(half) > 1 else [*half, cleared[at]] for at, half in enumerate(halves)]
+        values: list[list[float]] = [[], []]
+        for _ in range(REPEATS):
+            asked = [Pairing(sender=ring[at - 1], receiver=ring[at]) for ring in rings for at in range(len(ring))]
+            steps = [each or 0.0 for each in fabric.measure(asked, number)]
+            values[0].append(min(steps[: len(rings[0])]))
+            values[1].append(min(steps[len(rings[0]) :]))
+            number += 1
+        one, other = (sorted(each)[REPEATS // 2] for each in values)
+        if min(one, other) > 0.95 * max(one, other):
+            return set(), number
+        suspects, cleared = (halves[0], halves[1] * 2) if one < other else (halves[1], halves[0] * 2)
+    return {fabric.places.endpoints[suspects[0]].node}, number
+
+
 @dataclass
 class Score:
     """What the cases of one fault came to."""
@@ -88,6 +118,9 @@ class Score:
     rule_right: int = 0
     rule_wrong: int = 0
     rule_pairs: int = 0
+    halving_right: int = 0
+    halving_wrong: int = 0
+    halving_rounds: int = 0
 
     def line(self, kind: str, spent_s: float, *, peers: bool) -> str:
         """Return the score as a row of Markdown."""
@@ -98,7 +131,8 @@ class Score:
         row += f"{self.tests / self.cases:.0f} | {1e3 * spent_s / self.cases:.0f} |"
         if peers:
             row += f" {100 * self.rule_right / self.cases:.0f} % | {100 * self.rule_wrong / self.cases:.0f} % | "
-            row += f"{self.rule_pairs / self.cases:.0f} |"
+            row += f"{self.rule_pairs / self.cases:.0f} | {100 * self.halving_right / self.cases:.0f} % | "
+            row += f"{100 * self.halving_wrong / self.cases:.0f} % | {self.halving_rounds / self.cases:.0f} |"
         return row
 
 
@@ -128,6 +162,10 @@ def case(asked: argparse.Namespace, kind: FaultKind, places: Places, seed: int, 
         score.rule_right += bool(truth) and truth <= flagged
         score.rule_wrong += bool(flagged - truth)
         score.rule_pairs += pairs
+        flagged, rounds = bisection(fabric)
+        score.halving_right += bool(truth) and truth <= flagged
+        score.halving_wrong += bool(flagged - truth)
+        score.halving_rounds += rounds
 
 
 def main() -> None:

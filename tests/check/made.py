@@ -1,7 +1,8 @@
 """Nodes, profiles and past as tests need them."""
 
 from busbw.check.profiles import Profile, read_profile
-from busbw.model.check import NodeKind, NodePast, NodeReading, ScreenedNode, ScreenedNodes
+from busbw.model.check.report import NodePast
+from busbw.model.check.screening import NodeKind, NodeReading, ScreenedNode, ScreenedNodes
 
 PROFILE = """
 title = "a site's"

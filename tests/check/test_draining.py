@@ -2,13 +2,14 @@
 
 import shlex
 
+import msgspec
 import pytest
 
 from busbw.base.hostlist import expand
 from busbw.check.draining import FORMS, drain_text, nodes_to_drain
 from busbw.facts.rules import finding
 from busbw.machine.read.allocation import chosen
-from busbw.model.check import NodeAnswer, NodeToDrain, StageAnswer
+from busbw.model.check.report import NodeAnswer, NodeToDrain, StageAnswer
 
 
 def node(host, severity="error", title_host=None):
@@ -24,7 +25,7 @@ def test_errors_drain_and_warnings_do_not_and_spares_go_in_their_place():
 
 
 def test_what_a_stage_suspects_is_drained_with_its_words():
-    found = finding("FAB001", what="node n5", evidence="x")
+    found = msgspec.structs.replace(finding("FAB001", what="node n5", evidence="x"), severity="error")
     stage = StageAnswer(name="fabric", state="done", because="x", findings=(found,), suspects=("n5",))
 
     (drain,) = nodes_to_drain([node("n5", "ok")], (stage,), ())

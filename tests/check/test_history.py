@@ -4,7 +4,7 @@ import pytest
 from scipy import stats
 
 from busbw.check.history import history_of, poisson_limits
-from busbw.model.check import NodePast
+from busbw.model.check.report import NodePast
 
 HOUR_S = 3600.0
 

@@ -7,7 +7,7 @@ import pytest
 
 from busbw.check.judging import judge_nodes, past_of, values_of
 from busbw.facts.rules import finding
-from busbw.model.check import NodeReading, NotScreened, ScreenedNodes, SilentNode
+from busbw.model.check.screening import NodeReading, NotScreened, ScreenedNodes, SilentNode
 from busbw.model.finding import HostCheck
 
 from .made import KIND, node, nodes, past, profile, transfer

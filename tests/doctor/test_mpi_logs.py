@@ -45,7 +45,9 @@ def only(text: str, code: str):
     return found
 
 
-@pytest.mark.parametrize("name", [name for name in LINES if name.startswith(("mpi-", "ucx-", "store", "ofi-u"))])
+@pytest.mark.parametrize(
+    "name", [name for name in LINES if name.startswith(("mpi-", "ucx-", "ssh-", "cxi-u", "no-code", "store", "ofi-u"))]
+)
 def test_a_line_that_nccl_does_not_write_reaches_its_pattern(name: str):
     reader = LogReader()
     reader.feed(LINES[name].encode() + b"\n")
@@ -199,3 +201,29 @@ def test_what_maintainers_named_is_named(line: str, word: str):
     (found,) = [each for each in diagnosis.findings if each.code == "LOG030"]
 
     assert word in f"{found.evidence} {found.fix}"
+
+
+DAEMONS = "ORTE was unable to reliably start one or more daemons.\n"
+
+
+def test_an_sshd_that_refuses_is_the_cause_where_daemons_could_not_start():
+    refused = "ssh_exchange_identification: Connection closed by remote host\n"
+
+    assert "sshd closed" in evidence(read(refused + DAEMONS), "LOG030")
+    assert "sshd" not in evidence(read(DAEMONS), "LOG030")
+    assert codes(read(refused)) == {"LOG040"}
+
+
+@pytest.mark.parametrize(
+    ("address", "is_bridge"), [("172.17.0.1", True), ("192.168.122.1", True), ("10.17.0.1", False)]
+)
+def test_a_connection_to_the_bridge_of_every_host_accuses_no_rank(address: str, is_bridge: bool):
+    line = f"[1.2] [n1:7:0]  sock.c:323  UCX  ERROR   connect(fd=4, dest_addr={address}:5) failed: Connection refused\n"
+    (found,) = [each for each in read(line).findings if each.code == "LOG037"]
+
+    assert found.fix is not None
+    assert ("bridge" in found.fix) is is_bridge
+
+
+def test_a_program_that_is_not_there_is_named():
+    assert "finds no program" in evidence(read(LINES["mpi-no-program"] + "\n"), "LOG030")

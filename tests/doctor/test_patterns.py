@@ -84,6 +84,13 @@ LINES = {
     "mpi-other-launcher": "check_PMI_VERSION(167):  Runtime environment uses unsupported PMI version PMIx. Aborting.",
     "mpi-slots": "There are not enough slots available in the system to satisfy the 8",
     "mpi-daemons": "ORTE was unable to reliably start one or more daemons.",
+    "ssh-refused": "kex_exchange_identification: Connection closed by remote host",
+    "mpi-no-program": "prterun was unable to find the specified executable file, and therefore did",
+    "mpi-tcp-stranger": "another Open MPI process but cannot find a corresponding process",
+    "too-many-peers": "Cuda failure 711 'peer mapping resources exhausted'",
+    "no-code-amd": "Cannot retrieve Static function, error: 218",
+    "cxi-undelivered": "MPIDI_OFI_handle_cq_error(1062): OFI poll failed (ofi_events.c:1064:"
+    "MPIDI_OFI_handle_cq_error:Input/output error - UNDELIVERABLE)",
     "mpi-no-pml": "No components were able to be opened in the pml framework.",
     "mpi-unreachable": "At least one pair of MPI processes are unable to reach each other for",
     "mpi-tcp": "WARNING: Open MPI failed to TCP connect to a peer MPI process.  This",

@@ -1,10 +1,13 @@
 """What ibnetdiscover, iblinkinfo and opensm print: understood, placed, or refused with the line and the cause."""
 
+import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from busbw.base.errors import InputError
+from busbw.cli.command import busbw
 from busbw.fabric.ib_links import described, hop_count, ib_hosts, link_speed, placed_by_links, slow_links
 from busbw.fabric.ib_topology import IbFabric, is_ib_topology, read_ib_topology
 from busbw.fabric.places import Endpoint, flat
@@ -118,6 +121,16 @@ def test_what_a_file_is_follows_from_its_content() -> None:
     assert known.places.leaves == placed_by_text(places, SLURM, "fabric.txt").places.leaves
     assert not is_ib_topology(SLURM)
     assert all(is_ib_topology(path.read_text()) for path in SAMPLES.iterdir())
+
+
+def test_a_sweep_is_planned_with_the_leaves_and_keeps_what_its_links_show() -> None:
+    asked = ["fabric", "--hosts", "node[01-04]", "--topology", str(SAMPLES / "ibnetdiscover-hdr.txt")]
+    done = CliRunner().invoke(busbw, [*asked, "--nics", "mlx5_0,mlx5_1", "--plan", "--json"])
+    assert done.exit_code == 0, done.output
+    planned = json.loads(done.stdout)["fabric"]
+    assert planned["leaves"] == [0, 1] * 4
+    assert planned["leaf_names"] == ["leaf1", "leaf2"]
+    assert [each["code"] for each in planned["links"]] == ["FAB013", "FAB013"]
 
 
 @pytest.mark.parametrize(

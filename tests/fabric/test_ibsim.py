@@ -79,6 +79,7 @@ def test_errors_on_one_port_are_named_beside_the_slow_tests_of_its_host(
     assert answer["nodes"] == [bad]
     expected = f"{bad} mlx5_0 port 1 (to leaf2 port 2): symbol errors +412; the other {2 * len(NAMES) - 1} ports none"
     assert answer["evidence"][-1] == expected
+    assert report["verdict"]["sentence"].endswith("1 link below its neighbours' width or speed")
     # The narrow link is a finding of its own, and the errors are told once.
     assert [each["code"] for each in report["findings"][1:]] == ["FAB013"]
     assert expected[:40] in CliRunner().invoke(busbw, asked).stdout.replace("\n", " ")

@@ -12,14 +12,14 @@ from busbw.base.errors import InputError
 from busbw.fabric.counter_evidence import counter_notes, weighed
 from busbw.fabric.naming import FabricAnswer, Kind
 from busbw.fabric.perfquery import is_perfquery, named_by, read_perfquery
-from busbw.fabric.port_counters import PortChanges, changes, port_words, risen, span_words
+from busbw.fabric.port_counters import PortChanges, called_as, changes, port_words, risen, span_words
 from busbw.facts.port_counters import names_of, perfquery_names, port_counters
-from busbw.machine.read.counters import counters_of
+from busbw.machine.read.state import counters_of
 from busbw.model import codec
 from busbw.model.finding import Confidence
 from busbw.model.host import CapturedFile, Snapshot
-from busbw.model.port_counters import CountersRead
-from busbw.rank.network import host_counters, read_counters
+from busbw.model.machine import CountersRead
+from busbw.rank.network import host_counters, read_counters, virtual_interfaces
 
 from .test_ib_topology import sample
 
@@ -129,6 +129,20 @@ def test_errors_on_another_nic_of_the_host_say_nothing_about_the_suspect() -> No
     assert made.evidence[-1] == "the ports of n7 counted no error and no congestion in 41 s"
 
 
+def test_an_ordinary_interface_strengthens_only_where_there_is_no_other_port() -> None:
+    def reading(host: str, at_s: float, errors: int, **more: int) -> CountersRead:
+        return CountersRead(
+            host=host, unix_s=at_s, counters={"eno1 rx_crc_errors": errors, "eth0 rx_errors": 0, **more}
+        )
+
+    for more, word in (({}, "likely"), ({"mlx5_0/1 symbol_error": 0}, "possible")):
+        before = [reading(host, 0.0, 0, **more) for host in ("n7", "n8")]
+        after = [reading("n7", 5.0, 9, **more), reading("n8", 5.0, 0, **more)]
+        (made,) = weighed([answer("node", "n7")], changes(before, after))
+        assert made.confidence == word
+        assert made.evidence[-1].startswith("n7 eno1: checksum errors +9 in 5 s")
+
+
 def test_link_errors_everywhere_strengthen_nothing() -> None:
     everywhere = {"mlx5_3__symbol_error": 412}
     (made,) = weighed([answer()], sweep("n7", "n8", "n9", n7=everywhere, n8=everywhere, n9=everywhere))
@@ -153,6 +167,14 @@ def test_lost_packets_are_evidence_and_change_no_word() -> None:
 
 def test_hosts_without_counters_leave_an_answer_as_it_was() -> None:
     assert weighed([answer()], sweep("n8", "n9")) == (answer(),)
+
+
+def test_what_a_suspects_counters_cannot_tell_is_said() -> None:
+    full = {"mlx5_3__symbol_error": 65535}
+    (made,) = weighed([answer()], changes([read("n7", **full)], [read("n7", at_s=5, **full)]))
+    assert made.evidence[-1].endswith("symbol errors at their maximum of 65535: what they count is not seen")
+    (once,) = weighed([answer()], changes([read("n7", **full), read("n8", **full)], [read("n8", at_s=5, **full)]))
+    assert once.evidence[-1] == "counters of n7 were read once only"
 
 
 def test_errors_without_a_slow_test_and_congestion_are_notes_and_those_of_an_answer_are_not_told_twice() -> None:
@@ -222,7 +244,14 @@ def test_counters_of_different_hosts_cannot_be_compared(tmp_path: Path) -> None:
     for name in ("n1", "n2"):
         (tmp_path / name).write_bytes(codec.encode(read(name, mlx5_0__symbol_error=1)))
     with pytest.raises(InputError, match="no host is in the counters before and in those after"):
-        changed_counters([str(tmp_path / "n1")], [str(tmp_path / "n2")], None)
+        changed_counters([str(tmp_path / "n1")], [str(tmp_path / "n2")], None, ["n1", "n2"])
+    with pytest.raises(InputError, match="no tested host is in the counters, which are of n1"):
+        changed_counters([str(tmp_path / "n1")], [str(tmp_path / "n1")], None, ["x1", "x2"])
+
+
+def test_a_host_with_its_domain_is_the_same_host() -> None:
+    named = called_as([read("n1.site.org"), read("n2"), read("n3")], ["n1", "n2.site.org", "n3"])
+    assert [each.host for each in named] == ["n1", "n2.site.org", "n3"]
 
 
 def tree(root: Path) -> Path:
@@ -258,6 +287,14 @@ def test_a_rank_reads_the_counters_of_every_kind_of_adapter(tmp_path: Path) -> N
         "eth0 rx_crc_errors": 1,
     }
     assert host_counters().unix_s is not None
+
+
+def test_interfaces_without_a_device_are_left_out_where_others_have_one(tmp_path: Path) -> None:
+    for name in ("eth0", "veth12", "br0"):
+        (tmp_path / "sys/class/net" / name).mkdir(parents=True)
+    assert virtual_interfaces(tmp_path) == frozenset()
+    (tmp_path / "sys/class/net/eth0/device").mkdir()
+    assert virtual_interfaces(tmp_path) == {"veth12", "br0"}
 
 
 def test_a_snapshot_holds_them_under_the_same_names(tmp_path: Path) -> None:

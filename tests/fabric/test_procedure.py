@@ -38,6 +38,8 @@ def answers(outcome) -> list[tuple[str, str]]:
         ("fat-tree-2", Fault(kind="cable-static", element=1, other=3, effect=0.5),
          ("cable", "one of several cables above leaf1")),
         ("fat-tree-2", Fault(kind="cable-adaptive", element=1, effect=0.5), ("leaf_uplink", "uplinks of leaf1")),
+        ("fat-tree-2", Fault(kind="cable-destination", element=1, other=3, effect=0.5),
+         ("cable", "one of several cables above leaf1")),
         ("fat-tree-2", Fault(kind="congestion", element=3, effect=0.3), ("congestion", "congestion above leaf3")),
         ("fat-tree-2", Fault(kind="spine-link", element=0, other=2, effect=0.15),
          ("spine_link", "a link above leaf0 and leaf2")),

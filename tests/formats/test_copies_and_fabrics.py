@@ -93,6 +93,14 @@ def test_the_server_of_ucx_perftest_tells_test_and_size():
     assert found.table.statistic == "mean over all iterations"
 
 
+def test_tests_of_a_batch_of_ucx_perftest_have_the_names_above_their_tables():
+    table = sample("ucx_perftest_bw.txt")
+    found = read(f"{'=' * 30} tag_bw {'=' * 30}\n{table}\n\n{'=' * 30} tag_sync_bw {'=' * 30}\n{table}")
+
+    assert [each.what for each in found.readings] == ["tag_bw", "tag_sync_bw"]
+    assert found.unread == ()
+
+
 def test_commas_of_ucx_perftest():
     text = (
         "iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr\n"

@@ -66,3 +66,15 @@ def test_two_runs_are_two_tables_and_a_matrix_alone_is_one():
     assert [table.readings for table in read(TEXT * 2).tables] == [10, 10]
     matrix = TEXT[TEXT.index("memory latency") :]
     assert [each.what for each in read(matrix).readings] == ["memory latency SM CPU(row) <-> GPU(column)"] * 2
+
+
+def test_a_build_without_git_and_what_is_waived_without_a_name_are_known():
+    text = (
+        "nvbandwidth Version: v0.6\nBuilt from Git version:\n\nRunning host_to_device_memcpy_ce.\n"
+        "memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)\n 0\n0 55.50\n\n"
+        "SUM host_to_device_memcpy_ce 55.50\n\nWaived:\n"
+    )
+    found = read(text)
+
+    assert [each.bandwidth_Bps for each in found.readings] == [pytest.approx(55.5e9)]
+    assert found.unread == ()

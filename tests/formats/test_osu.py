@@ -15,6 +15,14 @@ def test_a_latency_is_half_a_round_trip_between_two_ranks():
     ]  # fmt: skip
 
 
+def test_a_title_of_the_oldest_releases():
+    found = read("# OSU MPI Bandwidth Test (Version 2.0)\n# Size Bandwidth (MB/s)\n1 3.549325\n1024 1566.702234\n")
+
+    assert (found.table.tool_version, [each.what for each in found.readings]) == ("2.0", ["bandwidth"] * 2)
+    assert found.readings[1].bandwidth_Bps == pytest.approx(1566.702234e6)
+    assert read("# OSU MPI Bandwidth Test of yesterday\n1 3.5\n").tables == ()
+
+
 def test_pairs_and_rates_of_messages():
     found = read(sample("osu-5.7-mbw_mr.log"))
 

@@ -10,6 +10,7 @@ from typing import get_args
 from busbw.api import loading
 from busbw.base import layout, units
 from busbw.base.errors import InputError
+from busbw.check.profiles import read_profile
 from busbw.fabric.slurm_topology import read_tree
 from busbw.fabric.table import read_pairs
 from busbw.formats.lines.driver import Reader
@@ -174,6 +175,7 @@ TEXT_HARNESSES: dict[str, Harness] = {
     "slurm_ended": lambda data: notices.batch_end(as_text(data)),
     "gate": _gate,
     "gates_file": lambda data: [format_gate(each) for each in parse_gates_file(data, where="gates.toml").gates],
+    "check_profile": lambda data: read_profile(as_text(data), "site.toml"),
     "fabric_pairs": lambda data: read_pairs(as_text(data), "bandwidth", "pairs.csv"),
     "fabric_topology": lambda data: read_tree(as_text(data), "topology.conf"),
     "python_stack": lambda data: visit_processes.parse(as_text(data)),

@@ -25,6 +25,10 @@ TEXTS = (
     "0-3,8,10-11\n",
     "sender,receiver,value,unit,round\nn0,n1,47.1,GB/s,0\nn1:mlx5_0,n2:mlx5_0,1.7,us,1\n",
     "SwitchName=leaf0 Nodes=n[0-3]\nSwitchName=spine Switches=leaf[0-1] # above\n",
+    (
+        'title = "x"\nstages = ["screening"]\ntime_limit_s = 30\n[screening]\nparts = ["memory"]\n'
+        '[[threshold]]\nmeasure = "send"\nat_least = "80Gb/s"\nsource = "x"\n[transfer]\npartners = "n[0-3]"\n'
+    ),
     '{"busbw": "0.1.0", "mpi": "MPICH Version:      5.0.2\\nMPICH ABI: 17:0:5", "error": null}\n',
     "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 12 0 9\n",
     "usage_usec 100\nnr_periods 5\nnr_throttled 1\nthrottled_usec 20\n",

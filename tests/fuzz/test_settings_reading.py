@@ -46,7 +46,8 @@ jobs: {a: {steps: [{env: {C: d}, run: "export E=f"}]}}
 variables: {A: {value: b}}
 c: {script: [export D=e]}
 """,
-    "json": b'{"env_vars": {"NCCL_DEBUG": "INFO", "B": 1, // c\n},\t"d": ["mpirun -x E=f ./g", {"name": "UCX_TLS", "value": "h"}]}',
+    "json": b'{"env_vars": {"NCCL_DEBUG": "INFO", "B": 1, // c\n},'
+    b'\t"d": ["mpirun -x E=f ./g", {"name": "UCX_TLS", "value": "h"}]}',
     "modulefile": b"local r = '/o'\nsetenv('A', r .. \"b\")\n-- x\npushenv(\"C\", [[d]])\n",
     "nccl.conf": b"A=b\n#C\n",
     "markdown": b"# a\nA=b\n```bash\nexport A=b\n```\n- c\n  ~~~\n"

@@ -37,8 +37,8 @@ ABOVE_THE_DOORS = {
     "api.batch": {"secrets"},
     "api.bisections": {"secrets"},
     # A check has a limit of time, and the moment it was made at is of the history.
-    "api.checks": {"secrets", "time"},
-    "api.screenings": {"tempfile", "time"},
+    "api.nodes.checks": {"secrets", "time"},
+    "api.nodes.screenings": {"tempfile", "time"},
     "api.comparisons": {"tempfile"},
     "api.importing": {"secrets"},
     "api.fabrics": {"random"},

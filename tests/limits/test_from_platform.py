@@ -184,3 +184,12 @@ def test_bad_arguments_are_one_clear_error(arguments: list[str]) -> None:
     done = CliRunner().invoke(busbw, ["limit", "--platform", *arguments])
     assert isinstance(done.exception, BusbwError)
     assert done.exception.exit_code == ExitCode.BAD_INPUT
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "hint"), [("azure-ndv4", 2, "--collective sendrecv"), ("azure-hbv4", 1, "--nodes 2")]
+)
+def test_a_table_without_a_row_is_an_error_that_says_why(name: str, nodes: int, hint: str):
+    with pytest.raises(InputError, match="no bound is known for bandwidth on") as raised:
+        limit_of_platform(name, nodes=nodes, collective="bandwidth")
+    assert hint in (raised.value.hint or "")

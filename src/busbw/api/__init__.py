@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from busbw.api.topologies import MadeFile
     from busbw.fabric.report import FabricReport
-    from busbw.model.check import CheckReport
+    from busbw.model.check.report import CheckReport
     from busbw.model.comparison import Comparison
     from busbw.model.envvar import Explanation
     from busbw.model.finding import Checked, Diagnosis, HostDiagnosis, SettingsFix
@@ -259,7 +259,7 @@ def report(*names: str, machine: str | None = None) -> str:
     from busbw.show.page.html import report_html
 
     page = page_of(names or ("last",), machine)
-    return report_html(page.subjects, page.comparison, None, page.imports, page.bisection)
+    return report_html(page.subjects, page.comparison, None, page.imports, page.bisection, page.fabrics)
 
 
 def fabric(source: str | None = None, **asked: Any) -> "FabricReport":  # noqa: ANN401 - see `asked`
@@ -276,8 +276,8 @@ def fabric(source: str | None = None, **asked: Any) -> "FabricReport":  # noqa: 
 
 def check(profile: str = "quick", **asked: Any) -> "CheckReport":  # noqa: ANN401 - see `asked`
     """Return whether nodes are fit for jobs: `busbw check`. `asked`: the fields of `CheckRequest`: hosts, nodes, ..."""
-    from busbw.api.checks import CheckRequest
-    from busbw.api.checks import check as checked
+    from busbw.api.nodes.checks import CheckRequest
+    from busbw.api.nodes.checks import check as checked
 
     return checked(CheckRequest(profile=profile, **asked), _silent)[0]
 

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from busbw.base.errors import InputError
+from busbw.base.text import listed
 from busbw.fabric.ib_topology import MOST_BYTES, IbFabric
 from busbw.fabric.perfquery import is_perfquery, named_by, read_perfquery
-from busbw.fabric.port_counters import PortChanges, changes
+from busbw.fabric.port_counters import PortChanges, called_as, changes
 from busbw.machine import named
 from busbw.model import codec
-from busbw.model.port_counters import CountersRead
+from busbw.model.machine import CountersRead
 from busbw.store.files import read_bounded
 from busbw.store.sources import source_kind
 
@@ -21,21 +22,32 @@ def topology_text(path: str) -> str:
     return read_bounded(Path(path), most_bytes=MOST_BYTES, kind="topology").decode("utf-8", "replace")
 
 
-def changed_counters(before: Sequence[str], after: Sequence[str], fabric: IbFabric | None) -> PortChanges:
+def changed_counters(
+    before: Sequence[str], after: Sequence[str], fabric: IbFabric | None, nodes: Sequence[str]
+) -> PortChanges:
     """Return what ports counted between the readings of some files and those of others.
 
     A file is lines of `busbw probe --counters` of any number of hosts, outputs of perfquery, or a snapshot of `busbw
-    probe`. Raises InputError for what is none of these, and where no host is in both.
+    probe`. Raises InputError for what is none of these, and where no host is in both, or none of the tested `nodes`.
     """
-    sides = [[each for path in paths for each in _read(path)] for paths in (before, after)]
+    first, last = (tuple(each for path in paths for each in _read(path)) for paths in (before, after))
     if fabric is not None:
-        sides = [list(named_by(side, fabric)) for side in sides]
-    found = changes(*sides)
+        first, last = named_by(first, fabric), named_by(last, fabric)
+    found = changes(called_as(first, nodes), called_as(last, nodes))
     if not found.hosts:
         raise InputError(
             "no host is in the counters before and in those after",
             where=f"{before[0]}, {after[0]}",
             hint="busbw probe --counters on each host, before and after",
+        )
+    ends = {each.split(" ")[0] for side in (first, last) for one in side for each in one.linked.values()}
+    if not {*found.hosts, *ends} & set(nodes):
+        raise InputError(
+            f"no tested host is in the counters, which are of {listed(found.hosts)}",
+            where=f"{before[0]}, {after[0]}",
+            hint="perfquery has no names: give --topology with the output of ibnetdiscover"
+            if any(host.startswith("lid ") for host in found.hosts)
+            else "the tests have to name hosts as `hostname` does",
         )
     return found
 

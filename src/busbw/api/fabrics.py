@@ -5,14 +5,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from msgspec import structs
-
 from busbw.api import loading
 from busbw.api.fabric_evidence import changed_counters, topology_text
 from busbw.api.sweeps import expected_of, metrics_measured, report_of, swept
 from busbw.base.errors import InputError
 from busbw.base.value import Integer, Value
-from busbw.fabric.counter_evidence import counter_notes, weighed
+from busbw.fabric.counter_evidence import counter_notes, set_beside, weighed
 from busbw.fabric.places import Endpoint, Metric, PairTest, Places, flat
 from busbw.fabric.procedure import Swept, analysed, sweep
 from busbw.fabric.report import ExpectedPair, FabricReport, expectations, report
@@ -152,8 +150,7 @@ def judge_fabric(asked: FabricRequest) -> JudgedFabric:
     made = report(
         outcome, metric, title, expected=_expected(asked, metric), truth=truth, simulated=asked.topology is not None
     )
-    made = structs.replace(made, findings=(*made.findings, *findings))
-    return JudgedFabric(report=made, tree=_tree(outcome), swept=outcome)
+    return JudgedFabric(report=set_beside(made, findings), tree=_tree(outcome), swept=outcome)
 
 
 def tests_table(judged: Sequence[JudgedFabric]) -> str:
@@ -171,7 +168,8 @@ def _with_evidence(
     links = known.findings if known is not None else ()
     if not asked.before:
         return outcome, links
-    found = changed_counters(asked.before, asked.after, known.fabric if known is not None else None)
+    fabric = known.fabric if known is not None else None
+    found = changed_counters(asked.before, asked.after, fabric, outcome.places.nodes)
     outcome = replace(outcome, answers=weighed(outcome.answers, found))
     return outcome, (*links, *counter_notes(outcome.answers, found))
 
@@ -200,7 +198,7 @@ def _simulated(asked: FabricRequest) -> tuple[Swept, Metric, str, tuple[str, ...
 
 
 def _truth(fault: Fault, places: Places) -> str:
-    if fault.kind in ("leaf-uplink", "cable-static", "cable-adaptive", "congestion"):
+    if fault.kind in ("leaf-uplink", "cable-static", "cable-destination", "cable-adaptive", "congestion"):
         where = f" at {places.leaf_names[fault.element]}"
     elif fault.kind == "spine-link":
         names = (

@@ -12,7 +12,7 @@ from busbw.base import layout
 from busbw.base.errors import InputError
 from busbw.base.hostlist import compressed
 from busbw.base.value import Value
-from busbw.fabric.counter_evidence import counter_notes, weighed
+from busbw.fabric.counter_evidence import counter_notes, set_beside, weighed
 from busbw.fabric.port_counters import PortChanges, changes
 from busbw.fabric.procedure import Swept
 from busbw.fabric.recorded import recorded, rounds_of
@@ -25,8 +25,8 @@ from busbw.measure.plan.fabric import plan_sweep
 from busbw.measure.plan.hosts import check_started_once
 from busbw.model.fabric import Earlier, FabricAsked, FabricMetric
 from busbw.model.finding import Finding, Verdict
+from busbw.model.machine import CountersRead
 from busbw.model.plan import Plan
-from busbw.model.port_counters import CountersRead
 from busbw.model.record import CountersKept, RoundMeasured
 from busbw.model.request import Request
 from busbw.model.run import Run
@@ -198,7 +198,7 @@ def report_of(
         outcome = replace(outcome, answers=weighed(outcome.answers, found))
     made = report(outcome, metric, f"{metric} of pairs in run {name}", expected=expected)
     notes = counter_notes(outcome.answers, found) if found is not None else ()
-    return msgspec.structs.replace(made, findings=(*made.findings, *plan.fabric.links, *notes))
+    return set_beside(made, (*plan.fabric.links, *notes))
 
 
 def counted_in(plan: Plan, records: Records) -> PortChanges | None:
@@ -211,7 +211,7 @@ def counted_in(plan: Plan, records: Records) -> PortChanges | None:
                 # Under the name that the sweep has for the host.
                 node = plan.fabric.seats[plan.fabric.of_rank[rank]].node
                 sides[record.moment].append(msgspec.structs.replace(record.read, host=node))
-    found = changes(sides["before"], sides["after"])
+    found = changes(sides["before"], sides["after"], "during the sweep")
     return found if found.ports else None
 
 

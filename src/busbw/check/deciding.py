@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from busbw.base.errors import ExitCode
 from busbw.base.hostlist import compressed
 from busbw.base.text import counted, listed
-from busbw.check.draining import nodes_to_drain
+from busbw.check.draining import about, nodes_to_drain
 from busbw.check.profiles import Profile
-from busbw.model.check import CheckPlan, CheckReport, NodeAnswer, StageAnswer
+from busbw.model.check.report import CheckPlan, CheckReport, NodeAnswer, NodeOutcome, StageAnswer
 
 # Of the nodes that a sentence names.
 _MOST_CHARACTERS = 120
@@ -17,6 +19,7 @@ def decided(
     plan: CheckPlan, profile: Profile, stages: Sequence[StageAnswer], nodes: Sequence[NodeAnswer]
 ) -> CheckReport:
     """Return the report. What is bad goes before what failed, and that before what cannot be told."""
+    nodes = [_with_stages(each, stages) for each in nodes]
     stopping = ("error",) if profile.fail_on == "error" else ("error", "warn")
     unfit = [each.host for each in nodes if each.outcome in stopping]
     slow = [each for each in stages if _is_bad(each, stopping)]
@@ -54,6 +57,16 @@ def decided(
         nodes=tuple(nodes),
         drain=nodes_to_drain(nodes, stages, plan.spares),
     )
+
+
+def _with_stages(node: NodeAnswer, stages: Sequence[StageAnswer]) -> NodeAnswer:
+    """Return a node with what later stages say of it, where that is worse than what it says itself."""
+    named = [(each.name, found) for each in stages if node.host in each.suspects for found in about(each, node.host)]
+    if not named or node.outcome == "error":
+        return node
+    name, worst = min(named, key=lambda each: each[1].severity != "error")
+    outcome: NodeOutcome = "error" if worst.severity == "error" else "warn"
+    return msgspec.structs.replace(node, outcome=outcome, because=f"{name}: {worst.code} {worst.title}")
 
 
 def _is_bad(stage: StageAnswer, stopping: Sequence[str]) -> bool:

@@ -1,12 +1,14 @@
 """Nodes that should take no jobs, as lists and as commands for a person to read and to run. Nothing is executed."""
 
+import re
 import shlex
 from collections.abc import Sequence
 from typing import Literal, get_args
 
 from busbw.base.hostlist import compressed
 from busbw.base.text import one_line
-from busbw.model.check import NodeAnswer, NodeToDrain, StageAnswer
+from busbw.model.check.report import NodeAnswer, NodeToDrain, StageAnswer
+from busbw.model.finding import Finding
 
 DrainForm = Literal["all", "hosts", "list", "scontrol", "kubectl"]
 FORMS: tuple[DrainForm, ...] = get_args(DrainForm)
@@ -27,14 +29,20 @@ def nodes_to_drain(
         if errors:
             reasons[node.host] = "; ".join(f"{each.code} {each.title}" for each in errors)
     for stage in stages:
-        said = "; ".join(f"{each.code} {each.title}" for each in stage.findings if each.severity == "error")
-        for host in stage.suspects if said else ():
-            reasons.setdefault(host, f"{stage.name}: {said}")
+        for host in stage.suspects:
+            said = "; ".join(f"{each.code} {each.title}" for each in about(stage, host) if each.severity == "error")
+            if said:
+                reasons.setdefault(host, f"{stage.name}: {said}")
     free = iter([each for each in dict.fromkeys(spares) if each not in reasons])
     return tuple(
         NodeToDrain(host=host, reason=_cut(f"busbw check: {one_line(said)}"), spare=next(free, None))
         for host, said in reasons.items()
     )
+
+
+def about(stage: StageAnswer, host: str) -> tuple[Finding, ...]:
+    """Return what a stage found of one host: the findings that name it."""
+    return tuple(each for each in stage.findings if host in re.split(r"[\s,:]+", each.title))
 
 
 def _cut(text: str) -> str:

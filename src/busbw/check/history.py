@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 from busbw.base.text import counted
-from busbw.model.check import CheckHistory, NodePast, NodeRecord
+from busbw.model.check.report import CheckHistory, NodePast, NodeRecord
 
 # Failures below which a time between them says nothing: two are one interval.
 LEAST_FAILURES = 3

@@ -8,17 +8,10 @@ import msgspec
 
 from busbw.base.text import counted, listed
 from busbw.base.units import format_rate
-from busbw.check.profiles import HealthTable, Profile, Threshold
+from busbw.check.profiles import HealthTable, NodeThreshold, Profile
 from busbw.facts.rules import finding
-from busbw.model.check import (
-    Measure,
-    NodeAnswer,
-    NodeOutcome,
-    NodePast,
-    NodeReading,
-    ScreenedNode,
-    ScreenedNodes,
-)
+from busbw.model.check.report import NodeAnswer, NodeOutcome, NodePast
+from busbw.model.check.screening import Measure, NodeReading, ScreenedNode, ScreenedNodes
 from busbw.model.finding import Confidence, Finding
 
 # Other nodes of the same kind, and earlier checks, that a median needs before a node is held against it.
@@ -130,7 +123,7 @@ def _weighed(findings: Sequence[Finding], health: HealthTable) -> list[Finding]:
 
 
 def _held(
-    threshold: Threshold, node: ScreenedNode, alike: Sequence[ScreenedNode], past: Sequence[NodePast]
+    threshold: NodeThreshold, node: ScreenedNode, alike: Sequence[ScreenedNode], past: Sequence[NodePast]
 ) -> tuple[list[Finding], list[str]]:
     """Return what a threshold finds at a node, and what it cannot tell."""
     if threshold.measure in ("send", "receive"):
@@ -155,7 +148,7 @@ def _held(
     return found, unclear
 
 
-def _absolute(threshold: Threshold, node: ScreenedNode, value: float, bound: str) -> Finding:
+def _absolute(threshold: NodeThreshold, node: ScreenedNode, value: float, bound: str) -> Finding:
     return _made(
         "CHK001", threshold, node,
         evidence=f"{words_of(threshold.measure, value)}, {_from(node, threshold.measure)}; the profile asks for "
@@ -165,7 +158,7 @@ def _absolute(threshold: Threshold, node: ScreenedNode, value: float, bound: str
 
 
 def _beside(
-    threshold: Threshold, node: ScreenedNode, value: float, alike: Sequence[ScreenedNode], share: float
+    threshold: NodeThreshold, node: ScreenedNode, value: float, alike: Sequence[ScreenedNode], share: float
 ) -> tuple[list[Finding], list[str]]:
     """Hold a value against nodes of the same kind: beyond the share, and beyond what these differ by themselves."""
     others = [at for other in alike if (at := values_of(other.readings).get(threshold.measure)) is not None]
@@ -192,7 +185,7 @@ def _beside(
 
 
 def _before(
-    threshold: Threshold, node: ScreenedNode, value: float, past: Sequence[NodePast], share: float
+    threshold: NodeThreshold, node: ScreenedNode, value: float, past: Sequence[NodePast], share: float
 ) -> list[Finding]:
     """Hold a value against those of the node's earlier checks in which nothing was wrong with it."""
     sound = [dict(each.values) for each in past if each.outcome == "ok"]
@@ -216,7 +209,7 @@ def _before(
     ]  # fmt: skip
 
 
-def _transfers(threshold: Threshold, node: ScreenedNode) -> tuple[list[Finding], list[str]]:
+def _transfers(threshold: NodeThreshold, node: ScreenedNode) -> tuple[list[Finding], list[str]]:
     """Hold transfers against the least rate: one partner that reaches it clears this node's end of the link."""
     least = threshold.at_least_Bps
     reached: dict[str, float] = defaultdict(float)
@@ -251,7 +244,7 @@ _FIXES: dict[Measure, str] = {
 }  # fmt: skip
 
 
-def _made(code: str, threshold: Threshold, node: ScreenedNode, *, evidence: str, confidence: Confidence) -> Finding:
+def _made(code: str, threshold: NodeThreshold, node: ScreenedNode, *, evidence: str, confidence: Confidence) -> Finding:
     made = finding(
         code,
         evidence=evidence,

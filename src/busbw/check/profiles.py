@@ -14,7 +14,8 @@ from busbw.base.text import maybe
 from busbw.base.value import Integer, Value
 from busbw.facts.rules import rules
 from busbw.judge.gates.expression import RATE_UNITS
-from busbw.model.check import Measure, Part, Screening, Seconds, StageName
+from busbw.model.check.report import StageName
+from busbw.model.check.screening import Measure, Part, Screening, Seconds
 from busbw.model.fabric import FabricMetric
 
 MOST_BYTES = 2**20
@@ -80,7 +81,7 @@ class SuiteTable(Value, kw_only=True, frozen=True):
     largest_bytes: Integer | None = None
 
 
-class Threshold(Value, kw_only=True, frozen=True):
+class NodeThreshold(Value, kw_only=True, frozen=True):
     """`[[threshold]]`: what a measure must reach, and who says so."""
 
     measure: Measure
@@ -113,14 +114,14 @@ class Profile(Value, kw_only=True, frozen=True):
     screening: ScreeningTable
     transfer: TransferTable = TransferTable()
     health: HealthTable = HealthTable()
-    threshold: tuple[Threshold, ...] = ()
+    threshold: tuple[NodeThreshold, ...] = ()
     fabric: FabricTable = FabricTable()
     suite: SuiteTable = SuiteTable()
 
 
 _TABLES: dict[str, type[Value]] = {
     "": Profile, "screening": ScreeningTable, "transfer": TransferTable, "health": HealthTable,
-    "threshold": Threshold, "fabric": FabricTable, "suite": SuiteTable,
+    "threshold": NodeThreshold, "fabric": FabricTable, "suite": SuiteTable,
 }  # fmt: skip
 
 
@@ -215,7 +216,7 @@ def _of_threshold(where: str, text: str, number: int) -> str:
     return f"{where}:{lines[number]}" if number < len(lines) else where
 
 
-def _check_threshold(given: Threshold, where: str) -> None:
+def _check_threshold(given: NodeThreshold, where: str) -> None:
     bounds = (given.at_least, given.at_most_percent, given.below_peers_percent, given.below_own_past_percent)
     if all(each is None for each in bounds):
         raise InputError(

@@ -18,7 +18,7 @@ class Verb(NamedTuple):
 
 VERBS = {
     "bisect": Verb("bisect", "bisect", "Find which of several differences makes something faster or slower."),
-    "check": Verb("check", "check", "Check nodes before jobs do: which are fit, which to drain, and why."),
+    "check": Verb("nodes.check", "check", "Check nodes before jobs do: which are fit, which to drain, and why."),
     "compare": Verb("compare", "compare", "Compare results, or measure settings in turn and compare those."),
     "doctor": Verb("doctor", "doctor", "Say what the logs of a job tell, or what is wrong with a host."),
     "env": Verb("env", "env", "Settings: what each does, which to set here and why, which are wrong."),
@@ -28,7 +28,7 @@ VERBS = {
     "isolate": Verb("isolate", "isolate", "Find the node that makes groups of nodes slow, or fail."),
     "judge": Verb("judge", "judge", "Judge measured sizes: what they reach, and where the rest went."),
     "launch": Verb("launch", "launch", "Print how to start a program on a platform, with reasons."),
-    "limit": Verb("limit", "limit", "Say what bus bandwidth a platform can reach at best."),
+    "limit": Verb("platform", "limit", "Say what bus bandwidth a platform can reach at best."),
     "load": Verb("results", "load", "Rebuild the result of a run from its raw records, and print it."),
     "platform": Verb("platform", "platform", "What is published about machines, and which one this is."),
     "plot": Verb("report", "plot", "Draw the curves of results as SVG or PNG."),

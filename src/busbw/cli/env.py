@@ -116,8 +116,8 @@ def recommend(
     "--as",
     "language",
     metavar="KIND",
-    help="Read FILE as environment, nccl.conf, shell, slurm, dockerfile, apptainer, kubernetes, modulefile, systemd, "
-    "python or markdown.",
+    help="Read FILE as environment, nccl.conf, shell, slurm, dockerfile, apptainer, kubernetes, json, modulefile, "
+    "systemd, python or markdown.",
 )
 @click.option("--fix", is_flag=True, help="Print what to change as a diff.")
 @_NCCL

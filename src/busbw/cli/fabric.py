@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _TOPOLOGIES = ("fat-tree-2", "fat-tree-3", "rail", "dragonfly")
 _FAULTS = (
-    "none", "node", "nic-send", "nic-receive", "nic", "rail", "leaf-uplink", "cable-static", "cable-adaptive",
+    "none", "node", "nic-send", "nic-receive", "nic", "rail", "leaf-uplink", "cable-static", "cable-destination",
+    "cable-adaptive",
     "spine-link", "flapping", "slow", "congestion", "two",
 )  # fmt: skip
 _HELP = """Say which node, NIC, rail, link or switch of a fabric is bad, from tests of its pairs.

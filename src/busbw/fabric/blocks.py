@@ -21,7 +21,7 @@ _DIGITS = re.compile(r"(\d+)", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Block:
+class ViewBlock:
     """A row: its name and its endpoints, in their order."""
 
     name: str
@@ -30,10 +30,10 @@ class Block:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Blocks:
+class ViewBlocks:
     """All rows, and the row of each endpoint."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[ViewBlock, ...]
     of: tuple[int, ...]
 
 
@@ -48,7 +48,7 @@ class _Order:
     order: tuple[int, ...]
 
 
-def blocks_of(places: Places, named: NamedParts, most: int) -> Blocks:
+def blocks_of(places: Places, named: NamedParts, most: int) -> ViewBlocks:
     """Return at most `most` rows of what is sound, and a row for each suspect."""
     order = _order(places)
     alone = _alone(places, named)
@@ -57,24 +57,26 @@ def blocks_of(places: Places, named: NamedParts, most: int) -> Blocks:
     names = _names(order)
     if len(rest) + len(taken) <= most:
         # All of them by themselves: suspects are marked where they stand.
-        single = [Block(name=names["endpoint"]([each]), members=(each,), suspect=each in taken) for each in order.order]
+        single = [
+            ViewBlock(name=names["endpoint"]([each]), members=(each,), suspect=each in taken) for each in order.order
+        ]
         return _numbered(single, order)
     return _numbered([*alone, *_runs(rest, order, most, ("endpoint", "node", "leaf"))], order)
 
 
-def node_blocks(places: Places, named: NamedParts, most: int) -> Blocks:
+def node_blocks(places: Places, named: NamedParts, most: int) -> ViewBlocks:
     """Return at most `most` rows of nodes, and one for each node with a suspect."""
     order = _order(places)
     bad = list(dict.fromkeys(places.endpoints[each].node for each in named.endpoints))[:_MOST_ALONE]
     held: dict[str, list[int]] = {node: [] for node in bad}
-    rest = []
+    rest: list[int] = []
     for each in order.order:
         held.get(places.endpoints[each].node, rest).append(each)
-    alone = [Block(name=node, members=tuple(members), suspect=True) for node, members in held.items()]
+    alone = [ViewBlock(name=node, members=tuple(members), suspect=True) for node, members in held.items()]
     return _numbered([*alone, *_runs(rest, order, most, ("node", "leaf"))], order)
 
 
-def leaf_blocks(places: Places, named: NamedParts, most: int) -> Blocks:
+def leaf_blocks(places: Places, named: NamedParts, most: int) -> ViewBlocks:
     """Return at most `most` rows of leaves, and one for each leaf that is suspected or holds a suspect.
 
     Where leaves are not known they are runs of nodes.
@@ -92,7 +94,7 @@ def leaf_blocks(places: Places, named: NamedParts, most: int) -> Blocks:
     }
     linked = {region for link in named.links for region in link}
     kept = dict(list(special.items())[:_MOST_ALONE])
-    alone = [Block(name=places.leaf_names[leaf], members=places.members[leaf], suspect=suspect)
+    alone = [ViewBlock(name=places.leaf_names[leaf], members=places.members[leaf], suspect=suspect)
              for leaf, suspect in kept.items()]  # fmt: skip
     rest = [each for each in order.order if places.leaves[each] not in kept]
     apart = {region: [each for each in rest if places.region(each) == region] for region in linked}
@@ -131,22 +133,22 @@ def _natural(name: str) -> tuple[tuple[int, str], ...]:
     return tuple((int(part[:18]), part) if part.isdecimal() else (-1, part) for part in _DIGITS.split(name))
 
 
-def _alone(places: Places, named: NamedParts) -> list[Block]:
+def _alone(places: Places, named: NamedParts) -> list[ViewBlock]:
     """Return a row for each suspect, those of the first answers where there are many."""
     by_answer: dict[int, list[int]] = defaultdict(list)
     for each, number in named.endpoints.items():
         by_answer[number].append(each)
-    found: list[Block] = []
+    found: list[ViewBlock] = []
     for number in sorted(by_answer):
         members = tuple(sorted(by_answer[number]))
         names = {places.endpoints[each].node for each in members}
         name = str(places.endpoints[members[0]]) if len(members) == 1 else names.pop()
-        found.append(Block(name=name, members=members, suspect=True))
+        found.append(ViewBlock(name=name, members=members, suspect=True))
     taken = {each for block in found for each in block.members}
     for leaf in [*named.switches, *named.uplinks]:
         members = tuple(each for each in places.members[leaf] if each not in taken)
         if members:
-            found.append(Block(name=places.leaf_names[leaf], members=members, suspect=True))
+            found.append(ViewBlock(name=places.leaf_names[leaf], members=members, suspect=True))
             taken.update(members)
     order = _order(places) if named.links else None
     for region in sorted({each for link in named.links for each in link if each is not None}):
@@ -154,7 +156,7 @@ def _alone(places: Places, named: NamedParts) -> list[Block]:
                         if places.region(each) == region and each not in taken)  # fmt: skip
         if members and order is not None:
             run = _run(members, order)
-            found.append(Block(name=run.name, members=members, suspect=True))
+            found.append(ViewBlock(name=run.name, members=members, suspect=True))
             taken.update(members)
     return found[:_MOST_ALONE]
 
@@ -173,11 +175,11 @@ def _names(order: _Order) -> dict[str, Callable[[Sequence[int]], str]]:
     }
 
 
-def _run(members: Sequence[int], order: _Order) -> Block:
-    return Block(name=_names(order)["leaf"](members), members=tuple(members))
+def _run(members: Sequence[int], order: _Order) -> ViewBlock:
+    return ViewBlock(name=_names(order)["leaf"](members), members=tuple(members))
 
 
-def _runs(rest: Sequence[int], order: _Order, most: int, levels: Sequence[str]) -> list[Block]:
+def _runs(rest: Sequence[int], order: _Order, most: int, levels: Sequence[str]) -> list[ViewBlock]:
     """Return the finest rows of which there are few enough; runs of the coarsest else."""
     if not rest:
         return []
@@ -193,7 +195,7 @@ def _runs(rest: Sequence[int], order: _Order, most: int, levels: Sequence[str]) 
     return _merged(held, order, most, level)
 
 
-def _merged(held: Sequence[tuple[int, ...]], order: _Order, most: int, level: str) -> list[Block]:
+def _merged(held: Sequence[tuple[int, ...]], order: _Order, most: int, level: str) -> list[ViewBlock]:
     """Return rows of as many neighbours as needed, within groups of leaves where those are few."""
     name = _names(order)[level]
     by_group = [list(found) for _, found in groupby(held, key=lambda each: order.groups[each[0]])]
@@ -206,11 +208,11 @@ def _merged(held: Sequence[tuple[int, ...]], order: _Order, most: int, level: st
     for group in by_group:
         for at in range(0, len(group), width):
             members = tuple(end for each in group[at : at + width] for end in each)
-            found.append(Block(name=name(members), members=members))
+            found.append(ViewBlock(name=name(members), members=members))
     return found
 
 
-def _numbered(blocks: Sequence[Block], order: _Order) -> Blocks:
+def _numbered(blocks: Sequence[ViewBlock], order: _Order) -> ViewBlocks:
     """Return rows in order, by their first endpoint."""
     place = {each: at for at, each in enumerate(order.order)}
     ordered = sorted(blocks, key=lambda block: min(place[each] for each in block.members))
@@ -218,4 +220,4 @@ def _numbered(blocks: Sequence[Block], order: _Order) -> Blocks:
     for row, block in enumerate(ordered):
         for each in block.members:
             of[each] = row
-    return Blocks(blocks=tuple(ordered), of=tuple(of))
+    return ViewBlocks(blocks=tuple(ordered), of=tuple(of))

@@ -12,7 +12,8 @@ from msgspec import structs
 from busbw.base.text import counted, listed
 from busbw.fabric.naming import FabricAnswer
 from busbw.fabric.places import endpoint_of
-from busbw.fabric.port_counters import ERRORS, PortChange, PortChanges, by_port, counted_words
+from busbw.fabric.port_counters import ERRORS, PortChange, PortChanges, by_port, counted_words, owner_of
+from busbw.fabric.report import FabricReport
 from busbw.facts.port_counters import CounterKind
 from busbw.facts.rules import finding
 from busbw.model.finding import Finding
@@ -32,15 +33,19 @@ def weighed(answers: Sequence[FabricAnswer], found: PortChanges) -> tuple[Fabric
 def _weighed(answer: FabricAnswer, found: PortChanges) -> FabricAnswer:
     readable = [node for node in answer.nodes if node in found.hosts]
     if not readable:
-        return answer
+        once = [f"counters of {node} were read once only" for node in answer.nodes if node in found.unpaired]
+        return structs.replace(answer, evidence=(*answer.evidence, *once))
     own = _of_answer(answer, found.changes)
-    link = [each for each in own if each.kind == "link_error"]
+    link = [each for each in own if each.kind == "link_error" and _is_of_fabric(each, found)]
     errors = [each for each in own if each.kind in ERRORS]
     congestion = [each for each in own if each.kind == "congestion"]
     ports = sorted(by_port(errors or own).items(), key=lambda item: item[1][0].host not in answer.nodes)
     lines = [_line(place, each, found, dict(ports)) for place, each in ports[:2]]
     lines += [f"{place}: no such port any more {found.when}".rstrip() for place in found.gone
               if place.split(" ", 1)[0] in answer.nodes]  # fmt: skip
+    lines += [
+        f"{stuck}: what they count is not seen" for stuck in found.stuck if stuck.split(" ", 1)[0] in answer.nodes
+    ]
     lines += [f"{host} started again in between" for host in found.restarted if host in answer.nodes]
     if not lines:
         lines = [f"the ports of {listed(readable)} counted no error and no congestion {found.when}".rstrip()]
@@ -86,10 +91,15 @@ def _line(place: str, own: Sequence[PortChange], found: PortChanges, told: Conta
     return f"{line}; the other {many} ports none" if many > 1 else line
 
 
+def _is_of_fabric(change: PortChange, found: PortChanges) -> bool:
+    """Whether a port is one of the fabric: the ordinary interfaces of a host with adapters of a fabric are hardly."""
+    return owner_of(change.port) != "net" or change.host in found.plain
+
+
 def _is_common(found: PortChanges, answer: FabricAnswer, kind: CounterKind) -> bool:
     """Whether ports of other hosts counted such things as often, so that they tell nothing about this one."""
     own = {each.place for each in _of_answer(answer, found.changes)}
-    others = {each.place for each in found.changes if each.kind == kind} - own
+    others = {each.place for each in found.changes if each.kind == kind and _is_of_fabric(each, found)} - own
     return len(others) >= _COMMON * max(found.ports - len(own), 1)
 
 
@@ -113,6 +123,16 @@ def counter_notes(answers: Sequence[FabricAnswer], found: PortChanges) -> tuple[
         fix = "a sweep of an idle fabric tells whose traffic it is; RoCE: flow control and ECN at the switches"
         shown.append(_note("FAB012", title, "; ".join(lines), found, fix))
     return (*shown, *gone)
+
+
+def set_beside(report: FabricReport, findings: Sequence[Finding]) -> FabricReport:
+    """Return a report with what links and counters show; its sentence says what of that is more than a note."""
+    links = [each for each in findings if each.code == "FAB013"]
+    said = f"; {counted(len(links), 'link')} below {'its' if len(links) == 1 else 'their'} neighbours' width or speed"
+    verdict = report.verdict
+    if links:
+        verdict = structs.replace(verdict, sentence=verdict.sentence + said, because=(*verdict.because, "FAB013"))
+    return structs.replace(report, findings=(*report.findings, *findings), verdict=verdict)
 
 
 def _error_note(place: str, own: Sequence[PortChange], found: PortChanges) -> Finding:

@@ -255,7 +255,7 @@ def _fabric(report: FabricReport, glyphs: Glyphs) -> Iterator[DrawnLine]:
         group = each.group
         yield from _box(each, glyphs)
     for link in tree.links[:_MOST_LINKS]:
-        ends = f"{_cut(tree.boxes[link.one].name)} - {_cut(tree.boxes[link.other].name)}"
+        ends = " - ".join(_cut(tree.boxes[each].name, 20) for each in (link.one, link.other))
         yield _line(f"slow link {ends}: {loss_words(link.loss)}, {counted(link.tests, 'test')}", suspect=link.suspect)
 
 
@@ -269,7 +269,7 @@ def _box(box: LeafBox, glyphs: Glyphs) -> Iterator[DrawnLine]:
         cells = f"{loss_words(box.leaving):>7} {loss_words(box.entering):>7}"
         yield _line(f"{_cut(box.name, 22):<22} {hosts:>10} {cells}  {marks}"[:_WIDTH], suspect=box.suspect)
     for each in bad:
-        yield _line(f"    {each.name} {loss_words(each.loss)}", suspect=True)
+        yield _line(f"    {_cut(each.name, 60)} {loss_words(each.loss)}", suspect=True)
 
 
 def _grid(report: FabricReport, glyphs: Glyphs) -> Iterator[DrawnLine]:

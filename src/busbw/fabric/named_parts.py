@@ -65,7 +65,8 @@ def parts_of(answers: Sequence[FabricAnswer], places: Places) -> NamedParts:
     found = NamedParts(places=places)
     endpoints = {str(each): at for at, each in enumerate(places.endpoints)} if answers else {}
     leaves = {name: at for at, name in enumerate(places.leaf_names)}
-    sending, receiving = set(), set()
+    sending: set[int] = set()
+    receiving: set[int] = set()
     for number, answer in enumerate(answers):
         own = [endpoints[each] for each in answer.parts if each in endpoints]
         below = [leaves[each] for each in answer.parts if each in leaves]

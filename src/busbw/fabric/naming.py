@@ -1,13 +1,16 @@
 """What the terms of a fit make suspicious, the pairs that would tell, and the name of what the retests confirm."""
 
 import math
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
+from busbw import _core
 from busbw.base.value import Integer, Value
 from busbw.fabric.inference import LEAST_EFFECT, Fit
+from busbw.fabric.pair_table import PairTable, leaf_column, region_column
 from busbw.fabric.places import Draws, PairTest, Places, members_text
 from busbw.fabric.schedule import Pair, shuffled
 from busbw.model.finding import Confidence
@@ -20,6 +23,8 @@ Kind = Literal[
 # From so much slower on a single test counts for a link that comes and goes.
 _LARGE = math.log(1.2)
 # Of single tests in a row: their scatter, and how often chance alone goes beyond it, disturbed tests included.
+# A round in which an endpoint is slow by no more than this is sound.
+_SOUND = LEAST_EFFECT * 1.5
 _PAIR_SIGMAS = 3.0
 _CHANCE = 0.03
 _CLUSTER = 0.002
@@ -45,6 +50,8 @@ class Suspicion:
     # Logarithm of slowness.
     effect: float
     pairs: tuple[Pair, ...] = ()
+    # The number of tests that it was suspected from: those from here on are retests of it.
+    since: int = 0
 
 
 class FabricAnswer(Value, kw_only=True, frozen=True):
@@ -68,8 +75,11 @@ class FabricAnswer(Value, kw_only=True, frozen=True):
     parts: tuple[str, ...] = ()
 
 
-def suspicions(places: Places, tests: Sequence[PairTest], fit: Fit) -> tuple[Suspicion, ...]:
-    """Return what is to be looked at again: the widest first; what explains tests keeps them from others."""
+def suspicions(places: Places, tests: PairTable, fit: Fit, bad_rounds: int = 2) -> tuple[Suspicion, ...]:
+    """Return what is to be looked at again: the widest first; what explains tests keeps them from others.
+
+    `bad_rounds`: in so many an endpoint is very slow, and sound in others, for its link to come and go.
+    """
     found = [Suspicion(kind="rail", elements=places.rails[rail][:1], effect=effect)
              for rail, effect in fit.rails.items() if effect >= LEAST_EFFECT and len(fit.rails) > 2]  # fmt: skip
     for leaf in sorted({*fit.leaf_up, *fit.leaf_down}):
@@ -82,15 +92,15 @@ def suspicions(places: Places, tests: Sequence[PairTest], fit: Fit) -> tuple[Sus
     )
     found += clusters
     explained = {leaf for each in clusters for leaf in each.elements}
-    found += _endpoints(places, tests, fit, explained)
+    found += _endpoints(places, tests, fit, explained, bad_rounds)
     return tuple(found)
 
 
-def _endpoints(places: Places, tests: Sequence[PairTest], fit: Fit, explained: set[int]) -> Iterator[Suspicion]:
+def _endpoints(places: Places, tests: PairTable, fit: Fit, explained: set[int], bad_rounds: int) -> Iterator[Suspicion]:
     """Yield endpoints that are slow in a direction, and those whose tests come and go."""
     count = len(places.endpoints)
     ways = count if fit.metric != "bandwidth" else 2 * count
-    unsteady = _unsteady(places, tests, fit, explained)
+    unsteady = _unsteady(places, tests, fit, explained, bad_rounds)
     for each in range(count):
         send = fit.senders[each] > fit.bound(fit.sent[each], ways)
         receive = fit.receivers[each] > fit.bound(fit.received[each], ways)
@@ -103,69 +113,49 @@ def _endpoints(places: Places, tests: Sequence[PairTest], fit: Fit, explained: s
 
 def excesses(tests: Sequence[PairTest], fit: Fit) -> Iterator[tuple[int, PairTest, float]]:
     """Yield the number of each test with a value, the test, and its residual."""
-    for number, residual in zip(fit.tests, fit.residuals, strict=True):
-        yield number, tests[number], residual
+    for number, residual in enumerate(fit.residuals):
+        if not math.isnan(residual):
+            yield number, tests[number], residual
 
 
-def _unsteady(places: Places, tests: Sequence[PairTest], fit: Fit, explained: set[int]) -> dict[int, float]:
-    """Return endpoints that are very slow in some rounds and sound in others, with how slow."""
-    by_round: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for _, test, residual in excesses(tests, fit):
-        if places.crossing(test.sender, test.receiver) and explained & {
-            places.leaves[test.sender],
-            places.leaves[test.receiver],
-        }:
-            continue
-        for end, own in ((test.sender, fit.senders[test.sender]), (test.receiver, fit.receivers[test.receiver])):
-            by_round[end][test.round].append(residual + own)
-    found = {}
-    for end, rounds in by_round.items():
-        # In a bad round both directions are slow, in a good one none is.
-        slow = [min(each) for each in rounds.values() if min(each) > _LARGE]
-        sound = sum(max(each) < LEAST_EFFECT * 1.5 for each in rounds.values())
-        if len(slow) >= 2 and sound >= 1:
-            found[end] = median(sorted(slow))
-    # The partners of a bad endpoint saw it once each.
-    return found
+def _unsteady(places: Places, tests: PairTable, fit: Fit, explained: set[int], bad_rounds: int) -> dict[int, float]:
+    """Return endpoints that are very slow in some rounds and sound in others, with how slow.
+
+    In a bad round both directions are slow, in a good one none is; the partners of a bad endpoint saw it once each.
+    """
+    leaves = bytearray(len(places.leaf_names))
+    for each in explained:
+        leaves[each] = 1
+    found = _core.unsteady(
+        tests.senders, tests.receivers, tests.rounds, fit.residuals, array("d", fit.senders),
+        array("d", fit.receivers), leaf_column(places), leaves, _LARGE, _SOUND, bad_rounds,
+    )  # fmt: skip
+    return {each.endpoint: each.effect for each in found}
 
 
-def _spine_links(places: Places, tests: Sequence[PairTest], fit: Fit) -> list[Suspicion]:
+def _spine_links(places: Places, tests: PairTable, fit: Fit) -> list[Suspicion]:
     """Return pairs of regions between which all is slow, and the ways from each to others are not."""
-    cells: dict[tuple[int, int], list[float]] = defaultdict(list)
-    ends: dict[tuple[int, int], set[int]] = defaultdict(set)
-    for _, test, residual in excesses(tests, fit):
-        one, other = places.region(test.sender), places.region(test.receiver)
-        if one is not None and other is not None and one != other:
-            key = (min(one, other), max(one, other))
-            cells[key].append(residual)
-            ends[key].update((test.sender, test.receiver))
+    cells = _core.region_cells(tests.senders, tests.receivers, fit.residuals, region_column(places))
     if len(cells) < _LEAST_TESTS:
         return []
-    found = []
-    for key, values in cells.items():
-        effect = median(sorted(values))
-        if (
-            len(values) >= _LEAST_TESTS
-            and len(ends[key]) > _LEAST_TESTS
-            and effect > fit.bound(len(values), len(cells))
-        ):
-            found.append(Suspicion(kind="spine_link", elements=key, effect=effect))
-    return found
+    return [
+        Suspicion(kind="spine_link", elements=(each.one, each.other), effect=each.median)
+        for each in cells
+        if each.tests >= _LEAST_TESTS and each.ends > _LEAST_TESTS and each.median > fit.bound(each.tests, len(cells))
+    ]
 
 
-def _cables(places: Places, tests: Sequence[PairTest], fit: Fit, whole: set[int]) -> Iterator[Suspicion]:
+def _cables(places: Places, tests: PairTable, fit: Fit, whole: set[int]) -> Iterator[Suspicion]:
     """Yield leaves of which more ways out are slow than chance makes, while the others are sound."""
     least = max(LEAST_EFFECT * 1.5, _PAIR_SIGMAS * fit.noise)
-    crossing: Counter[int] = Counter()
+    crossed = _core.crossings(tests.senders, tests.receivers, fit.residuals, leaf_column(places), least)
+    crossing = {leaf: count for leaf, count in enumerate(crossed.by_leaf) if count}
     slow: dict[int, list[tuple[Pair, float]]] = defaultdict(list)
-    for _, test, residual in excesses(tests, fit):
-        if not places.crossing(test.sender, test.receiver):
-            continue
-        for leaf in (places.leaves[test.sender], places.leaves[test.receiver]):
-            if leaf is not None:
-                crossing[leaf] += 1
-                if residual > least:
-                    slow[leaf].append(((test.sender, test.receiver), residual))
+    for number in crossed.slow:
+        pair = (tests.senders[number], tests.receivers[number])
+        for end in pair:
+            if (leaf := places.leaves[end]) is not None:
+                slow[leaf].append((pair, fit.residuals[number]))
     ranked = sorted(slow, key=lambda leaf: -len(slow[leaf]) / crossing[leaf])
     taken: set[Pair] = set()
     for leaf in ranked:
@@ -180,7 +170,7 @@ def _cables(places: Places, tests: Sequence[PairTest], fit: Fit, whole: set[int]
         if max(regions.values()) > _MOST_OF * len(left) and len(crossing) > 2:
             # They have both leaves in common, not one.
             continue
-        if binomial_tail(len(left), crossing[leaf], _CHANCE) < _CLUSTER:
+        if len(left) > _CHANCE * crossing[leaf] and binomial_tail(len(left), crossing[leaf], _CHANCE) < _CLUSTER:
             taken.update(pair for pair, _ in left)
             effect = median(sorted(effect for _, effect in left))
             strongest = sorted(left, key=lambda each: -each[1])
@@ -251,22 +241,35 @@ class Retest:
 
 
 def retest(
-    suspicion: Suspicion, places: Places, tests: Sequence[PairTest], fit: Fit, suspects: set[int], way: str = "both"
-) -> Retest:
-    """Return how many tests against known-good partners show a suspicion; of retests alone, where there are some."""
-    any_retests = any(each.retest for each in tests)
+    suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit, suspects: set[int], way: str = "both",
+    above: frozenset[int] = frozenset(),
+) -> Retest:  # fmt: skip
+    """Return how many tests against known-good partners show a suspicion; of retests alone, where there are some.
+
+    `above`: leaves of which no test that leaves them counts.
+    """
+    first = tests.first_retest
+    numbers = (
+        range(max(first, suspicion.since), len(tests))
+        if first < len(tests)
+        else tests.among(places, _ends_of(suspicion, places))
+    )
     votes: list[tuple[int, bool, bool]] = []
     shown: list[float] = []
-    for number, test, residual in excesses(tests, fit):
-        if any_retests and not test.retest:
+    for number in numbers:
+        residual = fit.residuals[number]
+        ends = (tests.senders[number], tests.receivers[number])
+        if math.isnan(residual) or (above and _passes(places, ends, above)):
             continue
-        if test.value is None:
-            continue
-        own = _own(suspicion, places, fit, test, suspects, way)
+        own = _own(suspicion, places, fit, ends, suspects, way)
         if own is not None:
-            slow = residual + own > max(suspicion.effect / 2, LEAST_EFFECT / 2)
-            votes.append((number, slow, test.alone))
-            if not test.alone:
+            alone = tests[number].alone
+            # What others congest changes from round to round, by more than half.
+            varies = suspicion.kind in ("leaf_uplink", "spine_link") and not alone
+            least = min(suspicion.effect / 2, LEAST_EFFECT) if varies else suspicion.effect / 2
+            slow = residual + own > max(least, LEAST_EFFECT / 2)
+            votes.append((number, slow, alone))
+            if not alone:
                 shown.append(residual + own)
     among = [slow for _, slow, alone in votes if not alone]
     alone = [slow for _, slow, alone in votes if alone]
@@ -279,9 +282,26 @@ def retest(
     )
 
 
-def _own(suspicion: Suspicion, places: Places, fit: Fit, test: PairTest, suspects: set[int], way: str) -> float | None:
+def _ends_of(suspicion: Suspicion, places: Places) -> Sequence[int]:
+    """Return endpoints of which one is in each test that says something about a suspicion."""
+    first = suspicion.elements[0]
+    match suspicion.kind:
+        case "rail":
+            return places.rails[places.endpoints[first].rail]
+        case "cable":
+            return [end for pair in suspicion.pairs for end in pair]
+        case "leaf_uplink":
+            return places.members[first]
+        case "spine_link":
+            return [each for each in range(len(places.endpoints)) if places.region(each) == first]
+        case _:
+            return (first,)
+
+
+def _own(
+    suspicion: Suspicion, places: Places, fit: Fit, ends: tuple[int, int], suspects: set[int], way: str
+) -> float | None:
     """Return the term of a suspicion in a test; None where the test says nothing about it."""
-    ends = (test.sender, test.receiver)
     if not _is_endpoint(suspicion):
         return _own_between(suspicion, places, fit, ends, suspects)
     end = suspicion.elements[0]
@@ -301,7 +321,7 @@ def _own_between(
         rail = places.endpoints[suspicion.elements[0]].rail
         term = fit.rails.get(rail, 0.0) if places.endpoints[ends[0]].rail == rail else None
     elif suspicion.kind == "cable":
-        term = 0.0 if ends in suspicion.pairs else None
+        term = _terms_of(places, fit, ends) if ends in suspicion.pairs else None
     elif suspects & set(ends):
         term = None
     elif suspicion.kind == "spine_link":
@@ -315,8 +335,18 @@ def _own_between(
     return term
 
 
+def _terms_of(places: Places, fit: Fit, ends: tuple[int, int]) -> float:
+    """Return what the fit took for slowness of the ends of a test and of their leaves."""
+    terms = [fit.senders[ends[0]], fit.receivers[ends[1]]]
+    if places.crossing(*ends):
+        one, other = places.leaves[ends[0]], places.leaves[ends[1]]
+        terms += [each for leaf, those in ((one, fit.leaf_up), (other, fit.leaf_down)) if leaf is not None
+                  and (each := those.get(leaf, 0.0)) > 0]  # fmt: skip
+    return sum(each for each in terms if each > 0)
+
+
 def confirmed(
-    found: Sequence[Suspicion], places: Places, tests: Sequence[PairTest], fit: Fit, unit: str
+    found: Sequence[Suspicion], places: Places, tests: PairTable, fit: Fit, unit: str
 ) -> tuple[tuple[FabricAnswer, ...], tuple[Suspicion, ...]]:
     """Return what of the suspicions two of three tests against known-good partners confirm, and the others."""
     suspects = {each.elements[0] for each in found if _is_endpoint(each)}
@@ -325,22 +355,20 @@ def confirmed(
     }
     answers = [answer for answer in between.values() if answer is not None]
     # What a bad cable or a congested leaf does to a test says nothing about its ends.
-    above = {leaf for each, answer in between.items() if answer is not None and each.kind in ("cable", "leaf_uplink")
-             for leaf in each.elements}  # fmt: skip
-    told = [each if not _passes(places, each, above) else replace(each, value=None) for each in tests]
+    above = frozenset(leaf for each, answer in between.items() if answer is not None
+                      and each.kind in ("cable", "leaf_uplink") for leaf in each.elements)  # fmt: skip
     bad: dict[int, tuple[Suspicion, Retest]] = {}
     for each in found:
-        if _is_endpoint(each) and (kept := _endpoint_of(each, places, told, fit, suspects)) is not None:
+        if _is_endpoint(each) and (kept := _endpoint_of(each, places, tests, fit, suspects, above)) is not None:
             bad[each.elements[0]] = kept
     answers += _wholes(bad, places, tests, unit)
-    answers += _unanswered(places, tests)
+    answers += _unanswered(places, tests, fit)
     cleared = [each for each in found if (each.elements[0] not in bad if _is_endpoint(each) else between[each] is None)]
     return tuple(sorted(answers, key=lambda each: -each.loss)), tuple(cleared)
 
 
-def _passes(places: Places, test: PairTest, leaves: set[int]) -> bool:
+def _passes(places: Places, ends: tuple[int, int], leaves: frozenset[int]) -> bool:
     """Whether a test crosses out of one of the leaves."""
-    ends = (test.sender, test.receiver)
     return places.crossing(*ends) and bool(leaves & {places.leaves[each] for each in ends})
 
 
@@ -349,15 +377,15 @@ def _is_endpoint(each: Suspicion) -> bool:
 
 
 def _endpoint_of(
-    suspicion: Suspicion, places: Places, tests: Sequence[PairTest], fit: Fit, suspects: set[int]
+    suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit, suspects: set[int], above: frozenset[int]
 ) -> tuple[Suspicion, Retest] | None:
     """Return an endpoint with the directions that its tests confirm; None where they clear it."""
     end = suspicion.elements[0]
-    both = retest(suspicion, places, tests, fit, suspects)
+    both = retest(suspicion, places, tests, fit, suspects, above=above)
     if suspicion.kind == "unsteady":
-        # It comes and goes: one more of the retests in which it came is enough, and that some were sound.
-        return (suspicion, both) if both.slow >= 2 else None
-    ways = {way: retest(suspicion, places, tests, fit, suspects, way) for way in ("send", "receive")}
+        # It comes and goes: one of the retests in which it came is enough, beside the rounds before.
+        return (suspicion, both) if _bad_rounds(end, places, tests, fit, both) >= 2 else None
+    ways = {way: retest(suspicion, places, tests, fit, suspects, way, above) for way in ("send", "receive")}
     terms = {"send": fit.senders[end], "receive": fit.receivers[end]}
     sure = [way for way in ways if ways[way].confirms and terms[way] >= _OTHER_WAY]
     if not sure:
@@ -367,6 +395,18 @@ def _endpoint_of(
         return Suspicion(kind="nic", elements=(end,), effect=effect), both
     kind: Kind = "nic_send" if sure == ["send"] else "nic_receive"
     return Suspicion(kind=kind, elements=(end,), effect=effect), ways[sure[0]]
+
+
+def _bad_rounds(end: int, places: Places, tests: PairTable, fit: Fit, seen: Retest) -> int:
+    """Return in how many rounds all tests of an endpoint were very slow; 0 where none of `seen` is in one of them."""
+    rounds: dict[int, float] = {}
+    for number in tests.among(places, (end,)):
+        if not math.isnan(fit.residuals[number]):
+            own = fit.senders[end] if end == tests.senders[number] else fit.receivers[end]
+            at = tests.rounds[number]
+            rounds[at] = min(rounds.get(at, math.inf), fit.residuals[number] + own)
+    bad = {at for at, least in rounds.items() if least > _LARGE}
+    return len(bad) if any(tests.rounds[number] in bad for number in seen.tests) else 0
 
 
 _BETWEEN = {
@@ -379,7 +419,7 @@ _BETWEEN = {
         "trace the routes between both, and read the counters of the ports on them",
     ),
     "cable": (
-        "a port of the leaf or of the switch above it",
+        "a port of the leaf or of the switch above it; with routes by destination, the receiving NICs behind it",
         "trace the routes of the slow pairs; the port they share is the one",
     ),
     "rail": ("the switches of the rail, or a setting of all NICs of that place", "test two other nodes over this rail"),
@@ -391,7 +431,7 @@ _BETWEEN = {
 
 
 def _between_leaves(
-    suspicion: Suspicion, places: Places, tests: Sequence[PairTest], fit: Fit, suspects: set[int], unit: str
+    suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit, suspects: set[int], unit: str
 ) -> FabricAnswer | None:
     seen = retest(suspicion, places, tests, fit, suspects)
     if not seen.confirms:
@@ -425,10 +465,10 @@ def _region_names(suspicion: Suspicion, places: Places) -> str:
 
 
 def _answer(
-    suspicion: Suspicion, seen: Retest, tests: Sequence[PairTest], places: Places, unit: str, *, kind: Kind, place: str,
+    suspicion: Suspicion, seen: Retest, tests: PairTable, places: Places, unit: str, *, kind: Kind, place: str,
     otherwise: str, clears: str, nodes: tuple[str, ...] = (), parts: tuple[str, ...] = (),
 ) -> FabricAnswer:  # fmt: skip
-    retested = any(each.retest for each in tests)
+    retested = tests.first_retest < len(tests)
     return FabricAnswer(
         kind=kind,
         place=place,
@@ -489,7 +529,7 @@ _ENDPOINT = {
 
 
 def _wholes(
-    bad: dict[int, tuple[Suspicion, Retest]], places: Places, tests: Sequence[PairTest], unit: str
+    bad: dict[int, tuple[Suspicion, Retest]], places: Places, tests: PairTable, unit: str
 ) -> Iterator[FabricAnswer]:
     """Yield confirmed endpoints, with those that make up most of a leaf or of a node as that."""
     left = dict(bad)
@@ -527,17 +567,17 @@ def _wholes(
                       otherwise=otherwise, clears=clears, nodes=(endpoint.node,))  # fmt: skip
 
 
-def _unanswered(places: Places, tests: Sequence[PairTest]) -> Iterator[FabricAnswer]:
+def _unanswered(places: Places, tests: PairTable, fit: Fit) -> Iterator[FabricAnswer]:
     """Yield endpoints that did not answer two partners or more, which answered others."""
     partners: dict[int, set[int]] = defaultdict(set)
-    for test in tests:
-        if test.value is None:
-            partners[test.sender].add(test.receiver)
-            partners[test.receiver].add(test.sender)
-    answered = {end for test in tests if test.value is not None for end in (test.sender, test.receiver)}
+    for number in tests.unanswered():
+        one, other = tests.senders[number], tests.receivers[number]
+        partners[one].add(other)
+        partners[other].add(one)
     for end, others in sorted(partners.items()):
-        if len(others) >= 2 and len(others & answered) >= 2:
-            silent = [each for each in tests if each.value is None and end in (each.sender, each.receiver)]
+        if len(others) >= 2 and sum(fit.sent[each] + fit.received[each] > 0 for each in others) >= 2:
+            those = [tests[number] for number in tests.among(places, (end,))]
+            silent = [each for each in those if each.value is None]
             yield FabricAnswer(
                 kind="unanswered",
                 place=f"node {places.endpoints[end]}, which does not answer",
@@ -545,7 +585,7 @@ def _unanswered(places: Places, tests: Sequence[PairTest]) -> Iterator[FabricAns
                 confidence="likely",
                 evidence=tuple(evidence_line(each, places, "") for each in silent[:_SHOWN_TESTS]),
                 slow_tests=len(silent),
-                of_tests=sum(end in (each.sender, each.receiver) for each in tests),
+                of_tests=len(those),
                 otherwise="a firewall, or a daemon of the launcher that is not there",
                 clears="start one rank on it alone",
                 nodes=(places.endpoints[end].node,),

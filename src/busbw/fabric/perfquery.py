@@ -13,7 +13,7 @@ from busbw.base.errors import InputError
 from busbw.fabric.ib_links import described, end_name
 from busbw.fabric.ib_topology import IbEnd, IbFabric
 from busbw.facts.port_counters import perfquery_names
-from busbw.model.port_counters import CountersRead
+from busbw.model.machine import CountersRead
 
 _MOST_PORTS = 1_048_576
 _ALL_PORTS = 255

@@ -6,10 +6,12 @@ A reading is what `machine.capture`, a rank or perfquery read; no counter is set
 from collections import defaultdict
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from busbw.base.text import listed
 from busbw.base.value import Integer, Value
 from busbw.facts.port_counters import CounterKind, CounterOwner, PortCounter, port_counters
-from busbw.model.port_counters import CountersRead
+from busbw.model.machine import CountersRead
 
 # What a sweep looks for; the others say nothing about a fabric.
 SIGNS: tuple[CounterKind, ...] = ("link_error", "loss", "congestion", "host")
@@ -49,6 +51,8 @@ class PortChanges(Value, kw_only=True, frozen=True):
     # How many ports were read both times, and of which hosts.
     ports: Integer
     hosts: tuple[str, ...]
+    # Of these the ones that have ordinary interfaces only: on the others those are hardly the fabric.
+    plain: tuple[str, ...] = ()
     # From the first reading before to the last after; None: not known.
     seconds: float | None
     # When, as a sentence has it: `in 41 s`, `during rounds 2 to 7`; "": not known.
@@ -105,17 +109,14 @@ def changes(before: Sequence[CountersRead], after: Sequence[CountersRead], when:
             if port in last.ports:
                 ports += 1
                 _compare(host, port, first, last, made, stuck)
-    spans = [
-        last - first
-        for host in both
-        if (first := firsts[host].unix_s) is not None and (last := lasts[host].unix_s) is not None and last >= first
-    ]
+    spans = [each for host in both if (each := _seconds(firsts[host], lasts[host])) is not None and each >= 0]
     seconds = max(spans, default=None)
     order = {kind: at for at, kind in enumerate(SIGNS)}
     return PortChanges(
         changes=tuple(sorted(made, key=lambda each: (order[each.kind], -each.change, each.place))),
         ports=ports,
         hosts=tuple(both),
+        plain=tuple(host for host in both if all(owner_of(port) == "net" for port in lasts[host].ports)),
         seconds=seconds,
         when=when if when is not None else span_words(seconds) if seconds else "",
         gone=tuple(gone),
@@ -124,6 +125,20 @@ def changes(before: Sequence[CountersRead], after: Sequence[CountersRead], when:
         restarted=tuple(host for host in both if _restarted(firsts[host], lasts[host])),
         unpaired=tuple(sorted(set(firsts) ^ set(lasts))),
     )
+
+
+def called_as(readings: Sequence[CountersRead], nodes: Sequence[str]) -> tuple[CountersRead, ...]:
+    """Return readings under the names that tests have for hosts: with or without a domain is the same host."""
+    short: dict[str, list[str]] = defaultdict(list)
+    for node in nodes:
+        short[node.partition(".")[0]].append(node)
+    known = set(nodes)
+
+    def name(host: str) -> str:
+        alike = short.get(host.partition(".")[0], [])
+        return alike[0] if host not in known and len(alike) == 1 else host
+
+    return tuple(structs.replace(each, host=name(each.host)) for each in readings)
 
 
 def span_words(seconds: float) -> str:
@@ -162,6 +177,10 @@ def _sides(readings: Sequence[CountersRead]) -> dict[str, _Side]:
     return found
 
 
+def _seconds(first: _Side, last: _Side) -> float | None:
+    return last.unix_s - first.unix_s if first.unix_s is not None and last.unix_s is not None else None
+
+
 def _restarted(first: _Side, last: _Side) -> bool:
     return first.uptime_s is not None and last.uptime_s is not None and last.uptime_s < first.uptime_s
 
@@ -169,7 +188,7 @@ def _restarted(first: _Side, last: _Side) -> bool:
 def _compare(host: str, port: str, first: _Side, last: _Side, made: list[PortChange], stuck: list[str]) -> None:
     known = port_counters()
     owner = owner_of(port)
-    seconds = last.unix_s - first.unix_s if first.unix_s is not None and last.unix_s is not None else None
+    seconds = _seconds(first, last)
     anew = _restarted(first, last)
     for name, was in first.ports[port].items():
         declared, now = known.get((owner, name)), last.ports[port].get(name)

@@ -4,6 +4,7 @@ A pair of a round is tested in both directions, one after the other, where the m
 each within itself, all at once. Where leaves are known, rounds stay within them first.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from busbw.fabric.places import Draws, Places
@@ -13,6 +14,8 @@ Round = tuple[Pair, ...]
 SPARSE_ROUNDS = 5
 # Of those, rounds that stay within leaves, where leaves are known.
 _WITHIN = 2
+# Two leaves meet each other alone.
+_LEAST_LEAVES = 3
 # How often a round is drawn again to avoid a pair that was there.
 _TRIES = 20
 
@@ -54,7 +57,7 @@ def sparse_rounds(places: Places, draws: Draws, count: int = SPARSE_ROUNDS) -> I
         for members in places.rails.values():
             pairs: list[Pair] = []
             for _ in range(_TRIES):
-                pairs = _within(places, members, draws) if number < within else _across(places, members, draws)
+                pairs = _within(places, members, draws) if number < within else _spread(places, members, draws)
                 if met.isdisjoint(pairs):
                     break
             found.extend(pairs)
@@ -77,6 +80,27 @@ def _within(places: Places, members: Sequence[int], draws: Draws) -> list[Pair]:
             at += 1
         at += 1
     return found
+
+
+def _spread(places: Places, members: Sequence[int], draws: Draws) -> list[Pair]:
+    """Pair at random so that every two leaves meet about equally often, as far as leaves are known and of one size."""
+    by_leaf: dict[int | None, list[int]] = defaultdict(list)
+    for each in shuffled(members, draws):
+        by_leaf[places.leaves[each]].append(each)
+    if None in by_leaf or len(by_leaf) < _LEAST_LEAVES:
+        return _across(places, members, draws)
+    own = list(by_leaf.values())
+    leaves = [own[each] for each in shuffled(range(len(own)), draws)]
+    # The first of each leaf meet as in one round of a tournament of leaves, the second as in the next.
+    turns = list(tournament(len(leaves)))
+    start = int(draws.random() * len(turns))
+    found: list[Pair] = []
+    for at in range(max(map(len, leaves))):
+        for one, other in turns[(start + at) % len(turns)]:
+            if at < min(len(leaves[one]), len(leaves[other])):
+                found.append(_pair(leaves[one][at], leaves[other][at]))
+    paired = {end for pair in found for end in pair}
+    return found + _across(places, [each for each in members if each not in paired], draws)
 
 
 def _across(places: Places, members: Sequence[int], draws: Draws) -> list[Pair]:

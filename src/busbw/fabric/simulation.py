@@ -1,7 +1,8 @@
 """A fabric whose faults are known, to try the procedure on: topologies, faults, noise. Nothing of it is a measurement.
 
 Every test is a flow from one leaf to another over one of the parallel uplinks that the two ends choose by a hash (as
-routes chosen by flow do), or spread over all of them (adaptive routing). A fault slows the flows that use what is bad.
+routes chosen by flow do) or that the receiver alone chooses (routes by destination), or spread over all of them
+(adaptive routing). A fault slows the flows that use what is bad.
 """
 
 import math
@@ -14,12 +15,14 @@ from busbw.fabric.places import Draws, Endpoint, Metric, Pairing, Places
 
 Topology = Literal["fat-tree-2", "fat-tree-3", "rail", "dragonfly"]
 FaultKind = Literal[
-    "none", "node", "nic-send", "nic-receive", "nic", "rail", "leaf-uplink", "cable-static", "cable-adaptive",
-    "spine-link", "flapping", "slow", "congestion", "two",
+    "none", "node", "nic-send", "nic-receive", "nic", "rail", "leaf-uplink", "cable-static", "cable-destination",
+    "cable-adaptive", "spine-link", "flapping", "slow", "congestion", "two",
 ]  # fmt: skip
 TOPOLOGIES: tuple[Topology, ...] = get_args(Topology)
 FAULTS: tuple[FaultKind, ...] = get_args(FaultKind)
-_OF_LEAVES: tuple[FaultKind, ...] = ("leaf-uplink", "cable-static", "cable-adaptive", "congestion")
+_OF_LEAVES: tuple[FaultKind, ...] = (
+    "leaf-uplink", "cable-static", "cable-destination", "cable-adaptive", "congestion",
+)  # fmt: skip
 LEAST_NODES, MOST_NODES = 8, 4096
 _RAILS = 8
 _CABLES = 4
@@ -99,6 +102,9 @@ class Simulated:
                 return 0.0
             if fault.kind == "cable-static" and _cable(ends) != fault.other:
                 return 0.0
+            # InfiniBand's tables know the destination alone.
+            if fault.kind == "cable-destination" and _cable((0, ends[1])) != fault.other:
+                return 0.0
             spread = {"cable-adaptive": 1 / _CABLES, "congestion": _ALONE_CONGESTION if alone else busy}
             return fault.effect * spread.get(fault.kind, 1.0)
         return fault.effect if self._hits(fault, ends) else 0.0
@@ -171,7 +177,13 @@ def drawn_faults(kind: FaultKind, places: Places, draws: Draws, effect: float | 
             pass
         return (first, second)
     _check_kind(kind, places)
-    usual = {"cable-static": 0.5, "cable-adaptive": 0.5, "slow": 0.15, "congestion": 0.25}.get(kind, 0.10)
+    usual = {
+        "cable-static": 0.5,
+        "cable-destination": 0.5,
+        "cable-adaptive": 0.5,
+        "slow": 0.15,
+        "congestion": 0.25,
+    }.get(kind, 0.10)
     element = other = 0
     regions = sorted({region for each in range(len(places.endpoints)) if (region := places.region(each)) is not None})
     if kind == "spine-link":

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from busbw.base.value import Integer, Value
 from busbw.fabric.bands import LatencyBand, band_of
-from busbw.fabric.blocks import Block, Blocks, blocks_of, leaf_blocks, node_blocks, tiers
+from busbw.fabric.blocks import ViewBlock, ViewBlocks, blocks_of, leaf_blocks, node_blocks, tiers
 from busbw.fabric.inference import LEAST_EFFECT, Fit
 from busbw.fabric.named_parts import NamedParts, parts_of
 from busbw.fabric.naming import excesses
@@ -216,7 +216,7 @@ def views(outcome: Swept) -> FabricViews:
         leaves=_shown_bars(_leaf_bars(outcome, named, readings)),
         grid=_grid(outcome, named) if has_rails else None,
         tree=_tree(outcome, named, readings),
-        tests=tests[:_MOST_TESTS],
+        tests=tuple(tests[:_MOST_TESTS]),
         more_tests=max(0, len(tests) - _MOST_TESTS),
     )
 
@@ -272,8 +272,8 @@ def _typical(excesses_of: Sequence[float]) -> float | None:
 class _Cells:
     """The excesses of each cell of a square."""
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    def __init__(self, lines: int) -> None:
+        self.lines = lines
         self.held: dict[tuple[int, int], array[float]] = defaultdict(lambda: array("d"))
         self.silent: Counter[tuple[int, int]] = Counter()
 
@@ -286,7 +286,7 @@ class _Cells:
 
     def matrix(self, lines: tuple[ViewLine, ...]) -> FabricMatrix:
         """Return what was taken in."""
-        every = range(self.size)
+        every = range(self.lines)
         held = [[self.held.get((one, other), ()) for other in every] for one in every]
         silent = tuple(tuple(self.silent[one, other] for other in every) for one in every)
         return FabricMatrix(
@@ -298,11 +298,11 @@ class _Cells:
         )
 
 
-def _lines(blocks: Iterable[Block]) -> tuple[ViewLine, ...]:
+def _lines(blocks: Iterable[ViewBlock]) -> tuple[ViewLine, ...]:
     return tuple(ViewLine(name=each.name, endpoints=len(each.members), suspect=each.suspect) for each in blocks)
 
 
-def _matrix(blocks: Blocks, readings: Iterable[_Reading], *, twoway: bool) -> FabricMatrix:
+def _matrix(blocks: ViewBlocks, readings: Iterable[_Reading], *, twoway: bool) -> FabricMatrix:
     cells = _Cells(len(blocks.blocks))
     for each in readings:
         one, other = blocks.of[each.test.sender], blocks.of[each.test.receiver]
@@ -406,7 +406,7 @@ def _shown_bars(bars: Sequence[FabricBar]) -> tuple[FabricBar, ...]:
 
 
 @dataclass(kw_only=True)
-class _Tally:
+class _BothWays:
     """The tests of one thing in both directions."""
 
     sending: "array[float]"
@@ -420,8 +420,8 @@ class _Tally:
                          tests=len(every), slow=round(slow, 4), suspect=suspect)  # fmt: skip
 
 
-def _tallies() -> defaultdict[int, _Tally]:
-    return defaultdict(lambda: _Tally(sending=array("d"), receiving=array("d")))
+def _both_ways() -> defaultdict[int, _BothWays]:
+    return defaultdict(lambda: _BothWays(sending=array("d"), receiving=array("d")))
 
 
 def _endpoint_bars(outcome: Swept, named: NamedParts, readings: Iterable[_Reading]) -> list[FabricBar]:
@@ -449,7 +449,7 @@ def _endpoint_bars(outcome: Swept, named: NamedParts, readings: Iterable[_Readin
 def _rail_bars(places: Places, named: NamedParts, readings: Iterable[_Reading]) -> list[FabricBar]:
     names = list(places.rails)
     number = {rail: at for at, rail in enumerate(names)}
-    tallies = _tallies()
+    tallies = _both_ways()
     for each in readings:
         if each.excess is not None:
             tallies[number[places.endpoints[each.test.sender].rail]].sending.append(each.excess)
@@ -460,7 +460,7 @@ def _rail_bars(places: Places, named: NamedParts, readings: Iterable[_Reading]) 
 def _leaf_bars(outcome: Swept, named: NamedParts, readings: Iterable[_Reading]) -> list[FabricBar]:
     """Return a bar for each leaf: tests that leave it, and that enter it."""
     places = outcome.places
-    tallies = _tallies()
+    tallies = _both_ways()
     for each in readings:
         one, other = places.leaves[each.test.sender], places.leaves[each.test.receiver]
         if each.excess is not None and one is not None and other is not None and one != other:
@@ -488,9 +488,11 @@ def _grid(outcome: Swept, named: NamedParts) -> RailGrid:
     for number, endpoint in enumerate(places.endpoints):
         if endpoint.rail in at:
             key = (blocks.of[number], at[endpoint.rail])
-            if fit.sent[number] or fit.received[number]:
-                held[key].append(max(fit.senders[number], fit.receivers[number]) + fit.rails.get(endpoint.rail, 0.0))
             leaf = places.leaves[number]
+            if fit.sent[number] or fit.received[number]:
+                above = 0.0 if leaf is None else max(fit.leaf_up.get(leaf, 0.0), fit.leaf_down.get(leaf, 0.0))
+                own = max(fit.senders[number], fit.receivers[number])
+                held[key].append(own + above + fit.rails.get(endpoint.rail, 0.0))
             if number in named.endpoints or endpoint.rail in named.rails or (leaf is not None and named.has_leaf(leaf)):
                 marked.add(key)
     rows, columns = range(len(blocks.blocks)), range(len(rails))
@@ -506,7 +508,7 @@ def _grid(outcome: Swept, named: NamedParts) -> RailGrid:
 def _tree(outcome: Swept, named: NamedParts, readings: Iterable[_Reading]) -> FabricTree:
     places, fit = outcome.places, outcome.fit
     blocks = leaf_blocks(places, named, _MOST_ROWS - 8)
-    tallies = _tallies()
+    tallies = _both_ways()
     inside: dict[int, array[float]] = defaultdict(lambda: array("d"))
     ways: dict[tuple[int, int], array[float]] = defaultdict(lambda: array("d"))
     for each in readings:
@@ -529,7 +531,9 @@ def _tree(outcome: Swept, named: NamedParts, readings: Iterable[_Reading]) -> Fa
     return FabricTree(groups=tiers(places)[1], boxes=boxes, links=links)
 
 
-def _box(block: Block, places: Places, fit: Fit, named: NamedParts, seen: tuple[FabricBar, float | None]) -> LeafBox:
+def _box(
+    block: ViewBlock, places: Places, fit: Fit, named: NamedParts, seen: tuple[FabricBar, float | None]
+) -> LeafBox:
     own = {places.leaves[each] for each in block.members}
     group = tiers(places)[0][block.members[0]]
     few = len(places.endpoints) <= _MOST_HOSTS
@@ -551,7 +555,7 @@ def _box(block: Block, places: Places, fit: Fit, named: NamedParts, seen: tuple[
 
 
 def _links(
-    blocks: Blocks, outcome: Swept, named: NamedParts, ways: Mapping[tuple[int, int], Sequence[float]]
+    blocks: ViewBlocks, outcome: Swept, named: NamedParts, ways: Mapping[tuple[int, int], Sequence[float]]
 ) -> Iterator[LeafLink]:
     """Yield what lies between two boxes and is suspected, then what stands out from the scatter of so many."""
     places, fit = outcome.places, outcome.fit

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from busbw.base.errors import InputError
 from busbw.base.units import parse_size
-from busbw.formats.form import LONGEST_ROW, CellError, Taken, TextLine, Unreadable, named, quantity, scaled
+from busbw.formats.form import LONGEST_ROW, CellError, TableFormat, Taken, TextLine, Unreadable, named, quantity, scaled
 from busbw.model.imported import Reading, Table
 
 _SOFTWARE = re.compile(r"- software: torch=(\S{1,80}), cuda=(\S{1,80}), nccl=\((\d+(?:, \d+)*)\)", re.ASCII)
@@ -131,13 +131,8 @@ def _rate_Bps(text: str) -> float | None:
     return scaled(quantity(match[1]), 1e9)
 
 
-class _AllReduceBench:
-    tool = "all_reduce_bench"
-    passes_by = False
-    starts = re.compile(rf"^\s*(?:{_SOFTWARE.pattern}|{_TITLE.pattern}|{_HEADER.pattern})\s*$", re.ASCII)
-
-    def begin(self, line: TextLine, *, number: int, source: int) -> _AllReduceBenchTable:
-        return _AllReduceBenchTable(number=number, source=source, first_line=line.number)
-
-
-FORMAT = _AllReduceBench()
+FORMAT = TableFormat(
+    tool="all_reduce_bench",
+    starts=re.compile(rf"^\s*(?:{_SOFTWARE.pattern}|{_TITLE.pattern}|{_HEADER.pattern})\s*$", re.ASCII),
+    table=_AllReduceBenchTable,
+)

@@ -10,7 +10,7 @@ Wide numbers grow together (`0.0332928.0`); the decimals separate them again.
 import re
 from collections.abc import Sequence
 
-from busbw.formats.form import CellError, Taken, TextLine, Unreadable, quantity
+from busbw.formats.form import CellError, TableFormat, Taken, TextLine, Unreadable, quantity
 from busbw.model.imported import ListedDevice, Reading, Table
 
 _RANKS = re.compile(r"\s*Rank:((?:\s+\d{1,7})+)\s*", re.ASCII)
@@ -115,13 +115,6 @@ class _ClusterKitTable:
         return "ended" if which == "Average" else "known"
 
 
-class _Clusterkit:
-    tool = "clusterkit"
-    passes_by = False
-    starts = re.compile(r"^\s*Rank:(?:\s+\d{1,7}){2,100000}\s*$", re.ASCII)
-
-    def begin(self, line: TextLine, *, number: int, source: int) -> _ClusterKitTable:
-        return _ClusterKitTable(number=number, source=source, first_line=line.number)
-
-
-FORMAT = _Clusterkit()
+FORMAT = TableFormat(
+    tool="clusterkit", starts=re.compile(r"^\s*Rank:(?:\s+\d{1,7}){2,100000}\s*$", re.ASCII), table=_ClusterKitTable
+)

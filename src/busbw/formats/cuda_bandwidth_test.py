@@ -6,7 +6,7 @@ GB/s are 1e9 bytes a second; MB/s, which versions before CUDA 11 print, are 2**2
 import re
 from collections.abc import Sequence
 
-from busbw.formats.form import LONGEST_ROW, CellError, Taken, TextLine, Unreadable, quantity, scaled, whole
+from busbw.formats.form import LONGEST_ROW, CellError, TableFormat, Taken, TextLine, Unreadable, quantity, scaled, whole
 from busbw.model.imported import ListedDevice, Reading, Table
 
 TOOL = "cuda-bandwidthTest"
@@ -127,13 +127,6 @@ class _BandwidthTestTable:
         )
 
 
-class _CudaBandwidthTest:
-    tool = TOOL
-    passes_by = False
-    starts = re.compile(rf"^\s*(?:{_TITLE}|{_SECTION}|{_COMMAS})\s*$", re.ASCII)
-
-    def begin(self, line: TextLine, *, number: int, source: int) -> _BandwidthTestTable:
-        return _BandwidthTestTable(number=number, source=source, first_line=line.number)
-
-
-FORMAT = _CudaBandwidthTest()
+FORMAT = TableFormat(
+    tool=TOOL, starts=re.compile(rf"^\s*(?:{_TITLE}|{_SECTION}|{_COMMAS})\s*$", re.ASCII), table=_BandwidthTestTable
+)

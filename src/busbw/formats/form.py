@@ -61,6 +61,26 @@ class TextFormat(Protocol):
         """Return the table that `line` begins. Its `take` is then given the same line, for what is in it."""
 
 
+class TableOpener(Protocol):
+    """What makes a table that is read from its first line on."""
+
+    def __call__(self, *, number: int, source: int, first_line: int) -> OpenTable:
+        """Return a table that holds nothing yet."""
+
+
+class TableFormat(NamedTuple):
+    """A tool whose table needs no more of its first line than where it stands: that line is taken as the others are."""
+
+    tool: str
+    starts: re.Pattern[str]
+    table: TableOpener
+    passes_by: bool = False
+
+    def begin(self, line: TextLine, *, number: int, source: int) -> OpenTable:
+        """Return the table that `line` begins."""
+        return self.table(number=number, source=source, first_line=line.number)
+
+
 class DocumentFormat(Protocol):
     """A tool whose output is JSON documents, one or more in a file, or one a line."""
 

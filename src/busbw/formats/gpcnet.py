@@ -7,7 +7,18 @@ key results of network_load_test are factors: how much slower a test is beside c
 import re
 from collections.abc import Sequence
 
-from busbw.formats.form import LONGEST_ROW, CellError, Taken, TextLine, Unreadable, named, quantity, scaled, whole
+from busbw.formats.form import (
+    LONGEST_ROW,
+    CellError,
+    TableFormat,
+    Taken,
+    TextLine,
+    Unreadable,
+    named,
+    quantity,
+    scaled,
+    whole,
+)
 from busbw.model.imported import Reading, Table
 
 TOOL = "gpcnet"
@@ -152,13 +163,4 @@ class _GpcnetTable:
         )
 
 
-class _Gpcnet:
-    tool = TOOL
-    passes_by = False
-    starts = re.compile(rf"^\s*(?:{_TITLE}|{_SECTION})\s*$", re.ASCII)
-
-    def begin(self, line: TextLine, *, number: int, source: int) -> _GpcnetTable:
-        return _GpcnetTable(number=number, source=source, first_line=line.number)
-
-
-FORMAT = _Gpcnet()
+FORMAT = TableFormat(tool=TOOL, starts=re.compile(rf"^\s*(?:{_TITLE}|{_SECTION})\s*$", re.ASCII), table=_GpcnetTable)

@@ -9,7 +9,18 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from busbw.formats.arithmetic import in_unit
-from busbw.formats.form import LONGEST_ROW, CellError, Taken, TextLine, Unreadable, named, quantity, scaled, whole
+from busbw.formats.form import (
+    LONGEST_ROW,
+    CellError,
+    TableFormat,
+    Taken,
+    TextLine,
+    Unreadable,
+    named,
+    quantity,
+    scaled,
+    whole,
+)
 from busbw.model.imported import Reading, Table
 
 _BANNER = re.compile(
@@ -199,13 +210,4 @@ class _ImbTable:
         return 1e6 if year >= 2018 else float(2**20) if 1 <= year <= 4 else None
 
 
-class _Imb:
-    tool = "imb"
-    passes_by = False
-    starts = re.compile(rf"^\s*(?:{_BANNER.pattern}|{_BENCHMARK.pattern})")
-
-    def begin(self, line: TextLine, *, number: int, source: int) -> _ImbTable:
-        return _ImbTable(number=number, source=source, first_line=line.number)
-
-
-FORMAT = _Imb()
+FORMAT = TableFormat(tool="imb", starts=re.compile(rf"^\s*(?:{_BANNER.pattern}|{_BENCHMARK.pattern})"), table=_ImbTable)

@@ -15,7 +15,17 @@ import msgspec
 from busbw.base.errors import InputError
 from busbw.base.value import Integer
 from busbw.formats.arithmetic import in_unit
-from busbw.formats.form import LONGEST_ROW, CellError, Natural, Taken, TextLine, Unreadable, quantity, shaped
+from busbw.formats.form import (
+    LONGEST_ROW,
+    CellError,
+    Natural,
+    TableFormat,
+    Taken,
+    TextLine,
+    Unreadable,
+    quantity,
+    shaped,
+)
 from busbw.model.imported import ListedDevice, Reading, Table
 
 TOOL = "nvbandwidth"
@@ -219,7 +229,7 @@ _NVBANDWIDTH_TEXT_FAILED = re.compile(
 )
 _KNOWN = re.compile(
     r"NOTE: .*|Additional system-specific tuning .*|Performance can vary .*|CUDA Driver Version: .*|MPI version: .*|"
-    r"Current offset : .*"
+    r"Current offset : .*|Built from Git version:|Waived:"
 )
 _COLUMNS = re.compile(r"\s*\d{1,5}(?:\s+\d{1,5})*\s*", re.ASCII)
 _ROW = re.compile(r"\s*\d{1,5}(?:\s+(?:[\d.]{1,20}|N/A))+\s*", re.ASCII)
@@ -384,13 +394,4 @@ class _NvbandwidthTable:
 _STARTS = re.compile(rf"(?:{_VERSION}|{_RUNNING}|{_DESCRIPTION})")
 
 
-class _NvbandwidthText:
-    tool = TOOL
-    passes_by = False
-    starts = re.compile(rf"^\s*{_STARTS.pattern}", re.ASCII)
-
-    def begin(self, line: TextLine, *, number: int, source: int) -> _NvbandwidthTable:
-        return _NvbandwidthTable(number=number, source=source, first_line=line.number)
-
-
-TEXT_FORMAT = _NvbandwidthText()
+TEXT_FORMAT = TableFormat(tool=TOOL, starts=re.compile(rf"^\s*{_STARTS.pattern}", re.ASCII), table=_NvbandwidthTable)

@@ -7,7 +7,18 @@ collectives, GB/s, are 1e9, as in nccl-tests, whose factors they have.
 import re
 from collections.abc import Sequence
 
-from busbw.formats.form import LONGEST_ROW, CellError, Taken, TextLine, Unreadable, named, quantity, scaled, whole
+from busbw.formats.form import (
+    LONGEST_ROW,
+    CellError,
+    TableFormat,
+    Taken,
+    TextLine,
+    Unreadable,
+    named,
+    quantity,
+    scaled,
+    whole,
+)
 from busbw.model.imported import ListedDevice, Reading, Table
 
 TOOL = "nvshmem-perftest"
@@ -187,13 +198,8 @@ def _key(name: str, unit: str) -> str:
     return {"algbw": "algbw_Bps", "busbw": "busbw_Bps"}.get(name, "bandwidth_Bps")
 
 
-class _NvshmemPerftest:
-    tool = TOOL
-    passes_by = False
-    starts = re.compile(rf"^\s*(?:{_PE}|{_OPTIONS}|{_FIRST_JOB}|{_HEADER}|{_PERF}|{_BOX})\s*$", re.ASCII)
-
-    def begin(self, line: TextLine, *, number: int, source: int) -> _NvshmemTable:
-        return _NvshmemTable(number=number, source=source, first_line=line.number)
-
-
-FORMAT = _NvshmemPerftest()
+FORMAT = TableFormat(
+    tool=TOOL,
+    starts=re.compile(rf"^\s*(?:{_PE}|{_OPTIONS}|{_FIRST_JOB}|{_HEADER}|{_PERF}|{_BOX})\s*$", re.ASCII),
+    table=_NvshmemTable,
+)

@@ -11,7 +11,7 @@ from busbw.model.imported import SIZE_COUNTS, Reading, Table
 
 _TITLE = re.compile(
     r"^\s*(?:#\s*)?(?P<title>OSU (?:MPI|NCCL|RCCL|xCCL|OpenSHMEM|UPC)[\w+-]*(?: MANAGED)? .{1,100}?(?:Test|Benchmark))"
-    r"(?: v(?P<version>\d[\w.-]{0,20}))?\s*$"
+    r"(?: (?:v|\(Version )(?P<version>\d[\w.-]{0,20})\)?)?\s*$"
 )
 # Tests between pairs of NCCL or RCCL may have no title: they begin with where their buffers are.
 _LIBRARY = re.compile(r"^\s*#\s?Using (?P<library>NCCL|RCCL)\s*$")

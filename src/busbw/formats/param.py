@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from busbw.formats.form import (
     LONGEST_ROW,
     CellError,
+    TableFormat,
     Taken,
     TextLine,
     Unreadable,
@@ -134,13 +135,6 @@ def _columns(header: str) -> tuple[str, ...]:
     return tuple(columns) if len(set(columns)) == len(columns) else ()
 
 
-class _Param:
-    tool = "param"
-    passes_by = False
-    starts = re.compile(r"^\s*COMMS-RES(?:-QUANT)?\s+(?:total-)?size \(B\)\s")
-
-    def begin(self, line: TextLine, *, number: int, source: int) -> _ParamTable:
-        return _ParamTable(number=number, source=source, first_line=line.number)
-
-
-FORMAT = _Param()
+FORMAT = TableFormat(
+    tool="param", starts=re.compile(r"^\s*COMMS-RES(?:-QUANT)?\s+(?:total-)?size \(B\)\s"), table=_ParamTable
+)

@@ -15,6 +15,7 @@ from busbw.base.value import Integer
 from busbw.formats.form import (
     LONGEST_ROW,
     CellError,
+    TableFormat,
     Taken,
     TextLine,
     Unreadable,
@@ -192,16 +193,11 @@ class _PerftestTable:
         )
 
 
-class _Perftest:
-    tool = "perftest"
-    passes_by = False
-    starts = re.compile(rf"^\s*(?:{_TITLE.pattern}\s*$|{_HEADER.pattern}|{_WAITING})")
-
-    def begin(self, line: TextLine, *, number: int, source: int) -> _PerftestTable:
-        return _PerftestTable(number=number, source=source, first_line=line.number)
-
-
-FORMAT = _Perftest()
+FORMAT = TableFormat(
+    tool="perftest",
+    starts=re.compile(rf"^\s*(?:{_TITLE.pattern}\s*$|{_HEADER.pattern}|{_WAITING})"),
+    table=_PerftestTable,
+)
 
 
 _JSON_FURTHER = {
@@ -347,15 +343,6 @@ class _OpenObject:
             return Unreadable(str(error))
 
 
-class _PerftestText:
-    tool = "perftest"
-    passes_by = False
-    starts = re.compile(r'^\s*"?test_info"?\s*:\s*\{\s*$')
-
-    def begin(self, line: TextLine, *, number: int, source: int) -> _OpenObject:
-        return _OpenObject(number=number, source=source, first_line=line.number)
-
-
 def _table(
     info: Mapping[str, str], results: Mapping[str, str], *, number: int, source: int, first_line: int, last_line: int
 ) -> Table:
@@ -374,4 +361,4 @@ def _table(
 
 
 JSON_FORMAT = _PerftestDocuments()
-OLD_JSON_FORMAT = _PerftestText()
+OLD_JSON_FORMAT = TableFormat(tool="perftest", starts=re.compile(r'^\s*"?test_info"?\s*:\s*\{\s*$'), table=_OpenObject)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from busbw.base.errors import InputError
 from busbw.base.units import parse_size
-from busbw.formats.form import LONGEST_ROW, CellError, Taken, TextLine, Unreadable, quantity, scaled
+from busbw.formats.form import LONGEST_ROW, CellError, TableFormat, Taken, TextLine, Unreadable, quantity, scaled
 from busbw.model.imported import ListedDevice, Reading, Table
 
 TOOL = "rocm_bandwidth_test"
@@ -165,13 +165,6 @@ class _RocmBandwidthTable:
         )
 
 
-class _RocmBandwidthTest:
-    tool = TOOL
-    passes_by = False
-    starts = re.compile(rf"^\s*(?:{_VERSION}|{_MATRIX}|{_RESULT})\s*$", re.ASCII)
-
-    def begin(self, line: TextLine, *, number: int, source: int) -> _RocmBandwidthTable:
-        return _RocmBandwidthTable(number=number, source=source, first_line=line.number)
-
-
-FORMAT = _RocmBandwidthTest()
+FORMAT = TableFormat(
+    tool=TOOL, starts=re.compile(rf"^\s*(?:{_VERSION}|{_MATRIX}|{_RESULT})\s*$", re.ASCII), table=_RocmBandwidthTable
+)

@@ -7,7 +7,7 @@ where the header says overhead, what one operation takes. Rows of threads before
 import re
 from collections.abc import Sequence
 
-from busbw.formats.form import LONGEST_ROW, CellError, Taken, TextLine, Unreadable, quantity, scaled, whole
+from busbw.formats.form import LONGEST_ROW, CellError, TableFormat, Taken, TextLine, Unreadable, quantity, scaled, whole
 from busbw.model.imported import Reading, Table
 
 TOOL = "ucx_perftest"
@@ -32,6 +32,8 @@ _ROW = re.compile(
     r"(?P<stage>Final:|\[thread \d{1,6}\]|[\w./:-]{1,80})\s+(?P<cells>\d{1,15}(?:\s+[\d.naif+-]{1,25}){7})", re.ASCII
 )
 _COMMA_ROW = re.compile(r"(?:[\w./:-]{1,80},)?\d{1,15}(?:,[\d.naif+-]{1,25}){7}", re.ASCII)
+# With -b a test of the file stands above its table.
+_BATCH = r"={8,100} (?P<test>[\w./-]{1,60}) ={8,100}"
 _BAR = re.compile(r"\+[-+]{20,}\+")
 _KNOWN = re.compile(
     r"Waiting for connection\.{0,3}|Accepted connection from .{1,120}|.{0,120}CPU affinity is not set.{0,80}"
@@ -69,6 +71,8 @@ class _UcxPerftestTable:
             said = match.groupdict()
             self._kind = "latency" if said.get("kind") == "latency" or said.get("comma_kind") == "lat" else "overhead"
             self._middle = said.get("middle")
+        elif self._kind is None and (match := re.fullmatch(_BATCH, text)):
+            self._settings["Test"] = match["test"]
         elif match := _HEADER.fullmatch(text):
             self._middle = match["middle"]
         elif text and not _BAR.fullmatch(text) and not _KNOWN.fullmatch(text):
@@ -130,13 +134,8 @@ class _UcxPerftestTable:
         )
 
 
-class _UcxPerftest:
-    tool = TOOL
-    passes_by = False
-    starts = re.compile(rf"^\s*(?:{_KINDS}|{_SETTING}|{_COMMAS}|{_TOP})\s*$", re.ASCII)
-
-    def begin(self, line: TextLine, *, number: int, source: int) -> _UcxPerftestTable:
-        return _UcxPerftestTable(number=number, source=source, first_line=line.number)
-
-
-FORMAT = _UcxPerftest()
+FORMAT = TableFormat(
+    tool=TOOL,
+    starts=re.compile(rf"^\s*(?:{_KINDS}|{_SETTING}|{_COMMAS}|{_TOP}|{_BATCH})\s*$", re.ASCII),
+    table=_UcxPerftestTable,
+)

@@ -103,6 +103,12 @@ def ceiling(rates: NodeRates, *, nodes: int, collective: str | None = None, algo
         raise InputError(
             f"{asked} is not an algorithm for {what} on {nodes} nodes of this kind", hint="leave out --algorithm"
         )
+    if collective is not None and not kept:
+        which = "with GPUs" if rates.gpus else "without GPUs"
+        raise InputError(
+            f"no bound is known for {collective} on {nodes} {'node' if nodes == 1 else 'nodes'} {which}",
+            hint="pairs of GPUs: --collective sendrecv" if rates.gpus else "give more nodes: --nodes 2",
+        )
     order = {name: place for place, name in enumerate(COLLECTIVES)}
     kept.sort(key=lambda bound: (order[bound.collective], -(bound.busbw_Bps or 0.0), bound.algorithm))
     return Limit(

@@ -62,6 +62,12 @@ STORE = "store-unreached"
 NEVER_MADE = frozenset({"connect-failed", "connect-given-up", STORE})
 _ODD_INTERFACE = re.compile(r"lo$|docker|virbr|veth|br-|cni|flannel|cali|tun\d|tailscale", re.ASCII)
 _MOST_PEERS = 4
+# The address that Docker's bridge has on every host, and libvirt's: whoever connects to it reaches himself.
+_OF_A_BRIDGE = re.compile(r"\b(?:172\.17\.0\.1|192\.168\.122\.1)\b")
+_BRIDGED = (
+    "the address is that of Docker's or libvirt's bridge, which each host has for itself: name the network that joins "
+    "the hosts: UCX_NET_DEVICES for UCX, --mca btl_tcp_if_include SUBNET/BITS for Open MPI, NCCL_SOCKET_IFNAME for NCCL"
+)
 
 
 def leads_nowhere(interface: str) -> bool:
@@ -84,6 +90,7 @@ def unreachable_finding(case: JobLogs, reports: Sequence[TroubleEvent]) -> Findi
     who = words(member for event in failed for member in case.who(event)) or "somebody"
     # Nobody listens at a right address; at a wrong one a stranger refuses.
     refused = all("refused" in event.text for event in failed) and not any(map(leads_nowhere, case.has("bootstrap")))
+    bridged = refused and any(_OF_A_BRIDGE.search(event.text) for event in failed)
     # NCCL's own connections come later.
     store = first.pattern.fix if first.pattern is not None and first.pattern.id == STORE else None
     return finding(
@@ -91,6 +98,8 @@ def unreachable_finding(case: JobLogs, reports: Sequence[TroubleEvent]) -> Findi
         evidence=f"{who}: no connection{to} could be made; {_interfaces(case)}the first: {first.text}",
         fix=store
         if store is not None
+        else _BRIDGED
+        if bridged
         else "nothing listens there: look whether that rank has ended, or was started at all"
         if refused
         else "set NCCL_SOCKET_IFNAME to the interface that joins the nodes, as `ip -br address` shows it on both, and "

@@ -12,6 +12,8 @@ _MOST_KEPT = 2**16
 _MOST_SHAPES = 2**16
 _LONGEST_TEXT = 400
 # Warnings that nobody knows, told apart by their words.
+# Words of MPI, and of its launcher, that it could not start.
+_NOT_STARTED = frozenset({"mpi-not-started", "mpi-daemons"})
 _VARIES = re.compile(r"(?<=nccl-)\w+|\b(?=[0-9a-f]*\d)(?:0x)?[0-9a-f]+\b|\d+")
 
 
@@ -125,7 +127,7 @@ class Troubles:
 
     def settle(self) -> None:
         """Note what kept MPI from starting, where MPI says that it could not."""
-        if any(event.pattern is not None and event.pattern.id == "mpi-not-started" for event in self.events.values()):
+        if any(event.pattern is not None and event.pattern.id in _NOT_STARTED for event in self.events.values()):
             for event in self.events.values():
                 event.fatal = event.fatal or (event.pattern is not None and event.pattern.at_start)
 

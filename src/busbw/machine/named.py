@@ -25,15 +25,14 @@ from busbw.machine.capture.snapshot import (
 )
 from busbw.machine.health.network import features
 from busbw.machine.health.node import node_of
-from busbw.machine.read.counters import counters_of
 from busbw.machine.read.hardware import hardware_of
 from busbw.machine.read.index import SnapshotIndex, number
 from busbw.machine.read.noise import noise_of
-from busbw.machine.read.state import state_of
+from busbw.machine.read.state import counters_of, state_of
 from busbw.model.host import FoundLibrary, FoundSetting, Hardware, HostGpu, PciFunction, Probe, Snapshot
 from busbw.model.limit import Bound, NodeRates
+from busbw.model.machine import CountersRead
 from busbw.model.platform import Platform, ResolvedPlatform
-from busbw.model.port_counters import CountersRead
 from busbw.model.topology import NodeView, Topology
 from busbw.store.snapshots import read_snapshot, write_snapshot
 from busbw.store.sources import read_topology_file, source_kind

@@ -6,8 +6,8 @@ from busbw.base.collectives import COLLECTIVES
 from busbw.base.units import format_size
 from busbw.base.value import Integer, Value
 from busbw.model.fabric import FabricMetric, PairSeen
+from busbw.model.machine import CountersRead
 from busbw.model.plan import Sweep, points_of
-from busbw.model.port_counters import CountersRead
 
 
 class LoadedLibrary(Value, kw_only=True, frozen=True):

@@ -418,7 +418,8 @@ class SettingsReading(Value, kw_only=True, frozen=True):
     """Everything one text sets and starts."""
 
     file: str
-    # environment, nccl.conf, shell, slurm, csh, dockerfile, apptainer, kubernetes, modulefile, systemd, markdown.
+    # environment, nccl.conf, shell, slurm, csh, dockerfile, apptainer, kubernetes, json, modulefile, systemd, python,
+    # toml, markdown.
     language: str
     assignments: tuple[Assignment, ...] = ()
     launches: tuple[LaunchCommand, ...] = ()

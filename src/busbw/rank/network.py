@@ -10,7 +10,7 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from busbw.model.port_counters import CountersRead
+from busbw.model.machine import CountersRead
 
 # tcpi_bytes_acked in struct tcp_info (linux/tcp.h, since 4.1).
 _ACKNOWLEDGED = struct.Struct("=Q")
@@ -74,7 +74,17 @@ def host_counters() -> CountersRead:
         uptime_s = float(Path("/proc/uptime").read_bytes().split()[0])
     except (OSError, ValueError, IndexError):
         uptime_s = None
-    return CountersRead(host=socket.gethostname(), unix_s=time.time(), uptime_s=uptime_s, counters=read_counters())
+    virtual = virtual_interfaces()
+    counters = {key: count for key, count in read_counters().items() if key.split(" ")[0] not in virtual}
+    return CountersRead(host=socket.gethostname(), unix_s=time.time(), uptime_s=uptime_s, counters=counters)
+
+
+def virtual_interfaces(root: Path = Path("/")) -> frozenset[str]:
+    """Return the interfaces without a device of their own, where others have one: bridges, ends of containers."""
+    interfaces = root / "sys/class/net"
+    names = _names(interfaces)
+    physical = {name for name in names if (interfaces / name / "device").exists()}
+    return frozenset(set(names) - physical if physical else ())
 
 
 def read_counters(root: Path = Path("/")) -> dict[str, int]:

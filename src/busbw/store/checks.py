@@ -10,7 +10,8 @@ import msgspec
 
 from busbw.base.errors import InputError, RunError
 from busbw.model import codec
-from busbw.model.check import CHECK_SCHEMA, CheckPlan, CheckReport, NodePast, ScreenedNodes, StageAnswer
+from busbw.model.check.report import CHECK_SCHEMA, CheckPlan, CheckReport, NodePast, StageAnswer
+from busbw.model.check.screening import ScreenedNodes
 from busbw.store.files import entries, named, read_whole, write_whole
 
 PLAN_FILE = "check.json"

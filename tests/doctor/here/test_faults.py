@@ -161,6 +161,22 @@ FAULTS: dict[str, tuple[str, str, Fault]] = {
 }  # fmt: skip
 
 
+def test_error_counters_are_told_with_the_rate_they_come_to_at_least_and_with_their_end(tmp_path):
+    node = with_files(healthy(BARE), {f"{_PORT}/counters/symbol_error": "65535\n"})
+
+    (found,) = check(examined(node, tmp_path), "fabric errors").findings
+    rate = "853 an hour since the host came up 3.2 days ago, and more if they were set to 0 after that"
+    assert found.evidence == f"symbol_error 65535, its maximum: it may have been more; {rate}"
+
+
+def test_congestion_is_no_fault_and_is_told(tmp_path):
+    node = with_files(healthy(BARE), {f"{_PORT}/hw_counters/np_cnp_sent": "5123\n"})
+
+    done = check(examined(node, tmp_path), "fabric errors")
+    assert done.outcome == "ok"
+    assert (done.because or "").endswith("congestion since they were 0: mlx5_6 np_cnp_sent 5123")
+
+
 @pytest.mark.parametrize("name", sorted(MACHINES))
 def test_a_healthy_node_has_no_finding(name, tmp_path):
     diagnosis = examined(healthy(name), tmp_path)

@@ -44,6 +44,23 @@ def test_a_binding_from_elsewhere_and_one_that_nobody_can_tell_are_left_alone(li
     assert found(f"{line}\n", "ENV120", "azure-ndv4") == []
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "mpirun -np 16 --map-by ppr:8:node -hostfile h ./all_reduce_perf -b 4\n",
+        "mpirun -hostfile h -N 8 -n 16 ./all_reduce_perf -b 4\n",
+    ],
+)
+def test_ranks_that_are_counted_by_node_and_not_bound_are_bound_by_their_mapping(line: str):
+    (each,) = found(line, "ENV120", "azure-nd-h100-v5")
+
+    assert each.title.startswith("--map-by ppr:8:node puts ranks 4-7 under HPC-X 2, ranks 1,3-4,6 under Open MPI 4.1")
+
+
+def test_fewer_ranks_than_a_node_has_gpus_are_left_alone():
+    assert found("mpirun -np 4 --map-by ppr:8:node ./app\n", "ENV120", "azure-nd-h100-v5") == []
+
+
 def test_each_mpi_has_its_own_wrong_ranks():
     (each,) = found("mpirun -np 8 --bind-to numa --map-by ppr:8:node ./app\n", "ENV120", "azure-nd-h100-v5")
 

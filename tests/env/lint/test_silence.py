@@ -47,6 +47,15 @@ SPOKEN_OF = {
     ),
     "what follows from one": ("# A page\n\nWith `NCCL_NET_SHARED_COMMS=1`, NCCL shares them.\n", "x.md"),
     "a word to put a value in for": ("# A page\n\nSetting `NCCL_NET=<plugin name>` makes it sure.\n", "x.md"),
+    "a condition on a reader": ("# A page\n\nIf you set `NCCL_DEBUG_FILE=/a/b`, the plug-in leaves it.\n", "x.md"),
+    "what it prints": (
+        "# A page\n\n| error | what to do |\n|---|---|\n| aborted | check `NCCL_DEBUG=INFO` output |\n",
+        "x.md",
+    ),
+    "a table that describes": (
+        "# A page\n\n| name | it |\n|---|---|\n| `NCCL_IB_TC` | The class of it, as `106` |\n",
+        "x.md",
+    ),
     "what a test is to find": ("def test_a(c):\n    b = [a for a in c if 'setenv NCCL_DEBUG \"1\"' in a]\n", "x.py"),
     "the text of a test": ('def test_a():\n    a = """\n    NCCL_NVLS_ENABLE: 0\n    """\n    assert a\n', "x.py"),
     "a test of empty values": ('TEXT = """\nenv_vars:\n  NCCL_DEBUG: null # of NCCL\n  UCX_TLS: \'\'\n"""\n', "x.py"),

@@ -89,6 +89,8 @@ _OPTIONS_TEXT = re.compile(
 )
 # The same with --mca, as the launchers of applications are given them.
 _OPTIONS_GIVEN = re.compile(rf"{_OPTIONS_TEXT.pattern}|(?:^|\s)--?mca[ \t]+[a-z]\w+[ \t]+\S")
+# An argument that is JSON with such a name, by itself or as the value of an option: Ray's `--runtime-env-json`.
+_JSON = re.compile(rf"(?:--?[A-Za-z][\w-]*=)?(?=\s*[\[{{][^=]*\"{FAMILY_NAME.pattern}\"\s*:)")
 _SET = re.compile(r"[A-Za-z_]\w*=")
 # Options of sudo that let the environment through, whole or by name.
 _KEEPING = {"-E", "--preserve-env"}
@@ -150,6 +152,8 @@ def _unknown(fields: list[Field], context: Context) -> int | None:
     if fields[0].text.rpartition("/")[2] in _TALKING:
         return None
     for at, field in enumerate(fields):
+        if at and (given_as := _JSON.match(field.text)):
+            context.read("json", field.spelled.part(given_as.end()), context.inner(is_new=True))
         if at and at + 1 < len(fields) and _begins_command(field, fields[at - 1], fields[at + 1]):
             return _go_on(fields[at:], context)
         if at and field.is_quoted and _COMMAND_LINE.match(field.text):

@@ -1,4 +1,4 @@
-"""Reads YAML and JSON, as a tree with places: manifests of Kubernetes, compose files, workflows of GitHub and GitLab."""
+"""Reads YAML and JSON, as a tree with places: manifests of Kubernetes, compose files, workflows of GitHub, GitLab."""
 
 import re
 from collections.abc import Iterator
@@ -30,6 +30,13 @@ class Scalar(msgspec.Struct):
     start: int
     end: int
     is_plain: bool = False
+    # False within a quoted text of a shell: its signs of escape are not of the value.
+    is_whole: bool = True
+
+    @property
+    def written(self) -> tuple[int, int] | None:
+        """From where to where it stands in the file with its quotes; None where something else is in between."""
+        return (self.start, self.end) if self.is_whole else None
 
 
 class Sequence(msgspec.Struct):
@@ -189,7 +196,9 @@ class _Builder:
             spelled = aligned(value, raw, self._piece.part(start, end), first)
         if _STAND_IN in value:
             spelled = _filled(Spelled(value, spelled.runs))
-        return Scalar(spelled, self._piece.origin(start), self._piece.origin(max(end, start)), is_plain=style is None)
+        is_whole = len(self._piece.part(start, end).runs) == 1
+        stop = self._piece.origin(max(end, start))
+        return Scalar(spelled, self._piece.origin(start), stop, is_plain=style is None, is_whole=is_whole)
 
 
 def _filled(spelled: Spelled) -> Spelled:
@@ -242,6 +251,8 @@ _READ_ELSEWHERE = {
     "before_script",
     "after_script",
 }
+# A list of Packer's, each of whose texts is a line of one script.
+_OF_PACKER = "inline"
 _SCRIPT = re.compile(r"\s*#!.*\b(?:ba|z|k|da)?sh\b")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+")
 
@@ -335,7 +346,7 @@ def _put(name: Scalar, value: Scalar, context: Context) -> None:
     if value.is_plain and _NO_TEXT.fullmatch(text):
         context.ledger.slip("not_a_string", value.start, text, name=name.spelled.text, meant=f'"{text}"')
     spelled = _resolved(value.spelled, context)
-    written = (value.start, value.end)
+    written = value.written
     context.put(name.spelled.text, spelled, "manifest", at=name.spelled.origin(0), written=written)
     context.scope.set(name.spelled.text, (Known((spelled,)),))
 
@@ -403,7 +414,7 @@ def _compose(node: Mapping, context: Context) -> None:
 def _plain(variables: Mapping, context: Context) -> None:
     for key, value in variables.pairs:
         if isinstance(value, Scalar) and NAME.fullmatch(key.spelled.text):
-            written = (value.start, value.end)
+            written = value.written
             context.put(key.spelled.text, value.spelled, "manifest", at=key.spelled.origin(0), written=written)
 
 
@@ -412,6 +423,8 @@ def _scripts(node: Mapping, context: Context) -> None:
     for key, value in node.pairs:
         if isinstance(value, Scalar) and (key.spelled.text in _SCRIPT_KEYS or _SCRIPT.match(value.spelled.text)):
             context.read("shell", value.spelled, context.inner(is_new=True))
+        elif key.spelled.text == _OF_PACKER and (lines := _lined(value)) is not None:
+            context.read("shell", lines, context.inner(is_new=True))
         elif (
             key.spelled.text.lower() not in _READ_ELSEWHERE and shell_commands.language_of(key.spelled.text, "") is None
         ):
@@ -449,7 +462,7 @@ def _by_name(node: Mapping, context: Context) -> None:
     for key, value in new:
         for each in value.items if isinstance(value, Sequence) else [value]:
             if isinstance(each, Scalar) and not (each.is_plain and each.spelled.text in {"", "~", "null"}):
-                written = (each.start, each.end)
+                written = each.written
                 inner.put(key.spelled.text, each.spelled, "manifest", at=key.spelled.origin(0), written=written)
 
 
@@ -511,7 +524,7 @@ def _level(node: Mapping, key: str, outer: Context) -> Context:
         # GitLab also takes a mapping with a description.
         scalar = value.scalar("value") if isinstance(value, Mapping) else value
         if isinstance(scalar, Scalar) and NAME.fullmatch(name.spelled.text):
-            written = (scalar.start, scalar.end)
+            written = scalar.written
             spelled = _known(scalar.spelled)
             context.put(name.spelled.text, spelled, "manifest", at=name.spelled.origin(0), written=written)
     return context
@@ -524,12 +537,16 @@ def _known(value: Spelled) -> Spelled:
 
 def _lines(job: Mapping) -> Spelled | None:
     """Return the lines of a job's script as one, None where it has none."""
+    parts = [lines for key in _SCRIPTS[:2] if (lines := _lined(job.get(key))) is not None]
+    return joined(parts) if parts else None
+
+
+def _lined(node: Node | None) -> Spelled | None:
+    """Return the texts of a list as lines, None where it is none or holds none."""
     parts: list[Spelled] = []
-    for key in _SCRIPTS[:2]:
-        lines = job.get(key)
-        for line in lines.items if isinstance(lines, Sequence) else []:
-            if isinstance(line, Scalar):
-                parts += (line.spelled, Spelled("\n", ((0, line.end),)))
+    for line in node.items if isinstance(node, Sequence) else []:
+        if isinstance(line, Scalar):
+            parts += (line.spelled, Spelled("\n", ((0, line.end),)))
     return joined(parts) if parts else None
 
 

@@ -319,6 +319,7 @@ _BY_NAME = (
     (re.compile(r"(?:^|/)(?:Dockerfile|Containerfile)[\w.-]*$|\.dockerfile$"), "dockerfile"),
     (re.compile(r"\.def$"), "apptainer"),
     (re.compile(r"\.ya?ml$"), "kubernetes"),
+    (re.compile(r"\.jsonc?$"), "json"),
     (re.compile(r"\.lua$"), "modulefile"),
     (re.compile(r"(?:^|/)(?:\.?env(?:ironment)?(?:\.\w+)?|[\w.-]+\.env|\.deepspeed_env)$"), "environment"),
 )

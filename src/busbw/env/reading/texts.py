@@ -220,7 +220,7 @@ def _detected(text: str, file: str) -> str:
         return named
     if _SHEBANG.match(start) or named == "shell":
         return _script(start)
-    return _by_content(start)
+    return "json" if _JSON.match(start) else _by_content(start)
 
 
 def _script(start: str) -> str:
@@ -248,8 +248,6 @@ def _refuse(file: str) -> None:
 
 
 def _by_content(start: str) -> str:
-    if _JSON.match(start):
-        return "json"
     if _is_prose(start) and not _PYTHON.search(start):
         return _MARKDOWN
     if _APPTAINER.search(start):

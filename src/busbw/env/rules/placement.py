@@ -56,7 +56,7 @@ def placement(subject: SettingsSubject) -> Iterator[Finding]:
             continue
         binding = _binding(launch)
         if binding is None and _is_left_to_default(subject, situation, launch, platform.gpu.count):
-            binding = _DEFAULT
+            binding = _mapping(launch) or _DEFAULT
         if binding is None:
             continue
         moved = _moved(situation)
@@ -81,20 +81,45 @@ def _is_left_to_default(subject: SettingsSubject, situation: Situation, launch: 
 
 def ranks_of_node(own: tuple[str, ...], nodes: int | None) -> int | None:
     """Return how many ranks mpirun starts on a node, None where its options do not say."""
+    found = _named(own)
+    several = bool(found.keys() & _OF_SEVERAL_HOSTS)
+    total = next((int(found[name]) for name in ("np", "n", "c") if _is_count(found.get(name))), None)
+    here = _ranks_each(found)
+    if here is not None:
+        return here if total is None else min(here, total)
+    count = 1 if nodes is None and not several else nodes
+    return total // count if count and total is not None else None
+
+
+def _named(own: tuple[str, ...]) -> dict[str, str]:
+    """Return each option of a launch, without its dashes, and the word that it takes or that follows it."""
+    found: dict[str, str] = {}
     for place, word in enumerate(own):
         name, equals, value = word.partition("=")
-        name = name.lstrip("-").replace("_", "-")
-        taken = value if equals else own[place + 1] if place + 1 < len(own) else ""
-        found = _PPR.fullmatch(taken) if name == "map-by" else None
-        if found is not None:
-            return int(found[1])
-        if name in {"N", "npernode", "ppn", "perhost", "ntasks-per-node"} and taken.isdecimal():
-            return int(taken)
-        if name in {"np", "n", "c"} and taken.isdecimal():
-            several = any(other.lstrip("-") in _OF_SEVERAL_HOSTS for other in own)
-            count = 1 if nodes is None and not several else nodes
-            return int(taken) // count if count and len(taken) < 8 else None
-    return None
+        if name.startswith("-"):
+            following = own[place + 1] if place + 1 < len(own) else ""
+            found[name.lstrip("-").replace("_", "-")] = value if equals else following
+    return found
+
+
+def _is_count(text: str | None) -> bool:
+    return text is not None and text.isdecimal() and text.isascii() and len(text) < 8
+
+
+def _ranks_each(found: dict[str, str]) -> int | None:
+    if match := _PPR.fullmatch(found.get("map-by", "")):
+        return int(match[1])
+    names = ("N", "npernode", "ppn", "perhost", "ntasks-per-node")
+    return next((int(found[name]) for name in names if _is_count(found.get(name))), None)
+
+
+def _mapping(launch: LaunchCommand) -> str | None:
+    """Return how a launch that names no binding maps ranks: Open MPI binds by that."""
+    found = _named(launch.argv[: launch.program] if launch.program is not None else launch.argv)
+    if (map_by := found.get("map-by")) is not None:
+        return f"--map-by {map_by}" if map_by and "$" not in map_by else None
+    each = next((found[name] for name in ("N", "npernode") if _is_count(found.get(name))), None)
+    return f"--map-by ppr:{each}:node" if each is not None else None
 
 
 def _reorders(situation: Situation, gpus: int) -> bool:

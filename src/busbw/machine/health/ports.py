@@ -24,6 +24,7 @@ _RATE_TOLERANCE = 0.02
 _RDMA_MTU_BYTES = 4096
 _ROCE_MTU_BYTES = 4200
 _LEAST_FAST_BPS = 100e9
+_S_PER_HOUR = 3_600
 _S_PER_DAY = 86_400
 
 
@@ -110,7 +111,8 @@ def port_errors(node: ExaminedNode) -> HostCheck:
         fault(
             "HOST023",
             device=state.name if state.port == 1 else f"{state.name}:{state.port}",
-            evidence=", ".join(_total(each, state.errors[each.name]) for each in high) + _since(node),
+            evidence=", ".join(_total(each, state.errors[each.name]) for each in high)
+            + _since(node, max(state.errors[each.name] for each in high)),
             fix="perfquery -R sets them to zero; if they grow with the next job, swap cable and transceiver",
             look=look,
             confidence="possible",
@@ -135,12 +137,13 @@ def _total(counter: PortCounter, count: int) -> str:
     return f"{counter.name} {count}" + (", its maximum: it may have been more" if ends else "")
 
 
-def _since(node: ExaminedNode) -> str:
-    """Return how long the counters may have run: nothing says when they were last set to zero."""
+def _since(node: ExaminedNode, count: int) -> str:
+    """Return the rate that a count comes to at least: nothing says when the counters last were 0."""
     uptime_s = node.state.uptime_s
-    if uptime_s is None:
+    if not uptime_s:
         return ""
-    return f"; the host has been up for {uptime_s / _S_PER_DAY:.1f} days, and nothing says when they last were 0"
+    rate = f"{count * _S_PER_HOUR / uptime_s:.3g} an hour since the host came up {uptime_s / _S_PER_DAY:.1f} days ago"
+    return f"; {rate}, and more if they were set to 0 after that"
 
 
 def _congestion(states: list[PortState]) -> str:

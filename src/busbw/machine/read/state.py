@@ -1,5 +1,6 @@
 """A snapshot into the state of its host."""
 
+import datetime as dt
 import re
 from typing import Literal
 
@@ -11,6 +12,7 @@ from busbw.machine.read.network import network_state
 from busbw.machine.read.nvidia_smi import Fields, gpu_fields
 from busbw.machine.read.pci import NONE, acs_word
 from busbw.model.host import FoundSetting, GpuState, HostState, NamedFile, PortState, Snapshot
+from busbw.model.machine import CountersRead
 
 # Reasons for low clocks that something is wrong with; a power cap under load and an idle GPU are none.
 _FAULTS = {
@@ -242,3 +244,44 @@ def _named_files(snapshot: Snapshot, settings: tuple[FoundSetting, ...]) -> tupl
         fault = "no such file" if file is None else (file.reason or "cannot be read") if file.text is None else None
         found.append(NamedFile(setting=setting.name, path=path, named_in=setting.path, fault=fault))
     return tuple(found)
+
+
+_COUNTER_FILES = (
+    re.compile(r"/sys/class/infiniband/([^/]{1,64})/ports/(\d{1,3})/(?:hw_)?counters/([^/]{1,80})"),
+    re.compile(r"/sys/class/cxi/([^/]{1,64})/device/telemetry/()([^/]{1,80})"),
+    re.compile(r"/run/cxi/([^/]{1,64})/()([^/]{1,80})"),
+    re.compile(r"/sys/class/net/([^/]{1,64})/()(?:statistics/([^/]{1,80})|(carrier_changes))"),
+)
+_RETRIES = "/run/cxi/"
+
+
+def counters_of(snapshot: Snapshot) -> CountersRead:
+    """Return the counters of a captured host; what is no number is left out."""
+    found: dict[str, int] = {}
+    uptime_s: float | None = None
+    for file in snapshot.files:
+        if file.path == "/proc/uptime" and (match := _UPTIME.match(file.text or "")) is not None:
+            uptime_s = float(match[0])
+        key = _counter_key(file.path)
+        # Cassini's telemetry has the time behind an "@".
+        value = number((file.text or "").split("@")[0]) if key is not None else None
+        if key is not None and value is not None and value >= 0:
+            found.setdefault(key, value)
+    return CountersRead(host=snapshot.hostname, unix_s=_unix_s(snapshot.captured), uptime_s=uptime_s, counters=found)
+
+
+def _counter_key(path: str) -> str | None:
+    for form in _COUNTER_FILES:
+        match = form.fullmatch(path)
+        if match is not None:
+            port = f"{match[1]}/{match[2]}" if match[2] else match[1]
+            name = next(each for each in reversed(match.groups()) if each)
+            return f"{port} {'rh:' if path.startswith(_RETRIES) else ''}{name}"
+    return None
+
+
+def _unix_s(captured: str) -> float | None:
+    try:
+        return dt.datetime.fromisoformat(captured).timestamp()
+    except (ValueError, OverflowError):
+        return None

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from busbw.base.moment import unix_s
 from busbw.base.text import one_line
 from busbw.base.units import format_in
-from busbw.model.check import CheckReport, NodeAnswer, StageAnswer
+from busbw.model.check.report import CheckReport, NodeAnswer, StageAnswer
 from busbw.model.finding import Outcome
 from busbw.model.gates import GateAnswer, GateAnswers, PointRow, point_name
 from busbw.show.exports.rows import Export, PointOutcome, point_outcomes

@@ -72,6 +72,7 @@ def fabric_tree_svg(tree: FabricTree, title: str, noun: str = "host") -> str:
     layout = _layout(tree, noun)
     parts: list[str] = []
     places: dict[int, Place] = {}
+    begun: set[int] = set()
     top = float(_MARGIN)
     for row in layout.rows:
         height = max(_height(tree.boxes[each], layout) for chunk in row for each in chunk)
@@ -80,7 +81,9 @@ def fabric_tree_svg(tree: FabricTree, title: str, noun: str = "host") -> str:
             group = tree.boxes[chunk[0]].group
             if group is not None:
                 wide = len(chunk) * (layout.width + _GAP) - _GAP
-                parts += _bar(tree.groups[group] or "above the leaves", (left, top), wide)
+                name = tree.groups[group] or "above the leaves"
+                parts += _bar(name if group not in begun else "", (left, top), wide)
+                begun.add(group)
             for each in chunk:
                 place = (left, top + _BAR_HEIGHT + _STUB if group is not None else top)
                 places[each] = (left + layout.width / 2, place[1])
@@ -215,7 +218,9 @@ def _percent(loss: float | None) -> str:
 
 
 def _cut(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
+    """Return a name with its middle left out where it is long: of a run of leaves both ends tell."""
+    half = _LONGEST // 2 - 1
+    return name if len(name) <= _LONGEST else f"{name[:half]}..{name[-half:]}"
 
 
 def _text(left: float, top: float, line: str, style: str = "") -> str:

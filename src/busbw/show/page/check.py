@@ -1,8 +1,12 @@
-"""A check of nodes as one HTML page: the verdict, every node, every stage, what to do. No script, no other file."""
+"""A check of nodes as one HTML page: the verdict, every node, every stage, what to do. No script, no other file.
+
+Alone because a check is no run: it has a page of its own.
+"""
 
 from busbw import __version__
 from busbw.base.text import listed
-from busbw.model.check import CheckReport, NodeAnswer, NodeReading
+from busbw.model.check.report import CheckReport, NodeAnswer
+from busbw.model.check.screening import NodeReading
 from busbw.show.page.html import environment, inlined
 
 _WORDS = {"fit": "fit", "not_fit": "not fit", "failed": "failed", "cannot_tell": "cannot tell"}

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from busbw.base.moment import day_and_time
 from busbw.base.text import counted, listed, printable
-from busbw.model.check import CheckHistory, CheckReport, NodeAnswer, NodeRecord
+from busbw.model.check.report import CheckHistory, CheckReport, NodeAnswer, NodeRecord
 from busbw.model.finding import Finding
 from busbw.show.lines import say_action
 from busbw.show.text.terminal import SEVERITY_COLOURS, console

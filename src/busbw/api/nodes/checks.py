@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from busbw import __version__
-from busbw.api.screenings import screen_here, screen_hosts
+from busbw.api.nodes.screenings import screen_here, screen_hosts
 from busbw.base import layout
 from busbw.base.errors import BusbwError, InputError, RunError
 from busbw.base.hostlist import compressed, expand
@@ -24,16 +24,8 @@ from busbw.facts.platforms import find_platform
 from busbw.machine.capture import host as capture
 from busbw.machine.capture.sites import site_files
 from busbw.measure.execute.launch import Listener
-from busbw.model.check import (
-    CheckHistory,
-    CheckPlan,
-    CheckReport,
-    NodeAnswer,
-    NodePast,
-    ScreenedNodes,
-    StageAnswer,
-    StageName,
-)
+from busbw.model.check.report import CheckHistory, CheckPlan, CheckReport, NodeAnswer, NodePast, StageAnswer, StageName
+from busbw.model.check.screening import ScreenedNodes
 from busbw.model.finding import Finding, Verdict
 from busbw.model.request import Request
 from busbw.store import checks
@@ -186,7 +178,7 @@ class _Checking:
         report = decided(self.plan, self._profile, answers, nodes)
         # A check that was whole already, and is looked at again, is in the history.
         if self._where is None or not is_file(self._where / checks.RESULT_FILE):
-            self._remember(nodes)
+            self._remember(report.nodes)
         if self._where is not None:
             checks.write_report(self._where, report)
         return report
@@ -349,7 +341,9 @@ def _of_fabric(where: Path, asked: FabricTable) -> StageAnswer:
 
 
 def _judged(name: StageName, verdict: Verdict, findings: Sequence[Finding]) -> StageAnswer:
-    serious = tuple(each for each in findings if each.is_serious)
+    # What only disturbed a measurement is no fault of a node.
+    is_bad = verdict.outcome in ("slow", "wrong")
+    serious = tuple(each for each in findings if is_bad and each.is_serious and each.code in verdict.because)
     state = "failed" if verdict.outcome == "failed" else "done"
     return StageAnswer(name=name, state=state, because=verdict.sentence, verdict=verdict, findings=serious)  # type: ignore[arg-type]
 

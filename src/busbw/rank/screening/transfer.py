@@ -1,8 +1,8 @@
 """Sends to another host and takes from it over TCP, and prints the rates.
 
-`python -P -m busbw.rank.transfer HOST SECONDS -- REMOTE SHELL` starts the other end through the remote shell, with
-`serve`, and connects to the port that it names. The other end takes one connection, from whoever knows its secret,
-and ends by itself.
+`python -P -m busbw.rank.screening.transfer HOST SECONDS -- REMOTE SHELL` starts the other end through the remote
+shell, with `serve`, and connects to the port that it names. The other end takes one connection, from whoever knows its
+secret, and ends by itself.
 """
 
 import contextlib
@@ -51,7 +51,7 @@ def serve(seconds: float) -> None:
 def transfers(host: str, seconds: float, remote_shell: Sequence[str]) -> dict[str, list[float]]:
     """Return the rates of each direction in bytes per second, window by window. Raises OSError, RuntimeError."""
     secret = secrets.token_bytes(_SECRET_BYTES)
-    command = shlex.join((sys.executable, "-P", "-m", "busbw.rank.transfer", "serve", f"{seconds:g}"))
+    command = shlex.join((sys.executable, "-P", "-m", "busbw.rank.screening.transfer", "serve", f"{seconds:g}"))
     with subprocess.Popen(
         [*remote_shell, host, command],
         stdin=subprocess.PIPE,

@@ -18,7 +18,7 @@ from busbw.measure.execute.calling import HostCall, call
 from busbw.measure.execute.processes import end_all
 from busbw.measure.plan.each_host import on_each_host
 from busbw.model import codec
-from busbw.model.check import (
+from busbw.model.check.screening import (
     SCREENED_PREFIX,
     NodeKind,
     NodeReading,
@@ -141,7 +141,7 @@ class _Screener:
         most_bytes = int(_MEMORY_SHARE * capture.host().memory_available_bytes)
         seconds = min(self._asked.memory_s, max(self._left_s() - 1, 0.2))
         answer = self._asked_of(
-            "busbw.rank.copying", f"{seconds:g}", str(most_bytes), longest_s=seconds + _START_S + _GRACE_S
+            "busbw.rank.screening.copying", f"{seconds:g}", str(most_bytes), longest_s=seconds + _START_S + _GRACE_S
         )
         if answer.ended != "ok":
             return _why(answer, self._asked.time_limit_s)
@@ -172,8 +172,8 @@ class _Screener:
             if reached == self._asked.most_partners or self._is_enough() or self._left_s() < self._asked.transfer_s * 4:
                 break
             answer = self._asked_of(
-                "busbw.rank.transfer", partner, f"{self._asked.transfer_s:g}", "--", *self._asked.remote_shell,
-                longest_s=math.inf,
+                "busbw.rank.screening.transfer", partner, f"{self._asked.transfer_s:g}", "--",
+                *self._asked.remote_shell, longest_s=math.inf,
             )  # fmt: skip
             if answer.ended != "ok":
                 refused.append(f"{partner}: {_why(answer, self._asked.time_limit_s)}")

@@ -1,4 +1,4 @@
-"""Measures how fast this host copies memory, and prints it: `python -P -m busbw.rank.copying SECONDS BYTES`.
+"""Measures how fast this host copies memory, and prints it: `python -P -m busbw.rank.screening.copying SECONDS BYTES`.
 
 One process for each core copies from a buffer of its own into another, all at once; BYTES is for all of them together.
 Alone because nothing else may work meanwhile: it is a program of its own, without MPI.

@@ -12,7 +12,7 @@ from busbw.base.text import printable
 from busbw.cli.options import JSON
 
 if TYPE_CHECKING:
-    from busbw.model.check import CheckReport
+    from busbw.model.check.report import CheckReport
 
 _DRAIN_FORMS = ("all", "hosts", "list", "scontrol", "kubectl")
 # What goes with --resume: the rest is in the folder.
@@ -69,7 +69,7 @@ def check(*, screen_here: str | None, is_history: bool, print_profile: bool, **g
     if is_history:
         _history(given["hosts"], as_json=given["as_json"])
     if print_profile:
-        from busbw.api.checks import profile_named
+        from busbw.api.nodes.checks import profile_named
 
         sys.stdout.write(profile_named(given["profile"])[1])
         sys.stdout.flush()
@@ -79,9 +79,9 @@ def check(*, screen_here: str | None, is_history: bool, print_profile: bool, **g
 
 def _screen(text: str) -> NoReturn:
     """Print what this host finds of itself, for the host that asked."""
-    from busbw.api.screenings import screen_here
+    from busbw.api.nodes.screenings import screen_here
     from busbw.model import codec
-    from busbw.model.check import SCREENED_PREFIX, Screening
+    from busbw.model.check.screening import SCREENED_PREFIX, Screening
 
     found = screen_here(codec.decode(text.encode("utf-8", "replace"), Screening, where="--screen-here"))
     sys.stdout.write(f"\n{SCREENED_PREFIX}{codec.encode(found).decode()}\n")
@@ -90,7 +90,7 @@ def _screen(text: str) -> NoReturn:
 
 
 def _history(hosts: str | None, *, as_json: bool) -> NoReturn:
-    from busbw.api.checks import history
+    from busbw.api.nodes.checks import history
     from busbw.model import codec
     from busbw.show.text.check import check_history_text
 
@@ -104,8 +104,8 @@ def _history(hosts: str | None, *, as_json: bool) -> NoReturn:
 
 
 def _check(given: dict[str, Any]) -> NoReturn:
-    from busbw.api.checks import CheckRequest, resume
-    from busbw.api.checks import check as check_nodes
+    from busbw.api.nodes.checks import CheckRequest, resume
+    from busbw.api.nodes.checks import check as check_nodes
     from busbw.store.files import check_replaceable
 
     drain_list = given["drain_list"]
@@ -116,13 +116,13 @@ def _check(given: dict[str, Any]) -> NoReturn:
             check_replaceable(path)
     if given["resume"] is not None:
         _check_alone()
-        report, where = resume(given["resume"], given["hosts"], given["nodes"], _say)
+        report, stored = resume(given["resume"], given["hosts"], given["nodes"], _say)
+        where: Path | None = stored
     else:
         fields = ("profile", "hosts", "nodes", "platform", "partners", "spares", "launcher", "interface", "directory")
         asked = {name: given[name] for name in fields}
         shell = _words(given["remote_shell"]) if given["remote_shell"] is not None else ()
-        report, stored = check_nodes(CheckRequest(remote_shell=shell, **asked), _say)
-        where = stored  # type: ignore[assignment]
+        report, where = check_nodes(CheckRequest(remote_shell=shell, **asked), _say)
     _write(report, given)
     if drain_list == "-":
         print(end="")
@@ -160,7 +160,7 @@ def _check_alone() -> None:
 
 def _write(report: "CheckReport", given: dict[str, Any]) -> None:
     """Write the files that were asked for; of a list on standard output print it."""
-    from busbw.api.checks import drain_list
+    from busbw.api.nodes.checks import drain_list
     from busbw.store.files import write_whole
 
     if given["junit"] is not None:

@@ -1,0 +1,1 @@
+export STAGE_PATH=”/shared/grok1”

@@ -1,0 +1,1 @@
+"""Verbs about nodes: whether they are fit (`check`)."""
