@@ -21,7 +21,8 @@ def page() -> str:
     parts = [_TOP]
     for group, heading in HEADINGS.items():
         rows = [_row(each, context) for each in made if each.group == group]
-        parts.append("\n".join((f"\n## {heading}\n", "| option | what |", "|---|---|", *rows, "")))
+        if rows:
+            parts.append("\n".join((f"\n## {heading}\n", "| option | what |", "|---|---|", *rows, "")))
     return "".join(parts)
 
 

@@ -12,12 +12,12 @@ from busbw.fabric.procedure import sweep
 from busbw.fabric.recorded import carried_out, disjoint_rounds, drawn_rounds, places_of, recorded, rounds_of
 from busbw.fabric.simulation import Fault, Noise, Simulated, made_places
 from busbw.measure.plan.fabric import check, read_chosen
-from busbw.model.fabric import Earlier, FabricAsked, FabricPlan, PairSeen, Probe, Seat
-from busbw.rank.fabric import PairOrder, answer_of, phases
-from busbw.rank.star import Hub, Spoke
+from busbw.model.fabric import Earlier, FabricAsked, FabricPlan, PairProbe, PairSeen, Seat
+from busbw.rank.sweeping.fabric import PairOrder, answer_of, phases
+from busbw.rank.sweeping.star import Hub, Spoke
 
 PLACES = made_places("fat-tree-2", 16)
-PROBE = Probe(metric="bandwidth", size_bytes=1024, calls=16, budget_s=0.1, limit_s=1.0)
+PROBE = PairProbe(metric="bandwidth", size_bytes=1024, calls=16, budget_s=0.1, limit_s=1.0)
 FAULTS = (Fault(kind="node", element=3, effect=0.3),)
 
 
@@ -153,7 +153,7 @@ def test_what_cannot_be_measured_is_refused(changes, words):
 
 def test_a_latency_is_the_median_half_round_trip_and_a_bandwidth_all_bytes_in_all_time():
     order = PairOrder(step=4, probe=0, peer=1, leads=True)
-    latency = Probe(metric="latency", size_bytes=8, calls=10, budget_s=0.1, limit_s=1.0)
+    latency = PairProbe(metric="latency", size_bytes=8, calls=10, budget_s=0.1, limit_s=1.0)
 
     trips = answer_of(order, latency, [20_000, 40_000, 1_000_000])
     rate = answer_of(order, PROBE, [1_000, 3_000])

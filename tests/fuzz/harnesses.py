@@ -11,6 +11,7 @@ from busbw.api import loading
 from busbw.base import layout, units
 from busbw.base.errors import InputError
 from busbw.check.profiles import read_profile
+from busbw.fabric.groups.reading import read_result, read_rule
 from busbw.fabric.slurm_topology import read_tree
 from busbw.fabric.table import read_pairs
 from busbw.formats.lines.driver import Reader
@@ -30,7 +31,7 @@ from busbw.model.run import Outcome, Run
 from busbw.model.visit import VisitLine
 from busbw.rank import visit_processes
 from busbw.show.text.autopsy import autopsy_lines
-from busbw.store import directory, imports, outcome, raw
+from busbw.store import directory, imports, isolations, outcome, raw
 
 from . import seeds
 from .allocation_harnesses import ALLOCATION_HARNESSES, ALLOCATION_SEEDS
@@ -164,6 +165,12 @@ def _gate(data: bytes) -> object:
     return None
 
 
+def _read_of_groups(data: bytes) -> None:
+    for rule in (r"bw[=:] *(\S+)", "last-number"):
+        found = read_result(read_rule(rule, higher_is_better=True), as_text(data))
+        assert (found.value is None) != (found.failure is None)
+
+
 TEXT_HARNESSES: dict[str, Harness] = {
     "parse_size": lambda data: units.parse_size(as_text(data)),
     "find_run": _found,
@@ -178,6 +185,7 @@ TEXT_HARNESSES: dict[str, Harness] = {
     "check_profile": lambda data: read_profile(as_text(data), "site.toml"),
     "fabric_pairs": lambda data: read_pairs(as_text(data), "bandwidth", "pairs.csv"),
     "fabric_topology": lambda data: read_tree(as_text(data), "topology.conf"),
+    "isolate_output": _read_of_groups,
     "python_stack": lambda data: visit_processes.parse(as_text(data)),
     **dict(_readers()),
 }
@@ -199,6 +207,8 @@ DOCUMENT_HARNESSES: dict[str, Harness] = {
     "loaded_records": lambda data: _load(PLAN, data),
     "heartbeat": _heartbeat,
     "stored_visits": _in_run_directory(f"{layout.RAW_DIRECTORY}/{layout.visit_name(0)}", _autopsy),
+    "stored_isolation": _in_run_directory(isolations.PLAN_FILE, isolations.read_plan),
+    "stored_group_runs": _in_run_directory(isolations.RUNS_FILE, isolations.read_runs),
     "stored_import": _in_run_directory(imports.IMPORT_FILE, imports.read),
     "stored_readings": _in_run_directory(imports.READINGS_FILE, lambda folder: list(imports.readings(folder))),
 }

@@ -56,7 +56,7 @@ def test_a_check_of_gpus_is_no_run_over_mpi(tmp_path: Path) -> None:
 
 
 def test_a_bad_binding_is_seen_in_the_placement_and_never_called_faster(tmp_path: Path) -> None:
-    """The pinning study, cut short: too few launches to claim anything; STUDY=1 of scripts/gpu_check.sh has it whole."""
+    """Cut short: too few launches to claim anything; STUDY=1 of scripts/gpu_check.sh has the whole study."""
     argv = [*OURS, "compare", "all_reduce", "--backend", "native-nccl", "--ranks", "2", "--no-multicast", "-R", "1"]
     argv += ["-b", "4K", "-e", "4K", "--time-limit", "2", "--min-samples", "5", "--blocks", "3", "--seed", "1"]
     argv += ["--set", "--bind-to default", "--set", "--bind-to masks --cpus 0 --cpus 0"]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from busbw.api.topologies import MadeFile
+    from busbw.fabric.groups.isolation import Isolation, ReadRule
     from busbw.fabric.report import FabricReport
     from busbw.model.check.report import CheckReport
     from busbw.model.comparison import Comparison
@@ -272,6 +273,23 @@ def fabric(source: str | None = None, **asked: Any) -> "FabricReport":  # noqa: 
     from busbw.api.fabrics import FabricRequest, judge_fabric
 
     return judge_fabric(FabricRequest(source=source, **asked)).report
+
+
+def isolate(
+    *command: str,
+    hosts: str,
+    read: "ReadRule",
+    directory: Path | None = None,
+    say: Callable[[str], None] = _silent,
+    **asked: Any,  # noqa: ANN401 - see `asked`
+) -> "Isolation":
+    """Return which host makes groups of hosts slow or fail: `busbw isolate`. `asked`: fields of `IsolationRequest`."""
+    from busbw.api.isolations import IsolationRequest, isolate_nodes, plan_isolation
+    from busbw.store import directory as directories
+
+    request = IsolationRequest(command=command, hosts=hosts, read=read, **asked)
+    made, where = plan_isolation(request, directory, directories.root())
+    return isolate_nodes(made, where, say)
 
 
 def check(profile: str = "quick", **asked: Any) -> "CheckReport":  # noqa: ANN401 - see `asked`

@@ -16,6 +16,7 @@ from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import BusbwError, InputError, RunError
 from busbw.base.hostlist import compressed
 from busbw.base.text import counted, maybe
+from busbw.fabric.groups.isolation import GroupRun, Isolation, IsolationPlan, ReadRule
 from busbw.fabric.groups.judging import GroupResult, GroupTerms
 from busbw.fabric.groups.reading import check_command, command_of_group, read_result
 from busbw.fabric.groups.report import isolation_of
@@ -26,7 +27,6 @@ from busbw.machine.capture import host as capture
 from busbw.machine.capture import programs
 from busbw.measure.execute.groups import STDERR, STDOUT, GroupCommand, GroupEnding, run_side_by_side
 from busbw.measure.plan.hosts import hosts_of
-from busbw.model.isolation import GroupRun, Isolation, IsolationPlan, ReadRule
 from busbw.model.request import Request, words_of
 from busbw.store import isolations
 
@@ -34,6 +34,7 @@ LEAST_HOSTS = 3
 # Each has two pipes and what it starts.
 _MOST_SIDE_BY_SIDE = 128
 _TIMEOUT_S = 600.0
+_MOST_REPEATS, _MOST_ROUNDS = 100, 1000
 # How long a command may take to end; a run of busbw's own stops its ranks on every host first.
 _GRACE_S = 3.0
 _OWN_GRACE_S = 30.0
@@ -50,7 +51,7 @@ class IsolationRequest:
     hosts: str | None = None
     nodes: int | None = None
     # Nodes of a group; None: about the root of all.
-    size: int | None = None
+    group_nodes: int | None = None
     repeats: int = REPEATS
     most_rounds: int = MOST_ROUNDS
     timeout_s: float = _TIMEOUT_S
@@ -81,7 +82,7 @@ def plan_isolation(asked: IsolationRequest, directory: Path | None, base: Path) 
         created=created.isoformat(timespec="seconds"),
         hosts=hosts,
         how=how,
-        size=_size(asked.size, len(hosts)),
+        group_nodes=_size(asked.group_nodes, len(hosts)),
         repeats=asked.repeats,
         most_rounds=asked.most_rounds,
         whole=asked.whole,
@@ -100,9 +101,6 @@ def _hosts(asked: IsolationRequest) -> tuple[tuple[str, ...], str]:
     if found is None:
         raise InputError("no hosts are named", hint="--hosts n[0-7], --hosts FILE, or --nodes 8 inside a job")
     names = tuple(each.name for each in found.hosts)
-    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
-    if twice:
-        raise InputError(f"{compressed(twice)} is named twice", where=found.how, hint="name each host once")
     if len(names) < LEAST_HOSTS:
         raise InputError(
             f"{counted(len(names), 'host')} cannot be told from each other by groups: {LEAST_HOSTS} are the least",
@@ -115,27 +113,30 @@ def _hosts(asked: IsolationRequest) -> tuple[tuple[str, ...], str]:
 def _size(asked: int | None, hosts: int) -> int:
     """Return the nodes of a group: two groups side by side at least; of three hosts two."""
     most = max(hosts // 2, 2)
-    size = asked if asked is not None else max(2, math.isqrt(hosts))
-    if not 2 <= size <= most:
+    group_nodes = asked if asked is not None else max(2, math.isqrt(hosts))
+    if not 2 <= group_nodes <= most:
         raise InputError(
-            f"groups of {size} cannot be: with {hosts} hosts they have 2 to {most}",
-            where=f"--group {size}",
+            f"groups of {group_nodes} cannot be: with {hosts} hosts they have 2 to {most}",
+            where=f"--group {group_nodes}",
             hint="leave it out, and groups have about the root of all hosts",
         )
-    if hosts // size > _MOST_SIDE_BY_SIDE:
+    if hosts // group_nodes > _MOST_SIDE_BY_SIDE:
         least = -(-hosts // _MOST_SIDE_BY_SIDE)
         raise InputError(
-            f"{hosts // size} groups side by side are more than {_MOST_SIDE_BY_SIDE}",
-            where=f"--group {size}",
+            f"{hosts // group_nodes} groups side by side are more than {_MOST_SIDE_BY_SIDE}",
+            where=f"--group {group_nodes}",
             hint=f"--group {least}",
         )
-    return size
+    return group_nodes
 
 
 def _check_numbers(asked: IsolationRequest) -> None:
-    for option, value in (("--repeats", asked.repeats), ("--rounds", asked.most_rounds)):
-        if not 1 <= value <= 1000:
-            raise InputError(f"{option} lies between 1 and 1000", where=f"{option} {value}")
+    # Without a second run it is not known how far values scatter; an exit code does not.
+    least = 1 if asked.read is not None and asked.read.kind == "exit-code" else 2
+    if not least <= asked.repeats <= _MOST_REPEATS:
+        raise InputError(f"--repeats lies between {least} and {_MOST_REPEATS}", where=f"--repeats {asked.repeats}")
+    if not 1 <= asked.most_rounds <= _MOST_ROUNDS:
+        raise InputError(f"--rounds lies between 1 and {_MOST_ROUNDS}", where=f"--rounds {asked.most_rounds}")
     if not 0 < asked.timeout_s <= 31 * 24 * 3600:
         raise InputError(
             "a group's time must be more than 0 and at most a month", where=f"--timeout {asked.timeout_s:g}"
@@ -162,8 +163,8 @@ def _command(asked: IsolationRequest) -> tuple[tuple[str, ...], ReadRule]:
     if request.smallest_bytes is None or request.largest_bytes not in (None, request.smallest_bytes):
         raise InputError("groups are compared at one size", hint=f"busbw isolate {names[0]} -b 64M --hosts F")
     words = [word for option in words_of(request, _NOT_OF_GROUPS | {"largest_bytes"}) for word in option]
-    size = str(request.smallest_bytes)
-    own = ("run", names[0], "--hosts", "{hosts}", *words, "-e", size, "--out", "{folder}/" + _RUN_FOLDER)
+    group_nodes = str(request.smallest_bytes)
+    own = ("run", names[0], "--hosts", "{hosts}", *words, "-e", group_nodes, "--out", "{folder}/" + _RUN_FOLDER)
     return (sys.executable, "-P", "-m", "busbw", *own), ReadRule(kind="busbw-run", higher_is_better=True)
 
 
@@ -197,7 +198,7 @@ def _expected(asked: IsolationRequest, read_by: ReadRule) -> float | None:
 def planned_groups(plan: IsolationPlan) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
     """Return the groups of the first round that has several, each with its hosts and its command."""
     made = []
-    for at, group in enumerate(first_groups(len(plan.hosts), plan.size)):
+    for at, group in enumerate(first_groups(len(plan.hosts), plan.group_nodes)):
         hosts = tuple(plan.hosts[node] for node in group)
         made.append((hosts, command_of_group(plan.command, _places(hosts, _name(0, at), "FOLDER"))))
     return tuple(made)
@@ -218,7 +219,7 @@ def go_on(where: Path, say: Callable[[str], None]) -> Isolation:
     rounds = _Rounds(plan, where, say)
     separated = separate(
         len(plan.hosts),
-        plan.size,
+        plan.group_nodes,
         rounds.measure,
         GroupTerms(higher_is_better=plan.read.higher_is_better, expected=plan.expected),
         random.Random(plan.seed),  # noqa: S311 - which groups are drawn is no secret

@@ -218,7 +218,7 @@ def counted_in(plan: Plan, records: Records) -> PortChanges | None:
 def metrics_measured(plan: Plan, records: Records) -> tuple[FabricMetric, ...]:
     """Return the metrics of a sweep of which any pair has answered, in their order."""
     assert plan.fabric is not None
-    rounds = (*plan.fabric.earlier, *measured_rounds(records))
+    rounds: tuple[RoundMeasured | Earlier, ...] = (*plan.fabric.earlier, *measured_rounds(records))
     there = {each.metric for each in rounds if any(test.value is not None for test in each.tests)}
     return tuple(each.metric for each in plan.fabric.probes if each.metric in there)
 

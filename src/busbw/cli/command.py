@@ -25,7 +25,7 @@ VERBS = {
     "export": Verb("results", "export", "Write a run in a format that other tools read."),
     "fabric": Verb("fabric", "fabric", "Say which node, NIC, rail, link or switch of a fabric is bad."),
     "import": Verb("import_", "import_", "Read results of other tools."),
-    "isolate": Verb("isolate", "isolate", "Find the node that makes groups of nodes slow, or fail."),
+    "isolate": Verb("nodes.isolate", "isolate", "Find the node that makes groups of nodes slow, or fail."),
     "judge": Verb("judge", "judge", "Judge measured sizes: what they reach, and where the rest went."),
     "launch": Verb("launch", "launch", "Print how to start a program on a platform, with reasons."),
     "limit": Verb("platform", "limit", "Say what bus bandwidth a platform can reach at best."),

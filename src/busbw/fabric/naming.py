@@ -263,13 +263,13 @@ def retest(
             continue
         own = _own(suspicion, places, fit, ends, suspects, way)
         if own is not None:
-            alone = tests[number].alone
+            by_itself = tests[number].alone
             # What others congest changes from round to round, by more than half.
-            varies = suspicion.kind in ("leaf_uplink", "spine_link") and not alone
+            varies = suspicion.kind in ("leaf_uplink", "spine_link") and not by_itself
             least = min(suspicion.effect / 2, LEAST_EFFECT) if varies else suspicion.effect / 2
             slow = residual + own > max(least, LEAST_EFFECT / 2)
-            votes.append((number, slow, alone))
-            if not alone:
+            votes.append((number, slow, by_itself))
+            if not by_itself:
                 shown.append(residual + own)
     among = [slow for _, slow, alone in votes if not alone]
     alone = [slow for _, slow, alone in votes if alone]
@@ -353,6 +353,12 @@ def confirmed(
     between = {
         each: _between_leaves(each, places, tests, fit, suspects, unit) for each in found if not _is_endpoint(each)
     }
+    # Tests that a bad or congested leaf explains say nothing about a cable of another.
+    wide = frozenset(leaf for each, answer in between.items() if answer is not None and each.kind == "leaf_uplink"
+                     for leaf in each.elements)  # fmt: skip
+    for each in found:
+        if each.kind == "cable" and 2 * sum(_passes(places, pair, wide) for pair in each.pairs) > len(each.pairs):
+            between[each] = None
     answers = [answer for answer in between.values() if answer is not None]
     # What a bad cable or a congested leaf does to a test says nothing about its ends.
     above = frozenset(leaf for each, answer in between.items() if answer is not None

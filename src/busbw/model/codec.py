@@ -1,5 +1,6 @@
 """JSON in and out: strict, bounded, the same for files and for --json."""
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 import msgspec
@@ -17,7 +18,7 @@ def encode(value: msgspec.Struct) -> bytes:
     return msgspec.json.encode(value)
 
 
-def encode_pretty(value: msgspec.Struct) -> bytes:
+def encode_pretty(value: msgspec.Struct | Sequence[msgspec.Struct]) -> bytes:
     """Return `value` as indented JSON with a final newline."""
     return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
 

@@ -10,7 +10,6 @@ from busbw.model.finding import Finding
 # latency: half a round trip; bandwidth: one way at a time; bibandwidth: both ways at once.
 FabricMetric = Literal["latency", "bandwidth", "bibandwidth"]
 METRICS: tuple[FabricMetric, ...] = get_args(FabricMetric)
-Over = Literal["mpi", "nccl"]
 # all: every pair once; sparse: a few random rounds, then what is still open; rail: all, of named NICs.
 PAIRS = ("all", "sparse", "rail")
 
@@ -51,7 +50,7 @@ class FabricAsked(Value, kw_only=True, frozen=True, omit_defaults=True):
         return (*words, *(word for each in self.expect for word in ("--expect", each)))
 
 
-class Probe(Value, kw_only=True, frozen=True):
+class PairProbe(Value, kw_only=True, frozen=True):
     """How one metric is measured between the two ranks of a pair."""
 
     metric: FabricMetric
@@ -106,7 +105,7 @@ class FabricPlan(Value, kw_only=True, frozen=True):
     groups: tuple[Integer, ...] = ()
     # What the links of its topology show, where it has them.
     links: tuple[Finding, ...] = ()
-    probes: tuple[Probe, ...]
+    probes: tuple[PairProbe, ...]
     # Rounds of disjoint pairs before anything is known, for each probe; (): every pair once, by the circle method.
     first: tuple[tuple[tuple[tuple[Integer, Integer], ...], ...], ...] = ()
     # The seat of each rank.

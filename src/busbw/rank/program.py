@@ -140,7 +140,7 @@ def _sweep(
     _done: frozenset[int],
 ) -> None:
     """Carry out a sweep over a fabric: no rank waits for all others once the hosts have been compared."""
-    from busbw.rank import fabric  # noqa: PLC0415 - few runs have a sweep
+    from busbw.rank.sweeping import fabric  # noqa: PLC0415 - few runs have a sweep
 
     say = _speaker(world)
     hellos = (introduce(world, world.rank),)

@@ -4,8 +4,8 @@ import shlex
 from pathlib import Path
 
 from busbw.base.errors import InputError, RunError
+from busbw.fabric.groups.isolation import ISOLATION_SCHEMA, GroupRun, Isolation, IsolationPlan
 from busbw.model import codec
-from busbw.model.isolation import ISOLATION_SCHEMA, GroupRun, Isolation, IsolationPlan
 from busbw.store.files import is_file, read_whole, write_whole
 
 PLAN_FILE = "isolation.json"
@@ -57,7 +57,7 @@ def read_plan(directory: Path) -> IsolationPlan:
     content = read_whole(path, _MAX_BYTES)
     codec.check_schema(content, ISOLATION_SCHEMA, where=str(path))
     plan = codec.decode(content, IsolationPlan, where=str(path))
-    if len(set(plan.hosts)) < len(plan.hosts) or plan.size >= len(plan.hosts):
+    if len(set(plan.hosts)) < len(plan.hosts) or plan.group_nodes >= len(plan.hosts):
         raise InputError("not a search: its hosts or its groups cannot be", where=str(path))
     return plan
 

@@ -47,6 +47,7 @@ LAUNCH_ORDER_V4 = "S8: ranks follow the launch order and GPUs are on NUMA nodes 
 LAUNCH_ORDER_V5 = (
     "Open MPI turns to the NUMA nodes by turns and GPUs 0-3 are on node 0: ranks 4 and 6 are wrong under each"
 )
+ONE_NODE_V5 = "as the article says: HPC-X puts all ranks on NUMA node 0, and GPUs 4-7 are on node 1"
 CAPPED = "2 MiB with NCCL's default buffer of 4 MiB, an eighth of which is 512 KiB"
 PASTED = "a command of several lines that became one: each backslash stands before a blank"
 NVLS_A100 = "S4: NCCL_NVLS_ENABLE is NVLink SHARP, which an A100 does not have, and not NVLink"
@@ -130,7 +131,7 @@ PARTS = (
     Part(file=INTERCONNECTS, first=242, last=242, reasons={"1 ENV006": "curly quotes of the web page"}),
     # The pinning article.
     Part(file=PINNING, first=37, last=37, reasons={"1 ENV005": PASTED}),
-    Part(file=PINNING, first=37, last=37, platform=NDV5, reasons={"1 ENV005": PASTED}),
+    Part(file=PINNING, first=37, last=37, platform=NDV5, reasons={"1 ENV120": ONE_NODE_V5, "1 ENV005": PASTED}),
     Part(
         file=PINNING, first=39, last=39, reasons={"1 ENV005": PASTED, "1 ENV019": "<topo-file.xml> is to be replaced"}
     ),

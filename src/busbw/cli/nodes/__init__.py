@@ -1,1 +1,1 @@
-"""Verbs about nodes: whether they are fit (`check`)."""
+"""Verbs about nodes: whether they are fit (`check`), and which makes groups of them bad (`isolate`)."""

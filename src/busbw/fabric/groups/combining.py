@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from busbw.fabric.groups.judging import GroupTest
-from busbw.fabric.groups.search import Group, Search
+from busbw.fabric.groups.search import Group, GroupSearch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -11,7 +11,7 @@ class Combination:
     """Nodes of a bad group of which no part is bad by itself.
 
     `sides`: two sets that are bad together and sound apart; () where that could not be found out. `alone`: the group
-    without others beside it.
+    without others beside it; None: not known, or it was sound beside others after that.
     """
 
     group: GroupTest
@@ -20,24 +20,31 @@ class Combination:
     sides: tuple[Group, ...] = ()
 
 
-def combined(search: Search, group: GroupTest, again: GroupTest) -> Combination:
+def combined(search: GroupSearch, group: GroupTest, again: GroupTest) -> Combination:
     """Return what of a group is bad together. Raises BudgetSpent.
 
-    The group runs alone first: what is sound then has been disturbed by the other groups.
+    The group runs alone first: what is sound then, and bad once more beside others, has been disturbed by them.
     """
     (alone,) = search.look([group.nodes], "alone", search.repeats)
     if not search.scale.is_bad(alone):
-        return Combination(group=group, again=again, alone=alone)
-    sides = _halved(search, group.nodes)
-    if sides is not None:
-        sides = _narrowed(search, *sides)
-        sides = _narrowed(search, sides[1], sides[0])
-        if not _is_shown(search, *sides):
-            sides = None
-    return Combination(group=group, again=again, alone=alone, sides=tuple(sorted(sides)) if sides is not None else ())
+        (is_bad,) = _is_bad(search, group.nodes)
+        return Combination(group=group, again=again, alone=alone if is_bad else None)
+    return Combination(group=group, again=again, alone=alone, sides=_sides(search, group.nodes))
 
 
-def _is_bad(search: Search, *wanted: Group) -> list[bool]:
+def _sides(search: GroupSearch, nodes: Group) -> tuple[Group, ...]:
+    """Return two sets of nodes that are bad together and sound apart; () where there are no such."""
+    if len(nodes) == 2:
+        return ((nodes[0],), (nodes[1],)) if search.in_sound().issuperset(nodes) else ()
+    halves = _halved(search, nodes)
+    if halves is None:
+        return ()
+    one, other = _narrowed(search, *halves)
+    other, one = _narrowed(search, other, one)
+    return tuple(sorted((one, other))) if _is_shown(search, one, other) else ()
+
+
+def _is_bad(search: GroupSearch, *wanted: Group) -> list[bool]:
     """Return whether each of some sets of nodes, filled up with good nodes, is bad beside the others."""
     mine = {node for own in wanted for node in own}
     others = search.shuffled(search.good() - mine)
@@ -47,7 +54,7 @@ def _is_bad(search: Search, *wanted: Group) -> list[bool]:
     return [any(scale.is_bad(each) for each in tests if set(own) <= set(each.nodes)) for own in wanted]
 
 
-def _halved(search: Search, nodes: Group) -> tuple[Group, Group] | None:
+def _halved(search: GroupSearch, nodes: Group) -> tuple[Group, Group] | None:
     """Return two halves that are sound apart, halving the bad one again and again; None: one node, or both are bad."""
     while len(nodes) >= 2:
         one, other = nodes[: len(nodes) // 2], nodes[len(nodes) // 2 :]
@@ -62,7 +69,7 @@ def _halved(search: Search, nodes: Group) -> tuple[Group, Group] | None:
     return None
 
 
-def _narrowed(search: Search, fixed: Group, side: Group) -> tuple[Group, Group]:
+def _narrowed(search: GroupSearch, fixed: Group, side: Group) -> tuple[Group, Group]:
     """Return the two sides with the second as small as still makes them bad together."""
     while len(side) >= 2:
         one, other = side[: len(side) // 2], side[len(side) // 2 :]
@@ -74,7 +81,7 @@ def _narrowed(search: Search, fixed: Group, side: Group) -> tuple[Group, Group]:
     return fixed, side
 
 
-def _is_shown(search: Search, one: Group, other: Group) -> bool:
+def _is_shown(search: GroupSearch, one: Group, other: Group) -> bool:
     """Whether two sides are bad together once more, and sound apart."""
     (together,) = _is_bad(search, (*one, *other))
     return together and not any(_is_bad(search, one, other))

@@ -88,7 +88,7 @@ class GroupTerms:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scale:
+class GroupScale:
     """What tests are held against: reference of each look, scatter, and the number of tests that may raise an alarm."""
 
     terms: GroupTerms
@@ -138,7 +138,7 @@ class Scale:
         return self.state(test) in ("slow", "failed")
 
 
-def scale_of(tests: Sequence[GroupTest], terms: GroupTerms) -> Scale:
+def scale_of(tests: Sequence[GroupTest], terms: GroupTerms) -> GroupScale:
     """Return what tests are held against, from the tests themselves."""
     peers = [each for each in tests if each.purpose in _AMONG_PEERS]
     levels: dict[int, list[float]] = defaultdict(list)
@@ -152,7 +152,7 @@ def scale_of(tests: Sequence[GroupTest], terms: GroupTerms) -> Scale:
     for each in tests:
         centres.setdefault(each.look, usual)
     first = [terms.level(each.typical) for each in peers if each.purpose == "first" and each.typical is not None]
-    made = Scale(
+    made = GroupScale(
         terms=terms,
         centres=centres,
         noise=_noise(tests, terms),
@@ -163,7 +163,7 @@ def scale_of(tests: Sequence[GroupTest], terms: GroupTerms) -> Scale:
     missed = [each for each in first if terms.expected is not None and made.misses(_value(each, terms))]
     if 2 * len(missed) <= len(first):
         return made
-    return Scale(
+    return GroupScale(
         terms=terms, centres=centres, noise=made.noise, between=made.between, tests=made.tests, is_slow_everywhere=True
     )
 

@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from busbw.base.errors import InputError
+from busbw.fabric.groups.isolation import ReadRule
 from busbw.fabric.groups.judging import GroupResult
-from busbw.model.isolation import ReadRule
 
 # Not behind a letter, a digit, a dot or a hyphen: `step3`, `n-17` and the rest of a date are no numbers.
 _NUMBER = re.compile(r"(?<![\w.-])[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")

@@ -2,17 +2,18 @@
 
 import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from busbw.base.hostlist import compressed
 from busbw.base.text import counted, listed
 from busbw.base.units import format_in
 from busbw.fabric.groups.combining import Combination
-from busbw.fabric.groups.judging import GroupTest, Scale
-from busbw.fabric.groups.splitting import Culprit, Separated
+from busbw.fabric.groups.isolation import AnswerKind, GroupAnswer, Isolation, IsolationPlan, TestedGroup
+from busbw.fabric.groups.judging import GroupScale, GroupTest
+from busbw.fabric.groups.search import Group
+from busbw.fabric.groups.splitting import BadNode, Separated
 from busbw.facts.rules import finding
 from busbw.model.finding import Finding, Verdict
-from busbw.model.isolation import AnswerKind, GroupAnswer, Isolation, IsolationPlan, TestedGroup
 from busbw.stats.distributions import median
 
 _CODES: dict[AnswerKind, str] = {
@@ -27,9 +28,9 @@ _AGAIN = "the same command with --resume and a larger --rounds, or again with mo
 
 def isolation_of(separated: Separated, plan: IsolationPlan) -> Isolation:
     """Return a search as a value: answers with evidence, findings, verdict."""
-    words = _Words(separated, plan)
+    words = _GroupWords(separated, plan)
     answers = tuple(words.answers())
-    values = [value for test in separated.tests if len(test.nodes) == separated.size for value in test.values]
+    values = [value for test in separated.tests if len(test.nodes) == separated.group_nodes for value in test.values]
     scale = separated.scale
     return Isolation(
         plan=plan,
@@ -46,16 +47,16 @@ def isolation_of(separated: Separated, plan: IsolationPlan) -> Isolation:
     )
 
 
-class _Words:
+class _GroupWords:
     """The words for the tests of one search."""
 
     def __init__(self, separated: Separated, plan: IsolationPlan) -> None:
         self.found, self.plan, self.scale = separated, plan, separated.scale
 
-    def hosts(self, nodes: Sequence[int]) -> tuple[str, ...]:
+    def hosts(self, nodes: Iterable[int]) -> tuple[str, ...]:
         return tuple(self.plan.hosts[node] for node in nodes)
 
-    def names(self, nodes: Sequence[int]) -> str:
+    def names(self, nodes: Iterable[int]) -> str:
         return compressed(self.hosts(sorted(nodes)))
 
     def value(self, test: GroupTest) -> str:
@@ -89,7 +90,7 @@ class _Words:
 
     def answers(self) -> Iterator[GroupAnswer]:
         yield from (self.culprit(each) for each in self.found.culprits)
-        yield from (self.combination(each) for each in self.found.combinations)
+        yield from (self.combination(each, sides) for each, sides in self.joined())
         first = [each for each in self.found.tests if each.purpose == "first"]
         if self.scale.is_slow_everywhere and not any(each.has_failed for each in first):
             yield self.everywhere(first)
@@ -99,7 +100,7 @@ class _Words:
         if runs > 1 and 3 * len(bad) >= 2 * runs:
             yield self.whole(whole, len(bad), runs)
 
-    def culprit(self, culprit: Culprit) -> GroupAnswer:
+    def culprit(self, culprit: BadNode) -> GroupAnswer:
         node, name = culprit.node, self.plan.hosts[culprit.node]
         own = [
             each for each in self.found.tests if node in each.nodes and each.purpose in ("first", "split", "confirm")
@@ -111,19 +112,19 @@ class _Words:
         shown = [f"with {self.names(set(each.nodes) - {node})}: {self.value(each)}" for each in culprit.confirmations]
         is_sure = culprit.confirmed == len(culprit.confirmations) and len(bad) == len(own)
         counts = f"{len(bad)} of {counted(len(own), 'group')} with {name} are {'bad' if failing else 'slow'}"
-        again = f"{culprit.confirmed} of {len(culprit.confirmations)} confirmations, each with other partners"
+        again = f"{culprit.confirmed} of {len(culprit.confirmations)} confirmations"
         return GroupAnswer(
             kind="failing" if failing else "node",
             place=f"node {name}",
             hosts=(name,),
             loss=None if failing or not known else 1 - math.exp(-median(known)),
             confidence="likely" if is_sure else "possible",
-            evidence=(f"{counts}; in {again}", *shown, *self.sound_partners(culprit)),
+            evidence=(f"{counts}; {again}", *shown, *self.sound_partners(culprit)),
             otherwise="its cable or switch port; its CPUs, memory or GPUs; a setting, an image or a job on it alone",
             clears=f"busbw doctor --here on {name}; then its groups as fast as the others",
         )
 
-    def sound_partners(self, culprit: Culprit) -> Iterator[str]:
+    def sound_partners(self, culprit: BadNode) -> Iterator[str]:
         """Yield sound groups that had the partners of a node without it."""
         partners = [set(each.nodes) - {culprit.node} for each in culprit.confirmations]
         seen = set()
@@ -144,22 +145,46 @@ class _Words:
             if shared:
                 yield f"each in sound groups without it: {self.names(shared)}"
 
-    def combination(self, found: Combination) -> GroupAnswer:
+    def joined(self) -> Iterator[tuple[Combination, tuple[Group, ...]]]:
+        """Yield combinations with their sides; several that fall into two sides of one divide are one."""
+        shown = [each for each in self.found.combinations if each.sides and self.is_bad_alone(each)]
+        yield from ((each, ()) for each in self.found.combinations if each not in shown)
+        waiting = list(shown)
+        while waiting:
+            first = waiting.pop(0)
+            one, other = set(first.sides[0]), set(first.sides[1])
+            again = True
+            while again:
+                again = False
+                for each in list(waiting):
+                    left, right = each.sides
+                    if one.intersection(right) or other.intersection(left):
+                        left, right = right, left
+                    if one.intersection(left) or other.intersection(right):
+                        one, other = one | set(left), other | set(right)
+                        waiting.remove(each)
+                        again = True
+            yield first, (tuple(sorted(one)), tuple(sorted(other)))
+
+    def is_bad_alone(self, found: Combination) -> bool:
+        return found.alone is None or self.scale.is_bad(found.alone)
+
+    def combination(self, found: Combination, sides: tuple[Group, ...]) -> GroupAnswer:
         names = self.names(found.group.nodes)
-        runs = (f"{names}: {self.value(found.group)}, again {self.value(found.again)}",)
+        runs: tuple[str, ...] = (f"{names}: {self.value(found.group)}, again {self.value(found.again)}",)
         if found.alone is not None:
             runs = (*runs, f"{names} with nothing beside it: {self.value(found.alone)}")
         hosts = self.hosts(found.group.nodes)
-        if found.alone is not None and not self.scale.is_bad(found.alone):
+        if not self.is_bad_alone(found):
             return self.answer("among-others", f"group {names}", hosts, found.again, runs,
                                "too few uplinks, or another job, on the way of this group",
                                f"{names} as fast beside the other groups as alone")  # fmt: skip
-        if found.sides:
-            one, other = (self.names(side) for side in found.sides)
-            hosts = self.hosts(sorted({node for side in found.sides for node in side}))
+        if sides:
+            one, other = (self.names(side) for side in sides)
+            hosts = self.hosts(sorted({node for side in sides for node in side}))
             apart = [f"{side} apart, among others: sound" for side in (one, other)]
             return self.answer("together", f"{one} with {other}", hosts, found.again, (*runs, *apart),
-                               "the link or route between them; a setting or a version that differs between them",
+                               "the link or route between them, a switch more, or a setting that differs",
                                f"{one} and {other} in one group as fast as others")  # fmt: skip
         return self.answer("open", f"group {names}", hosts, found.again, (*runs, "no part of it shows it among others"),
                            "a fault that comes and goes, or one of three nodes together",
@@ -193,9 +218,9 @@ class _Words:
             kind="whole", place=f"all {counted(self.found.nodes, 'node')} together", hosts=self.plan.hosts,
             loss=None, confidence="possible",
             evidence=(f"{bad} of {counted(runs, 'run')} of all nodes are bad: {self.value(first)}",
-                      f"every group of {self.found.size} is sound"),
+                      f"every group of {self.found.group_nodes} is sound"),
             otherwise="a limit of the program or of the system at this size; links that only larger groups cross",
-            clears=f"--group {min(2 * self.found.size, self.found.nodes // 2)}: larger groups",
+            clears=f"--group {min(2 * self.found.group_nodes, self.found.nodes // 2)}: larger groups",
         )  # fmt: skip
 
     def cleared(self) -> tuple[str, ...]:
@@ -219,7 +244,7 @@ def _finding(answer: GroupAnswer) -> Finding:
     )
 
 
-def _verdict(found: Separated, plan: IsolationPlan, answers: Sequence[GroupAnswer], scale: Scale) -> Verdict:
+def _verdict(found: Separated, plan: IsolationPlan, answers: Sequence[GroupAnswer], scale: GroupScale) -> Verdict:
     codes = tuple(dict.fromkeys(_CODES[each.kind] for each in answers if each.kind in _CODES))
     named = [each for each in answers if each.kind != "open"]
     if named:
@@ -232,11 +257,11 @@ def _verdict(found: Separated, plan: IsolationPlan, answers: Sequence[GroupAnswe
     why = _untold(found, plan, answers)
     if why is not None:
         return Verdict(outcome="cannot_tell", sentence=f"cannot tell: {why}", because=codes)
-    size, rounds = f"groups of {found.size}", counted(found.rounds, "round")
+    group_nodes, rounds = f"groups of {found.group_nodes}", counted(found.rounds, "round")
     if plan.read.kind == "exit-code":
-        return Verdict(outcome="ok", sentence=f"ok: no group failed, {size} of {found.nodes} nodes in {rounds}")
+        return Verdict(outcome="ok", sentence=f"ok: no group failed, {group_nodes} of {found.nodes} nodes in {rounds}")
     least = 100 * (1 - math.exp(-scale.bound(plan.repeats)))
-    same = f"no node slows its {size} by {least:.0f} % or more in {rounds}"
+    same = f"no node slows its {group_nodes} by {least:.0f} % or more in {rounds}"
     if plan.expected is not None:
         return Verdict(outcome="ok", sentence=f"ok: {same}; all reach what is expected")
     return Verdict(
@@ -301,16 +326,15 @@ def _wrapped(text: str, first: str = "", rest: str = "  ") -> list[str]:
 
 def _heading(found: Isolation) -> Iterator[str]:
     plan = found.plan
-    yield from _wrapped(f"{counted(len(plan.hosts), 'node')} ({compressed(plan.hosts)}) in groups of {plan.size}")
-    middle = f", median {format_in(found.median, plan.unit).rstrip()}" if _has_numbers(found) else ""
+    yield from _wrapped(
+        f"{counted(len(plan.hosts), 'node')} ({compressed(plan.hosts)}) in groups of {plan.group_nodes}"
+    )
+    numbers = found.median if found.plan.read.kind != "exit-code" else None
+    middle = f", median {format_in(numbers, plan.unit).rstrip()}" if numbers is not None else ""
     yield f"{counted(found.rounds, 'round')}, {counted(found.group_runs, 'group run')}{middle}"
-    if _has_numbers(found):
+    if numbers is not None:
         least = f"a group counts as slow from {100 * found.least_seen:.0f} % on"
         yield from _wrapped(f"a run scatters by {100 * found.noise:.1f} %; {least}")
-
-
-def _has_numbers(found: Isolation) -> bool:
-    return found.median is not None and found.plan.read.kind != "exit-code"
 
 
 def _answer(answer: GroupAnswer) -> Iterator[str]:

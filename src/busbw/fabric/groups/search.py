@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from busbw.fabric.groups.judging import GroupPurpose, GroupResult, GroupTerms, GroupTest, Scale, scale_of
+from busbw.fabric.groups.judging import GroupPurpose, GroupResult, GroupScale, GroupTerms, GroupTest, scale_of
 from busbw.fabric.places import Draws
 
 Group = tuple[int, ...]
@@ -19,11 +19,11 @@ class BudgetSpent(Exception):  # noqa: N818 - not an error: the end of the measu
 
 
 @dataclass(slots=True)
-class Search:
+class GroupSearch:
     """The groups run so far."""
 
     nodes: int
-    size: int
+    group_nodes: int
     measure: GroupMeasure
     terms: GroupTerms
     draws: Draws
@@ -37,10 +37,10 @@ class Search:
     @property
     def side_by_side(self) -> int:
         """How many groups run at the same time."""
-        return self.nodes // self.size
+        return self.nodes // self.group_nodes
 
     @property
-    def scale(self) -> Scale:
+    def scale(self) -> GroupScale:
         """What tests are held against, from all of them."""
         return scale_of(self.tests, self.terms)
 
@@ -70,17 +70,27 @@ class Search:
         sound, bad = self.counts(scale)
         return {node for node in range(self.nodes) if sound[node] > 0 and sound[node] >= bad[node]}
 
-    def counts(self, scale: Scale) -> tuple[list[int], list[int]]:
+    def in_sound(self) -> set[int]:
+        """Return the nodes that were in a sound group that ran among others."""
+        sound, _bad = self.counts(self.scale)
+        return {node for node in range(self.nodes) if sound[node]}
+
+    def counts(self, scale: GroupScale) -> tuple[list[int], list[int]]:
         """Return in how many sound, and in how many bad tests among others each node was."""
         sound, bad = [0] * self.nodes, [0] * self.nodes
         for test in self.tests:
-            if test.purpose in ("whole", "alone") or len(test.nodes) != self.size:
+            if test.purpose in ("whole", "alone") or len(test.nodes) != self.group_nodes:
                 continue
             state = scale.state(test)
             for node in test.nodes:
                 sound[node] += state == "sound"
                 bad[node] += state in ("slow", "failed")
         return sound, bad
+
+    def seldom_met(self, node: int, others: Sequence[int], last: Collection[int]) -> list[int]:
+        """Return others in the order of how often they were in a group with a node; those of `last` behind."""
+        met = {each: self.meetings.get((min(each, node), max(each, node)), 0) for each in others}
+        return sorted(others, key=lambda each: (met[each], each in last))
 
     def shuffled(self, nodes: Iterable[int]) -> list[int]:
         """Return nodes in a drawn order."""
@@ -106,17 +116,17 @@ class Search:
 
         A group that is too large loses its last ones; a group that cannot be filled is left out.
         """
-        taken = {node for own in begun for node in own[: self.size]}
+        taken = {node for own in begun for node in own[: self.group_nodes]}
         rest = [node for node in others if node not in taken]
         made = []
         for own in begun:
-            lacking = self.size - len(own[: self.size])
+            lacking = self.group_nodes - len(own[: self.group_nodes])
             if lacking <= len(rest):
-                made.append(tuple(sorted((*own[: self.size], *rest[:lacking]))))
+                made.append(tuple(sorted((*own[: self.group_nodes], *rest[:lacking]))))
                 del rest[:lacking]
-        while len(rest) >= self.size and len(made) < self.side_by_side:
-            made.append(tuple(sorted(rest[: self.size])))
-            del rest[: self.size]
+        while len(rest) >= self.group_nodes and len(made) < self.side_by_side:
+            made.append(tuple(sorted(rest[: self.group_nodes])))
+            del rest[: self.group_nodes]
         return made
 
 

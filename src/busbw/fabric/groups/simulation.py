@@ -75,20 +75,20 @@ class SimulatedGroups:
         return effect if has and kind in ("node", "two-nodes") else 0.0
 
 
-def drawn_fault(kind: GroupFaultKind, nodes: int, size: int, draws: Draws, effect: float = 0.10) -> GroupFault:
+def drawn_fault(kind: GroupFaultKind, nodes: int, group_nodes: int, draws: Draws, effect: float = 0.10) -> GroupFault:
     """Return a fault of a kind at a random place of `nodes` nodes that are tested in groups of `size`."""
     order = [node for _, node in sorted((draws.random(), node) for node in range(nodes))]
     if kind in ("none", "slow"):
         return GroupFault(kind=kind, effect=effect)
-    begin = int(draws.random() * (nodes // size)) * size
-    group = tuple(range(begin, begin + size))
+    begin = int(draws.random() * (nodes // group_nodes)) * group_nodes
+    group = tuple(range(begin, begin + group_nodes))
     if kind == "congestion":
         return GroupFault(kind=kind, nodes=group, effect=effect)
     if kind == "pair":
-        one, other = sorted(order[:2]) if nodes < 2 * size else sorted(group, key=lambda _: draws.random())[:2]
+        one, other = sorted(order[:2]) if nodes < 2 * group_nodes else sorted(group, key=lambda _: draws.random())[:2]
         return GroupFault(kind=kind, nodes=(one,), others=(other,), effect=effect)
     if kind == "between-halves":
-        return GroupFault(kind=kind, nodes=group[: size // 2], others=group[size // 2 :], effect=effect)
+        return GroupFault(kind=kind, nodes=group[: group_nodes // 2], others=group[group_nodes // 2 :], effect=effect)
     return GroupFault(kind=kind, nodes=tuple(order[: 2 if kind == "two-nodes" else 1]), effect=effect)
 
 

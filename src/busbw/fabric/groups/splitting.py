@@ -9,8 +9,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from busbw.fabric.groups.combining import Combination, combined
-from busbw.fabric.groups.judging import GroupTerms, GroupTest, Scale
-from busbw.fabric.groups.search import BudgetSpent, Group, GroupMeasure, Search
+from busbw.fabric.groups.judging import GroupScale, GroupTerms, GroupTest
+from busbw.fabric.groups.search import BudgetSpent, Group, GroupMeasure, GroupSearch
 from busbw.fabric.places import Draws
 
 REPEATS = 3
@@ -19,10 +19,11 @@ MOST_ROUNDS = 60
 _LEAST_FIRST_TESTS = 6
 _CONFIRMATIONS = 3
 _MOST_SPLITS = 8
+_MOST_COMBINATIONS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Culprit:
+class BadNode:
     """A node that slowed or failed its groups, and the runs that confirm it, each with other partners."""
 
     node: int
@@ -35,13 +36,13 @@ class Separated:
     """What a search came to."""
 
     nodes: int
-    size: int
+    group_nodes: int
     tests: tuple[GroupTest, ...]
     rounds: int
-    scale: Scale
-    culprits: tuple[Culprit, ...]
+    scale: GroupScale
+    culprits: tuple[BadNode, ...]
     # Bad in tests of its own and not confirmed.
-    unconfirmed: tuple[Culprit, ...]
+    unconfirmed: tuple[BadNode, ...]
     combinations: tuple[Combination, ...]
     # Bad groups that were sound when they ran again.
     passed: tuple[GroupTest, ...]
@@ -50,33 +51,39 @@ class Separated:
     is_budget_spent: bool
 
 
-def first_groups(nodes: int, size: int) -> tuple[Group, ...]:
+def first_groups(nodes: int, group_nodes: int) -> tuple[Group, ...]:
     """Return the groups that nodes form in their order, which is where neighbours stand together."""
-    return tuple(tuple(range(at, at + size)) for at in range(0, nodes - size + 1, size))
+    return tuple(tuple(range(at, at + group_nodes)) for at in range(0, nodes - group_nodes + 1, group_nodes))
 
 
 def separate(
-    nodes: int, size: int, measure: GroupMeasure, terms: GroupTerms, draws: Draws, *, repeats: int = REPEATS,
+    nodes: int, group_nodes: int, measure: GroupMeasure, terms: GroupTerms, draws: Draws, *, repeats: int = REPEATS,
     most_rounds: int = MOST_ROUNDS, whole: bool = True,
 ) -> Separated:  # fmt: skip
     """Return which of `nodes` nodes make groups of `size` bad. `whole`: all of them are run together once, too."""
-    search = Search(
-        nodes=nodes, size=size, measure=measure, terms=terms, draws=draws, repeats=repeats, most_rounds=most_rounds
+    search = GroupSearch(
+        nodes=nodes,
+        group_nodes=group_nodes,
+        measure=measure,
+        terms=terms,
+        draws=draws,
+        repeats=repeats,
+        most_rounds=most_rounds,
     )
-    found = _Found()
+    found = _Known()
     try:
-        if whole and nodes > size:
+        if whole and nodes > group_nodes:
             _run_whole(search)
         _first_looks(search)
-        if whole and nodes > size:
+        if whole and nodes > group_nodes:
             _whole_again(search)
         found.isolated = _split(search)
         _confirm(search, found)
-        for again in _unexplained(search, found):
-            if search.scale.is_bad(again[1]):
-                found.combinations.append(combined(search, *again))
-            else:
-                found.passed.append(again[0])
+        pairs = _unexplained(search, found)
+        again = [each for each in pairs if search.scale.is_bad(each[1])]
+        found.passed = [first for first, _second in pairs if (first, _second) not in again]
+        for first, second in again[:_MOST_COMBINATIONS]:
+            found.combinations.append(combined(search, first, second))
         is_spent = False
     except BudgetSpent:
         is_spent = True
@@ -84,7 +91,7 @@ def separate(
 
 
 @dataclass(slots=True)
-class _Found:
+class _Known:
     """What is known of single nodes and groups while the search goes on."""
 
     isolated: list[int] = field(default_factory=list)
@@ -93,11 +100,11 @@ class _Found:
     passed: list[GroupTest] = field(default_factory=list)
 
 
-def _run_whole(search: Search) -> None:
+def _run_whole(search: GroupSearch) -> None:
     search.look([tuple(range(search.nodes))], "whole", 1)
 
 
-def _whole_again(search: Search) -> None:
+def _whole_again(search: GroupSearch) -> None:
     """Repeat the run of all nodes where it was bad and no group of them is."""
     scale = search.scale
     first = search.tests[0].results[0]
@@ -106,13 +113,13 @@ def _whole_again(search: Search) -> None:
         search.look([tuple(range(search.nodes))], "whole", _CONFIRMATIONS - 1)
 
 
-def _firsts(search: Search) -> list[GroupTest]:
+def _firsts(search: GroupSearch) -> list[GroupTest]:
     return [each for each in search.tests if each.purpose == "first"]
 
 
-def _first_looks(search: Search) -> None:
+def _first_looks(search: GroupSearch) -> None:
     """Run nodes in their order in groups; where that makes few groups, or leaves nodes out, in further ones."""
-    order = first_groups(search.nodes, search.size)
+    order = first_groups(search.nodes, search.group_nodes)
     search.look(order, "first", search.repeats)
     tested = {node for group in order for node in group}
     while len(tested) < search.nodes or len(_firsts(search)) < _LEAST_FIRST_TESTS:
@@ -124,7 +131,7 @@ def _first_looks(search: Search) -> None:
         search.look(groups, "first", search.repeats)
 
 
-def _split(search: Search) -> list[int]:
+def _split(search: GroupSearch) -> list[int]:
     """Spread the nodes of bad groups over sound ones until each is alone among good nodes, or cleared."""
     suspects: set[int] = {
         node for each in _firsts(search) if search.scale.is_bad(each) for node in each.nodes
@@ -145,13 +152,13 @@ def _split(search: Search) -> list[int]:
     return sorted(isolated)
 
 
-def _in_sound(search: Search) -> set[int]:
+def _in_sound(search: GroupSearch) -> set[int]:
     scale = search.scale
     return {node for each in search.tests if each.purpose in ("first", "split") and scale.state(each) == "sound"
             for node in each.nodes}  # fmt: skip
 
 
-def _isolated(search: Search, suspects: set[int]) -> set[int]:
+def _isolated(search: GroupSearch, suspects: set[int]) -> set[int]:
     """Return the suspects that are the only one of a bad group, and were in two bad ones at least."""
     scale = search.scale
     _, bad = search.counts(scale)
@@ -160,7 +167,7 @@ def _isolated(search: Search, suspects: set[int]) -> set[int]:
     return {node for each in alone if len(each) == 1 for node in each if bad[node] > 1}
 
 
-def _confirm(search: Search, found: _Found) -> None:
+def _confirm(search: GroupSearch, found: _Known) -> None:
     """Run each isolated node with other good partners each time, and those partners with another node in its place."""
     waiting = list(found.isolated)
     while waiting:
@@ -175,7 +182,7 @@ def _confirm(search: Search, found: _Found) -> None:
 
 
 def _confirming(
-    search: Search, batch: Sequence[int], before: Sequence[Group], isolated: Collection[int]
+    search: GroupSearch, batch: Sequence[int], before: Sequence[Group], isolated: Collection[int]
 ) -> tuple[list[Group], list[Group]]:
     """Return the groups of one round of confirmations, and the partners of each node of the batch."""
     good = search.shuffled(search.good() - set(isolated))
@@ -187,8 +194,8 @@ def _confirming(
     kept = {node for own in controls for node in own}
     for node in batch:
         choice = [each for each in good if each not in kept]
-        choice.sort(key=lambda each, of=node: (search.meetings.get((min(each, of), max(each, of)), 0), each in held))
-        own = choice[: search.size - 1]
+        choice = search.seldom_met(node, choice, held)
+        own = choice[: search.group_nodes - 1]
         kept |= set(own)
         begun.append([node, *own])
     rest = [each for each in good if each not in kept]
@@ -196,7 +203,7 @@ def _confirming(
     return groups, [tuple(own[1:]) for own in begun]
 
 
-def _unexplained(search: Search, found: _Found) -> list[tuple[GroupTest, GroupTest]]:
+def _unexplained(search: GroupSearch, found: _Known) -> list[tuple[GroupTest, GroupTest]]:
     """Run bad groups of the first looks again that no confirmed node explains; return each with its second test."""
     scale = search.scale
     explained = {each.node for each in _judged(search, found)[0]}
@@ -218,28 +225,46 @@ def _unexplained(search: Search, found: _Found) -> list[tuple[GroupTest, GroupTe
     return pairs
 
 
-def _judged(search: Search, found: _Found) -> tuple[list[Culprit], list[Culprit]]:
+def _judged(search: GroupSearch, found: _Known) -> tuple[list[BadNode], list[BadNode]]:
     """Return the nodes that are confirmed, and those that are not."""
     scale = search.scale
-    sound, bad = search.counts(scale)
-    named, unconfirmed = [], []
+    named: list[BadNode] = []
+    unconfirmed: list[BadNode] = []
     for node, tests in found.confirming.items():
         confirmed = sum(_confirms(scale, each, _first_effect(search, scale, node)) for each in tests)
-        made = Culprit(node=node, confirmations=tuple(tests), confirmed=confirmed)
-        # A node that was in sound groups as often as in bad ones is never named.
-        is_named = len(tests) == _CONFIRMATIONS and confirmed * 3 >= 2 * len(tests) and bad[node] > sound[node]
+        made = BadNode(node=node, confirmations=tuple(tests), confirmed=confirmed)
+        is_named = len(tests) == _CONFIRMATIONS and confirmed * 3 >= 2 * len(tests) and _is_told_apart(search, node)
         (named if is_named else unconfirmed).append(made)
     return named, unconfirmed
 
 
-def _concluded(search: Search, found: _Found, *, is_spent: bool) -> Separated:
+def _is_told_apart(search: GroupSearch, node: int) -> bool:
+    """Whether the tests of a node speak of it and of nothing else.
+
+    It was in no sound group that ran as often as a judgement needs, in fewer sound ones than bad ones, and no other
+    node was in all of its bad ones: else it may be what lies between them.
+    """
+    scale = search.scale
+    sound, bad = search.counts(scale)
+    own = [each for each in search.tests if node in each.nodes and each.purpose in ("first", "split", "confirm")]
+    judged = [each for each in own if len(each.results) >= search.repeats and each.purpose != "confirm"]
+    partners = [set(each.nodes) - {node} for each in own if scale.is_bad(each)]
+    return (
+        not any(scale.state(each) == "sound" for each in judged)
+        and bad[node] > sound[node]
+        and bool(partners)
+        and not set.intersection(*partners)
+    )
+
+
+def _concluded(search: GroupSearch, found: _Known, *, is_spent: bool) -> Separated:
     scale = search.scale
     sound, bad = search.counts(scale)
     named, unconfirmed = _judged(search, found)
     explained = {each.node for each in (*named, *unconfirmed)}
     return Separated(
         nodes=search.nodes,
-        size=search.size,
+        group_nodes=search.group_nodes,
         tests=tuple(search.tests),
         rounds=search.rounds,
         scale=scale,
@@ -252,14 +277,14 @@ def _concluded(search: Search, found: _Found, *, is_spent: bool) -> Separated:
     )
 
 
-def _first_effect(search: Search, scale: Scale, node: int) -> float:
+def _first_effect(search: GroupSearch, scale: GroupScale, node: int) -> float:
     """Return the least effect that a node had in the bad tests that made it suspicious; 0: they failed."""
     effects = [scale.effect(each) for each in search.tests
                if node in each.nodes and each.purpose in ("first", "split") and scale.is_bad(each)]  # fmt: skip
     return min((each for each in effects if each is not None), default=0.0)
 
 
-def _confirms(scale: Scale, test: GroupTest, effect: float) -> bool:
+def _confirms(scale: GroupScale, test: GroupTest, effect: float) -> bool:
     """Whether one run shows a fault again: it fails, or is slow by at least half of the effect and 4 %."""
     found = scale.effect(test)
     return test.has_failed or found is None or found >= max(effect / 2, 0.04)

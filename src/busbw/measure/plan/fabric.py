@@ -15,7 +15,7 @@ from busbw.fabric.schedule import Pair, Round
 from busbw.fabric.topology_file import KnownTopology, placed_by_text
 from busbw.measure.plan.hosts import hosts_of
 from busbw.measure.plan.planning import plan as make_plan
-from busbw.model.fabric import PAIRS, Earlier, FabricAsked, FabricMetric, FabricPlan, Probe, Seat
+from busbw.model.fabric import PAIRS, Earlier, FabricAsked, FabricMetric, FabricPlan, PairProbe, Seat
 from busbw.model.plan import Plan, Sweep
 from busbw.model.request import Request
 from busbw.store.files import read_bounded
@@ -147,13 +147,13 @@ def longest_s(plan: FabricPlan) -> float:
     return (rounds + _FURTHER_ROUNDS) * each
 
 
-def _probe(metric: FabricMetric, asked: FabricAsked) -> Probe:
+def _probe(metric: FabricMetric, asked: FabricAsked) -> PairProbe:
     size_bytes = _LATENCY_BYTES if metric == "latency" else asked.size_bytes or _USUAL_BYTES
     calls = _TRIPS if metric == "latency" else _WINDOW
-    return Probe(metric=metric, size_bytes=size_bytes, calls=calls, budget_s=asked.pair_s, limit_s=asked.limit_s)
+    return PairProbe(metric=metric, size_bytes=size_bytes, calls=calls, budget_s=asked.pair_s, limit_s=asked.limit_s)
 
 
-def _sweep(like: Sweep, probe: Probe) -> Sweep:
+def _sweep(like: Sweep, probe: PairProbe) -> Sweep:
     return msgspec.structs.replace(
         like, collective=_COLLECTIVES[probe.metric], sizes_bytes=(probe.size_bytes,), dtype="uint8", scales_bytes=()
     )
@@ -167,7 +167,7 @@ def _known(places: Places, asked: FabricAsked) -> KnownTopology:
 
 
 def _first(
-    places: Places, asked: FabricAsked, probes: Sequence[Probe], drawing: Drawing
+    places: Places, asked: FabricAsked, probes: Sequence[PairProbe], drawing: Drawing
 ) -> tuple[tuple[Round, ...], ...]:
     if asked.pairs in ("all", "rail"):
         return ()

@@ -33,7 +33,7 @@ class IsolationPlan(Value, kw_only=True, frozen=True):
     # Who said so.
     how: str
     # Nodes of each group, runs of a group before it is judged, and the most rounds.
-    size: Annotated[int, msgspec.Meta(ge=2, le=65_536)]
+    group_nodes: Annotated[int, msgspec.Meta(ge=2, le=65_536)]
     repeats: Annotated[int, msgspec.Meta(ge=1, le=1000)]
     most_rounds: Annotated[int, msgspec.Meta(ge=1, le=100_000)]
     # Whether all nodes are run together first.

@@ -12,7 +12,7 @@ from busbw.cli.request import directory_of, given_for_launches, launch_options, 
 from busbw.model.request import options
 
 if TYPE_CHECKING:
-    from busbw.model.isolation import Isolation, IsolationPlan
+    from busbw.fabric.groups.isolation import Isolation, IsolationPlan
 
 _HELP = """Find the node that makes groups of nodes slow, or fail.
 
@@ -62,7 +62,9 @@ _OWN = (
         help="Of the number that is read.",
     ),
     GroupedOption(["--expect"], group="what", metavar="VALUE", help="What a sound group reaches: 380, 40GB/s."),
-    GroupedOption(["--group", "size"], group="how", type=int, metavar="N", help="Nodes of a group [default: root]."),
+    GroupedOption(
+        ["--group", "group_nodes"], group="how", type=int, metavar="N", help="Nodes of a group [default: root]."
+    ),
     GroupedOption(
         ["--repeats"], group="how", type=int, metavar="N", help="Runs of a group for a judgement [default: 3]."
     ),
@@ -97,7 +99,7 @@ def _isolate(**given: Any) -> NoReturn:  # noqa: ANN401 - as click gives them
     plan, where = plan_isolation(_asked(common, given), directory_of(common), directories.root())
     if given["plan_only"]:
         _print_plan(plan, as_json=as_json)
-    _say(f"{len(plan.hosts)} hosts in groups of {plan.size}, stored in {where}")
+    _say(f"{len(plan.hosts)} hosts in groups of {plan.group_nodes}, stored in {where}")
     _ended(isolate_nodes(plan, where, _say), as_json=as_json)
 
 
@@ -110,7 +112,7 @@ def _asked(common: dict[str, Any], given: dict[str, Any]) -> Any:  # noqa: ANN40
     from busbw.fabric.groups.reading import read_rule
 
     command: tuple[str, ...] | None = click.get_current_context().meta.get(_COMMAND)
-    names = ("size", "repeats", "most_rounds", "timeout_s", "seed", "expect", "hosts", "nodes")
+    names = ("group_nodes", "repeats", "most_rounds", "timeout_s", "seed", "expect", "hosts", "nodes")
     fields = {name: given[name] for name in names if given[name] is not None}
     fields["whole"] = not given["no_whole"]
     if command is None:
@@ -180,7 +182,7 @@ def _print_plan(plan: "IsolationPlan", *, as_json: bool) -> NoReturn:
         sys.stdout.write(codec.encode_pretty(plan).decode())
         sys.exit(ExitCode.OK)
     groups = planned_groups(plan)
-    print(printable(f"{len(plan.hosts)} hosts ({plan.how}), {len(groups)} groups of {plan.size} side by side"))
+    print(printable(f"{len(plan.hosts)} hosts ({plan.how}), {len(groups)} groups of {plan.group_nodes} side by side"))
     print(f"each {plan.repeats} times, for at most {plan.timeout_s:g} s; at most {plan.most_rounds} rounds")
     if plan.whole:
         print("before them all hosts together, once")

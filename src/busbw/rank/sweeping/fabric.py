@@ -1,7 +1,7 @@
 """A sweep over a fabric as its ranks carry it out: rank 0 decides the rounds and tells each pair, the pairs measure.
 
 Messages between ranks that measure go through MPI; what rank 0 and the others tell each other goes beside it
-(`rank.star`), so that a rank that stands still keeps nobody but its partner waiting, and that one not for ever.
+(`rank.sweeping.star`): a rank that stands still keeps nobody but its partner waiting, and that one not for ever.
 """
 
 import contextlib
@@ -19,14 +19,14 @@ from busbw.base.value import Value
 from busbw.fabric.places import Pairing
 from busbw.fabric.recorded import carried_out, replayed, rounds_of
 from busbw.model import codec
-from busbw.model.fabric import FabricPlan, PairSeen, Probe
+from busbw.model.fabric import FabricPlan, PairProbe, PairSeen
 from busbw.model.plan import Plan
 from busbw.model.record import AnyRecord, CountersKept, Event, RoundEnded, RoundMeasured, Unanswered
 from busbw.rank.heart import Heart
 from busbw.rank.journal import Journal
 from busbw.rank.mpi_world import MpiWorld
 from busbw.rank.network import host_counters
-from busbw.rank.star import Hub, Spoke, open_star
+from busbw.rank.sweeping.star import Hub, Spoke, open_star
 from busbw.rank.world import World
 from busbw.stats.distributions import median
 
@@ -115,7 +115,7 @@ class PairRank:
         )
 
 
-def answer_of(order: PairOrder, probe: Probe, duration_ns: Sequence[int]) -> PairAnswer:
+def answer_of(order: PairOrder, probe: PairProbe, duration_ns: Sequence[int]) -> PairAnswer:
     """Return what samples come to: of latencies the median, of rates what was moved in all the time together."""
     if not order.leads:
         return PairAnswer(step=order.step, gave_up=False)
