@@ -48,7 +48,8 @@ void what_comes_and_goes_is_found() {
            "tests that leave an explained leaf do not count");
     residuals[5] = none;
     residuals[4] = none;
-    expect(unsteady(tests, residuals, {terms, terms}, leaves, nowhere, 0.2, 0.1, 2).empty(), "one slow round is not two");
+    expect(unsteady(tests, residuals, {terms, terms}, leaves, nowhere, 0.2, 0.1, 2).empty(),
+           "one slow round is not two");
     const std::vector<double> short_terms(2, 0.0);
     expect_throw<std::out_of_range>(
         [&] { unsteady(tests, residuals, {short_terms, short_terms}, leaves, nowhere, 0.2, 0.1, 2); }, "too few terms");

@@ -12,7 +12,7 @@ from busbw.fabric.procedure import sweep
 from busbw.fabric.recorded import carried_out, disjoint_rounds, drawn_rounds, places_of, recorded, rounds_of
 from busbw.fabric.simulation import Fault, Noise, Simulated, made_places
 from busbw.measure.plan.fabric import check, read_chosen
-from busbw.model.fabric import Earlier, FabricAsked, FabricPlan, PairProbe, PairSeen, Seat
+from busbw.model.fabric import Earlier, FabricAsked, FabricPlan, PairProbe, PairSeen, PlannedEndpoint
 from busbw.rank.sweeping.fabric import PairOrder, answer_of, phases
 from busbw.rank.sweeping.star import Hub, Spoke
 
@@ -27,7 +27,7 @@ def planned(*, full: bool = False) -> FabricPlan:
     first = () if full else (drawn_rounds(PLACES, random.Random("1 bandwidth")),)
     return FabricPlan(
         asked=asked,
-        seats=tuple(Seat(node=each.node) for each in PLACES.endpoints),
+        seats=tuple(PlannedEndpoint(node=each.node) for each in PLACES.endpoints),
         leaves=PLACES.leaves,
         leaf_names=PLACES.leaf_names,
         groups=PLACES.groups,

@@ -24,7 +24,7 @@ DOORS = ("machine.capture", "measure.execute", "store")
 FLOOR_OF = {package: floor for floor, packages in enumerate(FLOORS) for package in packages}
 # The program a rank runs stands beside the floors: nobody imports it. Rank 0 of a sweep decides its rounds itself.
 RANK_MAY_IMPORT = {"rank", "base", "stats", "model", "fabric", "_core", ""}
-CORE_IMPORTERS = {"rank", "logs"}
+CORE_IMPORTERS = {"rank", "logs", "fabric"}
 # What a pure module has no use for; `signal` is not here: it also names signals.
 WORLD = {"os", "platform", "random", "secrets", "shutil", "socket", "subprocess", "tempfile", "threading", "time"}
 FILE_METHODS = {
@@ -42,6 +42,7 @@ ABOVE_THE_DOORS = {
     "api.comparisons": {"tempfile"},
     "api.importing": {"secrets"},
     "api.fabrics": {"random"},
+    "api.sweeps": {"random"},
     "api.isolations": {"random", "secrets"},
     "api.interleave": {"random", "secrets", "time"},
     "api.verdicts": {"tempfile"},

@@ -51,11 +51,17 @@ class HoldingTable(OpenTable, Protocol):
 class TextFormat(Protocol):
     """A tool whose output is lines."""
 
-    tool: str
-    # Whether its tables take no line that `driver.unread_text` tells.
-    passes_by: bool
-    # Searched in a line; where it matches a table of this tool begins.
-    starts: re.Pattern[str]
+    @property
+    def tool(self) -> str:
+        """The name of the tool."""
+
+    @property
+    def passes_by(self) -> bool:
+        """Whether its tables take no line that `driver.unread_text` tells."""
+
+    @property
+    def starts(self) -> re.Pattern[str]:
+        """Searched in a line; where it matches a table of this tool begins."""
 
     def begin(self, line: TextLine, *, number: int, source: int) -> OpenTable:
         """Return the table that `line` begins. Its `take` is then given the same line, for what is in it."""

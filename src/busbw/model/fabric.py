@@ -65,7 +65,7 @@ class PairProbe(Value, kw_only=True, frozen=True):
     limit_s: float
 
 
-class Seat(Value, kw_only=True, frozen=True):
+class PlannedEndpoint(Value, kw_only=True, frozen=True):
     """An endpoint of the fabric: a host, or one of its NICs."""
 
     node: str
@@ -97,7 +97,7 @@ class FabricPlan(Value, kw_only=True, frozen=True):
     """A sweep, all of it but the rounds that follow from what was measured: those are decided by `seed` and values."""
 
     asked: FabricAsked
-    seats: tuple[Seat, ...]
+    seats: tuple[PlannedEndpoint, ...]
     # The leaf of each seat; None: not known.
     leaves: tuple[Integer | None, ...]
     leaf_names: tuple[str, ...] = ()

@@ -433,6 +433,23 @@ class Context(msgspec.Struct):
             target=self.target,
         )
 
+    def putting(
+        self,
+        name: str,
+        value: Spelled | None,
+        at: int,
+        written: tuple[int, int] | None,
+        *,
+        launch: LaunchCommand | None = None,
+    ) -> Callable[[], object]:
+        """Return what takes a setting down, or an `unset` where there is no value, when it is its turn."""
+
+        def put() -> None:
+            number = None if launch is None else self.start(launch)
+            self.put(name, value, "export", at=at, written=written, launch=number)
+
+        return put
+
     def start(self, launch: LaunchCommand) -> int | None:
         """Take a launch down; return its number."""
         return self.ledger.launch(replace(launch, arms=self.arms, target=self.target, within=self.launch))

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from busbw.env.reading.context import NAME, Context
-from busbw.env.reading.python_texts import Deed, PythonTexts, putting
+from busbw.env.reading.python_texts import Deed, PythonTexts
 from busbw.env.reading.spelled import FILLED, Spelled
 
 # Python, divided into tokens; nothing is compiled.
@@ -227,7 +227,7 @@ class _Program:
             values = [Spelled(text, ((0, start),))]
         offset = self._offset(at)
         for value in values:
-            self.deeds.append(Deed(offset, putting(self.context, name, value, offset, written), name))
+            self.deeds.append(Deed(offset, self.context.putting(name, value, offset, written), name))
 
     def _put_together(self, at: int) -> list[Spelled]:
         """Return what is known of the value that begins at a token, one for each turn of a loop."""
@@ -241,7 +241,7 @@ class _Program:
     def _unset(self, name: str, at: int) -> None:
         if NAME.fullmatch(name):
             offset = self._offset(at)
-            self.deeds.append(Deed(offset, putting(self.context, name, None, offset, None), name))
+            self.deeds.append(Deed(offset, self.context.putting(name, None, offset, None), name))
 
     def _place(self, at: int) -> int:
         line, column = self.tokens[at].start

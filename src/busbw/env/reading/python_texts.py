@@ -346,7 +346,7 @@ class PythonTexts:
         origin = self._piece.origin(at)
         for value in values[:_MOST_TURNS]:
             written = self._written(node, value)
-            self.deeds.append(Deed(origin, putting(self._context, name, value, origin, written, launch=launch), name))
+            self.deeds.append(Deed(origin, self._context.putting(name, value, origin, written, launch=launch), name))
 
     def _written(self, node: ast.expr, value: Spelled) -> tuple[int, int] | None:
         is_plain = isinstance(node, ast.Constant) and value.is_known and len(value.runs) == 1
@@ -586,21 +586,3 @@ def _children(node: ast.AST) -> Iterator[ast.expr]:
             yield child
         elif isinstance(child, ast.keyword):
             yield child.value
-
-
-def putting(
-    context: Context,
-    name: str,
-    value: Spelled | None,
-    at: int,
-    written: tuple[int, int] | None,
-    *,
-    launch: LaunchCommand | None = None,
-) -> Callable[[], object]:
-    """Return what takes a setting down, or an `unset` where there is no value, when it is its turn."""
-
-    def put() -> None:
-        number = None if launch is None else context.start(launch)
-        context.put(name, value, "export", at=at, written=written, launch=number)
-
-    return put

@@ -15,7 +15,7 @@ from busbw.fabric.schedule import Pair, Round
 from busbw.fabric.topology_file import KnownTopology, placed_by_text
 from busbw.measure.plan.hosts import hosts_of
 from busbw.measure.plan.planning import plan as make_plan
-from busbw.model.fabric import PAIRS, Earlier, FabricAsked, FabricMetric, FabricPlan, PairProbe, Seat
+from busbw.model.fabric import PAIRS, Earlier, FabricAsked, FabricMetric, FabricPlan, PairProbe, PlannedEndpoint
 from busbw.model.plan import Plan, Sweep
 from busbw.model.request import Request
 from busbw.store.files import read_bounded
@@ -107,7 +107,7 @@ def plan_sweep(
     *,
     continues: str | None = None,
     earlier: Sequence[Earlier] = (),
-    seats: Sequence[Seat] = (),
+    seats: Sequence[PlannedEndpoint] = (),
 ) -> tuple[Plan, Path]:
     """Return the plan of a sweep, and its run directory. `seats`: of the run that is gone on with, its lost ones too.
 
@@ -115,7 +115,7 @@ def plan_sweep(
     """
     made, where = make_plan(request_of(request, asked), directory, base)
     names: tuple[str | None, ...] = asked.nics or (None,)
-    here = [Seat(node=host, nic=nic) for host in made.placement.hosts for nic in names]
+    here = [PlannedEndpoint(node=host, nic=nic) for host in made.placement.hosts for nic in names]
     every = list(seats) or here
     known = _known(flat(Endpoint(node=each.node, rail=each.nic) for each in every), asked)
     places = known.places
