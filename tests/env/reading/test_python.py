@@ -33,6 +33,10 @@ def told(text: str, file: str = "train.py") -> list[tuple[str, str | None]]:
         ("del os.environ['A'], env['B']", [("A", None), ("B", None)]),
         ("os.environ.pop('A', None)", [("A", None)]),
         ("if a:\n    self.env['A'] = 'b'\n", [("A", "b")]),
+        # What begins with a text is not that text.
+        ('os.environ["A"] = ",".join(names)', [("A", None)]),
+        ('os.environ["A"] = "b".upper()', [("A", None)]),
+        ('os.environ["A"] = ",".join(["b", "c"])', [("A", "b,c")]),
     ],
 )
 def test_what_is_put_into_an_environment_is_taken_down(text: str, expected: list[tuple[str, str | None]]):
