@@ -32,6 +32,7 @@ ON_STAND_INS = ("nccl.md",)
 PROGRAMS = {"busbw", "cat", "cp", "ls", "rm"}
 MEASURING = (("busbw", "run"), ("busbw", "compare"))
 ANSWERS = (ExitCode.OK, ExitCode.FINDINGS, ExitCode.CANNOT_TELL)
+LINK = re.compile(r"\]\((?!https?://)([^)#:\s]+)(?:#([^)\s]*))?\)")
 EXIT = re.compile(r"\s*#\s*exits (\d+)\s*$")
 
 
@@ -117,4 +118,33 @@ def test_examples_are_found_with_their_exit_codes_and_lines() -> None:
     assert examples(text) == [
         Example(line=4, argv=("busbw", "run", "-n", "2", "--json"), exit_codes=ANSWERS),
         Example(line=6, argv=("busbw", "show", "a b"), exit_codes=(2,)),
+    ]
+
+
+def headings(text: str) -> set[str]:
+    """Return the names by which the headings of a page are linked."""
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.replace("`", "")).strip().lower().replace(" ", "-") for title in titles}
+
+
+def broken_links(page: Path, text: str) -> list[str]:
+    """Return the links of a page that lead to no file, or to no heading of one."""
+    found = []
+    for target, heading in LINK.findall(text):
+        there = (page.parent / target).resolve()
+        if not there.exists() or (heading and there.suffix == ".md" and heading not in headings(there.read_text())):
+            found.append(f"{page.relative_to(ROOT)}: {target}#{heading}".rstrip("#"))
+    return found
+
+
+def test_every_link_leads_to_a_page_and_its_heading() -> None:
+    pages = [*DOCUMENTS, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
+    assert [line for page in pages for line in broken_links(page, page.read_text())] == []
+
+
+def test_a_broken_link_is_seen() -> None:
+    page = ROOT / "docs" / "fabric.md"
+    assert broken_links(page, "[a](nowhere.md) [b](fabric.md#measuring) [c](fabric.md#no-such-heading)") == [
+        "docs/fabric.md: nowhere.md",
+        "docs/fabric.md: fabric.md#no-such-heading",
     ]
