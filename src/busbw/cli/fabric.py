@@ -65,10 +65,9 @@ _OWN: tuple[click.Parameter, ...] = (
     _option("--counters", nargs=2, multiple=True, metavar="BEFORE AFTER",
             help="Counters of ports, from before and after the tests of RESULTS: busbw probe --counters, perfquery."),
     _option("--platform", metavar="ID", help="The platform: what is published of its pairs is expected."),
-    _option("--expect", multiple=True, metavar="VALUE", help="What a sound pair reaches: 380Gb/s, 47GB/s, 1.7us."),
-    _option(
-        "--size", "size_bytes", type=SIZE, help="This size of a stored run [default: largest; of latencies smallest]."
-    ),
+    _option("--expect", multiple=True, metavar="VALUE", help="What a sound pair reaches: 380Gb/s, 1.7us, 3M/s."),
+    _option("--size", "size_bytes", type=SIZE,
+            help="This size of a stored run [default: largest; of latencies and message rates smallest]."),
     _option("--seed", type=int, default=1, show_default=True, group="how", help="Of the random rounds."),
     _option(
         "--pair-time", "pair_s", type=float, default=_USUAL.pair_s, show_default=True, metavar="SECONDS", group="how",

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import msgspec
 
+from busbw.base.collectives import WINDOW_MESSAGES
 from busbw.base.errors import InputError
 from busbw.base.hostlist import is_host_name
 from busbw.fabric.ib_topology import MOST_BYTES
-from busbw.fabric.places import Endpoint, Places, flat
+from busbw.fabric.places import ONE_WAY, Endpoint, Places, flat
 from busbw.fabric.recorded import Drawing, disjoint_rounds, drawn_rounds
 from busbw.fabric.schedule import Pair, Round
 from busbw.fabric.topology_file import KnownTopology, placed_by_text
@@ -20,12 +21,19 @@ from busbw.model.plan import Plan, Sweep
 from busbw.model.request import Request
 from busbw.store.files import read_bounded
 
-# osu_latency's smallest message that is no header; what saturates 400 Gb/s with a window of messages.
-_LATENCY_BYTES = 8
+# Messages of 8 bytes hold a number; what saturates 400 Gb/s with a window of messages. Rates count small messages,
+# with the window of osu_mbw_mr under way.
+_SMALL_BYTES = 8
 _USUAL_BYTES = 2**20
 _TRIPS = 50
 _WINDOW = 16
-_COLLECTIVES: dict[FabricMetric, str] = {"latency": "latency", "bandwidth": "bandwidth", "bibandwidth": "bibw"}
+_RATE_WINDOW = WINDOW_MESSAGES
+_COLLECTIVES: dict[FabricMetric, str] = {
+    "latency": "latency",
+    "bandwidth": "bandwidth",
+    "bibandwidth": "bibw",
+    "message-rate": "message_rate",
+}
 _MOST_PAIRS_BYTES = 2**26
 # Rounds that may follow from what was measured, and what each may take beside its tests.
 _FURTHER_ROUNDS = 8
@@ -143,13 +151,13 @@ def plan_sweep(
 def longest_s(plan: FabricPlan) -> float:
     """Return how long a sweep takes if every pair of every round takes all of its time."""
     rounds = len(plan.seats) if not plan.first else max(map(len, plan.first))
-    each = sum((2 if probe.metric == "bandwidth" else 1) * (probe.limit_s + _ROUND_S) for probe in plan.probes)
+    each = sum((2 if probe.metric in ONE_WAY else 1) * (probe.limit_s + _ROUND_S) for probe in plan.probes)
     return (rounds + _FURTHER_ROUNDS) * each
 
 
 def _probe(metric: FabricMetric, asked: FabricAsked) -> PairProbe:
-    size_bytes = _LATENCY_BYTES if metric == "latency" else asked.size_bytes or _USUAL_BYTES
-    calls = _TRIPS if metric == "latency" else _WINDOW
+    size_bytes = _SMALL_BYTES if metric in ("latency", "message-rate") else asked.size_bytes or _USUAL_BYTES
+    calls = {"latency": _TRIPS, "message-rate": _RATE_WINDOW}.get(metric, _WINDOW)
     return PairProbe(metric=metric, size_bytes=size_bytes, calls=calls, budget_s=asked.pair_s, limit_s=asked.limit_s)
 
 
