@@ -40,7 +40,7 @@ _USUAL = FabricAsked()
 _OF_RUN = frozenset(
     ("hosts", "launcher", "launcher_options", "mpirun", "interface", "remote_shell", "allow_mixed", "stall_s", "tag",
      "runtime", "image", "mounts", "container_options", "image_python", "ranks", "gpus_per_process", "nccl", "driver",
-     "nvrtc", "time_limit_s")
+     "nvrtc", "time_limit_s", "group")
 )  # fmt: skip
 _USUAL_NODES = 64
 

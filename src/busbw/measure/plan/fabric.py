@@ -36,6 +36,7 @@ _OF_NCCL = {
     "nccl": "--nccl",
     "driver": "--driver",
     "nvrtc": "--nvrtc",
+    "group": "--group",
     "time_limit_s": "--time-limit",
 }
 _RATE_WINDOW = WINDOW_MESSAGES
