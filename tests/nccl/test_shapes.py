@@ -90,6 +90,7 @@ def test_wrong_data_between_gpus_is_said_instead_of_a_judgement_of_speed(busbw: 
         (("--over", "nccl", "--expect", "2us"), ("'us' is not a unit of bibandwidth",)),
         (("--over", "nccl", "--topology", "nowhere.conf"), ("nowhere.conf",)),
         (("--over", "nccl", "--launcher", "sbatch"), ("not submitted as a job",)),
+        (("--over", "nccl", "--size", "1K"), ("sizes of a stored run", "-b is what is measured")),
         (("--over", "nccl", "--simulate", "rail"), ("--simulate measures nothing",)),
         (("--over", "nccl", "pairs.csv"), ("results are given, and hosts to be measured",)),
         (("--hosts", "n0,n1", "-g", 2), ("--gpus: of pairs of GPUs alone", "--over nccl")),

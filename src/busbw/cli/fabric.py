@@ -127,6 +127,10 @@ def _fabric(**given: Any) -> NoReturn:  # noqa: ANN401 - as click gives them
         raise InputError("a sweep that is measured reads the counters itself", hint="leave --counters out")
     if is_measured and given["topology"] is not None:
         raise InputError("--simulate measures nothing: --hosts and --over nccl are not for it", hint="leave one out")
+    if is_measured and given["size_bytes"] is not None:
+        raise InputError(
+            "--size chooses among the sizes of a stored run", where="--size", hint="-b is what is measured"
+        )
     if is_measured or given["plan_only"]:
         _measure(given)
     _judge(given, given["source"])
