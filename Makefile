@@ -66,6 +66,7 @@ fidelity:
 	$(BIN)/python benchmarks/fidelity/fidelity.py
 	$(BIN)/python benchmarks/fidelity/fidelity.py --venv .venv-mpich
 	$(BIN)/python benchmarks/fidelity/fidelity.py --venv .venv-impi
+	for venv in .venv .venv-mpich .venv-impi; do $(BIN)/python benchmarks/fabric/loops.py --venv $$venv || exit 1; done
 
 clean:
 	rm -rf .venv .venv-mpich .venv-impi build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,14 +1,33 @@
 /* What a C programmer would write to time one exchange: a barrier, then calls back to back, again and again.
- * usage: bare latency|all_reduce|alltoall SIZE_BYTES REPEATS
+ * usage: bare latency|message_rate|all_reduce|alltoall SIZE_BYTES REPEATS
  * As many calls a repeat as fit into 0.5 ms, at most 1000: busbw's own rule, so that both meet the machine's noise
  * alike. Prints one line: the median over the repeats of the mean time of one exchange, in nanoseconds (half a round
- * trip for latency), averaged over the ranks. */
+ * trip for latency, one message of a window of 64 for message_rate), averaged over the ranks. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+
+enum { window = 64 };
+
+/* A window of messages under way at once, and an answer when all have come. */
+static void messages(char* memory, int size, int peer, int sends) {
+    MPI_Request requests[window];
+    char answer[4] = {0};
+    for (int message = 0; message < window; ++message) {
+        if (sends)
+            MPI_Isend(memory, size, MPI_BYTE, peer, 1, MPI_COMM_WORLD, &requests[message]);
+        else
+            MPI_Irecv(memory, size, MPI_BYTE, peer, 1, MPI_COMM_WORLD, &requests[message]);
+    }
+    MPI_Waitall(window, requests, MPI_STATUSES_IGNORE);
+    if (sends)
+        MPI_Recv(answer, sizeof answer, MPI_BYTE, peer, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    else
+        MPI_Send(answer, sizeof answer, MPI_BYTE, peer, 2, MPI_COMM_WORLD);
+}
 
 static double now_ns(void) {
     struct timespec now;
@@ -49,6 +68,7 @@ int main(int argc, char** argv) {
     char *out = buffer(room), *in = buffer(room);
     double* times = malloc(repeats * sizeof *times);
     const int peer = rank < ranks / 2 ? rank + ranks / 2 : rank - ranks / 2;
+    const int messages_a_call = !strcmp(kind, "latency") ? 2 : !strcmp(kind, "message_rate") ? window : 1;
     const int floats = size / 4, part = size / 4 / ranks;
     for (int repeat = -20; repeat < repeats; ++repeat) {
         MPI_Barrier(MPI_COMM_WORLD);
@@ -63,6 +83,9 @@ int main(int argc, char** argv) {
                     MPI_Send(out, floats, MPI_FLOAT, peer, 1, MPI_COMM_WORLD);
                 }
             }
+        } else if (!strcmp(kind, "message_rate")) {
+            for (int call = 0; call < calls; ++call)
+                messages(rank < ranks / 2 ? out : in, size, peer, rank < ranks / 2);
         } else if (!strcmp(kind, "all_reduce")) {
             for (int call = 0; call < calls; ++call)
                 MPI_Allreduce(out, in, floats, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
@@ -76,7 +99,7 @@ int main(int argc, char** argv) {
         if (repeat == -2)
             calls = calls_for(total / ranks);
         if (repeat >= 0)
-            times[repeat] = total / ranks / (strcmp(kind, "latency") ? 1 : 2);
+            times[repeat] = total / ranks / messages_a_call;
     }
     qsort(times, repeats, sizeof *times, ascending);
     if (rank == 0)

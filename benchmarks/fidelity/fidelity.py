@@ -22,7 +22,7 @@ CASES = (("latency", 8), ("all_reduce", 2**20), ("all_reduce", 2**24), ("alltoal
 LIMIT_RATIO = 1.03
 LIMIT_S = 20e-9
 HERE = Path(__file__).resolve().parent
-IMB_NAMES = {"latency": "PingPong", "all_reduce": "Allreduce", "alltoall": "Alltoall"}
+IMB_NAMES = {"latency": "PingPong", "message_rate": "Uniband", "all_reduce": "Allreduce", "alltoall": "Alltoall"}
 
 
 @dataclass(frozen=True)
@@ -63,27 +63,33 @@ def compare(case: Case, scratch: Path, rounds: int) -> bool:
     """Print one row. Returns whether busbw is slower than allowed beyond what the rounds' spread explains."""
     plan = json.loads(output([*case.command, "--plan"]))
     name, peer = peer_of(case, plan, scratch)
+    version = f"{plan['mpi']['family']} {plan['mpi']['version']}"
+    title = f"{version}, {case.kind} {case.size_bytes} B, {case.ranks} ranks: busbw / {name}"
+    return in_turn(title, lambda: busbw(case), peer, rounds)
+
+
+def in_turn(
+    title: str, our: Callable[[], float], peer: Callable[[], float], rounds: int, limit_s: float = LIMIT_S
+) -> bool:
+    """Print a row of times that two programs took in turn. Returns whether ours is over the limit, as `compare`."""
     ours, theirs = [], []
     for turn in range(rounds):
         for measure_ours in (True, False) if turn % 2 else (False, True):
-            (ours if measure_ours else theirs).append(busbw(case) if measure_ours else peer())
+            (ours if measure_ours else theirs).append(our() if measure_ours else peer())
     ratios = sorted(mine / other for mine, other in zip(ours, theirs, strict=True))
     low, high = ratios[rounds // 5], ratios[-1 - rounds // 5]
     mine, other = statistics.median(ours), statistics.median(theirs)
-    version = f"{plan['mpi']['family']} {plan['mpi']['version']}"
     print(
-        f"{version}, {case.kind} {case.size_bytes} B, {case.ranks} ranks: busbw / {name} = "
-        f"{statistics.median(ratios):.3f} [{low:.3f}, {high:.3f}] over {rounds} rounds; "
-        f"medians {mine * 1e6:.3f} and {other * 1e6:.3f} us",
+        f"{title} = {statistics.median(ratios):.3f} [{low:.3f}, {high:.3f}] over {rounds} rounds; "
+        f"medians {mine * 1e6:.3f} and {other * 1e6:.3f} us, {(mine - other) * 1e9:+.0f} ns",
         flush=True,
     )
-    return low > LIMIT_RATIO and mine - other > LIMIT_S
+    return low > LIMIT_RATIO and mine - other > limit_s
 
 
 def peer_of(case: Case, plan: dict, scratch: Path) -> tuple[str, Callable[[], float]]:
     """Return the peer's name and what measures one exchange with it, in seconds, by busbw's own mpirun line."""
-    argv = plan["job"]["argv"]
-    launcher = argv[: argv.index("-P") - 1]
+    launcher = launcher_of(plan)
     if plan["mpi"]["family"] == "Intel MPI":
         return "IMB-MPI1", lambda: imb(case, launcher)
     program = scratch / "bare"
@@ -94,12 +100,21 @@ def peer_of(case: Case, plan: dict, scratch: Path) -> tuple[str, Callable[[], fl
     return "bare C", lambda: float(output(command, beside=launcher[0])) * 1e-9
 
 
+def launcher_of(plan: dict) -> list[str]:
+    """Return the words of a plan that start a program on each rank."""
+    argv = plan["job"]["argv"]
+    return argv[: argv.index("-P") - 1]
+
+
 def imb(case: Case, launcher: list[str]) -> float:
     """Return IMB-MPI1's time of one exchange; its alltoall counts bytes a peer, ours bytes a rank."""
     message = case.size_bytes // case.ranks if case.kind == "alltoall" else case.size_bytes
     program = [Path(launcher[0]).with_name("IMB-MPI1"), IMB_NAMES[case.kind], "-npmin", str(case.ranks)]
     # IMB prints a mean: enough calls that the first ones, still warming, do not count.
     calls = 20_000 if case.size_bytes < 2**16 else 2000 if case.size_bytes < 2**22 else 100
+    if case.kind == "message_rate":
+        # Of 64 messages each.
+        calls //= 10
     repeats = ["-iter", str(calls), "-iter_policy", "off"]
     # Lengths listed with -msglen are cut at 4 MiB.
     exponent = message.bit_length() - 1
@@ -108,6 +123,8 @@ def imb(case: Case, launcher: list[str]) -> float:
     for line in text.splitlines():
         fields = line.split()
         if fields[:1] == [str(message)] and re.fullmatch(r"\d+", fields[1]):
+            if case.kind == "message_rate":
+                return 1 / float(fields[3])
             return float(fields[2] if case.kind == "latency" else fields[4]) * 1e-6
     raise SystemExit(f"no row for {message} bytes in IMB's output:\n{text}")
 

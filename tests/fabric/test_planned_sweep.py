@@ -4,6 +4,7 @@ import random
 import socket
 import time
 
+import msgspec
 import pytest
 
 from busbw.base.errors import InputError
@@ -11,8 +12,8 @@ from busbw.fabric.places import Endpoint, Pairing, flat
 from busbw.fabric.procedure import sweep
 from busbw.fabric.recorded import carried_out, disjoint_rounds, drawn_rounds, places_of, recorded, rounds_of
 from busbw.fabric.simulation import Fault, Noise, Simulated, made_places
-from busbw.measure.plan.fabric import check, read_chosen
-from busbw.model.fabric import Earlier, FabricAsked, FabricPlan, PairProbe, PairSeen, PlannedEndpoint
+from busbw.measure.plan.fabric import check, longest_s, read_chosen
+from busbw.model.fabric import Earlier, FabricAsked, FabricMetric, FabricPlan, PairProbe, PairSeen, PlannedEndpoint
 from busbw.rank.sweeping.fabric import PairOrder, answer_of, phases
 from busbw.rank.sweeping.star import Hub, Spoke
 
@@ -21,9 +22,9 @@ PROBE = PairProbe(metric="bandwidth", size_bytes=1024, calls=16, budget_s=0.1, l
 FAULTS = (Fault(kind="node", element=3, effect=0.3),)
 
 
-def planned(*, full: bool = False) -> FabricPlan:
+def planned(*, full: bool = False, metric: FabricMetric = "bandwidth") -> FabricPlan:
     """Return the plan of a sweep over 16 hosts."""
-    asked = FabricAsked(metrics=("bandwidth",), pairs="all" if full else "sparse")
+    asked = FabricAsked(metrics=(metric,), pairs="all" if full else "sparse")
     first = () if full else (drawn_rounds(PLACES, random.Random("1 bandwidth")),)
     return FabricPlan(
         asked=asked,
@@ -31,7 +32,7 @@ def planned(*, full: bool = False) -> FabricPlan:
         leaves=PLACES.leaves,
         leaf_names=PLACES.leaf_names,
         groups=PLACES.groups,
-        probes=(PROBE,),
+        probes=(msgspec.structs.replace(PROBE, metric=metric),),
         first=first,
         of_rank=tuple(range(16)),
     )
@@ -161,6 +162,16 @@ def test_a_latency_is_the_median_half_round_trip_and_a_bandwidth_all_bytes_in_al
     assert (trips.value, trips.best, trips.samples) == (pytest.approx(2e-6), pytest.approx(1e-6), 3)
     assert rate.value == pytest.approx(2 * 1024 * 16 / 4e-6)
     assert answer_of(order, PROBE, []).gave_up
+
+
+def test_a_message_rate_counts_messages_of_8_bytes_and_has_a_direction():
+    order = PairOrder(step=4, probe=0, peer=1, leads=True)
+    rate = PairProbe(metric="message-rate", size_bytes=8, calls=64, budget_s=0.1, limit_s=1.0)
+
+    answer = answer_of(order, rate, [32_000, 96_000])
+
+    assert (answer.value, answer.best) == (pytest.approx(1e6), pytest.approx(2e6))
+    assert longest_s(planned()) == longest_s(planned(metric="message-rate"))
 
 
 def test_a_rank_that_is_silent_or_gone_keeps_rank_0_waiting_until_its_time_is_over():

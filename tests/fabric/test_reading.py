@@ -70,6 +70,22 @@ def test_what_is_expected_needs_a_unit_of_its_kind() -> None:
             quantity(wrong, "bandwidth", "--expect")
 
 
+@pytest.mark.parametrize(("text", "rate"), [("3M/s", 3e6), ("812 kmsg/s", 812e3), ("1.5Mmsg/s", 1.5e6), ("7/s", 7.0)])
+def test_a_message_rate_is_read_with_its_units(text: str, rate: float) -> None:
+    assert quantity(text, "message-rate", "--expect") == rate
+    with pytest.raises(InputError, match="not a unit of bandwidth"):
+        quantity(text, "bandwidth", "--expect")
+
+
+def test_a_table_of_message_rates_is_read_and_written_again() -> None:
+    places, tests = read_pairs("n0,n1,3012346\nn1,n0,2.5,Mmsg/s\n", "message-rate", "t")
+
+    assert [each.value for each in tests] == [3012346.0, 2.5e6]
+    assert "n0,n1,3.01235,Mmsg/s,0\n" in pairs_text(places, tests, "message-rate")
+    with pytest.raises(InputError, match="one of msg/s"):
+        read_pairs("n0,n1,5,GB/s\n", "message-rate", "t")
+
+
 def test_a_topology_is_read_placed_and_written_again() -> None:
     tree = read_tree(TREE, "topology.conf")
     assert tree.leaves["leaf1"] == ("n4", "n5", "n6", "n7")
@@ -190,7 +206,7 @@ def test_the_verb_reads_a_table_with_holes_and_names_the_node(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "neither results nor --simulate are given"),
+        ((), "no hosts, no results and no --simulate are given"),
         (("--simulate", "rail", "--nodes", "4"), "8 to 4096 nodes"),
         (("--simulate", "fat-tree-2", "--fault", "rail"), "one NIC a node"),
         (("--simulate", "fat-tree-2", "--fault", "node", "--effect", "99"), "below 95 percent"),

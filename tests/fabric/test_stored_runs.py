@@ -47,6 +47,15 @@ def test_a_rank_a_host_is_that_host_and_the_largest_size_counts():
     assert tests[0].value == pytest.approx(2 * tests[1].value)
 
 
+def test_a_message_rate_counts_messages_and_its_smallest_size():
+    run = run_of(("n0", "n1"), ("message_rate", (0, 1), MiB, 1e-4), ("message_rate", (0, 1), 8, 1e-6))
+
+    _places, tests, metric = pairs_of(run, FabricRequest(source="x"))
+
+    assert metric == "message-rate"
+    assert [each.value for each in tests] == [pytest.approx(1e6)]
+
+
 def test_several_ranks_of_a_host_are_its_rails_and_pairs_within_it_do_not_count():
     run = run_of(
         ("n0", "n0", "n1", "n1"),

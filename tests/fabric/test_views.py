@@ -42,7 +42,7 @@ def words(made: FabricReport, view: str) -> str:
     [
         ("fat-tree-2", "node", "bandwidth"),
         ("fat-tree-2", "node", "latency"),
-        ("fat-tree-2", "nic-send", "bandwidth"),
+        ("fat-tree-2", "nic-send", "message-rate"),
         ("fat-tree-3", "leaf-uplink", "bandwidth"),
         ("fat-tree-2", "leaf-uplink", "latency"),
         ("fat-tree-2", "cable-static", "bandwidth"),

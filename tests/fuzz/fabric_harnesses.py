@@ -10,10 +10,13 @@ from busbw.fabric.ib_topology import is_ib_topology, read_ib_topology
 from busbw.fabric.perfquery import named_by, read_perfquery
 from busbw.fabric.places import Endpoint, flat
 from busbw.fabric.port_counters import changes
+from busbw.fabric.recorded import disjoint_rounds
+from busbw.measure.plan.fabric import read_chosen
 
 _SAMPLES = Path(__file__).parents[1] / "fabric" / "samples"
 _LINKS = tuple(path.read_bytes() for path in sorted(_SAMPLES.iterdir()))
 _FABRIC = read_ib_topology((_SAMPLES / "opensm-subnet.lst").read_text(), "opensm-subnet.lst")
+_CHOSEN = flat(Endpoint(node=f"n{number // 2}", rail=("a", "b")[number % 2]) for number in range(8))
 _LINE = b'{"host":"n1","unix_s":1.5,"uptime_s":9.0,"counters":{"mlx5_0/1 symbol_error":7,"eth0 rx_errors":0}}\n'
 
 
@@ -35,14 +38,23 @@ def _lines(data: bytes) -> object:
     return counter_notes((), changes(read[:1], read[1:] or read))
 
 
+def _chosen(data: bytes) -> object:
+    """Read a text as pairs that somebody chose, and put them into rounds: each pair is in one, each host once."""
+    rounds = disjoint_rounds(read_chosen(data.decode("utf-8", "replace"), _CHOSEN, "fuzz"))
+    assert all(len({end for pair in each for end in pair}) == 2 * len(each) for each in rounds)
+    return rounds
+
+
 FABRIC_HARNESSES: dict[str, Callable[[bytes], object]] = {
     "fabric_links": _links,
     "perfquery": lambda data: named_by(read_perfquery(data.decode("latin-1"), "fuzz"), _FABRIC),
     "counter_lines": _lines,
+    "chosen_pairs": _chosen,
 }
 FABRIC_SEEDS = (
     *_LINKS,
     b"# Port counters: Lid 6 port 1 (CapMask: 0x1200)\nPortSelect:...1\nSymbolErrorCounter:...412\n",
     b"# Port extended counters: Lid 6 port 1 (CapMask: 0x1200 CapMask2: 0x0000000)\nPortXmitWait:............1\n",
+    b"# chosen\nn0:a,n1:a\nn2:b n3:b\n\nn1:b\tn0:b # again\n",
     _LINE + _LINE.replace(b":7", b":412"),
 )

@@ -39,7 +39,67 @@ def test_pairs_of_the_gpus_of_one_host_are_judged_as_a_fabric(busbw: NcclBusbw):
     judged = json.loads(busbw("fabric", busbw.directory(), "--json").out)
 
     assert (judged["endpoints"], judged["tests"], judged["unanswered"]) == (4, 6, 0)
-    assert {name.partition(":")[2] for name in judged["matrix_names"]} == {"gpu0", "gpu1", "gpu2", "gpu3"}
+    rows = judged["views"]["matrix"]["lines"]
+    assert {each["name"].partition(":")[2] for each in rows} == {"gpu0", "gpu1", "gpu2", "gpu3"}
+
+
+def test_pairs_of_gpus_are_measured_and_judged_in_one_command(busbw: NcclBusbw):
+    words = ("fabric", "--over", "nccl", "--launcher", "processes", "--ranks", 4, "-g", 4, "-b", "1K")
+
+    result = busbw(*words, *busbw.libraries(), "--time-limit", 3, "--expect", "1B/s", "--json")
+
+    judged, run = json.loads(result.out), busbw.run_of()
+    measured = len(run.measurements)
+    assert {one.pair for one in run.plan.sweeps} == {(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)}
+    assert (judged["metric"], judged["tests"], judged["unanswered"]) == ("bibandwidth", measured, 0)
+    assert (f"{measured} of 6 pairs were measured" in result.err) == (measured < 6)
+    assert judged["expected"]["value"] == 1.0
+    assert result.out == busbw("fabric", busbw.directory(), "--expect", "1B/s", "--json").out
+
+
+def test_wrong_data_between_gpus_is_said_instead_of_a_judgement_of_speed(busbw: NcclBusbw):
+    words = (
+        "fabric",
+        "--over",
+        "nccl",
+        "--launcher",
+        "processes",
+        "--ranks",
+        4,
+        "-g",
+        4,
+        "-b",
+        "1K",
+        "--time-limit",
+        1,
+    )
+
+    result = busbw(*words, *busbw.libraries(), env={"STANDIN_FAULT": "kind=wrong,rank=3,element=200"})
+
+    assert result.code == 1, result
+    assert "wrong" in result.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--over", "nccl", "--metric", "latency"), ("both ways at once, not latency", "--metric bibandwidth")),
+        (("--over", "nccl", "--pairs", "sparse"), ("no sparse rounds", "--pairs all")),
+        (("--over", "nccl", "--nics", "mlx5_0"), ("NCCL_IB_HCA",)),
+        (("--over", "nccl", "--pair-time", 0.2), ("rounds of a sweep over MPI", "--pair-time")),
+        (("--over", "nccl", "--expect", "2us"), ("'us' is not a unit of bibandwidth",)),
+        (("--over", "nccl", "--topology", "nowhere.conf"), ("nowhere.conf",)),
+        (("--over", "nccl", "--launcher", "sbatch"), ("not submitted as a job",)),
+        (("--over", "nccl", "--size", "1K"), ("sizes of a stored run", "-b is what is measured")),
+        (("--over", "nccl", "--simulate", "rail"), ("--simulate measures nothing",)),
+        (("--over", "nccl", "pairs.csv"), ("results are given, and hosts to be measured",)),
+        (("--hosts", "n0,n1", "-g", 2), ("--gpus: of pairs of GPUs alone", "--over nccl")),
+    ],
+)
+def test_what_pairs_of_gpus_do_not_have_is_refused(
+    busbw: NcclBusbw, arguments: tuple[object, ...], words: tuple[str, ...]
+):
+    assert_refused(busbw("fabric", *arguments), *words)
 
 
 @pytest.mark.parametrize("mode", ["stream", "isolated", "graph"])

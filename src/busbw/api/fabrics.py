@@ -22,7 +22,7 @@ from busbw.facts.platforms import find_platform
 from busbw.machine.capture.sites import site_files
 from busbw.model.finding import Finding
 from busbw.model.plan import Plan
-from busbw.model.run import Run
+from busbw.model.run import Measurement, Run
 from busbw.store.directory import read_plan
 from busbw.store.files import is_file, read_bounded
 from busbw.store.raw import read_records
@@ -32,6 +32,7 @@ _COLLECTIVES: dict[str, Metric] = {
     "bandwidth": "bandwidth",
     "sendrecv": "bibandwidth",
     "bibw": "bibandwidth",
+    "message_rate": "message-rate",
 }
 
 
@@ -41,7 +42,7 @@ class FabricRequest(Value, kw_only=True, frozen=True):
     # A run, or a table of pairs.
     source: str | None = None
     metric: Metric | None = None
-    # Of a run with several sizes; None: the largest, of latencies the smallest.
+    # Of a run with several sizes; None: the largest, of latencies and message rates the smallest.
     size_bytes: Integer | None = None
     # Slurm's topology.conf, or the output of ibnetdiscover, iblinkinfo or opensm.
     tree: str | None = None
@@ -225,7 +226,7 @@ def _stored(asked: FabricRequest, source: str) -> tuple[Swept, Metric, str, Know
             raise InputError(
                 "a table does not say what its values are",
                 where=source,
-                hint="--metric latency, bandwidth or bibandwidth",
+                hint="--metric latency, bandwidth, bibandwidth or message-rate",
             )
         name = "standard input" if source == "-" else source
         text = read_bounded(Path(source), most_bytes=MOST_BYTES, kind="table of pairs").decode("utf-8", "replace")
@@ -267,7 +268,7 @@ def pairs_of(run: Run, asked: FabricRequest) -> tuple[Places, tuple[PairTest, ..
         )
     metric = _COLLECTIVES[measured[0].collective]
     sizes = {each.size_bytes for each in measured if _COLLECTIVES[each.collective] == metric}
-    usual = min(sizes) if metric == "latency" else max(sizes)
+    usual = min(sizes) if metric in ("latency", "message-rate") else max(sizes)
     size_bytes = asked.size_bytes if asked.size_bytes is not None else usual
     several = len(set(hosts.values())) < len(hosts)
     local: dict[str, int] = {}
@@ -283,7 +284,7 @@ def pairs_of(run: Run, asked: FabricRequest) -> tuple[Places, tuple[PairTest, ..
         if each.pair[0] not in ends or each.pair[1] not in ends or hosts[each.pair[0]] == hosts[each.pair[1]]:
             continue
         one, other = (numbers.setdefault(ends[rank], len(numbers)) for rank in each.pair)
-        value = each.median_s if metric == "latency" else each.busbw_Bps
+        value = _value(each, metric)
         tests.append(PairTest(sender=one, receiver=other, round=0, value=value if value > 0 else None))
     if not tests:
         raise InputError(
@@ -291,3 +292,10 @@ def pairs_of(run: Run, asked: FabricRequest) -> tuple[Places, tuple[PairTest, ..
             hint="busbw run sendrecv --hosts n[0-3] --pairs all",
         )
     return flat(numbers), tuple(tests), metric
+
+
+def _value(measured: Measurement, metric: Metric) -> float:
+    """Return what a pair reached, in the unit of the metric."""
+    if metric == "latency":
+        return measured.median_s
+    return measured.busbw_Bps / (measured.size_bytes if metric == "message-rate" else 1)

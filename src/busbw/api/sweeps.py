@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from busbw.api import runs
+from busbw.api.fabric_evidence import topology_text
 from busbw.base import layout
 from busbw.base.errors import InputError
 from busbw.base.hostlist import compressed
@@ -21,8 +22,9 @@ from busbw.fabric.table import quantity
 from busbw.facts.platforms import find_platform
 from busbw.machine.capture.sites import site_files
 from busbw.measure.execute.launch import Listener
-from busbw.measure.plan.fabric import plan_sweep
+from busbw.measure.plan.fabric import gpu_request, plan_sweep
 from busbw.measure.plan.hosts import check_started_once
+from busbw.measure.plan.planning import plan as make_plan
 from busbw.model.fabric import Earlier, FabricAsked, FabricMetric
 from busbw.model.finding import Finding, Verdict
 from busbw.model.machine import CountersRead
@@ -45,8 +47,17 @@ def plan_fabric(request: Request, asked: FabricAsked, directory: Path | None) ->
     return plan_sweep(request, asked, directory, directories.root(), random.Random)
 
 
+def plan_gpu_pairs(request: Request, asked: FabricAsked, directory: Path | None) -> tuple[Plan, Path]:
+    """Return the plan of a run over the pairs of GPUs, and its directory. Raises InputError as `plan_fabric` does."""
+    for each in asked.expect:
+        quantity(each, "bibandwidth", f"--expect {each}")
+    if asked.tree is not None:
+        topology_text(asked.tree)
+    return make_plan(gpu_request(request, asked), directory, directories.root())
+
+
 def start_fabric(plan: Plan, directory: Path, listener: Listener) -> Run:
-    """Measure a planned sweep and return what came of it. Raises as `runs.start` does."""
+    """Measure a planned sweep, or pairs of GPUs, and return what came of it. Raises as `runs.start` does."""
     return runs.start(plan, directory, listener)
 
 

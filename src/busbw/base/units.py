@@ -51,9 +51,12 @@ def format_rate(rate_Bps: float) -> str:
 
 
 def format_in(value: float, unit: str) -> str:
-    """Return a value of a unit: `s` as a time, `B/s` as a rate, any other with four digits and the unit."""
+    """Return a value of a unit: `s` as a time, `B/s` as a rate, `msg/s` in thousands, others in four digits."""
     if unit == "s":
         return format_time(value)
+    if unit == "msg/s":
+        prefix, scale = next((each for each in (("M", 1e6), ("k", 1e3)) if abs(value) >= each[1]), ("", 1.0))
+        return f"{_digits(value / scale)} {prefix}msg/s"
     return format_rate(value) if unit == "B/s" else f"{value:.4g} {unit}"
 
 

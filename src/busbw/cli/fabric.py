@@ -13,6 +13,7 @@ from busbw.cli.options import SIZE, GroupedCommand, GroupedOption, run_options
 from busbw.model.fabric import METRICS, PAIRS, FabricAsked, FabricMetric
 from busbw.model.plan import Plan
 from busbw.model.request import Request, options
+from busbw.model.run import Run
 
 if TYPE_CHECKING:
     from busbw.api.fabrics import JudgedFabric
@@ -26,8 +27,9 @@ _FAULTS = (
 _HELP = """Say which node, NIC, rail, link or switch of a fabric is bad, from tests of its pairs.
 
 With --hosts or --nodes the pairs of these hosts are measured over MPI, in rounds of disjoint pairs: one start of one
-rank on each host. RESULTS is a stored run, `last`, or a table `sender,receiver,value[,unit][,round]` of another tool.
-With --simulate nothing is measured: the procedure runs on a fabric with a known fault.
+rank on each host. With --over nccl the pairs of GPUs are, of this host or of these, one after the other. RESULTS is a
+stored run, `last`, or a table `sender,receiver,value[,unit][,round]` of another tool. With --simulate nothing is
+measured: the procedure runs on a fabric with a known fault.
 
 Exit code 0: ok; 1: something is bad; 2: bad input; 3: the run failed; 4: cannot tell.
 """
@@ -37,7 +39,8 @@ _USUAL = FabricAsked()
 # Of the options of `busbw run` those that say where ranks are started, and how.
 _OF_RUN = frozenset(
     ("hosts", "launcher", "launcher_options", "mpirun", "interface", "remote_shell", "allow_mixed", "stall_s", "tag",
-     "runtime", "image", "mounts", "container_options", "image_python")
+     "runtime", "image", "mounts", "container_options", "image_python", "ranks", "gpus_per_process", "nccl", "driver",
+     "nvrtc", "time_limit_s", "group")
 )  # fmt: skip
 _USUAL_NODES = 64
 
@@ -53,22 +56,22 @@ _OWN: tuple[click.Parameter, ...] = (
         help=f"{', '.join(METRICS)}, or all [default: latency,bandwidth; of a stored sweep what it measured].",
     ),
     _option(
-        "--pairs", default=_USUAL.pairs, show_default=True, metavar="|".join((*PAIRS, "FILE")),
+        "--pairs", metavar="|".join((*PAIRS, "FILE")),
         help="Every pair once; five random rounds, then what is still open; the NICs of --nics each with its like; or "
-        "the pairs of a file, `n0,n1` a line.",
+        "the pairs of a file, `n0,n1` a line. Over NCCL as of `busbw run` [default: sparse; over NCCL all].",
     ),
-    _option("-b", "message_bytes", type=SIZE, help="Size of a message of bandwidth [default: 1M]."),
+    _option("-b", "message_bytes", type=SIZE, help="Size of a message of bandwidth [default: 1M; over NCCL 128M]."),
     _option("--nics", default="", metavar="NAME[,NAME]", help="A rank for each of these NICs of a host, tested alone."),
-    _option("--over", type=click.Choice(["mpi", "nccl"]), default="mpi", show_default=True, help="What carries it."),
+    _option("--over", type=click.Choice(["mpi", "nccl"]), default="mpi", show_default=True,
+            help="What carries it: MPI between hosts, or NCCL between GPUs, also of this host alone."),
     _option("--topology", "tree", metavar="FILE",
             help="topology.conf of Slurm, or what ibnetdiscover, iblinkinfo or opensm wrote."),
     _option("--counters", nargs=2, multiple=True, metavar="BEFORE AFTER",
             help="Counters of ports, from before and after the tests of RESULTS: busbw probe --counters, perfquery."),
     _option("--platform", metavar="ID", help="The platform: what is published of its pairs is expected."),
-    _option("--expect", multiple=True, metavar="VALUE", help="What a sound pair reaches: 380Gb/s, 47GB/s, 1.7us."),
-    _option(
-        "--size", "size_bytes", type=SIZE, help="This size of a stored run [default: largest; of latencies smallest]."
-    ),
+    _option("--expect", multiple=True, metavar="VALUE", help="What a sound pair reaches: 380Gb/s, 1.7us, 3M/s."),
+    _option("--size", "size_bytes", type=SIZE,
+            help="This size of a stored run [default: largest; of latencies and message rates smallest]."),
     _option("--seed", type=int, default=1, show_default=True, group="how", help="Of the random rounds."),
     _option(
         "--pair-time", "pair_s", type=float, default=_USUAL.pair_s, show_default=True, metavar="SECONDS", group="how",
@@ -113,7 +116,8 @@ def _fabric(**given: Any) -> NoReturn:  # noqa: ANN401 - as click gives them
     for name in _FILES:
         if given[name] is not None:
             check_replaceable(given[name])
-    is_measured = given["hosts"] is not None or (given["nodes"] is not None and given["topology"] is None)
+    has_hosts = given["hosts"] is not None or (given["nodes"] is not None and given["topology"] is None)
+    is_measured = has_hosts or given["over"] == "nccl"
     if given["resume"] is not None:
         _check_resume(given)
         _go_on(given)
@@ -122,7 +126,11 @@ def _fabric(**given: Any) -> NoReturn:  # noqa: ANN401 - as click gives them
     if is_measured and given["counters"]:
         raise InputError("a sweep that is measured reads the counters itself", hint="leave --counters out")
     if is_measured and given["topology"] is not None:
-        raise InputError("--simulate measures nothing: --hosts is not for it", hint="leave one out")
+        raise InputError("--simulate measures nothing: --hosts and --over nccl are not for it", hint="leave one out")
+    if is_measured and given["size_bytes"] is not None:
+        raise InputError(
+            "--size chooses among the sizes of a stored run", where="--size", hint="-b is what is measured"
+        )
     if is_measured or given["plan_only"]:
         _measure(given)
     _judge(given, given["source"])
@@ -146,10 +154,20 @@ def _metrics(text: str | None) -> tuple[FabricMetric, ...]:
     return tuple(found)
 
 
+def _pairs(given: Mapping[str, Any]) -> str:
+    """Return which pairs are asked for: a word, the place of a file, or over NCCL what `busbw run` takes."""
+    text: str | None = given["pairs"]
+    if given["over"] == "nccl":
+        return "all" if text is None else text
+    if text is None:
+        return _USUAL.pairs
+    return text if text in PAIRS else str(Path(text).absolute())
+
+
 def _request(given: Mapping[str, Any]) -> tuple[Request, FabricAsked]:
     asked = FabricAsked(
-        metrics=_metrics(given["metric"]),
-        pairs=given["pairs"] if given["pairs"] in PAIRS else str(Path(given["pairs"]).absolute()),
+        metrics=("bibandwidth",) if given["over"] == "nccl" and given["metric"] is None else _metrics(given["metric"]),
+        pairs=_pairs(given),
         size_bytes=given["message_bytes"],
         nics=tuple(word.strip() for word in given["nics"].split(",") if word.strip()),
         tree=None if given["tree"] is None else str(Path(given["tree"]).absolute()),
@@ -166,21 +184,34 @@ def _request(given: Mapping[str, Any]) -> tuple[Request, FabricAsked]:
 
 def _measure(given: Mapping[str, Any]) -> NoReturn:
     """Plan a sweep; print the plan, or carry it out and print what it says."""
-    from busbw.api.sweeps import plan_fabric, start_fabric
+    from busbw.api.sweeps import plan_fabric, plan_gpu_pairs, start_fabric
     from busbw.cli.progress import progress
 
-    if given["over"] == "nccl":
-        raise InputError(
-            "pairs of GPUs are measured by run, and judged here",
-            where="--over nccl",
-            hint="busbw run sendrecv --backend nccl --pairs all, then: busbw fabric last",
-        )
-    plan, where = plan_fabric(*_request(given), given["directory"])
+    over_nccl = given["over"] == "nccl"
+    plan, where = (plan_gpu_pairs if over_nccl else plan_fabric)(*_request(given), given["directory"])
     if given["plan_only"]:
         _print_plan(plan, as_json=given["as_json"])
     with progress(plan, where) as listener:
-        start_fabric(plan, where, listener)
+        run = start_fabric(plan, where, listener)
+    if over_nccl:
+        _conclude_pairs(given, run, where)
     _conclude(given, where)
+
+
+def _conclude_pairs(given: Mapping[str, Any], run: Run, where: Path) -> NoReturn:
+    """Print what pairs of GPUs came to: as a fabric, or where the run failed or moved wrong data as that run."""
+    outcome = run.outcome
+    is_whole = outcome is not None and outcome.ended in ("complete", "time")
+    if not is_whole or not run.measurements or run.verdict.outcome == "wrong":
+        from busbw.cli.results import present_run
+
+        present_run(run, where, as_json=given["as_json"])
+    if len(run.measurements) < len(run.plan.sweeps):
+        click.echo(f"{len(run.measurements)} of {len(run.plan.sweeps)} pairs were measured within the time", err=True)
+        click.echo(
+            printable(f"hint: go on: busbw run --resume {where.name}, then: busbw fabric {where.name}"), err=True
+        )
+    _judge({**given, "metric": None}, str(where))
 
 
 def _check_resume(given: Mapping[str, Any]) -> None:

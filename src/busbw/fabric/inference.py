@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from busbw import _core
 from busbw.fabric.pair_table import PairTable, leaf_column
-from busbw.fabric.places import Metric, PairTest, Places, slowness
+from busbw.fabric.places import ONE_WAY, Metric, PairTest, Places, slowness
 from busbw.stats.distributions import median, normal_quantile
 
 # The least effect that is told, whatever the scatter: a tight fabric raises no alarm.
@@ -72,7 +72,7 @@ def fit(places: Places, tests: PairTable, metric: Metric, classes: Sequence[int]
     numbers = {rail: at for at, rail in enumerate(rails)}
     found = _core.fit_fabric(
         tests.senders, tests.receivers, tests.rounds, kinds, tests.logs(metric), leaf_column(places),
-        array("i", (numbers[each.rail] for each in places.endpoints)), metric != "bandwidth", residuals,
+        array("i", (numbers[each.rail] for each in places.endpoints)), metric not in ONE_WAY, residuals,
     )  # fmt: skip
     return Fit(
         metric=metric,

@@ -11,7 +11,7 @@ from busbw import _core
 from busbw.base.value import Integer, Value
 from busbw.fabric.inference import LEAST_EFFECT, Fit
 from busbw.fabric.pair_table import PairTable, leaf_column, region_column
-from busbw.fabric.places import Draws, PairTest, Places, members_text
+from busbw.fabric.places import ONE_WAY, Draws, PairTest, Places, members_text
 from busbw.fabric.schedule import Pair, shuffled
 from busbw.model.finding import Confidence
 from busbw.stats.distributions import binomial_tail, median
@@ -99,7 +99,7 @@ def suspicions(places: Places, tests: PairTable, fit: Fit, bad_rounds: int = 2) 
 def _endpoints(places: Places, tests: PairTable, fit: Fit, explained: set[int], bad_rounds: int) -> Iterator[Suspicion]:
     """Yield endpoints that are slow in a direction, and those whose tests come and go."""
     count = len(places.endpoints)
-    ways = count if fit.metric != "bandwidth" else 2 * count
+    ways = count if fit.metric not in ONE_WAY else 2 * count
     unsteady = _unsteady(places, tests, fit, explained, bad_rounds)
     for each in range(count):
         send = fit.senders[each] > fit.bound(fit.sent[each], ways)
@@ -309,7 +309,7 @@ def _own(
         return None
     if end == ends[0]:
         return fit.senders[end] if way in ("both", "send") else None
-    return fit.receivers[end] if way in ("both", "receive") or fit.metric != "bandwidth" else None
+    return fit.receivers[end] if way in ("both", "receive") or fit.metric not in ONE_WAY else None
 
 
 def _own_between(
@@ -397,7 +397,7 @@ def _endpoint_of(
     if not sure:
         return None
     effect = max(terms[way] for way in sure)
-    if len(sure) == 2 or fit.metric != "bandwidth":
+    if len(sure) == 2 or fit.metric not in ONE_WAY:
         return Suspicion(kind="nic", elements=(end,), effect=effect), both
     kind: Kind = "nic_send" if sure == ["send"] else "nic_receive"
     return Suspicion(kind=kind, elements=(end,), effect=effect), ways[sure[0]]
@@ -508,10 +508,8 @@ def _names(places: Places, endpoints: Sequence[int]) -> tuple[str, ...]:
 
 def evidence_line(test: PairTest, places: Places, unit: str) -> str:
     """Return a test in words: `n0001 -> n0002: 42.3 GB/s (round 6)`."""
-    if test.value is None:
-        shown = "no answer"
-    else:
-        shown = f"{test.value * 1e6:.2f} us" if unit == "s" else f"{test.value / 1e9:.2f} GB/s"
+    scale, written = {"s": (1e6, "us"), "msg/s": (1e-6, "Mmsg/s")}.get(unit, (1e-9, "GB/s"))
+    shown = "no answer" if test.value is None else f"{test.value * scale:.2f} {written}"
     ends = f"{places.endpoints[test.sender]} -> {places.endpoints[test.receiver]}"
     return f"{ends}: {shown} (round {test.round + 1}{', alone' if test.alone else ''})"
 

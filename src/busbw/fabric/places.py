@@ -13,8 +13,10 @@ from typing import Literal, Protocol
 from busbw.base.errors import InputError
 from busbw.base.value import Value
 
-Metric = Literal["latency", "bandwidth", "bibandwidth"]
-UNITS: dict[Metric, str] = {"latency": "s", "bandwidth": "B/s", "bibandwidth": "B/s"}
+Metric = Literal["latency", "bandwidth", "bibandwidth", "message-rate"]
+UNITS: dict[Metric, str] = {"latency": "s", "bandwidth": "B/s", "bibandwidth": "B/s", "message-rate": "msg/s"}
+# Of these a test goes from its sender to its receiver alone, and a pair has two.
+ONE_WAY: tuple[Metric, ...] = ("bandwidth", "message-rate")
 # As many as a list of hosts may name (`base.hostlist`).
 MOST_ENDPOINTS = 65_536
 

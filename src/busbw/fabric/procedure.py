@@ -12,7 +12,7 @@ from busbw.fabric.bands import LatencyBand, band_of, fabric_bands, inferred_leav
 from busbw.fabric.inference import Fit, extended, fit
 from busbw.fabric.naming import FabricAnswer, Suspicion, confirmed, suspicions, wanted_pairs
 from busbw.fabric.pair_table import UNKNOWN_HOPS, PairTable, table_of
-from busbw.fabric.places import UNITS, Draws, Metric, Pairing, PairTest, Places
+from busbw.fabric.places import ONE_WAY, UNITS, Draws, Metric, Pairing, PairTest, Places
 from busbw.fabric.schedule import Round, full_rounds, retest_rounds, sparse_rounds
 
 Measure = Callable[[Sequence[Pairing], int], Sequence[float | None]]
@@ -82,7 +82,7 @@ def _measured(
     pairs: Round, number: int, measure: Measure, metric: Metric, *, retest: bool = False, alone: bool = False
 ) -> list[PairTest]:
     asked = [Pairing(sender=one, receiver=other) for one, other in pairs]
-    if metric == "bandwidth":
+    if metric in ONE_WAY:
         asked += [Pairing(sender=other, receiver=one) for one, other in pairs]
     return [
         PairTest(sender=pair.sender, receiver=pair.receiver, round=number, value=value, retest=retest, alone=alone)

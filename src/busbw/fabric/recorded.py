@@ -4,6 +4,7 @@ The procedure is decided by the plan's seed and the values: given the rounds tha
 again, so that a sweep that was cut off goes on where it was, and a stored one is judged word for word.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from busbw.base.errors import InputError
@@ -46,14 +47,18 @@ def first_of(plan: FabricPlan, metric: Metric) -> tuple[Round, ...] | None:
 def disjoint_rounds(pairs: Sequence[Pair]) -> tuple[Round, ...]:
     """Return pairs that somebody chose in as few rounds as come of taking each into the first that has room."""
     rounds: list[list[Pair]] = []
-    busy: list[set[int]] = []
+    # The rounds that each endpoint is in, a bit each: millions of pairs of thousands of hosts take seconds.
+    busy: defaultdict[int, int] = defaultdict(int)
     for pair in pairs:
-        at = next((at for at, taken in enumerate(busy) if taken.isdisjoint(pair)), len(rounds))
+        one, other = pair
+        taken = busy[one] | busy[other]
+        first = ~taken & (taken + 1)
+        at = first.bit_length() - 1
         if at == len(rounds):
             rounds.append([])
-            busy.append(set())
         rounds[at].append(pair)
-        busy[at].update(pair)
+        busy[one] |= first
+        busy[other] |= first
     return tuple(tuple(each) for each in rounds)
 
 

@@ -10,7 +10,7 @@ from busbw.base.value import Integer, Value
 from busbw.fabric.bands import LatencyBand, band_of, typical
 from busbw.fabric.inference import LEAST_EFFECT
 from busbw.fabric.naming import FabricAnswer, Kind
-from busbw.fabric.places import UNITS, Metric, members_text, slowness
+from busbw.fabric.places import ONE_WAY, UNITS, Metric, members_text, slowness
 from busbw.fabric.procedure import Swept
 from busbw.fabric.slurm_topology import contradictions
 from busbw.fabric.views import FabricViews, views
@@ -76,10 +76,11 @@ def expectations(platform: Platform, metric: Metric) -> tuple[ExpectedPair, ...]
     """Return what is published of a pair of nodes of a platform, best first: of latencies one for each hop count."""
     if metric == "latency":
         return tuple(_expected(value_s, figure) for value_s, figure in latencies(platform.published, 2))
+    # What is published of message rates counts many pairs of ranks at once.
     found = [
         _expected(figure.value * _RATES[figure.unit], figure)
         for figure in platform.published
-        if figure.test == _TESTS[metric] and figure.unit in _RATES and figure.nodes == 2
+        if figure.test == _TESTS.get(metric) and figure.unit in _RATES and figure.nodes == 2
     ]
     measured = [each for each in found if each.kind == "measured"] or found
     return tuple(sorted(measured, key=lambda each: -each.value))
@@ -104,7 +105,7 @@ def report(
     answers = (*outcome.answers, *((slow,) if slow is not None else ()))
     counts = sorted(min(one, other) for one, other in zip(fit.sent, fit.received, strict=True))
     enough = counts[len(counts) // 10]
-    ways = len(counts) * (2 if metric == "bandwidth" else 1)
+    ways = len(counts) * (2 if metric in ONE_WAY else 1)
     least_seen = 1 - math.exp(-fit.bound(enough, ways)) if enough else 1.0
     findings = (*(_finding(each) for each in answers), *_contradicting(outcome, metric))
     return FabricReport(

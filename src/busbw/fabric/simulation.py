@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from busbw.base.errors import InputError
-from busbw.fabric.places import Draws, Endpoint, Metric, Pairing, Places
+from busbw.fabric.places import ONE_WAY, Draws, Endpoint, Metric, Pairing, Places
 
 Topology = Literal["fat-tree-2", "fat-tree-3", "rail", "dragonfly"]
 FaultKind = Literal[
@@ -29,7 +29,8 @@ _CABLES = 4
 # Two hops 1.6 to 1.7 us and four 2.2 to 2.3 us were published of HBv4 (ms-hbv4); six continue the step.
 _LATENCY_S = (1.65e-6, 2.25e-6, 2.85e-6)
 # 380 Gb/s of 400 was published of the same machine, both ways 750 Gb/s.
-_BANDWIDTH_BPS: dict[Metric, float] = {"bandwidth": 47.5e9, "bibandwidth": 93.75e9}
+# The message rate is of no machine: what is published counts many pairs of ranks at once.
+_RATES: dict[Metric, float] = {"bandwidth": 47.5e9, "bibandwidth": 93.75e9, "message-rate": 3e6}
 # A flow that its link drops and takes up again.
 _FLAP_EFFECT = 0.6
 # What congestion leaves of its effect where hardly anything else runs, and how many flows that is at most.
@@ -89,7 +90,7 @@ class Simulated:
             slow /= 1 + noise.spike_from + (noise.spike_to - noise.spike_from) * draws.random()
         if self.metric == "latency":
             return _LATENCY_S[self.places.hops(pair.sender, pair.receiver) or 0] / slow
-        return _BANDWIDTH_BPS[self.metric] * slow
+        return _RATES[self.metric] * slow
 
     def _share(self, fault: Fault, pair: Pairing, busy: float, *, flaps: bool, alone: bool) -> float:
         """Return the share of its speed that a flow loses by a fault."""
@@ -111,7 +112,7 @@ class Simulated:
 
     def _hits(self, fault: Fault, ends: tuple[int, int]) -> bool:
         """Whether a flow uses what is bad, of faults that are all of it or nothing."""
-        places, twoway = self.places, self.metric != "bandwidth"
+        places, twoway = self.places, self.metric not in ONE_WAY
         bad = places.endpoints[min(fault.element, len(places.endpoints) - 1)]
         of_ends = [places.endpoints[each] for each in ends]
         hit = {

@@ -1,8 +1,8 @@
 """Pairs from a table: `sender,receiver,value[,unit][,round]`, separated by commas, semicolons or tabs.
 
 `node07:mlx5_3` is one NIC of a node, a value of `-` a test without an answer. A first line of names, comments (`#`)
-and empty lines are passed over. Without a unit latencies are microseconds and bandwidths MB/s (1e6), as OSU and
-ClusterKit print them.
+and empty lines are passed over. Without a unit latencies are microseconds, bandwidths MB/s (1e6) and message
+rates messages a second, as OSU and ClusterKit print them.
 """
 
 import math
@@ -19,6 +19,13 @@ _UNITS: dict[str, tuple[str, float]] = {
     "ns": ("latency", 1e-9), "B/s": ("bandwidth", 1.0), "MB/s": ("bandwidth", 1e6), "GB/s": ("bandwidth", 1e9),
     "Gb/s": ("bandwidth", 1.25e8), "Gbit/s": ("bandwidth", 1.25e8), "Mb/s": ("bandwidth", 1.25e5),
     "MiB/s": ("bandwidth", 2.0**20), "GiB/s": ("bandwidth", 2.0**30),
+    "msg/s": ("message-rate", 1.0), "kmsg/s": ("message-rate", 1e3), "Mmsg/s": ("message-rate", 1e6),
+    "/s": ("message-rate", 1.0), "k/s": ("message-rate", 1e3), "M/s": ("message-rate", 1e6),
+}  # fmt: skip
+# What a table without units holds, and the unit and scale in which tables are written.
+_USUAL: dict[str, str] = {"latency": "us", "bandwidth": "MB/s", "message-rate": "msg/s"}
+_WRITTEN: dict[str, tuple[str, float]] = {
+    "latency": ("us", 1e6), "bandwidth": ("GB/s", 1e-9), "message-rate": ("Mmsg/s", 1e-6),
 }  # fmt: skip
 _SEPARATORS = ("\t", ";", ",")
 _RAIL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -28,19 +35,23 @@ _QUANTITY = re.compile(r"([0-9.eE+-]{1,40})\s*([A-Za-z/]{1,8})")
 
 
 def quantity(text: str, metric: Metric, where: str) -> float:
-    """Return what `380Gb/s` or `2us` is in bytes per second or seconds. Raises InputError for another kind of unit."""
+    """Return what `380Gb/s` or `2us` is in seconds, bytes or messages a second. Raises InputError for another unit."""
     match = _QUANTITY.fullmatch(text.strip())
     if match is None:
-        raise InputError(f"{text[:60]!r} is not a number with a unit", where=where, hint="380Gb/s, 47GB/s, 1.7us")
+        raise InputError(f"{text[:60]!r} is not a number with a unit", where=where, hint="380Gb/s, 47GB/s, 1.7us, 3M/s")
     return _number(match[1], where) * _scale(match[2], metric, where)
 
 
 def _scale(unit: str, metric: Metric, where: str) -> float:
     kind, scale = _UNITS.get(unit, ("", 0.0))
-    if kind != ("latency" if metric == "latency" else "bandwidth"):
-        known = ", ".join(each for each, (of, _) in _UNITS.items() if (of == "latency") == (metric == "latency"))
+    if kind != _kind(metric):
+        known = ", ".join(each for each, (of, _) in _UNITS.items() if of == _kind(metric))
         raise InputError(f"{unit[:20]!r} is not a unit of {metric}", where=where, hint=f"one of {known}")
     return scale
+
+
+def _kind(metric: Metric) -> str:
+    return "bandwidth" if metric == "bibandwidth" else metric
 
 
 def _number(text: str, where: str) -> float:
@@ -90,7 +101,7 @@ def _test(cells: list[str], metric: Metric, numbers: dict[Endpoint, int], at: st
         ends.append(numbers.setdefault(endpoint, len(numbers)))
     if ends[0] == ends[1] or endpoint_of(one).node == endpoint_of(other).node:
         raise InputError(f"{one[:60]} is paired with itself", where=at, hint="leave such lines out")
-    scale = _scale(unit or ("us" if metric == "latency" else "MB/s"), metric, at)
+    scale = _scale(unit or _USUAL[_kind(metric)], metric, at)
     if turn and not (turn.isascii() and turn.isdecimal() and int(turn[:12]) <= _MOST_ROUNDS):
         raise InputError(f"{turn[:40]!r} is no number of a round", where=at)
     reached = None if value == _NO_ANSWER else _number(value, at) * scale
@@ -99,7 +110,7 @@ def _test(cells: list[str], metric: Metric, numbers: dict[Endpoint, int], at: st
 
 def pairs_text(places: Places, tests: Iterable[PairTest], metric: Metric) -> str:
     """Return tests as such a table, with units and rounds."""
-    unit, scale = ("us", 1e6) if metric == "latency" else ("GB/s", 1e-9)
+    unit, scale = _WRITTEN[_kind(metric)]
     lines = ["sender,receiver,value,unit,round"]
     for each in tests:
         reached = _NO_ANSWER if each.value is None else f"{each.value * scale:.6g}"

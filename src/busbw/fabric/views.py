@@ -16,7 +16,7 @@ from busbw.fabric.blocks import ViewBlock, ViewBlocks, blocks_of, leaf_blocks, n
 from busbw.fabric.inference import LEAST_EFFECT, Fit
 from busbw.fabric.named_parts import NamedParts, parts_of
 from busbw.fabric.pair_table import table_of
-from busbw.fabric.places import PairTest, Places
+from busbw.fabric.places import ONE_WAY, PairTest, Places
 from busbw.fabric.procedure import Swept
 from busbw.stats.distributions import median
 
@@ -208,7 +208,7 @@ def views(outcome: Swept) -> FabricViews:
     return FabricViews(
         suspects=tuple(each.place for each in outcome.answers),
         every=every,
-        matrix=_matrix(blocks, readings, twoway=outcome.fit.metric != "bandwidth"),
+        matrix=_matrix(blocks, readings, twoway=outcome.fit.metric not in ONE_WAY),
         details=tuple(_details(outcome, named, readings)),
         histogram=_histogram(readings, outcome),
         nodes=_shown_bars(_endpoint_bars(outcome, named, readings)),
@@ -335,7 +335,7 @@ def _details(outcome: Swept, named: NamedParts, readings: Sequence[_Reading]) ->
                     others[end].append(each.excess)
             if one is not None and other is not None:
                 cells.put(one, other, each.excess)
-                if outcome.fit.metric != "bandwidth":
+                if outcome.fit.metric not in ONE_WAY:
                     cells.put(other, one, each.excess)
         lines = tuple(ViewLine(name=str(places.endpoints[each]), endpoints=1, suspect=each in own) for each in members)
         yield SuspectDetail(
@@ -471,7 +471,7 @@ def _leaf_bars(outcome: Swept, named: NamedParts, readings: Iterable[_Reading]) 
         if each.excess is not None and one is not None and other is not None and one != other:
             tallies[one].sending.append(each.excess)
             tallies[other].receiving.append(each.excess)
-            if outcome.fit.metric != "bandwidth":
+            if outcome.fit.metric not in ONE_WAY:
                 tallies[other].sending.append(each.excess)
                 tallies[one].receiving.append(each.excess)
     return [tallies[at].bar(name, suspect=named.has_leaf(at)) for at, name in enumerate(places.leaf_names)]

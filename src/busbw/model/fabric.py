@@ -7,8 +7,9 @@ from msgspec import Meta
 from busbw.base.value import Integer, Value
 from busbw.model.finding import Finding
 
-# latency: half a round trip; bandwidth: one way at a time; bibandwidth: both ways at once.
-FabricMetric = Literal["latency", "bandwidth", "bibandwidth"]
+# latency: half a round trip; bandwidth: one way at a time; bibandwidth: both ways at once;
+# message-rate: small messages one way at a time.
+FabricMetric = Literal["latency", "bandwidth", "bibandwidth", "message-rate"]
 METRICS: tuple[FabricMetric, ...] = get_args(FabricMetric)
 # all: every pair once; sparse: a few random rounds, then what is still open; rail: all, of named NICs.
 PAIRS = ("all", "sparse", "rail")
@@ -73,7 +74,7 @@ class PlannedEndpoint(Value, kw_only=True, frozen=True):
 
 
 class PairSeen(Value, kw_only=True, frozen=True):
-    """One test of a round, from a sender to a receiver, by their numbers. Seconds, or bytes per second."""
+    """One test of a round, from a sender to a receiver, by their numbers. Seconds, or bytes or messages a second."""
 
     sender: Integer
     receiver: Integer

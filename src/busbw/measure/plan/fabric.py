@@ -6,10 +6,11 @@ from pathlib import Path
 
 import msgspec
 
+from busbw.base.collectives import WINDOW_MESSAGES
 from busbw.base.errors import InputError
 from busbw.base.hostlist import is_host_name
 from busbw.fabric.ib_topology import MOST_BYTES
-from busbw.fabric.places import Endpoint, Places, flat
+from busbw.fabric.places import ONE_WAY, Endpoint, Places, flat
 from busbw.fabric.recorded import Drawing, disjoint_rounds, drawn_rounds
 from busbw.fabric.schedule import Pair, Round
 from busbw.fabric.topology_file import KnownTopology, placed_by_text
@@ -20,12 +21,31 @@ from busbw.model.plan import Plan, Sweep
 from busbw.model.request import Request
 from busbw.store.files import read_bounded
 
-# osu_latency's smallest message that is no header; what saturates 400 Gb/s with a window of messages.
-_LATENCY_BYTES = 8
+# Messages of 8 bytes hold a number; what saturates 400 Gb/s with a window of messages. Rates count small messages,
+# with the window of osu_mbw_mr under way.
+_SMALL_BYTES = 8
 _USUAL_BYTES = 2**20
 _TRIPS = 50
 _WINDOW = 16
-_COLLECTIVES: dict[FabricMetric, str] = {"latency": "latency", "bandwidth": "bandwidth", "bibandwidth": "bibw"}
+# The largest of the example in nccl-tests' README.
+_USUAL_GPU_BYTES = 2**27
+# Fields that only pairs of GPUs have, and their options.
+_OF_NCCL = {
+    "ranks": "--ranks",
+    "gpus_per_process": "--gpus",
+    "nccl": "--nccl",
+    "driver": "--driver",
+    "nvrtc": "--nvrtc",
+    "group": "--group",
+    "time_limit_s": "--time-limit",
+}
+_RATE_WINDOW = WINDOW_MESSAGES
+_COLLECTIVES: dict[FabricMetric, str] = {
+    "latency": "latency",
+    "bandwidth": "bandwidth",
+    "bibandwidth": "bibw",
+    "message-rate": "message_rate",
+}
 _MOST_PAIRS_BYTES = 2**26
 # Rounds that may follow from what was measured, and what each may take beside its tests.
 _FURTHER_ROUNDS = 8
@@ -37,17 +57,14 @@ _NIC = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 def request_of(request: Request, asked: FabricAsked) -> Request:
     """Return the request that starts one rank for each endpoint of a sweep. Raises InputError."""
     check(asked)
+    if only := [name for field, name in _OF_NCCL.items() if getattr(request, field) != getattr(Request(), field)]:
+        raise InputError(f"{', '.join(only)}: of pairs of GPUs alone", hint="--over nccl")
     if request.hosts is None and request.nodes is None:
         raise InputError(
             "no hosts are named: a fabric is measured between hosts",
             hint="busbw fabric --hosts n[0-7], busbw fabric --nodes 8 in a job, or busbw fabric RESULTS",
         )
-    if request.launcher == "sbatch":
-        raise InputError(
-            "a sweep is not submitted as a job: it is started inside of one",
-            where="--launcher sbatch",
-            hint="sbatch --nodes 8 --wrap 'busbw fabric --nodes 8'",
-        )
+    _check_launcher(request)
     _check_hosts(request)
     size_bytes = max(_probe(each, asked).size_bytes for each in asked.metrics)
     return msgspec.structs.replace(
@@ -59,6 +76,54 @@ def request_of(request: Request, asked: FabricAsked) -> Request:
         ranks_per_node=max(len(asked.nics), 1),
         fabric=asked,
     )
+
+
+def gpu_request(request: Request, asked: FabricAsked) -> Request:
+    """Return the request that measures pairs of GPUs over NCCL, both ways at once and one pair after the other.
+
+    Raises InputError for what only a sweep over MPI has.
+    """
+    _check_launcher(request)
+    usual = FabricAsked()
+    if asked.metrics != ("bibandwidth",):
+        raise InputError(
+            f"over NCCL pairs are measured both ways at once, not {', '.join(asked.metrics)}",
+            where="--metric",
+            hint="--metric bibandwidth, or leave it out",
+        )
+    if asked.pairs == "sparse":
+        raise InputError(
+            "over NCCL a pair is measured after the other: there are no sparse rounds",
+            where="--pairs sparse",
+            hint="--pairs all, or pairs of ranks: --pairs 0-1,2-3",
+        )
+    if asked.nics:
+        raise InputError("NICs are chosen for ranks over MPI", where="--nics", hint="NCCL_IB_HCA says which NCCL uses")
+    for option, is_given in (
+        ("--pair-time", asked.pair_s != usual.pair_s),
+        ("--pair-limit", asked.limit_s != usual.limit_s),
+        ("--seed", asked.seed != usual.seed),
+    ):
+        if is_given:
+            raise InputError("it belongs to the rounds of a sweep over MPI", where=option, hint="leave it out")
+    size_bytes = asked.size_bytes or _USUAL_GPU_BYTES
+    return msgspec.structs.replace(
+        request,
+        collectives=("sendrecv",),
+        backend="native-nccl",
+        pairs=asked.pairs,
+        smallest_bytes=size_bytes,
+        largest_bytes=size_bytes,
+    )
+
+
+def _check_launcher(request: Request) -> None:
+    if request.launcher == "sbatch":
+        raise InputError(
+            "a sweep is not submitted as a job: it is started inside of one",
+            where="--launcher sbatch",
+            hint="sbatch --nodes 8 --wrap 'busbw fabric --nodes 8'",
+        )
 
 
 def _check_hosts(request: Request) -> None:
@@ -74,7 +139,7 @@ def _check_hosts(request: Request) -> None:
         raise InputError(
             f"a fabric needs two hosts or more: only {name} is named",
             where=found.how,
-            hint="of one host pairs of GPUs can be measured: busbw run sendrecv --backend nccl --pairs all",
+            hint="the pairs of the GPUs of one host: busbw fabric --over nccl",
         )
 
 
@@ -143,13 +208,13 @@ def plan_sweep(
 def longest_s(plan: FabricPlan) -> float:
     """Return how long a sweep takes if every pair of every round takes all of its time."""
     rounds = len(plan.seats) if not plan.first else max(map(len, plan.first))
-    each = sum((2 if probe.metric == "bandwidth" else 1) * (probe.limit_s + _ROUND_S) for probe in plan.probes)
+    each = sum((2 if probe.metric in ONE_WAY else 1) * (probe.limit_s + _ROUND_S) for probe in plan.probes)
     return (rounds + _FURTHER_ROUNDS) * each
 
 
 def _probe(metric: FabricMetric, asked: FabricAsked) -> PairProbe:
-    size_bytes = _LATENCY_BYTES if metric == "latency" else asked.size_bytes or _USUAL_BYTES
-    calls = _TRIPS if metric == "latency" else _WINDOW
+    size_bytes = _SMALL_BYTES if metric in ("latency", "message-rate") else asked.size_bytes or _USUAL_BYTES
+    calls = {"latency": _TRIPS, "message-rate": _RATE_WINDOW}.get(metric, _WINDOW)
     return PairProbe(metric=metric, size_bytes=size_bytes, calls=calls, budget_s=asked.pair_s, limit_s=asked.limit_s)
 
 

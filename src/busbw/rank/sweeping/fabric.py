@@ -19,7 +19,7 @@ from busbw.base.value import Value
 from busbw.fabric.places import Pairing
 from busbw.fabric.recorded import carried_out, replayed, rounds_of
 from busbw.model import codec
-from busbw.model.fabric import FabricPlan, PairProbe, PairSeen
+from busbw.model.fabric import FabricMetric, FabricPlan, PairProbe, PairSeen
 from busbw.model.plan import Plan
 from busbw.model.record import AnyRecord, CountersKept, Event, RoundEnded, RoundMeasured, Unanswered
 from busbw.rank.heart import Heart
@@ -30,7 +30,12 @@ from busbw.rank.sweeping.star import Hub, Spoke, open_star
 from busbw.rank.world import World
 from busbw.stats.distributions import median
 
-_KINDS = {"latency": "ping_pong", "bandwidth": "one_way", "bibandwidth": "both_ways"}
+_KINDS: dict[FabricMetric, str] = {
+    "latency": "ping_pong",
+    "bandwidth": "one_way",
+    "bibandwidth": "both_ways",
+    "message-rate": "one_way",
+}
 # A partner that gave up says so this much later at most: then its rank is lost.
 _ANSWER_S = 2.0
 # Tags of MPI go up to 32767 at least; a message that comes late must not be taken for one of another test.
@@ -125,7 +130,8 @@ def answer_of(order: PairOrder, probe: PairProbe, duration_ns: Sequence[int]) ->
         trips = sorted(each * 1e-9 / (2 * probe.calls) for each in duration_ns)
         value, best, worst = median(trips), trips[0], trips[-1]
     else:
-        moved = probe.size_bytes * probe.calls * (2 if probe.metric == "bibandwidth" else 1)
+        each = {"message-rate": 1, "bibandwidth": 2 * probe.size_bytes}.get(probe.metric, probe.size_bytes)
+        moved = each * probe.calls
         value = moved * len(duration_ns) / (sum(duration_ns) * 1e-9)
         best, worst = moved / (min(duration_ns) * 1e-9), moved / (max(duration_ns) * 1e-9)
     return PairAnswer(

@@ -171,6 +171,8 @@ def plan_text(plan: Plan) -> None:
     for sweep in plan.sweeps:
         sizes = ", ".join(format_size(size_bytes) for size_bytes in sweep.sizes_bytes)
         form = "in place" if sweep.in_place else "out of place"
+        if sweep.pair is not None:
+            form += f", ranks {sweep.pair[0]} and {sweep.pair[1]}"
         out.print(Text(f"{sweep.collective} ({sweep.dtype}, {form}): {sizes}"), soft_wrap=True)
     if plan.steps:
         _steps(out, plan)
