@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from busbw.fabric.naming import FabricAnswer, Kind
+from busbw.fabric.answers import FabricAnswer, Kind
 from busbw.fabric.places import PairTest, Places
 
 _OF_ENDPOINTS: tuple[Kind, ...] = ("node", "nic", "nic_send", "nic_receive", "unsteady", "unanswered")

@@ -8,9 +8,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from busbw.fabric.answers import FabricAnswer, Suspicion
 from busbw.fabric.bands import LatencyBand, band_of, fabric_bands, inferred_leaves
 from busbw.fabric.inference import Fit, extended, fit
-from busbw.fabric.naming import FabricAnswer, Suspicion, confirmed, suspicions, wanted_pairs
+from busbw.fabric.naming import confirmed, suspicions, wanted_pairs
 from busbw.fabric.pair_table import UNKNOWN_HOPS, PairTable, table_of
 from busbw.fabric.places import UNITS, Draws, Metric, Pairing, PairTest, Places
 from busbw.fabric.schedule import Round, full_rounds, retest_rounds, sparse_rounds

@@ -7,9 +7,9 @@ from typing import Literal
 from busbw.base.text import counted
 from busbw.base.units import format_in
 from busbw.base.value import Integer, Value
+from busbw.fabric.answers import FabricAnswer, Kind
 from busbw.fabric.bands import LatencyBand, band_of, typical
 from busbw.fabric.inference import LEAST_EFFECT
-from busbw.fabric.naming import FabricAnswer, Kind
 from busbw.fabric.places import UNITS, Metric, members_text, slowness
 from busbw.fabric.procedure import Swept
 from busbw.fabric.slurm_topology import contradictions
