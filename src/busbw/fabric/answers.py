@@ -13,8 +13,8 @@ from busbw.fabric.schedule import Pair
 from busbw.model.finding import Confidence
 
 Kind = Literal[
-    "node", "nic", "nic_send", "nic_receive", "rail", "leaf", "leaf_uplink", "spine_link", "cable", "congestion",
-    "unsteady", "unanswered", "slow",
+    "node", "nic", "nic_send", "nic_receive", "rail", "leaf", "leaf_uplink", "spine_link", "crossing", "cable",
+    "congestion", "unsteady", "unanswered", "slow",
 ]  # fmt: skip
 # What is confirmed of a whole makes the whole the answer.
 MOST_OF = 0.75
@@ -26,7 +26,7 @@ _LEAST_AGAIN = 0.8 * LEAST_EFFECT
 
 @dataclass(frozen=True, kw_only=True)
 class Suspicion:
-    """Something that may be bad. `elements`: endpoints, leaves or regions, by kind; `pairs`: the tests that say so."""
+    """Something that may be bad. `elements`: endpoints, leaves, regions, hops; `pairs`: the tests that say so."""
 
     kind: Kind
     elements: tuple[int, ...]
@@ -59,8 +59,10 @@ class FabricAnswer(Value, kw_only=True, frozen=True):
     otherwise: str
     clears: str
     nodes: tuple[str, ...] = ()
-    # What it names, as `Places` does: endpoints, a rail, leaves (of a spine link those of both sides); (): all of it.
+    # What it names, as `Places` does: endpoints, a rail, leaves (of a spine link of both sides); (): all, or `hops`.
     parts: tuple[str, ...] = ()
+    # Where all tests of some hop classes are it: these, as `Places.hops` counts them.
+    hops: tuple[Integer, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,12 +100,15 @@ def answer_of(
         clears=clears,
         nodes=nodes,
         parts=parts or _parts(suspicion, places),
+        hops=suspicion.elements if suspicion.kind == "crossing" else (),
     )
 
 
 def _parts(suspicion: Suspicion, places: Places) -> tuple[str, ...]:
     if suspicion.kind == "rail":
         return (str(places.endpoints[suspicion.elements[0]].rail),)
+    if suspicion.kind == "crossing":
+        return ()
     if is_endpoint(suspicion):
         return names_of(places, suspicion.elements)
     if suspicion.kind == "spine_link" and len(set(places.groups)) > 1:

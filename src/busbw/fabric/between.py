@@ -1,5 +1,7 @@
 """What lies between endpoints: rails, uplinks of leaves, links between leaves, one cable of several, congestion."""
 
+import math
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -16,8 +18,13 @@ _PAIR_SIGMAS = 3.0
 _CHANCE = 0.03
 _CLUSTER = 0.002
 _LEAST_CLUSTER = 3
+# Of bandwidths hops cost nothing: 375 to 385 Gb/s, and 730 to 770 both ways, were published over all pairs of one
+# machine (mug-slides), which is 2.6 and 5.2 % from end to end. What crosses is told from this effect on.
+_LEAST_CROSSING = -math.log(0.9)
 # Pairs that cross, for what lies between leaves.
 _CROSSING = 6
+# What others on the same way may slow: one round tests it alone.
+SHARED = ("leaf_uplink", "spine_link", "crossing")
 _BETWEEN = {
     "leaf_uplink": (
         "one of its cables under adaptive routing, or the leaf switch itself",
@@ -26,6 +33,10 @@ _BETWEEN = {
     "spine_link": (
         "a switch above both, or routes that collide",
         "trace the routes between both, and read the counters of the ports on them",
+    ),
+    "crossing": (
+        "the spine, too few uplinks for the traffic, or the uplinks of one leaf where there are two or three",
+        "test one pair that crosses alone; count the uplinks of each leaf and read their counters",
     ),
     "cable": (
         "a port of the leaf or of the switch above it; with routes by destination, the receiving NICs behind it",
@@ -47,9 +58,21 @@ def suspicions_between(places: Places, tests: PairTable, fit: Fit) -> list[Suspi
         effect = max(fit.leaf_up.get(leaf, 0.0), fit.leaf_down.get(leaf, 0.0))
         if effect >= LEAST_EFFECT:
             found.append(Suspicion(kind="leaf_uplink", elements=(leaf,), effect=effect))
+    found += _crossing(places, tests, fit)
     found += _spine_links(places, tests, fit)
     whole = {leaf for each in found if each.kind == "leaf_uplink" for leaf in each.elements}
     return [*found, *_cables(places, tests, fit, whole)]
+
+
+def _crossing(places: Places, tests: PairTable, fit: Fit) -> Iterator[Suspicion]:
+    """Yield the hop classes beyond leaves as one that are slower than what stays within: the fit has them as hops."""
+    if fit.metric == "latency" or 0 not in fit.hops or len(fit.hops) < 2:
+        return
+    more = {hops: effect - fit.hops[0] for hops, effect in fit.hops.items() if hops in (1, 2)}
+    kinds = tests.hop_kinds(places) if max(more.values(), default=0.0) >= _LEAST_CROSSING else array("i")
+    least = {hops: max(_LEAST_CROSSING, fit.bound(min(kinds.count(0), kinds.count(hops)), 1)) for hops in more}
+    if slow := tuple(hops for hops, effect in sorted(more.items()) if effect >= least[hops]):
+        yield Suspicion(kind="crossing", elements=slow, effect=min(more[hops] for hops in slow))
 
 
 def _spine_links(places: Places, tests: PairTable, fit: Fit) -> list[Suspicion]:
@@ -115,6 +138,8 @@ def wanted_between(suspicion: Suspicion, places: Places, good: Sequence[int], dr
                 [each for each in good if places.region(each) == other],
                 draws,
             )
+        case "crossing":
+            return tuple(_further(places, suspicion.elements, good, draws))
         case _:
             rail = places.rails[places.endpoints[suspicion.elements[0]].rail]
             return tuple(zip(rail[::2], rail[1::2], strict=False))
@@ -133,6 +158,23 @@ def _between(places: Places, inside: Sequence[int], outside: Sequence[int], draw
     return tuple(found)
 
 
+def _further(places: Places, hops: Sequence[int], good: Sequence[int], draws: Draws) -> Iterator[Pair]:
+    """Yield pairs of a rail so many hops apart: a few in which each endpoint is once, and such again."""
+    for _ in range(3):
+        left = shuffled(good, draws)
+        found = 0
+        while left and found < _CROSSING:
+            one = left.pop()
+            rail = places.endpoints[one].rail
+            other = next(
+                (each for each in left if places.endpoints[each].rail == rail and places.hops(one, each) in hops), None
+            )
+            if other is not None:
+                left.remove(other)
+                found += 1
+                yield one, other
+
+
 def ends_about(suspicion: Suspicion, places: Places) -> Sequence[int]:
     """Return endpoints of which one is in each test that says something about it."""
     first = suspicion.elements[0]
@@ -145,6 +187,8 @@ def ends_about(suspicion: Suspicion, places: Places) -> Sequence[int]:
             return places.members[first]
         case "spine_link":
             return [each for each in range(len(places.endpoints)) if places.region(each) == first]
+        case "crossing":
+            return range(len(places.endpoints))
         case _:
             return (first,)
 
@@ -163,6 +207,8 @@ def own_between(
         term = None
     elif suspicion.kind == "spine_link":
         term = 0.0 if {places.region(each) for each in ends} == set(suspicion.elements) else None
+    elif suspicion.kind == "crossing":
+        term = _beyond_leaf(places, fit, ends) if places.hops(*ends) in suspicion.elements else None
     elif places.crossing(*ends):
         leaf = suspicion.elements[0]
         if places.leaves[ends[0]] == leaf:
@@ -170,6 +216,30 @@ def own_between(
         elif places.leaves[ends[1]] == leaf:
             term = fit.leaf_down.get(leaf, 0.0)
     return term
+
+
+def _beyond_leaf(places: Places, fit: Fit, ends: tuple[int, int]) -> float:
+    """Return by how much the fit has a way slower than one within a leaf, as hops or as leaves."""
+    hops, one, other = places.hops(*ends), places.leaves[ends[0]], places.leaves[ends[1]]
+    assert hops is not None
+    assert one is not None
+    assert other is not None
+    return fit.hops[hops] - fit.hops[0] + fit.leaf_up.get(one, 0.0) + fit.leaf_down.get(other, 0.0)
+
+
+def crosses_slowly(places: Places, tests: PairTable, fit: Fit, suspects: set[int], named: frozenset[int]) -> bool:
+    """Whether ways between leaves that are not `named` are slower than ways within a leaf, by the values themselves.
+
+    Of three leaves the fit may have what is one leaf's for hops in part.
+    """
+    within: list[float] = []
+    across: list[float] = []
+    for one, other, value in zip(tests.senders, tests.receivers, tests.logs(fit.metric), strict=True):
+        if not math.isnan(value) and not suspects & {one, other} and not passes(places, (one, other), named):
+            (across if places.crossing(one, other) else within).append(value)
+    if min(len(within), len(across)) < LEAST_TESTS:
+        return False
+    return median(sorted(across)) - median(sorted(within)) >= _LEAST_CROSSING
 
 
 def _terms_of(places: Places, fit: Fit, ends: tuple[int, int]) -> float:
@@ -194,15 +264,16 @@ def answer_between(
     if not seen.confirms:
         return None
     kind = suspicion.kind
-    if kind in ("leaf_uplink", "spine_link") and seen.alone_slow is False:
+    if kind in SHARED and seen.alone_slow is False:
         kind = "congestion"
     names = _region_names(suspicion, places)
     words = {
         "rail": f"rail {names}",
         "leaf_uplink": f"uplinks of {names}",
         "spine_link": f"a link above {names}",
+        "crossing": f"all ways {names}",
         "cable": f"one of several cables above {names}",
-        "congestion": f"congestion above {names}",
+        "congestion": f"congestion {'' if suspicion.kind == 'crossing' else 'above '}{names}",
     }
     otherwise, clears = _BETWEEN[kind]
     return answer_of(
@@ -213,6 +284,8 @@ def answer_between(
 def _region_names(suspicion: Suspicion, places: Places) -> str:
     if suspicion.kind == "rail":
         return str(places.endpoints[suspicion.elements[0]].rail)
+    if suspicion.kind == "crossing":
+        return "between groups of leaves" if 1 not in suspicion.elements else "between leaves"
     if suspicion.kind == "spine_link" and len(set(places.groups)) > 1:
         return " and ".join(
             members_text([name for name, group in zip(places.leaf_names, places.groups, strict=True) if group == each])

@@ -19,7 +19,16 @@ from busbw.fabric.answers import (
     is_endpoint,
     names_of,
 )
-from busbw.fabric.between import answer_between, ends_about, own_between, passes, suspicions_between, wanted_between
+from busbw.fabric.between import (
+    SHARED,
+    answer_between,
+    crosses_slowly,
+    ends_about,
+    own_between,
+    passes,
+    suspicions_between,
+    wanted_between,
+)
 from busbw.fabric.inference import LEAST_EFFECT, Fit
 from busbw.fabric.pair_table import PairTable, leaf_column
 from busbw.fabric.places import Draws, Places
@@ -115,7 +124,7 @@ def retest(
         if own is not None:
             by_itself = tests[number].alone
             # What others congest changes from round to round, by more than half.
-            varies = suspicion.kind in ("leaf_uplink", "spine_link") and not by_itself
+            varies = suspicion.kind in SHARED and not by_itself
             least = min(suspicion.effect / 2, LEAST_EFFECT) if varies else suspicion.effect / 2
             slow = residual + own > max(least, LEAST_EFFECT / 2)
             votes.append((number, slow, by_itself))
@@ -160,6 +169,11 @@ def confirmed(
     wide = frozenset(leaf for each, answer in between.items() if answer is not None and each.kind == "leaf_uplink"
                      for leaf in each.elements)  # fmt: skip
     for each in found:
+        if each.kind == "crossing" and wide:
+            # What else crosses must be slow too.
+            seen = retest(each, places, tests, fit, suspects, above=wide)
+            slow = crosses_slowly(places, tests, fit, suspects, wide)
+            between[each] = answer_between(each, seen, places, tests, unit) if slow else None
         if each.kind == "cable" and 2 * sum(passes(places, pair, wide) for pair in each.pairs) > len(each.pairs):
             between[each] = None
     answers = [answer for answer in between.values() if answer is not None]

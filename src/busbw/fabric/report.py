@@ -10,6 +10,7 @@ from busbw.base.value import Integer, Value
 from busbw.fabric.answers import FabricAnswer, Kind
 from busbw.fabric.bands import LatencyBand, band_of, typical
 from busbw.fabric.inference import LEAST_EFFECT
+from busbw.fabric.named_parts import parts_of
 from busbw.fabric.places import UNITS, Metric, members_text, slowness
 from busbw.fabric.procedure import Swept
 from busbw.fabric.slurm_topology import contradictions
@@ -21,8 +22,8 @@ from busbw.model.platform import Platform, Published
 
 _CODES: dict[Kind, str] = {
     "node": "FAB001", "leaf": "FAB001", "nic": "FAB002", "nic_send": "FAB002", "nic_receive": "FAB002",
-    "rail": "FAB003", "leaf_uplink": "FAB004", "spine_link": "FAB004", "cable": "FAB005", "congestion": "FAB006",
-    "unsteady": "FAB007", "unanswered": "FAB008", "slow": "FAB009",
+    "rail": "FAB003", "leaf_uplink": "FAB004", "spine_link": "FAB004", "crossing": "FAB014", "cable": "FAB005",
+    "congestion": "FAB006", "unsteady": "FAB007", "unanswered": "FAB008", "slow": "FAB009",
 }  # fmt: skip
 # What a whole fabric may lose against a figure that was measured on its kind, and against one that is only stated.
 _MEASURED_LOSS = 0.10
@@ -100,7 +101,8 @@ def report(
     middle = typical(values)
     bands = _with_published(outcome.bands, expected) if metric == "latency" else ()
     level = bands[0].centre_s if bands else middle
-    slow = _slow_everywhere(level, metric, expected[0] if expected else None)
+    sound = level if not outcome.answers else _level_beside(outcome, bands)
+    slow = _slow_everywhere(sound, metric, expected[0] if expected else None) if sound is not None else None
     answers = (*outcome.answers, *((slow,) if slow is not None else ()))
     counts = sorted(min(one, other) for one, other in zip(fit.sent, fit.received, strict=True))
     enough = counts[len(counts) // 10]
@@ -131,6 +133,15 @@ def report(
         verdict=_verdict(answers, findings, expected, outcome, enough, least_seen, unit, level),
         views=views(outcome),
     )
+
+
+def _level_beside(outcome: Swept, bands: Sequence[LatencyBand]) -> float | None:
+    """Return the level of the tests that no answer is about; None where they are too few to have one."""
+    named = parts_of(outcome.answers, outcome.places)
+    values = [each.value for each in outcome.tests if each.value is not None and named.of(each) is None]
+    if bands:
+        values = [each for each in values if band_of(each, bands) == 0]
+    return typical(values) if len(values) >= _LEAST_TESTS else None
 
 
 def _slow_everywhere(level: float, metric: Metric, expected: ExpectedPair | None) -> FabricAnswer | None:
