@@ -1,6 +1,7 @@
 """Each kind of fault is named at its place, a sound fabric raises no alarm, whatever the topology."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -229,3 +230,32 @@ def test_the_whole_is_slow_where_pairs_beside_a_named_fault_are_slow_too(seed) -
     made = report(sweep(places, fabric.measure, "bandwidth", draws), "bandwidth", "", expected=GIVEN)
     assert [each.kind for each in made.answers] == ["leaf_uplink", "slow"]
     assert made.answers[1].loss == pytest.approx(0.3, abs=0.05)
+
+
+def cut_off(places: Places, faults: tuple[Fault, ...], seed: int, rounds: int):
+    """Return a sweep that ended after so many rounds."""
+    draws = random.Random(seed)
+    fabric = Simulated(
+        topology="fat-tree-2", places=places, faults=faults, noise=Noise(), metric="bandwidth", draws=draws
+    )
+    whole = sweep(places, fabric.measure, "bandwidth", draws)
+    return analysed(places, [replace(each, retest=False) for each in whole.tests if each.round < rounds], "bandwidth")
+
+
+@pytest.mark.parametrize("rounds", [2, 3, 4, 5])
+@pytest.mark.parametrize("sizes", [(3, 3, 2), (16, 16, 16, 16)])
+def test_a_sweep_that_was_cut_off_accuses_no_sound_host(sizes, rounds) -> None:
+    places = standing(*sizes)
+    accused = [seed for seed in range(20) if cut_off(places, (), seed, rounds).answers]
+    assert accused == []
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_host_at_half_speed_is_named_after_three_rounds_and_one_at_nine_tenths_after_five(seed) -> None:
+    places = standing(16, 16, 16, 16)
+    half = cut_off(places, (Fault(kind="node", element=9, effect=0.5),), seed, 3)
+    assert answers(half) == [("node", "node n9")]
+    few = cut_off(places, (Fault(kind="node", element=9),), seed, 3)
+    assert few.answers == ()
+    assert report(few, "bandwidth", "", expected=GIVEN).verdict.outcome == "cannot_tell"
+    assert answers(cut_off(places, (Fault(kind="node", element=9),), seed, 5)) == [("node", "node n9")]

@@ -190,7 +190,7 @@ def test_the_verb_reads_a_table_with_holes_and_names_the_node(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "neither results nor --simulate are given"),
+        ((), "no hosts, no results and no --simulate are given"),
         (("--simulate", "rail", "--nodes", "4"), "8 to 4096 nodes"),
         (("--simulate", "fat-tree-2", "--fault", "rail"), "one NIC a node"),
         (("--simulate", "fat-tree-2", "--fault", "node", "--effect", "99"), "below 95 percent"),

@@ -20,6 +20,10 @@ Kind = Literal[
 MOST_OF = 0.75
 LEAST_TESTS = 3
 SHOWN_TESTS = 6
+# Without retests an answer needs so many tests of a direction: of fewer two or three that are disturbed make a median,
+# which must lie beyond what disturbs a test then, 30 % in the simulation.
+LEAST_UNASKED = 5
+FAR_SLOWER = -math.log(0.7)
 # What retests must show by themselves.
 _LEAST_AGAIN = 0.8 * LEAST_EFFECT
 

@@ -21,6 +21,8 @@ _LEAST_CLUSTER = 3
 # Of bandwidths hops cost nothing: 375 to 385 Gb/s, and 730 to 770 both ways, were published over all pairs of one
 # machine (mug-slides), which is 2.6 and 5.2 % from end to end. What crosses is told from this effect on.
 _LEAST_CROSSING = -math.log(0.9)
+# Tests that an answer without retests needs: more than one round of a small leaf has.
+_LEAST_UNASKED = 8
 # Pairs that cross, for what lies between leaves.
 _CROSSING = 6
 # What others on the same way may slow: one round tests it alone.
@@ -261,7 +263,7 @@ def answer_between(
     suspicion: Suspicion, seen: Retest, places: Places, tests: PairTable, unit: str
 ) -> FabricAnswer | None:
     """Return what lies between endpoints and is bad; None where its tests do not confirm it."""
-    if not seen.confirms:
+    if not seen.confirms or (tests.first_retest == len(tests) and seen.of < _LEAST_UNASKED):
         return None
     kind = suspicion.kind
     if kind in SHARED and seen.alone_slow is False:

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from busbw import _core
 from busbw.fabric.answers import (
+    FAR_SLOWER,
     LEAST_TESTS,
+    LEAST_UNASKED,
     MOST_OF,
     SHOWN_TESTS,
     FabricAnswer,
@@ -201,7 +203,11 @@ def _endpoint_of(
         return (suspicion, both) if _bad_rounds(end, places, tests, fit, both) >= 2 else None
     ways = {way: retest(suspicion, places, tests, fit, suspects, way, above) for way in ("send", "receive")}
     terms = {"send": fit.senders[end], "receive": fit.receivers[end]}
-    sure = [way for way in ways if ways[way].confirms and terms[way] >= _OTHER_WAY]
+    asked = tests.first_retest < len(tests)
+    sure = [
+        way for way in ways if ways[way].confirms and terms[way] >= _OTHER_WAY
+        and (asked or ways[way].of >= LEAST_UNASKED or terms[way] >= FAR_SLOWER)
+    ]  # fmt: skip
     if not sure:
         return None
     effect = max(terms[way] for way in sure)

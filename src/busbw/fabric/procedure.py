@@ -41,6 +41,8 @@ class Swept:
     bands: tuple[LatencyBand, ...] = ()
     # How far all pairs agree with leaves that were inferred; None: they were not.
     leaf_agreement: float | None = None
+    # Whether suspicions could be asked again: not of what was measured before.
+    live: bool = True
 
 
 def sweep(
@@ -77,7 +79,7 @@ def sweep(
 def analysed(places: Places, tests: Sequence[PairTest], metric: Metric) -> Swept:
     """Return what tests that were made before say; there is nothing to ask them again."""
     table = table_of(tests)
-    return _concluded(_looked(places, table, metric), table, len(set(table.rounds)), metric)
+    return replace(_concluded(_looked(places, table, metric), table, len(set(table.rounds)), metric), live=False)
 
 
 def _measured(

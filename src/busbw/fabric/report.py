@@ -7,7 +7,7 @@ from typing import Literal
 from busbw.base.text import counted
 from busbw.base.units import format_in
 from busbw.base.value import Integer, Value
-from busbw.fabric.answers import FabricAnswer, Kind
+from busbw.fabric.answers import FAR_SLOWER, LEAST_UNASKED, FabricAnswer, Kind
 from busbw.fabric.bands import LatencyBand, band_of, typical
 from busbw.fabric.inference import LEAST_EFFECT
 from busbw.fabric.named_parts import parts_of
@@ -107,7 +107,8 @@ def report(
     counts = sorted(min(one, other) for one, other in zip(fit.sent, fit.received, strict=True))
     enough = counts[len(counts) // 10]
     ways = len(counts) * (2 if metric == "bandwidth" else 1)
-    least_seen = 1 - math.exp(-fit.bound(enough, ways)) if enough else 1.0
+    few = not outcome.live and enough < LEAST_UNASKED
+    least_seen = 1 - math.exp(-max(fit.bound(enough, ways), FAR_SLOWER if few else 0.0)) if enough else 1.0
     findings = (*(_finding(each) for each in answers), *_contradicting(outcome, metric))
     return FabricReport(
         title=title,
@@ -215,6 +216,10 @@ def _verdict(
         few = f"a tenth of the endpoints have fewer than {_LEAST_TESTS} tests each way in {rounds}"
         sentence = f"cannot tell: {few}; five rounds of disjoint pairs are enough"
         return Verdict(outcome="cannot_tell", sentence=sentence, because=codes)
+    if outcome.cleared and not outcome.live and enough < LEAST_UNASKED:
+        open_ = counted(len(outcome.cleared), "place")
+        few = f"{open_} may be slow, of fewer than {LEAST_UNASKED} tests each way in {rounds}, and was not tested again"
+        return Verdict(outcome="cannot_tell", sentence=f"cannot tell: {few}", because=codes)
     same = f"no node, NIC, rail or link differs by {100 * max(least_seen, LEAST_EFFECT):.0f} % or more in {rounds}"
     if not expected:
         return Verdict(
