@@ -115,7 +115,7 @@ def _parts(suspicion: Suspicion, places: Places) -> tuple[str, ...]:
         return ()
     if is_endpoint(suspicion):
         return names_of(places, suspicion.elements)
-    if suspicion.kind == "spine_link" and len(set(places.groups)) > 1:
+    if suspicion.kind == "spine_link" and places.has_groups:
         return tuple(
             name for name, group in zip(places.leaf_names, places.groups, strict=True) if group in suspicion.elements
         )

@@ -288,7 +288,7 @@ def _region_names(suspicion: Suspicion, places: Places) -> str:
         return str(places.endpoints[suspicion.elements[0]].rail)
     if suspicion.kind == "crossing":
         return "between groups of leaves" if 1 not in suspicion.elements else "between leaves"
-    if suspicion.kind == "spine_link" and len(set(places.groups)) > 1:
+    if suspicion.kind == "spine_link" and places.has_groups:
         return " and ".join(
             members_text([name for name, group in zip(places.leaf_names, places.groups, strict=True) if group == each])
             for each in suspicion.elements

@@ -94,7 +94,7 @@ def _add_between(found: NamedParts, answer: FabricAnswer, number: int, leaves: S
         found.hops.setdefault(hops, number)
     if answer.kind != "leaf" and len(leaves) > 1:
         places = found.places
-        regions = places.groups if len(set(places.groups)) > 1 else range(len(places.leaf_names))
+        regions = places.groups if places.has_groups else range(len(places.leaf_names))
         found.links.setdefault(frozenset(regions[each] for each in leaves), number)
         return
     into = found.switches if answer.kind == "leaf" else found.uplinks
