@@ -199,8 +199,10 @@ def _endpoint_of(
     end = suspicion.elements[0]
     both = retest(suspicion, places, tests, fit, suspects, above=above)
     if suspicion.kind == "unsteady":
-        # It comes and goes: one of the retests in which it came is enough, beside the rounds before.
-        return (suspicion, both) if _bad_rounds(end, places, tests, fit, both) >= 2 else None
+        # It comes and goes: one of the retests in which it came is enough, beside the rounds before. Where a round has
+        # both directions by themselves both must be slow; where it has one test, chance does that sooner.
+        bad = _bad_rounds(end, places, tests, fit, both)
+        return (suspicion, both) if bad >= (2 if fit.metric == "bandwidth" else 3) else None
     ways = {way: retest(suspicion, places, tests, fit, suspects, way, above) for way in ("send", "receive")}
     terms = {"send": fit.senders[end], "receive": fit.receivers[end]}
     asked = tests.first_retest < len(tests)
