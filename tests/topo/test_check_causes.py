@@ -183,6 +183,34 @@ def test_half_of_a_platforms_addresses_are_told_with_the_command_to_hold_it_agai
     assert "TOP054" not in [each.code for each in checked(tmp_path, half_of_p5(), platform="aws-p5").findings]
 
 
+def of_azure(vendor: str, model: str) -> str:
+    """Return the NICs of Azure's ND machines, at addresses that several platforms have, and GPUs of none."""
+    nics = [f"01{number:02x}:00:00.0" for number in range(1, 9)]
+    lines = [
+        f'<pci busid="{bus_id}" class="0x{kind}" link_speed="32.0 GT/s PCIe" link_width="16"/>'
+        for bus_id, kind in [
+            *((bus_id, "020700") for bus_id in nics),
+            *((f"7{bus_id[1:]}", "030200") for bus_id in nics),
+        ]
+    ]
+    cpu = f'<cpu numaid="0" arch="x86_64" vendor="{vendor}" {model}>'
+    return "\n".join(['<system version="1">', cpu, *lines, "</cpu>", "</system>", ""])
+
+
+@pytest.mark.parametrize(
+    ("vendor", "model", "name"),
+    [
+        ("GenuineIntel", 'familyid="6" modelid="143"', "azure-nd-h100-v5"),
+        ("AuthenticAMD", 'familyid="23" modelid="49"', "azure-ndv4"),
+    ],
+)
+def test_of_platforms_with_as_many_addresses_that_with_the_files_processor_is_named(tmp_path, vendor, model, name):
+    (note,) = [each for each in checked(tmp_path, of_azure(vendor, model)).findings if each.code == "TOP054"]
+
+    assert note.title == f"8 of 16 addresses are those of {name}"
+    assert note.evidence.endswith("have them too")
+
+
 def test_addresses_that_no_platform_has_are_not_told(tmp_path):
     text = re.sub(r'busid="0000', 'busid="7a5b', half_of_p5())
     assert "TOP054" not in [each.code for each in checked(tmp_path, text).findings]
