@@ -232,5 +232,5 @@ def test_every_verb_for_runs_refuses_a_comparison_in_the_same_words(base: Path, 
     refused = call(verb, NAME, *(("--format", "csv") if verb == "export" else ()))
 
     assert isinstance(refused.exception, InputError)
-    assert str(refused.exception) == "this is a comparison, and a run or an import is asked for"
-    assert call("show", NAME).exit_code == 0
+    assert str(refused.exception).startswith("error: this is a comparison, and a run or an import is asked for\n")
+    assert "default" in call("show", NAME).stdout
