@@ -151,7 +151,7 @@ def _launch(
         "ENV120",
         at=place_of(launch),
         evidence=f"{platform.id}: GPUs 0-{platform.gpu.count - 1} are on NUMA nodes {_nodes(masks)}; "
-        f"rank {first.rank} would run on CPUs {format_cpu_list(first.cpus or ())}",
+        f"rank {first.rank} would run on {_cpus(frozenset(first.cpus or ()))}",
         confidence="likely",
         effect=(
             "NCCL_IGNORE_CPU_AFFINITY=1 lets NCCL move its own threads; the program's stay there"
