@@ -163,6 +163,31 @@ def test_ranks_that_share_a_gpu_share_its_number(tmp_path):
     assert grave(checked(tmp_path, shared)) == []
 
 
+def with_domains(kind: str, steps: int) -> str:
+    """Return the file of an ND H100 with the domains of its GPUs, or its NICs, so many further on."""
+    text = right("azure-nd-h100-v5")
+    pattern = re.compile(rf'busid="(0[01][0-9a-f]{{2}}):00:00\.0" class="0x{kind}')
+    return pattern.sub(lambda found: f'busid="{int(found[1], 16) + steps:04x}:00:00.0" class="0x{kind}', text)
+
+
+@pytest.mark.parametrize(("kind", "steps"), [("0302", -1), ("0302", 1), ("0207", -1), ("0207", 1)])
+def test_domains_that_are_one_off_are_one_finding(tmp_path, kind: str, steps: int):
+    found = checked(tmp_path, with_domains(kind, steps)).findings
+    (only,) = [each for each in found if each.severity != "note"]
+
+    assert (only.code, only.title) == ("TOP062", "addresses are 1 domain off")
+    assert "8 addresses are azure-nd-h100-v5's with 1 " in only.evidence
+
+
+def test_one_wrong_domain_is_not_taken_for_all_of_them(tmp_path):
+    text = with_domains("0302", 0)
+    wrong = text.replace('busid="0001:00:00.0"', 'busid="000d:00:00.0"')
+
+    assert grave(checked(tmp_path, text)) == []
+    assert "1 domain off" not in {each.title for each in checked(tmp_path, wrong).findings}
+    assert wrong != text
+
+
 def half_of_p5() -> str:
     platform = find_platform("aws-p5").platform
     addresses = [(place.bus_id, "0x030200") for place in platform.gpus]
