@@ -97,8 +97,7 @@ void hop_kinds(const PairColumns& tests, std::span<const std::int32_t> leaves, s
 
 std::vector<Unsteady> unsteady(const PairColumns& tests, std::span<const double> residuals, const EndTerms& terms,
                                std::span<const std::int32_t> leaves, std::span<const std::uint8_t> explained,
-                               double large, double sound,
-                               std::size_t fewest) {
+                               double large, double sound, std::size_t fewest) {
     check_lengths(tests, residuals.size());
     check_lengths(tests, tests.rounds.size());
     const auto visit = [&](auto&& add) {

@@ -30,13 +30,12 @@ struct EndTerms {
     std::span<const double> receivers;
 };
 
-// Returns endpoints of which `fewest` rounds or more are slower than `large` in all their tests, and one or more is faster
-// than `sound` in all of them; with the median of the slow rounds. `explained`: by leaf, whether tests that leave it
-// are passed over.
+// Returns endpoints of which `fewest` rounds or more are slower than `large` in all their tests, and one or more is
+// faster than `sound` in all of them; with the median of the slow rounds. `explained`: by leaf, whether tests that
+// leave it are passed over.
 std::vector<Unsteady> unsteady(const PairColumns& tests, std::span<const double> residuals, const EndTerms& terms,
                                std::span<const std::int32_t> leaves, std::span<const std::uint8_t> explained,
-                               double large, double sound,
-                               std::size_t fewest);
+                               double large, double sound, std::size_t fewest);
 
 // Tests between two regions, in either direction: their median, and how many different endpoints are in them, of which
 // no more than 8 are counted.
