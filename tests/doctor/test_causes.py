@@ -294,3 +294,22 @@ def test_cudas_words_mean_the_same_whoever_prints_them(line: str, name: str):
 
     assert matched is not None
     assert matched[0].id == name
+
+
+DRIVER = "Cuda failure 35 'CUDA driver version is insufficient for CUDA runtime version'"
+OF_PROGRAM = "app: Test CUDA failure common.cu:1000 'CUDA driver version is insufficient for CUDA runtime version'"
+
+
+def test_the_same_cause_said_by_another_program_is_not_one_of_its_own():
+    found = first_error(failed(Job(), DRIVER, OF_PROGRAM))
+
+    assert f"the same is said by {OF_PROGRAM[:80]}..." in found.evidence
+    assert "cause of their own" not in found.evidence
+
+
+def test_another_cause_is_named_as_it_is_printed():
+    line = "[ 1210.112345] NVRM: Xid (PCI:0000:1b:00): 74, pid='<unknown>'"
+    found = first_error(failed(Job(), "Cuda failure 802 'system not yet initialized'", line))
+
+    assert f"others with a cause of their own: {line} (" in found.evidence
+    assert "the same is said" not in found.evidence

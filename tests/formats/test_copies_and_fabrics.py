@@ -112,10 +112,10 @@ def test_commas_of_ucx_perftest():
     assert (reading.time_s, reading.messages_per_s) == (pytest.approx(1.935e-6), 517064)
 
 
-def test_a_put_of_nvshmem_counts_in_binary_units():
+def test_a_put_of_nvshmem_counts_in_decimal_units_where_columns_show_it():
     found = read(sample("nvshmem_put_bw.txt"))
 
-    assert found.readings[-1].bandwidth_Bps == pytest.approx(311.550117 * 2**30)
+    assert found.readings[-1].bandwidth_Bps == pytest.approx(311.550117e9)
     assert (found.table.program, found.table.ranks) == ("shmem_put_bw", 2)
     assert found.table.devices[1].model == "NVIDIA H100 80GB HBM3"
 
@@ -134,6 +134,34 @@ def test_boxes_and_machine_readable_lines_of_nvshmem():
         "shmem_p_latency 8": pytest.approx(1.431552e-6),
     }
     assert rows("nvshmem_machine_readable.txt")["shmem_get_bw 1048576"] == pytest.approx(88.310274 * 2**30)
+
+
+_PUT = "&&&& PERF shmem_put_bw___None___size__1048576___BW 88.310274 +GB/sec\n"
+_PES = "mype: 0 mype_node: 0 device name: A100-SXM4-40GB bus id: 7 \n"
+_BAR = "+------------------------+----------------------+\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "gigabyte"),
+    [
+        pytest.param(f"{_PES}shmem_put_bw\n{_PUT}", 2**30, id="before 3.2.5"),
+        pytest.param(
+            f"Runtime options after parsing command line arguments \n{_PES}shmem_put_bw\n{_PUT}", 1e9, id="since 3.2.5"
+        ),
+        pytest.param(_PUT, 1e9, id="nothing but the line"),
+        pytest.param(
+            f"{_BAR}| shmem_put_bw           | None                 |\n{_BAR}"
+            f"| size (Bytes)           |         BW GB/sec    |\n{_BAR}"
+            f"| 1048576                | 88.310274            |\n{_BAR}",
+            2**30,
+            id="bars",
+        ),
+    ],
+)
+def test_the_gigabyte_of_nvshmem_is_that_of_the_release_that_prints_so(text: str, gigabyte: float) -> None:
+    (reading,) = read(text).readings
+
+    assert reading.bandwidth_Bps == pytest.approx(88.310274 * gigabyte)
 
 
 def test_matrices_of_rocm_bandwidth_test_leave_out_what_is_not_measured():

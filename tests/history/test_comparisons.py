@@ -223,3 +223,14 @@ def test_wrong_results_of_schema_1_stay_wrong():
     content = of_schema_1(replace(old, verdict=wrong), NAME)
 
     assert comparisons.decoded(json.dumps(content).encode(), where="here").verdict == wrong
+
+
+@pytest.mark.parametrize("verb", ["load", "judge", "export"])
+def test_every_verb_for_runs_refuses_a_comparison_in_the_same_words(base: Path, verb: str):
+    compared(base, make_comparison())
+
+    refused = call(verb, NAME, *(("--format", "csv") if verb == "export" else ()))
+
+    assert isinstance(refused.exception, InputError)
+    assert str(refused.exception).startswith("error: this is a comparison, and a run or an import is asked for\n")
+    assert "default" in call("show", NAME).stdout

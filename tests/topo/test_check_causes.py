@@ -163,6 +163,31 @@ def test_ranks_that_share_a_gpu_share_its_number(tmp_path):
     assert grave(checked(tmp_path, shared)) == []
 
 
+def with_domains(kind: str, steps: int) -> str:
+    """Return the file of an ND H100 with the domains of its GPUs, or its NICs, so many further on."""
+    text = right("azure-nd-h100-v5")
+    pattern = re.compile(rf'busid="(0[01][0-9a-f]{{2}}):00:00\.0" class="0x{kind}')
+    return pattern.sub(lambda found: f'busid="{int(found[1], 16) + steps:04x}:00:00.0" class="0x{kind}', text)
+
+
+@pytest.mark.parametrize(("kind", "steps"), [("0302", -1), ("0302", 1), ("0207", -1), ("0207", 1)])
+def test_domains_that_are_one_off_are_one_finding(tmp_path, kind: str, steps: int):
+    found = checked(tmp_path, with_domains(kind, steps)).findings
+    (only,) = [each for each in found if each.severity != "note"]
+
+    assert (only.code, only.title) == ("TOP062", "addresses are 1 domain off")
+    assert "8 addresses are azure-nd-h100-v5's with 1 " in only.evidence
+
+
+def test_one_wrong_domain_is_not_taken_for_all_of_them(tmp_path):
+    text = with_domains("0302", 0)
+    wrong = text.replace('busid="0001:00:00.0"', 'busid="000d:00:00.0"')
+
+    assert grave(checked(tmp_path, text)) == []
+    assert "1 domain off" not in {each.title for each in checked(tmp_path, wrong).findings}
+    assert wrong != text
+
+
 def half_of_p5() -> str:
     platform = find_platform("aws-p5").platform
     addresses = [(place.bus_id, "0x030200") for place in platform.gpus]
@@ -181,6 +206,34 @@ def test_half_of_a_platforms_addresses_are_told_with_the_command_to_hold_it_agai
     assert note.title == "20 of 40 addresses are those of aws-p5"
     assert note.fix.endswith("--platform aws-p5")
     assert "TOP054" not in [each.code for each in checked(tmp_path, half_of_p5(), platform="aws-p5").findings]
+
+
+def of_azure(vendor: str, model: str) -> str:
+    """Return the NICs of Azure's ND machines, at addresses that several platforms have, and GPUs of none."""
+    nics = [f"01{number:02x}:00:00.0" for number in range(1, 9)]
+    lines = [
+        f'<pci busid="{bus_id}" class="0x{kind}" link_speed="32.0 GT/s PCIe" link_width="16"/>'
+        for bus_id, kind in [
+            *((bus_id, "020700") for bus_id in nics),
+            *((f"7{bus_id[1:]}", "030200") for bus_id in nics),
+        ]
+    ]
+    cpu = f'<cpu numaid="0" arch="x86_64" vendor="{vendor}" {model}>'
+    return "\n".join(['<system version="1">', cpu, *lines, "</cpu>", "</system>", ""])
+
+
+@pytest.mark.parametrize(
+    ("vendor", "model", "name"),
+    [
+        ("GenuineIntel", 'familyid="6" modelid="143"', "azure-nd-h100-v5"),
+        ("AuthenticAMD", 'familyid="23" modelid="49"', "azure-ndv4"),
+    ],
+)
+def test_of_platforms_with_as_many_addresses_that_with_the_files_processor_is_named(tmp_path, vendor, model, name):
+    (note,) = [each for each in checked(tmp_path, of_azure(vendor, model)).findings if each.code == "TOP054"]
+
+    assert note.title == f"8 of 16 addresses are those of {name}"
+    assert note.evidence.endswith("have them too")
 
 
 def test_addresses_that_no_platform_has_are_not_told(tmp_path):

@@ -8,7 +8,9 @@ from click.testing import CliRunner
 
 from busbw.base.errors import BusbwError, ExitCode
 from busbw.cli.command import busbw
+from busbw.facts.platforms import find_platform
 from busbw.measure.plan.masks import rank_masks
+from busbw.topo.ranks.masks import cpus_beside_gpus
 
 VENDORS = Path(__file__).parents[2] / ".." / "shared" / "facts" / "topo"
 # A launcher configuration for NDv4 that Azure publishes, and the one of the article for NDv5.
@@ -116,3 +118,12 @@ def test_bad_text_is_one_clear_error() -> None:
     done = CliRunner().invoke(busbw, ["topo", "masks", "azure-ndv4", "--binding", "--bind-to nuna"])
     assert isinstance(done.exception, BusbwError)
     assert "nuna" in str(done.exception)
+
+
+def test_cores_of_grace_counted_one_after_the_other_are_those_that_alps_shows():
+    alps = find_platform("alps-gh200").platform
+    shown = tuple(numa.cpus for numa in alps.numa)
+
+    assert cpus_beside_gpus(alps) == shown == ("0-71", "72-143", "144-215", "216-287")
+    assert cpus_beside_gpus(find_platform("isambard-ai-phase1").platform) == shown
+    assert cpus_beside_gpus(find_platform("azure-nd-h100-v5").platform) == ()

@@ -19,6 +19,7 @@ from busbw.topo.origins.from_platform import map_gap
 
 from .nodes import two_sockets
 
+DOCS = Path(__file__).parents[2] / "docs"
 VENDORS = Path(__file__).parents[2].parent / "shared" / "facts" / "topo"
 
 
@@ -59,6 +60,13 @@ def test_a_drawing_is_written_whole_and_stdout_stays_empty(file: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "")
     assert ET.parse(file.parent / "node.svg").getroot().tag.endswith("svg")
     assert done.stderr == "wrote node.svg\n"
+
+
+def test_the_drawing_of_the_documentation_is_what_its_command_writes(tmp_path: Path) -> None:
+    done = show("azure-nd-h100-v5", "--svg", "node.svg", cwd=tmp_path)
+
+    assert done.returncode == 0
+    assert (tmp_path / "node.svg").read_text() == (DOCS / "images" / "node.svg").read_text()
 
 
 def test_a_drawing_does_not_replace_a_directory(file: Path) -> None:

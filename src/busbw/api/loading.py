@@ -134,13 +134,13 @@ def find(name: str) -> Path:
         raise InputError(
             "this is a comparison, and a run or an import is asked for",
             where=str(where),
-            hint=f"name one of its launches, which are runs: ls {shlex.quote(str(where))}",
+            hint=f"its result: busbw show {shlex.quote(str(where))}; its launches in that folder are runs",
         )
     if is_bisection(where):
         raise InputError(
             "this is a bisection, and a run or an import is asked for",
             where=str(where),
-            hint=f"it holds comparisons, and they hold runs: ls {shlex.quote(str(where))}",
+            hint=f"what it found: busbw show {shlex.quote(str(where))}; it holds comparisons, and they hold runs",
         )
     return where
 

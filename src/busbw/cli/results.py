@@ -47,23 +47,11 @@ def show(run_name: str, *, as_json: bool) -> None:
 @_JSON
 def load(run_name: str, *, as_json: bool) -> None:
     """Rebuild the result of a RUN from its raw records, and print it."""
-    from busbw.api.loading import find_stored, is_bisection, is_comparison, is_import
+    from busbw.api.loading import find, is_import
     from busbw.api.loading import load as rebuilt
     from busbw.base import layout
 
-    where = find_stored(run_name)
-    if is_comparison(where):
-        raise InputError(
-            "this is a comparison: its launches are what is rebuilt",
-            where=str(where),
-            hint=f"what they come to, from their results: busbw compare {shlex.quote(str(where))}",
-        )
-    if is_bisection(where):
-        raise InputError(
-            "this is a bisection: its comparisons' launches are what is rebuilt",
-            where=str(where),
-            hint=f"what it found: busbw show {shlex.quote(str(where))}",
-        )
+    where = find(run_name)
     if is_import(where):
         copies = shlex.quote(str(where / layout.RAW_DIRECTORY))
         raise InputError(

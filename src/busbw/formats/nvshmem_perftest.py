@@ -1,7 +1,9 @@
 """The perftest programs of NVSHMEM: tables by size, in bars before 3.0, and lines of NVSHMEM_MACHINE_READABLE_OUTPUT.
 
-A bandwidth of a put or get, GB/sec, is 2**30 bytes a second (perftest/common/utils.h: B_TO_GB); algbw and busbw of
-collectives, GB/s, are 1e9, as in nccl-tests, whose factors they have.
+A bandwidth of a put or get, GB/sec, is 1e9 bytes a second since 3.2.5, and 2**30 up to 3.1.7 (B_TO_GB in
+perftest/common/utils.h of each release). No version is printed: bars end with 3.0.6, columns with a bandwidth and the
+line of runtime options begin with 3.2.5. algbw and busbw of collectives, GB/s, are 1e9, as in nccl-tests, whose factors
+they have.
 """
 
 import re
@@ -52,7 +54,8 @@ _WHAT = {
 _GIGABYTE, _GIBIBYTE = 1e9, 2.0**30
 # Column, as it is named with its unit left off, to what it is.
 _UNIT = re.compile(r"(?P<name>[\w -]{1,30}?) ?\(?(?P<unit>us|ms|GB/s|GB/sec|MMPS|MOPS|B)\)?", re.ASCII)
-_FACTORS = {"us": 1e-6, "ms": 1e-3, "GB/s": _GIGABYTE, "GB/sec": _GIBIBYTE, "MMPS": 1e6, "MOPS": 1e6}
+_FACTORS = {"us": 1e-6, "ms": 1e-3, "GB/s": _GIGABYTE, "GB/sec": _GIGABYTE, "MMPS": 1e6, "MOPS": 1e6}
+_OLD_FACTORS = {**_FACTORS, "GB/sec": _GIBIBYTE}
 _MOST_DEVICES = 65_536
 # Lines before the rows; after them they are another test's.
 _BEGINNINGS = (_PE, _JOB, _HEADER, _BOX)
@@ -67,6 +70,7 @@ class _NvshmemTable:
         self._columns: tuple[str, ...] = ()
         self._box: list[tuple[str, str]] = []
         self._devices: list[ListedDevice] = []
+        self._says_options = False
         self._rows = 0
 
     def take(self, line: TextLine) -> Taken | Sequence[Reading] | Unreadable:
@@ -104,6 +108,7 @@ class _NvshmemTable:
             self._begin(begins, text)
         elif text and text != self._job and not _KNOWN.fullmatch(text):
             return "foreign"
+        self._says_options = self._says_options or re.match(_OPTIONS, text) is not None
         return "known"
 
     def _begin(self, match: re.Match[str], text: str) -> None:
@@ -152,13 +157,19 @@ class _NvshmemTable:
         self._rows += 1
         return (reading,)
 
+    def _factors(self) -> dict[str, float]:
+        """Return what a unit is: of the release that printed such a beginning; with no beginning, as it is written."""
+        is_old = bool(self._box) or (bool(self._devices) and not self._columns and not self._says_options)
+        return _OLD_FACTORS if is_old else _FACTORS
+
     def _reading(self, number: int, values: dict[str, str]) -> Reading:
+        factors = self._factors()
         size = next((cell for name, cell in values.items() if name.replace(" ", "") == "size(B)"), None)
         numbers: dict[str, float] = {}
         printed = None
         for name, cell in values.items():
             match = _UNIT.fullmatch(name)
-            value = scaled(quantity(cell), _FACTORS[match["unit"]]) if match and match["unit"] in _FACTORS else None
+            value = scaled(quantity(cell), factors[match["unit"]]) if match and match["unit"] in factors else None
             if match is None or value is None:
                 continue
             key = _key(match["name"].strip().lower(), match["unit"])

@@ -164,6 +164,7 @@ _LOST = frozenset({"peer-gone", *NEVER_MADE, "proxy-failed", "detected-elsewhere
 # Collectives to which every rank brings equally much.
 _OF_ONE_SIZE = frozenset({"ALLREDUCE", "BROADCAST", "REDUCE"})
 _MOST_RIVALS = 4
+_LONGEST_LINE = 80
 # They name no cause, and say where to look for it.
 _SAY_WHERE = frozenset({"watchdog-stuck", "mpi-not-started"})
 _RETRY_EXCEEDED = "12"
@@ -191,6 +192,17 @@ def failure_findings(case: JobLogs) -> Iterator[Finding]:
     yield from _alone(case)
 
 
+def _names(case: JobLogs, events: list[TroubleEvent]) -> str:
+    """Return who says each of some lines, or the line, and where; of many, the first."""
+    return ", ".join(
+        f"{words(case.who(each)) or _cut(each.text)} ({case.place_of(each)})" for each in events[:_MOST_RIVALS]
+    )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_LINE else f"{text[:_LONGEST_LINE]}..."
+
+
 def _first(case: JobLogs, first: FirstError) -> Finding:
     event = first.event
     who = case.who(event)
@@ -200,14 +212,15 @@ def _first(case: JobLogs, first: FirstError) -> Finding:
     behind = {member for each in rest for member in case.who(each)} - set(who) - rivals
     said = f"{words(who) or 'the rank is not named'}{f' on {event.host}' if event.host else ''}: {event.text}"
     words_on = [said, first.how]
-    if others:
-        shown = ", ".join(
-            f"{words(case.who(each)) or each.text[:40]} ({case.place_of(each)})" for each in others[:_MOST_RIVALS]
-        )
-        words_on.append(f"others with a cause of their own: {shown}")
+    what, fix = _what(case, event)
+    same = [each for each in others if _what(case, each)[0] == what]
+    own = [each for each in others if each not in same]
+    if same:
+        words_on.append(f"the same is said by {_names(case, same)}")
+    if own:
+        words_on.append(f"others with a cause of their own: {_names(case, own)}")
     if behind:
         words_on.append(f"{words(behind)} only followed")
-    what, fix = _what(case, event)
     if event.pattern is not None and event.pattern.disagree is not None:
         causes = disagreement_causes(case, event)
         words_on.append(

@@ -216,6 +216,8 @@ def plain(text: str) -> str:
     lower = text.lower()
     if "bearer " in lower or "basic " in lower:
         text = _BEARER.sub(rf"\g<before>{WITHHELD}", text)
+    if "sshpass" in lower or "login" in lower or "curl" in lower or "redis-cli" in lower:
+        text = _OF_PROGRAM.sub(rf"\g<before>{WITHHELD}", text)
     if _may_name_secret(lower):
         text = _NAMED_SECRET.sub(_named, text)
     return text
@@ -229,6 +231,17 @@ _GIVEN = re.compile(
     r"""(?<![\w$.-])-{0,2}(?P<name>[A-Za-z_][\w.-]{0,80})["']?[ \t]?[=:][ \t]?(?P<value>"[^"]*"?|'[^']*'?|[^\s"',;]+)"""
 )
 _AFTER_OPTION = re.compile(r"""(?<!\S)--?(?P<name>[A-Za-z][\w-]{2,80})[ \t]+(?P<value>"[^"]*"?|'[^']*'?|[^\s-]\S*)""")
+# Programs whose option of one letter takes a password.
+_OF_PROGRAM = re.compile(
+    r"""(?P<before>(?<![\w.-])(?:
+        sshpass(?:[ \t]+-[^p\s]\S{0,100}){0,4}[ \t]+-p[ \t]*
+        |(?:docker|podman|nerdctl|helm|buildah|skopeo)(?:[ \t]+[^\s;|&]{1,200}){0,4}?[ \t]+login
+            (?:[ \t]+[^\s;|&]{1,200}){0,8}?[ \t]+-p[ \t]*
+        |curl(?:[ \t]+[^\s;|&]{1,200}){0,12}?[ \t]+(?:-u|--user)[= \t]{0,4}["']?[^\s:;|&"'$]{1,100}:
+        |redis-cli(?:[ \t]+[^\s;|&]{1,200}){0,8}?[ \t]+-a[ \t]+
+    ))(?P<value>"[^"]*"?|'[^']*'?|[^\s"';|&$]+)""",
+    re.VERBOSE,
+)
 _FOLDERS = {"PWD", "OLDPWD", "KEY", "KEYS"}
 
 
@@ -237,6 +250,7 @@ def masked(text: str) -> str:
     spans = [(found.end("before"), found.end() - 1) for found in _ADDRESS.finditer(text)]
     spans += [found.span() for found in _TOKEN.finditer(text)]
     spans += [(found.end("before"), found.end()) for found in _BEARER.finditer(text)]
+    spans += [found.span("value") for found in _OF_PROGRAM.finditer(text)]
     for pattern in (_QUOTED_WHOLE, _GIVEN, _AFTER_OPTION):
         spans += [found.span("value") for found in pattern.finditer(text) if _is_secret(found["name"], found["value"])]
     characters = list(text)

@@ -93,7 +93,8 @@ def normal_bus_id(text: str) -> str:
 
 
 _CANONICAL = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]")
-_BUSES = 256
+# Buses of a domain.
+DOMAIN = 256
 # Domains and buses of switches that exist in a file only, as vendors write them.
 _WRITTEN = "ffff:"
 # What NCCL, or a virtual machine, writes for a switch that it cannot see.
@@ -127,7 +128,9 @@ def bus_key(bus_id: str) -> str:
 
 
 def moved(bus_id: str, buses: int) -> str:
-    """Return a canonical address with `buses` added to its bus number, within 0 to ff."""
+    """Return a canonical address with `buses` added to its bus number, within 0 to ff; DOMAIN of them are a domain."""
     head, device = bus_id.rsplit(":", 1)
     domain, bus = head.rsplit(":", 1)
-    return f"{domain}:{(int(bus, 16) + buses) % _BUSES:02x}:{device}"
+    domains = round(buses / DOMAIN)
+    moved_domain = (int(domain, 16) + domains) % 16 ** len(domain)
+    return f"{moved_domain:0{len(domain)}x}:{(int(bus, 16) + buses) % DOMAIN:02x}:{device}"

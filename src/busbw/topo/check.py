@@ -190,26 +190,32 @@ def partial_resemblance(document: TopologyDocument, platforms: tuple[Platform, .
     subject = subject_of(document)
     devices = [device for device in subject.devices if device.kind in ("gpu", "nic") and device.bus_id is not None]
     counts: dict[str, int] = {}
+    fitting: dict[str, int] = {}
     for platform in platforms:
         if any(place.bus_id for place in platform.gpus):
             matched = _matches(devices, reference_of_platform(platform, "resembles"), 0)
             if matched >= max(_LEAST_ADDRESSES, _NOTABLE * len(devices)):
                 counts[platform.id] = matched
+                fitting[platform.id] = _agreements(subject, platform) - _strangeness(subject, platform)
     if not counts:
         return ()
     most = max(counts.values())
-    names = sorted((name for name, count in counts.items() if count == most), key=len)
+    # Among equals what the file says of processor and GPUs decides, then the plainest name.
+    best, *others = sorted(
+        (name for name, count in counts.items() if count == most), key=lambda name: (-fitting[name], len(name))
+    )
+    also = f"{', '.join(others)} {'has' if len(others) == 1 else 'have'} them too"
     return (
         finding(
             "TOP054",
-            evidence=f"{', '.join(names[1:])} has them too" if names[1:] else "no platform has more of them",
-            fix=f"if it is for one: busbw topo check {shlex.quote(document.where)} --platform {names[0]}",
+            evidence=also if others else "no platform has more of them",
+            fix=f"if it is for one: busbw topo check {shlex.quote(document.where)} --platform {best}",
             place=subject.place(subject.document.root),
             confidence="possible",
             effect="none by itself: the file was held against nothing but itself",
             count=most,
             all=len(devices),
-            name=names[0],
+            name=best,
         ),
     )
 

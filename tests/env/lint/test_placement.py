@@ -130,6 +130,20 @@ def test_an_option_that_is_none_is_an_error_and_says_what_was_meant(line: str, m
     )
 
 
+@pytest.mark.parametrize("option", ["--bindto core", "--bind_to core", "-mapby node", "--mapBy node", "--bind-to core"])
+def test_what_follows_an_option_of_the_wrong_name_is_not_the_program(option: str):
+    text = f"mpirun -np 8 {option} -x NCCL_DEBUG=WARN --bind-to none ./all_reduce_perf -g 1\n"
+
+    assert [each.code for code in ("ENV018", "ENV113") for each in found(text, code)] == []
+    assert len(found(text.replace("DEBUG", "DEBUGG"), "ENV020")) == 1
+
+
+def test_a_flag_of_the_wrong_name_takes_no_value():
+    text = "mpirun -np 8 --report_bindings ./all_reduce_perf --bind-to none -g 1\n"
+
+    assert [each.fix for each in found(text, "ENV113")] == ["--bind-to none before ./all_reduce_perf"]
+
+
 @pytest.mark.parametrize(
     ("text", "is_told"),
     [
@@ -159,6 +173,19 @@ def test_the_other_rendezvous_needs_nics_that_are_switched(text: str, *, is_told
 )
 def test_an_operator_of_nccl_is_part_of_the_name_elsewhere(setting: str, *, is_told: bool):
     assert bool(found(f"export {setting}\nmpirun -np 2 ./app\n", "ENV041")) == is_told
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("UCX_NET_DEVICES==mlx5_0:1,mlx5_1:1", 'there is no device "=mlx5_0:1"'),
+        ("UCX_TLS==rc,cuda_copy", 'there is no transport "=rc"'),
+    ],
+)
+def test_what_is_not_there_is_named_by_its_kind_and_once(setting: str, says: str):
+    (each,) = found(f"export {setting}\nmpirun -np 2 ./app\n", "ENV041")
+
+    assert (each.effect or "").endswith(says)
 
 
 @pytest.mark.parametrize(
@@ -192,6 +219,21 @@ def test_a_chunk_is_an_eighth_of_the_buffer_at_most(settings: str, chunk: str | 
 )
 def test_a_list_without_what_the_program_calls_fails(algorithms: str, program: str, code: str | None):
     text = f"mpirun -np 16 -H a:8,b:8 -x NCCL_ALGO={algorithms} -x NCCL_COLLNET_ENABLE=1 ./{program}\n"
+    codes = [each.code for name in ("ENV061", "ENV067") for each in found(text, name)]
+
+    assert codes == ([] if code is None else [code])
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("bash -c './build/reduce_scatter_perf -b 1M -g 1'", "ENV061"),
+        ('bash -c "cd /tmp; (./broadcast_perf -g 1)"', "ENV061"),
+        ("bash -c './all_reduce_perf -g 1 > all_gather_perf.txt'", None),
+    ],
+)
+def test_what_a_shell_is_handed_is_the_program_too(command: str, code: str | None):
+    text = f"mpirun -np 16 -H a:8,b:8 -x NCCL_ALGO=Tree {command}\n"
     codes = [each.code for name in ("ENV061", "ENV067") for each in found(text, name)]
 
     assert codes == ([] if code is None else [code])

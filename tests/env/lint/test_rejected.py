@@ -61,6 +61,27 @@ def test_what_a_shell_takes_or_never_sees_is_none(name: str):
     assert "ENV019" not in [each.code for each in lint(read(text, file), CheckContext())]
 
 
+HANDED = {
+    "an if and bracket": ("bash -c 'if[ $a = 0 ]; then ./app; fi'", "`if[` is taken for a command"),
+    "a loop without do": ('bash -lc "for i in 1 2; ./app; done"', "`done` without `do`"),
+    "an if without fi": ("sh -c 'cd /a; if true; then ./app'", "`if` without `fi`"),
+    "what is not known": ('bash -c "$LOOP ./app; done"', None),
+    "another shell": ("tcsh -c 'if ($a) then; ./app; endif; done'", None),
+    "what is right": ("bash -c 'if [ $a = 0 ]; then ./app; fi'", None),
+    "another host": ("ssh h 'for i in 1 2; ./app; done'", None),
+}
+
+
+@pytest.mark.parametrize("name", HANDED)
+def test_what_a_shell_is_handed_is_refused_too(name: str):
+    command, reason = HANDED[name]
+    found = lint(read(f"{HEAD}export NCCL_DEBUG=WARN\nsrun -n 2 {command}\n", "job.sh"), CheckContext())
+    told = [(each.title.partition(": ")[2], each.place.line) for each in found if each.code == "ENV019" and each.place]
+
+    assert [line for _reason, line in told] == ([] if reason is None else [4])
+    assert all(text.startswith(reason) for text, _line in told if reason is not None)
+
+
 def test_a_blank_that_is_missing_is_told_in_a_page_too():
     page = "```bash\nif[ $shape == a ]\nthen\n  srun ./app\nfi\n```\n"
     found = lint(read(page, "x.md"), CheckContext())

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from busbw.cli.command import busbw
 from busbw.env.lint import lint
 from busbw.env.reading import read
-from busbw.model.settings import masked
+from busbw.model.settings import masked, plain
 
 from .corpus import context_of
 
@@ -44,11 +44,27 @@ def test_no_secret_is_printed(tmp_path: Path, option: str | None):
         ("NCCL_IB_PKEY=0x7fff OFI_NCCL_MR_KEY_SIZE=2", "NCCL_IB_PKEY=0x7fff OFI_NCCL_MR_KEY_SIZE=2"),
         ("export TOKEN=$OTHER PWD=/x", "export TOKEN=$OTHER PWD=/x"),
         ("cd $PWD; srun --ntasks-per-node=8 ./app -b 8", "cd $PWD; srun --ntasks-per-node=8 ./app -b 8"),
+        ("sshpass -p abc ssh -p 22 h", "sshpass -p *** ssh -p 22 h"),
+        ("sshpass -v -pabc ssh h", "sshpass -v -p*** ssh h"),
+        ('docker login -u me -p "a b" nvcr.io', 'docker login -u me -p "***" nvcr.io'),
+        ("curl -sS -u me:abc http://h/x", "curl -sS -u me:*** http://h/x"),
+        ("redis-cli -h h -a abc ping", "redis-cli -h h -a *** ping"),
+        ("sshpass -p $PW ssh h; mkdir -p /a", "sshpass -p $PW ssh h; mkdir -p /a"),
+        (
+            "docker run -p 80:80 -u 0:0 img; curl -o a:b http://h:80/x",
+            "docker run -p 80:80 -u 0:0 img; curl -o a:b http://h:80/x",
+        ),
     ],
 )
 def test_a_mask_is_as_long_as_what_it_hides_and_hides_nothing_else(line: str, shown: str):
     assert masked(line) == shown
     assert len(masked(line)) == len(line)
+
+
+@pytest.mark.parametrize("line", ["sshpass -p abcXYZ ssh h", "docker login -p abcXYZ r", "curl -u me:abcXYZ http://h"])
+def test_a_password_of_one_letters_option_is_not_kept(line: str):
+    assert "abcXYZ" not in plain(line)
+    assert plain("ssh -p 22 h; mkdir -p a; curl -o a:b http://h") == "ssh -p 22 h; mkdir -p a; curl -o a:b http://h"
 
 
 ISOLATED = "# NVLink alone, without the NICs\nexport NCCL_IB_DISABLE=1\nmpirun -np 8 ./all_reduce_perf\n"

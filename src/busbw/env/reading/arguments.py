@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 import msgspec
 
@@ -27,6 +28,17 @@ class Option(msgspec.Struct, frozen=True):
     name: str
     at: int
     values: tuple[Field, ...] = ()
+
+
+def letters_of_option(name: str) -> str:
+    """Return an option without the signs between its words: `bindto` of `--bind-to`, `--bind_to` and `-BindTo`."""
+    return name.replace("-", "").replace("_", "").lower()
+
+
+@cache
+def _letters_of_valued(grammar: Grammar) -> frozenset[str]:
+    """Return the letters of the options of several words that take a value."""
+    return frozenset(letters_of_option(name) for name in grammar.valued if "-" in name.lstrip("-"))
 
 
 class Arguments:
@@ -73,7 +85,9 @@ class Arguments:
             return Option(short, at, (field.behind(2),))
         if equals:
             return Option(name, at, (field.behind(len(name) + 1),))
-        if grammar.flags and field.text.startswith("--") and field.text not in grammar.flags:
+        takes_value = bool(grammar.flags) and field.text.startswith("--") and field.text not in grammar.flags
+        # `--bindto core` is an error of its own; what follows is not the program for that.
+        if takes_value or letters_of_option(field.text) in _letters_of_valued(grammar):
             return Option(field.text, at, self._take(1))
         return Option(field.text, at)
 

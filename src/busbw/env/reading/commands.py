@@ -29,6 +29,8 @@ from busbw.model.settings import LaunchCommand
 Kind = Literal["mpirun", "srun", "torchrun", "container", "other"]
 Reader = Callable[[list[Field], Context, int], list[Field]]
 
+# Those whose `if` and `for` are POSIX's.
+_LIKE_POSIX = {"bash", "sh", "ksh", "dash", "ash"}
 SHELLS = {"bash", "sh", "zsh", "ksh", "dash", "ash", "csh", "tcsh"}
 # A shell's options in one word that end in the one with the script: -c, -lc, -exc.
 _SCRIPT_OPTION = re.compile(r"-[a-zA-Z]*c")
@@ -323,7 +325,9 @@ def _shell(fields: list[Field], context: Context) -> int | None:
     if at is None:
         return _handed_on(fields, context)
     if at + 1 < len(fields):
-        _read_script(fields[at + 1].spelled, context)
+        script = fields[at + 1].spelled
+        is_whole = context.is_whole and script.is_known and fields[0].text.rpartition("/")[2] in _LIKE_POSIX
+        context.read("shell", script, context.inner(is_whole=is_whole))
     return None
 
 

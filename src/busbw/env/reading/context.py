@@ -354,6 +354,8 @@ class Context(msgspec.Struct):
     target: str | None = None
     arms: tuple[Arm, ...] = ()
     depth: int = 0
+    # Whether all of it stands here: a file, or what a shell is handed in one known word.
+    is_whole: bool = True
     # How an exported variable is put down here.
     exported_as: Form = "export"
     # `set -a`: all that is set is exported.
@@ -372,6 +374,7 @@ class Context(msgspec.Struct):
         target: str | None = None,
         is_new: bool = False,
         exported_as: Form | None = None,
+        is_whole: bool = False,
     ) -> "Context":
         """Return the context of a text that stands here; `is_new`: it knows nothing of the variables around it."""
         return replace(
@@ -382,6 +385,7 @@ class Context(msgspec.Struct):
             exported_as=self.exported_as if exported_as is None else exported_as,
             exports_all=False,
             depth=self.depth + 1,
+            is_whole=is_whole,
         )
 
     def read(self, language: str, piece: Spelled, inner: "Context") -> None:

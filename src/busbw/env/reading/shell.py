@@ -49,11 +49,11 @@ class Construct:
 
 
 def _reject(context: Context, at: int, reason: str) -> None:
-    """Take down that a shell refuses the text here; of a text within another, that it is not read."""
-    if context.depth:
-        context.ledger.unread(at, f"{reason}: the shell would not run this")
-    else:
+    """Take down that a shell refuses the text here; of a part of one, that it is not read."""
+    if context.is_whole:
         context.ledger.rejected(at, reason)
+    else:
+        context.ledger.unread(at, f"{reason}: the shell would not run this")
 
 
 class Constructs:
@@ -398,7 +398,7 @@ class Script:
         """Take down `if[` and its like, and go on as it was meant."""
         first = word.segments[0].spelled.text if word.segments else ""
         glued = _GLUED.match(first)
-        if glued is None or self._context.depth:
+        if glued is None or not self._context.is_whole:
             return
         reason = f"`{glued.group()}` is taken for a command: a blank is missing behind `{glued['word']}`"
         self._context.ledger.rejected(word.start, reason, is_certain=True)

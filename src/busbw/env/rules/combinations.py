@@ -1,5 +1,6 @@
 """Settings together: what they do to each other where they hold at once."""
 
+import re
 from collections.abc import Iterator, Mapping
 
 from msgspec import structs
@@ -45,6 +46,7 @@ _CALLED_BY = {
     "reduce_perf": "Reduce", "reduce_scatter_perf": "ReduceScatter", "sendrecv_perf": None, "alltoall_perf": None,
     "gather_perf": None, "scatter_perf": None, "hypercube_perf": None,
 }  # fmt: skip
+_BETWEEN_WORDS = re.compile(r"[\s;&|()]+")
 _BUFFER = "NCCL_BUFFSIZE"
 _SOME_WITHOUT = "some without algorithm"
 # RCCL follows NCCL at a distance: ROCm 6.4 has 2.22. What only newer versions do is not certain there.
@@ -57,8 +59,7 @@ def combinations(subject: SettingsSubject) -> Iterator[Finding]:
     for situation in subject.situations:
         nodes = _nodes(subject, situation)
         values = situation.values()
-        words = situation.launch.argv if situation.launch is not None else ()
-        called = frozenset(program for word in words if (program := word.rpartition("/")[2]) in _CALLED_BY)
+        called = _programs(situation)
         key = nodes, called, frozenset(values.items())
         if key in reported:
             continue
@@ -93,10 +94,16 @@ def _is_published(each: Interaction, values: Mapping[str, str], subject: Setting
     return all((name, values.get(name)) in published for name in each.names)
 
 
+def _programs(situation: Situation) -> frozenset[str]:
+    """Return which programs of nccl-tests a command names, also within what a shell is handed: `bash -c '...'`."""
+    words = situation.launch.argv if situation.launch is not None else ()
+    parts = (part for word in words for part in _BETWEEN_WORDS.split(word))
+    return frozenset(program for part in parts if (program := part.rpartition("/")[2]) in _CALLED_BY)
+
+
 def _used_without(each: Interaction, situation: Situation) -> tuple[str, ...] | None:
     """Return which of the collectives without an algorithm the program calls; None: it is not known what it calls."""
-    words = situation.launch.argv if situation.launch is not None else ()
-    programs = {word.rpartition("/")[2] for word in words} & _CALLED_BY.keys()
+    programs = _programs(situation)
     if each.id != _SOME_WITHOUT or not programs:
         return None
     calls = {_CALLED_BY[program] for program in programs}

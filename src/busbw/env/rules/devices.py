@@ -346,14 +346,16 @@ def startup(subject: SettingsSubject) -> Iterator[Finding]:
 
 def _operator(each: Assignment, value: str) -> Finding:
     plain = value.lstrip("=")
+    first = shown(value.partition(",")[0])
+    what = "transport" if each.name.endswith("_TLS") else "device"
     return report(
         "ENV041",
         at=place_of_value(each),
         evidence=setting_text(each),
-        effect=f"only NCCL reads = as an operator: here it is part of the name, and there is no device {shown(value)}",
+        effect=f"only NCCL reads = as an operator: here it is part of the name, and there is no {what} {first}",
         fix=f'{each.name}="{plain}"',
         name=each.name,
-        written=shown(value.partition(",")[0]),
+        written=first,
     )
 
 

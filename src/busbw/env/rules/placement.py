@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from busbw.base.cpus import format_cpu_list
 from busbw.base.errors import InputError
+from busbw.env.reading.arguments import letters_of_option
 from busbw.env.rules.situations import Situation, slurm_options
 from busbw.env.rules.subject import SettingsSubject, place_of, report, setting_text
 from busbw.model.finding import FilePlace, Finding
@@ -150,7 +151,7 @@ def _launch(
         "ENV120",
         at=place_of(launch),
         evidence=f"{platform.id}: GPUs 0-{platform.gpu.count - 1} are on NUMA nodes {_nodes(masks)}; "
-        f"rank {first.rank} would run on CPUs {format_cpu_list(first.cpus or ())}",
+        f"rank {first.rank} would run on {_cpus(frozenset(first.cpus or ()))}",
         confidence="likely",
         effect=(
             "NCCL_IGNORE_CPU_AFFINITY=1 lets NCCL move its own threads; the program's stay there"
@@ -238,12 +239,16 @@ def _overlap(at: FilePlace, written: str, kind: str, text: str) -> Iterator[Find
                     at=at,
                     evidence=written if len(written) <= 80 else f"{written[:77]}...",
                     confidence="certain",
-                    effect=f"both run on CPUs {format_cpu_list(tuple(sorted(shared)))}, beside one of the GPUs at most",
+                    effect=f"both run on {_cpus(shared)}, beside one of the GPUs at most",
                     fix="busbw topo masks --platform ID",
                     first=str(first),
                     second=str(second),
                 )
                 return
+
+
+def _cpus(cpus: frozenset[int]) -> str:
+    return f"CPU{'s' if len(cpus) > 1 else ''} {format_cpu_list(tuple(sorted(cpus)))}"
 
 
 # Where what a task asks for has to come from.
@@ -347,7 +352,7 @@ def options(subject: SettingsSubject) -> Iterator[Finding]:
         own = launch.argv[1 : launch.program] if launch.program is not None else launch.argv[1:]
         for word in own:
             name = word.partition("=")[0]
-            meant = known.get(name.lstrip("-").replace("-", "").replace("_", "").lower())
+            meant = known.get(letters_of_option(name))
             if meant is None or not name.startswith("-") or name in _GRAMMARS[launch.kind] or name.lstrip("-") == meant:
                 continue
             yield report(

@@ -89,6 +89,7 @@ _LONGEST_TITLE = int(_LONGEST_LINE * 12 / 15)
 STYLE = """
 svg { color-scheme: light dark; }
 text { font: 12px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #1f2328; }
+text { white-space: pre; }
 .head { font-weight: 700; }
 .page { font-size: 15px; font-weight: 700; }
 .dim { fill: #59636e; }

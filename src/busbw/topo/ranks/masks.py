@@ -24,7 +24,8 @@ def mask_forms(places: tuple[RankPlace, ...], cores: Cores) -> tuple[MaskForms, 
 def cpus_beside_gpus(platform: Platform) -> tuple[str, ...]:
     """Return the CPUs of each GPU where each is on one chip with a processor of its own, as in a Grace Hopper; else ().
 
-    Linux counts their cores one processor after the other, as they have no hyperthreads.
+    Their cores are counted one processor after the other, as CSCS shows it of Alps (docs/running/slurm.md, affinity:
+    `srun -n8 -N2 -c72` gives 0-71, 72-143, 144-215, 216-287); the processors have no hyperthreads.
     """
     cpu, gpus = platform.cpu, platform.gpu.count
     if platform.nvlink.c2c_Bps is None or gpus < 2 or cpu.sockets != gpus or not cpu.cores or cpu.cores != cpu.threads:

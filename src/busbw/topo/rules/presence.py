@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from busbw.facts.rules import finding
 from busbw.model.finding import Finding
-from busbw.topo.buses import card, moved
+from busbw.topo.buses import DOMAIN, card, moved
 from busbw.topo.file.document import read_integer
 from busbw.topo.reference import TopologyReference
 from busbw.topo.rules.subject import WORDS, NetElement, PciElement, TopologySubject
@@ -179,6 +179,34 @@ def _shift(devices: list[PciElement], known: set[str]) -> int:
     return best if matched >= _ENOUGH * len(devices) and matched > as_written else 0
 
 
+def _shift_of_domains(devices: list[PciElement], known: dict[str, int | None]) -> int:
+    """Return the buses of a domain more or less, where that makes all addresses known ones; 0 where it does not.
+
+    Domains are counted one after the other, so that most addresses are some device's as they are written: NUMA nodes
+    tell one that is wrong from all that are.
+    """
+    if len(devices) < 2:
+        return 0
+    written = _in_place(devices, 0, known)
+    for buses in (-DOMAIN, DOMAIN):
+        of_shift = _in_place(devices, buses, known)
+        if of_shift[0] == len(devices) and all(more > before for more, before in zip(of_shift, written, strict=True)):
+            return buses
+    return 0
+
+
+def _in_place(devices: list[PciElement], buses: int, known: dict[str, int | None]) -> tuple[int, int]:
+    """Return how many addresses are known ones, and how many of these lie on the right NUMA node."""
+    count = right = 0
+    for device in devices:
+        address = moved(device.bus_id or "", buses)
+        address = card(address) if device.kind == "nic" else address
+        if address in known:
+            count += 1
+            right += known[address] is not None and known[address] == device.node.id
+    return count, right
+
+
 def _is_one_of(device: PciElement, buses: int, known: set[str]) -> bool:
     address = moved(device.bus_id or "", buses)
     return (card(address) if device.kind == "nic" else address) in known
@@ -192,8 +220,9 @@ def shifted(subject: TopologySubject, reference: TopologyReference) -> tuple[Shi
     """Return the devices whose addresses are right but for a number of buses: all of a kind, or those nobody knows."""
     gpus, nics = ([each for each in subject.devices if each.kind == kind and each.bus_id] for kind in ("gpu", "nic"))
     found: list[Shifted] = []
-    for devices, known in ((gpus, set(reference.gpus)), (nics, set(reference.nics))):
-        buses = _shift(devices, known)
+    for devices, places in ((gpus, reference.gpus), (nics, reference.nics)):
+        known = set(places)
+        buses = _shift(devices, known) or _shift_of_domains(devices, places)
         if buses:
             found.append(([device for device in devices if _is_one_of(device, buses, known)], buses))
             continue
@@ -215,7 +244,8 @@ def off_by_buses(
         devices = [device for of_kind, each in found if each == buses for device in of_kind]
         first = devices[0]
         rights = [(device.bus_id or "", moved(device.bus_id or "", buses)) for device in devices]
-        how = f"{abs(buses)} {'added' if buses > 0 else 'subtracted'}"
+        what, steps = ("domain", abs(buses) // DOMAIN) if abs(buses) >= DOMAIN else ("bus", abs(buses))
+        how = f"{steps} {'added' if buses > 0 else 'subtracted'}"
         many = f"{len(devices)} addresses are" if len(devices) > 1 else "the address is"
         each_one = ", ".join(f'busid="{right}" for {wrong}' for wrong, right in rights[:_MOST_OFFERED])
         each_one += ", and so on" if len(rights) > _MOST_OFFERED else ""
@@ -226,7 +256,7 @@ def off_by_buses(
             place=subject.place(first.element, "busid"),
             confidence=reference.confidence,
             effect=_DROPS,
-            buses=f"{abs(buses)} bus{'es' if abs(buses) > 1 else ''}",
+            buses=f"{steps} {what}{'es' if steps > 1 else ''}",
         )
 
 
