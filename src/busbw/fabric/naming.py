@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from busbw import _core
+from busbw.base.units import format_in
 from busbw.base.value import Integer, Value
 from busbw.fabric.inference import LEAST_EFFECT, Fit
 from busbw.fabric.pair_table import PairTable, leaf_column, region_column
@@ -508,8 +509,10 @@ def _names(places: Places, endpoints: Sequence[int]) -> tuple[str, ...]:
 
 def evidence_line(test: PairTest, places: Places, unit: str) -> str:
     """Return a test in words: `n0001 -> n0002: 42.3 GB/s (round 6)`."""
-    scale, written = {"s": (1e6, "us"), "msg/s": (1e-6, "Mmsg/s")}.get(unit, (1e-9, "GB/s"))
-    shown = "no answer" if test.value is None else f"{test.value * scale:.2f} {written}"
+    if test.value is None or unit == "s":
+        shown = "no answer" if test.value is None else f"{test.value * 1e6:.2f} us"
+    else:
+        shown = f"{test.value / 1e9:.2f} GB/s" if test.value >= 1e8 else format_in(test.value, unit)
     ends = f"{places.endpoints[test.sender]} -> {places.endpoints[test.receiver]}"
     return f"{ends}: {shown} (round {test.round + 1}{', alone' if test.alone else ''})"
 
