@@ -10,6 +10,7 @@ from tests.cost import check_cost
 from tests.warm import warm_busbw
 
 from busbw.base.errors import InputError
+from busbw.fabric.naming import evidence_line
 from busbw.fabric.places import PairTest
 from busbw.fabric.procedure import sweep
 from busbw.fabric.simulation import Fault, Noise, Simulated, made_places
@@ -232,3 +233,22 @@ def test_a_simulation_says_that_nothing_was_measured(tmp_path) -> None:
     assert text.returncode == 4
     json = warm_busbw("fabric", "--simulate", "fat-tree-2", "--nodes", "16", "--json", cwd=tmp_path)
     assert '"simulated": true' in json.stdout
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (42.66e9, "B/s", "42.66 GB/s"),
+        (1.5e6, "B/s", "1.50 MB/s"),
+        (1.65e-6, "s", "1.65 us"),
+        (2.62e6, "msg/s", "2.62 Mmsg/s"),
+        (8350.0, "msg/s", "8.35 kmsg/s"),
+        (None, "s", "no answer"),
+    ],
+)
+def test_a_test_is_said_in_a_unit_in_which_it_can_be_read(value: float | None, unit: str, shown: str) -> None:
+    places, _tests = read_pairs("n0,n1,1\n", "latency", "t")
+
+    line = evidence_line(PairTest(sender=0, receiver=1, round=0, value=value), places, unit)
+
+    assert line == f"n0 -> n1: {shown} (round 1)"

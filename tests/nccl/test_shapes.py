@@ -57,6 +57,55 @@ def test_pairs_of_gpus_are_measured_and_judged_in_one_command(busbw: NcclBusbw):
     assert result.out == busbw("fabric", busbw.directory(), "--expect", "1B/s", "--json").out
 
 
+def test_a_slow_gpu_is_named(busbw: NcclBusbw):
+    words = (
+        "fabric",
+        "--over",
+        "nccl",
+        "--launcher",
+        "processes",
+        "--ranks",
+        4,
+        "-g",
+        4,
+        "-b",
+        "1K",
+        "--time-limit",
+        5,
+    )
+    slow = {"STANDIN_LATENCY_US": "5000", "STANDIN_FAULT": "kind=gpusleep,rank=2,us=5000"}
+
+    result = busbw(*words, *busbw.libraries(kernels=False), "--json", env=slow)
+
+    judged = json.loads(result.out)
+    assert result.code == 1, result
+    assert [each["place"].partition(":")[2] for each in judged["answers"]] == ["gpu2"]
+
+
+def test_other_work_on_a_gpu_stands_beside_the_judgement(busbw: NcclBusbw):
+    words = (
+        "fabric",
+        "--over",
+        "nccl",
+        "--launcher",
+        "processes",
+        "--ranks",
+        3,
+        "-g",
+        3,
+        "-b",
+        "1K",
+        "--time-limit",
+        2,
+    )
+
+    result = busbw(*words, *busbw.libraries(), "--json", env={"STANDIN_BUSY_GPU": "1"})
+
+    found = [each for each in json.loads(result.out)["findings"] if each["code"] == "RUN027"]
+    assert result.code == 1, result
+    assert [each["title"].partition(" on ")[0] for each in found] == ["GPU 1"]
+
+
 def test_wrong_data_between_gpus_is_said_instead_of_a_judgement_of_speed(busbw: NcclBusbw):
     words = (
         "fabric",

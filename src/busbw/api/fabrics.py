@@ -36,6 +36,10 @@ _COLLECTIVES: dict[str, Metric] = {
 }
 
 
+# A GPU that works for others is slow without being bad.
+_OTHER_WORK = "RUN027"
+
+
 class FabricRequest(Value, kw_only=True, frozen=True):
     """What to judge: either `source` or `topology`."""
 
@@ -143,9 +147,10 @@ def judge_fabric(asked: FabricRequest) -> JudgedFabric:
         )
     findings: tuple[Finding, ...] = ()
     if asked.source is not None:
-        outcome, metric, title, known = _stored(asked, asked.source)
+        outcome, metric, title, known, disturbed = _stored(asked, asked.source)
         truth: tuple[str, ...] = ()
         outcome, findings = _with_evidence(asked, outcome, known)
+        findings = (*disturbed, *findings)
     else:
         outcome, metric, title, truth = _simulated(asked)
     made = report(
@@ -220,7 +225,9 @@ def _truth(fault: Fault, places: Places) -> str:
     return f"{fault.kind}{where}{effect}"
 
 
-def _stored(asked: FabricRequest, source: str) -> tuple[Swept, Metric, str, KnownTopology | None]:
+def _stored(asked: FabricRequest, source: str) -> tuple[Swept, Metric, str, KnownTopology | None, tuple[Finding, ...]]:
+    """Return a table or a run analysed, its metric, title and topology, and what the run says of work beside it."""
+    disturbed: tuple[Finding, ...] = ()
     if source == "-" or is_table(source):
         if asked.metric is None:
             raise InputError(
@@ -239,10 +246,13 @@ def _stored(asked: FabricRequest, source: str) -> tuple[Swept, Metric, str, Know
             raise InputError(
                 "this is an import; give the table itself", where=str(where), hint="sender,receiver,value,unit"
             )
-        places, tests, metric = pairs_of(loading.read(where), asked)
+        run = loading.read(where)
+        places, tests, metric = pairs_of(run, asked)
+        disturbed = tuple(each for each in run.findings if each.code == _OTHER_WORK)
         title = f"{metric} of pairs in run {where.name}"
     known = placed_by_text(places, topology_text(asked.tree), asked.tree) if asked.tree is not None else None
-    return analysed(known.places if known is not None else places, tests, metric), metric, title, known
+    outcome = analysed(known.places if known is not None else places, tests, metric)
+    return outcome, metric, title, known, disturbed
 
 
 def pairs_of(run: Run, asked: FabricRequest) -> tuple[Places, tuple[PairTest, ...], Metric]:
