@@ -3,19 +3,30 @@
 These are a tournament with rules on single values, and bisection by collectives over halves of the nodes.
 
 .venv/bin/python benchmarks/fabric/study.py --nodes 64 --cases 200 --seconds 60 --peers
+.venv/bin/python benchmarks/fabric/study.py --nodes 64 --fault none --cut 3
 """
 
 import argparse
 import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 from busbw.base.errors import InputError
-from busbw.fabric.places import Pairing, Places
-from busbw.fabric.procedure import sweep
+from busbw.fabric.places import Metric, Pairing, Places
+from busbw.fabric.procedure import Swept, analysed, sweep
 from busbw.fabric.report import ExpectedPair, FabricReport, report
 from busbw.fabric.schedule import full_rounds
-from busbw.fabric.simulation import FAULTS, TOPOLOGIES, Fault, FaultKind, Noise, Simulated, drawn_faults, made_places
+from busbw.fabric.simulation import (
+    FAULTS,
+    TOPOLOGIES,
+    Fault,
+    FaultKind,
+    Noise,
+    Simulated,
+    Topology,
+    drawn_faults,
+    made_places,
+)
 
 # What an answer to a fault may be called. Latencies have no direction: there a NIC of one direction is its node.
 RIGHT: dict[FaultKind, tuple[str, ...]] = {
@@ -24,11 +35,12 @@ RIGHT: dict[FaultKind, tuple[str, ...]] = {
     "cable-adaptive": ("leaf_uplink",), "spine-link": ("spine_link",), "flapping": ("unsteady",),
     "congestion": ("congestion",),
 }  # fmt: skip
+WITHOUT_DIRECTION: dict[FaultKind, tuple[str, ...]] = {"nic-send": ("node", "nic"), "nic-receive": ("node", "nic")}
 OF_LEAVES = ("leaf-uplink", "cable-static", "cable-destination", "cable-adaptive", "congestion")
 # Of each collective, of which the median counts.
 REPEATS = 3
 NODE_KINDS = ("node", "nic", "nic_send", "nic_receive", "unsteady", "leaf")
-SOUND = {
+SOUND: dict[Metric, tuple[ExpectedPair, ...]] = {
     "bandwidth": (ExpectedPair(value=47.5e9, kind="measured", source="simulation"),),
     "bibandwidth": (ExpectedPair(value=93.75e9, kind="measured", source="simulation"),),
     "latency": tuple(ExpectedPair(value=each, kind="measured", source="simulation") for each in (1.65e-6, 2.25e-6)),
@@ -47,14 +59,15 @@ def place_of(fault: Fault, places: Places) -> str:
     return endpoint.node if fault.kind == "node" else str(endpoint)
 
 
-def named(made: FabricReport, faults: tuple[Fault, ...], places: Places) -> tuple[int, int]:
+def named(made: FabricReport, faults: tuple[Fault, ...], places: Places, metric: Metric) -> tuple[int, int]:
     """Return how many faults are rightly named, and how many answers name nothing that is bad."""
     left = list(made.answers)
+    kinds = RIGHT if metric == "bandwidth" else RIGHT | WITHOUT_DIRECTION
     right = 0
     for fault in faults:
         place = place_of(fault, places)
         for each in left:
-            if each.kind in RIGHT[fault.kind] and (not place or place in each.place.replace(",", " ").split()):
+            if each.kind in kinds[fault.kind] and (not place or place in each.place.replace(",", " ").split()):
                 right += 1
                 left.remove(each)
                 break
@@ -102,6 +115,25 @@ def bisection(fabric: Simulated) -> tuple[set[str], int]:
     return {fabric.places.endpoints[suspects[0]].node}, number
 
 
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What a row of a table is about, but for its fault."""
+
+    topology: Topology = "fat-tree-2"
+    nodes: int = 64
+    metric: Metric = "bandwidth"
+    sigma: float = 0.02
+    # Sweeps are cut off after so many rounds; None: none is.
+    cut: int | None = None
+    # Beside a tournament with rules, and bisection.
+    peers: bool = False
+
+    def __str__(self) -> str:
+        """Return the setting as the heading of a table has it."""
+        cut = "" if self.cut is None else f", cut off after {self.cut} rounds"
+        return f"{self.topology}, {self.nodes} nodes, {self.metric}, noise {self.sigma}{cut}"
+
+
 @dataclass
 class Score:
     """What the cases of one fault came to."""
@@ -121,14 +153,21 @@ class Score:
     halving_right: int = 0
     halving_wrong: int = 0
     halving_rounds: int = 0
+    spent_s: float = 0.0
 
-    def line(self, kind: str, spent_s: float, *, peers: bool) -> str:
+    def add(self, other: "Score") -> None:
+        """Add the cases of another score."""
+        for each in fields(self):
+            one, two = getattr(self, each.name), getattr(other, each.name)
+            setattr(self, each.name, max(one, two) if each.name == "most" else one + two)
+
+    def line(self, kind: str, *, peers: bool) -> str:
         """Return the score as a row of Markdown."""
         found = f"{100 * self.right / self.faults:.1f} %" if self.faults else "-"
         precise = f"{100 * self.right / (self.right + self.wrong):.1f} %" if self.right + self.wrong else "-"
         row = f"| {kind} | {self.cases} | {found} | {precise} | {self.accused} | "
         row += f"{self.rounds / self.cases:.1f} ({self.most}) | "
-        row += f"{self.tests / self.cases:.0f} | {1e3 * spent_s / self.cases:.0f} |"
+        row += f"{self.tests / self.cases:.0f} | {1e3 * self.spent_s / self.cases:.0f} |"
         if peers:
             row += f" {100 * self.rule_right / self.cases:.0f} % | {100 * self.rule_wrong / self.cases:.0f} % | "
             row += f"{self.rule_pairs / self.cases:.0f} | {100 * self.halving_right / self.cases:.0f} % | "
@@ -136,17 +175,28 @@ class Score:
         return row
 
 
-def case(asked: argparse.Namespace, kind: FaultKind, places: Places, seed: int, score: Score) -> None:
+def swept(setting: Setting, fabric: Simulated, places: Places) -> Swept:
+    """Return a sweep of a simulated fabric, or what of one that was cut off can be judged."""
+    whole = sweep(places, fabric.measure, setting.metric, fabric.draws)
+    if setting.cut is None:
+        return whole
+    first = [replace(each, retest=False, alone=False) for each in whole.tests if each.round < setting.cut]
+    return analysed(places, first, setting.metric)
+
+
+def case(setting: Setting, kind: FaultKind, places: Places, seed: int, score: Score) -> None:
     """Run one case and add it to the score. Raises InputError where the fabric has no such fault."""
     draws = random.Random(seed)  # noqa: S311 - a simulation
     faults = drawn_faults(kind, places, draws)
-    noise = Noise(sigma=asked.sigma)
+    noise = Noise(sigma=setting.sigma)
     fabric = Simulated(
-        topology=asked.topology, places=places, faults=faults, noise=noise, metric=asked.metric, draws=draws
+        topology=setting.topology, places=places, faults=faults, noise=noise, metric=setting.metric, draws=draws
     )
-    outcome = sweep(places, fabric.measure, asked.metric, draws)
-    made = report(outcome, asked.metric, "case", expected=SOUND[asked.metric], simulated=True)
-    right, wrong = named(made, faults, places)
+    began = time.process_time()
+    outcome = swept(setting, fabric, places)
+    made = report(outcome, setting.metric, "case", expected=SOUND[setting.metric], simulated=True)
+    score.spent_s += time.process_time() - began
+    right, wrong = named(made, faults, places, setting.metric)
     placed = [each for each in faults if each.kind not in (*OF_LEAVES, "spine-link", "slow")]
     truth = {places.endpoints[each.element].node for each in placed}
     score.cases += 1
@@ -157,7 +207,7 @@ def case(asked: argparse.Namespace, kind: FaultKind, places: Places, seed: int, 
     score.rounds += outcome.rounds
     score.most = max(score.most, outcome.rounds)
     score.tests += len(outcome.tests)
-    if asked.peers:
+    if setting.peers:
         flagged, pairs = tournament(fabric)
         score.rule_right += bool(truth) and truth <= flagged
         score.rule_wrong += bool(flagged - truth)
@@ -179,21 +229,24 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60, help="for each fault, at most")
     parser.add_argument("--sigma", type=float, default=0.02)
     parser.add_argument("--fault", choices=FAULTS, action="append")
+    parser.add_argument("--cut", type=int, help="judge what a sweep measured in so many rounds")
     parser.add_argument("--peers", action="store_true", help="beside a tournament with the 93 %% rule")
     asked = parser.parse_args()
+    setting = Setting(topology=asked.topology, nodes=asked.nodes, metric=asked.metric, sigma=asked.sigma,
+                      cut=asked.cut, peers=asked.peers)  # fmt: skip
     places = made_places(asked.topology, asked.nodes)
-    print(f"{asked.topology}, {asked.nodes} nodes, {asked.metric}, noise {asked.sigma}")
+    print(setting)
     for kind in asked.fault or FAULTS:
         score, began = Score(), time.monotonic()
         for seed in range(asked.first, asked.first + asked.cases):
             try:
-                case(asked, kind, places, seed, score)
+                case(setting, kind, places, seed, score)
             except InputError:
                 break
             if time.monotonic() - began > asked.seconds:
                 break
         if score.cases:
-            print(score.line(kind, time.monotonic() - began, peers=asked.peers), flush=True)
+            print(score.line(kind, peers=asked.peers), flush=True)
 
 
 if __name__ == "__main__":

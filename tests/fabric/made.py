@@ -1,6 +1,6 @@
 """A judged fabric made by hand: what is drawn of it does not change with how faults are found."""
 
-from busbw.fabric.naming import FabricAnswer
+from busbw.fabric.answers import FabricAnswer
 from busbw.fabric.report import FabricReport
 from busbw.fabric.views import (
     FabricBar,

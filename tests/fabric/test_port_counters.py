@@ -9,8 +9,8 @@ from tests.probe.machines import MACHINES
 
 from busbw.api.fabric_evidence import changed_counters, counter_lines
 from busbw.base.errors import InputError
+from busbw.fabric.answers import FabricAnswer, Kind
 from busbw.fabric.counter_evidence import counter_notes, weighed
-from busbw.fabric.naming import FabricAnswer, Kind
 from busbw.fabric.perfquery import is_perfquery, named_by, read_perfquery
 from busbw.fabric.port_counters import PortChanges, called_as, changes, port_words, risen, span_words
 from busbw.facts.port_counters import names_of, perfquery_names, port_counters

@@ -19,6 +19,8 @@ from busbw.stats.distributions import median
 _BIN = 0.002
 _MOST_BANDS = 5
 _STEPS = 60
+# A step that moves centres by less than this share of a bin, and weights by less, is the last.
+_MOVED = 1e-3
 # Centres of two bands lie so many of their scatters apart, and by so much of the value, at least.
 _APART = 3.0
 _LEAST_APART = 0.04
@@ -88,12 +90,23 @@ def _mixture(bins: Sequence[tuple[float, int]], number: int) -> tuple[float, lis
                 into[0] += share
                 into[1] += share * value
                 into[2] += share * value * value
-        found = [_component(each[0], each[1], each[2], total) for each in sums if each[0] > 0.5]
+        before, found = found, [_component(each[0], each[1], each[2], total) for each in sums if each[0] > 0.5]
+        if _settled(before, found):
+            break
     likelihood = sum(
         count * math.log((1 - _FLOOR) * sum(each.weight * _density(value, each) for each in found) + _FLOOR / span)
         for value, count in bins
     )
     return (3 * number - 1) * math.log(total) - 2 * likelihood, found
+
+
+def _settled(before: Sequence[_Component], found: Sequence[_Component]) -> bool:
+    """Whether a step moved no component by what would tell."""
+    return len(before) == len(found) and all(
+        abs(one.centre - other.centre) < _MOVED * _BIN and abs(one.weight - other.weight) < _MOVED
+        and abs(one.sigma - other.sigma) < _MOVED * _BIN
+        for one, other in zip(before, found, strict=True)
+    )  # fmt: skip
 
 
 def _start(bins: Sequence[tuple[float, int]], total: int, number: int) -> list[_Component]:

@@ -10,7 +10,7 @@ from collections.abc import Container, Sequence
 from msgspec import structs
 
 from busbw.base.text import counted, listed
-from busbw.fabric.naming import FabricAnswer
+from busbw.fabric.answers import FabricAnswer
 from busbw.fabric.places import endpoint_of
 from busbw.fabric.port_counters import ERRORS, PortChange, PortChanges, by_port, counted_words, owner_of
 from busbw.fabric.report import FabricReport

@@ -11,7 +11,7 @@ from typing import Literal
 
 from busbw.base.text import counted
 from busbw.base.units import format_in
-from busbw.fabric.naming import FabricAnswer
+from busbw.fabric.answers import FabricAnswer
 from busbw.fabric.report import FabricReport
 from busbw.fabric.views import FabricBar, FabricMatrix, HistogramBin, LeafBox, SuspectDetail, ViewLine
 

@@ -11,6 +11,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from busbw import _core
 from busbw.fabric.pair_table import PairTable, leaf_column
@@ -57,8 +58,13 @@ class Fit:
 
     def bound(self, count: int, elements: int) -> float:
         """Return the effect from which one of `elements` is suspicious, with `count` tests of it."""
-        alarms = normal_quantile(1 - min(0.5, _FALSE_ALARMS / max(elements, 1)))
-        return max(LEAST_EFFECT, alarms * self.scatter(count))
+        return max(LEAST_EFFECT, _scatters(elements) * self.scatter(count))
+
+
+@lru_cache(maxsize=64)
+def _scatters(elements: int) -> float:
+    """Return from how many scatters on one of `elements` is suspicious; it is asked for every one of them."""
+    return normal_quantile(1 - min(0.5, _FALSE_ALARMS / max(elements, 1)))
 
 
 def fit(places: Places, tests: PairTable, metric: Metric, classes: Sequence[int] | None = None) -> Fit:

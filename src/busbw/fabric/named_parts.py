@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from busbw.fabric.naming import FabricAnswer, Kind
+from busbw.fabric.answers import FabricAnswer, Kind
 from busbw.fabric.places import PairTest, Places
 
 _OF_ENDPOINTS: tuple[Kind, ...] = ("node", "nic", "nic_send", "nic_receive", "unsteady", "unanswered")
@@ -21,6 +21,8 @@ class NamedParts:
     rails: dict[str | None, int] = field(default_factory=dict)
     # Two regions: leaves, or groups where there are several.
     links: dict[frozenset[int | None], int] = field(default_factory=dict)
+    # Hop classes of which all tests are suspected.
+    hops: dict[int, int] = field(default_factory=dict)
     # Endpoints that are suspected in one direction.
     sending: frozenset[int] = frozenset()
     receiving: frozenset[int] = frozenset()
@@ -34,7 +36,7 @@ class NamedParts:
             return self.endpoints[other]
         if self.rails and (rail := self.places.endpoints[one].rail) in self.rails:
             return self.rails[rail]
-        return self._of_leaves(one, other) if self.switches or self.uplinks or self.links else None
+        return self._of_leaves(one, other) if self.switches or self.uplinks or self.links or self.hops else None
 
     def _of_leaves(self, one: int, other: int) -> int | None:
         first, second = self.places.leaves[one], self.places.leaves[other]
@@ -45,7 +47,9 @@ class NamedParts:
                 return self.switches[leaf]
             if first != second and leaf in self.uplinks:
                 return self.uplinks[leaf]
-        return self.links.get(frozenset((self.places.region(one), self.places.region(other))))
+        link = self.links.get(frozenset((self.places.region(one), self.places.region(other))))
+        hops = self.places.hops(one, other)
+        return link if link is not None or hops is None else self.hops.get(hops)
 
     def endpoints_of(self, answer: int) -> frozenset[int]:
         """Return the endpoints that an answer names itself."""
@@ -79,13 +83,20 @@ def parts_of(answers: Sequence[FabricAnswer], places: Places) -> NamedParts:
             rails = {str(rail): rail for rail in places.rails}
             for name in answer.parts:
                 found.rails.setdefault(rails.get(name), number)
-        elif answer.kind == "leaf":
-            for each in below:
-                found.switches.setdefault(each, number)
-        elif len(below) > 1:
-            regions = places.groups if len(set(places.groups)) > 1 else range(len(places.leaf_names))
-            found.links.setdefault(frozenset(regions[each] for each in below), number)
         else:
-            for each in below:
-                found.uplinks.setdefault(each, number)
+            _add_between(found, answer, number, below)
     return replace(found, sending=frozenset(sending), receiving=frozenset(receiving))
+
+
+def _add_between(found: NamedParts, answer: FabricAnswer, number: int, leaves: Sequence[int]) -> None:
+    """Add an answer about leaves, or what lies between them."""
+    for hops in answer.hops:
+        found.hops.setdefault(hops, number)
+    if answer.kind != "leaf" and len(leaves) > 1:
+        places = found.places
+        regions = places.groups if places.has_groups else range(len(places.leaf_names))
+        found.links.setdefault(frozenset(regions[each] for each in leaves), number)
+        return
+    into = found.switches if answer.kind == "leaf" else found.uplinks
+    for each in leaves:
+        into.setdefault(each, number)

@@ -109,7 +109,7 @@ def leaf_column(places: Places) -> "array[int]":
 
 def region_column(places: Places) -> "array[int]":
     """Return the region of each endpoint, -1 where it is not known."""
-    regions = places.groups if len(set(places.groups)) > 1 else range(len(places.leaf_names))
+    regions = places.groups if places.has_groups else range(len(places.leaf_names))
     return array("i", (-1 if leaf is None else regions[leaf] for leaf in places.leaves))
 
 

@@ -60,6 +60,8 @@ class Places:
     groups: tuple[int, ...] = ()
     rails: dict[str | None, tuple[int, ...]] = field(init=False, repr=False)
     members: dict[int, tuple[int, ...]] = field(init=False, repr=False)
+    # Whether there are several groups of leaves.
+    has_groups: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         rails, members = defaultdict(list), defaultdict(list)
@@ -67,6 +69,7 @@ class Places:
             rails[endpoint.rail].append(number)
             if leaf is not None:
                 members[leaf].append(number)
+        object.__setattr__(self, "has_groups", len(set(self.groups)) > 1)
         object.__setattr__(self, "rails", {rail: tuple(found) for rail, found in rails.items()})
         object.__setattr__(self, "members", {leaf: tuple(found) for leaf, found in members.items()})
 
@@ -92,7 +95,7 @@ class Places:
     def region(self, endpoint: int) -> int | None:
         """Return the group of an endpoint where there are several groups, else its leaf."""
         leaf = self.leaves[endpoint]
-        return leaf if leaf is None or len(set(self.groups)) < 2 else self.groups[leaf]
+        return leaf if leaf is None or not self.has_groups else self.groups[leaf]
 
 
 def flat(endpoints: Iterable[Endpoint]) -> Places:

@@ -8,9 +8,11 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from busbw.fabric.answers import FabricAnswer, Suspicion
 from busbw.fabric.bands import LatencyBand, band_of, fabric_bands, inferred_leaves
+from busbw.fabric.between import SHARED
 from busbw.fabric.inference import Fit, extended, fit
-from busbw.fabric.naming import FabricAnswer, Suspicion, confirmed, suspicions, wanted_pairs
+from busbw.fabric.naming import confirmed, suspicions, wanted_pairs
 from busbw.fabric.pair_table import UNKNOWN_HOPS, PairTable, table_of
 from busbw.fabric.places import ONE_WAY, UNITS, Draws, Metric, Pairing, PairTest, Places
 from busbw.fabric.schedule import Round, full_rounds, retest_rounds, sparse_rounds
@@ -19,7 +21,7 @@ Measure = Callable[[Sequence[Pairing], int], Sequence[float | None]]
 RETEST_ROUNDS = 3
 # Suspicions that one sweep looks at again, as a share of the endpoints: the others must be known-good partners.
 _MOST_SUSPECTS = 0.25
-_BETWEEN = ("cable", "leaf_uplink", "spine_link", "unsteady")
+_BETWEEN = ("cable", *SHARED, "unsteady")
 _ALONE_PAIRS = 2
 # Of three suspicions at most, so that the fabric is as good as idle.
 _MOST_ALONE = 3
@@ -39,6 +41,8 @@ class Swept:
     bands: tuple[LatencyBand, ...] = ()
     # How far all pairs agree with leaves that were inferred; None: they were not.
     leaf_agreement: float | None = None
+    # Whether suspicions could be asked again: not of what was measured before.
+    live: bool = True
 
 
 def sweep(
@@ -75,7 +79,7 @@ def sweep(
 def analysed(places: Places, tests: Sequence[PairTest], metric: Metric) -> Swept:
     """Return what tests that were made before say; there is nothing to ask them again."""
     table = table_of(tests)
-    return _concluded(_looked(places, table, metric), table, len(set(table.rounds)), metric)
+    return replace(_concluded(_looked(places, table, metric), table, len(set(table.rounds)), metric), live=False)
 
 
 def _measured(
@@ -149,7 +153,7 @@ def _retests(found: Sequence[Suspicion], places: Places, draws: Draws, count: in
     suspects = {each.elements[0] for each in found if each.kind in ("nic", "nic_send", "nic_receive", "unsteady")}
     good = [each for each in range(endpoints) if each not in suspects]
     wanted = [wanted_pairs(each, places, good, draws) for each in looked]
-    shared = [pairs for each, pairs in zip(looked, wanted, strict=True) if each.kind in ("leaf_uplink", "spine_link")]
+    shared = [pairs for each, pairs in zip(looked, wanted, strict=True) if each.kind in SHARED]
     busy = count - 1 if shared else count
     rounds = [(each, False) for each in retest_rounds(wanted, places, good, draws, busy)]
     if shared:

@@ -7,9 +7,10 @@ from typing import Literal
 from busbw.base.text import counted
 from busbw.base.units import format_in
 from busbw.base.value import Integer, Value
+from busbw.fabric.answers import FAR_SLOWER, LEAST_UNASKED, FabricAnswer, Kind
 from busbw.fabric.bands import LatencyBand, band_of, typical
 from busbw.fabric.inference import LEAST_EFFECT
-from busbw.fabric.naming import FabricAnswer, Kind
+from busbw.fabric.named_parts import parts_of
 from busbw.fabric.places import ONE_WAY, UNITS, Metric, members_text, slowness
 from busbw.fabric.procedure import Swept
 from busbw.fabric.slurm_topology import contradictions
@@ -21,8 +22,8 @@ from busbw.model.platform import Platform, Published
 
 _CODES: dict[Kind, str] = {
     "node": "FAB001", "leaf": "FAB001", "nic": "FAB002", "nic_send": "FAB002", "nic_receive": "FAB002",
-    "rail": "FAB003", "leaf_uplink": "FAB004", "spine_link": "FAB004", "cable": "FAB005", "congestion": "FAB006",
-    "unsteady": "FAB007", "unanswered": "FAB008", "slow": "FAB009",
+    "rail": "FAB003", "leaf_uplink": "FAB004", "spine_link": "FAB004", "crossing": "FAB014", "cable": "FAB005",
+    "congestion": "FAB006", "unsteady": "FAB007", "unanswered": "FAB008", "slow": "FAB009",
 }  # fmt: skip
 # What a whole fabric may lose against a figure that was measured on its kind, and against one that is only stated.
 _MEASURED_LOSS = 0.10
@@ -101,12 +102,14 @@ def report(
     middle = typical(values)
     bands = _with_published(outcome.bands, expected) if metric == "latency" else ()
     level = bands[0].centre_s if bands else middle
-    slow = _slow_everywhere(level, metric, expected[0] if expected else None)
+    sound = level if not outcome.answers else _level_beside(outcome, bands)
+    slow = _slow_everywhere(sound, metric, expected[0] if expected else None) if sound is not None else None
     answers = (*outcome.answers, *((slow,) if slow is not None else ()))
     counts = sorted(min(one, other) for one, other in zip(fit.sent, fit.received, strict=True))
     enough = counts[len(counts) // 10]
     ways = len(counts) * (2 if metric in ONE_WAY else 1)
-    least_seen = 1 - math.exp(-fit.bound(enough, ways)) if enough else 1.0
+    few = not outcome.live and enough < LEAST_UNASKED
+    least_seen = 1 - math.exp(-max(fit.bound(enough, ways), FAR_SLOWER if few else 0.0)) if enough else 1.0
     findings = (*(_finding(each) for each in answers), *_contradicting(outcome, metric))
     return FabricReport(
         title=title,
@@ -132,6 +135,15 @@ def report(
         verdict=_verdict(answers, findings, expected, outcome, enough, least_seen, unit, level),
         views=views(outcome),
     )
+
+
+def _level_beside(outcome: Swept, bands: Sequence[LatencyBand]) -> float | None:
+    """Return the level of the tests that no answer is about; None where they are too few to have one."""
+    named = parts_of(outcome.answers, outcome.places)
+    values = [each.value for each in outcome.tests if each.value is not None and named.of(each) is None]
+    if bands:
+        values = [each for each in values if band_of(each, bands) == 0]
+    return typical(values) if len(values) >= _LEAST_TESTS else None
 
 
 def _slow_everywhere(level: float, metric: Metric, expected: ExpectedPair | None) -> FabricAnswer | None:
@@ -205,6 +217,10 @@ def _verdict(
         few = f"a tenth of the endpoints have fewer than {_LEAST_TESTS} tests each way in {rounds}"
         sentence = f"cannot tell: {few}; five rounds of disjoint pairs are enough"
         return Verdict(outcome="cannot_tell", sentence=sentence, because=codes)
+    if outcome.cleared and not outcome.live and enough < LEAST_UNASKED:
+        open_ = counted(len(outcome.cleared), "place")
+        few = f"{open_} may be slow, of fewer than {LEAST_UNASKED} tests each way in {rounds}, and was not tested again"
+        return Verdict(outcome="cannot_tell", sentence=f"cannot tell: {few}", because=codes)
     same = f"no node, NIC, rail or link differs by {100 * max(least_seen, LEAST_EFFECT):.0f} % or more in {rounds}"
     if not expected:
         return Verdict(

@@ -113,18 +113,20 @@ class Simulated:
     def _hits(self, fault: Fault, ends: tuple[int, int]) -> bool:
         """Whether a flow uses what is bad, of faults that are all of it or nothing."""
         places, twoway = self.places, self.metric not in ONE_WAY
-        bad = places.endpoints[min(fault.element, len(places.endpoints) - 1)]
-        of_ends = [places.endpoints[each] for each in ends]
-        hit = {
-            "node": bad.node in [each.node for each in of_ends],
-            "nic-send": fault.element in (ends if twoway else ends[:1]),
-            "nic-receive": fault.element in (ends if twoway else ends[1:]),
-            "nic": fault.element in ends,
-            "rail": bad.rail == of_ends[0].rail,
-            "spine-link": {places.region(each) for each in ends} == {fault.element, fault.other},
-            "slow": True,
-        }
-        return hit.get(fault.kind, False)
+        match fault.kind:
+            case "node":
+                bad = places.endpoints[fault.element].node
+                return bad in (places.endpoints[ends[0]].node, places.endpoints[ends[1]].node)
+            case "nic-send":
+                return fault.element in (ends if twoway else ends[:1])
+            case "nic-receive":
+                return fault.element in (ends if twoway else ends[1:])
+            case "rail":
+                return places.endpoints[fault.element].rail == places.endpoints[ends[0]].rail
+            case "spine-link":
+                return {places.region(each) for each in ends} == {fault.element, fault.other}
+            case _:
+                return fault.kind == "slow" or (fault.kind == "nic" and fault.element in ends)
 
 
 def _cable(ends: tuple[int, int]) -> int:

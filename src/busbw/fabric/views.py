@@ -240,6 +240,9 @@ def _read(outcome: Swept, named: NamedParts) -> tuple[tuple[_Reading, ...], int]
 
 def _reading(test: PairTest, residual: float, fit: Fit, places: Places, named: NamedParts) -> _Reading:
     excess = None if math.isnan(residual) else residual + _terms(fit, places, test)
+    if excess is not None and named.hops and (hops := places.hops(test.sender, test.receiver)) in named.hops:
+        assert hops is not None
+        excess += fit.hops[hops] - fit.hops[0]
     return _Reading(test=test, excess=excess, answer=named.of(test))
 
 

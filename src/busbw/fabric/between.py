@@ -1,0 +1,296 @@
+"""What lies between endpoints: rails, uplinks of leaves, links between leaves, one cable of several, congestion."""
+
+import math
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+
+from busbw import _core
+from busbw.fabric.answers import LEAST_TESTS, MOST_OF, FabricAnswer, Retest, Suspicion, answer_of
+from busbw.fabric.inference import LEAST_EFFECT, Fit
+from busbw.fabric.pair_table import PairTable, leaf_column, region_column
+from busbw.fabric.places import Draws, Places, members_text
+from busbw.fabric.schedule import Pair, shuffled
+from busbw.stats.distributions import binomial_tail, median
+
+# Of single tests in a row: their scatter, and how often chance alone goes beyond it, disturbed tests included.
+_PAIR_SIGMAS = 3.0
+_CHANCE = 0.03
+_CLUSTER = 0.002
+_LEAST_CLUSTER = 3
+# Of bandwidths hops cost nothing: 375 to 385 Gb/s, and 730 to 770 both ways, were published over all pairs of one
+# machine (mug-slides), which is 2.6 and 5.2 % from end to end. What crosses is told from this effect on.
+_LEAST_CROSSING = -math.log(0.9)
+# Tests that an answer without retests needs: more than one round of a small leaf has.
+_LEAST_UNASKED = 8
+# Pairs that cross, for what lies between leaves.
+_CROSSING = 6
+# What others on the same way may slow: one round tests it alone.
+SHARED = ("leaf_uplink", "spine_link", "crossing")
+_BETWEEN = {
+    "leaf_uplink": (
+        "one of its cables under adaptive routing, or the leaf switch itself",
+        "test pairs within the leaf, and read the error counters of its uplinks",
+    ),
+    "spine_link": (
+        "a switch above both, or routes that collide",
+        "trace the routes between both, and read the counters of the ports on them",
+    ),
+    "crossing": (
+        "the spine, too few uplinks for the traffic, or the uplinks of one leaf where there are two or three",
+        "test one pair that crosses alone; count the uplinks of each leaf and read their counters",
+    ),
+    "cable": (
+        "a port of the leaf or of the switch above it; with routes by destination, the receiving NICs behind it",
+        "trace the routes of the slow pairs; the port they share is the one",
+    ),
+    "rail": ("the switches of the rail, or a setting of all NICs of that place", "test two other nodes over this rail"),
+    "congestion": (
+        "fewer uplinks than the traffic needs: oversubscription, or one that is down",
+        "repeat the sweep when the fabric is idle",
+    ),
+}  # fmt: skip
+
+
+def suspicions_between(places: Places, tests: PairTable, fit: Fit) -> list[Suspicion]:
+    """Return what is to be looked at again between endpoints: the widest first; what explains tests keeps them."""
+    found = [Suspicion(kind="rail", elements=places.rails[rail][:1], effect=effect)
+             for rail, effect in fit.rails.items() if effect >= LEAST_EFFECT and len(fit.rails) > 2]  # fmt: skip
+    for leaf in sorted({*fit.leaf_up, *fit.leaf_down}):
+        effect = max(fit.leaf_up.get(leaf, 0.0), fit.leaf_down.get(leaf, 0.0))
+        if effect >= LEAST_EFFECT:
+            found.append(Suspicion(kind="leaf_uplink", elements=(leaf,), effect=effect))
+    found += _crossing(places, tests, fit)
+    found += _spine_links(places, tests, fit)
+    whole = {leaf for each in found if each.kind == "leaf_uplink" for leaf in each.elements}
+    return [*found, *_cables(places, tests, fit, whole)]
+
+
+def _crossing(places: Places, tests: PairTable, fit: Fit) -> Iterator[Suspicion]:
+    """Yield the hop classes beyond leaves as one that are slower than what stays within: the fit has them as hops."""
+    if fit.metric == "latency" or 0 not in fit.hops or len(fit.hops) < 2:
+        return
+    more = {hops: effect - fit.hops[0] for hops, effect in fit.hops.items() if hops in (1, 2)}
+    kinds = tests.hop_kinds(places) if max(more.values(), default=0.0) >= _LEAST_CROSSING else array("i")
+    least = {hops: max(_LEAST_CROSSING, fit.bound(min(kinds.count(0), kinds.count(hops)), 1)) for hops in more}
+    if slow := tuple(hops for hops, effect in sorted(more.items()) if effect >= least[hops]):
+        yield Suspicion(kind="crossing", elements=slow, effect=min(more[hops] for hops in slow))
+
+
+def _spine_links(places: Places, tests: PairTable, fit: Fit) -> list[Suspicion]:
+    """Return pairs of regions between which all is slow, and the ways from each to others are not."""
+    cells = _core.region_cells(tests.senders, tests.receivers, fit.residuals, region_column(places))
+    if len(cells) < LEAST_TESTS:
+        return []
+    return [
+        Suspicion(kind="spine_link", elements=(each.one, each.other), effect=each.median)
+        for each in cells
+        if each.tests >= LEAST_TESTS and each.ends > LEAST_TESTS and each.median > fit.bound(each.tests, len(cells))
+    ]
+
+
+def _cables(places: Places, tests: PairTable, fit: Fit, whole: set[int]) -> Iterator[Suspicion]:
+    """Yield leaves of which more ways out are slow than chance makes, while the others are sound."""
+    least = max(LEAST_EFFECT * 1.5, _PAIR_SIGMAS * fit.noise)
+    crossed = _core.crossings(tests.senders, tests.receivers, fit.residuals, leaf_column(places), least)
+    crossing = {leaf: count for leaf, count in enumerate(crossed.by_leaf) if count}
+    slow: dict[int, list[tuple[Pair, float]]] = defaultdict(list)
+    for number in crossed.slow:
+        pair = (tests.senders[number], tests.receivers[number])
+        for end in pair:
+            if (leaf := places.leaves[end]) is not None:
+                slow[leaf].append((pair, fit.residuals[number]))
+    ranked = sorted(slow, key=lambda leaf: -len(slow[leaf]) / crossing[leaf])
+    taken: set[Pair] = set()
+    for leaf in ranked:
+        left = [each for each in slow[leaf] if each[0] not in taken]
+        if (
+            leaf in whole
+            or len(left) < _LEAST_CLUSTER
+            or len({end for pair, _ in left for end in pair}) < 2 * _LEAST_CLUSTER
+        ):
+            continue
+        regions = Counter(frozenset((places.region(one), places.region(other))) for (one, other), _ in left)
+        if max(regions.values()) > MOST_OF * len(left) and len(crossing) > 2:
+            # They have both leaves in common, not one.
+            continue
+        if len(left) > _CHANCE * crossing[leaf] and binomial_tail(len(left), crossing[leaf], _CHANCE) < _CLUSTER:
+            taken.update(pair for pair, _ in left)
+            effect = median(sorted(effect for _, effect in left))
+            strongest = sorted(left, key=lambda each: -each[1])
+            yield Suspicion(kind="cable", elements=(leaf,), effect=effect, pairs=tuple(pair for pair, _ in strongest))
+
+
+def wanted_between(suspicion: Suspicion, places: Places, good: Sequence[int], draws: Draws) -> tuple[Pair, ...]:
+    """Return the pairs that would tell of what is no endpoint, the most telling first."""
+    match suspicion.kind:
+        case "cable":
+            pairs = suspicion.pairs[:_CROSSING]
+            return pairs * 3
+        case "leaf_uplink":
+            leaf = suspicion.elements[0]
+            inside = [each for each in good if places.leaves[each] == leaf]
+            outside = [each for each in good if places.leaves[each] != leaf]
+            return _between(places, inside, outside, draws)
+        case "spine_link":
+            one, other = suspicion.elements
+            return _between(
+                places,
+                [each for each in good if places.region(each) == one],
+                [each for each in good if places.region(each) == other],
+                draws,
+            )
+        case "crossing":
+            return tuple(_further(places, suspicion.elements, good, draws))
+        case _:
+            rail = places.rails[places.endpoints[suspicion.elements[0]].rail]
+            return tuple(zip(rail[::2], rail[1::2], strict=False))
+
+
+def _between(places: Places, inside: Sequence[int], outside: Sequence[int], draws: Draws) -> tuple[Pair, ...]:
+    """Return pairs of the same rail from one side to the other, each endpoint once, and those again in other pairs."""
+    found: list[Pair] = []
+    for _ in range(3):
+        others = shuffled(outside, draws)
+        for one in shuffled(inside, draws)[:_CROSSING]:
+            rail = places.endpoints[one].rail
+            at = next((at for at, each in enumerate(others) if places.endpoints[each].rail == rail), None)
+            if at is not None:
+                found.append((one, others.pop(at)))
+    return tuple(found)
+
+
+def _further(places: Places, hops: Sequence[int], good: Sequence[int], draws: Draws) -> Iterator[Pair]:
+    """Yield pairs of a rail so many hops apart: a few in which each endpoint is once, and such again."""
+    for _ in range(3):
+        left = shuffled(good, draws)
+        found = 0
+        while left and found < _CROSSING:
+            one = left.pop()
+            rail = places.endpoints[one].rail
+            other = next(
+                (each for each in left if places.endpoints[each].rail == rail and places.hops(one, each) in hops), None
+            )
+            if other is not None:
+                left.remove(other)
+                found += 1
+                yield one, other
+
+
+def ends_about(suspicion: Suspicion, places: Places) -> Sequence[int]:
+    """Return endpoints of which one is in each test that says something about it."""
+    first = suspicion.elements[0]
+    match suspicion.kind:
+        case "rail":
+            return places.rails[places.endpoints[first].rail]
+        case "cable":
+            return [end for pair in suspicion.pairs for end in pair]
+        case "leaf_uplink":
+            return places.members[first]
+        case "spine_link":
+            return [each for each in range(len(places.endpoints)) if places.region(each) == first]
+        case "crossing":
+            return range(len(places.endpoints))
+        case _:
+            return (first,)
+
+
+def own_between(
+    suspicion: Suspicion, places: Places, fit: Fit, ends: tuple[int, int], suspects: set[int]
+) -> float | None:
+    """Return the same of what lies between endpoints. A rail and a cable are judged with all of their ends."""
+    term: float | None = None
+    if suspicion.kind == "rail":
+        rail = places.endpoints[suspicion.elements[0]].rail
+        term = fit.rails.get(rail, 0.0) if places.endpoints[ends[0]].rail == rail else None
+    elif suspicion.kind == "cable":
+        term = _terms_of(places, fit, ends) if ends in suspicion.pairs else None
+    elif suspects & set(ends):
+        term = None
+    elif suspicion.kind == "spine_link":
+        term = 0.0 if {places.region(each) for each in ends} == set(suspicion.elements) else None
+    elif suspicion.kind == "crossing":
+        term = _beyond_leaf(places, fit, ends) if places.hops(*ends) in suspicion.elements else None
+    elif places.crossing(*ends):
+        leaf = suspicion.elements[0]
+        if places.leaves[ends[0]] == leaf:
+            term = fit.leaf_up.get(leaf, 0.0)
+        elif places.leaves[ends[1]] == leaf:
+            term = fit.leaf_down.get(leaf, 0.0)
+    return term
+
+
+def _beyond_leaf(places: Places, fit: Fit, ends: tuple[int, int]) -> float:
+    """Return by how much the fit has a way slower than one within a leaf, as hops or as leaves."""
+    hops, one, other = places.hops(*ends), places.leaves[ends[0]], places.leaves[ends[1]]
+    assert hops is not None
+    assert one is not None
+    assert other is not None
+    return fit.hops[hops] - fit.hops[0] + fit.leaf_up.get(one, 0.0) + fit.leaf_down.get(other, 0.0)
+
+
+def crosses_slowly(places: Places, tests: PairTable, fit: Fit, suspects: set[int], named: frozenset[int]) -> bool:
+    """Whether ways between leaves that are not `named` are slower than ways within a leaf, by the values themselves.
+
+    Of three leaves the fit may have what is one leaf's for hops in part.
+    """
+    within: list[float] = []
+    across: list[float] = []
+    for one, other, value in zip(tests.senders, tests.receivers, tests.logs(fit.metric), strict=True):
+        if not math.isnan(value) and not suspects & {one, other} and not passes(places, (one, other), named):
+            (across if places.crossing(one, other) else within).append(value)
+    if min(len(within), len(across)) < LEAST_TESTS:
+        return False
+    return median(sorted(across)) - median(sorted(within)) >= _LEAST_CROSSING
+
+
+def _terms_of(places: Places, fit: Fit, ends: tuple[int, int]) -> float:
+    """Return what the fit took for slowness of the ends of a test and of their leaves."""
+    terms = [fit.senders[ends[0]], fit.receivers[ends[1]]]
+    if places.crossing(*ends):
+        one, other = places.leaves[ends[0]], places.leaves[ends[1]]
+        terms += [each for leaf, those in ((one, fit.leaf_up), (other, fit.leaf_down)) if leaf is not None
+                  and (each := those.get(leaf, 0.0)) > 0]  # fmt: skip
+    return sum(each for each in terms if each > 0)
+
+
+def passes(places: Places, ends: tuple[int, int], leaves: frozenset[int]) -> bool:
+    """Whether a test crosses out of one of the leaves."""
+    return places.crossing(*ends) and bool(leaves & {places.leaves[each] for each in ends})
+
+
+def answer_between(
+    suspicion: Suspicion, seen: Retest, places: Places, tests: PairTable, unit: str
+) -> FabricAnswer | None:
+    """Return what lies between endpoints and is bad; None where its tests do not confirm it."""
+    if not seen.confirms or (tests.first_retest == len(tests) and seen.of < _LEAST_UNASKED):
+        return None
+    kind = suspicion.kind
+    if kind in SHARED and seen.alone_slow is False:
+        kind = "congestion"
+    names = _region_names(suspicion, places)
+    words = {
+        "rail": f"rail {names}",
+        "leaf_uplink": f"uplinks of {names}",
+        "spine_link": f"a link above {names}",
+        "crossing": f"all ways {names}",
+        "cable": f"one of several cables above {names}",
+        "congestion": f"congestion {'' if suspicion.kind == 'crossing' else 'above '}{names}",
+    }
+    otherwise, clears = _BETWEEN[kind]
+    return answer_of(
+        suspicion, seen, tests, places, unit, kind=kind, place=words[kind], otherwise=otherwise, clears=clears
+    )
+
+
+def _region_names(suspicion: Suspicion, places: Places) -> str:
+    if suspicion.kind == "rail":
+        return str(places.endpoints[suspicion.elements[0]].rail)
+    if suspicion.kind == "crossing":
+        return "between groups of leaves" if 1 not in suspicion.elements else "between leaves"
+    if suspicion.kind == "spine_link" and places.has_groups:
+        return " and ".join(
+            members_text([name for name, group in zip(places.leaf_names, places.groups, strict=True) if group == each])
+            for each in suspicion.elements
+        )
+    return " and ".join(places.leaf_names[each] for each in suspicion.elements)
