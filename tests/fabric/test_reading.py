@@ -10,7 +10,7 @@ from tests.cost import check_cost
 from tests.warm import warm_busbw
 
 from busbw.base.errors import InputError
-from busbw.fabric.naming import evidence_line
+from busbw.fabric.answers import evidence_line
 from busbw.fabric.places import PairTest
 from busbw.fabric.procedure import sweep
 from busbw.fabric.simulation import Fault, Noise, Simulated, made_places

@@ -130,9 +130,9 @@ def names_of(places: Places, endpoints: Sequence[int]) -> tuple[str, ...]:
 
 def evidence_line(test: PairTest, places: Places, unit: str) -> str:
     """Return a test in words: `n0001 -> n0002: 42.3 GB/s (round 6)`."""
-    if test.value is None:
-        shown = "no answer"
+    if test.value is None or unit == "s":
+        shown = "no answer" if test.value is None else f"{test.value * 1e6:.2f} us"
     else:
-        shown = f"{test.value * 1e6:.2f} us" if unit == "s" else format_in(test.value, unit)
+        shown = f"{test.value / 1e9:.2f} GB/s" if test.value >= 1e8 else format_in(test.value, unit)
     ends = f"{places.endpoints[test.sender]} -> {places.endpoints[test.receiver]}"
     return f"{ends}: {shown} (round {test.round + 1}{', alone' if test.alone else ''})"
