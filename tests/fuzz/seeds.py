@@ -70,7 +70,7 @@ def plan_of_two_ranks() -> dict[str, Any]:
     sweep = plan["sweeps"][0] | {"collective": "all_reduce", "sizes_bytes": [8, 1024], "dtype": "float32", "op": "sum"}
     plan["sweeps"] = [sweep | {"root": 0, "in_place": False}]
     plan["placement"]["ranks"] = 2
-    return plan | {"backend": "native-mpi", "launcher": "local", "steps": []}
+    return plan | {"backend": "native-mpi", "launcher": "local", "steps": [], "fabric": None}
 
 
 def records_of_a_rank() -> tuple[bytes, ...]:
