@@ -42,6 +42,8 @@ _LARGE = math.log(1.2)
 # A round in which an endpoint is slow by no more than this is sound.
 _SOUND = LEAST_EFFECT * 1.5
 _PARTNERS = 6
+# A test alone that is slower than this is not sound, however much slower it was when others shared a way with it.
+_SOUND_ALONE = 3 * LEAST_EFFECT
 # Where one direction is suspicious, the retests decide about the other from this effect on.
 _OTHER_WAY = 0.6 * LEAST_EFFECT
 
@@ -127,7 +129,7 @@ def retest(
             by_itself = tests[number].alone
             # What others congest changes from round to round, by more than half.
             varies = suspicion.kind in SHARED and not by_itself
-            least = min(suspicion.effect / 2, LEAST_EFFECT) if varies else suspicion.effect / 2
+            least = min(suspicion.effect / 2, LEAST_EFFECT if varies else _SOUND_ALONE if by_itself else math.inf)
             slow = residual + own > max(least, LEAST_EFFECT / 2)
             votes.append((number, slow, by_itself))
             if not by_itself:
