@@ -188,15 +188,23 @@ def test_ranks_that_never_reached_each_other_are_told_from_those_that_left():
     assert "NCCL_SOCKET_IFNAME" in (found.fix or "")
 
 
-@pytest.mark.parametrize(("interface", "fix"), [("eth0", "nothing listens"), ("docker0", "NCCL_SOCKET_IFNAME")])
-def test_who_is_refused_may_have_the_wrong_address(interface, fix):
+@pytest.mark.parametrize(
+    ("interface", "address", "fix"),
+    [
+        ("eth0", "10.0.0.7", "nothing listens"),
+        # Docker's bridge, by the address alone and by its name.
+        ("eth0", "172.17.0.1", "bridge"),
+        ("docker0", "10.0.0.7", "NCCL_SOCKET_IFNAME"),
+    ],
+)
+def test_who_is_refused_may_have_the_wrong_address(interface, address, fix):
     job = Job()
-    refused = "socketPollConnect: connect to 172.17.0.1<4711> returned Connection refused, exceeded error retry count"
+    refused = f"socketPollConnect: connect to {address}<4711> returned Connection refused, exceeded error retry count"
     text = job.text(job.warn(3, refused), job.head(3) + "misc/socket.cc:564 -> 6").replace("eth0", interface)
 
     (found,) = [each for each in read(text).findings if each.code == "LOG037"]
 
-    assert "no connection to 172.17.0.1<4711>" in found.evidence
+    assert f"no connection to {address}<4711>" in found.evidence
     assert fix in (found.fix or "")
 
 
