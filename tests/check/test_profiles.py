@@ -39,7 +39,7 @@ def test_quick_takes_at_most_30_seconds_and_drains_for_errors_alone():
         (PROFILE + THRESHOLD.replace("send", "sned"), "invalid enum value 'sned' in threshold", None),
         (PROFILE + THRESHOLD.replace('at_least = "80Gb/s"', ""), "a threshold of send without a bound", 7),
         (PROFILE + THRESHOLD.replace("80Gb/s", "80"), "'80' is not a rate", 7),
-        (PROFILE + THRESHOLD.replace('"us"', '" "'), "a threshold says who says so", 7),
+        (PROFILE + THRESHOLD.replace('"us"', '" "'), "a threshold needs a source", 7),
         (PROFILE + THRESHOLD.replace("send", "noise"), "noise is bounded from above", 7),
         (PROFILE + THRESHOLD.replace('at_least = "80Gb/s"', "below_peers_percent = 5"), "depends on the partner", 7),
         (PROFILE + THRESHOLD.replace('at_least = "80Gb/s"', "at_most_percent = 5"), "send is bounded from below", 7),

@@ -57,22 +57,14 @@ def test_pairs_of_gpus_are_measured_and_judged_in_one_command(busbw: NcclBusbw):
     assert result.out == busbw("fabric", busbw.directory(), "--expect", "1B/s", "--json").out
 
 
+def over_gpus(count: int, *, seconds: int) -> tuple[object, ...]:
+    """Return the words of a sweep over the GPUs of this host."""
+    started = ("--launcher", "processes", "--ranks", count, "-g", count)
+    return ("fabric", "--over", "nccl", *started, "-b", "1K", "--time-limit", seconds)
+
+
 def test_a_slow_gpu_is_named(busbw: NcclBusbw):
-    words = (
-        "fabric",
-        "--over",
-        "nccl",
-        "--launcher",
-        "processes",
-        "--ranks",
-        4,
-        "-g",
-        4,
-        "-b",
-        "1K",
-        "--time-limit",
-        5,
-    )
+    words = over_gpus(4, seconds=5)
     slow = {"STANDIN_LATENCY_US": "5000", "STANDIN_FAULT": "kind=gpusleep,rank=2,us=5000"}
 
     result = busbw(*words, *busbw.libraries(kernels=False), "--json", env=slow)
@@ -83,21 +75,7 @@ def test_a_slow_gpu_is_named(busbw: NcclBusbw):
 
 
 def test_other_work_on_a_gpu_stands_beside_the_judgement(busbw: NcclBusbw):
-    words = (
-        "fabric",
-        "--over",
-        "nccl",
-        "--launcher",
-        "processes",
-        "--ranks",
-        3,
-        "-g",
-        3,
-        "-b",
-        "1K",
-        "--time-limit",
-        2,
-    )
+    words = over_gpus(3, seconds=2)
 
     result = busbw(*words, *busbw.libraries(), "--json", env={"STANDIN_BUSY_GPU": "1"})
 
@@ -107,21 +85,7 @@ def test_other_work_on_a_gpu_stands_beside_the_judgement(busbw: NcclBusbw):
 
 
 def test_wrong_data_between_gpus_is_said_instead_of_a_judgement_of_speed(busbw: NcclBusbw):
-    words = (
-        "fabric",
-        "--over",
-        "nccl",
-        "--launcher",
-        "processes",
-        "--ranks",
-        4,
-        "-g",
-        4,
-        "-b",
-        "1K",
-        "--time-limit",
-        1,
-    )
+    words = over_gpus(4, seconds=1)
 
     result = busbw(*words, *busbw.libraries(), env={"STANDIN_FAULT": "kind=wrong,rank=3,element=200"})
 

@@ -83,7 +83,7 @@ class EndedEarly(Value, kw_only=True, frozen=True):
 
     cause: str
     name: str
-    # Else somebody stopped it.
+    # Else it was stopped.
     has_failed: bool
 
 
@@ -100,7 +100,7 @@ def ended_early(source: str) -> EndedEarly | None:
         return None
     if outcome is None:
         return EndedEarly(cause="it was cut off, or is still under way", name=source, has_failed=False)
-    cause = outcome.cause or "somebody stopped it"
+    cause = outcome.cause or "it was stopped"
     if (culprit := outcome.culprit) is not None:
         who = f"rank {culprit.rank} on {culprit.host}"
         cause = cause if who in cause else f"{who} {culprit.what}: {cause}"

@@ -225,7 +225,7 @@ def _check_threshold(given: NodeThreshold, where: str) -> None:
             hint='at_least = "12GB/s", below_peers_percent = 15, below_own_past_percent = 15',
         )
     if not given.source.strip():
-        raise InputError("a threshold says who says so", where=where, hint='source = "contract 2026-17, annex 3"')
+        raise InputError("a threshold needs a source", where=where, hint='source = "contract 2026-17, annex 3"')
     if given.measure in _SHARES and given.at_least is not None:
         raise InputError(f"{given.measure} is bounded from above", where=where, hint="at_most_percent = 5")
     if given.measure not in _SHARES and given.at_most_percent is not None:

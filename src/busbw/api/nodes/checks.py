@@ -139,7 +139,7 @@ def _others(asked: str, plan: CheckPlan, where: Path) -> InputError:
     return InputError(
         f"this check belongs to {compressed(plan.names)}, and {asked} are other hosts",
         where=str(where),
-        hint="what is measured on other hosts is another check: begin one without --resume",
+        hint="start a new check for other hosts, without --resume",
     )
 
 
