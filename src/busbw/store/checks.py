@@ -12,7 +12,7 @@ from busbw.base.errors import InputError, RunError
 from busbw.model import codec
 from busbw.model.check.report import CHECK_SCHEMA, CheckPlan, CheckReport, NodePast, StageAnswer
 from busbw.model.check.screening import ScreenedNodes
-from busbw.store.files import entries, named, read_whole, write_whole
+from busbw.store.files import entries, make_resumable, named, read_whole, write_whole
 
 PLAN_FILE = "check.json"
 RESULT_FILE = "result.json"
@@ -23,20 +23,12 @@ _HISTORY = "history"
 _MAX_BYTES = 2**28
 # Of one node: some 10,000 checks. What is over it loses its older half.
 _MOST_HISTORY_BYTES = 4 * 2**20
-_HINT = "choose another folder with --out"
 T = TypeVar("T")
 
 
 def create(directory: Path, plan: CheckPlan) -> None:
     """Make a check directory with its plan. Raises InputError where it cannot be made, or holds something."""
-    try:
-        if directory.exists() and any(directory.iterdir()):
-            raise InputError(f"{directory} is not empty", hint=f"{_HINT}, or go on with --resume {directory}")
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot make the folder: {error.strerror or error}", where=str(directory), hint=_HINT
-        ) from error
+    make_resumable(directory)
     write_whole(directory / PLAN_FILE, codec.encode_pretty(plan))
 
 

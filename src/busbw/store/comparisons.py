@@ -19,7 +19,7 @@ from busbw.model.comparison import (
 )
 from busbw.model.plan import Plan
 from busbw.store import directory as directories
-from busbw.store.files import read_whole, write_whole
+from busbw.store.files import make_resumable, read_whole, write_whole
 
 PLAN_FILE = "comparison.json"
 RESULT_FILE = "result.json"
@@ -57,19 +57,7 @@ def create(plan: ComparisonPlan, launches: tuple[Plan, ...], directory: Path) ->
 
     Raises InputError when it cannot be made or holds something already.
     """
-    try:
-        if directory.exists() and any(directory.iterdir()):
-            raise InputError(
-                f"{directory} is not empty",
-                hint=f"choose another folder with --out, or go on with: --resume {directory}",
-            )
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot make the comparison's folder: {error.strerror or error}",
-            where=str(directory),
-            hint="choose another folder with --out",
-        ) from error
+    make_resumable(directory)
     for launch, own in zip(plan.launches, launches, strict=True):
         directories.create(own, directory / launch.folder)
     # Last: a folder that has it has everything.

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 import shutil
 import stat
 import sys
@@ -133,6 +134,19 @@ def check_new_folder(directory: Path) -> None:
         raise InputError(f"{directory} is there already, and is not written over", hint="choose a new folder with -o")
     if not target.parent.is_dir():
         raise InputError(f"there is no folder {target.parent}", hint="make it, or choose another with -o")
+
+
+def make_resumable(directory: Path) -> None:
+    """Make the folder of what `--resume` goes on with. Raises InputError where it cannot be made or holds something."""
+    other = "choose another folder with --out"
+    try:
+        if directory.exists() and any(directory.iterdir()):
+            again = f"--resume {shlex.quote(str(directory))}"
+            raise InputError(f"{directory} is not empty", hint=f"{other}, or go on with: {again}")
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        cause = f"cannot make the folder: {error.strerror or error}"
+        raise InputError(cause, where=str(directory), hint=other) from error
 
 
 def write_folder(directory: Path, files: Iterable[tuple[str, str, bool]]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from busbw.base.errors import InputError, RunError
 from busbw.fabric.groups.isolation import ISOLATION_SCHEMA, GroupRun, Isolation, IsolationPlan
 from busbw.model import codec
-from busbw.store.files import is_file, read_whole, write_whole
+from busbw.store.files import is_file, make_resumable, read_whole, write_whole
 
 PLAN_FILE = "isolation.json"
 RUNS_FILE = "runs.jsonl"
@@ -19,19 +19,7 @@ _MOST_READ_BYTES = 4 * 2**20
 
 def create(directory: Path, plan: IsolationPlan) -> None:
     """Make the folder of a search with its plan. Raises InputError where it cannot be made or holds something."""
-    try:
-        if directory.exists() and any(directory.iterdir()):
-            raise InputError(
-                f"{directory} is not empty",
-                hint=f"choose another folder with --out, or go on with: --resume {shlex.quote(str(directory))}",
-            )
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot make the folder: {error.strerror or error}",
-            where=str(directory),
-            hint="choose another folder with --out",
-        ) from error
+    make_resumable(directory)
     write_whole(directory / PLAN_FILE, codec.encode_pretty(plan))
 
 
