@@ -232,6 +232,12 @@ def test_what_perfquery_never_prints_is_refused(text: str, says: str) -> None:
         read_perfquery(text, "t")
 
 
+@pytest.mark.parametrize(("printed", "value"), [("037", 37), ("0x25", 37), ("0", 0)])
+def test_numbers_of_perfquery_are_decimal_unless_they_begin_with_0x(printed: str, value: int) -> None:
+    (read_port,) = read_perfquery(f"# Port counters: Lid 6 port 1\nSymbolErrorCounter:....{printed}\n", "t")
+    assert list(read_port.counters.values()) == [value]
+
+
 def test_lines_of_counters_are_read_strictly() -> None:
     line = codec.encode(read("n1", mlx5_0__symbol_error=1))
     assert [each.host for each in counter_lines(line + b"\n\n" + line + b"\n", "t")] == ["n1", "n1"]

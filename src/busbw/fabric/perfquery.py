@@ -46,7 +46,7 @@ def read_perfquery(text: str, where: str) -> tuple[CountersRead, ...]:
             raise InputError(
                 f"{line[:60]!r} is no line of perfquery", where=f"{where}:{number}", hint="perfquery LID PORT >> FILE"
             )
-        name, value = known.get(match[1]), int(match[2], 0)
+        name, value = known.get(match[1]), int(match[2], 16 if match[2].startswith("0x") else 10)
         if at is not None and name is not None and value < 2**63:
             counters[name] = value
         if len(found) > _MOST_PORTS:
