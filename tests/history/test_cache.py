@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from msgspec.structs import replace
 from busbw.api import loading
 from busbw.base.errors import InputError, RunError
 from busbw.store import outcome, tags
+from busbw.store.files import write_whole
 from busbw.store.history import History
 
 from .asking import listed, names, read_again
@@ -283,3 +285,17 @@ def test_files_of_other_names_among_tags_are_no_tags(base: Path):
     (base / f"{directory.name}.tags" / "\x1b[31mred").touch()
     (base / f"{directory.name}.tags" / ".nfs0001").touch()
     assert listed(base)[0].tags == ("a",)
+
+
+def test_threads_that_write_the_same_file_at_once_each_write_it_whole(tmp_path: Path):
+    path = tmp_path / "run.json"
+    contents = [bytes([digit]) * 100_000 for digit in b"0123"]
+
+    def write(content: bytes) -> None:
+        for _ in range(20):
+            write_whole(path, content)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, contents))
+    assert path.read_bytes() in contents
+    assert [each.name for each in tmp_path.iterdir()] == ["run.json"]

@@ -7,6 +7,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
@@ -81,8 +82,11 @@ def write_new(path: Path, content: bytes) -> bool:
 
 @contextlib.contextmanager
 def _part_of(path: Path, content: bytes) -> Iterator[Path]:
-    """Yield a file beside `path` with all of its content; what fails then is a RunError, and leaves none."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """Yield a file beside `path` with all of its content; what fails then is a RunError, and leaves none.
+
+    Each thread has its own: readers of a history write what they were the first to read.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}.part")
     try:
         with part.open("wb") as file:
             file.write(content)
