@@ -25,8 +25,9 @@ SHOWN_TESTS = 6
 # which must lie beyond what disturbs a test then, 30 % in the simulation.
 LEAST_UNASKED = 5
 FAR_SLOWER = -math.log(0.7)
-# What retests must show by themselves.
+# What retests must show by themselves, and how far beyond the scatter of their median.
 _LEAST_AGAIN = 0.8 * LEAST_EFFECT
+_SCATTERS_AGAIN = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,13 +79,15 @@ class Retest:
     of: int
     tests: tuple[int, ...]
     alone_slow: bool | None
-    # By how much, in their median; a logarithm.
+    # By how much, in their median; a logarithm. And the scatter of that median where nothing is wrong.
     effect: float = 0.0
+    scatter: float = 0.0
 
     @property
     def confirms(self) -> bool:
-        """Whether two of three show it, and they come near the least effect by themselves."""
-        return self.of >= 2 and 3 * self.slow >= 2 * self.of and self.effect >= _LEAST_AGAIN
+        """Whether two of three show it, and they come near the least effect by themselves, beyond their scatter."""
+        least = max(_LEAST_AGAIN, _SCATTERS_AGAIN * self.scatter)
+        return self.of >= 2 and 3 * self.slow >= 2 * self.of and self.effect >= least
 
 
 def answer_of(

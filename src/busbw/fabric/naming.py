@@ -142,6 +142,7 @@ def retest(
         tests=tuple(number for number, slow, _ in votes if slow),
         alone_slow=2 * sum(alone) >= len(alone) if alone else None,
         effect=median(sorted(shown)) if shown else 0.0,
+        scatter=fit.scatter(len(shown)) if shown else 0.0,
     )
 
 
