@@ -31,6 +31,21 @@ _SCATTERS_AGAIN = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
+class Least:
+    """From what on a link that comes and goes, or one cable of several, is suspicious."""
+
+    bad_rounds: int
+    # Slow tests that leave a leaf, and how rarely chance makes as many.
+    cluster: int
+    chance: float
+
+
+# What is asked again may be less than what is named as it stands.
+TO_ASK = Least(bad_rounds=1, cluster=2, chance=0.05)
+TO_NAME = Least(bad_rounds=2, cluster=3, chance=0.002)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Suspicion:
     """Something that may be bad. `elements`: endpoints, leaves, regions, hops; `pairs`: the tests that say so."""
 
@@ -41,6 +56,11 @@ class Suspicion:
     pairs: tuple[Pair, ...] = ()
     # The number of tests that it was suspected from: those from here on are retests of it.
     since: int = 0
+
+    @property
+    def subject(self) -> tuple[Kind, tuple[int, ...]]:
+        """What it is about: the same in every look at the tests."""
+        return self.kind, self.elements
 
 
 def is_endpoint(each: Suspicion) -> bool:

@@ -3,7 +3,7 @@
 import math
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from busbw import _core
 from busbw.fabric.answers import (
@@ -14,6 +14,7 @@ from busbw.fabric.answers import (
     SHOWN_TESTS,
     FabricAnswer,
     Kind,
+    Least,
     Retest,
     Suspicion,
     answer_of,
@@ -48,14 +49,11 @@ _SOUND_ALONE = 3 * LEAST_EFFECT
 _OTHER_WAY = 0.6 * LEAST_EFFECT
 
 
-def suspicions(places: Places, tests: PairTable, fit: Fit, bad_rounds: int = 2) -> tuple[Suspicion, ...]:
-    """Return what is to be looked at again: the widest first; what explains tests keeps them from others.
-
-    `bad_rounds`: in so many an endpoint is very slow, and sound in others, for its link to come and go.
-    """
-    found = suspicions_between(places, tests, fit)
-    explained = {leaf for each in found if each.kind == "cable" for leaf in each.elements}
-    found += _endpoints(places, tests, fit, explained, bad_rounds)
+def suspicions(places: Places, tests: PairTable, fit: Fit, least: Least) -> tuple[Suspicion, ...]:
+    """Return what is to be looked at again: the widest first; what explains tests keeps them from others."""
+    found = suspicions_between(places, tests, fit, least)
+    explained = {leaf for each in found if each.kind in ("cable", "leaf_uplink") for leaf in each.elements}
+    found += _endpoints(places, tests, fit, explained, least.bad_rounds)
     return tuple(found)
 
 
@@ -89,8 +87,24 @@ def _unsteady(places: Places, tests: PairTable, fit: Fit, explained: set[int], b
     return {each.endpoint: each.effect for each in found}
 
 
-def wanted_pairs(suspicion: Suspicion, places: Places, good: Sequence[int], draws: Draws) -> tuple[Pair, ...]:
-    """Return the pairs that would tell, the most telling first. `good`: endpoints that nothing is suspected of."""
+def is_slow_by_itself(suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit, suspects: set[int]) -> bool:
+    """Whether an endpoint was very slow with a partner that nothing is suspected of."""
+    end = suspicion.elements[0]
+    for number in tests.among(places, (end,)):
+        ends = (tests.senders[number], tests.receivers[number])
+        term = fit.senders[end] if end == ends[0] else fit.receivers[end]
+        if fit.residuals[number] + term > _LARGE and not (suspects - {end}) & set(ends):
+            return True
+    return False
+
+
+def wanted_pairs(
+    suspicion: Suspicion, places: Places, good: Sequence[int], draws: Draws, met: Collection[Pair]
+) -> tuple[Pair, ...]:
+    """Return the pairs that would tell, the most telling first.
+
+    `good`: endpoints that nothing is suspected of; `met`: pairs of earlier retests, another partner tells more.
+    """
     if not is_endpoint(suspicion):
         return wanted_between(suspicion, places, good, draws)
     end = suspicion.elements[0]
@@ -99,7 +113,7 @@ def wanted_pairs(suspicion: Suspicion, places: Places, good: Sequence[int], draw
         and places.endpoints[each].node != places.endpoints[end].node
     ]  # fmt: skip
     # Within the leaf first: nothing but the two ends and their switch is on that way.
-    partners.sort(key=lambda each: places.crossing(end, each))
+    partners.sort(key=lambda each: ((end, each) in met or (each, end) in met, places.crossing(end, each)))
     return tuple((end, each) for each in partners[:_PARTNERS])
 
 
