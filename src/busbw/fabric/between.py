@@ -2,22 +2,17 @@
 
 import math
 from array import array
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from busbw import _core
-from busbw.fabric.answers import LEAST_TESTS, MOST_OF, FabricAnswer, Least, Retest, Suspicion, answer_of
+from busbw.fabric.answers import LEAST_TESTS, FabricAnswer, Least, Retest, Suspicion, answer_of
+from busbw.fabric.cables import cable_suspicions
 from busbw.fabric.inference import LEAST_EFFECT, Fit
-from busbw.fabric.pair_table import PairTable, leaf_column, region_column
+from busbw.fabric.pair_table import PairTable, region_column
 from busbw.fabric.places import Draws, Places, members_text
 from busbw.fabric.schedule import Pair, shuffled
-from busbw.stats.distributions import binomial_tail, median
+from busbw.stats.distributions import median
 
-# Of single tests in a row: their scatter, and how often chance alone goes beyond it, disturbed tests included.
-_PAIR_SIGMAS = 3.0
-_CHANCE = 0.03
-# Pairs that a retest finds slow again, and their different ends: one pair may be slow on a way of its own.
-_FIRM_ENDS = 4
 # Both ways of one pair, before it is known whether others between the same two are slow as well.
 _LEAST_LEAD = 2
 # Of bandwidths hops cost nothing: 375 to 385 Gb/s, and 730 to 770 both ways, were published over all pairs of one
@@ -65,7 +60,7 @@ def suspicions_between(places: Places, tests: PairTable, fit: Fit, least: Least)
     found += _crossing(places, tests, fit)
     found += _spine_links(places, tests, fit)
     whole = {leaf for each in found if each.kind == "leaf_uplink" for leaf in each.elements}
-    return [*found, *_cables(places, tests, fit, whole, least)]
+    return [*found, *cable_suspicions(places, tests, fit, whole, least)]
 
 
 def _crossing(places: Places, tests: PairTable, fit: Fit) -> Iterator[Suspicion]:
@@ -107,48 +102,16 @@ def _region_cells(places: Places, tests: PairTable, fit: Fit) -> "list[_core.Reg
     return cells if len(cells) >= LEAST_TESTS else []
 
 
-def _cables(places: Places, tests: PairTable, fit: Fit, whole: set[int], least: Least) -> Iterator[Suspicion]:
-    """Yield leaves of which more ways out are slow than chance makes, while the others are sound."""
-    slower = max(LEAST_EFFECT * 1.5, _PAIR_SIGMAS * fit.noise)
-    crossed = _core.crossings(tests.senders, tests.receivers, fit.residuals, leaf_column(places), slower)
-    crossing = {leaf: count for leaf, count in enumerate(crossed.by_leaf) if count}
-    slow: dict[int, list[tuple[Pair, float]]] = defaultdict(list)
-    for number in crossed.slow:
-        pair = (tests.senders[number], tests.receivers[number])
-        for end in pair:
-            if (leaf := places.leaves[end]) is not None:
-                slow[leaf].append((pair, fit.residuals[number]))
-    ranked = sorted(slow, key=lambda leaf: -len(slow[leaf]) / crossing[leaf])
-    taken: set[Pair] = set()
-    for leaf in ranked:
-        left = [each for each in slow[leaf] if each[0] not in taken]
-        if (
-            leaf in whole
-            or len(left) < least.cluster
-            or len({end for pair, _ in left for end in pair}) < 2 * least.cluster
-        ):
-            continue
-        regions = Counter(frozenset((places.region(one), places.region(other))) for (one, other), _ in left)
-        if max(regions.values()) > MOST_OF * len(left) and len(crossing) > 2:
-            # They have both leaves in common, not one.
-            continue
-        if len(left) > _CHANCE * crossing[leaf] and binomial_tail(len(left), crossing[leaf], _CHANCE) < least.chance:
-            taken.update(pair for pair, _ in left)
-            effect = median(sorted(effect for _, effect in left))
-            strongest = sorted(left, key=lambda each: -each[1])
-            yield Suspicion(kind="cable", elements=(leaf,), effect=effect, pairs=tuple(pair for pair, _ in strongest))
-
-
-def wanted_between(suspicion: Suspicion, places: Places, good: Sequence[int], draws: Draws) -> tuple[Pair, ...]:
-    """Return the pairs that would tell of what is no endpoint, the most telling first."""
+def wanted_between(
+    suspicion: Suspicion, places: Places, good: Sequence[int], draws: Draws, met: Collection[Pair]
+) -> tuple[Pair, ...]:
+    """Return the pairs that would tell of what is no endpoint, the most telling first. `met`: of earlier retests."""
     match suspicion.kind:
         case "cable":
-            return suspicion.pairs[:_CROSSING]
+            again = sorted(dict.fromkeys(suspicion.pairs), key=lambda each: (min(each), max(each)) in met)
+            return (*again[:_CROSSING], *_out_of(suspicion.elements[0], places, good, draws))
         case "leaf_uplink":
-            leaf = suspicion.elements[0]
-            inside = [each for each in good if places.leaves[each] == leaf]
-            outside = [each for each in good if places.leaves[each] != leaf]
-            return _between(places, inside, outside, draws)
+            return _out_of(suspicion.elements[0], places, good, draws)
         case "spine_link":
             one, other = suspicion.elements
             return _between(
@@ -162,6 +125,12 @@ def wanted_between(suspicion: Suspicion, places: Places, good: Sequence[int], dr
         case _:
             rail = places.rails[places.endpoints[suspicion.elements[0]].rail]
             return tuple(zip(rail[::2], rail[1::2], strict=False))
+
+
+def _out_of(leaf: int, places: Places, good: Sequence[int], draws: Draws) -> tuple[Pair, ...]:
+    inside = [each for each in good if places.leaves[each] == leaf]
+    outside = [each for each in good if places.leaves[each] != leaf]
+    return _between(places, inside, outside, draws)
 
 
 def _between(places: Places, inside: Sequence[int], outside: Sequence[int], draws: Draws) -> tuple[Pair, ...]:
@@ -282,12 +251,12 @@ def answer_between(
     """Return what lies between endpoints and is bad; None where its tests do not confirm it."""
     if not seen.confirms or (tests.first_retest == len(tests) and seen.of < _LEAST_UNASKED):
         return None
+    return named_between(suspicion, seen, places, tests, unit)
+
+
+def named_between(suspicion: Suspicion, seen: Retest, places: Places, tests: PairTable, unit: str) -> FabricAnswer:
+    """Return the answer to what lies between endpoints and was confirmed."""
     kind = suspicion.kind
-    if (
-        kind == "cable"
-        and len({end for at in seen.tests for end in (tests.senders[at], tests.receivers[at])}) < _FIRM_ENDS
-    ):
-        return None
     if kind in SHARED and seen.alone_slow is False:
         kind = "congestion"
     names = _region_names(suspicion, places)

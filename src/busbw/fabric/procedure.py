@@ -154,7 +154,10 @@ def _looked_again(before: _Look, tests: PairTable, metric: Metric) -> _Look:
         # What a retest of another did to its partner is no sign of the partner.
         and (each.kind != "unsteady" or is_slow_by_itself(each, before.places, tests, again.fit, suspects))
     ]  # fmt: skip
-    return replace(before, suspicions=(*before.suspicions, *new), leads=again.leads)
+    more = {each.subject: each.pairs for each in again.suspicions if each.kind == "cable"}
+    kept = [replace(each, pairs=tuple(dict.fromkeys((*each.pairs, *more.get(each.subject, ())))))
+            if each.kind == "cable" else each for each in before.suspicions]  # fmt: skip
+    return replace(before, suspicions=(*kept, *new), leads=again.leads)
 
 
 class _Asked:
