@@ -108,7 +108,8 @@ def wanted_between(
     """Return the pairs that would tell of what is no endpoint, the most telling first. `met`: of earlier retests."""
     match suspicion.kind:
         case "cable":
-            again = sorted(dict.fromkeys(suspicion.pairs), key=lambda each: (min(each), max(each)) in met)
+            # Each once more, then others that leave the leaf.
+            again = [each for each in dict.fromkeys(suspicion.pairs) if (min(each), max(each)) not in met]
             return (*again[:_CROSSING], *_out_of(suspicion.elements[0], places, good, draws))
         case "leaf_uplink":
             return _out_of(suspicion.elements[0], places, good, draws)

@@ -180,7 +180,9 @@ class _Asked:
     ) -> tuple[Round, bool]:
         """Return a round about what is open, and whether hardly anything else runs in it."""
         endpoints = len(look.places.endpoints)
-        looked = sorted(open_ones, key=lambda each: -each.effect)[: max(1, int(_MOST_SUSPECTS * endpoints))]
+        looked = sorted(open_ones, key=lambda each: (each.kind != "cable", -each.effect))[
+            : max(1, int(_MOST_SUSPECTS * endpoints))
+        ]
         suspects = {each.elements[0] for each in look.suspicions if is_endpoint(each)}
         good = [each for each in range(endpoints) if each not in suspects]
         shared = [

@@ -7,6 +7,7 @@ each within itself, all at once. Where leaves are known, rounds stay within them
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from busbw.base.errors import InputError
 from busbw.fabric.places import Draws, Places
 
 Pair = tuple[int, int]
@@ -15,6 +16,8 @@ SPARSE_ROUNDS = 5
 # About what is suspicious; more where a fabric has many nodes.
 RETEST_ROUNDS = 3
 _FEW_NODES, _MANY_NODES = 64, 256
+# What may be asked for.
+LEAST_OF_A_SWEEP, MOST_OF_A_SWEEP = SPARSE_ROUNDS + RETEST_ROUNDS, 1000
 # Of the first rounds those that stay within leaves, where leaves are known, and those across, at most.
 _WITHIN = 2
 _MOST_ACROSS = 4
@@ -55,6 +58,16 @@ def most_rounds(nodes: int) -> int:
     Two leaves of many meet less often in as many rounds, so that more has to be asked again.
     """
     return 8 if nodes <= _FEW_NODES else 10 if nodes < _MANY_NODES else 12
+
+
+def check_rounds(most: int | None) -> None:
+    """Raise InputError where a sweep cannot have so many rounds at most."""
+    if most is not None and not LEAST_OF_A_SWEEP <= most <= MOST_OF_A_SWEEP:
+        raise InputError(
+            f"a sweep has {LEAST_OF_A_SWEEP} to {MOST_OF_A_SWEEP} rounds at most: five, and three about what is open",
+            where=f"--rounds {most}",
+            hint="--rounds 16, or leave it out",
+        )
 
 
 def sparse_rounds(places: Places, draws: Draws) -> Iterator[Round]:
