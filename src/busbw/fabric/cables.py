@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
 from busbw import _core
-from busbw.fabric.answers import LEAST_TESTS, MOST_OF, Least, Retest, Suspicion
+from busbw.fabric.answers import MOST_OF, Least, Retest, Suspicion
 from busbw.fabric.inference import LEAST_EFFECT, Fit
 from busbw.fabric.pair_table import PairTable, leaf_column
 from busbw.fabric.places import Places
@@ -22,6 +22,7 @@ _CHANCE = 0.03
 # A pair is surely slow that was so in two rounds; one pair may be slow on a way of its own.
 _LEAST_AGAIN = 2
 _LEAST_FIRM = 2
+_LEAST_LEAVES = 3
 
 
 def cable_suspicions(
@@ -89,7 +90,9 @@ def firm_cables(
         if len({end for pair in pairs for end in pair}) < 2 * _LEAST_FIRM:
             return
         slow = tuple(sorted(number for pair in pairs for number in left.pop(pair)))
-        if leaves >= LEAST_TESTS and _to_one_other(pairs, places):
+        regions = {frozenset((places.region(one), places.region(other))) for one, other in pairs}
+        if leaves >= _LEAST_LEAVES and len(regions) == 1:
+            # Both leaves, and the link between them, are on all of these ways.
             continue
         effects = [effect for number in slow if (effect := _effect(number, places, tests, fit)) is not None]
         yield (
