@@ -175,7 +175,8 @@ void bind_fabric(nb::module_& module) {
         .def_ro("other", &RegionCell::other)
         .def_ro("tests", &RegionCell::tests)
         .def_ro("ends", &RegionCell::ends)
-        .def_ro("median", &RegionCell::median);
+        .def_ro("median", &RegionCell::median)
+        .def_ro("least", &RegionCell::least);
     nb::class_<Crossings>(module, "Crossings").def_ro("by_leaf", &Crossings::by_leaf).def_ro("slow", &Crossings::slow);
     module.def("fit_fabric", fit, "senders"_a, "receivers"_a, "rounds"_a, "kinds"_a, "logs"_a, "leaves"_a, "rails"_a,
                "twoway"_a, "residuals"_a);

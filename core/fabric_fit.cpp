@@ -18,7 +18,9 @@ namespace {
 constexpr int most_sweeps = 4;
 // What moves no term by more than this ends the sweeps: a fiftieth of what is told at all, 5 %.
 constexpr double settled = 1e-3;
-constexpr double mad_to_sigma = 1.4826;
+// The share of normal values within one scatter, and from where on they are taken for disturbed ones.
+constexpr double within_sigma = 0.6827;
+constexpr double far_off = 2.5;
 // Numerical dust: values of a noiseless table are equal to this.
 constexpr double least_noise = 1e-4;
 // Scatter of a median over that of a single value, for normal values: sqrt(pi / 2).
@@ -31,10 +33,29 @@ constexpr double least_wide = 0.025;
 constexpr std::size_t least_of_a_group = 6;
 // With two leaves every test that crosses is of both.
 constexpr std::size_t least_leaves = 3;
+// Tests of a pair of leaves that its scatter is told from, at most: a full matrix has hundreds.
+constexpr std::size_t most_of_a_cell = 16;
 constexpr int reweighted = 25;
 constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
 
 using Position = std::uint32_t;
+
+// The scatter of values whose distances from the fit are `off`, which are put in another order: their root mean square,
+// none counted for more than 2.5 times what two of three lie within. Their median would not do: terms that are medians
+// of few tests leave a fifth of the tests at exactly nothing.
+double scatter_of(std::span<double> off, std::size_t spent) {
+    const auto count = static_cast<double>(off.size());
+    const auto rank = std::min(off.size() - 1, static_cast<std::size_t>(within_sigma * count));
+    std::ranges::nth_element(off, off.begin() + static_cast<std::ptrdiff_t>(rank));
+    const double most = far_off * off[rank];
+    double total = 0.0;
+    for (const double each : off) {
+        const double counted = std::min(each, most);
+        total += counted * counted;
+    }
+    const double freedom = std::max({count - static_cast<double>(spent), count / 4, 1.0});
+    return std::max(std::sqrt(total / freedom), least_noise);
+}
 
 // Which positions of the tests with a value belong to each key, the keys ascending.
 class Groups {
@@ -110,14 +131,12 @@ class Polish {
         return middle;
     }
 
-    // The scatter of what is left by its median absolute deviation.
-    [[nodiscard]] double noise() {
-        std::ranges::copy(left_, space_.begin());
-        const double middle = median_in_place(space_);
-        for (double& each : space_) {
-            each = std::abs(each - middle);
+    // The scatter of what is left, for which `spent` terms were fitted.
+    [[nodiscard]] double noise(std::size_t spent) {
+        for (std::size_t at = 0; at < left_.size(); ++at) {
+            space_[at] = std::abs(left_[at]);
         }
-        return std::max(mad_to_sigma * median_in_place(space_), least_noise);
+        return scatter_of(space_, spent);
     }
 
     void shift(std::span<const Position> members, double change) {
@@ -132,6 +151,23 @@ class Polish {
     void set(Groups& groups, std::size_t key, double value) {
         shift(groups.members(key), value - groups.term(key));
         groups.set(key, value);
+    }
+
+    // Takes what most groups have in common out of their terms and returns it; what is left stays as it is.
+    static double centre(Groups& groups) {
+        std::vector<double> used;
+        for (std::size_t key = 0; key < groups.size(); ++key) {
+            if (!groups.members(key).empty()) {
+                used.push_back(groups.term(key));
+            }
+        }
+        const double middle = median_in_place(used);
+        for (std::size_t key = 0; key < groups.size(); ++key) {
+            if (!groups.members(key).empty()) {
+                groups.set(key, groups.term(key) - middle);
+            }
+        }
+        return middle;
     }
 
     // Moves the median of each group of `fewest` tests or more into its term, where the whole term is above `least`
@@ -194,7 +230,12 @@ class Leaves {
         for (std::size_t at = 0; at < cells_.size(); ++at) {
             values[at] = polish.median_of(members_.members(at)) + of(cells_[at]);
         }
-        const Terms found = fit(values, noise);
+        Terms found = fit(values, noise);
+        // As long as the terms are not found, the noise of all tests holds what leaves do, and few leaves hide in it.
+        if (const double own = scatter(polish, found); own < noise) {
+            noise = own;
+            found = fit(values, noise);
+        }
         const std::vector<double> up = large(found.up, noise);
         const std::vector<double> down = twoway_ ? up : large(found.down, noise);
         for (std::size_t at = 0; at < cells_.size(); ++at) {
@@ -228,6 +269,18 @@ class Leaves {
             }
         }
         return found;
+    }
+
+    // The scatter of the tests that cross about the terms of their leaves.
+    [[nodiscard]] double scatter(const Polish& polish, const Terms& terms) const {
+        std::vector<double> off;
+        for (std::size_t at = 0; at < cells_.size(); ++at) {
+            const std::span<const Position> members = members_.members(at);
+            for (const Position each : members.first(std::min(members.size(), most_of_a_cell))) {
+                off.push_back(std::abs(left_of(terms, cells_[at], polish.left()[each] + of(cells_[at]))));
+            }
+        }
+        return scatter_of(off, (twoway_ ? 1U : 2U) * static_cast<std::size_t>(std::ranges::count(used_, true)));
     }
 
     // Holds terms against their median and leaves what is small to the endpoints.
@@ -492,31 +545,34 @@ FabricTerms fit_fabric(const PairColumns& tests, const Standing& standing, bool 
     // What there is one of only is in the overall term, or in that of its hop class.
     const bool has_rails = rails.used() > 1;
     const bool has_rounds = rounds.used() > hops.used();
+    const std::size_t spent = senders.used() + (receivers ? receivers->used() : 0);
     FabricTerms found;
     for (int sweep = 0; sweep < most_sweeps; ++sweep) {
         found.overall += polish.centre();
         polish.take(hops, 1, 0.0, 0.0);
-        const double noise = polish.noise();
+        const double noise = polish.noise(sweep == 0 ? 0 : spent);
         const double times = significance * median_scatter * noise;
         if (has_rails) {
             polish.take(rails, least_of_a_group, least_wide, times);
         }
         leaves.take(polish, noise);
+        // Where a leaf of three is bad most tests that cross are slow: their hops are known once its terms are.
+        polish.take(hops, 1, 0.0, 0.0);
         if (has_rounds) {
             polish.take(rounds, least_of_a_group, 0.0, times);
             centre_rounds(polish, rounds, kinds);
         }
         polish.take(senders, 1, 0.0, 0.0);
+        found.overall += Polish::centre(senders) * (twoway ? 2.0 : 1.0);
         if (receivers) {
             polish.take(*receivers, 1, 0.0, 0.0);
+            found.overall += Polish::centre(*receivers);
         }
         if (polish.moved() < settled) {
             break;
         }
     }
-    const std::size_t spent = senders.used() + (receivers ? receivers->used() : 0);
-    const std::size_t freedom = std::max({count - std::min(spent, count), count / 4, std::size_t{1}});
-    found.noise = polish.noise() * std::sqrt(static_cast<double>(count) / static_cast<double>(freedom));
+    found.noise = polish.noise(spent);
     found.hops = hops.told(1);
     found.rails = rails.told(least_of_a_group);
     found.up = leaves.up();

@@ -162,7 +162,7 @@ std::vector<RegionCell> region_cells(const PairColumns& tests, std::span<const d
     for (auto& [key, cell] : cells) {
         found.push_back({static_cast<std::int32_t>(key >> 32U), static_cast<std::int32_t>(key & 0xFFFFFFFFU),
                          static_cast<std::int64_t>(cell.values.size()), static_cast<std::int32_t>(cell.known),
-                         median_in_place(cell.values)});
+                         median_in_place(cell.values), std::ranges::min(cell.values)});
     }
     std::ranges::sort(found, {}, [](const RegionCell& cell) { return std::pair{cell.one, cell.other}; });
     return found;

@@ -37,14 +37,15 @@ std::vector<Unsteady> unsteady(const PairColumns& tests, std::span<const double>
                                std::span<const std::int32_t> leaves, std::span<const std::uint8_t> explained,
                                double large, double sound, std::size_t fewest);
 
-// Tests between two regions, in either direction: their median, and how many different endpoints are in them, of which
-// no more than 8 are counted.
+// Tests between two regions, in either direction: their median and the least of them, and how many different endpoints
+// are in them, of which no more than 8 are counted.
 struct RegionCell {
     std::int32_t one;
     std::int32_t other;
     std::int64_t tests;
     std::int32_t ends;
     double median;
+    double least;
 };
 std::vector<RegionCell> region_cells(const PairColumns& tests, std::span<const double> residuals,
                                      std::span<const std::int32_t> regions);

@@ -241,6 +241,9 @@ class RegionCell:
     @property
     def median(self) -> float: ...
 
+    @property
+    def least(self) -> float: ...
+
 class Crossings:
     @property
     def by_leaf(self) -> list[int]: ...

@@ -14,6 +14,7 @@ from busbw.fabric.counter_evidence import counter_notes, set_beside, weighed
 from busbw.fabric.places import Endpoint, Metric, PairTest, Places, flat
 from busbw.fabric.procedure import Swept, analysed, sweep
 from busbw.fabric.report import ExpectedPair, FabricReport, expectations, report
+from busbw.fabric.schedule import check_rounds
 from busbw.fabric.simulation import Fault, FaultKind, Noise, Simulated, Topology, drawn_faults, made_places
 from busbw.fabric.slurm_topology import tree_text
 from busbw.fabric.table import MOST_BYTES, pairs_text, read_pairs
@@ -62,6 +63,8 @@ class FabricRequest(Value, kw_only=True, frozen=True):
     fault: FaultKind = "none"
     effect: float | None = None
     seed: Integer = 1
+    # Rounds in all, at most; None: what is usual of so many nodes.
+    rounds: Integer | None = None
     # Every pair once instead of sparse rounds; and whether the procedure is not told the leaves.
     full: bool = False
     blind: bool = False
@@ -198,7 +201,8 @@ def _simulated(asked: FabricRequest) -> tuple[Swept, Metric, str, tuple[str, ...
     faults = drawn_faults(asked.fault, places, draws, asked.effect)
     fabric = Simulated(topology=asked.topology, places=places, faults=faults, noise=Noise(), metric=metric, draws=draws)
     told = flat(places.endpoints) if asked.blind else places
-    outcome = sweep(told, fabric.measure, metric, draws, full=asked.full)
+    check_rounds(asked.rounds)
+    outcome = sweep(told, fabric.measure, metric, draws, full=asked.full, most=asked.rounds)
     title = f"simulated, nothing was measured: {asked.topology}, {metric}, seed {asked.seed}"
     return outcome, metric, title, tuple(_truth(each, places) for each in faults) or ("no fault",)
 

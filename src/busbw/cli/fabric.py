@@ -73,6 +73,8 @@ _OWN: tuple[click.Parameter, ...] = (
     _option("--size", "size_bytes", type=SIZE,
             help="This size of a stored run [default: largest; of latencies and message rates smallest]."),
     _option("--seed", type=int, default=1, show_default=True, group="how", help="Of the random rounds."),
+    _option("--rounds", type=int, metavar="N", group="how",
+            help="Rounds in all, at most, while something is open [default: 8 up to 64 nodes, 12 from 256 on]."),
     _option(
         "--pair-time", "pair_s", type=float, default=_USUAL.pair_s, show_default=True, metavar="SECONDS", group="how",
         help="Of one test of a pair, in one direction.",
@@ -121,22 +123,29 @@ def _fabric(**given: Any) -> NoReturn:  # noqa: ANN401 - as click gives them
     if given["resume"] is not None:
         _check_resume(given)
         _go_on(given)
-    if is_measured and given["source"] is not None:
-        raise InputError("results are given, and hosts to be measured", hint="leave one out")
-    if is_measured and given["counters"]:
-        raise InputError("a sweep that is measured reads the counters itself", hint="leave --counters out")
-    if is_measured and given["topology"] is not None:
-        raise InputError("--simulate measures nothing: --hosts and --over nccl are not for it", hint="leave one out")
-    if is_measured and given["size_bytes"] is not None:
-        raise InputError(
-            "--size chooses among the sizes of a stored run", where="--size", hint="-b is what is measured"
-        )
+    _check_together(given, is_measured=is_measured)
     if is_measured or given["plan_only"]:
         _measure(given)
     _judge(given, given["source"])
 
 
 fabric = GroupedCommand("fabric", callback=_fabric, help=_HELP, params=list(_OWN))
+
+
+def _check_together(given: Mapping[str, Any], *, is_measured: bool) -> None:
+    """Raise InputError for options that do not go together."""
+    if is_measured and given["source"] is not None:
+        raise InputError("results are given, and hosts to be measured", hint="leave one out")
+    if is_measured and given["counters"]:
+        raise InputError("a sweep that is measured reads the counters itself", hint="leave --counters out")
+    if given["rounds"] is not None and not is_measured and given["topology"] is None:
+        raise InputError("--rounds is of a sweep: what was measured has its rounds", hint="leave --rounds out")
+    if is_measured and given["topology"] is not None:
+        raise InputError("--simulate measures nothing: --hosts and --over nccl are not for it", hint="leave one out")
+    if is_measured and given["size_bytes"] is not None:
+        raise InputError(
+            "--size chooses among the sizes of a stored run", where="--size", hint="-b is what is measured"
+        )
 
 
 def _metrics(text: str | None) -> tuple[FabricMetric, ...]:
@@ -173,6 +182,7 @@ def _request(given: Mapping[str, Any]) -> tuple[Request, FabricAsked]:
         tree=None if given["tree"] is None else str(Path(given["tree"]).absolute()),
         expect=given["expect"],
         seed=given["seed"],
+        rounds=given["rounds"],
         pair_s=given["pair_s"],
         limit_s=given["limit_s"],
     )
@@ -277,6 +287,7 @@ def _judge(given: Mapping[str, Any], source: str | None) -> NoReturn:
         fault=given["fault"],
         effect=None if given["effect"] is None else given["effect"] / 100,
         seed=given["seed"],
+        rounds=given["rounds"],
         full=given["full"],
         blind=given["blind"],
     )

@@ -25,8 +25,24 @@ SHOWN_TESTS = 6
 # which must lie beyond what disturbs a test then, 30 % in the simulation.
 LEAST_UNASKED = 5
 FAR_SLOWER = -math.log(0.7)
-# What retests must show by themselves.
+# What retests must show by themselves, and how far beyond the scatter of their median.
 _LEAST_AGAIN = 0.8 * LEAST_EFFECT
+_SCATTERS_AGAIN = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Least:
+    """From what on a link that comes and goes, or one cable of several, is suspicious."""
+
+    bad_rounds: int
+    # Slow tests that leave a leaf, and how rarely chance makes as many.
+    cluster: int
+    chance: float
+
+
+# What is asked again may be less than what is named as it stands.
+TO_ASK = Least(bad_rounds=1, cluster=2, chance=0.05)
+TO_NAME = Least(bad_rounds=2, cluster=3, chance=0.002)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +56,11 @@ class Suspicion:
     pairs: tuple[Pair, ...] = ()
     # The number of tests that it was suspected from: those from here on are retests of it.
     since: int = 0
+
+    @property
+    def subject(self) -> tuple[Kind, tuple[int, ...]]:
+        """What it is about: the same in every look at the tests."""
+        return self.kind, self.elements
 
 
 def is_endpoint(each: Suspicion) -> bool:
@@ -78,13 +99,15 @@ class Retest:
     of: int
     tests: tuple[int, ...]
     alone_slow: bool | None
-    # By how much, in their median; a logarithm.
+    # By how much, in their median; a logarithm. And the scatter of that median where nothing is wrong.
     effect: float = 0.0
+    scatter: float = 0.0
 
     @property
     def confirms(self) -> bool:
-        """Whether two of three show it, and they come near the least effect by themselves."""
-        return self.of >= 2 and 3 * self.slow >= 2 * self.of and self.effect >= _LEAST_AGAIN
+        """Whether two of three show it, and they come near the least effect by themselves, beyond their scatter."""
+        least = max(_LEAST_AGAIN, _SCATTERS_AGAIN * self.scatter)
+        return self.of >= 2 and 3 * self.slow >= 2 * self.of and self.effect >= least
 
 
 def answer_of(

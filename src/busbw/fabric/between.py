@@ -2,22 +2,19 @@
 
 import math
 from array import array
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from busbw import _core
-from busbw.fabric.answers import LEAST_TESTS, MOST_OF, FabricAnswer, Retest, Suspicion, answer_of
+from busbw.fabric.answers import LEAST_TESTS, FabricAnswer, Least, Retest, Suspicion, answer_of
+from busbw.fabric.cables import cable_suspicions
 from busbw.fabric.inference import LEAST_EFFECT, Fit
-from busbw.fabric.pair_table import PairTable, leaf_column, region_column
+from busbw.fabric.pair_table import PairTable, region_column
 from busbw.fabric.places import Draws, Places, members_text
 from busbw.fabric.schedule import Pair, shuffled
-from busbw.stats.distributions import binomial_tail, median
+from busbw.stats.distributions import median
 
-# Of single tests in a row: their scatter, and how often chance alone goes beyond it, disturbed tests included.
-_PAIR_SIGMAS = 3.0
-_CHANCE = 0.03
-_CLUSTER = 0.002
-_LEAST_CLUSTER = 3
+# Both ways of one pair, before it is known whether others between the same two are slow as well.
+_LEAST_LEAD = 2
 # Of bandwidths hops cost nothing: 375 to 385 Gb/s, and 730 to 770 both ways, were published over all pairs of one
 # machine (mug-slides), which is 2.6 and 5.2 % from end to end. What crosses is told from this effect on.
 _LEAST_CROSSING = -math.log(0.9)
@@ -52,7 +49,7 @@ _BETWEEN = {
 }  # fmt: skip
 
 
-def suspicions_between(places: Places, tests: PairTable, fit: Fit) -> list[Suspicion]:
+def suspicions_between(places: Places, tests: PairTable, fit: Fit, least: Least) -> list[Suspicion]:
     """Return what is to be looked at again between endpoints: the widest first; what explains tests keeps them."""
     found = [Suspicion(kind="rail", elements=places.rails[rail][:1], effect=effect)
              for rail, effect in fit.rails.items() if effect >= LEAST_EFFECT and len(fit.rails) > 2]  # fmt: skip
@@ -63,7 +60,7 @@ def suspicions_between(places: Places, tests: PairTable, fit: Fit) -> list[Suspi
     found += _crossing(places, tests, fit)
     found += _spine_links(places, tests, fit)
     whole = {leaf for each in found if each.kind == "leaf_uplink" for leaf in each.elements}
-    return [*found, *_cables(places, tests, fit, whole)]
+    return [*found, *cable_suspicions(places, tests, fit, whole, least)]
 
 
 def _crossing(places: Places, tests: PairTable, fit: Fit) -> Iterator[Suspicion]:
@@ -79,9 +76,7 @@ def _crossing(places: Places, tests: PairTable, fit: Fit) -> Iterator[Suspicion]
 
 def _spine_links(places: Places, tests: PairTable, fit: Fit) -> list[Suspicion]:
     """Return pairs of regions between which all is slow, and the ways from each to others are not."""
-    cells = _core.region_cells(tests.senders, tests.receivers, fit.residuals, region_column(places))
-    if len(cells) < LEAST_TESTS:
-        return []
+    cells = _region_cells(places, tests, fit)
     return [
         Suspicion(kind="spine_link", elements=(each.one, each.other), effect=each.median)
         for each in cells
@@ -89,49 +84,35 @@ def _spine_links(places: Places, tests: PairTable, fit: Fit) -> list[Suspicion]:
     ]
 
 
-def _cables(places: Places, tests: PairTable, fit: Fit, whole: set[int]) -> Iterator[Suspicion]:
-    """Yield leaves of which more ways out are slow than chance makes, while the others are sound."""
-    least = max(LEAST_EFFECT * 1.5, _PAIR_SIGMAS * fit.noise)
-    crossed = _core.crossings(tests.senders, tests.receivers, fit.residuals, leaf_column(places), least)
-    crossing = {leaf: count for leaf, count in enumerate(crossed.by_leaf) if count}
-    slow: dict[int, list[tuple[Pair, float]]] = defaultdict(list)
-    for number in crossed.slow:
-        pair = (tests.senders[number], tests.receivers[number])
-        for end in pair:
-            if (leaf := places.leaves[end]) is not None:
-                slow[leaf].append((pair, fit.residuals[number]))
-    ranked = sorted(slow, key=lambda leaf: -len(slow[leaf]) / crossing[leaf])
-    taken: set[Pair] = set()
-    for leaf in ranked:
-        left = [each for each in slow[leaf] if each[0] not in taken]
-        if (
-            leaf in whole
-            or len(left) < _LEAST_CLUSTER
-            or len({end for pair, _ in left for end in pair}) < 2 * _LEAST_CLUSTER
-        ):
-            continue
-        regions = Counter(frozenset((places.region(one), places.region(other))) for (one, other), _ in left)
-        if max(regions.values()) > MOST_OF * len(left) and len(crossing) > 2:
-            # They have both leaves in common, not one.
-            continue
-        if len(left) > _CHANCE * crossing[leaf] and binomial_tail(len(left), crossing[leaf], _CHANCE) < _CLUSTER:
-            taken.update(pair for pair, _ in left)
-            effect = median(sorted(effect for _, effect in left))
-            strongest = sorted(left, key=lambda each: -each[1])
-            yield Suspicion(kind="cable", elements=(leaf,), effect=effect, pairs=tuple(pair for pair, _ in strongest))
+def leads_between(places: Places, tests: PairTable, fit: Fit) -> list[Suspicion]:
+    """Return pairs of regions of which one pair of endpoints was tested, and was slow both ways.
+
+    Of thousands of nodes two leaves meet once in the first rounds: that is too little to suspect what lies between.
+    """
+    return [
+        Suspicion(kind="spine_link", elements=(each.one, each.other), effect=each.median)
+        for each in _region_cells(places, tests, fit)
+        if each.tests >= _LEAST_LEAD and each.ends <= LEAST_TESTS and each.least > LEAST_EFFECT
+    ]
 
 
-def wanted_between(suspicion: Suspicion, places: Places, good: Sequence[int], draws: Draws) -> tuple[Pair, ...]:
-    """Return the pairs that would tell of what is no endpoint, the most telling first."""
+def _region_cells(places: Places, tests: PairTable, fit: Fit) -> "list[_core.RegionCell]":
+    """Return what is left of the tests between each two regions; nothing where there are two regions alone."""
+    cells = _core.region_cells(tests.senders, tests.receivers, fit.residuals, region_column(places))
+    return cells if len(cells) >= LEAST_TESTS else []
+
+
+def wanted_between(
+    suspicion: Suspicion, places: Places, good: Sequence[int], draws: Draws, met: Collection[Pair]
+) -> tuple[Pair, ...]:
+    """Return the pairs that would tell of what is no endpoint, the most telling first. `met`: of earlier retests."""
     match suspicion.kind:
         case "cable":
-            pairs = suspicion.pairs[:_CROSSING]
-            return pairs * 3
+            # Each once more, then others that leave the leaf.
+            again = [each for each in dict.fromkeys(suspicion.pairs) if (min(each), max(each)) not in met]
+            return (*again[:_CROSSING], *_out_of(suspicion.elements[0], places, good, draws))
         case "leaf_uplink":
-            leaf = suspicion.elements[0]
-            inside = [each for each in good if places.leaves[each] == leaf]
-            outside = [each for each in good if places.leaves[each] != leaf]
-            return _between(places, inside, outside, draws)
+            return _out_of(suspicion.elements[0], places, good, draws)
         case "spine_link":
             one, other = suspicion.elements
             return _between(
@@ -145,6 +126,12 @@ def wanted_between(suspicion: Suspicion, places: Places, good: Sequence[int], dr
         case _:
             rail = places.rails[places.endpoints[suspicion.elements[0]].rail]
             return tuple(zip(rail[::2], rail[1::2], strict=False))
+
+
+def _out_of(leaf: int, places: Places, good: Sequence[int], draws: Draws) -> tuple[Pair, ...]:
+    inside = [each for each in good if places.leaves[each] == leaf]
+    outside = [each for each in good if places.leaves[each] != leaf]
+    return _between(places, inside, outside, draws)
 
 
 def _between(places: Places, inside: Sequence[int], outside: Sequence[int], draws: Draws) -> tuple[Pair, ...]:
@@ -265,6 +252,11 @@ def answer_between(
     """Return what lies between endpoints and is bad; None where its tests do not confirm it."""
     if not seen.confirms or (tests.first_retest == len(tests) and seen.of < _LEAST_UNASKED):
         return None
+    return named_between(suspicion, seen, places, tests, unit)
+
+
+def named_between(suspicion: Suspicion, seen: Retest, places: Places, tests: PairTable, unit: str) -> FabricAnswer:
+    """Return the answer to what lies between endpoints and was confirmed."""
     kind = suspicion.kind
     if kind in SHARED and seen.alone_slow is False:
         kind = "congestion"

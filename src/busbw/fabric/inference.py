@@ -52,6 +52,11 @@ class Fit:
     # Scatter of a single test.
     noise: float
 
+    @property
+    def has_directions(self) -> bool:
+        """Whether a test goes from its sender to its receiver alone."""
+        return self.metric in ONE_WAY
+
     def scatter(self, count: int) -> float:
         """Return the scatter of a median of `count` tests."""
         return _MEDIAN_SCATTER * self.noise / math.sqrt(count) if count else math.inf

@@ -3,7 +3,7 @@
 import math
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from busbw import _core
 from busbw.fabric.answers import (
@@ -14,6 +14,7 @@ from busbw.fabric.answers import (
     SHOWN_TESTS,
     FabricAnswer,
     Kind,
+    Least,
     Retest,
     Suspicion,
     answer_of,
@@ -26,11 +27,13 @@ from busbw.fabric.between import (
     answer_between,
     crosses_slowly,
     ends_about,
+    named_between,
     own_between,
     passes,
     suspicions_between,
     wanted_between,
 )
+from busbw.fabric.cables import firm_cables
 from busbw.fabric.inference import LEAST_EFFECT, Fit
 from busbw.fabric.pair_table import PairTable, leaf_column
 from busbw.fabric.places import ONE_WAY, Draws, Places
@@ -42,20 +45,19 @@ _LARGE = math.log(1.2)
 # A round in which an endpoint is slow by no more than this is sound.
 _SOUND = LEAST_EFFECT * 1.5
 _PARTNERS = 6
-# A test alone that is slower than this is not sound, however much slower it was when others shared a way with it.
+# Tests alone that are slower than this are not sound, however much slower others were that shared a way with them; or
+# by this share of what was seen among others.
 _SOUND_ALONE = 3 * LEAST_EFFECT
+_SHARE_ALONE = 0.6
 # Where one direction is suspicious, the retests decide about the other from this effect on.
 _OTHER_WAY = 0.6 * LEAST_EFFECT
 
 
-def suspicions(places: Places, tests: PairTable, fit: Fit, bad_rounds: int = 2) -> tuple[Suspicion, ...]:
-    """Return what is to be looked at again: the widest first; what explains tests keeps them from others.
-
-    `bad_rounds`: in so many an endpoint is very slow, and sound in others, for its link to come and go.
-    """
-    found = suspicions_between(places, tests, fit)
-    explained = {leaf for each in found if each.kind == "cable" for leaf in each.elements}
-    found += _endpoints(places, tests, fit, explained, bad_rounds)
+def suspicions(places: Places, tests: PairTable, fit: Fit, least: Least) -> tuple[Suspicion, ...]:
+    """Return what is to be looked at again: the widest first; what explains tests keeps them from others."""
+    found = suspicions_between(places, tests, fit, least)
+    explained = {leaf for each in found if each.kind in ("cable", "leaf_uplink") for leaf in each.elements}
+    found += _endpoints(places, tests, fit, explained, least.bad_rounds)
     return tuple(found)
 
 
@@ -89,27 +91,44 @@ def _unsteady(places: Places, tests: PairTable, fit: Fit, explained: set[int], b
     return {each.endpoint: each.effect for each in found}
 
 
-def wanted_pairs(suspicion: Suspicion, places: Places, good: Sequence[int], draws: Draws) -> tuple[Pair, ...]:
-    """Return the pairs that would tell, the most telling first. `good`: endpoints that nothing is suspected of."""
+def is_slow_by_itself(suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit, suspects: set[int]) -> bool:
+    """Whether an endpoint was very slow with a partner that nothing is suspected of."""
+    end = suspicion.elements[0]
+    for number in tests.among(places, (end,)):
+        ends = (tests.senders[number], tests.receivers[number])
+        term = fit.senders[end] if end == ends[0] else fit.receivers[end]
+        if fit.residuals[number] + term > _LARGE and not (suspects - {end}) & set(ends):
+            return True
+    return False
+
+
+def wanted_pairs(
+    suspicion: Suspicion, places: Places, good: Sequence[int], draws: Draws, met: Collection[Pair]
+) -> tuple[Pair, ...]:
+    """Return the pairs that would tell, the most telling first.
+
+    `good`: endpoints that nothing is suspected of; `met`: pairs of earlier retests, another partner tells more.
+    """
     if not is_endpoint(suspicion):
-        return wanted_between(suspicion, places, good, draws)
+        return wanted_between(suspicion, places, good, draws, met)
     end = suspicion.elements[0]
     partners = [
         each for each in shuffled(good, draws) if places.endpoints[each].rail == places.endpoints[end].rail
         and places.endpoints[each].node != places.endpoints[end].node
     ]  # fmt: skip
     # Within the leaf first: nothing but the two ends and their switch is on that way.
-    partners.sort(key=lambda each: places.crossing(end, each))
+    partners.sort(key=lambda each: ((end, each) in met or (each, end) in met, places.crossing(end, each)))
     return tuple((end, each) for each in partners[:_PARTNERS])
 
 
 def retest(
     suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit, suspects: set[int], way: str = "both",
-    above: frozenset[int] = frozenset(),
+    above: frozenset[int] = frozenset(), picked: frozenset[int] = frozenset(),
 ) -> Retest:  # fmt: skip
     """Return how many tests against known-good partners show a suspicion; of retests alone, where there are some.
 
-    `above`: leaves of which no test that leaves them counts.
+    `above`: leaves of which no test that leaves them counts; `picked`: tests of pairs that were slow before and asked
+    again for that, which say nothing about what all pairs share.
     """
     first = tests.first_retest
     numbers = (
@@ -117,31 +136,31 @@ def retest(
         if first < len(tests)
         else tests.among(places, ends_about(suspicion, places))
     )
-    votes: list[tuple[int, bool, bool]] = []
+    votes: list[tuple[int, bool]] = []
     shown: list[float] = []
+    alone: list[float] = []
     for number in numbers:
         residual = fit.residuals[number]
         ends = (tests.senders[number], tests.receivers[number])
-        if math.isnan(residual) or (above and passes(places, ends, above)):
+        if math.isnan(residual) or number in picked or (above and passes(places, ends, above)):
             continue
         own = _own(suspicion, places, fit, ends, suspects, way)
         if own is not None:
-            by_itself = tests[number].alone
+            if tests[number].alone:
+                alone.append(residual + own)
+                continue
             # What others congest changes from round to round, by more than half.
-            varies = suspicion.kind in SHARED and not by_itself
-            least = min(suspicion.effect / 2, LEAST_EFFECT if varies else _SOUND_ALONE if by_itself else math.inf)
-            slow = residual + own > max(least, LEAST_EFFECT / 2)
-            votes.append((number, slow, by_itself))
-            if not by_itself:
-                shown.append(residual + own)
-    among = [slow for _, slow, alone in votes if not alone]
-    alone = [slow for _, slow, alone in votes if alone]
+            least = min(suspicion.effect / 2, LEAST_EFFECT if suspicion.kind in SHARED else math.inf)
+            votes.append((number, residual + own > max(least, LEAST_EFFECT / 2)))
+            shown.append(residual + own)
+    least_alone = max(min(_SHARE_ALONE * suspicion.effect, _SOUND_ALONE), LEAST_EFFECT / 2)
     return Retest(
-        slow=sum(among),
-        of=len(among),
-        tests=tuple(number for number, slow, _ in votes if slow),
-        alone_slow=2 * sum(alone) >= len(alone) if alone else None,
+        slow=sum(slow for _, slow in votes),
+        of=len(votes),
+        tests=tuple(number for number, slow in votes if slow),
+        alone_slow=median(sorted(alone)) > least_alone if alone else None,
         effect=median(sorted(shown)) if shown else 0.0,
+        scatter=fit.scatter(len(shown)) if shown else 0.0,
     )
 
 
@@ -164,22 +183,28 @@ def confirmed(
 ) -> tuple[tuple[FabricAnswer, ...], tuple[Suspicion, ...]]:
     """Return what of the suspicions two of three tests against known-good partners confirm, and the others."""
     suspects = {each.elements[0] for each in found if is_endpoint(each)}
-    between = {
-        each: answer_between(each, retest(each, places, tests, fit, suspects), places, tests, unit)
-        for each in found
-        if not is_endpoint(each)
-    }
+    again = _again(found, tests)
+    between: dict[Suspicion, FabricAnswer | None] = {}
+    for each in found:
+        if not is_endpoint(each):
+            picked = again if each.kind in SHARED else frozenset[int]()
+            seen = retest(each, places, tests, fit, suspects, picked=picked)
+            between[each] = answer_between(each, seen, places, tests, unit)
     # Tests that a bad or congested leaf explains say nothing about a cable of another.
     wide = frozenset(leaf for each, answer in between.items() if answer is not None and each.kind == "leaf_uplink"
                      for leaf in each.elements)  # fmt: skip
     for each in found:
         if each.kind == "crossing" and wide:
             # What else crosses must be slow too.
-            seen = retest(each, places, tests, fit, suspects, above=wide)
+            seen = retest(each, places, tests, fit, suspects, above=wide, picked=again)
             slow = crosses_slowly(places, tests, fit, suspects, wide)
             between[each] = answer_between(each, seen, places, tests, unit) if slow else None
         if each.kind == "cable" and 2 * sum(passes(places, pair, wide) for pair in each.pairs) > len(each.pairs):
             between[each] = None
+    if tests.first_retest < len(tests):
+        between = {each: answer for each, answer in between.items() if each.kind != "cable"}
+        between |= {each: named_between(each, seen, places, tests, unit)
+                    for each, seen in firm_cables(places, tests, fit, wide)}  # fmt: skip
     answers = [answer for answer in between.values() if answer is not None]
     # What a bad cable or a congested leaf does to a test says nothing about its ends.
     above = frozenset(leaf for each, answer in between.items() if answer is not None
@@ -190,8 +215,23 @@ def confirmed(
             bad[each.elements[0]] = kept
     answers += _wholes(bad, places, tests, unit)
     answers += _unanswered(places, tests, fit)
-    cleared = [each for each in found if (each.elements[0] not in bad if is_endpoint(each) else between[each] is None)]
+    told = {each.subject for each, answer in between.items() if answer is not None}
+    cleared = [each for each in found
+               if (each.elements[0] not in bad if is_endpoint(each) else each.subject not in told)]  # fmt: skip
     return tuple(sorted(answers, key=lambda each: -each.loss)), tuple(cleared)
+
+
+def _again(found: Sequence[Suspicion], tests: PairTable) -> frozenset[int]:
+    """Return retests of pairs that were suspected of a cable, and had been tested before."""
+    slow = {pair for each in found if each.kind == "cable" for pair in each.pairs}
+    met: set[Pair] = set()
+    again: set[int] = set()
+    for number in range(len(tests)) if slow and tests.first_retest < len(tests) else ():
+        pair = (tests.senders[number], tests.receivers[number])
+        if pair in slow and pair in met and number >= tests.first_retest:
+            again.add(number)
+        met.add(pair)
+    return frozenset(again)
 
 
 def _endpoint_of(

@@ -5,20 +5,20 @@ pair, None where there was no answer. Real hosts and the simulation are the same
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from busbw.fabric.answers import FabricAnswer, Suspicion
+from busbw.fabric.answers import TO_ASK, TO_NAME, FabricAnswer, Least, Suspicion, is_endpoint
 from busbw.fabric.bands import LatencyBand, band_of, fabric_bands, inferred_leaves
-from busbw.fabric.between import SHARED
+from busbw.fabric.between import SHARED, leads_between
 from busbw.fabric.inference import Fit, extended, fit
-from busbw.fabric.naming import confirmed, suspicions, wanted_pairs
+from busbw.fabric.naming import confirmed, is_slow_by_itself, suspicions, wanted_pairs
 from busbw.fabric.pair_table import UNKNOWN_HOPS, PairTable, table_of
 from busbw.fabric.places import ONE_WAY, UNITS, Draws, Metric, Pairing, PairTest, Places
-from busbw.fabric.schedule import Round, full_rounds, retest_rounds, sparse_rounds
+from busbw.fabric.schedule import RETEST_ROUNDS, Pair, Round, full_rounds, most_rounds, retest_round, sparse_rounds
 
 Measure = Callable[[Sequence[Pairing], int], Sequence[float | None]]
-RETEST_ROUNDS = 3
 # Suspicions that one sweep looks at again, as a share of the endpoints: the others must be known-good partners.
 _MOST_SUSPECTS = 0.25
 _BETWEEN = ("cable", *SHARED, "unsteady")
@@ -53,10 +53,12 @@ def sweep(
     *,
     full: bool = False,
     first: Iterable[Round] | None = None,
+    most: int | None = None,
 ) -> Swept:
     """Measure a fabric in rounds and return what is bad about it.
 
-    `full`: every pair once before the retests; `first`: these rounds before them.
+    `full`: every pair once before the retests; `first`: these rounds before them. `most`: rounds in all, None: what is
+    usual of so many nodes; three rounds of retests are made in any case where something is open.
     """
     rounds = first if first is not None else full_rounds(places) if full else sparse_rounds(places, draws)
     tests: list[PairTest] = []
@@ -64,22 +66,23 @@ def sweep(
     for each in rounds:
         tests += _measured(each, number, measure, metric)
         number += 1
-    look = _looked(places, PairTable(tests), metric, bad_rounds=1)
-    if look.suspicions:
-        pairs, alone = _retests(look.suspicions, look.places, draws, RETEST_ROUNDS)[0]
+    look = _looked(places, PairTable(tests), metric, TO_ASK)
+    last = max(number + RETEST_ROUNDS, most_rounds(len(places.nodes)) if most is None else most)
+    asked = _Asked()
+    while number < last and (open_ones := _open(look, tests, metric, asked)):
+        pairs, alone = asked.round_about(open_ones, look, draws, is_last=number + 1 == last)
         tests += _measured(pairs, number, measure, metric, retest=True, alone=alone)
-        look = _looked_again(look, PairTable(tests), metric)
-        for pairs, alone in _retests(look.suspicions, look.places, draws, RETEST_ROUNDS - 1):
-            number += 1
-            tests += _measured(pairs, number, measure, metric, retest=True, alone=alone)
         number += 1
+        look = _looked_again(look, PairTable(tests), metric)
     return _concluded(look, tests, number, metric)
 
 
 def analysed(places: Places, tests: Sequence[PairTest], metric: Metric) -> Swept:
     """Return what tests that were made before say; there is nothing to ask them again."""
     table = table_of(tests)
-    return replace(_concluded(_looked(places, table, metric), table, len(set(table.rounds)), metric), live=False)
+    return replace(
+        _concluded(_looked(places, table, metric, TO_NAME), table, len(set(table.rounds)), metric), live=False
+    )
 
 
 def _measured(
@@ -101,6 +104,8 @@ class _Look:
     places: Places
     fit: Fit
     suspicions: tuple[Suspicion, ...]
+    # What one pair says of two leaves: too little to suspect them.
+    leads: tuple[Suspicion, ...] = ()
     # Of latencies; and whether they, not leaves, stand for the hops of a test.
     bands: tuple[LatencyBand, ...] = ()
     by_band: bool = False
@@ -116,10 +121,11 @@ class _Look:
                 for each, shift in zip(tests, own, strict=True)]  # fmt: skip
 
 
-def _looked(places: Places, tests: PairTable, metric: Metric, bad_rounds: int = 2) -> _Look:
+def _looked(places: Places, tests: PairTable, metric: Metric, least: Least) -> _Look:
     if metric != "latency":
         fitted = fit(places, tests, metric)
-        return _Look(places=places, fit=fitted, suspicions=suspicions(places, tests, fitted, bad_rounds))
+        found = suspicions(places, tests, fitted, least)
+        return _Look(places=places, fit=fitted, suspicions=found, leads=tuple(leads_between(places, tests, fitted)))
     _, numbers = fabric_bands(tests)
     first = fit(places, tests, metric, numbers)
     own = [first.senders[each.sender] + first.senders[each.receiver] for each in tests]
@@ -129,7 +135,7 @@ def _looked(places: Places, tests: PairTable, metric: Metric, bad_rounds: int = 
         known, agreement = inferred
     by_band = None in known.leaves
     fitted = fit(known, tests, metric, numbers if by_band else None)
-    found = suspicions(known, tests, fitted, bad_rounds)
+    found = suspicions(known, tests, fitted, least)
     return _Look(places=known, fit=fitted, suspicions=found, bands=bands, by_band=by_band, agreement=agreement)
 
 
@@ -139,34 +145,81 @@ def _looked_again(before: _Look, tests: PairTable, metric: Metric) -> _Look:
     A cable is hidden as long as its leaf or its ends are taken for what is bad. The terms stay those of the first
     rounds: tests that are mostly about one link would move those of its ends.
     """
-    again = _looked(before.places, tests, metric, bad_rounds=1)
-    known = {(each.kind, each.elements) for each in before.suspicions}
-    new = [replace(each, since=len(tests)) for each in again.suspicions
-           if each.kind in _BETWEEN and (each.kind, each.elements) not in known]  # fmt: skip
-    return replace(before, suspicions=(*before.suspicions, *new))
+    again = _looked(before.places, tests, metric, TO_ASK)
+    known = {each.subject for each in before.suspicions}
+    suspects = {each.elements[0] for each in before.suspicions if is_endpoint(each)}
+    new = [
+        replace(each, since=len(tests)) for each in again.suspicions
+        if each.kind in _BETWEEN and each.subject not in known
+        # What a retest of another did to its partner is no sign of the partner.
+        and (each.kind != "unsteady" or is_slow_by_itself(each, before.places, tests, again.fit, suspects))
+    ]  # fmt: skip
+    more = {each.subject: each.pairs for each in again.suspicions if each.kind == "cable"}
+    kept = [replace(each, pairs=tuple(dict.fromkeys((*each.pairs, *more.get(each.subject, ())))))
+            if each.kind == "cable" else each for each in before.suspicions]  # fmt: skip
+    return replace(before, suspicions=(*kept, *new), leads=again.leads)
 
 
-def _retests(found: Sequence[Suspicion], places: Places, draws: Draws, count: int) -> list[tuple[Round, bool]]:
-    """Return `count` rounds about suspicions, and whether hardly anything else runs in each."""
-    endpoints = len(places.endpoints)
-    looked = sorted(found, key=lambda each: -each.effect)[: max(1, int(_MOST_SUSPECTS * endpoints))]
-    suspects = {each.elements[0] for each in found if each.kind in ("nic", "nic_send", "nic_receive", "unsteady")}
-    good = [each for each in range(endpoints) if each not in suspects]
-    wanted = [wanted_pairs(each, places, good, draws) for each in looked]
-    shared = [pairs for each, pairs in zip(looked, wanted, strict=True) if each.kind in SHARED]
-    busy = count - 1 if shared else count
-    rounds = [(each, False) for each in retest_rounds(wanted, places, good, draws, busy)]
-    if shared:
-        few = [pairs[-_ALONE_PAIRS:] for pairs in shared[:_MOST_ALONE]]
-        rounds += [(each, True) for each in retest_rounds(few, places, (), draws, 1)]
-    return rounds
+class _Asked:
+    """What the retests so far were about."""
+
+    def __init__(self) -> None:
+        # Rounds among others, of each suspicion; and those that were tested alone.
+        self.rounds: Counter[Hashable] = Counter()
+        self.alone: set[Hashable] = set()
+        self._met: set[Pair] = set()
+
+    def enough(self, each: Suspicion) -> bool:
+        """Whether there are as many retests of a suspicion as name or clear it."""
+        if each.kind in SHARED:
+            return self.rounds[each.subject] >= RETEST_ROUNDS - 1 and each.subject in self.alone
+        return self.rounds[each.subject] >= RETEST_ROUNDS
+
+    def round_about(
+        self, open_ones: Sequence[Suspicion], look: _Look, draws: Draws, *, is_last: bool
+    ) -> tuple[Round, bool]:
+        """Return a round about what is open, and whether hardly anything else runs in it."""
+        endpoints = len(look.places.endpoints)
+        looked = sorted(open_ones, key=lambda each: (each.kind != "cable", -each.effect))[
+            : max(1, int(_MOST_SUSPECTS * endpoints))
+        ]
+        suspects = {each.elements[0] for each in look.suspicions if is_endpoint(each)}
+        good = [each for each in range(endpoints) if each not in suspects]
+        shared = [
+            each for each in looked if each.kind in SHARED and each.subject not in self.alone and each not in look.leads
+        ]
+        alone = [each for each in shared if is_last or self.rounds[each.subject] >= RETEST_ROUNDS - 1][:_MOST_ALONE]
+        about = alone or [each for each in looked if each.kind not in SHARED or each.subject not in self.alone]
+        wanted = [wanted_pairs(each, look.places, good, draws, self._met) for each in about]
+        if alone:
+            wanted = [pairs[-_ALONE_PAIRS:] for pairs in wanted]
+            self.alone.update(each.subject for each in alone)
+        else:
+            self.rounds.update(each.subject for each in about)
+        found = retest_round(wanted, look.places, () if alone else good, draws)
+        self._met.update(found)
+        return found, bool(alone)
+
+
+def _open(look: _Look, tests: Sequence[PairTest], metric: Metric, asked: _Asked) -> list[Suspicion]:
+    """Return what another round would tell more about."""
+    found = [each for each in look.suspicions if not asked.enough(each)]
+    # A link that comes and goes may have been sound in all retests: it is open as long as there are rounds.
+    if any(each.kind == "unsteady" and asked.enough(each) for each in look.suspicions):
+        cleared = _told(look, PairTable(tests), metric)[2]
+        found += [each for each in cleared if each.kind == "unsteady" and asked.enough(each)]
+    return [*found, *look.leads]
+
+
+def _told(look: _Look, table: PairTable, metric: Metric) -> tuple[Fit, tuple[FabricAnswer, ...], tuple[Suspicion, ...]]:
+    """Return the fit with all tests, what is named, and what is not."""
+    later = table[len(look.fit.residuals) :]
+    fitted = extended(look.fit, look.places, table, len(look.fit.residuals), look.kinds(later)) if later else look.fit
+    return fitted, *confirmed(look.suspicions, look.places, table, fitted, UNITS[metric])
 
 
 def _concluded(look: _Look, tests: Sequence[PairTest], rounds: int, metric: Metric) -> Swept:
-    table = table_of(tests)
-    later = table[len(look.fit.residuals) :]
-    fitted = extended(look.fit, look.places, table, len(look.fit.residuals), look.kinds(later)) if later else look.fit
-    answers, cleared = confirmed(look.suspicions, look.places, table, fitted, UNITS[metric])
+    fitted, answers, cleared = _told(look, table_of(tests), metric)
     return Swept(
         places=look.places,
         tests=tests if isinstance(tests, PairTable) else tuple(tests),

@@ -82,7 +82,8 @@ def replayed(known: Rounds, metric: Metric, measure: Measure) -> Measure:
 def carried_out(plan: FabricPlan, metric: Metric, drawing: Drawing, measure: Measure) -> Swept:
     """Carry out the sweep of one metric: measure the rounds that the plan and the values ask for."""
     first = first_of(plan, metric)
-    return sweep(places_of(plan), measure, metric, drawing(plan.seed_of(metric)), full=first is None, first=first)
+    draws, most = drawing(plan.seed_of(metric)), plan.asked.rounds
+    return sweep(places_of(plan), measure, metric, draws, full=first is None, first=first, most=most)
 
 
 def recorded(plan: FabricPlan, metric: Metric, drawing: Drawing, rounds: Rounds) -> Swept:

@@ -7,13 +7,20 @@ each within itself, all at once. Where leaves are known, rounds stay within them
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from busbw.base.errors import InputError
 from busbw.fabric.places import Draws, Places
 
 Pair = tuple[int, int]
 Round = tuple[Pair, ...]
 SPARSE_ROUNDS = 5
-# Of those, rounds that stay within leaves, where leaves are known.
+# About what is suspicious; more where a fabric has many nodes.
+RETEST_ROUNDS = 3
+_FEW_NODES, _MANY_NODES = 64, 256
+# What may be asked for.
+LEAST_OF_A_SWEEP, MOST_OF_A_SWEEP = SPARSE_ROUNDS + RETEST_ROUNDS, 1000
+# Of the first rounds those that stay within leaves, where leaves are known, and those across, at most.
 _WITHIN = 2
+_MOST_ACROSS = 4
 # Two leaves meet each other alone.
 _LEAST_LEAVES = 3
 # How often a round is drawn again to avoid a pair that was there.
@@ -45,24 +52,88 @@ def full_rounds(places: Places) -> Iterator[Round]:
         yield tuple(found)
 
 
-def sparse_rounds(places: Places, draws: Draws, count: int = SPARSE_ROUNDS) -> Iterator[Round]:
-    """Yield `count` random rounds: within leaves first where leaves are known, then across them."""
+def most_rounds(nodes: int) -> int:
+    """Return how many rounds a sweep of so many nodes has at most, unless more are asked for: 8 to 12.
+
+    Two leaves of many meet less often in as many rounds, so that more has to be asked again.
+    """
+    return 8 if nodes <= _FEW_NODES else 10 if nodes < _MANY_NODES else 12
+
+
+def check_rounds(most: int | None) -> None:
+    """Raise InputError where a sweep cannot have so many rounds at most."""
+    if most is not None and not LEAST_OF_A_SWEEP <= most <= MOST_OF_A_SWEEP:
+        raise InputError(
+            f"a sweep has {LEAST_OF_A_SWEEP} to {MOST_OF_A_SWEEP} rounds at most: five, and three about what is open",
+            where=f"--rounds {most}",
+            hint="--rounds 16, or leave it out",
+        )
+
+
+def sparse_rounds(places: Places, draws: Draws) -> Iterator[Round]:
+    """Yield random rounds, five or a few more: within leaves first where leaves are known, then across them.
+
+    More than five where leaves are so many that three rounds do not let every two of them meet.
+    """
     met: set[Pair] = set()
     # Who is alone below its leaf rests while the others stay within theirs.
     paired = sum(len(each) for each in places.members.values() if len(each) > 1)
     has_leaves = len(places.members) > 1 and None not in places.leaves
-    within = min(_WITHIN, count - 1) if has_leaves and 4 * paired >= 3 * len(places.endpoints) else 0
-    for number in range(count):
+    within = _WITHIN if has_leaves and 4 * paired >= 3 * len(places.endpoints) else 0
+    meetings = [_Meetings(places, members, draws) for members in places.rails.values()]
+    longest = max((each.longest for each in meetings), default=0)
+    most = most_rounds(len(places.nodes)) - RETEST_ROUNDS - within
+    across = max(SPARSE_ROUNDS - within, min(longest, _MOST_ACROSS, most))
+    for number in range(within + across):
         found: list[Pair] = []
-        for members in places.rails.values():
+        for members, leaves in zip(places.rails.values(), meetings, strict=True):
             pairs: list[Pair] = []
             for _ in range(_TRIES):
-                pairs = _within(places, members, draws) if number < within else _spread(places, members, draws)
+                pairs = _within(places, members, draws) if number < within else leaves.round(number - within, draws)
                 if met.isdisjoint(pairs):
                     break
             found.extend(pairs)
         met.update(found)
         yield tuple(found)
+
+
+class _Meetings:
+    """Rounds across the leaves of a rail in which every two of them meet about equally often, in turn.
+
+    As far as leaves are known and of one size: what is over is paired at random.
+    """
+
+    def __init__(self, places: Places, members: Sequence[int], draws: Draws) -> None:
+        self._places = places
+        self._members = members
+        by_leaf: dict[int | None, list[int]] = defaultdict(list)
+        for each in members:
+            by_leaf[places.leaves[each]].append(each)
+        own = list(by_leaf.values())
+        self._leaves = [own[each] for each in shuffled(range(len(own)), draws)]
+        self._turns: list[Round] = []
+        if None not in by_leaf and len(by_leaf) >= _LEAST_LEAVES:
+            self._turns = list(tournament(len(self._leaves)))
+        # How many leaves a leaf meets in a round.
+        self._width = max(map(len, self._leaves), default=0)
+
+    @property
+    def longest(self) -> int:
+        """The rounds in which every two leaves meet once."""
+        return -(-len(self._turns) // self._width) if self._turns else 0
+
+    def round(self, number: int, draws: Draws) -> list[Pair]:
+        """Return the pairs of one round: the first of each leaf meet in one turn, the second in the next."""
+        if not self._turns:
+            return _across(self._places, self._members, draws)
+        leaves = [shuffled(each, draws) for each in self._leaves]
+        found: list[Pair] = []
+        for at in range(self._width):
+            for one, other in self._turns[(number * self._width + at) % len(self._turns)]:
+                if at < min(len(leaves[one]), len(leaves[other])):
+                    found.append(_pair(leaves[one][at], leaves[other][at]))
+        paired = {end for pair in found for end in pair}
+        return found + _across(self._places, [each for each in self._members if each not in paired], draws)
 
 
 def shuffled(members: Sequence[int], draws: Draws) -> list[int]:
@@ -80,27 +151,6 @@ def _within(places: Places, members: Sequence[int], draws: Draws) -> list[Pair]:
             at += 1
         at += 1
     return found
-
-
-def _spread(places: Places, members: Sequence[int], draws: Draws) -> list[Pair]:
-    """Pair at random so that every two leaves meet about equally often, as far as leaves are known and of one size."""
-    by_leaf: dict[int | None, list[int]] = defaultdict(list)
-    for each in shuffled(members, draws):
-        by_leaf[places.leaves[each]].append(each)
-    if None in by_leaf or len(by_leaf) < _LEAST_LEAVES:
-        return _across(places, members, draws)
-    own = list(by_leaf.values())
-    leaves = [own[each] for each in shuffled(range(len(own)), draws)]
-    # The first of each leaf meet as in one round of a tournament of leaves, the second as in the next.
-    turns = list(tournament(len(leaves)))
-    start = int(draws.random() * len(turns))
-    found: list[Pair] = []
-    for at in range(max(map(len, leaves))):
-        for one, other in turns[(start + at) % len(turns)]:
-            if at < min(len(leaves[one]), len(leaves[other])):
-                found.append(_pair(leaves[one][at], leaves[other][at]))
-    paired = {end for pair in found for end in pair}
-    return found + _across(places, [each for each in members if each not in paired], draws)
 
 
 def _across(places: Places, members: Sequence[int], draws: Draws) -> list[Pair]:
@@ -126,30 +176,25 @@ def _pair(one: int, other: int) -> Pair:
     return (one, other) if one < other else (other, one)
 
 
-def retest_rounds(
-    wanted: Sequence[Sequence[Pair]], places: Places, good: Sequence[int], draws: Draws, count: int
-) -> tuple[Round, ...]:
-    """Return `count` rounds with as many of the wanted pairs as fit, each suspicion's in its order.
+def retest_round(wanted: Sequence[Sequence[Pair]], places: Places, good: Sequence[int], draws: Draws) -> Round:
+    """Return a round with as many of the wanted pairs as fit, each suspicion's in its order.
 
     Good endpoints that are left over are paired among themselves, so that the fabric is as busy as before.
     """
     queues = [list(pairs) for pairs in wanted]
-    rounds: list[Round] = []
-    for _ in range(count):
-        taken: set[int] = set()
-        found: list[Pair] = []
-        placed = True
-        while placed:
-            placed = False
-            for queue in queues:
-                at = next((at for at, pair in enumerate(queue) if taken.isdisjoint(pair)), None)
-                if at is not None:
-                    pair = queue.pop(at)
-                    taken.update(pair)
-                    found.append(_pair(*pair))
-                    placed = True
-        free = set(good) - taken
-        for members in places.rails.values():
-            found.extend(_across(places, [each for each in members if each in free], draws))
-        rounds.append(tuple(found))
-    return tuple(rounds)
+    taken: set[int] = set()
+    found: list[Pair] = []
+    placed = True
+    while placed:
+        placed = False
+        for queue in queues:
+            at = next((at for at, pair in enumerate(queue) if taken.isdisjoint(pair)), None)
+            if at is not None:
+                pair = queue.pop(at)
+                taken.update(pair)
+                found.append(_pair(*pair))
+                placed = True
+    free = set(good) - taken
+    for members in places.rails.values():
+        found.extend(_across(places, [each for each in members if each in free], draws))
+    return tuple(found)

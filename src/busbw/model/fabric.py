@@ -30,6 +30,8 @@ class FabricAsked(Value, kw_only=True, frozen=True, omit_defaults=True):
     # What sound pairs reach, as `380Gb/s`, `1.7us`.
     expect: tuple[str, ...] = ()
     seed: Integer = 1
+    # Rounds in all, at most; None: what is usual of so many nodes.
+    rounds: Integer | None = None
     # Seconds of one test, and after which a pair is given up.
     pair_s: float = 0.1
     limit_s: float = 10.0
@@ -44,6 +46,7 @@ class FabricAsked(Value, kw_only=True, frozen=True, omit_defaults=True):
             ("--nics", ",".join(self.nics), bool(self.nics)),
             ("--topology", self.tree or "", self.tree is not None),
             ("--seed", str(self.seed), self.seed != usual.seed),
+            ("--rounds", str(self.rounds), self.rounds is not None),
             ("--pair-time", f"{self.pair_s:g}", self.pair_s != usual.pair_s),
             ("--pair-limit", f"{self.limit_s:g}", self.limit_s != usual.limit_s),
         )

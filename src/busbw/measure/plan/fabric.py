@@ -12,7 +12,7 @@ from busbw.base.hostlist import is_host_name
 from busbw.fabric.ib_topology import MOST_BYTES
 from busbw.fabric.places import ONE_WAY, Endpoint, Places, flat
 from busbw.fabric.recorded import Drawing, disjoint_rounds, drawn_rounds
-from busbw.fabric.schedule import Pair, Round
+from busbw.fabric.schedule import Pair, Round, check_rounds
 from busbw.fabric.topology_file import KnownTopology, placed_by_text
 from busbw.measure.plan.hosts import hosts_of
 from busbw.measure.plan.planning import plan as make_plan
@@ -103,6 +103,7 @@ def gpu_request(request: Request, asked: FabricAsked) -> Request:
         ("--pair-time", asked.pair_s != usual.pair_s),
         ("--pair-limit", asked.limit_s != usual.limit_s),
         ("--seed", asked.seed != usual.seed),
+        ("--rounds", asked.rounds is not None),
     ):
         if is_given:
             raise InputError("it belongs to the rounds of a sweep over MPI", where=option, hint="leave it out")
@@ -148,6 +149,7 @@ def check(asked: FabricAsked) -> None:
     for option, value in (("--pair-time", asked.pair_s), ("--pair-limit", asked.limit_s)):
         if not _LEAST_S <= value <= _MOST_S:
             raise InputError(f"seconds from {_LEAST_S:g} to {_MOST_S:g}", where=f"{option} {value:g}")
+    check_rounds(asked.rounds)
     if asked.limit_s < 2 * asked.pair_s:
         raise InputError(
             f"a pair is given up after {asked.limit_s:g} s, and its test takes {asked.pair_s:g} s",
@@ -209,7 +211,8 @@ def longest_s(plan: FabricPlan) -> float:
     """Return how long a sweep takes if every pair of every round takes all of its time."""
     rounds = len(plan.seats) if not plan.first else max(map(len, plan.first))
     each = sum((2 if probe.metric in ONE_WAY else 1) * (probe.limit_s + _ROUND_S) for probe in plan.probes)
-    return (rounds + _FURTHER_ROUNDS) * each
+    further = max(_FURTHER_ROUNDS, (plan.asked.rounds or 0) - rounds)
+    return (rounds + further) * each
 
 
 def _probe(metric: FabricMetric, asked: FabricAsked) -> PairProbe:

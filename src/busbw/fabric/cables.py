@@ -1,0 +1,146 @@
+"""One bad cable of several above a leaf: it slows some of the pairs that cross, always the same ones.
+
+A leaf is suspicious where more of its tests across are slow than chance makes. Pairs that are slow are tested again:
+those that stay slow while their ends are sound in other tests lie on what is bad, and the leaf they share is named.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Sequence
+
+from busbw import _core
+from busbw.fabric.answers import MOST_OF, Least, Retest, Suspicion
+from busbw.fabric.inference import LEAST_EFFECT, Fit
+from busbw.fabric.pair_table import PairTable, leaf_column
+from busbw.fabric.places import Places
+from busbw.fabric.schedule import Pair
+from busbw.stats.distributions import binomial_tail, median
+
+# Of single tests in a row: their scatter, and how often chance alone goes beyond it, disturbed tests included.
+_PAIR_SIGMAS = 3.0
+_CHANCE = 0.03
+# A pair is surely slow that was so in two rounds; one pair may be slow on a way of its own.
+_LEAST_AGAIN = 2
+_LEAST_FIRM = 2
+_LEAST_LEAVES = 3
+
+
+def cable_suspicions(
+    places: Places, tests: PairTable, fit: Fit, whole: Collection[int], least: Least
+) -> Iterator[Suspicion]:
+    """Yield leaves of which more ways out are slow than chance makes, while the others are sound.
+
+    `whole`: leaves whose uplinks are suspicious as a whole.
+    """
+    crossed = _core.crossings(tests.senders, tests.receivers, fit.residuals, leaf_column(places), _slower(fit))
+    crossing = {leaf: count for leaf, count in enumerate(crossed.by_leaf) if count}
+    slow: dict[int, list[tuple[Pair, float]]] = defaultdict(list)
+    for number in crossed.slow:
+        pair = (tests.senders[number], tests.receivers[number])
+        for end in pair:
+            if (leaf := places.leaves[end]) is not None:
+                slow[leaf].append((pair, fit.residuals[number]))
+    ranked = sorted(slow, key=lambda leaf: -len(slow[leaf]) / crossing[leaf])
+    taken: set[Pair] = set()
+    for leaf in ranked:
+        left = [each for each in slow[leaf] if each[0] not in taken]
+        if (
+            leaf in whole
+            or len(left) < least.cluster
+            or len({end for pair, _ in left for end in pair}) < 2 * least.cluster
+            or (len(crossing) > 2 and _to_one_other([pair for pair, _ in left], places))
+        ):
+            continue
+        if len(left) > _CHANCE * crossing[leaf] and binomial_tail(len(left), crossing[leaf], _CHANCE) < least.chance:
+            taken.update(pair for pair, _ in left)
+            effect = median(sorted(effect for _, effect in left))
+            strongest = sorted(left, key=lambda each: -each[1])
+            yield Suspicion(kind="cable", elements=(leaf,), effect=effect, pairs=tuple(pair for pair, _ in strongest))
+
+
+def _slower(fit: Fit) -> float:
+    """Return from which effect on a single test is slow."""
+    return max(LEAST_EFFECT * 1.5, _PAIR_SIGMAS * fit.noise)
+
+
+def _to_one_other(pairs: Sequence[Pair], places: Places) -> bool:
+    """Whether most of them have both leaves in common, not one."""
+    regions = Counter(frozenset((places.region(one), places.region(other))) for one, other in pairs)
+    return max(regions.values()) > MOST_OF * len(pairs)
+
+
+def firm_cables(
+    places: Places, tests: PairTable, fit: Fit, named: Collection[int]
+) -> Iterator[tuple[Suspicion, Retest]]:
+    """Yield leaves that pairs share which are slow whenever they are tested, with those tests.
+
+    `named`: leaves whose uplinks are bad as a whole.
+    """
+    seen = _pairs_again(places, tests, fit, named)
+    left = {pair: numbers for pair, numbers in seen.items() if numbers}
+    leaves = len({leaf for leaf in places.leaves if leaf is not None})
+    while left:
+        by_leaf: dict[int, list[Pair]] = defaultdict(list)
+        for pair in left:
+            for end in pair:
+                if (leaf := places.leaves[end]) is not None:
+                    by_leaf[leaf].append(pair)
+        leaf = max(by_leaf, key=lambda each: len({end for pair in by_leaf[each] for end in pair}))
+        pairs = by_leaf[leaf]
+        if len({end for pair in pairs for end in pair}) < 2 * _LEAST_FIRM:
+            return
+        slow = tuple(sorted(number for pair in pairs for number in left.pop(pair)))
+        regions = {frozenset((places.region(one), places.region(other))) for one, other in pairs}
+        if leaves >= _LEAST_LEAVES and len(regions) == 1:
+            # Both leaves, and the link between them, are on all of these ways.
+            continue
+        effects = [effect for number in slow if (effect := _effect(number, places, tests, fit)) is not None]
+        yield (
+            Suspicion(kind="cable", elements=(leaf,), effect=median(sorted(effects)), pairs=tuple(pairs)),
+            Retest(slow=len(slow), of=len(slow), tests=slow, alone_slow=None),
+        )
+
+
+def _pairs_again(places: Places, tests: PairTable, fit: Fit, named: Collection[int]) -> dict[Pair, list[int]]:
+    """Return pairs across leaves that were slow in two tests and in two of three, with the numbers of those.
+
+    Both ends were sound in another test of that direction: else one of them is what is bad.
+    """
+    slower = _slower(fit)
+    sending, receiving = set[int](), set[int]()
+    slow: dict[Pair, list[int]] = defaultdict(list)
+    times: Counter[Pair] = Counter()
+    for number in range(len(tests)):
+        effect = _effect(number, places, tests, fit)
+        if effect is None:
+            continue
+        pair = (tests.senders[number], tests.receivers[number])
+        times[pair] += 1
+        if effect > slower:
+            slow[pair].append(number)
+        else:
+            sending.add(pair[0])
+            receiving.add(pair[1])
+            if not fit.has_directions:
+                sending.add(pair[1])
+                receiving.add(pair[0])
+    return {
+        pair: numbers
+        for pair, numbers in slow.items()
+        if len(numbers) >= _LEAST_AGAIN and 3 * len(numbers) >= 2 * times[pair]
+        and places.crossing(*pair) and not {places.leaves[end] for end in pair} & set(named)
+        and pair[0] in sending and pair[1] in receiving
+    }  # fmt: skip
+
+
+def _effect(number: int, places: Places, tests: PairTable, fit: Fit) -> float | None:
+    """Return how slow a test is, whatever the fit took for slowness of its ends and their leaves."""
+    residual = fit.residuals[number]
+    if math.isnan(residual):
+        return None
+    one, other = tests.senders[number], tests.receivers[number]
+    found = residual + fit.senders[one] + fit.receivers[other]
+    if places.crossing(one, other):
+        first, second = places.leaves[one], places.leaves[other]
+        found += fit.leaf_up.get(first or 0, 0.0) + fit.leaf_down.get(second or 0, 0.0)
+    return found
