@@ -13,7 +13,6 @@ from busbw.model.host import Hardware, HostGpu, HostPort
 from busbw.model.limit import MessageRate, NodeRates, Rate
 from busbw.model.platform import GpuPlace, NicPlace, Platform, Variant
 
-
 _SPEED = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,2})?) GT/s(?: PCIe)?")
 
 

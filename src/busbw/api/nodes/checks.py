@@ -209,9 +209,7 @@ class _Checking:
         for each in checks.read_past(directories.root(), self.plan.names):
             past.setdefault(each.host, []).append(each)
         nodes = judge_nodes(screened, self._profile, past)
-        looked = [each.part for node in screened.nodes[:1] for each in node.unscreened if each.absent]
-        absent = f"; not there: {', '.join(looked)}" if looked else ""
-        because = f"{counted(len(screened.nodes), 'node')} answered{absent}"
+        because = f"{counted(len(screened.nodes), 'node')} answered"
         return StageAnswer(name="screening", state="done", because=because, wall_s=screened.wall_s), nodes
 
     def _taken(self, name: StageName) -> StageAnswer:

@@ -66,7 +66,7 @@ def pci_links(address: str, devices: Path = _DEVICES) -> list[dict[str, str | No
         folder = (devices / address).resolve(strict=True)
     except OSError:
         return []
-    found = []
+    found: list[dict[str, str | None]] = []
     while len(found) < _MOST_BRIDGES and folder.name.count(":") == 2:
         said = {
             name: _text(folder / path) or None
@@ -94,7 +94,8 @@ def main(arguments: Sequence[str]) -> int:
         cuda = _core.Cuda(driver)
         for ordinal in range(cuda.devices):
             if time.monotonic() > ends_s:
-                raise RuntimeError(f"the time was over after {ordinal} of {cuda.devices} GPUs")
+                sys.stderr.write(f"cannot measure: the time was over after {ordinal} of {cuda.devices} GPUs\n")
+                return 1
             sys.stdout.write(json.dumps(measured(cuda, ordinal, seconds)) + "\n")
             sys.stdout.flush()
     except RuntimeError as error:
