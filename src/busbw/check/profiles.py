@@ -11,6 +11,7 @@ from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import InputError
 from busbw.base.hostlist import expand
 from busbw.base.text import maybe
+from busbw.base.units import parse_size
 from busbw.base.value import Integer, Value
 from busbw.facts.rules import rules
 from busbw.judge.gates.expression import RATE_UNITS
@@ -74,6 +75,9 @@ class FabricTable(Value, kw_only=True, frozen=True):
     expect: tuple[str, ...] = ()
     # NICs that are measured one by one.
     nics: tuple[str, ...] = ()
+    # Of a message of bandwidth, as "4M", and seconds of one test; without them what `busbw fabric` takes.
+    size: str | None = None
+    pair_s: Annotated[float, msgspec.Meta(gt=0, le=60)] | None = None
     # What a part that is named weighs; an error drains its node.
     severity: _Severity = "warn"
 
@@ -198,6 +202,11 @@ def _check(profile: Profile, text: str, where: str) -> None:
     if not profile.transfer.remote_shell:
         raise InputError("remote_shell is empty", where=_line(where, text, "remote_shell"), hint='["ssh"]')
     _check_codes(profile.health, text, where)
+    if profile.fabric.size is not None:
+        try:
+            parse_size(profile.fabric.size)
+        except InputError as error:
+            raise InputError(error.cause, where=_line(where, text, "size"), hint=error.hint) from error
     for name in profile.suite.collectives:
         if name not in COLLECTIVES:
             raise InputError(f"{name[:40]!r} is no collective{maybe(name, COLLECTIVES)}",

@@ -14,6 +14,7 @@ from busbw.base import layout
 from busbw.base.errors import BusbwError, InputError, RunError
 from busbw.base.hostlist import compressed, expand
 from busbw.base.text import counted, maybe
+from busbw.base.units import parse_size
 from busbw.check.deciding import decided
 from busbw.check.draining import DrainForm, drain_text
 from busbw.check.history import history_of
@@ -251,7 +252,14 @@ class _Checking:
             return where
         asked = self._profile.fabric
         request = msgspec.structs.replace(self._request, platform=self.plan.platform, tag="check")
-        wanted = FabricAsked(metrics=asked.metrics, pairs=asked.pairs, expect=asked.expect, nics=asked.nics)
+        wanted = FabricAsked(
+            metrics=asked.metrics,
+            pairs=asked.pairs,
+            expect=asked.expect,
+            nics=asked.nics,
+            size_bytes=parse_size(asked.size) if asked.size is not None else None,
+            pair_s=asked.pair_s if asked.pair_s is not None else FabricAsked().pair_s,
+        )
         plan, where = sweeps.plan_fabric(request, wanted, where)
         sweeps.start_fabric(plan, where, listener)
         return where

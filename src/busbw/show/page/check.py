@@ -13,15 +13,16 @@ from busbw.show.check_words import not_screened, still_open
 from busbw.show.page.html import environment, inlined
 
 _WORDS = {"fit": "fit", "not_fit": "not fit", "failed": "failed", "cannot_tell": "cannot tell"}
-_MEASURES: dict[Measure, str] = {
-    "memory_copy": "memory copies",
-    "noise": "noise",
-    "send": "sends",
-    "receive": "receives",
-    "to_gpu": "copies to GPUs",
-    "from_gpu": "copies from GPUs",
-    "gpu_pair": "pairs of GPUs",
-    "nic": "NICs",
+# Of one part or partner, and of several.
+_MEASURES: dict[Measure, tuple[str, str]] = {
+    "memory_copy": ("memory copies", "memory copies"),
+    "noise": ("noise", "noise"),
+    "send": ("sends to", "sends to {} partners"),
+    "receive": ("receives from", "receives from {} partners"),
+    "to_gpu": ("copies to", "copies to {} GPUs"),
+    "from_gpu": ("copies from", "copies from {} GPUs"),
+    "gpu_pair": ("GPU pair", "{} GPU pairs"),
+    "nic": ("NIC", "{} NICs"),
 }
 _ORDER = {"error": 0, "warn": 1, "cannot_tell": 2, "ok": 3}
 # Findings whose evidence is printed; beyond them the table of nodes says which.
@@ -55,7 +56,7 @@ def check_html(report: CheckReport) -> str:
 def _counts(nodes: Sequence[NodeAnswer]) -> str:
     """Return how many nodes have each answer."""
     counts = Counter(each.outcome for each in nodes)
-    return ", ".join(f"{counts[each]} {each.replace('_', ' ')}" for each in _ORDER if counts[each])
+    return ", ".join(f"{each.replace('_', ' ')} {counts[each]}" for each in _ORDER if counts[each])
 
 
 def _reached(node: NodeAnswer) -> str:
@@ -68,13 +69,13 @@ def _reached(node: NodeAnswer) -> str:
 
 def _range(measure: Measure, readings: Sequence[NodeReading]) -> str:
     """Return what a measure reached; of several parts or partners the least and the most."""
-    name = _MEASURES[measure]
+    one, several = _MEASURES[measure]
     if measure == "noise":
         middle = sorted(readings[0].samples)[len(readings[0].samples) // 2]
-        return f"{name} {100 * middle:.2g} %"
+        return f"{one} {100 * middle:.2g} %"
     scale, unit = (8 / 1e9, "Gb/s") if measure in ("send", "receive", "nic") else (1 / 1e9, "GB/s")
     best = [max(each.samples) * scale for each in readings]
     if len(best) == 1:
         whom = f" {readings[0].partner}" if readings[0].partner is not None else ""
-        return f"{name}{whom} {best[0]:.3g} {unit}"
-    return f"{name} of {len(best)} {min(best):.3g} to {max(best):.3g} {unit}"
+        return f"{one}{whom} {best[0]:.3g} {unit}"
+    return f"{several.format(len(best))} {min(best):.3g} to {max(best):.3g} {unit}"
