@@ -152,6 +152,7 @@ class _Checking:
         self._where = where
         self._say = say
         self._began_s = time.monotonic()
+        self._silent: frozenset[str] = frozenset()
         self._request = Request(
             hosts=plan.hosts_given,
             nodes=plan.nodes,
@@ -206,6 +207,7 @@ class _Checking:
                 return StageAnswer(name="screening", state="failed", because=error.cause), ()
             if self._where is not None:
                 checks.write_screening(self._where, screened)
+        self._silent = frozenset(each.host for each in screened.silent)
         past: dict[str, list[NodePast]] = {}
         for each in checks.read_past(directories.root(), self.plan.names):
             past.setdefault(each.host, []).append(each)
@@ -229,8 +231,16 @@ class _Checking:
             return StageAnswer(name=name, state="failed", because=_words(error))
         return msgspec.structs.replace(answer, wall_s=round(time.monotonic() - began_s, 2))
 
+    def _answering(self) -> Request:
+        """Return the request for stages over all hosts: without those that did not answer, where hosts are named."""
+        if not self._silent or self.plan.hosts_given is None:
+            return self._request
+        left = [each for each in self.plan.hosts if each not in self._silent]
+        self._say(f"without {compressed(sorted(self._silent))}, where nothing answered")
+        return msgspec.structs.replace(self._request, hosts=",".join(left))
+
     def _fabric(self) -> StageAnswer:
-        if len(self.plan.names) < 2:
+        if len(set(self.plan.names) - self._silent) < 2:
             return StageAnswer(name="fabric", state="not_measured", because="one host has no pairs")
         assert self._where is not None
         place = self._measured_fabric(self._where / _FABRIC)
@@ -251,7 +261,7 @@ class _Checking:
                 sweeps.resume_fabric(plan, where, listener)
             return where
         asked = self._profile.fabric
-        request = msgspec.structs.replace(self._request, platform=self.plan.platform, tag="check")
+        request = msgspec.structs.replace(self._answering(), platform=self.plan.platform, tag="check")
         wanted = FabricAsked(
             metrics=asked.metrics,
             pairs=asked.pairs,
@@ -277,7 +287,7 @@ class _Checking:
                 run = runs.resume(where, listener)
         else:
             request = msgspec.structs.replace(
-                self._request,
+                self._answering(),
                 collectives=asked.collectives,
                 backend=f"native-{asked.backend}",
                 ranks_per_node=asked.ranks_per_node if self.plan.hosts else None,
