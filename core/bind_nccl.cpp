@@ -13,6 +13,7 @@
 #include "communicators.hpp"
 #include "empty_launches.hpp"
 #include "gate.hpp"
+#include "host_link.hpp"
 #include "nccl_exchange.hpp"
 #include "nccl_loops.hpp"
 #include "nccl_verify.hpp"
@@ -197,6 +198,9 @@ void bind_nccl(nb::module_& module) {
         .def(nb::init<const Gpu&, std::size_t, const NcclApi*>(), "gpu"_a, "size"_a, "nccl"_a.none(),
              nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), waits)
         .def_prop_ro("size", &GpuMemory::size);
+    nb::class_<PinnedMemory>(module, "PinnedMemory")
+        .def(nb::init<const Gpu&, std::size_t>(), "gpu"_a, "size"_a, nb::keep_alive<1, 2>(), waits)
+        .def_prop_ro("size", &PinnedMemory::size);
     nb::class_<Communicators>(module, "Communicators")
         .def(
             "__init__",
@@ -238,6 +242,9 @@ void bind_nccl(nb::module_& module) {
         .def(nb::init<const Gpu&, std::size_t>(), "gpu"_a, "n"_a, nb::keep_alive<1, 2>(), waits)
         .def_prop_ro("product_ns", &GpuLoad::product_time);
 
+    module.def("rate_to_gpu", rate_to_gpu, "gpu"_a, "host"_a, "device"_a, "copies"_a, waits);
+    module.def("rate_from_gpu", rate_from_gpu, "gpu"_a, "host"_a, "device"_a, "copies"_a, waits);
+    module.def("comes_back", comes_back, "gpu"_a, "host"_a, "device"_a, waits);
     module.attr("GUARD_BYTES") = guard_bytes;
     module.attr("WINDOW_ALIGNMENT") = nccl_window_alignment;
     module.def("mpi_gate", mpi_gate, "mpi"_a, "communicator"_a, "byte"_a, "rank"_a, nb::keep_alive<0, 1>());

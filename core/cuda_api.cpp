@@ -19,6 +19,8 @@ CudaApi::CudaApi(const std::string& path) : library{path} {
     library.find(mem_get_info, "cuMemGetInfo_v2");
     library.find(mem_alloc, "cuMemAlloc_v2");
     library.find(mem_free, "cuMemFree_v2");
+    library.find(mem_host_alloc, "cuMemHostAlloc");
+    library.find(mem_free_host, "cuMemFreeHost");
     library.find(memset_d8_async, "cuMemsetD8Async");
     library.find(copy_to_device, "cuMemcpyHtoDAsync_v2");
     library.find(copy_to_host, "cuMemcpyDtoHAsync_v2");

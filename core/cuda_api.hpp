@@ -68,6 +68,8 @@ struct CudaApi {
     cuda_result (*mem_get_info)(std::size_t*, std::size_t*);
     cuda_result (*mem_alloc)(cuda_address*, std::size_t);
     cuda_result (*mem_free)(cuda_address);
+    cuda_result (*mem_host_alloc)(void**, std::size_t, unsigned);
+    cuda_result (*mem_free_host)(void*);
     cuda_result (*memset_d8_async)(cuda_address, unsigned char, std::size_t, cuda_stream);
     cuda_result (*copy_to_device)(cuda_address, const void*, std::size_t, cuda_stream);
     cuda_result (*copy_to_host)(void*, cuda_address, std::size_t, cuda_stream);

@@ -12,6 +12,7 @@
 #include "empty_launches.hpp"
 #include "expect.hpp"
 #include "gpu_check.hpp"
+#include "host_link.hpp"
 #include "nccl_group.hpp"
 #include "stand_in_world.hpp"
 
@@ -122,6 +123,14 @@ void check_gpu(const Libraries& with, const StandIn& stand_in) {
 void check_memory(const World& world, const StandIn& stand_in) {
     check_nothing_left(stand_in, "memory", {"cuCtxSetCurrent", "cuMemAlloc_v2"},
                        [&] { return std::make_unique<GpuMemory>(world.gpu(1), 4096, nullptr); });
+    check_nothing_left(stand_in, "page-locked memory", {"cuCtxSetCurrent", "cuMemHostAlloc"},
+                       [&] { return std::make_unique<PinnedMemory>(world.gpu(1), 4096); });
+    const PinnedMemory host{world.gpu(1), 4096};
+    const GpuMemory device{world.gpu(1), 4096, nullptr};
+    check_nothing_left(stand_in, "copies to a GPU",
+                       {"cuEventCreate", "cuEventRecord", "cuMemcpyHtoDAsync_v2", "cuStreamSynchronize"}, [&] {
+                           return rate_to_gpu(world.gpu(1), host, device, 2);
+                       });
     if (world.nccl().mem_alloc != nullptr) {
         check_nothing_left(stand_in, "memory of NCCL", {"cuCtxSetCurrent", "ncclMemAlloc", "cuMemAlloc_v2"},
                            [&] { return std::make_unique<GpuMemory>(world.gpu(1), 4096, &world.nccl()); });

@@ -1,4 +1,4 @@
-"""A node is held against what is asked for, against nodes alike and its own past; what is not shown accuses nobody."""
+"""A node is held against what is asked for, nodes of its kind, its own past; what is not shown accuses nobody."""
 
 import random
 
@@ -55,7 +55,7 @@ def test_nodes_that_differ_by_themselves_accuse_nobody():
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_too_few_nodes_alike_are_no_median(number):
+def test_too_few_nodes_of_a_kind_are_no_median(number):
     assert codes(nodes(*[100e9] * (number - 1), 10e9), profile(PEERS))[f"n{number - 1}"] == ("ok", [])
 
 
@@ -160,6 +160,27 @@ def test_what_was_not_screened_is_open_and_what_is_not_there_is_not():
 
     assert codes(ScreenedNodes(nodes=(one,)), profile())["n0"][0] == "cannot_tell"
     assert codes(ScreenedNodes(nodes=(other,)), profile())["n0"][0] == "ok"
+
+
+def test_what_a_profile_requires_is_open_and_the_rest_is_noted():
+    missing = (
+        NotScreened(part="memory", because="no memory"),
+        NotScreened(part="nics", because="mlx5_0: no time was left"),
+        NotScreened(part="gpus", because="no GPU", absent=True),
+    )
+    screened = ScreenedNodes(nodes=(msgspec.structs.replace(node("n0", 1e9), unscreened=missing),))
+
+    def answered(*required):
+        asked = profile()
+        table = msgspec.structs.replace(asked.screening, required=required)
+        (answer,) = judge_nodes(screened, msgspec.structs.replace(asked, screening=table), {})
+        return answer.outcome, answer.open, answer.notes
+
+    assert answered("health")[0] == "ok"
+    assert answered("memory")[1] == ("memory: no memory",)
+    assert answered("memory")[2] == ("nics: mlx5_0: no time was left", "gpus: no GPU")
+    # A node that must have GPUs, and has none.
+    assert answered("gpus")[:2] == ("cannot_tell", ("gpus: no GPU",))
 
 
 def test_a_silent_node_is_told_with_the_last_words():

@@ -57,8 +57,9 @@ def test_a_folder_that_is_named_holds_the_check_and_is_gone_on_with(folder: Path
     code, out, _err = check("--profile", "sound.toml", "--out", "c", "--json")
 
     report = json.loads(out)
-    # NICs are not tried alone, which cannot tell and passes.
-    assert (code, report["outcome"]) == (0, "cannot_tell"), out
+    # What this host has nothing of, or cannot try, is noted and leaves nothing open.
+    assert (code, report["outcome"]) == (0, "fit"), out
+    assert any(note.startswith("gpus: no GPU") for note in report["nodes"][0]["notes"]), report["nodes"]
     assert {path.name for path in (folder / "c").iterdir()} == {"check.json", "screening.json", "result.json"}
     before = (folder / "c" / "screening.json").read_bytes()
     # As after a stop before the end: the stage that ended is kept.

@@ -38,7 +38,8 @@ ABOVE_THE_DOORS = {
     "api.bisections": {"secrets"},
     # A check has a limit of time, and the moment it was made at is of the history.
     "api.nodes.checks": {"secrets", "time"},
-    "api.nodes.screenings": {"tempfile", "time"},
+    "api.nodes.devices": {"tempfile"},
+    "api.nodes.screenings": {"time"},
     "api.comparisons": {"tempfile"},
     "api.importing": {"secrets"},
     "api.fabrics": {"random"},

@@ -36,6 +36,19 @@ at_least = "60Mb/s"
 source = "tc tbf, in this test"
 """
 
+PAIRS = """
+title = "pairs of the hosts of the lab"
+stages = ["fabric"]
+time_limit_s = 100
+[screening]
+parts = []
+[fabric]
+metrics = ["bandwidth"]
+size = "8K"
+pair_s = 0.05
+severity = "error"
+"""
+
 
 @pytest.fixture
 def profile(tmp_path: Path) -> Path:
@@ -83,6 +96,21 @@ def test_a_throttled_host_is_named_a_silent_one_is_told_and_the_others_are_fit(
     code, _out, err = checked(lab, tmp_path, "--resume", where, "--hosts", "n[0-2]")
     assert code == 2
     assert "this check belongs to n[0-3]" in err
+
+
+def test_a_throttled_host_is_named_by_the_stage_fabric_and_drained(lab: Lab, tmp_path: Path) -> None:
+    lab.shape("n1", "4mbit")
+    (tmp_path / "pairs.toml").write_text(PAIRS)
+    asked = ("--profile", "pairs.toml", "--hosts", "n[0-3]", "--interface", "eth0")
+
+    code, out, err = checked(lab, tmp_path, *asked, "--out", "check", "--drain-list", "drain", "--json")
+
+    report = json.loads(out)
+    assert (code, report["outcome"]) == (1, "not_fit"), (out, err)
+    (stage,) = report["stages"]
+    assert (stage["name"], stage["state"], stage["suspects"]) == ("fabric", "done", ["n1"]), stage
+    assert [each["host"] for each in report["drain"]] == ["n1"]
+    assert "fabric: FAB" in (tmp_path / "drain").read_text()
 
 
 @pytest.fixture

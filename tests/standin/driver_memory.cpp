@@ -2,10 +2,12 @@
 #include "driver_memory.hpp"
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <thread>
 
 #include "driver_stream.hpp"
 
@@ -83,6 +85,21 @@ class Allocations {
 Allocations& allocations() { return forever<Allocations>(); }
 
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
+
+// How many times as long as it takes a copy over the link of the current device is made to take.
+constexpr int slow_link_factor = 4;
+
+bool has_slow_link() {
+    return environment_number("STANDIN_SLOW_LINK", -1) == current_context().device;
+}
+
+void copy_over_link(void* to, const void* from, std::size_t bytes, bool is_slow) {
+    const auto begin = std::chrono::steady_clock::now();
+    std::memcpy(to, from, bytes);
+    if (is_slow) {
+        std::this_thread::sleep_for((slow_link_factor - 1) * (std::chrono::steady_clock::now() - begin));
+    }
+}
 
 bool is_page_locked(const void* start, std::size_t bytes) { return allocations().holds(start, bytes, true); }
 
@@ -197,7 +214,8 @@ STANDIN_API Result cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std:
         require_known(pointer(to), bytes);
         const auto stream = stream_of(handle);
         if (is_page_locked(from, bytes) || stream->capture()) {
-            stream->enqueue([=] { std::memcpy(pointer(to), from, bytes); });
+            const bool is_slow = has_slow_link();
+            stream->enqueue([=] { copy_over_link(pointer(to), from, bytes, is_slow); });
         } else {
             const auto* const start = static_cast<const char*>(from);
             stream->enqueue([to, taken = std::vector<char>(start, start + bytes)] {
@@ -212,7 +230,8 @@ STANDIN_API Result cuMemcpyDtoHAsync_v2(void* to, std::uint64_t from, std::size_
     return answer([&] {
         require_known(pointer(from), bytes);
         const auto stream = stream_of(handle);
-        stream->enqueue([=] { std::memcpy(to, pointer(from), bytes); });
+        const bool is_slow = has_slow_link();
+        stream->enqueue([=] { copy_over_link(to, pointer(from), bytes, is_slow); });
         if (!is_page_locked(to, bytes) && !stream->capture()) {
             stream->synchronize();
         }

@@ -1,4 +1,4 @@
-"""Each node judged: by its health, against what a profile asks for, against nodes alike, against its own past."""
+"""Each node judged: by its health, against a profile, nodes of the same kind, and its own past."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -7,29 +7,19 @@ from statistics import median
 import msgspec
 
 from busbw.base.text import counted, listed
-from busbw.base.units import format_rate
+from busbw.check.measures import MEASURES, OF_PARTS, made, measure_words, samples_words, values_of, words_of
+from busbw.check.parts import parts_held
+from busbw.check.peers import worse_than_peers
 from busbw.check.profiles import HealthTable, NodeThreshold, Profile
 from busbw.facts.rules import finding
 from busbw.model.check.report import NodeAnswer, NodeOutcome, NodePast
-from busbw.model.check.screening import Measure, NodeReading, ScreenedNode, ScreenedNodes
-from busbw.model.finding import Confidence, Finding
+from busbw.model.check.screening import NotScreened, ScreenedNode, ScreenedNodes
+from busbw.model.finding import Finding
 
-# Other nodes of the same kind, and earlier checks, that a median needs before a node is held against it.
-LEAST_PEERS = 3
+# Earlier checks that a median needs before a node is held against it.
 LEAST_PAST = 5
-# A node must lie this many times the others' typical deviation from their median.
-_DEVIATIONS = 4.0
-# Of a normal distribution, the standard deviation over the median deviation (1 / 0.6745).
-_OF_MEDIAN_DEVIATION = 1.4826
 # Partners of a transfer that must all be slow before it is this node's.
 LEAST_PARTNERS = 2
-MEASURES: dict[Measure, str] = {
-    "memory_copy": "copying memory on all cores",
-    "noise": "time lost to noise",
-    "send": "sending",
-    "receive": "receiving",
-    "gpu_pair": "copying between GPUs",
-}
 
 
 def judge_nodes(
@@ -53,35 +43,16 @@ def judge_nodes(
     return tuple(answers)
 
 
-def values_of(readings: Sequence[NodeReading]) -> dict[Measure, float]:
-    """Return the one value of each measure that a node is judged by: the best sample, of noise the median of CPUs.
-
-    The best, because everything else that happens on a node makes a sample worse and nothing makes it better. Of
-    several partners or pairs of GPUs the best partner, and the slowest pair.
-    """
-    found: dict[Measure, float] = {}
-    for each in readings:
-        if not each.samples:
-            continue
-        value = median(each.samples) if each.measure == "noise" else max(each.samples)
-        if each.measure in found:
-            value = min(found[each.measure], value) if each.measure == "gpu_pair" else max(found[each.measure], value)
-        found[each.measure] = value
-    return found
-
-
-def words_of(measure: Measure, value: float) -> str:
-    """Return a value of a measure in its unit: transfers in bits, as links are sold."""
-    if measure == "noise":
-        return f"{100 * value:.2g} %"
-    return f"{value * 8 / 1e9:.3g} Gb/s" if measure in ("send", "receive") else format_rate(value)
-
-
 def _judged(
     node: ScreenedNode, every: Sequence[ScreenedNode], profile: Profile, past: Sequence[NodePast]
 ) -> NodeAnswer:
     findings = [each for check in node.checks for each in _weighed(check.findings, profile.health)]
-    still_open = [f"{each.part}: {each.because}" for each in node.unscreened if not each.absent]
+    findings += [
+        finding("CHK007", host=node.host, what=each, evidence="64 MiB of a known pattern, to the GPU and back",
+                confidence="likely", fix="nvidia-smi -q -d ECC,ROW_REMAPPER,PCI on it; take it out of service")
+        for each in node.changed
+    ]  # fmt: skip
+    still_open, notes = _unscreened(node.unscreened, profile.screening.required)
     alike = [other for other in every if other.host != node.host and other.kind == node.kind]
     for threshold in profile.threshold:
         more, unclear = _held(threshold, node, alike, past)
@@ -98,8 +69,22 @@ def _judged(
         because=_because(node, outcome, findings, still_open),
         findings=tuple(findings),
         open=tuple(dict.fromkeys(still_open)),
+        notes=notes,
         readings=node.readings,
     )
+
+
+def _unscreened(unscreened: Sequence[NotScreened], required: Sequence[str] | None) -> tuple[list[str], tuple[str, ...]]:
+    """Return what was not screened and leaves a node open, and what is only noted.
+
+    What has to be screened is what the profile requires; where it says nothing, whatever the node has.
+    """
+    still_open: list[str] = []
+    notes: list[str] = []
+    for each in unscreened:
+        has_to = each.part in required if required is not None else not each.absent
+        (still_open if has_to else notes).append(f"{each.part}: {each.because}")
+    return still_open, tuple(dict.fromkeys(notes))
 
 
 def _because(node: ScreenedNode, outcome: NodeOutcome, findings: Sequence[Finding], still_open: Sequence[str]) -> str:
@@ -107,7 +92,9 @@ def _because(node: ScreenedNode, outcome: NodeOutcome, findings: Sequence[Findin
         return listed([f"{each.code} {each.title}" for each in findings if each.severity == outcome], 2, between="; ")
     if outcome == "cannot_tell":
         return listed(still_open, 1, between="; ")
-    said = [f"{MEASURES[measure]} {words_of(measure, value)}" for measure, value in values_of(node.readings).items()]
+    said = [
+        f"{measure_words(measure)} {words_of(measure, value)}" for measure, value in values_of(node.readings).items()
+    ]
     return ", ".join(said) or "nothing found"
 
 
@@ -128,6 +115,9 @@ def _held(
     """Return what a threshold finds at a node, and what it cannot tell."""
     if threshold.measure in ("send", "receive"):
         return _transfers(threshold, node)
+    if threshold.measure in OF_PARTS:
+        made_of_parts, unclear_parts = parts_held(threshold, node, alike)
+        return [*made_of_parts, *_past_of_parts(threshold, node, past)], unclear_parts
     value = values_of(node.readings).get(threshold.measure)
     if value is None:
         # Why it was not measured is said once, by its part.
@@ -140,8 +130,8 @@ def _held(
     if threshold.at_most_percent is not None and value > threshold.at_most_percent / 100:
         found.append(_absolute(threshold, node, value, f"at most {threshold.at_most_percent:g} %"))
     if threshold.below_peers_percent is not None:
-        made, why = _beside(threshold, node, value, alike, threshold.below_peers_percent / 100)
-        found += made
+        more, why = _beside(threshold, node, value, alike, threshold.below_peers_percent / 100)
+        found += more
         unclear += why
     if threshold.below_own_past_percent is not None:
         found += _before(threshold, node, value, past, threshold.below_own_past_percent / 100)
@@ -149,10 +139,11 @@ def _held(
 
 
 def _absolute(threshold: NodeThreshold, node: ScreenedNode, value: float, bound: str) -> Finding:
-    return _made(
+    samples = [sample for each in node.readings if each.measure == threshold.measure for sample in each.samples]
+    return made(
         "CHK001", threshold, node,
-        evidence=f"{words_of(threshold.measure, value)}, {_from(node, threshold.measure)}; the profile asks for "
-        f"{bound} ({threshold.source})",
+        evidence=f"{words_of(threshold.measure, value)}, {samples_words(threshold.measure, samples)}; the profile "
+        f"asks for {bound} ({threshold.source})",
         confidence="likely",
     )  # fmt: skip
 
@@ -160,25 +151,22 @@ def _absolute(threshold: NodeThreshold, node: ScreenedNode, value: float, bound:
 def _beside(
     threshold: NodeThreshold, node: ScreenedNode, value: float, alike: Sequence[ScreenedNode], share: float
 ) -> tuple[list[Finding], list[str]]:
-    """Hold a value against nodes of the same kind: beyond the share, and beyond what these differ by themselves."""
+    """Hold a value against nodes of the same kind."""
     others = [at for other in alike if (at := values_of(other.readings).get(threshold.measure)) is not None]
-    if len(others) < LEAST_PEERS:
+    is_noise = threshold.measure == "noise"
+    worse = worse_than_peers(value, others, share, is_lower_better=is_noise)
+    if worse is None:
         return [], []
-    middle = median(others)
-    spread = _OF_MEDIAN_DEVIATION * median(abs(each - middle) for each in others)
-    worse = (value - middle) if threshold.measure == "noise" else (middle - value)
-    if worse <= share * middle:
-        return [], []
-    said = f"{words_of(threshold.measure, value)} against {words_of(threshold.measure, middle)}"
-    if worse <= _DEVIATIONS * spread:
-        themselves = f"which differ by {100 * spread / middle:.0f} % themselves"
-        return [], [f"{MEASURES[threshold.measure]}: {said} in the median of {len(others)} nodes alike, {themselves}"]
-    direction = "more" if threshold.measure == "noise" else "less"
+    said = f"{words_of(threshold.measure, value)} against {words_of(threshold.measure, worse.middle)}"
+    if not worse.is_clear:
+        themselves = f"which differ by {100 * worse.scatter:.0f} % themselves"
+        what = MEASURES[threshold.measure]
+        return [], [f"{what}: {said} in the median of {worse.others} nodes of the same kind, {themselves}"]
     return [
-        _made(
+        made(
             "CHK002", threshold, node,
-            evidence=f"{said}, the median of {len(others)} other nodes of its kind: {100 * worse / middle:.0f} % "
-            f"{direction}; they differ by {100 * spread / middle:.1f} %",
+            evidence=f"{said}, the median of {worse.others} other nodes of its kind: {100 * worse.worse:.0f} % "
+            f"{'more' if is_noise else 'less'}; they differ by {100 * worse.scatter:.1f} %",
             confidence="likely",
         )
     ], []  # fmt: skip
@@ -199,7 +187,7 @@ def _before(
     if worse <= share * middle or (value <= max(earlier) if is_noise else value >= min(earlier)):
         return []
     return [
-        _made(
+        made(
             "CHK003", threshold, node,
             evidence=f"{words_of(threshold.measure, value)} against {words_of(threshold.measure, middle)}, the median "
             f"of {counted(len(earlier), 'earlier check')} of this node ({words_of(threshold.measure, min(earlier))} to "
@@ -207,6 +195,14 @@ def _before(
             confidence="likely",
         )
     ]  # fmt: skip
+
+
+def _past_of_parts(threshold: NodeThreshold, node: ScreenedNode, past: Sequence[NodePast]) -> list[Finding]:
+    """Hold the slowest part against the slowest of earlier checks: the history keeps one value of a measure."""
+    value = values_of(node.readings).get(threshold.measure)
+    if value is None or threshold.below_own_past_percent is None:
+        return []
+    return _before(threshold, node, value, past, threshold.below_own_past_percent / 100)
 
 
 def _transfers(threshold: NodeThreshold, node: ScreenedNode) -> tuple[list[Finding], list[str]]:
@@ -226,41 +222,12 @@ def _transfers(threshold: NodeThreshold, node: ScreenedNode) -> tuple[list[Findi
         asked = f"and {threshold.at_least} is asked for"
         return [], [f"{MEASURES[threshold.measure]}: {said}, {asked}; one partner does not tell which end is slow"]
     return [
-        _made(
+        made(
             "CHK004", threshold, node,
             evidence=f"{said}: none of {len(reached)} partners reaches {threshold.at_least} ({threshold.source})",
             confidence="likely",
         )
     ], []  # fmt: skip
-
-
-_FIXES: dict[Measure, str] = {
-    "memory_copy": "are all DIMMs there and at their rate (sudo dmidecode -t memory), is the NUMA setting (NPS, SNC) "
-    "that of the other nodes, does anything else run there?",
-    "noise": "busbw probe --noise on it tells the period of what disturbs",
-    "send": "busbw fabric over these hosts tells the NIC from the cable and the switch's port",
-    "receive": "busbw fabric over these hosts tells the NIC from the cable and the switch's port",
-    "gpu_pair": "busbw run sendrecv --backend nccl --pairs all on it; nvidia-smi nvlink -s",
-}  # fmt: skip
-
-
-def _made(code: str, threshold: NodeThreshold, node: ScreenedNode, *, evidence: str, confidence: Confidence) -> Finding:
-    made = finding(
-        code,
-        evidence=evidence,
-        fix=_FIXES[threshold.measure],
-        confidence=confidence,
-        host=node.host,
-        what=MEASURES[threshold.measure],
-    )
-    return msgspec.structs.replace(made, severity=threshold.severity, source=threshold.source)
-
-
-def _from(node: ScreenedNode, measure: Measure) -> str:
-    samples = [sample for each in node.readings if each.measure == measure for sample in each.samples]
-    if measure == "noise":
-        return f"the median of {counted(len(samples), 'CPU')}"
-    return f"the best of {counted(len(samples), 'sample')}, the worst {words_of(measure, min(samples))}"
 
 
 def past_of(answer: NodeAnswer, *, profile: str, unix_s: float) -> NodePast:

@@ -11,6 +11,7 @@ from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import InputError
 from busbw.base.hostlist import expand
 from busbw.base.text import maybe
+from busbw.base.units import parse_size
 from busbw.base.value import Integer, Value
 from busbw.facts.rules import rules
 from busbw.judge.gates.expression import RATE_UNITS
@@ -23,6 +24,7 @@ MOST_THRESHOLDS = 200
 _MOST_DOTS = 200
 _NUMBER = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([A-Za-z]{1,3}/s|[A-Za-z]{1,3}ps)")
 _SHARES = ("noise",)
+_OVER_PCIE = ("to_gpu", "from_gpu")
 _UNKNOWN = re.compile(r"unknown field `([^`]*)`")
 _PERCENT = Annotated[float, msgspec.Meta(gt=0, lt=100)]
 _Severity = Literal["error", "warn"]
@@ -34,8 +36,14 @@ class ScreeningTable(Value, kw_only=True, frozen=True):
     parts: tuple[Part, ...]
     # None: the profile's own limit.
     time_limit_s: Seconds | None = None
+    # Parts without which a node cannot be told, also where it has nothing of them; of the others it is noted what was
+    # not screened. None: whatever the node has.
+    required: tuple[Part, ...] | None = None
     noise_s: Seconds = 1.0
     memory_s: Seconds = 1.0
+    # Of each GPU in each direction, and of each NIC.
+    pcie_s: Annotated[float, msgspec.Meta(gt=0, le=60)] = 0.2
+    nics_s: Annotated[float, msgspec.Meta(gt=0, le=600)] = 2.0
 
 
 class TransferTable(Value, kw_only=True, frozen=True):
@@ -67,6 +75,9 @@ class FabricTable(Value, kw_only=True, frozen=True):
     expect: tuple[str, ...] = ()
     # NICs that are measured one by one.
     nics: tuple[str, ...] = ()
+    # Of a message of bandwidth, as "4M", and seconds of one test; without them what `busbw fabric` takes.
+    size: str | None = None
+    pair_s: Annotated[float, msgspec.Meta(gt=0, le=60)] | None = None
     # What a part that is named weighs; an error drains its node.
     severity: _Severity = "warn"
 
@@ -92,6 +103,8 @@ class NodeThreshold(Value, kw_only=True, frozen=True):
     # Against the median of the other nodes of the same kind; against the median of its own earlier checks.
     below_peers_percent: _PERCENT | None = None
     below_own_past_percent: _PERCENT | None = None
+    # Against what the PCIe link could carry, for copies between host and GPU.
+    below_link_percent: _PERCENT | None = None
     severity: _Severity = "error"
     source: str
 
@@ -179,9 +192,7 @@ def _check(profile: Profile, text: str, where: str) -> None:
     """Raise InputError for values that fit the schema and mean nothing."""
     if not profile.stages:
         raise InputError("no stage", where=_line(where, text, "stages"), hint='stages = ["screening"]')
-    for listed, name in ((profile.stages, "stages"), (profile.screening.parts, "parts")):
-        if len(set(listed)) < len(listed):
-            raise InputError(f"{name} names something twice", where=_line(where, text, name))
+    _check_lists(profile, text, where)
     if "judge" in profile.stages and "suite" not in profile.stages:
         hint = 'stages = ["screening", "suite", "judge"]'
         raise InputError("judge needs what the suite measures", where=_line(where, text, "stages"), hint=hint)
@@ -191,12 +202,30 @@ def _check(profile: Profile, text: str, where: str) -> None:
     if not profile.transfer.remote_shell:
         raise InputError("remote_shell is empty", where=_line(where, text, "remote_shell"), hint='["ssh"]')
     _check_codes(profile.health, text, where)
+    if profile.fabric.size is not None:
+        try:
+            parse_size(profile.fabric.size)
+        except InputError as error:
+            raise InputError(error.cause, where=_line(where, text, "size"), hint=error.hint) from error
     for name in profile.suite.collectives:
         if name not in COLLECTIVES:
             raise InputError(f"{name[:40]!r} is no collective{maybe(name, COLLECTIVES)}",
                              where=_line(where, text, "collectives"))  # fmt: skip
     for number, each in enumerate(profile.threshold):
         _check_threshold(each, _of_threshold(where, text, number))
+
+
+def _check_lists(profile: Profile, text: str, where: str) -> None:
+    required = profile.screening.required or ()
+    for listed, name in ((profile.stages, "stages"), (profile.screening.parts, "parts"), (required, "required")):
+        if len(set(listed)) < len(listed):
+            raise InputError(f"{name} names something twice", where=_line(where, text, name))
+    if unasked := [each for each in required if each not in profile.screening.parts]:
+        raise InputError(
+            f"{unasked[0]} is required and not among the parts",
+            where=_line(where, text, "required"),
+            hint="write it into parts, too",
+        )
 
 
 def _check_codes(health: HealthTable, text: str, where: str) -> None:
@@ -217,7 +246,10 @@ def _of_threshold(where: str, text: str, number: int) -> str:
 
 
 def _check_threshold(given: NodeThreshold, where: str) -> None:
-    bounds = (given.at_least, given.at_most_percent, given.below_peers_percent, given.below_own_past_percent)
+    bounds = (
+        given.at_least, given.at_most_percent, given.below_peers_percent, given.below_own_past_percent,
+        given.below_link_percent,
+    )  # fmt: skip
     if all(each is None for each in bounds):
         raise InputError(
             f"a threshold of {given.measure} without a bound",
@@ -233,6 +265,12 @@ def _check_threshold(given: NodeThreshold, where: str) -> None:
     if given.measure in ("send", "receive") and given.below_peers_percent is not None:
         raise InputError(
             f"{given.measure} depends on the partner: other nodes have others", where=where, hint='at_least = "80Gb/s"'
+        )
+    if given.measure not in _OVER_PCIE and given.below_link_percent is not None:
+        raise InputError(
+            f"{given.measure} is not bounded by a PCIe link",
+            where=where,
+            hint=f"below_link_percent is for {', '.join(_OVER_PCIE)}",
         )
     try:
         _ = given.at_least_Bps
@@ -264,6 +302,8 @@ def screening_of(profile: Profile, platform: str | None, partners: Sequence[str]
         platform=platform,
         noise_s=profile.screening.noise_s,
         memory_s=profile.screening.memory_s,
+        pcie_s=profile.screening.pcie_s,
+        nics_s=profile.screening.nics_s,
         partners=tuple(dict.fromkeys(named)),
         most_partners=asked.most_partners,
         transfer_s=asked.seconds,

@@ -1,5 +1,6 @@
 """The rates of a machine that a limit is counted from: a platform's, or captured hardware's."""
 
+import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from statistics import fmean
@@ -12,6 +13,8 @@ from busbw.model.host import Hardware, HostGpu, HostPort
 from busbw.model.limit import MessageRate, NodeRates, Rate
 from busbw.model.platform import GpuPlace, NicPlace, Platform, Variant
 
+_SPEED = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,2})?) GT/s(?: PCIe)?")
+
 
 def slot_rate(generation: int, width: int, source: tuple[str, ...] = ()) -> Rate | None:
     """Return the rate of a slot in one direction; None for a generation that there is none of."""
@@ -23,6 +26,29 @@ def slot_rate(generation: int, width: int, source: tuple[str, ...] = ()) -> Rate
         figures=f"PCIe {generation} x{width}, {lane.rate_GTps:g} GT/s x {width} x {lane.data}/{lane.sent}",
         source=source,
     )
+
+
+def narrowest(links: Iterable[tuple[str | None, int | None]], source: tuple[str, ...] = ()) -> Rate | None:
+    """Return the rate of the narrowest of some links, each its speed as `32.0 GT/s PCIe` and its lanes.
+
+    None where the speed or the lanes of one are not known.
+    """
+    rates = []
+    for speed, lanes in links:
+        generation = generation_of(speed)
+        rate = slot_rate(generation, lanes, source) if generation is not None and lanes is not None else None
+        if rate is None:
+            return None
+        rates.append(rate)
+    return min(rates, key=lambda each: each.rate_Bps, default=None)
+
+
+def generation_of(speed: str | None) -> int | None:
+    """Return the generation of PCI Express of a speed as the kernel prints it: `32.0 GT/s PCIe`; None for others."""
+    match = _SPEED.fullmatch(speed or "")
+    if match is None:
+        return None
+    return next((each.number for each in lane_rates().values() if each.rate_GTps == float(match[1])), None)
 
 
 def island_of_platform(platform: Platform, used: int) -> tuple[int | None, tuple[str, ...]]:

@@ -14,6 +14,7 @@ from busbw.base import layout
 from busbw.base.errors import BusbwError, InputError, RunError
 from busbw.base.hostlist import compressed, expand
 from busbw.base.text import counted, maybe
+from busbw.base.units import parse_size
 from busbw.check.deciding import decided
 from busbw.check.draining import DrainForm, drain_text
 from busbw.check.history import history_of
@@ -151,6 +152,7 @@ class _Checking:
         self._where = where
         self._say = say
         self._began_s = time.monotonic()
+        self._silent: frozenset[str] = frozenset()
         self._request = Request(
             hosts=plan.hosts_given,
             nodes=plan.nodes,
@@ -205,13 +207,12 @@ class _Checking:
                 return StageAnswer(name="screening", state="failed", because=error.cause), ()
             if self._where is not None:
                 checks.write_screening(self._where, screened)
+        self._silent = frozenset(each.host for each in screened.silent)
         past: dict[str, list[NodePast]] = {}
         for each in checks.read_past(directories.root(), self.plan.names):
             past.setdefault(each.host, []).append(each)
         nodes = judge_nodes(screened, self._profile, past)
-        looked = [each.part for node in screened.nodes[:1] for each in node.unscreened if each.absent]
-        absent = f"; not there: {', '.join(looked)}" if looked else ""
-        because = f"{counted(len(screened.nodes), 'node')} answered{absent}"
+        because = f"{counted(len(screened.nodes), 'node')} answered"
         return StageAnswer(name="screening", state="done", because=because, wall_s=screened.wall_s), nodes
 
     def _taken(self, name: StageName) -> StageAnswer:
@@ -230,8 +231,16 @@ class _Checking:
             return StageAnswer(name=name, state="failed", because=_words(error))
         return msgspec.structs.replace(answer, wall_s=round(time.monotonic() - began_s, 2))
 
+    def _answering(self) -> Request:
+        """Return the request for stages over all hosts: without those that did not answer, where hosts are named."""
+        if not self._silent or self.plan.hosts_given is None:
+            return self._request
+        left = [each for each in self.plan.hosts if each not in self._silent]
+        self._say(f"without {compressed(sorted(self._silent))}, where nothing answered")
+        return msgspec.structs.replace(self._request, hosts=",".join(left))
+
     def _fabric(self) -> StageAnswer:
-        if len(self.plan.names) < 2:
+        if len(set(self.plan.names) - self._silent) < 2:
             return StageAnswer(name="fabric", state="not_measured", because="one host has no pairs")
         assert self._where is not None
         place = self._measured_fabric(self._where / _FABRIC)
@@ -252,8 +261,15 @@ class _Checking:
                 sweeps.resume_fabric(plan, where, listener)
             return where
         asked = self._profile.fabric
-        request = msgspec.structs.replace(self._request, platform=self.plan.platform, tag="check")
-        wanted = FabricAsked(metrics=asked.metrics, pairs=asked.pairs, expect=asked.expect, nics=asked.nics)
+        request = msgspec.structs.replace(self._answering(), platform=self.plan.platform, tag="check")
+        wanted = FabricAsked(
+            metrics=asked.metrics,
+            pairs=asked.pairs,
+            expect=asked.expect,
+            nics=asked.nics,
+            size_bytes=parse_size(asked.size) if asked.size is not None else None,
+            pair_s=asked.pair_s if asked.pair_s is not None else FabricAsked().pair_s,
+        )
         plan, where = sweeps.plan_fabric(request, wanted, where)
         sweeps.start_fabric(plan, where, listener)
         return where
@@ -271,7 +287,7 @@ class _Checking:
                 run = runs.resume(where, listener)
         else:
             request = msgspec.structs.replace(
-                self._request,
+                self._answering(),
                 collectives=asked.collectives,
                 backend=f"native-{asked.backend}",
                 ranks_per_node=asked.ranks_per_node if self.plan.hosts else None,

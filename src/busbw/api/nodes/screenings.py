@@ -2,13 +2,13 @@
 
 import math
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from busbw.api.nodes.devices import Screened, screen_gpu_pairs, screen_nics, screen_pcie
 from busbw.base.errors import InputError, RunError
 from busbw.base.text import one_line
 from busbw.machine.capture import host as capture
@@ -34,7 +34,6 @@ from busbw.model.host import Answer
 from busbw.model.machine import NoiseTest
 from busbw.model.plan import Job
 from busbw.model.request import Request
-from busbw.model.run import Run
 
 # What the start of Python on a busy node may take beside what a part measures.
 _START_S = 4.0
@@ -42,8 +41,6 @@ _START_S = 4.0
 _MEMORY_SHARE = 0.25
 # Beyond the limit of the screening itself: a launcher, and Python on a busy node.
 _GRACE_S = 30.0
-_GPU_PAIRS_BYTES = "64M"
-_GPU_PAIRS_S = 20.0
 
 
 def screen_here(asked: Screening) -> ScreenedNode:
@@ -66,6 +63,7 @@ def screen_here(asked: Screening) -> ScreenedNode:
         ),
         checks=tuple(screener.checks),
         readings=tuple(screener.readings),
+        changed=tuple(screener.changed),
         unscreened=tuple(screener.unscreened),
     )
 
@@ -80,6 +78,7 @@ class _Screener:
         self.checks: list[HostCheck] = []
         self.readings: list[NodeReading] = []
         self.unscreened: list[NotScreened] = []
+        self.changed: list[str] = []
 
     @property
     def spent_s(self) -> float:
@@ -93,8 +92,9 @@ class _Screener:
             "memory": self._memory,
             "noise": self._noise,
             "transfer": self._transfer,
+            "pcie": self._pcie,
             "gpus": self._gpus,
-            "nics": _nics,
+            "nics": self._nics,
         }
         if self._left_s() < 1.0:
             self._open(part, f"no time was left of {self._asked.time_limit_s:g} s")
@@ -109,13 +109,23 @@ class _Screener:
     def _open(self, part: Part, because: str, *, absent: bool = False) -> None:
         self.unscreened.append(NotScreened(part=part, because=one_line(because), absent=absent))
 
-    def _asked_of(self, *words: str, longest_s: float) -> Answer:
-        """Return what a program of ours says, which is ended with all it started when it takes too long."""
+    def _asked_of(self, words: tuple[str, ...], environment: Mapping[str, str], longest_s: float) -> Answer:
+        """Return what a program of ours says, which is ended with all it started when it takes too long.
+
+        `environment`: what it has beside this one's own.
+        """
         tag = f"check.{capture.token()}"
         command = Command(
             name="check",
             programs=("env",),
-            arguments=(f"BUSBW_RUN={tag}", sys.executable, "-P", "-m", *words),
+            arguments=(
+                f"BUSBW_RUN={tag}",
+                *(f"{name}={value}" for name, value in environment.items()),
+                sys.executable,
+                "-P",
+                "-m",
+                *words,
+            ),
             timeout_s=longest_s,
         )
         (answer,) = ask((command,), total_s=max(self._left_s(), 0.1))
@@ -125,7 +135,7 @@ class _Screener:
 
     def _health(self) -> str | None:
         named = ("--platform", self._asked.platform) if self._asked.platform is not None else ()
-        answer = self._asked_of("busbw", "doctor", "--here", "--json", *named, longest_s=math.inf)
+        answer = self._asked_of(("busbw", "doctor", "--here", "--json", *named), {}, math.inf)
         # Findings and "cannot tell" are answers too.
         if not answer.output.startswith("{"):
             return _why(answer, self._asked.time_limit_s)
@@ -140,9 +150,8 @@ class _Screener:
     def _memory(self) -> str | None:
         most_bytes = int(_MEMORY_SHARE * capture.host().memory_available_bytes)
         seconds = min(self._asked.memory_s, max(self._left_s() - 1, 0.2))
-        answer = self._asked_of(
-            "busbw.rank.screening.copying", f"{seconds:g}", str(most_bytes), longest_s=seconds + _START_S + _GRACE_S
-        )
+        words = ("busbw.rank.screening.copying", f"{seconds:g}", str(most_bytes))
+        answer = self._asked_of(words, {}, seconds + _START_S + _GRACE_S)
         if answer.ended != "ok":
             return _why(answer, self._asked.time_limit_s)
         self.readings.append(
@@ -171,10 +180,9 @@ class _Screener:
         for partner in _from_here(partners, self._asked.partners, here):
             if reached == self._asked.most_partners or self._is_enough() or self._left_s() < self._asked.transfer_s * 4:
                 break
-            answer = self._asked_of(
-                "busbw.rank.screening.transfer", partner, f"{self._asked.transfer_s:g}", "--",
-                *self._asked.remote_shell, longest_s=math.inf,
-            )  # fmt: skip
+            seconds = f"{self._asked.transfer_s:g}"
+            words = ("busbw.rank.screening.transfer", partner, seconds, "--", *self._asked.remote_shell)
+            answer = self._asked_of(words, {}, math.inf)
             if answer.ended != "ok":
                 refused.append(f"{partner}: {_why(answer, self._asked.time_limit_s)}")
                 continue
@@ -196,36 +204,22 @@ class _Screener:
                 best[each.measure] = max(best[each.measure], *each.samples)
         return len(best) == 2 and min(best.values()) >= least
 
-    def _gpus(self) -> str | None:
-        """Copy between each pair of the GPUs of this host, over NCCL."""
-        count = capture.gpus_seen()
-        if count < 2:
-            there = "one GPU, and no pair" if count else "no GPU that the kernel shows"
-            self._open("gpus", there, absent=True)
-            return None
-        with tempfile.TemporaryDirectory(prefix="busbw-check-") as folder:
-            answer = self._asked_of(
-                "busbw", "run", "sendrecv", "--backend", "nccl", "--pairs", "all", "-b", _GPU_PAIRS_BYTES,
-                "-e", _GPU_PAIRS_BYTES, "--time-limit", f"{min(_GPU_PAIRS_S, self._left_s() / 2):.1f}",
-                "--out", f"{folder}/run", "--json", longest_s=math.inf,
-            )  # fmt: skip
-        if not answer.output.startswith("{"):
-            return _why(answer, self._asked.time_limit_s)
-        run = codec.decode(answer.output.encode(), Run, where="busbw run")
-        pairs = [
-            NodeReading(measure="gpu_pair", samples=(each.busbw_Bps,), partner=f"{each.pair[0]}-{each.pair[1]}")
-            for each in run.measurements
-            if each.pair is not None
-        ]
-        self.readings += pairs
-        return None if pairs else run.verdict.sentence
+    def _pcie(self) -> None:
+        self._taken(screen_pcie(self._asked_of, self._why, self._asked.pcie_s, self._left_s()))
 
+    def _gpus(self) -> None:
+        self._taken(screen_gpu_pairs(self._asked_of, self._why, self._left_s()))
 
-def _nics() -> str:
-    return (
-        "no NIC is tried alone: what a host sends to its own address stays in the kernel; states, rates and errors of "
-        "ports are among its health"
-    )
+    def _nics(self) -> None:
+        self._taken(screen_nics(self._asked_of, self._why, self._asked.nics_s, self._left_s))
+
+    def _taken(self, found: Screened) -> None:
+        self.readings += found.readings
+        self.unscreened += found.unscreened
+        self.changed += found.changed
+
+    def _why(self, answer: Answer) -> str:
+        return _why(answer, self._asked.time_limit_s)
 
 
 def _from_here(partners: Sequence[str], every: Sequence[str], here: str) -> list[str]:

@@ -58,9 +58,9 @@ _OF_RESUME = frozenset({"resume", "hosts", "nodes", "as_json", "junit", "html", 
 def check(*, screen_here: str | None, is_history: bool, print_profile: bool, **given: Any) -> NoReturn:  # noqa: ANN401 - as click gives them
     """Check nodes before jobs do: this host, hosts that are named, or those of an allocation.
 
-    Each node is screened (its health, memory, noise, transfers), then pairs of nodes, then collectives, as far as the
-    profile asks for it, and held against the profile's limits, against nodes alike and against its own past. Nothing
-    is drained: --drain-list writes the commands for it.
+    Each node is screened (its health, memory, noise, transfers, copies over PCIe, pairs of GPUs, NICs), then pairs of
+    nodes, then collectives, as far as the profile asks for it, and held against the profile's limits, against nodes of
+    the same kind and against its own past. Nothing is drained: --drain-list writes the commands for it.
 
     Exit code 0: fit; 1: not fit; 2: bad input; 3: a stage failed; 4: cannot tell, unless the profile lets that pass.
     """

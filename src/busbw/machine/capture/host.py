@@ -64,6 +64,15 @@ def gpus_seen() -> int:
         return 0
 
 
+def gpu_nodes() -> tuple[int | None, ...]:
+    """Return the NUMA node of each of these GPUs, by PCI address; None where the kernel tells none."""
+    found = []
+    for name in sorted(_names(Path("/proc/driver/nvidia/gpus"))):
+        text = _text(f"/sys/bus/pci/devices/{name.lower()}/numa_node").strip()
+        found.append(int(text) if text.isdecimal() else None)
+    return tuple(found)
+
+
 def user() -> str | None:
     """Return who asks, as `1000:1000`; None for root."""
     return f"{os.getuid()}:{os.getgid()}" if os.geteuid() != 0 else None

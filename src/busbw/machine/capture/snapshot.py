@@ -17,9 +17,10 @@ from busbw.machine.capture.environment import environment, take_settings
 from busbw.machine.capture.files import Collection, ask
 from busbw.machine.capture.libraries import libraries
 from busbw.machine.read.commands import COMMANDS, FILES, noise_command
+from busbw.machine.read.index import SnapshotIndex
 from busbw.machine.read.network import KEY_PLACES
-from busbw.machine.read.pci import acs_of
-from busbw.model.host import Answer, Snapshot
+from busbw.machine.read.pci import acs_of, pci_functions, ports
+from busbw.model.host import Answer, HostPort, Snapshot
 
 _PCI = "/sys/bus/pci/devices"
 _RDMA = "/sys/class/infiniband"
@@ -98,6 +99,7 @@ _BOOT_WORD = re.compile(
     r"|transparent_hugepage|numa_balancing)(?:=[\w.:,@+-]*)?"
 )
 _LARGE_BYTES = 8 * 2**20
+_PORTS_S = 5.0
 
 
 def take_kernel(taken: Collection) -> None:
@@ -117,6 +119,26 @@ def _pci(taken: Collection) -> None:
         taken.link(f"{_PCI}/{bus_id}/driver")
         taken.link(f"{_PCI}/{bus_id}/physfn")
         taken.under(f"{_PCI}/{bus_id}", _PCI_FILES + _VIRTUAL_FILES)
+
+
+def network_ports(root: Path = Path("/")) -> tuple[HostPort, ...]:
+    """Return the ports of this host's network devices, from the kernel's files alone."""
+    taken = Collection(root, timeout_s=_PORTS_S)
+    _pci(taken)
+    _rdma(taken)
+    _interfaces(taken)
+    index = SnapshotIndex(
+        Snapshot(
+            busbw_version=__version__,
+            captured="",
+            hostname=socket.gethostname(),
+            root=os.geteuid() == 0,
+            files=taken.files,
+            links=taken.links,
+        )
+    )
+    functions = {each.bus_id: each for each in pci_functions(index)}
+    return ports(index, functions)
 
 
 def _processors(taken: Collection) -> None:

@@ -49,18 +49,20 @@ def _function(index: SnapshotIndex, name: str, address: str) -> PciFunction | No
         numa=numa if numa is not None else -1,
         local_cpus=cpu_list(index.text(f"{folder}/local_cpulist")),
         driver=driver.rpartition("/")[2] if driver is not None else None,
-        link_speed=_speed(index.text(f"{folder}/current_link_speed")),
-        link_width=_width(index.number(f"{folder}/current_link_width")),
-        max_link_speed=_speed(index.text(f"{folder}/max_link_speed")),
-        max_link_width=_width(index.number(f"{folder}/max_link_width")),
+        link_speed=shown_speed(index.text(f"{folder}/current_link_speed")),
+        link_width=shown_lanes(index.number(f"{folder}/current_link_width")),
+        max_link_speed=shown_speed(index.text(f"{folder}/max_link_speed")),
+        max_link_width=shown_lanes(index.number(f"{folder}/max_link_width")),
     )
 
 
-def _speed(text: str | None) -> str | None:
+def shown_speed(text: str | None) -> str | None:
+    """Return a speed as the kernel prints it; None where it is not known to it."""
     return None if text is None or text.lower().startswith("unknown") else text
 
 
-def _width(lanes: int | None) -> int | None:
+def shown_lanes(lanes: int | None) -> int | None:
+    """Return a number of lanes; None for what the kernel says where none are trained, or are hidden."""
     return None if lanes is None or lanes in _NO_WIDTH else lanes
 
 

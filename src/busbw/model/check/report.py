@@ -21,6 +21,8 @@ class NodeAnswer(Value, kw_only=True, frozen=True):
     findings: tuple[Finding, ...] = ()
     # What could not be told of it, a sentence each.
     open: tuple[str, ...] = ()
+    # What was not looked at and need not be, as the profile has it, a sentence each.
+    notes: tuple[str, ...] = ()
     readings: tuple[NodeReading, ...] = ()
 
 

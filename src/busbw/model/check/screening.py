@@ -11,15 +11,27 @@ from busbw.model.finding import HostCheck
 SCREENED_PREFIX = "busbw-screened "
 
 # health: `doctor --here`; memory: copies on all cores; noise: what disturbs fixed work; transfer: over TCP with
-# partners; gpus: copies between the GPUs of the node; nics: each NIC to itself.
-Part = Literal["health", "memory", "noise", "transfer", "gpus", "nics"]
-# What a threshold is about. memory_copy, send, receive, gpu_pair: bytes per second; noise: a share of the time.
-Measure = Literal["memory_copy", "noise", "send", "receive", "gpu_pair"]
+# partners; pcie: copies between the host and each GPU; gpus: copies between the GPUs of the node; nics: each NIC to
+# itself.
+Part = Literal["health", "memory", "noise", "transfer", "pcie", "gpus", "nics"]
+# What a threshold is about. noise: a share of the time; all others: bytes per second.
+Measure = Literal["memory_copy", "noise", "send", "receive", "to_gpu", "from_gpu", "gpu_pair", "nic"]
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
 
 
+class PciLink(Value, kw_only=True, frozen=True):
+    """The PCIe link of one PCI function to what is above it, as the kernel shows it. None: not shown."""
+
+    bus_id: str
+    # As `32.0 GT/s PCIe`, and lanes; most: what the function could.
+    speed: str | None = None
+    width: Integer | None = None
+    most_speed: str | None = None
+    most_width: Integer | None = None
+
+
 class NodeKind(Value, kw_only=True, frozen=True):
-    """What nodes that are alike have in common. None: not told."""
+    """What nodes of the same kind have in common. None: not told."""
 
     cpu_model: str | None
     cpus: Integer
@@ -35,8 +47,10 @@ class NodeReading(Value, kw_only=True, frozen=True):
 
     measure: Measure
     samples: tuple[float, ...]
-    # Whom data went to or came from; the pair of GPUs; None: the node alone.
+    # Whom data went to or came from; the pair of GPUs; the GPU or NIC; None: the node alone.
     partner: str | None = None
+    # The links that data crossed, the GPU's first and then those of the bridges above it; (): not told.
+    way: tuple[PciLink, ...] = ()
 
 
 class NotScreened(Value, kw_only=True, frozen=True):
@@ -57,6 +71,9 @@ class Screening(Value, kw_only=True, frozen=True):
     platform: str | None = None
     noise_s: Seconds = 1.0
     memory_s: Seconds = 1.0
+    # Of each GPU in each direction, and of each NIC.
+    pcie_s: Seconds = 0.2
+    nics_s: Seconds = 2.0
     # Hosts that data is sent to and taken from, in turn; at most `most_partners` of them.
     partners: tuple[str, ...] = ()
     most_partners: Annotated[int, msgspec.Meta(ge=1, le=16)] = 3
@@ -75,6 +92,8 @@ class ScreenedNode(Value, kw_only=True, frozen=True):
     kind: NodeKind
     checks: tuple[HostCheck, ...] = ()
     readings: tuple[NodeReading, ...] = ()
+    # GPUs whose copies came back changed.
+    changed: tuple[str, ...] = ()
     unscreened: tuple[NotScreened, ...] = ()
 
 

@@ -9,6 +9,7 @@ from busbw.base.moment import day_and_time
 from busbw.base.text import counted, listed, printable
 from busbw.model.check.report import CheckHistory, CheckReport, NodeAnswer, NodeRecord
 from busbw.model.finding import Finding
+from busbw.show.check_words import not_screened, still_open
 from busbw.show.lines import say_action
 from busbw.show.text.terminal import SEVERITY_COLOURS, console
 
@@ -18,6 +19,7 @@ _ORDER = {"error": 0, "warn": 1, "cannot_tell": 2, "ok": 3}
 # Lines of nodes; those with nothing to say are counted beyond them.
 _MOST_NODES = 40
 _MOST_FINDINGS = 12
+_MOST_SENTENCES = 6
 _MOST_RECORDS = 50
 
 
@@ -35,10 +37,8 @@ def check_text(report: CheckReport, where: str | None) -> None:
     findings = [each for node in nodes for each in node.findings if each.is_serious]
     findings += [each for stage in report.stages for each in stage.findings]
     _findings(out, sorted(findings, key=lambda each: _ORDER[each.severity]))
-    still_open = [f"{node.host}: {each}" for node in nodes for each in node.open]
-    if still_open:
-        out.print()
-        _say(out, Text(printable(f"cannot tell: {listed(still_open, 6, between='; ')}")))
+    _sentences(out, "cannot tell", still_open(nodes))
+    _sentences(out, "not screened", not_screened(nodes))
     if report.drain:
         out.print()
         spare = [f"{each.host} by {each.spare}" for each in report.drain if each.spare is not None]
@@ -48,6 +48,15 @@ def check_text(report: CheckReport, where: str | None) -> None:
     if where is not None:
         out.print()
         _say(out, Text(printable(f"stored: {where}"), style="dim"))
+
+
+def _sentences(out: Console, what: str, said: Sequence[tuple[str, str]]) -> None:
+    if said:
+        out.print()
+    for names, words in said[:_MOST_SENTENCES]:
+        _say(out, Text(printable(f"{what}: {names}: {words}")))
+    if len(said) > _MOST_SENTENCES:
+        _say(out, Text(f"and {counted(len(said) - _MOST_SENTENCES, 'sentence')} more; --json has all"))
 
 
 def _nodes(out: Console, nodes: Sequence[NodeAnswer]) -> None:
