@@ -20,6 +20,7 @@ from busbw.fabric.recorded import recorded, rounds_of
 from busbw.fabric.report import ExpectedPair, FabricReport, expectations, report
 from busbw.fabric.table import quantity
 from busbw.facts.platforms import find_platform
+from busbw.machine.capture.allocation import allocation
 from busbw.machine.capture.sites import site_files
 from busbw.measure.execute.launch import Listener
 from busbw.measure.plan.fabric import gpu_request, plan_sweep
@@ -38,6 +39,11 @@ from busbw.store.files import is_file
 from busbw.store.raw import Records, read_records
 
 _WORST = ("wrong", "failed", "slow", "cannot_tell", "ok")
+
+
+def is_in_job() -> bool:
+    """Whether a batch system has given hosts to this job. Raises InputError where its variables make no sense."""
+    return allocation() is not None
 
 
 def plan_fabric(request: Request, asked: FabricAsked, directory: Path | None) -> tuple[Plan, Path]:

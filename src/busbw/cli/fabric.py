@@ -26,8 +26,8 @@ _FAULTS = (
 )  # fmt: skip
 _HELP = """Say which node, NIC, rail, link or switch of a fabric is bad, from tests of its pairs.
 
-With --hosts or --nodes the pairs of these hosts are measured over MPI, in rounds of disjoint pairs: one start of one
-rank on each host. With --over nccl the pairs of GPUs are, of this host or of these, one after the other. RESULTS is a
+With --hosts or --nodes, or alone in a job of a batch system, the pairs of these hosts are measured over MPI, in rounds
+of disjoint pairs: one start of one rank on each host. With --over nccl the pairs of GPUs are, of this host or of these, one after the other. RESULTS is a
 stored run, `last`, or a table `sender,receiver,value[,unit][,round]` of another tool. With --simulate nothing is
 measured: the procedure runs on a fabric with a known fault.
 
@@ -81,7 +81,7 @@ _OWN: tuple[click.Parameter, ...] = (
         "--pair-limit", "limit_s", type=float, default=_USUAL.limit_s, show_default=True, metavar="SECONDS",
         group="how", help="A pair that has not come to its end by then is given up.",
     ),
-    _option("--nodes", type=int, metavar="N", group="where", help="So many hosts of the allocation busbw is in."),
+    _option("--nodes", type=int, metavar="N", group="where", help="So many hosts of the job busbw is in [default: all]."),
     *run_options(set(options()) - _OF_RUN),
     _option("--simulate", "topology", type=click.Choice(_TOPOLOGIES), group="simulation",
             help="Try the procedure on a simulated fabric, of --nodes nodes [64]."),
@@ -116,8 +116,7 @@ def _fabric(**given: Any) -> NoReturn:  # noqa: ANN401 - as click gives them
     for name in _FILES:
         if given[name] is not None:
             check_replaceable(given[name])
-    has_hosts = given["hosts"] is not None or (given["nodes"] is not None and given["topology"] is None)
-    is_measured = has_hosts or given["over"] == "nccl"
+    is_measured = _is_measured(given)
     if given["resume"] is not None:
         _check_resume(given)
         _go_on(given)
@@ -134,6 +133,20 @@ def _fabric(**given: Any) -> NoReturn:  # noqa: ANN401 - as click gives them
     if is_measured or given["plan_only"]:
         _measure(given)
     _judge(given, given["source"])
+
+
+def _is_measured(given: Mapping[str, Any]) -> bool:
+    """Whether hosts are to be measured: those that are named, or where nothing is given to judge those of the job."""
+    from busbw.api.sweeps import is_in_job
+
+    if given["hosts"] is not None or given["over"] == "nccl":
+        return True
+    if given["topology"] is not None:
+        return False
+    if given["nodes"] is not None:
+        return True
+    has_results = given["source"] is not None or given["resume"] is not None or given["counters"]
+    return not has_results and is_in_job()
 
 
 fabric = GroupedCommand("fabric", callback=_fabric, help=_HELP, params=list(_OWN))
@@ -300,7 +313,8 @@ def _say_end(source: str) -> bool:
     if early is None:
         return False
     click.echo(printable(f"the sweep did not come to its end: {early.cause}"), err=True)
-    click.echo(printable(f"hint: go on without what is lost: busbw fabric --resume {early.name}"), err=True)
+    how = "go on without what is lost" if early.has_failed else "go on"
+    click.echo(printable(f"hint: {how}: busbw fabric --resume {early.name}"), err=True)
     return early.has_failed
 
 
