@@ -259,7 +259,7 @@ def _go_on(given: Mapping[str, Any]) -> NoReturn:
 
 
 @contextlib.contextmanager
-def _judged_all_the_same(given: Mapping[str, Any], where: Path) -> Iterator[None]:
+def _judged_all_the_same(given: Mapping[str, object], where: Path) -> Iterator[None]:
     """Print what was measured of a sweep, too, where it fails, as on a disk that is full."""
     from busbw.api.sweeps import metrics_measured
     from busbw.store.directory import read_plan

@@ -118,7 +118,7 @@ def _heading(report: FabricReport) -> Iterator[str]:
 
 def _answer(answer: FabricAnswer) -> Iterator[DrawnLine]:
     yield DrawnLine(text="")
-    says = f"consistent with: {answer.place}, {100 * answer.loss:.1f} % slower, {answer.confidence}"
+    says = f"consistent with: {answer.place}{answer.slower(1)}, {answer.confidence}"
     yield from _toned(_wrapped(says), "suspect")
     if answer.kind != "slow":
         shown = f"{answer.slow_tests} of {counted(answer.of_tests, 'test')} against known-good partners show it"

@@ -177,9 +177,10 @@ def _with_published(bands: Sequence[LatencyBand], expected: Sequence[ExpectedPai
 
 def _finding(answer: FabricAnswer) -> Finding:
     seen = f"{answer.slow_tests} of {counted(answer.of_tests, 'test')}: " if answer.kind != "slow" else ""
+    slower = f"{said.removeprefix(', ')}; " if (said := answer.slower(1)) else ""
     return finding(
         _CODES[answer.kind],
-        evidence=f"{100 * answer.loss:.1f} % slower; {seen}{'; '.join(answer.evidence[:3])}",
+        evidence=f"{slower}{seen}{'; '.join(answer.evidence[:3])}",
         fix=answer.clears,
         confidence=answer.confidence,
         effect=f"what else would explain it: {answer.otherwise}",
@@ -210,7 +211,7 @@ def _verdict(
     if answers:
         first = answers[0]
         more = f", and {counted(len(answers) - 1, 'other place')}" if len(answers) > 1 else ""
-        words = f"consistent with: {first.place}, {100 * first.loss:.0f} % slower ({first.confidence}){more}"
+        words = f"consistent with: {first.place}{first.slower(0)} ({first.confidence}){more}"
         return Verdict(outcome="slow", sentence=f"slow: {words}", because=codes)
     rounds = counted(outcome.rounds, "round")
     if enough < _LEAST_TESTS:
