@@ -12,8 +12,9 @@ from busbw.fabric.places import Endpoint, Pairing, flat
 from busbw.fabric.procedure import sweep
 from busbw.fabric.recorded import carried_out, disjoint_rounds, drawn_rounds, places_of, recorded, rounds_of
 from busbw.fabric.simulation import Fault, Noise, Simulated, made_places
-from busbw.measure.plan.fabric import check, longest_s, read_chosen
+from busbw.measure.plan.fabric import check, longest_s, read_chosen, request_of
 from busbw.model.fabric import Earlier, FabricAsked, FabricMetric, FabricPlan, PairProbe, PairSeen, PlannedEndpoint
+from busbw.model.request import Request
 from busbw.rank.sweeping.fabric import PairOrder, answer_of, phases
 from busbw.rank.sweeping.star import Hub, Spoke
 
@@ -192,3 +193,16 @@ def test_a_rank_that_is_silent_or_gone_keeps_rank_0_waiting_until_its_time_is_ov
     for one, other in ends:
         one.close()
         other.close()
+
+
+def test_a_sweep_in_a_job_is_over_all_of_its_hosts_and_a_job_has_two_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[0-4]")
+    assert request_of(Request(), FabricAsked()).nodes == 5
+
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n7")
+    with pytest.raises(InputError, match="a fabric needs two hosts or more: only n7 is named"):
+        request_of(Request(), FabricAsked())
+
+    monkeypatch.delenv("SLURM_JOB_NODELIST")
+    with pytest.raises(InputError, match="no hosts are named, and this is no job"):
+        request_of(Request(), FabricAsked())

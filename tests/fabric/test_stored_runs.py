@@ -1,11 +1,18 @@
 """Pairs of a stored run: which ranks are which endpoints, which size is taken, and what is refused."""
 
+import re
+from itertools import combinations
+
 import msgspec
 import pytest
 from tests.judge.factories import make_hello, make_measurement, make_plan, make_rates
 
 from busbw.api.fabrics import FabricRequest, pairs_of
 from busbw.base.errors import InputError
+from busbw.fabric.drawing import UNICODE, drawn_lines
+from busbw.fabric.procedure import analysed
+from busbw.fabric.report import report
+from busbw.fabric.table import pairs_text, read_pairs
 from busbw.model.finding import Verdict
 from busbw.model.record import GpuHello
 from busbw.model.run import Run
@@ -76,9 +83,9 @@ def test_a_run_on_one_host_has_no_pair_of_a_fabric():
         pairs_of(run_of(("n0", "n0"), ("sendrecv", (0, 1), MiB, 1e-4)), FabricRequest(source="x"))
 
 
-def test_gpus_of_one_host_are_endpoints_of_their_own():
-    pairs = [("sendrecv", (0, 1), MiB, 1e-4), ("sendrecv", (0, 2), MiB, 1e-4), ("sendrecv", (1, 2), MiB, 2e-4)]
-    run = run_of(("n0", "n0", "n0"), *pairs)
+def test_gpus_of_one_host_are_endpoints_of_their_own_and_called_gpus():
+    pairs = [("sendrecv", pair, MiB, 1.4e-4 if 2 in pair else 1e-4) for pair in combinations(range(8), 2)]
+    run = run_of(("n0",) * 8, *pairs)
     gpu = GpuHello(
         ordinal=0, model="H100", bus_id="0000:01:00.0", free_bytes=MiB, nccl="2.28.9", nccl_path="/libnccl.so.2",
         driver=13000, driver_path="/libcuda.so.1", nvrtc_path=None, environment=(),
@@ -88,8 +95,16 @@ def test_gpus_of_one_host_are_endpoints_of_their_own():
     places, tests, metric = pairs_of(msgspec.structs.replace(run, ranks=ranks), FabricRequest(source="x"))
 
     assert metric == "bibandwidth"
-    assert [str(each) for each in places.endpoints] == ["n0:gpu0", "n0:gpu1", "n0:gpu2"]
-    assert len(tests) == 3
+    assert [str(each) for each in places.endpoints] == [f"n0:gpu{number}" for number in range(8)]
+    assert len(tests) == 28
+    made = report(analysed(places, tests, metric), metric, "pairs")
+    drawn = "\n".join(line.text for line in drawn_lines(made, ("bars",), UNICODE))
+    assert [each.place for each in made.answers] == ["GPU n0:gpu2"]
+    assert "8 GPUs" in drawn
+    assert "GPUs, slowest first" in drawn
+    assert not {"node", "nodes", "NIC", "leaf"} & set(re.findall(r"\w+", drawn))
+    again, _tests = read_pairs(pairs_text(places, tests, metric), metric, "pairs.csv")
+    assert again.endpoints == places.endpoints
 
 
 def test_a_run_without_pairs_is_refused():

@@ -15,6 +15,7 @@ OPEN_MPI = {
     "OMPI_MCA_mpi_yield_when_idle": "1",
 }
 MPICH = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0"}
+INTEL_MPI = {"FI_PROVIDER": "tcp", "FI_TCP_IFACE": "eth0"}
 
 
 def ranks_of(done: "subprocess.CompletedProcess[str]") -> list[dict[str, object]]:

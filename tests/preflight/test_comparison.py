@@ -103,6 +103,8 @@ def test_what_does_not_matter_or_belongs_to_a_process_is_no_difference() -> None
                 ("OMPI_MCA_plm", "rsh"),
                 ("OMPI_MCA_routed", "radix"),
                 ("SLURM_CPU_BIND", "quiet"),
+                ("I_MPI_PIN_MAPPING", "1:1 0"),
+                ("I_MPI_INFO_FLGC", "-380413"),
                 ("LOCAL_RANK", "3"),
             ),
             "memory_bytes": 2**40 - 2**20,

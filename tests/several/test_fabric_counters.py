@@ -1,4 +1,4 @@
-"""A sweep over real hosts keeps the counters of their ports, and tells them beside the slow tests."""
+"""A sweep over real hosts, under Intel MPI, keeps the counters of their ports, and tells them beside the slow tests."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ def test_a_sweep_keeps_the_counters_of_every_host_and_tells_them_beside_the_slow
     try:
         done = on_n0(
             lab, tmp_path, "fabric", "--hosts", "n[0-3]", "--interface", "eth0", "--metric", "bandwidth", "-b", "8K",
-            "--pair-time", "0.05", "--out", tmp_path / "run", "--json",
+            "--pair-time", "0.05", "--out", tmp_path / "run", "--json", mpi="Intel MPI",
         )  # fmt: skip
     finally:
         flapping.terminate()

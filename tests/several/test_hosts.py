@@ -7,19 +7,20 @@ import pytest
 from tests.e2e.runner import clean_environment, environment_of, read_run
 from tests.lab.host import ENVIRONMENT
 from tests.lab.lab import Lab
-from tests.lab.ranks import OPEN_MPI
+from tests.lab.ranks import INTEL_MPI, OPEN_MPI
 
 from .jobs import SHORT
 
 pytestmark = pytest.mark.root
 
 
-def on_n0(lab: Lab, folder: Path, *arguments: object) -> "subprocess.CompletedProcess[str]":
-    path = clean_environment(environment_of("Open MPI"), folder)["PATH"]
+def on_n0(lab: Lab, folder: Path, *arguments: object, mpi: str = "Open MPI") -> "subprocess.CompletedProcess[str]":
+    """Run `busbw` on n0 to its end."""
+    path = clean_environment(environment_of(mpi), folder)["PATH"]
     done = lab.run(
         "n0",
-        [environment_of("Open MPI") / "bin" / "busbw", *map(str, arguments)],
-        env={**ENVIRONMENT, "PATH": path, "BUSBW_RUNS": str(folder), **OPEN_MPI},
+        [environment_of(mpi) / "bin" / "busbw", *map(str, arguments)],
+        env={**ENVIRONMENT, "PATH": path, "BUSBW_RUNS": str(folder), **(OPEN_MPI if mpi == "Open MPI" else INTEL_MPI)},
         cwd=str(folder),
         timeout_s=120,
     )

@@ -106,7 +106,7 @@ def judge_fabrics(asked: FabricRequest) -> tuple[JudgedFabric, ...]:
         elif asked.platform is not None:
             expected = expectations(find_platform(asked.platform, site_files()).platform, metric)
         outcome = swept(plan, records, metric)
-        made = report_of(plan, records, metric, where.name, expected)
+        made = report_of(plan, records, metric, where, expected)
         judged.append(JudgedFabric(report=made, tree=_tree(outcome), swept=outcome))
     return tuple(judged)
 

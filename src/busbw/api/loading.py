@@ -75,7 +75,7 @@ def _judged_as_sweep(run: Run, directory: Path) -> Run:
     from busbw.api.sweeps import judged  # noqa: PLC0415 - importing it takes as long as judging
 
     records, _unreadable = read_records(directory)
-    found = judged(run.plan, records, directory.name)
+    found = judged(run.plan, records, directory)
     if found is None:
         return run
     kept = tuple(each for each in run.findings if each.code not in _OF_POINTS)

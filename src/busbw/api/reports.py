@@ -242,7 +242,7 @@ def _fabrics_of(where: Path) -> tuple[FabricReport, ...]:
     if plan.fabric is None:
         return ()
     records, _unreadable = read_records(where)
-    return tuple(report_of(plan, records, each, where.name, None) for each in metrics_measured(plan, records))
+    return tuple(report_of(plan, records, each, where, None) for each in metrics_measured(plan, records))
 
 
 def _comparison_of(where: Path) -> Comparison | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
+from msgspec import structs
 
 from busbw.api import runs
 from busbw.api.fabric_evidence import topology_text
@@ -14,12 +14,14 @@ from busbw.base.errors import InputError
 from busbw.base.hostlist import compressed
 from busbw.base.value import Value
 from busbw.fabric.counter_evidence import counter_notes, set_beside, weighed
+from busbw.fabric.places import members_text
 from busbw.fabric.port_counters import PortChanges, changes
 from busbw.fabric.procedure import Swept
 from busbw.fabric.recorded import recorded, rounds_of
 from busbw.fabric.report import ExpectedPair, FabricReport, expectations, report
 from busbw.fabric.table import quantity
 from busbw.facts.platforms import find_platform
+from busbw.machine.capture.allocation import allocation
 from busbw.machine.capture.sites import site_files
 from busbw.measure.execute.launch import Listener
 from busbw.measure.plan.fabric import gpu_request, plan_sweep
@@ -38,6 +40,11 @@ from busbw.store.files import is_file
 from busbw.store.raw import Records, read_records
 
 _WORST = ("wrong", "failed", "slow", "cannot_tell", "ok")
+
+
+def is_in_job() -> bool:
+    """Whether a batch system has given hosts to this job. Raises InputError where its variables make no sense."""
+    return allocation() is not None
 
 
 def plan_fabric(request: Request, asked: FabricAsked, directory: Path | None) -> tuple[Plan, Path]:
@@ -66,7 +73,7 @@ def measured_rounds(records: Records) -> tuple[RoundMeasured, ...]:
     return tuple(record for _place, record in records.get(0, ()) if isinstance(record, RoundMeasured))
 
 
-def lost_seats(plan: Plan, directory: Path, rounds: Iterable[RoundMeasured]) -> tuple[int, ...]:
+def lost_seats(plan: Plan, directory: Path, rounds: Sequence[RoundMeasured]) -> tuple[int, ...]:
     """Return the endpoints whose hosts did not answer, or died, in a sweep: nothing is measured with them again."""
     fabric = plan.fabric
     assert fabric is not None
@@ -74,8 +81,41 @@ def lost_seats(plan: Plan, directory: Path, rounds: Iterable[RoundMeasured]) -> 
     outcome = outcomes.read(directory)
     if outcome is not None and outcome.culprit is not None:
         lost |= {seat for seat in fabric.of_rank if fabric.seats[seat].node == outcome.culprit.host}
-    nodes = {fabric.seats[seat].node for seat in lost}
+    nodes = {fabric.seats[seat].node for seat in lost - waiting_seats(plan, directory, rounds)}
     return tuple(seat for seat in fabric.of_rank if fabric.seats[seat].node in nodes)
+
+
+def waiting_seats(plan: Plan, directory: Path, rounds: Iterable[RoundMeasured]) -> frozenset[int]:
+    """Return the endpoints that were lost only because they waited for the one that the visits found to be the cause.
+
+    An MPI may wait without end where the other host stands still: Open MPI 5 asks its daemon for the address of a
+    peer that it has not met.
+    """
+    outcome = outcomes.read(directory)
+    if plan.fabric is None or outcome is None or outcome.culprit is None:
+        return frozenset()
+    cause = {at for at, each in enumerate(plan.fabric.seats) if each.node == outcome.culprit.host}
+    before: frozenset[int] = frozenset()
+    for each in rounds:
+        new = frozenset(each.lost) - before
+        if new & cause:
+            met = {frozenset((test.sender, test.receiver)) for test in each.tests if test.value is None}
+            return frozenset(
+                seat for seat in new - cause if any(frozenset((seat, other)) in met for other in new & cause)
+            )
+        before |= new
+    return frozenset()
+
+
+def _beside_waiting(outcome: Swept, waiting: frozenset[int]) -> Swept:
+    """Return a sweep that names none of those that only waited for another, and says that they did."""
+    names = {str(outcome.places.endpoints[seat]) for seat in waiting}
+    kept = [each for each in outcome.answers if each.kind != "unanswered" or not names.issuperset(each.parts)]
+    said = f"{members_text(sorted(names))} waited for it and had no part in later rounds, but answered a visit"
+    answers = (
+        structs.replace(each, evidence=(*each.evidence, said)) if each.kind == "unanswered" else each for each in kept
+    )
+    return replace(outcome, answers=tuple(answers)) if names else outcome
 
 
 class EndedEarly(Value, kw_only=True, frozen=True):
@@ -134,9 +174,12 @@ def resumed_plan(directory: Path, hosts: str | None) -> tuple[Plan, Path]:
         return plan, directory
     left = [seat for seat in plan.fabric.of_rank if seat not in lost]
     names = compressed(tuple(dict.fromkeys(plan.fabric.seats[seat].node for seat in left)))
-    earlier = tuple(Earlier(metric=each.metric, round=each.round, tests=each.tests) for each in rounds)
+    # With those that only waited rounds are measured again: they are sound.
+    waiting = waiting_seats(plan, directory, rounds)
+    whole = [each for each in rounds if not waiting & set(each.lost)]
+    earlier = tuple(Earlier(metric=each.metric, round=each.round, tests=each.tests) for each in whole)
     place = directory.with_name(f"{directory.name}.again")
-    request = msgspec.structs.replace(plan.request, hosts=names, nodes=None)
+    request = structs.replace(plan.request, hosts=names, nodes=None)
     return plan_sweep(
         request,
         plan.fabric.asked,
@@ -193,7 +236,7 @@ def swept(plan: Plan, records: Records, metric: FabricMetric) -> Swept:
 
 
 def report_of(
-    plan: Plan, records: Records, metric: FabricMetric, name: str, expected: Sequence[ExpectedPair] | None
+    plan: Plan, records: Records, metric: FabricMetric, directory: Path, expected: Sequence[ExpectedPair] | None
 ) -> FabricReport:
     """Return the judgement of one metric of a sweep; `expected` None: what the run itself was told to expect."""
     assert plan.fabric is not None
@@ -203,11 +246,12 @@ def report_of(
         platform = plan.request.platform if plan.request is not None else None
         if not expected and platform is not None:
             expected = expectations(find_platform(platform, site_files()).platform, metric)
-    outcome = swept(plan, records, metric)
+    waiting = waiting_seats(plan, directory, measured_rounds(records))
+    outcome = _beside_waiting(swept(plan, records, metric), waiting)
     found = counted_in(plan, records)
     if found is not None:
         outcome = replace(outcome, answers=weighed(outcome.answers, found))
-    made = report(outcome, metric, f"{metric} of pairs in run {name}", expected=expected)
+    made = report(outcome, metric, f"{metric} of pairs in run {directory.name}", expected=expected)
     notes = counter_notes(outcome.answers, found) if found is not None else ()
     return set_beside(made, (*plan.fabric.links, *notes))
 
@@ -221,7 +265,7 @@ def counted_in(plan: Plan, records: Records) -> PortChanges | None:
             if isinstance(record, CountersKept) and rank < len(plan.fabric.of_rank):
                 # Under the name that the sweep has for the host.
                 node = plan.fabric.seats[plan.fabric.of_rank[rank]].node
-                sides[record.moment].append(msgspec.structs.replace(record.read, host=node))
+                sides[record.moment].append(structs.replace(record.read, host=node))
     found = changes(sides["before"], sides["after"], "during the sweep")
     return found if found.ports else None
 
@@ -234,9 +278,9 @@ def metrics_measured(plan: Plan, records: Records) -> tuple[FabricMetric, ...]:
     return tuple(each.metric for each in plan.fabric.probes if each.metric in there)
 
 
-def judged(plan: Plan, records: Records, name: str) -> tuple[tuple[Finding, ...], Verdict] | None:
+def judged(plan: Plan, records: Records, directory: Path) -> tuple[tuple[Finding, ...], Verdict] | None:
     """Return what a sweep found, all metrics together, and its verdict: the worst; None where no pair has answered."""
-    reports = [report_of(plan, records, each, name, None) for each in metrics_measured(plan, records)]
+    reports = [report_of(plan, records, each, directory, None) for each in metrics_measured(plan, records)]
     if not reports:
         return None
     first = min(reports, key=lambda each: _WORST.index(each.verdict.outcome))

@@ -1,13 +1,14 @@
 """The verb `fabric`: measure the pairs of hosts, or judge what was measured of them."""
 
+import contextlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from busbw.base.errors import ExitCode, InputError
+from busbw.base.errors import ExitCode, InputError, RunError
 from busbw.base.text import printable
 from busbw.cli.options import SIZE, GroupedCommand, GroupedOption, run_options
 from busbw.model.fabric import METRICS, PAIRS, FabricAsked, FabricMetric
@@ -26,10 +27,10 @@ _FAULTS = (
 )  # fmt: skip
 _HELP = """Say which node, NIC, rail, link or switch of a fabric is bad, from tests of its pairs.
 
-With --hosts or --nodes the pairs of these hosts are measured over MPI, in rounds of disjoint pairs: one start of one
-rank on each host. With --over nccl the pairs of GPUs are, of this host or of these, one after the other. RESULTS is a
-stored run, `last`, or a table `sender,receiver,value[,unit][,round]` of another tool. With --simulate nothing is
-measured: the procedure runs on a fabric with a known fault.
+With --hosts or --nodes, or alone in a job of a batch system, the pairs of these hosts are measured over MPI, in rounds
+of disjoint pairs: one start of one rank on each host. With --over nccl the pairs of GPUs are, of this host or of these,
+one after the other. RESULTS is a stored run, `last`, or a table `sender,receiver,value[,unit][,round]` of another tool.
+With --simulate nothing is measured: the procedure runs on a fabric with a known fault.
 
 Exit code 0: ok; 1: something is bad; 2: bad input; 3: the run failed; 4: cannot tell.
 """
@@ -83,7 +84,8 @@ _OWN: tuple[click.Parameter, ...] = (
         "--pair-limit", "limit_s", type=float, default=_USUAL.limit_s, show_default=True, metavar="SECONDS",
         group="how", help="A pair that has not come to its end by then is given up.",
     ),
-    _option("--nodes", type=int, metavar="N", group="where", help="So many hosts of the allocation busbw is in."),
+    _option("--nodes", type=int, metavar="N", group="where",
+            help="So many hosts of the job busbw is in [default: all]."),
     *run_options(set(options()) - _OF_RUN),
     _option("--simulate", "topology", type=click.Choice(_TOPOLOGIES), group="simulation",
             help="Try the procedure on a simulated fabric, of --nodes nodes [64]."),
@@ -118,8 +120,7 @@ def _fabric(**given: Any) -> NoReturn:  # noqa: ANN401 - as click gives them
     for name in _FILES:
         if given[name] is not None:
             check_replaceable(given[name])
-    has_hosts = given["hosts"] is not None or (given["nodes"] is not None and given["topology"] is None)
-    is_measured = has_hosts or given["over"] == "nccl"
+    is_measured = _is_measured(given)
     if given["resume"] is not None:
         _check_resume(given)
         _go_on(given)
@@ -127,6 +128,20 @@ def _fabric(**given: Any) -> NoReturn:  # noqa: ANN401 - as click gives them
     if is_measured or given["plan_only"]:
         _measure(given)
     _judge(given, given["source"])
+
+
+def _is_measured(given: Mapping[str, Any]) -> bool:
+    """Whether hosts are to be measured: those that are named, or where nothing is given to judge those of the job."""
+    from busbw.api.sweeps import is_in_job
+
+    if given["hosts"] is not None or given["over"] == "nccl":
+        return True
+    if given["topology"] is not None:
+        return False
+    if given["nodes"] is not None:
+        return True
+    has_results = given["source"] is not None or given["resume"] is not None or given["counters"]
+    return not has_results and is_in_job()
 
 
 fabric = GroupedCommand("fabric", callback=_fabric, help=_HELP, params=list(_OWN))
@@ -201,7 +216,7 @@ def _measure(given: Mapping[str, Any]) -> NoReturn:
     plan, where = (plan_gpu_pairs if over_nccl else plan_fabric)(*_request(given), given["directory"])
     if given["plan_only"]:
         _print_plan(plan, as_json=given["as_json"])
-    with progress(plan, where) as listener:
+    with progress(plan, where) as listener, _judged_all_the_same(given, where):
         run = start_fabric(plan, where, listener)
     if over_nccl:
         _conclude_pairs(given, run, where)
@@ -248,9 +263,30 @@ def _go_on(given: Mapping[str, Any]) -> NoReturn:
     plan, place = resumed_plan(where, given["hosts"])
     if given["plan_only"]:
         _print_plan(plan, as_json=given["as_json"])
-    with progress(plan, place) as listener:
+    with progress(plan, place) as listener, _judged_all_the_same(given, place):
         resume_fabric(plan, place, listener)
     _conclude(given, place)
+
+
+@contextlib.contextmanager
+def _judged_all_the_same(given: Mapping[str, object], where: Path) -> Iterator[None]:
+    """Print what was measured of a sweep, too, where it fails, as on a disk that is full."""
+    from busbw.api.sweeps import metrics_measured
+    from busbw.store.directory import read_plan
+    from busbw.store.raw import read_records
+
+    try:
+        yield
+    except RunError as error:
+        try:
+            plan = read_plan(where)
+        except InputError:
+            raise error from None
+        if plan.fabric is None or not metrics_measured(plan, read_records(where)[0]):
+            raise
+        click.echo(printable(str(error)), err=True)
+        code = _judged(_as_measured(given), str(where))
+        sys.exit(code if code == ExitCode.FINDINGS else ExitCode.RUN_FAILED)
 
 
 def _conclude(given: Mapping[str, Any], where: Path) -> NoReturn:
@@ -264,10 +300,21 @@ def _conclude(given: Mapping[str, Any], where: Path) -> NoReturn:
         from busbw.cli.results import present_run
 
         present_run(run, where, as_json=given["as_json"])
-    _judge({**given, "metric": None, "tree": None, "counters": (), "expect": (), "platform": None}, str(where))
+    _judge(_as_measured(given), str(where))
+
+
+def _as_measured(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments with which a sweep is judged as its own plan has it."""
+    return {**given, "metric": None, "tree": None, "counters": (), "expect": (), "platform": None}
 
 
 def _judge(given: Mapping[str, Any], source: str | None) -> NoReturn:
+    """Print and write what is judged, and exit."""
+    sys.exit(_judged(given, source))
+
+
+def _judged(given: Mapping[str, Any], source: str | None) -> ExitCode:
+    """Print and write what is judged; return the exit code that it means."""
     from busbw.api.fabrics import FabricRequest, judge_fabrics
 
     metrics: tuple[FabricMetric | None, ...] = (None,) if given["metric"] is None else _metrics(given["metric"])
@@ -296,11 +343,11 @@ def _judge(given: Mapping[str, Any], source: str | None) -> NoReturn:
     _print_judged(judged, given["wanted"], as_json=given["as_json"])
     is_cut_off = source is not None and _say_end(source)
     if any(finding.is_serious for each in judged for finding in each.report.findings):
-        sys.exit(ExitCode.FINDINGS)
+        return ExitCode.FINDINGS
     if is_cut_off:
-        sys.exit(ExitCode.RUN_FAILED)
+        return ExitCode.RUN_FAILED
     open_ones = any(each.report.verdict.outcome == "cannot_tell" for each in judged)
-    sys.exit(ExitCode.CANNOT_TELL if open_ones else ExitCode.OK)
+    return ExitCode.CANNOT_TELL if open_ones else ExitCode.OK
 
 
 def _say_end(source: str) -> bool:
@@ -311,7 +358,8 @@ def _say_end(source: str) -> bool:
     if early is None:
         return False
     click.echo(printable(f"the sweep did not come to its end: {early.cause}"), err=True)
-    click.echo(printable(f"hint: go on without what is lost: busbw fabric --resume {early.name}"), err=True)
+    how = "go on without what is lost" if early.has_failed else "go on"
+    click.echo(printable(f"hint: {how}: busbw fabric --resume {early.name}"), err=True)
     return early.has_failed
 
 

@@ -104,13 +104,14 @@ def _heading(report: FabricReport) -> Iterator[str]:
     if report.truth:
         yield from _wrapped(f"put in: {'; '.join(report.truth)}")
     ends = f" ({report.endpoints} NICs)" if report.endpoints != report.nodes else ""
+    many, one = ("GPUs", "GPU") if report.are_gpus else ("nodes", "node")
     missing = f", {report.unanswered} without an answer" if report.unanswered else ""
     yield from _wrapped(
-        f"{report.nodes} nodes{ends}, {counted(report.rounds, 'round')}, {counted(report.tests, 'test')}{missing}, "
+        f"{report.nodes} {many}{ends}, {counted(report.rounds, 'round')}, {counted(report.tests, 'test')}{missing}, "
         f"median {format_in(report.median, report.unit)}"
     )
     cleared = f"; {counted(report.cleared, 'suspicion')} not confirmed" if report.cleared else ""
-    seen = f"a node is seen from {100 * report.least_seen:.0f} % on{cleared}"
+    seen = f"a {one} is seen from {100 * report.least_seen:.0f} % on{cleared}"
     yield from _wrapped(f"a test scatters by {100 * report.noise:.1f} %; {seen}")
     if (expected := report.expected) is not None:
         yield from _wrapped(f"expected {format_in(expected.value, report.unit)}, {expected.kind} ({expected.source})")
@@ -118,7 +119,7 @@ def _heading(report: FabricReport) -> Iterator[str]:
 
 def _answer(answer: FabricAnswer) -> Iterator[DrawnLine]:
     yield DrawnLine(text="")
-    says = f"consistent with: {answer.place}, {100 * answer.loss:.1f} % slower, {answer.confidence}"
+    says = f"consistent with: {answer.place}{answer.slower(1)}, {answer.confidence}"
     yield from _toned(_wrapped(says), "suspect")
     if answer.kind != "slow":
         shown = f"{answer.slow_tests} of {counted(answer.of_tests, 'test')} against known-good partners show it"
@@ -202,9 +203,8 @@ def _histogram(report: FabricReport, glyphs: Glyphs) -> Iterator[DrawnLine]:
 
 def _bars(report: FabricReport, glyphs: Glyphs) -> Iterator[DrawnLine]:
     views = report.views
-    ends = "NICs" if report.endpoints != report.nodes else "nodes"
     kinds = (
-        (ends, report.endpoints, "sending and receiving", views.nodes),
+        (report.ends, report.endpoints, "sending and receiving", views.nodes),
         ("rails", len(views.rails), "sending and receiving", views.rails),
         ("leaves", len(report.leaves), "on the ways out of it and into it", views.leaves),
     )

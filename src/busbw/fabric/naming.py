@@ -289,6 +289,9 @@ _ENDPOINT = {
         "the link's downed and recovery counters over an hour",
     ),
 }  # fmt: skip
+_GPU = (
+    "GPU {name}", "its NVLinks, or other work on it", "`nvidia-smi nvlink -e` and `busbw doctor --here` on its host",
+)  # fmt: skip
 
 
 def _wholes(
@@ -323,7 +326,9 @@ def _wholes(
     for end, (suspicion, seen) in left.items():
         endpoint = places.endpoints[end]
         words, otherwise, clears = _ENDPOINT[suspicion.kind]
-        if suspicion.kind == "nic" and endpoint.rail is not None:
+        if suspicion.kind == "nic" and places.are_gpus:
+            words, otherwise, clears = _GPU
+        elif suspicion.kind == "nic" and endpoint.rail is not None:
             words, otherwise = "NIC {name}", "its cable or its port at the leaf"
         kind = "node" if suspicion.kind == "nic" and endpoint.rail is None else suspicion.kind
         yield answer_of(suspicion, seen, tests, places, unit, kind=kind, place=words.format(name=endpoint),
@@ -331,26 +336,38 @@ def _wholes(
 
 
 def _unanswered(places: Places, tests: PairTable, fit: Fit) -> Iterator[FabricAnswer]:
-    """Yield endpoints that did not answer two partners or more, which answered others."""
+    """Yield endpoints that did not answer two partners or more, which answered others.
+
+    Who answers nobody is taken first, with all that it did not answer: its partners are not silent for it.
+    """
     partners: dict[int, set[int]] = defaultdict(set)
     for number in tests.unanswered():
         one, other = tests.senders[number], tests.receivers[number]
         partners[one].add(other)
         partners[other].add(one)
-    for end, others in sorted(partners.items()):
-        if len(others) >= 2 and sum(fit.sent[each] + fit.received[each] > 0 for each in others) >= 2:
-            those = [tests[number] for number in tests.among(places, (end,))]
-            silent = [each for each in those if each.value is None]
-            yield FabricAnswer(
-                kind="unanswered",
-                place=f"node {places.endpoints[end]}, which does not answer",
-                loss=1.0,
-                confidence="likely",
-                evidence=tuple(evidence_line(each, places, "") for each in silent[:SHOWN_TESTS]),
-                slow_tests=len(silent),
-                of_tests=len(those),
-                otherwise="a firewall, or a daemon of the launcher that is not there",
-                clears="start one rank on it alone",
-                nodes=(places.endpoints[end].node,),
-                parts=names_of(places, (end,)),
-            )
+    silent_ends = []
+    while partners:
+        end = min(partners, key=lambda each: (-len(partners[each]), each))
+        others = partners.pop(end)
+        if len(others) < 2:
+            break
+        for other in others:
+            partners[other].discard(end)
+        if sum(fit.sent[each] + fit.received[each] > 0 for each in others) >= 2:
+            silent_ends.append(end)
+    for end in sorted(silent_ends):
+        those = [tests[number] for number in tests.among(places, (end,))]
+        silent = [each for each in those if each.value is None]
+        yield FabricAnswer(
+            kind="unanswered",
+            place=f"node {places.endpoints[end]}, which does not answer",
+            loss=1.0,
+            confidence="likely",
+            evidence=tuple(evidence_line(each, places, "") for each in silent[:SHOWN_TESTS]),
+            slow_tests=len(silent),
+            of_tests=len(those),
+            otherwise="a firewall, or a daemon of the launcher that is not there",
+            clears="start one rank on it alone",
+            nodes=(places.endpoints[end].node,),
+            parts=names_of(places, (end,)),
+        )

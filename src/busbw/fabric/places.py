@@ -78,6 +78,11 @@ class Places:
         """The nodes, each once, in their order."""
         return tuple(dict.fromkeys(each.node for each in self.endpoints))
 
+    @property
+    def are_gpus(self) -> bool:
+        """Whether the endpoints are the GPUs of one host, `node07:gpu3`: no name of a host has a colon."""
+        return ":gpu" in self.endpoints[0].node
+
     def hops(self, one: int, other: int) -> int | None:
         """Return 0 within a leaf, 1 within a group of leaves, 2 beyond; None where a leaf is not known."""
         first, second = self.leaves[one], self.leaves[other]

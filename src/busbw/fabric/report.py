@@ -54,6 +54,8 @@ class FabricReport(Value, kw_only=True, frozen=True):
     unit: str
     nodes: Integer
     endpoints: Integer
+    # Whether these are the GPUs of one host.
+    are_gpus: bool = False
     leaves: tuple[tuple[str, Integer], ...] = ()
     # Agreement of all pairs with leaves that were inferred from latencies (0 to 1); None: known, or not inferred.
     leaf_agreement: float | None = None
@@ -71,6 +73,11 @@ class FabricReport(Value, kw_only=True, frozen=True):
     findings: tuple[Finding, ...]
     verdict: Verdict
     views: FabricViews
+
+    @property
+    def ends(self) -> str:
+        """What the endpoints are, as a sentence has many of them."""
+        return "GPUs" if self.are_gpus else "NICs" if self.endpoints != self.nodes else "nodes"
 
 
 def expectations(platform: Platform, metric: Metric) -> tuple[ExpectedPair, ...]:
@@ -103,7 +110,9 @@ def report(
     bands = _with_published(outcome.bands, expected) if metric == "latency" else ()
     level = bands[0].centre_s if bands else middle
     sound = level if not outcome.answers else _level_beside(outcome, bands)
-    slow = _slow_everywhere(sound, metric, expected[0] if expected else None) if sound is not None else None
+    slow = None
+    if sound is not None and expected:
+        slow = _slow_everywhere(sound, metric, expected[0], gpus=places.are_gpus)
     answers = (*outcome.answers, *((slow,) if slow is not None else ()))
     counts = sorted(min(one, other) for one, other in zip(fit.sent, fit.received, strict=True))
     enough = counts[len(counts) // 10]
@@ -119,6 +128,7 @@ def report(
         unit=unit,
         nodes=len(places.nodes),
         endpoints=len(places.endpoints),
+        are_gpus=places.are_gpus,
         leaves=tuple((name, len(places.members.get(at, ()))) for at, name in enumerate(places.leaf_names)),
         leaf_agreement=outcome.leaf_agreement,
         rounds=outcome.rounds,
@@ -146,9 +156,7 @@ def _level_beside(outcome: Swept, bands: Sequence[LatencyBand]) -> float | None:
     return typical(values) if len(values) >= _LEAST_TESTS else None
 
 
-def _slow_everywhere(level: float, metric: Metric, expected: ExpectedPair | None) -> FabricAnswer | None:
-    if expected is None:
-        return None
+def _slow_everywhere(level: float, metric: Metric, expected: ExpectedPair, *, gpus: bool) -> FabricAnswer | None:
     lost = 1 - slowness(expected.value, metric) / slowness(level, metric)
     if lost <= (_STATED_LOSS if expected.kind == "stated" else _MEASURED_LOSS):
         return None
@@ -161,8 +169,9 @@ def _slow_everywhere(level: float, metric: Metric, expected: ExpectedPair | None
         evidence=(f"median {format_in(level, unit)}, expected {format_in(expected.value, unit)} ({expected.source})",),
         slow_tests=1,
         of_tests=1,
-        otherwise="another size of message, a setting of all nodes, or another machine than the platform named",
-        clears="busbw run on two nodes with the settings of `busbw env recommend`",
+        otherwise=f"another size of message, a setting of all {'GPUs' if gpus else 'nodes'}, or another machine than "
+        "the platform named",
+        clears=f"busbw run on two {'GPUs' if gpus else 'nodes'} with the settings of `busbw env recommend`",
     )
 
 
@@ -177,9 +186,10 @@ def _with_published(bands: Sequence[LatencyBand], expected: Sequence[ExpectedPai
 
 def _finding(answer: FabricAnswer) -> Finding:
     seen = f"{answer.slow_tests} of {counted(answer.of_tests, 'test')}: " if answer.kind != "slow" else ""
+    slower = f"{said.removeprefix(', ')}; " if (said := answer.slower(1)) else ""
     return finding(
         _CODES[answer.kind],
-        evidence=f"{100 * answer.loss:.1f} % slower; {seen}{'; '.join(answer.evidence[:3])}",
+        evidence=f"{slower}{seen}{'; '.join(answer.evidence[:3])}",
         fix=answer.clears,
         confidence=answer.confidence,
         effect=f"what else would explain it: {answer.otherwise}",
@@ -210,7 +220,7 @@ def _verdict(
     if answers:
         first = answers[0]
         more = f", and {counted(len(answers) - 1, 'other place')}" if len(answers) > 1 else ""
-        words = f"consistent with: {first.place}, {100 * first.loss:.0f} % slower ({first.confidence}){more}"
+        words = f"consistent with: {first.place}{first.slower(0)} ({first.confidence}){more}"
         return Verdict(outcome="slow", sentence=f"slow: {words}", because=codes)
     rounds = counted(outcome.rounds, "round")
     if enough < _LEAST_TESTS:
@@ -221,7 +231,8 @@ def _verdict(
         open_ = counted(len(outcome.cleared), "place")
         few = f"{open_} may be slow, of fewer than {LEAST_UNASKED} tests each way in {rounds}, and was not tested again"
         return Verdict(outcome="cannot_tell", sentence=f"cannot tell: {few}", because=codes)
-    same = f"no node, NIC, rail or link differs by {100 * max(least_seen, LEAST_EFFECT):.0f} % or more in {rounds}"
+    parts = "GPU or link between GPUs" if outcome.places.are_gpus else "node, NIC, rail or link"
+    same = f"no {parts} differs by {100 * max(least_seen, LEAST_EFFECT):.0f} % or more in {rounds}"
     if not expected:
         return Verdict(
             outcome="cannot_tell",

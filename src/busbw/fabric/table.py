@@ -1,8 +1,8 @@
 """Pairs from a table: `sender,receiver,value[,unit][,round]`, separated by commas, semicolons or tabs.
 
-`node07:mlx5_3` is one NIC of a node, a value of `-` a test without an answer. A first line of names, comments (`#`)
-and empty lines are passed over. Without a unit latencies are microseconds, bandwidths MB/s (1e6) and message
-rates messages a second, as OSU and ClusterKit print them.
+`node07:mlx5_3` is one NIC of a node, `node07:gpu3` a GPU of a host whose GPUs were tested by pairs, a value of `-` a
+test without an answer. A first line of names, comments (`#`) and empty lines are passed over. Without a unit latencies
+are microseconds, bandwidths MB/s (1e6) and message rates messages a second, as OSU and ClusterKit print them.
 """
 
 import math
@@ -29,6 +29,7 @@ _WRITTEN: dict[str, tuple[str, float]] = {
 }  # fmt: skip
 _SEPARATORS = ("\t", ";", ",")
 _RAIL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_GPU = re.compile(r"gpu[0-9]{1,6}")
 _NO_ANSWER = "-"
 _MOST_ROUNDS = 10**6
 _QUANTITY = re.compile(r"([0-9.eE+-]{1,40})\s*([A-Za-z/]{1,8})")
@@ -93,19 +94,23 @@ def _test(cells: list[str], metric: Metric, numbers: dict[Endpoint, int], at: st
     if not 3 <= len(cells) <= 5:
         raise InputError(f"{len(cells)} cells instead of sender, receiver, value, unit, round", where=at)
     one, other, value, unit, turn = [*(cell.strip() for cell in cells), "", ""][:5]
-    ends = []
-    for each in (one, other):
-        endpoint = endpoint_of(each)
-        if not is_host_name(endpoint.node) or (endpoint.rail is not None and not _RAIL.fullmatch(endpoint.rail)):
-            raise InputError(f"{each[:60]!r} is no host", where=at, hint="node07, or node07:mlx5_3 for one of its NICs")
-        ends.append(numbers.setdefault(endpoint, len(numbers)))
-    if ends[0] == ends[1] or endpoint_of(one).node == endpoint_of(other).node:
+    sender, receiver = _endpoint(one, at), _endpoint(other, at)
+    ends = [numbers.setdefault(each, len(numbers)) for each in (sender, receiver)]
+    if sender.node == receiver.node:
         raise InputError(f"{one[:60]} is paired with itself", where=at, hint="leave such lines out")
     scale = _scale(unit or _USUAL[_kind(metric)], metric, at)
     if turn and not (turn.isascii() and turn.isdecimal() and int(turn[:12]) <= _MOST_ROUNDS):
         raise InputError(f"{turn[:40]!r} is no number of a round", where=at)
     reached = None if value == _NO_ANSWER else _number(value, at) * scale
     return PairTest(sender=ends[0], receiver=ends[1], round=int(turn or 0), value=reached)
+
+
+def _endpoint(text: str, at: str) -> Endpoint:
+    """Return what a cell names; a GPU of a host stands for itself, since the GPUs of one host are tested together."""
+    found = endpoint_of(text)
+    if not is_host_name(found.node) or (found.rail is not None and not _RAIL.fullmatch(found.rail)):
+        raise InputError(f"{text[:60]!r} is no host", where=at, hint="node07, or node07:mlx5_3 for one of its NICs")
+    return Endpoint(node=text) if found.rail is not None and _GPU.fullmatch(found.rail) else found
 
 
 def pairs_text(places: Places, tests: Iterable[PairTest], metric: Metric) -> str:

@@ -22,7 +22,9 @@ _LIBRARY_NAMES = {
 _PLACES = re.compile(
     r"(?:PRTE_MCA_|PMIX_MCA_|SLURM_"
     r"|OMPI_MCA_(?:orte|ess|plm|routed|oob|rml|grpcomm|state|errmgr|iof|odls|ras|rmaps|regx|schizo|filem)(?:_|$)"
-    r"|OMPI_MCA_(?:initial_wdir|mpi_oversubscribe)$)"
+    r"|OMPI_MCA_(?:initial_wdir|mpi_oversubscribe)$"
+    # Intel MPI 2021.18's Hydra: the rank's place and CPUs, and what it found of the processor.
+    r"|I_MPI_(?:PIN_MAPPING$|PIN_INFO$|INFO_))"
 )
 # Which GPUs a process is given is its own; how many CUDA shows it is compared.
 _RANK_NAMES = frozenset(

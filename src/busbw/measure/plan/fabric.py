@@ -14,9 +14,11 @@ from busbw.fabric.places import ONE_WAY, Endpoint, Places, flat
 from busbw.fabric.recorded import Drawing, disjoint_rounds, drawn_rounds
 from busbw.fabric.schedule import Pair, Round, check_rounds
 from busbw.fabric.topology_file import KnownTopology, placed_by_text
+from busbw.machine.capture import allocation as capture
 from busbw.measure.plan.hosts import hosts_of
 from busbw.measure.plan.planning import plan as make_plan
 from busbw.model.fabric import PAIRS, Earlier, FabricAsked, FabricMetric, FabricPlan, PairProbe, PlannedEndpoint
+from busbw.model.launch import HostSlots
 from busbw.model.plan import Plan, Sweep
 from busbw.model.request import Request
 from busbw.store.files import read_bounded
@@ -59,12 +61,9 @@ def request_of(request: Request, asked: FabricAsked) -> Request:
     check(asked)
     if only := [name for field, name in _OF_NCCL.items() if getattr(request, field) != getattr(Request(), field)]:
         raise InputError(f"{', '.join(only)}: of pairs of GPUs alone", hint="--over nccl")
-    if request.hosts is None and request.nodes is None:
-        raise InputError(
-            "no hosts are named: a fabric is measured between hosts",
-            hint="busbw fabric --hosts n[0-7], busbw fabric --nodes 8 in a job, or busbw fabric RESULTS",
-        )
     _check_launcher(request)
+    if request.hosts is None and request.nodes is None:
+        request = msgspec.structs.replace(request, nodes=len(_of_job()))
     _check_hosts(request)
     size_bytes = max(_probe(each, asked).size_bytes for each in asked.metrics)
     return msgspec.structs.replace(
@@ -123,8 +122,19 @@ def _check_launcher(request: Request) -> None:
         raise InputError(
             "a sweep is not submitted as a job: it is started inside of one",
             where="--launcher sbatch",
-            hint="sbatch --nodes 8 --wrap 'busbw fabric --nodes 8'",
+            hint="sbatch --nodes 8 --wrap 'busbw fabric'",
         )
+
+
+def _of_job() -> tuple[HostSlots, ...]:
+    """Return all hosts of the job around. Raises InputError outside of one."""
+    found = capture.allocation()
+    if found is None:
+        raise InputError(
+            "no hosts are named, and this is no job: a fabric is measured between hosts",
+            hint="busbw fabric --hosts n[0-7], busbw fabric in a job, or busbw fabric RESULTS",
+        )
+    return found.hosts
 
 
 def _check_hosts(request: Request) -> None:

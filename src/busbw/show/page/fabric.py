@@ -96,8 +96,9 @@ def _facts(report: FabricReport) -> Iterator[tuple[str, str]]:
     if report.truth:
         yield "put in", "; ".join(report.truth)
     ends = f" with {report.endpoints} NICs" if report.endpoints != report.nodes else ""
+    many = "GPUs" if report.are_gpus else "nodes"
     leaves = f", {len(report.leaves)} leaves" if report.leaves else ", leaves not known"
-    yield "fabric", f"{report.nodes} nodes{ends}{leaves}"
+    yield "fabric", f"{report.nodes} {many}{ends}{leaves}"
     missing = f", {report.unanswered} without an answer" if report.unanswered else ""
     yield "tests", f"{report.tests} of {report.metric} in {counted(report.rounds, 'round')}{missing}"
     yield "median", format_in(report.median, report.unit)
@@ -139,9 +140,8 @@ def _plots(report: FabricReport) -> Iterator[tuple[FabricPlot, Figure]]:
         ),
         histogram_figure(report),
     )
-    ends = "NICs" if report.endpoints != report.nodes else "nodes"
     for key, what, bars, ways in (
-        ("nodes", ends, views.nodes, ("sending", "receiving")),
+        ("nodes", report.ends, views.nodes, ("sending", "receiving")),
         ("rails", "rails", views.rails, ("sending", "receiving")),
         ("leaves", "leaves", views.leaves, ("out", "in")),
     ):
