@@ -20,13 +20,12 @@ def shipped_workloads() -> dict[str, str]:
 
 
 class Accelerator(Value, frozen=True, kw_only=True):
-    """What a GPU computes and reads at best: dense FLOP/s by data type, and its memory. None: not published."""
+    """What a GPU computes at best, in dense FLOP/s by data type, and its memory. None: not published."""
 
     # Globs of the model as platforms name it.
     models: tuple[str, ...]
     peak_bf16: float
     peak_fp8: float | None = None
-    memory_Bps: float
     memory_bytes: Integer
     source: str
 

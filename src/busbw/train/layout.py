@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from busbw.base.errors import InputError
-from busbw.model.train.plan import GroupKind, GroupPlace, RankGroup
+from busbw.model.train.plan import GroupKind, GroupPlace, LinkName, RankGroup
 from busbw.model.train.workload import Configuration, ModelShape
 
 MOST_GPUS = 2**20
@@ -218,26 +218,33 @@ def _bases(layout: Layout, kind: GroupKind) -> Iterator[int]:
     yield from members(sizes, strides, 0)
 
 
-def place_of(layout: Layout, group: RankGroup, node_gpus: int) -> GroupPlace:
-    """Return where the groups of a kind lie on nodes (or NVLink domains) of so many GPUs: that which is spread most."""
+def place_of(layout: Layout, group: RankGroup, node_gpus: int, domain_gpus: int | None = None) -> GroupPlace:
+    """Return where the groups of a kind lie on nodes of so many GPUs: that which is spread most.
+
+    `domain_gpus`: those that reach each other over NVLink, where they are more than a node's.
+    """
     found: GroupPlace | None = None
     for base in islice(_bases(layout, group.kind), _SAMPLED_GROUPS):
-        place = _placed(tuple(members(group.sizes, group.strides, base)), node_gpus)
+        ranks = tuple(members(group.sizes, group.strides, base))
+        place = _placed(ranks, node_gpus, max(node_gpus, domain_gpus or 0))
         if found is None or (place.nodes, -place.ranks_per_node) > (found.nodes, -found.ranks_per_node):
             found = place
     return found or GroupPlace(nodes=1, ranks_per_node=1, links="itself")
 
 
-def _placed(ranks: tuple[int, ...], node_gpus: int) -> GroupPlace:
+def _placed(ranks: tuple[int, ...], node_gpus: int, domain_gpus: int) -> GroupPlace:
     seats: dict[int, list[int]] = {}
     for rank in ranks:
         seats.setdefault(rank // node_gpus, []).append(rank % node_gpus)
     nodes, most = len(seats), max(map(len, seats.values()))
+    return GroupPlace(nodes=nodes, ranks_per_node=most, links=_links(ranks, seats, domain_gpus))
+
+
+def _links(ranks: tuple[int, ...], seats: dict[int, list[int]], domain_gpus: int) -> LinkName:
     if len(ranks) == 1:
-        return GroupPlace(nodes=1, ranks_per_node=1, links="itself")
-    if nodes == 1:
-        return GroupPlace(nodes=1, ranks_per_node=most, links="NVLink")
-    alike = len({tuple(each) for each in seats.values()}) == 1
-    if not alike:
-        return GroupPlace(nodes=nodes, ranks_per_node=most, links="NICs, rails crossed")
-    return GroupPlace(nodes=nodes, ranks_per_node=most, links="rail" if most == 1 else "NVLink and rails")
+        return "itself"
+    if len({rank // domain_gpus for rank in ranks}) == 1:
+        return "NVLink"
+    if len({tuple(each) for each in seats.values()}) > 1:
+        return "NICs, rails crossed"
+    return "rail" if len(next(iter(seats.values()))) == 1 else "NVLink and rails"

@@ -120,7 +120,10 @@ class ExpectedTimes:
 
     def __call__(self, asked: Asked) -> CollectiveTime | None:
         """Return what to expect; where nobody measured anything of the kind the bound alone; None without rates."""
-        series = self._series(asked)
+        series, has = self._series(asked), self.platform.gpu.count
+        if asked.place.links == "NVLink" and asked.place.nodes > 1 and asked.place.ranks_per_node != has:
+            words = "cannot tell: some GPUs of each of several nodes within one NVLink domain"
+            return CollectiveTime(time_s=None, basis=None, words=words)
         machine = KnownMachine(platform=self.platform, platform_name=self.platform.id, gpus=self.gpus)
         rates, where = machine.rates(series)
         found, why = bounds(rates, series)

@@ -4,7 +4,7 @@ from typing import Literal
 
 from busbw.base.value import Integer, Value
 from busbw.model.finding import Finding
-from busbw.model.train.workload import Configuration, DataType
+from busbw.model.train.workload import Configuration, DataType, Workload
 
 # DP is data parallelism of what is no expert, expert-DP of experts; gradients are reduced over CP as well.
 GroupKind = Literal[
@@ -96,19 +96,20 @@ class OrderCost(Value, kw_only=True, frozen=True):
 
 
 class StepEstimate(Value, kw_only=True, frozen=True):
-    """A step's time by the model, part by part; they add up."""
+    """A step's time by the model: layers, outside and bubble add up to the step."""
 
     step_s: float
-    compute_s: float
-    memory_s: float
-    exposed_s: float
+    # Layers and head of the slowest stage, with what they communicate; of it what nothing hides.
+    layers_s: float
+    inside_s: float
+    # Exposed communication outside layers, and the bubble of the pipeline.
+    outside_s: float
     bubble_s: float
-    # The constant, and where it is from.
+    # The constant: FLOP/s of one GPU, and where it is from.
     rate_flops: float
     fitted_on: str
-    # Parts for which only a bound is known, so that the step may take longer.
+    # Collectives of which only a bound is known, so that more may be exposed.
     bounds: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
 
 
 class HeldStep(Value, kw_only=True, frozen=True):
@@ -128,9 +129,11 @@ class WhatIf(Value, kw_only=True, frozen=True):
     change: str
     # None: cannot be told.
     step_s: float | None
-    exposed_s: float | None
     # Of the step, less is better; None: cannot be told.
     change_share: float | None
+    # Exposed communication before and after, in layers and outside.
+    exposed_before_s: float | None
+    exposed_s: float | None
     words: str | None = None
 
 
@@ -173,3 +176,26 @@ class TrainPlan(Value, kw_only=True, frozen=True):
     what_if: tuple[WhatIf, ...]
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
+
+
+class ShownConfiguration(Value, kw_only=True, frozen=True):
+    """A configuration with what follows from it."""
+
+    configuration: Configuration
+    layers: Integer
+    dp: Integer
+    expert_dp: Integer
+    accumulation: Integer
+    parameters: Integer
+    sequence_flops: float
+    memory_bytes: float
+
+
+class ShownWorkload(Value, kw_only=True, frozen=True):
+    """A workload with the sizes of each configuration, and what its sources get wrong."""
+
+    workload: Workload
+    parameters: Integer
+    active_parameters: Integer
+    configurations: tuple[ShownConfiguration, ...]
+    findings: tuple[Finding, ...]

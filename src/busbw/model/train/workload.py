@@ -138,6 +138,8 @@ class PublishedStep(Value, kw_only=True, frozen=True):
     platform: Name
     machine: Words
     source: Name
+    # Whether the constant of the step's model is fitted on it: one row of each data type.
+    fitted: bool = False
     # What it used where that is not the workload's own configuration of so many GPUs.
     configuration: Configuration | None = None
 

@@ -1,0 +1,85 @@
+"""The verb `train`: what a training job communicates, and how long a step takes."""
+
+import sys
+from typing import Any
+
+import click
+
+from busbw.base.errors import ExitCode
+from busbw.cli.options import JSON
+
+_DTYPES = ("bf16", "fp16", "fp32", "fp8")
+
+
+@click.group()
+def train() -> None:
+    """Training jobs: what a step communicates, on which links, and what that takes."""
+
+
+@train.command("list")
+@JSON
+def list_(*, as_json: bool) -> None:
+    """List the workloads that are known."""
+    from busbw.api.training.planning import every_workload
+    from busbw.model import codec
+    from busbw.show.text.train import workloads_text
+
+    known = every_workload()
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(known).decode())
+        return
+    workloads_text(known)
+    print("busbw train show WORKLOAD tells what is known of one", file=sys.stderr)
+
+
+@train.command()
+@click.argument("workload", metavar="WORKLOAD|FILE.toml")
+@JSON
+def show(workload: str, *, as_json: bool) -> None:
+    """Show a workload: its model, its configurations, their sizes, and what its sources get wrong."""
+    from busbw.api.training.planning import shown_workload
+    from busbw.model import codec
+    from busbw.show.text.train import workload_text
+
+    found = shown_workload(workload)
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(found.workload).decode())
+    else:
+        workload_text(found)
+
+
+@train.command()
+@click.argument("workload", metavar="WORKLOAD|FILE.toml")
+@click.option("--platform", required=True, metavar="ID", help="The platform, by id or any of its names.")
+@click.option("--gpus", type=int, metavar="N", help="GPUs of the job [default: the fewest of a configuration].")
+@click.option("--dtype", type=click.Choice(_DTYPES), help="What matrices are multiplied in [default: the first].")
+@click.option(
+    "--order", default="tp-cp-ep-dp-pp", show_default=True, metavar="ORDER", help="Ranks' order, the fastest first."
+)
+@click.option(
+    "--what-if",
+    multiple=True,
+    metavar="KEY=VALUE,...",
+    help="A change: nic=800G, nvlink=2x, tp=8,pp=4, ep, cp, vp, zero, micro_batch, global_batch.",
+)
+@click.option(
+    "--measured", multiple=True, metavar="RUN|FILE", help="A run, an import or a log with measured collectives."
+)
+@click.option("--step-time", "step_s", type=float, metavar="SECONDS", help="What a step of this job takes, measured.")
+@JSON
+def plan(*, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 - as click gives them
+    """Print what a step of WORKLOAD communicates, where, and what it takes. Nothing is started.
+
+    Exit code 0: planned; 1: with a warning; 2: bad input, such as a configuration that cannot be.
+    """
+    from busbw.api.training.planning import TrainRequest, plan_training
+    from busbw.model import codec
+    from busbw.show.text.train_plan import train_plan_text
+
+    found = plan_training(TrainRequest(**asked))
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(found).decode())
+    else:
+        train_plan_text(found)
+    sys.stdout.flush()
+    sys.exit(ExitCode.FINDINGS if any(each.is_serious for each in found.findings) else ExitCode.OK)
