@@ -22,8 +22,8 @@ def findings_of_source(workload: Workload, configuration: Configuration, layout:
             printed=printed.accumulation or 0,
             gpus=layout.gpus,
             follows=layout.accumulation,
-            evidence=f"{where}: global batch {configuration.global_batch} / (micro-batch {configuration.micro_batch} x DP "
-            f"{layout.dp}) = {layout.accumulation}",
+            evidence=f"{where}: global batch {configuration.global_batch} / (micro-batch {configuration.micro_batch} x "
+            f"DP {layout.dp}) = {layout.accumulation}",
             fix="take the global batch, which step times and tokens per second agree with",
         )
     if printed is not None and printed.dp not in (None, layout.dp):
@@ -48,8 +48,8 @@ def _of_dp(where: str, printed: int, layout: Layout) -> Finding:
         printed=printed,
         gpus=layout.gpus,
         dp=layout.dp,
-        evidence=f"{where}: TP x PP x CP x EP x DP = {layout.tp} x {layout.pp} x {layout.cp} x {layout.ep} x {printed} = "
-        f"{layout.gpus}; as Megatron counts DP = {formula}, of which experts' replicas are DP / EP = {layout.expert_dp}",
+        evidence=f"{where}: TP x PP x CP x EP x DP = {layout.tp} x {layout.pp} x {layout.cp} x {layout.ep} x {printed} "
+        f"= {layout.gpus}; as Megatron counts DP = {formula}, and experts have DP / EP = {layout.expert_dp} replicas",
     )
 
 

@@ -72,16 +72,20 @@ def layout_of(model: ModelShape, configuration: Configuration, order: str = DEFA
         raise InputError(f"EP {p.ep}: the model has no experts", hint="ep = 1")
     if dp % p.ep:
         raise InputError(
-            f"EP {p.ep} does not divide DP {dp} ({gpus} GPUs / (TP {p.tp} x PP {p.pp} x CP {p.cp})): experts are spread "
-            "over data parallelism",
-            hint=f"the nearest that can: ep = {_either(_divisors_near(dp, p.ep))}",
+            f"EP {p.ep} does not divide DP {dp} ({gpus} GPUs / (TP {p.tp} x PP {p.pp} x CP {p.cp})): experts are "
+            "spread over data parallelism",
+            hint=f"the nearest that can: ep = {_either(_divisors_near(dp, p.ep))}, or "
+            f"{_either(_multiples_near(gpus, p.tp * p.pp * p.cp * p.ep))} GPUs",
         )
     batch = configuration.micro_batch * dp
-    accumulation = _divided(configuration.global_batch, batch, "sequences (global batch)", f"micro-batch x DP = {batch}")
+    accumulation = _divided(
+        configuration.global_batch, batch, "sequences (global batch)", f"micro-batch x DP = {batch}"
+    )
     if p.vp > 1 and accumulation % p.pp:
+        near = _multiples_near(configuration.global_batch, batch * p.pp)
         raise InputError(
-            f"{accumulation} micro-batches do not divide by PP {p.pp}, which the interleaved schedule (VP {p.vp}) needs",
-            hint=f"the nearest that can: global_batch = {_either(_multiples_near(configuration.global_batch, batch * p.pp))}, or vp = 1",
+            f"{accumulation} micro-batches do not divide by PP {p.pp}, as the interleaved schedule (VP {p.vp}) needs",
+            hint=f"the nearest that can: global_batch = {_either(near)}, or vp = 1",
         )
     return Layout(
         gpus=gpus, tp=p.tp, cp=p.cp, ep=p.ep, pp=p.pp, vp=p.vp, dp=dp, expert_dp=dp // p.ep, accumulation=accumulation,
@@ -161,7 +165,10 @@ def _stages(layers: int, configuration: Configuration) -> tuple[int, ...]:
         return p.stage_layers
     if layers % (p.pp * p.vp):
         chunks = _divisors_near(layers, p.pp * p.vp)
-        able = sorted({(near // p.vp, p.vp) for near in chunks if near % p.vp == 0} | {(p.pp, near // p.pp) for near in chunks if near % p.pp == 0})
+        able = sorted(
+            {(near // p.vp, p.vp) for near in chunks if near % p.vp == 0}
+            | {(p.pp, near // p.pp) for near in chunks if near % p.pp == 0}
+        )
         named = " or ".join(f"pp = {pp}, vp = {vp}" for pp, vp in able) or f"pp x vp = {_either(chunks)}"
         raise InputError(
             f"{layers} layers do not divide by PP {p.pp} x VP {p.vp} = {p.pp * p.vp}",
@@ -173,14 +180,12 @@ def _stages(layers: int, configuration: Configuration) -> tuple[int, ...]:
 def group_of(layout: Layout, kind: GroupKind) -> RankGroup:
     """Return the groups of a kind: sizes and strides, and the ranks of the first and the last group."""
     varying = tuple(each for each in layout.order.split("-") if each in _VARYING[kind] and layout.size_of(each) > 1)
-    if kind == "embedding":
+    sizes = tuple(layout.size_of(each) for each in varying)
+    strides = tuple(layout.stride_of(each) for each in varying)
+    groups = layout.gpus // _product(sizes)
+    if kind == "embedding" and layout.pp > 1:
         # The first and the last stage.
-        sizes, strides = ((2,), ((layout.pp - 1) * layout.stride_of("pp"),)) if layout.pp > 1 else ((), ())
-        groups = layout.gpus // layout.pp
-    else:
-        sizes = tuple(layout.size_of(each) for each in varying)
-        strides = tuple(layout.stride_of(each) for each in varying)
-        groups = layout.gpus // _product(sizes)
+        sizes, strides = (2,), ((layout.pp - 1) * layout.stride_of("pp"),)
     bases = tuple(islice(_bases(layout, kind), 1))
     last = layout.gpus - 1 - sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
     starts = tuple(dict.fromkeys((*bases, last)))[:_EXAMPLES]

@@ -107,8 +107,6 @@ def _layer_elements(model: ModelShape, *, dense: bool) -> float:
 
 def _in_flight(layout: Layout, stage: Stage) -> float:
     """Return how many micro-batches' activations of a whole stage are kept at once (1F1B, interleaved)."""
-    if layout.vp > 1:
-        most = layout.pp * (1 + (layout.pp - 1) / (layout.pp * layout.vp))
-    else:
-        most = layout.pp - stage.number
+    interleaved = layout.pp * (1 + (layout.pp - 1) / (layout.pp * layout.vp))
+    most = interleaved if layout.vp > 1 else layout.pp - stage.number
     return float(min(most, layout.accumulation))

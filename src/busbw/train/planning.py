@@ -9,13 +9,24 @@ from msgspec import structs
 from busbw.base.errors import InputError
 from busbw.facts.platforms import GpuFacts
 from busbw.facts.workloads import Accelerator, accelerator_of
+from busbw.model.finding import Finding
 from busbw.model.platform import Platform
-from busbw.model.train.plan import GroupKind, HeldStep, LinkName, OrderCost, ShownConfiguration, ShownWorkload, StepCollective, TrainPlan, WhatIf
+from busbw.model.train.plan import (
+    GroupKind,
+    HeldStep,
+    LinkName,
+    OrderCost,
+    ShownConfiguration,
+    ShownWorkload,
+    StepCollective,
+    TrainPlan,
+    WhatIf,
+)
 from busbw.model.train.workload import Configuration, DataType, PublishedStep, Workload
 from busbw.train import memory, step
 from busbw.train.findings import findings_of_plan, findings_of_source
 from busbw.train.layout import DEFAULT_ORDER, Layout, group_of, layout_of, place_of
-from busbw.train.predicting import ExpectedTimes, MeasuredCollective, by_measurements, first_of
+from busbw.train.predicting import MeasuredCollective, by_expectation, by_measurements, first_of
 from busbw.train.shape import FLOPS_FORMULA, FLOPS_SOURCE, active_parameters, parameters, sequence_flops
 from busbw.train.timing import (
     Answer,
@@ -70,15 +81,14 @@ class Job:
         return own if own is not None else self.workload.model.layers
 
 
-def machine_of(
-    platform: Platform, gpus: dict[str, GpuFacts], measured: Sequence[MeasuredCollective] = ()
-) -> Machine:
+def machine_of(platform: Platform, gpus: dict[str, GpuFacts], measured: Sequence[MeasuredCollective] = ()) -> Machine:
     """Return a platform ready to be asked. Raises InputError for one without GPUs, or whose GPUs are not counted."""
     if platform.kind == "cpu" or platform.gpu.count < 1:
         raise InputError(
-            f"{platform.id} has no GPUs, or how many a node has is not known", hint="a platform with GPUs: busbw platform list"
+            f"{platform.id} has no GPUs, or how many a node has is not known",
+            hint="a platform with GPUs: busbw platform list",
         )
-    answer = first_of([by_measurements(measured), ExpectedTimes(platform=platform, gpus=gpus)])
+    answer = first_of([by_measurements(measured), by_expectation(platform, gpus)])
     return Machine(platform=platform, accelerator=accelerator_of(platform.gpu.model), answer=answer)
 
 
@@ -158,7 +168,8 @@ def plan_step(
     platform = machine.platform
     terms = terms_of(work, timed_calls(work))
     estimate = estimate_of(terms, constant.rate_flops, constant.words) if constant is not None else None
-    collectives = _exposed(terms, estimate.layers_s if estimate is not None else inf)
+    layers_s = estimate.layers_s if estimate is not None else inf
+    collectives = _exposed(terms, layers_s)
     parts = memory.memory_parts(model, configuration, layout, job.dtype)
     memory_bytes = sum(part.size_bytes for part in parts)
     has = machine.accelerator.memory_bytes if machine.accelerator is not None else None
@@ -175,7 +186,8 @@ def plan_step(
         memory_bytes=memory_bytes, gpu_memory_bytes=has, left_out=(*memory.LEFT_OUT, *step.LEFT_OUT),
         collectives=collectives, estimate=estimate,
         no_estimate=None if estimate is not None else why_no_constant or "no step of this workload is known",
-        published=_held(job, estimate.step_s if estimate is not None else None), orders=_orders(job, machine, terms, estimate.layers_s if estimate else inf),
+        published=_held(job, estimate.step_s if estimate is not None else None),
+        orders=_orders(job, machine, terms, layers_s),
         what_if=_what_ifs(job, machine, terms, constant, what_if),
         findings=(
             *findings_of_source(job.workload, configuration, layout),
@@ -187,7 +199,8 @@ def plan_step(
 
 def shown(workload: Workload) -> ShownWorkload:
     """Return a workload with the sizes of each configuration. Raises InputError for one that cannot be."""
-    found, findings = [], []
+    found: list[ShownConfiguration] = []
+    findings: list[Finding] = []
     model = workload.model
     for each in sorted(workload.configuration, key=lambda each: each.gpus):
         layout = layout_of(model, each)
@@ -195,11 +208,15 @@ def shown(workload: Workload) -> ShownWorkload:
         findings += findings_of_source(workload, each, layout)
         found.append(
             ShownConfiguration(
-                configuration=each, layers=job.layers, dp=layout.dp, expert_dp=layout.expert_dp,
-                accumulation=layout.accumulation, parameters=parameters(model, job.layers),
+                configuration=each,
+                layers=job.layers,
+                dp=layout.dp,
+                expert_dp=layout.expert_dp,
+                accumulation=layout.accumulation,
+                parameters=parameters(model, job.layers),
                 sequence_flops=sequence_flops(model, job.layers, each.sequence),
                 memory_bytes=sum(p.size_bytes for p in memory.memory_parts(model, each, layout, job.dtype)),
-            )  # fmt: skip
+            )
         )
     return ShownWorkload(
         workload=workload, parameters=parameters(model, model.layers),
@@ -221,9 +238,12 @@ def _held(job: Job, step_s: float | None) -> tuple[HeldStep, ...]:
     """Return published steps of this very configuration and data type beside the model's step here."""
     return tuple(
         HeldStep(
-            machine=row.machine, step_s=row.step_s, residual=step_s / row.step_s - 1 if step_s is not None else None,
-            fitted=row.fitted, source=row.source,
-        )  # fmt: skip
+            machine=row.machine,
+            step_s=row.step_s,
+            residual=step_s / row.step_s - 1 if step_s is not None else None,
+            fitted=row.fitted,
+            source=row.source,
+        )
         for row in job.workload.published
         if row.dtype == job.dtype and job_of_row(job.workload, row).configuration == job.configuration
     )
@@ -234,14 +254,19 @@ def _orders(job: Job, machine: Machine, terms: StepTerms, layers_s: float) -> tu
     base_s = own.inside_s + own.outside_s
     found = []
     for order in dict.fromkeys((job.order, *ORDERS)):
-        other = work_of(Job(workload=job.workload, configuration=job.configuration, dtype=job.dtype, order=order), machine)
+        other = work_of(
+            Job(workload=job.workload, configuration=job.configuration, dtype=job.dtype, order=order), machine
+        )
         parts = terms_of(other, timed_calls(other)).with_layers(layers_s)
         cost_s = parts.inside_s + parts.outside_s
         found.append(
             OrderCost(
-                order=order, tp_links=_links(other.layout, "TP", machine), ep_links=_links(other.layout, "EP", machine),
-                exposed_s=cost_s, change_s=cost_s - base_s,
-            )  # fmt: skip
+                order=order,
+                tp_links=_links(other.layout, "TP", machine),
+                ep_links=_links(other.layout, "EP", machine),
+                exposed_s=cost_s,
+                change_s=cost_s - base_s,
+            )
         )
     return tuple(found)
 
@@ -276,17 +301,17 @@ def _what_if(job: Job, machine: Machine, terms: StepTerms, constant: Constant | 
     try:
         work = work_of(other, Machine(platform=machine.platform, accelerator=machine.accelerator, answer=answer))
     except InputError as error:
-        words = error.cause + (f" ({error.hint})" if error.hint else "")
+        hint = f" ({error.hint})" if error.hint else ""
         return WhatIf(
             change=change.text, step_s=None, change_share=None, exposed_before_s=None, exposed_s=None,
-            words=f"cannot be: {words}",
+            words=f"cannot be: {error.cause}{hint}",
         )  # fmt: skip
     changed = terms_of(work, timed_calls(work))
-    words = SCALED if is_machine else None
+    words = [SCALED] if is_machine else []
+    step_s = share = None
     if constant is None:
         before, after = terms.with_layers(inf), changed.with_layers(inf)
-        step_s = share = None
-        words = f"without a step's time only communication is told{'; ' + words if words else ''}"
+        words.insert(0, "without a step's time only communication is told")
     else:
         before, after = terms.at(constant.rate_flops), changed_step(terms, constant.rate_flops, changed)
         # Of the time for each sequence, as a change may be one of the batch.
@@ -294,5 +319,5 @@ def _what_if(job: Job, machine: Machine, terms: StepTerms, constant: Constant | 
         step_s, share = after.step_s, after.step_s / before.step_s / sequences - 1
     return WhatIf(
         change=change.text, step_s=step_s, change_share=share, exposed_before_s=before.inside_s + before.outside_s,
-        exposed_s=after.inside_s + after.outside_s, words=words,
+        exposed_s=after.inside_s + after.outside_s, words="; ".join(words) or None,
     )  # fmt: skip

@@ -2,21 +2,23 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import InputError
-from busbw.base.text import listed
 from busbw.base.units import format_rate
 from busbw.facts.platforms import GpuFacts
-from busbw.judge.explaining.expecting import Expectation, Knowledge, empty_call, expectation
+from busbw.judge.explaining.expecting import Knowledge, empty_call, expectation
 from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.judge.explaining.scenarios import bounds, scenarios
 from busbw.judge.explaining.series import Series, SizeSample, rates_of
+from busbw.model.limit import Bound, NodeRates
 from busbw.model.platform import Platform
 from busbw.model.train.plan import CollectiveTime, GroupPlace
 
+_MOST_SOURCES = 3
+_NOWHERE = GroupPlace(nodes=1, ranks_per_node=2, links="NVLink")
 # A pair of ranks, one sends and the other receives.
 _PAIR = 2
 
@@ -68,9 +70,12 @@ def measured_in(series: Iterable[Series], name: str) -> tuple[MeasuredCollective
         if each.nodes is not None and sound:
             found.append(
                 MeasuredCollective(
-                    collective=each.collective, ranks=each.ranks, nodes=each.nodes, points=tuple(sorted(sound.items())),
+                    collective=each.collective,
+                    ranks=each.ranks,
+                    nodes=each.nodes,
+                    points=tuple(sorted(sound.items())),
                     name=name,
-                )  # fmt: skip
+                )
             )
     return tuple(found)
 
@@ -78,7 +83,7 @@ def measured_in(series: Iterable[Series], name: str) -> tuple[MeasuredCollective
 def by_measurements(measured: Sequence[MeasuredCollective]) -> Predictor:
     """Return a predictor from results of one's own: the same ranks on as many nodes, between sizes by logarithms.
 
-    Beyond the sizes that were measured it says nothing, except that messages larger than the largest keep its bandwidth.
+    Below the sizes that were measured it says nothing; larger messages than the largest keep its bandwidth.
     """
 
     def answer(asked: Asked) -> CollectiveTime | None:
@@ -111,57 +116,78 @@ def _between(points: Sequence[tuple[int, float]], size_bytes: int) -> float:
     return math.exp(math.log(below_s) * (1 - part) + math.log(above_s) * part)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ExpectedTimes:
-    """What is expected of a platform: published results of such machines, else what its parts were seen to carry."""
+def by_expectation(platform: Platform, gpus: Mapping[str, GpuFacts]) -> Predictor:
+    """Return a predictor of what is expected of a platform.
 
-    platform: Platform
-    gpus: dict[str, GpuFacts] = field(default_factory=dict)
+    That is published results of such machines, else what its parts were seen to carry; where nobody measured anything
+    of the kind it gives the bound alone.
+    """
+    machine = KnownMachine(platform=platform, platform_name=platform.id, gpus=gpus)
+    every = machine.references(_series(Asked(collective="all_reduce", size_bytes=1, ranks=2, place=_NOWHERE)))
 
-    def __call__(self, asked: Asked) -> CollectiveTime | None:
-        """Return what to expect; where nobody measured anything of the kind the bound alone; None without rates."""
-        series, has = self._series(asked), self.platform.gpu.count
-        if asked.place.links == "NVLink" and asked.place.nodes > 1 and asked.place.ranks_per_node != has:
-            words = "cannot tell: some GPUs of each of several nodes within one NVLink domain"
-            return CollectiveTime(time_s=None, basis=None, words=words)
-        machine = KnownMachine(platform=self.platform, platform_name=self.platform.id, gpus=self.gpus)
-        rates, where = machine.rates(series)
-        found, why = bounds(rates, series)
+    def answer(asked: Asked) -> CollectiveTime:
+        series = _series(asked)
+        rates, found, why = _bounds(machine, series, asked.place)
         if not found:
-            return CollectiveTime(time_s=None, basis=None, words=f"cannot tell: {why or where}")
-        factor, size = series.factor, asked.size_bytes
-        most_Bps = max(bound.busbw_Bps or 0.0 for bound in found)
-        least_s = factor * size / most_Bps
+            return CollectiveTime(time_s=None, basis=None, words=f"cannot tell: {why}")
+        least_s = _least_s(series, found, asked.size_bytes)
         known = Knowledge(
-            series=series, known_machine=machine, rates=rates, references=machine.references(series),
+            series=series,
+            known_machine=machine,
+            rates=rates,
+            references=every,
             empty=empty_call(series, rates, machine.sm(series)),
-        )  # fmt: skip
-        busbw_Bps, algbw_Bps = rates_of(asked.collective, asked.ranks, size, least_s)
-        sample = SizeSample(size_bytes=size, time_s=least_s, busbw_Bps=busbw_Bps, algbw_Bps=algbw_Bps)
+        )
+        busbw_Bps, algbw_Bps = rates_of(asked.collective, asked.ranks, asked.size_bytes, least_s)
+        sample = SizeSample(size_bytes=asked.size_bytes, time_s=least_s, busbw_Bps=busbw_Bps, algbw_Bps=algbw_Bps)
         said = [expectation(known, sample, each) for each in scenarios(series, sample, rates, found)]
-        expected: list[Expectation] = [each for each in said if each is not None]
-        if not expected:
-            return CollectiveTime(
-                time_s=None, basis="bound", least_s=least_s,
-                words=f"cannot tell: nobody has measured it on such machines; not under {format_rate(most_Bps)} bus bandwidth's time",
-            )  # fmt: skip
         # Without a word on NVLink SHARP the slower of both.
-        chosen = max(expected, key=lambda each: each.time_s)
+        chosen = max((each for each in said if each is not None), key=lambda each: each.time_s, default=None)
+        if chosen is None:
+            words = "cannot tell: nobody has measured it on such machines; the bound is by line rates"
+            return CollectiveTime(time_s=None, basis="bound", least_s=least_s, words=words)
         return CollectiveTime(
-            time_s=chosen.time_s, basis="expected", least_s=least_s,
+            time_s=chosen.time_s,
+            basis="expected",
+            least_s=least_s,
             words=f"{format_rate(chosen.busbw_Bps)} expected, {chosen.words}",
-            source=tuple(listed(chosen.source, 3).split(", ")) if chosen.source else (),
-        )  # fmt: skip
+            source=chosen.source[:_MOST_SOURCES],
+        )
 
-    def _series(self, asked: Asked) -> Series:
-        place = asked.place
-        if asked.collective not in COLLECTIVES:
-            raise InputError(f"{asked.collective[:40]!r} is no collective")
-        return Series(
-            title="", collective=asked.collective, dtype=None, op=None, in_place=None, ranks=asked.ranks,
-            nodes=place.nodes, gpus_per_node=min(place.ranks_per_node, asked.ranks), gpu_name=None, library="nccl",
-            statistic="",
-        )  # fmt: skip
+    return answer
+
+
+def least_time_s(platform: Platform, asked: Asked) -> float | None:
+    """Return the least time by line rates; None where they are not known."""
+    machine = KnownMachine(platform=platform, platform_name=platform.id)
+    series = _series(asked)
+    _rates, found, _why = _bounds(machine, series, asked.place)
+    return _least_s(series, found, asked.size_bytes) if found else None
+
+
+def _bounds(
+    machine: KnownMachine, series: Series, place: GroupPlace
+) -> tuple[NodeRates | None, tuple[Bound, ...], str]:
+    has = machine.platform.gpu.count if machine.platform is not None else 0
+    if place.links == "NVLink" and place.nodes > 1 and place.ranks_per_node != has:
+        return None, (), "some GPUs of each of several nodes within one NVLink domain"
+    rates, where = machine.rates(series)
+    found, why = bounds(rates, series)
+    return rates, found, why or where
+
+
+def _least_s(series: Series, found: tuple[Bound, ...], size_bytes: int) -> float:
+    return series.factor * size_bytes / max(bound.busbw_Bps or 0.0 for bound in found)
+
+
+def _series(asked: Asked) -> Series:
+    if asked.collective not in COLLECTIVES:
+        raise InputError(f"{asked.collective[:40]!r} is no collective")
+    place = asked.place
+    return Series(
+        title="", collective=asked.collective, dtype=None, op=None, in_place=None, ranks=asked.ranks, nodes=place.nodes,
+        gpus_per_node=min(place.ranks_per_node, asked.ranks), gpu_name=None, library="nccl", statistic="",
+    )  # fmt: skip
 
 
 def pair_place(place: GroupPlace) -> tuple[int, GroupPlace]:

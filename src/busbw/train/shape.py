@@ -137,6 +137,6 @@ FLOPS_FORMULA = (
     "1, backward 2; scores counted causally, the router and everything that is no matrix product left out"
 )
 FLOPS_SOURCE = (
-    "counted as NVIDIA/dgxc-benchmarking does (llama3.1/README_70b.md, Notes), except that it counts scores in full for "
+    "counted as NVIDIA/dgxc-benchmarking does (llama3.1/README_70b.md, Notes), which counts scores in full for "
     "Llama; its 4.27E+15 for Grok-1 is the causal count"
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from busbw.model.train.plan import GroupKind, Phase
 from busbw.model.train.workload import Configuration, DataType, ModelShape
@@ -25,6 +26,10 @@ PIPELINE = "Narayanan et al., arXiv 2104.04473, section 3 (interleaved schedule)
 _SUMS_OF_LOSS = 3
 
 
+# What hides a call: all computing of the step, or that of its last backward or first forward pass.
+HiddenBy = Literal["compute", "last backward", "first forward"]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Call:
     """One kind of call; `size_bytes` as nccl-tests counts it."""
@@ -38,7 +43,7 @@ class Call:
     phase: Phase
     # What hides it, in words, and which part of the step that is; None: nothing.
     overlaps: str | None
-    hidden_by: str | None
+    hidden_by: HiddenBy | None
     formula: str
     source: str
 
@@ -81,9 +86,12 @@ def stages_of(model: ModelShape, layout: Layout) -> tuple[Stage, ...]:
         dense = sum(is_dense(model, layer) for layer in layers)
         found.append(
             Stage(
-                number=number, dense_layers=dense, expert_layers=count - dense, first=number == 0,
+                number=number,
+                dense_layers=dense,
+                expert_layers=count - dense,
+                first=number == 0,
                 last=number == layout.pp - 1,
-            )  # fmt: skip
+            )
         )
         begin += count
     return tuple(found)
@@ -163,7 +171,7 @@ def _tensor_parallel(c: _Context) -> Iterator[Call]:
     blocks = c.stage.layers + c.stage.dense_layers
     hidden = "tp" in p.overlap
     overlaps = "the matrix product before or behind it" if hidden else None
-    common = {"group": "TP", "ranks": layout.tp, "overlaps": overlaps, "hidden_by": "compute" if hidden else None}
+    by: HiddenBy | None = "compute" if hidden else None
     size, text = c.activation_bytes, "s b / CP x h x bytes"
     m = c.micro_batches
     if not p.sequence_parallel:
@@ -171,7 +179,7 @@ def _tensor_parallel(c: _Context) -> Iterator[Call]:
         yield Call(
             name="sums of tensor parallelism", collective="all_reduce", size_bytes=size, calls=calls,
             phase="forward and backward", formula=f"{text}; 1 forward and 1 backward for each block", source=MEGATRON,
-            **common,
+            group="TP", ranks=layout.tp, overlaps=overlaps, hidden_by=by,
         )  # fmt: skip
     else:
         gathers = m * (3 * blocks + int(c.stage.first) + 2 * int(c.stage.last))
@@ -179,12 +187,12 @@ def _tensor_parallel(c: _Context) -> Iterator[Call]:
         yield Call(
             name="activations gathered", collective="all_gather", size_bytes=size, calls=gathers,
             phase="forward and backward", formula=f"{text}; 1 forward, 2 backward for each block", source=KORTHIKANTI,
-            **common,
+            group="TP", ranks=layout.tp, overlaps=overlaps, hidden_by=by,
         )  # fmt: skip
         yield Call(
             name="sums scattered", collective="reduce_scatter", size_bytes=size, calls=scatters,
             phase="forward and backward", formula=f"{text}; 1 forward, 1 backward for each block", source=KORTHIKANTI,
-            **common,
+            group="TP", ranks=layout.tp, overlaps=overlaps, hidden_by=by,
         )  # fmt: skip
     yield from _expert_tensor_parallel(c)
     if c.stage.last:
@@ -253,7 +261,12 @@ def _data_parallel(c: _Context) -> Iterator[Call]:
     weights = stage_weights(c.model, layout, c.stage)
     shares: tuple[tuple[str, float, GroupKind, int], ...] = (
         ("", weights.shared, "DP x CP" if layout.cp > 1 else "DP", layout.dp * layout.cp),
-        (" of experts", weights.experts, "expert-DP x CP" if layout.cp > 1 else "expert-DP", layout.expert_dp * layout.cp),
+        (
+            " of experts",
+            weights.experts,
+            "expert-DP x CP" if layout.cp > 1 else "expert-DP",
+            layout.expert_dp * layout.cp,
+        ),
     )
     hidden = "dp" in p.overlap
     m = c.micro_batches
@@ -261,7 +274,8 @@ def _data_parallel(c: _Context) -> Iterator[Call]:
         gradients, values = int(number * p.gradient_bytes), int(number * c.unit)
         if p.zero == 0:
             yield Call(
-                name=f"gradients{what}", collective="all_reduce", size_bytes=gradients, group=group, ranks=ranks, calls=1,
+                name=f"gradients{what}", collective="all_reduce", size_bytes=gradients, group=group, ranks=ranks,
+                calls=1,
                 phase="end of step", overlaps="backward of the last micro-batch" if hidden else None,
                 hidden_by="last backward" if hidden else None,
                 formula="parameters on a GPU x bytes of a gradient", source=ZERO,

@@ -5,7 +5,7 @@ included, which is the same in every layer. Added to it are the head, the bubble
 communication outside layers (PP, DP).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from busbw.model.train.plan import CollectiveTime, GroupPlace, StepCollective, StepEstimate
@@ -13,7 +13,7 @@ from busbw.model.train.workload import Configuration, DataType, ModelShape
 from busbw.train.layout import Layout, group_of, place_of
 from busbw.train.predicting import Asked, pair_place
 from busbw.train.shape import BACKWARD_TIMES
-from busbw.train.step import Call, slowest, stage_flops, stages_of, step_calls
+from busbw.train.step import Call, HiddenBy, slowest, stage_flops, stages_of, step_calls
 
 Answer = Callable[[Asked], CollectiveTime]
 _FITTING_STEPS = 60
@@ -87,7 +87,7 @@ class StepTerms:
     flops: float
     filling_flops: float
     calls: tuple[StepCollective, ...]
-    hidden_by: tuple[str | None, ...]
+    hidden_by: tuple[HiddenBy | None, ...]
     accumulation: int
     # Chunks of a stage, which shorten the filling.
     chunks: int
@@ -121,7 +121,7 @@ class StepTerms:
             exposed=exposed,
         )
 
-    def _exposed(self, call: StepCollective, how: str | None, micro_s: float) -> float:
+    def _exposed(self, call: StepCollective, how: HiddenBy | None, micro_s: float) -> float:
         total_s = call.total_s if call.total_s is not None else (call.time.least_s or 0.0) * call.calls
         room = {
             "compute": micro_s * self.accumulation, "last backward": micro_s * self.backward_share,

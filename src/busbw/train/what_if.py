@@ -10,7 +10,7 @@ from busbw.base.text import maybe
 from busbw.model.platform import Platform
 from busbw.model.train.plan import CollectiveTime
 from busbw.model.train.workload import Configuration
-from busbw.train.predicting import Asked, ExpectedTimes
+from busbw.train.predicting import Asked, least_time_s
 from busbw.train.timing import Answer
 
 _OF_PARALLELISM = ("tp", "pp", "cp", "ep", "vp", "zero")
@@ -99,14 +99,13 @@ SCALED = "times grow and shrink with what line rates allow: latency stays, so it
 
 def scaled_answer(answer: Answer, before: Platform, after: Platform) -> Answer:
     """Return times on a machine whose links are otherwise: as much faster as the bound by line rates is."""
-    bounds = ExpectedTimes(platform=before), ExpectedTimes(platform=after)
 
     def scaled(asked: Asked) -> CollectiveTime:
         known = answer(asked)
-        old, new = (each(asked) for each in bounds)
-        if old is None or new is None or not old.least_s or not new.least_s:
+        old_s, new_s = (least_time_s(each, asked) for each in (before, after))
+        if not old_s or not new_s:
             return known
-        times = new.least_s / old.least_s
+        times = new_s / old_s
         return CollectiveTime(
             time_s=known.time_s * times if known.time_s is not None else None,
             basis=known.basis,

@@ -117,10 +117,13 @@ def _check(found: Workload, where: str) -> None:
 def _check_sources(found: Workload, where: str) -> None:
     known = {each.id for each in found.source}
     named = [name for each in found.configuration for name in each.source]
-    named += [each.source for each in (*found.published, *found.printed_words)]
+    named += [each.source for each in found.published]
+    named += [each.source for each in found.printed_words]
     unknown = next((name for name in named if name not in known), None)
     if unknown is not None:
-        raise InputError(f"no [[source]] has the id {unknown!r}", where=where, hint=f"known: {', '.join(sorted(known))}")
+        raise InputError(
+            f"no [[source]] has the id {unknown!r}", where=where, hint=f"known: {', '.join(sorted(known))}"
+        )
 
 
 def configuration_for(found: Workload, gpus: int | None) -> tuple[Configuration, tuple[str, ...]]:

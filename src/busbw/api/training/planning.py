@@ -3,16 +3,14 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from busbw.api.verdicts import OpenedImport, open_results
 from busbw.base.errors import InputError
-from busbw.facts.platforms import facts_of_gpus
+from busbw.facts.platforms import GpuFacts, facts_of_gpus
 from busbw.facts.workloads import shipped_workloads
 from busbw.judge.explaining.series import StatedFacts
 from busbw.judge.explaining.sources import Logged, series_of_import, series_of_run
 from busbw.machine.named import platform, platforms
 from busbw.model.train.plan import ShownWorkload, TrainPlan
 from busbw.model.train.workload import DataType, Workload
-from busbw.store import imports
 from busbw.store.files import read_bounded
 from busbw.train.layout import DEFAULT_ORDER
 from busbw.train.planning import (
@@ -63,25 +61,24 @@ def workload_of(name: str) -> Workload:
 
 
 def shown_workload(name: str) -> ShownWorkload:
-    """Return a workload with the sizes of its configurations. Raises InputError as `workload_of`, and for one of its
-    configurations that cannot be.
-    """
+    """Return a workload with the sizes of its configurations. Raises InputError as `workload_of`, and for bad ones."""
     return shown(workload_of(name))
 
 
 def plan_training(request: TrainRequest) -> TrainPlan:
     """Return the plan of a step. Raises InputError for what there is not, and for a job that cannot be."""
     workload = workload_of(request.workload)
-    node_gpus = platform(request.platform).platform.gpu.count
-    measured = tuple(each for name in request.measured for each in _measured(name, node_gpus))
-    machine = _machine(request.platform, measured)
+    here = platform(request.platform).platform
+    known = facts_of_gpus([each.platform for each in platforms()])
+    measured = tuple(each for name in request.measured for each in _measured(name, here.gpu.count))
+    machine = machine_of(here, known, measured)
     job = job_of(workload, request.gpus, request.dtype, request.order)
-    constant = _constant(request, job, machine)
+    constant = _constant(request, job, machine, known)
     why = f"no step of {workload.id} in {job.dtype} is published: give one of your own, --step-time SECONDS"
     return plan_step(job, machine, constant, request.what_if, why)
 
 
-def _constant(request: TrainRequest, job: Job, machine: Machine) -> Constant | None:
+def _constant(request: TrainRequest, job: Job, machine: Machine, known: dict[str, GpuFacts]) -> Constant | None:
     step_s = request.step_s
     if step_s is not None:
         if not 0 < step_s <= _LONGEST_STEP_S:
@@ -90,16 +87,14 @@ def _constant(request: TrainRequest, job: Job, machine: Machine) -> Constant | N
     row = fitted_row(job.workload, job.dtype)
     if row is None:
         return None
-    return constant_of_row(job.workload, row, _machine(row.platform, ()), machine)
-
-
-def _machine(name: str, measured: tuple[MeasuredCollective, ...]) -> Machine:
-    known = facts_of_gpus([each.platform for each in platforms()])
-    return machine_of(platform(name).platform, known, measured)
+    return constant_of_row(job.workload, row, machine_of(platform(row.platform).platform, known), machine)
 
 
 def _measured(name: str, node_gpus: int) -> tuple[MeasuredCollective, ...]:
     """Return what a run, an import or a file of another tool measured on nodes of so many GPUs."""
+    from busbw.api.verdicts import OpenedImport, open_results  # noqa: PLC0415 - most plans have no measurements
+    from busbw.store import imports  # noqa: PLC0415
+
     with open_results((name,)) as result:
         if isinstance(result, OpenedImport):
             imported, readings = imports.read(result.where), imports.readings(result.where)

@@ -7,9 +7,7 @@ from busbw.model.finding import Finding
 from busbw.model.train.workload import Configuration, DataType, Workload
 
 # DP is data parallelism of what is no expert, expert-DP of experts; gradients are reduced over CP as well.
-GroupKind = Literal[
-    "TP", "CP", "EP", "PP", "DP", "expert-DP", "DP x CP", "expert-DP x CP", "embedding", "all"
-]
+GroupKind = Literal["TP", "CP", "EP", "PP", "DP", "expert-DP", "DP x CP", "expert-DP x CP", "embedding", "all"]
 LinkName = Literal["itself", "NVLink", "rail", "NVLink and rails", "NICs, rails crossed"]
 Phase = Literal["forward", "backward", "forward and backward", "end of step", "start of step"]
 # measured: a stored run or an import; expected: what is expected of the platform; bound: by line rates, never less.

@@ -63,8 +63,8 @@ def workload_text(shown: ShownWorkload) -> None:
 def model_lines(model: ModelShape) -> tuple[str, ...]:
     """Return a model in words."""
     lines = [
-        f"{model.layers} layers of width {model.hidden}; {model.heads} heads, {model.key_value_heads} of keys and values; "
-        f"vocabulary {model.vocabulary}"
+        f"{model.layers} layers of width {model.hidden}; {model.heads} heads, {model.key_value_heads} for keys",
+        f"vocabulary {model.vocabulary}",
     ]
     if model.experts is None:
         lines.append(f"block of width {model.ffn}{', gated' if model.gated else ''}")

@@ -21,7 +21,7 @@ def train_plan_text(plan: TrainPlan) -> None:
     for note in plan.notes:
         say(out, Text(printable(f"note: {note}")))
     out.print()
-    out.print(_collectives(plan))
+    out.print(_collectives(plan, out.width))
     _basis(out, plan)
     out.print()
     out.print(_groups(plan))
@@ -65,40 +65,38 @@ def _headline(plan: TrainPlan) -> Text:
 def _sizes(plan: TrainPlan) -> list[str]:
     c = plan.configuration
     p = c.parallelism
-    expert = f", of experts {plan.expert_dp} (DP / EP)" if p.ep > 1 else ""
+    experts = f"; EP {p.ep}, so experts have DP / EP = {plan.expert_dp} replicas" if p.ep > 1 else ""
+    flops = f"{plan.sequence_flops:.3g} FLOPs a sequence of {c.sequence}, {plan.step_flops:.3g} a step"
     lines = [
-        f"{plan.gpus} GPUs on {counted(plan.nodes, 'node')} = TP {p.tp} x PP {p.pp} x CP {p.cp} x DP {plan.dp}; EP {p.ep}, "
-        f"VP {p.vp}{expert}; accumulation {plan.accumulation} = {c.global_batch} / ({c.micro_batch} x {plan.dp})",
-        f"{plan.layers} layers, {billions(plan.parameters)} parameters; sequence {c.sequence}; {plan.sequence_flops:.3g} "
-        f"FLOPs a sequence, {plan.step_flops:.3g} a step",
+        f"{counted(plan.nodes, 'node')}; {plan.gpus} = TP {p.tp} x PP {p.pp} x CP {p.cp} x DP {plan.dp}{experts}",
+        f"accumulation {plan.accumulation} = {c.global_batch} / ({c.micro_batch} x {plan.dp}); VP {p.vp}",
+        f"{plan.layers} layers, {billions(plan.parameters)} parameters; {flops}",
     ]
     if plan.estimate is not None:
-        lines.append(f"the step by a model with one constant, {plan.estimate.rate_flops / 1e12:.0f} TFLOP/s a GPU in its "
-                     f"layers with what they communicate, {plan.estimate.fitted_on}")  # fmt: skip
+        rate = f"{plan.estimate.rate_flops / 1e12:.0f} TFLOP/s a GPU in layers, with what they communicate"
+        lines.append(f"the step by a model with one constant, {rate}, {plan.estimate.fitted_on}")
     return lines
 
 
-def _collectives(plan: TrainPlan) -> Table:
-    table = plain_table(
-        ("collective", "left"), ("of", "left"), ("size", "right"), ("calls", "right"), ("links", "left"),
-        ("a call", "right"), ("a step", "right"), ("exposed", "right"), ("what", "wrap"),
-    )  # fmt: skip
+# With fewer columns a call's name and its time alone are left to --json.
+_WIDTH_FOR_NAMES = 110
+
+
+def _collectives(plan: TrainPlan, width: int) -> Table:
+    columns = [("collective", "left"), ("of", "left"), ("size", "right"), ("calls", "right")]
+    columns += [("a step", "right"), ("exposed", "right")]
+    wide = width >= _WIDTH_FOR_NAMES
+    table = plain_table(*columns, *((("a call", "right"), ("what", "left")) if wide else ()))
     for each in sorted(plan.collectives, key=_weight, reverse=True):
-        table.add_row(
-            each.collective, each.group, format_size(each.size_bytes), str(each.calls), _where(each), *_times(each),
-            printable(each.name),
-        )  # fmt: skip
+        call, step, exposed = _times(each)
+        more = (call, printable(each.name)) if wide else ()
+        table.add_row(each.collective, each.group, format_size(each.size_bytes), str(each.calls), step, exposed, *more)
     return table
 
 
 def _weight(call: StepCollective) -> float:
     known = call.total_s if call.total_s is not None else (call.time.least_s or 0.0) * call.calls
-    return call.exposed_s if call.exposed_s else known / 1e3
-
-
-def _where(call: StepCollective) -> str:
-    nodes = f", {counted(call.place.nodes, 'node')}" if call.place.nodes > 1 else ""
-    return f"{call.place.links}{nodes}"
+    return call.exposed_s or known / 1e3
 
 
 def _times(call: StepCollective) -> tuple[str, str, str]:
@@ -123,9 +121,12 @@ def _basis(out: Console, plan: TrainPlan) -> None:
 
 
 def _groups(plan: TrainPlan) -> Table:
-    table = plain_table(("group", "left"), ("size", "right"), ("groups", "right"), ("ranks", "left"))
+    table = plain_table(("group", "left"), ("size", "right"), ("groups", "right"), ("links", "left"), ("ranks", "wrap"))
+    places = {call.group: call.place for call in plan.collectives}
     for each in plan.groups:
-        table.add_row(each.kind, str(each.size), str(each.groups), _ranks(each))
+        place = places[each.kind]
+        nodes = f", {counted(place.nodes, 'node')}" if place.nodes > 1 else ""
+        table.add_row(each.kind, str(each.size), str(each.groups), f"{place.links}{nodes}", _ranks(each))
     return table
 
 
