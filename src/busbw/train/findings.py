@@ -8,10 +8,10 @@ from busbw.facts.rules import finding
 from busbw.model.finding import Finding
 from busbw.model.train.plan import StepCollective
 from busbw.model.train.workload import Configuration, Workload
-from busbw.train.layout import Layout
+from busbw.train.layout import RankLayout
 
 
-def findings_of_source(workload: Workload, configuration: Configuration, layout: Layout) -> Iterator[Finding]:
+def findings_of_source(workload: Workload, configuration: Configuration, layout: RankLayout) -> Iterator[Finding]:
     """Yield where what a source prints of a configuration does not follow from the rest of it."""
     printed = configuration.printed
     where = ", ".join(configuration.source) or workload.id
@@ -37,7 +37,7 @@ def findings_of_source(workload: Workload, configuration: Configuration, layout:
         )
 
 
-def _of_dp(where: str, printed: int, layout: Layout) -> Finding:
+def _of_dp(where: str, printed: int, layout: RankLayout) -> Finding:
     formula = f"{layout.gpus} GPUs / (TP {layout.tp} x PP {layout.pp} x CP {layout.cp}) = {layout.dp}"
     if printed * layout.ep != layout.dp:
         return finding(
@@ -54,7 +54,7 @@ def _of_dp(where: str, printed: int, layout: Layout) -> Finding:
 
 
 def findings_of_plan(
-    layout: Layout,
+    layout: RankLayout,
     collectives: tuple[StepCollective, ...],
     memory_bytes: float,
     gpu_memory_bytes: float | None,

@@ -23,7 +23,7 @@ _VARYING: dict[GroupKind, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Layout:
+class RankLayout:
     """The sizes of a job whose constraints hold."""
 
     gpus: int
@@ -54,7 +54,7 @@ class Layout:
         raise KeyError(dimension)
 
 
-def layout_of(model: ModelShape, configuration: Configuration, order: str = DEFAULT_ORDER) -> Layout:
+def layout_of(model: ModelShape, configuration: Configuration, order: str = DEFAULT_ORDER) -> RankLayout:
     """Return the sizes of a configuration.
 
     Raises InputError for one that cannot be, with the nearest that can.
@@ -87,7 +87,7 @@ def layout_of(model: ModelShape, configuration: Configuration, order: str = DEFA
             f"{accumulation} micro-batches do not divide by PP {p.pp}, as the interleaved schedule (VP {p.vp}) needs",
             hint=f"the nearest that can: global_batch = {_either(near)}, or vp = 1",
         )
-    return Layout(
+    return RankLayout(
         gpus=gpus, tp=p.tp, cp=p.cp, ep=p.ep, pp=p.pp, vp=p.vp, dp=dp, expert_dp=dp // p.ep, accumulation=accumulation,
         stages=_stages(layers, configuration), order=order,
     )  # fmt: skip
@@ -177,7 +177,7 @@ def _stages(layers: int, configuration: Configuration) -> tuple[int, ...]:
     return (layers // p.pp,) * p.pp
 
 
-def group_of(layout: Layout, kind: GroupKind) -> RankGroup:
+def group_of(layout: RankLayout, kind: GroupKind) -> RankGroup:
     """Return the groups of a kind: sizes and strides, and the ranks of the first and the last group."""
     varying = tuple(each for each in layout.order.split("-") if each in _VARYING[kind] and layout.size_of(each) > 1)
     sizes = tuple(layout.size_of(each) for each in varying)
@@ -215,7 +215,7 @@ def members(sizes: tuple[int, ...], strides: tuple[int, ...], base: int) -> Iter
         yield from members(sizes[:-1], strides[:-1], base + place * strides[-1])
 
 
-def _bases(layout: Layout, kind: GroupKind) -> Iterator[int]:
+def _bases(layout: RankLayout, kind: GroupKind) -> Iterator[int]:
     """Yield the first rank of each group."""
     fixed = [each for each in layout.order.split("-") if each not in _VARYING[kind]]
     sizes = tuple(layout.size_of(each) for each in fixed)
@@ -223,7 +223,7 @@ def _bases(layout: Layout, kind: GroupKind) -> Iterator[int]:
     yield from members(sizes, strides, 0)
 
 
-def place_of(layout: Layout, group: RankGroup, node_gpus: int, domain_gpus: int | None = None) -> GroupPlace:
+def place_of(layout: RankLayout, group: RankGroup, node_gpus: int, domain_gpus: int | None = None) -> GroupPlace:
     """Return where the groups of a kind lie on nodes of so many GPUs: that which is spread most.
 
     `domain_gpus`: those that reach each other over NVLink, where they are more than a node's.

@@ -1,8 +1,8 @@
 """Memory of one GPU, by part, and what is left out."""
 
 from busbw.model.train.plan import MemoryPart
-from busbw.model.train.workload import Configuration, DataType, ModelShape
-from busbw.train.layout import Layout
+from busbw.model.train.workload import Configuration, DataType, ModelShape, Recompute
+from busbw.train.layout import RankLayout
 from busbw.train.shape import head_width, query_width, value_width
 from busbw.train.step import Stage, element_bytes, stage_weights, stages_of, tokens_of
 
@@ -19,7 +19,7 @@ LEFT_OUT = (
 
 
 def memory_parts(
-    model: ModelShape, configuration: Configuration, layout: Layout, dtype: DataType
+    model: ModelShape, configuration: Configuration, layout: RankLayout, dtype: DataType
 ) -> tuple[MemoryPart, ...]:
     """Return the parts of the fullest stage, the largest of all."""
     each = (_parts(model, configuration, layout, dtype, stage) for stage in stages_of(model, layout))
@@ -27,7 +27,7 @@ def memory_parts(
 
 
 def _parts(
-    model: ModelShape, configuration: Configuration, layout: Layout, dtype: DataType, stage: Stage
+    model: ModelShape, configuration: Configuration, layout: RankLayout, dtype: DataType, stage: Stage
 ) -> tuple[MemoryPart, ...]:
     p, unit = configuration.parallelism, element_bytes(dtype)
     weights = stage_weights(model, layout, stage)
@@ -63,7 +63,7 @@ def _parts(
 
 
 def activation_bytes(
-    model: ModelShape, configuration: Configuration, layout: Layout, unit: int, stage: Stage
+    model: ModelShape, configuration: Configuration, layout: RankLayout, unit: int, stage: Stage
 ) -> tuple[float, str]:
     """Return the bytes that forward keeps for backward on one GPU, and the formula.
 
@@ -71,7 +71,7 @@ def activation_bytes(
     its dropout masks; scores are recomputed (flash attention) unless nothing is.
     """
     p, tokens = configuration.parallelism, tokens_of(configuration)
-    dense, experts = (_layer_elements(model, dense=each) for each in (True, False))
+    dense, experts = (_layer_elements(model, p.recompute, dense=each) for each in (True, False))
     split = layout.tp if p.sequence_parallel else 1
     if p.recompute == "full":
         layers = stage.layers * model.hidden / split + max(dense, experts) / layout.tp
@@ -90,13 +90,17 @@ def activation_bytes(
     return size, said + ("; logits in float32" if stage.last else "")
 
 
-def _layer_elements(model: ModelShape, *, dense: bool) -> float:
+def _layer_elements(model: ModelShape, recompute: Recompute, *, dense: bool) -> float:
     """Return the elements of one token that a layer keeps."""
     hidden = model.hidden
     keys = 2 * model.key_value_heads * head_width(model)
     if model.latent is not None:
         keys = query_width(model) + value_width(model)
-    kept = 4.0 * hidden + query_width(model) + keys + value_width(model)
+    queries = query_width(model)
+    if model.latent is not None and recompute != "none":
+        # Selective: what opens the compressed queries, keys and values is computed again.
+        queries, keys = model.latent.query_rank, model.latent.key_value_rank + model.latent.rotary_width
+    kept = 4.0 * hidden + queries + keys + value_width(model)
     wide = 3 if model.gated else 2
     experts = model.experts
     if dense or experts is None:
@@ -105,7 +109,7 @@ def _layer_elements(model: ModelShape, *, dense: bool) -> float:
     return kept + wide * experts.shared_ffn + experts.top_k * (wide * experts.ffn + 2 * hidden)
 
 
-def _in_flight(layout: Layout, stage: Stage) -> float:
+def _in_flight(layout: RankLayout, stage: Stage) -> float:
     """Return how many micro-batches' activations of a whole stage are kept at once (1F1B, interleaved)."""
     interleaved = layout.pp * (1 + (layout.pp - 1) / (layout.pp * layout.vp))
     most = interleaved if layout.vp > 1 else layout.pp - stage.number

@@ -25,7 +25,7 @@ from busbw.model.train.plan import (
 from busbw.model.train.workload import Configuration, DataType, PublishedStep, Workload
 from busbw.train import memory, step
 from busbw.train.findings import findings_of_plan, findings_of_source
-from busbw.train.layout import DEFAULT_ORDER, Layout, group_of, layout_of, place_of
+from busbw.train.layout import DEFAULT_ORDER, RankLayout, group_of, layout_of, place_of
 from busbw.train.predicting import MeasuredCollective, by_expectation, by_measurements, first_of
 from busbw.train.shape import FLOPS_FORMULA, FLOPS_SOURCE, active_parameters, parameters, sequence_flops
 from busbw.train.timing import (
@@ -38,7 +38,7 @@ from busbw.train.timing import (
     terms_of,
     timed_calls,
 )
-from busbw.train.what_if import SCALED, Change, read_change, scaled_answer
+from busbw.train.what_if import SCALED, JobChange, read_change, scaled_answer
 from busbw.train.workloads import configuration_for
 
 # Megatron's own, its --use-tp-pp-dp-mapping, experts beside tensor parallelism, and two that put TP last.
@@ -48,7 +48,7 @@ _SENSITIVITY = ("nic=2x", "nvlink=2x")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Machine:
+class TrainMachine:
     """A platform, what its GPU can do, and what answers how long a collective takes there."""
 
     platform: Platform
@@ -65,7 +65,7 @@ class Constant:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Job:
+class TrainJob:
     """One configuration of a workload, as it is to run."""
 
     workload: Workload
@@ -81,7 +81,9 @@ class Job:
         return own if own is not None else self.workload.model.layers
 
 
-def machine_of(platform: Platform, gpus: dict[str, GpuFacts], measured: Sequence[MeasuredCollective] = ()) -> Machine:
+def machine_of(
+    platform: Platform, gpus: dict[str, GpuFacts], measured: Sequence[MeasuredCollective] = ()
+) -> TrainMachine:
     """Return a platform ready to be asked. Raises InputError for one without GPUs, or whose GPUs are not counted."""
     if platform.kind == "cpu" or platform.gpu.count < 1:
         raise InputError(
@@ -89,19 +91,19 @@ def machine_of(platform: Platform, gpus: dict[str, GpuFacts], measured: Sequence
             hint="a platform with GPUs: busbw platform list",
         )
     answer = first_of([by_measurements(measured), by_expectation(platform, gpus)])
-    return Machine(platform=platform, accelerator=accelerator_of(platform.gpu.model), answer=answer)
+    return TrainMachine(platform=platform, accelerator=accelerator_of(platform.gpu.model), answer=answer)
 
 
-def job_of(workload: Workload, gpus: int | None, dtype: DataType | None, order: str = DEFAULT_ORDER) -> Job:
+def job_of(workload: Workload, gpus: int | None, dtype: DataType | None, order: str = DEFAULT_ORDER) -> TrainJob:
     """Return the job of so many GPUs. Raises InputError for a data type that the workload does not have."""
     configuration, notes = configuration_for(workload, gpus)
     chosen = dtype if dtype is not None else workload.dtypes[0]
     if chosen not in workload.dtypes:
         raise InputError(f"{workload.id} has no {chosen}", hint=f"one of: {', '.join(workload.dtypes)}")
-    return Job(workload=workload, configuration=configuration, dtype=chosen, order=order, notes=notes)
+    return TrainJob(workload=workload, configuration=configuration, dtype=chosen, order=order, notes=notes)
 
 
-def work_of(job: Job, machine: Machine) -> Work:
+def work_of(job: TrainJob, machine: TrainMachine) -> Work:
     """Return a job on a machine, ready to be timed.
 
     Raises InputError for a configuration that cannot be, and for a data type that the GPU does not compute in.
@@ -121,15 +123,15 @@ def fitted_row(workload: Workload, dtype: DataType) -> PublishedStep | None:
     return next((each for each in workload.published if each.fitted and each.dtype == dtype), None)
 
 
-def job_of_row(workload: Workload, row: PublishedStep) -> Job:
+def job_of_row(workload: Workload, row: PublishedStep) -> TrainJob:
     """Return the job that somebody published a step of."""
     configuration = row.configuration
     if configuration is None:
         configuration = configuration_for(workload, row.gpus)[0]
-    return Job(workload=workload, configuration=configuration, dtype=row.dtype)
+    return TrainJob(workload=workload, configuration=configuration, dtype=row.dtype)
 
 
-def constant_of_row(workload: Workload, row: PublishedStep, there: Machine, here: Machine) -> Constant | None:
+def constant_of_row(workload: Workload, row: PublishedStep, there: TrainMachine, here: TrainMachine) -> Constant | None:
     """Return the constant that a published step gives; on other GPUs it is scaled with their peak, and says so."""
     work = work_of(job_of_row(workload, row), there)
     rate = fitted_rate(terms_of(work, timed_calls(work)), row.step_s)
@@ -144,7 +146,7 @@ def constant_of_row(workload: Workload, row: PublishedStep, there: Machine, here
     return Constant(rate_flops=rate * new / old, words=f"{words}; scaled with the peak of the GPU, x {new / old:.2f}")
 
 
-def constant_of_own(job: Job, machine: Machine, step_s: float) -> Constant:
+def constant_of_own(job: TrainJob, machine: TrainMachine, step_s: float) -> Constant:
     """Return the constant that makes the model give a step of one's own. Raises InputError where none does."""
     work = work_of(job, machine)
     rate = fitted_rate(terms_of(work, timed_calls(work)), step_s)
@@ -160,7 +162,11 @@ def _peak(accelerator: Accelerator | None, dtype: DataType) -> float | None:
 
 
 def plan_step(
-    job: Job, machine: Machine, constant: Constant | None, what_if: Sequence[str] = (), why_no_constant: str = ""
+    job: TrainJob,
+    machine: TrainMachine,
+    constant: Constant | None,
+    what_if: Sequence[str] = (),
+    why_no_constant: str = "",
 ) -> TrainPlan:
     """Return the plan of a step. Raises InputError for a job that cannot be and a change that says nothing."""
     work = work_of(job, machine)
@@ -204,7 +210,7 @@ def shown(workload: Workload) -> ShownWorkload:
     model = workload.model
     for each in sorted(workload.configuration, key=lambda each: each.gpus):
         layout = layout_of(model, each)
-        job = Job(workload=workload, configuration=each, dtype=workload.dtypes[0])
+        job = TrainJob(workload=workload, configuration=each, dtype=workload.dtypes[0])
         findings += findings_of_source(workload, each, layout)
         found.append(
             ShownConfiguration(
@@ -234,7 +240,7 @@ def _exposed(terms: StepTerms, layers_s: float) -> tuple[StepCollective, ...]:
     )
 
 
-def _held(job: Job, step_s: float | None) -> tuple[HeldStep, ...]:
+def _held(job: TrainJob, step_s: float | None) -> tuple[HeldStep, ...]:
     """Return published steps of this very configuration and data type beside the model's step here."""
     return tuple(
         HeldStep(
@@ -249,13 +255,13 @@ def _held(job: Job, step_s: float | None) -> tuple[HeldStep, ...]:
     )
 
 
-def _orders(job: Job, machine: Machine, terms: StepTerms, layers_s: float) -> tuple[OrderCost, ...]:
+def _orders(job: TrainJob, machine: TrainMachine, terms: StepTerms, layers_s: float) -> tuple[OrderCost, ...]:
     own = terms.with_layers(layers_s)
     base_s = own.inside_s + own.outside_s
     found = []
     for order in dict.fromkeys((job.order, *ORDERS)):
         other = work_of(
-            Job(workload=job.workload, configuration=job.configuration, dtype=job.dtype, order=order), machine
+            TrainJob(workload=job.workload, configuration=job.configuration, dtype=job.dtype, order=order), machine
         )
         parts = terms_of(other, timed_calls(other)).with_layers(layers_s)
         cost_s = parts.inside_s + parts.outside_s
@@ -271,13 +277,13 @@ def _orders(job: Job, machine: Machine, terms: StepTerms, layers_s: float) -> tu
     return tuple(found)
 
 
-def _links(layout: Layout, kind: GroupKind, machine: Machine) -> LinkName:
+def _links(layout: RankLayout, kind: GroupKind, machine: TrainMachine) -> LinkName:
     platform = machine.platform
     return place_of(layout, group_of(layout, kind), platform.gpu.count, platform.nvlink.domain_gpus).links
 
 
 def _what_ifs(
-    job: Job, machine: Machine, terms: StepTerms, constant: Constant | None, asked: Sequence[str]
+    job: TrainJob, machine: TrainMachine, terms: StepTerms, constant: Constant | None, asked: Sequence[str]
 ) -> tuple[WhatIf, ...]:
     """Return changes with what they give, the largest gain first; those that cannot be told last."""
     found = [
@@ -294,12 +300,14 @@ def _what_ifs(
     return tuple(sorted(found, key=lambda each: each.change_share if each.change_share is not None else inf))
 
 
-def _what_if(job: Job, machine: Machine, terms: StepTerms, constant: Constant | None, change: Change) -> WhatIf:
+def _what_if(
+    job: TrainJob, machine: TrainMachine, terms: StepTerms, constant: Constant | None, change: JobChange
+) -> WhatIf:
     is_machine = change.platform is not machine.platform
     answer = scaled_answer(machine.answer, machine.platform, change.platform) if is_machine else machine.answer
-    other = Job(workload=job.workload, configuration=change.configuration, dtype=job.dtype, order=job.order)
+    other = TrainJob(workload=job.workload, configuration=change.configuration, dtype=job.dtype, order=job.order)
     try:
-        work = work_of(other, Machine(platform=machine.platform, accelerator=machine.accelerator, answer=answer))
+        work = work_of(other, TrainMachine(platform=machine.platform, accelerator=machine.accelerator, answer=answer))
     except InputError as error:
         hint = f" ({error.hint})" if error.hint else ""
         return WhatIf(

@@ -6,7 +6,7 @@ from typing import Literal
 
 from busbw.model.train.plan import GroupKind, Phase
 from busbw.model.train.workload import Configuration, DataType, ModelShape
-from busbw.train.layout import Layout
+from busbw.train.layout import RankLayout
 from busbw.train.shape import (
     BACKWARD_TIMES,
     embedding_weights,
@@ -72,7 +72,7 @@ class StageWeights:
     experts: float
 
 
-def stages_of(model: ModelShape, layout: Layout) -> tuple[Stage, ...]:
+def stages_of(model: ModelShape, layout: RankLayout) -> tuple[Stage, ...]:
     """Return the stages; with a virtual pipeline stage i has chunks i, i + PP, ..."""
     found = []
     begin = 0
@@ -107,12 +107,16 @@ def stage_flops(model: ModelShape, configuration: Configuration, stage: Stage) -
     return configuration.micro_batch * sequence * (passes * layers + head) / (p.tp * p.cp)
 
 
-def slowest(model: ModelShape, configuration: Configuration, layout: Layout) -> Stage:
-    """Return the stage with the most FLOPs."""
-    return max(stages_of(model, layout), key=lambda stage: stage_flops(model, configuration, stage))
+def slowest(model: ModelShape, configuration: Configuration, layout: RankLayout) -> Stage:
+    """Return the stage with the most FLOPs; of several that with most layers of experts, which communicate more."""
+
+    def weight(stage: Stage) -> tuple[float, int]:
+        return stage_flops(model, configuration, stage), stage.expert_layers
+
+    return max(stages_of(model, layout), key=weight)
 
 
-def stage_weights(model: ModelShape, layout: Layout, stage: Stage) -> StageWeights:
+def stage_weights(model: ModelShape, layout: RankLayout, stage: Stage) -> StageWeights:
     """Return the parameters on one GPU of a stage."""
     shared = experts = 0.0
     for dense, count in ((True, stage.dense_layers), (False, stage.expert_layers)):
@@ -135,7 +139,7 @@ def tokens_of(configuration: Configuration) -> int:
 
 
 def step_calls(
-    model: ModelShape, configuration: Configuration, layout: Layout, dtype: DataType, stage: Stage
+    model: ModelShape, configuration: Configuration, layout: RankLayout, dtype: DataType, stage: Stage
 ) -> tuple[Call, ...]:
     """Return all calls of a rank of one stage in a step."""
     context = _Context(model=model, configuration=configuration, layout=layout, stage=stage, unit=element_bytes(dtype))
@@ -150,7 +154,7 @@ def step_calls(
 class _Context:
     model: ModelShape
     configuration: Configuration
-    layout: Layout
+    layout: RankLayout
     stage: Stage
     # Bytes of one element between layers.
     unit: int

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from busbw.model.train.plan import CollectiveTime, GroupPlace, StepCollective, StepEstimate
 from busbw.model.train.workload import Configuration, DataType, ModelShape
-from busbw.train.layout import Layout, group_of, place_of
+from busbw.train.layout import RankLayout, group_of, place_of
 from busbw.train.predicting import Asked, pair_place
 from busbw.train.shape import BACKWARD_TIMES
 from busbw.train.step import Call, HiddenBy, slowest, stage_flops, stages_of, step_calls
@@ -27,7 +27,7 @@ class Work:
 
     model: ModelShape
     configuration: Configuration
-    layout: Layout
+    layout: RankLayout
     dtype: DataType
     node_gpus: int
     # GPUs that reach each other over NVLink, where they are more than a node's.

@@ -26,7 +26,7 @@ _MOST_ZERO = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
+class JobChange:
     """What is otherwise; rates in bytes per second of one NIC port, and of one GPU's links."""
 
     text: str
@@ -34,9 +34,9 @@ class Change:
     platform: Platform
 
 
-def read_change(text: str, configuration: Configuration, platform: Platform) -> Change:
+def read_change(text: str, configuration: Configuration, platform: Platform) -> JobChange:
     """Return a change as `tp=8,pp=4` spells it. Raises InputError for what it may not say."""
-    found = Change(text=text, configuration=configuration, platform=platform)
+    found = JobChange(text=text, configuration=configuration, platform=platform)
     seen: set[str] = set()
     for part in text.split(","):
         key, equals, value = part.strip().partition("=")
@@ -49,7 +49,7 @@ def read_change(text: str, configuration: Configuration, platform: Platform) -> 
     return found
 
 
-def _job(change: Change, key: str, value: str) -> Change:
+def _job(change: JobChange, key: str, value: str) -> JobChange:
     limit = _MOST_ZERO if key == "zero" else 2**20
     if _WHOLE.fullmatch(value) is None or int(value) > limit or (int(value) < 1 and key != "zero"):
         raise InputError(f"{value[:40]!r} is no value of {key}", where="--what-if", hint=f"a whole number to {limit}")
@@ -60,7 +60,7 @@ def _job(change: Change, key: str, value: str) -> Change:
     return replace(change, configuration=structs.replace(configuration, parallelism=parallelism))
 
 
-def _machine(change: Change, key: str, value: str) -> Change:
+def _machine(change: JobChange, key: str, value: str) -> JobChange:
     match = _RATE.fullmatch(value)
     if match is None or float(match[1]) == 0:
         raise InputError(f"{value[:40]!r} is no rate", where=f"--what-if {key}=", hint="800G (Gb/s), 100GB/s, or 2x")

@@ -17,8 +17,8 @@ from busbw.model.train.workload import (
     Printed,
     PrintedWords,
     PublishedStep,
-    Source,
     Workload,
+    WorkloadSource,
 )
 
 MOST_BYTES = 2**20
@@ -27,7 +27,7 @@ _UNKNOWN = re.compile(r"unknown field `([^`]*)`")
 _PLACE = re.compile(r"[a-z_]+")
 _TABLES: dict[str, type[msgspec.Struct]] = {
     "model": ModelShape, "experts": Experts, "latent": LatentAttention, "configuration": Configuration,
-    "parallelism": Parallelism, "printed": Printed, "source": Source, "printed_words": PrintedWords,
+    "parallelism": Parallelism, "printed": Printed, "source": WorkloadSource, "printed_words": PrintedWords,
     "published": PublishedStep,
 }  # fmt: skip
 

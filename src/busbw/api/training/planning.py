@@ -15,8 +15,8 @@ from busbw.store.files import read_bounded
 from busbw.train.layout import DEFAULT_ORDER
 from busbw.train.planning import (
     Constant,
-    Job,
-    Machine,
+    TrainJob,
+    TrainMachine,
     constant_of_own,
     constant_of_row,
     fitted_row,
@@ -78,7 +78,9 @@ def plan_training(request: TrainRequest) -> TrainPlan:
     return plan_step(job, machine, constant, request.what_if, why)
 
 
-def _constant(request: TrainRequest, job: Job, machine: Machine, known: dict[str, GpuFacts]) -> Constant | None:
+def _constant(
+    request: TrainRequest, job: TrainJob, machine: TrainMachine, known: dict[str, GpuFacts]
+) -> Constant | None:
     step_s = request.step_s
     if step_s is not None:
         if not 0 < step_s <= _LONGEST_STEP_S:

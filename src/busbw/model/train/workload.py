@@ -110,7 +110,7 @@ class Configuration(Value, kw_only=True, frozen=True):
     source: tuple[Name, ...] = ()
 
 
-class Source(Value, kw_only=True, frozen=True):
+class WorkloadSource(Value, kw_only=True, frozen=True):
     """Where values are from."""
 
     id: Name
@@ -152,7 +152,7 @@ class Workload(Value, kw_only=True, frozen=True):
     model: ModelShape
     dtypes: tuple[DataType, ...]
     configuration: tuple[Configuration, ...]
-    source: tuple[Source, ...] = ()
+    source: tuple[WorkloadSource, ...] = ()
     note: tuple[Words, ...] = ()
     printed_words: tuple[PrintedWords, ...] = ()
     published: tuple[PublishedStep, ...] = ()
