@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from busbw.base.errors import InputError
-from busbw.facts.platforms import GpuFacts, facts_of_gpus
+from busbw.facts.platforms import all_platforms, facts_of_gpus, find_platform
 from busbw.facts.workloads import shipped_workloads
 from busbw.judge.explaining.series import StatedFacts
 from busbw.judge.explaining.sources import Logged, series_of_import, series_of_run
-from busbw.machine.named import platform, platforms
+from busbw.machine.capture.sites import site_files
 from busbw.model.train.plan import ShownWorkload, TrainPlan
 from busbw.model.train.workload import DataType, Workload
 from busbw.store.files import read_bounded
@@ -68,19 +68,16 @@ def shown_workload(name: str) -> ShownWorkload:
 def plan_training(request: TrainRequest) -> TrainPlan:
     """Return the plan of a step. Raises InputError for what there is not, and for a job that cannot be."""
     workload = workload_of(request.workload)
-    here = platform(request.platform).platform
-    known = facts_of_gpus([each.platform for each in platforms()])
-    measured = tuple(each for name in request.measured for each in _measured(name, here.gpu.count))
-    machine = machine_of(here, known, measured)
+    node_gpus = find_platform(request.platform, site_files()).platform.gpu.count
+    measured = tuple(each for name in request.measured for each in _measured(name, node_gpus))
+    machine = _machine(request.platform, measured)
     job = job_of(workload, request.gpus, request.dtype, request.order)
-    constant = _constant(request, job, machine, known)
+    constant = _constant(request, job, machine)
     why = f"no step of {workload.id} in {job.dtype} is published: give one of your own, --step-time SECONDS"
     return plan_step(job, machine, constant, request.what_if, why)
 
 
-def _constant(
-    request: TrainRequest, job: TrainJob, machine: TrainMachine, known: dict[str, GpuFacts]
-) -> Constant | None:
+def _constant(request: TrainRequest, job: TrainJob, machine: TrainMachine) -> Constant | None:
     step_s = request.step_s
     if step_s is not None:
         if not 0 < step_s <= _LONGEST_STEP_S:
@@ -89,7 +86,12 @@ def _constant(
     row = fitted_row(job.workload, job.dtype)
     if row is None:
         return None
-    return constant_of_row(job.workload, row, machine_of(platform(row.platform).platform, known), machine)
+    return constant_of_row(job.workload, row, _machine(row.platform), machine)
+
+
+def _machine(name: str, measured: tuple[MeasuredCollective, ...] = ()) -> TrainMachine:
+    site = site_files()
+    return machine_of(find_platform(name, site).platform, facts_of_gpus(all_platforms(site)), measured)
 
 
 def _measured(name: str, node_gpus: int) -> tuple[MeasuredCollective, ...]:
