@@ -12,6 +12,7 @@ from busbw.machine.capture.sites import site_files
 from busbw.model.train.plan import ShownWorkload, TrainPlan
 from busbw.model.train.workload import DataType, Workload
 from busbw.store.files import read_bounded
+from busbw.train.configurations.registry import read_configuration
 from busbw.train.layout import DEFAULT_ORDER
 from busbw.train.planning import (
     Constant,
@@ -27,6 +28,7 @@ from busbw.train.planning import (
 )
 from busbw.train.predicting import MeasuredCollective, measured_in
 from busbw.train.workloads import MOST_BYTES, read_workload, workload_named
+from busbw.train.written import workload_toml
 
 _LONGEST_STEP_S = 1e6
 
@@ -63,6 +65,17 @@ def workload_of(name: str) -> Workload:
 def shown_workload(name: str) -> ShownWorkload:
     """Return a workload with the sizes of its configurations. Raises InputError as `workload_of`, and for bad ones."""
     return shown(workload_of(name))
+
+
+def made_workload(file: Path, form: str | None, says: tuple[str, ...]) -> str:
+    """Return the file of a workload, made of another program's configuration.
+
+    Raises InputError for what is none, for a job that cannot be, and, by name, for what it does not say.
+    """
+    raw = read_bounded(file, most_bytes=MOST_BYTES, kind="configuration")
+    workload, notes = read_configuration(raw.decode("utf-8", "replace"), str(file), form, says)
+    shown(workload)
+    return workload_toml(workload, (f"made of {file.name}", *notes))
 
 
 def plan_training(request: TrainRequest) -> TrainPlan:

@@ -1,11 +1,13 @@
 """The verb `train`: what a training job communicates, and how long a step takes."""
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
 
 from busbw.base.errors import ExitCode
+from busbw.base.text import printable
 from busbw.cli.options import JSON
 
 _DTYPES = ("bf16", "fp16", "fp32", "fp8")
@@ -46,6 +48,39 @@ def show(workload: str, *, as_json: bool) -> None:
         sys.stdout.write(codec.encode_pretty(found.workload).decode())
     else:
         workload_text(found)
+
+
+@train.command()
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option(
+    "--form",
+    type=click.Choice(("megatron", "nemo", "torchtitan")),
+    help="Whose configuration it is [default: as told].",
+)
+@click.option(
+    "--say",
+    "says",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="What FILE does not say, such as gpus=64 or vocabulary=128256.",
+)
+@click.option(
+    "-o", "output", type=click.Path(path_type=Path), metavar="OUT.toml", help="Write it there [default: print]."
+)
+def make(file: Path, form: str | None, says: tuple[str, ...], output: Path | None) -> None:
+    """Make a workload of a configuration: arguments of Megatron-LM, YAML or Python of NeMo, TOML of torchtitan.
+
+    What FILE does not say is asked for by name. Nothing of it is executed.
+    """
+    from busbw.api.training.planning import made_workload
+    from busbw.store.files import write_whole
+
+    text = made_workload(file, form, says)
+    if output is None:
+        sys.stdout.write(text)
+        return
+    write_whole(output.absolute(), text.encode())
+    print(printable(f"wrote {output}; next: busbw train plan {output} --platform ID"), file=sys.stderr)
 
 
 @train.command()
