@@ -216,9 +216,13 @@ DOCUMENT_HARNESSES: dict[str, Harness] = {
 OUTPUT_HARNESSES: dict[str, Harness] = {"imported_lines": _imported_lines}
 # Those of a run: tests/fuzz/test_parsers.py feeds them; those of machines, settings and hosts have their own.
 RUN_HARNESSES = TEXT_HARNESSES | DOCUMENT_HARNESSES | OUTPUT_HARNESSES
-HARNESSES = (
-    RUN_HARNESSES | MACHINE_HARNESSES | SETTINGS_HARNESSES | ALLOCATION_HARNESSES | FABRIC_HARNESSES | TRAIN_HARNESSES
-)
+OTHERS = ALLOCATION_HARNESSES | FABRIC_HARNESSES | TRAIN_HARNESSES
+HARNESSES = RUN_HARNESSES | MACHINE_HARNESSES | SETTINGS_HARNESSES | OTHERS
+OWN_SEEDS = {
+    **dict.fromkeys(ALLOCATION_HARNESSES, ALLOCATION_SEEDS),
+    **dict.fromkeys(FABRIC_HARNESSES, FABRIC_SEEDS),
+    **dict.fromkeys(TRAIN_HARNESSES, TRAIN_SEEDS),
+}
 
 
 def seeds_of(name: str) -> tuple[bytes, ...]:

@@ -16,6 +16,7 @@ from busbw.model.train.workload import (
     Parallelism,
     Printed,
     PrintedWords,
+    PublishedLaunch,
     PublishedStep,
     Workload,
     WorkloadSource,
@@ -28,7 +29,7 @@ _PLACE = re.compile(r"[a-z_]+")
 _TABLES: dict[str, type[msgspec.Struct]] = {
     "model": ModelShape, "experts": Experts, "latent": LatentAttention, "configuration": Configuration,
     "parallelism": Parallelism, "printed": Printed, "source": WorkloadSource, "printed_words": PrintedWords,
-    "published": PublishedStep,
+    "published": PublishedStep, "launch": PublishedLaunch,
 }  # fmt: skip
 
 
@@ -119,6 +120,7 @@ def _check_sources(found: Workload, where: str) -> None:
     named = [name for each in found.configuration for name in each.source]
     named += [each.source for each in found.published]
     named += [each.source for each in found.printed_words]
+    named += [found.launch.source] if found.launch is not None else []
     unknown = next((name for name in named if name not in known), None)
     if unknown is not None:
         raise InputError(

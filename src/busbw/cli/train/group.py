@@ -118,3 +118,46 @@ def plan(*, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 - as click giv
         train_plan_text(found)
     sys.stdout.flush()
     sys.exit(ExitCode.FINDINGS if any(each.is_serious for each in found.findings) else ExitCode.OK)
+
+
+@train.command(context_settings={"ignore_unknown_options": False})
+@click.argument("workload", metavar="WORKLOAD|FILE.toml")
+@click.argument("program", nargs=-1, metavar="[-- PROGRAM [ARGUMENTS]...]")
+@click.option("--platform", required=True, metavar="ID", help="The platform, by id or any of its names.")
+@click.option("--gpus", type=int, metavar="N", help="GPUs of the job [default: the fewest of a configuration].")
+@click.option(
+    "--dtype", type=click.Choice(_DTYPES), help="What matrices are multiplied in, as DTYPE [default: the first]."
+)
+@click.option("--stage", metavar="PATH", help="The folder that all nodes see: image, settings, results.")
+@click.option("--image", metavar="IMAGE", help="The container's image [default: as published, in --stage].")
+@click.option(
+    "--cpus",
+    type=click.Choice(("even", "numa")),
+    default="even",
+    show_default=True,
+    help="CPUs of each process: an even share of the cores as published, or the NUMA node of its GPU.",
+)
+@click.option("--partition", metavar="NAME", help="Slurm's partition.")
+@click.option("--account", metavar="NAME", help="Slurm's account.")
+@click.option("--time", "time_s", type=int, metavar="SECONDS", help="The time limit [default: as published].")
+@click.option(
+    "-o", "directory", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Where the job's files go."
+)
+@JSON
+def script(*, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 - as click gives them
+    """Write the Slurm job of WORKLOAD: settings with reasons, container, CPUs; checked by env lint. Starts nothing.
+
+    Exit code 0: written; 1: written, and env lint has a warning; 2: bad input.
+    """
+    from busbw.api.training.scripts import ScriptRequest, training_script
+    from busbw.model import codec
+    from busbw.show.text.train import script_text
+
+    found = training_script(ScriptRequest(**asked))
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(found).decode())
+    else:
+        script_text(found)
+    sys.stdout.flush()
+    serious = any(each.is_serious for each in found.checked.findings)
+    sys.exit(ExitCode.FINDINGS if serious else ExitCode.OK)

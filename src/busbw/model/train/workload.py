@@ -144,6 +144,22 @@ class PublishedStep(Value, kw_only=True, frozen=True):
     configuration: Configuration | None = None
 
 
+class PublishedLaunch(Value, kw_only=True, frozen=True):
+    """How the source starts it. `{stage}`, `{directory}`, `{dtype}`, `{fp8}` and `{gpus}` differ from job to job."""
+
+    program: tuple[Words, ...]
+    container: Literal["pyxis", "apptainer"] | None = None
+    image: Words | None = None
+    mounts: tuple[Words, ...] = ()
+    container_options: tuple[Words, ...] = ()
+    # Directives for sbatch.
+    batch_options: tuple[Words, ...] = ()
+    time_s: Count | None = None
+    # What the program's own scripts read.
+    environment: dict[str, str] = msgspec.field(default_factory=dict)
+    source: Name
+
+
 class Workload(Value, kw_only=True, frozen=True):
     """A model with its configurations."""
 
@@ -156,3 +172,4 @@ class Workload(Value, kw_only=True, frozen=True):
     note: tuple[Words, ...] = ()
     printed_words: tuple[PrintedWords, ...] = ()
     published: tuple[PublishedStep, ...] = ()
+    launch: PublishedLaunch | None = None

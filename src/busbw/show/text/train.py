@@ -7,9 +7,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from busbw.base.text import listed, printable
+from busbw.base.text import counted, listed, printable
 from busbw.model.finding import Finding
 from busbw.model.train.plan import ShownWorkload
+from busbw.model.train.script import TrainScript
 from busbw.model.train.workload import ModelShape, Workload
 from busbw.show.lines import say, say_action
 from busbw.show.text.terminal import SEVERITY_COLOURS, console
@@ -105,3 +106,24 @@ def findings_text(out: Console, findings: Sequence[Finding]) -> None:
             say_action(out, "fix", first.fix)
         if others:
             say(out, Text(printable(f"also: {listed([each.title for each in others], 3, between='; ')}")), indent=2)
+
+
+def script_text(script: TrainScript) -> None:
+    """Print where a job was written, the CPUs of its processes in both ways, and what was found in it."""
+    out = console()
+    what = f"{script.workload} on {script.gpus} GPUs, {script.nodes} nodes of {script.platform}, {script.dtype}"
+    say(out, Text.assemble(("written", "bold green"), printable(f": {what}: {script.directory}")))
+    say(out, Text(printable(f"submit it with {script.directory}/{script.submit}; job.sh beside it is the whole job")))
+    out.print()
+    for way in script.masks:
+        chosen = ", used here" if way.chosen else f"; --cpus {way.sharing} takes it"
+        say(out, Text(printable(f"{way.cpus_each} CPUs a process, {way.why}{chosen}:")))
+        out.print(Text(f"  mask_cpu:{','.join(way.masks)}"), soft_wrap=True)
+    out.print()
+    for name, value in script.environment:
+        say(out, Text(printable(f"{name}={value}")), indent=2)
+    findings_text(out, script.checked.findings)
+    counts = script.checked.counts
+    out.print()
+    each = (counted(counts.errors, "error"), counted(counts.warnings, "warning"), counted(counts.notes, "note"))
+    say(out, Text(f"busbw env lint: {', '.join(each)}"))
