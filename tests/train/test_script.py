@@ -9,9 +9,7 @@ from busbw.api.training.scripts import ScriptRequest, training_script
 from busbw.base.errors import InputError
 
 # As the interconnect study prints it, --cpu-bind=mask_cpu of its launch.sh.
-PUBLISHED = (
-    "fff,fff000,fff000000,fff000000000,fff000000000000,fff000000000000000,fff000000000000000000,fff000000000000000000000"
-)
+PUBLISHED = ",".join(f"fff{'000' * place}" for place in range(8))
 
 
 def asked(folder: Path, **fields: object) -> ScriptRequest:
