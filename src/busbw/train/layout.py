@@ -180,47 +180,47 @@ def _stages(layers: int, configuration: Configuration) -> tuple[int, ...]:
 def group_of(layout: RankLayout, kind: GroupKind) -> RankGroup:
     """Return the groups of a kind: sizes and strides, and the ranks of the first and the last group."""
     varying = tuple(each for each in layout.order.split("-") if each in _VARYING[kind] and layout.size_of(each) > 1)
-    sizes = tuple(layout.size_of(each) for each in varying)
+    counts = tuple(layout.size_of(each) for each in varying)
     strides = tuple(layout.stride_of(each) for each in varying)
-    groups = layout.gpus // _product(sizes)
+    groups = layout.gpus // _product(counts)
     if kind == "embedding" and layout.pp > 1:
         # The first and the last stage.
-        sizes, strides = (2,), ((layout.pp - 1) * layout.stride_of("pp"),)
+        counts, strides = (2,), ((layout.pp - 1) * layout.stride_of("pp"),)
     bases = tuple(islice(_bases(layout, kind), 1))
-    last = layout.gpus - 1 - sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+    last = layout.gpus - 1 - sum((size - 1) * stride for size, stride in zip(counts, strides, strict=True))
     starts = tuple(dict.fromkeys((*bases, last)))[:_EXAMPLES]
     return RankGroup(
         kind=kind,
-        size=_product(sizes),
+        size=_product(counts),
         groups=groups,
-        sizes=sizes,
+        sizes=counts,
         strides=strides,
-        examples=tuple(tuple(islice(members(sizes, strides, start), _SHOWN_RANKS)) for start in starts),
+        examples=tuple(tuple(islice(members(counts, strides, start), _SHOWN_RANKS)) for start in starts),
     )
 
 
-def _product(sizes: tuple[int, ...]) -> int:
+def _product(counts: tuple[int, ...]) -> int:
     result = 1
-    for each in sizes:
+    for each in counts:
         result *= each
     return result
 
 
-def members(sizes: tuple[int, ...], strides: tuple[int, ...], base: int) -> Iterator[int]:
+def members(counts: tuple[int, ...], strides: tuple[int, ...], base: int) -> Iterator[int]:
     """Yield the ranks of the group that begins at `base`, ascending where strides are."""
-    if not sizes:
+    if not counts:
         yield base
         return
-    for place in range(sizes[-1]):
-        yield from members(sizes[:-1], strides[:-1], base + place * strides[-1])
+    for place in range(counts[-1]):
+        yield from members(counts[:-1], strides[:-1], base + place * strides[-1])
 
 
 def _bases(layout: RankLayout, kind: GroupKind) -> Iterator[int]:
     """Yield the first rank of each group."""
     fixed = [each for each in layout.order.split("-") if each not in _VARYING[kind]]
-    sizes = tuple(layout.size_of(each) for each in fixed)
+    counts = tuple(layout.size_of(each) for each in fixed)
     strides = tuple(layout.stride_of(each) for each in fixed)
-    yield from members(sizes, strides, 0)
+    yield from members(counts, strides, 0)
 
 
 def place_of(layout: RankLayout, group: RankGroup, node_gpus: int, domain_gpus: int | None = None) -> GroupPlace:

@@ -16,6 +16,8 @@ ZeroStage = Literal[0, 1, 2, 3]
 Count = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
 # Of layers, experts and the like, where none is an answer.
 Several = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
+# Layers are walked through one by one.
+Layers = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 # A number of ranks along one dimension.
 Degree = Annotated[int, msgspec.Meta(ge=1, le=2**20)]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,59}$")]
@@ -51,7 +53,7 @@ class Experts(Value, kw_only=True, frozen=True):
 class ModelShape(Value, kw_only=True, frozen=True):
     """A decoder-only transformer."""
 
-    layers: Count
+    layers: Layers
     hidden: Count
     heads: Count
     # Groups of keys and values (grouped-query attention).
@@ -82,7 +84,7 @@ class Parallelism(Value, kw_only=True, frozen=True):
     sequence_parallel: bool = False
     zero: ZeroStage = 0
     # Layers of each stage, where they are not dealt evenly; with it vp is 1.
-    stage_layers: tuple[Count, ...] = ()
+    stage_layers: tuple[Layers, ...] = ()
     overlap: tuple[Overlap, ...] = ()
     recompute: Recompute = "selective"
     # Of one element of a gradient as it is reduced.
@@ -101,7 +103,7 @@ class Configuration(Value, kw_only=True, frozen=True):
 
     gpus: Degree
     # None: as many as the model has; less of them is a proxy.
-    layers: Count | None = None
+    layers: Layers | None = None
     sequence: Count
     micro_batch: Count
     global_batch: Count

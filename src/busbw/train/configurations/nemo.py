@@ -6,6 +6,7 @@ last part, wherever it stands.
 
 import ast
 import re
+import warnings
 from collections.abc import Iterator
 
 from busbw.base.errors import InputError
@@ -170,7 +171,10 @@ def _advance(key: list[str | None], word: str | None) -> None:
 def _of_python(text: str, where: str) -> Iterator[Pair]:
     """Yield keyword arguments and assigned attributes whose values are plain."""
     try:
-        tree = ast.parse(text)
+        with warnings.catch_warnings():
+            # What Python would warn of in somebody's file is not ours to print.
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise InputError("not valid Python", where=where) from error
     for node in ast.walk(tree):

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
+
 from busbw.base.errors import InputError
 from busbw.base.text import listed, maybe
 from busbw.model.train.workload import Configuration, DataType, Experts, ModelShape, Overlap, Parallelism, Workload
@@ -109,7 +111,18 @@ def workload_from(
     taken = tuple(
         f"{key} {each.value}: {each.place}" for key, each in said.values.items() if _is_default(each, key, says)
     )
-    return _workload(values, name, said), (*said.notes, *taken)
+    return _checked(_workload(values, name, said), name), (*said.notes, *taken)
+
+
+def _checked(made: Workload, name: str) -> Workload:
+    """Return a workload whose values are within the bounds of its file. Raises InputError for one that is not."""
+    try:
+        return msgspec.convert(msgspec.to_builtins(made), Workload)
+    except msgspec.ValidationError as error:
+        cause = str(error).replace("`", "")
+        raise InputError(
+            f"{cause[:1].lower()}{cause[1:]}", where=name, hint="busbw train show has such values"
+        ) from error
 
 
 def _is_default(each: SaidValue, key: str, says: Mapping[str, SaidValue]) -> bool:
