@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from busbw.model.run import Run
     from busbw.model.scaling import ScalingReport
     from busbw.model.topology import NodeView, TopologyComparison
+    from busbw.model.train.plan import TrainPlan
     from busbw.model.verdict import ExplainedVerdict
 
 
@@ -298,6 +299,18 @@ def check(profile: str = "quick", **asked: Any) -> "CheckReport":  # noqa: ANN40
     from busbw.api.nodes.checks import check as checked
 
     return checked(CheckRequest(profile=profile, **asked), _silent)[0]
+
+
+def train_plan(workload: str, platform: str, **asked: Any) -> "TrainPlan":  # noqa: ANN401 - see `asked`
+    """Return what a training step communicates and takes: `busbw train plan`. `asked`: the fields of `TrainRequest`.
+
+    >>> import busbw.api
+    >>> busbw.api.train_plan("grok1-314b", "azure-nd-h100-v5", gpus=512).accumulation
+    128
+    """
+    from busbw.api.training.planning import TrainRequest, plan_training
+
+    return plan_training(TrainRequest(workload=workload, platform=platform, **asked))
 
 
 def scaling(*sources: str, **asked: Any) -> "ScalingReport":  # noqa: ANN401 - see `asked`

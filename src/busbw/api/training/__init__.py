@@ -1,0 +1,1 @@
+"""Training jobs: the families of verbs below `busbw train`."""

@@ -1,0 +1,127 @@
+"""Workloads by name or file, and the plan of a step on a platform."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from busbw.base.errors import InputError
+from busbw.facts.platforms import all_platforms, facts_of_gpus, find_platform
+from busbw.facts.workloads import shipped_workloads
+from busbw.judge.explaining.series import StatedFacts
+from busbw.judge.explaining.sources import Logged, series_of_import, series_of_run
+from busbw.machine.capture.sites import site_files
+from busbw.model.train.plan import ShownWorkload, TrainPlan
+from busbw.model.train.workload import DataType, Workload
+from busbw.store.files import read_bounded
+from busbw.train.configurations.registry import read_configuration
+from busbw.train.layout import DEFAULT_ORDER
+from busbw.train.planning import (
+    Constant,
+    TrainJob,
+    TrainMachine,
+    constant_of_own,
+    constant_of_row,
+    fitted_row,
+    job_of,
+    machine_of,
+    plan_step,
+    shown,
+)
+from busbw.train.predicting import MeasuredCollective, measured_in
+from busbw.train.workloads import MOST_BYTES, read_workload, workload_named
+from busbw.train.written import workload_toml
+
+_LONGEST_STEP_S = 1e6
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainRequest:
+    """What a plan is asked for; None or (): not said."""
+
+    workload: str
+    platform: str
+    gpus: int | None = None
+    dtype: DataType | None = None
+    order: str = DEFAULT_ORDER
+    what_if: tuple[str, ...] = ()
+    # Stored runs, imports or files of tools that hold measured collectives.
+    measured: tuple[str, ...] = ()
+    # Seconds that a step of this job takes, as measured.
+    step_s: float | None = None
+
+
+def every_workload() -> tuple[Workload, ...]:
+    """Return the workloads that are shipped, by name."""
+    return tuple(workload_named(name) for name in shipped_workloads())
+
+
+def workload_of(name: str) -> Workload:
+    """Return a workload by its name, or from a file. Raises InputError for what is neither, and for a bad file."""
+    if "/" not in name and not name.endswith(".toml"):
+        return workload_named(name)
+    raw = read_bounded(Path(name), most_bytes=MOST_BYTES, kind="workload")
+    return read_workload(raw.decode("utf-8", "replace"), name)
+
+
+def shown_workload(name: str) -> ShownWorkload:
+    """Return a workload with the sizes of its configurations. Raises InputError as `workload_of`, and for bad ones."""
+    return shown(workload_of(name))
+
+
+def made_workload(file: Path, form: str | None, says: tuple[str, ...]) -> str:
+    """Return the file of a workload, made of another program's configuration.
+
+    Raises InputError for what is none, for a job that cannot be, and, by name, for what it does not say.
+    """
+    raw = read_bounded(file, most_bytes=MOST_BYTES, kind="configuration")
+    workload, notes = read_configuration(raw.decode("utf-8", "replace"), str(file), form, says)
+    shown(workload)
+    return workload_toml(workload, (f"made of {file.name}", *notes))
+
+
+def plan_training(request: TrainRequest) -> TrainPlan:
+    """Return the plan of a step. Raises InputError for what there is not, and for a job that cannot be."""
+    workload = workload_of(request.workload)
+    node_gpus = find_platform(request.platform, site_files()).platform.gpu.count
+    measured = tuple(each for name in request.measured for each in _measured(name, node_gpus))
+    machine = _machine(request.platform, measured)
+    job = job_of(workload, request.gpus, request.dtype, request.order)
+    constant = _constant(request, job, machine)
+    why = f"no step of {workload.id} in {job.dtype} is published: give one of your own, --step-time SECONDS"
+    return plan_step(job, machine, constant, request.what_if, why)
+
+
+def _constant(request: TrainRequest, job: TrainJob, machine: TrainMachine) -> Constant | None:
+    step_s = request.step_s
+    if step_s is not None:
+        if not 0 < step_s <= _LONGEST_STEP_S:
+            raise InputError(f"a step of {step_s:g} s", where="--step-time", hint="seconds of one step, as 20.6")
+        return constant_of_own(job, machine, step_s)
+    row = fitted_row(job.workload, job.dtype)
+    if row is None:
+        return None
+    return constant_of_row(job.workload, row, _machine(row.platform), machine)
+
+
+def _machine(name: str, measured: tuple[MeasuredCollective, ...] = ()) -> TrainMachine:
+    site = site_files()
+    return machine_of(find_platform(name, site).platform, facts_of_gpus(all_platforms(site)), measured)
+
+
+def _measured(name: str, node_gpus: int) -> tuple[MeasuredCollective, ...]:
+    """Return what a run, an import or a file of another tool measured on nodes of so many GPUs."""
+    from busbw.api.verdicts import OpenedImport, open_results  # noqa: PLC0415 - most plans have no measurements
+    from busbw.store import imports  # noqa: PLC0415
+
+    with open_results((name,)) as result:
+        if isinstance(result, OpenedImport):
+            imported, readings = imports.read(result.where), imports.readings(result.where)
+            found, left = series_of_import(
+                imported, readings, StatedFacts(), node_gpus=node_gpus or None, logged=Logged()
+            )
+            measured = measured_in(found, result.name)
+            why = f": {left[0]}" if left else ""
+        else:
+            measured, why = measured_in(series_of_run(result.run, StatedFacts()), result.name), ""
+    if not measured:
+        raise InputError(f"no collective with its nodes and times is in it{why}", where=f"--measured {name}")
+    return measured

@@ -1,0 +1,5 @@
+"""What a training job communicates, computes and takes: values in, values out.
+
+Begin with `workloads`, which reads what a job is; `layout` says how ranks share it and whether that can be, `shape` how
+large it is, `step` what one step communicates, `timing` what that takes.
+"""
