@@ -1,0 +1,1 @@
+"""What is behind `busbw train`: `reading` of logs and traces, `scaling` of several."""
