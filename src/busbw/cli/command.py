@@ -40,6 +40,7 @@ VERBS = {
     "scaling": Verb("scaling", "scaling", "Draw results over the number of nodes."),
     "show": Verb("results", "show", "Print the result of a run, an import or a comparison."),
     "topo": Verb("topo", "topo", "The topology of one node, and NCCL's topology files."),
+    "train": Verb("train", "train", "Training jobs: step times of logs, communication of traces, scaling."),
     "trend": Verb("history", "trend", "Show a metric of stored runs over time."),
 }
 

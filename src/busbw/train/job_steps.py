@@ -4,6 +4,7 @@ import math
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from busbw.base.errors import InputError
 from busbw.model.train.reading import RankSteps, Restart, StepWork, TimeBasis
@@ -70,11 +71,8 @@ def job_steps(rows: StepRows, work: StepWork, source: str) -> JobSteps:
     places = [stream.places[at] for at in kept]
     new_place = {at: number for number, at in enumerate(kept)}
     starts = sorted({next((new_place[at] for at in range(start, len(times)) if at in new_place), len(kept)) for start in stream.starts})
-    steps = Counter(
-        later - before
-        for before, later in zip(stream.places, stream.places[1:], strict=False)
-        if (later := rows.numbers[later]) > (before := rows.numbers[before])
-    )
+    numbers = [rows.numbers[place] for place in stream.places]
+    steps = Counter(later - before for before, later in pairwise(numbers) if later > before)
     if stream.repeats:
         notes.append(f"{stream.repeats} lines say a step again, as several ranks do: of each step the slowest counts")
     return JobSteps(

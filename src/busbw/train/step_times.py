@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from busbw.base.text import counted, listed, percent
-from busbw.base.units import format_time
+from busbw.base.units import precise_time
 from busbw.facts.rules import finding
 from busbw.model.finding import FilePlace, Finding
 from busbw.model.scaling import ScalingEstimate
@@ -240,9 +240,9 @@ def _sentence(
     if window is None:
         return "cannot_tell", "no step with a time"
     step = window.step_s
-    parts = [f"{_precise(step.value)} a step"]
+    parts = [f"{precise_time(step.value)} a step"]
     if step.low is not None and step.high is not None:
-        parts[0] += f" ({_precise(step.low)} to {_precise(step.high)}, {counted(window.steps, 'step')})"
+        parts[0] += f" ({precise_time(step.low)} to {precise_time(step.high)}, {counted(window.steps, 'step')})"
     if throughput.tokens_per_s is not None:
         parts.append(f"{throughput.tokens_per_s.value:,.0f} tokens/s")
     if throughput.tokens_per_s_per_gpu is not None:
@@ -257,11 +257,6 @@ def _sentence(
     if window.drift is not None and abs(window.drift) > _LEAST_DRIFT:
         return "unsteady", f"{words}; steps drift by {100 * window.drift:+.1f} %"
     return "steady", words
-
-
-def _precise(time_s: float) -> str:
-    """Return a time with the digits that logs have: four or more."""
-    return f"{time_s:.3f} s" if time_s < 100 and time_s >= 1 else format_time(time_s)
 
 
 def _findings(
@@ -327,8 +322,8 @@ def _long_finding(slow: LongSteps, window: SteadyWindow, source: str) -> Finding
     return finding(
         "STEP004",
         share=percent(slow.lost),
-        evidence=f"{counted(slow.count, 'long step')} {when}, up to {_precise(slow.longest_s)} instead of "
-        f"{_precise(window.step_s.value)}: {why}; steps {listed([str(each) for each in slow.numbers], 8)}",
+        evidence=f"{counted(slow.count, 'long step')} {when}, up to {precise_time(slow.longest_s)} instead of "
+        f"{precise_time(window.step_s.value)}: {why}; steps {listed([str(each) for each in slow.numbers], 8)}",
         fix="hold the numbers against the distance of checkpoints and evaluations; if neither, look for the node that "
         "stalls: busbw check on the nodes of the job",
         place=FilePlace(file=source, line=window.first_line),

@@ -6,8 +6,6 @@ from busbw.base.value import Integer, Value
 from busbw.model.finding import Finding
 from busbw.model.scaling import ScalingEstimate
 
-TRAIN_READ_SCHEMA = 1
-
 # printed: a time that the program printed for each step; rate: work over a printed rate; stamps: moments of lines;
 # clock: the elapsed time of a progress bar; mean: one number over the whole run.
 TimeBasis = Literal["printed", "rate", "stamps", "clock", "mean"]
@@ -126,6 +124,8 @@ class TrainingLog(Value, kw_only=True, frozen=True):
     columns: StepColumns
     work: StepWork
     window: SteadyWindow | None = None
+    # Where only a whole run has a time: seconds of a step on average, start and pauses with it.
+    mean_step_s: ScalingEstimate | None = None
     throughput: StepThroughput
     long_steps: LongSteps | None = None
     restarts: tuple[Restart, ...] = ()

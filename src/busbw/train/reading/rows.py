@@ -16,20 +16,20 @@ class StepRows:
     """The steps of one form. Each column has a place for each line; 0, -1 or NaN where it was not said."""
 
     form: StepForm
-    numbers: array[int] = field(default_factory=lambda: array("q"))
+    numbers: "array[int]" = field(default_factory=lambda: array("q"))
     # As printed, in the unit of the form.
-    values: array[float] = field(default_factory=lambda: array("d"))
-    lines: array[int] = field(default_factory=lambda: array("q"))
-    ranks: array[int] = field(default_factory=lambda: array("q"))
-    stamps: array[float] = field(default_factory=lambda: array("d"))
-    totals: array[int] = field(default_factory=lambda: array("q"))
-    batches: array[int] = field(default_factory=lambda: array("q"))
-    consumed: array[int] = field(default_factory=lambda: array("q"))
+    values: "array[float]" = field(default_factory=lambda: array("d"))
+    lines: "array[int]" = field(default_factory=lambda: array("q"))
+    ranks: "array[int]" = field(default_factory=lambda: array("q"))
+    stamps: "array[float]" = field(default_factory=lambda: array("d"))
+    totals: "array[int]" = field(default_factory=lambda: array("q"))
+    batches: "array[int]" = field(default_factory=lambda: array("q"))
+    consumed: "array[int]" = field(default_factory=lambda: array("q"))
     # TFLOP/s of a GPU and the utilisation in percent, as the program prints them of itself.
-    tflops: array[float] = field(default_factory=lambda: array("d"))
-    mfu: array[float] = field(default_factory=lambda: array("d"))
+    tflops: "array[float]" = field(default_factory=lambda: array("d"))
+    mfu: "array[float]" = field(default_factory=lambda: array("d"))
     # Tokens a second of one device.
-    tokens: array[float] = field(default_factory=lambda: array("d"))
+    tokens: "array[float]" = field(default_factory=lambda: array("d"))
     # Digits behind the point: the fewest of any value, and so how coarse the print is.
     decimals: int = 99
     # Half of what the last digit, or a clock of whole seconds, leaves open; None: `decimals` tell it.
