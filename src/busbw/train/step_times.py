@@ -7,6 +7,7 @@ is what lies before it, not a number of steps.
 
 import math
 from collections.abc import Sequence
+from statistics import stdev
 
 from busbw.base.text import counted, listed, percent
 from busbw.base.units import precise_time
@@ -24,7 +25,7 @@ from busbw.model.train.reading import (
     TrainingLog,
 )
 from busbw.stats.change_points import LEAST_OF_A_LEVEL, change_points
-from busbw.stats.distributions import median, median_interval
+from busbw.stats.distributions import median, median_interval, student_quantile
 from busbw.stats.tail import drift, slow_samples
 from busbw.train.job_steps import JobSteps
 
@@ -32,6 +33,9 @@ FALSE_ALARMS = 0.01
 LEAST_CHANGE = 0.01
 # Below this a level cannot be told from its warm-up.
 LEAST_STEPS = 2 * LEAST_OF_A_LEVEL
+# A first step is slow beyond so many standard deviations, as the scatter of the middle tells them.
+_DEVIATIONS = 5.0
+_MAD_TO_DEVIATION = 1.4826
 # Longer series are looked at in so many stretches: the median of each.
 _MOST_VALUES = 4_000
 # Of the time of the window that long steps may take, and what the second half may lie off the first, without a word.
@@ -40,6 +44,8 @@ _LEAST_DRIFT = 0.03
 # A rank is slow where its median lies so much above that of the others.
 _LEAST_SLOWER = 0.02
 _MOST_NUMBERS = 20
+_LEAST_S = 1e-12
+_LEAST_REGULAR = 3
 _MFU = "FLOPs of a step / (seconds of a step x GPUs x peak FLOP/s of a GPU)"
 
 
@@ -90,8 +96,8 @@ def _window(steps: JobSteps) -> tuple[SteadyWindow | None, LongSteps | None, ran
     places = range(begin, last)
     inside = steps.times_s[begin:last]
     ordered = sorted(inside)
-    centre = median(ordered)
-    low, high = median_interval(ordered) or (ordered[0], ordered[-1])
+    step = _of_a_clock(inside, steps) if steps.basis == "clock" else _of_times(ordered, steps.rounding_s)
+    centre = step.value
     before = sorted(steps.times_s[first:begin])
     window = SteadyWindow(
         first_step=steps.numbers[begin],
@@ -101,17 +107,32 @@ def _window(steps: JobSteps) -> tuple[SteadyWindow | None, LongSteps | None, ran
         steps=len(inside),
         warmup_steps=begin - first,
         warmup_s=median(before) if before else None,
-        step_s=ScalingEstimate(
-            value=centre,
-            low=max(min(low, centre - steps.rounding_s), 1e-12),
-            high=max(high, centre + steps.rounding_s),
-            basis="samples",
-        ),
+        step_s=step,
         mean_s=math.fsum(inside) / len(inside),
         spread=(ordered[(3 * len(ordered)) // 4] - ordered[len(ordered) // 4]) / 2 / centre,
         drift=drift(inside),
     )
     return window, _long_steps(steps, places, centre), places
+
+
+def _of_times(ordered: Sequence[float], rounding_s: float) -> ScalingEstimate:
+    """Return the median, with an interval no narrower than the printed digits."""
+    centre = median(ordered)
+    low, high = median_interval(ordered) or (ordered[0], ordered[-1])
+    low, high = max(min(low, centre - rounding_s), _LEAST_S), max(high, centre + rounding_s)
+    return ScalingEstimate(value=centre, low=low, high=high, basis="samples")
+
+
+def _of_a_clock(times: Sequence[float], steps: JobSteps) -> ScalingEstimate:
+    """Return the mean over stretches that are not slow: whole seconds cancel in it, and do not in a median."""
+    slow = set(slow_samples(times))
+    kept = [time_s for at, time_s in enumerate(times) if at not in slow]
+    centre = math.fsum(kept) / len(kept)
+    half = steps.rounding_s
+    if len(kept) > 2:
+        half = student_quantile(0.975, len(kept) - 1) * stdev(kept) / math.sqrt(len(kept))
+    half = max(half, steps.rounding_s / len(kept))
+    return ScalingEstimate(value=centre, low=max(centre - half, _LEAST_S), high=centre + half, basis="samples")
 
 
 def _last_start(steps: JobSteps) -> tuple[int, int]:
@@ -131,10 +152,13 @@ def _beginning(times: Sequence[float]) -> int:
     )
     changes = change_points(values, false_alarms=FALSE_ALARMS, least_change=LEAST_CHANGE)
     begin = changes[-1] * each if changes else 0
-    slow = {begin + place for place in slow_samples(times[begin:])}
-    while begin in slow and begin + 1 < len(times):
-        begin += 1
-    return begin
+    rest = sorted(times[begin:])
+    centre = median(rest)
+    deviation = _MAD_TO_DEVIATION * median(sorted([abs(each - centre) for each in rest]))
+    most = centre + max(_DEVIATIONS * deviation, LEAST_CHANGE * centre)
+    first = next((at for at in range(begin, len(times)) if times[at] <= most), begin)
+    # More of them than a level has would have been a level of their own.
+    return first if first - begin < LEAST_OF_A_LEVEL else begin
 
 
 def _long_steps(steps: JobSteps, places: range, centre_s: float) -> LongSteps | None:
@@ -147,7 +171,7 @@ def _long_steps(steps: JobSteps, places: range, centre_s: float) -> LongSteps | 
     return LongSteps(
         count=len(slow),
         numbers=tuple(numbers[:_MOST_NUMBERS]),
-        period=apart.pop() if len(apart) == 1 and len(numbers) > 2 else None,
+        period=apart.pop() if len(apart) == 1 and len(numbers) >= _LEAST_REGULAR else None,
         longest_s=max(inside[at] for at in slow),
         lost=math.fsum(inside[at] - centre_s for at in slow) / math.fsum(inside),
     )
@@ -254,9 +278,15 @@ def _sentence(
     words = ", ".join(parts)
     if window.steps < LEAST_STEPS:
         return "cannot_tell", f"{words}; from fewer than {LEAST_STEPS} lines no warm-up can be told"
-    if window.drift is not None and abs(window.drift) > _LEAST_DRIFT:
-        return "unsteady", f"{words}; steps drift by {100 * window.drift:+.1f} %"
+    if _drifts(window, steps):
+        return "unsteady", f"{words}; steps drift by {100 * (window.drift or 0):+.1f} %"
     return "steady", words
+
+
+def _drifts(window: SteadyWindow, steps: JobSteps) -> bool:
+    """Whether the two halves of the window differ by more than 3 %, and than the digits of their steps."""
+    least = max(_LEAST_DRIFT, 2 * steps.rounding_s / window.step_s.value)
+    return window.drift is not None and abs(window.drift) > least
 
 
 def _findings(
@@ -298,7 +328,7 @@ def _findings(
         )
     if window is not None and slow is not None and slow.lost >= _LEAST_LOST:
         found.append(_long_finding(slow, window, source))
-    if window is not None and window.drift is not None and window.drift > _LEAST_DRIFT:
+    if window is not None and window.drift is not None and window.drift > 0 and _drifts(window, steps):
         found.append(
             finding(
                 "STEP005",
@@ -313,12 +343,12 @@ def _findings(
 
 
 def _long_finding(slow: LongSteps, window: SteadyWindow, source: str) -> Finding:
-    when = f"every {slow.period} steps" if slow.period is not None else "at no regular distance"
-    why = (
-        "evaluation or a checkpoint comes at a fixed distance"
-        if slow.period is not None
-        else "input, storage, or a node that stalls comes and goes"
-    )
+    if slow.period is not None:
+        when, why = f"every {slow.period} steps", "evaluation or a checkpoint comes at a fixed distance"
+    elif slow.count < _LEAST_REGULAR:
+        when, why = "so far", "too few to tell whether their distance is fixed, as that of checkpoints is"
+    else:
+        when, why = "at no regular distance", "input, storage, or a node that stalls comes and goes"
     return finding(
         "STEP004",
         share=percent(slow.lost),

@@ -199,7 +199,7 @@ def _of_mean(mean: documents.RunMean, work: StepWork, source: str, size_bytes: i
         work=work,
         mean_step_s=ScalingEstimate(value=step_s),
         throughput=StepThroughput(
-            missing=("an average has start, evaluation and pauses in it: the log with its progress bar tells steady steps",)
+            missing=("steady steps and throughput, from an average with start, evaluation and pauses in it: give the log of the job",)
         ),
         bytes_read=size_bytes,
         outcome="cannot_tell",

@@ -136,10 +136,9 @@ def _told(log: TrainingLog) -> Iterator[str]:
     if log.ranks:
         slowest = max(log.ranks, key=lambda each: each.step_s)
         fastest = min(log.ranks, key=lambda each: each.step_s)
-        yield (
-            f"ranks: {len(log.ranks)} print steps, median {format_time(fastest.step_s)} (rank {fastest.rank}) to "
-            f"{format_time(slowest.step_s)} (rank {slowest.rank})"
-        )
+        span = f"{precise_time(fastest.step_s)} (rank {fastest.rank}) to {precise_time(slowest.step_s)} (rank {slowest.rank})"
+        alike = fastest.step_s == slowest.step_s
+        yield f"ranks: {len(log.ranks)} print steps, {'all with the same median' if alike else f'medians {span}'}"
 
 
 def _trace(out: Console, trace: TraceShare) -> None:

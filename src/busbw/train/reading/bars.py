@@ -22,11 +22,11 @@ _OTHERS = re.compile(
     rb"(?i)valid|sanity|test|eval|predict|load|download|fetch|map|filter|token|generat|sav|shard|process|pack"
 )
 _FORM = StepForm(
-    program="progress bar",
+    program="progress bar (Hugging Face, Lightning)",
     mark=b"",
     patterns=(),
     unit="clock",
-    words="elapsed time of the progress bar over its steps",
+    words="its elapsed time over its steps",
     weight=0,
 )
 _MOST_STRETCHES = 60

@@ -31,6 +31,9 @@ _FORMS = (
     _form("global_batch", b"global_batch_size", rb"(?:^|\s)global_batch_size(?:" + _DOTS + rb"|: )" + _INTEGER + rb"\s*$"),
     _form("global_batch", b"train_batch_size", rb"(?:^|\s)train_batch_size" + _DOTS + _INTEGER + rb"\s*$"),
     _form("gpus", b"world_size", rb"(?:^|\s)world_size" + _DOTS + _INTEGER + rb"\s*$"),
+    # NeMo 1.x: GPUs are those of a node times the nodes.
+    _form("devices", b"devices: ", rb"^\s{2,12}devices: " + _INTEGER + rb"\s*$"),
+    _form("nodes", b"num_nodes: ", rb"^\s{2,12}num_nodes: " + _INTEGER + rb"\s*$"),
     # MaxText.
     _form("sequence_length", b"max_target_length", rb"Config param max_target_length: " + _INTEGER + rb"\s*$"),
     _form("global_batch", b"global_batch_size_to_train_on", rb"Config param global_batch_size_to_train_on: " + _INTEGER + rb"\s*$"),
@@ -45,6 +48,7 @@ _FORMS = (
     _form("gpus", b"All distributed processes registered", rb"Starting with " + _INTEGER + rb" processes"),
 )  # fmt: skip
 _MOST_VALUES = 8
+_AS_GPUS = {"devices": "gpus", "nodes": "gpus"}
 _LARGEST = 10**12
 
 
@@ -77,9 +81,9 @@ class PrintedSettings:
         return StepWork(
             sequence_length=whole.get("sequence_length"),
             global_batch=whole.get("global_batch"),
-            gpus=whole.get("gpus"),
+            gpus=whole["devices"] * whole["nodes"] if "gpus" not in whole and {"devices", "nodes"} <= whole.keys() else whole.get("gpus"),
             peak_flops=last["peak_flops"][0] if "peak_flops" in last else None,
-            sources=tuple((name, f"{source}:{line}") for name, (_, line) in last.items()),
+            sources=tuple((_AS_GPUS.get(name, name), f"{source}:{line}") for name, (_, line) in last.items()),
         )
 
     def contradictions(self) -> tuple[str, ...]:
