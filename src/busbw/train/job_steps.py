@@ -58,10 +58,12 @@ class _Stream:
 
 def job_steps(rows: StepRows, work: StepWork, source: str) -> JobSteps:
     """Return the steps of the job. Raises InputError where the lines of two jobs are mixed."""
+    rows.complete()
     _one_job(rows, source)
     by_rank: dict[int, list[int]] = {}
     for place, rank in enumerate(rows.ranks):
         by_rank.setdefault(rank, []).append(place)
+    batches = _batches(rows)
     streams = {rank: _stream(rows, places, source) for rank, places in sorted(by_rank.items())}
     main = max(streams, key=lambda rank: len(streams[rank].places))
     stream = streams[main]
@@ -89,7 +91,7 @@ def job_steps(rows: StepRows, work: StepWork, source: str) -> JobSteps:
         rounding_s=_rounding_s(rows, basis),
         stride=steps.most_common(1)[0][0] if steps else 1,
         planned=next((total for total in reversed(rows.totals) if total), None),
-        batches=tuple(_batch(rows, place) for place in places),
+        batches=tuple(batches[place] for place in places),
         flops=tuple(1e12 * rows.tflops[place] for place in places),
         mfu=tuple(rows.mfu[place] / 100 for place in places),
         notes=tuple(notes),
@@ -99,6 +101,8 @@ def job_steps(rows: StepRows, work: StepWork, source: str) -> JobSteps:
 def _one_job(rows: StepRows, source: str) -> None:
     """Raise InputError where lines of two jobs come by turns: their plans, or their batches, come and go."""
     for column, what in ((rows.totals, "planned steps"), (rows.batches, "global batch")):
+        if len({*column} - {0}) < 2:
+            continue
         seen: dict[tuple[int, int], int] = {}
         returns, before = 0, None
         for place, value in enumerate(column):
@@ -200,17 +204,15 @@ def _rounding_s(rows: StepRows, basis: TimeBasis) -> float:
     return 0.0
 
 
-def _batch(rows: StepRows, place: int) -> int:
-    """Return the sequences of a step: as printed, or what was consumed from a line to the next over its steps."""
-    if rows.batches[place]:
-        return rows.batches[place]
-    if place and rows.consumed[place] > rows.consumed[place - 1] > 0 and rows.numbers[place] > rows.numbers[place - 1]:
-        consumed, steps = (
-            rows.consumed[place] - rows.consumed[place - 1],
-            rows.numbers[place] - rows.numbers[place - 1],
-        )
-        return consumed // steps if consumed % steps == 0 else 0
-    return 0
+def _batches(rows: StepRows) -> Sequence[int]:
+    """Return the sequences of each step: as printed, or what was consumed from a line to the next over its steps."""
+    if any(rows.batches) or not any(rows.consumed):
+        return rows.batches
+    found = [0]
+    for (consumed, number), (more, later) in pairwise(zip(rows.consumed, rows.numbers, strict=True)):
+        whole = later > number and more > consumed > 0 and (more - consumed) % (later - number) == 0
+        found.append((more - consumed) // (later - number) if whole else 0)
+    return found
 
 
 def _ranks(rows: StepRows, streams: dict[int, _Stream], work: StepWork) -> tuple[RankSteps, ...]:

@@ -84,8 +84,8 @@ class ProgressBars:
             if state[0] < before[0] or state[1] < before[1]:
                 first = state
             elif state[1] - first[1] >= least_s and state[0] > first[0]:
-                rows.add(state[0], (state[1] - first[1]) / (state[0] - first[0]), state[2], None)
-                rows.totals[-1] = bar.total
+                step_s = (state[1] - first[1]) / (state[0] - first[0])
+                rows.add(state[0], step_s, state[2], None, total=bar.total)
                 # Both ends of a stretch are cut to whole seconds.
                 share = 1 / (state[1] - first[1])
                 rows.rounding_s = max(rows.rounding_s or 0.0, share * rows.values[-1])

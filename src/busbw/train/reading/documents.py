@@ -127,9 +127,8 @@ def read_metrics_table(text: str, where: str) -> StepRows:
             rows.garbled += 1
             rows.first_garbled = rows.first_garbled or number
             continue
-        rows.add(int(float(step)), float(time_s), number, None)
-        if runs_on:
-            rows.stamps[-1] = rows.values[-1]
+        value = float(time_s)
+        rows.add(int(float(step)), value, number, None, stamp_s=value if runs_on else math.nan)
         rows.decimals = min(rows.decimals, len(time_s.partition(".")[2]))
         if len(rows.numbers) > MOST_STEPS:
             raise InputError(f"more than {MOST_STEPS} steps", where=where)

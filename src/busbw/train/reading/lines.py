@@ -14,7 +14,9 @@ LONGEST_LINE_BYTES = 65_536
 _RETURN = b"\x1e"
 _ESCAPE = re.compile(rb"\x1b(?:\[[0-9;?]{0,20}[A-Za-z]|\(B)")
 # What launchers write in front: [rank0]: and [default0]: of torchrun, [0]: of MPICH, [1,0]<stdout>: of Open MPI, 0: of srun.
-_RANK = re.compile(rb"\s{0,6}(?:\[(?:rank|default)?(\d{1,7})\]:|\[\d{1,9},(\d{1,7})\]<std(?:out|err)>:|(\d{1,7}): )")
+_RANK = re.compile(
+    rb"[ \t]{0,6}(?:\[(?:rank|default)?(\d{1,7})\]:|\[\d{1,9},(\d{1,7})\]<std(?:out|err)>:|(\d{1,7}): )"
+)
 
 
 class LineBlocks:
@@ -88,3 +90,8 @@ def rank_of(line: bytes) -> int | None:
     if found is None:
         return None
     return int(found[1] or found[2] or found[3])
+
+
+def has_ranks(block: bytes) -> bool:
+    """Whether a launcher may have written ranks in front of lines of a block, or a bar returned the carriage in it."""
+    return b"]:" in block or b"]<std" in block or _RETURN in block or _RANK.match(block) is not None

@@ -87,8 +87,7 @@ class MlperfEvents:
         samples = _number(said.get("samples_count"))
         rows, number = (self.samples, samples) if samples is not None else (self.steps, _number(said.get("step_num")))
         if number is not None and (not rows.numbers or rows.numbers[-1] != number):
-            rows.add(number, 0.0, line, rank)
-            rows.stamps[-1] = event.time_ms / 1e3
+            rows.add(number, 0.0, line, rank, stamp_s=event.time_ms / 1e3)
 
     def rows(self, batch: int | None) -> tuple[StepRows, ...]:
         """Return the steps, those with times first."""
@@ -98,8 +97,7 @@ class MlperfEvents:
             for number, stamp, line, rank in zip(
                 self.samples.numbers, self.samples.stamps, self.samples.lines, self.samples.ranks, strict=True
             ):
-                in_steps.add(number // batch, 0.0, line, rank)
-                in_steps.stamps[-1] = stamp
+                in_steps.add(number // batch, 0.0, line, rank, stamp_s=stamp)
             found.append(in_steps)
         for rows in found[:1]:
             rows.garbled, rows.first_garbled = self.garbled, self.first_garbled

@@ -54,6 +54,8 @@ class StepReader:
             return
         first_line = self.lines.lines + 1
         for rows in self._rows:
+            if rows.form.mark not in block or rows.take_block(block, first_line):
+                continue
             line, counted = first_line, 0
             for start, text in marked(block, rows.form.mark):
                 line += block.count(b"\n", counted, start)

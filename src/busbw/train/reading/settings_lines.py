@@ -25,28 +25,30 @@ def _form(name: str, mark: bytes, pattern: bytes) -> _SettingForm:
     return _SettingForm(name=name, mark=mark, pattern=re.compile(pattern))
 
 
+# By the text that is looked for: each costs a pass over the log.
 _FORMS = (
     # Megatron-LM and DeepSpeed; the configuration that NeMo 1.x prints.
-    _form("sequence_length", b"seq_length", rb"(?:^|[\s_])(?:encoder_)?seq_length(?:" + _DOTS + rb"|: )" + _INTEGER + rb"\s*$"),
-    _form("global_batch", b"global_batch_size", rb"(?:^|\s)global_batch_size(?:" + _DOTS + rb"|: )" + _INTEGER + rb"\s*$"),
-    _form("global_batch", b"train_batch_size", rb"(?:^|\s)train_batch_size" + _DOTS + _INTEGER + rb"\s*$"),
+    _form("sequence_length", b"seq_length", rb"(?:^|[\s_])seq_length(?:" + _DOTS + rb"|: )" + _INTEGER + rb"\s*$"),
+    _form("global_batch", b"batch_size", rb"(?:^|\s)global_batch_size(?:" + _DOTS + rb"|: )" + _INTEGER + rb"\s*$"),
+    _form("global_batch", b"batch_size", rb"(?:^|\s)train_batch_size" + _DOTS + _INTEGER + rb"\s*$"),
     _form("gpus", b"world_size", rb"(?:^|\s)world_size" + _DOTS + _INTEGER + rb"\s*$"),
     # NeMo 1.x: GPUs are those of a node times the nodes.
     _form("devices", b"devices: ", rb"^\s{2,12}devices: " + _INTEGER + rb"\s*$"),
     _form("nodes", b"num_nodes: ", rb"^\s{2,12}num_nodes: " + _INTEGER + rb"\s*$"),
     # MaxText.
     _form("sequence_length", b"max_target_length", rb"Config param max_target_length: " + _INTEGER + rb"\s*$"),
-    _form("global_batch", b"global_batch_size_to_train_on", rb"Config param global_batch_size_to_train_on: " + _INTEGER + rb"\s*$"),
-    _form("gpus", b"Num_devices: ", rb"Num_devices: " + _INTEGER + rb", shape"),
-    # torchtitan, all versions that say it.
-    _form("sequence_length", b"sequence length ", rb"global batch size [^\n]{1,80}?sequence length " + _INTEGER + rb"(?=,|\s)"),
-    _form("global_batch", b"global batch size ", rb"local batch size \d{1,9}, global batch size " + _INTEGER + rb"(?=,|\s)"),
-    _form("peak_flops", b"Peak FLOPS used for computing MFU: ", rb"computing MFU: (?P<value>\d(?:\.\d{1,6})?e\+\d\d)(?=\s|$)"),
+    _form("global_batch", b"batch_size", rb"Config param global_batch_size_to_train_on: " + _INTEGER + rb"\s*$"),
+    _form("gpus", b"devices: ", rb"Num_devices: " + _INTEGER + rb", shape"),
+    # torchtitan, where it says it.
+    _form("sequence_length", b"batch size ", rb"global batch size [^\n]{1,80}?sequence length " + _INTEGER + rb"(?=,|\s)"),
+    _form("global_batch", b"batch size ", rb"local batch size \d{1,9}, global batch size " + _INTEGER + rb"(?=,|\s)"),
+    _form("peak_flops", b"computing MFU: ", rb"computing MFU: (?P<value>\d(?:\.\d{1,6})?e\+\d\d)(?=\s|$)"),
     # The Trainer of Hugging Face.
-    _form("global_batch", b"Total train batch size ", rb"Total train batch size \(w\. parallel[^)]{0,80}\) = " + _INTEGER + rb"\s*$"),
-    # PyTorch Lightning, one process a device.
-    _form("gpus", b"All distributed processes registered", rb"Starting with " + _INTEGER + rb" processes"),
+    _form("global_batch", b"batch size ", rb"Total train batch size \(w\. parallel[^)]{0,80}\) = " + _INTEGER + rb"\s*$"),
+    # PyTorch Lightning, a process a device.
+    _form("gpus", b"processes registered", rb"processes registered\. Starting with " + _INTEGER + rb" processes"),
 )  # fmt: skip
+_MARKS = tuple(dict.fromkeys(form.mark for form in _FORMS))
 _MOST_VALUES = 8
 _AS_GPUS = {"devices": "gpus", "nodes": "gpus"}
 _LARGEST = 10**12
@@ -60,11 +62,12 @@ class PrintedSettings:
 
     def look(self, block: bytes, first_line: int) -> None:
         """Take what a block of whole lines says."""
-        for form in _FORMS:
-            for start, line in marked(block, form.mark):
-                match = form.pattern.search(line)
-                if match is not None:
-                    self.add(form.name, float(match["value"].replace(b",", b"")), first_line, block, start)
+        for mark in _MARKS:
+            for start, line in marked(block, mark):
+                for form in _FORMS:
+                    match = form.pattern.search(line) if form.mark == mark else None
+                    if match is not None:
+                        self.add(form.name, float(match["value"].replace(b",", b"")), first_line, block, start)
 
     def add(self, name: str, value: float, first_line: int, block: bytes = b"", start: int = 0) -> None:
         """Keep a value above zero; `first_line` is that of the block, `start` where in it the line begins."""

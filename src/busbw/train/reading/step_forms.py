@@ -21,15 +21,17 @@ Unit = Literal["ms", "s", "samples/s", "tokens/s/GPU", "moment", "clock"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepForm:
-    """One kind of line. Patterns have the groups step and value, and may have those of `StepRows`."""
+    """One kind of line. Patterns have the groups step and value, and may have those of `more`."""
 
     program: str
     # A text that stands in each such line and hardly anywhere else.
     mark: bytes
     patterns: tuple[re.Pattern[bytes], ...]
     unit: Unit
+    # Columns of `StepRows` that its patterns have as groups.
+    more: tuple[str, ...] = ()
     # How the time of a step follows, in a sentence.
-    words: str
+    words: str = ""
     # Whether the moment in front of the line is kept too.
     has_stamp: bool = False
     # Of several forms in one log the largest counts: the others are said by libraries below the program.
@@ -37,20 +39,20 @@ class StepForm:
 
 
 _MEGATRON = re.compile(
-    rb"iteration\s+(?P<step>\d{1,12})/\s*(?:(?P<total>\d{1,12})|infinity) \|"
-    rb"(?:[^\n]*?consumed samples:\s+(?P<consumed>\d{1,18}) \|)?"
+    rb"iteration[ \t]{1,20}(?P<step>\d{1,12})/[ \t]{0,20}(?:(?P<totals>\d{1,12})|infinity) \|"
+    rb"(?:[^\n]*?consumed samples:[ \t]{1,20}(?P<consumed>\d{1,18}) \|)?"
     rb"[^\n]*?elapsed time per iteration \(ms\): (?P<value>" + _NUMBER + rb")(?=[ /|\n]|$)"
     rb"(?:[^\n]*?throughput per GPU \(TFLOP/s/GPU\): (?P<tflops>" + _NUMBER + rb"))?"
-    rb"(?:[^\n]*?global batch size:\s+(?P<batch>\d{1,9}))?"
+    rb"(?:[^\n]*?global batch size:[ \t]{1,20}(?P<batches>\d{1,9}))?"
 )
 _NEMO = re.compile(
-    rb"(?:global_batch_size: (?P<batch>\d{1,9}) \| )?"
+    rb"(?:global_batch_size: (?P<batches>\d{1,9}) \| )?"
     rb'global_step"?[:=]\s?(?P<step>\d{1,12})(?:\.0*)?(?=[, |])'
     rb'(?:[^\n]*?consumed_samples"?[:=]\s?(?P<consumed>\d{1,18})(?:\.0*)?(?=[,\s|]))?'
     rb'[^\n]*?train_step_timing in s"?[:=]\s?(?P<value>' + _NUMBER + rb")(?=[\s,\]|}]|$)"
 )
 _NEMO_BAR = re.compile(
-    rb"[ |](?P<step>\d{1,12})/(?P<total>\d{1,12}) \[[^\n]{0,2000}?"
+    rb"[ |](?P<step>\d{1,12})/(?P<totals>\d{1,12}) \[[^\n]{0,2000}?"
     rb"train_step_timing in s=(?P<value>" + _NUMBER + rb")(?=[\s,\]]|$)"
 )
 _DEEPSPEED = re.compile(
@@ -58,7 +60,7 @@ _DEEPSPEED = re.compile(
     rb"CurrSamplesPerSec=(?P<value>" + _NUMBER + rb")(?=[,\s]|$)"
 )
 _DEEPSPEED_PIPE = re.compile(
-    rb"steps?:\s{1,6}(?P<step>\d{1,12})(?:\s{1,3}/\s{1,6}(?P<total>\d{1,12}))? loss:[^\n]{1,400}?"
+    rb"steps?:\s{1,6}(?P<step>\d{1,12})(?:\s{1,3}/\s{1,6}(?P<totals>\d{1,12}))? loss:[^\n]{1,400}?"
     rb"iter time \(s\): (?P<value>" + _NUMBER + rb")(?: samples/sec: (?P<samples>" + _NUMBER + rb"))?"
 )
 _TITAN = re.compile(
@@ -74,6 +76,7 @@ STEP_FORMS = (
     StepForm(
         program="Megatron-LM",
         mark=b"elapsed time per iteration (ms): ",
+        more=("totals", "batches", "consumed", "tflops"),
         patterns=(_MEGATRON,),
         unit="ms",
         words="elapsed time per iteration, as printed",
@@ -82,6 +85,7 @@ STEP_FORMS = (
     StepForm(
         program="NeMo",
         mark=b"train_step_timing in s",
+        more=("totals", "batches", "consumed"),
         patterns=(_NEMO, _NEMO_BAR),
         unit="s",
         words="train_step_timing, as printed",
@@ -90,6 +94,7 @@ STEP_FORMS = (
     StepForm(
         program="MaxText",
         mark=b"completed step: ",
+        more=("tflops", "tokens"),
         patterns=(_MAXTEXT,),
         unit="s",
         words="seconds of a step, as printed",
@@ -98,6 +103,7 @@ STEP_FORMS = (
     StepForm(
         program="torchtitan",
         mark=b" tps: ",
+        more=("tflops", "mfu"),
         patterns=(_TITAN,),
         unit="tokens/s/GPU",
         words="tokens of a step over tps and GPUs",
@@ -107,6 +113,7 @@ STEP_FORMS = (
     StepForm(
         program="torchtitan",
         mark=b" wps: ",
+        more=("tflops", "mfu"),
         patterns=(_TITAN,),
         unit="tokens/s/GPU",
         words="tokens of a step over wps and GPUs",
@@ -116,6 +123,7 @@ STEP_FORMS = (
     StepForm(
         program="DeepSpeed",
         mark=b"iter time (s): ",
+        more=("totals", "samples"),
         patterns=(_DEEPSPEED_PIPE,),
         unit="s",
         words="iter time of the pipeline engine, as printed",
