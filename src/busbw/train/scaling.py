@@ -17,7 +17,7 @@ from busbw.base.errors import InputError
 from busbw.base.text import counted
 from busbw.base.units import precise_time
 from busbw.formats.arithmetic import printed
-from busbw.judge.scaling.application import application_view
+from busbw.judge.scaling.application import MOST_EFFICIENCY, application_view
 from busbw.judge.scaling.conclusion import findings_of, verdict_of
 from busbw.judge.scaling.lines import groups_of, setting, telling_of_work
 from busbw.judge.scaling.places import axis_of, workers
@@ -273,6 +273,9 @@ def efficiency_words(view: Scaling, series: ScalingSeries) -> str | None:
     if len(kept) < 2 or kept[-1].efficiency is None or kept[-1].at == series.base:
         return None
     share = kept[-1].efficiency
+    if any((point.efficiency.low or 0) > MOST_EFFICIENCY for point in kept if point.efficiency is not None):
+        # Not the same work at all points: no efficiency is one.
+        return None
     by = {"digits": "by rounding", "samples": "by the steps of each job", "launches": "by the jobs", None: ""}
     interval = ""
     if share.low is not None and share.high is not None:
