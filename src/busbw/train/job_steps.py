@@ -127,7 +127,7 @@ def _stream(rows: StepRows, places: Sequence[int], source: str) -> _Stream:
     starts, restarts = [0], list[Restart]()
     at_of: dict[int, int] = {}
     recent: deque[int] = deque(maxlen=_LATEST)
-    repeats, jumps, jumped = 0, 0, 0
+    repeats, folded, jumps, jumped = 0, 0, 0, 0
     for order, place in enumerate(places):
         number = rows.numbers[place]
         last = rows.numbers[kept[-1]] if kept else -1
@@ -138,7 +138,10 @@ def _stream(rows: StepRows, places: Sequence[int], source: str) -> _Stream:
             continue
         following = rows.numbers[places[order + 1]] if order + 1 < len(places) else None
         goes_on = following is not None and following >= last and number != last
-        if number in recent and (number == last or (goes_on and last - number <= _LATE_STEPS)):
+        # Where every step is printed by several ranks, one that goes back a step is a late rank; else only if all go on.
+        may_be_late = last - number <= _LATE_STEPS and (goes_on or 2 * folded >= len(kept) - starts[-1])
+        if number in recent and (number == last or may_be_late):
+            folded += 1
             repeats += rows.values[place] != rows.values[kept[at_of[number]]]
             if rows.values[place] > rows.values[kept[at_of[number]]] and rows.form.unit in ("ms", "s"):
                 kept[at_of[number]] = place
@@ -158,6 +161,7 @@ def _stream(rows: StepRows, places: Sequence[int], source: str) -> _Stream:
             kept.append(place)
             recent.clear()
             recent.append(number)
+            folded = 0
     return _Stream(tuple(kept), tuple(starts), tuple(restarts), repeats)
 
 
