@@ -40,6 +40,7 @@ from .in_memory import fresh_folder
 from .machine_harnesses import MACHINE_HARNESSES
 from .machine_seeds import machine_seeds
 from .settings_harnesses import SETTINGS_HARNESSES, SETTINGS_SEEDS
+from .training_harnesses import TRAINING_HARNESSES, TRAINING_SEEDS
 
 Harness = Callable[[bytes], object]
 PLAN = json.dumps(seeds.plan_of_two_ranks()).encode()
@@ -215,15 +216,22 @@ DOCUMENT_HARNESSES: dict[str, Harness] = {
 OUTPUT_HARNESSES: dict[str, Harness] = {"imported_lines": _imported_lines}
 # Those of a run: tests/fuzz/test_parsers.py feeds them; those of machines, settings and hosts have their own.
 RUN_HARNESSES = TEXT_HARNESSES | DOCUMENT_HARNESSES | OUTPUT_HARNESSES
-HARNESSES = RUN_HARNESSES | MACHINE_HARNESSES | SETTINGS_HARNESSES | ALLOCATION_HARNESSES | FABRIC_HARNESSES
+HARNESSES = (
+    RUN_HARNESSES
+    | MACHINE_HARNESSES
+    | SETTINGS_HARNESSES
+    | ALLOCATION_HARNESSES
+    | FABRIC_HARNESSES
+    | TRAINING_HARNESSES
+)
 
 
 def seeds_of(name: str) -> tuple[bytes, ...]:
     """Return valid inputs of a harness."""
     if name in MACHINE_HARNESSES:
         return machine_seeds(name)
-    if name in SETTINGS_HARNESSES:
-        return SETTINGS_SEEDS[name]
+    if name in SETTINGS_HARNESSES or name in TRAINING_HARNESSES:
+        return (SETTINGS_SEEDS | TRAINING_SEEDS)[name]
     if name in ALLOCATION_HARNESSES or name in FABRIC_HARNESSES:
         return ALLOCATION_SEEDS if name in ALLOCATION_HARNESSES else FABRIC_SEEDS
     if name in TEXT_HARNESSES:

@@ -24,6 +24,7 @@ def read_text(folder: Path, text: str | bytes, **asked: object) -> TrainingLog:
 def megatron(step: int, ms: float, *, total: int = 500, batch: int = 1024) -> str:
     """Return a line as Megatron-LM prints it."""
     return (
-        f" [2026-11-21 12:00:00.123456] iteration {step:8d}/{total:8d} | consumed samples: {step * batch:12d} | elapsed "
-        f"time per iteration (ms): {ms:.1f} | learning rate: 1.5E-04 | global batch size: {batch:5d} | lm loss: 7.1E+00 |\n"
+        f" [2026-11-21 12:00:00.123456] iteration {step:8d}/{total:8d} | consumed samples: {step * batch:12d} | "
+        f"elapsed time per iteration (ms): {ms:.1f} | learning rate: 1.5E-04 | global batch size: {batch:5d} | "
+        "lm loss: 7.1E+00 |\n"
     )

@@ -57,7 +57,8 @@ def test_times_that_follow_from_rates_moments_and_bars_hold_the_true_one(
     assert log.window is not None
     found = log.window.step_s
     assert found.value == pytest.approx(step_s, rel=0.01)
-    assert found.low is not None and found.high is not None
+    assert found.low is not None
+    assert found.high is not None
     assert found.low - 0.002 * step_s <= step_s <= found.high + 0.002 * step_s
 
 
@@ -66,9 +67,11 @@ def test_settings_come_from_the_log_and_options_go_before_them() -> None:
     other = read_log(SAMPLES / "megatron-resumed.log", gpus=128, flops_per_step=4.27e15 * 1024, peak_tflops=989.0)
 
     assert (log.work.sequence_length, log.work.global_batch, log.work.gpus) == (8192, 1024, 64)
-    assert log.window is not None and log.throughput.tokens_per_s is not None
+    assert log.window is not None
+    assert log.throughput.tokens_per_s is not None
     assert log.throughput.tokens_per_s.value == pytest.approx(8192 * 1024 / log.window.step_s.value)
-    assert other.throughput.tokens_per_s_per_gpu is not None and other.throughput.mfu is not None
+    assert other.throughput.tokens_per_s_per_gpu is not None
+    assert other.throughput.mfu is not None
     assert other.throughput.tokens_per_s_per_gpu.value == pytest.approx(log.throughput.tokens_per_s.value / 128)
     assert other.throughput.mfu.value == pytest.approx(4.27e15 * 1024 / log.window.step_s.value / 128 / 989e12)
     assert dict(other.work.sources)["gpus"] == "--gpus"
@@ -140,11 +143,15 @@ def test_ranks_without_labels_are_folded_and_the_slowest_of_a_step_counts(tmp_pa
 
 
 def test_a_slow_rank_is_named(tmp_path: Path) -> None:
-    lines = [f"{rank}: {megatron(step, 18400 * (1.06 if rank == 3 else 1))}" for step in range(1, 31) for rank in range(8)]
+    lines = [
+        f"{rank}: {megatron(step, 18400 * (1.06 if rank == 3 else 1))}" for step in range(1, 31) for rank in range(8)
+    ]
 
     log = read_text(tmp_path, "".join(lines))
 
-    assert [(finding.code, finding.title) for finding in log.findings] == [("STEP006", "rank 3 is slower than the others")]
+    assert [(finding.code, finding.title) for finding in log.findings] == [
+        ("STEP006", "rank 3 is slower than the others")
+    ]
 
 
 @pytest.mark.parametrize("other", [{"total": 900}, {"batch": 256}])
@@ -174,7 +181,10 @@ def test_garbled_lines_are_counted_and_times_of_zero_left_out(tmp_path: Path) ->
     log = read_text(tmp_path, "".join(lines))
 
     assert (log.garbled, log.impossible) == (2, 2)
-    assert {finding.code: finding.place.line for finding in log.findings if finding.place} == {"STEP001": 11, "STEP002": 13}
+    assert {finding.code: finding.place.line for finding in log.findings if finding.place} == {
+        "STEP001": 11,
+        "STEP002": 13,
+    }
     assert not {11, 12, 13, 14} & set(log.columns.numbers)
 
 
@@ -192,7 +202,9 @@ def test_compressed_coloured_and_cut_off_logs_are_read(tmp_path: Path) -> None:
 def test_blocks_may_end_anywhere(tmp_path: Path) -> None:
     from busbw.train.reading.reader import StepReader
 
-    content = (SAMPLES / "torchtitan-8-ranks.log").read_bytes()[:20_000] + (SAMPLES / "megatron-resumed.log").read_bytes()
+    content = (SAMPLES / "torchtitan-8-ranks.log").read_bytes()[:20_000] + (
+        SAMPLES / "megatron-resumed.log"
+    ).read_bytes()
     wanted = None
     for size in (len(content), 997, 61):
         reader = StepReader(source="x")
@@ -219,7 +231,11 @@ def test_a_block_of_steps_is_read_as_its_lines_are(tmp_path: Path) -> None:
 
 
 def test_what_is_no_log_of_steps_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
-    for text, words in (("nothing\n", "no step of"), ("", "no step of"), ("elapsed time per iteration (ms): x\n", "none that")):
+    for text, words in (
+        ("nothing\n", "no step of"),
+        ("", "no step of"),
+        ("elapsed time per iteration (ms): x\n", "none that"),
+    ):
         with pytest.raises(InputError, match=words) as error:
             read_text(tmp_path, text)
         assert error.value.hint is not None

@@ -41,10 +41,14 @@ def trace_of(*, on_gpu: bool = True, groups: bool = True) -> dict[str, object]:
         cat = "gpu_user_annotation" if on_gpu else "user_annotation"
         for stream in (7, 20):
             name = f"ProfilerStep#{step + 10}"
-            events.append({"ph": "X", "cat": cat, "name": name, "pid": 0, "tid": stream, "ts": at, "dur": 990, "args": {}})
+            events.append(
+                {"ph": "X", "cat": cat, "name": name, "pid": 0, "tid": stream, "ts": at, "dur": 990, "args": {}}
+            )
         events += [
             kernel("sm90_xmma_gemm_bf16bf16", at, 400.0),
-            kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", at + 300, 200.0, **dense),
+            kernel(
+                "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", at + 300, 200.0, **dense
+            ),
             kernel("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", at + 500, 100.0, **experts),
             kernel("void at::native::elementwise_kernel", at + 600, 200.0),
         ]
@@ -104,7 +108,10 @@ def test_a_trace_without_steps_or_groups_says_so(tmp_path: Path) -> None:
 def test_a_trace_that_is_cut_off_or_has_no_kernels_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     whole = json.dumps(trace_of())
-    for content, words in ((whole[: len(whole) // 2], "cannot be read"), (whole.replace('"kernel"', '"cpu_op"'), "no kernel")):
+    for content, words in (
+        (whole[: len(whole) // 2], "cannot be read"),
+        (whole.replace('"kernel"', '"cpu_op"'), "no kernel"),
+    ):
         path.write_text(content)
         with pytest.raises(InputError, match=words) as error:
             train_read(TrainReadRequest(sources=(str(path),)))
@@ -112,7 +119,8 @@ def test_a_trace_that_is_cut_off_or_has_no_kernels_is_refused(tmp_path: Path) ->
 
 
 SPANS = st.lists(
-    st.tuples(st.integers(0, 60), st.integers(0, 12)).map(lambda each: (float(each[0]), float(each[0] + each[1]))), max_size=9
+    st.tuples(st.integers(0, 60), st.integers(0, 12)).map(lambda each: (float(each[0]), float(each[0] + each[1]))),
+    max_size=9,
 )
 
 

@@ -23,7 +23,9 @@ def efficiencies(view: Scaling) -> dict[str, tuple[str, str, str]]:
     found = {}
     for series in view.series:
         share = series.points[-1].efficiency
-        assert share is not None and share.low is not None and share.high is not None
+        assert share is not None
+        assert share.low is not None
+        assert share.high is not None
         found[series.label] = (f"{100 * share.value:.2f}", f"{100 * share.low:.2f}", f"{100 * share.high:.2f}")
     return found
 
@@ -55,7 +57,9 @@ def test_a_throughput_shows_the_zero_that_a_step_lost() -> None:
     assert "381,300 tokens/s is 8,388,608 over the printed step of 22 s, which has 3 digits" in check.words
 
 
-def test_a_throughput_that_was_measured_by_itself_is_more_exact_and_one_that_contradicts_is_told(tmp_path: Path) -> None:
+def test_a_throughput_that_was_measured_by_itself_is_more_exact_and_one_that_contradicts_is_told(
+    tmp_path: Path,
+) -> None:
     table = tmp_path / "table.csv"
     rows = ["gpus,step_s,tokens_per_s,seqlen,gbs", "8,2.0,4200,8192,1", "16,2.0,8123,8192,2", "32,2.0,90000,8192,4"]
     table.write_text("\n".join(rows))
@@ -91,7 +95,9 @@ def test_logs_stand_beside_each_other_by_their_gpus_and_intervals(tmp_path: Path
     (view,) = report.views
     assert view.kind == "weak"
     share = view.series[0].points[1].efficiency
-    assert share is not None and share.low is not None and share.high is not None
+    assert share is not None
+    assert share.low is not None
+    assert share.high is not None
     assert share.value == pytest.approx(18002 / 18402)
     assert share.low < share.value < share.high
     assert share.basis == "samples"

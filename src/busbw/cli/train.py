@@ -24,11 +24,11 @@ def train() -> None:
 @click.option("--peak-tflops", type=float, metavar="X", help="Peak of one GPU for the data type, in TFLOP/s.")
 @JSON
 def read(*, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 - as click gives them
-    """Say what logs and traces of training jobs tell: seconds a step, tokens a second, what is exposed.
+    """Say what logs and traces of training jobs tell: seconds a step, tokens a second, exposed communication.
 
     LOG is a log of Megatron-LM, NeMo, DeepSpeed, torchtitan, MaxText, Hugging Face's Trainer, Lightning or MLPerf, a
-    trainer_state.json, a metrics.csv, a trace of PyTorch's profiler, records of NCCL Inspector, or - for standard input.
-    What is given by options goes before what a log prints of itself.
+    trainer_state.json, a metrics.csv, a trace of PyTorch's profiler, records of NCCL Inspector, or - for standard
+    input. What is given by options goes before what a log prints of itself.
 
     Exit code 0: told, with notes at most; 1: findings; 2: bad input; 4: nothing can be told beyond the numbers.
     """
@@ -41,7 +41,8 @@ def read(*, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 - as click giv
         from busbw.show.text.train_reading import train_reading_text
 
         train_reading_text(report)
-    found = [finding for each in (*report.logs, *report.traces) for finding in each.findings]
+    found = [finding for log in report.logs for finding in log.findings]
+    found += [finding for trace in report.traces for finding in trace.findings]
     if any(finding.is_serious for finding in found):
         sys.exit(ExitCode.FINDINGS)
     cannot = report.logs and not report.traces and all(log.outcome == "cannot_tell" for log in report.logs)
@@ -58,14 +59,14 @@ def read(*, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 - as click giv
 @click.option("--ignore", "ignored", multiple=True, metavar="COLUMN", help="A column that may differ from the base.")
 @click.option("--sequence", "sequence_length", type=int, metavar="N", help="Tokens of a sequence, where none is told.")
 @click.option("--batch", "global_batch", type=int, metavar="N", help="Sequences of a step, where none is told.")
-@click.option("--difference", "differences", multiple=True, metavar="NAME=PCT", help="A difference that is published alone.")
+@click.option("--difference", "differences", multiple=True, metavar="NAME=PCT", help="A difference published alone.")
 @JSON
 def scale(*, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 - as click gives them
     """Hold training jobs of several sizes against each other: efficiency, and how systems differ.
 
-    RUN is a log that `busbw train read` reads and that says its GPUs, or a table: gpus, step_s, tokens_per_s, seqlen, gbs,
-    and columns that tell lines apart. Numbers stand for all that they could have been rounded from. What --json prints
-    `busbw report --scaling` draws.
+    RUN is a log that `busbw train read` reads and that says its GPUs, or a table: gpus, step_s, tokens_per_s, seqlen,
+    gbs, and columns that tell lines apart. Numbers stand for all that they could have been rounded from. What --json
+    prints `busbw report --scaling` draws.
 
     Exit code 0: told, with notes at most; 1: findings; 2: bad input; 4: nothing can be told beyond the numbers.
     """

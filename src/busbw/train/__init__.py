@@ -1,1 +1,1 @@
-"""Training jobs: what their logs say of step times and throughput. Begin with `step_times`; `reading` reads the files."""
+"""Training jobs: what logs say of steps and throughput, and how jobs scale. Begin with `step_times`."""

@@ -21,7 +21,7 @@ _LATE_STEPS = 2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobSteps:
-    """The steps of a job by order of the log. A place each: number, seconds, line; those without a time are left out."""
+    """The steps of a job by order of the log, each with number, seconds and line. Those without a time are left out."""
 
     numbers: tuple[int, ...]
     times_s: tuple[float, ...]
@@ -57,7 +57,9 @@ class _Stream:
 
 
 def job_steps(rows: StepRows, work: StepWork, source: str) -> JobSteps:
-    """Return the steps of the job. Raises InputError where the lines of two jobs are mixed."""
+    """Return the steps of the job. Raises InputError where there is none, and where lines of two jobs are mixed."""
+    if not rows.numbers:
+        raise InputError("no step with a number and a time", where=source, hint="the file may be cut off, or of another job")
     rows.complete()
     _one_job(rows, source)
     by_rank: dict[int, list[int]] = {}
@@ -72,7 +74,12 @@ def job_steps(rows: StepRows, work: StepWork, source: str) -> JobSteps:
     wrong = [at for at, time_s in enumerate(times) if time_s is not None and not (math.isfinite(time_s) and time_s > 0)]
     places = [stream.places[at] for at in kept]
     new_place = {at: number for number, at in enumerate(kept)}
-    starts = sorted({next((new_place[at] for at in range(start, len(times)) if at in new_place), len(kept)) for start in stream.starts})
+    starts = sorted(
+        {
+            next((new_place[at] for at in range(start, len(times)) if at in new_place), len(kept))
+            for start in stream.starts
+        }
+    )
     numbers = [rows.numbers[place] for place in stream.places]
     steps = Counter(later - before for before, later in pairwise(numbers) if later > before)
     if stream.repeats:
@@ -138,7 +145,7 @@ def _stream(rows: StepRows, places: Sequence[int], source: str) -> _Stream:
             continue
         following = rows.numbers[places[order + 1]] if order + 1 < len(places) else None
         goes_on = following is not None and following >= last and number != last
-        # Where every step is printed by several ranks, one that goes back a step is a late rank; else only if all go on.
+        # Where several ranks print every step, one that goes back a step is a late rank; else only if all go on.
         may_be_late = last - number <= _LATE_STEPS and (goes_on or 2 * folded >= len(kept) - starts[-1])
         if number in recent and (number == last or may_be_late):
             folded += 1
@@ -165,9 +172,7 @@ def _stream(rows: StepRows, places: Sequence[int], source: str) -> _Stream:
     return _Stream(tuple(kept), tuple(starts), tuple(restarts), repeats)
 
 
-def _times(
-    rows: StepRows, stream: _Stream, work: StepWork
-) -> tuple[list[float | None], TimeBasis, str, list[str]]:
+def _times(rows: StepRows, stream: _Stream, work: StepWork) -> tuple[list[float | None], TimeBasis, str, list[str]]:
     """Return the seconds of each place of a stream (None: it has none), how they follow, and what to know of it."""
     form, values = rows.form, [rows.values[place] for place in stream.places]
     if form.unit in ("ms", "s"):
@@ -175,7 +180,7 @@ def _times(
         return [value * factor for value in values], "printed", form.words, []
     if form.unit == "clock":
         return list(values), "clock", form.words, ["a bar has whole seconds: steps are taken over stretches"]
-    amount = work.global_batch if form.unit == "samples/s" else None
+    amount: float | None = work.global_batch if form.unit == "samples/s" else None
     if form.unit == "tokens/s/GPU" and work.tokens is not None and work.gpus:
         amount = work.tokens / work.gpus
     if amount is not None:
@@ -184,7 +189,9 @@ def _times(
     notes = []
     if form.unit != "moment":
         needed = "the global batch" if form.unit == "samples/s" else "sequence length, global batch and GPUs"
-        notes.append(f"{needed} would give the time of a step by its rate; without, moments of lines do, pauses and all")
+        notes.append(
+            f"{needed} would give the time of a step by its rate; without, moments of lines do, pauses and all"
+        )
     return list(_by_stamps(rows, stream, stamps)), "stamps", "from the moment of a line to that of the next", notes
 
 

@@ -134,7 +134,7 @@ def _median_share(parts: Sequence[tuple[float, float]]) -> float:
 
 
 def _groups(traced: TracedSteps, compute: Spans, steps: Sequence[tuple[int, float, float]]) -> Iterable[GroupShare]:
-    """Yield each group, that with the most exposed time first: seconds a step, the median over steps."""
+    """Return each group, that with most exposed time first: seconds a step, the median over steps."""
     members: dict[str, list[tuple[float, float]]] = {}
     collectives: dict[str, Counter[str]] = {}
     for each in traced.communication:
@@ -168,7 +168,7 @@ def _findings(exposed: float, groups: Sequence[GroupShare]) -> tuple[Finding, ..
             "STEP007",
             share=percent(exposed),
             evidence=f"most of it in {first.group} ({names}): {format_time(first.exposed_s)} a step",
-            fix="hold the bus bandwidth of that collective, size and group against the machine: busbw run, busbw judge; "
+            fix="hold the bus bandwidth of that collective, size and group against the machine: busbw run, judge; "
             "where it is as it should be, the ranks wait for each other or the overlap is missing, not the network",
         ),
     )

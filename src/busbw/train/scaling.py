@@ -1,9 +1,9 @@
 """How training jobs scale: printed steps and throughputs made into observations of `judge.scaling`, checked on the way.
 
-A step printed as 17.9 s is anything from 17.85 to 17.95. Where a throughput beside it follows from it to its last digit,
-it was computed from the printed step and tells no more, but for one thing: 381,300 tokens a second beside a step of "22"
-is the throughput of 22.0, so a zero was dropped, and the step has as many digits as the others of its table. Where it does
-not follow, it was measured by itself, and the narrower of both intervals counts.
+A step printed as 17.9 s is anything from 17.85 to 17.95. Where a throughput beside it follows from it to its last
+digit, it was computed from the printed step and tells no more, but for one thing: 381,300 tokens a second beside a
+step of "22" is the throughput of 22.0, so a zero was dropped, and the step has as many digits as the others of its
+table. Where it does not follow, it was measured by itself, and the narrower of both intervals counts.
 """
 
 from collections import Counter
@@ -166,7 +166,12 @@ def _step(
         words = f"{rate.value:,.0f} tokens/s is {tokens:,} over the printed step of {step_s.value:g} s"
         if taken != step_s:
             words += f", which has {digits} digits as the others: anything from {taken.low:g} to {taken.high:g} s"
-    elif implied.low is not None and implied.high is not None and implied.low <= step_s.high and step_s.low <= implied.high:
+    elif (
+        implied.low is not None
+        and implied.high is not None
+        and implied.low <= step_s.high
+        and step_s.low <= implied.high
+    ):
         answer = "within_digits"
         taken = min((step_s, implied), key=lambda each: (each.high or 0) - (each.low or 0))
         words = f"{rate.value:,.0f} tokens/s is a step of {precise_time(implied.value)}: more exact than as printed"
@@ -244,7 +249,7 @@ def _kind(found: Sequence[Observation], tokens: Sequence[int | None], axis: Axis
 
 
 def _base(found: Sequence[Observation], axis: Axis, ignored: Sequence[str]) -> int | None:
-    """Return the smallest place of the work that most places share, of several the largest machine; None: any will do."""
+    """Return the smallest place of the work that most places share, of several the largest; None: any will do."""
     names = dict.fromkeys(name for each in found for name, _ in each.settings)
     telling = {*telling_of_work(found, axis, ignored), "series", "table", *ignored}
     work = [name for name in names if name not in telling]
@@ -301,15 +306,20 @@ def _notes(
 ) -> Sequence[str]:
     notes = []
     if not told:
-        how = {"weak": "tokens of a step grow with the machine, or are not told", "strong": "tokens of a step stay the same"}
+        how = {
+            "weak": "tokens of a step grow with the machine, or are not told",
+            "strong": "tokens of a step stay the same",
+        }
         notes.append(f"{view.kind} scaling: {how[view.kind]}; --weak or --strong says otherwise")
     if not has_tokens:
-        notes.append("throughput cannot be told, step times can: give --sequence and --batch, or columns seqlen and gbs")
+        notes.append(
+            "throughput cannot be told, step times can: give --sequence and --batch, or columns seqlen and gbs"
+        )
     answers = Counter(check.answer for check in checks)
     if answers["follows"]:
         notes.append(
-            f"{answers['follows']} of {counted(len(checks), 'throughput')} follow to the unit from the printed steps: they "
-            "were computed from rounded steps, and their interval is that of the steps"
+            f"{answers['follows']} of {counted(len(checks), 'throughput')} follow to the unit from the printed steps: "
+            "they were computed from rounded steps, and their interval is that of the steps"
         )
         zeros = [check for check in checks if ", which has" in check.words]
         notes += [f"{_where(view, check)}: {check.words}" for check in zeros[:_MOST_NOTED]]

@@ -1,12 +1,13 @@
 """What a job's steps come to: the steady window, throughput, utilisation, long steps, drift, and findings.
 
-The steady window begins where the level of the last start changed for the last time (`stats.change_points`, false alarms
-1 %, changes of 1 % or more), after slow steps at its very beginning, of which there are too few for a level: the warm-up
-is what lies before it, not a number of steps.
+The steady window begins where the level of the last start changed for the last time (`stats.change_points`, false
+alarms 1 %, changes of 1 % or more), after slow steps at its very beginning, of which there are too few for a level:
+the warm-up is what lies before it, not a number of steps.
 """
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from statistics import stdev
 
 from busbw.base.text import counted, listed, percent
@@ -167,7 +168,7 @@ def _long_steps(steps: JobSteps, places: range, centre_s: float) -> LongSteps | 
     if not slow:
         return None
     numbers = [steps.numbers[places.start + at] for at in slow]
-    apart = {later - before for before, later in zip(numbers, numbers[1:], strict=False)}
+    apart = {later - before for before, later in pairwise(numbers)}
     return LongSteps(
         count=len(slow),
         numbers=tuple(numbers[:_MOST_NUMBERS]),
@@ -258,9 +259,7 @@ def _middle(values: Sequence[float]) -> float | None:
     return median(known) if known else None
 
 
-def _sentence(
-    window: SteadyWindow | None, throughput: StepThroughput, steps: JobSteps
-) -> tuple[ReadOutcome, str]:
+def _sentence(window: SteadyWindow | None, throughput: StepThroughput, steps: JobSteps) -> tuple[ReadOutcome, str]:
     if window is None:
         return "cannot_tell", "no step with a time"
     step = window.step_s

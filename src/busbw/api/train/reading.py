@@ -45,7 +45,9 @@ class TrainReadRequest(Value, kw_only=True, frozen=True):
         )
         for _, option, value in options:
             if value is not None and not 0 < value < 1e30:
-                raise InputError(f"{option} {value:g} is not above zero", hint=f"leave out {option} where it is unknown")
+                raise InputError(
+                    f"{option} {value:g} is not above zero", hint=f"leave out {option} where it is unknown"
+                )
         return StepWork(
             sequence_length=self.sequence_length,
             global_batch=self.global_batch,
@@ -186,7 +188,9 @@ def _of_mean(mean: documents.RunMean, work: StepWork, source: str, size_bytes: i
     step_s = mean.runtime_s / mean.steps
     if work.flops_per_step is None and mean.flops_per_step is not None:
         work = replace(
-            work, flops_per_step=mean.flops_per_step, sources=(*work.sources, ("flops_per_step", f"{source}: total_flos"))
+            work,
+            flops_per_step=mean.flops_per_step,
+            sources=(*work.sources, ("flops_per_step", f"{source}: total_flos")),
         )
     words = f"{format_time(step_s)} a step on average over the run of {format_time(mean.runtime_s)}"
     return TrainingLog(
@@ -199,7 +203,7 @@ def _of_mean(mean: documents.RunMean, work: StepWork, source: str, size_bytes: i
         work=work,
         mean_step_s=ScalingEstimate(value=step_s),
         throughput=StepThroughput(
-            missing=("steady steps and throughput, from an average with start, evaluation and pauses in it: give the log of the job",)
+            missing=("steady steps and throughput, from an average with pauses in it: give the log of the job",)
         ),
         bytes_read=size_bytes,
         outcome="cannot_tell",

@@ -22,7 +22,7 @@ _MOST_ROWS = 12
 def train_reading_text(report: TrainReadReport) -> None:
     """Print each log, trace and file of records."""
     out = console()
-    parts = [*report.logs, *report.traces, *report.records]
+    parts: list[TrainingLog | TraceShare | InspectorLog] = [*report.logs, *report.traces, *report.records]
     for number, part in enumerate(parts):
         if number:
             out.print()
@@ -136,7 +136,8 @@ def _told(log: TrainingLog) -> Iterator[str]:
     if log.ranks:
         slowest = max(log.ranks, key=lambda each: each.step_s)
         fastest = min(log.ranks, key=lambda each: each.step_s)
-        span = f"{precise_time(fastest.step_s)} (rank {fastest.rank}) to {precise_time(slowest.step_s)} (rank {slowest.rank})"
+        ends = [f"{precise_time(each.step_s)} (rank {each.rank})" for each in (fastest, slowest)]
+        span = " to ".join(ends)
         alike = fastest.step_s == slowest.step_s
         yield f"ranks: {len(log.ranks)} print steps, {'all with the same median' if alike else f'medians {span}'}"
 

@@ -1,6 +1,6 @@
 r"""Progress bars of tqdm, as the Trainer of Hugging Face and PyTorch Lightning draw them.
 
-`  5%|▌     | 50/1000 [01:23<26:00,  1.64s/it]` (tqdm/std.py, `format_meter`). The rate is smoothed over past steps, so the
+` 5%|▌ | 50/1000 [01:23<26:00, 1.64s/it]` (tqdm/std.py, `format_meter`). The rate is smoothed over past steps, so the
 time of a step is taken from the elapsed time, which has whole seconds: over stretches that are long enough for that.
 """
 

@@ -1,8 +1,8 @@
 """Whole files of training programs: the state of Hugging Face's Trainer, and metrics.csv of PyTorch Lightning.
 
-`trainer_state.json` (transformers/trainer_callback.py, `TrainerState`) has a history of losses without times; only its
-last entry has a time, of the last start of the job. `metrics.csv` (lightning/pytorch/loggers/csv_logs.py) has the columns
-that a job logs: `train_step_timing in s` (NeMo), `step_time`, or those of Lightning's ThroughputMonitor
+`trainer_state.json` (transformers/trainer_callback.py, `TrainerState`) has a history of losses without times; only
+its last entry has a time, of the last start of the job. `metrics.csv` (lightning/pytorch/loggers/csv_logs.py) has the
+columns that a job logs: `train_step_timing in s` (NeMo), `step_time`, or those of Lightning's ThroughputMonitor
 (lightning/fabric/utilities/throughput.py), elapsed `time` beside `batches`.
 """
 

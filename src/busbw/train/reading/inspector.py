@@ -36,7 +36,7 @@ def read_records(blocks: Iterable[bytes], where: str) -> InspectorLog:
         except (msgspec.DecodeError, InputError, RecursionError):
             garbled += 1
             continue
-        ranks.update(device.rank for device in table.devices if device.rank is not None)
+        ranks.update(device.rank for device in table.devices)
         communicator = dict(table.parameters).get("communicator name") or dict(table.parameters)["communicator"]
         for each in readings:
             if each.time_s is None:
@@ -65,7 +65,7 @@ def read_records(blocks: Iterable[bytes], where: str) -> InspectorLog:
         f"their time is {first.collective} over {first.ranks} ranks",
         notes=(
             "records say how long collectives took, not what ran beside them: a trace tells exposed from hidden",
-            "records can be missing where many operations end at once: counts are the least there were (nccl issue 1945)",
+            "records can be missing where many operations end at once: counts are the least there were",
         ),
     )
 

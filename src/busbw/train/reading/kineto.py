@@ -47,7 +47,7 @@ class _KernelArguments(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel that communicates: seconds from the trace's zero, its group and its collective as the trace names them."""
+    """A kernel that communicates: seconds from the trace's zero, group and collective as the trace names them."""
 
     begin_s: float
     end_s: float
@@ -93,9 +93,7 @@ def read_trace(content: bytes, where: str) -> TracedSteps:
             hint="the profiler writes it in one go: one that was cut off has to be made again",
         ) from error
     complete = [each for each in trace.traceEvents if each.ph == "X"]
-    sound = [
-        each for each in complete if math.isfinite(each.ts) and math.isfinite(each.dur) and 0 <= each.dur < 1e12
-    ]
+    sound = [each for each in complete if math.isfinite(each.ts) and math.isfinite(each.dur) and 0 <= each.dur < 1e12]
     kernels: dict[str, list[_TraceEvent]] = {}
     for each in sound:
         if each.cat == "kernel":

@@ -1,8 +1,8 @@
 """The lines of a log, found by the texts that matter, in blocks of bytes.
 
-A log of a training job is mostly text that says nothing of steps. So no line is looked at by itself: a block is searched
-for the marks of the known lines, and only those are cut out. Progress bars return the carriage instead of ending the
-line; each state of a bar is a line here, and counts to the line of the file it stands on.
+A log of a training job is mostly text that says nothing of steps. So no line is looked at by itself: a block is
+searched for the marks of the known lines, and only those are cut out. Progress bars return the carriage instead of
+ending the line; each state of a bar is a line here, and counts to the line of the file it stands on.
 """
 
 import re
@@ -13,10 +13,9 @@ LONGEST_LINE_BYTES = 65_536
 # Stands for a carriage return within a line: the end of one state of a progress bar.
 _RETURN = b"\x1e"
 _ESCAPE = re.compile(rb"\x1b(?:\[[0-9;?]{0,20}[A-Za-z]|\(B)")
-# What launchers write in front: [rank0]: and [default0]: of torchrun, [0]: of MPICH, [1,0]<stdout>: of Open MPI, 0: of srun.
-_RANK = re.compile(
-    rb"[ \t]{0,6}(?:\[(?:rank|default)?(\d{1,7})\]:|\[\d{1,9},(\d{1,7})\]<std(?:out|err)>:|(\d{1,7}): )"
-)
+# What launchers write in front: [rank0]: and [default0]: of torchrun, [0]: of MPICH, [1,0]<stdout>: of Open MPI, and
+# 0: of srun.
+_RANK = re.compile(rb"[ \t]{0,6}(?:\[(?:rank|default)?(\d{1,7})\]:|\[\d{1,9},(\d{1,7})\]<std(?:out|err)>:|(\d{1,7}): )")
 
 
 class LineBlocks:

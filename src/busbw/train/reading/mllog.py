@@ -23,7 +23,11 @@ _MOMENTS = StepForm(
     program="MLPerf", mark=_MARK, patterns=(), unit="moment", words="moments of events over the steps between", weight=3
 )
 _PROGRESS = ("train_loss", "block_stop", "epoch_stop", "eval_start", "tracked_stats")
-_SETTINGS = {"global_batch_size": "global_batch", "max_sequence_length": "sequence_length", "seq_length": "sequence_length"}
+_SETTINGS = {
+    "global_batch_size": "global_batch",
+    "max_sequence_length": "sequence_length",
+    "seq_length": "sequence_length",
+}
 _MOST_STEP = 2**53
 
 

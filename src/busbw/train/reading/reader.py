@@ -95,5 +95,7 @@ class StepReader:
 
     def garbled(self) -> tuple[int, int]:
         """Return how many lines begin like a step and are none, and the first of them; (0, 0): there is none."""
-        torn = [(each.garbled, each.first_garbled) for each in (*self._rows, self.events) if each.garbled]
+        torn = [(each.garbled, each.first_garbled) for each in self._rows if each.garbled]
+        if self.events.garbled:
+            torn.append((self.events.garbled, self.events.first_garbled))
         return sum(count for count, _ in torn), min((line for _, line in torn), default=0)

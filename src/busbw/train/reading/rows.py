@@ -19,8 +19,9 @@ _NO_NUMBER = float("nan")
 
 @dataclass(slots=True)
 class StepRows:
-    """The steps of one form. Each column has a place for each line once `complete` was called; what was not said is 0,
-    -1 for a rank, or NaN.
+    """The steps of one form. Each column has a place for each line, once `complete` was called.
+
+    What was not said is 0, -1 for a rank, or NaN.
     """
 
     form: StepForm
@@ -80,7 +81,9 @@ class StepRows:
         found = pattern.findall(block)
         if len(found) != count:
             return False
-        columns = dict(zip(sorted(pattern.groupindex, key=pattern.groupindex.__getitem__), zip(*found, strict=True), strict=True))
+        columns = dict(
+            zip(sorted(pattern.groupindex, key=pattern.groupindex.__getitem__), zip(*found, strict=True), strict=True)
+        )
         values = columns["value"]
         self.numbers.extend(map(int, columns["step"]))
         self.values.extend(map(float, values))

@@ -11,6 +11,8 @@ from busbw.model.train.reading import StepWork
 from busbw.train.reading.lines import marked
 
 _DOTS = rb"\s*\.{2,}\s*"
+_END = rb"\s*$"
+_NEXT = rb"(?=,|\s)"
 _INTEGER = rb"(?P<value>\d{1,3}(?:,\d{3}){1,4}|\d{1,12})"
 
 
@@ -28,23 +30,23 @@ def _form(name: str, mark: bytes, pattern: bytes) -> _SettingForm:
 # By the text that is looked for: each costs a pass over the log.
 _FORMS = (
     # Megatron-LM and DeepSpeed; the configuration that NeMo 1.x prints.
-    _form("sequence_length", b"seq_length", rb"(?:^|[\s_])seq_length(?:" + _DOTS + rb"|: )" + _INTEGER + rb"\s*$"),
-    _form("global_batch", b"batch_size", rb"(?:^|\s)global_batch_size(?:" + _DOTS + rb"|: )" + _INTEGER + rb"\s*$"),
-    _form("global_batch", b"batch_size", rb"(?:^|\s)train_batch_size" + _DOTS + _INTEGER + rb"\s*$"),
-    _form("gpus", b"world_size", rb"(?:^|\s)world_size" + _DOTS + _INTEGER + rb"\s*$"),
+    _form("sequence_length", b"seq_length", rb"(?:^|[\s_])seq_length(?:" + _DOTS + rb"|: )" + _INTEGER + _END),
+    _form("global_batch", b"batch_size", rb"(?:^|\s)global_batch_size(?:" + _DOTS + rb"|: )" + _INTEGER + _END),
+    _form("global_batch", b"batch_size", rb"(?:^|\s)train_batch_size" + _DOTS + _INTEGER + _END),
+    _form("gpus", b"world_size", rb"(?:^|\s)world_size" + _DOTS + _INTEGER + _END),
     # NeMo 1.x: GPUs are those of a node times the nodes.
-    _form("devices", b"devices: ", rb"^\s{2,12}devices: " + _INTEGER + rb"\s*$"),
-    _form("nodes", b"num_nodes: ", rb"^\s{2,12}num_nodes: " + _INTEGER + rb"\s*$"),
+    _form("devices", b"devices: ", rb"^\s{2,12}devices: " + _INTEGER + _END),
+    _form("nodes", b"num_nodes: ", rb"^\s{2,12}num_nodes: " + _INTEGER + _END),
     # MaxText.
-    _form("sequence_length", b"max_target_length", rb"Config param max_target_length: " + _INTEGER + rb"\s*$"),
-    _form("global_batch", b"batch_size", rb"Config param global_batch_size_to_train_on: " + _INTEGER + rb"\s*$"),
+    _form("sequence_length", b"max_target_length", rb"Config param max_target_length: " + _INTEGER + _END),
+    _form("global_batch", b"batch_size", rb"Config param global_batch_size_to_train_on: " + _INTEGER + _END),
     _form("gpus", b"devices: ", rb"Num_devices: " + _INTEGER + rb", shape"),
     # torchtitan, where it says it.
-    _form("sequence_length", b"batch size ", rb"global batch size [^\n]{1,80}?sequence length " + _INTEGER + rb"(?=,|\s)"),
-    _form("global_batch", b"batch size ", rb"local batch size \d{1,9}, global batch size " + _INTEGER + rb"(?=,|\s)"),
+    _form("sequence_length", b"batch size ", rb"global batch size [^\n]{1,80}?sequence length " + _INTEGER + _NEXT),
+    _form("global_batch", b"batch size ", rb"local batch size \d{1,9}, global batch size " + _INTEGER + _NEXT),
     _form("peak_flops", b"computing MFU: ", rb"computing MFU: (?P<value>\d(?:\.\d{1,6})?e\+\d\d)(?=\s|$)"),
     # The Trainer of Hugging Face.
-    _form("global_batch", b"batch size ", rb"Total train batch size \(w\. parallel[^)]{0,80}\) = " + _INTEGER + rb"\s*$"),
+    _form("global_batch", b"batch size ", rb"Total train batch size \(w\. parallel[^)]{0,80}\) = " + _INTEGER + _END),
     # PyTorch Lightning, a process a device.
     _form("gpus", b"processes registered", rb"processes registered\. Starting with " + _INTEGER + rb" processes"),
 )  # fmt: skip
@@ -84,7 +86,9 @@ class PrintedSettings:
         return StepWork(
             sequence_length=whole.get("sequence_length"),
             global_batch=whole.get("global_batch"),
-            gpus=whole["devices"] * whole["nodes"] if "gpus" not in whole and {"devices", "nodes"} <= whole.keys() else whole.get("gpus"),
+            gpus=whole["devices"] * whole["nodes"]
+            if "gpus" not in whole and {"devices", "nodes"} <= whole.keys()
+            else whole.get("gpus"),
             peak_flops=last["peak_flops"][0] if "peak_flops" in last else None,
             sources=tuple((_AS_GPUS.get(name, name), f"{source}:{line}") for name, (_, line) in last.items()),
         )

@@ -1,12 +1,22 @@
 r"""The lines that training programs print of a step, one declaration for each form, with where it is printed.
 
-| form | printed by |
-|---|---|
-| Megatron-LM | `training_log` of megatron/training/training.py: ` iteration 10/ 500 \| ... elapsed time per iteration (ms): 18402.1 \|`, the mean since the last such line; GPT-NeoX, Megatron-DeepSpeed and GLM print it too, AMD's Primus with a running mean behind a stroke |
-| NeMo | 1.x: the progress bar, `train_step_timing in s=18.40` (three digits); 2.x: `nemo/lightning/pytorch/callbacks/progress_printer.py`, `global_step: 99 \| ... train_step_timing in s: 18.4`; DLLogger: one JSON object a step |
-| DeepSpeed | `ThroughputTimer.stop` of deepspeed/utils/timer.py: `global_step=10, RunningAvgSamplesPerSec=..., CurrSamplesPerSec=...`, up to 0.7 `0/10, RunningAvg...`; `PipelineEngine.train_batch` of deepspeed/runtime/pipe/engine.py: `steps: 10 loss: ... iter time (s): 3.221 samples/sec: 19.87` |
-| torchtitan | `MetricsProcessor.log` of torchtitan/components/metrics.py: `step: 10  loss: ...  tps: 7,282  tflops: 0.52  mfu: 0.17%`; tps is tokens a second of one GPU; in 2024 `wps` |
-| MaxText | `MetricLogger._log_training_metrics` of src/maxtext/common/metric_logger.py: `completed step: 9, seconds: 5.667, TFLOP/s/device: 134.924, Tokens/s/device: 8672.758`; in 2023 `TFLOP/s:` |
+Megatron-LM: `training_log` of megatron/training/training.py prints ` iteration 10/ 500 | ... elapsed time per
+iteration (ms): 18402.1 |`, the mean since the last such line; GPT-NeoX, Megatron-DeepSpeed and GLM print it too,
+AMD's Primus with a running mean behind a stroke.
+
+NeMo: 1.x in its progress bar, `train_step_timing in s=18.40`; 2.x in
+nemo/lightning/pytorch/callbacks/progress_printer.py, `global_step: 99 | ... train_step_timing in s: 18.4`; its
+DLLogger one JSON object a step.
+
+DeepSpeed: `ThroughputTimer.stop` of deepspeed/utils/timer.py, `global_step=10, RunningAvgSamplesPerSec=...,
+CurrSamplesPerSec=...`, up to 0.7 `0/10, RunningAvg...`; `PipelineEngine.train_batch` of
+deepspeed/runtime/pipe/engine.py, `steps: 10 loss: ... iter time (s): 3.221 samples/sec: 19.87`.
+
+torchtitan: `MetricsProcessor.log` of torchtitan/components/metrics.py, `step: 10 loss: ... tps: 7,282 tflops: 0.52
+mfu: 0.17%`, where tps is tokens a second of one GPU; in 2024 it was called wps.
+
+MaxText: src/maxtext/common/metric_logger.py, `completed step: 9, seconds: 5.667, TFLOP/s/device: 134.924,
+Tokens/s/device: 8672.758`; in 2023 `TFLOP/s:`.
 """
 
 import re
@@ -153,11 +163,10 @@ def stamp_of(line: bytes) -> float | None:
         return None
     leap = (year - (month < 3)) // 4 - (year - (month < 3)) // 100 + (year - (month < 3)) // 400
     days = year * 365 + leap + _DAYS_BEFORE[month - 1] + day
-    return days * 86_400.0 + hour * 3600 + minute * 60 + second + int(found[7]) / 10 ** len(found[7])
+    return days * 86_400.0 + hour * 3600 + minute * 60 + second + int(found[7]) * 10.0 ** -len(found[7])
 
 
 def decimals(text: bytes) -> int:
     """Return how many digits stand behind the point, those of an exponent taken off."""
     mantissa, _, exponent = text.lower().partition(b"e")
     return len(mantissa.partition(b".")[2]) - (int(exponent) if exponent else 0)
-

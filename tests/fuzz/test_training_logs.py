@@ -1,0 +1,68 @@
+"""What training jobs write is read, or refused with InputError, whatever is in it, and in time that grows with it."""
+
+import random
+import re
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.cost import check_growth
+
+from .harnesses import feed
+from .test_parsers import damaged
+from .training_harnesses import TRAINING_HARNESSES, TRAINING_SEEDS
+
+# What a number may be replaced by.
+_NUMBERS = (
+    b"0",
+    b"-1",
+    b"007",
+    b"1e400",
+    b"9" * 40,
+    b"1" * 18,
+    b"\xd9\xa3",
+    b"nan",
+    b"inf",
+    b"1,2,3",
+    b"+5",
+    b".",
+    b"",
+)
+
+
+@pytest.mark.parametrize("name", TRAINING_HARNESSES)
+def test_only_an_input_error_comes_out_of_a_reader(name: str) -> None:
+    seeds = TRAINING_SEEDS[name]
+
+    @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(st.binary(max_size=200) | damaged(seeds))
+    def check(data: bytes) -> None:
+        feed(TRAINING_HARNESSES[name], data)
+
+    check()
+
+
+@pytest.mark.parametrize("name", TRAINING_HARNESSES)
+def test_any_number_in_the_place_of_another_is_read_or_refused(name: str) -> None:
+    draw = random.Random(name)
+    for seed in TRAINING_SEEDS[name]:
+        for _ in range(60 // len(TRAINING_SEEDS[name])):
+            places = list(re.finditer(rb"\d+(?:\.\d+)?", seed))
+            chosen = set(draw.sample(places, min(len(places), 3)))
+            parts, end = [], 0
+            for place in places:
+                if place in chosen:
+                    parts += [seed[end : place.start()], draw.choice(_NUMBERS)]
+                    end = place.end()
+            feed(TRAINING_HARNESSES[name], b"".join((*parts, seed[end:])))
+
+
+def test_a_long_line_costs_no_more_than_its_length() -> None:
+    for mark in (
+        b"elapsed time per iteration (ms): ",
+        b"train_step_timing in s",
+        b" tps: ",
+        b"step: 1  loss: ",
+        b"50%|",
+    ):
+        check_growth(lambda length, mark=mark: TRAINING_HARNESSES["training_log"](mark * (length // len(mark))))  # type: ignore[misc]
