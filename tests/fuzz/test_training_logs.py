@@ -57,12 +57,18 @@ def test_any_number_in_the_place_of_another_is_read_or_refused(name: str) -> Non
             feed(TRAINING_HARNESSES[name], b"".join((*parts, seed[end:])))
 
 
-def test_a_long_line_costs_no_more_than_its_length() -> None:
-    for mark in (
+@pytest.mark.parametrize(
+    "text",
+    [
         b"elapsed time per iteration (ms): ",
-        b"train_step_timing in s",
-        b" tps: ",
-        b"step: 1  loss: ",
-        b"50%|",
-    ):
-        check_growth(lambda length, mark=mark: TRAINING_HARNESSES["training_log"](mark * (length // len(mark))))  # type: ignore[misc]
+        b"iteration 1/ 2 | elapsed time per iteration (ms): ",
+        b"global_step=1, train_step_timing in s",
+        b"step: 1  loss: tps: ",
+        b" 50%| it/s",
+        b":::MLLOG {",
+        b"seq_length .. ",
+    ],
+)
+def test_a_long_line_costs_no_more_than_its_length(text: bytes) -> None:
+    short, long = (text * (length // len(text)) for length in (20_000, 400_000))
+    check_growth(lambda data: feed(TRAINING_HARNESSES["training_log"], data), short, long, most=60)

@@ -21,7 +21,7 @@ _LATE_STEPS = 2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobSteps:
-    """The steps of a job by order of the log, each with number, seconds and line. Those without a time are left out."""
+    """The steps of a job by order of the log: number, seconds and line of each. Those without a time are left out."""
 
     numbers: tuple[int, ...]
     times_s: tuple[float, ...]
@@ -59,7 +59,9 @@ class _Stream:
 def job_steps(rows: StepRows, work: StepWork, source: str) -> JobSteps:
     """Return the steps of the job. Raises InputError where there is none, and where lines of two jobs are mixed."""
     if not rows.numbers:
-        raise InputError("no step with a number and a time", where=source, hint="the file may be cut off, or of another job")
+        raise InputError(
+            "no step with a number and a time", where=source, hint="the file may be cut off, or of another job"
+        )
     rows.complete()
     _one_job(rows, source)
     by_rank: dict[int, list[int]] = {}

@@ -56,7 +56,7 @@ def read_trainer_state(content: bytes, where: str) -> RunMean:
     """Return the mean time of a step. Raises InputError where the file is damaged, or has no time."""
     try:
         state = msgspec.json.decode(content, type=TrainerState)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"a trainer_state.json that cannot be read: {error}", where=where) from error
     entry = next((each for each in reversed(state.log_history) if "train_runtime" in each), None)
     runtime_s = entry["train_runtime"] if entry is not None else None

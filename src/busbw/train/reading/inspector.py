@@ -33,7 +33,7 @@ def read_records(blocks: Iterable[bytes], where: str) -> InspectorLog:
         try:
             document = msgspec.json.decode(line)
             ((table, readings),) = FORMAT.read(document, line=1, number=1, source=0)
-        except (msgspec.DecodeError, InputError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError, InputError, RecursionError):
             garbled += 1
             continue
         ranks.update(device.rank for device in table.devices)

@@ -132,7 +132,7 @@ def _interval(event: _TraceEvent, zero_us: float) -> tuple[float, float]:
 def _kernel(event: _TraceEvent, zero_us: float) -> Kernel:
     try:
         said = msgspec.json.decode(event.args, type=_KernelArguments)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         said = _KernelArguments()
     label = said.group_description or said.group_name
     if label is not None and said.group_name not in (None, label):

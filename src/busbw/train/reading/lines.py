@@ -8,8 +8,8 @@ ending the line; each state of a bar is a line here, and counts to the line of t
 import re
 from collections.abc import Iterator
 
-# What is longer is no line of a step; its middle is passed over.
-LONGEST_LINE_BYTES = 65_536
+# So much of a line is looked at on either side of its mark: patterns look for their end from many places.
+LONGEST_LINE_BYTES = 4096
 # Stands for a carriage return within a line: the end of one state of a progress bar.
 _RETURN = b"\x1e"
 _ESCAPE = re.compile(rb"\x1b(?:\[[0-9;?]{0,20}[A-Za-z]|\(B)")
@@ -66,8 +66,8 @@ def _plain(block: bytes) -> bytes:
     return _ESCAPE.sub(b"", block) if b"\x1b" in block else block
 
 
-def marked(block: bytes, mark: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield each line of a block that holds `mark`, with the place where it begins; long ones are cut."""
+def marked(block: bytes, mark: bytes, *, most: int = LONGEST_LINE_BYTES) -> Iterator[tuple[int, bytes]]:
+    """Yield each line of a block that holds `mark`, with the place where it begins; long ones are cut around it."""
     has_returns = _RETURN in block
     at = block.find(mark)
     while at >= 0:
@@ -78,8 +78,8 @@ def marked(block: bytes, mark: bytes) -> Iterator[tuple[int, bytes]]:
             start = max(start, block.rfind(_RETURN, start, at) + 1)
             back = block.find(_RETURN, at, end)
             end = back if back >= 0 else end
-        start = max(start, at - LONGEST_LINE_BYTES)
-        yield start, block[start : min(end, at + LONGEST_LINE_BYTES)]
+        start = max(start, at - most)
+        yield start, block[start : min(end, at + most)]
         at = block.find(mark, end)
 
 

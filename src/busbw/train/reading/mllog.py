@@ -29,6 +29,7 @@ _SETTINGS = {
     "seq_length": "sequence_length",
 }
 _MOST_STEP = 2**53
+_LONGEST_EVENT_BYTES = 65_536
 
 
 class _Event(msgspec.Struct):
@@ -55,13 +56,13 @@ class MlperfEvents:
     def look(self, block: bytes, first_line: int, settings: PrintedSettings) -> None:
         """Take the events of a block of whole lines."""
         line, counted = first_line, 0
-        for start, text in marked(block, _MARK):
+        for start, text in marked(block, _MARK, most=_LONGEST_EVENT_BYTES):
             line += block.count(b"\n", counted, start)
             counted = start
             at = text.index(_MARK) + len(_MARK) - 1
             try:
                 event = msgspec.json.decode(text[at:].strip(), type=_Event)
-            except (msgspec.DecodeError, RecursionError):
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 self.garbled += 1
                 self.first_garbled = self.first_garbled or line
                 continue

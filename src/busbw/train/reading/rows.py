@@ -3,7 +3,7 @@
 from array import array
 from dataclasses import dataclass, field
 
-from busbw.train.reading.lines import has_ranks
+from busbw.train.reading.lines import LONGEST_LINE_BYTES, has_ranks
 from busbw.train.reading.step_forms import StepForm, decimals, stamp_of
 
 NO_RANK = -1
@@ -77,6 +77,8 @@ class StepRows:
         """Take a block of whole lines each of which is a step of one rank, all at once; False: it is no such block."""
         count, pattern = block.count(b"\n"), self.form.patterns[0]
         if self.form.has_stamp or not count or block.count(self.form.mark) != count or has_ranks(block):
+            return False
+        if max(map(len, block.split(b"\n"))) > LONGEST_LINE_BYTES:
             return False
         found = pattern.findall(block)
         if len(found) != count:
