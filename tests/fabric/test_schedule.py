@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from busbw.fabric.places import Endpoint, Places, flat
-from busbw.fabric.schedule import full_rounds, retest_round, sparse_rounds, tournament
+from busbw.fabric.schedule import full_rounds, sparse_rounds, tournament
 from busbw.fabric.simulation import TOPOLOGIES, made_places
 
 

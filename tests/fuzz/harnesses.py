@@ -40,7 +40,8 @@ from .in_memory import fresh_folder
 from .machine_harnesses import MACHINE_HARNESSES
 from .machine_seeds import machine_seeds
 from .settings_harnesses import SETTINGS_HARNESSES, SETTINGS_SEEDS
-from .train_harnesses import TRAIN_HARNESSES, TRAIN_SEEDS
+from .training_log_harnesses import TRAINING_LOG_HARNESSES, TRAINING_LOG_SEEDS
+from .workload_harnesses import WORKLOAD_HARNESSES, WORKLOAD_SEEDS
 
 Harness = Callable[[bytes], object]
 PLAN = json.dumps(seeds.plan_of_two_ranks()).encode()
@@ -216,12 +217,13 @@ DOCUMENT_HARNESSES: dict[str, Harness] = {
 OUTPUT_HARNESSES: dict[str, Harness] = {"imported_lines": _imported_lines}
 # Those of a run: tests/fuzz/test_parsers.py feeds them; those of machines, settings and hosts have their own.
 RUN_HARNESSES = TEXT_HARNESSES | DOCUMENT_HARNESSES | OUTPUT_HARNESSES
-OTHERS = ALLOCATION_HARNESSES | FABRIC_HARNESSES | TRAIN_HARNESSES
+OTHERS = ALLOCATION_HARNESSES | FABRIC_HARNESSES | WORKLOAD_HARNESSES | TRAINING_LOG_HARNESSES
 HARNESSES = RUN_HARNESSES | MACHINE_HARNESSES | SETTINGS_HARNESSES | OTHERS
 OWN_SEEDS = {
     **dict.fromkeys(ALLOCATION_HARNESSES, ALLOCATION_SEEDS),
     **dict.fromkeys(FABRIC_HARNESSES, FABRIC_SEEDS),
-    **dict.fromkeys(TRAIN_HARNESSES, TRAIN_SEEDS),
+    **dict.fromkeys(WORKLOAD_HARNESSES, WORKLOAD_SEEDS),
+    **TRAINING_LOG_SEEDS,
 }
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from busbw.model.scaling import ScalingReport
     from busbw.model.topology import NodeView, TopologyComparison
     from busbw.model.train.plan import TrainPlan
+    from busbw.model.train.trace import TrainReadReport
     from busbw.model.verdict import ExplainedVerdict
 
 
@@ -324,3 +325,19 @@ def scaling(*sources: str, **asked: Any) -> "ScalingReport":  # noqa: ANN401 - s
     from busbw.api.scaling_reports import scaling as drawn
 
     return drawn(ScalingRequest(sources=sources, **asked))
+
+
+def train_read(*sources: str, **asked: Any) -> "TrainReadReport":  # noqa: ANN401 - see `asked`
+    """Return what logs and traces of training jobs say: `busbw train read`. `asked`: fields of `TrainReadRequest`."""
+    from busbw.api.training.reading import TrainReadRequest
+    from busbw.api.training.reading import train_read as read
+
+    return read(TrainReadRequest(sources=sources, **asked))
+
+
+def train_scale(*sources: str, **asked: Any) -> "ScalingReport":  # noqa: ANN401 - see `asked`
+    """Return how training jobs scale: `busbw train scale`. `asked`: the fields of `TrainScaleRequest`."""
+    from busbw.api.training.scaling import TrainScaleRequest
+    from busbw.api.training.scaling import train_scale as scaled
+
+    return scaled(TrainScaleRequest(sources=sources, **asked))

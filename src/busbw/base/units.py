@@ -43,6 +43,11 @@ def format_time(time_s: float) -> str:
     return f"{time_s / 1e-9:.0f} ns"
 
 
+def precise_time(time_s: float) -> str:
+    """Return a time as `format_time` does, from 1 to 100 s with three decimals: steps of two jobs differ in those."""
+    return f"{time_s:.3f} s" if 1 <= time_s < 100 else format_time(time_s)
+
+
 def format_rate(rate_Bps: float) -> str:
     """Return `rate_Bps` in GB/s (1e9 bytes a second), MB/s below 0.1 GB/s."""
     if abs(rate_Bps) < 1e8:

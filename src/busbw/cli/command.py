@@ -40,7 +40,7 @@ VERBS = {
     "scaling": Verb("scaling", "scaling", "Draw results over the number of nodes."),
     "show": Verb("results", "show", "Print the result of a run, an import or a comparison."),
     "topo": Verb("topo", "topo", "The topology of one node, and NCCL's topology files."),
-    "train": Verb("train.group", "train", "Training jobs: what a step communicates, where, and what it takes."),
+    "train": Verb("train.group", "train", "Training jobs: what a step communicates, what logs say, how jobs scale."),
     "trend": Verb("history", "trend", "Show a metric of stored runs over time."),
 }
 

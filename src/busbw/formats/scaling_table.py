@@ -314,6 +314,16 @@ def read_table(text: str, where: str, *, wanted: str | None = None) -> tuple[Obs
     return tuple(rows) if taken is None else _as_coarse_as_times(rows, times)
 
 
+def results_in(text: str, where: str) -> tuple[ScalingColumn, ...]:
+    """Return the columns of a table that hold a result. Raises InputError for columns that cannot be."""
+    for number, line in enumerate(text.removeprefix(_MARK).splitlines(), start=1):
+        if _names(line.lstrip("# ")):
+            heading = line.lstrip("# ")
+            names = _split(heading, _separator(heading), f"{where}:{number}")
+            return tuple(each for each in _header(names, f"{where}:{number}") if each.kind in ("time", "rate", "busbw"))
+    return ()
+
+
 def _names(line: str) -> bool:
     """Whether a line has the names of columns, one of them a count of the machine."""
     if len(line) > _LONGEST_LINE:

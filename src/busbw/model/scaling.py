@@ -9,7 +9,7 @@ from typing import Literal
 from busbw.base.value import Integer, Value
 from busbw.model.finding import Finding
 
-SCALING_SCHEMA = 2
+SCALING_SCHEMA = 3
 
 # What the axis counts.
 Axis = Literal["nodes", "gpus", "ranks", "cores"]
@@ -195,6 +195,22 @@ class ScalingSeries(Value, kw_only=True, frozen=True):
     beyond: tuple[Extrapolation, ...] = ()
 
 
+class StepCheck(Value, kw_only=True, frozen=True):
+    """A step time and a throughput that were printed side by side: whether one follows from the other."""
+
+    line: str
+    at: Integer
+    # Tokens of a step, and that over the printed time.
+    tokens: Integer
+    computed_per_s: float
+    printed_per_s: float
+    # follows: to the last digit of the throughput; apart: by more than the digits of both.
+    answer: Literal["follows", "within_digits", "apart"]
+    # What both together say of the time of a step.
+    step_s: ScalingEstimate
+    words: str
+
+
 class Scaling(Value, kw_only=True, frozen=True):
     """One figure: lines that may stand beside each other."""
 
@@ -211,6 +227,8 @@ class Scaling(Value, kw_only=True, frozen=True):
     differences: tuple[LineDifference, ...] = ()
     # What a reader should know of how it came about.
     notes: tuple[str, ...] = ()
+    # Of training jobs: printed throughputs held against printed steps. () in what schema 2 wrote.
+    checks: tuple[StepCheck, ...] = ()
 
 
 class ScalingVerdict(Value, kw_only=True, frozen=True):

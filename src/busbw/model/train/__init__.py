@@ -1,1 +1,1 @@
-"""Values of training: what a job is, what its step communicates, what that takes."""
+"""Values of training: a workload, the plan of its step (`plan`), what logs (`reading`) and traces (`trace`) say."""

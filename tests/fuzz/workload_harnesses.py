@@ -34,7 +34,7 @@ def _configuration(form: str, name: str) -> Callable[[bytes], object]:
     return harness
 
 
-TRAIN_HARNESSES: dict[str, Callable[[bytes], object]] = {
+WORKLOAD_HARNESSES: dict[str, Callable[[bytes], object]] = {
     "workload": _workload,
     "megatron": _configuration("megatron", "train.sh"),
     "nemo_yaml": _configuration("nemo", "model.yaml"),
@@ -43,7 +43,7 @@ TRAIN_HARNESSES: dict[str, Callable[[bytes], object]] = {
     "torchtitan": _configuration("torchtitan", "job.toml"),
     "what_if": lambda data: read_change(data.decode("utf-8", "surrogateescape"), _GROK, _PLATFORM),
 }
-TRAIN_SEEDS = (
+WORKLOAD_SEEDS = (
     *(path.read_bytes() for path in sorted(_SAMPLES.iterdir())),
     *(shipped_workloads()[name].encode() for name in ("toy-moe", "deepseek-v3-like")),
     b"export X+=' model.num_layers=$L trainer.num_nodes=8 model.hidden_size=6144'\n",

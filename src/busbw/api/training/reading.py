@@ -1,0 +1,212 @@
+"""What logs and traces of training jobs say: each file read by what it holds."""
+
+from collections.abc import Iterator
+from itertools import chain
+
+from msgspec.structs import replace
+
+from busbw.base.errors import InputError
+from busbw.base.units import format_time
+from busbw.base.value import Integer, Value
+from busbw.model.scaling import ScalingEstimate
+from busbw.model.train.reading import StepColumns, StepThroughput, StepWork, TrainingLog
+from busbw.model.train.trace import InspectorLog, TraceShare, TrainReadReport
+from busbw.store import sources
+from busbw.train.job_steps import job_steps
+from busbw.train.overlap import trace_share
+from busbw.train.reading import documents, inspector, kineto
+from busbw.train.reading.reader import StepReader
+from busbw.train.reading.rows import StepRows
+from busbw.train.step_times import training_log
+
+_HEAD_BYTES = 65_536
+_KNOWN = "Megatron-LM, NeMo, DeepSpeed, torchtitan, MaxText, Hugging Face, Lightning or MLPerf"
+
+
+class TrainReadRequest(Value, kw_only=True, frozen=True):
+    """What is asked for. What is given here goes before what a log prints; None leaves it to the log."""
+
+    # Files, or "-" for standard input.
+    sources: tuple[str, ...]
+    sequence_length: Integer | None = None
+    global_batch: Integer | None = None
+    gpus: Integer | None = None
+    flops_per_step: float | None = None
+    peak_tflops: float | None = None
+
+    def work(self) -> StepWork:
+        """Return the work that was given. Raises InputError for what is not above zero."""
+        options = (
+            ("sequence_length", "--sequence", self.sequence_length),
+            ("global_batch", "--batch", self.global_batch),
+            ("gpus", "--gpus", self.gpus),
+            ("flops_per_step", "--flops-per-step", self.flops_per_step),
+            ("peak_flops", "--peak-tflops", self.peak_tflops),
+        )
+        for _, option, value in options:
+            if value is not None and not 0 < value < 1e30:
+                raise InputError(
+                    f"{option} {value:g} is not above zero", hint=f"leave out {option} where it is unknown"
+                )
+        return StepWork(
+            sequence_length=self.sequence_length,
+            global_batch=self.global_batch,
+            gpus=self.gpus,
+            flops_per_step=self.flops_per_step,
+            peak_flops=self.peak_tflops * 1e12 if self.peak_tflops is not None else None,
+            sources=tuple((name, option) for name, option, value in options if value is not None),
+        )
+
+
+def train_read(asked: TrainReadRequest) -> TrainReadReport:
+    """Return what each file says. Raises InputError for one that cannot be read or holds nothing of a training job."""
+    if not asked.sources:
+        raise InputError("nothing to read", hint="busbw train read LOG..., a trace, or - for standard input")
+    given = asked.work()
+    found = [read_source(source, given) for source in asked.sources]
+    return TrainReadReport(
+        logs=tuple(each for each in found if isinstance(each, TrainingLog)),
+        traces=tuple(each for each in found if isinstance(each, TraceShare)),
+        records=tuple(each for each in found if isinstance(each, InspectorLog)),
+    )
+
+
+def read_source(source: str, given: StepWork) -> TrainingLog | TraceShare | InspectorLog:
+    """Return what one file says. Raises InputError."""
+    with sources.opened(source) as file:
+        blocks = file.blocks()
+        first = next(blocks, b"")
+        head = first[:_HEAD_BYTES]
+        if kineto.is_trace(head):
+            content = _whole(first, blocks, source, kineto.MOST_BYTES)
+            _check(file, source)
+            return trace_share(kineto.read_trace(content, source), source, len(content))
+        if inspector.is_record(head):
+            return inspector.read_records(chain((first,), blocks), source)
+        if documents.is_trainer_state(head):
+            content = _whole(first, blocks, source, documents.MOST_BYTES)
+            _check(file, source)
+            return _of_mean(documents.read_trainer_state(content, source), given, source, len(content))
+        if documents.is_metrics_table(head):
+            text = _whole(first, blocks, source, documents.MOST_BYTES)
+            rows = documents.read_metrics_table(text.decode("utf-8", "replace"), source)
+            log = _of_rows(rows, given, source, (rows.garbled, rows.first_garbled))
+            return replace(log, bytes_read=len(text), lines_read=text.count(b"\n"))
+        log = _of_log(chain((first,), blocks), given, source)
+        problem = (f"the file was not read to its end: {file.problem}",) if file.problem is not None else ()
+        return replace(log, notes=(*log.notes, *problem)) if problem else log
+
+
+def _check(file: sources.OpenSource, source: str) -> None:
+    if file.problem is not None:
+        raise InputError(file.problem, where=source)
+
+
+def _whole(first: bytes, blocks: Iterator[bytes], source: str, most_bytes: int) -> bytes:
+    parts, size_bytes = [first], len(first)
+    for block in blocks:
+        parts.append(block)
+        size_bytes += len(block)
+        if size_bytes > most_bytes:
+            raise InputError(f"more than {most_bytes // 2**20} MiB, which is read as a whole", where=source)
+    return b"".join(parts)
+
+
+def _of_log(blocks: Iterator[bytes], given: StepWork, source: str) -> TrainingLog:
+    reader = StepReader(source=source)
+    for block in blocks:
+        reader.feed(block)
+    reader.finish()
+    printed = reader.settings.work(source)
+    rows = reader.rows()
+    notes = [f"the log prints more than one {words}: the last counts" for words in reader.settings.contradictions()]
+    if reader.lines.cut:
+        notes.append("a line of more than 64 MiB was read in part")
+    if rows is not None:
+        log = _of_rows(rows, _joined(given, printed), source, reader.garbled(), notes)
+    elif reader.mean is not None:
+        mean = documents.RunMean(
+            runtime_s=reader.mean.runtime_s,
+            steps=max(1, round(reader.mean.runtime_s * reader.mean.steps_per_s)),
+            flops_per_step=None,
+            losses=0,
+        )
+        log = _of_mean(mean, _joined(given, printed), source, 0)
+    else:
+        raise _nothing(reader, source)
+    return replace(log, bytes_read=reader.lines.bytes, lines_read=reader.lines.lines)
+
+
+def _nothing(reader: StepReader, source: str) -> InputError:
+    """Return why a log has no step."""
+    torn, line = reader.garbled()
+    if torn:
+        return InputError(
+            "lines that begin as a step does, and none that can be read",
+            where=f"{source}:{line}",
+            hint="the log may be cut off, or mixed from several ranks: srun --output=log-%t gives each its own",
+        )
+    if reader.events.samples.numbers:
+        return InputError(
+            "events of MLPerf count samples, and the global batch is not told",
+            where=source,
+            hint="give it: --batch N",
+        )
+    return InputError(
+        f"no step of {_KNOWN}",
+        where=source,
+        hint="other programs: busbw scaling --pattern 'step time: {s_per_step} s' --name 'run-{gpus}'",
+    )
+
+
+def _joined(given: StepWork, printed: StepWork) -> StepWork:
+    """Return what was given, and of the rest what the log prints."""
+    told = {name for name, _ in given.sources}
+    tokens = given.tokens_per_step if given.tokens_per_step is not None else printed.tokens_per_step
+    return StepWork(
+        sequence_length=given.sequence_length or printed.sequence_length,
+        global_batch=given.global_batch or printed.global_batch,
+        tokens_per_step=tokens,
+        gpus=given.gpus or printed.gpus,
+        flops_per_step=given.flops_per_step or printed.flops_per_step,
+        peak_flops=given.peak_flops or printed.peak_flops,
+        sources=(*given.sources, *(each for each in printed.sources if each[0] not in told)),
+    )
+
+
+def _of_rows(
+    rows: StepRows, work: StepWork, source: str, garbled: tuple[int, int], notes: list[str] | None = None
+) -> TrainingLog:
+    steps = job_steps(rows, work, source)
+    return training_log(
+        steps, work, source=source, program=rows.form.program, garbled=garbled, notes=tuple(notes or ())
+    )
+
+
+def _of_mean(mean: documents.RunMean, work: StepWork, source: str, size_bytes: int) -> TrainingLog:
+    """Return a log that has one time for the whole run."""
+    step_s = mean.runtime_s / mean.steps
+    if work.flops_per_step is None and mean.flops_per_step is not None:
+        work = replace(
+            work,
+            flops_per_step=mean.flops_per_step,
+            sources=(*work.sources, ("flops_per_step", f"{source}: total_flos")),
+        )
+    words = f"{format_time(step_s)} a step on average over the run of {format_time(mean.runtime_s)}"
+    return TrainingLog(
+        source=source,
+        program="Hugging Face Trainer",
+        basis="mean",
+        basis_words="train_runtime over the steps of the run",
+        planned_steps=mean.steps,
+        columns=StepColumns(numbers=(), times_s=(), lines=()),
+        work=work,
+        mean_step_s=ScalingEstimate(value=step_s),
+        throughput=StepThroughput(
+            missing=("steady steps and throughput, from an average with pauses in it: give the log of the job",)
+        ),
+        bytes_read=size_bytes,
+        outcome="cannot_tell",
+        sentence=f"{words}, start and pauses with it",
+        notes=("a job that was resumed counts all steps over the time of its last start",),
+    )

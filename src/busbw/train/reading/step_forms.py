@@ -1,0 +1,172 @@
+r"""The lines that training programs print of a step, one declaration for each form, with where it is printed.
+
+Megatron-LM: `training_log` of megatron/training/training.py prints ` iteration 10/ 500 | ... elapsed time per
+iteration (ms): 18402.1 |`, the mean since the last such line; GPT-NeoX, Megatron-DeepSpeed and GLM print it too,
+AMD's Primus with a running mean behind a stroke.
+
+NeMo: 1.x in its progress bar, `train_step_timing in s=18.40`; 2.x in
+nemo/lightning/pytorch/callbacks/progress_printer.py, `global_step: 99 | ... train_step_timing in s: 18.4`; its
+DLLogger one JSON object a step.
+
+DeepSpeed: `ThroughputTimer.stop` of deepspeed/utils/timer.py, `global_step=10, RunningAvgSamplesPerSec=...,
+CurrSamplesPerSec=...`, up to 0.7 `0/10, RunningAvg...`; `PipelineEngine.train_batch` of
+deepspeed/runtime/pipe/engine.py, `steps: 10 loss: ... iter time (s): 3.221 samples/sec: 19.87`.
+
+torchtitan: `MetricsProcessor.log` of torchtitan/components/metrics.py, `step: 10 loss: ... tps: 7,282 tflops: 0.52
+mfu: 0.17%`, where tps is tokens a second of one GPU; in 2024 it was called wps.
+
+MaxText: src/maxtext/common/metric_logger.py, `completed step: 9, seconds: 5.667, TFLOP/s/device: 134.924,
+Tokens/s/device: 8672.758`; in 2023 `TFLOP/s:`.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+# A number that a program prints: what else stands there is garbled. Digits are ASCII in patterns of bytes.
+_NUMBER = rb"[-+]?(?:\d{1,18}(?:\.\d{0,24})?(?:[eE][-+]?\d{1,3})?|nan|inf)"
+# moment: the values say nothing, the stamps do. clock: the elapsed time of a bar over its steps.
+Unit = Literal["ms", "s", "samples/s", "tokens/s/GPU", "moment", "clock"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepForm:
+    """One kind of line. Patterns have the groups step and value, and may have those of `more`."""
+
+    program: str
+    # A text that stands in each such line and hardly anywhere else.
+    mark: bytes
+    patterns: tuple[re.Pattern[bytes], ...]
+    unit: Unit
+    # Columns of `StepRows` that its patterns have as groups.
+    more: tuple[str, ...] = ()
+    # How the time of a step follows, in a sentence.
+    words: str = ""
+    # Whether the moment in front of the line is kept too.
+    has_stamp: bool = False
+    # Of several forms in one log the largest counts: the others are said by libraries below the program.
+    weight: int = 2
+
+
+_MEGATRON = re.compile(
+    rb"iteration[ \t]{1,20}(?P<step>\d{1,12})/[ \t]{0,20}(?:(?P<totals>\d{1,12})|infinity) \|"
+    rb"(?:[^\n]*?consumed samples:[ \t]{1,20}(?P<consumed>\d{1,18}) \|)?"
+    rb"[^\n]*?elapsed time per iteration \(ms\): (?P<value>" + _NUMBER + rb")(?=[ /|\n]|$)"
+    rb"(?:[^\n]*?throughput per GPU \(TFLOP/s/GPU\): (?P<tflops>" + _NUMBER + rb"))?"
+    rb"(?:[^\n]*?global batch size:[ \t]{1,20}(?P<batches>\d{1,9}))?"
+)
+_NEMO = re.compile(
+    rb"(?:global_batch_size: (?P<batches>\d{1,9}) \| )?"
+    rb'global_step"?[:=]\s?(?P<step>\d{1,12})(?:\.0*)?(?=[, |])'
+    rb'(?:[^\n]*?consumed_samples"?[:=]\s?(?P<consumed>\d{1,18})(?:\.0*)?(?=[,\s|]))?'
+    rb'[^\n]*?train_step_timing in s"?[:=]\s?(?P<value>' + _NUMBER + rb")(?=[\s,\]|}]|$)"
+)
+_NEMO_BAR = re.compile(
+    rb"[ |](?P<step>\d{1,12})/(?P<totals>\d{1,12}) \[[^\n]{0,2000}?"
+    rb"train_step_timing in s=(?P<value>" + _NUMBER + rb")(?=[\s,\]]|$)"
+)
+_DEEPSPEED = re.compile(
+    rb"(?:global_step=|\] \d{1,9}/)(?P<step>\d{1,12}), RunningAvgSamplesPerSec=[^,\n]{1,40}, "
+    rb"CurrSamplesPerSec=(?P<value>" + _NUMBER + rb")(?=[,\s]|$)"
+)
+_DEEPSPEED_PIPE = re.compile(
+    rb"steps?:\s{1,6}(?P<step>\d{1,12})(?:\s{1,3}/\s{1,6}(?P<totals>\d{1,12}))? loss:[^\n]{1,400}?"
+    rb"iter time \(s\): (?P<value>" + _NUMBER + rb")(?: samples/sec: (?P<samples>" + _NUMBER + rb"))?"
+)
+_TITAN = re.compile(
+    rb"step:\s{0,12}(?P<step>\d{1,12})\s{1,4}loss:[^\n]{1,400}?[tw]ps: (?P<value>\d[\d,]{0,20}(?:\.\d{0,9})?)(?=\s|$)"
+    rb"(?:\s{1,4}tflops: (?P<tflops>\d[\d,]{0,12}(?:\.\d{0,9})?))?(?:\s{1,4}mfu: (?P<mfu>\d{1,4}(?:\.\d{0,9})?)%)?"
+)
+_MAXTEXT = re.compile(
+    rb"completed step: (?P<step>\d{1,12}), seconds: (?P<value>" + _NUMBER + rb")(?=[,\s]|$)"
+    rb"(?:[^\n]{0,80}?TFLOP/s(?:/device)?: (?P<tflops>" + _NUMBER + rb"))?"
+    rb"(?:, Tokens/s/device: (?P<tokens>" + _NUMBER + rb"))?"
+)
+STEP_FORMS = (
+    StepForm(
+        program="Megatron-LM",
+        mark=b"elapsed time per iteration (ms): ",
+        more=("totals", "batches", "consumed", "tflops"),
+        patterns=(_MEGATRON,),
+        unit="ms",
+        words="elapsed time per iteration, as printed",
+        weight=3,
+    ),
+    StepForm(
+        program="NeMo",
+        mark=b"train_step_timing in s",
+        more=("totals", "batches", "consumed"),
+        patterns=(_NEMO, _NEMO_BAR),
+        unit="s",
+        words="train_step_timing, as printed",
+        weight=3,
+    ),
+    StepForm(
+        program="MaxText",
+        mark=b"completed step: ",
+        more=("tflops", "tokens"),
+        patterns=(_MAXTEXT,),
+        unit="s",
+        words="seconds of a step, as printed",
+        weight=3,
+    ),
+    StepForm(
+        program="torchtitan",
+        mark=b" tps: ",
+        more=("tflops", "mfu"),
+        patterns=(_TITAN,),
+        unit="tokens/s/GPU",
+        words="tokens of a step over tps and GPUs",
+        has_stamp=True,
+        weight=3,
+    ),
+    StepForm(
+        program="torchtitan",
+        mark=b" wps: ",
+        more=("tflops", "mfu"),
+        patterns=(_TITAN,),
+        unit="tokens/s/GPU",
+        words="tokens of a step over wps and GPUs",
+        has_stamp=True,
+        weight=3,
+    ),
+    StepForm(
+        program="DeepSpeed",
+        mark=b"iter time (s): ",
+        more=("totals", "samples"),
+        patterns=(_DEEPSPEED_PIPE,),
+        unit="s",
+        words="iter time of the pipeline engine, as printed",
+    ),
+    StepForm(
+        program="DeepSpeed",
+        mark=b"CurrSamplesPerSec=",
+        patterns=(_DEEPSPEED,),
+        unit="samples/s",
+        words="global batch over CurrSamplesPerSec",
+        has_stamp=True,
+        weight=1,
+    ),
+)
+_STAMP = re.compile(rb"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)[.,](\d{1,6})")
+# A row of a program whose step cannot be told from its start.
+_DAYS_BEFORE = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
+
+
+def stamp_of(line: bytes) -> float | None:
+    """Return the moment in front of a line in seconds of the calendar; None: there is none with parts of a second."""
+    found = _STAMP.search(line, 0, 120)
+    if found is None:
+        return None
+    year, month, day, hour, minute, second = (int(part) for part in found.groups()[:6])
+    if not 1 <= month <= 12:
+        return None
+    leap = (year - (month < 3)) // 4 - (year - (month < 3)) // 100 + (year - (month < 3)) // 400
+    days = year * 365 + leap + _DAYS_BEFORE[month - 1] + day
+    return days * 86_400.0 + hour * 3600 + minute * 60 + second + int(found[7]) * 10.0 ** -len(found[7])
+
+
+def decimals(text: bytes) -> int:
+    """Return how many digits stand behind the point, those of an exponent taken off."""
+    mantissa, _, exponent = text.lower().partition(b"e")
+    return len(mantissa.partition(b".")[2]) - (int(exponent) if exponent else 0)
