@@ -296,6 +296,8 @@ def _all_match(texts: Iterable[str], globs: tuple[str, ...]) -> bool:
 
 # Of so many nodes at most one is odd.
 _ONE_OF = 4
+# So many lines from the end of a source, what a program says is mostly of its end.
+_NEAR_END = 60
 # Name to value to those who have it.
 Table = Mapping[str, Mapping[str, tuple[Member, ...]]]
 
@@ -317,6 +319,8 @@ class JobLogs:
     platform: Platform | None
     # Without a platform: those that the log looks like.
     fitting: Fitting
+    # Lines of each source.
+    lengths: tuple[int, ...]
 
     @property
     def spans_nodes(self) -> bool:
@@ -363,6 +367,10 @@ class JobLogs:
         found = on_host or found
         return found[0] if len(found) == 1 else None
 
+    def is_near_end(self, event: TroubleEvent) -> bool:
+        """Whether little comes after an event in its source."""
+        return event.source >= len(self.lengths) or self.lengths[event.source] - event.line <= _NEAR_END
+
     def place_of(self, event: TroubleEvent) -> FilePlace:
         """Return the line of an event."""
         return FilePlace(file=self.sources[min(event.source, len(self.sources) - 1)], line=event.line)
@@ -394,6 +402,7 @@ def case_of(
         sources=sources,
         platform=platform,
         fitting=fitting(look) if platform is None else Fitting(),
+        lengths=tuple(reader.lengths),
     )
 
 

@@ -15,8 +15,6 @@ from busbw.model.finding import Confidence, Finding
 
 # A transfer that was under way when another one failed.
 _FLUSHED = "5"
-# Faults of the hardware among NVIDIA's Xid numbers; the others are a program's, or follow.
-_HARDWARE_XIDS = frozenset({"48", "64", "74", "79", "94", "95", "119", "120", "140"})
 # The program gave up, was told to end, or had its pipe closed: there is a reason elsewhere.
 _LED_THERE = frozenset({"1", "2", "6", "13", "15", "Aborted", "SIGABRT", "SIGTERM", "SIGINT", "SIGHUP"})
 # The NIC gave up on a transfer.
@@ -40,12 +38,28 @@ def first_error(case: JobLogs) -> FirstError | None:
     """Return what went wrong first; None when no line tells of it."""
     candidates = [event for event in case.events if _may_be_first(event)]
     deaths = [event for event in candidates if event.role == "death"]
-    others = [event for event in candidates if event.role != "death"]
+    found = [event for event in candidates if event.role != "death"]
+    others = [event for event in found if event.pattern is None or not event.pattern.last_resort]
     # A rank that is killed ends the connections of the others, which the NIC reports as failed transfers; and when a
     # rank fails in any other way, the launcher kills the rest.
     network_only = all(event.pattern is not None and event.pattern.id in _TRANSFERS for event in others)
     chosen = _named(deaths) if deaths and network_only else others
+    if not chosen and _has_ended(case):
+        chosen = [event for event in found if event.pattern is None or not event.pattern.vague] or found
     return _earliest(_without_vague(chosen)) if chosen else None
+
+
+def _has_ended(case: JobLogs) -> bool:
+    """Whether something tells that the program ended badly, so that an error of any kind may be why.
+
+    Programs catch errors and print them, and go on.
+    """
+    return any(
+        event.role in {"follower", "death", "timeout"}
+        or event.fatal
+        or (event.pattern is not None and event.pattern.last_resort and case.is_near_end(event))
+        for event in case.events
+    )
 
 
 def followers(case: JobLogs, first: FirstError | None) -> tuple[TroubleEvent, ...]:
@@ -58,8 +72,7 @@ def followers(case: JobLogs, first: FirstError | None) -> tuple[TroubleEvent, ..
 
 
 def _may_be_first(event: TroubleEvent) -> bool:
-    xid = event.groups.get("xid")
-    if xid is not None and xid not in _HARDWARE_XIDS:
+    if "xid" in event.groups and not (event.code is not None and event.code.is_hardware):
         return False
     if event.role == "origin":
         return event.groups.get("status") != _FLUSHED and (event.fatal or not event.quiet)
@@ -247,7 +260,7 @@ def _what(case: JobLogs, event: TroubleEvent) -> tuple[str, str | None]:
     if status == _RETRY_EXCEEDED:
         fix = _after_retries(case, event)
     if status is None:
-        return event.what, fix if event.stage is not None else f"{fix} ({event.pattern.cause})"
+        return event.what, fix if event.stage is not None else f"{fix} ({event.cause})"
     return f"{event.what}, status {status}: {_STATUS.get(status, 'see ibv_wc_status')}", _STATUS_FIX.get(status, fix)
 
 
