@@ -57,7 +57,9 @@ def _has_ended(case: JobLogs) -> bool:
     return any(
         event.role in {"follower", "death", "timeout"}
         or event.fatal
-        or (event.pattern is not None and event.pattern.last_resort and case.is_near_end(event))
+        or (
+            event.pattern is not None and event.pattern.last_resort and case.is_near_end(event) and not _is_set_up(case)
+        )
         for event in case.events
     )
 
