@@ -41,6 +41,8 @@ class LogPattern(Value, kw_only=True, frozen=True):
     fix_amd: str | None = None
     # Whether it is taken for the cause only where no other line is, and something tells that the program ended.
     last_resort: bool = False
+    # Whether the last line of its kind counts, as the lowest of a stack does.
+    deepest: bool = False
 
 
 class LogStage(Value, kw_only=True, frozen=True):
@@ -53,9 +55,9 @@ class LogStage(Value, kw_only=True, frozen=True):
 
 
 class LogCode(Value, kw_only=True, frozen=True):
-    """What a number means that a line holds: a signal, an Xid of NVIDIA's driver. `numbers`: also as names."""
+    """What a number or name means that a line holds: a signal, an Xid of NVIDIA's driver, an error of the system."""
 
-    of: Literal["signal", "xid"]
+    of: Literal["signal", "xid", "errno"]
     numbers: tuple[str, ...]
     what: str
     cause: str

@@ -327,6 +327,12 @@ class JobLogs:
         """Whether the job runs on several nodes."""
         return (self.nodes or len(self.hosts)) > 1 or any(way.place == "between nodes" for way in self.ways)
 
+    @property
+    def is_set_up(self) -> bool:
+        """Whether every rank that logged has its communicators: what closes then may close at the end of the job."""
+        seats = [seat for process in self.state.processes.values() for seat in process.seats.values()]
+        return any(seat.done for seat in seats) and all(seat.done >= seat.started for seat in seats)
+
     def hosts_of(self, members: Iterable[Member]) -> frozenset[str]:
         """Return the hosts of those ranks."""
         return frozenset(
@@ -374,6 +380,13 @@ class JobLogs:
     def place_of(self, event: TroubleEvent) -> FilePlace:
         """Return the line of an event."""
         return FilePlace(file=self.sources[min(event.source, len(self.sources) - 1)], line=event.line)
+
+
+def missing_ranks(case: JobLogs) -> set[int]:
+    """Return the ranks of which nothing is in the log."""
+    if case.rank_index.ranks is None:
+        return set()
+    return set(range(case.rank_index.ranks)) - set(case.rank_index.seats)
 
 
 def case_of(
