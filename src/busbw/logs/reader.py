@@ -258,6 +258,10 @@ _LISTED_GPU = re.compile(r"\bdevice +\d{1,3} \[[0-9a-fx:.]{2,16}\] ((?:NVIDIA|AM
 # PyTorch's mark of what ended a rank stays on the line: launchers put others before any line.
 _UNCAUGHT = re.compile(r"\[rank\d{1,7}\]: (?=[\w.]{1,80}(?:Error|Exception)(?::|$))", re.ASCII)
 # Programs that people try MPI with: `Hello world from n1 running process 0 of 1`.
+# The line itself says that the program goes on.
+_HARMLESS = re.compile(r"\bignored\b|\b[Nn]on-fatal\b|warning only|gds_ds12_lock")
+# A level of UCX below a warning.
+_FOR_INFORMATION = "UCX  DIAG"
 _ALONE = re.compile(
     r"(?i)\bhello\b.{0,80}\b(?:rank|process|processor|worker|task|node|PE)\b.{0,60}?\b0 (?:of|out of) 1\b", re.ASCII
 )
@@ -439,6 +443,9 @@ class LogReader:
             self.sieve.ignore(shape)
             return
         pattern, groups = matched
+        if (pattern.role == "origin" and _HARMLESS.search(message) is not None) or _FOR_INFORMATION in message:
+            self.sieve.ignore(shape)
+            return
         if pattern.role == "death":
             groups = {**self._notice.about(self.sources, number), **groups}
         said = groups.get("rank") or groups.get("ranks", "")
