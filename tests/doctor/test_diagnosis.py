@@ -215,7 +215,7 @@ def test_a_killed_rank_comes_before_the_transfers_that_it_left():
 
     diagnosis = read(job.text(left, "srun: error: node01: task 3: Killed"))
 
-    assert "a process was ended by a signal" in evidence(diagnosis, "LOG030")
+    assert "a process was killed (signal 9)" in evidence(diagnosis, "LOG030")
     assert "rank 3 on node01" in evidence(diagnosis, "LOG030")
 
 

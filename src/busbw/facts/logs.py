@@ -39,6 +39,10 @@ class LogPattern(Value, kw_only=True, frozen=True):
     disagree: Literal["sizes", "calls"] | None = None
     # What to do with RCCL, where that is something else.
     fix_amd: str | None = None
+    # Whether it is taken for the cause only where no other line is, and something tells that the program ended.
+    last_resort: bool = False
+    # Whether the last line of its kind counts, as the lowest of a stack does.
+    deepest: bool = False
 
 
 class LogStage(Value, kw_only=True, frozen=True):
@@ -50,9 +54,27 @@ class LogStage(Value, kw_only=True, frozen=True):
     source: str
 
 
+class LogCode(Value, kw_only=True, frozen=True):
+    """What a number or name means that a line holds: a signal, an Xid of NVIDIA's driver, an error of the system."""
+
+    of: Literal["signal", "xid", "errno"]
+    numbers: tuple[str, ...]
+    what: str
+    cause: str
+    fix: str
+    source: str
+    # Whether the fault is in the hardware, so that it can be the first thing that went wrong.
+    is_hardware: bool = False
+
+
 class _Patterns(Value, kw_only=True, frozen=True):
-    pattern: tuple[LogPattern, ...]
-    stage: tuple[LogStage, ...]
+    pattern: tuple[LogPattern, ...] = ()
+    stage: tuple[LogStage, ...] = ()
+    code: tuple[LogCode, ...] = ()
+
+
+# In this order they count: what names a cause by itself first, what only tells that a call failed last.
+_FILES = ("launch", "network", "host", "program", "nccl", "last")
 
 
 @cache
@@ -68,9 +90,20 @@ def log_stages() -> Mapping[str, LogStage]:
 
 
 @cache
+def log_codes() -> Mapping[tuple[str, str], LogCode]:
+    """Return what is known of a number, by what it is of and the number as lines write it."""
+    return {(code.of, number): code for code in _read().code for number in code.numbers}
+
+
+@cache
 def _read() -> _Patterns:
-    raw = files("busbw").joinpath("data", "log_patterns.toml").read_bytes()
-    return msgspec.toml.decode(raw, type=_Patterns)
+    folder = files("busbw").joinpath("data", "log_patterns")
+    parts = [msgspec.toml.decode(folder.joinpath(f"{name}.toml").read_bytes(), type=_Patterns) for name in _FILES]
+    return _Patterns(
+        pattern=tuple(pattern for part in parts for pattern in part.pattern),
+        stage=tuple(stage for part in parts for stage in part.stage),
+        code=tuple(code for part in parts for code in part.code),
+    )
 
 
 class Application(Value, frozen=True, kw_only=True):

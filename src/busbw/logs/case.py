@@ -296,6 +296,8 @@ def _all_match(texts: Iterable[str], globs: tuple[str, ...]) -> bool:
 
 # Of so many nodes at most one is odd.
 _ONE_OF = 4
+# So many lines from the end of a source, what a program says is mostly of its end.
+_NEAR_END = 60
 # Name to value to those who have it.
 Table = Mapping[str, Mapping[str, tuple[Member, ...]]]
 
@@ -317,11 +319,19 @@ class JobLogs:
     platform: Platform | None
     # Without a platform: those that the log looks like.
     fitting: Fitting
+    # Lines of each source.
+    lengths: tuple[int, ...]
 
     @property
     def spans_nodes(self) -> bool:
         """Whether the job runs on several nodes."""
         return (self.nodes or len(self.hosts)) > 1 or any(way.place == "between nodes" for way in self.ways)
+
+    @property
+    def is_set_up(self) -> bool:
+        """Whether every rank that logged has its communicators: what closes then may close at the end of the job."""
+        seats = [seat for process in self.state.processes.values() for seat in process.seats.values()]
+        return any(seat.done for seat in seats) and all(seat.done >= seat.started for seat in seats)
 
     def hosts_of(self, members: Iterable[Member]) -> frozenset[str]:
         """Return the hosts of those ranks."""
@@ -363,9 +373,20 @@ class JobLogs:
         found = on_host or found
         return found[0] if len(found) == 1 else None
 
+    def is_near_end(self, event: TroubleEvent) -> bool:
+        """Whether little comes after an event in its source."""
+        return event.source >= len(self.lengths) or self.lengths[event.source] - event.line <= _NEAR_END
+
     def place_of(self, event: TroubleEvent) -> FilePlace:
         """Return the line of an event."""
         return FilePlace(file=self.sources[min(event.source, len(self.sources) - 1)], line=event.line)
+
+
+def missing_ranks(case: JobLogs) -> set[int]:
+    """Return the ranks of which nothing is in the log."""
+    if case.rank_index.ranks is None:
+        return set()
+    return set(range(case.rank_index.ranks)) - set(case.rank_index.seats)
 
 
 def case_of(
@@ -394,6 +415,7 @@ def case_of(
         sources=sources,
         platform=platform,
         fitting=fitting(look) if platform is None else Fitting(),
+        lengths=tuple(reader.lengths),
     )
 
 

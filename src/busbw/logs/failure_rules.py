@@ -1,161 +1,22 @@
 """Rules about jobs that failed or hang: the first error, ranks that left without a word, ranks that wait."""
 
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from busbw.facts.rules import finding
-from busbw.logs.case import JobLogs, Member, words
+from busbw.logs.case import JobLogs, Member, missing_ranks, words
+from busbw.logs.causes import (
+    disagreement_causes,
+    first_use_causes,
+    provider_words,
+    versions_of_cuda,
+    what_happened,
+)
+from busbw.logs.first_error import FirstError, first_error, followers
 from busbw.logs.network_rules import NEVER_MADE, STORE, unreachable_finding
-from busbw.logs.rank_rules import difference_findings, oddity_findings
 from busbw.logs.troubles import TroubleEvent
-from busbw.model.finding import Confidence, Finding
+from busbw.model.finding import Finding
 
-# A transfer that was under way when another one failed.
-_FLUSHED = "5"
-# Faults of the hardware among NVIDIA's Xid numbers; the others are a program's, or follow.
-_HARDWARE_XIDS = frozenset({"48", "64", "74", "79", "94", "95", "119", "120", "140"})
-# The program gave up, was told to end, or had its pipe closed: there is a reason elsewhere.
-_LED_THERE = frozenset({"1", "2", "6", "13", "15", "Aborted", "SIGABRT", "SIGTERM", "SIGINT", "SIGHUP"})
-# The NIC gave up on a transfer.
-_TRANSFERS = frozenset({"completion-error", "completion-queue-error", "retry-exceeded"})
-# How many lines further a warning stands that says what a call was made for.
-_CLOSE = 8
-_DATED = re.compile(r"\d{4}-")
-
-
-@dataclass(frozen=True, slots=True)
-class FirstError:
-    """The first error of a job. `rivals`: others that may have come first."""
-
-    event: TroubleEvent
-    confidence: Confidence
-    how: str
-    rivals: tuple[TroubleEvent, ...] = ()
-
-
-def first_error(case: JobLogs) -> FirstError | None:
-    """Return what went wrong first; None when no line tells of it."""
-    candidates = [event for event in case.events if _may_be_first(event)]
-    deaths = [event for event in candidates if event.role == "death"]
-    others = [event for event in candidates if event.role != "death"]
-    # A rank that is killed ends the connections of the others, which the NIC reports as failed transfers; and when a
-    # rank fails in any other way, the launcher kills the rest.
-    network_only = all(event.pattern is not None and event.pattern.id in _TRANSFERS for event in others)
-    chosen = _named(deaths) if deaths and network_only else others
-    return _earliest(_without_vague(chosen)) if chosen else None
-
-
-def followers(case: JobLogs, first: FirstError | None) -> tuple[TroubleEvent, ...]:
-    """Return the events that only follow from something else."""
-    return tuple(
-        event
-        for event in case.events
-        if event.role in {"follower", "origin", "death"} and (first is None or event is not first.event)
-    )
-
-
-def _may_be_first(event: TroubleEvent) -> bool:
-    xid = event.groups.get("xid")
-    if xid is not None and xid not in _HARDWARE_XIDS:
-        return False
-    if event.role == "origin":
-        return event.groups.get("status") != _FLUSHED and (event.fatal or not event.quiet)
-    if event.role == "death":
-        return event.groups.get("signal") not in _LED_THERE
-    return event.role in {"unknown", "notice", "aside"} and event.fatal
-
-
-def _named(deaths: list[TroubleEvent]) -> list[TroubleEvent]:
-    """Return those that say who died, if there are any: the scheduler says first that somebody did.
-
-    Of two for one process that with the rank counts.
-    """
-    ranked = {event.groups.get("pid") for event in deaths if event.rank is not None} - {None}
-    return [
-        event
-        for event in deaths
-        if event.rank is not None or (event.groups.get("pid") not in ranked and (event.host or "pid" in event.groups))
-    ] or deaths
-
-
-def _without_vague(events: list[TroubleEvent]) -> list[TroubleEvent]:
-    """Return events without those that a later one of the same process explains."""
-    of_process: dict[str | None, list[TroubleEvent]] = defaultdict(list)
-    for event in events:
-        of_process[event.process].append(event)
-    return [
-        event
-        for event in events
-        if event.pattern is None
-        or not event.pattern.vague
-        or not any(_explains(other, event) for other in of_process[event.process])
-    ]
-
-
-def _explains(other: TroubleEvent, vague: TroubleEvent) -> bool:
-    return (
-        other.source == vague.source
-        and 0 < other.line - vague.line <= _CLOSE
-        and other.pattern is not None
-        and not other.pattern.vague
-    )
-
-
-def _earliest(events: list[TroubleEvent]) -> FirstError:
-    if len(events) == 1:
-        return FirstError(events[0], "likely", "it is the only line that tells of a cause")
-    if all(event.time is not None and _DATED.match(event.time) for event in events):
-        return _by_time(events)
-    if len({event.source for event in events}) == 1:
-        ordered = sorted(events, key=lambda event: event.line)
-        return FirstError(
-            ordered[0],
-            "likely",
-            "it is the first in the log that tells of a cause",
-            _of_others(ordered[0], ordered[1:]),
-        )
-    if len({event.process for event in events}) == 1:
-        first = min(events, key=lambda event: (event.source, event.line))
-        return FirstError(first, "likely", "the others of its kind are from the same process")
-    first = min(events, key=lambda event: (event.source, event.line))
-    return FirstError(first, "possible", "the files have no times to order them by", _of_others(first, events))
-
-
-def _by_time(events: list[TroubleEvent]) -> FirstError:
-    ordered = sorted(events, key=lambda event: (event.time or "", event.source, event.line))
-    first = ordered[0]
-    same = [event for event in ordered[1:] if event.time == first.time]
-    if not same or {event.source for event in same} == {first.source}:
-        how = f"it has the earliest time, {first.time}"
-        how += ", and comes first of those in the log" if same else ""
-        return FirstError(first, "likely", how, _of_others(first, same))
-    return FirstError(first, "possible", f"several have the earliest time, {first.time}", _of_others(first, same))
-
-
-def _of_others(first: TroubleEvent, events: Iterable[TroubleEvent]) -> tuple[TroubleEvent, ...]:
-    return tuple(event for event in events if event.process != first.process or event.process is None)
-
-
-_STATUS = {
-    "1": "local length",
-    "2": "local queue pair operation",
-    "4": "local protection: memory that is not registered",
-    "9": "invalid request at the other end",
-    "10": "access refused at the other end: registration, ACS",
-    "11": "operation failed at the other end",
-    "12": "no answer after all retries: a link that is down or loses packets, a GID index or an MTU that does not fit "
-    "the other end, no route, or a peer that is gone",
-    "13": "the other end was never ready",
-    "22": "general",
-}
-_STATUS_FIX = {
-    "4": "test with NCCL_NET_GDR_LEVEL=LOC: if that helps, GPUDirect RDMA is at fault (nvidia_peermem, ACS, driver)",
-    "9": "test with NCCL_NET_GDR_LEVEL=LOC: if that helps, GPUDirect RDMA is at fault (nvidia_peermem, ACS, driver)",
-    "10": "test with NCCL_NET_GDR_LEVEL=LOC: if that helps, GPUDirect RDMA is at fault (nvidia_peermem, ACS, driver)",
-}
 # Some come at every end of a job, when one rank closes before another.
 # PyTorch tries its store again and again while it starts.
 _AT_EVERY_END = frozenset({"peer-gone", "connect-failed", STORE})
@@ -167,12 +28,6 @@ _MOST_RIVALS = 4
 _LONGEST_LINE = 80
 # They name no cause, and say where to look for it.
 _SAY_WHERE = frozenset({"watchdog-stuck", "mpi-not-started"})
-_RETRY_EXCEEDED = "12"
-_LOOK_AT_LINK = "the link at both ends: ibstat, perfquery, mlxlink; NCCL_IB_TIMEOUT=22 waits longer and hides a bad one"
-_LOOK_AT_MTU = (
-    "the MTU: ibv_devinfo must show the same active_mtu at both ends, and the switches between must carry it "
-    "(RoCE: ping -M do -s 8972 ADDRESS for 9000)"
-)
 
 
 def failure_findings(case: JobLogs) -> Iterator[Finding]:
@@ -212,8 +67,8 @@ def _first(case: JobLogs, first: FirstError) -> Finding:
     behind = {member for each in rest for member in case.who(each)} - set(who) - rivals
     said = f"{words(who) or 'the rank is not named'}{f' on {event.host}' if event.host else ''}: {event.text}"
     words_on = [said, first.how]
-    what, fix = _what(case, event)
-    same = [each for each in others if _what(case, each)[0] == what]
+    what, fix = what_happened(case, event)
+    same = [each for each in others if what_happened(case, each)[0] == what]
     own = [each for each in others if each not in same]
     if same:
         words_on.append(f"the same is said by {_names(case, same)}")
@@ -228,7 +83,11 @@ def _first(case: JobLogs, first: FirstError) -> Finding:
         )
         fix = "; ".join(f"({number}) {each.fix}" for number, each in enumerate(causes, 1) if each.fix)
     if event.pattern is not None and event.pattern.id == "driver-too-old":
-        words_on += _versions_of_cuda(case)
+        words_on += versions_of_cuda(case)
+    provider = provider_words(case, event)
+    if provider is not None:
+        words_on.append(provider[0])
+        fix = f"{provider[1]}; then: {fix}"
     return finding(
         "LOG030",
         evidence="; ".join(words_on),
@@ -236,133 +95,6 @@ def _first(case: JobLogs, first: FirstError) -> Finding:
         place=case.place_of(event),
         confidence=first.confidence,
         what=what,
-    )
-
-
-def _what(case: JobLogs, event: TroubleEvent) -> tuple[str, str | None]:
-    if event.pattern is None:
-        return "NCCL stopped with a warning that busbw does not know", None
-    fix = event.fix(is_amd=case.state.is_amd)
-    status = event.groups.get("status", _RETRY_EXCEEDED if event.pattern.id == "retry-exceeded" else None)
-    if status == _RETRY_EXCEEDED:
-        fix = _after_retries(case, event)
-    if status is None:
-        return event.what, fix if event.stage is not None else f"{fix} ({event.pattern.cause})"
-    return f"{event.what}, status {status}: {_STATUS.get(status, 'see ibv_wc_status')}", _STATUS_FIX.get(status, fix)
-
-
-def _after_retries(case: JobLogs, event: TroubleEvent) -> str:
-    """Return what to look at when a transfer got no answer: the link, the GID index and the MTU."""
-    index = case.setting("NCCL_IB_GID_INDEX")
-    given = f'NCCL_IB_GID_INDEX = "{index}"' if index is not None else "NCCL_IB_GID_INDEX"
-    gid = (
-        f"the GID index: show_gids at both ends must have a RoCE v2 address of one network there ({given}; unset it "
-        "with NCCL 2.21 and later, which finds it; UCX_IB_GID_INDEX for UCX)"
-    )
-    named = " ".join([*case.has("NICs"), event.text])
-    if "RoCE" in named:
-        looks = (gid, _LOOK_AT_MTU, _LOOK_AT_LINK)
-    elif "/IB" in named.replace("NET/IB", ""):
-        only = (
-            f"the GID index: {given} is for RoCE, and for InfiniBand behind a router; leave it unset within one subnet"
-        )
-        looks = (_LOOK_AT_LINK, _LOOK_AT_MTU, only)
-    else:
-        looks = (_LOOK_AT_LINK, gid, _LOOK_AT_MTU)
-    return "; then ".join(looks)
-
-
-_RELEASE = re.compile(r"\+cuda(\d+\.\d+)")
-
-
-def _versions_of_cuda(case: JobLogs) -> list[str]:
-    """Return, as far as the log says, which CUDA the driver supports and which this NCCL was built for."""
-    numbers = [int(value[:9]) for value in case.has("CUDA driver") if value.isdecimal()]
-    found = [f"the driver supports CUDA {number // 1000}.{number % 1000 // 10}" for number in numbers]
-    built = sorted({match[1] for value in case.has("version") if (match := _RELEASE.search(value)) is not None})
-    return [*found, *(f"this NCCL was built for CUDA {release}" for release in built)]
-
-
-class DisagreementCause(NamedTuple):
-    """Why two ends may not fit together. `weight`: 0 the log shows it, 1 hints at it, 2 open, 3 speaks against it."""
-
-    weight: int
-    words: str
-    fix: str | None
-
-
-_RELAXED = "NCCL_IB_PCI_RELAXED_ORDERING"
-
-
-def disagreement_causes(case: JobLogs, event: TroubleEvent) -> tuple[DisagreementCause, ...]:
-    """Return every cause for which two ends disagree, the likeliest by what the log shows first."""
-    if event.pattern is not None and event.pattern.disagree == "calls":
-        # Whoever says this has compared the calls themselves.
-        return (_program(case, were_compared=True),)
-    causes = (_settings(case), _versions(case), _program(case, were_compared=False), _relaxed_ordering(case, event))
-    return tuple(sorted(causes, key=lambda each: each.weight))
-
-
-def _is_whole(case: JobLogs) -> bool:
-    """Whether every rank told of its version and settings, so that a difference would be seen."""
-    told = sum(len(who) for who in case.has("version").values())
-    return not case.state.leaves_out and not _missing(case) and case.rank_index.ranks is not None and told > 1
-
-
-def _settings(case: JobLogs) -> DisagreementCause:
-    differing = [each for each in difference_findings(case) if each.code in {"LOG021", "LOG022"}]
-    differing += [each for each in oddity_findings(case) if each.code == "LOG023" and "version" not in each.title]
-    if differing:
-        first = min(differing, key=lambda each: each.code)
-        return DisagreementCause(
-            0 if first.code == "LOG021" else 1,
-            f"{first.title}: {first.evidence}",
-            first.fix,
-        )
-    if _is_whole(case):
-        return DisagreementCause(3, "settings that differ between ranks: the log shows none", None)
-    return DisagreementCause(
-        2,
-        "settings that differ between ranks (NCCL_BUFFSIZE, NCCL_PROTO, NCCL_ALGO, numbers of channels, a plug-in)",
-        "compare `env | grep NCCL_` of the ranks, or their logs with NCCL_DEBUG=INFO",
-    )
-
-
-def _versions(case: JobLogs) -> DisagreementCause:
-    versions = {value.split("+")[0]: who for value, who in case.has("version").items()}
-    if len(versions) > 1:
-        shown = "; ".join(f"{value}: {words(who)}" for value, who in sorted(versions.items()))
-        return DisagreementCause(
-            0, f"ranks run different versions of NCCL: {shown}", "make every rank load the same libnccl.so.2"
-        )
-    if versions and _is_whole(case):
-        return DisagreementCause(3, f"different versions of NCCL: all that say it have {next(iter(versions))}", None)
-    return DisagreementCause(
-        2, "versions of NCCL that differ between ranks", "compare 'NCCL version' of all ranks: images, LD_LIBRARY_PATH"
-    )
-
-
-def _program(case: JobLogs, *, were_compared: bool) -> DisagreementCause:
-    kinds = {event.pattern.id for event in case.events if event.pattern is not None}
-    shown = were_compared or bool(kinds & {"collective-mismatch", "desync", "window-mismatch"})
-    return DisagreementCause(
-        0 if shown else 1 if _is_whole(case) else 2,
-        "a fault of the program: ranks call other collectives or sizes, or in another order",
-        "TORCH_DISTRIBUTED_DEBUG=DETAIL finds it in PyTorch; NCCL_DEBUG_SUBSYS=COLL logs every call",
-    )
-
-
-def _relaxed_ordering(case: JobLogs, event: TroubleEvent) -> DisagreementCause:
-    value = case.setting(_RELAXED)
-    off = "mlxconfig -d DEVICE query PCI_WR_ORDERING must say per_mkey"
-    if "NET/IB" not in event.text and "Socket" in " ".join((event.text, *case.has("network"))):
-        return DisagreementCause(3, "relaxed ordering of PCIe writes: not over sockets", None)
-    if value == "1":
-        return DisagreementCause(1, f'relaxed ordering: {_RELAXED} = "1"', f"test with {_RELAXED}=0; {off}")
-    if value == "0":
-        return DisagreementCause(2, f'relaxed ordering that the NIC forces, although {_RELAXED} = "0"', off)
-    return DisagreementCause(
-        2, "relaxed ordering of PCIe writes that the NIC forces on NCCL", f"{off}; test with {_RELAXED}=0"
     )
 
 
@@ -374,7 +106,7 @@ def _silent(case: JobLogs) -> Finding | None:
     is_certain = any(event.fatal for event in reports) or any(
         event.pattern is not None and event.pattern.id not in _AT_EVERY_END for event in reports
     )
-    if not is_certain and _is_set_up(case):
+    if not is_certain and case.is_set_up:
         return None
     if not any(event.pattern is not None and event.pattern.id in _LOST for event in reports):
         return _unexplained(case, reports)
@@ -389,7 +121,7 @@ def _silent(case: JobLogs) -> Finding | None:
         if rank not in reporting and (not hosts or process.host in hosts)
     }
     first = min(reports, key=lambda event: (event.time or "", event.source, event.line))
-    missing = _missing(case)
+    missing = missing_ranks(case)
     suspects = (
         f"; nothing of it from {words(quiet)}"
         if quiet
@@ -420,12 +152,6 @@ def _unexplained(case: JobLogs, reports: list[TroubleEvent]) -> Finding:
         place=case.place_of(first),
         confidence="certain",
     )
-
-
-def _is_set_up(case: JobLogs) -> bool:
-    """Whether every rank that logged has its communicators: what closes then may close at the end of the job."""
-    seats = [seat for process in case.state.processes.values() for seat in process.seats.values()]
-    return any(seat.done for seat in seats) and all(seat.done >= seat.started for seat in seats)
 
 
 def _left_hosts(case: JobLogs, reports: list[TroubleEvent]) -> set[str]:
@@ -469,11 +195,18 @@ def _waiting(case: JobLogs, timeouts: list[TroubleEvent]) -> Finding:
         behind += "; ranks give different sizes for one number: their calls differ, or their process groups"
     elif not behind and len(set(numbers)) > 1:
         behind = "; they are not at the same call: one is behind, or they wait in different process groups"
+    fix = (
+        "`py-spy dump --pid PID` on the rank that is behind; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 keeps what each "
+        "did; a rank with fewer steps, as with data that does not divide evenly, leaves the others waiting: count them"
+    )
+    if not behind and max(numbers) <= 1:
+        why, test = first_use_causes(case)
+        behind = f"; it is the first call of its group, so that nothing has come through yet: {why}"
+        fix = f"{test}; {fix}"
     return finding(
         "LOG032",
         evidence=f"{shown}{behind}",
-        fix="`py-spy dump --pid PID` on the rank that is behind; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 keeps what each "
-        "did; a rank with fewer steps, as with data that does not divide evenly, leaves the others waiting: count them",
+        fix=fix,
         place=case.place_of(timeouts[0]),
         confidence="likely" if absent and waiting and case.rank_index.ranks is not None else "possible",
     )
@@ -488,25 +221,24 @@ def _absent(case: JobLogs, waiting: set[Member]) -> set[int]:
     return between if len(between) < len(ranks) else set()
 
 
-def _missing(case: JobLogs) -> set[int]:
-    if case.rank_index.ranks is None:
-        return set()
-    return set(range(case.rank_index.ranks)) - set(case.rank_index.seats)
-
-
 def _unfinished(case: JobLogs) -> Iterator[Finding]:
     begun = [
         (process, seat) for process in case.state.processes.values() for seat in process.seats.values() if seat.started
     ]
     stuck = [(process, seat) for process, seat in begun if seat.done < seat.started]
-    missing = _missing(case)
+    missing = missing_ranks(case)
     if stuck:
         who = {member for process, seat in stuck for member in case.rank_index.of_seat(process, seat)}
         also = f"; of {words(missing)} nothing is in the log" if missing else ""
+        fix = "look at the ranks that are missing; a firewall or a wrong NCCL_SOCKET_IFNAME keeps ranks apart"
+        if not missing and case.ways:
+            why, test = first_use_causes(case)
+            also = f"; all have come, and were connecting: {why}"
+            fix = f"{test}; then look at the rank that finished last"
         yield finding(
             "LOG033",
             evidence=f"{words(who)} began a communicator and did not finish it{also}",
-            fix="look at the ranks that are missing; a firewall or a wrong NCCL_SOCKET_IFNAME keeps ranks apart",
+            fix=fix,
             confidence="possible",
         )
     elif missing:

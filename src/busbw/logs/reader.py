@@ -91,30 +91,98 @@ _NEEDLES = (
     "NCCL",
     "RCCL",
     "nccl",
-    "rror: ",
-    "ignal",
-    "out of memory",
-    "Out of memory",
-    "slurmstepd",
-    "exitcode",
-    "exit code",
-    "CANCELLED",
-    "DUE TO TIME LIMIT",
-    "oom",
-    "OOM",
-    "Exception: ",
-    "Test CUDA failure",
-    "NVRM: Xid",
-    "low on memory",
-    "memory pressure",
+    # Words of failure, in the spellings that programs have for them.
+    "rror",
+    "RROR",
+    "ailed",
+    "AILED",
+    "failure",
+    "annot",
+    "an't",
+    "able to",
+    "not found",
+    "not available",
+    "xception",
+    "arning:",
+    "WARN",
+    "FATAL",
+    "fatal",
+    "Fatal",
+    "efused",
+    "enied",
+    "oes not match",
+    "not permitted",
+    "issing",
+    "ismatch",
+    "undefined symbol",
+    "initialized",
+    "timed out",
+    "imeout",
+    "ost communication",
+    "ssertion",
+    "signal",
+    "Signal",
+    "SIGNAL",
     "*** SIG",
     "received by PID",
+    "ut of memory",
+    "ut Of Memory",
+    "oom",
+    "OOM",
+    "low on memory",
+    "memory pressure",
+    "No space left",
+    "nough",
+    "resolve",
+    "CUDA_ERROR",
+    "cudaError",
+    "hipError",
+    "too long",
+    "TMPDIR",
+    "temporary directory",
+    "peer_mem",
+    "peermem",
+    "......",
+    "not accessible",
+    "No such",
+    "bad values",
+    "busy",
+    "nauthorized",
+    "ssh",
+    "nreachable",
+    "Unable",
+    "nvalid",
+    "odule named",
+    "import name",
+    "ANCELED",
+    "ermission",
+    "xit code",
+    "xitcode",
+    "EXIT STRING",
+    "return code",
+    "slurmstepd",
+    "CANCELLED",
+    "DUE TO TIME LIMIT",
+    "NVRM:",
+    "Xid",
+    "mlx5_core",
+    "AER:",
+    "DMAR",
+    "AMD-Vi",
+    "lockup",
+    "No CUDA GPUs",
+    "NVIDIA driver",
+    "no GPUs",
+    "driver version is insufficient",
+    "driver on your system is too old",
+    "ink down",
+    "Link Down",
+    "went down",
+    " GPU node-",
+    "group",
     "(local_rank: ",
     " host      : ",
     " RUNNING AT ",
-    "KILLED BY SIGNAL",
-    "EXIT STRING",
-    "exits with return code",
     "t join collective #",
     "lagging ranks",
     # Reports of ncclras.
@@ -134,49 +202,49 @@ _NEEDLES = (
     "Rendezvous",
     "libfabric:",
     # What frameworks repeat of NCCL's words where NCCL itself does not log.
-    "Cuda failure",
     "NVLink SHARP",
-    "NET/IB",
-    "Call to ibv_",
+    "NET/",
     "Duplicate GPU",
     "retry count",
     "RETRY EXCEEDED",
-    "collective mismatch",
-    "driver on your system is too old",
-    "driver version is insufficient",
     "socketProgress",
     "socketStartConnect",
-    "NET/OFI",
-    # MPI, UCX and libfabric.
+    # MPI, UCX, libfabric and NVSHMEM.
     "UCX",
-    "ERROR ibv_",
     "OFI ",
-    "OMPI ",
-    "MPI_I",
-    "Fatal error in",
-    "ucx function",
-    "MPI runtime init",
+    "MPI_",
     "PMI",
     "MPI process",
+    "MPI runtime init",
     "direct launched",
+    "run as root",
+    "temporarily disabled",
     "queue (CQ)",
-    "framework.",
-    "cannot be selected",
-    "BTL failed",
     "slots available",
+    "more processes than",
+    "to more cpus",
     "daemon",
     "_exchange_identification",
+    "verification",
     "specified executable",
     "specified application",
-    "execve",
-    "execvp",
+    "process_vm_",
+    "errno",
     "unexpected process identifier",
     "IP address that is unexpected",
-    "cannot find a corresponding process",
-    "hipErrorNoBinaryForGpu",
-    "Cannot retrieve Static function",
+    "truncated",
     "(the shared-memory",
+    "help file",
+    "set to a path",
+    "hfi",
+    "GTL",
+    "RLIMIT",
+    "DeepEP",
+    "nvshmem",
+    "NVSHMEM",
     "Address family not supported",
+    "collective",
+    "hipErrorNoBinaryForGpu",
     "0 of 1",
     "0 out of 1",
 )
@@ -190,6 +258,10 @@ _LISTED_GPU = re.compile(r"\bdevice +\d{1,3} \[[0-9a-fx:.]{2,16}\] ((?:NVIDIA|AM
 # PyTorch's mark of what ended a rank stays on the line: launchers put others before any line.
 _UNCAUGHT = re.compile(r"\[rank\d{1,7}\]: (?=[\w.]{1,80}(?:Error|Exception)(?::|$))", re.ASCII)
 # Programs that people try MPI with: `Hello world from n1 running process 0 of 1`.
+# The line itself says that the program goes on.
+_HARMLESS = re.compile(r"\bignored\b|\b[Nn]on-fatal\b|warning only|gds_ds12_lock")
+# A level of UCX below a warning.
+_FOR_INFORMATION = "UCX  DIAG"
 _ALONE = re.compile(
     r"(?i)\bhello\b.{0,80}\b(?:rank|process|processor|worker|task|node|PE)\b.{0,60}?\b0 (?:of|out of) 1\b", re.ASCII
 )
@@ -209,6 +281,8 @@ class LogReader:
         self.ras = RasReports()
         self.sources = 0
         self.counted_twice = 0
+        # Lines of each source that has ended.
+        self.lengths: list[int] = []
         # Where a framework last passed on an error: source and line.
         self._passed_on = (-1, 0)
         self._notice = LauncherNotice()
@@ -235,6 +309,7 @@ class LogReader:
         self._take(self.sieve.feed(rest))
         self._take(self.sieve.finish())
         self.sources += 1
+        self.lengths.append(self.sieve.lines - sum(self.lengths))
 
     @property
     def nccl_lines(self) -> int:
@@ -368,6 +443,9 @@ class LogReader:
             self.sieve.ignore(shape)
             return
         pattern, groups = matched
+        if (pattern.role == "origin" and _HARMLESS.search(message) is not None) or _FOR_INFORMATION in message:
+            self.sieve.ignore(shape)
+            return
         if pattern.role == "death":
             groups = {**self._notice.about(self.sources, number), **groups}
         said = groups.get("rank") or groups.get("ranks", "")

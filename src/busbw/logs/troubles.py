@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from busbw.facts.logs import LogPattern, LogStage, log_patterns, log_stages
+from busbw.facts.logs import LogCode, LogPattern, LogStage, log_codes, log_patterns, log_stages
 
 _MOST_KEPT = 2**16
 _MOST_SHAPES = 2**16
@@ -49,25 +49,42 @@ class TroubleEvent:
         """What it tells, in words; the line itself, where nobody knows it."""
         if self.pattern is None:
             return self.text
-        what = self.pattern.what.format_map(self._words())
+        code = self.code
+        words = self._words()
+        what = (self.pattern.what if code is None else code.what).format_map(words)
         return f"{what}, while {self.stage.what}" if self.stage is not None else what
 
     @property
     def stage(self) -> LogStage | None:
         """What NCCL was about, where the text does not tell."""
-        if self.pattern is None or not self.pattern.needs_stage or self.file is None:
+        if self.file is None or (self.pattern is not None and not self.pattern.needs_stage):
             return None
         return log_stages().get(self.file.rsplit("/", 1)[-1])
+
+    @property
+    def code(self) -> LogCode | None:
+        """What the number in it means, where it holds one that is known."""
+        known = (log_codes().get((of, self.groups[of])) for of in ("signal", "xid", "errno") if of in self.groups)
+        return next((code for code in known if code is not None), None)
+
+    @property
+    def cause(self) -> str:
+        """Why that happens."""
+        code = self.code
+        return code.cause if code is not None else self.pattern.cause if self.pattern is not None else ""
 
     def fix(self, *, is_amd: bool) -> str | None:
         """Return what to do about it."""
         if self.pattern is None:
             return None
+        if self.code is not None:
+            return self.code.fix
         other = self.pattern.fix_amd if is_amd else self.stage.fix if self.stage is not None else None
         return other or self.pattern.fix.format_map(self._words())
 
     def _words(self) -> Mapping[str, str]:
-        return defaultdict(lambda: "?", self.groups)
+        number = next((self.groups[of] for of in ("signal", "xid", "errno") if of in self.groups), "?")
+        return defaultdict(lambda: "?", {"number": number, **self.groups})
 
     @property
     def role(self) -> str:
@@ -113,6 +130,8 @@ class Troubles:
         kept = self.events.get(key)
         if kept is not None:
             kept.count += 1
+            if event.pattern is not None and event.pattern.deepest:
+                kept.text, kept.groups, kept.line = event.text.strip()[:_LONGEST_TEXT], event.groups, event.line
         elif len(self.events) < _MOST_KEPT:
             event.text = event.text.strip()[:_LONGEST_TEXT]
             kept = self.events[key] = event

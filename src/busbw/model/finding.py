@@ -267,7 +267,7 @@ class Trouble(Value, kw_only=True, frozen=True):
     """A kind of line that tells of a problem, and the first of them."""
 
     what: str
-    # Id of the pattern in data/log_patterns.toml; None: nobody knows this warning.
+    # Id of the pattern in data/log_patterns; None: nobody knows this warning.
     pattern: str | None
     role: Literal["origin", "follower", "death", "timeout", "notice", "aside", "unknown"]
     text: str

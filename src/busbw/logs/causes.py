@@ -1,0 +1,217 @@
+"""Why a line came about, where that depends on what else the log shows: status, settings, versions, ways."""
+
+import re
+from typing import NamedTuple
+
+from busbw.logs.case import JobLogs, missing_ranks, words
+from busbw.logs.rank_rules import difference_findings, oddity_findings
+from busbw.logs.troubles import TroubleEvent
+
+_STATUS = {
+    "1": "local length",
+    "2": "local queue pair operation",
+    "4": "local protection: memory that is not registered",
+    "9": "invalid request at the other end",
+    "10": "access refused at the other end: registration, ACS",
+    "11": "operation failed at the other end",
+    "12": "no answer after all retries: a link that is down or loses packets, a GID index or an MTU that does not fit "
+    "the other end, no route, or a peer that is gone",
+    "13": "the other end was never ready",
+    "22": "general",
+}
+_STATUS_FIX = {
+    "4": "test with NCCL_NET_GDR_LEVEL=LOC: if that helps, GPUDirect RDMA is at fault (nvidia_peermem, ACS, driver)",
+    "9": "test with NCCL_NET_GDR_LEVEL=LOC: if that helps, GPUDirect RDMA is at fault (nvidia_peermem, ACS, driver)",
+    "10": "test with NCCL_NET_GDR_LEVEL=LOC: if that helps, GPUDirect RDMA is at fault (nvidia_peermem, ACS, driver)",
+}
+_RETRY_EXCEEDED = "12"
+_LOOK_AT_LINK = "the link at both ends: ibstat, perfquery, mlxlink; NCCL_IB_TIMEOUT=22 waits longer and hides a bad one"
+_LOOK_AT_MTU = (
+    "the MTU: ibv_devinfo must show the same active_mtu at both ends, and the switches between must carry it "
+    "(RoCE: ping -M do -s 8972 ADDRESS for 9000)"
+)
+
+
+def what_happened(case: JobLogs, event: TroubleEvent) -> tuple[str, str | None]:
+    """Return what a line tells, and what to do about it."""
+    if event.pattern is None:
+        unknown = "NCCL stopped with a warning that busbw does not know"
+        return (unknown, None) if event.stage is None else (f"{unknown}, while {event.stage.what}", event.stage.fix)
+    fix = event.fix(is_amd=case.state.is_amd)
+    status = event.groups.get("status", _RETRY_EXCEEDED if event.pattern.id == "retry-exceeded" else None)
+    if status == _RETRY_EXCEEDED:
+        fix = _after_retries(case, event)
+    if status is None:
+        return event.what, fix if event.stage is not None else f"{fix} ({event.cause})"
+    return f"{event.what}, status {status}: {_STATUS.get(status, 'see ibv_wc_status')}", _STATUS_FIX.get(status, fix)
+
+
+def _after_retries(case: JobLogs, event: TroubleEvent) -> str:
+    """Return what to look at when a transfer got no answer: the link, the GID index and the MTU."""
+    index = case.setting("NCCL_IB_GID_INDEX")
+    given = f'NCCL_IB_GID_INDEX = "{index}"' if index is not None else "NCCL_IB_GID_INDEX"
+    gid = (
+        f"the GID index: show_gids at both ends must have a RoCE v2 address of one network there ({given}; unset it "
+        "with NCCL 2.21 and later, which finds it; UCX_IB_GID_INDEX for UCX)"
+    )
+    named = " ".join([*case.has("NICs"), event.text])
+    if "RoCE" in named:
+        looks = (gid, _LOOK_AT_MTU, _LOOK_AT_LINK)
+    elif "/IB" in named.replace("NET/IB", ""):
+        only = (
+            f"the GID index: {given} is for RoCE, and for InfiniBand behind a router; leave it unset within one subnet"
+        )
+        looks = (_LOOK_AT_LINK, _LOOK_AT_MTU, only)
+    else:
+        looks = (_LOOK_AT_LINK, gid, _LOOK_AT_MTU)
+    return "; then ".join(looks)
+
+
+_RELEASE = re.compile(r"\+cuda(\d+\.\d+)")
+
+
+def versions_of_cuda(case: JobLogs) -> list[str]:
+    """Return, as far as the log says, which CUDA the driver supports and which this NCCL was built for."""
+    numbers = [int(value[:9]) for value in case.has("CUDA driver") if value.isdecimal()]
+    found = [f"the driver supports CUDA {number // 1000}.{number % 1000 // 10}" for number in numbers]
+    built = sorted({match[1] for value in case.has("version") if (match := _RELEASE.search(value)) is not None})
+    return [*found, *(f"this NCCL was built for CUDA {release}" for release in built)]
+
+
+class DisagreementCause(NamedTuple):
+    """Why two ends may not fit together. `weight`: 0 the log shows it, 1 hints at it, 2 open, 3 speaks against it."""
+
+    weight: int
+    words: str
+    fix: str | None
+
+
+_RELAXED = "NCCL_IB_PCI_RELAXED_ORDERING"
+
+
+def disagreement_causes(case: JobLogs, event: TroubleEvent) -> tuple[DisagreementCause, ...]:
+    """Return every cause for which two ends disagree, the likeliest by what the log shows first."""
+    if event.pattern is not None and event.pattern.disagree == "calls":
+        # Whoever says this has compared the calls themselves.
+        return (_program(case, were_compared=True),)
+    causes = (_settings(case), _versions(case), _program(case, were_compared=False), _relaxed_ordering(case, event))
+    return tuple(sorted(causes, key=lambda each: each.weight))
+
+
+def _is_whole(case: JobLogs) -> bool:
+    """Whether every rank told of its version and settings, so that a difference would be seen."""
+    told = sum(len(who) for who in case.has("version").values())
+    return not case.state.leaves_out and not missing_ranks(case) and case.rank_index.ranks is not None and told > 1
+
+
+def _settings(case: JobLogs) -> DisagreementCause:
+    differing = [each for each in difference_findings(case) if each.code in {"LOG021", "LOG022"}]
+    differing += [each for each in oddity_findings(case) if each.code == "LOG023" and "version" not in each.title]
+    if differing:
+        first = min(differing, key=lambda each: each.code)
+        return DisagreementCause(
+            0 if first.code == "LOG021" else 1,
+            f"{first.title}: {first.evidence}",
+            first.fix,
+        )
+    if _is_whole(case):
+        return DisagreementCause(3, "settings that differ between ranks: the log shows none", None)
+    return DisagreementCause(
+        2,
+        "settings that differ between ranks (NCCL_BUFFSIZE, NCCL_PROTO, NCCL_ALGO, numbers of channels, a plug-in)",
+        "compare `env | grep NCCL_` of the ranks, or their logs with NCCL_DEBUG=INFO",
+    )
+
+
+def _versions(case: JobLogs) -> DisagreementCause:
+    versions = {value.split("+")[0]: who for value, who in case.has("version").items()}
+    if len(versions) > 1:
+        shown = "; ".join(f"{value}: {words(who)}" for value, who in sorted(versions.items()))
+        return DisagreementCause(
+            0, f"ranks run different versions of NCCL: {shown}", "make every rank load the same libnccl.so.2"
+        )
+    if versions and _is_whole(case):
+        return DisagreementCause(3, f"different versions of NCCL: all that say it have {next(iter(versions))}", None)
+    return DisagreementCause(
+        2, "versions of NCCL that differ between ranks", "compare 'NCCL version' of all ranks: images, LD_LIBRARY_PATH"
+    )
+
+
+def _program(case: JobLogs, *, were_compared: bool) -> DisagreementCause:
+    kinds = {event.pattern.id for event in case.events if event.pattern is not None}
+    shown = were_compared or bool(kinds & {"collective-mismatch", "desync", "window-mismatch"})
+    return DisagreementCause(
+        0 if shown else 1 if _is_whole(case) else 2,
+        "a fault of the program: ranks call other collectives or sizes, or in another order",
+        "TORCH_DISTRIBUTED_DEBUG=DETAIL finds it in PyTorch; NCCL_DEBUG_SUBSYS=COLL logs every call",
+    )
+
+
+def _relaxed_ordering(case: JobLogs, event: TroubleEvent) -> DisagreementCause:
+    value = case.setting(_RELAXED)
+    off = "mlxconfig -d DEVICE query PCI_WR_ORDERING must say per_mkey"
+    if "NET/IB" not in event.text and "Socket" in " ".join((event.text, *case.has("network"))):
+        return DisagreementCause(3, "relaxed ordering of PCIe writes: not over sockets", None)
+    if value == "1":
+        return DisagreementCause(1, f'relaxed ordering: {_RELAXED} = "1"', f"test with {_RELAXED}=0; {off}")
+    if value == "0":
+        return DisagreementCause(2, f'relaxed ordering that the NIC forces, although {_RELAXED} = "0"', off)
+    return DisagreementCause(
+        2, "relaxed ordering of PCIe writes that the NIC forces on NCCL", f"{off}; test with {_RELAXED}=0"
+    )
+
+
+# Providers of libfabric over the kernel's TCP; without a plug-in for a fabric NCCL's own sockets do as well.
+_OF_SOCKETS = ("tcp", "sockets", "udp", "net")
+
+
+def provider_words(case: JobLogs, event: TroubleEvent) -> tuple[str, str] | None:
+    """Return what a plug-in for libfabric lacks that took a provider over TCP, and what to do; None: it did not."""
+    taken = [value for value in case.has("libfabric provider") if value.startswith(_OF_SOCKETS)]
+    if event.pattern is None or not event.pattern.id.startswith("ofi-") or not taken:
+        return None
+    fix = (
+        "give the container the devices (docker run --device=/dev/infiniband/uverbs0 and on, --ulimit memlock=-1; in "
+        "Kubernetes vpc.amazonaws.com/efa), on an instance that has them: fi_info -p efa (or cxi) must list them there"
+    )
+    return f"the plug-in took the provider {taken[0]}: libfabric found no device of EFA or Slingshot here", fix
+
+
+class Way(NamedTuple):
+    """How ranks are joined, and why nothing may come through."""
+
+    via: str
+    words: str
+    fix: str
+
+
+_WAYS = (
+    Way(
+        "P2P",
+        "GPUs reach each other directly, and ACS or the IOMMU sends that astray (GPUs without NVLinks)",
+        "NCCL_P2P_DISABLE=1 tells; then ACS off on the bridges (setpci, firmware) and iommu=pt",
+    ),
+    Way("SHM", "shared memory between the processes of a host", "NCCL_SHM_DISABLE=1 tells; df /dev/shm"),
+    Way(
+        "NET/Socket",
+        "TCP between the hosts: a firewall, or an interface that joins none",
+        "NCCL_SOCKET_IFNAME; nc -z ADDRESS PORT on high ports between the hosts",
+    ),
+    Way(
+        "NET/",
+        "the NICs between the hosts: GID index, MTU, rails that are not joined, GPUDirect RDMA",
+        "ib_write_bw between the hosts; NCCL_NET_GDR_LEVEL=LOC, then NCCL_IB_DISABLE=1 tell which it is",
+    ),
+)
+
+
+def first_use_causes(case: JobLogs) -> tuple[str, str]:
+    """Return why the first collective of a job may not come through, by the ways that the log shows, and what to do."""
+    used = [way.via for way in case.ways]
+    found = [each for each in _WAYS if any(via.startswith(each.via) for via in used)]
+    if any(each.via == "NET/Socket" for each in found) and all(
+        via.startswith("NET/Socket") for via in used if via.startswith("NET/")
+    ):
+        found = [each for each in found if each.via != "NET/"]
+    chosen = found or list(_WAYS)
+    return "; or ".join(each.words for each in chosen), "; ".join(each.fix for each in chosen)

@@ -1,0 +1,148 @@
+"""Which of the lines of a job tells what went wrong first."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from busbw.logs.case import JobLogs
+from busbw.logs.troubles import TroubleEvent
+from busbw.model.finding import Confidence
+
+# A transfer that was under way when another one failed.
+_FLUSHED = "5"
+# The program gave up, was told to end, or had its pipe closed: there is a reason elsewhere.
+_LED_THERE = frozenset({"1", "2", "6", "13", "15", "Aborted", "SIGABRT", "SIGTERM", "SIGINT", "SIGHUP"})
+# The NIC gave up on a transfer.
+_TRANSFERS = frozenset({"completion-error", "completion-queue-error", "retry-exceeded"})
+# How many lines further a warning stands that says what a call was made for.
+_CLOSE = 8
+_DATED = re.compile(r"\d{4}-")
+
+
+@dataclass(frozen=True, slots=True)
+class FirstError:
+    """The first error of a job. `rivals`: others that may have come first."""
+
+    event: TroubleEvent
+    confidence: Confidence
+    how: str
+    rivals: tuple[TroubleEvent, ...] = ()
+
+
+def first_error(case: JobLogs) -> FirstError | None:
+    """Return what went wrong first; None when no line tells of it."""
+    candidates = [event for event in case.events if _may_be_first(event)]
+    deaths = [event for event in candidates if event.role == "death"]
+    found = [event for event in candidates if event.role != "death"]
+    others = [event for event in found if event.pattern is None or not event.pattern.last_resort]
+    # A rank that is killed ends the connections of the others, which the NIC reports as failed transfers; and when a
+    # rank fails in any other way, the launcher kills the rest.
+    network_only = all(event.pattern is not None and event.pattern.id in _TRANSFERS for event in others)
+    chosen = _named(deaths) if deaths and network_only else others
+    if not chosen and _has_ended(case):
+        chosen = [event for event in found if event.pattern is None or not event.pattern.vague] or found
+    return _earliest(_without_vague(chosen)) if chosen else None
+
+
+def _has_ended(case: JobLogs) -> bool:
+    """Whether something tells that the program ended badly, so that an error of any kind may be why.
+
+    Programs catch errors and print them, and go on.
+    """
+    return any(
+        event.role in {"follower", "death", "timeout"}
+        or event.fatal
+        or (event.pattern is not None and event.pattern.last_resort and case.is_near_end(event) and not case.is_set_up)
+        for event in case.events
+    )
+
+
+def followers(case: JobLogs, first: FirstError | None) -> tuple[TroubleEvent, ...]:
+    """Return the events that only follow from something else."""
+    return tuple(
+        event
+        for event in case.events
+        if event.role in {"follower", "origin", "death"} and (first is None or event is not first.event)
+    )
+
+
+def _may_be_first(event: TroubleEvent) -> bool:
+    if "xid" in event.groups and not (event.code is not None and event.code.is_hardware):
+        return False
+    if event.role == "origin":
+        return event.groups.get("status") != _FLUSHED and (event.fatal or not event.quiet)
+    if event.role == "death":
+        return event.groups.get("signal") not in _LED_THERE
+    return event.role in {"unknown", "notice", "aside"} and event.fatal
+
+
+def _named(deaths: list[TroubleEvent]) -> list[TroubleEvent]:
+    """Return those that say who died, if there are any: the scheduler says first that somebody did.
+
+    Of two for one process that with the rank counts.
+    """
+    ranked = {event.groups.get("pid") for event in deaths if event.rank is not None} - {None}
+    return [
+        event
+        for event in deaths
+        if event.rank is not None or (event.groups.get("pid") not in ranked and (event.host or "pid" in event.groups))
+    ] or deaths
+
+
+def _without_vague(events: list[TroubleEvent]) -> list[TroubleEvent]:
+    """Return events without those that a later one of the same process explains."""
+    of_process: dict[str | None, list[TroubleEvent]] = defaultdict(list)
+    for event in events:
+        of_process[event.process].append(event)
+    return [
+        event
+        for event in events
+        if event.pattern is None
+        or not event.pattern.vague
+        or not any(_explains(other, event) for other in of_process[event.process])
+    ]
+
+
+def _explains(other: TroubleEvent, vague: TroubleEvent) -> bool:
+    return (
+        other.source == vague.source
+        and 0 < other.line - vague.line <= _CLOSE
+        and other.pattern is not None
+        and not other.pattern.vague
+    )
+
+
+def _earliest(events: list[TroubleEvent]) -> FirstError:
+    if len(events) == 1:
+        return FirstError(events[0], "likely", "it is the only line that tells of a cause")
+    if all(event.time is not None and _DATED.match(event.time) for event in events):
+        return _by_time(events)
+    if len({event.source for event in events}) == 1:
+        ordered = sorted(events, key=lambda event: event.line)
+        return FirstError(
+            ordered[0],
+            "likely",
+            "it is the first in the log that tells of a cause",
+            _of_others(ordered[0], ordered[1:]),
+        )
+    if len({event.process for event in events}) == 1:
+        first = min(events, key=lambda event: (event.source, event.line))
+        return FirstError(first, "likely", "the others of its kind are from the same process")
+    first = min(events, key=lambda event: (event.source, event.line))
+    return FirstError(first, "possible", "the files have no times to order them by", _of_others(first, events))
+
+
+def _by_time(events: list[TroubleEvent]) -> FirstError:
+    ordered = sorted(events, key=lambda event: (event.time or "", event.source, event.line))
+    first = ordered[0]
+    same = [event for event in ordered[1:] if event.time == first.time]
+    if not same or {event.source for event in same} == {first.source}:
+        how = f"it has the earliest time, {first.time}"
+        how += ", and comes first of those in the log" if same else ""
+        return FirstError(first, "likely", how, _of_others(first, same))
+    return FirstError(first, "possible", f"several have the earliest time, {first.time}", _of_others(first, same))
+
+
+def _of_others(first: TroubleEvent, events: Iterable[TroubleEvent]) -> tuple[TroubleEvent, ...]:
+    return tuple(event for event in events if event.process != first.process or event.process is None)
