@@ -10,7 +10,7 @@ from busbw.model.finding import Checked, Finding
 
 
 def present(checked: Checked, *, as_json: bool) -> NoReturn:
-    """Print what a check found, and exit with its code: 0 where there is nothing but notes, else 1."""
+    """Print what a check found, and exit: 1 where more than notes was found, 4 where nothing could be checked, else 0."""
     if as_json:
         sys.stdout.write(codec.encode_pretty(checked).decode())
     else:
@@ -20,7 +20,8 @@ def present(checked: Checked, *, as_json: bool) -> NoReturn:
         sys.stdout.flush()
         for hint in checked.hints:
             print(f"hint: {hint}", file=sys.stderr)
-    sys.exit(code_of(checked.findings))
+    found = code_of(checked.findings)
+    sys.exit(ExitCode.CANNOT_TELL if found is ExitCode.OK and checked.tells_nothing else found)
 
 
 def code_of(findings: Iterable[Finding]) -> ExitCode:

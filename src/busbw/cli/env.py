@@ -135,7 +135,7 @@ def lint(
 ) -> None:
     """Find what is wrong with the settings of a script, a file or an environment; nothing of it is executed.
 
-    Exit code 0: nothing; 1: findings; 2: cannot be read.
+    Exit code 0: nothing, or notes; 1: findings; 2: cannot be read; 4: settings stand in it, and none was read.
     """
     _check_choice(file, here=here, run_name=run_name, language=language, fix=fix)
     if fix and file is not None:

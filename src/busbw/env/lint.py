@@ -93,7 +93,15 @@ def lint_layers(readings: tuple[SettingsReading, ...], context: CheckContext) ->
 
 def _found(reading: SettingsReading, context: CheckContext, rules: tuple[_Rule, ...]) -> list[Finding]:
     subject = subject_of(reading, context)
-    return [each for rule in rules for each in islice(rule(subject), MOST_FINDINGS)]
+    return [_weighed(each, reading) for rule in rules for each in islice(rule(subject), MOST_FINDINGS)]
+
+
+def _weighed(found: Finding, reading: SettingsReading) -> Finding:
+    """Return a finding, as a note where nothing shows that what it is about is in force."""
+    if not found.is_serious or found.place is None or not reading.is_spoken(found.place.line):
+        return found
+    evidence = f"{found.evidence}; a note: nothing shows that this is in force"
+    return structs.replace(found, severity="note", evidence=evidence)
 
 
 def _merged(readings: tuple[SettingsReading, ...]) -> SettingsReading:

@@ -13,6 +13,8 @@ Severity = Literal["note", "warn", "error"]
 # certain: it cannot be otherwise; likely: the evidence has one other explanation; possible: it has several.
 Confidence = Literal["certain", "likely", "possible"]
 Outcome = Literal["ok", "slow", "wrong", "failed", "cannot_tell"]
+# The code of a finding that names what stands in a text of which nothing was checked.
+_NOTHING_READ = "ENV018"
 # Of a line that is quoted: it is long enough for every place in it that a file should have.
 _LONGEST_LINE = 2_000
 
@@ -210,6 +212,11 @@ class Checked(Value, kw_only=True, frozen=True):
     lines: tuple[QuotedLine, ...] = ()
     # What makes more of the check, or of the file: naming the platform, writing a right file.
     hints: tuple[str, ...] = ()
+
+    @property
+    def tells_nothing(self) -> bool:
+        """Whether settings stand in the text of which none was read: that nothing is found says nothing."""
+        return any(each.code == _NOTHING_READ for each in self.findings)
 
 
 class SettingsFix(Value, kw_only=True, frozen=True):

@@ -398,6 +398,7 @@ class UnreadPart(Value, kw_only=True, frozen=True):
 # comma_in_list: a list of NAME=value is cut at the commas of a value.
 # option_equals: `--mca NAME=VALUE`, which takes two words.
 # not_a_string: a manifest's value without quotes that is not a string.
+# text_for_mapping: NAME=VALUE where a manifest wants a mapping of names to values.
 # not_shown: `export` where the environment ends with the command, as in a Dockerfile's RUN.
 SlipKind = Literal[
     "space_after_equals",
@@ -409,6 +410,7 @@ SlipKind = Literal[
     "option_equals",
     "not_a_string",
     "not_shown",
+    "text_for_mapping",
 ]
 
 
@@ -441,8 +443,14 @@ class SettingsReading(Value, kw_only=True, frozen=True):
     slips: tuple[Slip, ...] = ()
     # The text's lines, for showing where something stands.
     lines: tuple[str, ...] = ()
+    # First and last lines of parts that may be only spoken of: nothing shows that what they set is ever in force.
+    spoken: tuple[tuple[Integer, Integer], ...] = ()
     # The scripts of a page, each by itself; the page sets nothing beside them.
     parts: "tuple[SettingsReading, ...]" = ()
+
+    def is_spoken(self, line: int) -> bool:
+        """Whether nothing shows that what stands in a line is in force."""
+        return any(first <= line <= last for first, last in self.spoken)
 
     @property
     def count(self) -> int:

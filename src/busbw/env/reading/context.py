@@ -82,6 +82,7 @@ class Ledger:
         self._nested = MOST_NESTED
         self._resolved = MOST_RESOLVED
         self._said: set[str] = set()
+        self._spoken: list[tuple[int, int]] = []
         # Whether the text is a whole script for a shell: what is no shell's language in it keeps it from running.
         self.is_script = False
 
@@ -245,6 +246,11 @@ class Ledger:
         """
         self.unread(offset, reason, is_rejected=self.is_script or is_certain)
 
+    def spoken(self, start: int, end: int) -> None:
+        """Say that nothing shows that what stands from here to there is in force."""
+        if len(self._spoken) < MOST_REMARKS:
+            self._spoken.append((self.place(start)[0], self.place(end)[0]))
+
     def _once(self, offset: int, reason: str) -> None:
         if reason not in self._said:
             self._said.add(reason)
@@ -274,6 +280,7 @@ class Ledger:
             unread=tuple(self._unread),
             slips=tuple(sorted(self._slips.values(), key=lambda slip: (slip.line, slip.column))),
             lines=tuple(line.removesuffix("\r") for line in self._lines),
+            spoken=tuple(dict.fromkeys(self._spoken)),
         )
 
 

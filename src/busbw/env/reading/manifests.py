@@ -255,11 +255,13 @@ _READ_ELSEWHERE = {
 _OF_PACKER = "inline"
 _SCRIPT = re.compile(r"\s*#!.*\b(?:ba|z|k|da)?sh\b")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+")
+_SETTING = re.compile(rf"({commands.FAMILY_NAME.pattern})=(?=\S)")
 
 
 def read_kubernetes(piece: Spelled, context: Context) -> None:
     """Take down what the containers of every document are given, and what their commands set."""
     roots = [root for root in yaml_documents(piece, context.ledger) if not read_workflow(root, context)]
+    above = _above(roots)
     for node, _ in mappings(roots):
         if _is_container(node):
             _container(node, context)
@@ -270,8 +272,54 @@ def read_kubernetes(piece: Spelled, context: Context) -> None:
         if isinstance(variables := node.get("envs"), Mapping):
             _plain(variables, context)
         _scripts(node, context)
-        _by_name(node, context)
+        _by_name(node, context, is_in_force=_is_environment(node, above))
+        _text_for_mapping(node, context)
         _file(node, context)
+
+
+# Keys under which an environment stands, by itself or below others: `env_vars`, `extraEnv`, Ramble's `env_vars: set:`.
+_ENVIRONMENT = re.compile(
+    r"env|(?:^|[_-])var(?:s|iables)?$|settings$|^(?:nccl|rccl|ucx|mpi|libfabric|set|export)", re.IGNORECASE
+)
+_FURTHEST = 4
+
+
+def _above(roots: list[Node]) -> dict[int, tuple[str, ...]]:
+    """Return the keys that each mapping stands under, the nearest first."""
+    above: dict[int, tuple[str, ...]] = {}
+    waiting: list[tuple[Node, tuple[str, ...]]] = [(root, ()) for root in roots]
+    while waiting:
+        node, keys = waiting.pop()
+        if isinstance(node, Scalar) or id(node) in above:
+            continue
+        above[id(node)] = keys
+        if isinstance(node, Mapping):
+            waiting += [(value, (key.spelled.text, *keys)[:_FURTHEST]) for key, value in node.pairs]
+        else:
+            waiting += [(item, keys) for item in node.items]
+    return above
+
+
+def _is_environment(node: Mapping, above: dict[int, tuple[str, ...]]) -> bool:
+    """Whether what a mapping has is set for something: by a key that it stands under, or as a file of nothing else."""
+    keys = above.get(id(node), ())
+    return any(map(_ENVIRONMENT.search, keys)) or (
+        not keys and all(_VARIABLE.fullmatch(key.spelled.text) for key, _value in node.pairs)
+    )
+
+
+def _text_for_mapping(node: Mapping, context: Context) -> None:
+    """Take down a text NAME=VALUE as the whole of an `env`, which is a mapping or a list."""
+    for key in ("env", "environment"):
+        found = node.scalar(key)
+        if found is not None and found.is_plain and (name := _SETTING.match(found.spelled.text)):
+            context.ledger.slip(
+                "text_for_mapping",
+                found.start,
+                found.spelled.text,
+                name=name[1],
+                meant=found.spelled.text[name.end() :],
+            )
 
 
 # Texts of JSON, within which nothing is a remark, and what editors allow around them.
@@ -445,7 +493,7 @@ def _as_text(value: Node) -> Spelled | None:
     return joined(parts[:-1]) if len(items) == len(value.items) else None
 
 
-def _by_name(node: Mapping, context: Context) -> None:
+def _by_name(node: Mapping, context: Context, *, is_in_force: bool) -> None:
     """Read settings by their names, wherever they stand: under an `env` within others, in a list, as name and value."""
     named = [(key, value) for key, value in node.pairs if commands.FAMILY_NAME.fullmatch(key.spelled.text)]
     new = [
@@ -459,6 +507,8 @@ def _by_name(node: Mapping, context: Context) -> None:
     line, column = context.ledger.place(node.start)
     launch = LaunchCommand(kind="other", family="mapping", argv=(), file=context.ledger.file, line=line, column=column)
     inner = context.inner(launch=context.start(launch))
+    for key, value in new if not is_in_force else ():
+        context.ledger.spoken(key.start, value.end if isinstance(value, Scalar) else key.end)
     for key, value in new:
         for each in value.items if isinstance(value, Sequence) else [value]:
             if isinstance(each, Scalar) and not (each.is_plain and each.spelled.text in {"", "~", "null"}):

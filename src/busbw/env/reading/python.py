@@ -21,6 +21,8 @@ _ENVIRONMENT = re.compile(r"(?:\w*_)?env(?:iron|ironment|s)?(?:_\w+)?", re.ASCII
 # A literal that holds just what it shows.
 _PLAIN = re.compile(r"(?:'[^'\\\n]*'|\"[^\"\\\n]*\")")
 _LONGEST_LITERAL = 100_000
+_OF_TESTS = re.compile(r"(?:^|/)(?:test_[\w-]+|[\w-]+_test|conftest)\.py$")
+_TEST = re.compile(r"^[ \t]*(?:async )?def test_\w+\(", re.MULTILINE)
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
@@ -66,6 +68,9 @@ class _Program:
             self.context.ledger.unread(self.piece.origin(0), f"not all of it is Python: {str(error.args[0])[:100]}")
 
     def read(self) -> None:
+        if _OF_TESTS.search(self.context.ledger.file) or _TEST.search(self.piece.text):
+            # What a test sets is made up for what it tests.
+            self.context.ledger.spoken(self.piece.origin(0), self.piece.end())
         self._named_by_keys()
         deletes = False
         for at, token in enumerate(self.tokens):
@@ -98,6 +103,8 @@ class _Program:
         taken = {(deed.at, deed.name) for deed in self.deeds}
         others = [deed for deed in self.texts.deeds if deed.name is None or (deed.at, deed.name) not in taken]
         for deed in sorted([*self.deeds, *others], key=lambda each: each.at):
+            if deed.spoken_to is not None:
+                self.context.ledger.spoken(deed.at, deed.spoken_to)
             deed.do()
 
     def _named_by_keys(self) -> None:

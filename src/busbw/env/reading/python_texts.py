@@ -40,6 +40,8 @@ class Deed(msgspec.Struct, frozen=True):
     do: Callable[[], object]
     # The name that is set, None for a command.
     name: str | None = None
+    # Where it ends, if nothing shows that it is ever in force; None: something does.
+    spoken_to: int | None = None
 
 
 _DEEPEST = 40
@@ -59,6 +61,12 @@ _SETTING = re.compile(r"(?:set|put|add|with|export|append)\w*|\w*env(?:iron\w*|_
 _RESULTS = re.compile(
     r"(?:\w*_)?(?:results?|metrics?|records?|rows?|stats?|measured|summary|parsed|report)", re.IGNORECASE
 )
+# Names of what holds an environment, or is laid over one.
+_ENVIRONMENT = re.compile(r"env|var(?:s|iables)?$|settings$|nccl|ucx|export", re.IGNORECASE)
+_APPLIED = r"environ\b.*\b{0}\b|\benv\w*\s*=\s*{0}\b|\bupdate\(\s*\**{0}\b|\*\*\s*{0}\b|\bin {0}\.items\("
+# A text that sets for others or starts ranks, and not only names with values; arguments that describe.
+_DOES = re.compile(rf"\A\s*#!|^[ \t]*export |\b(?:{LAUNCHERS})\b|(?:^|\s)--?(?:x|g?env) ", re.MULTILINE)
+_DESCRIBES = {"help", "description", "epilog", "usage", "doc", "message", "msg", "title", "text", "metavar"}
 _PATTERN = re.compile(r"\[\^[^\]\n]{1,20}\][+*]|\.[*+]\??\)|\(\?[:P=!<]|\\[dws][+*]")
 _READING = {"getenv", "get_env", "get", "getvar", "has_env", "getenvb", "add_argument", "addoption"}
 
@@ -98,6 +106,8 @@ class PythonTexts:
         self._later: list[tuple[list[ast.stmt], list[_Names]]] = []
         self._told: set[object] = set()
         self._left = _MOST_STATEMENTS
+        # The names that what is gone through at the moment is given to.
+        self._given_to: tuple[str, ...] = ()
         self._go_through()
 
     def _go_through(self) -> None:
@@ -113,8 +123,10 @@ class PythonTexts:
             self._scopes = [*scopes, self._new_names()]
             self._body(body)
         # What names hold that nothing used is taken for what it looks like.
-        for value in self._pending.values():
+        for (_scope, name), value in self._pending.items():
+            self._given_to = (name,)
             self._tell(value)
+        self._given_to = ()
         for name, value in self._ways:
             if name not in self._added_to:
                 self._tell(value)
@@ -214,6 +226,7 @@ class PythonTexts:
             return
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         value = self._known(node.value)
+        self._given_to = tuple(_name_of(target) for target in targets)
         if value is None or any(isinstance(target, ast.Subscript) for target in targets):
             self._consume(node.value)
         elif isinstance(node.value, ast.List | ast.Tuple):
@@ -228,6 +241,14 @@ class PythonTexts:
                     self._added_to.add((self._scopes[-1].number, target.id))
             else:
                 self._assign(target, node.value, value)
+        self._given_to = ()
+
+    def _is_in_force(self) -> bool:
+        """Whether what is gone through is given to an environment, by its name or by what the program does with it."""
+        return any(
+            name and (_ENVIRONMENT.search(name) or re.search(_APPLIED.format(re.escape(name)), self._text))
+            for name in self._given_to
+        )
 
     def _assign(self, target: ast.expr, given: ast.expr, held: Value | None, *, is_new: bool = False) -> None:
         if isinstance(target, ast.Name):
@@ -315,15 +336,19 @@ class PythonTexts:
         self.deeds.append(Deed(start, lambda: inner.put("NCCL_IB_HCA", listed, "table", at=start)))
 
     def _setting(self, node: ast.Call) -> None:
+        given = self._given_to
         for keyword in node.keywords:
             self._known(keyword.value)
+            self._given_to = (*given, _called(node))
             if keyword.arg is not None and FAMILY_NAME.fullmatch(keyword.arg) is not None:
                 at = self._place(keyword.lineno, keyword.col_offset)
                 self._take(keyword.arg, at, keyword.value)
         called = _called(node)
         sets = called not in _READING and _SETTING.fullmatch(called) is not None
         if sets and len(node.args) >= 2 and isinstance(node.args[0], ast.Constant):
+            self._given_to = (*given, called)
             self._put(node.args[0], node.args[1])
+        self._given_to = given
         for argument in node.args:
             self._known(argument)
 
@@ -344,9 +369,10 @@ class PythonTexts:
         if isinstance(held, Spelled) and " " in held.text.strip():
             return
         origin = self._piece.origin(at)
+        spoken_to = None if self._is_in_force() else self._piece.origin(self._end(node))
         for value in values[:_MOST_TURNS]:
-            written = self._written(node, value)
-            self.deeds.append(Deed(origin, self._context.putting(name, value, origin, written, launch=launch), name))
+            put = self._context.putting(name, value, origin, self._written(node, value), launch=launch)
+            self.deeds.append(Deed(origin, put, name, spoken_to))
 
     def _written(self, node: ast.expr, value: Spelled) -> tuple[int, int] | None:
         is_plain = isinstance(node, ast.Constant) and value.is_known and len(value.runs) == 1
@@ -362,7 +388,10 @@ class PythonTexts:
             self._tell_list(value)
         elif (script := commands.as_script(value)) is not None:
             self._told.add(value)
-            self.deeds.append(Deed(value.origin(0), lambda: self._context.read("shell", script, self._context.inner())))
+            is_shown = _DOES.search(script.text) is not None or self._is_in_force()
+            spoken_to = None if is_shown else value.end()
+            read = partial(self._context.read, "shell", script, self._context.inner())
+            self.deeds.append(Deed(value.origin(0), read, spoken_to=spoken_to))
 
     def _tell_list(self, items: tuple[Spelled, ...]) -> None:
         words = [item.text.rpartition("/")[2] for item in items]
@@ -375,8 +404,12 @@ class PythonTexts:
             fields = [Field(Spelled("mpirun", items[0].runs[:1]), fields[0].start, fields[0].start), *fields]
         elif first is None:
             settings = [field for field in fields if commands.sets_family_name(field)]
+            is_shown = self._is_in_force()
             for field in settings:
-                self.deeds.append(Deed(field.start, partial(self._context.assign, field, "export")))
+                spoken_to = None if is_shown else field.end
+                self.deeds.append(
+                    Deed(field.start, partial(self._context.assign, field, "export"), spoken_to=spoken_to)
+                )
             return
         self._told.add(items)
         given = [
@@ -584,5 +617,5 @@ def _children(node: ast.AST) -> Iterator[ast.expr]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.expr):
             yield child
-        elif isinstance(child, ast.keyword):
+        elif isinstance(child, ast.keyword) and child.arg not in _DESCRIBES:
             yield child.value

@@ -86,6 +86,8 @@ def read(text: str, file: str, language: str | None = None) -> SettingsReading:
         ledger.unread(unreadable[0], f"{len(unreadable)} bytes from here on are no UTF-8; each is read as {_REPLACED}")
     is_posix = _SHEBANG.match(text) is None or _POSIX.match(text) is not None
     ledger.is_script = chosen in {"shell", "slurm"} and is_posix and _TEMPLATES.search(text) is None
+    if language is None and chosen in _OF_SHELLS and not _is_script(cleaned[:_FIRST], file):
+        ledger.spoken(0, len(cleaned))
     context = Context(ledger=ledger, scope=Scope(), nested=_nested)
     _READERS[chosen](Spelled(cleaned), context)
     if chosen in {"shell", "slurm"} and not ledger.has_launches:
@@ -98,6 +100,17 @@ def read(text: str, file: str, language: str | None = None) -> SettingsReading:
     ):
         ledger.every("carriage_return", cleaned.index("\r\n"), "\\r", count=returns)
     return ledger.reading(chosen)
+
+
+def _is_script(start: str, file: str) -> bool:
+    """Whether a text is shown to be a script: by its name, its first line, directives, or what its lines do."""
+    if _SHEBANG.match(start) or _DIRECTIVE.search(start) or language_of(file, "") is not None:
+        return True
+    suffix = PurePath(file).suffix.lower()
+    if suffix in _BY_SUFFIX:
+        return True
+    first = next(filter(str.strip, start.split("\n")), "")
+    return (_SCRIPT.match(first) if suffix in _OF_PEOPLE else _DOES.search(start)) is not None
 
 
 def _end_on_windows(text: str, ledger: Ledger, language: str) -> bool:
@@ -125,6 +138,8 @@ def _page(text: str, file: str) -> SettingsReading:
     parts: list[SettingsReading] = []
     for block in islice(blocks(text) if _FENCED.search(text) else passages(text), _MOST_BLOCKS):
         ledger = Ledger(file, block.masked)
+        if block.is_spoken:
+            ledger.spoken(0, len(block.masked))
         _READERS[block.language](block.piece, Context(ledger=ledger, scope=Scope(), nested=_nested))
         parts.append(ledger.reading(block.language))
     lines = tuple(line.removesuffix("\r") for line in text.split("\n"))
@@ -160,6 +175,15 @@ _APPTAINER = re.compile(r"^\s*Bootstrap\s*:|^%(?:environment|post|runscript)\b",
 _MANIFEST = re.compile(r"^(?:apiVersion|kind|services|metadata)\s*:|^\s*-?\s*containers\s*:", re.MULTILINE)
 _DOCKERFILE = re.compile(r"\A(?:\s*(?:#[^\n]*|ARG[ \t][^\n]*)?\n)*\s*FROM[ \t]+[\w$\"{]", re.IGNORECASE)
 _BATCH = re.compile(r"^#SBATCH\b", re.MULTILINE)
+_OF_SHELLS = {"shell", "slurm", "csh"}
+_DIRECTIVE = re.compile(r"^#(?:SBATCH|PBS|BSUB|COBALT|PJM|\$) ", re.MULTILINE)
+# What a line of a script does: it sets something for others, or starts ranks.
+_DOES = re.compile(
+    rf"^[ \t]*(?:(?:export |setenv )[A-Za-z_]\w*[ =]|{FAMILY_NAME.pattern}=|(?:\S+/)?(?:{LAUNCHERS})[ \t]+-)",
+    re.MULTILINE,
+)
+# Texts for people, and what programs print: a script among them begins as one.
+_OF_PEOPLE = {".txt", ".log", ".out", ".err", ".rst", ".tex", ".org", ".adoc", ".snap", ".golden", ".1", ".7"}
 _ASSIGNMENT = re.compile(r"[A-Za-z_][\w.%()-]*=")
 _SHELL_LINE = re.compile(r"(?:export|declare|typeset|unset|setenv|source|module|if|for|echo)\b|[a-z]\S*\s+-")
 # Values of an environment hold quotes and dollars as they stand; in a script they mean something.
@@ -194,7 +218,7 @@ _JSON = re.compile(r"\s*\{\s*(?://[^\n]*\s*)*\"[^\"\n]*\"[ \t]*:")
 _HOSTS = re.compile(r"(?:^|/)(?:host|machine|rank)file(?:[.\w-]*\.txt)?$")
 # Files of build systems, by their whole name.
 _BUILD = (
-    (re.compile(r"(?:^|/)(?:GNU)?[Mm]akefile$"), "a makefile"),
+    (re.compile(r"(?:^|/)(?:GNU)?[Mm]akefile(?:\.[\w.-]+)?$"), "a makefile"),
     (re.compile(r"(?:^|/)CMakeLists\.txt$"), "CMake"),
     (re.compile(r"(?:^|/)meson(?:\.build|_options\.txt)$"), "an input of Meson"),
     (re.compile(r"(?:^|/)Jenkinsfile$"), "Groovy"),
@@ -316,7 +340,7 @@ _BY_INFO = {
 # What shows a session: the lines behind prompts are commands, and without one all of it was printed.
 _SESSIONS = {"console", "shell-session", "sh-session", "shellsession", "terminal"}
 # What a block without a language begins with where it is a script; others are logs, tables, trees.
-_SCRIPT = re.compile(r"\s*(?:#!/\S*sh\b|#SBATCH|export [A-Z_]+=|(?:\$ )?(?:mpirun|srun|sbatch|torchrun) )")
+_SCRIPT = re.compile(r"\s*(?:#!/\S*sh\b|#SBATCH|(?:\$ )?(?:export [A-Z_]+=|(?:mpirun|srun|sbatch|torchrun) ))")
 # Marks that MkDocs takes out of a page and puts its notes in.
 _MARK = re.compile(r"[ \t]+# \(\d{1,3}\)!?[ \t]*$")
 _DOCUMENT = re.compile(r"<<-?[ \t]*[\"'\\\\]?(\w+)")
@@ -329,6 +353,7 @@ _PASSAGE = re.compile(
     rf"|-x {FAMILY_NAME.pattern}|(?:if|elif|while) ?\[|for \w+ in |(?:then|else|fi|do|done|esac)[ \t]*$"
     rf"|(?:\S+/)?(?:{LAUNCHERS})\s+(?:-|\\|run |exec )|(?:[A-Z][A-Z0-9_]*=\S* )+\S)"
 )
+_CODE_BLOCK = re.compile(r"[ ]*\.\. (?:code-block|code|sourcecode|prompt):: *(?P<info>[\w-]*)")
 _MOST_EMPTY = 4
 _SCRIPT_LINE = re.compile(r"[ \t]*(?:#SBATCH |#!/\S*sh\b)")
 _OPTION_LINE = re.compile(r"[ \t]*--?[a-zA-Z][\w-]*(?:[ =]|\s*\\?\s*$)")
@@ -340,6 +365,8 @@ class Block(msgspec.Struct, frozen=True):
     language: str
     masked: str
     piece: Spelled
+    # Whether nothing shows that it is a script: lines of a sentence, of a list, of an output.
+    is_spoken: bool = False
 
 
 def blocks(text: str) -> Iterator[Block]:
@@ -363,6 +390,7 @@ def blocks(text: str) -> Iterator[Block]:
 def passages(text: str) -> Iterator[Block]:
     """Yield the commands and settings of a page without fences: each run of lines between those for people."""
     lines = text.split("\n")
+    marked = _directed(lines)
     at = 0
     while at < len(lines):
         if _PASSAGE.match(lines[at]) is None:
@@ -372,7 +400,23 @@ def passages(text: str) -> Iterator[Block]:
         at += 1
         while (following := _following(lines, at, is_script=is_script)) is not None:
             at = following + 1
-        yield _block("shell", lines, first, at)
+        is_shown = first in marked or _SCRIPT.match(lines[first]) is not None
+        yield _block("shell", lines, first, at, is_spoken=not is_shown)
+
+
+def _directed(lines: list[str]) -> set[int]:
+    """Return the lines of a page in reStructuredText that stand in a block of code for a shell."""
+    inside: set[int] = set()
+    indent: int | None = None
+    for number, line in enumerate(lines):
+        own = len(line) - len(line.lstrip(" "))
+        if indent is not None and line.strip() and own <= indent:
+            indent = None
+        if (found := _CODE_BLOCK.match(line)) is not None:
+            indent = own if _BY_INFO.get(found["info"].lower()) in _OF_SHELLS else None
+        elif indent is not None:
+            inside.add(number)
+    return inside
 
 
 def _following(lines: list[str], at: int, *, is_script: bool) -> int | None:
@@ -402,7 +446,7 @@ def _language(info: str, body: str) -> str | None:
     return "shell" if _SCRIPT.match(body) else None
 
 
-def _block(language: str, lines: list[str], first: int, end: int) -> Block:
+def _block(language: str, lines: list[str], first: int, end: int, *, is_spoken: bool = False) -> Block:
     """Return the lines of one block, of a session those that were typed, without the indent of the block."""
     body = [_MARK.sub("", line) for line in lines[first:end]]
     if language == "shell" and any(_PROMPT.match(line) for line in body):
@@ -414,7 +458,7 @@ def _block(language: str, lines: list[str], first: int, end: int) -> Block:
         parts.append(Spelled(f"{line[indent:]}\n", ((0, offset + min(indent, len(line))),)))
         offset += len(line) + 1
     masked = "\n".join([*[""] * first, *body, *[""] * (len(lines) - end)])
-    return Block(language, masked, joined(parts, at=first))
+    return Block(language, masked, joined(parts, at=first), is_spoken)
 
 
 def _typed(body: list[str]) -> Iterator[str]:

@@ -35,6 +35,7 @@ _CODES = {
     "option_equals": "ENV009",
     "not_a_string": "ENV010",
     "not_shown": "ENV011",
+    "text_for_mapping": "ENV118",
 }
 
 
@@ -162,6 +163,7 @@ def _finding(each: Slip, count: int, reading: SettingsReading) -> Finding:
         name=name,
         written=shown(each.written.replace(UNKNOWN, "...")),
         what=lost.what if lost is not None else "",
+        word=shown(each.written),
     )
 
 
@@ -171,6 +173,7 @@ def _effect(each: Slip, name: str) -> str | None:
         "space_before_equals": f"{name} is run as a command",
         "typographic": "it is part of the text around it",
         "comma_in_list": f"{name} ends at its first comma",
+        "text_for_mapping": f"it is a text where names with values are wanted, and {name} is not set",
         "option_equals": "the option takes what follows for its value",
     }
     return effects.get(each.kind)
@@ -182,6 +185,7 @@ def _fix(each: Slip, name: str) -> str | None:
         "carriage_return": "dos2unix, or: sed -i 's/\\r$//'",
         "comma_in_list": f"export {name} before the command and pass on ALL",
         "not_a_string": "put the value between quotes",
+        "text_for_mapping": f"{name}: {each.meant}, in a line of its own",
         "not_shown": f"ENV {name}=... in a Dockerfile, %environment in a definition",
     }
     if each.kind in ("space_after_equals", "space_before_equals"):
