@@ -18,7 +18,7 @@ help:
 	@echo "make lint      check format, rules, types: ruff, mypy, clang-format"
 	@echo "make format    rewrite what lint can"
 	@echo "make stub      write src/busbw/_core.pyi from the compiled core"
-	@echo "make sanitize  run the core's own checks plain and under address, undefined and thread sanitizers"
+	@echo "make sanitize  run the core's own checks plain and under address, undefined and thread sanitizers, or $$ARGS of them"
 	@echo "make fuzz      feed every parser for FUZZ_SECONDS=$(FUZZ_SECONDS) each"
 	@echo "make fidelity  busbw against a bare C program, and against IMB-MPI1"
 	@echo "make envs      environments with MPICH and Intel MPI: .venv-mpich, .venv-impi"
@@ -55,7 +55,7 @@ stub:
 
 sanitize:
 	$(BOOTSTRAP) dev
-	scripts/sanitize.sh
+	scripts/sanitize.sh $(ARGS)
 
 fuzz:
 	$(BOOTSTRAP) fuzz

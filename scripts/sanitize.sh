@@ -2,7 +2,7 @@
 # Build and run the core's checks: plain, under address and undefined-behaviour sanitizers, under the thread sanitizer.
 # MPI and the stand-ins for CUDA and NCCL are not instrumented: MPI's leaks are not ours, and the threads of both look
 # like races. Sanitized code is optimised little: it takes half as long to compile and hardly longer to run. Called by
-# `make sanitize`.
+# `make sanitize`. Arguments: which of plain, address and thread; all without one.
 set -eu
 cd "$(dirname "$0")/.."
 bin=$PWD/.venv/bin
@@ -34,10 +34,25 @@ run() {
 
 mkdir -p build
 "$bin/python" tests/standin/build.py build/standin
-build plain '' "$over_mpi" "$libmpi" "$over_stand_in"
-run plain
-build address,undefined address,undefined "$over_mpi" "$libmpi" "$over_stand_in"
-ASAN_OPTIONS=detect_leaks=1 run address,undefined --label-exclude mpi
-ASAN_OPTIONS=detect_leaks=0 run address,undefined --label-regex mpi
-build thread thread
-run thread
+[ $# -gt 0 ] || set -- plain address thread
+for kind; do
+    case $kind in
+    plain)
+        build plain '' "$over_mpi" "$libmpi" "$over_stand_in"
+        run plain
+        ;;
+    address)
+        build address,undefined address,undefined "$over_mpi" "$libmpi" "$over_stand_in"
+        ASAN_OPTIONS=detect_leaks=1 run address,undefined --label-exclude mpi
+        ASAN_OPTIONS=detect_leaks=0 run address,undefined --label-regex mpi
+        ;;
+    thread)
+        build thread thread
+        run thread
+        ;;
+    *)
+        echo "error: $kind is none of plain, address, thread" >&2
+        exit 2
+        ;;
+    esac
+done
