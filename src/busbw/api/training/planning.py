@@ -3,17 +3,21 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import structs
+
 from busbw.base.errors import InputError
+from busbw.base.text import counted, listed
 from busbw.facts.platforms import all_platforms, facts_of_gpus, find_platform
 from busbw.facts.workloads import shipped_workloads
 from busbw.judge.explaining.series import StatedFacts
 from busbw.judge.explaining.sources import Logged, series_of_import, series_of_run
 from busbw.machine.capture.sites import site_files
+from busbw.model.platform import Platform
 from busbw.model.train.plan import ShownWorkload, TrainPlan
 from busbw.model.train.workload import DataType, Workload
 from busbw.store.files import read_bounded
 from busbw.train.configurations.registry import read_configuration
-from busbw.train.layout import DEFAULT_ORDER
+from busbw.train.layout import DEFAULT_ORDER, MOST_GPUS
 from busbw.train.planning import (
     Constant,
     TrainJob,
@@ -45,6 +49,8 @@ class TrainRequest:
     what_if: tuple[str, ...] = ()
     # Stored runs, imports or files of tools that hold measured collectives.
     measured: tuple[str, ...] = ()
+    # Nodes that share a leaf switch (of a rail, where rails have switches of their own).
+    leaf_nodes: int | None = None
     # Seconds that a step of this job takes, as measured.
     step_s: float | None = None
 
@@ -81,13 +87,17 @@ def made_workload(file: Path, form: str | None, says: tuple[str, ...]) -> str:
 def plan_training(request: TrainRequest) -> TrainPlan:
     """Return the plan of a step. Raises InputError for what there is not, and for a job that cannot be."""
     workload = workload_of(request.workload)
-    node_gpus = find_platform(request.platform, site_files()).platform.gpu.count
-    measured = tuple(each for name in request.measured for each in _measured(name, node_gpus))
-    machine = _machine(request.platform, measured)
+    leaf_nodes = request.leaf_nodes
+    if leaf_nodes is not None and not 1 <= leaf_nodes <= MOST_GPUS:
+        raise InputError(f"{leaf_nodes} nodes on a leaf switch", where="--leaf-nodes", hint="--leaf-nodes 32")
+    here = find_platform(request.platform, site_files()).platform
+    measured = tuple(each for name in request.measured for each in _measured(name, here))
+    machine = _machine(request.platform, measured, leaf_nodes)
     job = job_of(workload, request.gpus, request.dtype, request.order)
     constant = _constant(request, job, machine)
     why = f"no step of {workload.id} in {job.dtype} is published: give one of your own, --step-time SECONDS"
-    return plan_step(job, machine, constant, request.what_if, why)
+    plan = plan_step(job, machine, constant, request.what_if, why)
+    return structs.replace(plan, notes=(*plan.notes, *_unused(plan, measured)))
 
 
 def _constant(request: TrainRequest, job: TrainJob, machine: TrainMachine) -> Constant | None:
@@ -102,26 +112,32 @@ def _constant(request: TrainRequest, job: TrainJob, machine: TrainMachine) -> Co
     return constant_of_row(job.workload, row, _machine(row.platform), machine)
 
 
-def _machine(name: str, measured: tuple[MeasuredCollective, ...] = ()) -> TrainMachine:
+def _machine(name: str, measured: tuple[MeasuredCollective, ...] = (), leaf_nodes: int | None = None) -> TrainMachine:
     site = site_files()
-    return machine_of(find_platform(name, site).platform, facts_of_gpus(all_platforms(site)), measured)
+    return machine_of(find_platform(name, site).platform, facts_of_gpus(all_platforms(site)), measured, leaf_nodes)
 
 
-def _measured(name: str, node_gpus: int) -> tuple[MeasuredCollective, ...]:
-    """Return what a run, an import or a file of another tool measured on nodes of so many GPUs."""
+def _measured(name: str, here: Platform) -> tuple[MeasuredCollective, ...]:
+    """Return what a run, an import or a file of another tool measured on GPUs such as a platform's."""
     from busbw.api.verdicts import OpenedImport, open_results  # noqa: PLC0415 - most plans have no measurements
     from busbw.store import imports  # noqa: PLC0415
 
     with open_results((name,)) as result:
         if isinstance(result, OpenedImport):
             imported, readings = imports.read(result.where), imports.readings(result.where)
-            found, left = series_of_import(
-                imported, readings, StatedFacts(), node_gpus=node_gpus or None, logged=Logged()
-            )
-            measured = measured_in(found, result.name)
-            why = f": {left[0]}" if left else ""
-        else:
-            measured, why = measured_in(series_of_run(result.run, StatedFacts()), result.name), ""
-    if not measured:
-        raise InputError(f"no collective with its nodes and times is in it{why}", where=f"--measured {name}")
-    return measured
+            each = here.gpu.count or None
+            found, _left = series_of_import(imported, readings, StatedFacts(), node_gpus=each, logged=Logged())
+            return measured_in(found, result.name, here)
+        return measured_in(series_of_run(result.run, StatedFacts()), result.name, here)
+
+
+def _unused(plan: TrainPlan, measured: tuple[MeasuredCollective, ...]) -> tuple[str, ...]:
+    """Return what was measured and is of no group of the job, a note for each result."""
+    used = {call.time.words for call in plan.collectives if call.time.basis == "measured"}
+    notes = []
+    for name in dict.fromkeys(each.name for each in measured):
+        if not any(name in words for words in used):
+            own = [each for each in measured if each.name == name]
+            what = (f"{each.collective} of {each.ranks} ranks on {counted(each.nodes, 'node')}" for each in own)
+            notes.append(f"{name} has nothing that this step calls: {listed(dict.fromkeys(what))}")
+    return tuple(notes)

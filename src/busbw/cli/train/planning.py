@@ -95,6 +95,9 @@ def make(file: Path, form: str | None, says: tuple[str, ...], output: Path | Non
 @click.option(
     "--measured", multiple=True, metavar="RUN|FILE", help="A run, an import or a log with measured collectives."
 )
+@click.option(
+    "--leaf-nodes", type=int, metavar="N", help="Nodes that share a leaf switch: which groups cross the spine."
+)
 @click.option("--step-time", "step_s", type=float, metavar="SECONDS", help="What a step of this job takes, measured.")
 @JSON
 def plan(*, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 - as click gives them

@@ -32,6 +32,8 @@ class GroupPlace(Value, kw_only=True, frozen=True):
     nodes: Integer
     ranks_per_node: Integer
     links: LinkName
+    # Whether its traffic between nodes leaves the leaf switches; None: how many nodes share one is not known.
+    spine: bool | None = None
 
 
 class CollectiveTime(Value, kw_only=True, frozen=True):
@@ -65,11 +67,6 @@ class StepCollective(Value, kw_only=True, frozen=True):
     # All calls of a step; what of it is not hidden. None: cannot be told.
     total_s: float | None = None
     exposed_s: float | None = None
-
-    @property
-    def bytes_per_step(self) -> int:
-        """Sizes of all calls together."""
-        return self.size_bytes * self.calls
 
 
 class MemoryPart(Value, kw_only=True, frozen=True):

@@ -23,9 +23,9 @@ def billions(number: float) -> str:
     return f"{value:.1f}e{power}" if value >= 10 else f"{value:.2f}e{power}"
 
 
-def plain_table(*columns: tuple[str, str]) -> Table:
-    """Return a table without lines; columns by name and side."""
-    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 1))
+def plain_table(*columns: tuple[str, str], gap: int = 2) -> Table:
+    """Return a table without lines; columns by name and side, and the blanks between them."""
+    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, gap, 0, 0))
     for name, side in columns:
         table.add_column(name, justify="right" if side == "right" else "left", no_wrap=side != "wrap")
     return table
@@ -64,7 +64,7 @@ def workload_text(shown: ShownWorkload) -> None:
 def model_lines(model: ModelShape) -> tuple[str, ...]:
     """Return a model in words."""
     lines = [
-        f"{model.layers} layers of width {model.hidden}; {model.heads} heads, {model.key_value_heads} for keys",
+        f"{model.layers} layers of width {model.hidden}; {model.heads} heads, {model.key_value_heads} of keys, values",
         f"vocabulary {model.vocabulary}",
     ]
     if model.experts is None:
@@ -80,7 +80,7 @@ def model_lines(model: ModelShape) -> tuple[str, ...]:
 
 def _configurations(shown: ShownWorkload) -> Table:
     right = ("GPUs", "layers", "seq", "TP", "PP", "CP", "EP", "DP", "eDP", "VP", "MBS", "GBS", "GA", "FLOPs/seq", "GB")
-    table = plain_table(*((name, "right") for name in right))
+    table = plain_table(*((name, "right") for name in right), gap=1)
     for each in shown.configurations:
         c = each.configuration
         p = c.parallelism

@@ -25,6 +25,9 @@ def train_plan_text(plan: TrainPlan) -> None:
     _basis(out, plan)
     out.print()
     out.print(_groups(plan))
+    if any(call.place.spine is None for call in plan.collectives):
+        words = "which groups cross the spine cannot be told: say how many nodes share a leaf switch, --leaf-nodes N"
+        say(out, Text(words, style="dim"))
     out.print()
     out.print(_memory(plan))
     out.print()
@@ -51,13 +54,14 @@ def _headline(plan: TrainPlan) -> Text:
     if estimate is None:
         return Text.assemble(("cannot tell", "bold cyan"), printable(f" a step of {what}: {plan.no_estimate}"))
     exposed_s = estimate.inside_s + estimate.outside_s
+    least = "at least " if any(call.total_s is None and call.overlaps is None for call in plan.collectives) else ""
     return Text.assemble(
         (f"{estimate.step_s:.2f} s", "bold green"),
         printable(
             f" a step of {what}: {plan.tokens / estimate.step_s:.4g} tokens/s, "
             f"{plan.step_flops / estimate.step_s / plan.gpus / 1e12:.0f} TFLOP/s a GPU; "
-            f"{format_time(exposed_s)} ({percent(exposed_s / estimate.step_s)}) communication that nothing hides, "
-            f"{format_time(estimate.bubble_s)} bubble"
+            f"{least}{format_time(exposed_s)} ({percent(exposed_s / estimate.step_s)}) communication that nothing "
+            f"hides, {format_time(estimate.bubble_s)} bubble"
         ),
     )
 
@@ -126,7 +130,8 @@ def _groups(plan: TrainPlan) -> Table:
     for each in plan.groups:
         place = places[each.kind]
         nodes = f", {counted(place.nodes, 'node')}" if place.nodes > 1 else ""
-        table.add_row(each.kind, str(each.size), str(each.groups), f"{place.links}{nodes}", _ranks(each))
+        spine = ", over the spine" if place.spine else ""
+        table.add_row(each.kind, str(each.size), str(each.groups), f"{place.links}{nodes}{spine}", _ranks(each))
     return table
 
 

@@ -29,8 +29,8 @@ _SWITCHES: dict[str, tuple[str, str]] = {
     "--overlap-grad-reduce": ("overlap_dp", "true"), "--recompute-activations": ("recompute", "selective"),
     "--grad-reduce-in-bf16": ("gradient_bytes", "2"),
 }  # fmt: skip
-# With a value that is no number, or that goes into another field.
-_WORDS = {"--fp8-format": "dtype", "--recompute-granularity": "recompute"}
+# With a value that is no number.
+_WORDS = {"--recompute-granularity": "recompute"}
 _OF_LAYERS = "--num-layers-per-virtual-pipeline-stage"
 _STAGES = "--num-virtual-stages-per-pipeline-rank"
 _NODES = {"--nproc_per_node": "each", "--nproc-per-node": "each", "--nnodes": "nodes"}
