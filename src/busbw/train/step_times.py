@@ -124,10 +124,10 @@ def _of_times(ordered: Sequence[float], rounding_s: float) -> ScalingEstimate:
     return ScalingEstimate(value=centre, low=low, high=high, basis="samples")
 
 
-def _of_a_clock(times: Sequence[float], steps: JobSteps) -> ScalingEstimate:
+def _of_a_clock(times_s: Sequence[float], steps: JobSteps) -> ScalingEstimate:
     """Return the mean over stretches that are not slow: whole seconds cancel in it, and do not in a median."""
-    slow = set(slow_samples(times))
-    kept = [time_s for at, time_s in enumerate(times) if at not in slow]
+    slow = set(slow_samples(times_s))
+    kept = [time_s for at, time_s in enumerate(times_s) if at not in slow]
     centre = math.fsum(kept) / len(kept)
     half = steps.rounding_s
     if len(kept) > 2:
@@ -145,19 +145,21 @@ def _last_start(steps: JobSteps) -> tuple[int, int]:
     )
 
 
-def _beginning(times: Sequence[float]) -> int:
+def _beginning(times_s: Sequence[float]) -> int:
     """Return from which place on the times lie on their last level."""
-    each = max(1, math.ceil(len(times) / _MOST_VALUES))
+    each = max(1, math.ceil(len(times_s) / _MOST_VALUES))
     values = (
-        times if each == 1 else [median(sorted(times[at : at + each])) for at in range(0, len(times) - each + 1, each)]
+        times_s
+        if each == 1
+        else [median(sorted(times_s[at : at + each])) for at in range(0, len(times_s) - each + 1, each)]
     )
     changes = change_points(values, false_alarms=FALSE_ALARMS, least_change=LEAST_CHANGE)
     begin = changes[-1] * each if changes else 0
-    rest = sorted(times[begin:])
+    rest = sorted(times_s[begin:])
     centre = median(rest)
     deviation = _MAD_TO_DEVIATION * median(sorted([abs(each - centre) for each in rest]))
     most = centre + max(_DEVIATIONS * deviation, LEAST_CHANGE * centre)
-    first = next((at for at in range(begin, len(times)) if times[at] <= most), begin)
+    first = next((at for at in range(begin, len(times_s)) if times_s[at] <= most), begin)
     # More of them than a level has would have been a level of their own.
     return first if first - begin < LEAST_OF_A_LEVEL else begin
 

@@ -31,9 +31,7 @@ class TrainerState(msgspec.Struct):
 
     log_history: list[dict[str, Any]]
     global_step: int = 0
-    max_steps: int = 0
     total_flos: float = 0.0
-    train_batch_size: int | None = None
 
 
 class RunMean(msgspec.Struct, frozen=True):

@@ -82,15 +82,15 @@ def _whole(block: bytes) -> Iterator[bytes]:
             yield line
 
 
-def _share(key: tuple[str, str, int, int], times: list[float], rates: list[float]) -> RecordShare:
+def _share(key: tuple[str, str, int, int], times_s: list[float], rates_Bps: list[float]) -> RecordShare:
     communicator, what, size_bytes, ranks = key
     return RecordShare(
         communicator=communicator,
         collective=what,
         size_bytes=size_bytes,
         ranks=ranks,
-        records=len(times),
-        time_s=sum(times),
-        median_s=median(sorted(times)),
-        busbw_Bps=median(sorted(rates)) if rates else None,
+        records=len(times_s),
+        time_s=sum(times_s),
+        median_s=median(sorted(times_s)),
+        busbw_Bps=median(sorted(rates_Bps)) if rates_Bps else None,
     )

@@ -41,7 +41,7 @@ class _Trace(msgspec.Struct):
 class _KernelArguments(msgspec.Struct):
     group_name: str | None = msgspec.field(name="Process Group Name", default=None)
     group_description: str | None = msgspec.field(name="Process Group Description", default=None)
-    group_size: int | None = msgspec.field(name="Group size", default=None)
+    group_ranks: int | None = msgspec.field(name="Group size", default=None)
     collective: str | None = msgspec.field(name="Collective name", default=None)
 
 
@@ -138,8 +138,8 @@ def _kernel(event: _TraceEvent, zero_us: float) -> Kernel:
     if label is not None and said.group_name not in (None, label):
         # Groups of one description, as those of several layers, are told apart by their names.
         label = f"{label} ({said.group_name})"
-    if label is not None and said.group_size is not None:
-        label = f"{label}, {said.group_size} ranks"
+    if label is not None and said.group_ranks is not None:
+        label = f"{label}, {said.group_ranks} ranks"
     begin_s, end_s = _interval(event, zero_us)
     collective = said.collective or event.name.partition("(")[0]
     return Kernel(begin_s, end_s, (label or "group not told")[:_LONGEST_NAME], collective[:_LONGEST_NAME])

@@ -32,7 +32,7 @@ _MOST_STEP = 2**53
 _LONGEST_EVENT_BYTES = 65_536
 
 
-class _Event(msgspec.Struct):
+class _MlperfEvent(msgspec.Struct):
     key: str
     time_ms: float = 0.0
     value: Any = None
@@ -61,7 +61,7 @@ class MlperfEvents:
             counted = start
             at = text.index(_MARK) + len(_MARK) - 1
             try:
-                event = msgspec.json.decode(text[at:].strip(), type=_Event)
+                event = msgspec.json.decode(text[at:].strip(), type=_MlperfEvent)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 self.garbled += 1
                 self.first_garbled = self.first_garbled or line
@@ -69,7 +69,7 @@ class MlperfEvents:
             self.events += 1
             self._take(event, line, rank_of(text), settings)
 
-    def _take(self, event: _Event, line: int, rank: int | None, settings: PrintedSettings) -> None:
+    def _take(self, event: _MlperfEvent, line: int, rank: int | None, settings: PrintedSettings) -> None:
         if event.key in _SETTINGS and (number := _number(event.value)) is not None:
             settings.add(_SETTINGS[event.key], number, line)
         elif event.key == "submission_benchmark" and isinstance(event.value, str):
@@ -79,7 +79,7 @@ class MlperfEvents:
         elif event.key in _PROGRESS:
             self._progress(event, line, rank)
 
-    def _progress(self, event: _Event, line: int, rank: int | None) -> None:
+    def _progress(self, event: _MlperfEvent, line: int, rank: int | None) -> None:
         said = event.metadata if isinstance(event.metadata, dict) else {}
         value = event.value if isinstance(event.value, dict) else {}
         step = _number(said.get("step_num", said.get("step")))
