@@ -1,4 +1,4 @@
-"""Lines of launchers, loaders, containers, kernels, MPI, UCX and programs: what each is known for, and when it counts."""
+"""Lines of launchers, loaders, containers, kernels, MPI, UCX and programs: what each is known for, and when."""
 
 import pytest
 
@@ -12,7 +12,8 @@ from .test_mpi_logs import only
 
 # In the form that the program prints, with hosts, numbers and paths of our own.
 FAMILIES = {
-    "library-missing": "./a.out: error while loading shared libraries: libfoo.so.3: cannot open shared object file: No such",
+    "library-missing": "./a.out: error while loading shared libraries: libfoo.so.3: cannot open "
+    "shared object file: No such",
     "library-mixed": "python: symbol lookup error: /opt/lib/libx.so: undefined symbol: ncclMemFree",
     "wrong-architecture": "slurmstepd: error: execve(): ./a.out: Exec format error",
     "program-not-permitted": "slurmstepd: error: execve(): /opt/a.out: Permission denied",
@@ -28,7 +29,8 @@ FAMILIES = {
     "pmix-versions": "[n1:77] PMIX ERROR: PMIX TEMPORARILY UNAVAILABLE in file ptl_tcp.c at line 685",
     "mpi-install-moved": "Sorry!  You were supposed to get help about: but I couldn't open the help file:",
     "mpi-component-missing": "A requested component was not found, or was unable to be opened.  This",
-    "mpi-shared-file": "[n1:77] shmem: mmap: an error occurred while determining whether or not /tmp/x could be created.",
+    "mpi-shared-file": "[n1:77] shmem: mmap: an error occurred while determining whether or not "
+    "/tmp/x could be created.",
     "mpi-session-folder": "mkdir: unable to create the desired directory /tmp/ompi.n1.1000",
     "mpi-peer-daemon-lost": "PRTE has lost communication with a remote daemon.",
     "slurm-pmix": "srun: error: Couldn't find the specified plugin name for mpi/pmix looking at all files",
@@ -45,8 +47,10 @@ FAMILIES = {
     "mpi-cma": "Read -1, expected 65536, errno = 1",
     "mpi-ucx-peer": "[n1:77] pml_ucx.c:178  Error: Failed to receive UCX worker address: Not found (-13)",
     "ucx-old": "UCP version is incompatible, required: 1.15, actual: 1.10.0 (release 0)",
-    "ucx-setting": "[1.0] [n1:77:0] ucp_context.c:1 UCX  WARN  network device 'mlx5_9:1' is not available, please use one",
-    "ucx-shared-memory": "[1.0] [n1:77:0] mm_posix.c:206 UCX  ERROR open(file_name=/proc/78/fd/30 flags=0x0) failed: No such",
+    "ucx-setting": "[1.0] [n1:77:0] ucp_context.c:1 UCX  WARN  network device 'mlx5_9:1' is not "
+    "available, please use one",
+    "ucx-shared-memory": "[1.0] [n1:77:0] mm_posix.c:206 UCX  ERROR open(file_name=/proc/78/fd/30 "
+    "flags=0x0) failed: No such",
     "gdrcopy-pin": "[1.0] [n1:77:0] gdr_copy_md.c:122  UCX  ERROR gdr_pin_buffer failed. length :65536 ret:22",
     "ucx-gpu-memory": "[1.0] [n1:77:0] cuda_ipc_md.c:1 UCX  ERROR cuIpcGetMemHandle(&key) failed: invalid argument",
     "ucx-transfer": "[n1:77:0] ib_mlx5_log.c:177 Remote access error on mlx5_0:1/IB (synd 0x13 vend 0x88 hw_synd 0/0)",
@@ -56,12 +60,15 @@ FAMILIES = {
     "efa-fork": 'A process has executed an operation involving a call to the "fork()" system call to create a child',
     "cxi-resources": "cxil_alloc_svc: Failed to allocate LNI: No space left on device",
     "cray-gtl": "MPICH_GPU_SUPPORT_ENABLED is requested, but GTL library is not linked",
-    "impi-launch": "[mpiexec@n1] check_exit_codes (bstrap.c:70): unable to run bstrap_proxy on n2 (pid 88, exit code 256)",
+    "impi-launch": "[mpiexec@n1] check_exit_codes (bstrap.c:70): unable to run bstrap_proxy on n2 "
+    "(pid 88, exit code 256)",
     "verbs-driver": "libibverbs: Warning: couldn't load driver 'libmlx5-rdmav34.so': cannot open shared object file",
     "verbs-memlock": "libibverbs: Warning: RLIMIT_MEMLOCK is 65536 bytes.",
     "nic-gpu-memory": "ibgda.cpp:1040: NULL value mlx5dv_devx_umem_reg failed",
-    "sharp-failed": "[n1:1:77 unique id 12] ERROR collect_ports_data: device mlx5_0 port 1 is not valid (port is used by SM)",
-    "ucc-shared-memory": "[1.0] [n1:77:0] tl_shm_team.c:617 TL_SHM ERROR Child failed to attach to shmseg, errno: Invalid",
+    "sharp-failed": "[n1:1:77 unique id 12] ERROR collect_ports_data: device mlx5_0 port 1 is not "
+    "valid (port is used by SM)",
+    "ucc-shared-memory": "[1.0] [n1:77:0] tl_shm_team.c:617 TL_SHM ERROR Child failed to attach to "
+    "shmseg, errno: Invalid",
     "nvshmem-mapping": "ibgda.cpp:2 cudaHostRegister with IoMemory failed with error=1.",
     "nvshmem-heap": "nvshmem_malloc failed",
     "nvshmem-start": "src/host/init/init.cu:915: non-zero status: 7 nvshmem detect topo failed",
@@ -79,16 +86,21 @@ FAMILIES = {
     "nvswitch": "nvidia-nvswitch3: SXid (PCI:0000:c4:00.0): 20034, Fatal, Link 44 LTSSM Fault Up",
     "peermem": "modprobe: ERROR: could not insert 'nvidia_peermem': Invalid argument",
     "host-hangs": "watchdog: BUG: soft lockup - CPU#12 stuck for 22s! [python:77]",
-    "bus-error": "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory",
+    "bus-error": "ERROR: Unexpected bus error encountered in worker. This might be caused by "
+    "insufficient shared memory",
     "worker-killed": "RuntimeError: DataLoader worker (pid 77) is killed by signal: Killed.",
     "disk-full": "OSError: [Errno 122] Disk quota exceeded",
     "torch-cpu-tensor": "RuntimeError: No backend type associated with device type cpu",
-    "torch-no-group": "ValueError: Default process group has not been initialized, please make sure to call init_process",
+    "torch-no-group": "ValueError: Default process group has not been initialized, please make sure "
+    "to call init_process",
     "torch-no-nccl": "RuntimeError: Distributed package doesn't have NCCL built in",
-    "torch-reduction": "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.",
+    "torch-reduction": "RuntimeError: Expected to have finished reduction in the prior iteration "
+    "before starting a new one.",
     "torch-agents": "torch.distributed.elastic.rendezvous.api.RendezvousClosedError",
-    "gloo-address": "RuntimeError: [enforce fail at gloo/transport/tcp/device.cc:83] ifa != nullptr. Unable to find address",
-    "accelerator-library": "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
+    "gloo-address": "RuntimeError: [enforce fail at gloo/transport/tcp/device.cc:83] ifa != nullptr. "
+    "Unable to find address",
+    "accelerator-library": "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling "
+    "`cublasCreate(handle)`",
     "launch-timeout-worker": "RuntimeError: Engine core initialization failed. See root cause above.",
     "module-missing": "ModuleNotFoundError: No module named 'mpi4py'",
     "mpi-ucx-message": "[1.0] [n1:77:0] some.c:3 UCX  ERROR nothing that is known",
@@ -199,15 +211,21 @@ def test_a_number_that_an_application_causes_is_no_fault_of_the_machine():
 
 SOUND = (
     "PMI2_KVS_Get:_pmi2_kvs_get failed\nkey [-NONEXIST-KEY] was not found.\n",
-    "[n1:77] mca: base: component_find: unable to open /usr/lib/mca_mtl_psm2: libpsm2.so.2: cannot open shared object "
-    "file: No such file or directory (ignored)\n",
-    "[n1:77] mca_base_component_repository_open: unable to open mca_oob_ud: libibverbs.so.1: cannot open shared object "
-    "file: No such file or directory (ignored)\n",
+    (
+        "[n1:77] mca: base: component_find: unable to open /usr/lib/mca_mtl_psm2: libpsm2.so.2: cannot open shared object "
+        "file: No such file or directory (ignored)\n"
+    ),
+    (
+        "[n1:77] mca_base_component_repository_open: unable to open mca_oob_ud: libibverbs.so.1: cannot open shared object "
+        "file: No such file or directory (ignored)\n"
+    ),
     "[n1:77] PMIX ERROR: ERROR in file gds_ds12_lock_pthread.c at line 169\n",
     "[n1:77] shmem: mmap: an error occurred while determining whether or not /tmp/ompi/f could be created.\n",
     "A requested component was not found, or was unable to be opened.  This\nFramework: psec\nComponent: munge\n",
-    "WARNING: Open MPI tried to bind a process but failed.  This is a\nwarning only; your job will continue.\n"
-    "  Error message:     failed to bind memory\n",
+    (
+        "WARNING: Open MPI tried to bind a process but failed.  This is a\nwarning only; your job will continue.\n"
+        "  Error message:     failed to bind memory\n"
+    ),
     "WARNING: There was an error initializing an OpenFabrics device.\n",
     "[1.0] [n1:77:0]  sock.c:325  UCX  DIAG  connect(fd=3, dest_addr=10.0.0.1:1234) failed: Connection refused\n",
     "[1.0] [n1:77:0] parser.c:20 UCX  WARN  unused environment variables: UCX_NET_DEVICESS\n",
@@ -215,8 +233,10 @@ SOUND = (
     "nvidia-nvswitch3: SXid (PCI:0000:c4:00.0): 12028, Non-fatal, Link 44 egress non-posted PRIV error\n",
     "pcieport 0000:00:1c.0: AER: Corrected error received: 0000:00:1c.0\n",
     "Warning: Permanently added 'n3' (ED25519) to the list of known hosts.\n",
-    "n1:51:51 [0] NCCL INFO Unable to load libnccl-net.so : libnccl-net.so: cannot open shared object file: No such "
-    "file or directory\n",
+    (
+        "n1:51:51 [0] NCCL INFO Unable to load libnccl-net.so : libnccl-net.so: cannot open shared object file: No such "
+        "file or directory\n"
+    ),
     "slurmstepd: error: couldn't chdir to `/home/me': No such file or directory: going to /tmp instead\n",
     "[n1:1:77 unique id 12] ERROR Failed to connect to AM in sharp_get_job_data\n",
 )
