@@ -212,11 +212,13 @@ def test_a_number_that_an_application_causes_is_no_fault_of_the_machine():
 SOUND = (
     "PMI2_KVS_Get:_pmi2_kvs_get failed\nkey [-NONEXIST-KEY] was not found.\n",
     (
-        "[n1:77] mca: base: component_find: unable to open /usr/lib/mca_mtl_psm2: libpsm2.so.2: cannot open shared object "
+        "[n1:77] mca: base: component_find: unable to open /usr/lib/mca_mtl_psm2: libpsm2.so.2: "
+        "cannot open shared object "
         "file: No such file or directory (ignored)\n"
     ),
     (
-        "[n1:77] mca_base_component_repository_open: unable to open mca_oob_ud: libibverbs.so.1: cannot open shared object "
+        "[n1:77] mca_base_component_repository_open: unable to open mca_oob_ud: libibverbs.so.1: "
+        "cannot open shared object "
         "file: No such file or directory (ignored)\n"
     ),
     "[n1:77] PMIX ERROR: ERROR in file gds_ds12_lock_pthread.c at line 169\n",
@@ -234,7 +236,8 @@ SOUND = (
     "pcieport 0000:00:1c.0: AER: Corrected error received: 0000:00:1c.0\n",
     "Warning: Permanently added 'n3' (ED25519) to the list of known hosts.\n",
     (
-        "n1:51:51 [0] NCCL INFO Unable to load libnccl-net.so : libnccl-net.so: cannot open shared object file: No such "
+        "n1:51:51 [0] NCCL INFO Unable to load libnccl-net.so : libnccl-net.so: cannot open shared "
+        "object file: No such "
         "file or directory\n"
     ),
     "slurmstepd: error: couldn't chdir to `/home/me': No such file or directory: going to /tmp instead\n",
