@@ -174,6 +174,10 @@ std::size_t last_mark_in(std::string_view text, std::size_t mark) {
     return mark;
 }
 
+std::size_t first_two(std::string_view text, std::size_t at) {
+    return (std::size_t{static_cast<unsigned char>(text[at])} << 8U) | static_cast<unsigned char>(text[at + 1]);
+}
+
 }  // namespace
 
 std::size_t ConnectionHash::operator()(const Connection& key) const noexcept {
@@ -202,8 +206,36 @@ std::int64_t Names::number(std::string_view text) {
     return next;
 }
 
-LogSieve::LogSieve(std::vector<std::string> needles)
-    : needles_{std::move(needles)}, speakers_{most_speakers}, ways_{most_ways} {}
+Needles::Needles(const std::vector<std::string>& texts) : group_of_(1U << 16U) {
+    for (const std::string& text : texts) {
+        if (text.size() < 2) {
+            single_bytes_.push_back(text);
+            continue;
+        }
+        std::uint16_t& group = group_of_[first_two(text, 0)];
+        if (group == 0) {
+            groups_.emplace_back();
+            group = static_cast<std::uint16_t>(groups_.size());
+        }
+        groups_[group - 1U].push_back(text);
+    }
+}
+
+bool Needles::any_in(std::string_view line) const {
+    for (std::size_t at = 0; at + 1 < line.size(); ++at) {
+        const std::uint16_t group = group_of_[first_two(line, at)];
+        if (group != 0 && std::ranges::any_of(groups_[group - 1U], [&](const std::string& text) {
+                return line.substr(at).starts_with(text);
+            })) {
+            return true;
+        }
+    }
+    return std::ranges::any_of(
+        single_bytes_, [&](const std::string& text) { return line.find(text) != std::string_view::npos; });
+}
+
+LogSieve::LogSieve(const std::vector<std::string>& needles)
+    : needles_{needles}, speakers_{most_speakers}, ways_{most_ways} {}
 
 std::vector<SievedLine> LogSieve::feed(std::string_view block) {
     std::vector<SievedLine> out;
@@ -276,8 +308,7 @@ void LogSieve::line(std::string_view text, std::uint64_t number, std::vector<Sie
         if (!info(text, last_mark_in(text, mark), number, out)) {
             hand_out(text, -1, number, out);
         }
-    } else if (std::ranges::any_of(
-                   needles_, [&](const std::string& needle) { return text.find(needle) != std::string_view::npos; })) {
+    } else if (needles_.any_in(text)) {
         hand_out(text, -1, number, out);
     }
 }

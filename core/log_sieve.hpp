@@ -55,10 +55,24 @@ class Names {
     std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>> numbers_;
 };
 
+// Texts to look for in one walk over a line, however many they are.
+class Needles {
+   public:
+    explicit Needles(const std::vector<std::string>& texts);
+
+    [[nodiscard]] bool any_in(std::string_view line) const;
+
+   private:
+    // By the first two bytes of a text: 1 + the place in `groups_`; 0 where no text begins so.
+    std::vector<std::uint16_t> group_of_;
+    std::vector<std::vector<std::string>> groups_;
+    std::vector<std::string> single_bytes_;
+};
+
 class LogSieve {
    public:
     // `needles`: a line that is not one of NCCL's is handed out when it holds one of them.
-    explicit LogSieve(std::vector<std::string> needles);
+    explicit LogSieve(const std::vector<std::string>& needles);
 
     // Reads a block; returns the lines in it that somebody has to look at.
     std::vector<SievedLine> feed(std::string_view block);
@@ -93,7 +107,7 @@ class LogSieve {
     std::string_view known_in(std::string_view word, std::size_t host_size);
     void hand_out(std::string_view text, std::int64_t speaker, std::uint64_t number, std::vector<SievedLine>& out);
 
-    std::vector<std::string> needles_;
+    Needles needles_;
     Names speakers_;
     Names ways_;
     // `host:pid`

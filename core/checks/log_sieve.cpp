@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "expect.hpp"
@@ -57,6 +58,17 @@ void ignores_a_shape_and_drops_endless_lines() {
     expect(sieve.too_long() == 1, "one line is too long");
 }
 
+void finds_needles_wherever_they_stand() {
+    const Needles needles{{"ab", "abc", "a\xff", "ba", "z"}};
+    for (const std::string_view with : {"ab", "xab", "abx", "xxa\xff", "bba", "z", "xz"}) {
+        expect(needles.any_in(with), "it is found");
+    }
+    for (const std::string_view without : {"", "a", "b", "aa", "ac", "cb"}) {
+        expect(!needles.any_in(without), "nothing is found");
+    }
+    expect(!Needles{{}}.any_in("ab"), "where nothing is looked for nothing is found");
+}
+
 void takes_any_bytes() {
     std::mt19937 chance{1};
     const std::vector<std::string> pieces{"NCCL INFO ", ":",
@@ -86,6 +98,7 @@ int main() {
     counts_connections_in_blocks_of_any_size();
     finds_the_host_behind_a_piece_of_another_line();
     ignores_a_shape_and_drops_endless_lines();
+    finds_needles_wherever_they_stand();
     takes_any_bytes();
     return verdict();
 }

@@ -1,0 +1,258 @@
+"""Lines of launchers, loaders, containers, kernels, MPI, UCX and programs: what each is known for, and when."""
+
+import pytest
+
+from busbw.facts.logs import log_codes, log_patterns
+from busbw.logs.reader import LogReader
+from busbw.logs.troubles import Troubles
+
+from .made import Job
+from .test_diagnosis import codes, read
+from .test_mpi_logs import only
+
+# In the form that the program prints, with hosts, numbers and paths of our own.
+FAMILIES = {
+    "library-missing": "./a.out: error while loading shared libraries: libfoo.so.3: cannot open "
+    "shared object file: No such",
+    "library-mixed": "python: symbol lookup error: /opt/lib/libx.so: undefined symbol: ncclMemFree",
+    "wrong-architecture": "slurmstepd: error: execve(): ./a.out: Exec format error",
+    "program-not-permitted": "slurmstepd: error: execve(): /opt/a.out: Permission denied",
+    "container-rights": "enroot-aufs2ovlfs: failed to set capabilities: Operation not permitted",
+    "container-image-missing": "FATAL:   could not open image /data/some.sif: no such file or directory, not found",
+    "command-missing": "bash: orted: command not found",
+    "ssh-login": "Host key verification failed.",
+    "host-name-unknown": "ssh: Could not resolve hostname worker-1: Name or service not known",
+    "launch-agent-missing": 'The value of the MCA parameter "plm_rsh_agent" was set to a path that could not be found:',
+    "mpi-root": "mpirun has detected an attempt to run as root.",
+    "mpi-mapping": "Your job failed to map. Either no mapper was available, or none",
+    "mpi-addresses": "MPID_nem_tcp_init(337).: Missing hostname or invalid host/port description in business card",
+    "pmix-versions": "[n1:77] PMIX ERROR: PMIX TEMPORARILY UNAVAILABLE in file ptl_tcp.c at line 685",
+    "mpi-install-moved": "Sorry!  You were supposed to get help about: but I couldn't open the help file:",
+    "mpi-component-missing": "A requested component was not found, or was unable to be opened.  This",
+    "mpi-shared-file": "[n1:77] shmem: mmap: an error occurred while determining whether or not "
+    "/tmp/x could be created.",
+    "mpi-session-folder": "mkdir: unable to create the desired directory /tmp/ompi.n1.1000",
+    "mpi-peer-daemon-lost": "PRTE has lost communication with a remote daemon.",
+    "slurm-pmix": "srun: error: Couldn't find the specified plugin name for mpi/pmix looking at all files",
+    "slurm-step-refused": "srun: error: Unable to create step for job 71: More processors requested than permitted",
+    "slurm-step-waits": "srun: Job 71 step creation temporarily disabled, retrying (Requested nodes are busy)",
+    "slurm-launch": "srun: error: Task launch for StepId=71.0 failed on node n1: Invalid job credential",
+    "container-no-gpu": 'could not select device driver "" with capabilities: [[gpu]]',
+    "image-not-fetched": "slurmstepd: error: pyxis:     [ERROR] URL returned error code: 401 Unauthorized",
+    "container-not-started": "slurmstepd: error: pyxis: couldn't start container",
+    "mpi-abort": "MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD",
+    "mpi-truncated": "[n1:77] *** MPI_ERR_TRUNCATE: message truncated",
+    "mpi-arguments": "[n1:77] *** MPI_ERR_RANK: invalid rank",
+    "mpi-no-room": "[n1:77] *** MPI_ERR_NO_MEM: out of memory",
+    "mpi-cma": "Read -1, expected 65536, errno = 1",
+    "mpi-ucx-peer": "[n1:77] pml_ucx.c:178  Error: Failed to receive UCX worker address: Not found (-13)",
+    "ucx-old": "UCP version is incompatible, required: 1.15, actual: 1.10.0 (release 0)",
+    "ucx-setting": "[1.0] [n1:77:0] ucp_context.c:1 UCX  WARN  network device 'mlx5_9:1' is not "
+    "available, please use one",
+    "ucx-shared-memory": "[1.0] [n1:77:0] mm_posix.c:206 UCX  ERROR open(file_name=/proc/78/fd/30 "
+    "flags=0x0) failed: No such",
+    "gdrcopy-pin": "[1.0] [n1:77:0] gdr_copy_md.c:122  UCX  ERROR gdr_pin_buffer failed. length :65536 ret:22",
+    "ucx-gpu-memory": "[1.0] [n1:77:0] cuda_ipc_md.c:1 UCX  ERROR cuIpcGetMemHandle(&key) failed: invalid argument",
+    "ucx-transfer": "[n1:77:0] ib_mlx5_log.c:177 Remote access error on mlx5_0:1/IB (synd 0x13 vend 0x88 hw_synd 0/0)",
+    "ucx-connect": "[1.0] [n1:77:0] ud_ep.c:278 UCX  FATAL UD endpoint 0x7 to <no debug data>: unhandled timeout error",
+    "ucx-files": "the maximal number of files that could be opened is 1024",
+    "psm-device": "n1.77 PSM3 can't open nic unit: 0 (err=23)",
+    "efa-fork": 'A process has executed an operation involving a call to the "fork()" system call to create a child',
+    "cxi-resources": "cxil_alloc_svc: Failed to allocate LNI: No space left on device",
+    "cray-gtl": "MPICH_GPU_SUPPORT_ENABLED is requested, but GTL library is not linked",
+    "impi-launch": "[mpiexec@n1] check_exit_codes (bstrap.c:70): unable to run bstrap_proxy on n2 "
+    "(pid 88, exit code 256)",
+    "verbs-driver": "libibverbs: Warning: couldn't load driver 'libmlx5-rdmav34.so': cannot open shared object file",
+    "verbs-memlock": "libibverbs: Warning: RLIMIT_MEMLOCK is 65536 bytes.",
+    "nic-gpu-memory": "ibgda.cpp:1040: NULL value mlx5dv_devx_umem_reg failed",
+    "sharp-failed": "[n1:1:77 unique id 12] ERROR collect_ports_data: device mlx5_0 port 1 is not "
+    "valid (port is used by SM)",
+    "ucc-shared-memory": "[1.0] [n1:77:0] tl_shm_team.c:617 TL_SHM ERROR Child failed to attach to "
+    "shmseg, errno: Invalid",
+    "nvshmem-mapping": "ibgda.cpp:2 cudaHostRegister with IoMemory failed with error=1.",
+    "nvshmem-heap": "nvshmem_malloc failed",
+    "nvshmem-start": "src/host/init/init.cu:915: non-zero status: 7 nvshmem detect topo failed",
+    "deepep-timeout": "DeepEP error: CPU recv timeout",
+    "mpi-cancelled": "MPIDI_OFI_handle_cq_error(1075): OFI poll failed (ofi_events.c:1077:Operation canceled)",
+    "gpu-lost": "Unable to determine the device handle for GPU 0000:1B:00.0: GPU is lost.",
+    "gpu-driver": "RuntimeError: No CUDA GPUs are available",
+    "kfd-denied": "Unable to open /dev/kfd read-write: Permission denied",
+    "gpu-contained": "RuntimeError: CUDA error: CUDA_ERROR_CONTAINED",
+    "gpu-page-fault": "Memory access fault by GPU node-4 (Agent handle: 0x2) on address 0x7f. Reason: Unknown.",
+    "iommu-fault": "DMAR: [DMA Read NO_PASID] Request device [3b:00.0] fault addr 0xe000",
+    "pcie-error": "pcieport 0000:3a:00.0: AER: Uncorrected (Fatal) error received: 0000:3a:00.0",
+    "nic-firmware": "mlx5_core 0000:3b:00.0: poll_health:825:(pid 0): device's health compromised - reached miss count",
+    "link-down": "mlx5_core 0000:3b:00.0 ens1f0np0: Link down",
+    "nvswitch": "nvidia-nvswitch3: SXid (PCI:0000:c4:00.0): 20034, Fatal, Link 44 LTSSM Fault Up",
+    "peermem": "modprobe: ERROR: could not insert 'nvidia_peermem': Invalid argument",
+    "host-hangs": "watchdog: BUG: soft lockup - CPU#12 stuck for 22s! [python:77]",
+    "bus-error": "ERROR: Unexpected bus error encountered in worker. This might be caused by "
+    "insufficient shared memory",
+    "worker-killed": "RuntimeError: DataLoader worker (pid 77) is killed by signal: Killed.",
+    "disk-full": "OSError: [Errno 122] Disk quota exceeded",
+    "torch-cpu-tensor": "RuntimeError: No backend type associated with device type cpu",
+    "torch-no-group": "ValueError: Default process group has not been initialized, please make sure "
+    "to call init_process",
+    "torch-no-nccl": "RuntimeError: Distributed package doesn't have NCCL built in",
+    "torch-reduction": "RuntimeError: Expected to have finished reduction in the prior iteration "
+    "before starting a new one.",
+    "torch-agents": "torch.distributed.elastic.rendezvous.api.RendezvousClosedError",
+    "gloo-address": "RuntimeError: [enforce fail at gloo/transport/tcp/device.cc:83] ifa != nullptr. "
+    "Unable to find address",
+    "accelerator-library": "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling "
+    "`cublasCreate(handle)`",
+    "launch-timeout-worker": "RuntimeError: Engine core initialization failed. See root cause above.",
+    "module-missing": "ModuleNotFoundError: No module named 'mpi4py'",
+    "mpi-ucx-message": "[1.0] [n1:77:0] some.c:3 UCX  ERROR nothing that is known",
+    "mpi-reason": "MPIDI_some_call(77)...: the reason in words of its own",
+    "mpi-stack": "Fatal error in internal_Allreduce: Other MPI error, error stack:",
+    "assertion": "a.out: src/a.c:77: main: Assertion `n > 0' failed.",
+    "exception": "KeyError: 'hidden_size'",
+    "system-error": "cannot write /data/out.bin: Function not implemented",
+}
+
+DEATH = "mpirun noticed that process rank 3 with PID 77 on node n1 exited on signal 6 (Aborted).\n"
+CAUGHT = "ModuleNotFoundError: No module named 'apex'\n"
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_line_is_known_for_what_it_is(name: str):
+    matched = Troubles().matched(FAMILIES[name], shape=1)
+
+    assert matched is not None
+    assert matched[0].id == name
+
+
+def test_every_last_resort_has_a_line_here():
+    assert {pattern.id for _, pattern in log_patterns() if pattern.last_resort} <= set(FAMILIES)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_line_of_a_program_reaches_its_pattern(name: str):
+    reader = LogReader()
+    reader.feed(FAMILIES[name].encode() + b"\n")
+    reader.end_source()
+
+    assert [event.kind for event in reader.troubles.events.values()] == [name]
+
+
+# When a line counts that names an error of any kind.
+
+
+def test_an_error_that_a_program_caught_is_no_failure_where_all_went_on():
+    assert "LOG030" not in codes(read(CAUGHT + Job().text()))
+
+
+def test_the_same_error_is_the_cause_where_a_rank_died():
+    text = Job().text() + CAUGHT + DEATH
+
+    assert "apex" in only(text, "LOG030").title
+
+
+def test_at_the_end_of_a_log_without_a_start_of_nccl_it_is_the_cause():
+    assert "apex" in only(CAUGHT, "LOG030").title
+
+
+def test_far_from_the_end_it_is_none():
+    assert "LOG030" not in codes(read(CAUGHT + "step 1 of 9\n" * 100))
+
+
+def test_a_line_that_names_a_cause_counts_before_one_that_only_tells_of_an_error():
+    found = only(
+        "RuntimeError: it failed\nmodprobe: ERROR: could not insert 'nvidia_peermem': Invalid argument\n", "LOG030"
+    )
+
+    assert "GPUDirect" in found.title
+
+
+def test_of_a_stack_of_mpich_the_last_line_is_the_reason():
+    stack = (
+        "Abort(77) on node 0 (rank 0 in comm 0): Fatal error in internal_Init: Other MPI error, error stack:\n"
+        "internal_Init(70)....: MPI_Init(argc=(nil), argv=(nil)) failed\n"
+        "some_init(71)........: another call did not do\n"
+        "deepest_init(72).....: the reason in words of its own\n"
+    )
+
+    assert only(stack, "LOG030").title.endswith("the reason in words of its own")
+
+
+# Numbers that a line holds.
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("mpirun noticed that process rank 3 with PID 77 on node n1 exited on signal 9 (Killed).", "memory"),
+        ("mpirun noticed that process rank 3 with PID 77 on node n1 exited on signal 7 (Bus error).", "/dev/shm"),
+        (
+            "mpirun noticed that process rank 3 with PID 77 on node n1 exited on signal 4 (Illegal instruction).",
+            "built",
+        ),
+        (
+            "[ 910.1] NVRM: Xid (PCI:0000:1b:00): 79, pid=4, name=python, GPU has fallen off the bus.",
+            "fallen off the bus",
+        ),
+        ("[ 910.1] NVRM: Xid (PCI:0000:1b:00): 119, pid=4, name=python, Timeout waiting for RPC from GSP!", "GSP"),
+        ("cannot write /data/out.bin: Read-only file system", "read"),
+    ],
+)
+def test_a_number_is_said_in_words(line: str, word: str):
+    found = only(line + "\n", "LOG030")
+
+    assert word in f"{found.title} {found.evidence} {found.fix}"
+
+
+def test_a_number_that_an_application_causes_is_no_fault_of_the_machine():
+    assert not log_codes()["xid", "13"].is_hardware
+    assert log_codes()["xid", "79"].is_hardware
+
+
+# What jobs print that go well: words of failure, and yet nothing has failed.
+
+SOUND = (
+    "PMI2_KVS_Get:_pmi2_kvs_get failed\nkey [-NONEXIST-KEY] was not found.\n",
+    (
+        "[n1:77] mca: base: component_find: unable to open /usr/lib/mca_mtl_psm2: libpsm2.so.2: "
+        "cannot open shared object "
+        "file: No such file or directory (ignored)\n"
+    ),
+    (
+        "[n1:77] mca_base_component_repository_open: unable to open mca_oob_ud: libibverbs.so.1: "
+        "cannot open shared object "
+        "file: No such file or directory (ignored)\n"
+    ),
+    "[n1:77] PMIX ERROR: ERROR in file gds_ds12_lock_pthread.c at line 169\n",
+    "[n1:77] shmem: mmap: an error occurred while determining whether or not /tmp/ompi/f could be created.\n",
+    "A requested component was not found, or was unable to be opened.  This\nFramework: psec\nComponent: munge\n",
+    (
+        "WARNING: Open MPI tried to bind a process but failed.  This is a\nwarning only; your job will continue.\n"
+        "  Error message:     failed to bind memory\n"
+    ),
+    "WARNING: There was an error initializing an OpenFabrics device.\n",
+    "[1.0] [n1:77:0]  sock.c:325  UCX  DIAG  connect(fd=3, dest_addr=10.0.0.1:1234) failed: Connection refused\n",
+    "[1.0] [n1:77:0] parser.c:20 UCX  WARN  unused environment variables: UCX_NET_DEVICESS\n",
+    "MPI startup(): Warning: I_MPI_PMI_LIBRARY will be ignored since the hydra process manager was found\n",
+    "nvidia-nvswitch3: SXid (PCI:0000:c4:00.0): 12028, Non-fatal, Link 44 egress non-posted PRIV error\n",
+    "pcieport 0000:00:1c.0: AER: Corrected error received: 0000:00:1c.0\n",
+    "Warning: Permanently added 'n3' (ED25519) to the list of known hosts.\n",
+    (
+        "n1:51:51 [0] NCCL INFO Unable to load libnccl-net.so : libnccl-net.so: cannot open shared "
+        "object file: No such "
+        "file or directory\n"
+    ),
+    "slurmstepd: error: couldn't chdir to `/home/me': No such file or directory: going to /tmp instead\n",
+    "[n1:1:77 unique id 12] ERROR Failed to connect to AM in sharp_get_job_data\n",
+)
+
+
+@pytest.mark.parametrize("text", SOUND)
+def test_what_a_sound_job_prints_is_no_failure(text: str):
+    greeting = "Hello world from processor n1, rank 1 out of 2 processors\n"
+
+    found = read(text + greeting).findings
+
+    assert not [each for each in found if each.severity == "error"]
+
+
+def test_a_sound_job_of_nccl_stays_sound_with_all_of_them():
+    assert not [each for each in read("".join(SOUND) + Job().text()).findings if each.severity == "error"]
