@@ -54,6 +54,14 @@ class IsolationPlan(Value, kw_only=True, frozen=True):
     notes: tuple[str, ...] = ()
 
 
+def name_of_search(plan: IsolationPlan) -> str:
+    """Return what the groups of a search run: a collective of busbw's own, or the program of a command."""
+    if plan.read.kind == "busbw-run":
+        # python -P -m busbw run COLLECTIVE ...
+        return plan.command[plan.command.index("run") + 1]
+    return plan.command[0].rpartition("/")[2] or plan.command[0]
+
+
 class GroupRun(Value, kw_only=True, frozen=True):
     """One run of one group: a line of runs.jsonl."""
 

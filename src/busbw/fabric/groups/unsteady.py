@@ -18,8 +18,8 @@ _LEAST_SHARE = 0.03
 _SUSPECTED = 0.02
 _NAMED = 0.01
 _LEAST_BAD_RUNS = 3
-# Of a group that counts as bad again and again; how many of these there must be; and the share of their runs that may be
-# bad: more is no coming and going.
+# Of a group that counts as bad again and again; how many of these there must be; and the share of their runs that may
+# be bad: more is no coming and going.
 _LEAST_BAD_RUNS_OF_A_TEST = 2
 _LEAST_TOUCHED = 2
 _MOST_SHARE = 0.8
@@ -90,7 +90,7 @@ def unsteady_nodes(search: GroupSearch, explained: Collection[int]) -> list[Unst
     """
     open_ = suspected(search, explained)[: search.side_by_side]
     tests: dict[int, list[GroupTest]] = {node: [] for node in open_}
-    controls: list[GroupTest] = []
+    fresh: list[GroupTest] = []
     named: list[int] = []
     for _look in range(_MOST_LOOKS):
         if not open_:
@@ -99,14 +99,15 @@ def unsteady_nodes(search: GroupSearch, explained: Collection[int]) -> list[Unst
         made = search.look(groups, "unsteady", _RUNS_OF_A_LOOK)
         for node in open_:
             tests[node] += [each for each in made if node in each.nodes]
-        controls += [each for each in made if not {*open_, *named}.intersection(each.nodes)]
+        fresh += made
         for node in list(open_):
-            state = _decided(search.scale, tests[node], controls, search.nodes)
+            others = [each for each in fresh if {*named, node}.isdisjoint(each.nodes)]
+            state = _decided(search.scale, tests[node], others, search.nodes)
             if state is not None:
                 open_.remove(node)
                 named += [node] if state else []
     scale = search.scale
-    others_bad, others_runs = bad_runs(scale, controls)
+    others_bad, others_runs = bad_runs(scale, [each for each in fresh if set(named).isdisjoint(each.nodes)])
     return [
         UnsteadyNode(
             node=node, bad=bad_runs(scale, tests[node])[0], runs=bad_runs(scale, tests[node])[1],
@@ -139,10 +140,10 @@ def _comes_and_goes(scale: GroupScale, tests: Sequence[GroupTest]) -> bool:
     return sum(bad for _nodes, bad, _runs in touched) <= _MOST_SHARE * sum(runs for _nodes, _bad, runs in touched)
 
 
-def _decided(scale: GroupScale, tests: Sequence[GroupTest], controls: Sequence[GroupTest], nodes: int) -> bool | None:
+def _decided(scale: GroupScale, tests: Sequence[GroupTest], others: Sequence[GroupTest], nodes: int) -> bool | None:
     """Whether the runs of a node name it or clear it; None: neither yet."""
     bad, runs = bad_runs(scale, tests)
-    others_bad, others_runs = bad_runs(scale, controls)
+    others_bad, others_runs = bad_runs(scale, others)
     share = max(others_bad / others_runs if others_runs else 0.0, _LEAST_SHARE)
     if share >= 1:
         return False
