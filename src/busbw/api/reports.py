@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import get_args
 
 from msgspec.structs import replace as replaced
 
@@ -204,9 +205,8 @@ def page_of(names: Sequence[str], machine: str | None = None) -> ReportPage:
     if len(names) > MOST_RUNS:
         raise InputError(f"{len(names)} runs are too many for one page", hint=f"name at most {MOST_RUNS}")
     places = tuple(dict.fromkeys(_place(name) for name in names))
-    by_kind: dict[Kind | None, list[Path]] = {
-        kind: [] for kind in ("run", "import", "comparison", "bisection", "isolation", None)
-    }
+    kinds: tuple[Kind | None, ...] = (*get_args(Kind), None)
+    by_kind: dict[Kind | None, list[Path]] = {kind: [] for kind in kinds}
     for place in places:
         by_kind[kind_of(place)].append(place)
     if searches := by_kind["isolation"]:

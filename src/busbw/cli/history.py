@@ -19,10 +19,11 @@ from busbw.store.selecting import count, rows
 
 _OUTCOMES = ("ok", "slow", "wrong", "failed", "cannot-tell", "unreadable", "imported")
 _CLAIMS = ("faster", "slower", "mixed", "same", "none", "found")
+_KINDS = ("run", "import", "comparison", "bisection", "isolation")
 _SELECTING = (
     click.option(
         "--kind",
-        type=click.Choice(["run", "import", "comparison", "bisection", "isolation"]),
+        type=click.Choice(_KINDS),
         help="Nothing but these.",
     ),
     click.option("--host", metavar="PATTERN", help="Runs on such a host: node07, or 'node0*'."),
