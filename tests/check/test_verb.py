@@ -80,6 +80,7 @@ def test_a_folder_that_is_named_holds_the_check_and_is_gone_on_with(folder: Path
         (("--profile", "quik"), "no profile 'quik'; maybe: quick"),
         (("--profile", "runs"), "no profile 'runs'"),
         (("--profile", "bad.toml"), "unknown key 'titel'; maybe: title"),
+        (("--hosts", "n[0-2],n1"), "n1 is named twice"),
         (("--resume", "nothing"), "no check 'nothing'"),
         (("--resume", "last", "--profile", "quick"), "leave out --profile"),
         (("--json", "--drain-list", "-"), "both --json and --drain-list - print to standard output"),
