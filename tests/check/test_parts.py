@@ -6,7 +6,7 @@ import pytest
 from busbw.check.judging import judge_nodes
 from busbw.check.parts import link_limit
 from busbw.limits.rates import narrowest
-from busbw.model.check.screening import NodeReading, PciLink, ScreenedNodes
+from busbw.model.check.screening import NodeReading, ScreenedNodes, SlotLink
 
 from .made import node, profile
 
@@ -15,7 +15,7 @@ PEERS = 'measure = "nic"\nbelow_peers_percent = 10'
 
 
 def link(bus_id, speed="32.0 GT/s PCIe", lanes=16, *, now="32.0 GT/s PCIe"):
-    return PciLink(bus_id=bus_id, speed=now, width=lanes, most_speed=speed, most_width=lanes)
+    return SlotLink(bus_id=bus_id, speed=now, width=lanes, most_speed=speed, most_width=lanes)
 
 
 WAY = (link("0000:5d:00.0"), link("0000:5c:00.0"), link("0000:5a:01.0"))
@@ -59,8 +59,8 @@ def test_the_narrowest_link_on_the_way_is_the_limit_and_not_the_speed_it_runs_at
         (),
         # A virtual machine shows the card and not what it stands in.
         WAY[:1],
-        (WAY[0], PciLink(bus_id="0000:5c:00.0")),
-        (PciLink(bus_id="0000:5d:00.0"), WAY[1]),
+        (WAY[0], SlotLink(bus_id="0000:5c:00.0")),
+        (SlotLink(bus_id="0000:5d:00.0"), WAY[1]),
         (WAY[0], link("0000:5c:00.0", "99.0 GT/s PCIe")),
         (WAY[0], link("0000:5c:00.0", "fast")),
     ],

@@ -1,6 +1,10 @@
 """`busbw check` on this host: what it prints, keeps and refuses."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -80,6 +84,7 @@ def test_a_folder_that_is_named_holds_the_check_and_is_gone_on_with(folder: Path
         (("--profile", "quik"), "no profile 'quik'; maybe: quick"),
         (("--profile", "runs"), "no profile 'runs'"),
         (("--profile", "bad.toml"), "unknown key 'titel'; maybe: title"),
+        (("--hosts", "n[0-2],n1"), "n1 is named twice"),
         (("--resume", "nothing"), "no check 'nothing'"),
         (("--resume", "last", "--profile", "quick"), "leave out --profile"),
         (("--json", "--drain-list", "-"), "both --json and --drain-list - print to standard output"),
@@ -102,6 +107,24 @@ def test_what_cannot_be_is_refused_before_anything_is_measured(
 
     assert (code, out) == (2, ""), err
     assert said in err
+
+
+def test_ctrl_c_ends_what_is_measured_at_once_and_the_check_can_be_gone_on_with(folder: Path) -> None:
+    (folder / "long.toml").write_text(
+        'title = "noise"\nstages = ["screening"]\ntime_limit_s = 60\n[screening]\nparts = ["noise"]\nnoise_s = 40\n'
+    )
+    argv = [sys.executable, "-m", "busbw", "check", "--profile", "long.toml", "--out", "c"]
+    process = subprocess.Popen(argv, cwd=folder, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("screening: 1 node")
+    process.send_signal(signal.SIGINT)
+    begun_s = time.monotonic()
+    _out, err = process.communicate(timeout=30)
+
+    assert (process.returncode, "Traceback" in err) == (130, False), err
+    # Far less than the 40 s that were to be measured.
+    assert time.monotonic() - begun_s < 20
+    assert [path.name for path in (folder / "c").iterdir()] == ["check.json"]
 
 
 def test_profiles_are_printed_to_be_copied(folder: Path) -> None:

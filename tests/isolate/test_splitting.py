@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from busbw.fabric.groups.judging import GroupResult, GroupTerms
 from busbw.fabric.groups.simulation import GroupFault, drawn_fault, simulated_groups
-from busbw.fabric.groups.splitting import Separated, separate
+from busbw.fabric.groups.splitting import Separated, across_groups, first_groups, separate
 from busbw.fabric.simulation import Noise
 
 TERMS = GroupTerms(higher_is_better=False)
@@ -66,6 +66,61 @@ def test_a_group_that_others_disturb_is_sound_alone():
     assert all(named(found) == set() for found in results)
     found = [[each.alone is not None and not each.sides for each in one.combinations] for one in results]
     assert sum(each == [True] for each in found) >= 11
+
+
+def test_a_node_that_is_slow_in_half_of_its_runs_is_often_found_and_nobody_else_is():
+    results = [searched("unsteady", 16, 4, seed) for seed in range(20)]
+
+    told = [named(found) | {each.node for each in found.unsteady} for _fault, found in results]
+    assert sum(each == set(fault.nodes) for each, (fault, _found) in zip(told, results, strict=True)) >= 8
+    assert all(each <= set(fault.nodes) for each, (fault, _found) in zip(told, results, strict=True))
+    for _fault, found in results:
+        for each in found.unsteady:
+            assert each.bad >= 3
+            assert each.bad / each.runs > 3 * each.others_bad / max(each.others_runs, 1)
+
+
+@pytest.mark.parametrize("kind", ["pair", "congestion", "none"])
+def test_what_is_bad_with_certain_partners_is_no_node_that_comes_and_goes(kind):
+    results = [searched(kind, nodes, 2 if nodes == 4 else 4, seed)[1] for nodes in (4, 16) for seed in range(8)]
+
+    assert [each.unsteady for each in results] == [()] * 16
+
+
+LEAVES = (0, 1, 0, 1, 0, 1, 0, 1, 2)
+
+
+def test_groups_are_within_a_leaf_first_and_then_across():
+    assert first_groups(9, 2, LEAVES) == ((0, 2), (4, 6), (1, 3), (5, 7))
+    # What is left of a leaf is put together.
+    assert first_groups(9, 3, LEAVES) == ((0, 2, 4), (1, 3, 5), (6, 7, 8))
+    for group in across_groups(9, 2, LEAVES):
+        assert len({LEAVES[node] for node in group}) == 2
+    assert sorted(node for group in across_groups(8, 4, LEAVES[:8]) for node in group) == list(range(8))
+
+
+def test_groups_across_leaves_that_are_slower_without_a_fault_accuse_nobody_and_a_slow_node_is_still_found():
+    leaves = tuple(node // 4 for node in range(16))
+
+    def searched_over(bad):
+        draws = random.Random(5)
+
+        def measure(groups, _number):
+            return [
+                GroupResult(
+                    value=10.0
+                    * (1.0 if len({leaves[node] for node in group}) == 1 else 1.3)
+                    * (1.2 if bad in group else 1.0)
+                    * draws.uniform(0.99, 1.01)
+                )
+                for group in groups
+            ]
+
+        return separate(16, 4, measure, TERMS, draws, leaves=leaves)
+
+    assert named(searched_over(None)) == set()
+    assert searched_over(None).combinations == ()
+    assert named(searched_over(6)) == {6}
 
 
 @settings(max_examples=40, deadline=None)

@@ -42,7 +42,20 @@ def test_a_slow_host_is_named_with_its_groups_and_what_was_sound(tmp_path):
     assert (first / "stdout").read_text() == "step 3 of 3\ntime: 10.05 s\n"
     assert (first / "hosts").read_text() == "n0\nn1\n"
 
+    # It is listed and shown as what is stored is.
+    shown = warm_busbw("show", "it", cwd=tmp_path)
+    assert (shown.returncode, shown.stdout.partition(",")[0]) == (1, "slow: node n2 slows every group it is in")
+    refused = warm_busbw("report", "it", cwd=tmp_path)
+    assert (refused.returncode, "hint: what it found: busbw show" in refused.stderr) == (2, True)
+    environment = {**os.environ, "BUSBW_RUNS": str(tmp_path)}
+    (row,) = json.loads(warm_busbw("runs", "--json", cwd=tmp_path, env=environment).stdout)
+    assert (row["kind"], row["collectives"], row["outcome"]) == ("isolation", ["step.sh"], "slow")
+
     # A search that is complete is read again, and nothing is started.
+    drained = isolated(tmp_path, "--resume", "it", "--drain-list", "-", "--drain-form", "scontrol")
+    assert drained.stdout.startswith("scontrol update nodename=n2 state=drain 'reason=busbw isolate: "), drained
+    listed = isolated(tmp_path, "--resume", "it", "--drain-list", "d", "--spares", "n2,m0")
+    assert (listed.returncode, "# in the place of n2: m0" in (tmp_path / "d").read_text()) == (1, True)
     again = isolated(tmp_path, "--resume", "it")
     assert again.returncode == 1
     assert again.stderr == ""
@@ -106,6 +119,18 @@ def test_a_plan_shows_the_first_round_and_starts_nothing(tmp_path):
     assert not (tmp_path / "it").exists()
 
 
+def test_leaves_of_a_file_make_the_first_groups(tmp_path):
+    tree = tmp_path / "topology.conf"
+    tree.write_text("SwitchName=s1 Nodes=n[0,2]\nSwitchName=s2 Nodes=n[1,3]\nSwitchName=sp Switches=s[1-2]\n")
+
+    done = isolated(tmp_path, *HOSTS, "--topology", str(tree), "--plan", "--", "echo", "{hosts}")
+    lacking = isolated(tmp_path, "--hosts", "n[0-4]", "--topology", str(tree), "--plan", "--", "echo", "{hosts}")
+
+    assert "n[0,2]: echo n0,n2\nn[1,3]: echo n1,n3\n" in done.stdout
+    assert lacking.returncode == 2
+    assert "not in the topology: n4" in lacking.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -129,6 +154,9 @@ def test_a_plan_shows_the_first_round_and_starts_nothing(tmp_path):
         (("--hosts", "n0;n1", "--", "echo", "{hosts}"), "cannot be the name of a host"),
         (("--", "echo", "{hosts}"), "no hosts are named"),
         (("--resume", "nowhere"), "no searches"),
+        ((*HOSTS, "--topology", "none.conf", "--", "echo", "{hosts}"), "none.conf"),
+        ((*HOSTS, "--drain-list", "-", "--json", "--", "echo", "{hosts}"), "both --json and --drain-list -"),
+        ((*HOSTS, "--spares", "n[3-1]", "--", "echo", "{hosts}"), "a range that runs backwards"),
     ],
 )
 def test_what_cannot_be_is_refused_and_nothing_is_written(tmp_path, words, said):

@@ -11,6 +11,7 @@ from busbw.api.loading import Kind, find_stored, kind_of, read
 from busbw.base.errors import BusbwError, InputError
 from busbw.base.moment import unix_s, unix_s_of_name
 from busbw.base.text import counted, listed
+from busbw.fabric.groups.isolation import name_of_search
 from busbw.judge.trend import metric_called, trend
 from busbw.model.comparison import Bisection, Comparison, ComparisonPlan
 from busbw.model.gates import PointRow, is_missing
@@ -19,7 +20,7 @@ from busbw.model.imported import Imported
 from busbw.model.plan import Plan, points_of
 from busbw.model.run import Run
 from busbw.show.exports.rows import Export, export_of_import, export_of_run
-from busbw.store import bisections, comparisons, imports, tags
+from busbw.store import bisections, comparisons, imports, isolations, tags
 from busbw.store import outcome as outcomes
 from busbw.store.history import History, Stored
 from busbw.store.selecting import strands
@@ -155,12 +156,39 @@ def _bisected_so_far(directory: Path) -> str:
     return f"cannot tell: {measured} of it begun, and nothing was found yet; {again}"
 
 
+def isolation_row(directory: Path) -> ListRow:
+    """Return the line of a search over groups of nodes. Raises InputError when it is damaged or too new."""
+    plan = isolations.read_plan(directory)
+    found = isolations.read(directory)
+    runs = len(isolations.read_runs(directory))
+    again = f"busbw isolate --resume {shlex.quote(str(directory))} goes on"
+    return ListRow(
+        kind="isolation",
+        run_id=directory.name,
+        path=str(directory),
+        created=plan.created,
+        host=None,
+        hosts=plan.hosts,
+        ranks=None,
+        busbw_version=plan.busbw_version,
+        collectives=(name_of_search(plan),),
+        measured=runs,
+        planned=0,
+        tag=None,
+        ended="complete" if found is not None else "unfinished",
+        outcome=found.verdict.outcome if found is not None else "cannot_tell",
+        sentence=found.verdict.sentence
+        if found is not None
+        else f"cannot tell: {counted(runs, 'group run')} so far; {again}",
+    )
+
+
 _SOURCES_NAMED = 3
 _POINT_FIELDS = tuple(name for name in HistoryPoint.__struct_fields__ if name != "number")
 
 
 def run_of(directory: Path) -> HistoryRun:
-    """Return a run or an import with its points, or a comparison or bisection, which have none: they hold runs.
+    """Return a run or an import with its points, or what holds runs and has none: a comparison, a bisection, a search.
 
     One that cannot be read has a row that says so, and no points.
     """
@@ -171,6 +199,9 @@ def run_of(directory: Path) -> HistoryRun:
             return HistoryRun(row=row, created_unix_s=_made(row), points=())
         if kind == "bisection":
             row = bisection_row(directory)
+            return HistoryRun(row=row, created_unix_s=_made(row), points=())
+        if kind == "isolation":
+            row = isolation_row(directory)
             return HistoryRun(row=row, created_unix_s=_made(row), points=())
         if kind == "import":
             imported = imports.read(directory)

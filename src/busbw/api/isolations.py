@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from busbw import __version__
+from busbw.api.fabric_evidence import topology_text
 from busbw.api.loading import read
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import BusbwError, InputError, RunError
@@ -22,7 +23,9 @@ from busbw.fabric.groups.reading import check_command, command_of_group, read_re
 from busbw.fabric.groups.report import isolation_of
 from busbw.fabric.groups.search import Group
 from busbw.fabric.groups.splitting import MOST_ROUNDS, REPEATS, first_groups, separate
+from busbw.fabric.places import Endpoint, flat
 from busbw.fabric.table import quantity
+from busbw.fabric.topology_file import placed_by_text
 from busbw.machine.capture import host as capture
 from busbw.machine.capture import programs
 from busbw.measure.execute.groups import STDERR, STDOUT, GroupCommand, GroupEnding, run_side_by_side
@@ -56,6 +59,8 @@ class IsolationRequest:
     most_rounds: int = MOST_ROUNDS
     timeout_s: float = _TIMEOUT_S
     whole: bool = True
+    # Slurm's topology.conf, or the output of ibnetdiscover, iblinkinfo or opensm.
+    tree: str | None = None
     seed: int | None = None
     # What a sound group reaches: a number, of busbw's own runs with a unit.
     expect: str | None = None
@@ -82,6 +87,7 @@ def plan_isolation(asked: IsolationRequest, directory: Path | None, base: Path) 
         created=created.isoformat(timespec="seconds"),
         hosts=hosts,
         how=how,
+        leaves=_leaves(asked.tree, hosts),
         group_nodes=_size(asked.group_nodes, len(hosts)),
         repeats=asked.repeats,
         most_rounds=asked.most_rounds,
@@ -108,6 +114,24 @@ def _hosts(asked: IsolationRequest) -> tuple[tuple[str, ...], str]:
             hint="busbw run on the two of them, and on each with a third host",
         )
     return names, found.how
+
+
+def _leaves(tree: str | None, hosts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the leaf switch of each host; (): no file says it. Raises InputError for hosts that a file lacks."""
+    if tree is None:
+        return ()
+    places = placed_by_text(flat(Endpoint(node=each, rail=None) for each in hosts), topology_text(tree), tree).places
+    unknown = [host for host, leaf in zip(hosts, places.leaves, strict=True) if leaf is None]
+    if unknown:
+        raise InputError(
+            f"no leaf switch of {compressed(unknown)} is in this file", where=tree, hint="leave --topology out"
+        )
+    return tuple(places.leaf_names[leaf] for leaf in places.leaves if leaf is not None)
+
+
+def _leaf_numbers(plan: IsolationPlan) -> tuple[int, ...]:
+    names = list(dict.fromkeys(plan.leaves))
+    return tuple(names.index(each) for each in plan.leaves)
 
 
 def _size(asked: int | None, hosts: int) -> int:
@@ -198,7 +222,7 @@ def _expected(asked: IsolationRequest, read_by: ReadRule) -> float | None:
 def planned_groups(plan: IsolationPlan) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
     """Return the groups of the first round that has several, each with its hosts and its command."""
     made = []
-    for at, group in enumerate(first_groups(len(plan.hosts), plan.group_nodes)):
+    for at, group in enumerate(first_groups(len(plan.hosts), plan.group_nodes, _leaf_numbers(plan))):
         hosts = tuple(plan.hosts[node] for node in group)
         made.append((hosts, command_of_group(plan.command, _places(hosts, _name(0, at), "FOLDER"))))
     return tuple(made)
@@ -226,6 +250,7 @@ def go_on(where: Path, say: Callable[[str], None]) -> Isolation:
         repeats=plan.repeats,
         most_rounds=plan.most_rounds,
         whole=plan.whole,
+        leaves=_leaf_numbers(plan),
     )
     found = isolation_of(separated, plan)
     isolations.write(where, found)

@@ -16,7 +16,7 @@ from busbw.judge.autopsy import autopsy
 from busbw.judge.explaining.explain import is_judged_by_links, judged_by_links
 from busbw.judge.failures import unreached
 from busbw.model.run import Run
-from busbw.store import bisections, comparisons, imports, outcome
+from busbw.store import bisections, comparisons, imports, isolations, outcome
 from busbw.store import directory as directories
 from busbw.store import outcome as outcomes
 from busbw.store.files import entries, is_file
@@ -103,7 +103,7 @@ def read(directory: Path) -> Run:
     return run
 
 
-Kind = Literal["run", "import", "comparison", "bisection"]
+Kind = Literal["run", "import", "comparison", "bisection", "isolation"]
 
 # What a folder holds that is one.
 _MARKS: dict[Kind, str] = {
@@ -111,6 +111,7 @@ _MARKS: dict[Kind, str] = {
     "import": imports.IMPORT_FILE,
     "comparison": comparisons.PLAN_FILE,
     "bisection": bisections.PLAN_FILE,
+    "isolation": isolations.PLAN_FILE,
 }
 # Files whose path means the folder they are in.
 _NAMED_BY = (
@@ -120,6 +121,8 @@ _NAMED_BY = (
     comparisons.RESULT_FILE,
     bisections.PLAN_FILE,
     bisections.RESULT_FILE,
+    isolations.PLAN_FILE,
+    isolations.RUNS_FILE,
 )
 _SHOWN_NAMES = 3
 
@@ -141,6 +144,12 @@ def find(name: str) -> Path:
             "this is a bisection, and a run or an import is asked for",
             where=str(where),
             hint=f"what it found: busbw show {shlex.quote(str(where))}; it holds comparisons, and they hold runs",
+        )
+    if is_isolation(where):
+        raise InputError(
+            "this is a search over groups of nodes, and a run or an import is asked for",
+            where=str(where),
+            hint=f"what it found: busbw show {shlex.quote(str(where))}",
         )
     return where
 
@@ -192,6 +201,11 @@ def is_comparison(directory: Path) -> bool:
 def is_bisection(directory: Path) -> bool:
     """Whether a directory holds a bisection."""
     return kind_of(directory) == "bisection"
+
+
+def is_isolation(directory: Path) -> bool:
+    """Whether a directory holds a search of `busbw isolate`."""
+    return kind_of(directory) == "isolation"
 
 
 def import_directories(base: Path) -> list[Path]:

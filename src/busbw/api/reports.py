@@ -1,10 +1,12 @@
 """What reports are made of: runs with their settings and their machine, imports, a comparison, a bisection, scaling."""
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import get_args
 
 from msgspec.structs import replace as replaced
 
@@ -203,9 +205,16 @@ def page_of(names: Sequence[str], machine: str | None = None) -> ReportPage:
     if len(names) > MOST_RUNS:
         raise InputError(f"{len(names)} runs are too many for one page", hint=f"name at most {MOST_RUNS}")
     places = tuple(dict.fromkeys(_place(name) for name in names))
-    by_kind: dict[Kind | None, list[Path]] = {kind: [] for kind in ("run", "import", "comparison", "bisection", None)}
+    kinds: tuple[Kind | None, ...] = (*get_args(Kind), None)
+    by_kind: dict[Kind | None, list[Path]] = {kind: [] for kind in kinds}
     for place in places:
         by_kind[kind_of(place)].append(place)
+    if searches := by_kind["isolation"]:
+        raise InputError(
+            "a search over groups of nodes has no page: its groups hold runs, where busbw measured them",
+            where=str(searches[0]),
+            hint=f"what it found: busbw show {shlex.quote(str(searches[0]))}",
+        )
     files = (*by_kind["import"], *by_kind[None])
     if len(files) > MOST_IMPORTS:
         raise InputError(f"{len(files)} imports are too many for one page", hint=f"name at most {MOST_IMPORTS}")

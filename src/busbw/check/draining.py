@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 from busbw.base.hostlist import compressed
 from busbw.base.text import one_line
+from busbw.fabric.groups.isolation import Isolation
 from busbw.model.check.report import NodeAnswer, NodeToDrain, StageAnswer
 from busbw.model.finding import Finding
 
@@ -14,6 +15,7 @@ DrainForm = Literal["all", "hosts", "list", "scontrol", "kubectl"]
 FORMS: tuple[DrainForm, ...] = get_args(DrainForm)
 # Slurm keeps a reason in a column of a table, and shows 20 to 64 characters of it; longer ones are kept.
 _LONGEST_REASON = 160
+_OF_ONE_NODE = ("node", "failing", "unsteady")
 
 
 def nodes_to_drain(
@@ -36,6 +38,23 @@ def nodes_to_drain(
     free = iter([each for each in dict.fromkeys(spares) if each not in reasons])
     return tuple(
         NodeToDrain(host=host, reason=_cut(f"busbw check: {one_line(said)}"), spare=next(free, None))
+        for host, said in reasons.items()
+    )
+
+
+def isolated_nodes(found: Isolation, spares: Sequence[str]) -> tuple[NodeToDrain, ...]:
+    """Return the nodes that a search over groups names as slow, failing or unsteady, each with a reason and a spare.
+
+    What is bad only together, or among others, is no node's own.
+    """
+    reasons = {
+        each.hosts[0]: f"{each.evidence[0]}"
+        for each in found.answers
+        if each.kind in _OF_ONE_NODE and len(each.hosts) == 1
+    }
+    free = iter([each for each in dict.fromkeys(spares) if each not in reasons])
+    return tuple(
+        NodeToDrain(host=host, reason=_cut(f"busbw isolate: {one_line(said)}"), spare=next(free, None))
         for host, said in reasons.items()
     )
 

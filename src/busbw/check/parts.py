@@ -7,7 +7,7 @@ from busbw.check.measures import made, measure_words, samples_words, words_of
 from busbw.check.peers import worse_than_peers
 from busbw.check.profiles import NodeThreshold
 from busbw.limits.rates import narrowest
-from busbw.model.check.screening import NodeReading, PciLink, ScreenedNode
+from busbw.model.check.screening import NodeReading, ScreenedNode, SlotLink
 from busbw.model.finding import Finding
 from busbw.model.limit import Rate
 
@@ -50,7 +50,7 @@ def _absolute(threshold: NodeThreshold, node: ScreenedNode, reading: NodeReading
     ]  # fmt: skip
 
 
-def link_limit(way: Sequence[PciLink]) -> Rate | None:
+def link_limit(way: Sequence[SlotLink]) -> Rate | None:
     """Return what the narrowest link of a way could carry; None where the upper end of the first is not shown.
 
     A link has two ends, and its functions say what each could: without the upper one the slot may be the lesser.

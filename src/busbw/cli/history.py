@@ -19,8 +19,13 @@ from busbw.store.selecting import count, rows
 
 _OUTCOMES = ("ok", "slow", "wrong", "failed", "cannot-tell", "unreadable", "imported")
 _CLAIMS = ("faster", "slower", "mixed", "same", "none", "found")
+_KINDS = ("run", "import", "comparison", "bisection", "isolation")
 _SELECTING = (
-    click.option("--kind", type=click.Choice(["run", "import", "comparison", "bisection"]), help="Nothing but these."),
+    click.option(
+        "--kind",
+        type=click.Choice(_KINDS),
+        help="Nothing but these.",
+    ),
     click.option("--host", metavar="PATTERN", help="Runs on such a host: node07, or 'node0*'."),
     click.option("--platform", metavar="PATTERN", help="Runs on such a machine: a platform's name, or '*H100*'."),
     click.option("--collective", metavar="NAME", help="Runs that measured it."),
@@ -57,7 +62,7 @@ def selecting_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values, all of them.")
 @click.pass_context
 def runs(context: click.Context, /, **asked: object) -> None:
-    """List the runs, imports, comparisons and bisections there are, newest last; give them tags."""
+    """List the runs, imports, comparisons, bisections and searches over groups there are, newest last; tag them."""
     if context.invoked_subcommand is not None:
         return
     if asked["as_json"] and asked["as_csv"]:

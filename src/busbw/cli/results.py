@@ -23,8 +23,8 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON: the co
 @click.argument("run_name", metavar="RUN", default="last")
 @_JSON
 def show(run_name: str, *, as_json: bool) -> None:
-    """Print the result of a RUN, an import or a comparison: a path, the beginning of its name, or `last`."""
-    from busbw.api.loading import find_stored, is_bisection, is_comparison, is_import, read
+    """Print the result of a RUN, an import, a comparison or a search: a path, the beginning of its name, or `last`."""
+    from busbw.api.loading import find_stored, is_bisection, is_comparison, is_import, is_isolation, read
 
     where = find_stored(run_name)
     if is_comparison(where):
@@ -35,6 +35,10 @@ def show(run_name: str, *, as_json: bool) -> None:
         from busbw.cli.bisect import show_bisection
 
         show_bisection(where, as_json=as_json)
+    if is_isolation(where):
+        from busbw.cli.nodes.isolate import show_isolation
+
+        show_isolation(where, as_json=as_json)
     if is_import(where):
         from busbw.cli.import_ import show_import
 

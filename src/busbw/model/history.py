@@ -6,13 +6,13 @@ from busbw.base.value import Integer, Value
 
 
 class ListRow(Value, kw_only=True, frozen=True):
-    """One run, import, comparison or bisection in a list.
+    """One run, import, comparison, bisection or search over groups in a list.
 
     Of an import the points are readings, and nothing is planned; of a comparison they are those that both of two sides
-    have; of a bisection those of the comparison of its ends.
+    have; of a bisection those of the comparison of its ends; of a search the runs of its groups.
     """
 
-    kind: Literal["run", "import", "comparison", "bisection"] = "run"
+    kind: Literal["run", "import", "comparison", "bisection", "isolation"] = "run"
     run_id: str
     path: str
     created: str | None
@@ -98,7 +98,7 @@ class HistoryRun(Value, kw_only=True, frozen=True):
 class Selection(Value, kw_only=True, frozen=True):
     """Which runs are meant: those that every part which is given holds for."""
 
-    # "run", "import", "comparison" or "bisection".
+    # "run", "import", "comparison", "bisection" or "isolation".
     kind: str | None = None
     # Patterns (`node0*`): one of the hosts, the platform.
     host: str | None = None

@@ -99,7 +99,7 @@ def _part_of(path: Path, content: bytes) -> Iterator[Path]:
         raise RunError(
             f"cannot write {path.name}: {error.strerror or error}",
             where=str(path.parent),
-            hint="free space, or choose another folder with -o",
+            hint="free space, or choose another folder",
         ) from error
 
 
@@ -176,7 +176,7 @@ def write_folder(directory: Path, files: Iterable[tuple[str, str, bool]]) -> Non
         raise RunError(
             f"cannot write {target.name}: {error.strerror or error}",
             where=str(target.parent),
-            hint="free space, or choose another folder with -o",
+            hint="free space, or choose another folder",
         ) from error
 
 
@@ -254,5 +254,5 @@ def write(files: Iterable[JobFile], folder: Path) -> None:
             raise InputError(
                 f"cannot write a file of the job: {error.strerror or error}",
                 where=str(folder / path),
-                hint="choose another folder with -o",
+                hint="choose another folder",
             ) from error

@@ -24,7 +24,7 @@ import msgspec
 from busbw.base import layout
 from busbw.base.errors import RunError
 from busbw.model.history import HistoryPoint, HistoryRun, ListRow
-from busbw.store import bisections, comparisons, duck, tags
+from busbw.store import bisections, comparisons, duck, isolations, tags
 from busbw.store.imports import IMPORT_FILE
 
 # What the files of a run's raw folder begin with, by which one is known that has lost its plan.
@@ -36,7 +36,7 @@ class Stored:
     """A run, an import, a comparison, a bisection, or what is left of a run that had not begun."""
 
     name: str
-    kind: Literal["run", "import", "comparison", "bisection", "remnant"]
+    kind: Literal["run", "import", "comparison", "bisection", "isolation", "remnant"]
     # Inode, size and times of the files that a result is read from.
     mark: str
 
@@ -95,6 +95,10 @@ def _other(directory: str, name: str) -> Stored | None:
     searched = _mark(f"{directory}/{bisections.PLAN_FILE}")
     if searched is not None:
         return Stored(name=name, kind="bisection", mark=f"{searched} {_mark_of_bisection(directory)}")
+    isolated = _mark(f"{directory}/{isolations.PLAN_FILE}")
+    if isolated is not None:
+        result, runs = (_mark(f"{directory}/{file}") for file in (isolations.RESULT_FILE, isolations.RUNS_FILE))
+        return Stored(name=name, kind="isolation", mark=f"{isolated} {result or runs}")
     return None
 
 

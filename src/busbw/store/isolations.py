@@ -45,7 +45,8 @@ def read_plan(directory: Path) -> IsolationPlan:
     content = read_whole(path, _MAX_BYTES)
     codec.check_schema(content, ISOLATION_SCHEMA, where=str(path))
     plan = codec.decode(content, IsolationPlan, where=str(path))
-    if len(set(plan.hosts)) < len(plan.hosts) or plan.group_nodes >= len(plan.hosts):
+    leaves_fit = not plan.leaves or len(plan.leaves) == len(plan.hosts)
+    if len(set(plan.hosts)) < len(plan.hosts) or plan.group_nodes >= len(plan.hosts) or not leaves_fit:
         raise InputError("not a search: its hosts or its groups cannot be", where=str(path))
     return plan
 
@@ -118,6 +119,14 @@ def printed(path: Path) -> str:
             return file.read(_MOST_READ_BYTES).decode("utf-8", "replace")
     except OSError as error:
         raise RunError(f"cannot read {path.name}: {error.strerror or error}", where=str(path)) from error
+
+
+def read(directory: Path) -> Isolation | None:
+    """Return what was found; None: the search has not ended. Raises InputError when it is damaged."""
+    path = directory / RESULT_FILE
+    if not is_file(path):
+        return None
+    return codec.decode(read_whole(path, _MAX_BYTES), Isolation, where=str(path))
 
 
 def write(directory: Path, found: Isolation) -> None:

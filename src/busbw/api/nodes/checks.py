@@ -3,6 +3,7 @@
 import datetime as dt
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -82,6 +83,7 @@ def check(request: CheckRequest, say: Say) -> tuple[CheckReport, Path | None]:
     profile, text = profile_named(request.profile)
     if request.platform is not None:
         find_platform(request.platform, site_files())
+    _check_twice(request.hosts)
     spares = expand(request.spares, where="--spares")
     for each in request.partners:
         expand(each, where="--partner")
@@ -114,6 +116,15 @@ def check(request: CheckRequest, say: Say) -> tuple[CheckReport, Path | None]:
     under_way = _Checking(plan, profile, where, say)
     checks.create(where, under_way.plan)
     return under_way.report(), where
+
+
+def _check_twice(hosts: str | None) -> None:
+    """Raise InputError for a host that a list names twice: a node is checked once."""
+    if hosts is None or is_file(Path(hosts)):
+        return
+    twice = [name for name, count in Counter(expand(hosts, where="--hosts")).items() if count > 1]
+    if twice:
+        raise InputError(f"{twice[0]} is named twice", where="--hosts", hint="name each host once")
 
 
 def resume(name: str, hosts: str | None, nodes: int | None, say: Say) -> tuple[CheckReport, Path]:
@@ -174,6 +185,8 @@ class _Checking:
         for name in self._profile.stages:
             if name == "screening":
                 answer, nodes = self._screening()
+            elif answers and answers[0].name == "screening" and answers[0].state == "failed":
+                answer = StageAnswer(name=name, state="not_measured", because="no host answered the screening")
             else:
                 answer = self._kept(name) or self._stored(self._taken(name))
             answers.append(answer)

@@ -14,7 +14,7 @@ from busbw.machine.capture.snapshot import network_ports
 from busbw.machine.read.index import number
 from busbw.machine.read.pci import shown_lanes, shown_speed
 from busbw.model import codec
-from busbw.model.check.screening import NodeReading, NotScreened, PciLink
+from busbw.model.check.screening import NodeReading, NotScreened, SlotLink
 from busbw.model.host import Answer
 from busbw.model.machine import MpiFamily
 from busbw.model.run import Run
@@ -83,8 +83,8 @@ def screen_pcie(ask: Ask, why: Callable[[Answer], str], seconds: float, left_s: 
     return Screened(readings=tuple(readings), unscreened=unscreened, changed=tuple(changed))
 
 
-def _link(line: _LinkLine) -> PciLink:
-    return PciLink(
+def _link(line: _LinkLine) -> SlotLink:
+    return SlotLink(
         bus_id=line.bus_id, speed=shown_speed(line.speed), width=shown_lanes(number(line.width)),
         most_speed=shown_speed(line.most_speed), most_width=shown_lanes(number(line.most_width)),
     )  # fmt: skip

@@ -1,6 +1,8 @@
 """The verb `isolate`: which node makes groups of nodes slow or fail."""
 
 import sys
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -30,6 +32,43 @@ A COMMAND of yours stands behind --. Its words may have {hosts} (n0,n1), {hostfi
 Exit code 0: no node differs; 1: something was found; 2: bad input; 3: not started, or stopped; 4: cannot tell.
 """
 _COMMAND = "busbw.command"
+# What goes with --resume: the rest is in the plan.
+_OF_RESUME = ("resume", "plan_only", "as_json", "drain_list", "drain_form", "spares")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Drain:
+    """Where the list of nodes to drain goes, in which form, and what may take their place."""
+
+    to: str | None
+    form: Any
+    spares: str
+
+    def check(self, *, as_json: bool) -> None:
+        """Raise InputError for what could not be written when the search has ended."""
+        from busbw.base.hostlist import expand
+        from busbw.store.files import check_replaceable
+
+        if self.to == "-" and as_json:
+            raise InputError("both --json and --drain-list - print to standard output", hint="--drain-list FILE")
+        if self.to not in (None, "-"):
+            check_replaceable(Path(str(self.to)))
+        expand(self.spares, where="--spares")
+
+    def write(self, found: "Isolation") -> bool:
+        """Write the list; whether it went to standard output."""
+        from busbw.base.hostlist import expand
+        from busbw.check.draining import drain_text, isolated_nodes
+        from busbw.store.files import write_whole
+
+        if self.to is None:
+            return False
+        text = drain_text(isolated_nodes(found, expand(self.spares, where="--spares")), self.form)
+        if self.to != "-":
+            write_whole(Path(self.to).absolute(), text.encode())
+            return False
+        sys.stdout.write(text)
+        return True
 
 
 class _CommandBehind(GroupedCommand):
@@ -72,9 +111,27 @@ _OWN = (
     GroupedOption(
         ["--timeout", "timeout_s"], group="how", type=float, metavar="SECONDS", help="Of a group's run [default: 600]."
     ),
+    GroupedOption(
+        ["--topology", "tree"],
+        group="how",
+        metavar="FILE",
+        help="Slurm's topology.conf, or the output of ibnetdiscover: groups within a leaf first, then across.",
+    ),
     GroupedOption(["--no-whole"], group="how", is_flag=True, help="Do not run all nodes together first."),
     GroupedOption(["--seed"], group="how", type=int, metavar="N", help="What groups are drawn with [default: drawn]."),
     GroupedOption(["--resume"], metavar="SEARCH", help="Go on with an earlier search, by its own plan."),
+    GroupedOption(["--spares"], metavar="LIST", default="", help="Hosts that may take the place of bad ones."),
+    GroupedOption(
+        ["--drain-list"],
+        metavar="FILE|-",
+        help="Write the nodes that should take no jobs; - prints them and nothing else.",
+    ),
+    GroupedOption(
+        ["--drain-form"],
+        type=click.Choice(("all", "hosts", "list", "scontrol", "kubectl")),
+        default="all",
+        help="As of busbw check: hosts, list, scontrol, kubectl, or all in one file [default: all].",
+    ),
     GroupedOption(["--plan", "plan_only"], is_flag=True, help="Print the first round, and stop."),
     GroupedOption(
         ["--json", "as_json"], is_flag=True, help="Print JSON: the content of result.json or isolation.json."
@@ -89,18 +146,20 @@ def _isolate(**given: Any) -> NoReturn:  # noqa: ANN401 - as click gives them
     from busbw.store import isolations
 
     as_json = given["as_json"]
+    drain = _Drain(to=given["drain_list"], form=given["drain_form"], spares=given["spares"])
+    drain.check(as_json=as_json)
     if given["resume"] is not None:
         _check_alone()
         where = isolations.find(given["resume"], directories.root()).absolute()
         if given["plan_only"]:
             _print_plan(isolations.read_plan(where), as_json=as_json)
-        _ended(go_on(where, _say), as_json=as_json)
+        _ended(go_on(where, _say), drain, as_json=as_json)
     common = given_for_launches(given)
     plan, where = plan_isolation(_asked(common, given), directory_of(common), directories.root())
     if given["plan_only"]:
         _print_plan(plan, as_json=as_json)
     _say(f"{len(plan.hosts)} hosts in groups of {plan.group_nodes}, stored in {where}")
-    _ended(isolate_nodes(plan, where, _say), as_json=as_json)
+    _ended(isolate_nodes(plan, where, _say), drain, as_json=as_json)
 
 
 def _say(words: str) -> None:
@@ -112,7 +171,7 @@ def _asked(common: dict[str, Any], given: dict[str, Any]) -> Any:  # noqa: ANN40
     from busbw.fabric.groups.reading import read_rule
 
     command: tuple[str, ...] | None = click.get_current_context().meta.get(_COMMAND)
-    names = ("group_nodes", "repeats", "most_rounds", "timeout_s", "seed", "expect", "hosts", "nodes")
+    names = ("group_nodes", "repeats", "most_rounds", "timeout_s", "seed", "expect", "hosts", "nodes", "tree")
     fields = {name: given[name] for name in names if given[name] is not None}
     fields["whole"] = not given["no_whole"]
     if command is None:
@@ -161,7 +220,7 @@ def _check_none_of_runs() -> None:
 
 def _check_alone() -> None:
     """Raise InputError when --resume comes with what the plan of that search has decided already."""
-    found = [spelled for name, spelled in _given_options() if name not in ("resume", "plan_only", "as_json")]
+    found = [spelled for name, spelled in _given_options() if name not in _OF_RESUME]
     if _COMMAND in click.get_current_context().meta:
         found.append("--")
     if found:
@@ -191,11 +250,13 @@ def _print_plan(plan: "IsolationPlan", *, as_json: bool) -> NoReturn:
     sys.exit(ExitCode.OK)
 
 
-def _ended(found: "Isolation", *, as_json: bool) -> NoReturn:
+def _ended(found: "Isolation", drain: _Drain, *, as_json: bool) -> NoReturn:
     from busbw.fabric.groups.report import isolation_lines
     from busbw.model import codec
 
-    if as_json:
+    if drain.write(found):
+        pass
+    elif as_json:
         sys.stdout.write(codec.encode_pretty(found).decode())
     else:
         print("\n".join(printable(line) for line in isolation_lines(found)))
@@ -203,6 +264,19 @@ def _ended(found: "Isolation", *, as_json: bool) -> NoReturn:
     if any(each.is_serious for each in found.findings):
         sys.exit(ExitCode.FINDINGS)
     sys.exit(ExitCode.CANNOT_TELL if found.verdict.outcome == "cannot_tell" else ExitCode.OK)
+
+
+def show_isolation(where: Path, *, as_json: bool) -> NoReturn:
+    """Print what a stored search found, and exit as it did; one that has not ended cannot tell."""
+    from busbw.api.history import isolation_row
+    from busbw.store import isolations
+
+    found = isolations.read(where)
+    if found is not None:
+        _ended(found, _Drain(to=None, form="all", spares=""), as_json=as_json)
+    print(printable(isolation_row(where).sentence))
+    print(end="", flush=True)
+    sys.exit(ExitCode.CANNOT_TELL)
 
 
 # `--group` is another thing here; the others ask for more than one collective between all ranks.

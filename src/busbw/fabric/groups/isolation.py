@@ -10,7 +10,7 @@ from busbw.model.finding import Confidence, Finding, Verdict
 ISOLATION_SCHEMA = 1
 
 ReadKind = Literal["pattern", "last-number", "exit-code", "busbw-run"]
-AnswerKind = Literal["node", "failing", "together", "among-others", "whole", "everywhere", "open"]
+AnswerKind = Literal["node", "failing", "unsteady", "together", "among-others", "whole", "everywhere", "open"]
 
 
 class ReadRule(Value, kw_only=True, frozen=True):
@@ -32,6 +32,8 @@ class IsolationPlan(Value, kw_only=True, frozen=True):
     hosts: Annotated[tuple[str, ...], msgspec.Meta(min_length=3)]
     # Who said so.
     how: str
+    # The leaf switch of each host; (): not known.
+    leaves: tuple[str, ...] = ()
     # Nodes of each group, runs of a group before it is judged, and the most rounds.
     group_nodes: Annotated[int, msgspec.Meta(ge=2, le=65_536)]
     repeats: Annotated[int, msgspec.Meta(ge=1, le=1000)]
@@ -50,6 +52,14 @@ class IsolationPlan(Value, kw_only=True, frozen=True):
     # Of busbw's own runs B/s; of a command "".
     unit: str = ""
     notes: tuple[str, ...] = ()
+
+
+def name_of_search(plan: IsolationPlan) -> str:
+    """Return what the groups of a search run: a collective of busbw's own, or the program of a command."""
+    if plan.read.kind == "busbw-run":
+        # python -P -m busbw run COLLECTIVE ...
+        return plan.command[plan.command.index("run") + 1]
+    return plan.command[0].rpartition("/")[2] or plan.command[0]
 
 
 class GroupRun(Value, kw_only=True, frozen=True):

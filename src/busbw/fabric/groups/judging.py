@@ -30,9 +30,11 @@ _FAST_SHARE = 6
 _LEAST_NOISE = 1e-4
 
 GroupState = Literal["sound", "unclear", "slow", "failed"]
-GroupPurpose = Literal["whole", "first", "split", "confirm", "again", "alone", "together"]
+GroupPurpose = Literal["whole", "first", "split", "confirm", "again", "alone", "together", "unsteady", "within"]
+# Those that every node is in, whatever is found.
+FIRST: tuple[GroupPurpose, ...] = ("within", "first")
 # Those in which groups of the usual size run beside others.
-_AMONG_PEERS: tuple[GroupPurpose, ...] = ("first", "split", "confirm", "again", "together")
+_AMONG_PEERS: tuple[GroupPurpose, ...] = ("first", "split", "confirm", "again", "together", "unsteady", "within")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,16 +144,23 @@ def scale_of(tests: Sequence[GroupTest], terms: GroupTerms) -> GroupScale:
     """Return what tests are held against, from the tests themselves."""
     peers = [each for each in tests if each.purpose in _AMONG_PEERS]
     levels: dict[int, list[float]] = defaultdict(list)
+    # Groups within a leaf may be faster than others without a fault of those.
+    within: set[int] = set()
     for each in peers:
         if each.typical is not None and not each.has_failed:
             levels[each.look].append(terms.level(each.typical))
-    pooled = sorted(level for own in levels.values() for level in own)
-    fast = pooled[(len(pooled) - 1) // _FAST_SHARE] if pooled else 0.0
-    centres = {look: _reference(own, fast) for look, own in levels.items()}
-    usual = centres[min(centres)] if centres else 0.0
+            within |= {each.look} if each.purpose == "within" else set()
+    fast = {
+        is_within: _fast(
+            sorted(level for look, own in levels.items() if (look in within) == is_within for level in own)
+        )
+        for is_within in (False, True)
+    }
+    centres = {look: _reference(own, fast[look in within]) for look, own in levels.items()}
+    usual = centres[min(set(centres) - within or centres)] if centres else 0.0
     for each in tests:
         centres.setdefault(each.look, usual)
-    first = [terms.level(each.typical) for each in peers if each.purpose == "first" and each.typical is not None]
+    first = [terms.level(each.typical) for each in peers if each.purpose in FIRST and each.typical is not None]
     made = GroupScale(
         terms=terms,
         centres=centres,
@@ -166,6 +175,11 @@ def scale_of(tests: Sequence[GroupTest], terms: GroupTerms) -> GroupScale:
     return GroupScale(
         terms=terms, centres=centres, noise=made.noise, between=made.between, tests=made.tests, is_slow_everywhere=True
     )
+
+
+def _fast(levels: Sequence[float]) -> float:
+    """Return what one in six of some levels, ascending, is better than."""
+    return levels[(len(levels) - 1) // _FAST_SHARE] if levels else 0.0
 
 
 def _value(level: float, terms: GroupTerms) -> float:

@@ -9,16 +9,17 @@ from busbw.base.text import counted, listed
 from busbw.base.units import format_in
 from busbw.fabric.groups.combining import Combination
 from busbw.fabric.groups.isolation import AnswerKind, GroupAnswer, Isolation, IsolationPlan, TestedGroup
-from busbw.fabric.groups.judging import GroupScale, GroupTest
+from busbw.fabric.groups.judging import FIRST, GroupScale, GroupTest
 from busbw.fabric.groups.search import Group
 from busbw.fabric.groups.splitting import BadNode, Separated
+from busbw.fabric.groups.unsteady import UnsteadyNode, bad_runs, is_bad_run
 from busbw.facts.rules import finding
 from busbw.model.finding import Finding, Verdict
 from busbw.stats.distributions import median
 
 _CODES: dict[AnswerKind, str] = {
     "node": "FAB030", "failing": "FAB031", "together": "FAB032", "among-others": "FAB033", "whole": "FAB034",
-    "everywhere": "FAB035",
+    "everywhere": "FAB035", "unsteady": "FAB036",
 }  # fmt: skip
 _WIDTH = 79
 _SHOWN_TESTS = 4
@@ -90,8 +91,9 @@ class _GroupWords:
 
     def answers(self) -> Iterator[GroupAnswer]:
         yield from (self.culprit(each) for each in self.found.culprits)
+        yield from (self.unsteady(each) for each in self.found.unsteady)
         yield from (self.combination(each, sides) for each, sides in self.joined())
-        first = [each for each in self.found.tests if each.purpose == "first"]
+        first = [each for each in self.found.tests if each.purpose in FIRST]
         if self.scale.is_slow_everywhere and not any(each.has_failed for each in first):
             yield self.everywhere(first)
         whole = [each for each in self.found.tests if each.purpose == "whole"]
@@ -102,9 +104,7 @@ class _GroupWords:
 
     def culprit(self, culprit: BadNode) -> GroupAnswer:
         node, name = culprit.node, self.plan.hosts[culprit.node]
-        own = [
-            each for each in self.found.tests if node in each.nodes and each.purpose in ("first", "split", "confirm")
-        ]
+        own = [each for each in self.found.tests if node in each.nodes and each.purpose in (*FIRST, "split", "confirm")]
         bad = [each for each in own if self.scale.is_bad(each)]
         failing = any(each.has_failed for each in culprit.confirmations)
         effects = [self.scale.effect(each) for each in culprit.confirmations]
@@ -122,6 +122,29 @@ class _GroupWords:
             evidence=(f"{counts}; {again}", *shown, *self.sound_partners(culprit)),
             otherwise="its cable or switch port; its CPUs, memory or GPUs; a setting, an image or a job on it alone",
             clears=f"busbw doctor --here on {name}; then its groups as fast as the others",
+        )
+
+    def unsteady(self, found: UnsteadyNode) -> GroupAnswer:
+        name = self.plan.hosts[found.node]
+        effects = [
+            self.scale.terms.level(one.value) - self.scale.centres.get(each.look, 0.0)
+            for each in found.tests for one in each.results
+            if one.value is not None and is_bad_run(self.scale, each, one)
+        ]  # fmt: skip
+        beside = f"{found.others_bad} of {found.others_runs} beside them without it"
+        shown = [
+            f"with {self.names(set(each.nodes) - {found.node})}: {bad} of {counted(runs, 'run')} bad"
+            for each in found.tests for bad, runs in (bad_runs(self.scale, (each,)),)
+        ]  # fmt: skip
+        return GroupAnswer(
+            kind="unsteady",
+            place=f"node {name}",
+            hosts=(name,),
+            loss=1 - math.exp(-median(sorted(effects))) if effects else None,
+            confidence="likely",
+            evidence=(f"{found.bad} of {counted(found.runs, 'run')} with {name} are bad, {beside}", *shown),
+            otherwise="a link that comes and goes; a clock that is lowered at times; other work on it at times",
+            clears=f"busbw doctor --here and busbw probe --noise on {name}, and its error counters over a day",
         )
 
     def sound_partners(self, culprit: BadNode) -> Iterator[str]:
@@ -275,6 +298,7 @@ def _sentence(answer: GroupAnswer) -> str:
     return {
         "node": f"slow: {answer.place} slows every group it is in{slower}",
         "failing": f"failed: groups with {answer.place} fail, and those without it do not",
+        "unsteady": f"slow at times: {answer.place} slows some runs of every group it is in{slower}",
         "together": f"slow only together: {answer.place}{slower}; apart they are sound",
         "among-others": f"slow among others: {answer.place}{slower}; alone it is sound",
         "whole": f"bad only together: {answer.place}; groups of fewer are sound",
@@ -284,7 +308,7 @@ def _sentence(answer: GroupAnswer) -> str:
 
 def _untold(found: Separated, plan: IsolationPlan, answers: Sequence[GroupAnswer]) -> str | None:
     """Return why nothing can be said; None: everything is sound as far as it was measured."""
-    first = [each for each in found.tests if each.purpose == "first"]
+    first = [each for each in found.tests if each.purpose in FIRST]
     if first and all(each.has_failed for each in first):
         return f"every group fails, the first with: {_failure(first[0])}; does the command run by itself?"
     if any(each.kind == "open" for each in answers):
@@ -355,7 +379,7 @@ def _cleared(found: Isolation) -> Iterator[str]:
 
 def _table(found: Isolation) -> Iterator[str]:
     """Yield a row for each group that was not sound, and for those of the first look."""
-    rows = [each for each in found.tests if each.purpose in ("whole", "first") or each.state != "sound"]
+    rows = [each for each in found.tests if each.purpose in ("whole", *FIRST) or each.state != "sound"]
     if not rows:
         return
     yield ""

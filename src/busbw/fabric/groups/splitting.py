@@ -9,8 +9,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from busbw.fabric.groups.combining import Combination, combined
-from busbw.fabric.groups.judging import GroupScale, GroupTerms, GroupTest
+from busbw.fabric.groups.judging import FIRST, GroupScale, GroupTerms, GroupTest
 from busbw.fabric.groups.search import BudgetSpent, Group, GroupMeasure, GroupSearch
+from busbw.fabric.groups.unsteady import UnsteadyNode, unsteady_nodes
 from busbw.fabric.places import Draws
 
 REPEATS = 3
@@ -43,6 +44,8 @@ class Separated:
     culprits: tuple[BadNode, ...]
     # Bad in tests of its own and not confirmed.
     unconfirmed: tuple[BadNode, ...]
+    # Bad in some of their runs.
+    unsteady: tuple[UnsteadyNode, ...]
     combinations: tuple[Combination, ...]
     # Bad groups that were sound when they ran again.
     passed: tuple[GroupTest, ...]
@@ -51,16 +54,48 @@ class Separated:
     is_budget_spent: bool
 
 
-def first_groups(nodes: int, group_nodes: int) -> tuple[Group, ...]:
-    """Return the groups that nodes form in their order, which is where neighbours stand together."""
-    return tuple(tuple(range(at, at + group_nodes)) for at in range(0, nodes - group_nodes + 1, group_nodes))
+def first_groups(nodes: int, group_nodes: int, leaves: Sequence[int] = ()) -> tuple[Group, ...]:
+    """Return the groups that nodes form in their order, which is where neighbours stand together.
+
+    With the leaf of each node the nodes of one leaf first stand together, and groups are within it as far as they can.
+    """
+    order = sorted(range(nodes), key=lambda node: leaves[node]) if leaves else range(nodes)
+    if not leaves:
+        return _chunks(order, group_nodes)
+    made: list[Group] = []
+    left: list[int] = []
+    for leaf in dict.fromkeys(leaves[node] for node in order):
+        own = [node for node in order if leaves[node] == leaf]
+        whole = len(own) // group_nodes * group_nodes
+        made += _chunks(own[:whole], group_nodes)
+        left += own[whole:]
+    return (*made, *_chunks(left, group_nodes))
+
+
+def across_groups(nodes: int, group_nodes: int, leaves: Sequence[int]) -> tuple[Group, ...]:
+    """Return groups with nodes of as many leaves each as there are."""
+    places: dict[int, int] = {}
+    within = [places.setdefault(leaf, 0) or 0 for leaf in leaves]
+    for node, leaf in enumerate(leaves):
+        within[node] = places[leaf]
+        places[leaf] += 1
+    return _chunks(sorted(range(nodes), key=lambda node: (within[node], leaves[node])), group_nodes)
+
+
+def _chunks(order: Sequence[int], group_nodes: int) -> tuple[Group, ...]:
+    return tuple(
+        tuple(sorted(order[at : at + group_nodes])) for at in range(0, len(order) - group_nodes + 1, group_nodes)
+    )
 
 
 def separate(
     nodes: int, group_nodes: int, measure: GroupMeasure, terms: GroupTerms, draws: Draws, *, repeats: int = REPEATS,
-    most_rounds: int = MOST_ROUNDS, whole: bool = True,
+    most_rounds: int = MOST_ROUNDS, whole: bool = True, leaves: Sequence[int] = (),
 ) -> Separated:  # fmt: skip
-    """Return which of `nodes` nodes make groups of `size` bad. `whole`: all of them are run together once, too."""
+    """Return which of `nodes` nodes make groups of `size` bad. `whole`: all of them are run together once, too.
+
+    `leaves`: the leaf switch of each node; (): they are not known.
+    """
     search = GroupSearch(
         nodes=nodes,
         group_nodes=group_nodes,
@@ -74,11 +109,12 @@ def separate(
     try:
         if whole and nodes > group_nodes:
             _run_whole(search)
-        _first_looks(search)
+        _first_looks(search, leaves if len(set(leaves)) > 1 else ())
         if whole and nodes > group_nodes:
             _whole_again(search)
         found.isolated = _split(search)
         _confirm(search, found)
+        found.unsteady = unsteady_nodes(search, {each.node for each in _judged(search, found)[0]})
         pairs = _unexplained(search, found)
         again = [each for each in pairs if search.scale.is_bad(each[1])]
         found.passed = [first for first, _second in pairs if (first, _second) not in again]
@@ -96,6 +132,7 @@ class _Known:
 
     isolated: list[int] = field(default_factory=list)
     confirming: dict[int, list[GroupTest]] = field(default_factory=dict)
+    unsteady: list[UnsteadyNode] = field(default_factory=list)
     combinations: list[Combination] = field(default_factory=list)
     passed: list[GroupTest] = field(default_factory=list)
 
@@ -114,12 +151,18 @@ def _whole_again(search: GroupSearch) -> None:
 
 
 def _firsts(search: GroupSearch) -> list[GroupTest]:
-    return [each for each in search.tests if each.purpose == "first"]
+    return [each for each in search.tests if each.purpose in FIRST]
 
 
-def _first_looks(search: GroupSearch) -> None:
-    """Run nodes in their order in groups; where that makes few groups, or leaves nodes out, in further ones."""
+def _first_looks(search: GroupSearch, leaves: Sequence[int]) -> None:
+    """Run nodes in their order in groups; where that makes few groups, or leaves nodes out, in further ones.
+
+    Where leaves are known, groups of neighbours first, and then groups over all leaves.
+    """
     order = first_groups(search.nodes, search.group_nodes)
+    if leaves:
+        search.look(first_groups(search.nodes, search.group_nodes, leaves), "within", search.repeats)
+        order = across_groups(search.nodes, search.group_nodes, leaves)
     search.look(order, "first", search.repeats)
     tested = {node for group in order for node in group}
     while len(tested) < search.nodes or len(_firsts(search)) < _LEAST_FIRST_TESTS:
@@ -154,7 +197,7 @@ def _split(search: GroupSearch) -> list[int]:
 
 def _in_sound(search: GroupSearch) -> set[int]:
     scale = search.scale
-    return {node for each in search.tests if each.purpose in ("first", "split") and scale.state(each) == "sound"
+    return {node for each in search.tests if each.purpose in (*FIRST, "split") and scale.state(each) == "sound"
             for node in each.nodes}  # fmt: skip
 
 
@@ -163,7 +206,7 @@ def _isolated(search: GroupSearch, suspects: set[int]) -> set[int]:
     scale = search.scale
     _, bad = search.counts(scale)
     alone = [suspects.intersection(each.nodes) for each in search.tests
-             if each.purpose in ("first", "split") and scale.is_bad(each)]  # fmt: skip
+             if each.purpose in (*FIRST, "split") and scale.is_bad(each)]  # fmt: skip
     return {node for each in alone if len(each) == 1 for node in each if bad[node] > 1}
 
 
@@ -206,7 +249,7 @@ def _confirming(
 def _unexplained(search: GroupSearch, found: _Known) -> list[tuple[GroupTest, GroupTest]]:
     """Run bad groups of the first looks again that no confirmed node explains; return each with its second test."""
     scale = search.scale
-    explained = {each.node for each in _judged(search, found)[0]}
+    explained = {*(each.node for each in _judged(search, found)[0]), *(each.node for each in found.unsteady)}
     bad = [each for each in _firsts(search) if scale.is_bad(each) and not explained.intersection(each.nodes)]
     if not bad or all(scale.is_bad(each) for each in _firsts(search)):
         return []
@@ -246,7 +289,7 @@ def _is_told_apart(search: GroupSearch, node: int) -> bool:
     """
     scale = search.scale
     sound, bad = search.counts(scale)
-    own = [each for each in search.tests if node in each.nodes and each.purpose in ("first", "split", "confirm")]
+    own = [each for each in search.tests if node in each.nodes and each.purpose in (*FIRST, "split", "confirm")]
     judged = [each for each in own if len(each.results) >= search.repeats and each.purpose != "confirm"]
     partners = [set(each.nodes) - {node} for each in own if scale.is_bad(each)]
     return (
@@ -261,7 +304,9 @@ def _concluded(search: GroupSearch, found: _Known, *, is_spent: bool) -> Separat
     scale = search.scale
     sound, bad = search.counts(scale)
     named, unconfirmed = _judged(search, found)
-    explained = {each.node for each in (*named, *unconfirmed)}
+    sometimes = {each.node for each in found.unsteady}
+    unconfirmed = [each for each in unconfirmed if each.node not in sometimes]
+    explained = {*sometimes, *(each.node for each in (*named, *unconfirmed))}
     return Separated(
         nodes=search.nodes,
         group_nodes=search.group_nodes,
@@ -270,6 +315,7 @@ def _concluded(search: GroupSearch, found: _Known, *, is_spent: bool) -> Separat
         scale=scale,
         culprits=tuple(named),
         unconfirmed=tuple(unconfirmed),
+        unsteady=tuple(found.unsteady),
         combinations=tuple(found.combinations),
         passed=tuple(found.passed),
         unknown=tuple(node for node in range(search.nodes) if bad[node] and not sound[node] and node not in explained),
@@ -280,7 +326,7 @@ def _concluded(search: GroupSearch, found: _Known, *, is_spent: bool) -> Separat
 def _first_effect(search: GroupSearch, scale: GroupScale, node: int) -> float:
     """Return the least effect that a node had in the bad tests that made it suspicious; 0: they failed."""
     effects = [scale.effect(each) for each in search.tests
-               if node in each.nodes and each.purpose in ("first", "split") and scale.is_bad(each)]  # fmt: skip
+               if node in each.nodes and each.purpose in (*FIRST, "split") and scale.is_bad(each)]  # fmt: skip
     return min((each for each in effects if each is not None), default=0.0)
 
 

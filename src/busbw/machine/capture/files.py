@@ -141,6 +141,9 @@ def ask(commands: Sequence[Command], *, total_s: float) -> tuple[Answer, ...]:
 
     folders = [folder for folder in (*os.get_exec_path(), *_MORE_FOLDERS) if folder.startswith("/")]
     searched = os.pathsep.join(folders)
+    if len(commands) == 1:
+        # Without a thread, which would keep Ctrl-C waiting until its command has ended.
+        return (_answer(commands[0], searched, deadline_s),)
     try:
         with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
             return tuple(pool.map(lambda command: _answer(command, searched, deadline_s), commands))
@@ -168,7 +171,11 @@ def _answer(command: Command, folders: str, deadline_s: float) -> Answer:
         )
     except OSError as error:
         return Answer(name=command.name, argv=argv, ended="failed", error=error.strerror or str(error))
-    return _read(command.name, argv, process, timeout_s)
+    try:
+        return _read(command.name, argv, process, timeout_s)
+    except BaseException:
+        _end(process, 0)
+        raise
 
 
 def _read(name: str, argv: tuple[str, ...], process: subprocess.Popen[bytes], timeout_s: float) -> Answer:

@@ -19,7 +19,7 @@ Measure = Literal["memory_copy", "noise", "send", "receive", "to_gpu", "from_gpu
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
 
 
-class PciLink(Value, kw_only=True, frozen=True):
+class SlotLink(Value, kw_only=True, frozen=True):
     """The PCIe link of one PCI function to what is above it, as the kernel shows it. None: not shown."""
 
     bus_id: str
@@ -50,7 +50,7 @@ class NodeReading(Value, kw_only=True, frozen=True):
     # Whom data went to or came from; the pair of GPUs; the GPU or NIC; None: the node alone.
     partner: str | None = None
     # The links that data crossed, the GPU's first and then those of the bridges above it; (): not told.
-    way: tuple[PciLink, ...] = ()
+    way: tuple[SlotLink, ...] = ()
 
 
 class NotScreened(Value, kw_only=True, frozen=True):

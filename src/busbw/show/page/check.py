@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from busbw import __version__
-from busbw.model.check.report import CheckReport, NodeAnswer
+from busbw.model.check.report import CheckReport, NodeAnswer, NodeOutcome
 from busbw.model.check.screening import Measure, NodeReading
 from busbw.show.check_words import not_screened, still_open
 from busbw.show.page.html import environment, inlined
@@ -24,7 +24,7 @@ _MEASURES: dict[Measure, tuple[str, str]] = {
     "gpu_pair": ("GPU pair", "{} GPU pairs"),
     "nic": ("NIC", "{} NICs"),
 }
-_ORDER = {"error": 0, "warn": 1, "cannot_tell": 2, "ok": 3}
+_ORDER: dict[NodeOutcome, int] = {"error": 0, "warn": 1, "cannot_tell": 2, "ok": 3}
 # Findings whose evidence is printed; beyond them the table of nodes says which.
 _MOST_FINDINGS = 500
 # Sound nodes beyond these are folded: what needs a look comes first.
