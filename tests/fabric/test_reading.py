@@ -30,7 +30,7 @@ def test_a_table_is_read_in_the_units_that_it_names() -> None:
         "sender,receiver,value,unit,round\n# osu\nn0,n1,380,Gb/s,2\nn1,n0,47000\n", "bandwidth", "t"
     )
     assert [str(each) for each in places.endpoints] == ["n0", "n1"]
-    assert tests == (
+    assert tuple(tests) == (
         PairTest(sender=0, receiver=1, round=2, value=47.5e9),
         PairTest(sender=1, receiver=0, round=0, value=47e9),
     )

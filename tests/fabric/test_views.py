@@ -7,7 +7,7 @@ import pytest
 from tests.warm import warm_busbw
 
 from busbw.fabric.drawing import ASCII, UNICODE, VIEW_NAMES, drawn_lines, report_lines
-from busbw.fabric.places import PairTest, Places, flat
+from busbw.fabric.places import Endpoint, PairTest, Places, flat
 from busbw.fabric.procedure import analysed
 from busbw.fabric.report import FabricReport, report
 from busbw.fabric.simulation import drawn_faults, made_places
@@ -219,3 +219,29 @@ def test_what_cannot_be_shown_or_written_is_refused_before_anything_is_done(tmp_
     assert done.returncode == 2
     assert says in done.stderr
     assert done.stdout == ""
+
+
+def test_of_very_many_tests_some_are_drawn_of_every_endpoint_and_all_of_the_suspect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = [Endpoint(node=f"n{number}") for number in range(33)]
+    tests = [
+        # Sorted by sender and receiver, as a matrix is written down: 32 tests a row.
+        PairTest(sender=one, receiver=other, round=0, value=(7e9 if 5 in (one, other) else 1e10))
+        for one in range(33)
+        for other in range(33)
+        if one != other
+    ]
+    monkeypatch.setattr("busbw.fabric.views._MOST_READ", len(tests) // 4)
+
+    made = report(analysed(flat(names), tests, "bandwidth"), "bandwidth", "a matrix")
+
+    rows = made.views.matrix.tests
+    suspect = next(at for at, line in enumerate(made.views.matrix.lines) if line.suspect)
+    assert [each.place for each in made.answers] == ["node n5"]
+    assert made.views.every == 4
+    assert sum(rows[suspect]) == sum(row[suspect] for row in rows) == 32
+    assert sum(map(sum, rows)) < len(tests) // 2
+    others = [row for at, row in enumerate(rows) if at != suspect]
+    assert all(map(sum, others))
+    assert all(map(sum, zip(*others, strict=True)))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.runner import read_records, read_run
+from tests.e2e.test_disk import fill
 
 from busbw.model.record import RoundMeasured
 
@@ -63,3 +64,20 @@ def test_ctrl_c_is_judged_as_far_as_measured_and_gone_on_with_in_place(fabric: F
     # A stored sweep is judged again word for word.
     assert judged.stdout == done.stdout
     assert "nothing is missing" in fabric("--resume", fabric.run).stderr
+
+
+def test_on_a_disk_that_is_full_what_was_measured_is_judged(fabric: Fabric) -> None:
+    with fabric.lab.small_file_system(2**20) as disk:
+        fabric.run = disk / "run"
+        started = fabric.start("--hosts", ALL, *SMALL, "--out", fabric.run)
+        fabric.wait_for_round(2)
+        fill(disk)
+        code = started.wait(120)
+        # The last line is torn where the disk was full.
+        whole = (fabric.run / "raw" / "rank-00000.0.jsonl").read_bytes().split(b"\n")[:-1]
+        measured = sum(b'"type":"round"' in line for line in whole)
+    err = (fabric.folder / "err").read_text(encoding="utf-8")
+    assert code == 3, err
+    assert "No space left on device" in err
+    assert "busbw fabric --resume" in err
+    assert f"8 nodes, {measured} rounds" in (fabric.folder / "out").read_text(encoding="utf-8")

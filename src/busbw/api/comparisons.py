@@ -62,6 +62,12 @@ def result_of(name: str, *, side: int, block: int) -> Result:
     if is_import(place):
         return _import(place, place.resolve(), place.name, side, block)
     run = read(place)
+    if run.plan.fabric is not None:
+        raise InputError(
+            f"{place.name} is a sweep over pairs of hosts: it has no points to compare",
+            where=str(place),
+            hint=f"judge each by itself: busbw fabric {place.name}",
+        )
     launch = launch_of(run, side=side, block=block, name=place.name)
     return Result(
         place=place.resolve(),

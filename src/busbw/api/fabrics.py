@@ -242,7 +242,8 @@ def _stored(asked: FabricRequest, source: str) -> tuple[Swept, Metric, str, Know
         name = "standard input" if source == "-" else source
         text = read_bounded(Path(source), most_bytes=MOST_BYTES, kind="table of pairs").decode("utf-8", "replace")
         metric = asked.metric
-        places, tests = read_pairs(text, metric, name)
+        places, found = read_pairs(text, metric, name)
+        tests: Sequence[PairTest] = found
         title = f"{metric} of pairs in {name}"
     else:
         where = loading.find(source)

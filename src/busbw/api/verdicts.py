@@ -93,7 +93,14 @@ def open_results(names: tuple[str, ...]) -> Iterator[Opened]:
             where=where, name=where.name, logs=tuple(map(str, imports.copies(where))), is_temporary=False
         )
     else:
-        yield OpenedRun(where=where, name=where.name, run=read(where))
+        run = read(where)
+        if run.plan.fabric is not None:
+            raise InputError(
+                "this is a sweep over pairs of hosts, which is judged by itself",
+                where=str(where),
+                hint=f"busbw fabric {where.name}",
+            )
+        yield OpenedRun(where=where, name=where.name, run=run)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -32,6 +32,14 @@ class PairTable(Sequence[PairTest]):
             self.values.append(each.value or math.nan)
             self._marks.append(_RETEST * each.retest | _ALONE * each.alone)
 
+    def add(self, sender: int, receiver: int, number: int, value: float) -> None:
+        """Add a test of round `number`; NaN: no answer."""
+        self.senders.append(sender)
+        self.receivers.append(receiver)
+        self.rounds.append(number)
+        self.values.append(value)
+        self._marks.append(0)
+
     def add_round(self, senders: Iterable[int], receivers: Iterable[int], number: int, values: Iterable[float]) -> None:
         """Add the tests of one round; NaN: no answer. Raises ValueError where the columns differ in length."""
         before = len(self.values)

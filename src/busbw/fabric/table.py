@@ -7,10 +7,11 @@ are microseconds, bandwidths MB/s (1e6) and message rates messages a second, as 
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from busbw.base.errors import InputError
 from busbw.base.hostlist import is_host_name
+from busbw.fabric.pair_table import PairTable
 from busbw.fabric.places import Endpoint, Metric, PairTest, Places, endpoint_of, flat
 
 MOST_BYTES = 2**30
@@ -43,7 +44,7 @@ def quantity(text: str, metric: Metric, where: str) -> float:
     return _number(match[1], where) * _scale(match[2], metric, where)
 
 
-def _scale(unit: str, metric: Metric, where: str) -> float:
+def _scale(unit: str, metric: Metric, where: str | None) -> float:
     kind, scale = _UNITS.get(unit, ("", 0.0))
     if kind != _kind(metric):
         known = ", ".join(each for each, (of, _) in _UNITS.items() if of == _kind(metric))
@@ -55,7 +56,7 @@ def _kind(metric: Metric) -> str:
     return "bandwidth" if metric == "bibandwidth" else metric
 
 
-def _number(text: str, where: str) -> float:
+def _number(text: str, where: str | None) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -65,51 +66,94 @@ def _number(text: str, where: str) -> float:
     return value
 
 
-def read_pairs(text: str, metric: Metric, where: str) -> tuple[Places, tuple[PairTest, ...]]:
+def read_pairs(text: str, metric: Metric, where: str) -> tuple[Places, PairTable]:
     """Return the endpoints in the order in which they come, and the tests.
 
     Raises InputError for a line that is none, a host that is paired with itself, one host alone, and no pair at all.
     """
-    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if _says(line)]
-    if not lines:
+    rows = _Rows(metric)
+    separator: str | None = None
+    for number, line in enumerate(_lines(text), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if separator is None:
+            separator = next((each for each in _SEPARATORS if each in line), ",")
+            if line.split(separator)[0].strip().lower() in ("sender", "source", "from"):
+                continue
+        try:
+            rows.add(line.split(separator))
+        except InputError as error:
+            raise InputError(error.cause, where=f"{where}:{number}", hint=error.hint) from None
+    if separator is None:
         raise InputError("no pairs in this table", where=where, hint="sender,receiver,value,unit")
-    separator = next((each for each in _SEPARATORS if each in lines[0][1]), ",")
-    if lines[0][1].split(separator)[0].strip().lower() in ("sender", "source", "from"):
-        lines = lines[1:]
-    numbers: dict[Endpoint, int] = {}
-    tests = [_test(line.split(separator), metric, numbers, f"{where}:{number}") for number, line in lines]
-    if not tests:
+    if not rows.tests:
         raise InputError("a first line of names and no pair below it", where=where)
-    if all(each.value is None for each in tests):
+    if not rows.has_answer:
         raise InputError("none of these tests has an answer", where=where)
-    return flat(numbers), tuple(tests)
+    return flat(rows.endpoints), rows.tests
 
 
-def _says(line: str) -> bool:
-    return bool(line.strip()) and not line.lstrip().startswith("#")
+def _lines(text: str) -> Iterator[str]:
+    """Yield the lines of a text one by one: of millions a list is larger than the tests themselves."""
+    start = 0
+    while (end := text.find("\n", start)) >= 0:
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]
 
 
-def _test(cells: list[str], metric: Metric, numbers: dict[Endpoint, int], at: str) -> PairTest:
-    """Return one line as a test; `numbers` gets the endpoints that are new."""
-    if not 3 <= len(cells) <= 5:
-        raise InputError(f"{len(cells)} cells instead of sender, receiver, value, unit, round", where=at)
-    one, other, value, unit, turn = [*(cell.strip() for cell in cells), "", ""][:5]
-    sender, receiver = _endpoint(one, at), _endpoint(other, at)
-    ends = [numbers.setdefault(each, len(numbers)) for each in (sender, receiver)]
-    if sender.node == receiver.node:
-        raise InputError(f"{one[:60]} is paired with itself", where=at, hint="leave such lines out")
-    scale = _scale(unit or _USUAL[_kind(metric)], metric, at)
-    if turn and not (turn.isascii() and turn.isdecimal() and int(turn[:12]) <= _MOST_ROUNDS):
-        raise InputError(f"{turn[:40]!r} is no number of a round", where=at)
-    reached = None if value == _NO_ANSWER else _number(value, at) * scale
-    return PairTest(sender=ends[0], receiver=ends[1], round=int(turn or 0), value=reached)
+class _Rows:
+    """The tests of a table as far as it was read; what was understood of a cell is understood once."""
+
+    def __init__(self, metric: Metric) -> None:
+        self.tests = PairTable()
+        self.endpoints: list[Endpoint] = []
+        self.has_answer = False
+        self._metric = metric
+        # By endpoint, and by the text of a cell; the scale of each unit.
+        self._numbers: dict[Endpoint, int] = {}
+        self._known: dict[str, int] = {}
+        self._scales: dict[str, float] = {}
+
+    def add(self, cells: list[str]) -> None:
+        """Add one line. Raises InputError, which does not say where."""
+        if not 3 <= len(cells) <= 5:
+            raise InputError(f"{len(cells)} cells instead of sender, receiver, value, unit, round")
+        one, other, value, unit, turn = [*(cell.strip() for cell in cells), "", ""][:5]
+        sender, receiver = self._known.get(one), self._known.get(other)
+        if sender is None:
+            sender = self._number(one)
+        if receiver is None:
+            receiver = self._number(other)
+        if self.endpoints[sender].node == self.endpoints[receiver].node:
+            raise InputError(f"{one[:60]} is paired with itself", hint="leave such lines out")
+        scale = self._scales.get(unit)
+        if scale is None:
+            scale = _scale(unit or _USUAL[_kind(self._metric)], self._metric, None)
+            self._scales[unit] = scale
+        if turn and not (turn.isascii() and turn.isdecimal() and int(turn[:12]) <= _MOST_ROUNDS):
+            raise InputError(f"{turn[:40]!r} is no number of a round")
+        reached = math.nan
+        if value != _NO_ANSWER:
+            reached = _number(value, None) * scale
+            self.has_answer = True
+        self.tests.add(sender, receiver, int(turn or 0), reached)
+
+    def _number(self, text: str) -> int:
+        """Return the number of the endpoint that a cell names, which is new as a text."""
+        endpoint = _endpoint(text)
+        number = self._numbers.setdefault(endpoint, len(self.endpoints))
+        if number == len(self.endpoints):
+            self.endpoints.append(endpoint)
+        self._known[text] = number
+        return number
 
 
-def _endpoint(text: str, at: str) -> Endpoint:
+def _endpoint(text: str) -> Endpoint:
     """Return what a cell names; a GPU of a host stands for itself, since the GPUs of one host are tested together."""
     found = endpoint_of(text)
     if not is_host_name(found.node) or (found.rail is not None and not _RAIL.fullmatch(found.rail)):
-        raise InputError(f"{text[:60]!r} is no host", where=at, hint="node07, or node07:mlx5_3 for one of its NICs")
+        raise InputError(f"{text[:60]!r} is no host", hint="node07, or node07:mlx5_3 for one of its NICs")
     return Endpoint(node=text) if found.rail is not None and _GPU.fullmatch(found.rail) else found
 
 

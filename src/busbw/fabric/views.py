@@ -36,7 +36,7 @@ _MOST_TESTS = 40
 _MOST_HOSTS = 256
 _MOST_LINKS = 8
 _LEAST_OF_A_LINK = 4
-# Of larger sweeps every second, third ... test is read, besides those of suspects.
+# Of larger sweeps one of every two, three ... tests is read, besides those of suspects.
 _MOST_READ = 1_000_000
 
 
@@ -228,14 +228,22 @@ def _read(outcome: Swept, named: NamedParts) -> tuple[tuple[_Reading, ...], int]
     """
     fit, places, table = outcome.fit, outcome.places, table_of(outcome.tests)
     every = max(1, len(table) // _MOST_READ)
-    numbers: Iterable[int] = range(0, len(table), every)
+    numbers: Iterable[int] = range(len(table))
     if every > 1:
-        numbers = sorted({*numbers, *table.among(places, named.endpoints)})
+        numbers = sorted({*_spread(len(table), every), *table.among(places, named.endpoints)})
     found = _levelled([_reading(table[at], fit.residuals[at], fit, places, named) for at in numbers], places)
     found += [
         _Reading(test=test, excess=None, answer=named.of(test)) for test in map(table.__getitem__, table.unanswered())
     ]
     return tuple(found), every
+
+
+def _spread(count: int, every: int) -> Iterator[int]:
+    """Yield one number of every so many below `count`, at changing places: tests are often sorted by their ends."""
+    for first in range(0, count, every):
+        number = first + ((first // every * 0x9E3779B1 & 0xFFFFFFFF) >> 8) % every
+        if number < count:
+            yield number
 
 
 def _reading(test: PairTest, residual: float, fit: Fit, places: Places, named: NamedParts) -> _Reading:

@@ -139,6 +139,8 @@ def run_text(run: Run, where: Path) -> None:
         say_finding(out, finding)
     _say_conditions(out, run)
     say(out, verdict_line(run.verdict))
+    if run.plan.fabric is not None and run.outcome is not None and run.unreached is None:
+        out.print(Text(f"its tests and views: busbw fabric {printable(where.name)}"), soft_wrap=True)
     out.print(Text(f"run: {printable(str(where))}", style="dim"), soft_wrap=True)
 
 

@@ -1,4 +1,4 @@
-"""A host that stood still, and the one whose MPI waited for it without end: only the first is named and left out."""
+"""A stored sweep: whom a host that stood still took with it, and what other verbs say of a sweep."""
 
 import random
 from pathlib import Path
@@ -8,12 +8,16 @@ import pytest
 from tests.judge.factories import make_outcome, make_plan
 
 from busbw.api import sweeps
+from busbw.api.comparisons import result_of
+from busbw.api.verdicts import open_results
+from busbw.base.errors import InputError
 from busbw.fabric.recorded import carried_out
 from busbw.fabric.simulation import Noise, Simulated
 from busbw.model.fabric import PairSeen
 from busbw.model.record import RoundMeasured
 from busbw.model.visit import Culprit
 from busbw.store import outcome as outcomes
+from busbw.store.directory import create
 
 from .test_planned_sweep import PLACES, planned
 
@@ -68,3 +72,20 @@ def test_who_only_waited_is_neither_named_nor_left_out_where_visits_found_the_ca
     waited = f"{PLACES.endpoints[waiting]} waited for it and had no part in later rounds, but answered a visit"
     assert (waited in report.answers[0].evidence) is found
     assert "slower" not in report.verdict.sentence
+
+
+def test_verbs_about_points_say_what_judges_a_sweep(tmp_path: Path) -> None:
+    plan, _rounds, _waiting = measured()
+    where = tmp_path / "run"
+    create(plan, where)
+    outcomes.write(where, make_outcome())
+
+    with pytest.raises(InputError, match="is a sweep over pairs of hosts: it has no points") as of_compare:
+        result_of(str(where), side=0, block=0)
+    with pytest.raises(InputError, match="is a sweep over pairs of hosts, which is judged") as of_judge:
+        open_results((str(where),)).__enter__()
+
+    assert {of_compare.value.hint, of_judge.value.hint} == {
+        "judge each by itself: busbw fabric run",
+        "busbw fabric run",
+    }
