@@ -1,6 +1,7 @@
 """What the links of an InfiniBand fabric say: hosts and their adapters, leaves, hops, and links below their neighbours.
 
-Where hosts stand is asked of a file of either kind, here or of Slurm. A leaf is a switch with hosts. Hops are cables on the shortest way: 2 below one leaf, 4 through one switch above.
+Where hosts stand is asked of a file of either kind, this or Slurm's topology.conf. A leaf is a switch with hosts. Hops
+are cables on the shortest way: 2 below one leaf, 4 through one switch above.
 """
 
 import re
