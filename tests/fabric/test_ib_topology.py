@@ -8,10 +8,17 @@ from click.testing import CliRunner
 
 from busbw.base.errors import InputError
 from busbw.cli.command import busbw
-from busbw.fabric.ib_links import described, hop_count, ib_hosts, link_speed, placed_by_links, slow_links
+from busbw.fabric.ib_links import (
+    described,
+    hop_count,
+    ib_hosts,
+    link_speed,
+    placed_by_links,
+    placed_by_text,
+    slow_links,
+)
 from busbw.fabric.ib_topology import IbFabric, is_ib_topology, read_ib_topology
 from busbw.fabric.places import Endpoint, flat
-from busbw.fabric.topology_file import placed_by_text
 
 SAMPLES = Path(__file__).parent / "samples"
 SLURM = "SwitchName=leaf0 Nodes=n[0-1]\nSwitchName=leaf1 Nodes=n[2-3]\n"

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from busbw.base.errors import InputError
 from busbw.fabric.places import Endpoint, Places, flat
-from busbw.fabric.schedule import full_rounds, sparse_rounds, tournament
+from busbw.fabric.schedule import check_rounds, full_rounds, most_rounds, retest_round, sparse_rounds, tournament
 from busbw.fabric.simulation import TOPOLOGIES, made_places
 
 
@@ -53,12 +54,33 @@ def test_an_odd_host_rests_in_turn_and_all_are_tested() -> None:
     assert [len(each) for each in rounds] == [3] * 7
 
 
-def test_retests_have_what_is_wanted_first_and_keep_the_others_busy() -> None:
+def test_a_retest_has_what_is_wanted_first_and_keeps_the_others_busy() -> None:
     places = made_places("fat-tree-2", 16)
     good = [each for each in range(16) if each != 5]
-    rounds = retest_rounds([((5, 4), (5, 6), (5, 9))], places, good, random.Random(1), 3)
-    assert [next(pair for pair in each if 5 in pair) for each in rounds] == [(4, 5), (5, 6), (5, 9)]
-    assert all(is_disjoint(each) and len(each) == 8 for each in rounds)
+    pairs = retest_round([((5, 4), (5, 6)), ((4, 5), (9, 1))], places, good, random.Random(1))
+    assert (4, 5) in pairs
+    assert (1, 9) in pairs
+    assert is_disjoint(pairs)
+    assert len(pairs) == 8
+
+
+def test_every_two_leaves_meet_in_the_first_rounds_of_a_thousand_nodes() -> None:
+    places = made_places("fat-tree-2", 1024)
+    rounds = list(sparse_rounds(places, random.Random(5)))
+    met = {frozenset(places.leaves[end] for end in pair) for each in rounds[2:] for pair in each}
+    assert len(rounds) == 6
+    assert len(met) == 64 * 63 // 2
+
+
+@pytest.mark.parametrize(("nodes", "most"), [(2, 8), (64, 8), (65, 10), (256, 12), (4096, 12)])
+def test_a_sweep_of_more_nodes_may_have_more_rounds(nodes: int, most: int) -> None:
+    assert most_rounds(nodes) == most
+
+
+@pytest.mark.parametrize("most", [0, 7, 1001])
+def test_rounds_that_cannot_be_had_are_refused(most: int) -> None:
+    with pytest.raises(InputError, match="rounds at most"):
+        check_rounds(most)
 
 
 def test_rails_of_a_node_are_tested_at_once() -> None:

@@ -11,6 +11,7 @@ from busbw.api.sweeps import expected_of, metrics_measured, report_of, swept
 from busbw.base.errors import InputError
 from busbw.base.value import Integer, Value
 from busbw.fabric.counter_evidence import counter_notes, set_beside, weighed
+from busbw.fabric.ib_links import KnownTopology, placed_by_text
 from busbw.fabric.places import Endpoint, Metric, PairTest, Places, flat
 from busbw.fabric.procedure import Swept, analysed, sweep
 from busbw.fabric.report import ExpectedPair, FabricReport, expectations, report
@@ -18,7 +19,6 @@ from busbw.fabric.schedule import check_rounds
 from busbw.fabric.simulation import Fault, FaultKind, Noise, Simulated, Topology, drawn_faults, made_places
 from busbw.fabric.slurm_topology import tree_text
 from busbw.fabric.table import MOST_BYTES, pairs_text, read_pairs
-from busbw.fabric.topology_file import KnownTopology, placed_by_text
 from busbw.facts.platforms import find_platform
 from busbw.machine.capture.sites import site_files
 from busbw.model.finding import Finding

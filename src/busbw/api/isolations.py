@@ -23,9 +23,9 @@ from busbw.fabric.groups.reading import check_command, command_of_group, read_re
 from busbw.fabric.groups.report import isolation_of
 from busbw.fabric.groups.search import Group
 from busbw.fabric.groups.splitting import MOST_ROUNDS, REPEATS, first_groups, separate
+from busbw.fabric.ib_links import placed_by_text
 from busbw.fabric.places import Endpoint, flat
 from busbw.fabric.table import quantity
-from busbw.fabric.topology_file import placed_by_text
 from busbw.machine.capture import host as capture
 from busbw.machine.capture import programs
 from busbw.measure.execute.groups import STDERR, STDOUT, GroupCommand, GroupEnding, run_side_by_side

@@ -106,6 +106,8 @@ class Retest:
     # By how much, in their median; a logarithm. And the scatter of that median where nothing is wrong.
     effect: float = 0.0
     scatter: float = 0.0
+    # Whether a retest shows it, not the first rounds alone.
+    again: bool = True
 
     @property
     def confirms(self) -> bool:
@@ -124,7 +126,7 @@ def answer_of(
         kind=kind,
         place=place,
         loss=1 - math.exp(-suspicion.effect),
-        confidence="likely" if retested or seen.of >= 2 * LEAST_TESTS else "possible",
+        confidence="likely" if (retested and seen.again) or seen.of >= 2 * LEAST_TESTS else "possible",
         evidence=tuple(evidence_line(tests[each], places, unit) for each in seen.tests[:SHOWN_TESTS]),
         slow_tests=seen.slow,
         of_tests=seen.of,

@@ -32,6 +32,8 @@ _FLOOR = 0.02
 _LEAST_SIGMA = _BIN
 # A pair within a leaf is believed where others that both met agree.
 _WITNESSES = 64
+# Of few pairs leaves can be made up that many of them contradict.
+_LEAST_AGREEMENT = 0.9
 
 
 class LatencyBand(Value, kw_only=True, frozen=True):
@@ -183,7 +185,7 @@ def fabric_bands(
 def inferred_leaves(places: Places, tests: Sequence[PairTest], numbers: Sequence[int]) -> tuple[Places, float] | None:
     """Return the places with leaves of endpoints that meet in the lowest band, and how far all pairs agree (0 to 1).
 
-    None where there is one band only, or most endpoints were never tested within a leaf.
+    None where there is one band only, most endpoints were never tested within a leaf, or one of ten pairs disagrees.
     """
     if len({each for each in numbers if each >= 0}) < 2:
         return None
@@ -208,7 +210,8 @@ def inferred_leaves(places: Places, tests: Sequence[PairTest], numbers: Sequence
         leaf_names=tuple(f"leaf{number}" for number in range(len(numbered))),
         groups=(0,) * len(numbered),
     )
-    return inferred, sum(agreeing) / len(agreeing) * (1 - alone / count)
+    agreement = sum(agreeing) / len(agreeing) * (1 - alone / count)
+    return (inferred, agreement) if agreement >= _LEAST_AGREEMENT else None
 
 
 def _joined(near: Mapping[int, Mapping[int, bool]], count: int) -> list[int]:

@@ -1,6 +1,7 @@
 """What the links of an InfiniBand fabric say: hosts and their adapters, leaves, hops, and links below their neighbours.
 
-A leaf is a switch with hosts. Hops are cables on the shortest way: 2 below one leaf, 4 through one switch above.
+Where hosts stand is asked of a file of either kind, this or Slurm's topology.conf. A leaf is a switch with hosts. Hops
+are cables on the shortest way: 2 below one leaf, 4 through one switch above.
 """
 
 import re
@@ -11,8 +12,9 @@ from dataclasses import dataclass
 from busbw.base.errors import InputError
 from busbw.base.hostlist import is_host_name
 from busbw.base.text import counted
-from busbw.fabric.ib_topology import LANE_RATES, IbEnd, IbFabric, IbLink, IbNode
+from busbw.fabric.ib_topology import LANE_RATES, IbEnd, IbFabric, IbLink, IbNode, is_ib_topology, read_ib_topology
 from busbw.fabric.places import Endpoint, Places, members_text
+from busbw.fabric.slurm_topology import MOST_BYTES, placed, read_tree
 from busbw.facts.rules import finding
 from busbw.model.finding import Finding
 
@@ -276,3 +278,25 @@ def _slow(fabric: IbFabric, link: IbLink, faster: Sequence[IbLink], near: int) -
         look="iblinkinfo",
         confidence="likely",
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownTopology:
+    """The places with their leaves, and of an InfiniBand fabric its links and what is wrong with them."""
+
+    places: Places
+    fabric: IbFabric | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+def placed_by_text(places: Places, text: str, where: str) -> KnownTopology:
+    """Return the places as a file has them; which kind it is follows from its content.
+
+    Raises InputError for what is none of them, and for a host that it does not have.
+    """
+    if is_ib_topology(text):
+        fabric = read_ib_topology(text, where)
+        return KnownTopology(places=placed_by_links(places, fabric), fabric=fabric, findings=slow_links(fabric))
+    if len(text) > MOST_BYTES:
+        raise InputError(f"{len(text)} characters are too many for a topology.conf", where=where)
+    return KnownTopology(places=placed(places, read_tree(text, where)))

@@ -4,6 +4,7 @@ import math
 from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from busbw import _core
 from busbw.fabric.answers import (
@@ -49,6 +50,8 @@ _PARTNERS = 6
 # by this share of what was seen among others.
 _SOUND_ALONE = 3 * LEAST_EFFECT
 _SHARE_ALONE = 0.6
+# Bad rounds from which on a link that comes and goes is named though no retest saw it.
+_OFTEN = 3
 # Where one direction is suspicious, the retests decide about the other from this effect on.
 _OTHER_WAY = 0.6 * LEAST_EFFECT
 
@@ -241,10 +244,16 @@ def _endpoint_of(
     end = suspicion.elements[0]
     both = retest(suspicion, places, tests, fit, suspects, above=above)
     if suspicion.kind == "unsteady":
-        # It comes and goes: one of the retests in which it came is enough, beside the rounds before. Where a round has
-        # both directions by themselves both must be slow; where it has one test, chance does that sooner.
-        bad = _bad_rounds(end, places, tests, fit, both)
-        return (suspicion, both) if bad >= (2 if fit.metric in ONE_WAY else 3) else None
+        # It comes and goes: one of the retests in which it came is enough, beside the rounds before; or it came so
+        # often before that the retests may have missed it. Where a round has both directions by themselves both must be
+        # slow; where it has one test, chance does that sooner.
+        bad = _bad_rounds(end, places, tests, fit, above)
+        is_one_way = fit.metric in ONE_WAY
+        if any(tests.rounds[number] in bad for number in both.tests):
+            return (suspicion, both) if len(bad) >= (2 if is_one_way else 3) else None
+        often = is_one_way and len(bad) >= _OFTEN and tests.first_retest < len(tests)
+        seen = tuple(number for at in sorted(bad) for number in bad[at])
+        return (suspicion, replace(both, tests=seen, again=False)) if often else None
     ways = {way: retest(suspicion, places, tests, fit, suspects, way, above) for way in ("send", "receive")}
     terms = {"send": fit.senders[end], "receive": fit.receivers[end]}
     asked = tests.first_retest < len(tests)
@@ -261,16 +270,21 @@ def _endpoint_of(
     return Suspicion(kind=kind, elements=(end,), effect=effect), ways[sure[0]]
 
 
-def _bad_rounds(end: int, places: Places, tests: PairTable, fit: Fit, seen: Retest) -> int:
-    """Return in how many rounds all tests of an endpoint were very slow; 0 where none of `seen` is in one of them."""
-    rounds: dict[int, float] = {}
+def _bad_rounds(end: int, places: Places, tests: PairTable, fit: Fit, above: frozenset[int]) -> dict[int, list[int]]:
+    """Return the rounds in which all tests of an endpoint were very slow, with the numbers of those.
+
+    `above`: leaves of which no test that leaves them counts.
+    """
+    rounds: dict[int, list[int]] = defaultdict(list)
+    sound: set[int] = set()
     for number in tests.among(places, (end,)):
-        if not math.isnan(fit.residuals[number]):
+        ends = (tests.senders[number], tests.receivers[number])
+        if not math.isnan(fit.residuals[number]) and not (above and passes(places, ends, above)):
             own = fit.senders[end] if end == tests.senders[number] else fit.receivers[end]
-            at = tests.rounds[number]
-            rounds[at] = min(rounds.get(at, math.inf), fit.residuals[number] + own)
-    bad = {at for at, least in rounds.items() if least > _LARGE}
-    return len(bad) if any(tests.rounds[number] in bad for number in seen.tests) else 0
+            rounds[tests.rounds[number]].append(number)
+            if fit.residuals[number] + own <= _LARGE:
+                sound.add(tests.rounds[number])
+    return {at: numbers for at, numbers in rounds.items() if at not in sound}
 
 
 _ENDPOINT = {

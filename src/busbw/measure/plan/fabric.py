@@ -9,11 +9,11 @@ import msgspec
 from busbw.base.collectives import WINDOW_MESSAGES
 from busbw.base.errors import InputError
 from busbw.base.hostlist import is_host_name
+from busbw.fabric.ib_links import KnownTopology, placed_by_text
 from busbw.fabric.ib_topology import MOST_BYTES
 from busbw.fabric.places import ONE_WAY, Endpoint, Places, flat
 from busbw.fabric.recorded import Drawing, disjoint_rounds, drawn_rounds
 from busbw.fabric.schedule import Pair, Round, check_rounds
-from busbw.fabric.topology_file import KnownTopology, placed_by_text
 from busbw.machine.capture import allocation as capture
 from busbw.measure.plan.hosts import hosts_of
 from busbw.measure.plan.planning import plan as make_plan
