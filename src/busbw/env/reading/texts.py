@@ -203,7 +203,7 @@ _NOT_READ = {
 }  # fmt: skip
 _OF_TEMPLATES = {".in", ".j2", ".jinja", ".template", ".tmpl", ".tpl"}
 _BY_SUFFIX = {
-    ".md": "markdown", ".markdown": "markdown", ".py": "python", ".pyw": "python",
+    ".md": "markdown", ".markdown": "markdown", ".rst": "markdown", ".py": "python", ".pyw": "python",
     ".json": "json", ".jsonc": "json", ".json5": "json", ".code-workspace": "json",
     ".csh": "csh", ".tcsh": "csh",
     ".service": "systemd", ".mount": "systemd", ".socket": "systemd", ".timer": "systemd",
