@@ -86,8 +86,7 @@ def read(text: str, file: str, language: str | None = None) -> SettingsReading:
         ledger.unread(unreadable[0], f"{len(unreadable)} bytes from here on are no UTF-8; each is read as {_REPLACED}")
     is_posix = _SHEBANG.match(text) is None or _POSIX.match(text) is not None
     is_script = language is not None or _is_script(cleaned[:_FIRST], file)
-    is_whole = is_script or PurePath(file).suffix == ""
-    ledger.is_script = chosen in {"shell", "slurm"} and is_posix and is_whole and _TEMPLATES.search(text) is None
+    ledger.is_script = chosen in {"shell", "slurm"} and is_posix and _TEMPLATES.search(text) is None
     if chosen in _OF_SHELLS and not is_script and not _acts(cleaned[:_FIRST], file):
         ledger.spoken(0, len(cleaned))
     context = Context(ledger=ledger, scope=Scope(), nested=_nested)
@@ -222,7 +221,7 @@ _JSON = re.compile(r"\s*\{\s*(?://[^\n]*\s*)*\"[^\"\n]*\"[ \t]*:")
 _HOSTS = re.compile(r"(?:^|/)(?:host|machine|rank)file(?:[.\w-]*\.txt)?$")
 # Files of build systems, by their whole name.
 _BUILD = (
-    (re.compile(r"(?:^|/)(?:GNU)?[Mm]akefile(?:\.[\w.-]+)?$"), "a makefile"),
+    (re.compile(r"(?:^|/)(?:GNU)?[Mm]akefile(?:\.(?!sh$|py$|md$)[\w-]+)?$"), "a makefile"),
     (re.compile(r"(?:^|/)CMakeLists\.txt$"), "CMake"),
     (re.compile(r"(?:^|/)meson(?:\.build|_options\.txt)$"), "an input of Meson"),
     (re.compile(r"(?:^|/)Jenkinsfile(?:[.-][\w.-]+)?$"), "Groovy"),
