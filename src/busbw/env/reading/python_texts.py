@@ -123,8 +123,8 @@ class PythonTexts:
             self._scopes = [*scopes, self._new_names()]
             self._body(body)
         # What names hold that nothing used is taken for what it looks like.
-        for (_scope, name), value in self._pending.items():
-            self._given_to = (name,)
+        for (_scope, held_by), value in self._pending.items():
+            self._given_to = (held_by,)
             self._tell(value)
         self._given_to = ()
         for name, value in self._ways:

@@ -52,17 +52,21 @@ def _take(piece: Spelled, start: int, end: int, context: Context) -> None:
 # A key of a table of variables, with a text or a number.
 _KEY = re.compile(
     rf"^[ \t]*[\"']?(?P<name>{commands.FAMILY_NAME.pattern})[\"']?[ \t]*="
-    r"[ \t]*(?P<quote>[\"']?)(?P<value>[^\"'\n#]*)(?P=quote)",
+    r"[ \t]*(?:\[(?P<list>[^\]]{0,4000})\]|(?P<quote>[\"']?)(?P<value>[^\"'\n#]*)(?P=quote))",
     re.MULTILINE,
 )
+_ITEM = re.compile(r"(?P<quote>[\"']?)(?P<value>[^\"'\s,#][^\"'\n,#]*)(?P=quote)")
 
 
 def read_toml(piece: Spelled, context: Context) -> None:
     """Take down the variables of the interconnect's libraries that are keys of a table; nothing else is read."""
     for found in _KEY.finditer(piece.text):
-        value = piece.part(found.start("value"), found.start("value") + len(found["value"].rstrip()))
         at = piece.origin(found.start("name"))
-        context.put(found["name"], value, "environment", at=at, written=(value.origin(0), value.end()))
+        # A list holds the values of a sweep, one for each run.
+        texts = [found] if found["list"] is None else list(_ITEM.finditer(piece.text, *found.span("list")))
+        for text in texts:
+            value = piece.part(text.start("value"), text.start("value") + len(text["value"].rstrip()))
+            context.put(found["name"], value, "environment", at=at, written=(value.origin(0), value.end()))
 
 
 def names_settings(text: str) -> bool:

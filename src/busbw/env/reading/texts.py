@@ -85,8 +85,9 @@ def read(text: str, file: str, language: str | None = None) -> SettingsReading:
     if unreadable:
         ledger.unread(unreadable[0], f"{len(unreadable)} bytes from here on are no UTF-8; each is read as {_REPLACED}")
     is_posix = _SHEBANG.match(text) is None or _POSIX.match(text) is not None
+    is_script = language is not None or _is_script(cleaned[:_FIRST], file)
     ledger.is_script = chosen in {"shell", "slurm"} and is_posix and _TEMPLATES.search(text) is None
-    if language is None and chosen in _OF_SHELLS and not _is_script(cleaned[:_FIRST], file):
+    if chosen in _OF_SHELLS and not is_script and not _acts(cleaned[:_FIRST], file):
         ledger.spoken(0, len(cleaned))
     context = Context(ledger=ledger, scope=Scope(), nested=_nested)
     _READERS[chosen](Spelled(cleaned), context)
@@ -103,14 +104,16 @@ def read(text: str, file: str, language: str | None = None) -> SettingsReading:
 
 
 def _is_script(start: str, file: str) -> bool:
-    """Whether a text is shown to be a script: by its name, its first line, directives, or what its lines do."""
-    if _SHEBANG.match(start) or _DIRECTIVE.search(start) or language_of(file, "") is not None:
-        return True
-    suffix = PurePath(file).suffix.lower()
-    if suffix in _BY_SUFFIX:
-        return True
+    """Whether a text is shown to be a script: by its name, its first line, or directives."""
+    is_named = language_of(file, "") is not None or PurePath(file).suffix.lower() in _BY_SUFFIX
+    return is_named or _SHEBANG.match(start) is not None or _DIRECTIVE.search(start) is not None
+
+
+def _acts(start: str, file: str) -> bool:
+    """Whether lines of a text set something or start ranks; among texts for people, whether it begins with that."""
     first = next(filter(str.strip, start.split("\n")), "")
-    return (_SCRIPT.match(first) if suffix in _OF_PEOPLE else _DOES.search(start)) is not None
+    is_of_people = PurePath(file).suffix.lower() in _OF_PEOPLE
+    return (_SCRIPT.match(first) if is_of_people else _DOES.search(start)) is not None
 
 
 def _end_on_windows(text: str, ledger: Ledger, language: str) -> bool:
@@ -199,7 +202,7 @@ _NOT_READ = {
 }  # fmt: skip
 _OF_TEMPLATES = {".in", ".j2", ".jinja", ".template", ".tmpl", ".tpl"}
 _BY_SUFFIX = {
-    ".md": "markdown", ".markdown": "markdown", ".py": "python", ".pyw": "python",
+    ".md": "markdown", ".markdown": "markdown", ".rst": "markdown", ".py": "python", ".pyw": "python",
     ".json": "json", ".jsonc": "json", ".json5": "json", ".code-workspace": "json",
     ".csh": "csh", ".tcsh": "csh",
     ".service": "systemd", ".mount": "systemd", ".socket": "systemd", ".timer": "systemd",
@@ -218,10 +221,10 @@ _JSON = re.compile(r"\s*\{\s*(?://[^\n]*\s*)*\"[^\"\n]*\"[ \t]*:")
 _HOSTS = re.compile(r"(?:^|/)(?:host|machine|rank)file(?:[.\w-]*\.txt)?$")
 # Files of build systems, by their whole name.
 _BUILD = (
-    (re.compile(r"(?:^|/)(?:GNU)?[Mm]akefile(?:\.[\w.-]+)?$"), "a makefile"),
+    (re.compile(r"(?:^|/)(?:GNU)?[Mm]akefile(?:\.(?!sh$|py$|md$)[\w-]+)?$"), "a makefile"),
     (re.compile(r"(?:^|/)CMakeLists\.txt$"), "CMake"),
     (re.compile(r"(?:^|/)meson(?:\.build|_options\.txt)$"), "an input of Meson"),
-    (re.compile(r"(?:^|/)Jenkinsfile$"), "Groovy"),
+    (re.compile(r"(?:^|/)Jenkinsfile(?:[.-][\w.-]+)?$"), "Groovy"),
 )
 
 
