@@ -128,9 +128,8 @@ void check_memory(const World& world, const StandIn& stand_in) {
     const PinnedMemory host{world.gpu(1), 4096};
     const GpuMemory device{world.gpu(1), 4096, nullptr};
     check_nothing_left(stand_in, "copies to a GPU",
-                       {"cuEventCreate", "cuEventRecord", "cuMemcpyHtoDAsync_v2", "cuStreamSynchronize"}, [&] {
-                           return rate_to_gpu(world.gpu(1), host, device, 2);
-                       });
+                       {"cuEventCreate", "cuEventRecord", "cuMemcpyHtoDAsync_v2", "cuStreamSynchronize"},
+                       [&] { return rate_to_gpu(world.gpu(1), host, device, 2); });
     if (world.nccl().mem_alloc != nullptr) {
         check_nothing_left(stand_in, "memory of NCCL", {"cuCtxSetCurrent", "ncclMemAlloc", "cuMemAlloc_v2"},
                            [&] { return std::make_unique<GpuMemory>(world.gpu(1), 4096, &world.nccl()); });

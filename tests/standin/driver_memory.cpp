@@ -89,9 +89,7 @@ void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); 
 // How many times as long as it takes a copy over the link of the current device is made to take.
 constexpr int slow_link_factor = 4;
 
-bool has_slow_link() {
-    return environment_number("STANDIN_SLOW_LINK", -1) == current_context().device;
-}
+bool has_slow_link() { return environment_number("STANDIN_SLOW_LINK", -1) == current_context().device; }
 
 void copy_over_link(void* to, const void* from, std::size_t bytes, bool is_slow) {
     const auto begin = std::chrono::steady_clock::now();
