@@ -230,20 +230,12 @@ def _read(outcome: Swept, named: NamedParts) -> tuple[tuple[_Reading, ...], int]
     every = max(1, len(table) // _MOST_READ)
     numbers: Iterable[int] = range(len(table))
     if every > 1:
-        numbers = sorted({*_spread(len(table), every), *table.among(places, named.endpoints)})
+        numbers = sorted({*table.spread(every), *table.among(places, named.endpoints)})
     found = _levelled([_reading(table[at], fit.residuals[at], fit, places, named) for at in numbers], places)
     found += [
         _Reading(test=test, excess=None, answer=named.of(test)) for test in map(table.__getitem__, table.unanswered())
     ]
     return tuple(found), every
-
-
-def _spread(count: int, every: int) -> Iterator[int]:
-    """Yield one number of every so many below `count`, at changing places: tests are often sorted by their ends."""
-    for first in range(0, count, every):
-        number = first + ((first // every * 0x9E3779B1 & 0xFFFFFFFF) >> 8) % every
-        if number < count:
-            yield number
 
 
 def _reading(test: PairTest, residual: float, fit: Fit, places: Places, named: NamedParts) -> _Reading:
