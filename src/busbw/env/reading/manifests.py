@@ -8,6 +8,7 @@ import msgspec
 
 from busbw.env.reading import commands, shell_commands
 from busbw.env.reading.context import NAME, Context, Known, Ledger, Scope
+from busbw.env.reading.in_force import is_under_environment
 from busbw.env.reading.spelled import FILLED, HOLE, Field, Spelled, aligned, joined
 from busbw.model.settings import LaunchCommand
 
@@ -277,10 +278,6 @@ def read_kubernetes(piece: Spelled, context: Context) -> None:
         _file(node, context)
 
 
-# Keys under which an environment stands, by itself or below others: `env_vars`, `extraEnv`, Ramble's `env_vars: set:`.
-_ENVIRONMENT = re.compile(
-    r"env|(?:^|[_-])var(?:s|iables)?$|settings$|^(?:nccl|rccl|ucx|mpi|libfabric|set|export)", re.IGNORECASE
-)
 _FURTHEST = 4
 
 
@@ -303,7 +300,7 @@ def _above(roots: list[Node]) -> dict[int, tuple[str, ...]]:
 def _is_environment(node: Mapping, above: dict[int, tuple[str, ...]]) -> bool:
     """Whether what a mapping has is set for something: by a key that it stands under, or as a file of nothing else."""
     keys = above.get(id(node), ())
-    return any(map(_ENVIRONMENT.search, keys)) or (
+    return is_under_environment(keys) or (
         not keys and all(_VARIABLE.fullmatch(key.spelled.text) for key, _value in node.pairs)
     )
 
