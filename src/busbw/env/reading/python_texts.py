@@ -7,7 +7,7 @@ to something, and looks like a command or like settings, is read as one. Each wa
 import ast
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from itertools import accumulate, pairwise
 
@@ -41,7 +41,7 @@ class Deed(msgspec.Struct, frozen=True):
     do: Callable[[], object]
     # The name that is set, None for a command.
     name: str | None = None
-    # Where it ends, if nothing shows that it is ever in force; None: something does.
+    # Where it ends, if nothing shows that it is in force.
     spoken_to: int | None = None
 
 
@@ -376,8 +376,7 @@ class PythonTexts:
             self._tell_list(value)
         elif (script := commands.as_script(value)) is not None:
             self._told.add(value)
-            is_shown = acts(script.text) or is_applied(self._given_to, self._text)
-            spoken_to = None if is_shown else value.end()
+            spoken_to = None if acts(script.text) or is_applied(self._given_to, self._text) else value.end()
             read = partial(self._context.read, "shell", script, self._context.inner())
             self.deeds.append(Deed(value.origin(0), read, spoken_to=spoken_to))
 
