@@ -8,6 +8,7 @@ import msgspec
 
 from busbw.env.reading import commands, shell_commands
 from busbw.env.reading.context import NAME, Context, Known, Ledger, Scope
+from busbw.env.reading.in_force import is_under_environment
 from busbw.env.reading.spelled import FILLED, HOLE, Field, Spelled, aligned, joined
 from busbw.model.settings import LaunchCommand
 
@@ -277,10 +278,6 @@ def read_kubernetes(piece: Spelled, context: Context) -> None:
         _file(node, context)
 
 
-# Keys under which an environment stands, by itself or below others: `env_vars`, `extraEnv`, Ramble's `env_vars: set:`.
-_ENVIRONMENT = re.compile(
-    r"env|(?:^|[_-])var(?:s|iables)?$|settings$|^(?:nccl|rccl|ucx|mpi|libfabric|set|export)", re.IGNORECASE
-)
 _FURTHEST = 4
 
 
@@ -302,10 +299,9 @@ def _above(roots: list[Node]) -> dict[int, tuple[str, ...]]:
 
 def _is_environment(node: Mapping, above: dict[int, tuple[str, ...]]) -> bool:
     """Whether what a mapping has is set for something: by a key that it stands under, or as a file of nothing else."""
-    keys = above.get(id(node), ())
-    return any(map(_ENVIRONMENT.search, keys)) or (
-        not keys and all(_VARIABLE.fullmatch(key.spelled.text) for key, _value in node.pairs)
-    )
+    if keys := above.get(id(node), ()):
+        return is_under_environment(keys)
+    return all(_VARIABLE.fullmatch(key.spelled.text) for key, _value in node.pairs)
 
 
 def _text_for_mapping(node: Mapping, context: Context) -> None:
@@ -507,9 +503,9 @@ def _by_name(node: Mapping, context: Context, *, is_in_force: bool) -> None:
     line, column = context.ledger.place(node.start)
     launch = LaunchCommand(kind="other", family="mapping", argv=(), file=context.ledger.file, line=line, column=column)
     inner = context.inner(launch=context.start(launch))
-    for key, value in new if not is_in_force else ():
-        context.ledger.spoken(key.start, value.end if isinstance(value, Scalar) else key.end)
     for key, value in new:
+        if not is_in_force:
+            context.ledger.spoken(key.start, value.end if isinstance(value, Scalar) else key.end)
         for each in value.items if isinstance(value, Sequence) else [value]:
             if isinstance(each, Scalar) and not (each.is_plain and each.spelled.text in {"", "~", "null"}):
                 written = each.written

@@ -7,7 +7,7 @@ to something, and looks like a command or like settings, is read as one. Each wa
 import ast
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from itertools import accumulate, pairwise
 
@@ -16,6 +16,7 @@ import msgspec
 from busbw.env.reading import commands
 from busbw.env.reading.commands import FAMILY_NAME, LAUNCHERS
 from busbw.env.reading.context import Context
+from busbw.env.reading.in_force import acts, children, is_applied
 from busbw.env.reading.spelled import (
     FILLED,
     HOLE,
@@ -40,7 +41,7 @@ class Deed(msgspec.Struct, frozen=True):
     do: Callable[[], object]
     # The name that is set, None for a command.
     name: str | None = None
-    # Where it ends, if nothing shows that it is ever in force; None: something does.
+    # Where it ends, if nothing shows that it is in force.
     spoken_to: int | None = None
 
 
@@ -61,12 +62,6 @@ _SETTING = re.compile(r"(?:set|put|add|with|export|append)\w*|\w*env(?:iron\w*|_
 _RESULTS = re.compile(
     r"(?:\w*_)?(?:results?|metrics?|records?|rows?|stats?|measured|summary|parsed|report)", re.IGNORECASE
 )
-# Names of what holds an environment, or is laid over one.
-_ENVIRONMENT = re.compile(r"env|var(?:s|iables)?$|settings$|nccl|ucx|export", re.IGNORECASE)
-_APPLIED = r"environ\b.*\b{0}\b|\benv\w*\s*=\s*{0}\b|\bupdate\(\s*\**{0}\b|\*\*\s*{0}\b|\bin {0}\.items\("
-# A text that sets for others or starts ranks, and not only names with values; arguments that describe.
-_DOES = re.compile(rf"\A\s*#!|^[ \t]*export |\b(?:{LAUNCHERS})\b|(?:^|\s)--?(?:x|g?env) ", re.MULTILINE)
-_DESCRIBES = {"help", "description", "epilog", "usage", "doc", "message", "msg", "title", "text", "metavar"}
 _PATTERN = re.compile(r"\[\^[^\]\n]{1,20}\][+*]|\.[*+]\??\)|\(\?[:P=!<]|\\[dws][+*]")
 _READING = {"getenv", "get_env", "get", "getvar", "has_env", "getenvb", "add_argument", "addoption"}
 
@@ -243,13 +238,6 @@ class PythonTexts:
                 self._assign(target, node.value, value)
         self._given_to = ()
 
-    def _is_in_force(self) -> bool:
-        """Whether what is gone through is given to an environment, by its name or by what the program does with it."""
-        return any(
-            name and (_ENVIRONMENT.search(name) or re.search(_APPLIED.format(re.escape(name)), self._text))
-            for name in self._given_to
-        )
-
     def _assign(self, target: ast.expr, given: ast.expr, held: Value | None, *, is_new: bool = False) -> None:
         if isinstance(target, ast.Name):
             self._set(target.id, held)
@@ -301,7 +289,7 @@ class PythonTexts:
         if value is not None:
             self._tell(value)
         if value is None or isinstance(node, ast.List | ast.Tuple):
-            for child in _children(node):
+            for child in children(node):
                 self._consume(child, depth + 1)
 
     def _dictionary(self, node: ast.Dict) -> None:
@@ -369,7 +357,7 @@ class PythonTexts:
         if isinstance(held, Spelled) and " " in held.text.strip():
             return
         origin = self._piece.origin(at)
-        spoken_to = None if self._is_in_force() else self._piece.origin(self._end(node))
+        spoken_to = None if is_applied(self._given_to, self._text) else self._piece.origin(self._end(node))
         for value in values[:_MOST_TURNS]:
             put = self._context.putting(name, value, origin, self._written(node, value), launch=launch)
             self.deeds.append(Deed(origin, put, name, spoken_to))
@@ -388,8 +376,7 @@ class PythonTexts:
             self._tell_list(value)
         elif (script := commands.as_script(value)) is not None:
             self._told.add(value)
-            is_shown = _DOES.search(script.text) is not None or self._is_in_force()
-            spoken_to = None if is_shown else value.end()
+            spoken_to = None if acts(script.text) or is_applied(self._given_to, self._text) else value.end()
             read = partial(self._context.read, "shell", script, self._context.inner())
             self.deeds.append(Deed(value.origin(0), read, spoken_to=spoken_to))
 
@@ -404,7 +391,7 @@ class PythonTexts:
             fields = [Field(Spelled("mpirun", items[0].runs[:1]), fields[0].start, fields[0].start), *fields]
         elif first is None:
             settings = [field for field in fields if commands.sets_family_name(field)]
-            is_shown = self._is_in_force()
+            is_shown = is_applied(self._given_to, self._text)
             for field in settings:
                 spoken_to = None if is_shown else field.end
                 self.deeds.append(
@@ -611,11 +598,3 @@ def _called(node: ast.Call) -> str:
 
 def _name_of(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
-def _children(node: ast.AST) -> Iterator[ast.expr]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.expr):
-            yield child
-        elif isinstance(child, ast.keyword) and child.arg not in _DESCRIBES:
-            yield child.value
