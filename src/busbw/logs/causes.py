@@ -177,7 +177,7 @@ def provider_words(case: JobLogs, event: TroubleEvent) -> tuple[str, str] | None
     return f"the plug-in took the provider {taken[0]}: libfabric found no device of EFA or Slingshot here", fix
 
 
-class Way(NamedTuple):
+class JoiningWay(NamedTuple):
     """How ranks are joined, and why nothing may come through."""
 
     via: str
@@ -186,18 +186,18 @@ class Way(NamedTuple):
 
 
 _WAYS = (
-    Way(
+    JoiningWay(
         "P2P",
         "GPUs reach each other directly, and ACS or the IOMMU sends that astray (GPUs without NVLinks)",
         "NCCL_P2P_DISABLE=1 tells; then ACS off on the bridges (setpci, firmware) and iommu=pt",
     ),
-    Way("SHM", "shared memory between the processes of a host", "NCCL_SHM_DISABLE=1 tells; df /dev/shm"),
-    Way(
+    JoiningWay("SHM", "shared memory between the processes of a host", "NCCL_SHM_DISABLE=1 tells; df /dev/shm"),
+    JoiningWay(
         "NET/Socket",
         "TCP between the hosts: a firewall, or an interface that joins none",
         "NCCL_SOCKET_IFNAME; nc -z ADDRESS PORT on high ports between the hosts",
     ),
-    Way(
+    JoiningWay(
         "NET/",
         "the NICs between the hosts: GID index, MTU, rails that are not joined, GPUDirect RDMA",
         "ib_write_bw between the hosts; NCCL_NET_GDR_LEVEL=LOC, then NCCL_IB_DISABLE=1 tell which it is",
