@@ -298,7 +298,7 @@ def _above(roots: list[Node]) -> dict[int, tuple[str, ...]]:
 
 
 def _is_environment(node: Mapping, above: dict[int, tuple[str, ...]]) -> bool:
-    """Whether what a mapping has is set for something: by a key that it stands under, or as a file of nothing else."""
+    """Whether what a mapping has is set for something: by a key above it, or as a file of nothing else."""
     if keys := above.get(id(node), ()):
         return is_under_environment(keys)
     return all(_VARIABLE.fullmatch(key.spelled.text) for key, _value in node.pairs)
@@ -306,16 +306,9 @@ def _is_environment(node: Mapping, above: dict[int, tuple[str, ...]]) -> bool:
 
 def _text_for_mapping(node: Mapping, context: Context) -> None:
     """Take down a text NAME=VALUE as the whole of an `env`, which is a mapping or a list."""
-    for key in ("env", "environment"):
-        found = node.scalar(key)
-        if found is not None and found.is_plain and (name := _SETTING.match(found.spelled.text)):
-            context.ledger.slip(
-                "text_for_mapping",
-                found.start,
-                found.spelled.text,
-                name=name[1],
-                meant=found.spelled.text[name.end() :],
-            )
+    for found in (node.scalar("env"), node.scalar("environment")):
+        if found is not None and found.is_plain and (name := _SETTING.match(text := found.spelled.text)):
+            context.ledger.slip("text_for_mapping", found.start, text, name=name[1], meant=text[name.end() :])
 
 
 # Texts of JSON, within which nothing is a remark, and what editors allow around them.
