@@ -230,8 +230,8 @@ bool Needles::any_in(std::string_view line) const {
             return true;
         }
     }
-    return std::ranges::any_of(
-        single_bytes_, [&](const std::string& text) { return line.find(text) != std::string_view::npos; });
+    return std::ranges::any_of(single_bytes_,
+                               [&](const std::string& text) { return line.find(text) != std::string_view::npos; });
 }
 
 LogSieve::LogSieve(const std::vector<std::string>& needles)

@@ -10,7 +10,7 @@ from busbw.model.finding import Checked, Finding
 
 
 def present(checked: Checked, *, as_json: bool) -> NoReturn:
-    """Print what a check found, and exit: 1 where more than notes was found, 4 where nothing could be checked, 0 else."""
+    """Print what a check found, and exit: 1 where more than notes was found, 4 where nothing could be checked, or 0."""
     if as_json:
         sys.stdout.write(codec.encode_pretty(checked).decode())
     else:
