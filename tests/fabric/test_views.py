@@ -206,7 +206,8 @@ def test_the_verb_writes_a_page_and_a_table_that_it_reads_again(tmp_path) -> Non
     assert "busbw fabric</h1>" in (tmp_path / "fabric.html").read_text()
     again = warm_busbw("fabric", "pairs.csv", "--metric", "bandwidth", "--view", "bars", cwd=tmp_path)
     assert again.returncode == 1
-    assert again.stdout.split("\n")[0] == first.stdout.split("\n")[0]
+    # Read again, all tests have a part in how much slower it is, retests too.
+    assert again.stdout.partition(",")[0] == first.stdout.partition(",")[0]
     assert "slowest first" in again.stdout
 
 
