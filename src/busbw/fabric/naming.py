@@ -52,6 +52,9 @@ _SOUND_ALONE = 3 * LEAST_EFFECT
 _SHARE_ALONE = 0.6
 # Bad rounds from which on a link that comes and goes is named though no retest saw it.
 _OFTEN = 3
+# So many tests within its leaf clear an endpoint, where their median is below this share of what it is suspected of;
+# one is enough where that is much.
+_LEAST_WITHIN, _SOUND_WITHIN = 2, 1 / 3
 # Where one direction is suspicious, the retests decide about the other from this effect on.
 _OTHER_WAY = 0.6 * LEAST_EFFECT
 
@@ -261,13 +264,37 @@ def _endpoint_of(
         way for way in ways if ways[way].confirms and terms[way] >= _OTHER_WAY
         and (asked or ways[way].of >= LEAST_UNASKED or terms[way] >= FAR_SLOWER)
     ]  # fmt: skip
-    if not sure:
+    effect = max((terms[way] for way in sure), default=0.0)
+    if not sure or _is_sound_within(end, places, tests, fit, suspects, sure, effect):
         return None
-    effect = max(terms[way] for way in sure)
     if len(sure) == 2 or fit.metric not in ONE_WAY:
         return Suspicion(kind="nic", elements=(end,), effect=effect), both
     kind: Kind = "nic_send" if sure == ["send"] else "nic_receive"
     return Suspicion(kind=kind, elements=(end,), effect=effect), ways[sure[0]]
+
+
+def _is_sound_within(
+    end: int, places: Places, tests: PairTable, fit: Fit, suspects: set[int], ways: Sequence[str], effect: float
+) -> bool:
+    """Whether tests within its leaf are as fast as those of other leaves: then what is bad lies beyond the leaf.
+
+    By the values themselves: one bad cable of several slows all that comes to some of the hosts, where routes go by
+    destination, and the fit of few tests takes part of it for slowness of partners.
+    """
+    if places.leaves[end] is None:
+        return False
+    within: list[float] = []
+    others: list[float] = []
+    for one, other, value in zip(tests.senders, tests.receivers, tests.logs(fit.metric), strict=True):
+        if math.isnan(value) or places.crossing(one, other) or (suspects - {end}) & {one, other}:
+            continue
+        if end not in (one, other):
+            others.append(value)
+        elif ("send" if one == end else "receive") in ways or fit.metric not in ONE_WAY:
+            within.append(value)
+    if len(within) < (1 if effect > _LARGE else _LEAST_WITHIN) or len(others) < _LEAST_WITHIN:
+        return False
+    return median(sorted(within)) - median(sorted(others)) < _SOUND_WITHIN * effect
 
 
 def _bad_rounds(end: int, places: Places, tests: PairTable, fit: Fit, above: frozenset[int]) -> dict[int, list[int]]:
