@@ -7,6 +7,7 @@ at a time.
 
 import gc
 import re
+import signal
 from functools import cache
 from pathlib import Path
 
@@ -74,6 +75,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="yes",
         help="all tests; those that time no processes; those that wait for hosts and ranks; the others that do",
     )
+
+
+def pytest_configure() -> None:
+    """Have programs that tests start end at Ctrl-C, as from a terminal: what a shell runs behind itself ignores it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @cache
