@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.patience import wait_until
+from tests.survival.mpi import unless_every
 
 from busbw.measure.execute.processes import mapped_by
 from busbw.model.run import Measurement, Run
@@ -88,7 +89,7 @@ def assert_resumable(busbw: Busbw, mpi: str = "Open MPI") -> None:
     assert_kept(before, run)
 
 
-@pytest.mark.parametrize("mpi", ["Open MPI", "MPICH", "Intel MPI"])
+@pytest.mark.parametrize("mpi", ["Open MPI", "MPICH", unless_every("Intel MPI")])
 def test_a_rank_killed_in_the_middle_is_named_and_the_run_can_go_on(busbw: Busbw, mpi: str):
     started = busbw.start("run", "all_reduce", *SIZES, mpi=mpi, env=busbw.held(THIRD_COUNT, mpi))
     started.wait_for(FIRST_DONE)
@@ -103,7 +104,7 @@ def test_a_rank_killed_in_the_middle_is_named_and_the_run_can_go_on(busbw: Busbw
     assert_resumable(busbw, mpi)
 
 
-@pytest.mark.parametrize("mpi", ["Open MPI", "MPICH"])
+@pytest.mark.parametrize("mpi", ["Open MPI", unless_every("MPICH")])
 def test_a_stopped_rank_is_named_and_the_run_can_go_on(busbw: Busbw, mpi: str):
     started = busbw.start("run", "all_reduce", *SIZES, mpi=mpi, env=busbw.held(THIRD_COUNT, mpi))
     started.wait_for(FIRST_DONE)
@@ -118,7 +119,7 @@ def test_a_stopped_rank_is_named_and_the_run_can_go_on(busbw: Busbw, mpi: str):
     assert_resumable(busbw, mpi)
 
 
-@pytest.mark.parametrize("mpi", ["Open MPI", "MPICH"])
+@pytest.mark.parametrize("mpi", ["Open MPI", unless_every("MPICH")])
 @pytest.mark.parametrize("code", [0, 3])
 def test_a_rank_that_exits_early_is_named_whatever_its_code(busbw: Busbw, code: int, mpi: str):
     early = fail_in_third_size(busbw, mpi, how="exit", code=code)
@@ -131,7 +132,7 @@ def test_a_rank_that_exits_early_is_named_whatever_its_code(busbw: Busbw, code: 
         assert_resumable(busbw)
 
 
-@pytest.mark.parametrize("mpi", ["Open MPI", "MPICH"])
+@pytest.mark.parametrize("mpi", ["Open MPI", unless_every("MPICH")])
 def test_a_rank_with_a_segmentation_fault_is_named(busbw: Busbw, mpi: str):
     broken = fail_in_third_size(busbw, mpi, how="segv")
 
@@ -140,7 +141,7 @@ def test_a_rank_with_a_segmentation_fault_is_named(busbw: Busbw, mpi: str):
     assert_failed_by_rank_1(busbw, result, *([] if mpi == "MPICH" else ["SIGSEGV"]))
 
 
-@pytest.mark.parametrize("mpi", ["Open MPI", "MPICH"])
+@pytest.mark.parametrize("mpi", ["Open MPI", unless_every("MPICH")])
 def test_a_rank_that_never_comes_is_named_after_the_stall_timeout(busbw: Busbw, mpi: str):
     hanging = fail_in_third_size(busbw, mpi, how="hang", when="after")
 
@@ -162,7 +163,7 @@ def test_a_rank_that_sleeps_in_the_call_the_others_wait_in_is_named(busbw: Busbw
     assert_resumable(busbw)
 
 
-@pytest.mark.parametrize("mpi", ["Open MPI", "MPICH", "Intel MPI"])
+@pytest.mark.parametrize("mpi", ["Open MPI", "MPICH", unless_every("Intel MPI")])
 def test_busbw_killed_takes_its_ranks_along_and_the_run_can_go_on(busbw: Busbw, mpi: str):
     started = busbw.start("run", "all_reduce", *SIZES, mpi=mpi, env=busbw.held(THIRD_COUNT, mpi))
     started.wait_for(FIRST_DONE)

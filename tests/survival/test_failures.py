@@ -27,7 +27,7 @@ def check_failed_by_rank_2(several: Several, *words: str) -> Run:
     return run
 
 
-@under("Open MPI 4", "MPICH")
+@under("MPICH")
 def test_a_rank_killed_on_another_host_is_named(several: Several) -> None:
     several.measure()
     os.kill(several.rank_on("n2").id, signal.SIGKILL)
@@ -56,7 +56,7 @@ def test_a_rank_stopped_on_another_host_is_named_and_the_others_say_where_they_w
     several.resume()
 
 
-@under("MPICH")
+@under()
 def test_a_host_that_is_gone_is_named_and_the_others_are_cleared(several: Several) -> None:
     several.measure()
     several.lab.kill_host("n2")
