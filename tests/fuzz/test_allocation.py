@@ -18,7 +18,7 @@ LONG = 40_000
 
 @pytest.mark.parametrize("name", ALLOCATION_HARNESSES)
 def test_only_an_input_error_comes_out_of_what_reads_hosts(name: str) -> None:
-    @settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=4), max_size=8).map(b"".join))
     def read(data: bytes) -> None:
         feed(ALLOCATION_HARNESSES[name], data)

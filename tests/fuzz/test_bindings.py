@@ -42,7 +42,7 @@ def damaged(draw: st.DrawFn) -> str:
     return text
 
 
-@settings(max_examples=800, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=266, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(text=damaged() | st.text(max_size=60), node=st.sampled_from(NODES), sockets=st.sampled_from([None, 1, 2, 3]))
 def test_a_binding_is_judged_or_refused(text: str, node: Topology, sockets: int | None) -> None:
     try:

@@ -20,7 +20,7 @@ NAMES = ("built_binary", "built_image", "built_package", "loader_cache")
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_but_an_input_error_comes_out_whatever_is_read(name: str) -> None:
-    @settings(max_examples=1500, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=500, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(st.binary(max_size=300) | damaged(machine_seeds(name)))
     def read(data: bytes) -> None:
         feed(MACHINE_HARNESSES[name], data)

@@ -75,14 +75,14 @@ ANSWERS = st.lists(
 ).map(tuple)
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=133, deadline=None, derandomize=True)
 @given(st.sampled_from(ASKS), TEXT | st.recursive(st.just("1"), lambda inner: inner.map('{{"compute": {}}}'.format)))
 def test_a_name_is_plain_whatever_was_answered(ask, text) -> None:
     name = name_in_answer(ask, text)
     assert name is None or re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(HOSTS, ANSWERS)
 def test_any_host_gets_an_answer(hardware: Hardware, answers: tuple[Answer, ...]) -> None:
     found = detect(hardware, answers, PLATFORMS)
@@ -90,7 +90,7 @@ def test_any_host_gets_an_answer(hardware: Hardware, answers: tuple[Answer, ...]
     assert found.platform is None or found.candidates[0].platform == found.platform
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=66, deadline=None, derandomize=True)
 @given(HOSTS)
 def test_any_host_has_a_topology_whose_parents_stand_before_their_children(hardware: Hardware) -> None:
     made = topology_of_hardware(hardware)

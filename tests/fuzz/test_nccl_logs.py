@@ -54,7 +54,7 @@ def read(data: bytes, block: int) -> Diagnosis:
     return diagnose(reader, ("job.log",))
 
 
-@settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=133, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(logs() | st.binary(max_size=200), st.integers(1, 400))
 def test_any_bytes_give_a_diagnosis_whatever_the_blocks(data: bytes, block: int) -> None:
     diagnosis = read(data, block)
@@ -63,7 +63,7 @@ def test_any_bytes_give_a_diagnosis_whatever_the_blocks(data: bytes, block: int)
     assert codec.decode(codec.encode(diagnosis), Diagnosis, where="fuzz") == diagnosis
 
 
-@settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(logs())
 def test_nothing_reaches_the_terminal_as_it_was_logged(data: bytes) -> None:
     shown = io.StringIO()

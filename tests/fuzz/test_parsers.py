@@ -12,7 +12,7 @@ from busbw.model import codec
 from .harnesses import DOCUMENTS, RUN_HARNESSES, TEXT_HARNESSES, feed, seeds_of
 from .seeds import FRAGMENTS, document, records_of_a_rank
 
-EXAMPLES = 600
+EXAMPLES = 80
 LONG = 50_000
 
 
@@ -69,5 +69,7 @@ def test_the_seeds_make_a_run_with_a_measurement() -> None:
 @pytest.mark.parametrize("digits", [20, 400, 5000])
 def test_a_number_may_have_any_length(name: str, digits: int) -> None:
     for valid in seeds_of(name):
-        for number in re.finditer(rb"\d+", valid):
+        numbers = list(re.finditer(rb"\d+", valid))
+        # Of many, fifty spread over the whole.
+        for number in numbers[:: 1 + len(numbers) // 50]:
             feed(RUN_HARNESSES[name], valid[: number.start()] + b"9" * digits + valid[number.end() :])

@@ -67,7 +67,7 @@ def test_the_seed_is_a_platform() -> None:
     assert resolved.platform.gpu.sm is None
 
 
-@settings(max_examples=600, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(damaged() | st.text(max_size=100))
 def test_only_an_input_error_comes_out_of_a_damaged_file(text: str) -> None:
     resolved = read(text)
@@ -75,13 +75,13 @@ def test_only_an_input_error_comes_out_of_a_damaged_file(text: str) -> None:
         assert codec.decode(codec.encode(resolved), ResolvedPlatform, where="again") == resolved
 
 
-@settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=133, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.dictionaries(st.sampled_from([*FIELDS, "extends", "unknown"]), ANYTHING, max_size=4))
 def test_only_an_input_error_comes_out_of_any_toml(raw: dict[str, object]) -> None:
     read("".join(f"{name} = {spelled(value)}\n" for name, value in {**HEAD, **raw}.items()))
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.text(max_size=40))
 def test_only_an_input_error_comes_out_of_a_name(name: str) -> None:
     with contextlib.suppress(InputError):

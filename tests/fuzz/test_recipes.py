@@ -16,7 +16,7 @@ TEXT = st.one_of(
 )
 
 
-@settings(max_examples=300, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(field=st.sampled_from(["nccl", "cuda", "cuda_arch", "image", "release", "modules"]), text=TEXT)
 @example(field="nccl", text="2.27.7;rm -rf /")
 @example(field="nccl", text="2.27.7\n")

@@ -17,7 +17,7 @@ VALUES = (
 )
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=66, deadline=None, derandomize=True)
 @given(
     platform=st.sampled_from(PLATFORMS),
     nodes=st.integers(-2, 2000),
@@ -37,7 +37,7 @@ def test_any_job_gets_an_answer_or_a_clear_error(platform, nodes, goal, follow, 
     assert len({each.name for each in found.settings}) == len(found.settings)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     platform=st.sampled_from(PLATFORMS),
     name=st.sampled_from(NAMES),

@@ -70,7 +70,7 @@ def views(draw: st.DrawFn) -> tuple[Scaling, ...]:
     return (structs.replace(usual, kind=kind, title=draw(WORDS), rate_unit=draw(WORDS), series=series),)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(comparisons())
 def test_any_comparison_is_a_well_formed_drawing(comparison: Comparison) -> None:
     svg = comparison_svg(comparison, "light")
@@ -78,7 +78,7 @@ def test_any_comparison_is_a_well_formed_drawing(comparison: Comparison) -> None
     assert svg is None or ET.fromstring(svg) is not None
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(views())
 def test_any_scaling_is_a_well_formed_drawing(scaling: tuple[Scaling, ...]) -> None:
     svg = scaling_svg(scaling, "dark")
@@ -123,7 +123,7 @@ def runs(draw: st.DrawFn) -> Run:
     return structs.replace(usual, measurements=items, ceilings=ceilings)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(runs())
 def test_any_run_is_drawn_and_printed(run: Run) -> None:
     svg = runs_svg(subjects(run), FIGURE_NAMES, "light")

@@ -44,7 +44,7 @@ PIECES = [
     "\t",
     "1",
 ]
-EXAMPLES = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+EXAMPLES = settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 def draw(observations: tuple[Observation, ...]) -> None:

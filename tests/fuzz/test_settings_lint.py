@@ -58,7 +58,7 @@ def context(platform: str | None) -> CheckContext:
     return CheckContext(platform=find_platform(platform).platform if platform is not None else None)
 
 
-@settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=133, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(scripts(), st.sampled_from([None, *LANGUAGES]), st.sampled_from(PLATFORMS))
 def test_any_script_has_findings_with_a_place_and_a_rule(text: str, language: str | None, platform: str | None) -> None:
     try:
@@ -81,7 +81,7 @@ def test_any_script_has_findings_with_a_place_and_a_rule(text: str, language: st
     codec.encode_pretty(reading)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.binary(max_size=400) | scripts().map(str.encode), st.sampled_from([None, *LANGUAGES]))
 def test_any_bytes_are_linted_or_refused_in_words(raw: bytes, language: str | None) -> None:
     try:
@@ -92,7 +92,7 @@ def test_any_bytes_are_linted_or_refused_in_words(raw: bytes, language: str | No
     assert all(each.title for each in lint(reading, CheckContext()))
 
 
-@settings(max_examples=250, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=83, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(scripts(), st.sampled_from([None, "shell", "nccl.conf"]))
 def test_a_corrected_text_has_fewer_findings_and_no_new_ones(text: str, language: str | None) -> None:
     try:

@@ -102,7 +102,7 @@ def check_places(reading: SettingsReading) -> None:
 def test_only_an_input_error_comes_out_and_every_place_is_in_the_text(language: str) -> None:
     valid = VALID["shell" if language in ("slurm", "csh") else language]
 
-    @settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(damaged(valid) | st.binary(max_size=100) | st.lists(st.sampled_from(FRAGMENTS), max_size=30).map(b"".join))
     def parse(data: bytes) -> None:
         check(data, language)
@@ -111,7 +111,7 @@ def test_only_an_input_error_comes_out_and_every_place_is_in_the_text(language: 
     parse()
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.dictionaries(st.text(max_size=10), st.text(max_size=20), max_size=5))
 def test_any_environment_becomes_a_reading(variables: dict[str, str]) -> None:
     reading = from_environment(variables)

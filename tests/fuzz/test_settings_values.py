@@ -40,7 +40,7 @@ TEXTS = st.text(max_size=40) | st.lists(st.sampled_from(PIECES), max_size=8).map
 LONG = 20_000
 
 
-@settings(max_examples=1500, deadline=None, derandomize=True)
+@settings(max_examples=500, deadline=None, derandomize=True)
 @given(st.sampled_from(NAMES), TEXTS, VERSIONS)
 def test_any_value_of_any_variable_is_understood_or_told(name: str, text: str, version: tuple[int, ...] | None) -> None:
     found = read_value(variables()[name], text, version)
@@ -49,7 +49,7 @@ def test_any_value_of_any_variable_is_understood_or_told(name: str, text: str, v
     assert found.problem is None or len(found.problem) < 4000
 
 
-@settings(max_examples=800, deadline=None, derandomize=True)
+@settings(max_examples=266, deadline=None, derandomize=True)
 @given(st.sampled_from(NAMES), TEXTS, VERSIONS)
 def test_what_to_write_instead_leads_to_an_end(name: str, text: str, version: tuple[int, ...] | None) -> None:
     variable = variables()[name]
@@ -62,7 +62,7 @@ def test_what_to_write_instead_leads_to_an_end(name: str, text: str, version: tu
         assert steps <= 1 + len(text) // 2
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=166, deadline=None, derandomize=True)
 @given(TEXTS, VERSIONS)
 def test_any_list_is_read(text: str, version: tuple[int, ...] | None) -> None:
     devices = parse_devices(text)
@@ -77,7 +77,7 @@ def test_any_list_is_read(text: str, version: tuple[int, ...] | None) -> None:
     device_names(text)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.text(max_size=60) | st.sampled_from(NAMES).map(lambda name: name[:-1]), st.integers())
 def test_any_name_is_judged(name: str, number: int) -> None:
     for each in (name, f"NCCL_{name}", f"{name}{number}"):
@@ -86,7 +86,7 @@ def test_any_name_is_judged(name: str, number: int) -> None:
         assert (read.verdict == "misspelt") <= bool(read.meant)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     st.dictionaries(st.sampled_from([name for name in NAMES if name.startswith("NCCL_")]), TEXTS, max_size=12), VERSIONS
 )
@@ -98,7 +98,7 @@ def test_any_settings_together_are_judged(values: dict[str, str], version: tuple
             assert each.effect
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_numbers_of_64_bits_are_read_in_three_bases(value: int) -> None:
     sign = "-" if value < 0 else ""
@@ -108,7 +108,7 @@ def test_numbers_of_64_bits_are_read_in_three_bases(value: int) -> None:
         assert (number.value, number.rest) == (value, "k")
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=66, deadline=None, derandomize=True)
 @given(st.integers(1, 1023), st.sampled_from("KMGkmg"))
 def test_sizes_with_suffixes_agree_with_busbw_s_own(number: int, suffix: str) -> None:
     text = f"{number}{suffix}"

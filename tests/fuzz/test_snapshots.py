@@ -22,7 +22,7 @@ from busbw.store.snapshots import members, read_snapshot, write_snapshot
 
 from .in_memory import fresh_folder
 
-QUICK = settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 FRAGMENTS = st.sampled_from(
     [
         "", "\0", "\n", "-1", "9" * 30, "0-65535", "65535-0", "N/A", "Unknown", "0x", "<", "<!DOCTYPE", "&a;", "::",

@@ -43,7 +43,7 @@ def changed(draw: st.DrawFn) -> str:
     return text
 
 
-@settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=133, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(changed())
 def test_any_topology_file_can_be_checked_against_itself_and_a_platform(text: str) -> None:
     try:

@@ -36,7 +36,7 @@ def test_any_topology_can_be_drawn(node: Topology) -> None:
     link_lines(node)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(damaged())
 def test_any_file_that_can_be_read_can_be_drawn(data: bytes) -> None:
     try:
