@@ -3,9 +3,11 @@
 import os
 import signal
 
+import pytest
+
 from busbw.model.run import Run
 
-from .mpi import under
+from .mpi import NAMES, under, unless_every
 from .several import BYTES, Several
 
 # A run that fails is looked into, ended on every host, and resumed to its end.
@@ -85,7 +87,7 @@ def test_a_host_that_hangs_is_named_and_the_others_are_cleared(several: Several)
     several.resume()
 
 
-@under()
+@pytest.mark.parametrize("several", [unless_every(name) for name in NAMES], indirect=True)
 def test_a_host_that_is_cut_off_is_named_and_the_others_are_cleared(several: Several) -> None:
     several.measure()
     several.lab.cut("n2")
