@@ -9,8 +9,7 @@ from busbw.train.configurations.registry import read_configuration
 from busbw.train.layout import group_of, layout_of
 from busbw.train.planning import shown
 from busbw.train.what_if import read_change
-from busbw.train.workloads import read_workload, workload_named
-from busbw.train.written import workload_toml
+from busbw.train.workloads import read_workload, workload_named, workload_toml
 
 _SAMPLES = Path(__file__).parents[1] / "train" / "samples"
 _PLATFORM = find_platform("nvidia-dgx-h100").platform

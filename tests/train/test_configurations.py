@@ -9,8 +9,7 @@ from tests.warm import warm_busbw
 from busbw.base.errors import InputError
 from busbw.train.configurations.registry import read_configuration
 from busbw.train.layout import layout_of
-from busbw.train.workloads import configuration_for, read_workload, workload_named
-from busbw.train.written import workload_toml
+from busbw.train.workloads import configuration_for, read_workload, workload_named, workload_toml
 
 SAMPLES = Path(__file__).parent / "samples"
 

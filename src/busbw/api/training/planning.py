@@ -31,8 +31,7 @@ from busbw.train.planning import (
     shown,
 )
 from busbw.train.predicting import MeasuredCollective, measured_in
-from busbw.train.workloads import MOST_BYTES, read_workload, workload_named
-from busbw.train.written import workload_toml
+from busbw.train.workloads import MOST_BYTES, read_workload, workload_named, workload_toml
 
 _LONGEST_STEP_S = 1e6
 
