@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -31,6 +32,8 @@ constexpr double significance = 3.0;
 constexpr double least_wide = 0.025;
 // A term of a rail or a round needs so many tests.
 constexpr std::size_t least_of_a_group = 6;
+// Of so few endpoints each is in a quarter of all tests or more.
+constexpr std::size_t few_endpoints = 8;
 // With two leaves every test that crosses is of both.
 constexpr std::size_t least_leaves = 3;
 // Tests of a pair of leaves that its scatter is told from, at most: a full matrix has hundreds.
@@ -445,8 +448,9 @@ Groups of_both_ends(const PairColumns& tests, const Kept& kept, std::size_t endp
     return Groups{keys, at, endpoints};
 }
 
-Leaves leaves_of(const PairColumns& tests, const Standing& standing, const Kept& kept, std::size_t kinds, bool twoway) {
-    const std::size_t leaves = count_of(standing.leaves);
+Leaves leaves_of(const PairColumns& tests, std::span<const std::int32_t> leaf_of, const Kept& kept, std::size_t kinds,
+                 bool twoway) {
+    const std::size_t leaves = count_of(leaf_of);
     std::vector<Leaves::Cell> cells;
     std::unordered_map<std::size_t, std::int32_t> numbers;
     std::vector<std::int32_t> keys;
@@ -454,8 +458,8 @@ Leaves leaves_of(const PairColumns& tests, const Standing& standing, const Kept&
     std::size_t last = std::numeric_limits<std::size_t>::max();
     for (std::size_t entry = 0; entry < kept.numbers.size(); ++entry) {
         const Position test = kept.numbers[entry];
-        const std::int32_t from = standing.leaves[static_cast<std::size_t>(tests.senders[test])];
-        const std::int32_t to = standing.leaves[static_cast<std::size_t>(tests.receivers[test])];
+        const std::int32_t from = leaf_of[static_cast<std::size_t>(tests.senders[test])];
+        const std::int32_t to = leaf_of[static_cast<std::size_t>(tests.receivers[test])];
         if (from < 0 || to < 0 || from == to) {
             continue;
         }
@@ -477,6 +481,26 @@ Leaves leaves_of(const PairColumns& tests, const Standing& standing, const Kept&
     }
     Groups members{keys, at, cells.size()};
     return Leaves{std::move(cells), std::move(members), leaves, kinds, twoway};
+}
+
+// Begins the terms of few endpoints with those that fit all of them together, each a leaf of its own: one of four is in
+// half of the tests between them, where medians taken in turn stop before the right answer.
+void begin_together(Polish& polish, const PairColumns& tests, const Kept& kept, std::size_t kinds, Groups& senders,
+                    Groups* receivers) {
+    std::vector<std::int32_t> own(senders.size());
+    std::iota(own.begin(), own.end(), 0);
+    Leaves ends = leaves_of(tests, own, kept, kinds, receivers == nullptr);
+    ends.take(polish, polish.noise(0));
+    const std::vector<double> up = ends.up();
+    const std::vector<double> down = ends.down();
+    for (std::size_t end = 0; end < up.size(); ++end) {
+        if (std::isfinite(up[end])) {
+            senders.set(end, up[end]);
+        }
+        if (receivers != nullptr && std::isfinite(down[end])) {
+            receivers->set(end, down[end]);
+        }
+    }
 }
 
 // Leaves to rounds only what differs between rounds of one hop class: some rounds are of one class alone.
@@ -541,12 +565,16 @@ FabricTerms fit_fabric(const PairColumns& tests, const Standing& standing, bool 
     if (!twoway) {
         receivers = grouped(kept, endpoints, [&](Position test) { return tests.receivers[test]; });
     }
-    Leaves leaves = leaves_of(tests, standing, kept, kinds, twoway);
+    Leaves leaves = leaves_of(tests, standing.leaves, kept, kinds, twoway);
     // What there is one of only is in the overall term, or in that of its hop class.
     const bool has_rails = rails.used() > 1;
     const bool has_rounds = rounds.used() > hops.used();
     const std::size_t spent = senders.used() + (receivers ? receivers->used() : 0);
     FabricTerms found;
+    if (endpoints <= few_endpoints && !leaves.fitted()) {
+        found.overall += polish.centre();
+        begin_together(polish, tests, kept, kinds, senders, receivers ? &*receivers : nullptr);
+    }
     for (int sweep = 0; sweep < most_sweeps; ++sweep) {
         found.overall += polish.centre();
         polish.take(hops, 1, 0.0, 0.0);

@@ -83,6 +83,20 @@ void tests_without_a_direction_have_one_term_an_endpoint() {
     expect(found.sent[7] == 62, "each test is of both its ends");
 }
 
+// One of four is in three of the six tests between them.
+void one_of_four_is_found_without_a_direction() {
+    for (std::int32_t bad = 0; bad < 4; ++bad) {
+        Made made(4);
+        made.slow(1.0, [&](int one, int other) { return one == bad || other == bad; });
+        const FabricTerms found = made.fit(true);
+        for (std::int32_t end = 0; end < 4; ++end) {
+            const double term = found.senders[static_cast<std::size_t>(end)];
+            expect(std::abs(term - (end == bad ? 1.0 : 0.0)) < 0.03, "the term of the bad one, and none of the others");
+        }
+        expect(found.noise < 0.03, "no more scatter than there is");
+    }
+}
+
 void what_has_no_value_is_passed_over() {
     Made made(16);
     made.logs[3] = std::numeric_limits<double>::quiet_NaN();
@@ -118,6 +132,7 @@ int main() {
     a_sender_and_a_receiver_are_found();
     a_leaf_of_four_is_found_and_its_endpoints_are_not();
     tests_without_a_direction_have_one_term_an_endpoint();
+    one_of_four_is_found_without_a_direction();
     what_has_no_value_is_passed_over();
     columns_that_are_none_are_refused();
     medians();
