@@ -64,8 +64,7 @@ def over_gpus(count: int, *, seconds: int) -> tuple[object, ...]:
 
 
 def test_a_slow_gpu_is_named(busbw: NcclBusbw):
-    # It ends when enough is measured; on busy cores that takes a multiple of the two seconds of quiet ones.
-    words = over_gpus(4, seconds=15)
+    words = over_gpus(4, seconds=6)
     slow = {"STANDIN_LATENCY_US": "5000", "STANDIN_FAULT": "kind=gpusleep,rank=2,us=5000"}
 
     result = busbw(*words, *busbw.libraries(kernels=False), "--json", env=slow)
