@@ -11,10 +11,11 @@ from busbw import judge
 from busbw.api import runs
 from busbw.base import layout
 from busbw.base.errors import InputError, RunError
-from busbw.facts.platforms import all_platforms
+from busbw.facts.platforms import find_platform, platform_ids, platforms_with_gpus
 from busbw.judge.autopsy import autopsy
 from busbw.judge.explaining.explain import is_judged_by_links, judged_by_links
 from busbw.judge.failures import unreached
+from busbw.model.platform import Platform
 from busbw.model.run import Run
 from busbw.store import bisections, comparisons, imports, isolations, outcome
 from busbw.store import directory as directories
@@ -67,7 +68,23 @@ def rebuild(directory: Path) -> Run:
     )
     if plan.fabric is not None:
         return _judged_as_sweep(run, directory)
-    return judged_by_links(run, all_platforms()) if is_judged_by_links(plan) else run
+    return judged_by_links(run, _platforms_of(run)) if is_judged_by_links(plan) else run
+
+
+def _platforms_of(run: Run) -> tuple[Platform, ...]:
+    """Return what is known of machines with the GPUs of a run, and of the platform that it is on.
+
+    Reading the files of all platforms takes longer than all else that follows a short run.
+    """
+    models = {hello.gpu.model for hello in run.ranks if hello.gpu is not None}
+    if run.plan.gpus is not None:
+        models |= {device.model for device in run.plan.gpus.devices}
+    found = platforms_with_gpus(frozenset(models))
+    named = run.plan.surroundings.platform if run.plan.surroundings is not None else None
+    if named is None or any(each.id == named for each in found):
+        return found
+    # A site's platform is unknown where its files are not.
+    return (*found, find_platform(named).platform) if named in platform_ids() else found
 
 
 def _judged_as_sweep(run: Run, directory: Path) -> Run:

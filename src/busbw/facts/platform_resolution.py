@@ -271,11 +271,11 @@ def _origins(layer: Layer) -> Iterator[Origin]:
 
 def _cited_sources(layer: Layer, site: tuple[SiteFile, ...]) -> tuple[PlatformSource, ...]:
     """Return the sources that the platform cites, in the order of their declaration. Raises InputError for others."""
-    shared = Layer()
-    for file in platform_files.shared_sources(site):
-        shared = merged(shared, layer_of(file))
-    known = merged(shared, Layer(entries={"sources": layer.entries.get("sources", ())}))
-    declared = {label("sources", entry): entry for entry in known.entries.get("sources", ())}
+    declared = _shared(site)
+    if own := layer.entries.get("sources"):
+        declared = _declared(
+            merged(Layer(entries={"sources": tuple(declared.values())}), Layer(entries={"sources": own}))
+        )
     cited: set[str] = set()
     for path, fact in _facts_of(layer):
         cited.update(fact.source)
@@ -287,6 +287,19 @@ def _cited_sources(layer: Layer, site: tuple[SiteFile, ...]) -> tuple[PlatformSo
                     hint=f'declare it in the same file, under [[sources]]: id = "{each}", reference = "..."',
                 )
     return tuple(_source(name, entry) for name, entry in declared.items() if name in cited)
+
+
+@lru_cache(maxsize=8)
+def _shared(site: tuple[SiteFile, ...]) -> dict[str, Facts]:
+    """Return the sources that every file may cite, by id."""
+    shared = Layer()
+    for file in platform_files.shared_sources(site):
+        shared = merged(shared, layer_of(file))
+    return _declared(shared)
+
+
+def _declared(layer: Layer) -> dict[str, Facts]:
+    return {label("sources", entry): entry for entry in layer.entries.get("sources", ())}
 
 
 def _source(name: str, entry: Facts) -> PlatformSource:

@@ -3,7 +3,7 @@
 import difflib
 import fnmatch
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
@@ -112,6 +112,8 @@ def _short(name: str) -> str:
 
 
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_GPU_NAMES = re.compile(r"gpu_names[\"']?\s*=\s*\[([^\]]*)\]")
+_QUOTED = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
 _MENTION = re.compile(r"[\"']([a-z0-9][a-z0-9._/-]*)[\"']")
 _ENDING = ".toml"
 
@@ -121,30 +123,60 @@ def platforms_at(addresses: frozenset[str], site: tuple[SiteFile, ...] = ()) -> 
 
     Raises InputError when a file of the site that belongs to one of them cannot be used.
     """
-    texts = _addresses_texts(site)
-    near = {name for name, text in texts.items() if not addresses.isdisjoint(_ADDRESS.findall(text))}
-    mentions = {name: set(_MENTION.findall(text)) for name, text in texts.items()}
+    return _platforms_of(lambda text: not addresses.isdisjoint(_ADDRESS.findall(text.lower())), site)
+
+
+def platforms_with_gpus(models: frozenset[str], site: tuple[SiteFile, ...] = ()) -> tuple[Platform, ...]:
+    """Return the platforms that may have GPUs of one of these names, as drivers give them, by id.
+
+    Raises InputError when a file of the site that belongs to one of them cannot be used.
+    """
+    wanted = {each for model in models for each in spellings(model)}
+
+    def names_one(text: str) -> bool:
+        globs = {
+            glob for listed in _GPU_NAMES.findall(text) for pair in _QUOTED.findall(listed) for glob in pair if glob
+        }
+        return any(fnmatchcase(model, glob) for glob in globs for model in wanted)
+
+    return _platforms_of(names_one, site) if wanted else ()
+
+
+def _platforms_of(looked_for: Callable[[str], bool], site: tuple[SiteFile, ...]) -> tuple[Platform, ...]:
+    """Return the platforms whose files, or files that those extend, have the text that is looked for, by id.
+
+    Only their files are parsed.
+    """
+    texts = _texts_by_name(site)
+    near = {name for name, text in texts.items() if looked_for(text)}
+    mentions = {name: set(_MENTION.findall(text)) for name, text in texts.items()} if near else {}
     while True:
         more = {name for name, mentioned in mentions.items() if name not in near and mentioned & near}
         if not more:
             break
         near |= more
-    return tuple(resolve(name, site).platform for name in names(site) if name in near)
+    return tuple(resolve(name, site).platform for name in names(site) if name in near) if near else ()
 
 
-def _addresses_texts(site: tuple[SiteFile, ...]) -> dict[str, str]:
-    """Return the text of every platform file by its name, a site's behind the shipped one, in lower case."""
-    texts: dict[str, str] = {}
-    root = files("busbw").joinpath("data", "platforms")
-    for directory, prefix in ((root, ""), (root.joinpath(FAMILY), f"{FAMILY}/")):
-        for path in _toml_in(directory):
-            texts[prefix + path.name.removesuffix(_ENDING)] = path.read_text(encoding="utf-8").lower()
+def _texts_by_name(site: tuple[SiteFile, ...]) -> dict[str, str]:
+    """Return the text of every platform file by its name, a site's behind the shipped one."""
+    texts = dict(_shipped_texts())
     for file in site:
         path_there = PurePosixPath(file.path)
         name = path_there.name.removesuffix(_ENDING)
         name = f"{FAMILY}/{name}" if path_there.parent.name == FAMILY else name
-        texts[name] = texts.get(name, "") + file.text.lower()
+        texts[name] = texts.get(name, "") + file.text
     return texts
+
+
+@cache
+def _shipped_texts() -> dict[str, str]:
+    root = files("busbw").joinpath("data", "platforms")
+    return {
+        prefix + path.name.removesuffix(_ENDING): path.read_text(encoding="utf-8")
+        for directory, prefix in ((root, ""), (root.joinpath(FAMILY), f"{FAMILY}/"))
+        for path in _toml_in(directory)
+    }
 
 
 def _toml_in(directory: Traversable) -> list[Traversable]:
