@@ -47,6 +47,11 @@ def assert_refused(result: Result, *words: str) -> None:
         (["all_reduce", "--time-limit", "inf"], ["at most", "--time-limit inf"]),
         (["all_reduce", "--stall-timeout", "nan"], ["must be more than 0", "--stall-timeout nan"]),
         (["all_reduce", "--min-samples", "0"], ["at least one sample"]),
+        (["all_reduce", "--max-samples", "0"], ["at least one sample", "--max-samples 0"]),
+        (
+            ["all_reduce", "--min-samples", "9", "--max-samples", "7"],
+            ["at least 9 samples and at most 7 cannot both be"],
+        ),
         (["all_reduce", "-n", "two"], ["'two' is not a valid integer"]),
         (["all_reduce", "--mpirun", "no-such-mpirun"], ["no program 'no-such-mpirun'"]),
         (["all_reduce", "--no-such-option"], ["--no-such-option"]),

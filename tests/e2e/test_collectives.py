@@ -47,11 +47,13 @@ def test_every_collective_in_and_out_of_place_verifies_right(
 ):
     result = busbw(
         "run", *names, "-n", ranks, "--group", 1, "-b", smallest, "-e", "48K", "-f", 256, "--in-place", "both",
-        "--min-samples", 2, "--time-limit", 6, mpi=mpi, env=YIELDING,
+        "-w", 1, "--max-samples", 2, "--time-limit", 20, mpi=mpi, env=YIELDING,
     )  # fmt: skip
 
     assert_all_right(busbw, result, mpi)
-    places = {(point.collective, point.in_place) for point in read_run(busbw.directory()).measurements}
+    measured = read_run(busbw.directory()).measurements
+    assert all(1 <= point.samples <= 2 for point in measured)
+    places = {(point.collective, point.in_place) for point in measured}
     assert places == {(name, in_place) for name in names for in_place in {False, COLLECTIVES[name].in_place}}
 
 
@@ -60,8 +62,8 @@ def test_rooted_collectives_verify_right_from_another_root(busbw: Busbw, root: i
     rooted = [name for name in MPI_COLLECTIVES if COLLECTIVES[name].rooted]
 
     result = busbw(
-        "run", *rooted, "-n", 3, "-r", root, "-b", "3K", "-e", "3K", "--in-place", "both", "--min-samples", 2,
-        "--time-limit", 4, env=YIELDING,
+        "run", *rooted, "-n", 3, "-r", root, "-b", "3K", "-e", "3K", "--in-place", "both", "-w", 1, "--max-samples", 2,
+        "--time-limit", 20, env=YIELDING,
     )  # fmt: skip
 
     assert_all_right(busbw, result)
@@ -70,8 +72,8 @@ def test_rooted_collectives_verify_right_from_another_root(busbw: Busbw, root: i
 @pytest.mark.parametrize(("dtypes", "ops", "mpi"), SPREAD)
 def test_reductions_of_every_kind_of_type_verify_right(busbw: Busbw, dtypes: str, ops: str, mpi: str):
     result = busbw(
-        "run", *REDUCTIONS, "-n", 2, "-d", dtypes, "--op", ops, "-b", "4K", "-e", "4K", "--min-samples", 2,
-        "--time-limit", 3, mpi=mpi, env=YIELDING,
+        "run", *REDUCTIONS, "-n", 2, "-d", dtypes, "--op", ops, "-b", "4K", "-e", "4K", "-w", 1, "--max-samples", 2,
+        "--time-limit", 20, mpi=mpi, env=YIELDING,
     )  # fmt: skip
 
     assert_all_right(busbw, result, mpi)
@@ -83,7 +85,7 @@ def test_reductions_of_every_kind_of_type_verify_right(busbw: Busbw, dtypes: str
 def test_streams_are_measured_as_well_as_isolated_calls(busbw: Busbw, mpi: str):
     result = busbw(
         "run", "all_reduce", "latency", "bibw", "-n", 2, "-b", 64, "-e", "64K", "-f", 1024, "--mode", "stream",
-        "--min-samples", 5, "--time-limit", 3, mpi=mpi, env=YIELDING,
+        "--min-samples", 5, "--time-limit", 20, mpi=mpi, env=YIELDING,
     )  # fmt: skip
 
     assert_all_right(busbw, result, mpi)

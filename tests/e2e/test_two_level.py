@@ -17,7 +17,7 @@ GROUPINGS = [(2, 1), (4, 4), (4, 2), (6, 2), (6, 3)]
 def test_slices_of_any_size_arrive_where_they_belong(busbw: Busbw, ranks: int, group: int, mpi: str):
     result = busbw(
         "run", "alltoall_2dh", "-n", ranks, "--group", group, "-d", "int8", "--unaligned",
-        "-b", ranks, "-e", 29 * ranks, "-i", 7 * ranks, "--min-samples", 2, "--time-limit", 3, mpi=mpi,
+        "-b", ranks, "-e", 29 * ranks, "-i", 7 * ranks, "-w", 1, "--max-samples", 2, "--time-limit", 20, mpi=mpi,
         env=YIELDING,
     )  # fmt: skip
 
@@ -36,7 +36,7 @@ def test_every_size_of_element_is_exchanged_in_a_stream_too(busbw: Busbw):
 
     result = busbw(
         "run", "alltoall", "alltoall_2dh", "-n", 4, "--group", 2, "-d", ",".join(types), "-b", "1K", "-e", "256K",
-        "-f", 256, "--mode", "stream", "--min-samples", 2, "--time-limit", 6, env=YIELDING,
+        "-f", 256, "--mode", "stream", "-w", 1, "--max-samples", 2, "--time-limit", 20, env=YIELDING,
     )  # fmt: skip
 
     result = busbw.to_the_end(result, env=YIELDING)
@@ -58,7 +58,7 @@ def test_a_byte_that_goes_wrong_at_either_level_is_found(busbw: Busbw, group: in
 
     result = busbw(
         "run", "alltoall_2dh", "-n", 6, "--group", group, "-d", "int8", "--unaligned", "-b", 6006, "-e", 6006,
-        "--time-limit", 4, env=spoiled,
+        "--time-limit", 20, env=spoiled,
     )  # fmt: skip
 
     assert result.code == 1, result
@@ -74,7 +74,7 @@ def test_a_byte_that_goes_wrong_at_either_level_is_found(busbw: Busbw, group: in
 def test_unaligned_sizes_of_every_collective_that_is_split_are_right(busbw: Busbw):
     result = busbw(
         "run", "all_gather", "reduce_scatter", "alltoall", "gather", "scatter", "-n", 2, "-d", "uint8", "--unaligned",
-        "-b", 7, "-e", 35, "-i", 14, "--in-place", "both", "--min-samples", 2, "--time-limit", 4,
+        "-b", 7, "-e", 35, "-i", 14, "--in-place", "both", "-w", 1, "--max-samples", 2, "--time-limit", 20,
         env=YIELDING,
     )  # fmt: skip
 

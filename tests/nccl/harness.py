@@ -20,7 +20,7 @@ NEWEST = 23203
 # A hypercube needs a power of two of ranks, a two-level alltoall a group that divides them.
 EVERYWHERE = tuple(name for name in NCCL_COLLECTIVES if name not in ("hypercube", "alltoall_2dh"))
 # One call a sample, as few samples as it goes: what is checked is the result, not the time.
-BRIEF = ("--calls", 1, "-w", 1, "--min-samples", 1)
+BRIEF = ("--calls", 1, "-w", 1, "--max-samples", 1)
 # What decides how a run over NCCL behaves must come from the test, not from the shell it was started in.
 _FOREIGN = (
     "STANDIN_", "NCCL_", "CUDA_", "SLURM_", "PMI_", "TORCH_", "NVSHMEM_",

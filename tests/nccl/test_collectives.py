@@ -18,10 +18,11 @@ def test_every_collective_in_and_out_of_place_verifies_right(
     # 1532 bytes: not a multiple of 16 for what is not split, of 16 for each rank for what is.
     result = busbw.nccl(
         *names, *BRIEF, "--ranks", ranks, "-g", per_process, "--group", ranks // 2, "-b", 1532, "-e", 1532,
-        "--in-place", "both", "--time-limit", 2,
+        "--in-place", "both", "--time-limit", 20,
     )  # fmt: skip
 
     measurements = assert_all_right(busbw, result)
+    assert {one.samples for one in measurements} == {1}
     places = {(one.collective, one.in_place) for one in measurements}
     assert places == {(name, place) for name in names for place in {False, name in NCCL_IN_PLACE}}
     assert {one.nccl.checked_by for one in measurements if one.nccl is not None} == {"gpu"}
@@ -33,7 +34,7 @@ def test_rooted_collectives_verify_right_from_every_root(busbw: NcclBusbw, per_p
 
     result = busbw.nccl(
         *rooted, *BRIEF, "--ranks", 3, "-g", per_process, "-r", "all", "-b", 4100, "-e", 4100, "--in-place", "both",
-        "--time-limit", 2.5,
+        "--time-limit", 20,
     )  # fmt: skip
 
     measurements = assert_all_right(busbw, result)
@@ -46,7 +47,7 @@ def test_rooted_collectives_verify_right_from_every_root(busbw: NcclBusbw, per_p
 def test_every_data_type_that_a_version_has_is_measured(busbw: NcclBusbw, version: int, types: int):
     result = busbw.nccl(
         "reduce_scatter", *BRIEF, "--ranks", 2, "-g", 2, "-d", "all", "--op", "avg,mulsum", "-b", 800, "-e", 800,
-        "--time-limit", 2.5, version=version,
+        "--time-limit", 20, version=version,
     )  # fmt: skip
 
     measurements = assert_all_right(busbw, result)

@@ -11,8 +11,8 @@ from busbw.model.request import Request
 
 from .harness import BRIEF, NcclBusbw, assert_all_right, assert_refused
 
-PAIRED = ("sendrecv", *BRIEF, "--ranks", 4, "-b", "1K", "-e", "1K", "--time-limit", 1)
-VARIED = ("alltoallv", *BRIEF, "--ranks", 3, "-b", 999, "-e", "64K", "-f", 8, "--time-limit", 1)
+PAIRED = ("sendrecv", *BRIEF, "--ranks", 4, "-b", "1K", "-e", "1K", "--time-limit", 20)
+VARIED = ("alltoallv", *BRIEF, "--ranks", 3, "-b", 999, "-e", "64K", "-f", 8, "--time-limit", 20)
 
 
 @pytest.mark.parametrize("per_process", [1, 2, 4])

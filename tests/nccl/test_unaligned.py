@@ -13,7 +13,7 @@ SPLIT = tuple(name for name in NCCL_COLLECTIVES if COLLECTIVES[name].splits)
 def test_parts_of_any_number_of_bytes_verify_right(busbw: NcclBusbw, group: int):
     result = busbw.nccl(
         *(SPLIT if group == 2 else ("alltoall_2dh",)), *BRIEF, "--ranks", 4, "-g", 4, "--group", group, "-d", "int8",
-        "--unaligned", "-b", 4, "-e", 124, "-i", 24, "--time-limit", 4,
+        "--unaligned", "-b", 4, "-e", 124, "-i", 24, "--time-limit", 20,
     )  # fmt: skip
 
     measurements = assert_all_right(busbw, result)

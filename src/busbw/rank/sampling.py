@@ -94,7 +94,8 @@ def _first_sample(world: World, heart: Heart, sampler: Sampler, controls: Contro
         lead_ns = min(_LEAD_GROWTH * lead_ns, _MOST_FIRST_TURN_LEAD_NS)
     valid = series.valid_ns()
     controls.report("sampling", len(valid), valid[0] * 1e-9 if valid else None, None)
-    return Sampled(series=series, calls_per_sample=calls, warmup_calls=1, warmup_stable=False, ended="time")
+    ended: Ended = "samples" if len(valid) >= controls.sampling.max_samples else "time"
+    return Sampled(series=series, calls_per_sample=calls, warmup_calls=1, warmup_stable=False, ended=ended)
 
 
 def _samples(world: World, heart: Heart, sampler: Sampler, controls: Controls) -> Sampled:
@@ -106,8 +107,9 @@ def _samples(world: World, heart: Heart, sampler: Sampler, controls: Controls) -
     calls = controls.calls or controls.sampling.calls or sampler.calls_for(median(sorted(warm.combined_ns)))
     while True:
         latest = series if len(series) else warm
+        left = controls.sampling.max_samples - len(controls.earlier_ns) - len(series)
         shape = BlockShape(
-            samples=_block_samples(latest, calls, controls.budget),
+            samples=max(min(_block_samples(latest, calls, controls.budget), left), 1),
             calls=calls,
             lead_ns=_adapted_lead_ns(latest, shape, controls),
         )

@@ -40,7 +40,9 @@ def with_settings(command: str, settings: Settings | None) -> str:
 
 
 # Fields of a request that are of all sides of a comparison, and that `busbw compare` decides itself.
-_OF_ALL = frozenset({"smallest_bytes", "largest_bytes", "factor", "step_bytes", "stall_s", "min_samples"})
+_OF_ALL = frozenset(
+    {"smallest_bytes", "largest_bytes", "factor", "step_bytes", "stall_s", "min_samples", "max_samples"}
+)
 _LEFT_OUT = frozenset({"tag", "time_limit_s"})
 
 

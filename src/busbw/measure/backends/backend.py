@@ -279,7 +279,7 @@ def is_own(backend: Backend) -> TypeGuard[OwnBackend]:
 # Fields of a request that a backend may lack, and `masks`: one value of the binding.
 OPTIONAL = (
     *("pairs", "matrix_file", "unaligned", "runtime", "masks", "config", "cache", "gpu_buffers", "buffers", "memory"),
-    *("load_side", "multicast_off", "nccl", "driver", "nvrtc", "gpus_per_process", "programs", "graphs"),
+    *("load_side", "max_samples", "multicast_off", "nccl", "driver", "nvrtc", "gpus_per_process", "programs", "graphs"),
 )
 _NOTHING_ASKED = Request()
 # Of the variables that tell a library to leave NVLink multicast alone, those that are known.

@@ -86,7 +86,7 @@ def _rates_Bps(record: Streamed) -> list[float]:
 name = "native-mpi"
 over: Carrier = "mpi"
 is_ours = True
-takes = frozenset({"pairs", "unaligned", "runtime", "masks", "gpu_buffers", "driver"})
+takes = frozenset({"pairs", "unaligned", "runtime", "masks", "gpu_buffers", "driver", "max_samples"})
 modes: tuple[Mode, ...] = ("isolated", "stream")
 joining: tuple[Joining, ...] = ("mpi",)
 usual_launcher = None

@@ -28,7 +28,7 @@ is_ours = True
 takes = frozenset(
     {
         *("pairs", "matrix_file", "unaligned", "runtime", "masks", "config", "cache", "buffers", "memory", "load_side"),
-        *("multicast_off", "nccl", "driver", "nvrtc", "gpus_per_process", "graphs"),
+        *("max_samples", "multicast_off", "nccl", "driver", "nvrtc", "gpus_per_process", "graphs"),
     }
 )
 modes: tuple[Mode, ...] = ("stream", "isolated", "graph", "loaded")

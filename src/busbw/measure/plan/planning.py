@@ -195,7 +195,9 @@ def _notes(
 def _sampling(request: Request, mode: Mode, launches: int) -> Sampling:
     return Sampling(
         mode=mode,
-        min_samples=request.min_samples,
+        # Who wants few samples at most need not say that fewer are enough.
+        min_samples=min(request.min_samples, request.max_samples),
+        max_samples=request.max_samples,
         calls=request.calls,
         warmup_calls=request.warmup_calls,
         verify=request.verify,

@@ -247,6 +247,14 @@ def _check(request: Request, ranks: int, capabilities: Capabilities) -> None:
             )
     if request.min_samples < 1:
         raise InputError("at least one sample is needed")
+    if request.max_samples < 1:
+        raise InputError("at least one sample is needed", where=f"--max-samples {request.max_samples}")
+    if request.max_samples < request.min_samples != Request().min_samples:
+        raise InputError(
+            f"at least {request.min_samples} samples and at most {request.max_samples} cannot both be",
+            where=f"--max-samples {request.max_samples}",
+            hint="leave --min-samples out, or make it smaller",
+        )
 
 
 def _check_elements(request: Request, capabilities: Capabilities) -> None:

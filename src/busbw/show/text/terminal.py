@@ -219,10 +219,13 @@ _SHOWN_PAIRS = 8
 
 def _sampled(out: Console, sampling: Sampling) -> None:
     """Print when a size has been sampled enough."""
+    few = sampling.max_samples < Sampling(mode=sampling.mode, time_limit_s=1).max_samples
+    most = f" and at most {sampling.max_samples}" if few else ""
     out.print(
         Text(
             f"each size until the {sampling.confidence:.0%} interval of the median is within "
-            f"{sampling.half_width:.0%}, at least {sampling.min_samples} samples, {sampling.time_limit_s:g} s in all"
+            f"{sampling.half_width:.0%}, at least {sampling.min_samples}{most} samples,"
+            f" {sampling.time_limit_s:g} s in all"
         ),
         soft_wrap=True,
     )
