@@ -43,7 +43,7 @@ def unless_every(*values: object) -> ParameterSet:
     )
 
 
-def under(*names: str) -> pytest.MarkDecorator:
-    """Run a test under Open MPI 5 and `names`; under the others too where every MPI is asked for."""
-    params = [name if name in ("Open MPI 5", *names) else unless_every(name) for name in NAMES]
+def under(which: str = "Open MPI 5") -> pytest.MarkDecorator:
+    """Run a test under one MPI; under the others too where every MPI is asked for."""
+    params = [name if name == which else unless_every(name) for name in NAMES]
     return pytest.mark.parametrize("several", params, indirect=True)

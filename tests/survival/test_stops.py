@@ -28,7 +28,7 @@ def test_a_signal_stops_after_the_samples_in_hand(several: Several, number: sign
     check_stops(several, number)
 
 
-@under("MPICH")
+@under()
 def test_sigterm_stops_with_grace_and_the_run_goes_on(several: Several) -> None:
     check_stops(several, signal.SIGTERM)
     several.resume()
