@@ -7,7 +7,6 @@ import venv
 from pathlib import Path
 
 import pytest
-
 from tests.survival.mpi import unless_every
 
 from .runner import Busbw, children_of, environment_of, left_of, program, read_run
