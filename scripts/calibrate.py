@@ -15,10 +15,10 @@ from pathlib import Path
 
 from busbw.facts.platforms import all_platforms
 from busbw.model.platform import Platform
-from busbw.model.prediction import PredictorConstants
+from busbw.model.prediction import Band, PredictorConstants
 from busbw.predict.cells import read_cells
 from busbw.predict.closed import Machine, band_of, machine_of, reach_of
-from busbw.predict.fitting import CellGroup, Residual, fitted_constants, left_out_residuals, with_intervals
+from busbw.predict.fitting import NEIGHBOURS, CellGroup, Residual, fitted_constants, left_out_residuals, with_intervals
 from busbw.stats.distributions import median
 
 ROOT = Path(__file__).parents[1]
@@ -107,24 +107,29 @@ def _toml(value: object) -> str:
 
 def table(residuals: Sequence[Residual], constants: PredictorConstants) -> str:
     """Return a row a document and band, as Markdown: cells, told, median e, worst e, inside, half-width."""
-    by: dict[tuple[str, str], list[Residual]] = defaultdict(list)
+    by: dict[tuple[Band, str], list[Residual]] = defaultdict(list)
     for residual in residuals:
         by[band_of(residual.size_bytes), residual.group.document].append(residual)
     lines = [
         "| band | document | kinship | cells | told | median e | worst e | inside | half-width |",
         "|" + "---|" * 9,
     ]
-    for band in ("large", "middle", "small"):
+    bands: tuple[Band, ...] = ("large", "middle", "small")
+    for band in bands:
         for (_, document), rows in sorted(item for item in by.items() if item[0][0] == band):
-            told = [row for row in rows if row.log_ratio is not None]
+            told = [row.call for row in rows if row.call is not None]
+            measured = [row.measured_Bps for row in rows if row.call is not None]
             if not told:
                 lines.append(f"| {band} | {document} | | {len(rows)} | 0 | | | | |")
                 continue
-            errors = sorted(abs(row.log_ratio or 0.0) for row in told)
-            kinship = told[0].kinship or "across"
-            others = [each for each in constants.left_out if each.document != document]
-            reach = reach_of(others, band, kinship)[0]
-            inside = sum(error <= reach for error in errors)
+            errors = sorted(abs(row.log_ratio) for row in rows if row.log_ratio is not None)
+            kinship = told[0].kinship
+            block = next((block for block in NEIGHBOURS if document in block), (document,))
+            others = [each for each in constants.left_out if each.document not in block]
+            reaches = [reach_of(others, band, call.kinship)[0] * call.widened for call in told]
+            pairs = zip(told, measured, reaches, strict=True)
+            inside = sum(abs(math.log(call.busbw_Bps / rate)) <= reach for call, rate, reach in pairs)
+            reach = median(sorted(reaches))
             cells = f"{len(rows)} | {len(told)} | {100 * median(errors):.1f} % | {100 * errors[-1]:.1f} %"
             lines.append(
                 f"| {band} | {document} | {kinship} | {cells} | {inside} | {100 * (math.exp(reach) - 1):.0f} % |"

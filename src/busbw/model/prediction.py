@@ -41,7 +41,7 @@ class RiseCurve(Value, frozen=True, kw_only=True):
 
 
 class LeftOut(Value, frozen=True, kw_only=True):
-    """What is left of cells whose document was left out of the fit: |ln(predicted / measured)|."""
+    """What is left of cells whose document was left out of the fit: |ln(predicted / measured)|, less what widens it."""
 
     band: Band
     kinship: Kinship
@@ -85,6 +85,8 @@ class PredictedCall(Value, frozen=True, kw_only=True):
     # Where the interval is from, and what was done to it.
     interval_words: str
     extrapolated: tuple[str, ...] = ()
+    # By how much the interval was widened for that, on the logarithm.
+    widened: float = 1.0
     # The constants, each fitted, and their documents.
     basis: tuple[str, ...]
     documents: tuple[str, ...]

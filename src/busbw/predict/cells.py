@@ -69,14 +69,17 @@ def _table(reader: "csv.DictReader[str]", where: str, machine: Callable[[str, in
     left_out: list[str] = []
     for count, row in enumerate(reader):
         if count >= _MOST_ROWS:
-            raise InputError(f"{where} has more than {_MOST_ROWS} rows", where=where)
+            left_out.append(f"line {reader.line_num}: more than {_MOST_ROWS} rows")
+            break
         try:
             key, size_bytes, busbw_Bps = _cell(row)
-            if size_bytes in cells[key]:
-                raise InputError(f"a second cell of {size_bytes} bytes")
-            cells[key][size_bytes] = busbw_Bps
         except InputError as error:
-            left_out.append(f"line {reader.line_num}: {str(error).splitlines()[0].removeprefix('error: ')}")
+            left_out.append(f"line {reader.line_num}: {_cause(error)}")
+            continue
+        if size_bytes in cells[key]:
+            left_out.append(f"line {reader.line_num}: a second cell of {size_bytes} bytes")
+        else:
+            cells[key][size_bytes] = busbw_Bps
     groups = []
     for key, sizes in cells.items():
         if not sizes:
@@ -84,10 +87,14 @@ def _table(reader: "csv.DictReader[str]", where: str, machine: Callable[[str, in
         try:
             groups.append(_group(key, sizes, machine))
         except InputError as error:
-            left_out.append(f"{key[0]}, {key[1]}: {str(error).splitlines()[0].removeprefix('error: ')}")
+            left_out.append(f"{key[0]}, {key[1]}: {_cause(error)}")
     if len(left_out) > _MOST_LEFT_OUT:
         left_out[_MOST_LEFT_OUT:] = [f"and {len(left_out) - _MOST_LEFT_OUT} more"]
     return CellTable(groups=tuple(groups), left_out=tuple(left_out))
+
+
+def _cause(error: InputError) -> str:
+    return str(error).splitlines()[0].removeprefix("error: ")
 
 
 def _cell(row: dict[str, str]) -> tuple[Key, int, float]:

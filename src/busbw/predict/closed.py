@@ -1,7 +1,8 @@
 """The closed form: T = latency + f S/B (1 + (knee B/S)^steepness), with B from exact loads of links.
 
-B is the least, over the parts that data passes, of a part's line rate times what the algorithm's loads let it carry
-(`limits`) times the share of it that collectives have reached (fitted). Constants are looked up from the nearest class
+B is such that 16 GiB come out at the least, over the parts that data passes, of a part's line rate times what the
+algorithm's loads let it carry (`limits`) times the share of it that collectives have reached (fitted). Nothing is
+predicted above that. Constants are looked up from the nearest class
 of machines to wider ones; the interval is of documents that had no part in the constants.
 """
 
@@ -22,6 +23,8 @@ from busbw.model.prediction import Band, Kinship, LeftOut, LinkShare, PredictedC
 
 _LARGE_BYTES = 2**30
 _MIDDLE_BYTES = 2**20
+# Shares of line rates are those of messages of this size.
+LARGEST_BYTES = 2**34
 # Fewer documents say nothing of a 90 % interval: the 90th part of them cannot be told.
 LEAST_DOCUMENTS = 9
 _COVERED = 0.9
@@ -31,8 +34,8 @@ _GROWTH = 0.5
 # Up to five GPUs NCCL keeps to the ring within a node; the tree of one node is a chain that nobody measured.
 _NOT_IN_ONE_NODE = frozenset({"tree"})
 _TREES = frozenset({"tree", "nvlstree"})
-# Networks that write into memory of GPUs without a plug-in of their own kind: of one that nobody measured the others say
-# something, with an interval this many times as wide.
+# Networks that read and write memory of GPUs. Of one of them that nobody measured the others say something, with an
+# interval this many times as wide.
 RDMA = frozenset({"InfiniBand", "RoCE", "EFA", "Slingshot"})
 _OTHER_TIMES = 1.5
 _COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
@@ -142,8 +145,11 @@ def _call(
     most_Bps, limited_by, share = large_Bps(machine, bound, constants)
     curve = curve_of(machine, nodes, bound.algorithm, constants)
     factor = COLLECTIVES[collective].factor(ranks)
-    wire_s = factor * size_bytes / most_Bps
-    latency_s, filling_s = curve.latency_s, wire_s * (curve.knee_s * most_Bps / size_bytes) ** curve.steepness
+    whole_Bps = endless_Bps(curve, factor, most_Bps)
+    wire_s = factor * size_bytes / whole_Bps
+    latency_s, filling_s = curve.latency_s, filling_of(curve, wire_s, whole_Bps, size_bytes)
+    # Beyond 16 GiB nobody measured that it still rises.
+    wire_s += max(0.0, factor * size_bytes / most_Bps - (latency_s + wire_s + filling_s))
     time_s = latency_s + wire_s + filling_s
     busbw_Bps = factor * size_bytes / time_s
     bound_Bps = bound.busbw_Bps or busbw_Bps
@@ -168,9 +174,30 @@ def _call(
         kinship=kinship,
         interval_words=words,
         extrapolated=extrapolated,
+        widened=times,
         basis=(_share_words(share, limited_by), _curve_words(curve)),
         documents=tuple(dict.fromkeys((*share.documents, *curve.documents))),
     )
+
+
+def filling_of(curve: RiseCurve, wire_s: float, whole_Bps: float, size_bytes: float) -> float:
+    """Return the time in which the pipeline is not full."""
+    filling: float = wire_s * (curve.knee_s * whole_Bps / size_bytes) ** curve.steepness
+    return filling
+
+
+def endless_Bps(curve: RiseCurve, factor: float, large_Bps: float) -> float:
+    """Return the B with which a curve reaches `large_Bps` at 16 GiB."""
+    moved = factor * LARGEST_BYTES
+    left_s = moved / large_Bps - curve.latency_s
+    # Without the part that does not depend on the size nothing would be left: 16 GiB take longer than any latency.
+    whole_Bps = moved / max(left_s, 0.5 * moved / large_Bps)
+    start_Bps = whole_Bps
+    for _ in range(8):
+        whole_Bps = start_Bps * (1 + (curve.knee_s * whole_Bps / LARGEST_BYTES) ** curve.steepness)
+        if whole_Bps > 2 * start_Bps:
+            return 2 * start_Bps
+    return whole_Bps
 
 
 _TITLES = {
@@ -183,7 +210,7 @@ _TITLES = {
 
 
 def large_Bps(machine: Machine, bound: Bound, constants: PredictorConstants) -> tuple[float, str, LinkShare]:
-    """Return the bus bandwidth of very large messages, the part that limits it, and the share it was counted with.
+    """Return the bus bandwidth of messages of 16 GiB, the part that limits it, and the share it was counted with.
 
     Raises CannotTellError where no document has such a part.
     """
@@ -217,10 +244,12 @@ def share_of(machine: Machine, part: str, algorithm: str, constants: PredictorCo
     kind = "nic" if part in ("nic", "nic_slot") else "nvlink"
     if part == "slot":
         return None
-    # Within the nodes of NVLSTree the switch adds as it does in one.
-    named = "nvls" if kind == "nvlink" and algorithm == "nvlstree" else algorithm
-    alike = "tree" if kind == "nic" and named in _TREES else named
-    ladder: list[tuple[str, str | None, str | None]] = [(alike, machine.generation, None), (alike, None, None)]
+    alike = "tree" if kind == "nic" and algorithm in _TREES else algorithm
+    ladder: list[tuple[str, str | None, str | None]] = [(alike, machine.generation, None)]
+    if algorithm == "nvlstree":
+        # Within a node its switch adds as it does in one alone.
+        ladder.append(("nvls", machine.generation, None))
+    ladder.append((alike, None, None))
     if kind == "nic":
         if machine.fabric is None:
             return None

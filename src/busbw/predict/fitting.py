@@ -14,7 +14,18 @@ from busbw.base.collectives import COLLECTIVES
 from busbw.limits.ceiling import ceiling
 from busbw.model.limit import Bound
 from busbw.model.prediction import Band, Kinship, LeftOut, LinkShare, PredictedCall, PredictorConstants, RiseCurve
-from busbw.predict.closed import RDMA, CannotTellError, Machine, band_of, curve_of, groups_of, predicted
+from busbw.predict.closed import (
+    LARGEST_BYTES,
+    RDMA,
+    CannotTellError,
+    Machine,
+    band_of,
+    curve_of,
+    endless_Bps,
+    filling_of,
+    groups_of,
+    predicted,
+)
 from busbw.stats.curves import fit
 from busbw.stats.distributions import median
 
@@ -215,28 +226,46 @@ def _bound(group: CellGroup) -> Bound | None:
 
 
 def _large_Bps(group: CellGroup, sweep: _Sweep | None, bare: PredictorConstants) -> float | None:
-    """Return the bandwidth of very large messages of a group: of its own curve, or through that of its class."""
-    if sweep is not None:
-        return sweep.large_Bps
+    """Return the bandwidth of a group at 16 GiB: by its own curve, or through that of its class."""
     try:
-        curve = curve_of(group.machine, group.nodes, group.algorithm or "ring", bare)
+        curve = (
+            _own_curve(sweep)
+            if sweep is not None
+            else curve_of(group.machine, group.nodes, group.algorithm or "", bare)
+        )
     except CannotTellError:
         curve = None
-    telling = [cell for cell in group.cells if cell[0] >= _TELLING_BYTES] or list(group.cells[-1:])
     factor = COLLECTIVES[group.collective].factor(group.machine.rates.gpus * group.nodes)
+    if sweep is not None and curve is not None:
+        return _busbw_Bps(curve, factor, sweep.large_Bps, LARGEST_BYTES)
+    telling = [cell for cell in group.cells if cell[0] >= _TELLING_BYTES] or list(group.cells[-1:])
     return median(sorted(_solved(factor, size, rate, curve) for size, rate in telling))
 
 
+def _own_curve(sweep: _Sweep) -> RiseCurve:
+    return RiseCurve(
+        scope="one node",
+        nodes=sweep.group.nodes,
+        latency_s=sweep.latency_s,
+        knee_s=sweep.knee_s,
+        steepness=sweep.steepness,
+        documents=(sweep.group.document,),
+    )
+
+
+def _busbw_Bps(curve: RiseCurve, factor: float, whole_Bps: float, size_bytes: float) -> float:
+    wire_s = factor * size_bytes / whole_Bps
+    return factor * size_bytes / (curve.latency_s + wire_s + filling_of(curve, wire_s, whole_Bps, size_bytes))
+
+
 def _solved(factor: float, size_bytes: int, busbw_Bps: float, curve: RiseCurve | None) -> float:
-    """Return the B at which a curve goes through one cell; at most a half more than the cell."""
+    """Return the bandwidth at 16 GiB with which a curve goes through one cell; at most a half more than the cell."""
     if curve is None:
         return busbw_Bps
     low, high = busbw_Bps, 1.5 * busbw_Bps
-    for _ in range(60):
+    for _ in range(40):
         middle = (low + high) / 2
-        wire = factor * size_bytes / middle
-        total = curve.latency_s + wire * (1 + (curve.knee_s * middle / size_bytes) ** curve.steepness)
-        if factor * size_bytes / total < busbw_Bps:
+        if _busbw_Bps(curve, factor, endless_Bps(curve, factor, middle), size_bytes) < busbw_Bps:
             low = middle
         else:
             high = middle
@@ -251,7 +280,6 @@ class Residual:
     size_bytes: int
     measured_Bps: float
     call: PredictedCall | None
-    kinship: Kinship | None
 
     @property
     def log_ratio(self) -> float | None:
@@ -285,13 +313,7 @@ def _with_any_interval(constants: PredictorConstants) -> PredictorConstants:
 def _residuals(group: CellGroup, constants: PredictorConstants) -> Iterable[Residual]:
     for size_bytes, measured_Bps in group.cells:
         call = expected_call(group, size_bytes, constants)
-        yield Residual(
-            group=group,
-            size_bytes=size_bytes,
-            measured_Bps=measured_Bps,
-            call=call,
-            kinship=call.kinship if call is not None else None,
-        )
+        yield Residual(group=group, size_bytes=size_bytes, measured_Bps=measured_Bps, call=call)
 
 
 def expected_call(group: CellGroup, size_bytes: int, constants: PredictorConstants) -> PredictedCall | None:
@@ -313,8 +335,9 @@ def with_intervals(constants: PredictorConstants, residuals: Sequence[Residual])
     """Return the constants with what was left of documents, by band and kinship."""
     by: dict[tuple[Band, Kinship, str], list[float]] = defaultdict(list)
     for residual in residuals:
-        if residual.log_ratio is not None and residual.kinship is not None and residual.group.is_fitted:
-            by[band_of(residual.size_bytes), residual.kinship, residual.group.document].append(abs(residual.log_ratio))
+        call, ratio = residual.call, residual.log_ratio
+        if call is not None and ratio is not None and residual.group.is_fitted:
+            by[band_of(residual.size_bytes), call.kinship, residual.group.document].append(abs(ratio) / call.widened)
     rows = tuple(
         LeftOut(
             band=band,
@@ -351,7 +374,7 @@ def algorithm_of(group: CellGroup) -> str | None:
     most_Bps = max(rate for _, rate in group.cells)
     adds = group.machine.rates.nvls is True
     if groups_of(group.machine, group.nodes) == 1:
-        return "nvls" if adds and group.machine.rates.gpus > 4 else "ring"
+        return "nvls" if adds and group.machine.rates.gpus * group.nodes > 4 else "ring"
     if ring.busbw_Bps is not None and most_Bps > ring.busbw_Bps:
         return "nvlstree" if adds else "tree"
     return "ring"
