@@ -21,7 +21,7 @@ from busbw.predict.fitting import CellGroup
 from busbw.predict.graphs import MOST_BYTES, graphs_as_stated, graphs_of_file, graphs_of_log, graphs_of_plans
 from busbw.predict.nccl import choice
 from busbw.stats.distributions import median
-from busbw.store.sources import read_bounded
+from busbw.store.files import read_bounded
 from busbw.topo.origins.from_platform import map_gap
 
 MOST_NODES = 100_000
@@ -49,6 +49,9 @@ class PredictRequest:
     graph: Path | None = None
     log: Path | None = None
     stated: tuple[str, ...] = ()
+
+
+_FASTEST = "the fastest that is predicted, of those that were measured on such machines where any was"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +82,7 @@ def predict(asked: PredictRequest) -> Prediction:
         rows += [_row(machine, found, asked, nodes, size, wanted, start, release) for size in asked.sizes]
     if any(row.choice is None and row.expected is not None for row in rows) and wanted is None:
         notes.append(
-            "the algorithm is the fastest that is predicted; what NCCL takes is told with --graph FILE "
-            "(NCCL_GRAPH_DUMP_FILE), --log FILE or --channels ring=8x48/48"
+            "what NCCL takes is told with --graph FILE (NCCL_GRAPH_DUMP_FILE), --log FILE or --channels ring=8x48/48"
         )
     return Prediction(
         name=found.id,
@@ -97,9 +99,13 @@ def _given_start(asked: PredictRequest) -> _Start | None:
     if len(given) > 1:
         raise InputError("more than one of --graph, --log and --channels", hint="one of them says what the graph is")
     if asked.graph is not None:
-        return _Start(graphs=graphs_of_file(read_bounded(asked.graph, MOST_BYTES), str(asked.graph)))
+        return _Start(
+            graphs=graphs_of_file(
+                read_bounded(asked.graph, most_bytes=MOST_BYTES, kind="a graph file of NCCL"), str(asked.graph)
+            )
+        )
     if asked.log is not None:
-        text = read_bounded(asked.log, _LOG_BYTES).decode("utf-8", "replace")
+        text = read_bounded(asked.log, most_bytes=_LOG_BYTES, kind="a log of NCCL").decode("utf-8", "replace")
         logged = graphs_of_log(text, str(asked.log))
         return _Start(graphs=logged.graphs, channels=logged.channels, nvls_channels=logged.nvls_channels)
     return _Start(graphs=graphs_as_stated(asked.stated)) if asked.stated else None
@@ -107,12 +113,12 @@ def _given_start(asked: PredictRequest) -> _Start | None:
 
 def _planned_start(found: Platform, machine: Machine) -> _Start | None:
     """Return what NCCL's own search plans for a whole node whose topology is known; None: it is not known."""
-    if map_gap(found) is not None:
+    if map_gap(found) is not None or found.gpu.sm is None:
         return None
     view = node_view(found.id)
     if len(view.gpus) != machine.rates.gpus:
         return None
-    graphs = graphs_of_plans(view.plans, found.id)
+    graphs = graphs_of_plans(view.plans, found.gpu.sm, found.id)
     return _Start(graphs=graphs) if graphs is not None else None
 
 
@@ -127,12 +133,15 @@ def _row(
     release: str,
 ) -> PredictedSize:
     chosen = None
-    if start is not None and asked.collective in MODELLED and found.gpu.sm is not None and wanted in (None, *_NCCL_NAMES):
+    if (
+        start is not None
+        and asked.collective in MODELLED
+        and found.gpu.sm is not None
+        and wanted in (None, *_NCCL_NAMES)
+    ):
         chosen = _choice(machine, found, asked, nodes, size_bytes, wanted, start, release)
     try:
-        calls = predicted(
-            machine, nodes=nodes, collective=asked.collective, size_bytes=size_bytes, algorithm=wanted
-        )
+        calls = predicted(machine, nodes=nodes, collective=asked.collective, size_bytes=size_bytes, algorithm=wanted)
     except CannotTellError as error:
         return PredictedSize(nodes=nodes, size_bytes=size_bytes, choice=chosen, cannot=str(error))
     expected, by = _expected(calls, chosen, wanted)
@@ -198,7 +207,7 @@ def _expected(
     if wanted is not None:
         return calls[0], "as asked for"
     if chosen is None:
-        return calls[0], "the fastest that is predicted"
+        return calls[0], _FASTEST
     # Within a node a tree is a chain, which is as fast as a ring or slower, and of which nothing is published.
     name = chosen.chosen.algorithm
     same = next((call for call in calls if call.algorithm == name), None)
@@ -212,7 +221,7 @@ def _machine(name: str, gpus: int) -> Machine:
 
 def hold_against(path: Path) -> HeldTable:
     """Return a table of measured cells beside predictions. Raises InputError for what is no such table."""
-    table = read_cells(read_bounded(path, _CELLS_BYTES), str(path), _machine)
+    table = read_cells(read_bounded(path, most_bytes=_CELLS_BYTES, kind="a table of cells"), str(path), _machine)
     cells = tuple(cell for group in table.groups for cell in _held(group))
     impossible = [
         f"{cell.document}: {cell.measured_Bps / 1e9:.1f} GB/s of {cell.size_bytes} bytes is above what "

@@ -42,7 +42,7 @@ def read_cells(raw: bytes, where: str, machine: Callable[[str, int], Machine]) -
     reader = csv.DictReader(io.StringIO(_text(raw, where), newline=""))
     try:
         _check_columns(tuple(reader.fieldnames or ()), where)
-        return _table(reader, where, machine)
+        return _table(reader, machine)
     except csv.Error as error:
         raise InputError(f"{where} is not a table: {error}", where=f"{where}:{reader.line_num}", hint=_HINT) from error
 
@@ -64,7 +64,7 @@ def _text(raw: bytes, where: str) -> str:
 Key = tuple[str, str, int, int, str, str]
 
 
-def _table(reader: "csv.DictReader[str]", where: str, machine: Callable[[str, int], Machine]) -> CellTable:
+def _table(reader: "csv.DictReader[str]", machine: Callable[[str, int], Machine]) -> CellTable:
     cells: dict[Key, dict[int, float]] = defaultdict(dict)
     left_out: list[str] = []
     for count, row in enumerate(reader):

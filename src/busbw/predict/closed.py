@@ -28,6 +28,7 @@ LARGEST_BYTES = 2**34
 # Fewer documents say nothing of a 90 % interval: the 90th part of them cannot be told.
 LEAST_DOCUMENTS = 9
 _COVERED = 0.9
+_BANDS = {"large": "from 1 GiB on", "middle": "from 1 MiB on", "small": "below 1 MiB"}
 # Beyond this many times the nodes seen, the interval grows by half of itself with each doubling.
 _SEEN_TIMES = 2
 _GROWTH = 0.5
@@ -119,7 +120,7 @@ def predicted(
     algorithm: str | None = None,
     constants: PredictorConstants | None = None,
 ) -> tuple[PredictedCall, ...]:
-    """Return what a call takes by each way that can be predicted, the fastest first.
+    """Return what a call takes by each way that can be predicted: those in family first, of each the fastest.
 
     Raises InputError for sizes and algorithms that cannot be, CannotTellError where no data applies.
     """
@@ -135,7 +136,7 @@ def predicted(
             reasons.append(str(error))
     if not calls:
         raise CannotTellError("; ".join(dict.fromkeys(reasons)))
-    return tuple(sorted(calls, key=lambda call: call.time_s))
+    return tuple(sorted(calls, key=lambda call: (call.kinship != "in family", call.time_s)))
 
 
 def _call(
@@ -154,7 +155,8 @@ def _call(
     busbw_Bps = factor * size_bytes / time_s
     bound_Bps = bound.busbw_Bps or busbw_Bps
     kinship = kinship_of(machine, share)
-    reach, words = reach_of(constants.left_out, band_of(size_bytes), kinship)
+    band = band_of(size_bytes)
+    reach, words = reach_of(constants.left_out, band, kinship)
     times, extrapolated = _extrapolated(machine, nodes, share, constants)
     return PredictedCall(
         nodes=nodes,
@@ -172,7 +174,7 @@ def _call(
         wire_s=wire_s,
         limited_by=limited_by,
         kinship=kinship,
-        interval_words=words,
+        interval_words=f"{_BANDS[band]}: {words}",
         extrapolated=extrapolated,
         widened=times,
         basis=(_share_words(share, limited_by), _curve_words(curve)),

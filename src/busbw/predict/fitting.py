@@ -317,7 +317,7 @@ def _residuals(group: CellGroup, constants: PredictorConstants) -> Iterable[Resi
 
 
 def expected_call(group: CellGroup, size_bytes: int, constants: PredictorConstants) -> PredictedCall | None:
-    """Return the fastest way that is predicted for a cell, or the one that its document states; None: none can be."""
+    """Return the first way that is predicted for a cell, or the one that its document states; None: none can be."""
     try:
         return predicted(
             group.machine,

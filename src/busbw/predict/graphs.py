@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from busbw.base.errors import InputError
 from busbw.model.limit import ChannelPlan
 from busbw.model.nccl_choice import NO_GRAPH, NcclGraphs, SearchedGraph
+from busbw.topo.paths.channels import nvls_between_Bps
 
 MOST_BYTES = 8 * 2**20
 _MOST_TAGS = 100_000
@@ -277,7 +278,7 @@ def graphs_as_stated(texts: tuple[str, ...]) -> NcclGraphs:
     )
 
 
-def graphs_of_plans(plans: tuple[ChannelPlan, ...], name: str) -> NcclGraphs | None:
+def graphs_of_plans(plans: tuple[ChannelPlan, ...], sm: int, name: str) -> NcclGraphs | None:
     """Return the graphs of one node as NCCL's search plans them for a known topology; None: nothing is planned.
 
     They hold within one node: several nodes have plans of their own.
@@ -286,7 +287,7 @@ def graphs_of_plans(plans: tuple[ChannelPlan, ...], name: str) -> NcclGraphs | N
         plan.algorithm: SearchedGraph(
             channels=plan.channels,
             intra_GBps=plan.channel_Bps / 1e9,
-            inter_GBps=plan.channel_Bps / 1e9,
+            inter_GBps=(nvls_between_Bps(plan, sm) if plan.algorithm == "nvls" else plan.channel_Bps) / 1e9,
             intra_type=plan.type,
             inter_type="PIX",
             same_channels=plan.alike,
