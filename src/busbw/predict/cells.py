@@ -61,7 +61,7 @@ def _text(raw: bytes, where: str) -> str:
     return raw.decode("utf-8", "replace").removeprefix("\ufeff")
 
 
-Key = tuple[str, str, int, int, str, str]
+Key = tuple[str, str, int, int, str, str, str]
 
 
 def _table(reader: "csv.DictReader[str]", machine: Callable[[str, int], Machine]) -> CellTable:
@@ -111,7 +111,9 @@ def _cell(row: dict[str, str]) -> tuple[Key, int, float]:
         raise InputError(f"{gpus} GPUs on {nodes} nodes")
     document, platform = ((row[name] or "").strip()[:100] or "-" for name in ("document", "platform_id"))
     said = (row["algorithm"] or "").strip().lower()[:100]
-    return (document, platform, nodes, gpus // nodes, collective, said), size_bytes, busbw_Bps
+    # What else tells two sweeps of one document apart, where the table has it.
+    system = (row.get("platform") or "").strip()[:200]
+    return (document, platform, nodes, gpus // nodes, collective, said, system), size_bytes, busbw_Bps
 
 
 def _whole(text: str | None, name: str) -> int:
@@ -122,7 +124,7 @@ def _whole(text: str | None, name: str) -> int:
 
 
 def _group(key: Key, sizes: dict[int, float], machine: Callable[[str, int], Machine]) -> CellGroup:
-    document, platform, nodes, gpus, collective, said = key
+    document, platform, nodes, gpus, collective, said, _ = key
     if platform == "-":
         raise InputError("no platform is named")
     stated = next((name for word, name in _STATED if word in said and "sharp" not in said), None)

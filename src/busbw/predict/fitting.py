@@ -7,7 +7,7 @@ curves of single sweeps.
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from busbw.base.collectives import COLLECTIVES
@@ -26,7 +26,7 @@ from busbw.predict.closed import (
     groups_of,
     predicted,
 )
-from busbw.stats.curves import fit
+from busbw.stats.curves import Curve, fit
 from busbw.stats.distributions import median
 
 # Neighbours are of the same machines; W1 and W2 are the write-ups on Azure and Isambard.
@@ -41,6 +41,7 @@ _LEAST_SIZES = 8
 # Sizes from here on tell a share; and of a sweep without them those within a factor of this of its largest.
 _TELLING_BYTES = 2**30
 _STEEPEST = 1.0
+_FLATTEST = 0.05
 _QUANTILES = 10
 _TREES = ("tree", "nvlstree")
 
@@ -96,16 +97,32 @@ def _sweep(group: CellGroup) -> _Sweep | None:
     most_Bps = max(rate for _, rate in group.cells)
     smallest_s = factor * group.cells[0][0] / group.cells[0][1]
     start = (math.log(1.1 * most_Bps), math.log(max(smallest_s, 1e-6)), math.log(1e-4), math.log(0.6))
-    found = fit(_rise(factor), [(float(size), rate) for size, rate in group.cells], start)
+    points = [(float(size), rate) for size, rate in group.cells]
+    found = fit(_rise(factor), points, start)
+    if found is not None and found.parameters[3] > math.log(_STEEPEST):
+        # Steeper, and a smaller size would take longer than a larger one.
+        found = fit(_rise_at(factor, _STEEPEST), points, found.parameters[:3])
     if found is None:
         return None
-    rate, latency, knee, steepness = (math.exp(value) for value in found.parameters)
-    if not (rate < 2 * most_Bps and 0.05 < steepness < 3):
+    rate, latency, knee, *rest = (math.exp(value) for value in found.parameters)
+    steepness = rest[0] if rest else _STEEPEST
+    if rate > 2 * most_Bps or steepness < _FLATTEST:
         return None
-    return _Sweep(group=group, large_Bps=rate, latency_s=latency, knee_s=knee, steepness=min(steepness, _STEEPEST))
+    return _Sweep(group=group, large_Bps=rate, latency_s=latency, knee_s=knee, steepness=steepness)
 
 
-def _rise(factor: float) -> Callable[[float, Sequence[float]], tuple[float, tuple[float, ...]]]:
+def _rise_at(factor: float, steepness: float) -> Curve:
+    """Return the same with one steepness, by the logarithms of B, latency and knee."""
+    whole = _rise(factor)
+
+    def curve(size_bytes: float, values: Sequence[float]) -> tuple[float, tuple[float, ...]]:
+        height, slopes = whole(size_bytes, (*values, math.log(steepness)))
+        return height, slopes[:3]
+
+    return curve
+
+
+def _rise(factor: float) -> Curve:
     """Return log busbw and its derivatives by the logarithms of B, latency, knee and steepness."""
 
     def curve(size_bytes: float, values: Sequence[float]) -> tuple[float, tuple[float, ...]]:
