@@ -24,9 +24,9 @@ from busbw.stats.distributions import median
 ROOT = Path(__file__).parents[1]
 CELLS = ROOT / "docs" / "data" / "training-cells.csv"
 CONSTANTS = ROOT / "src" / "busbw" / "data" / "predictor.toml"
-# Not fitted: a fall-back to TCP is another network; racks are of their own (two of them do not even agree with the
-# heading); times of PyTorch below 1 MiB are those of its launch; a fall at 1,024 GPUs is of a fabric nobody describes.
-TCP = "T09"
+# Not fitted: several racks (two of them do not even agree with their heading), times of PyTorch below 1 MiB, which are
+# those of its launch, and the fall at 1,024 GPUs, which is of a fabric that nobody describes. Rows of the table without a
+# platform are of none that is known, or of a fall-back to TCP.
 RACKS = "T01"
 TORCH = "T11"
 AZURE = "W1"
@@ -56,8 +56,6 @@ def _kept(group: CellGroup) -> CellGroup:
     if group.document == RACKS and group.nodes > 18:
         is_fitted = False
     if group.document == AZURE and group.nodes == 128:
-        is_fitted = False
-    if group.document == TCP and max(rate for _, rate in cells) < 10e9:
         is_fitted = False
     return CellGroup(
         document=group.document,

@@ -42,6 +42,8 @@ _LEAST_SIZES = 8
 _TELLING_BYTES = 2**30
 _STEEPEST = 1.0
 _FLATTEST = 0.05
+# The logarithm of a knee, in seconds, that nothing passes.
+_NO_KNEE = math.log(1e-9)
 _QUANTILES = 10
 _TREES = ("tree", "nvlstree")
 
@@ -101,23 +103,28 @@ def _sweep(group: CellGroup) -> _Sweep | None:
     found = fit(_rise(factor), points, start)
     if found is not None and found.parameters[3] > math.log(_STEEPEST):
         # Steeper, and a smaller size would take longer than a larger one.
-        found = fit(_rise_at(factor, _STEEPEST), points, found.parameters[:3])
+        found = fit(_straight(factor), points, found.parameters[:2])
     if found is None:
         return None
-    rate, latency, knee, *rest = (math.exp(value) for value in found.parameters)
-    steepness = rest[0] if rest else _STEEPEST
+    rate, latency, knee, steepness = (math.exp(value) for value in _four(found.parameters))
     if rate > 2 * most_Bps or steepness < _FLATTEST:
         return None
     return _Sweep(group=group, large_Bps=rate, latency_s=latency, knee_s=knee, steepness=steepness)
 
 
-def _rise_at(factor: float, steepness: float) -> Curve:
-    """Return the same with one steepness, by the logarithms of B, latency and knee."""
+def _four(parameters: Sequence[float]) -> tuple[float, float, float, float]:
+    rate, latency, *rest = parameters
+    knee, steepness = rest or (_NO_KNEE, 0.0)
+    return rate, latency, knee, steepness
+
+
+def _straight(factor: float) -> Curve:
+    """Return the same without a pipeline that fills, by the logarithms of B and latency."""
     whole = _rise(factor)
 
     def curve(size_bytes: float, values: Sequence[float]) -> tuple[float, tuple[float, ...]]:
-        height, slopes = whole(size_bytes, (*values, math.log(steepness)))
-        return height, slopes[:3]
+        height, slopes = whole(size_bytes, _four(values))
+        return height, slopes[:2]
 
     return curve
 
