@@ -25,8 +25,8 @@ ROOT = Path(__file__).parents[1]
 CELLS = ROOT / "docs" / "data" / "training-cells.csv"
 CONSTANTS = ROOT / "src" / "busbw" / "data" / "predictor.toml"
 # Not fitted: several racks (two of them do not even agree with their heading), times of PyTorch below 1 MiB, which are
-# those of its launch, and the fall at 1,024 GPUs, which is of a fabric that nobody describes. Rows of the table without a
-# platform are of none that is known, or of a fall-back to TCP.
+# those of its launch, and the fall at 1,024 GPUs, which is of a fabric that nobody describes. Rows of the table without
+# a platform are of none that is known, or of a fall-back to TCP.
 RACKS = "T01"
 TORCH = "T11"
 AZURE = "W1"

@@ -101,9 +101,9 @@ def _sweep(group: CellGroup) -> _Sweep | None:
     start = (math.log(1.1 * most_Bps), math.log(max(smallest_s, 1e-6)), math.log(1e-4), math.log(0.6))
     points = [(float(size), rate) for size, rate in group.cells]
     found = fit(_rise(factor), points, start)
-    if found is not None and found.parameters[3] > math.log(_STEEPEST):
-        # Steeper, and a smaller size would take longer than a larger one.
-        found = fit(_straight(factor), points, found.parameters[:2])
+    # Steeper, and a smaller size would take longer than a larger one; so high, and the sweep does not tell it.
+    if found is None or found.parameters[3] > math.log(_STEEPEST) or math.exp(found.parameters[0]) > 2 * most_Bps:
+        found = fit(_straight(factor), points, start[:2])
     if found is None:
         return None
     rate, latency, knee, steepness = (math.exp(value) for value in _four(found.parameters))
