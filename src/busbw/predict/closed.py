@@ -363,11 +363,12 @@ def _extrapolated(
     if share.part == "nic" and share.fabric is None:
         times *= _OTHER_TIMES
         words.append(f"nobody has published {machine.fabric}: by other networks, interval x {_OTHER_TIMES:g}")
-    seen = constants.most_nodes.get(machine.fabric or "", 1)
+    own = constants.most_nodes.get(machine.fabric or "")
+    seen = own or max(constants.most_nodes.values(), default=1)
     if nodes > _SEEN_TIMES * seen:
         grown = 1 + _GROWTH * math.log2(nodes / (_SEEN_TIMES * seen))
         times *= grown
-        measured = f"the {seen} that were measured over {machine.fabric}"
+        measured = f"the {seen} that were measured over {machine.fabric if own else 'any network'}"
         words.append(f"{nodes} nodes are beyond twice {measured}: interval x {grown:.2f}")
     return times, tuple(words)
 

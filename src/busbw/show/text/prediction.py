@@ -19,6 +19,8 @@ COLUMNS = (
     "low_GBps", "high_GBps", "bound_GBps", "kinship", "cannot",
 )  # fmt: skip
 
+_LEAST_GBps = 1e8
+
 
 def prediction_text(found: Prediction, *, explained: bool) -> None:
     """Print a table of sizes, then what it rests on; with `explained` each constant and each other way."""
@@ -51,20 +53,21 @@ def _cells(row: PredictedSize) -> tuple[str, ...]:
     call = row.expected
     if call is None:
         return format_size(row.size_bytes), "", "", "cannot tell", "", ""
-    low, high = format_rate(call.low_Bps), format_rate(call.high_Bps)
-    between = (
-        f"{low.removesuffix(' GB/s')} to {high}"
-        if low.endswith(" GB/s") and high.endswith(" GB/s")
-        else f"{low} to {high}"
-    )
     return (
         format_size(row.size_bytes),
         format_time(call.time_s),
         format_rate(call.busbw_Bps),
-        between,
+        _between(call),
         f"{call.algorithm}{_protocol(row, call)}",
         call.mostly,
     )
+
+
+def _between(call: PredictedCall) -> str:
+    """Return the interval, in GB/s without the unit where that has three digits."""
+    if call.low_Bps < _LEAST_GBps:
+        return f"{format_rate(call.low_Bps)} to {format_rate(call.high_Bps)}"
+    return f"{call.low_Bps / 1e9:.3g} to {call.high_Bps / 1e9:.3g}"
 
 
 def _protocol(row: PredictedSize, call: PredictedCall) -> str:
