@@ -45,10 +45,13 @@ PREDICTION_HARNESSES: dict[str, Callable[[bytes], object]] = {
     "graph_stated": lambda data: _counted(graphs_as_stated(tuple(data.decode("utf-8", "surrogateescape").split()))),
     "cells": _cells,
 }
+_TABLE = (
+    b"document,platform_id,nodes,gpus,collective,size_bytes,busbw_GBps,algorithm\n"
+    b"A,aws-p5,2,16,all_reduce,1024,0.01,default\nA,aws-p5,2,16,all_reduce,1073741824,443.7,default\n"
+    b"B,azure-nd-h100-v5,4,32,all_reduce,17179869184,361.06,NVLSTree\n"
+)
 PREDICTION_SEEDS = (
     *(path.read_bytes() for path in sorted(_SAMPLES.iterdir())),
     b"ring=8x48/48 tree=8x48/48:NVL/PXN nvls=8x60/48",
-    b"document,platform_id,nodes,gpus,collective,size_bytes,busbw_GBps,algorithm\n"
-    b"A,aws-p5,2,16,all_reduce,1024,0.01,default\nA,aws-p5,2,16,all_reduce,1073741824,443.7,default\n"
-    b"B,azure-nd-h100-v5,4,32,all_reduce,17179869184,361.06,NVLSTree\n",
+    _TABLE,
 )

@@ -9,8 +9,9 @@ from .harnesses import feed
 from .prediction_harnesses import PREDICTION_HARNESSES, PREDICTION_SEEDS
 
 PIECES = (
-    b"<graphs>", b"</graphs>", b'<graph id="0" ', b"</graph>", b"<channel>", b'"', b"=", b"007", b"-1", b"0", b",", b"\n",
-    b"99999999999999999999999", b"\xd9\xa3", b"nan", b"inf", b"1e400", b"ring=8x48/48", b" ", b"\xff", b"\x00", b"'",
+    b"<graphs>", b"</graphs>", b'<graph id="0" ', b"</graph>", b"<channel>", b'"', b"=", b"007", b"-1", b"0", b",",
+    b"\n", b"\xd9\xa3", b"nan", b"inf", b"1e400", b"ring=8x48/48", b" ", b"\xff", b"\x00", b"'",
+    b"99999999999999999999999",
     b"NCCL INFO Pattern 4, crossNic 0, nChannels 999, bw 1.0/1.0, type NVL/PIX, sameChannels 1\n",
     *(line + b"\n" for seed in PREDICTION_SEEDS for line in seed.split(b"\n")[:12]),
     *PREDICTION_SEEDS,
