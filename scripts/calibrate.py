@@ -135,6 +135,18 @@ def table(residuals: Sequence[Residual], constants: PredictorConstants) -> str:
     return "\n".join(lines)
 
 
+def calibrated_table(constants: PredictorConstants) -> str:
+    """Return what is left once a sweep is shifted through its middle cell, as Markdown: a row a band."""
+    lines = ["| band | documents | median e | half-width |", "|" + "---|" * 4]
+    bands: tuple[Band, ...] = ("large", "middle", "small")
+    for band in bands:
+        rows = [row for row in constants.left_out if (row.band, row.kinship) == (band, "calibrated")]
+        reach = reach_of(constants.left_out, band, "calibrated")[0]
+        middle = median(sorted(median(row.residuals) for row in rows))
+        lines.append(f"| {band} | {len(rows)} | {100 * middle:.1f} % | {100 * (math.exp(reach) - 1):.0f} % |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Print constants and residuals; with --write also write the file."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -143,6 +155,7 @@ def main() -> None:
     constants, residuals = calibrated()
     print(written(constants))
     print(table(residuals, constants))
+    print(calibrated_table(constants))
     if asked.write:
         CONSTANTS.write_text(written(constants))
 

@@ -85,3 +85,24 @@ def test_measured_cells_are_held_against_it(tmp_path: Path) -> None:
     ]
     assert codes == [0, 1, 4]
     assert "outside: A" in warm_busbw("predict", "--against", "slow.csv", cwd=tmp_path).stdout
+
+
+def test_cells_of_the_machine_shift_its_predictions_and_those_of_another_are_refused(tmp_path: Path) -> None:
+    cells = str(ROOT / "docs" / "data" / "two-p5.csv")
+    asked = ("--nodes", "2", "--size", "256M", "--size", "8G", "--json", "--calibrate", cells)
+    done = warm_busbw("predict", "all_reduce", "--platform", "aws-p5", *asked, cwd=tmp_path)
+    rows = json.loads(done.stdout)["rows"]
+    assert [row["expected"]["busbw_Bps"] / 1e9 for row in rows] == pytest.approx([342.81, 479.28])
+    assert {row["expected"]["kinship"] for row in rows} == {"calibrated"}
+    other = warm_busbw("predict", "all_reduce", "--platform", "aws-p5en", *asked, cwd=tmp_path)
+    assert other.returncode == 2
+    assert "was measured on aws-p5, not on aws-p5en" in other.stderr
+
+
+def test_a_calibrating_cell_above_the_bound_is_named_and_not_used(tmp_path: Path) -> None:
+    head = "document,platform_id,nodes,gpus,collective,size_bytes,busbw_GBps,algorithm\n"
+    (tmp_path / "mine.csv").write_text(f"{head}A,aws-p5,16,128,all_reduce,8589934592,900,default\n")
+    asked = ("predict", "all_reduce", "--platform", "aws-p5", "--nodes", "16", "--calibrate", "mine.csv")
+    done = warm_busbw(*asked, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "the bound" in done.stderr

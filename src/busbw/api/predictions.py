@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from busbw.machine.named import node_view, platform
 from busbw.model.nccl_choice import MODELLED, NcclAlgorithm, NcclChoice, NcclGraphs, NcclJob, Protocol
 from busbw.model.platform import Platform
 from busbw.model.prediction import Band, HeldCell, HeldDocument, HeldTable, PredictedCall, PredictedSize, Prediction
+from busbw.predict.calibrating import Calibration, calibrated, calibration_of
 from busbw.predict.cells import read_cells
 from busbw.predict.closed import CannotTellError, Machine, band_of, machine_of, predicted
 from busbw.predict.fitting import CellGroup
@@ -49,6 +50,8 @@ class PredictRequest:
     graph: Path | None = None
     log: Path | None = None
     stated: tuple[str, ...] = ()
+    # A table of measured cells of this machine.
+    calibrate: Path | None = None
 
 
 _FASTEST = "the fastest that is predicted, of those that were measured on such machines where any was"
@@ -76,10 +79,12 @@ def predict(asked: PredictRequest) -> Prediction:
     nccl_constants(release)
     wanted = algorithm_name(asked.algorithm) if asked.algorithm is not None else None
     stated = _given_start(asked)
-    rows, notes = [], []
+    calibration = _calibration(asked, machine)
+    rows, notes = [], [f"calibrated: {words}" for words in calibration.words] if calibration is not None else []
     for nodes in asked.nodes:
         start = stated or (_planned_start(found, machine) if nodes == 1 else None)
-        rows += [_row(machine, found, asked, nodes, size, wanted, start, release) for size in asked.sizes]
+        settled = _Settled(machine=machine, found=found, wanted=wanted, release=release, calibration=calibration)
+        rows += [_row(settled, asked, nodes, size, start) for size in asked.sizes]
     if any(row.choice is None and row.expected is not None for row in rows) and wanted is None:
         notes.append(
             "what NCCL takes is told with --graph FILE (NCCL_GRAPH_DUMP_FILE), --log FILE or --channels ring=8x48/48"
@@ -122,26 +127,37 @@ def _planned_start(found: Platform, machine: Machine) -> _Start | None:
     return _Start(graphs=graphs) if graphs is not None else None
 
 
-def _row(
-    machine: Machine,
-    found: Platform,
-    asked: PredictRequest,
-    nodes: int,
-    size_bytes: int,
-    wanted: str | None,
-    start: _Start | None,
-    release: str,
-) -> PredictedSize:
+@dataclass(frozen=True, kw_only=True)
+class _Settled:
+    """What holds for every row."""
+
+    machine: Machine
+    found: Platform
+    # The algorithm that was asked for.
+    wanted: str | None
+    release: str
+    calibration: Calibration | None
+
+
+def _calibration(asked: PredictRequest, machine: Machine) -> Calibration | None:
+    if asked.calibrate is None:
+        return None
+    raw = read_bounded(asked.calibrate, most_bytes=_CELLS_BYTES, kind="a table of cells")
+    table = read_cells(raw, str(asked.calibrate), _machine)
+    found = calibration_of(table.groups, machine, asked.collective, str(asked.calibrate))
+    return replace(found, words=(*found.words, *table.left_out)) if table.left_out else found
+
+
+def _row(settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int, start: _Start | None) -> PredictedSize:
+    machine, wanted, release = settled.machine, settled.wanted, settled.release
     chosen = None
-    if (
-        start is not None
-        and asked.collective in MODELLED
-        and found.gpu.sm is not None
-        and wanted in (None, *_NCCL_NAMES)
-    ):
-        chosen = _choice(machine, found, asked, nodes, size_bytes, wanted, start, release)
+    if start is not None and asked.collective in MODELLED and wanted in (None, *_NCCL_NAMES):
+        chosen = _choice(settled, asked, nodes, size_bytes, start)
     try:
         calls = predicted(machine, nodes=nodes, collective=asked.collective, size_bytes=size_bytes, algorithm=wanted)
+        if settled.calibration is not None:
+            left_out = predictor_constants().left_out
+            calls = tuple(calibrated(call, settled.calibration.points, left_out) for call in calls)
     except CannotTellError as error:
         return PredictedSize(nodes=nodes, size_bytes=size_bytes, choice=chosen, cannot=str(error))
     expected, by = _expected(calls, chosen, wanted)
@@ -159,17 +175,9 @@ def _row(
     )
 
 
-def _choice(
-    machine: Machine,
-    found: Platform,
-    asked: PredictRequest,
-    nodes: int,
-    size_bytes: int,
-    wanted: str | None,
-    start: _Start,
-    release: str,
-) -> NcclChoice | None:
+def _choice(settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int, start: _Start) -> NcclChoice | None:
     """Return what NCCL would take; None where nothing is left to take."""
+    machine, found, wanted, release = settled.machine, settled.found, settled.wanted, settled.release
     ranks = machine.rates.gpus * nodes
     if ranks < 2 or found.gpu.sm is None:
         return None

@@ -13,7 +13,7 @@ _PROTOCOLS = {"ll": "LL", "ll128": "LL128", "simple": "Simple"}
 
 
 @click.command()
-@click.argument("collective", required=False, metavar="COLLECTIVE")
+@click.argument("collective", required=False, metavar="[COLLECTIVE]")
 @click.option("--platform", metavar="ID", help="A platform, by id or any of its names.")
 @click.option("--nodes", default="1", show_default=True, metavar="N[,N...]", help="Nodes; several after each other.")
 @click.option("--gpus", type=int, metavar="N", help="GPUs of each node [default: all].")
@@ -34,6 +34,7 @@ _PROTOCOLS = {"ll": "LL", "ll128": "LL128", "simple": "Simple"}
     metavar="ring=CxI/X",
     help="NCCL's channels as stated: count x GB/s within/between nodes.",
 )
+@click.option("--calibrate", type=click.Path(path_type=Path), metavar="FILE.csv", help="1 to 8 cells of this machine.")
 @click.option("--against", type=click.Path(path_type=Path), metavar="FILE.csv", help="Hold measured cells against it.")
 @click.option("--explain", is_flag=True, help="Show each constant, the other ways, and what NCCL counts.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values.")
@@ -53,6 +54,7 @@ def predict(
     graph: Path | None,
     log: Path | None,
     channels: tuple[str, ...],
+    calibrate: Path | None,
     against: Path | None,
     *,
     explain: bool,
@@ -61,8 +63,9 @@ def predict(
 ) -> None:
     """Say what COLLECTIVE will take on nodes of a platform, with a 90 % interval and what that rests on.
 
-    With --against a table of measured cells is held against predictions; its columns are those of
-    docs/data/training-cells.csv.
+    With --against a table of measured cells is held against predictions, with --calibrate predictions are shifted
+    through a few cells of the machine. Columns: document, platform_id, nodes, gpus, collective, size_bytes,
+    busbw_GBps, algorithm.
 
     Exit code 0: predicted; 1: with --against, a document with a cell outside of its interval; 2: bad input; 4: cannot
     tell.
@@ -92,6 +95,7 @@ def predict(
             graph=graph,
             log=log,
             stated=channels,
+            calibrate=calibrate,
         )
     )
     if as_json:

@@ -5,8 +5,9 @@ from typing import Literal
 from busbw.base.value import Integer, Value
 from busbw.model.nccl_choice import NcclChoice
 
-# in family: another document has the same GPUs, the same kind of network and the same algorithm; across: none has.
-Kinship = Literal["in family", "across"]
+# in family: another document has the same GPUs, the same kind of network and the same algorithm; across: none has;
+# calibrated: a cell of this very machine was given.
+Kinship = Literal["in family", "across", "calibrated"]
 # By size: from 1 GiB on, from 1 MiB on, and below.
 Band = Literal["large", "middle", "small"]
 

@@ -85,6 +85,11 @@ def band_of(size_bytes: int) -> Band:
     return "large" if size_bytes >= _LARGE_BYTES else "middle" if size_bytes >= _MIDDLE_BYTES else "small"
 
 
+def bands_words(band: Band) -> str:
+    """Return which sizes a band has."""
+    return _BANDS[band]
+
+
 class CannotTellError(Exception):
     """No data applies; the text says to what."""
 
@@ -174,7 +179,7 @@ def _call(
         wire_s=wire_s,
         limited_by=limited_by,
         kinship=kinship,
-        interval_words=f"{_BANDS[band]}: {words}",
+        interval_words=f"{bands_words(band)}: {words}",
         extrapolated=extrapolated,
         widened=times,
         basis=(_share_words(share, limited_by), _curve_words(curve)),
@@ -331,9 +336,9 @@ def reach_of(left_out: Sequence[LeftOut], band: Band, kinship: Kinship) -> tuple
 
     Documents count alike, whatever number of cells they have. Raises CannotTellError where too few were left out.
     """
-    wider = [row for row in left_out if row.band == band]
+    wider = [row for row in left_out if row.band == band and (row.kinship == "calibrated") is (kinship == "calibrated")]
     own = [row for row in wider if row.kinship == kinship]
-    rows = own if len(own) >= LEAST_DOCUMENTS else wider
+    rows = own if len(own) >= LEAST_DOCUMENTS or kinship == "calibrated" else wider
     if not rows:
         raise CannotTellError("no document of such sizes was left out of the fit: an interval cannot be told")
     cells = sorted((residual, 1 / len(row.residuals)) for row in rows for residual in row.residuals)
@@ -344,10 +349,10 @@ def reach_of(left_out: Sequence[LeftOut], band: Band, kinship: Kinship) -> tuple
         if passed >= level - 1e-9:
             reach = residual
             break
-    if rows is own:
-        return reach, f"{len(rows)} documents {kinship}, each left out of the fit"
-    few = f", as only {len(own)} of them are {kinship}" if own else f", as none of them is {kinship}"
     less = "" if len(rows) >= LEAST_DOCUMENTS else "; fewer than nine tell no 90 %: take it as a hint"
+    if rows is own:
+        return reach, f"{len(rows)} documents {kinship}, each left out of the fit{less}"
+    few = f", as only {len(own)} of them are {kinship}" if own else f", as none of them is {kinship}"
     return reach, f"{len(rows)} documents of any machine, each left out of the fit{few}{less}"
 
 

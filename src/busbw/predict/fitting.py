@@ -216,7 +216,10 @@ def _shares(
         part = "nic" if line.part in ("nic", "nic_slot") else "nvlink"
         generation, fabric = group.machine.generation, group.machine.fabric
         if part == "nvlink":
-            keys = [(part, group.algorithm, generation, None), (part, group.algorithm, None, None)]
+            keys: list[tuple[str, str, str | None, str | None]] = [
+                (part, group.algorithm, generation, None),
+                (part, group.algorithm, None, None),
+            ]
         else:
             alike = "tree" if group.algorithm in _TREES else group.algorithm
             keys = [(part, alike, generation, fabric), (part, alike, None, fabric), (part, "any", None, fabric)]
@@ -362,6 +365,8 @@ def with_intervals(constants: PredictorConstants, residuals: Sequence[Residual])
         call, ratio = residual.call, residual.log_ratio
         if call is not None and ratio is not None and residual.group.is_fitted:
             by[band_of(residual.size_bytes), call.kinship, residual.group.document].append(abs(ratio) / call.widened)
+    for band, document, values in _calibrated(residuals):
+        by[band, "calibrated", document] += values
     rows = tuple(
         LeftOut(
             band=band,
@@ -374,6 +379,22 @@ def with_intervals(constants: PredictorConstants, residuals: Sequence[Residual])
     return PredictorConstants(
         most_nodes=constants.most_nodes, share=constants.share, curve=constants.curve, left_out=rows
     )
+
+
+def _calibrated(residuals: Sequence[Residual]) -> Iterable[tuple[Band, str, list[float]]]:
+    """Yield what is left of a sweep in a band once it is shifted through its middle cell: of the others."""
+    sweeps: dict[tuple[int, str, Band], list[float]] = defaultdict(list)
+    documents = {}
+    for residual in residuals:
+        if residual.call is not None and residual.log_ratio is not None and residual.group.is_fitted:
+            key = id(residual.group), residual.call.algorithm, band_of(residual.size_bytes)
+            sweeps[key].append(residual.log_ratio)
+            documents[key] = residual.group.document
+    for key, ratios in sweeps.items():
+        if len(ratios) > 1:
+            middle = len(ratios) // 2
+            others = [ratio for place, ratio in enumerate(ratios) if place != middle]
+            yield key[2], documents[key], [abs(ratio - ratios[middle]) for ratio in others]
 
 
 def _quantiles(values: Sequence[float]) -> tuple[float, ...]:
