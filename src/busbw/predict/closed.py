@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import InputError
+from busbw.facts.nccl_model import nccl_constants, nccl_model_facts, newest_release
 from busbw.facts.predictor import predictor_constants
 from busbw.limits.algorithms import algorithm_name, shape_of
 from busbw.limits.ceiling import ceiling
@@ -20,6 +21,7 @@ from busbw.limits.rates import rates_of_platform
 from busbw.model.limit import Bound, NodeRates
 from busbw.model.platform import Platform
 from busbw.model.prediction import Band, Kinship, LeftOut, LinkShare, PredictedCall, PredictorConstants, RiseCurve
+from busbw.predict.nccl import empty_call
 
 _LARGE_BYTES = 2**30
 _MIDDLE_BYTES = 2**20
@@ -53,6 +55,8 @@ class Machine:
     generation: str | None
     # The kind of network; None: not known.
     fabric: str | None
+    # Compute capability times ten.
+    sm: int | None = None
 
     def __hash__(self) -> int:
         """Return a hash by name and GPUs, of which everything else follows."""
@@ -72,6 +76,7 @@ def machine_of(platform: Platform, *, gpus: int | None = None, name: str | None 
         rates=rates_of_platform(platform, gpus=gpus, name=name),
         generation=generation,
         fabric=platform.fabric.kind,
+        sm=platform.gpu.sm,
     )
 
 
@@ -153,7 +158,8 @@ def _call(
     factor = COLLECTIVES[collective].factor(ranks)
     whole_Bps = endless_Bps(curve, factor, most_Bps)
     wire_s = factor * size_bytes / whole_Bps
-    latency_s, filling_s = curve.latency_s, filling_of(curve, wire_s, whole_Bps, size_bytes)
+    latency_s, latency_words = _latency(machine, nodes, collective, bound.algorithm, curve)
+    filling_s = filling_of(curve, wire_s, whole_Bps, size_bytes)
     # Beyond 16 GiB nobody measured that it still rises.
     wire_s += max(0.0, factor * size_bytes / most_Bps - (latency_s + wire_s + filling_s))
     time_s = latency_s + wire_s + filling_s
@@ -182,9 +188,23 @@ def _call(
         interval_words=f"{bands_words(band)}: {words}",
         extrapolated=extrapolated,
         widened=times,
-        basis=(_share_words(share, limited_by), _curve_words(curve)),
+        basis=(_share_words(share, limited_by), _curve_words(curve), *latency_words),
         documents=tuple(dict.fromkeys((*share.documents, *curve.documents))),
     )
+
+
+def _latency(
+    machine: Machine, nodes: int, collective: str, algorithm: str, curve: RiseCurve
+) -> tuple[float, tuple[str, ...]]:
+    """Return the time of a few bytes: of NCCL's own model where calls were seen to take as long, else of the curve."""
+    facts = nccl_model_facts()
+    if nodes > 1 or algorithm != "ring" or machine.sm not in facts.confirmed_sm:
+        return curve.latency_s, ()
+    found = empty_call(nccl_constants(newest_release()), collective, machine.rates.gpus)
+    if found is None:
+        return curve.latency_s, ()
+    hops = f"{found.base_us:g} us + {found.hops} hops of {found.hop_us:g} us"
+    return found.time_us * 1e-6, (f"a few bytes: {hops}, NCCL's cost model ({', '.join(facts.confirmed)})",)
 
 
 def filling_of(curve: RiseCurve, wire_s: float, whole_Bps: float, size_bytes: float) -> float:
