@@ -17,7 +17,7 @@ from busbw.facts.platforms import all_platforms
 from busbw.model.platform import Platform
 from busbw.model.prediction import Band, PredictorConstants
 from busbw.predict.cells import read_cells
-from busbw.predict.closed import Machine, band_of, machine_of, reach_of
+from busbw.predict.closed import MachineClass, band_of, machine_of, reach_of
 from busbw.predict.fitting import NEIGHBOURS, CellGroup, Residual, fitted_constants, left_out_residuals, with_intervals
 from busbw.stats.distributions import median
 
@@ -38,7 +38,7 @@ def platforms() -> dict[str, Platform]:
     return {each.id: each for each in all_platforms(())}
 
 
-def machine(platform: str, gpus: int) -> Machine:
+def machine(platform: str, gpus: int) -> MachineClass:
     """Return a platform's node with so many of its GPUs."""
     return machine_of(platforms()[platform], gpus=gpus)
 

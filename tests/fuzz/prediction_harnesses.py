@@ -9,7 +9,7 @@ from busbw.facts.nccl_model import nccl_constants
 from busbw.facts.platforms import find_platform
 from busbw.model.nccl_choice import NcclGraphs, NcclJob
 from busbw.predict.cells import read_cells
-from busbw.predict.closed import CannotTellError, Machine, machine_of, predicted
+from busbw.predict.closed import CannotTellError, MachineClass, machine_of, predicted
 from busbw.predict.graphs import graphs_as_stated, graphs_of_file, graphs_of_log
 from busbw.predict.nccl import cost_table
 
@@ -22,7 +22,7 @@ def _counted(graphs: NcclGraphs) -> object:
 
 
 @cache
-def _machine(platform: str, gpus: int) -> Machine:
+def _machine(platform: str, gpus: int) -> MachineClass:
     return machine_of(find_platform(platform).platform, gpus=gpus)
 
 

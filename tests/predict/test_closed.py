@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from busbw.base.errors import InputError
 from busbw.facts.platforms import all_platforms
 from busbw.facts.predictor import predictor_constants
-from busbw.model.prediction import LeftOut, PredictedCall
-from busbw.predict.closed import CannotTellError, Machine, machine_of, predicted, reach_of
+from busbw.model.prediction import HeldOut, PredictedCall
+from busbw.predict.closed import CannotTellError, MachineClass, machine_of, predicted, reach_of
 
 TOLD = ("azure-nd-h100-v5", "aws-p5", "aws-p4de", "gcp-a3-ultra", "gcp-a3-mega", "isambard-ai-phase2", "aws-p6-b200")
 
 
 @cache
-def machine(name: str, gpus: int | None = None) -> Machine:
+def machine(name: str, gpus: int | None = None) -> MachineClass:
     return machine_of(next(each for each in all_platforms(()) if each.id == name), gpus=gpus)
 
 
@@ -123,19 +123,19 @@ def test_beyond_twice_the_nodes_that_were_seen_the_interval_grows_and_says_so() 
 
 def test_documents_count_alike_in_the_interval_whatever_number_of_cells_they_have() -> None:
     few = tuple(
-        LeftOut(band="large", kinship="across", document=f"D{number}", residuals=(0.1,)) for number in range(11)
+        HeldOut(band="large", kinship="across", document=f"D{number}", residuals=(0.1,)) for number in range(11)
     )
-    many = LeftOut(band="large", kinship="across", document="M", residuals=(0.9,) * 10)
+    many = HeldOut(band="large", kinship="across", document="M", residuals=(0.9,) * 10)
     assert reach_of((*few, many), "large", "across")[0] == 0.9
     assert reach_of((*few, *few, many), "large", "across")[0] == 0.1
 
 
 def test_fewer_than_nine_documents_take_the_wider_class_and_say_so() -> None:
     own = tuple(
-        LeftOut(band="large", kinship="in family", document=f"F{number}", residuals=(0.01,)) for number in range(3)
+        HeldOut(band="large", kinship="in family", document=f"F{number}", residuals=(0.01,)) for number in range(3)
     )
     wider = tuple(
-        LeftOut(band="large", kinship="across", document=f"A{number}", residuals=(0.2,)) for number in range(9)
+        HeldOut(band="large", kinship="across", document=f"A{number}", residuals=(0.2,)) for number in range(9)
     )
     reach, words = reach_of((*own, *wider), "large", "in family")
     assert (reach, "only 3 of them are in family" in words) == (0.2, True)

@@ -12,12 +12,12 @@ from busbw.facts.nccl_model import nccl_constants, newest_release
 from busbw.facts.predictor import predictor_constants
 from busbw.limits.algorithms import algorithm_name
 from busbw.machine.named import node_view, platform
-from busbw.model.nccl_choice import MODELLED, NcclAlgorithm, NcclChoice, NcclGraphs, NcclJob, Protocol
+from busbw.model.nccl_choice import MODELLED, NcclAlgorithm, PredictedChoice, NcclGraphs, NcclJob, Protocol
 from busbw.model.platform import Platform
 from busbw.model.prediction import Band, HeldCell, HeldDocument, HeldTable, PredictedCall, PredictedSize, Prediction
 from busbw.predict.calibrating import Calibration, calibrated, calibration_of
 from busbw.predict.cells import read_cells
-from busbw.predict.closed import CannotTellError, Machine, band_of, machine_of, predicted
+from busbw.predict.closed import CannotTellError, MachineClass, band_of, machine_of, predicted
 from busbw.predict.fitting import CellGroup
 from busbw.predict.graphs import MOST_BYTES, graphs_as_stated, graphs_of_file, graphs_of_log, graphs_of_plans
 from busbw.predict.nccl import choice
@@ -42,7 +42,7 @@ class PredictRequest:
     collective: str
     platform: str
     nodes: tuple[int, ...]
-    sizes: tuple[int, ...]
+    sizes_bytes: tuple[int, ...]
     gpus: int | None = None
     algorithm: str | None = None
     protocol: Protocol | None = None
@@ -71,7 +71,7 @@ def predict(asked: PredictRequest) -> Prediction:
     for nodes in asked.nodes:
         if not 1 <= nodes <= MOST_NODES:
             raise InputError(f"{nodes} nodes", hint=f"from 1 to {MOST_NODES}: --nodes 32")
-    if len(asked.nodes) * len(asked.sizes) > _MOST_ROWS:
+    if len(asked.nodes) * len(asked.sizes_bytes) > _MOST_ROWS:
         raise InputError(f"more than {_MOST_ROWS} rows", hint="fewer sizes, or fewer numbers of nodes")
     found = platform(asked.platform).platform
     machine = machine_of(found, gpus=asked.gpus, name=asked.platform)
@@ -84,7 +84,7 @@ def predict(asked: PredictRequest) -> Prediction:
     for nodes in asked.nodes:
         start = stated or (_planned_start(found, machine) if nodes == 1 else None)
         settled = _Settled(machine=machine, found=found, wanted=wanted, release=release, calibration=calibration)
-        rows += [_row(settled, asked, nodes, size, start) for size in asked.sizes]
+        rows += [_row(settled, asked, nodes, size, start) for size in asked.sizes_bytes]
     if any(row.choice is None and row.expected is not None for row in rows) and wanted is None:
         notes.append(
             "what NCCL takes is told with --graph FILE (NCCL_GRAPH_DUMP_FILE), --log FILE or --channels ring=8x48/48"
@@ -116,7 +116,7 @@ def _given_start(asked: PredictRequest) -> _Start | None:
     return _Start(graphs=graphs_as_stated(asked.stated)) if asked.stated else None
 
 
-def _planned_start(found: Platform, machine: Machine) -> _Start | None:
+def _planned_start(found: Platform, machine: MachineClass) -> _Start | None:
     """Return what NCCL's own search plans for a whole node whose topology is known; None: it is not known."""
     if map_gap(found) is not None or found.gpu.sm is None:
         return None
@@ -131,7 +131,7 @@ def _planned_start(found: Platform, machine: Machine) -> _Start | None:
 class _Settled:
     """What holds for every row."""
 
-    machine: Machine
+    machine: MachineClass
     found: Platform
     # The algorithm that was asked for.
     wanted: str | None
@@ -139,7 +139,7 @@ class _Settled:
     calibration: Calibration | None
 
 
-def _calibration(asked: PredictRequest, machine: Machine) -> Calibration | None:
+def _calibration(asked: PredictRequest, machine: MachineClass) -> Calibration | None:
     if asked.calibrate is None:
         return None
     raw = read_bounded(asked.calibrate, most_bytes=_CELLS_BYTES, kind="a table of cells")
@@ -175,7 +175,9 @@ def _row(settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int, 
     )
 
 
-def _choice(settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int, start: _Start) -> NcclChoice | None:
+def _choice(
+    settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int, start: _Start
+) -> PredictedChoice | None:
     """Return what NCCL would take; None where nothing is left to take."""
     machine, found, wanted, release = settled.machine, settled.found, settled.wanted, settled.release
     ranks = machine.rates.gpus * nodes
@@ -210,7 +212,7 @@ def _choice(settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: in
 
 
 def _expected(
-    calls: Sequence[PredictedCall], chosen: NcclChoice | None, wanted: str | None
+    calls: Sequence[PredictedCall], chosen: PredictedChoice | None, wanted: str | None
 ) -> tuple[PredictedCall | None, str]:
     if wanted is not None:
         return calls[0], "as asked for"
@@ -223,7 +225,7 @@ def _expected(
 
 
 @cache
-def _machine(name: str, gpus: int) -> Machine:
+def _machine(name: str, gpus: int) -> MachineClass:
     return machine_of(platform(name).platform, gpus=gpus)
 
 

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -20,8 +21,10 @@ _PROTOCOLS: dict[str, Protocol] = {"ll": "LL", "ll128": "LL128", "simple": "Simp
 @click.option("--gpus", type=int, metavar="N", help="GPUs of each node [default: all].")
 @click.option("-b", "first", type=SIZE, metavar="SIZE", help="The smallest size [default: 1M].")
 @click.option("-e", "last", type=SIZE, metavar="SIZE", help="The largest size [default: 16G].")
-@click.option("-f", "times", type=int, metavar="N", help="From one size to the next [default: 4].")
-@click.option("--size", "sizes", multiple=True, type=SIZE, metavar="SIZE", help="A size, instead of -b, -e and -f.")
+@click.option("-f", "step", type=int, metavar="N", help="From one size to the next [default: 4].")
+@click.option(
+    "--size", "sizes_bytes", multiple=True, type=SIZE, metavar="SIZE", help="A size, instead of -b, -e and -f."
+)
 @click.option(
     "--algorithm", metavar="NAME", help="ring, tree, nvls, nvlstree [default: what NCCL takes, or the fastest]."
 )
@@ -31,6 +34,7 @@ _PROTOCOLS: dict[str, Protocol] = {"ll": "LL", "ll128": "LL128", "simple": "Simp
 @click.option("--log", type=click.Path(path_type=Path), metavar="FILE", help="A log with NCCL_DEBUG_SUBSYS=INIT,GRAPH.")
 @click.option(
     "--channels",
+    "stated",
     multiple=True,
     metavar="ring=CxI/X",
     help="NCCL's channels as stated: count x GB/s within/between nodes.",
@@ -44,23 +48,17 @@ def predict(
     collective: str | None,
     platform: str | None,
     nodes: str,
-    gpus: int | None,
     first: int | None,
     last: int | None,
-    times: int | None,
-    sizes: tuple[int, ...],
-    algorithm: str | None,
+    step: int | None,
+    sizes_bytes: tuple[int, ...],
     protocol: str | None,
-    nccl: str | None,
-    graph: Path | None,
-    log: Path | None,
-    channels: tuple[str, ...],
-    calibrate: Path | None,
     against: Path | None,
     *,
     explain: bool,
     as_csv: bool,
     as_json: bool,
+    **asked: Any,  # noqa: ANN401 - as click gives them
 ) -> None:
     """Say what COLLECTIVE will take on nodes of a platform, with a 90 % interval and what that rests on.
 
@@ -88,15 +86,9 @@ def predict(
             collective=collective,
             platform=platform,
             nodes=_numbers(nodes),
-            sizes=_sizes(sizes, first, last, times),
-            gpus=gpus,
-            algorithm=algorithm,
+            sizes_bytes=_sizes(sizes_bytes, first, last, step),
             protocol=_PROTOCOLS[protocol.lower()] if protocol is not None else None,
-            nccl=nccl,
-            graph=graph,
-            log=log,
-            stated=channels,
-            calibrate=calibrate,
+            **asked,
         )
     )
     if as_json:
@@ -137,17 +129,17 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(int(word) for word in words))
 
 
-def _sizes(sizes: tuple[int, ...], first: int | None, last: int | None, times: int | None) -> tuple[int, ...]:
-    if sizes:
-        if (first, last, times) != (None, None, None):
+def _sizes(sizes_bytes: tuple[int, ...], first: int | None, last: int | None, step: int | None) -> tuple[int, ...]:
+    if sizes_bytes:
+        if (first, last, step) != (None, None, None):
             raise InputError("--size and -b, -e or -f", hint="either single sizes, or a range")
-        return tuple(dict.fromkeys(sizes))
-    step = 4 if times is None else times
+        return tuple(dict.fromkeys(sizes_bytes))
+    factor = 4 if step is None else step
     start = 2**20 if first is None else first
     end = max(start, 2**34) if last is None else last
-    if step < 2 or not 1 <= start <= end:
-        raise InputError("no sizes are between these", hint="-b 1M -e 16G -f 4: from 1 byte up, times 2 or more")
+    if factor < 2 or not 1 <= start <= end:
+        raise InputError("no sizes are between these", hint="-b 1M -e 16G -f 4: from 1 byte up, -f 2 or more")
     found = [start]
-    while found[-1] * step <= end:
-        found.append(found[-1] * step)
+    while found[-1] * factor <= end:
+        found.append(found[-1] * factor)
     return tuple(found)

@@ -87,7 +87,7 @@ class CallCost(Value, frozen=True, kw_only=True):
     threads: Integer
 
 
-class NcclChoice(Value, frozen=True, kw_only=True):
+class PredictedChoice(Value, frozen=True, kw_only=True):
     """What NCCL would take for a call, and the other ways, the cheapest first."""
 
     collective: str

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from busbw.base.value import Integer, Value
-from busbw.model.nccl_choice import NcclChoice
+from busbw.model.nccl_choice import PredictedChoice
 
 # in family: another document has the same GPUs, the same kind of network and the same algorithm; across: none has;
 # calibrated: a cell of this very machine was given.
@@ -41,7 +41,7 @@ class RiseCurve(Value, frozen=True, kw_only=True):
     documents: tuple[str, ...]
 
 
-class LeftOut(Value, frozen=True, kw_only=True):
+class HeldOut(Value, frozen=True, kw_only=True):
     """What is left of cells whose document was left out of the fit: |ln(predicted / measured)|, less what widens it."""
 
     band: Band
@@ -58,7 +58,7 @@ class PredictorConstants(Value, frozen=True, kw_only=True):
     most_nodes: dict[str, Integer]
     share: tuple[LinkShare, ...]
     curve: tuple[RiseCurve, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[HeldOut, ...]
 
 
 class PredictedCall(Value, frozen=True, kw_only=True):
@@ -109,7 +109,7 @@ class PredictedSize(Value, frozen=True, kw_only=True):
     others: tuple[PredictedCall, ...] = ()
     # Why this way: by NCCL's own choice, as asked for, or as the fastest that is predicted.
     chosen_by: str = ""
-    choice: NcclChoice | None = None
+    choice: PredictedChoice | None = None
     cannot: str | None = None
 
 

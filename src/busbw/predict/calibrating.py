@@ -13,8 +13,8 @@ from msgspec import structs
 
 from busbw.base.errors import InputError
 from busbw.base.units import format_rate, format_size
-from busbw.model.prediction import LeftOut, PredictedCall
-from busbw.predict.closed import CannotTellError, Machine, band_of, bands_words, predicted, reach_of
+from busbw.model.prediction import HeldOut, PredictedCall
+from busbw.predict.closed import CannotTellError, MachineClass, band_of, bands_words, predicted, reach_of
 from busbw.predict.fitting import CellGroup
 
 MOST_CELLS = 8
@@ -41,7 +41,7 @@ class Calibration:
     words: tuple[str, ...]
 
 
-def calibration_of(groups: Sequence[CellGroup], machine: Machine, collective: str, where: str) -> Calibration:
+def calibration_of(groups: Sequence[CellGroup], machine: MachineClass, collective: str, where: str) -> Calibration:
     """Return what 1 to 8 cells say of a machine. Raises InputError for another machine, and where no cell counts."""
     others = {group.machine.name for group in groups if group.machine.name != machine.name}
     if others:
@@ -88,7 +88,7 @@ def _point(group: CellGroup, size_bytes: int, measured_Bps: float) -> tuple[Cali
     return point, f"{what}: measured {format_rate(measured_Bps)}, predicted {format_rate(call.busbw_Bps)}"
 
 
-def calibrated(call: PredictedCall, points: Sequence[CalibrationPoint], left_out: Sequence[LeftOut]) -> PredictedCall:
+def calibrated(call: PredictedCall, points: Sequence[CalibrationPoint], left_out: Sequence[HeldOut]) -> PredictedCall:
     """Return a prediction shifted through the cells that say something of it; as it is where none does."""
     alike = [
         point for point in points if (point.call.algorithm, point.call.limited_by) == (call.algorithm, call.limited_by)
@@ -126,10 +126,10 @@ def calibrated(call: PredictedCall, points: Sequence[CalibrationPoint], left_out
 
 def _shift_at(shifts: Sequence[tuple[int, float]], size_bytes: int) -> float:
     """Return the shift at a size; several at one size count as their mean."""
-    by_size: dict[int, list[float]] = {}
+    known_shifts: dict[int, list[float]] = {}
     for size, shift in shifts:
-        by_size.setdefault(size, []).append(shift)
-    known = sorted((math.log(size), math.fsum(values) / len(values)) for size, values in by_size.items())
+        known_shifts.setdefault(size, []).append(shift)
+    known = sorted((math.log(size), math.fsum(values) / len(values)) for size, values in known_shifts.items())
     at = math.log(size_bytes)
     below = [each for each in known if each[0] <= at]
     above = [each for each in known if each[0] >= at]

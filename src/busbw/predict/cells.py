@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import InputError
-from busbw.predict.closed import Machine
+from busbw.predict.closed import MachineClass
 from busbw.predict.fitting import CellGroup, algorithm_of
 
 COLUMNS = ("document", "platform_id", "nodes", "gpus", "collective", "size_bytes", "busbw_GBps", "algorithm")
@@ -33,7 +33,7 @@ class CellTable:
     left_out: tuple[str, ...]
 
 
-def read_cells(raw: bytes, where: str, machine: Callable[[str, int], Machine]) -> CellTable:
+def read_cells(raw: bytes, where: str, machine: Callable[[str, int], MachineClass]) -> CellTable:
     """Return the sweeps of a table of cells; `machine` gives a platform with so many GPUs a node.
 
     A row that cannot be (a number that is none, more than one cell of a kind, GPUs that no node has) is left out and
@@ -64,7 +64,7 @@ def _text(raw: bytes, where: str) -> str:
 Key = tuple[str, str, int, int, str, str, str]
 
 
-def _table(reader: "csv.DictReader[str]", machine: Callable[[str, int], Machine]) -> CellTable:
+def _table(reader: "csv.DictReader[str]", machine: Callable[[str, int], MachineClass]) -> CellTable:
     cells: dict[Key, dict[int, float]] = defaultdict(dict)
     left_out: list[str] = []
     for count, row in enumerate(reader):
@@ -81,11 +81,11 @@ def _table(reader: "csv.DictReader[str]", machine: Callable[[str, int], Machine]
         else:
             cells[key][size_bytes] = busbw_Bps
     groups = []
-    for key, sizes in cells.items():
-        if not sizes:
+    for key, rates_Bps in cells.items():
+        if not rates_Bps:
             continue
         try:
-            groups.append(_group(key, sizes, machine))
+            groups.append(_group(key, rates_Bps, machine))
         except InputError as error:
             left_out.append(f"{key[0]}, {key[1]}: {_cause(error)}")
     if len(left_out) > _MOST_LEFT_OUT:
@@ -123,7 +123,7 @@ def _whole(text: str | None, name: str) -> int:
     return int(found)
 
 
-def _group(key: Key, sizes: dict[int, float], machine: Callable[[str, int], Machine]) -> CellGroup:
+def _group(key: Key, rates_Bps: dict[int, float], machine: Callable[[str, int], MachineClass]) -> CellGroup:
     document, platform, nodes, gpus, collective, said, _ = key
     if platform == "-":
         raise InputError("no platform is named")
@@ -137,7 +137,7 @@ def _group(key: Key, sizes: dict[int, float], machine: Callable[[str, int], Mach
         collective=collective,
         stated="ring" if "nvls off" in said else stated,
         algorithm=None,
-        cells=tuple(sorted(sizes.items())),
+        cells=tuple(sorted(rates_Bps.items())),
         is_fitted="sharp" not in said,
     )
     return CellGroup(

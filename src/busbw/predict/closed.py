@@ -20,7 +20,7 @@ from busbw.limits.ceiling import ceiling
 from busbw.limits.rates import rates_of_platform
 from busbw.model.limit import Bound, NodeRates
 from busbw.model.platform import Platform
-from busbw.model.prediction import Band, Kinship, LeftOut, LinkShare, PredictedCall, PredictorConstants, RiseCurve
+from busbw.model.prediction import Band, Kinship, HeldOut, LinkShare, PredictedCall, PredictorConstants, RiseCurve
 from busbw.predict.nccl import empty_call
 
 _LARGE_BYTES = 2**30
@@ -45,7 +45,7 @@ _COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "redu
 
 
 @dataclass(frozen=True, kw_only=True)
-class Machine:
+class MachineClass:
     """Nodes of one kind as the constants see them."""
 
     name: str
@@ -63,7 +63,7 @@ class Machine:
         return hash((self.name, self.rates.gpus))
 
 
-def machine_of(platform: Platform, *, gpus: int | None = None, name: str | None = None) -> Machine:
+def machine_of(platform: Platform, *, gpus: int | None = None, name: str | None = None) -> MachineClass:
     """Return a platform as the constants see it. Raises InputError as `rates_of_platform`."""
     generations = {80: "ampere", 90: "hopper", 100: "blackwell"}
     generation = generations.get(platform.gpu.sm or 0)
@@ -71,7 +71,7 @@ def machine_of(platform: Platform, *, gpus: int | None = None, name: str | None 
         generation = f"{generation} rack"
     if platform.gpu.gcn is not None:
         generation = platform.gpu.gcn.partition(":")[0]
-    return Machine(
+    return MachineClass(
         name=platform.id,
         rates=rates_of_platform(platform, gpus=gpus, name=name),
         generation=generation,
@@ -80,7 +80,7 @@ def machine_of(platform: Platform, *, gpus: int | None = None, name: str | None 
     )
 
 
-def groups_of(machine: Machine, nodes: int) -> int:
+def groups_of(machine: MachineClass, nodes: int) -> int:
     """Return how many groups of ranks only NICs join: nodes, or NVLink domains of several."""
     return shape_of(machine.rates, nodes).groups
 
@@ -100,7 +100,7 @@ class CannotTellError(Exception):
 
 
 @lru_cache(maxsize=4096)
-def bounds_of(machine: Machine, nodes: int, collective: str, algorithm: str | None) -> tuple[Bound, ...]:
+def bounds_of(machine: MachineClass, nodes: int, collective: str, algorithm: str | None) -> tuple[Bound, ...]:
     """Return the bounds of the ways to do a collective, or of the one asked for.
 
     Raises InputError for what cannot be, CannotTellError for a collective without a closed form.
@@ -122,7 +122,7 @@ def bounds_of(machine: Machine, nodes: int, collective: str, algorithm: str | No
 
 
 def predicted(
-    machine: Machine,
+    machine: MachineClass,
     *,
     nodes: int,
     collective: str,
@@ -150,7 +150,7 @@ def predicted(
 
 
 def _call(
-    machine: Machine, nodes: int, collective: str, size_bytes: int, bound: Bound, constants: PredictorConstants
+    machine: MachineClass, nodes: int, collective: str, size_bytes: int, bound: Bound, constants: PredictorConstants
 ) -> PredictedCall:
     ranks = machine.rates.gpus * nodes
     most_Bps, limited_by, share = large_Bps(machine, bound, constants)
@@ -194,7 +194,7 @@ def _call(
 
 
 def _latency(
-    machine: Machine, nodes: int, collective: str, algorithm: str, curve: RiseCurve
+    machine: MachineClass, nodes: int, collective: str, algorithm: str, curve: RiseCurve
 ) -> tuple[float, tuple[str, ...]]:
     """Return the time of a few bytes: of NCCL's own model where calls were seen to take as long, else of the curve."""
     facts = nccl_model_facts()
@@ -236,7 +236,7 @@ _TITLES = {
 }
 
 
-def large_Bps(machine: Machine, bound: Bound, constants: PredictorConstants) -> tuple[float, str, LinkShare]:
+def large_Bps(machine: MachineClass, bound: Bound, constants: PredictorConstants) -> tuple[float, str, LinkShare]:
     """Return the bus bandwidth of messages of 16 GiB, the part that limits it, and the share it was counted with.
 
     Raises CannotTellError where no document has such a part.
@@ -259,14 +259,14 @@ def large_Bps(machine: Machine, bound: Bound, constants: PredictorConstants) -> 
     return min(least[0], bound.busbw_Bps or least[0]), least[1], least[2]
 
 
-def _no_share_words(machine: Machine, part: str, algorithm: str) -> str:
+def _no_share_words(machine: MachineClass, part: str, algorithm: str) -> str:
     if algorithm == "collnet":
         return "SHARP: what of its bound is reached takes a measured constant for each regime, and none is published"
     where = f"{machine.fabric or 'a network of unknown kind'}" if part in ("nic", "nic_slot") else "such GPUs"
     return f"nobody has published {algorithm} over {where}"
 
 
-def share_of(machine: Machine, part: str, algorithm: str, constants: PredictorConstants) -> LinkShare | None:
+def share_of(machine: MachineClass, part: str, algorithm: str, constants: PredictorConstants) -> LinkShare | None:
     """Return how much of a part is reached, of the nearest class that has documents; None: no class has."""
     kind = "nic" if part in ("nic", "nic_slot") else "nvlink"
     if part == "slot":
@@ -304,7 +304,7 @@ def _share(
     )
 
 
-def curve_of(machine: Machine, nodes: int, algorithm: str, constants: PredictorConstants) -> RiseCurve:
+def curve_of(machine: MachineClass, nodes: int, algorithm: str, constants: PredictorConstants) -> RiseCurve:
     """Return how the time rises with the size, of the nearest class. Raises CannotTellError where nothing is near."""
     within = groups_of(machine, nodes) == 1
     scope, fabric = ("one node", None) if within else ("several nodes", machine.fabric)
@@ -345,13 +345,13 @@ def _over(curve: RiseCurve, nodes: int, algorithm: str) -> RiseCurve:
     )
 
 
-def kinship_of(machine: Machine, share: LinkShare) -> Kinship:
+def kinship_of(machine: MachineClass, share: LinkShare) -> Kinship:
     """Return whether the constant that counts most is of such machines."""
     own = share.generation == machine.generation and share.generation is not None
     return "in family" if own and (share.part == "nvlink" or share.fabric == machine.fabric) else "across"
 
 
-def reach_of(left_out: Sequence[LeftOut], band: Band, kinship: Kinship) -> tuple[float, str]:
+def reach_of(left_out: Sequence[HeldOut], band: Band, kinship: Kinship) -> tuple[float, str]:
     """Return how far the 90 % interval reaches on the logarithm, and where that is from.
 
     Documents count alike, whatever number of cells they have. Raises CannotTellError where too few were left out.
@@ -377,7 +377,7 @@ def reach_of(left_out: Sequence[LeftOut], band: Band, kinship: Kinship) -> tuple
 
 
 def _extrapolated(
-    machine: Machine, nodes: int, share: LinkShare, constants: PredictorConstants
+    machine: MachineClass, nodes: int, share: LinkShare, constants: PredictorConstants
 ) -> tuple[float, tuple[str, ...]]:
     """Return by how much the interval grows, and why."""
     if groups_of(machine, nodes) == 1:

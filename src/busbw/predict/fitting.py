@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from busbw.base.collectives import COLLECTIVES
 from busbw.limits.ceiling import ceiling
 from busbw.model.limit import Bound
-from busbw.model.prediction import Band, Kinship, LeftOut, LinkShare, PredictedCall, PredictorConstants, RiseCurve
+from busbw.model.prediction import Band, Kinship, HeldOut, LinkShare, PredictedCall, PredictorConstants, RiseCurve
 from busbw.predict.closed import (
     LARGEST_BYTES,
     RDMA,
     CannotTellError,
-    Machine,
+    MachineClass,
     band_of,
     curve_of,
     endless_Bps,
@@ -53,7 +53,7 @@ class CellGroup:
     """The cells of one sweep: one document, machine, collective, algorithm and number of nodes."""
 
     document: str
-    machine: Machine
+    machine: MachineClass
     nodes: int
     collective: str
     # As the document says it; None: it does not say.
@@ -331,7 +331,7 @@ def left_out_residuals(groups: Sequence[CellGroup]) -> tuple[Residual, ...]:
 
 def _with_any_interval(constants: PredictorConstants) -> PredictorConstants:
     bands: tuple[Band, ...] = ("large", "middle", "small")
-    rows = tuple(LeftOut(band=band, kinship="across", document="none", residuals=(0.0,)) for band in bands)
+    rows = tuple(HeldOut(band=band, kinship="across", document="none", residuals=(0.0,)) for band in bands)
     return PredictorConstants(
         most_nodes=constants.most_nodes, share=constants.share, curve=constants.curve, left_out=rows
     )
@@ -368,7 +368,7 @@ def with_intervals(constants: PredictorConstants, residuals: Sequence[Residual])
     for band, document, values in _calibrated(residuals):
         by[band, "calibrated", document] += values
     rows = tuple(
-        LeftOut(
+        HeldOut(
             band=band,
             kinship=kinship,
             document=document,

@@ -17,7 +17,7 @@ from busbw.model.nccl_choice import (
     CallCost,
     CostCell,
     NcclAlgorithm,
-    NcclChoice,
+    PredictedChoice,
     NcclGraphs,
     NcclJob,
     Protocol,
@@ -107,8 +107,8 @@ def _generation(sm: int) -> str:
 
 
 def _row(table: ByGeneration, generation: str, nodes: int) -> float:
-    bandwidths: tuple[float, float, float] = getattr(table, generation)
-    return bandwidths[min(nodes, 3) - 1]
+    row: tuple[float, float, float] = getattr(table, generation)
+    return row[min(nodes, 3) - 1]
 
 
 def _graph(graphs: NcclGraphs, algorithm: NcclAlgorithm) -> SearchedGraph:
@@ -373,7 +373,7 @@ def choice(
     calls: int = 1,
     algorithm: NcclAlgorithm | None = None,
     protocol: Protocol | None = None,
-) -> NcclChoice:
+) -> PredictedChoice:
     """Return what NCCL would take for a call, or for so many merged `calls`, of `size_bytes` in all.
 
     `algorithm` and `protocol`: as NCCL_ALGO and NCCL_PROTO fix them. Raises InputError for a collective without a
@@ -398,7 +398,7 @@ def choice(
         raise InputError(f"{what or 'nothing'} does not do {collective} on these nodes", hint="leave it to NCCL")
     # Sorting keeps the order of equal costs, and NCCL takes the first of them.
     costs.sort(key=lambda cost: cost.time_us)
-    return NcclChoice(
+    return PredictedChoice(
         collective=collective,
         size_bytes=size_bytes,
         release=release,

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from busbw.base.text import counted, printable
 from busbw.base.units import format_rate, format_size, format_time
-from busbw.model.nccl_choice import NcclChoice
+from busbw.model.nccl_choice import PredictedChoice
 from busbw.model.prediction import HeldTable, PredictedCall, PredictedSize, Prediction
 from busbw.show.lines import say
 from busbw.show.text.terminal import console
@@ -101,7 +101,7 @@ def _way_words(row: PredictedSize, call: PredictedCall) -> str:
     return f"  {what} by {call.algorithm}: {format_time(call.time_s)}, {format_rate(call.busbw_Bps)} ({share})"
 
 
-def _choice_words(choice: NcclChoice) -> list[str]:
+def _choice_words(choice: PredictedChoice) -> list[str]:
     taken = choice.chosen
     channels = f"{taken.channels} channels" if taken.channels is not None else "channels not known"
     next_best = choice.others[0] if choice.others else None
