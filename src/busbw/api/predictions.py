@@ -12,7 +12,7 @@ from busbw.facts.nccl_model import nccl_constants, newest_release
 from busbw.facts.predictor import predictor_constants
 from busbw.limits.algorithms import algorithm_name
 from busbw.machine.named import node_view, platform
-from busbw.model.nccl_choice import MODELLED, NcclAlgorithm, PredictedChoice, NcclGraphs, NcclJob, Protocol
+from busbw.model.nccl_choice import MODELLED, NcclAlgorithm, NcclGraphs, NcclJob, PredictedChoice, Protocol
 from busbw.model.platform import Platform
 from busbw.model.prediction import Band, HeldCell, HeldDocument, HeldTable, PredictedCall, PredictedSize, Prediction
 from busbw.predict.calibrating import Calibration, calibrated, calibration_of

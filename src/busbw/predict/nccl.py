@@ -17,9 +17,9 @@ from busbw.model.nccl_choice import (
     CallCost,
     CostCell,
     NcclAlgorithm,
-    PredictedChoice,
     NcclGraphs,
     NcclJob,
+    PredictedChoice,
     Protocol,
     SearchedGraph,
 )
