@@ -1,11 +1,13 @@
 """The closed form: nothing above what arithmetic allows, monotone, and what the write-ups print."""
 
 import math
+from dataclasses import replace
 from functools import cache
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from busbw.base.errors import InputError
 from busbw.facts.platforms import all_platforms
@@ -56,6 +58,22 @@ def test_a_larger_message_takes_longer_by_each_way(name: str, nodes: int, size_b
             calls.setdefault(call.algorithm, []).append(call.time_s)
     assert calls
     assert all(shorter < longer for shorter, longer in calls.values())
+
+
+@pytest.mark.parametrize("size_bytes", [2**10, 2**20, 2**26, 2**30, 2**34])
+def test_faster_nics_and_links_never_take_longer(size_bytes: int) -> None:
+    slow = machine("azure-nd-h100-v5")
+    assert slow.rates.nic is not None
+    assert slow.rates.nvlink is not None
+    for part in ("nic", "nvlink"):
+        own = getattr(slow.rates, part)
+        faster = structs.replace(own, rate_Bps=2 * own.rate_Bps)
+        fast = replace(slow, name=f"twice the {part}", rates=structs.replace(slow.rates, **{part: faster}))
+        asked = {"nodes": 4, "collective": "all_reduce", "size_bytes": size_bytes}
+        before = {call.algorithm: call.time_s for call in predicted(slow, **asked)}
+        after = {call.algorithm: call.time_s for call in predicted(fast, **asked)}
+        assert before.keys() == after.keys()
+        assert all(after[name] <= before[name] * (1 + 1e-9) for name in before)
 
 
 @pytest.mark.parametrize("algorithm", ["ring", "nvlstree"])
