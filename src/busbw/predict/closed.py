@@ -30,6 +30,7 @@ LARGEST_BYTES = 2**34
 # Fewer documents say nothing of a 90 % interval: the 90th part of them cannot be told.
 LEAST_DOCUMENTS = 9
 _COVERED = 0.9
+_SHARP = "SHARP: what of its bound is reached takes a measured constant for each regime, and none is published"
 _BANDS = {"large": "from 1 GiB on", "middle": "from 1 MiB on", "small": "below 1 MiB"}
 # Beyond this many times the nodes seen, the interval grows by half of itself with each doubling.
 _SEEN_TIMES = 2
@@ -106,6 +107,8 @@ def bounds_of(machine: MachineClass, nodes: int, collective: str, algorithm: str
     Raises InputError for what cannot be, CannotTellError for a collective without a closed form.
     """
     limit = ceiling(machine.rates, nodes=nodes, collective=collective, algorithm=algorithm)
+    if not machine.rates.gpus:
+        raise CannotTellError("the constants are of GPUs, and these nodes have none")
     if collective not in _COLLECTIVES:
         raise CannotTellError(f"nobody has published {collective} in a table that the constants could be fitted to")
     groups = groups_of(machine, nodes)
@@ -152,6 +155,8 @@ def predicted(
 def _call(
     machine: MachineClass, nodes: int, collective: str, size_bytes: int, bound: Bound, constants: PredictorConstants
 ) -> PredictedCall:
+    if bound.algorithm == "collnet":
+        raise CannotTellError(_SHARP)
     ranks = machine.rates.gpus * nodes
     most_Bps, limited_by, share = large_Bps(machine, bound, constants)
     curve = curve_of(machine, nodes, bound.algorithm, constants)
@@ -260,10 +265,12 @@ def large_Bps(machine: MachineClass, bound: Bound, constants: PredictorConstants
 
 
 def _no_share_words(machine: MachineClass, part: str, algorithm: str) -> str:
-    if algorithm == "collnet":
-        return "SHARP: what of its bound is reached takes a measured constant for each regime, and none is published"
-    where = f"{machine.fabric or 'a network of unknown kind'}" if part in ("nic", "nic_slot") else "such GPUs"
-    return f"nobody has published {algorithm} over {where}"
+    where = {
+        "nic": machine.fabric or "a network of unknown kind",
+        "nic_slot": f"{machine.fabric or 'a network'} whose NICs are faster than their slots",
+        "slot": "nodes whose GPUs' slots limit",
+    }
+    return f"nobody has published {algorithm} over {where.get(part, 'such GPUs')}"
 
 
 def share_of(machine: MachineClass, part: str, algorithm: str, constants: PredictorConstants) -> LinkShare | None:
