@@ -9,6 +9,7 @@ from busbw.facts.nccl_model import nccl_constants
 from busbw.facts.platforms import find_platform
 from busbw.model.nccl_choice import NcclGraphs, NcclJob
 from busbw.predict.cells import read_cells
+from busbw.predict.changes import changes_of
 from busbw.predict.closed import CannotTellError, MachineClass, machine_of, predicted
 from busbw.predict.graphs import graphs_as_stated, graphs_of_file, graphs_of_log
 from busbw.predict.nccl import cost_table
@@ -44,6 +45,7 @@ PREDICTION_HARNESSES: dict[str, Callable[[bytes], object]] = {
     "graph_log": lambda data: _counted(graphs_of_log(data.decode("utf-8", "replace"), "log").graphs),
     "graph_stated": lambda data: _counted(graphs_as_stated(tuple(data.decode("utf-8", "surrogateescape").split()))),
     "cells": _cells,
+    "changes": lambda data: changes_of((data.decode("utf-8", "surrogateescape"),)),
 }
 _TABLE = (
     b"document,platform_id,nodes,gpus,collective,size_bytes,busbw_GBps,algorithm\n"
@@ -53,5 +55,6 @@ _TABLE = (
 PREDICTION_SEEDS = (
     *(path.read_bytes() for path in sorted(_SAMPLES.iterdir())),
     b"ring=8x48/48 tree=8x48/48:NVL/PXN nvls=8x60/48",
+    b"nic=800G,nics=16,oversubscription=2,nvls=off",
     _TABLE,
 )

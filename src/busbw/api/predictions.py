@@ -14,9 +14,19 @@ from busbw.limits.algorithms import algorithm_name
 from busbw.machine.named import node_view, platform
 from busbw.model.nccl_choice import MODELLED, NcclAlgorithm, NcclGraphs, NcclJob, PredictedChoice, Protocol
 from busbw.model.platform import Platform
-from busbw.model.prediction import Band, HeldCell, HeldDocument, HeldTable, PredictedCall, PredictedSize, Prediction
+from busbw.model.prediction import (
+    Band,
+    ChangedCall,
+    HeldCell,
+    HeldDocument,
+    HeldTable,
+    PredictedCall,
+    PredictedSize,
+    Prediction,
+)
 from busbw.predict.calibrating import Calibration, calibrated, calibration_of
 from busbw.predict.cells import read_cells
+from busbw.predict.changes import Changes, changed_call, changes_of
 from busbw.predict.closed import CannotTellError, MachineClass, band_of, machine_of, predicted
 from busbw.predict.fitting import CellGroup
 from busbw.predict.graphs import MOST_BYTES, graphs_as_stated, graphs_of_file, graphs_of_log, graphs_of_plans
@@ -52,6 +62,8 @@ class PredictRequest:
     stated: tuple[str, ...] = ()
     # A table of measured cells of this machine.
     calibrate: Path | None = None
+    # As `nic=800G,nics=16`.
+    what_if: tuple[str, ...] = ()
 
 
 _FASTEST = "the fastest that is predicted, of those that were measured on such machines where any was"
@@ -80,10 +92,13 @@ def predict(asked: PredictRequest) -> Prediction:
     wanted = algorithm_name(asked.algorithm) if asked.algorithm is not None else None
     stated = _given_start(asked)
     calibration = _calibration(asked, machine)
+    changes = changes_of(asked.what_if)
     rows, notes = [], [f"calibrated: {words}" for words in calibration.words] if calibration is not None else []
     for nodes in asked.nodes:
         start = stated or (_planned_start(found, machine) if nodes == 1 else None)
-        settled = _Settled(machine=machine, found=found, wanted=wanted, release=release, calibration=calibration)
+        settled = _Settled(
+            machine=machine, found=found, wanted=wanted, release=release, calibration=calibration, changes=changes
+        )
         rows += [_row(settled, asked, nodes, size, start) for size in asked.sizes_bytes]
     if any(row.choice is None and row.expected is not None for row in rows) and wanted is None:
         notes.append(
@@ -137,6 +152,7 @@ class _Settled:
     wanted: str | None
     release: str
     calibration: Calibration | None
+    changes: Changes | None
 
 
 def _calibration(asked: PredictRequest, machine: MachineClass) -> Calibration | None:
@@ -169,10 +185,27 @@ def _row(settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int, 
             choice=chosen,
             cannot=f"NCCL {release} would take {by}, which nobody has published of such machines",
         )
-    others = tuple(call for call in calls if call is not expected)
+    changed, cannot = _changed(settled, expected, asked.collective)
     return PredictedSize(
-        nodes=nodes, size_bytes=size_bytes, expected=expected, others=others, chosen_by=by, choice=chosen
+        nodes=nodes,
+        size_bytes=size_bytes,
+        expected=expected,
+        others=tuple(call for call in calls if call is not expected),
+        chosen_by=by,
+        choice=chosen,
+        changed=changed,
+        cannot_change=cannot,
     )
+
+
+def _changed(settled: _Settled, expected: PredictedCall, collective: str) -> tuple[ChangedCall | None, str | None]:
+    """Return what the changes that were asked for make of a call, or why that cannot be told."""
+    if settled.changes is None:
+        return None, None
+    try:
+        return changed_call(settled.machine, expected, collective, settled.changes), None
+    except CannotTellError as error:
+        return None, str(error)
 
 
 def _choice(

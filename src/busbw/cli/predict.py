@@ -39,6 +39,9 @@ _PROTOCOLS: dict[str, Protocol] = {"ll": "LL", "ll128": "LL128", "simple": "Simp
     metavar="ring=CxI/X",
     help="NCCL's channels as stated: count x GB/s within/between nodes.",
 )
+@click.option(
+    "--what-if", multiple=True, metavar="KEY=VALUE,...", help="nic=800G, nics=16, oversubscription=2, nvls=off."
+)
 @click.option("--calibrate", type=click.Path(path_type=Path), metavar="FILE.csv", help="1 to 8 cells of this machine.")
 @click.option("--against", type=click.Path(path_type=Path), metavar="FILE.csv", help="Hold measured cells against it.")
 @click.option("--explain", is_flag=True, help="Show each constant, the other ways, and what NCCL counts.")

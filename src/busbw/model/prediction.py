@@ -86,6 +86,8 @@ class PredictedCall(Value, frozen=True, kw_only=True):
     # Where the interval is from, and what was done to it.
     interval_words: str
     extrapolated: tuple[str, ...] = ()
+    # The spread of the share that large messages were counted with; None: one document tells it.
+    share_spread: float | None = None
     # By how much the interval was widened for that, on the logarithm.
     widened: float = 1.0
     # The constants, each fitted, and their documents.
@@ -100,6 +102,19 @@ class PredictedCall(Value, frozen=True, kw_only=True):
         return f"{name}, {100 * parts[name] / self.time_s:.0f} %"
 
 
+class ChangedCall(Value, frozen=True, kw_only=True):
+    """What a change of the machine would make of a call: its bus bandwidth over what it is without."""
+
+    words: str
+    algorithm: str
+    limited_by: str
+    busbw_Bps: float
+    # Of 90 % between the ends; errors that both share have cancelled.
+    ratio: float
+    low_ratio: float
+    high_ratio: float
+
+
 class PredictedSize(Value, frozen=True, kw_only=True):
     """One size on some nodes: the way that is expected, others, or why it cannot be told."""
 
@@ -110,6 +125,8 @@ class PredictedSize(Value, frozen=True, kw_only=True):
     # Why this way: by NCCL's own choice, as asked for, or as the fastest that is predicted.
     chosen_by: str = ""
     choice: PredictedChoice | None = None
+    changed: ChangedCall | None = None
+    cannot_change: str | None = None
     cannot: str | None = None
 
 

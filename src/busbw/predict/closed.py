@@ -158,7 +158,7 @@ def _call(
     if bound.algorithm == "collnet":
         raise CannotTellError(_SHARP)
     ranks = machine.rates.gpus * nodes
-    most_Bps, limited_by, share = large_Bps(machine, bound, constants)
+    most_Bps, limited_by, share = large_Bps(machine, bound, constants, within=groups_of(machine, nodes) == 1)
     curve = curve_of(machine, nodes, bound.algorithm, constants)
     factor = COLLECTIVES[collective].factor(ranks)
     whole_Bps = endless_Bps(curve, factor, most_Bps)
@@ -192,6 +192,7 @@ def _call(
         kinship=kinship,
         interval_words=f"{bands_words(band)}: {words}",
         extrapolated=extrapolated,
+        share_spread=share.spread,
         widened=times,
         basis=(_share_words(share, limited_by), _curve_words(curve), *latency_words),
         documents=tuple(dict.fromkeys((*share.documents, *curve.documents))),
@@ -241,7 +242,9 @@ _TITLES = {
 }
 
 
-def large_Bps(machine: MachineClass, bound: Bound, constants: PredictorConstants) -> tuple[float, str, LinkShare]:
+def large_Bps(
+    machine: MachineClass, bound: Bound, constants: PredictorConstants, *, within: bool
+) -> tuple[float, str, LinkShare]:
     """Return the bus bandwidth of messages of 16 GiB, the part that limits it, and the share it was counted with.
 
     Raises CannotTellError where no document has such a part.
@@ -250,7 +253,9 @@ def large_Bps(machine: MachineClass, bound: Bound, constants: PredictorConstants
     for line in bound.lines:
         if line.busbw_Bps is None:
             continue
-        share = share_of(machine, line.part, bound.algorithm, constants)
+        # Between nodes the slot of a GPU carries what its NICs carry.
+        part = "nic" if line.part == "slot" and not within else line.part
+        share = share_of(machine, part, bound.algorithm, constants)
         if share is None:
             if line.limits:
                 raise CannotTellError(_no_share_words(machine, line.part, bound.algorithm))

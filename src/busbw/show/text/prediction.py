@@ -10,7 +10,7 @@ from rich.text import Text
 from busbw.base.text import counted, printable
 from busbw.base.units import format_rate, format_size, format_time
 from busbw.model.nccl_choice import PredictedChoice
-from busbw.model.prediction import HeldTable, PredictedCall, PredictedSize, Prediction
+from busbw.model.prediction import ChangedCall, HeldTable, PredictedCall, PredictedSize, Prediction
 from busbw.show.lines import say
 from busbw.show.text.terminal import console
 
@@ -27,7 +27,7 @@ def prediction_text(found: Prediction, *, explained: bool) -> None:
     out = console()
     nodes = sorted({row.nodes for row in found.rows})
     where = counted(nodes[0], "node") if len(nodes) == 1 else f"{', '.join(map(str, nodes))} nodes"
-    gpus = f"{found.gpus} GPUs each" if found.gpus > 1 else "one GPU each"
+    gpus = f"{counted(found.gpus, 'GPU')} each" if found.gpus else "no GPUs"
     say(out, Text(f"{found.name}, {found.collective}: {where}, {gpus}; predicted, nothing of it is measured"))
     out.print()
     out.print(_table(found.rows, several=len(nodes) > 1))
@@ -85,6 +85,9 @@ def _foundations(found: Prediction, *, explained: bool) -> list[str]:
     lines += [
         f"extrapolated: {words}" for words in dict.fromkeys(words for call in calls for words in call.extrapolated)
     ]
+    lines += [_changed_words(row, row.changed) for row in told if row.changed is not None]
+    untold = dict.fromkeys(row.cannot_change for row in told if row.cannot_change)
+    lines += [f"what if: cannot tell: {reason}" for reason in untold]
     documents = dict.fromkeys(document for call in calls for document in call.documents)
     if documents:
         lines.append(f"constants: fitted to {', '.join(documents)}; tier {found.tier} (docs/method-predicting.md)")
@@ -93,6 +96,13 @@ def _foundations(found: Prediction, *, explained: bool) -> list[str]:
         lines += [_way_words(row, call) for row in told for call in row.others]
         lines += [words for row in told if row.choice is not None for words in _choice_words(row.choice)]
     return lines + [f"note: {note}" for note in found.notes]
+
+
+def _changed_words(row: PredictedSize, changed: ChangedCall) -> str:
+    what = f"{format_size(row.size_bytes)} on {counted(row.nodes, 'node')}"
+    between = f"{changed.low_ratio:.2f} to {changed.high_ratio:.2f}"
+    rate = f"about {format_rate(changed.busbw_Bps)}, by {changed.algorithm}"
+    return f"what if {changed.words}: {what}: x {changed.ratio:.2f} (90 %: {between}), {rate}"
 
 
 def _way_words(row: PredictedSize, call: PredictedCall) -> str:
