@@ -29,7 +29,7 @@ def test_a_slightly_faster_nic_gives_as_much_and_another_part_stops_a_much_faste
     assert little.high_ratio / little.low_ratio < 1.02
     much = worth("nic=800G")
     assert 1.1 < much.ratio < 1.5
-    assert much.limited_by == "links of a GPU"
+    assert much.limited_by == "slot of a GPU"
     # Other constants: their errors do not cancel.
     assert much.high_ratio / much.low_ratio > 1.2
 
@@ -61,8 +61,10 @@ def test_a_calibrated_prediction_keeps_its_ratio() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "nic", "nic=", "nic=0G", "nic=800", "nic=\u0668G", "nics=0", "nics=1.5", "nics=999999999", "oversubscription=0.5",
-     "oversubscription=nan", "nvls=on", "nic=800G,nic=400G", "slow=1", "nics=007e9"],
+    [
+        "", "nic", "nic=", "nic=0G", "nic=800", "nic=\u0668G", "nics=0", "nics=1.5", "nics=999999999", "nvls=on",
+        "oversubscription=0.5", "oversubscription=nan", "nic=800G,nic=400G", "slow=1", "nics=007e9",
+    ],
 )  # fmt: skip
 def test_other_changes_are_refused(text: str) -> None:
     with pytest.raises(InputError):
