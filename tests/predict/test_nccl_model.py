@@ -37,10 +37,24 @@ def printed_table(log: str) -> dict[tuple[str, str, str], tuple[str, str]]:
     return found
 
 
-def test_the_table_that_nccl_printed_comes_out_to_the_digit() -> None:
-    printed = printed_table(LOG)
-    graphs = graphs_of_log(LOG, "log").graphs
-    cells = cost_table(FOUR_H200, graphs, nccl_constants("2.28.9"))
+DOCTOR = HERE.parent / "doctor" / "logs"
+
+
+@pytest.mark.parametrize(
+    ("log", "nodes"),
+    [
+        (HERE / "samples" / "four-h200-2.28.9.log", 1),
+        # Over PCIe, and as four nodes of one GPU over sockets: PAT, a plain tree, LL128 that is off.
+        (DOCTOR / "p2p-off.log", 1),
+        (DOCTOR / "sockets.log", 4),
+    ],
+    ids=lambda value: value.stem if isinstance(value, Path) else str(value),
+)
+def test_the_table_that_nccl_printed_comes_out_to_the_digit(log: Path, nodes: int) -> None:
+    text = log.read_text(errors="replace")
+    printed = printed_table(text)
+    job = msgspec.structs.replace(FOUR_H200, nodes=nodes)
+    cells = cost_table(job, graphs_of_log(text, log.name).graphs, nccl_constants("2.28.9"))
     ours = {
         (cell.collective, cell.algorithm, cell.protocol): (f"{cell.latency_us:.1f}", f"{cell.bandwidth_GBps:.1f}")
         for cell in cells

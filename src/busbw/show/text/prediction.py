@@ -16,7 +16,8 @@ from busbw.show.text.terminal import console
 
 COLUMNS = (
     "platform", "collective", "nodes", "ranks", "size_bytes", "algorithm", "protocol", "time_s", "busbw_GBps",
-    "low_GBps", "high_GBps", "bound_GBps", "kinship", "cannot",
+    "low_GBps", "high_GBps", "bound_GBps", "kinship", "cannot", "what_if", "ratio", "low_ratio",
+    "high_ratio",
 )  # fmt: skip
 
 _LEAST_GBps = 1e8
@@ -130,12 +131,19 @@ def prediction_csv(found: Prediction) -> str:
         call = row.expected
         head = (found.name, found.collective, row.nodes, row.nodes * found.gpus, row.size_bytes)
         if call is None:
-            rows.writerow((*head, *[""] * 8, row.cannot))
+            rows.writerow((*head, *[""] * 8, row.cannot, *[""] * 4))
             continue
         rates = (f"{rate / 1e9:.6g}" for rate in (call.busbw_Bps, call.low_Bps, call.high_Bps, call.bound_Bps))
         name = _protocol(row, call).strip()
-        rows.writerow((*head, call.algorithm, name, f"{call.time_s:.6g}", *rates, call.kinship, ""))
+        rows.writerow((*head, call.algorithm, name, f"{call.time_s:.6g}", *rates, call.kinship, "", *_ratio_cells(row)))
     return text.getvalue()
+
+
+def _ratio_cells(row: PredictedSize) -> tuple[str, ...]:
+    changed = row.changed
+    if changed is None:
+        return "", "", "", ""
+    return changed.words, *(f"{ratio:.6g}" for ratio in (changed.ratio, changed.low_ratio, changed.high_ratio))
 
 
 def held_text(found: HeldTable) -> None:
