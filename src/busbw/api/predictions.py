@@ -27,7 +27,7 @@ from busbw.model.prediction import (
 from busbw.predict.calibrating import Calibration, calibrated, calibration_of
 from busbw.predict.cells import read_cells
 from busbw.predict.changes import Changes, changed_call, changes_of
-from busbw.predict.closed import CannotTellError, MachineClass, band_of, machine_of, predicted
+from busbw.predict.closed import CannotTellError, MachineClass, band_of, groups_of, machine_of, predicted
 from busbw.predict.fitting import CellGroup
 from busbw.predict.graphs import MOST_BYTES, graphs_as_stated, graphs_of_file, graphs_of_log, graphs_of_plans
 from busbw.predict.nccl import choice
@@ -100,10 +100,17 @@ def predict(asked: PredictRequest) -> Prediction:
             machine=machine, found=found, wanted=wanted, release=release, calibration=calibration, changes=changes
         )
         rows += [_row(settled, asked, nodes, size, start) for size in asked.sizes_bytes]
-    if any(row.choice is None and row.expected is not None for row in rows) and wanted is None:
+    told = [row for row in rows if row.expected is not None]
+    if any(row.choice is None for row in told) and wanted is None:
         notes.append(
             "what NCCL takes is told with --graph FILE (NCCL_GRAPH_DUMP_FILE), --log FILE or --channels ring=8x48/48"
         )
+    if any(groups_of(machine, row.nodes) > 1 for row in told) and changes is None:
+        notes.append(
+            "how leaves are joined is not published: --what-if oversubscription=2 tells what a spine that blocks takes"
+        )
+    if told and calibration is None:
+        notes.append("a few measured sizes of this machine shift it, and make it narrower: --calibrate FILE.csv")
     return Prediction(
         name=found.id,
         collective=asked.collective,

@@ -62,7 +62,7 @@ def _number(form: "re.Pattern[str]", text: str | None, name: str, most: float, u
     if text is None:
         return None
     match = form.fullmatch(text)
-    value = float(match[1] if match is not None and match.lastindex else text) if match is not None else 0.0
+    value = 0.0 if match is None else float(match[1] if match.lastindex else text)
     if not 1 <= value <= most:
         raise InputError(f"{text[:20]!r} is no value of {name}", where="--what-if", hint=_HINT)
     return value * unit
