@@ -207,7 +207,7 @@ def _shares(
     for group in groups:
         bound = _bound(group)
         line = next((line for line in bound.lines if line.limits), None) if bound is not None else None
-        if bound is None or line is None or line.busbw_Bps is None or group.algorithm is None:
+        if bound is None or line is None or line.busbw_Bps is None or group.algorithm is None or line.part == "slot":
             continue
         large = _large_Bps(group, of_group.get(id(group)), bare)
         if large is None:
