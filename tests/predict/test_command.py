@@ -44,6 +44,14 @@ def test_a_graph_file_decides_what_nccl_would_take(tmp_path: Path) -> None:
     assert "NCCL 2.28.9 counts 10.2 us for 1 KiB by ring LL" in done.stdout
 
 
+def test_a_log_says_the_graph_and_the_channels(tmp_path: Path) -> None:
+    log = HERE / "samples" / "four-h200-2.28.9.log"
+    asked = ("predict", "all_gather", "--platform", "oci-bm-gpu-h200-8", "--gpus", "4", "--log", str(log), "--json")
+    (row,) = json.loads(warm_busbw(*asked, "--size", "1G", "--nccl", "2.28.9", cwd=tmp_path).stdout)["rows"]
+    assert row["choice"]["chosen"]["channels"] == 24
+    assert row["chosen_by"].endswith(f"from the log {log}")
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
