@@ -28,8 +28,10 @@ def prediction_text(found: Prediction, *, explained: bool) -> None:
     out = console()
     nodes = sorted({row.nodes for row in found.rows})
     where = counted(nodes[0], "node") if len(nodes) == 1 else f"{', '.join(map(str, nodes))} nodes"
-    gpus = f"{counted(found.gpus, 'GPU')} each" if found.gpus else "no GPUs"
-    say(out, Text(f"{found.name}, {found.collective}: {where}, {gpus}; predicted, nothing of it is measured"))
+    gpus = f"of {counted(found.gpus, 'GPU')}" if found.gpus else "without GPUs"
+    ranks = f", {counted(nodes[0] * found.gpus, 'rank')}" if len(nodes) == 1 and found.gpus else ""
+    asked = f"{found.collective} on {where} {gpus}{ranks}"
+    say(out, Text(f"{found.name}: {asked}; predicted, nothing of it is measured"))
     out.print()
     out.print(_table(found.rows, several=len(nodes) > 1))
     out.print()
