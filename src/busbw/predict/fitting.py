@@ -44,6 +44,8 @@ _STEEPEST = 1.0
 _FLATTEST = 0.05
 # The logarithm of a knee, in seconds, that nothing passes.
 _NO_KNEE = math.log(1e-9)
+# No sweep tells a bandwidth that is further than this above its largest cell.
+_FARTHEST = 1.05
 _QUANTILES = 10
 _TREES = ("tree", "nvlstree")
 
@@ -201,7 +203,7 @@ def _shares(
 ) -> Iterable[LinkShare]:
     of_group = {id(sweep.group): sweep for sweep in sweeps}
     bare = PredictorConstants(most_nodes={}, share=(), curve=curves, left_out=())
-    classes: dict[tuple[str, str, str | None, str | None], dict[str, list[float]]] = defaultdict(
+    classes: dict[tuple[str, str, str | None, str | None], dict[str, list[tuple[bool, float]]]] = defaultdict(
         lambda: defaultdict(list)
     )
     for group in groups:
@@ -226,10 +228,16 @@ def _shares(
             if fabric in RDMA:
                 keys += [(part, alike, None, None), (part, "any", None, None)]
         for key in keys:
-            classes[key][group.document].append(share)
+            classes[key][group.document].append((group.cells[-1][0] >= _TELLING_BYTES, share))
     for (part, algorithm, generation, fabric), members in sorted(classes.items(), key=lambda each: str(each[0])):
-        # A document counts once, whatever number of sweeps it has.
-        values = sorted(median(sorted(shares)) for shares in members.values())
+        # Sweeps that end early tell a share only where no other does. A document counts once, whatever number it has.
+        tell = any(reaches for shares in members.values() for reaches, _ in shares)
+        of_documents = {
+            document: [share for reaches, share in shares if reaches or not tell]
+            for document, shares in members.items()
+        }
+        told = {document: median(sorted(shares)) for document, shares in of_documents.items() if shares}
+        values = sorted(told.values())
         middle = median(values)
         spread = None
         if len(values) > 1:
@@ -241,7 +249,7 @@ def _shares(
             fabric=fabric,
             share=_significant(middle),
             spread=spread,
-            documents=tuple(sorted(members)),
+            documents=tuple(sorted(told)),
         )
 
 
@@ -263,10 +271,11 @@ def _large_Bps(group: CellGroup, sweep: _Sweep | None, bare: PredictorConstants)
     except CannotTellError:
         curve = None
     factor = COLLECTIVES[group.collective].factor(group.machine.rates.gpus * group.nodes)
+    most_Bps = _FARTHEST * max(rate for _, rate in group.cells)
     if sweep is not None and curve is not None:
-        return _busbw_Bps(curve, factor, sweep.large_Bps, LARGEST_BYTES)
+        return min(_busbw_Bps(curve, factor, sweep.large_Bps, LARGEST_BYTES), most_Bps)
     telling = [cell for cell in group.cells if cell[0] >= _TELLING_BYTES] or list(group.cells[-1:])
-    return median(sorted(_solved(factor, size, rate, curve) for size, rate in telling))
+    return min(median(sorted(_solved(factor, size, rate, curve) for size, rate in telling)), most_Bps)
 
 
 def _own_curve(sweep: _Sweep) -> RiseCurve:
