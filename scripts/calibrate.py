@@ -15,7 +15,7 @@ from pathlib import Path
 
 from busbw.facts.platforms import all_platforms
 from busbw.model.platform import Platform
-from busbw.model.prediction import Band, PredictorConstants
+from busbw.model.predict.prediction import Band, PredictorConstants
 from busbw.predict.cells import read_cells
 from busbw.predict.closed import MachineClass, band_of, machine_of, reach_of
 from busbw.predict.fitting import NEIGHBOURS, CellGroup, Residual, fitted_constants, left_out_residuals, with_intervals

@@ -7,7 +7,7 @@ from pathlib import Path
 from busbw.base.errors import InputError
 from busbw.facts.nccl_model import nccl_constants
 from busbw.facts.platforms import find_platform
-from busbw.model.nccl_choice import NcclGraphs, NcclJob
+from busbw.model.predict.nccl_choice import NcclGraphs, NcclJob
 from busbw.predict.cells import read_cells
 from busbw.predict.changes import changes_of
 from busbw.predict.closed import CannotTellError, MachineClass, machine_of, predicted

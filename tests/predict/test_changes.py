@@ -4,7 +4,7 @@ import pytest
 from msgspec import structs
 
 from busbw.base.errors import InputError
-from busbw.model.prediction import ChangedCall
+from busbw.model.predict.prediction import ChangedCall
 from busbw.predict.changes import changed_call, changes_of
 from busbw.predict.closed import predicted
 

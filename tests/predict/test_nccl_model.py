@@ -9,7 +9,7 @@ import pytest
 
 from busbw.base.errors import InputError
 from busbw.facts.nccl_model import nccl_constants, nccl_model_facts
-from busbw.model.nccl_choice import MODELLED, NCCL_ALGORITHMS, PROTOCOLS, NcclGraphs, NcclJob
+from busbw.model.predict.nccl_choice import MODELLED, NCCL_ALGORITHMS, PROTOCOLS, NcclGraphs, NcclJob
 from busbw.predict.graphs import graphs_as_stated, graphs_of_file, graphs_of_log
 from busbw.predict.nccl import choice, cost_table, empty_call, most_threads
 

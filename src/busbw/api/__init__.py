@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from busbw.model.launch import LaunchLine
     from busbw.model.limit import Limit
     from busbw.model.plan import Plan
-    from busbw.model.prediction import Prediction
+    from busbw.model.predict.prediction import Prediction
     from busbw.model.recommendation import Recommendation
     from busbw.model.request import Request
     from busbw.model.run import Run

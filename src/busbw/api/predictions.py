@@ -12,9 +12,9 @@ from busbw.facts.nccl_model import nccl_constants, newest_release
 from busbw.facts.predictor import predictor_constants
 from busbw.limits.algorithms import algorithm_name
 from busbw.machine.named import node_view, platform
-from busbw.model.nccl_choice import MODELLED, NcclAlgorithm, NcclGraphs, NcclJob, PredictedChoice, Protocol
 from busbw.model.platform import Platform
-from busbw.model.prediction import (
+from busbw.model.predict.nccl_choice import MODELLED, NcclAlgorithm, NcclGraphs, NcclJob, PredictedChoice, Protocol
+from busbw.model.predict.prediction import (
     Band,
     ChangedCall,
     HeldCell,

@@ -8,7 +8,7 @@ import click
 
 from busbw.base.errors import ExitCode, InputError
 from busbw.cli.options import JSON, SIZE
-from busbw.model.nccl_choice import Protocol
+from busbw.model.predict.nccl_choice import Protocol
 
 _MOST_SIZES = 1000
 _PROTOCOLS: dict[str, Protocol] = {"ll": "LL", "ll128": "LL128", "simple": "Simple"}

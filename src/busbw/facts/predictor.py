@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import msgspec
 
-from busbw.model.prediction import PredictorConstants
+from busbw.model.predict.prediction import PredictorConstants
 
 
 @cache

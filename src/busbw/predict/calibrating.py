@@ -13,7 +13,7 @@ from msgspec import structs
 
 from busbw.base.errors import InputError
 from busbw.base.units import format_rate, format_size
-from busbw.model.prediction import HeldOut, PredictedCall
+from busbw.model.predict.prediction import HeldOut, PredictedCall
 from busbw.predict.closed import CannotTellError, MachineClass, band_of, bands_words, predicted, reach_of
 from busbw.predict.fitting import CellGroup
 

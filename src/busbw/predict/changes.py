@@ -13,7 +13,7 @@ from msgspec import structs
 
 from busbw.base.errors import InputError
 from busbw.model.limit import NodeRates, Rate
-from busbw.model.prediction import ChangedCall, PredictedCall
+from busbw.model.predict.prediction import ChangedCall, PredictedCall
 from busbw.predict.closed import MachineClass, predicted
 
 _RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)G", re.ASCII)

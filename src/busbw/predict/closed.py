@@ -20,7 +20,15 @@ from busbw.limits.ceiling import ceiling
 from busbw.limits.rates import rates_of_platform
 from busbw.model.limit import Bound, NodeRates
 from busbw.model.platform import Platform
-from busbw.model.prediction import Band, HeldOut, Kinship, LinkShare, PredictedCall, PredictorConstants, RiseCurve
+from busbw.model.predict.prediction import (
+    Band,
+    HeldOut,
+    Kinship,
+    LinkShare,
+    PredictedCall,
+    PredictorConstants,
+    RiseCurve,
+)
 from busbw.predict.nccl import empty_call
 
 _LARGE_BYTES = 2**30

@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from busbw.base.collectives import COLLECTIVES
 from busbw.limits.ceiling import ceiling
 from busbw.model.limit import Bound
-from busbw.model.prediction import Band, HeldOut, Kinship, LinkShare, PredictedCall, PredictorConstants, RiseCurve
+from busbw.model.predict.prediction import (
+    Band,
+    HeldOut,
+    Kinship,
+    LinkShare,
+    PredictedCall,
+    PredictorConstants,
+    RiseCurve,
+)
 from busbw.predict.closed import (
     LARGEST_BYTES,
     RDMA,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from busbw.base.errors import InputError
 from busbw.model.limit import ChannelPlan
-from busbw.model.nccl_choice import NO_GRAPH, NcclGraphs, SearchedGraph
+from busbw.model.predict.nccl_choice import NO_GRAPH, NcclGraphs, SearchedGraph
 from busbw.topo.paths.channels import nvls_between_Bps
 
 MOST_BYTES = 8 * 2**20

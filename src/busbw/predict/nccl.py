@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from busbw.base.errors import InputError
 from busbw.facts.nccl_model import ByAlgorithm, ByGeneration, NcclConstants
-from busbw.model.nccl_choice import (
+from busbw.model.predict.nccl_choice import (
     MODELLED,
     NCCL_ALGORITHMS,
     PROTOCOLS,

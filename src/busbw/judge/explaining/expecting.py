@@ -26,7 +26,7 @@ from busbw.judge.explaining.scenarios import Scenario
 from busbw.judge.explaining.series import Series, SizeSample
 from busbw.limits.algorithms import shape_of
 from busbw.model.limit import Bound, NodeRates
-from busbw.model.nccl_choice import MODELLED
+from busbw.model.predict.nccl_choice import MODELLED
 from busbw.model.verdict import Basis, Regime
 from busbw.predict.nccl import empty_call as predicted_call
 

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from busbw.base.text import counted, printable
 from busbw.base.units import format_rate, format_size, format_time
-from busbw.model.nccl_choice import PredictedChoice
-from busbw.model.prediction import ChangedCall, HeldTable, PredictedCall, PredictedSize, Prediction
+from busbw.model.predict.nccl_choice import PredictedChoice
+from busbw.model.predict.prediction import ChangedCall, HeldTable, PredictedCall, PredictedSize, Prediction
 from busbw.show.lines import say
 from busbw.show.text.terminal import console
 

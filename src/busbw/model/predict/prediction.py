@@ -3,7 +3,7 @@
 from typing import Literal
 
 from busbw.base.value import Integer, Value
-from busbw.model.nccl_choice import PredictedChoice
+from busbw.model.predict.nccl_choice import PredictedChoice
 
 # in family: another document has the same GPUs, the same kind of network and the same algorithm; across: none has;
 # calibrated: a cell of this very machine was given.
