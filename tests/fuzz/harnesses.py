@@ -39,6 +39,7 @@ from .fabric_harnesses import FABRIC_HARNESSES, FABRIC_SEEDS
 from .in_memory import fresh_folder
 from .machine_harnesses import MACHINE_HARNESSES
 from .machine_seeds import machine_seeds
+from .prediction_harnesses import PREDICTION_HARNESSES, PREDICTION_SEEDS
 from .settings_harnesses import SETTINGS_HARNESSES, SETTINGS_SEEDS
 from .training_log_harnesses import TRAINING_LOG_HARNESSES, TRAINING_LOG_SEEDS
 from .workload_harnesses import WORKLOAD_HARNESSES, WORKLOAD_SEEDS
@@ -217,12 +218,13 @@ DOCUMENT_HARNESSES: dict[str, Harness] = {
 OUTPUT_HARNESSES: dict[str, Harness] = {"imported_lines": _imported_lines}
 # Those of a run: tests/fuzz/test_parsers.py feeds them; those of machines, settings and hosts have their own.
 RUN_HARNESSES = TEXT_HARNESSES | DOCUMENT_HARNESSES | OUTPUT_HARNESSES
-OTHERS = ALLOCATION_HARNESSES | FABRIC_HARNESSES | WORKLOAD_HARNESSES | TRAINING_LOG_HARNESSES
+OTHERS = ALLOCATION_HARNESSES | FABRIC_HARNESSES | WORKLOAD_HARNESSES | TRAINING_LOG_HARNESSES | PREDICTION_HARNESSES
 HARNESSES = RUN_HARNESSES | MACHINE_HARNESSES | SETTINGS_HARNESSES | OTHERS
 OWN_SEEDS = {
     **dict.fromkeys(ALLOCATION_HARNESSES, ALLOCATION_SEEDS),
     **dict.fromkeys(FABRIC_HARNESSES, FABRIC_SEEDS),
     **dict.fromkeys(WORKLOAD_HARNESSES, WORKLOAD_SEEDS),
+    **dict.fromkeys(PREDICTION_HARNESSES, PREDICTION_SEEDS),
     **TRAINING_LOG_SEEDS,
 }
 

@@ -18,7 +18,7 @@ from busbw.model.settings import JobEnvironment
 SOURCE = Source(name="imb.txt", size_bytes=1, sha256="", compressed=False)
 
 
-def run_on(hosts: int, busbw_GBps: float, **environment: str) -> Run:  # noqa: N803 - a unit
+def run_on(hosts: int, busbw_GBps: float, **environment: str) -> Run:
     """Return a run of all_reduce with four ranks on each host."""
     ranks, size_bytes = 4 * hosts, 2**20
     median_s = 2 * (ranks - 1) / ranks * size_bytes / (busbw_GBps * 1e9)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from busbw.model.launch import LaunchLine
     from busbw.model.limit import Limit
     from busbw.model.plan import Plan
+    from busbw.model.predict.prediction import Prediction
     from busbw.model.recommendation import Recommendation
     from busbw.model.request import Request
     from busbw.model.run import Run
@@ -182,6 +183,31 @@ def limit(platform: str, **asked: Any) -> "Limit":  # noqa: ANN401 - see `asked`
     from busbw.api.machine import limit_of_platform
 
     return limit_of_platform(platform, **asked)
+
+
+def predict(
+    collective: str,
+    platform: str,
+    *,
+    nodes: int = 1,
+    size_bytes: int = 2**30,
+    **asked: Any,  # noqa: ANN401 - see `asked`
+) -> "Prediction":
+    """Return what a collective will take where nothing was measured: `busbw predict`.
+
+    `asked`: gpus, algorithm, protocol, nccl, graph, log, calibrate.
+
+    >>> import busbw.api
+    >>> found = busbw.api.predict("all_reduce", "azure-nd-h100-v5", nodes=32, size_bytes=2**34)
+    >>> found.rows[0].expected.algorithm
+    'nvlstree'
+    """
+    from busbw.api.predictions import PredictRequest
+    from busbw.api.predictions import predict as predicted
+
+    return predicted(
+        PredictRequest(collective=collective, platform=platform, nodes=(nodes,), sizes_bytes=(size_bytes,), **asked)
+    )
 
 
 def detect() -> "Detection":

@@ -32,6 +32,7 @@ VERBS = {
     "load": Verb("results", "load", "Rebuild the result of a run from its raw records, and print it."),
     "platform": Verb("platform", "platform", "What is published about machines, and which one this is."),
     "plot": Verb("report", "plot", "Draw the curves of results as SVG or PNG."),
+    "predict": Verb("predict", "predict", "Say what a collective will take at any scale, with an interval."),
     "probe": Verb("probe", "probe", "Capture what is needed to understand this host."),
     "recipe": Verb("recipe", "recipe", "How to get NCCL, its plug-in and a benchmark onto a machine."),
     "report": Verb("report", "report", "Write one HTML file about one run or several."),

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from busbw.base.text import counted, listed, percent
 from busbw.base.units import format_rate, format_size
-from busbw.facts.expectations import SizeCurve, latency_constants, size_curve
+from busbw.facts.expectations import SizeCurve, size_curve
+from busbw.facts.nccl_model import nccl_constants, nccl_model_facts, newest_release
 from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.judge.explaining.references import (
     LARGE_MESSAGE_BYTES,
@@ -25,11 +26,9 @@ from busbw.judge.explaining.scenarios import Scenario
 from busbw.judge.explaining.series import Series, SizeSample
 from busbw.limits.algorithms import shape_of
 from busbw.model.limit import Bound, NodeRates
+from busbw.model.predict.nccl_choice import MODELLED
 from busbw.model.verdict import Basis, Regime
-
-_RINGS = frozenset({"all_reduce", "all_gather", "reduce_scatter"})
-_CHAINS = frozenset({"broadcast", "reduce"})
-_LL = 0
+from busbw.predict.nccl import empty_call as predicted_call
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,48 +47,32 @@ class EmptyCall:
 
 def empty_call(series: Series, rates: NodeRates | None, sm: int | None) -> EmptyCall | None:
     """Return what NCCL counts on with the LL protocol; None where it has no model, or none that holds."""
-    constants = latency_constants()
-    if series.library != "nccl" or series.nodes != 1 or sm not in constants.confirmed_sm or rates is None:
+    facts = nccl_model_facts()
+    if series.library != "nccl" or series.nodes != 1 or sm not in facts.confirmed_sm or rates is None:
         return None
-    if series.collective not in _RINGS | _CHAINS or (rates.island_gpus or 1) < series.ranks:
+    if (rates.island_gpus or 1) < series.ranks:
         return None
-    calls = [_ring(series)]
-    if series.collective == "all_reduce":
-        calls.append(_tree(series))
-    return min(calls, key=lambda call: call.time_s)
+    # The constants for a node are the same in every release that was read.
+    found = predicted_call(nccl_constants(newest_release()), series.collective, series.ranks)
+    if found is None:
+        return None
+    return EmptyCall(
+        time_s=found.time_us * 1e-6,
+        by="NCCL's cost model",
+        basis="model",
+        words=f"{found.algorithm}, LL: {found.base_us:g} us + {found.hops} hops of {found.hop_us:g} us",
+        source=(facts.source, *facts.confirmed),
+        is_confirmed=True,
+    )
 
 
 def why_no_call(series: Series) -> str:
     """Return which evidence is missing for a small message."""
     if series.collective == "latency":
         return "no latency between two ranks is published for this machine"
-    if series.library == "nccl" and series.nodes == 1 and series.collective not in _RINGS | _CHAINS:
+    if series.library == "nccl" and series.nodes == 1 and series.collective not in MODELLED:
         return f"NCCL's cost model has no {series.collective}, and no time of a small one is published for this machine"
     return "no time of such a small message is published for this machine"
-
-
-def _ring(series: Series) -> EmptyCall:
-    constants = latency_constants()
-    rounds = 2 if series.collective == "all_reduce" else 1
-    steps = 1 if series.collective in _CHAINS else rounds * (series.ranks - 1)
-    return _modelled("ring", constants.base.ring[_LL], steps, constants.nvlink.ring[_LL])
-
-
-def _tree(series: Series) -> EmptyCall:
-    constants = latency_constants()
-    return _modelled("tree", constants.base.tree[_LL], 2 * (series.ranks - 1), constants.nvlink.tree[_LL])
-
-
-def _modelled(algorithm: str, base_us: float, steps: int, hop_us: float) -> EmptyCall:
-    constants = latency_constants()
-    return EmptyCall(
-        time_s=(base_us + steps * hop_us) * 1e-6,
-        by="NCCL's cost model",
-        basis="model",
-        words=f"{algorithm}, LL: {base_us:g} us + {steps} hops of {hop_us:g} us",
-        source=(constants.source, *constants.confirmed),
-        is_confirmed=True,
-    )
 
 
 # Bandwidth decides where it rises by less than 9 % when the size doubles (between nodes, where stacks differ more below

@@ -328,5 +328,5 @@ def _best_words(curve: Curve) -> str:
     return f"{curve.label} {format_rate(best.busbw_Bps)}{expected} at {format_size(best.size_bytes)}"
 
 
-def _GBps(rate_Bps: float) -> float:  # noqa: N802  a unit keeps its letters
+def _GBps(rate_Bps: float) -> float:
     return float(f"{rate_Bps / 1e9:.6g}")

@@ -120,6 +120,24 @@ def _plan(algorithm: PlannedAlgorithm, found: "_BestFound", factor: float | None
     )
 
 
+def nvls_between_Bps(plan: ChannelPlan, sm: int, nccl: Nccl = DEFAULT_NCCL) -> float:
+    """Return what NCCL counts between nodes for a channel of NVLS, of a plan for one node alone.
+
+    With no network to hold against, it goes up from the speed within the node while it is below twice that.
+    """
+    found = plan.channel_Bps
+    for speed_MBps in reversed(_speeds_MBps(sm, nccl)):
+        if found < speed_MBps * _MBps and found < 2 * plan.channel_Bps:
+            found = float(speed_MBps * _MBps)
+    return found
+
+
+def _speeds_MBps(sm: int, nccl: Nccl) -> tuple[int, ...]:
+    """Return the speeds of a channel within a node that a release tries, the highest first."""
+    all_of = next(speeds for first, speeds in _SPEEDS if sm >= first)
+    return tuple(1000 * speed for speed in all_of if sm < _SPEEDS[0][0] or nccl >= _LATER.get(speed, nccl))
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Way:
     """The way from one GPU to another, and what a channel takes of each link, in fifths of its speed."""
@@ -289,10 +307,7 @@ class _Planner:
         self._least = 2 if algorithm == "ring" and node.is_split() else least
         self._most = most
         self._best = _BestFound()
-        all_of = next(speeds for first, speeds in _SPEEDS if node.sm >= first)
-        self._speeds = tuple(
-            1000 * speed for speed in all_of if node.sm < _SPEEDS[0][0] or node.nccl >= _LATER.get(speed, node.nccl)
-        )
+        self._speeds = _speeds_MBps(node.sm, node.nccl)
         # Tries that were made, by all that counts of them, and what they left of their steps.
         self._left: dict[tuple[int, int, bool, bool, int], int] = {}
 

@@ -1,0 +1,339 @@
+"""What a collective will take where nothing was measured, and tables of cells held against that."""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from busbw.base.errors import InputError
+from busbw.facts.nccl_model import nccl_constants, newest_release
+from busbw.facts.predictor import predictor_constants
+from busbw.limits.algorithms import algorithm_name
+from busbw.machine.named import node_view, platform
+from busbw.model.platform import Platform
+from busbw.model.predict.nccl_choice import MODELLED, NcclAlgorithm, NcclGraphs, NcclJob, PredictedChoice, Protocol
+from busbw.model.predict.prediction import (
+    Band,
+    ChangedCall,
+    HeldCell,
+    HeldDocument,
+    HeldTable,
+    PredictedCall,
+    PredictedSize,
+    Prediction,
+)
+from busbw.predict.calibrating import Calibration, calibrated, calibration_of
+from busbw.predict.cells import read_cells
+from busbw.predict.changes import Changes, changed_call, changes_of
+from busbw.predict.closed import CannotTellError, MachineClass, band_of, groups_of, machine_of, predicted
+from busbw.predict.fitting import CellGroup
+from busbw.predict.graphs import MOST_BYTES, graphs_as_stated, graphs_of_file, graphs_of_log, graphs_of_plans
+from busbw.predict.nccl import choice
+from busbw.stats.distributions import median
+from busbw.store.files import read_bounded
+from busbw.topo.origins.from_platform import map_gap
+
+MOST_NODES = 100_000
+_MOST_ROWS = 10_000
+_LOG_BYTES = 256 * 2**20
+_CELLS_BYTES = 64 * 2**20
+# How NCCL's names stand for those of `limits`.
+_NCCL_NAMES: dict[str, NcclAlgorithm] = {
+    "ring": "ring", "tree": "tree", "nvls": "nvls", "nvlstree": "nvlstree", "pat": "pat",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictRequest:
+    """What is asked: a collective on nodes of a platform. None: left to what is known."""
+
+    collective: str
+    platform: str
+    nodes: tuple[int, ...]
+    sizes_bytes: tuple[int, ...]
+    gpus: int | None = None
+    algorithm: str | None = None
+    protocol: Protocol | None = None
+    nccl: str | None = None
+    graph: Path | None = None
+    log: Path | None = None
+    stated: tuple[str, ...] = ()
+    # A table of measured cells of this machine.
+    calibrate: Path | None = None
+    # As `nic=800G,nics=16`.
+    what_if: tuple[str, ...] = ()
+
+
+_FASTEST = "the fastest that is predicted, of those that were measured on such machines where any was"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Start:
+    """What NCCL's choice starts from."""
+
+    graphs: NcclGraphs
+    channels: int | None = None
+    nvls_channels: int | None = None
+
+
+def predict(asked: PredictRequest) -> Prediction:
+    """Return what each size takes on each number of nodes. Raises InputError for what cannot be asked."""
+    for nodes in asked.nodes:
+        if not 1 <= nodes <= MOST_NODES:
+            raise InputError(f"{nodes} nodes", hint=f"from 1 to {MOST_NODES}: --nodes 32")
+    if len(asked.nodes) * len(asked.sizes_bytes) > _MOST_ROWS:
+        raise InputError(f"more than {_MOST_ROWS} rows", hint="fewer sizes, or fewer numbers of nodes")
+    found = platform(asked.platform).platform
+    machine = machine_of(found, gpus=asked.gpus, name=asked.platform)
+    release = asked.nccl or newest_release()
+    nccl_constants(release)
+    wanted = algorithm_name(asked.algorithm) if asked.algorithm is not None else None
+    stated = _given_start(asked)
+    calibration = _calibration(asked, machine)
+    changes = changes_of(asked.what_if)
+    rows, notes = [], [f"calibrated: {words}" for words in calibration.words] if calibration is not None else []
+    for nodes in asked.nodes:
+        start = stated or (_planned_start(found, machine) if nodes == 1 else None)
+        settled = _Settled(
+            machine=machine, found=found, wanted=wanted, release=release, calibration=calibration, changes=changes
+        )
+        rows += [_row(settled, asked, nodes, size, start) for size in asked.sizes_bytes]
+    told = [row for row in rows if row.expected is not None]
+    if any(row.choice is None for row in told) and wanted is None:
+        notes.append(
+            "what NCCL takes is told with --graph FILE (NCCL_GRAPH_DUMP_FILE), --log FILE or --channels ring=8x48/48"
+        )
+    if any(groups_of(machine, row.nodes) > 1 for row in told) and changes is None:
+        notes.append(
+            "how leaves are joined is not published: --what-if oversubscription=2 tells what a spine that blocks takes"
+        )
+    if told and calibration is None:
+        notes.append("a few measured sizes of this machine shift it, and make it narrower: --calibrate FILE.csv")
+    return Prediction(
+        name=found.id,
+        collective=asked.collective,
+        gpus=machine.rates.gpus,
+        release=release,
+        rows=tuple(rows),
+        notes=(*notes, *machine.rates.assumptions),
+    )
+
+
+def _given_start(asked: PredictRequest) -> _Start | None:
+    given = [each for each in (asked.graph, asked.log, asked.stated or None) if each is not None]
+    if len(given) > 1:
+        raise InputError("more than one of --graph, --log and --channels", hint="one of them says what the graph is")
+    if asked.graph is not None:
+        return _Start(
+            graphs=graphs_of_file(
+                read_bounded(asked.graph, most_bytes=MOST_BYTES, kind="a graph file of NCCL"), str(asked.graph)
+            )
+        )
+    if asked.log is not None:
+        text = read_bounded(asked.log, most_bytes=_LOG_BYTES, kind="a log of NCCL").decode("utf-8", "replace")
+        logged = graphs_of_log(text, str(asked.log))
+        return _Start(graphs=logged.graphs, channels=logged.channels, nvls_channels=logged.nvls_channels)
+    return _Start(graphs=graphs_as_stated(asked.stated)) if asked.stated else None
+
+
+def _planned_start(found: Platform, machine: MachineClass) -> _Start | None:
+    """Return what NCCL's own search plans for a whole node whose topology is known; None: it is not known."""
+    if map_gap(found) is not None or found.gpu.sm is None:
+        return None
+    view = node_view(found.id)
+    if len(view.gpus) != machine.rates.gpus:
+        return None
+    graphs = graphs_of_plans(view.plans, found.gpu.sm, found.id)
+    return _Start(graphs=graphs) if graphs is not None else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Settled:
+    """What holds for every row."""
+
+    machine: MachineClass
+    found: Platform
+    # The algorithm that was asked for.
+    wanted: str | None
+    release: str
+    calibration: Calibration | None
+    changes: Changes | None
+
+
+def _calibration(asked: PredictRequest, machine: MachineClass) -> Calibration | None:
+    if asked.calibrate is None:
+        return None
+    raw = read_bounded(asked.calibrate, most_bytes=_CELLS_BYTES, kind="a table of cells")
+    table = read_cells(raw, str(asked.calibrate), _machine)
+    found = calibration_of(table.groups, machine, asked.collective, str(asked.calibrate))
+    return replace(found, words=(*found.words, *table.left_out)) if table.left_out else found
+
+
+def _row(settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int, start: _Start | None) -> PredictedSize:
+    machine, wanted, release = settled.machine, settled.wanted, settled.release
+    chosen = None
+    if start is not None and asked.collective in MODELLED and wanted in (None, *_NCCL_NAMES):
+        chosen = _choice(settled, asked, nodes, size_bytes, start)
+    try:
+        calls = predicted(machine, nodes=nodes, collective=asked.collective, size_bytes=size_bytes, algorithm=wanted)
+        if settled.calibration is not None:
+            left_out = predictor_constants().left_out
+            calls = tuple(calibrated(call, settled.calibration.points, left_out) for call in calls)
+    except CannotTellError as error:
+        return PredictedSize(nodes=nodes, size_bytes=size_bytes, choice=chosen, cannot=str(error))
+    expected, by = _expected(calls, chosen, wanted)
+    if expected is None:
+        return PredictedSize(
+            nodes=nodes,
+            size_bytes=size_bytes,
+            others=calls,
+            choice=chosen,
+            cannot=f"NCCL {release} would take {by}, which nobody has published of such machines",
+        )
+    changed, cannot = _changed(settled, expected, asked.collective)
+    return PredictedSize(
+        nodes=nodes,
+        size_bytes=size_bytes,
+        expected=expected,
+        others=tuple(call for call in calls if call is not expected),
+        chosen_by=by,
+        choice=chosen,
+        changed=changed,
+        cannot_change=cannot,
+    )
+
+
+def _changed(settled: _Settled, expected: PredictedCall, collective: str) -> tuple[ChangedCall | None, str | None]:
+    """Return what the changes that were asked for make of a call, or why that cannot be told."""
+    if settled.changes is None:
+        return None, None
+    try:
+        return changed_call(settled.machine, expected, collective, settled.changes), None
+    except CannotTellError as error:
+        return None, str(error)
+
+
+def _choice(
+    settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int, start: _Start
+) -> PredictedChoice | None:
+    """Return what NCCL would take; None where nothing is left to take."""
+    machine, found, wanted, release = settled.machine, settled.found, settled.wanted, settled.release
+    ranks = machine.rates.gpus * nodes
+    if ranks < 2 or found.gpu.sm is None:
+        return None
+    maker = (found.cpu.vendor or "").lower()
+    job = NcclJob(
+        nodes=nodes,
+        ranks=ranks,
+        sm=found.gpu.sm,
+        cpu="amd" if "amd" in maker else "arm" if "nvidia" in maker or "arm" in maker else "intel",
+        nvls=machine.rates.nvls is True and start.graphs.nvls.channels > 0,
+        switched=found.nvlink.switched is True,
+        channels=start.channels,
+        nvls_channels=start.nvls_channels,
+    )
+    try:
+        return choice(
+            job,
+            start.graphs,
+            nccl_constants(release),
+            release=release,
+            collective=asked.collective,
+            size_bytes=size_bytes,
+            algorithm=_NCCL_NAMES[wanted] if wanted is not None else None,
+            protocol=asked.protocol,
+        )
+    except InputError:
+        if asked.protocol is not None:
+            raise
+        return None
+
+
+def _expected(
+    calls: Sequence[PredictedCall], chosen: PredictedChoice | None, wanted: str | None
+) -> tuple[PredictedCall | None, str]:
+    if wanted is not None:
+        return calls[0], "as asked for"
+    if chosen is None:
+        return calls[0], _FASTEST
+    # Within a node a tree is a chain, which is as fast as a ring or slower, and of which nothing is published.
+    name = chosen.chosen.algorithm
+    same = next((call for call in calls if call.algorithm == name), None)
+    return same, f"by NCCL {chosen.release}'s choice, from {chosen.origin}" if same is not None else name
+
+
+@cache
+def _machine(name: str, gpus: int) -> MachineClass:
+    return machine_of(platform(name).platform, gpus=gpus)
+
+
+def hold_against(path: Path) -> HeldTable:
+    """Return a table of measured cells beside predictions. Raises InputError for what is no such table."""
+    table = read_cells(read_bounded(path, most_bytes=_CELLS_BYTES, kind="a table of cells"), str(path), _machine)
+    cells = tuple(cell for group in table.groups for cell in _held(group))
+    impossible = [
+        f"{cell.document}: {cell.measured_Bps / 1e9:.1f} GB/s of {cell.size_bytes} bytes is above what "
+        f"{cell.predicted.algorithm} can reach, {cell.predicted.bound_Bps / 1e9:.1f} GB/s"
+        for cell in cells
+        if cell.predicted is not None and cell.measured_Bps > cell.predicted.bound_Bps
+    ]
+    return HeldTable(
+        where=str(path), cells=cells, documents=_documents(cells), left_out=(*table.left_out, *impossible[:20])
+    )
+
+
+def _held(group: CellGroup) -> list[HeldCell]:
+    found = []
+    for size_bytes, measured_Bps in group.cells:
+        call, cannot = None, None
+        try:
+            call = predicted(
+                group.machine,
+                nodes=group.nodes,
+                collective=group.collective,
+                size_bytes=size_bytes,
+                algorithm=group.stated,
+                constants=predictor_constants(),
+            )[0]
+        except (CannotTellError, InputError) as error:
+            cannot = str(error).splitlines()[0].removeprefix("error: ")
+        found.append(
+            HeldCell(
+                document=group.document,
+                name=group.machine.name,
+                nodes=group.nodes,
+                gpus=group.machine.rates.gpus * group.nodes,
+                collective=group.collective,
+                size_bytes=size_bytes,
+                measured_Bps=measured_Bps,
+                predicted=call,
+                cannot=cannot,
+            )
+        )
+    return found
+
+
+def _documents(cells: Sequence[HeldCell]) -> tuple[HeldDocument, ...]:
+    by: dict[tuple[str, Band], list[HeldCell]] = defaultdict(list)
+    for cell in cells:
+        by[cell.document, band_of(cell.size_bytes)].append(cell)
+    found = []
+    for (document, band), members in sorted(by.items()):
+        calls = [(cell, cell.predicted) for cell in members if cell.predicted is not None]
+        errors = sorted(abs(math.log(call.busbw_Bps / cell.measured_Bps)) for cell, call in calls)
+        widths = sorted((call.high_Bps - call.low_Bps) / 2 / call.busbw_Bps for _, call in calls)
+        found.append(
+            HeldDocument(
+                document=document,
+                band=band,
+                kinship=calls[0][1].kinship if calls else None,
+                cells=len(members),
+                told=len(calls),
+                inside=sum(cell.is_inside is True for cell in members),
+                median_error=median(errors) if errors else None,
+                half_width=median(widths) if widths else None,
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,148 @@
+"""The verb `predict`: what a collective will take where nothing was measured."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from busbw.base.errors import ExitCode, InputError
+from busbw.cli.options import JSON, SIZE
+from busbw.model.predict.nccl_choice import Protocol
+
+_MOST_SIZES = 1000
+_PROTOCOLS: dict[str, Protocol] = {"ll": "LL", "ll128": "LL128", "simple": "Simple"}
+
+
+@click.command()
+@click.argument("collective", required=False, metavar="[COLLECTIVE]")
+@click.option("--platform", metavar="ID", help="A platform, by id or any of its names.")
+@click.option("--nodes", default="1", show_default=True, metavar="N[,N...]", help="Nodes; several after each other.")
+@click.option("--gpus", type=int, metavar="N", help="GPUs of each node [default: all].")
+@click.option("-b", "first", type=SIZE, metavar="SIZE", help="The smallest size [default: 1M].")
+@click.option("-e", "last", type=SIZE, metavar="SIZE", help="The largest size [default: 16G].")
+@click.option("-f", "step", type=int, metavar="N", help="From one size to the next [default: 4].")
+@click.option(
+    "--size", "sizes_bytes", multiple=True, type=SIZE, metavar="SIZE", help="A size, instead of -b, -e and -f."
+)
+@click.option(
+    "--algorithm", metavar="NAME", help="ring, tree, nvls, nvlstree [default: what NCCL takes, or the fastest]."
+)
+@click.option("--protocol", type=click.Choice(tuple(_PROTOCOLS), case_sensitive=False), help="As NCCL_PROTO fixes it.")
+@click.option("--nccl", metavar="VERSION", help="Whose choice, as 2.28.9 [default: the newest that is known].")
+@click.option("--graph", type=click.Path(path_type=Path), metavar="FILE", help="What NCCL_GRAPH_DUMP_FILE wrote.")
+@click.option("--log", type=click.Path(path_type=Path), metavar="FILE", help="A log with NCCL_DEBUG_SUBSYS=INIT,GRAPH.")
+@click.option(
+    "--channels",
+    "stated",
+    multiple=True,
+    metavar="ring=CxI/X",
+    help="NCCL's channels as stated: count x GB/s within/between nodes.",
+)
+@click.option(
+    "--what-if", multiple=True, metavar="KEY=VALUE,...", help="nic=800G, nics=16, oversubscription=2, nvls=off."
+)
+@click.option("--calibrate", type=click.Path(path_type=Path), metavar="FILE.csv", help="1 to 8 cells of this machine.")
+@click.option("--against", type=click.Path(path_type=Path), metavar="FILE.csv", help="Hold measured cells against it.")
+@click.option("--explain", is_flag=True, help="Show each constant, the other ways, and what NCCL counts.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values.")
+@JSON
+def predict(
+    collective: str | None,
+    platform: str | None,
+    nodes: str,
+    first: int | None,
+    last: int | None,
+    step: int | None,
+    sizes_bytes: tuple[int, ...],
+    protocol: str | None,
+    against: Path | None,
+    *,
+    explain: bool,
+    as_csv: bool,
+    as_json: bool,
+    **asked: Any,  # noqa: ANN401 - as click gives them
+) -> None:
+    """Say what COLLECTIVE will take on nodes of a platform, with a 90 % interval and what that rests on.
+
+    With --against a table of measured cells is held against predictions, with --calibrate predictions are shifted
+    through a few cells of the machine. Columns: document, platform_id, nodes, gpus, collective, size_bytes,
+    busbw_GBps, algorithm.
+
+    Exit code 0: predicted; 1: with --against, a document with a cell outside of its interval; 2: bad input; 4: cannot
+    tell.
+    """
+    from busbw.model import codec
+
+    if against is not None:
+        if collective is not None or platform is not None:
+            raise InputError("--against says what to predict", hint=f"busbw predict --against {against}")
+        _hold(against, as_json=as_json)
+    if collective is None or platform is None:
+        lacks = "no collective is named" if collective is None else "no platform is named"
+        raise InputError(lacks, hint="busbw predict all_reduce --platform azure-nd-h100-v5 --nodes 32")
+    from busbw.api.predictions import PredictRequest
+    from busbw.api.predictions import predict as predicted
+
+    found = predicted(
+        PredictRequest(
+            collective=collective,
+            platform=platform,
+            nodes=_numbers(nodes),
+            sizes_bytes=_sizes(sizes_bytes, first, last, step),
+            protocol=_PROTOCOLS[protocol.lower()] if protocol is not None else None,
+            **asked,
+        )
+    )
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(found).decode())
+    elif as_csv:
+        from busbw.show.text.prediction import prediction_csv
+
+        sys.stdout.write(prediction_csv(found))
+    else:
+        from busbw.show.text.prediction import prediction_text
+
+        prediction_text(found, explained=explain)
+    sys.stdout.flush()
+    sys.exit(ExitCode.OK if any(row.expected is not None for row in found.rows) else ExitCode.CANNOT_TELL)
+
+
+def _hold(path: Path, *, as_json: bool) -> None:
+    from busbw.api.predictions import hold_against
+    from busbw.model import codec
+
+    found = hold_against(path)
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(found).decode())
+    else:
+        from busbw.show.text.prediction import held_text
+
+        held_text(found)
+    sys.stdout.flush()
+    if not any(cell.predicted is not None for cell in found.cells):
+        sys.exit(ExitCode.CANNOT_TELL)
+    sys.exit(ExitCode.FINDINGS if any(cell.is_inside is False for cell in found.cells) else ExitCode.OK)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    words = text.split(",")
+    if len(words) > _MOST_SIZES or not all(word.isascii() and word.isdigit() and len(word) < 10 for word in words):
+        raise InputError(f"{text[:40]!r} are no numbers of nodes", where="--nodes", hint="--nodes 4,16,64")
+    return tuple(dict.fromkeys(int(word) for word in words))
+
+
+def _sizes(sizes_bytes: tuple[int, ...], first: int | None, last: int | None, step: int | None) -> tuple[int, ...]:
+    if sizes_bytes:
+        if (first, last, step) != (None, None, None):
+            raise InputError("--size and -b, -e or -f", hint="either single sizes, or a range")
+        return tuple(dict.fromkeys(sizes_bytes))
+    factor = 4 if step is None else step
+    start = 2**20 if first is None else first
+    end = max(start, 2**34) if last is None else last
+    if factor < 2 or not 1 <= start <= end:
+        raise InputError("no sizes are between these", hint="-b 1M -e 16G -f 4: from 1 byte up, -f 2 or more")
+    found = [start]
+    while found[-1] * factor <= end:
+        found.append(found[-1] * factor)
+    return tuple(found)

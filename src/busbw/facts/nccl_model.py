@@ -1,0 +1,158 @@
+"""The constants by which NCCL chooses algorithms and protocols, release by release."""
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+import msgspec
+
+from busbw.base.errors import InputError
+from busbw.base.value import Integer, Value
+
+# LL, LL128, Simple.
+Latencies = tuple[float, float, float]
+# One node, two, three and more.
+Bandwidths = tuple[float, float, float]
+
+
+class ByAlgorithm(Value, frozen=True, kw_only=True):
+    """Microseconds for LL, LL128 and Simple, by algorithm."""
+
+    tree: Latencies
+    ring: Latencies
+    collnetdirect: Latencies
+    collnetchain: Latencies
+    nvls: Latencies
+    nvlstree: Latencies
+    pat: Latencies
+
+
+class ByGeneration(Value, frozen=True, kw_only=True):
+    """GB/s for one node, two, and three and more, by the generation of the GPUs."""
+
+    volta: Bandwidths
+    ampere: Bandwidths
+    hopper: Bandwidths
+    blackwell: Bandwidths
+
+
+class ShareByGeneration(Value, frozen=True, kw_only=True):
+    """A share by the generation of the GPUs."""
+
+    volta: float
+    ampere: float
+    hopper: float
+    blackwell: float
+
+
+class Correction(Value, frozen=True, kw_only=True):
+    """What is left of a tree's bandwidth, by the whole part of log2(bytes / 64)."""
+
+    LL: tuple[float, ...]
+    LL128: tuple[float, ...]
+    Simple: tuple[float, ...]
+
+
+class NcclConstants(Value, frozen=True, kw_only=True):
+    """What one release counts with. Latencies in microseconds, bandwidths in GB/s."""
+
+    # Since this release.
+    since: str
+    base: ByAlgorithm
+    nvlink: ByAlgorithm
+    pci: ByAlgorithm
+    net: ByAlgorithm
+    # Of all channels together; of several nodes by the kind of their CPUs.
+    ll_cap: ByGeneration
+    # Of one channel.
+    ring_ll128: ByGeneration
+    tree_ll128: ByGeneration
+    tree: ByGeneration
+    nvlstree: ByGeneration
+    nvls_efficiency: ShareByGeneration
+    # least: the slower of within and between nodes; pipelined: with the efficiency, and both halves of all_reduce.
+    nvls_form: Literal["least", "pipelined"]
+    # Of all_gather and reduce_scatter in the form `least`: as all_reduce and within one node only, or without a rank's
+    # own part.
+    nvls_gather: Literal["whole", "part"]
+    # From bus bandwidth to algorithm bandwidth; 0: as a ring.
+    nvls_ratio: float
+    collnet_gather: Literal["weighted", "least"]
+    # Most ranks of a node for CollNet's chain; 0: any number.
+    collnet_chain_ranks: Integer
+    # Most ranks of a node for NVLS where it is not all_reduce; 0: any number.
+    nvls_gather_ranks: Integer
+    # Whether NVLS over several nodes has at most the channels of a ring.
+    nvls_within_channels: bool
+    pat_factor: float
+    correction: Correction
+    # Whether NVLSTree of Blackwell on x86 is corrected as a tree is.
+    corrects_nvlstree: bool
+    # Compute capabilities with LL128; empty: 7.0 and later.
+    ll128_only_sm: tuple[Integer, ...]
+    # The worst path between nodes that LL128 takes, before Hopper and from it on.
+    ll128_inter: str
+    ll128_inter_hopper: str
+    # Whether GPUs of two kinds, Hopper and later, may use it.
+    ll128_mixed: bool
+    # Types of paths, the best first.
+    path_order: tuple[str, ...]
+
+
+class NcclModelFacts(Value, frozen=True, kw_only=True):
+    """All that is known of the model: releases, states, and where calls took as long as it says."""
+
+    source: str
+    releases: tuple[str, ...]
+    confirmed_sm: tuple[Integer, ...]
+    confirmed: tuple[str, ...]
+    state: tuple[dict[str, Any], ...]
+
+
+@cache
+def nccl_model_facts() -> NcclModelFacts:
+    """Return the file as it stands."""
+    raw = files("busbw").joinpath("data", "nccl_model.toml").read_bytes()
+    return msgspec.convert(tomllib.loads(raw.decode()), NcclModelFacts)
+
+
+def newest_release() -> str:
+    """Return the newest release whose model is known."""
+    return nccl_model_facts().releases[-1]
+
+
+@cache
+def nccl_constants(release: str) -> NcclConstants:
+    """Return what a release counts with. Raises InputError for one that was not read."""
+    known = nccl_model_facts().releases
+    if release not in known:
+        raise InputError(
+            f"the cost model of NCCL {release[:20]} is not known: it was read in {known[0]} to {known[-1]}",
+            hint=f"the nearest that was read: --nccl {_nearest(release, known)}; all: {', '.join(known)}",
+        )
+    merged: dict[str, Any] = {}
+    for state in nccl_model_facts().state:
+        if numbers(state["since"]) <= numbers(release):
+            merged = _laid_over(merged, state)
+    return msgspec.convert(merged, NcclConstants)
+
+
+def numbers(release: str) -> tuple[int, ...]:
+    """Return a release as numbers that compare; a part that is none counts as 0."""
+    parts = release[:40].split(".")[:3]
+    return tuple(int(part) if part.isascii() and part.isdigit() and len(part) < 6 else 0 for part in parts)
+
+
+def _nearest(release: str, known: tuple[str, ...]) -> str:
+    """Return the last that is not newer than the one asked for, else the first."""
+    older = [each for each in known if numbers(each) <= numbers(release)]
+    return older[-1] if older else known[0]
+
+
+def _laid_over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    found = dict(below)
+    for name, value in above.items():
+        own = found.get(name)
+        found[name] = _laid_over(own, value) if isinstance(own, dict) and isinstance(value, dict) else value
+    return found

@@ -1,0 +1,187 @@
+"""What a collective is predicted to take, with its interval and what that rests on."""
+
+from typing import Literal
+
+from busbw.base.value import Integer, Value
+from busbw.model.predict.nccl_choice import PredictedChoice
+
+# in family: another document has the same GPUs, the same kind of network and the same algorithm; across: none has;
+# calibrated: a cell of this very machine was given.
+Kinship = Literal["in family", "across", "calibrated"]
+# By size: from 1 GiB on, from 1 MiB on, and below.
+Band = Literal["large", "middle", "small"]
+
+
+class LinkShare(Value, frozen=True, kw_only=True):
+    """How much of a part's line rate collectives reach, fitted to documents."""
+
+    part: str
+    algorithm: str
+    # None: whatever they are.
+    generation: str | None = None
+    fabric: str | None = None
+    share: float
+    # The typical distance of one document, as a share; None: there is one document.
+    spread: float | None = None
+    documents: tuple[str, ...]
+
+
+class RiseCurve(Value, frozen=True, kw_only=True):
+    """How the time of one call rises with its size: T = latency + f S/B (1 + (knee B/S)^steepness), B of large ones."""
+
+    scope: Literal["one node", "several nodes"]
+    algorithm: str | None = None
+    generation: str | None = None
+    fabric: str | None = None
+    # Of how many nodes the constants are.
+    nodes: Integer
+    latency_s: float
+    knee_s: float
+    steepness: float
+    documents: tuple[str, ...]
+
+
+class HeldOut(Value, frozen=True, kw_only=True):
+    """What is left of cells whose document was left out of the fit: |ln(predicted / measured)|, less what widens it."""
+
+    band: Band
+    kinship: Kinship
+    document: str
+    # Ten quantiles of the document's cells, the largest last.
+    residuals: tuple[float, ...]
+
+
+class PredictorConstants(Value, frozen=True, kw_only=True):
+    """All that the closed form is fitted to."""
+
+    # The most nodes of any document, by the kind of network.
+    most_nodes: dict[str, Integer]
+    share: tuple[LinkShare, ...]
+    curve: tuple[RiseCurve, ...]
+    left_out: tuple[HeldOut, ...]
+
+
+class PredictedCall(Value, frozen=True, kw_only=True):
+    """One collective of one size by one algorithm. Rates are bus bandwidth, but for `algbw_Bps`."""
+
+    nodes: Integer
+    ranks: Integer
+    size_bytes: Integer
+    algorithm: str
+    time_s: float
+    busbw_Bps: float
+    algbw_Bps: float
+    # The ends of the 90 % interval, and what arithmetic allows.
+    low_Bps: float
+    high_Bps: float
+    bound_Bps: float
+    # Three parts of the time, which sum to it: what does not depend on the size, the pipeline that is not full, and the
+    # bytes at the rate of very large messages.
+    latency_s: float
+    filling_s: float
+    wire_s: float
+    # The part of the machine that limits very large messages.
+    limited_by: str
+    kinship: Kinship
+    # Where the interval is from, and what was done to it.
+    interval_words: str
+    extrapolated: tuple[str, ...] = ()
+    # The spread of the share that large messages were counted with; None: one document tells it.
+    share_spread: float | None = None
+    # By how much the interval was widened for that, on the logarithm.
+    widened: float = 1.0
+    # The constants, each fitted, and their documents.
+    basis: tuple[str, ...]
+    documents: tuple[str, ...]
+
+    @property
+    def mostly(self) -> str:
+        """Return what most of the time is, and its share."""
+        parts = {"latency": self.latency_s, "pipeline": self.filling_s, self.limited_by: self.wire_s}
+        name = max(parts, key=lambda part: parts[part])
+        return f"{name}, {100 * parts[name] / self.time_s:.0f} %"
+
+
+class ChangedCall(Value, frozen=True, kw_only=True):
+    """What a change of the machine would make of a call: its bus bandwidth over what it is without."""
+
+    words: str
+    algorithm: str
+    limited_by: str
+    busbw_Bps: float
+    # Of 90 % between the ends; errors that both share have cancelled.
+    ratio: float
+    low_ratio: float
+    high_ratio: float
+
+
+class PredictedSize(Value, frozen=True, kw_only=True):
+    """One size on some nodes: the way that is expected, others, or why it cannot be told."""
+
+    nodes: Integer
+    size_bytes: Integer
+    expected: PredictedCall | None = None
+    others: tuple[PredictedCall, ...] = ()
+    # Why this way: by NCCL's own choice, as asked for, or as the fastest that is predicted.
+    chosen_by: str = ""
+    choice: PredictedChoice | None = None
+    changed: ChangedCall | None = None
+    cannot_change: str | None = None
+    cannot: str | None = None
+
+
+class Prediction(Value, frozen=True, kw_only=True):
+    """What a collective is predicted to take on nodes of one kind. Nothing of it was measured."""
+
+    name: str
+    collective: str
+    gpus: Integer
+    release: str
+    tier: Literal["closed"] = "closed"
+    rows: tuple[PredictedSize, ...]
+    notes: tuple[str, ...] = ()
+
+
+class HeldCell(Value, frozen=True, kw_only=True):
+    """A measured cell beside what is predicted for it."""
+
+    document: str
+    name: str
+    nodes: Integer
+    gpus: Integer
+    collective: str
+    size_bytes: Integer
+    measured_Bps: float
+    predicted: PredictedCall | None = None
+    cannot: str | None = None
+
+    @property
+    def is_inside(self) -> bool | None:
+        """Return whether the measured value is in the interval; None: nothing is predicted."""
+        if self.predicted is None:
+            return None
+        return self.predicted.low_Bps <= self.measured_Bps <= self.predicted.high_Bps
+
+
+class HeldDocument(Value, frozen=True, kw_only=True):
+    """The cells of one document in one band: the median of |ln(predicted / measured)|, and how many are inside."""
+
+    document: str
+    band: Band
+    kinship: Kinship | None
+    cells: Integer
+    told: Integer
+    inside: Integer
+    median_error: float | None
+    # Median half-width of the intervals, as a share.
+    half_width: float | None
+
+
+class HeldTable(Value, frozen=True, kw_only=True):
+    """A table of measured cells against predictions."""
+
+    where: str
+    cells: tuple[HeldCell, ...]
+    documents: tuple[HeldDocument, ...]
+    # Rows that were left out, with the reason.
+    left_out: tuple[str, ...] = ()

@@ -1,0 +1,157 @@
+"""What a change of the machine would be worth: the ratio of two predictions, with an interval of its own.
+
+What both predictions share cancels. What is left: whether the pipeline fills in the same time or over the same size
+when rates change (both ends are computed), how much of the traffic a blocking spine meets (none, or all of it), and,
+where another part limits than before or another algorithm is used, the spread of both constants.
+"""
+
+import math
+import re
+from dataclasses import dataclass, replace
+
+from msgspec import structs
+
+from busbw.base.errors import InputError
+from busbw.model.limit import NodeRates, Rate
+from busbw.model.predict.prediction import ChangedCall, PredictedCall
+from busbw.predict.closed import MachineClass, predicted
+
+_RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)G", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3})?", re.ASCII)
+_HINT = "nic=800G, nics=16, oversubscription=2 or nvls=off, several with commas between"
+# Of a constant that one document tells: the spread of networks among each other.
+_UNTOLD_SPREAD = 0.061
+_NINETY = 1.645
+_MOST_NICS = 128
+_MOST_BLOCKED = 64.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """What is changed. None: it stays."""
+
+    words: str
+    nic_Bps: float | None = None
+    nics: int | None = None
+    oversubscription: float | None = None
+    without_nvls: bool = False
+
+
+def changes_of(texts: tuple[str, ...]) -> Changes | None:
+    """Return the changes that texts ask for together; None without one. Raises InputError for others."""
+    words = [word.strip() for text in texts for word in text.split(",")]
+    if not words:
+        return None
+    asked: dict[str, str] = {}
+    for word in words:
+        key, given, value = word.partition("=")
+        if not given or key in asked or key not in ("nic", "nics", "oversubscription", "nvls"):
+            what = "a second change of its kind" if key in asked else "no change that is known"
+            raise InputError(f"{word[:40]!r} is {what}", where="--what-if", hint=_HINT)
+        asked[key] = value
+    return Changes(
+        words=", ".join(words),
+        nic_Bps=_number(_RATE, asked.get("nic"), "nic", 100_000.0, 1e9 / 8),
+        nics=_whole(asked.get("nics")),
+        oversubscription=_number(_NUMBER, asked.get("oversubscription"), "oversubscription", _MOST_BLOCKED, 1.0),
+        without_nvls=_off(asked.get("nvls")),
+    )
+
+
+def _number(form: "re.Pattern[str]", text: str | None, name: str, most: float, unit: float) -> float | None:
+    if text is None:
+        return None
+    match = form.fullmatch(text)
+    value = 0.0 if match is None else float(match[1] if match.lastindex else text)
+    if not 1 <= value <= most:
+        raise InputError(f"{text[:20]!r} is no value of {name}", where="--what-if", hint=_HINT)
+    return value * unit
+
+
+def _whole(text: str | None) -> int | None:
+    value = _number(_NUMBER, text, "nics", _MOST_NICS, 1.0)
+    if value is not None and value != int(value):
+        raise InputError(f"{text!r} is no number of NICs", where="--what-if", hint=_HINT)
+    return int(value) if value is not None else None
+
+
+def _off(text: str | None) -> bool:
+    if text not in (None, "off"):
+        raise InputError(f"{text[:20]!r} is no value of nvls", where="--what-if", hint="only nvls=off")
+    return text == "off"
+
+
+def _changed(machine: MachineClass, changes: Changes, *, blocked: bool) -> MachineClass:
+    """Return the machine with its changes; `blocked`: all that leaves a node meets the blocking spine."""
+    rates = machine.rates
+    if changes.without_nvls:
+        if rates.nvls is not True:
+            raise InputError(f"{machine.name} has no NVLS that could be off", where="--what-if")
+        rates = structs.replace(rates, nvls=False)
+    rates = _with_nics(machine, rates, changes, blocked=blocked)
+    return replace(machine, name=f"{machine.name}, {changes.words}, {blocked}", rates=rates)
+
+
+def _with_nics(machine: MachineClass, rates: NodeRates, changes: Changes, *, blocked: bool) -> NodeRates:
+    if changes.nic_Bps is changes.nics is changes.oversubscription is None:
+        return rates
+    if rates.nic is None or not rates.ports:
+        raise InputError(
+            f"the NICs of {machine.name} are not known", where="--what-if", hint="busbw limit says what is"
+        )
+    ports = changes.nics or rates.ports
+    nic_Bps = changes.nic_Bps or rates.nic.rate_Bps
+    through = nic_Bps / (changes.oversubscription or 1.0) if blocked else nic_Bps
+    return structs.replace(
+        rates,
+        ports=ports,
+        nic=Rate(rate_Bps=through, figures=f"{nic_Bps * 8 / 1e9:g} Gb/s", source=rates.nic.source),
+    )
+
+
+def changed_call(machine: MachineClass, call: PredictedCall, collective: str, changes: Changes) -> ChangedCall:
+    """Return what the same call would take with the changes, and the ratio of bus bandwidth with its 90 % interval.
+
+    Raises CannotTellError where the changed machine is of a kind that nobody has published.
+    """
+    before = predicted(
+        machine, nodes=call.nodes, collective=collective, size_bytes=call.size_bytes, algorithm=call.algorithm
+    )[0]
+    ends = [_changed(machine, changes, blocked=False)]
+    if changes.oversubscription is not None:
+        ends.append(_changed(machine, changes, blocked=True))
+    logs, found = [], []
+    for end in ends:
+        algorithm = None if changes.without_nvls and call.algorithm.startswith("nvls") else call.algorithm
+        after = predicted(
+            end, nodes=call.nodes, collective=collective, size_bytes=call.size_bytes, algorithm=algorithm
+        )[0]
+        found.append(after)
+        logs += [math.log(before.time_s / time_s) for time_s in _ends_s(before, after)]
+    reach = _NINETY * _own_spread(before, found)
+    middle = (min(logs) + max(logs)) / 2
+    return ChangedCall(
+        words=changes.words,
+        algorithm=found[-1].algorithm,
+        limited_by=found[-1].limited_by,
+        busbw_Bps=call.busbw_Bps * math.exp(middle),
+        ratio=math.exp(middle),
+        low_ratio=math.exp(min(logs) - reach),
+        high_ratio=math.exp(max(logs) + reach),
+    )
+
+
+def _ends_s(before: PredictedCall, after: PredictedCall) -> tuple[float, float]:
+    """Return the changed time if the pipeline fills in the same time, and if it fills over the same size."""
+    same_size = after.latency_s + after.wire_s * (1 + before.filling_s / before.wire_s)
+    return after.time_s, same_size
+
+
+def _own_spread(before: PredictedCall, found: list[PredictedCall]) -> float:
+    """Return the spread that does not cancel: of the constants of both, where they are not the same."""
+    own = before.algorithm, before.basis[0]
+    changed = [after for after in found if (after.algorithm, after.basis[0]) != own]
+    spreads = [after.share_spread or _UNTOLD_SPREAD for after in changed[:1]]
+    if changed:
+        spreads.append(before.share_spread or _UNTOLD_SPREAD)
+    return math.sqrt(math.fsum(spread**2 for spread in spreads))

@@ -1,0 +1,76 @@
+"""What a change of the machine is worth: ratios whose shared errors cancel, and ends where something is not known."""
+
+import pytest
+from msgspec import structs
+
+from busbw.base.errors import InputError
+from busbw.model.predict.prediction import ChangedCall
+from busbw.predict.changes import changed_call, changes_of
+from busbw.predict.closed import predicted
+
+from .test_closed import machine
+
+
+def worth(text: str, *, nodes: int = 32, size_bytes: int = 2**34, name: str = "azure-nd-h100-v5") -> ChangedCall:
+    call = predicted(machine(name), nodes=nodes, collective="all_reduce", size_bytes=size_bytes)[0]
+    changes = changes_of((text,))
+    assert changes is not None
+    return changed_call(machine(name), call, "all_reduce", changes)
+
+
+def test_what_changes_nothing_is_worth_nothing() -> None:
+    found = worth("nic=400G,nics=8")
+    assert (found.ratio, found.low_ratio, found.high_ratio) == pytest.approx((1.0, 1.0, 1.0))
+
+
+def test_a_slightly_faster_nic_gives_as_much_and_another_part_stops_a_much_faster_one() -> None:
+    little = worth("nic=420G")
+    assert little.ratio == pytest.approx(1.05, abs=0.01)
+    assert little.high_ratio / little.low_ratio < 1.02
+    much = worth("nic=800G")
+    assert 1.1 < much.ratio < 1.5
+    assert much.limited_by == "slot of a GPU"
+    # Other constants: their errors do not cancel.
+    assert much.high_ratio / much.low_ratio > 1.2
+
+
+def test_a_small_message_gains_less_than_a_large_one() -> None:
+    assert worth("nic=420G", size_bytes=2**20).ratio < worth("nic=420G").ratio
+
+
+def test_of_a_blocking_spine_both_ends_are_told() -> None:
+    found = worth("oversubscription=2")
+    assert found.low_ratio == pytest.approx(0.5, abs=0.06)
+    assert found.high_ratio == pytest.approx(1.0)
+
+
+def test_another_algorithm_keeps_the_spread_of_both_constants() -> None:
+    found = worth("nvls=off")
+    assert found.algorithm == "tree"
+    assert found.high_ratio / found.low_ratio > 1.1
+
+
+def test_a_calibrated_prediction_keeps_its_ratio() -> None:
+    call = predicted(machine("aws-p5"), nodes=16, collective="all_reduce", size_bytes=2**34)[0]
+    shifted = structs.replace(call, busbw_Bps=call.busbw_Bps / 2, time_s=call.time_s * 2)
+    changes = changes_of(("nics=16",))
+    assert changes is not None
+    ratios = [changed_call(machine("aws-p5"), each, "all_reduce", changes).ratio for each in (call, shifted)]
+    assert ratios[0] == ratios[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "nic", "nic=", "nic=0G", "nic=800", "nic=\u0668G", "nics=0", "nics=1.5", "nics=999999999", "nvls=on",
+        "oversubscription=0.5", "oversubscription=nan", "nic=800G,nic=400G", "slow=1", "nics=007e9",
+    ],
+)  # fmt: skip
+def test_other_changes_are_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        changes_of((text,))
+
+
+def test_what_is_not_there_cannot_be_off() -> None:
+    with pytest.raises(InputError, match="no NVLS that could be off"):
+        worth("nvls=off", name="aws-p4de", nodes=2)

@@ -1,0 +1,171 @@
+"""The closed form: nothing above what arithmetic allows, monotone, and what the write-ups print."""
+
+import math
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import structs
+
+from busbw.base.errors import InputError
+from busbw.facts.platforms import all_platforms
+from busbw.facts.predictor import predictor_constants
+from busbw.model.predict.prediction import HeldOut, PredictedCall
+from busbw.predict.closed import CannotTellError, MachineClass, machine_of, predicted, reach_of
+
+TOLD = ("azure-nd-h100-v5", "aws-p5", "aws-p4de", "gcp-a3-ultra", "gcp-a3-mega", "isambard-ai-phase2", "aws-p6-b200")
+
+
+@cache
+def machine(name: str, gpus: int | None = None) -> MachineClass:
+    return machine_of(next(each for each in all_platforms(()) if each.id == name), gpus=gpus)
+
+
+def first(name: str, nodes: int, size_bytes: int, algorithm: str | None = None) -> PredictedCall:
+    found = predicted(machine(name), nodes=nodes, collective="all_reduce", size_bytes=size_bytes, algorithm=algorithm)
+    return found[0]
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    name=st.sampled_from(TOLD),
+    nodes=st.integers(1, 3000),
+    collective=st.sampled_from(("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")),
+    size_bytes=st.integers(1, 2**40),
+)
+def test_nothing_is_above_its_bound_and_parts_sum_to_the_time(
+    name: str, nodes: int, collective: str, size_bytes: int
+) -> None:
+    try:
+        calls = predicted(machine(name), nodes=nodes, collective=collective, size_bytes=size_bytes)
+    except CannotTellError:
+        return
+    for call in calls:
+        assert 0 < call.low_Bps <= call.busbw_Bps <= call.high_Bps <= call.bound_Bps * (1 + 1e-9)
+        assert math.isclose(call.latency_s + call.filling_s + call.wire_s, call.time_s, rel_tol=1e-9)
+        assert call.basis
+        assert call.documents
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(name=st.sampled_from(TOLD), nodes=st.integers(1, 500), size_bytes=st.integers(1, 2**38))
+def test_a_larger_message_takes_longer_by_each_way(name: str, nodes: int, size_bytes: int) -> None:
+    calls = {}
+    for size in (size_bytes, size_bytes + max(1, size_bytes // 7)):
+        for call in predicted(machine(name), nodes=nodes, collective="all_reduce", size_bytes=size):
+            calls.setdefault(call.algorithm, []).append(call.time_s)
+    assert calls
+    assert all(shorter < longer for shorter, longer in calls.values())
+
+
+@pytest.mark.parametrize("size_bytes", [2**10, 2**20, 2**26, 2**30, 2**34])
+def test_faster_nics_and_links_never_take_longer(size_bytes: int) -> None:
+    slow = machine("azure-nd-h100-v5")
+    assert slow.rates.nic is not None
+    assert slow.rates.nvlink is not None
+    for part in ("nic", "nvlink"):
+        own = getattr(slow.rates, part)
+        faster = structs.replace(own, rate_Bps=1.2 * own.rate_Bps)
+        fast = replace(slow, name=f"a faster {part}", rates=structs.replace(slow.rates, **{part: faster}))
+        asked = {"nodes": 4, "collective": "all_reduce", "size_bytes": size_bytes}
+        before = {call.algorithm: call.time_s for call in predicted(slow, **asked)}
+        after = {call.algorithm: call.time_s for call in predicted(fast, **asked)}
+        assert before.keys() == after.keys()
+        assert all(after[name] <= before[name] * (1 + 1e-9) for name in before)
+
+
+@pytest.mark.parametrize("algorithm", ["ring", "nvlstree"])
+def test_more_nodes_take_longer(algorithm: str) -> None:
+    times = [first("azure-nd-h100-v5", nodes, 2**26, algorithm).time_s for nodes in (4, 8, 16, 64, 256, 1024)]
+    assert times == sorted(times)
+
+
+def test_table_2_comes_out_of_one_constant_and_the_fall_is_not_fitted() -> None:
+    measured = {4: 361.06, 8: 366.12, 16: 367.39, 32: 365.51, 64: 366.63}
+    for nodes, busbw in measured.items():
+        call = first("azure-nd-h100-v5", nodes, 2**34, "nvlstree")
+        assert call.busbw_Bps / 1e9 == pytest.approx(busbw, rel=0.015)
+        assert call.limited_by == "NICs of a node"
+        assert call.low_Bps < busbw * 1e9 < call.high_Bps
+    thousand = first("azure-nd-h100-v5", 128, 2**34, "nvlstree")
+    # 354.2 GB/s: the algorithm gives nothing to fall by, and the difference is left to the fabric.
+    assert 1.03 < thousand.busbw_Bps / 354.2e9 < 1.06
+    assert thousand.low_Bps < 354.2e9
+
+
+def test_table_1_and_isambard_are_near() -> None:
+    assert first("azure-nd-h100-v5", 1, 2**34, "nvls").busbw_Bps / 1e9 == pytest.approx(481.42, rel=0.02)
+    assert first("isambard-ai-phase2", 2, 2**33).busbw_Bps / 1e9 == pytest.approx(162.69, rel=0.035)
+    assert first("isambard-ai-phase2", 2, 2**33).algorithm == "tree"
+
+
+def test_both_modes_of_the_ring_are_inside_of_its_interval() -> None:
+    call = first("azure-nd-h100-v5", 4, 2**34, "ring")
+    assert call.low_Bps < 330e9 < call.high_Bps
+    assert call.low_Bps < 381.8e9 < call.high_Bps
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "collective", "algorithm", "words"),
+    [
+        ("azure-nd-h100-v5", 4, "all_reduce", "collnet", "SHARP"),
+        ("azure-nd-h100-v5", 4, "alltoall", None, "nobody has published alltoall"),
+        ("gb200-nvl72", 360, "all_reduce", None, "between racks"),
+        ("azure-ndv4", 2, "all_reduce", "collnet", "SHARP"),
+        ("azure-hbv4", 2, "all_reduce", None, "these nodes have none"),
+        ("gcp-a2", 2, "all_reduce", None, "over Ethernet"),
+        ("azure-nc24rs-v3", 2, "all_reduce", None, "not known|nobody"),
+    ],
+)
+def test_where_no_data_applies_it_cannot_tell(
+    name: str, nodes: int, collective: str, algorithm: str | None, words: str
+) -> None:
+    with pytest.raises(CannotTellError, match=words):
+        predicted(machine(name), nodes=nodes, collective=collective, size_bytes=2**30, algorithm=algorithm)
+
+
+def test_what_cannot_be_is_refused() -> None:
+    for nodes, size_bytes, algorithm in ((0, 1, None), (100_001, 1, None), (4, 0, None), (4, 1, "nonsense")):
+        with pytest.raises(InputError):
+            predicted(
+                machine("aws-p5"), nodes=nodes, collective="all_reduce", size_bytes=size_bytes, algorithm=algorithm
+            )
+
+
+def test_beyond_twice_the_nodes_that_were_seen_the_interval_grows_and_says_so() -> None:
+    near, far = (first("aws-p5", nodes, 2**34, "nvlstree") for nodes in (32, 64))
+    assert not near.extrapolated
+    assert far.widened == 1.5
+    assert "beyond twice the 16" in far.extrapolated[0]
+    assert math.log(far.busbw_Bps / far.low_Bps) == pytest.approx(1.5 * math.log(near.busbw_Bps / near.low_Bps))
+
+
+def test_documents_count_alike_in_the_interval_whatever_number_of_cells_they_have() -> None:
+    few = tuple(
+        HeldOut(band="large", kinship="across", document=f"D{number}", residuals=(0.1,)) for number in range(11)
+    )
+    many = HeldOut(band="large", kinship="across", document="M", residuals=(0.9,) * 10)
+    assert reach_of((*few, many), "large", "across")[0] == 0.9
+    assert reach_of((*few, *few, many), "large", "across")[0] == 0.1
+
+
+def test_fewer_than_nine_documents_take_the_wider_class_and_say_so() -> None:
+    own = tuple(
+        HeldOut(band="large", kinship="in family", document=f"F{number}", residuals=(0.01,)) for number in range(3)
+    )
+    wider = tuple(
+        HeldOut(band="large", kinship="across", document=f"A{number}", residuals=(0.2,)) for number in range(9)
+    )
+    reach, words = reach_of((*own, *wider), "large", "in family")
+    assert (reach, "only 3 of them are in family" in words) == (0.2, True)
+    with pytest.raises(CannotTellError, match="an interval cannot be told"):
+        reach_of((), "large", "across")
+
+
+def test_every_constant_names_its_documents() -> None:
+    constants = predictor_constants()
+    assert all(row.documents for row in (*constants.share, *constants.curve))
+    assert all(0 < row.share <= 1 for row in constants.share)
+    assert all(row.steepness <= 1 for row in constants.curve)

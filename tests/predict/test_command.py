@@ -1,0 +1,116 @@
+"""`busbw predict` as it is called: what it prints, and its exit codes."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from tests.warm import warm_busbw
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+
+def test_a_table_has_sizes_intervals_and_what_it_rests_on(tmp_path: Path) -> None:
+    done = warm_busbw("predict", "all_reduce", "--platform", "azure-nd-h100-v5", "--nodes", "32", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "predicted, nothing of it is measured" in done.stdout
+    assert "16 GiB" in done.stdout
+    assert "each left out of the fit" in done.stdout
+    assert all(len(line) <= 80 for line in done.stdout.splitlines() if "iB " in line[:10])
+
+
+def test_csv_has_a_row_a_size_and_number_of_nodes(tmp_path: Path) -> None:
+    asked = ("predict", "all_gather", "--platform", "azure-ndv4", "--nodes", "4,16,64", "--size", "1G", "--csv")
+    rows = list(csv.DictReader(io.StringIO(warm_busbw(*asked, cwd=tmp_path).stdout)))
+    assert [row["nodes"] for row in rows] == ["4", "16", "64"]
+    assert all(float(row["low_GBps"]) < float(row["busbw_GBps"]) < float(row["high_GBps"]) for row in rows)
+
+
+def test_of_a_node_whose_topology_is_known_nccls_choice_is_taken(tmp_path: Path) -> None:
+    asked = ("predict", "all_reduce", "--platform", "azure-nd-h100-v5", "--size", "64K", "--size", "16G", "--json")
+    rows = json.loads(warm_busbw(*asked, cwd=tmp_path).stdout)["rows"]
+    assert [row["choice"]["chosen"]["algorithm"] for row in rows] == ["ring", "nvls"]
+    assert [row["expected"]["algorithm"] for row in rows] == ["ring", "nvls"]
+    assert rows[0]["choice"]["chosen"]["protocol"] == "LL"
+
+
+def test_a_graph_file_decides_what_nccl_would_take(tmp_path: Path) -> None:
+    graph = HERE / "samples" / "four-h200-graph.xml"
+    asked = ("predict", "all_reduce", "--platform", "oci-bm-gpu-h200-8", "--gpus", "4", "--graph", str(graph))
+    done = warm_busbw(*asked, "--size", "1K", "--nccl", "2.28.9", "--explain", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "NCCL 2.28.9 counts 10.2 us for 1 KiB by ring LL" in done.stdout
+
+
+def test_a_log_says_the_graph_and_the_channels(tmp_path: Path) -> None:
+    log = HERE / "samples" / "four-h200-2.28.9.log"
+    asked = ("predict", "all_gather", "--platform", "oci-bm-gpu-h200-8", "--gpus", "4", "--log", str(log), "--json")
+    (row,) = json.loads(warm_busbw(*asked, "--size", "1G", "--nccl", "2.28.9", cwd=tmp_path).stdout)["rows"]
+    assert row["choice"]["chosen"]["channels"] == 24
+    assert row["chosen_by"].endswith(f"from the log {log}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ((), 2, "no collective is named"),
+        (("all_reduce",), 2, "no platform is named"),
+        (("all_reduce", "--platform", "nonsense"), 2, "nonsense"),
+        (("all_reduce", "--platform", "aws-p5", "--nodes", "0"), 2, "0 nodes"),
+        (("all_reduce", "--platform", "aws-p5", "--nodes", "100001"), 2, "100001 nodes"),
+        (("all_reduce", "--platform", "aws-p5", "--nodes", "two"), 2, "no numbers of nodes"),
+        (("all_reduce", "--platform", "aws-p5", "--nccl", "2.18.3"), 2, "2.18.3 is not known"),
+        (("all_reduce", "--platform", "aws-p5", "--algorithm", "mesh"), 2, "'mesh'"),
+        (("broadcast", "--platform", "aws-p5", "--nodes", "2", "--algorithm", "tree"), 2, "tree is not an algorithm"),
+        (("all_reduce", "--platform", "aws-p5", "-b", "1G", "-e", "1M"), 2, "no sizes"),
+        (("all_reduce", "--platform", "aws-p5", "--size", "1M", "-f", "2"), 2, "--size and -b"),
+        (("all_reduce", "--platform", "aws-p5", "--graph", "missing.xml"), 2, "missing.xml"),
+        (("all_reduce", "--platform", "aws-p5", "--channels", "ring=8"), 2, "is no graph"),
+        (("alltoall", "--platform", "aws-p5", "--nodes", "2"), 4, "cannot tell"),
+        (("all_reduce", "--platform", "aws-p5", "--nodes", "2", "--algorithm", "sharp"), 4, "SHARP"),
+        (("--against", "missing.csv"), 2, "missing.csv"),
+        (("all_reduce", "--against", "cells.csv"), 2, "--against says what"),
+    ],
+)
+def test_exit_codes_and_their_words(arguments: tuple[str, ...], code: int, words: str, tmp_path: Path) -> None:
+    done = warm_busbw("predict", *arguments, cwd=tmp_path)
+    assert done.returncode == code
+    assert words in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert code != 2 or len(done.stderr.splitlines()) <= 4
+
+
+def test_measured_cells_are_held_against_it(tmp_path: Path) -> None:
+    head = "document,platform_id,nodes,gpus,collective,size_bytes,busbw_GBps,algorithm\n"
+    (tmp_path / "good.csv").write_text(f"{head}A,aws-p5,2,16,all_reduce,17179869184,480,default\n")
+    (tmp_path / "slow.csv").write_text(f"{head}A,aws-p5,2,16,all_reduce,17179869184,100,default\n")
+    (tmp_path / "sharp.csv").write_text(f"{head}A,aws-p5,2,16,all_reduce,17179869184,100,SHARP\n")
+    codes = [
+        warm_busbw("predict", "--against", name, cwd=tmp_path).returncode
+        for name in ("good.csv", "slow.csv", "sharp.csv")
+    ]
+    assert codes == [0, 1, 4]
+    assert "outside: A" in warm_busbw("predict", "--against", "slow.csv", cwd=tmp_path).stdout
+
+
+def test_cells_of_the_machine_shift_its_predictions_and_those_of_another_are_refused(tmp_path: Path) -> None:
+    cells = str(ROOT / "docs" / "data" / "two-p5.csv")
+    asked = ("--nodes", "2", "--size", "256M", "--size", "8G", "--json", "--calibrate", cells)
+    done = warm_busbw("predict", "all_reduce", "--platform", "aws-p5", *asked, cwd=tmp_path)
+    rows = json.loads(done.stdout)["rows"]
+    assert [row["expected"]["busbw_Bps"] / 1e9 for row in rows] == pytest.approx([342.81, 479.28])
+    assert {row["expected"]["kinship"] for row in rows} == {"calibrated"}
+    other = warm_busbw("predict", "all_reduce", "--platform", "aws-p5en", *asked, cwd=tmp_path)
+    assert other.returncode == 2
+    assert "was measured on aws-p5, not on aws-p5en" in other.stderr
+
+
+def test_a_calibrating_cell_above_the_bound_is_named_and_not_used(tmp_path: Path) -> None:
+    head = "document,platform_id,nodes,gpus,collective,size_bytes,busbw_GBps,algorithm\n"
+    (tmp_path / "mine.csv").write_text(f"{head}A,aws-p5,16,128,all_reduce,8589934592,900,default\n")
+    asked = ("predict", "all_reduce", "--platform", "aws-p5", "--nodes", "16", "--calibrate", "mine.csv")
+    done = warm_busbw(*asked, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "the bound" in done.stderr
