@@ -191,7 +191,9 @@ def _compare(host: str, port: str, first: _Side, last: _Side, made: list[PortCha
     seconds = _seconds(first, last)
     anew = _restarted(first, last)
     for name, was in first.ports[port].items():
-        declared, now = known.get((owner, name)), last.ports[port].get(name)
+        # What the driver keeps of a port of RoCE is told as of any interface.
+        declared = known.get((owner, name)) or known.get(("net", name))
+        now = last.ports[port].get(name)
         if declared is None or now is None or declared.kind not in SIGNS:
             continue
         most = None if port in first.extended or port in last.extended else declared.most
