@@ -21,7 +21,8 @@ SAMPLE = Path(__file__).parent / "samples" / "ethtool-virtio_net.txt"
 # What mlx5 counts of priority 3 where flow control is on, by the kernel's list of its counters.
 MLX5 = {
     "rx_packets": 5487361, "rx0_xdp_drop": 0, "rx_prio3_bytes": 84719203847362, "rx_prio3_discards": 0,
-    "rx_prio3_pause": 41927, "rx_prio3_pause_duration": 8134, "tx_prio3_pause": 1290418, "rx_discards_phy": 0, "rx_pcs_symbol_err_phy": 0,
+    "rx_prio3_pause": 41927, "rx_prio3_pause_duration": 8134, "tx_prio3_pause": 1290418, "rx_discards_phy": 0,
+    "rx_pcs_symbol_err_phy": 0,
 }  # fmt: skip
 _VETH = """
 import json, socket

@@ -13,11 +13,11 @@ from busbw.base import layout
 from busbw.base.errors import InputError
 from busbw.base.hostlist import compressed
 from busbw.base.value import Value
-from busbw.fabric.counter_evidence import counter_notes, set_beside, weighed
+from busbw.fabric.counter_evidence import CountedAgain, counter_notes, set_beside, weighed, with_retests
 from busbw.fabric.places import members_text
 from busbw.fabric.port_counters import PortChanges, changes
 from busbw.fabric.procedure import Swept
-from busbw.fabric.recorded import recorded, rounds_of
+from busbw.fabric.recorded import places_of, recorded, rounds_of
 from busbw.fabric.report import ExpectedPair, FabricReport, expectations, report
 from busbw.fabric.table import quantity
 from busbw.facts.platforms import find_platform
@@ -31,7 +31,7 @@ from busbw.model.fabric import Earlier, FabricAsked, FabricMetric
 from busbw.model.finding import Finding, Verdict
 from busbw.model.machine import CountersRead
 from busbw.model.plan import Plan
-from busbw.model.record import CountersKept, RoundMeasured
+from busbw.model.record import CountersKept, RetestCounted, RoundMeasured
 from busbw.model.request import Request
 from busbw.model.run import Run
 from busbw.store import directory as directories
@@ -251,6 +251,7 @@ def report_of(
     found = counted_in(plan, records)
     if found is not None:
         outcome = replace(outcome, answers=weighed(outcome.answers, found))
+    outcome = replace(outcome, answers=with_retests(outcome.answers, counted_again(plan, records, metric)))
     made = report(outcome, metric, f"{metric} of pairs in run {directory.name}", expected=expected)
     notes = counter_notes(outcome.answers, found) if found is not None else ()
     return set_beside(made, (*plan.fabric.links, *notes))
@@ -268,6 +269,25 @@ def counted_in(plan: Plan, records: Records) -> PortChanges | None:
                 sides[record.moment].append(structs.replace(record.read, host=node))
     found = changes(sides["before"], sides["after"], "during the sweep")
     return found if found.ports else None
+
+
+def counted_again(plan: Plan, records: Records, metric: FabricMetric) -> tuple[CountedAgain, ...]:
+    """Return what the ports of each host counted in the retests of one metric, in their order."""
+    assert plan.fabric is not None
+    names = {at: str(each) for at, each in enumerate(places_of(plan.fabric).endpoints)}
+    found = []
+    for rank, entries in sorted(records.items()):
+        for _place, record in entries:
+            if not isinstance(record, RetestCounted) or record.metric != metric or rank >= len(plan.fabric.of_rank):
+                continue
+            node = plan.fabric.seats[plan.fabric.of_rank[rank]].node
+            before, after = (structs.replace(each, host=node) for each in (record.before, record.after))
+            tests = tuple((names[one], names[other]) for one, other in record.tests if {one, other} <= names.keys())
+            moved = changes([before], [after], "").changes
+            found.append(
+                CountedAgain(host=node, round=record.round, tests=tests, changes=moved, unix_s=record.after.unix_s)
+            )
+    return tuple(sorted(found, key=lambda each: each.round))
 
 
 def metrics_measured(plan: Plan, records: Records) -> tuple[FabricMetric, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from busbw.base.errors import InputError
 from busbw.fabric.places import Draws, Endpoint, Metric, Pairing, PairTest, Places
 from busbw.fabric.procedure import Measure, Swept, analysed, sweep
-from busbw.fabric.schedule import Pair, Round, sparse_rounds
+from busbw.fabric.schedule import Pair, Round, count_full_rounds, sparse_rounds
 from busbw.model.fabric import Earlier, FabricPlan, PairSeen
 from busbw.model.record import RoundMeasured
 
@@ -42,6 +42,12 @@ def first_of(plan: FabricPlan, metric: Metric) -> tuple[Round, ...] | None:
     if not plan.first:
         return None
     return plan.first[[each.metric for each in plan.probes].index(metric)]
+
+
+def rounds_before_retests(plan: FabricPlan, metric: Metric) -> int:
+    """Return how many rounds a plan begins with: what follows are retests."""
+    first = first_of(plan, metric)
+    return len(first) if first is not None else count_full_rounds(places_of(plan))
 
 
 def disjoint_rounds(pairs: Sequence[Pair]) -> tuple[Round, ...]:
