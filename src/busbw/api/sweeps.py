@@ -1,7 +1,7 @@
 """Sweeps over the pairs of a fabric: planned, measured on its hosts, gone on with, and judged from their records."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from busbw.fabric.counter_evidence import CountedAgain, counter_notes, set_besid
 from busbw.fabric.places import members_text
 from busbw.fabric.port_counters import PortChanges, changes
 from busbw.fabric.procedure import Swept
-from busbw.fabric.recorded import places_of, recorded, rounds_of
+from busbw.fabric.recorded import beside_other_work, places_of, recorded, rounds_of
 from busbw.fabric.report import ExpectedPair, FabricReport, expectations, report
 from busbw.fabric.table import quantity
 from busbw.facts.platforms import find_platform
@@ -248,6 +248,8 @@ def report_of(
             expected = expectations(find_platform(platform, site_files()).platform, metric)
     waiting = waiting_seats(plan, directory, measured_rounds(records))
     outcome = _beside_waiting(swept(plan, records, metric), waiting)
+    if metric == "message-rate":
+        outcome = beside_other_work(outcome, [test for each in _rounds(plan, records, metric) for test in each.tests])
     found = counted_in(plan, records)
     if found is not None:
         outcome = replace(outcome, answers=weighed(outcome.answers, found))
@@ -269,6 +271,13 @@ def counted_in(plan: Plan, records: Records) -> PortChanges | None:
                 sides[record.moment].append(structs.replace(record.read, host=node))
     found = changes(sides["before"], sides["after"], "during the sweep")
     return found if found.ports else None
+
+
+def _rounds(plan: Plan, records: Records, metric: FabricMetric) -> Iterator[RoundMeasured | Earlier]:
+    """Yield the rounds of one metric, those of the run that it goes on with first."""
+    assert plan.fabric is not None
+    rounds: tuple[RoundMeasured | Earlier, ...] = (*plan.fabric.earlier, *measured_rounds(records))
+    return (each for each in rounds if each.metric == metric)
 
 
 def counted_again(plan: Plan, records: Records, metric: FabricMetric) -> tuple[CountedAgain, ...]:

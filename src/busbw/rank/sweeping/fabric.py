@@ -6,6 +6,7 @@ Messages between ranks that measure go through MPI; what rank 0 and the others t
 
 import contextlib
 import random
+import resource
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -66,6 +67,9 @@ class PairAnswer(Value, kw_only=True, frozen=True):
     value: float | None = None
     best: float | None = None
     worst: float | None = None
+    # How often other work had the core of this rank meanwhile, and how long it took.
+    taken_off: int = 0
+    wall_s: float = 0.0
 
 
 Order = PairOrder | CountOrder
@@ -107,12 +111,15 @@ class PairRank:
             most=probe.most_samples,
             limit_ns=round(probe.limit_s * 1e9),
         )
+        taken_off, began_s = _switches(), time.monotonic()
         samples = _core.test_pair(self._tester, self._heart.memory, _KINDS[probe.metric], task)
+        taken_off, wall_s = _switches() - taken_off, time.monotonic() - began_s
         if samples.gave_up:
             self._given_up.append(self._tester)
             self._tester = self._made()
             return PairAnswer(step=order.step, gave_up=True)
-        return answer_of(order, probe, samples.duration_ns)
+        made = answer_of(order, probe, samples.duration_ns)
+        return msgspec.structs.replace(made, taken_off=taken_off, wall_s=wall_s)
 
     def _made(self) -> _core.PairTester:
         size_bytes = max(each.size_bytes for each in self._plan.probes)
@@ -127,6 +134,11 @@ class PairRank:
             receive=receive,
             window=max(each.calls for each in self._plan.probes),
         )
+
+
+def _switches() -> int:
+    """Return how often the kernel has given the core of this thread to other work."""
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw
 
 
 def answer_of(order: PairOrder, probe: PairProbe, duration_ns: Sequence[int]) -> PairAnswer:
@@ -238,7 +250,7 @@ class Conductor:
     def _at_once(self, probe: int, pairs: Sequence[Pairing], together: Sequence[int]) -> dict[int, PairSeen]:
         """Measure pairs that share no rank, given by their places in the round."""
         orders: dict[int, Order] = {}
-        of_pair: dict[int, int] = {}
+        of_pair: dict[int, tuple[int, int]] = {}
         for at in together:
             one, other = (self._ranks.get(seat) for seat in (pairs[at].sender, pairs[at].receiver))
             if one is None or other is None or self._hub.lost & {one, other}:
@@ -246,9 +258,10 @@ class Conductor:
             self._step += 1
             orders[one] = PairOrder(step=self._step, probe=probe, peer=other, leads=True)
             orders[other] = PairOrder(step=self._step, probe=probe, peer=one)
-            of_pair[at] = one
+            of_pair[at] = (one, other)
         answers = self._answers(orders, self._plan.probes[probe].limit_s)
-        return {at: self._seen(pairs[at], answers.get(of_pair.get(at, -1))) for at in together}
+        both = {at: (answers.get(one), answers.get(other)) for at, (one, other) in of_pair.items()}
+        return {at: self._seen(pairs[at], *both.get(at, (None, None))) for at in together}
 
     def _answers(self, orders: dict[int, Order], limit_s: float) -> dict[int, PairAnswer]:
         """Tell ranks what to do, and return what they answer in time; who does not is lost."""
@@ -274,7 +287,7 @@ class Conductor:
         self.gave_up |= bool(waiting) or any(each.gave_up for each in answers.values())
         return answers
 
-    def _seen(self, pair: Pairing, answer: PairAnswer | None) -> PairSeen:
+    def _seen(self, pair: Pairing, answer: PairAnswer | None, other: PairAnswer | None) -> PairSeen:
         if answer is None or answer.gave_up:
             return PairSeen(sender=pair.sender, receiver=pair.receiver, value=None)
         return PairSeen(
@@ -284,6 +297,8 @@ class Conductor:
             samples=answer.samples,
             best=answer.best,
             worst=answer.worst,
+            taken_off=(answer.taken_off, other.taken_off) if other is not None else None,
+            wall_s=answer.wall_s,
         )
 
 

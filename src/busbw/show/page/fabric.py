@@ -112,6 +112,8 @@ def _facts(report: FabricReport) -> Iterator[tuple[str, str]]:
         yield "not confirmed", counted(report.cleared, "suspicion")
     if report.leaf_agreement is not None:
         yield "leaves", f"inferred from latencies; {100 * report.leaf_agreement:.0f} % of the pairs agree"
+    elif report.leaves_untold:
+        yield "leaves", f"not inferred from latencies: {report.leaves_untold}"
     for number, each in enumerate(report.bands, start=1):
         published = f", published {each.published_s * 1e6:.2f} us" if each.published_s is not None else ""
         spread = f"{each.centre_s * 1e6:.2f} us ({each.low_s * 1e6:.2f} to {each.high_s * 1e6:.2f})"
