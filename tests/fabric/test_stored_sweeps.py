@@ -15,7 +15,7 @@ from busbw.base import layout
 from busbw.base.errors import InputError
 from busbw.fabric.procedure import Swept
 from busbw.fabric.recorded import beside_other_work, carried_out
-from busbw.fabric.report import report
+from busbw.fabric.report import ExpectedPair, report
 from busbw.fabric.simulation import Fault, Noise, Simulated
 from busbw.model import codec
 from busbw.model.fabric import PairSeen
@@ -140,7 +140,7 @@ def test_a_slow_host_is_named_by_its_message_rate_where_its_core_is_its_own() ->
 @pytest.mark.parametrize(("busy", "who"), [({STILL}, f"the rank of node n000{STILL}"), (set(range(16)), "the ranks")])
 def test_nobody_is_named_by_a_message_rate_that_other_work_on_the_cores_explains(busy: set[int], who: str) -> None:
     outcome = of_rates(busy, STILL)
-    made = report(outcome, "message-rate", "")
+    made = report(outcome, "message-rate", "", expected=(ExpectedPair(value=9e6, kind="given", source="--expect"),))
     assert made.answers == ()
     assert made.verdict.outcome == "cannot_tell"
     assert f"cannot tell: other work had the core of {who} in " in made.verdict.sentence

@@ -191,7 +191,7 @@ def test_of_ranks_of_a_sweep_that_never_said_anything_each_is_told_with_its_host
     nothing = {"beats": (), "processes": ()}
     assert found_in_sweep(look(0), look(1, **nothing), look(2, **nothing)) == (
         None,
-        "cannot tell which began it: rank 1 (n1) and rank 2 (n2) did not start, or ended before they said anything",
+        "cannot tell which began it: rank 1 (n1), rank 2 (n2) did not start, or ended before they said anything",
     )
     assert found_in_sweep(*(look(rank, **nothing) for rank in range(3)))[1].startswith(
         "cannot tell: no rank said anything"

@@ -55,12 +55,12 @@ def rounds_before_retests(plan: FabricPlan, metric: Metric) -> int:
 # Other work has the core of a rank so often a second that a rate of small messages follows it; a core of one's own is
 # left to the kernel a few times.
 _BUSY_PER_S, _LEAST_BUSY = 50.0, 4
-# From such a share of all tests on nobody is named, and of the tests of one endpoint not that one.
+# From such a share of all tests on nothing is named, and of the tests of one endpoint not that one.
 _BUSY_EVERYWHERE, _BUSY_HERE = 0.25, 0.5
 
 
 def beside_other_work(outcome: Swept, tests: Iterable[PairSeen]) -> Swept:
-    """Return a sweep of message rates without answers about endpoints that other work on their cores explains.
+    """Return a sweep of message rates without answers that other work on the cores explains.
 
     `tests`: all of the sweep. Where cores are shared, chance decides whose ranks had them less.
     """
@@ -78,8 +78,9 @@ def beside_other_work(outcome: Swept, tests: Iterable[PairSeen]) -> Swept:
     for answer in outcome.answers:
         seats = [names[part] for part in answer.parts if part in names]
         own = sum(busy[seat] for seat in seats) >= _BUSY_HERE * max(sum(made[seat] for seat in seats), 1)
-        (held if answer.kind in ENDPOINT_KINDS and (everywhere or own) else kept).append(answer)
-    if not held:
+        explained = answer.kind != "unanswered" if everywhere else answer.kind in ENDPOINT_KINDS and own
+        (held if explained else kept).append(answer)
+    if not held and not everywhere:
         return outcome
     who = "the ranks" if everywhere else f"the rank of {held[0].place}"
     seats = list(made) if everywhere else [names[part] for part in held[0].parts if part in names]

@@ -113,7 +113,7 @@ def report(
     level = bands[0].centre_s if bands else middle
     sound = level if not outcome.answers else _level_beside(outcome, bands)
     slow = None
-    if sound is not None and expected:
+    if sound is not None and expected and not outcome.withheld:
         slow = _slow_everywhere(sound, metric, expected[0], gpus=places.are_gpus)
     answers = (*outcome.answers, *((slow,) if slow is not None else ()))
     counts = sorted(min(one, other) for one, other in zip(fit.sent, fit.received, strict=True))
