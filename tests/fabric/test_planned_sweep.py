@@ -118,7 +118,7 @@ FOUR = flat(Endpoint(node=f"n{number}") for number in range(4))
 
 
 def test_a_file_of_pairs_is_read():
-    assert read_chosen("# these\nn0,n1\nn3 n2\n\nn1 n0\n", FOUR, "pairs") == ((0, 1), (2, 3))
+    assert read_chosen("# these\nn0,n1\nn3 n2\n\nn1 n0\n", FOUR, "pairs") == ((0, 1), (2, 3), (0, 1))
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from tests.probe.machines import MACHINES
 from busbw.api.fabric_evidence import changed_counters, counter_lines
 from busbw.base.errors import InputError
 from busbw.fabric.answers import FabricAnswer, Kind
-from busbw.fabric.counter_evidence import counter_notes, weighed
+from busbw.fabric.counter_evidence import CountedAgain, counter_notes, weighed, with_retests
 from busbw.fabric.perfquery import is_perfquery, named_by, read_perfquery
-from busbw.fabric.port_counters import PortChanges, called_as, changes, port_words, risen, span_words
+from busbw.fabric.port_counters import PortChanges, called_as, changes, moved, port_words, risen, span_words
 from busbw.facts.port_counters import names_of, perfquery_names, port_counters
 from busbw.machine.read.state import counters_of
 from busbw.model import codec
@@ -201,6 +201,61 @@ def test_a_port_that_went_is_a_note() -> None:
     )
     (note,) = counter_notes([], found)
     assert note.title.startswith("n1 mlx5_1 port 1")
+
+
+def again(host: str, *tests: tuple[str, str], at: int = 5, **risen_by: int) -> CountedAgain:
+    """Return what one host counted around some of its retests, at 23:18 and a few seconds."""
+    before, after = (read(host, **{key: value * side for key, value in risen_by.items()}) for side in (0, 1))
+    moved_before, moved_after = moved(before, after)
+    found = changes([moved_before], [moved_after], "")
+    return CountedAgain(host=host, round=at, tests=tests, changes=found.changes, unix_s=1764026280.0 + at)
+
+
+def test_what_ports_counted_in_retests_of_exactly_that_pair_stands_beside_it() -> None:
+    there, back = ("n3:mlx5_3", "n7:mlx5_3"), ("n7:mlx5_3", "n3:mlx5_3")
+    readings = [
+        again("n7", there, mlx5_3__symbol_error=30),
+        again("n3", there),
+        again("n7", back, at=6, mlx5_3__symbol_error=12, mlx5_2__symbol_error=99),
+        again("n7", ("n7:mlx5_3", "n4:mlx5_3"), at=7),
+        again("n8", ("n8:mlx5_3", "n9:mlx5_3"), mlx5_3__symbol_error=50),
+    ]
+    (made,) = with_retests([answer()], readings)
+    (line,) = made.evidence[1:]
+    assert line == (
+        "n7 mlx5_3 port 1: symbol errors +42 in 2 of its 3 retests: n3:mlx5_3 -> n7:mlx5_3 (round 6, 23:18:05 UTC), "
+        "n7:mlx5_3 -> n3:mlx5_3 (round 7, 23:18:06 UTC); in other retests ports of 1 more host counted too"
+    )
+    assert made.confidence == "possible"
+
+
+def test_the_partners_port_that_counted_in_a_retest_is_told_too() -> None:
+    (made,) = with_retests([answer()], [again("n3", ("n3:mlx5_3", "n7:mlx5_3"), mlx5_3__link_downed=1)])
+    assert made.evidence[-1].startswith("n3 mlx5_3 port 1: times down +1 in 1 of its 1 retests: n3:mlx5_3 -> n7:mlx5_3")
+
+
+def test_retests_of_others_and_ports_that_counted_nothing_leave_an_answer_as_it_was() -> None:
+    readings = [again("n7", ("n3:mlx5_3", "n7:mlx5_3")), again("n8", ("n8:a", "n9:a"), mlx5_3__symbol_error=50)]
+    assert with_retests([answer()], readings) == (answer(),)
+
+
+def test_of_counters_that_moved_only_those_are_kept_that_are_a_sign_of_something() -> None:
+    before = CountersRead(
+        host="n1",
+        counters={
+            "mlx5_0/1 port_xmit_data": 1,
+            "mlx5_0/1 rx_prio3_pause": 1,
+            "eth0 rx_errors": 4,
+            "eth0 rx_crc_errors": 0,
+        },
+    )
+    after = CountersRead(
+        host="n1", counters={"mlx5_0/1 port_xmit_data": 9, "mlx5_0/1 rx_prio3_pause": 5, "eth0 rx_errors": 4}
+    )
+    assert [each.counters for each in moved(before, after)] == [
+        {"mlx5_0/1 rx_prio3_pause": 1},
+        {"mlx5_0/1 rx_prio3_pause": 5},
+    ]
 
 
 def test_perfquery_is_read_and_its_ports_are_named_by_a_topology() -> None:

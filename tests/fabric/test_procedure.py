@@ -1,13 +1,15 @@
 """Each kind of fault is named at its place, a sound fabric raises no alarm, whatever the topology."""
 
 import random
+import re
 from dataclasses import replace
 
 import pytest
 
 from busbw.api.fabrics import FabricRequest, judge_fabric
-from busbw.fabric.bands import bands
-from busbw.fabric.places import Endpoint, Pairing, Places, flat
+from busbw.fabric.bands import bands, inferred_leaves
+from busbw.fabric.drawing import report_lines
+from busbw.fabric.places import Endpoint, Pairing, PairTest, Places, flat
 from busbw.fabric.procedure import analysed, sweep
 from busbw.fabric.report import ExpectedPair, report
 from busbw.fabric.simulation import Fault, Noise, Simulated, made_places
@@ -129,7 +131,24 @@ def test_leaves_follow_from_latencies_of_all_pairs() -> None:
 
 
 def test_from_few_pairs_no_leaves_are_inferred() -> None:
-    assert judge_fabric(FabricRequest(topology="fat-tree-2", metric="latency", blind=True)).tree is None
+    judged = judge_fabric(FabricRequest(topology="fat-tree-2", metric="latency", blind=True))
+    assert (judged.tree, judged.report.leaf_agreement, judged.report.leaves) == (None, None, ())
+    said = "\n".join(report_lines(judged.report))
+    assert re.search(
+        r"no leaves inferred from the bands: \d\d % of the pairs agree with the best, and\s+90 % is", said
+    ), said
+
+
+def test_leaves_that_less_than_nine_of_ten_pairs_agree_with_are_not_inferred_and_it_says_so() -> None:
+    places = flat(Endpoint(node=f"n{number}") for number in range(16))
+    pairs = [(one, other) for one in range(16) for other in range(one)]
+    tests = [PairTest(sender=one, receiver=other, round=0, value=1e-6) for one, other in pairs]
+    # Two leaves of eight; of some pairs across them the latency says the opposite.
+    numbers = [int(one // 8 != other // 8 and (one + 3 * other) % 5 != 0) for one, other in pairs]
+    for known, least in ((numbers, 0.0), ([int(one // 8 != other // 8) for one, other in pairs], 1.0)):
+        found = inferred_leaves(places, tests, known)
+        assert found.agreement == (least or None)
+        assert (found.places is None) == bool(found.why_not)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

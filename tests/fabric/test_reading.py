@@ -1,6 +1,7 @@
 """Tables of pairs and Slurm's topologies: understood, or refused with the line and the cause."""
 
 import contextlib
+import json
 import random
 
 import pytest
@@ -211,6 +212,8 @@ def test_the_verb_reads_a_table_with_holes_and_names_the_node(tmp_path) -> None:
         (("--simulate", "rail", "--nodes", "4"), "8 to 4096 nodes"),
         (("--simulate", "fat-tree-2", "--fault", "rail"), "one NIC a node"),
         (("--simulate", "fat-tree-2", "--fault", "node", "--effect", "99"), "below 95 percent"),
+        (("--simulate", "fat-tree-2", "--rounds", "7"), "8 to 1000 rounds at most"),
+        (("one.csv", "--metric", "bandwidth", "--rounds", "12"), "--rounds is of a sweep"),
         (("one.csv",), "--metric latency"),
         (("one.csv", "--metric", "bandwidth", "--expect", "2us"), "not a unit of bandwidth"),
         (("nothing.csv", "--metric", "latency"), "nothing.csv"),
@@ -227,12 +230,19 @@ def test_bad_input_exits_with_2_and_says_why(tmp_path, arguments, says) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_rounds_go_on_as_long_as_something_is_open_and_no_longer_than_asked(tmp_path) -> None:
+    for fault, most, made in (("none", (), 5), ("flapping", (), 8), ("flapping", ("--rounds", "11"), 11)):
+        words = ("--simulate", "fat-tree-2", "--nodes", "16", "--fault", fault, "--seed", "1", *most, "--json")
+        done = warm_busbw("fabric", *words, cwd=tmp_path)
+        assert json.loads(done.stdout)["rounds"] == made, (fault, most)
+
+
 def test_a_simulation_says_that_nothing_was_measured(tmp_path) -> None:
     text = warm_busbw("fabric", "--simulate", "fat-tree-2", "--nodes", "16", cwd=tmp_path)
     assert "simulated, nothing was measured" in text.stdout
     assert text.returncode == 4
-    json = warm_busbw("fabric", "--simulate", "fat-tree-2", "--nodes", "16", "--json", cwd=tmp_path)
-    assert '"simulated": true' in json.stdout
+    printed = warm_busbw("fabric", "--simulate", "fat-tree-2", "--nodes", "16", "--json", cwd=tmp_path)
+    assert '"simulated": true' in printed.stdout
 
 
 @pytest.mark.parametrize(

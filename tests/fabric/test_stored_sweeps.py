@@ -9,10 +9,15 @@ from tests.judge.factories import make_outcome, make_plan
 
 from busbw.api import sweeps
 from busbw.api.comparisons import result_of
+from busbw.api.history import run_of
 from busbw.api.verdicts import open_results
+from busbw.base import layout
 from busbw.base.errors import InputError
-from busbw.fabric.recorded import carried_out
-from busbw.fabric.simulation import Noise, Simulated
+from busbw.fabric.procedure import Swept
+from busbw.fabric.recorded import beside_other_work, carried_out
+from busbw.fabric.report import ExpectedPair, report
+from busbw.fabric.simulation import Fault, Noise, Simulated
+from busbw.model import codec
 from busbw.model.fabric import PairSeen
 from busbw.model.record import RoundMeasured
 from busbw.model.visit import Culprit
@@ -74,6 +79,20 @@ def test_who_only_waited_is_neither_named_nor_left_out_where_visits_found_the_ca
     assert "slower" not in report.verdict.sentence
 
 
+def test_the_list_of_runs_counts_the_metrics_of_a_sweep(tmp_path: Path) -> None:
+    plan, rounds, _waiting = measured()
+    where = tmp_path / "run"
+    create(plan, where)
+    outcomes.write(where, make_outcome())
+    records = where / layout.RAW_DIRECTORY / layout.records_name(0, 0)
+    records.parent.mkdir(exist_ok=True)
+    records.write_bytes(b"".join(codec.encode(each) + b"\n" for each in rounds))
+
+    row = run_of(where).row
+
+    assert (row.measured, row.planned) == (1, len(plan.fabric.probes))
+
+
 def test_verbs_about_points_say_what_judges_a_sweep(tmp_path: Path) -> None:
     plan, _rounds, _waiting = measured()
     where = tmp_path / "run"
@@ -89,3 +108,39 @@ def test_verbs_about_points_say_what_judges_a_sweep(tmp_path: Path) -> None:
         "judge each by itself: busbw fabric run",
         "busbw fabric run",
     }
+
+
+def of_rates(busy: set[int], bad: int) -> Swept:
+    """Return a sweep of message rates over 16 hosts, n000BAD slow, in which other work had the cores of `busy`."""
+    plan = planned(metric="message-rate")
+    draws = random.Random(7)
+    fault = Fault(kind="node", element=bad, effect=0.3)
+    network = Simulated(
+        topology="fat-tree-2", places=PLACES, faults=(fault,), noise=Noise(), metric="message-rate", draws=draws
+    )
+    seen = []
+
+    def measure(pairs, number):
+        values = network.measure(pairs, number)
+        for pair, value in zip(pairs, values, strict=True):
+            taken_off = tuple(25 if seat in busy else 1 for seat in (pair.sender, pair.receiver))
+            test = PairSeen(sender=pair.sender, receiver=pair.receiver, value=value, taken_off=taken_off, wall_s=0.1)
+            seen.append(test)
+        return values
+
+    return beside_other_work(carried_out(plan, "message-rate", random.Random, measure), seen)
+
+
+def test_a_slow_host_is_named_by_its_message_rate_where_its_core_is_its_own() -> None:
+    outcome = of_rates({3}, STILL)
+    assert [each.place for each in outcome.answers] == [f"node n000{STILL}"]
+    assert outcome.withheld == ""
+
+
+@pytest.mark.parametrize(("busy", "who"), [({STILL}, f"the rank of node n000{STILL}"), (set(range(16)), "the ranks")])
+def test_nobody_is_named_by_a_message_rate_that_other_work_on_the_cores_explains(busy: set[int], who: str) -> None:
+    outcome = of_rates(busy, STILL)
+    made = report(outcome, "message-rate", "", expected=(ExpectedPair(value=9e6, kind="given", source="--expect"),))
+    assert made.answers == ()
+    assert made.verdict.outcome == "cannot_tell"
+    assert f"cannot tell: other work had the core of {who} in " in made.verdict.sentence

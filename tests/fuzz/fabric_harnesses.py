@@ -11,6 +11,7 @@ from busbw.fabric.perfquery import named_by, read_perfquery
 from busbw.fabric.places import Endpoint, flat
 from busbw.fabric.port_counters import changes
 from busbw.fabric.recorded import disjoint_rounds
+from busbw.machine.read.ethtool import read_ethtool
 from busbw.measure.plan.fabric import read_chosen
 
 _SAMPLES = Path(__file__).parents[1] / "fabric" / "samples"
@@ -48,6 +49,7 @@ def _chosen(data: bytes) -> object:
 FABRIC_HARNESSES: dict[str, Callable[[bytes], object]] = {
     "fabric_links": _links,
     "perfquery": lambda data: named_by(read_perfquery(data.decode("latin-1"), "fuzz"), _FABRIC),
+    "ethtool": lambda data: read_ethtool(data.decode("utf-8", "replace"), "fuzz"),
     "counter_lines": _lines,
     "chosen_pairs": _chosen,
 }
@@ -55,6 +57,7 @@ FABRIC_SEEDS = (
     *_LINKS,
     b"# Port counters: Lid 6 port 1 (CapMask: 0x1200)\nPortSelect:...1\nSymbolErrorCounter:...412\n",
     b"# Port extended counters: Lid 6 port 1 (CapMask: 0x1200 CapMask2: 0x0000000)\nPortXmitWait:............1\n",
+    b"# n1 mlx5_0/1\nNIC statistics:\n     rx_prio3_pause: 412\n     [0]: rx_discards: 0007\n# n1 lo\n",
     b"# chosen\nn0:a,n1:a\nn2:b n3:b\n\nn1:b\tn0:b # again\n",
     _LINE + _LINE.replace(b":7", b":412"),
 )

@@ -1,11 +1,13 @@
 """Runs of the real command on real GPUs. Skipped where there are fewer than two; started by scripts/gpu_check.sh."""
 
 import ctypes
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -107,3 +109,33 @@ def faulty_nccl(nccl: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     argv += ["-Wl,--no-as-needed", str(nccl), f"-Wl,-rpath,{nccl.parent}", "-ldl", "-Wl,-soname,libnccl_faults.so"]
     subprocess.run(argv, check=True, timeout=60)
     return built
+
+
+# Multiplies matrices without a pause, and says when it has begun.
+LOAD = """
+import sys, torch
+torch.cuda.set_device(int(sys.argv[1]))
+matrix = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+print("begun", flush=True)
+while True:
+    for _ in range(50):
+        product = matrix @ matrix
+    torch.cuda.synchronize()
+"""
+
+
+@pytest.fixture(params=[0, 1])
+def loaded(request: pytest.FixtureRequest) -> Iterator[int]:
+    """Load one GPU for as long as the test takes; its number."""
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("no PyTorch to load a GPU with")
+    process = subprocess.Popen([sys.executable, "-c", LOAD, str(request.param)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        yield request.param
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()

@@ -45,8 +45,11 @@ def test_a_slow_host_is_named_with_its_groups_and_what_was_sound(tmp_path):
     # It is listed and shown as what is stored is.
     shown = warm_busbw("show", "it", cwd=tmp_path)
     assert (shown.returncode, shown.stdout.partition(",")[0]) == (1, "slow: node n2 slows every group it is in")
-    refused = warm_busbw("report", "it", cwd=tmp_path)
-    assert (refused.returncode, "hint: what it found: busbw show" in refused.stderr) == (2, True)
+    written = warm_busbw("report", "it", "-o", "it.html", cwd=tmp_path)
+    page = (tmp_path / "it.html").read_text()
+    assert (written.returncode, "<title>slow: busbw isolate</title>" in page, "FAB030" in page) == (0, True, True)
+    refused = warm_busbw("plot", "it", cwd=tmp_path)
+    assert (refused.returncode, "has no curves" in refused.stderr) == (2, True)
     environment = {**os.environ, "BUSBW_RUNS": str(tmp_path)}
     (row,) = json.loads(warm_busbw("runs", "--json", cwd=tmp_path, env=environment).stdout)
     assert (row["kind"], row["collectives"], row["outcome"]) == ("isolation", ["step.sh"], "slow")

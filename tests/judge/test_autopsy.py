@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.fabric.test_planned_sweep import planned
 
 from busbw.judge.autopsy import autopsy
 from busbw.model.plan import Placement, Plan
@@ -170,6 +171,38 @@ def test_a_rank_that_gave_up_before_it_knew_its_number_says_why() -> None:
 
 def test_a_rank_whose_process_is_gone_is_named() -> None:
     assert found(look(0), look(1), look(2, processes=()))[0] == 2
+
+
+def found_in_sweep(*lines: VisitLine) -> tuple[int | None, str]:
+    """Return the rank of a sweep that is named, and why."""
+    made = autopsy(msgspec.structs.replace(plan(), fabric=planned()), lines)
+    assert made is not None
+    return made.culprit.rank if made.culprit is not None else None, made.because
+
+
+def test_a_rank_of_a_sweep_that_never_said_anything_is_named_with_its_host() -> None:
+    nothing = {"beats": (), "processes": ()}
+    for left in ({}, {"processes": ()}):
+        rank, because = found_in_sweep(look(0, **left), look(1, **nothing), look(2, **left))
+        assert (rank, because) == (1, "nothing of it is on n1, and every other rank left its heartbeat")
+
+
+def test_of_ranks_of_a_sweep_that_never_said_anything_each_is_told_with_its_host() -> None:
+    nothing = {"beats": (), "processes": ()}
+    assert found_in_sweep(look(0), look(1, **nothing), look(2, **nothing)) == (
+        None,
+        "cannot tell which began it: rank 1 (n1), rank 2 (n2) did not start, or ended before they said anything",
+    )
+    assert found_in_sweep(*(look(rank, **nothing) for rank in range(3)))[1].startswith(
+        "cannot tell: no rank said anything"
+    )
+
+
+def test_a_rank_of_a_sweep_that_is_gone_is_named_and_one_that_has_done_less_is_not() -> None:
+    assert found_in_sweep(look(0), look(1), look(2, processes=()))[0] == 2
+    assert found_in_sweep(look(0), look(1, calls=3), look(2)) == (
+        None, "cannot tell: every rank is there, and none is stopped",
+    )  # fmt: skip
 
 
 def test_the_launcher_is_believed_before_what_is_seen_afterwards() -> None:

@@ -1,12 +1,13 @@
 """A sweep over real hosts, under Intel MPI, keeps the counters of their ports, and tells them beside the slow tests."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from tests.lab.lab import Lab
 
-from busbw.model.record import CountersKept
+from busbw.model.record import CountersKept, RetestCounted
 from busbw.store.raw import read_records
 
 from .test_hosts import on_n0
@@ -41,3 +42,10 @@ def test_a_sweep_keeps_the_counters_of_every_host_and_tells_them_beside_the_slow
     answer = json.loads(done.stdout)["answers"][0]
     assert answer["nodes"] == ["n2"], done.stdout
     assert "n2 spare: carrier changes +" in " ".join(answer["evidence"])
+    # Around each of its retests too, with the tests and when they were.
+    again = [each for each in answer["evidence"] if " of its " in each]
+    form = r"n2 (spare|other): carrier changes \+\d+ in \d of its \d retests: n\d -> n\d \(round \d, [\d:]{8} UTC\).*"
+    assert re.fullmatch(form, again[0]), again
+    retested = [each for rank in records for _place, each in records[rank] if isinstance(each, RetestCounted)]
+    assert all(each.before.unix_s < each.after.unix_s for each in retested)
+    assert not any("bytes" in key for each in retested for key in each.after.counters)

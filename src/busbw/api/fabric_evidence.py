@@ -9,6 +9,7 @@ from busbw.fabric.ib_topology import MOST_BYTES, IbFabric
 from busbw.fabric.perfquery import is_perfquery, named_by, read_perfquery
 from busbw.fabric.port_counters import PortChanges, called_as, changes
 from busbw.machine import named
+from busbw.machine.read.ethtool import ETHTOOL_HINT, is_ethtool, read_ethtool
 from busbw.model import codec
 from busbw.model.machine import CountersRead
 from busbw.store.files import read_bounded
@@ -27,8 +28,9 @@ def changed_counters(
 ) -> PortChanges:
     """Return what ports counted between the readings of some files and those of others.
 
-    A file is lines of `busbw probe --counters` of any number of hosts, outputs of perfquery, or a snapshot of `busbw
-    probe`. Raises InputError for what is none of these, and where no host is in both, or none of the tested `nodes`.
+    A file is lines of `busbw probe --counters` of any number of hosts, outputs of perfquery or of
+    `ethtool -S`, or a snapshot of `busbw probe`. Raises InputError for what is none of these, and where no host is in
+    both, or none of the tested `nodes`.
     """
     first, last = (tuple(each for path in paths for each in _read(path)) for paths in (before, after))
     if fabric is not None:
@@ -59,6 +61,11 @@ def _read(path: str) -> tuple[CountersRead, ...]:
     text = raw.decode("utf-8", "replace")
     if is_perfquery(text):
         return read_perfquery(text, path)
+    if is_ethtool(text):
+        found = read_ethtool(text, path)
+        if not found:
+            raise InputError("none of its counters tells of a link or of congestion", where=path, hint=ETHTOOL_HINT)
+        return found
     return counter_lines(raw, path)
 
 
@@ -69,7 +76,7 @@ def counter_lines(raw: bytes, where: str) -> tuple[CountersRead, ...]:
         if line.strip():
             if not line.lstrip().startswith(b"{"):
                 raise InputError(
-                    "neither counters of `busbw probe --counters` nor perfquery's, nor a snapshot",
+                    "neither counters of `busbw probe --counters`, nor of perfquery or ethtool -S, nor a snapshot",
                     where=f"{where}:{number}",
                     hint="busbw probe --counters >> before.jsonl",
                 )

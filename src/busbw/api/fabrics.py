@@ -16,7 +16,7 @@ from busbw.fabric.places import Endpoint, Metric, PairTest, Places, flat
 from busbw.fabric.procedure import Swept, analysed, sweep
 from busbw.fabric.report import ExpectedPair, FabricReport, expectations, report
 from busbw.fabric.schedule import check_rounds
-from busbw.fabric.simulation import Fault, FaultKind, Noise, Simulated, Topology, drawn_faults, made_places
+from busbw.fabric.simulation import Fault, FaultKind, Noise, Simulated, Topology, drawn_faults, made_places, noise_of
 from busbw.fabric.slurm_topology import tree_text
 from busbw.fabric.table import MOST_BYTES, pairs_text, read_pairs
 from busbw.facts.platforms import find_platform
@@ -62,6 +62,8 @@ class FabricRequest(Value, kw_only=True, frozen=True):
     nodes: Integer = 64
     fault: FaultKind = "none"
     effect: float | None = None
+    # A stored sweep, or a table of pairs, whose repeated tests say how values scatter; None: as is assumed.
+    noise_from: str | None = None
     seed: Integer = 1
     # Rounds in all, at most; None: what is usual of so many nodes.
     rounds: Integer | None = None
@@ -199,12 +201,27 @@ def _simulated(asked: FabricRequest) -> tuple[Swept, Metric, str, tuple[str, ...
     if asked.effect is not None and not 0 < asked.effect < 0.95:
         raise InputError("an effect lies above 0 and below 95 percent", where="--effect", hint="--effect 10")
     faults = drawn_faults(asked.fault, places, draws, asked.effect)
-    fabric = Simulated(topology=asked.topology, places=places, faults=faults, noise=Noise(), metric=metric, draws=draws)
+    noise = Noise() if asked.noise_from is None else _real_noise(asked.noise_from, metric)
+    fabric = Simulated(topology=asked.topology, places=places, faults=faults, noise=noise, metric=metric, draws=draws)
     told = flat(places.endpoints) if asked.blind else places
     check_rounds(asked.rounds)
     outcome = sweep(told, fabric.measure, metric, draws, full=asked.full, most=asked.rounds)
     title = f"simulated, nothing was measured: {asked.topology}, {metric}, seed {asked.seed}"
+    if asked.noise_from is not None:
+        title += f", noise of {len(noise.drawn)} repeated tests of {asked.noise_from}"
     return outcome, metric, title, tuple(_truth(each, places) for each in faults) or ("no fault",)
+
+
+def _real_noise(source: str, metric: Metric) -> Noise:
+    """Return the noise of a stored sweep or of a table of pairs. Raises InputError where it has too few repeats."""
+    if source == "-":
+        raise InputError(
+            "noise is taken of a stored sweep or of a file", where="--noise-from", hint="--noise-from last"
+        )
+    (judged,) = judge_fabrics(FabricRequest(source=source, metric=metric))
+    ends = {str(each): number for number, each in enumerate(judged.swept.places.endpoints)}
+    bad = {ends[part] for answer in judged.report.answers for part in answer.parts if part in ends}
+    return noise_of(judged.swept.tests, metric, bad, f"--noise-from {source}")
 
 
 def _truth(fault: Fault, places: Places) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from busbw.api.loading import Kind, find_stored, kind_of, read
+from busbw.api.sweeps import metrics_measured
 from busbw.base.errors import BusbwError, InputError
 from busbw.base.moment import unix_s, unix_s_of_name
 from busbw.base.text import counted, listed
@@ -23,6 +24,7 @@ from busbw.show.exports.rows import Export, export_of_import, export_of_run
 from busbw.store import bisections, comparisons, imports, isolations, tags
 from busbw.store import outcome as outcomes
 from busbw.store.history import History, Stored
+from busbw.store.raw import read_records
 from busbw.store.selecting import strands
 
 # From here on reading takes long enough that somebody who waits wants to know why.
@@ -239,6 +241,10 @@ def _point(number: int, row: PointRow) -> HistoryPoint:
 
 def _run_row(run: Run, directory: Path) -> ListRow:
     plan = run.plan
+    measured, planned = len(run.measurements), sum(len(sweep.sizes_bytes) for sweep in plan.sweeps)
+    if plan.fabric is not None:
+        # A sweep over pairs of hosts has no points: its metrics are counted, of which any pair has answered.
+        measured, planned = len(metrics_measured(plan, read_records(directory)[0])), len(plan.fabric.probes)
     return ListRow(
         run_id=plan.run_id,
         path=str(directory),
@@ -251,8 +257,8 @@ def _run_row(run: Run, directory: Path) -> ListRow:
         nccl=tuple(dict.fromkeys(hello.gpu.nccl for hello in run.ranks if hello.gpu is not None)),
         busbw_version=plan.busbw_version,
         collectives=tuple(dict.fromkeys(sweep.collective for sweep in plan.sweeps)),
-        measured=len(run.measurements),
-        planned=sum(len(sweep.sizes_bytes) for sweep in plan.sweeps),
+        measured=measured,
+        planned=planned,
         tag=plan.tag,
         ended=run.outcome.ended if run.outcome is not None else "unfinished",
         outcome=run.verdict.outcome,

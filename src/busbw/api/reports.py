@@ -18,6 +18,7 @@ from busbw.api.sweeps import metrics_measured, report_of
 from busbw.api.verdicts import judge_import, judge_run, known_machine_of, known_machine_of_run
 from busbw.base.errors import InputError
 from busbw.env.layers import layers
+from busbw.fabric.groups.isolation import Isolation
 from busbw.fabric.report import FabricReport
 from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.judge.explaining.series import StatedFacts
@@ -32,7 +33,7 @@ from busbw.model.settings import JobEnvironment, Setting, Settings
 from busbw.show.exports import registry
 from busbw.show.exports.rows import ROW_SCHEMA, Export, export_of_import, export_of_run
 from busbw.show.page.pictures import ImportSubject, Picture, ReportSubject, labels_of
-from busbw.store import bisections, comparisons, duck, imports
+from busbw.store import bisections, comparisons, duck, imports, isolations
 from busbw.store.directory import read_plan
 from busbw.store.files import is_file, is_folder, read_whole
 from busbw.store.raw import read_records
@@ -187,6 +188,8 @@ class ReportPage:
     imports: tuple[ImportSubject, ...] = ()
     # Of sweeps over the pairs of hosts, one for each metric.
     fabrics: tuple[FabricReport, ...] = ()
+    # Of searches over groups of nodes.
+    isolations: tuple[Isolation, ...] = ()
     # Of a bisection, which is beside it, that of its two ends.
     comparison: Comparison | None = None
     bisection: Bisection | None = None
@@ -209,12 +212,6 @@ def page_of(names: Sequence[str], machine: str | None = None) -> ReportPage:
     by_kind: dict[Kind | None, list[Path]] = {kind: [] for kind in kinds}
     for place in places:
         by_kind[kind_of(place)].append(place)
-    if searches := by_kind["isolation"]:
-        raise InputError(
-            "a search over groups of nodes has no page: its groups hold runs, where busbw measured them",
-            where=str(searches[0]),
-            hint=f"what it found: busbw show {shlex.quote(str(searches[0]))}",
-        )
     files = (*by_kind["import"], *by_kind[None])
     if len(files) > MOST_IMPORTS:
         raise InputError(f"{len(files)} imports are too many for one page", hint=f"name at most {MOST_IMPORTS}")
@@ -235,6 +232,7 @@ def page_of(names: Sequence[str], machine: str | None = None) -> ReportPage:
             if known_machine is not None
         ),
         comparison=_comparison_of(compared[0]) if compared else None,
+        isolations=tuple(_isolation_of(place) for place in by_kind["isolation"]),
         bisection=read_bisection(by_kind["bisection"][0]) if by_kind["bisection"] else None,
     )
 
@@ -252,6 +250,15 @@ def _fabrics_of(where: Path) -> tuple[FabricReport, ...]:
         return ()
     records, _unreadable = read_records(where)
     return tuple(report_of(plan, records, each, where, None) for each in metrics_measured(plan, records))
+
+
+def _isolation_of(where: Path) -> Isolation:
+    """Return what a search came to. Raises InputError where it has not ended."""
+    found = isolations.read(where)
+    if found is None:
+        hint = f"go on: busbw isolate --resume {shlex.quote(str(where))}"
+        raise InputError("this search has not come to its end", where=str(where), hint=hint)
+    return found
 
 
 def _comparison_of(where: Path) -> Comparison | None:

@@ -1,7 +1,7 @@
 """Sweeps over the pairs of a fabric: planned, measured on its hosts, gone on with, and judged from their records."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,11 +13,11 @@ from busbw.base import layout
 from busbw.base.errors import InputError
 from busbw.base.hostlist import compressed
 from busbw.base.value import Value
-from busbw.fabric.counter_evidence import counter_notes, set_beside, weighed
+from busbw.fabric.counter_evidence import CountedAgain, counter_notes, set_beside, weighed, with_retests
 from busbw.fabric.places import members_text
 from busbw.fabric.port_counters import PortChanges, changes
 from busbw.fabric.procedure import Swept
-from busbw.fabric.recorded import recorded, rounds_of
+from busbw.fabric.recorded import beside_other_work, places_of, recorded, rounds_of
 from busbw.fabric.report import ExpectedPair, FabricReport, expectations, report
 from busbw.fabric.table import quantity
 from busbw.facts.platforms import find_platform
@@ -31,7 +31,7 @@ from busbw.model.fabric import Earlier, FabricAsked, FabricMetric
 from busbw.model.finding import Finding, Verdict
 from busbw.model.machine import CountersRead
 from busbw.model.plan import Plan
-from busbw.model.record import CountersKept, RoundMeasured
+from busbw.model.record import CountersKept, RetestCounted, RoundMeasured
 from busbw.model.request import Request
 from busbw.model.run import Run
 from busbw.store import directory as directories
@@ -248,9 +248,12 @@ def report_of(
             expected = expectations(find_platform(platform, site_files()).platform, metric)
     waiting = waiting_seats(plan, directory, measured_rounds(records))
     outcome = _beside_waiting(swept(plan, records, metric), waiting)
+    if metric == "message-rate":
+        outcome = beside_other_work(outcome, [test for each in _rounds(plan, records, metric) for test in each.tests])
     found = counted_in(plan, records)
     if found is not None:
         outcome = replace(outcome, answers=weighed(outcome.answers, found))
+    outcome = replace(outcome, answers=with_retests(outcome.answers, counted_again(plan, records, metric)))
     made = report(outcome, metric, f"{metric} of pairs in run {directory.name}", expected=expected)
     notes = counter_notes(outcome.answers, found) if found is not None else ()
     return set_beside(made, (*plan.fabric.links, *notes))
@@ -268,6 +271,32 @@ def counted_in(plan: Plan, records: Records) -> PortChanges | None:
                 sides[record.moment].append(structs.replace(record.read, host=node))
     found = changes(sides["before"], sides["after"], "during the sweep")
     return found if found.ports else None
+
+
+def _rounds(plan: Plan, records: Records, metric: FabricMetric) -> Iterator[RoundMeasured | Earlier]:
+    """Yield the rounds of one metric, those of the run that it goes on with first."""
+    assert plan.fabric is not None
+    rounds: tuple[RoundMeasured | Earlier, ...] = (*plan.fabric.earlier, *measured_rounds(records))
+    return (each for each in rounds if each.metric == metric)
+
+
+def counted_again(plan: Plan, records: Records, metric: FabricMetric) -> tuple[CountedAgain, ...]:
+    """Return what the ports of each host counted in the retests of one metric, in their order."""
+    assert plan.fabric is not None
+    names = {at: str(each) for at, each in enumerate(places_of(plan.fabric).endpoints)}
+    found = []
+    for rank, entries in sorted(records.items()):
+        for _place, record in entries:
+            if not isinstance(record, RetestCounted) or record.metric != metric or rank >= len(plan.fabric.of_rank):
+                continue
+            node = plan.fabric.seats[plan.fabric.of_rank[rank]].node
+            before, after = (structs.replace(each, host=node) for each in (record.before, record.after))
+            tests = tuple((names[one], names[other]) for one, other in record.tests if {one, other} <= names.keys())
+            moved = changes([before], [after], "").changes
+            found.append(
+                CountedAgain(host=node, round=record.round, tests=tests, changes=moved, unix_s=record.after.unix_s)
+            )
+    return tuple(sorted(found, key=lambda each: each.round))
 
 
 def metrics_measured(plan: Plan, records: Records) -> tuple[FabricMetric, ...]:

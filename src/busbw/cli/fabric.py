@@ -68,7 +68,8 @@ _OWN: tuple[click.Parameter, ...] = (
     _option("--topology", "tree", metavar="FILE",
             help="topology.conf of Slurm, or what ibnetdiscover, iblinkinfo or opensm wrote."),
     _option("--counters", nargs=2, multiple=True, metavar="BEFORE AFTER",
-            help="Counters of ports, from before and after the tests of RESULTS: busbw probe --counters, perfquery."),
+            help="Counters of ports, from before and after the tests of RESULTS: busbw probe --counters, perfquery or "
+            "ethtool -S."),
     _option("--platform", metavar="ID", help="The platform: what is published of its pairs is expected."),
     _option("--expect", multiple=True, metavar="VALUE", help="What a sound pair reaches: 380Gb/s, 1.7us, 3M/s."),
     _option("--size", "size_bytes", type=SIZE,
@@ -92,6 +93,8 @@ _OWN: tuple[click.Parameter, ...] = (
     _option("--fault", type=click.Choice(_FAULTS), default="none", show_default=True, group="simulation",
             help="What is bad in it."),
     _option("--effect", type=float, metavar="PERCENT", group="simulation", help="How much slower [default: by fault]."),
+    _option("--noise-from", metavar="RESULTS", group="simulation",
+            help="Values scatter as repeated tests do in a stored sweep or a table."),
     _option("--full", is_flag=True, group="simulation", help="Every pair once instead of five random rounds."),
     _option("--blind", is_flag=True, group="simulation", help="The procedure is not told the leaves."),
     _option("--write-topology", type=click.Path(path_type=Path), metavar="FILE", group="output",
@@ -157,6 +160,8 @@ def _check_together(given: Mapping[str, Any], *, is_measured: bool) -> None:
         raise InputError("--rounds is of a sweep: what was measured has its rounds", hint="leave --rounds out")
     if is_measured and given["topology"] is not None:
         raise InputError("--simulate measures nothing: --hosts and --over nccl are not for it", hint="leave one out")
+    if given["noise_from"] is not None and given["topology"] is None:
+        raise InputError("--noise-from is of a simulation", where="--noise-from", hint="--simulate fat-tree-2")
     if is_measured and given["size_bytes"] is not None:
         raise InputError(
             "--size chooses among the sizes of a stored run", where="--size", hint="-b is what is measured"
@@ -333,6 +338,7 @@ def _judged(given: Mapping[str, Any], source: str | None) -> ExitCode:
         nodes=_USUAL_NODES if given["nodes"] is None else given["nodes"],
         fault=given["fault"],
         effect=None if given["effect"] is None else given["effect"] / 100,
+        noise_from=given["noise_from"],
         seed=given["seed"],
         rounds=given["rounds"],
         full=given["full"],

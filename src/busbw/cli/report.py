@@ -62,6 +62,7 @@ def report(
         page.imports,
         page.bisection,
         page.fabrics,
+        page.isolations,
     ).encode()
     write_whole(output.absolute(), html)
     for note in page.notes:
@@ -114,6 +115,8 @@ def _plot_results(names: Sequence[str], output: Path, figures: Sequence[str], *,
     _check_picture(output)
     wanted = tuple(each for each in FIGURE_NAMES if each in figures) or _USUAL_FIGURES
     page = page_of(names or ("last",))
+    if page.isolations and not (page.subjects or page.imports or page.comparison):
+        raise InputError("a search over groups of nodes has no curves", hint="busbw report draws it")
     if page.fabrics and not (page.subjects or page.imports or page.comparison):
         raise InputError("a sweep over pairs of hosts has no curves", hint="busbw report draws it, busbw fabric too")
     if bool(page.subjects) + len(page.imports) + (page.comparison is not None) > 1:

@@ -17,6 +17,8 @@ Kind = Literal[
     "node", "nic", "nic_send", "nic_receive", "rail", "leaf", "leaf_uplink", "spine_link", "crossing", "cable",
     "congestion", "unsteady", "unanswered", "slow",
 ]  # fmt: skip
+# Of an endpoint, or of the node that it is.
+ENDPOINT_KINDS: tuple[Kind, ...] = ("node", "nic", "nic_send", "nic_receive", "unsteady")
 # What is confirmed of a whole makes the whole the answer.
 MOST_OF = 0.75
 LEAST_TESTS = 3

@@ -182,13 +182,25 @@ def fabric_bands(
     return tuple(kept), tuple(band_of(each, kept) if each is not None else -1 for each in values)
 
 
-def inferred_leaves(places: Places, tests: Sequence[PairTest], numbers: Sequence[int]) -> tuple[Places, float] | None:
-    """Return the places with leaves of endpoints that meet in the lowest band, and how far all pairs agree (0 to 1).
+@dataclass(frozen=True, kw_only=True)
+class LeavesInferred:
+    """Leaves that follow from bands of latency."""
 
-    None where there is one band only, most endpoints were never tested within a leaf, or one of ten pairs disagrees.
+    # None: none do, for `why_not` in words, "" where there is nothing to infer from.
+    places: Places | None = None
+    # How far all pairs agree (0 to 1).
+    agreement: float | None = None
+    why_not: str = ""
+
+
+def inferred_leaves(places: Places, tests: Sequence[PairTest], numbers: Sequence[int]) -> LeavesInferred:
+    """Return leaves of endpoints that meet in the lowest band.
+
+    None are inferred from one band, where more than a quarter of the endpoints met nobody in the lowest one, and where
+    more than one of ten pairs disagrees.
     """
     if len({each for each in numbers if each >= 0}) < 2:
-        return None
+        return LeavesInferred()
     near: dict[int, dict[int, bool]] = defaultdict(dict)
     for test, number in zip(tests, numbers, strict=True):
         if number >= 0:
@@ -200,10 +212,11 @@ def inferred_leaves(places: Places, tests: Sequence[PairTest], numbers: Sequence
     ]
     alone = sum(number == 1 for number in Counter(roots).values())
     if alone > count / 4 or not agreeing:
-        return None
+        met = f"{alone} of {count} met no other within a leaf, and a quarter is the most"
+        return LeavesInferred(why_not=f"{met}: --pairs all tests every pair")
     numbered = {each: at for at, each in enumerate(dict.fromkeys(roots))}
     if len(numbered) < 2:
-        return None
+        return LeavesInferred(why_not="all of them hang together in the lowest band")
     inferred = Places(
         endpoints=places.endpoints,
         leaves=tuple(numbered[each] for each in roots),
@@ -211,7 +224,12 @@ def inferred_leaves(places: Places, tests: Sequence[PairTest], numbers: Sequence
         groups=(0,) * len(numbered),
     )
     agreement = sum(agreeing) / len(agreeing) * (1 - alone / count)
-    return (inferred, agreement) if agreement >= _LEAST_AGREEMENT else None
+    if agreement < _LEAST_AGREEMENT:
+        found = (
+            f"{100 * agreement:.0f} % of the pairs agree with the best, and {100 * _LEAST_AGREEMENT:.0f} % is the least"
+        )
+        return LeavesInferred(why_not=f"{found}: --pairs all tells more, --topology names them")
+    return LeavesInferred(places=inferred, agreement=agreement)
 
 
 def _joined(near: Mapping[int, Mapping[int, bool]], count: int) -> list[int]:

@@ -2,14 +2,17 @@
 
 An answer about a host gets a line with what its ports counted and what all others did. Link errors of the suspect alone
 make a possible answer likely; congestion alone makes a likely one possible. Ports with errors and no slow test, and
-congestion, are notes.
+congestion, are notes. What ports counted while a suspect was tested again stands below it with the test and the time.
 """
 
+import datetime as dt
+from collections import defaultdict
 from collections.abc import Container, Sequence
 
 from msgspec import structs
 
 from busbw.base.text import counted, listed
+from busbw.base.value import Integer, Value
 from busbw.fabric.answers import FabricAnswer
 from busbw.fabric.places import endpoint_of
 from busbw.fabric.port_counters import ERRORS, PortChange, PortChanges, by_port, counted_words, owner_of
@@ -101,6 +104,60 @@ def _is_common(found: PortChanges, answer: FabricAnswer, kind: CounterKind) -> b
     own = {each.place for each in _of_answer(answer, found.changes)}
     others = {each.place for each in found.changes if each.kind == kind and _is_of_fabric(each, found)} - own
     return len(others) >= _COMMON * max(found.ports - len(own), 1)
+
+
+class CountedAgain(Value, kw_only=True, frozen=True):
+    """What the ports of one host counted while its pairs were tested again."""
+
+    host: str
+    # From 0.
+    round: Integer
+    # Sender and receiver of each test, as an answer's `parts` name endpoints.
+    tests: tuple[tuple[str, str], ...]
+    changes: tuple[PortChange, ...]
+    # The end of the tests; None: not known.
+    unix_s: float | None = None
+
+
+def with_retests(answers: Sequence[FabricAnswer], again: Sequence[CountedAgain]) -> tuple[FabricAnswer, ...]:
+    """Return the answers with what the ports of both ends counted in retests of exactly those pairs."""
+    return tuple(_with_retests(each, again) for each in answers)
+
+
+def _with_retests(answer: FabricAnswer, again: Sequence[CountedAgain]) -> FabricAnswer:
+    ends = {part for part in answer.parts if endpoint_of(part).node in answer.nodes}
+    own = [each for each in again if any(ends & {*test} for test in each.tests)]
+    rose: dict[str, list[tuple[CountedAgain, PortChange]]] = defaultdict(list)
+    for each in own:
+        # Of a partner any port that counted meanwhile: it is the other end.
+        of_answer = _of_answer(answer, each.changes) if each.host in answer.nodes else each.changes
+        for change in of_answer:
+            rose[change.place].append((each, change))
+    if not rose:
+        return answer
+    others = {each.host for each in again if each not in own and each.changes} - {each.host for each in own}
+    ports = sorted(rose.values(), key=lambda found: found[0][0].host not in answer.nodes)
+    lines = [_again_line(found, sum(each.host == found[0][0].host for each in own), ends) for found in ports[:2]]
+    if others:
+        lines[-1] += f"; in other retests ports of {counted(len(others), 'more host')} counted too"
+    return structs.replace(answer, evidence=(*answer.evidence, *lines))
+
+
+def _again_line(found: Sequence[tuple[CountedAgain, PortChange]], retests: int, ends: set[str]) -> str:
+    """Return what one port counted in retests.
+
+    `n7 eth0: carrier changes +4 in 2 of its 6 retests: n3 -> n7 (round 6, 23:18:05 UTC), n7 -> n2 (round 7, ...)`.
+    """
+    words = list(dict.fromkeys(change.words for _, change in found))
+    sums = [f"{each} +{sum(change.change for _, change in found if change.words == each)}" for each in words]
+    tests: dict[str, None] = {}
+    for each, _change in found:
+        pairs = [f"{one} -> {other}" for one, other in each.tests if ends & {one, other}]
+        at = "" if each.unix_s is None else f", {dt.datetime.fromtimestamp(each.unix_s, dt.UTC):%H:%M:%S} UTC"
+        tests[f"{' and '.join(pairs)} (round {each.round + 1}{at})"] = None
+    return (
+        f"{found[0][1].place}: {listed(sums, most=3)} in {len(tests)} of its {retests} retests: {listed(tests, most=3)}"
+    )
 
 
 def counter_notes(answers: Sequence[FabricAnswer], found: PortChanges) -> tuple[Finding, ...]:

@@ -154,6 +154,9 @@ def _leaves(report: FabricReport) -> Iterator[str]:
         yield ""
         agree = f"{100 * report.leaf_agreement:.0f} % of the pairs agree"
         yield f"{len(report.leaves)} leaves inferred from the bands; {agree}"
+    elif report.leaves_untold:
+        yield ""
+        yield from _wrapped(f"no leaves inferred from the bands: {report.leaves_untold}")
 
 
 def suspects_words(report: FabricReport) -> str:

@@ -127,6 +127,20 @@ def changes(before: Sequence[CountersRead], after: Sequence[CountersRead], when:
     )
 
 
+def moved(before: CountersRead, after: CountersRead) -> tuple[CountersRead, CountersRead]:
+    """Return two readings of a host with those counters alone that are a sign of something and did not stand still."""
+    kept = []
+    for key, was in before.counters.items():
+        port, _space, name = key.rpartition(" ")
+        declared = _declared(owner_of(port), name)
+        if declared is not None and declared.kind in SIGNS and after.counters.get(key, was) != was:
+            kept.append(key)
+    first, last = (
+        structs.replace(each, counters={key: each.counters[key] for key in kept}) for each in (before, after)
+    )
+    return first, last
+
+
 def called_as(readings: Sequence[CountersRead], nodes: Sequence[str]) -> tuple[CountersRead, ...]:
     """Return readings under the names that tests have for hosts: with or without a domain is the same host."""
     short: dict[str, list[str]] = defaultdict(list)
@@ -186,12 +200,12 @@ def _restarted(first: _Side, last: _Side) -> bool:
 
 
 def _compare(host: str, port: str, first: _Side, last: _Side, made: list[PortChange], stuck: list[str]) -> None:
-    known = port_counters()
     owner = owner_of(port)
     seconds = _seconds(first, last)
     anew = _restarted(first, last)
     for name, was in first.ports[port].items():
-        declared, now = known.get((owner, name)), last.ports[port].get(name)
+        declared = _declared(owner, name)
+        now = last.ports[port].get(name)
         if declared is None or now is None or declared.kind not in SIGNS:
             continue
         most = None if port in first.extended or port in last.extended else declared.most
@@ -201,6 +215,12 @@ def _compare(host: str, port: str, first: _Side, last: _Side, made: list[PortCha
         change, at_least = risen(was, now, most, anew=anew)
         if declared.matters(change, seconds):
             made.append(_change(host, port, declared, change, at_least=at_least, linked=last.linked.get(port)))
+
+
+def _declared(owner: CounterOwner, name: str) -> PortCounter | None:
+    """Return what is known of a counter; what the driver keeps of a port of RoCE is told as of any interface."""
+    known = port_counters()
+    return known.get((owner, name)) or known.get(("net", name))
 
 
 def risen(was: int, now: int, most: int | None, *, anew: bool = False) -> tuple[int, bool]:

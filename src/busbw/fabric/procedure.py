@@ -7,10 +7,10 @@ pair, None where there was no answer. Real hosts and the simulation are the same
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from busbw.fabric.answers import TO_ASK, TO_NAME, FabricAnswer, Least, Suspicion, is_endpoint
-from busbw.fabric.bands import LatencyBand, band_of, fabric_bands, inferred_leaves
+from busbw.fabric.bands import LatencyBand, LeavesInferred, band_of, fabric_bands, inferred_leaves
 from busbw.fabric.between import SHARED, leads_between
 from busbw.fabric.inference import Fit, extended, fit
 from busbw.fabric.naming import confirmed, is_slow_by_itself, suspicions, wanted_pairs
@@ -41,6 +41,10 @@ class Swept:
     bands: tuple[LatencyBand, ...] = ()
     # How far all pairs agree with leaves that were inferred; None: they were not.
     leaf_agreement: float | None = None
+    # Why what looked bad is not named, in words; "": nothing was held back.
+    withheld: str = ""
+    # Why no leaves were inferred, in words; "": they were, or nothing was there to infer them from.
+    leaves_untold: str = ""
     # Whether suspicions could be asked again: not of what was measured before.
     live: bool = True
 
@@ -109,7 +113,7 @@ class _Look:
     # Of latencies; and whether they, not leaves, stand for the hops of a test.
     bands: tuple[LatencyBand, ...] = ()
     by_band: bool = False
-    agreement: float | None = None
+    inferred: LeavesInferred = field(default_factory=LeavesInferred)
 
     def kinds(self, tests: Sequence[PairTest]) -> list[int]:
         """Return the hop class of each test."""
@@ -130,13 +134,12 @@ def _looked(places: Places, tests: PairTable, metric: Metric, least: Least) -> _
     first = fit(places, tests, metric, numbers)
     own = [first.senders[each.sender] + first.senders[each.receiver] for each in tests]
     bands, numbers = fabric_bands(tests, own)
-    known, agreement = places, None
-    if None in places.leaves and (inferred := inferred_leaves(places, tests, numbers)) is not None:
-        known, agreement = inferred
+    inferred = inferred_leaves(places, tests, numbers) if None in places.leaves else LeavesInferred()
+    known = inferred.places if inferred.places is not None else places
     by_band = None in known.leaves
     fitted = fit(known, tests, metric, numbers if by_band else None)
     found = suspicions(known, tests, fitted, least)
-    return _Look(places=known, fit=fitted, suspicions=found, bands=bands, by_band=by_band, agreement=agreement)
+    return _Look(places=known, fit=fitted, suspicions=found, bands=bands, by_band=by_band, inferred=inferred)
 
 
 def _looked_again(before: _Look, tests: PairTable, metric: Metric) -> _Look:
@@ -228,5 +231,6 @@ def _concluded(look: _Look, tests: Sequence[PairTest], rounds: int, metric: Metr
         answers=answers,
         cleared=cleared,
         bands=look.bands,
-        leaf_agreement=look.agreement,
+        leaf_agreement=look.inferred.agreement,
+        leaves_untold=look.inferred.why_not,
     )

@@ -4,13 +4,15 @@ The procedure is decided by the plan's seed and the values: given the rounds tha
 again, so that a sweep that was cut off goes on where it was, and a stored one is judged word for word.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from busbw.base.errors import InputError
+from busbw.fabric.answers import ENDPOINT_KINDS, FabricAnswer
 from busbw.fabric.places import Draws, Endpoint, Metric, Pairing, PairTest, Places
 from busbw.fabric.procedure import Measure, Swept, analysed, sweep
-from busbw.fabric.schedule import Pair, Round, sparse_rounds
+from busbw.fabric.schedule import Pair, Round, count_full_rounds, sparse_rounds
 from busbw.model.fabric import Earlier, FabricPlan, PairSeen
 from busbw.model.record import RoundMeasured
 
@@ -42,6 +44,49 @@ def first_of(plan: FabricPlan, metric: Metric) -> tuple[Round, ...] | None:
     if not plan.first:
         return None
     return plan.first[[each.metric for each in plan.probes].index(metric)]
+
+
+def rounds_before_retests(plan: FabricPlan, metric: Metric) -> int:
+    """Return how many rounds a plan begins with: what follows are retests."""
+    first = first_of(plan, metric)
+    return len(first) if first is not None else count_full_rounds(places_of(plan))
+
+
+# Other work has the core of a rank so often a second that a rate of small messages follows it; a core of one's own is
+# left to the kernel a few times.
+_BUSY_PER_S, _LEAST_BUSY = 50.0, 4
+# From such a share of all tests on nothing is named, and of the tests of one endpoint not that one.
+_BUSY_EVERYWHERE, _BUSY_HERE = 0.25, 0.5
+
+
+def beside_other_work(outcome: Swept, tests: Iterable[PairSeen]) -> Swept:
+    """Return a sweep of message rates without answers that other work on the cores explains.
+
+    `tests`: all of the sweep. Where cores are shared, chance decides whose ranks had them less.
+    """
+    made: Counter[int] = Counter()
+    busy: Counter[int] = Counter()
+    for each in tests:
+        if each.taken_off is not None and each.wall_s:
+            for seat, times in zip((each.sender, each.receiver), each.taken_off, strict=True):
+                made[seat] += 1
+                busy[seat] += times >= max(_LEAST_BUSY, _BUSY_PER_S * each.wall_s)
+    everywhere = busy.total() > _BUSY_EVERYWHERE * made.total()
+    names = {str(each): at for at, each in enumerate(outcome.places.endpoints)}
+    kept: list[FabricAnswer] = []
+    held: list[FabricAnswer] = []
+    for answer in outcome.answers:
+        seats = [names[part] for part in answer.parts if part in names]
+        own = sum(busy[seat] for seat in seats) >= _BUSY_HERE * max(sum(made[seat] for seat in seats), 1)
+        explained = answer.kind != "unanswered" if everywhere else answer.kind in ENDPOINT_KINDS and own
+        (held if explained else kept).append(answer)
+    if not held and not everywhere:
+        return outcome
+    who = "the ranks" if everywhere else f"the rank of {held[0].place}"
+    seats = list(made) if everywhere else [names[part] for part in held[0].parts if part in names]
+    counts = f"{sum(busy[seat] for seat in seats)} of {sum(made[seat] for seat in seats)} tests"
+    said = f"other work had the core of {who} in {counts}, which a message rate follows more than the network"
+    return replace(outcome, answers=tuple(kept), withheld=f"{said}; a core for each rank tells")
 
 
 def disjoint_rounds(pairs: Sequence[Pair]) -> tuple[Round, ...]:

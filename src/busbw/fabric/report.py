@@ -59,6 +59,8 @@ class FabricReport(Value, kw_only=True, frozen=True):
     leaves: tuple[tuple[str, Integer], ...] = ()
     # Agreement of all pairs with leaves that were inferred from latencies (0 to 1); None: known, or not inferred.
     leaf_agreement: float | None = None
+    # Why none were inferred, in words; "": they were, or nothing was there to infer them from.
+    leaves_untold: str = ""
     rounds: Integer
     tests: Integer
     unanswered: Integer
@@ -111,7 +113,7 @@ def report(
     level = bands[0].centre_s if bands else middle
     sound = level if not outcome.answers else _level_beside(outcome, bands)
     slow = None
-    if sound is not None and expected:
+    if sound is not None and expected and not outcome.withheld:
         slow = _slow_everywhere(sound, metric, expected[0], gpus=places.are_gpus)
     answers = (*outcome.answers, *((slow,) if slow is not None else ()))
     counts = sorted(min(one, other) for one, other in zip(fit.sent, fit.received, strict=True))
@@ -131,6 +133,7 @@ def report(
         are_gpus=places.are_gpus,
         leaves=tuple((name, len(places.members.get(at, ()))) for at, name in enumerate(places.leaf_names)),
         leaf_agreement=outcome.leaf_agreement,
+        leaves_untold=outcome.leaves_untold,
         rounds=outcome.rounds,
         tests=len(outcome.tests),
         unanswered=len(outcome.tests) - len(values),
@@ -222,6 +225,8 @@ def _verdict(
         more = f", and {counted(len(answers) - 1, 'other place')}" if len(answers) > 1 else ""
         words = f"consistent with: {first.place}{first.slower(0)} ({first.confidence}){more}"
         return Verdict(outcome="slow", sentence=f"slow: {words}", because=codes)
+    if outcome.withheld:
+        return Verdict(outcome="cannot_tell", sentence=f"cannot tell: {outcome.withheld}", because=codes)
     rounds = counted(outcome.rounds, "round")
     if enough < _LEAST_TESTS:
         few = f"a tenth of the endpoints have fewer than {_LEAST_TESTS} tests each way in {rounds}"

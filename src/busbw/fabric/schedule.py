@@ -44,12 +44,16 @@ def tournament(count: int) -> Iterator[Round]:
 def full_rounds(places: Places) -> Iterator[Round]:
     """Yield the rounds in which every two endpoints of a rail meet once."""
     rounds = [tournament(len(members)) for members in places.rails.values()]
-    longest = max(len(members) + len(members) % 2 - 1 for members in places.rails.values())
-    for _ in range(longest):
+    for _ in range(count_full_rounds(places)):
         found: list[Pair] = []
         for members, each in zip(places.rails.values(), rounds, strict=True):
             found.extend((members[one], members[other]) for one, other in next(each, ()))
         yield tuple(found)
+
+
+def count_full_rounds(places: Places) -> int:
+    """Return how many rounds `full_rounds` has."""
+    return max(len(members) + len(members) % 2 - 1 for members in places.rails.values())
 
 
 def most_rounds(nodes: int) -> int:

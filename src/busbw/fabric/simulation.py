@@ -6,12 +6,13 @@ routes chosen by flow do) or that the receiver alone chooses (routes by destinat
 """
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from busbw.base.errors import InputError
-from busbw.fabric.places import ONE_WAY, Draws, Endpoint, Metric, Pairing, Places
+from busbw.fabric.places import ONE_WAY, Draws, Endpoint, Metric, Pairing, PairTest, Places, slowness
 
 Topology = Literal["fat-tree-2", "fat-tree-3", "rail", "dragonfly"]
 FaultKind = Literal[
@@ -36,6 +37,8 @@ _FLAP_EFFECT = 0.6
 # What congestion leaves of its effect where hardly anything else runs, and how many flows that is at most.
 _ALONE_CONGESTION = 0.15
 _FEW_FLOWS = 6
+# Tests that noise of a real sweep rests on.
+_LEAST_AGAIN = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +52,35 @@ class Noise:
     spike_to: float = 0.30
     # Slower at the end of ten rounds by this share.
     drift: float = 0.01
+    # Logarithms of slowness, each as likely: what a test scatters by in place of all of these; (): these.
+    drawn: tuple[float, ...] = ()
+
+
+def noise_of(tests: Iterable[PairTest], metric: Metric, bad: Collection[int], where: str) -> Noise:
+    """Return the noise that tests of the same pair, made again, show in a real sweep: each test against their mean.
+
+    `bad`: endpoints that the sweep names, whose tests have no part in it. Of few tests a mean follows them: of *k* each
+    difference counts as sqrt(k / (k - 1)). Raises InputError where too few tests were made again.
+    """
+    again: dict[tuple[int, int], list[float]] = defaultdict(list)
+    for each in tests:
+        if each.value is not None and each.value > 0 and each.sender not in bad and each.receiver not in bad:
+            ends = (each.sender, each.receiver)
+            again[ends if metric in ONE_WAY else (min(ends), max(ends))].append(math.log(slowness(each.value, metric)))
+    drawn = [
+        (value - sum(values) / len(values)) * math.sqrt(len(values) / (len(values) - 1))
+        for values in again.values()
+        if len(values) > 1
+        for value in values
+    ]
+    if len(drawn) < _LEAST_AGAIN:
+        have = f"{len(drawn)} tests" if drawn else "no test"
+        raise InputError(
+            f"{have} of {metric} between sound hosts of the same pair, made again: noise takes {_LEAST_AGAIN} or more",
+            where=where,
+            hint="name pairs several times in a file: busbw fabric --hosts n[0-7] --pairs FILE",
+        )
+    return Noise(drawn=tuple(drawn))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,9 +117,12 @@ class Simulated:
         for fault, flaps in zip(self.faults, flapping, strict=True):
             share = self._share(fault, pair, busy, flaps=flaps, alone=alone)
             slow *= 1 - max(0.0, min(share, 0.95))
-        slow *= math.exp(draws.gauss(0.0, noise.sigma)) / (1 + noise.drift * min(number, 10) / 10)
-        if draws.random() < noise.spikes:
-            slow /= 1 + noise.spike_from + (noise.spike_to - noise.spike_from) * draws.random()
+        if noise.drawn:
+            slow *= math.exp(-noise.drawn[int(draws.random() * len(noise.drawn))])
+        else:
+            slow *= math.exp(draws.gauss(0.0, noise.sigma)) / (1 + noise.drift * min(number, 10) / 10)
+            if draws.random() < noise.spikes:
+                slow /= 1 + noise.spike_from + (noise.spike_to - noise.spike_from) * draws.random()
         if self.metric == "latency":
             return _LATENCY_S[self.places.hops(pair.sender, pair.receiver) or 0] / slow
         return _RATES[self.metric] * slow

@@ -1,11 +1,13 @@
 """What is known of the counters of network ports: meaning, kind, width, and the change from which one matters."""
 
 import datetime as dt
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from typing import Literal
 
 import msgspec
+from msgspec import structs
 
 from busbw.base.value import Integer, Value
 
@@ -21,6 +23,8 @@ class PortCounter(Value, frozen=True, kw_only=True):
 
     owner: CounterOwner
     name: str
+    # How many there are of it, numbered from 0: `N` in its name, words and meaning is the number; None: one.
+    each: Integer | None = None
     # As a sentence names what it counted: `symbol errors`.
     words: str
     kind: CounterKind
@@ -64,10 +68,22 @@ def port_counters() -> dict[tuple[CounterOwner, str], PortCounter]:
     raw = files("busbw").joinpath("data", "port_counters.toml").read_bytes()
     # Only the codec floor may decode for users; this file is part of the package, so an error in it is a bug.
     found: dict[tuple[CounterOwner, str], PortCounter] = {}
-    for each in msgspec.toml.decode(raw, type=_PortCounters).counter:
-        if found.setdefault((each.owner, each.name), each) is not each:
-            raise ValueError(f"data/port_counters.toml has {each.owner} {each.name} twice")
+    for declared in msgspec.toml.decode(raw, type=_PortCounters).counter:
+        for each in _numbered(declared):
+            if found.setdefault((each.owner, each.name), each) is not each:
+                raise ValueError(f"data/port_counters.toml has {each.owner} {each.name} twice")
     return found
+
+
+def _numbered(declared: PortCounter) -> Iterator[PortCounter]:
+    """Yield a counter for each number that a declaration stands for."""
+    for number in range(declared.each or 1):
+        texts = (
+            {name: getattr(declared, name).replace("N", str(number)) for name in ("name", "words", "means")}
+            if declared.each is not None
+            else {}
+        )
+        yield structs.replace(declared, each=None, **texts)
 
 
 def names_of(owner: CounterOwner) -> tuple[str, ...]:

@@ -166,11 +166,7 @@ def _culprit(
         return *sure, False
     if plan.fabric is not None:
         # Ranks of a sweep differ in how many tests they had: who has done less, or sleeps, waits for its turn.
-        return (
-            None,
-            _why_not(ranks, silent) if silent else "cannot tell: every host answers, and no rank is stopped",
-            False,
-        )
+        return *(_unbegun(plan, ranks) or _missing(plan, ranks) or (None, _why_not_of_sweep(ranks, silent))), False
     found = _missing(plan, ranks) or _behind(plan, ranks) or _asleep(plan, ranks) or _spinning(plan, ranks)
     return *(found or (None, _why_not(ranks, silent))), True
 
@@ -283,6 +279,16 @@ def _unasked(plan: Plan, ranks: tuple[_Rank, ...], text: str) -> tuple[Culprit, 
     return _as_culprit(plan, first[0], "ended early"), "every other rank was asked to end, or MPI gave up in it"
 
 
+def _unbegun(plan: Plan, ranks: tuple[_Rank, ...]) -> tuple[Culprit, str] | None:
+    """Return the only rank that left no heartbeat, where every other one did."""
+    never = [rank for rank in ranks if rank.heard and rank.beat is None and rank.process is None]
+    if len(never) != 1 or len(ranks) < 2 or any(rank.beat is None for rank in ranks if rank is not never[0]):
+        return None
+    return _as_culprit(plan, never[0], "did not start, or ended before it said anything"), (
+        f"nothing of it is on {never[0].host}, and every other rank left its heartbeat"
+    )
+
+
 def _missing(plan: Plan, ranks: tuple[_Rank, ...]) -> tuple[Culprit, str] | None:
     """Return the only rank that has gone, or that never came, while others are there."""
     heard = [rank for rank in ranks if rank.heard]
@@ -332,6 +338,22 @@ def _why_not(ranks: tuple[_Rank, ...], silent: tuple[Silent, ...]) -> str:
     if all(rank.process is None for rank in ranks):
         return "cannot tell: every rank had ended before anyone could look"
     return "cannot tell: all ranks are in the same call, and none of them is stopped, behind, asleep or busy alone"
+
+
+def _why_not_of_sweep(ranks: tuple[_Rank, ...], silent: tuple[Silent, ...]) -> str:
+    if silent:
+        return _why_not(ranks, silent)
+    never = [f"rank {rank.number} ({rank.host})" for rank in ranks if rank.beat is None]
+    if never and len(never) < len(ranks):
+        return f"cannot tell which began it: {listed(never)} did not start, or ended before they said anything"
+    if never:
+        return "cannot tell: no rank said anything, and every host answers a visit"
+    gone = [f"rank {rank.number} ({rank.host})" for rank in ranks if rank.process is None]
+    if len(gone) == len(ranks):
+        return "cannot tell: every rank had ended before anyone could look"
+    if gone:
+        return f"cannot tell which began it: {listed(gone)} ended early"
+    return "cannot tell: every rank is there, and none is stopped"
 
 
 def _as_culprit(plan: Plan, rank: _Rank, what: str) -> Culprit:

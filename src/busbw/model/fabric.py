@@ -87,6 +87,10 @@ class PairSeen(Value, kw_only=True, frozen=True):
     # Of its samples: the quickest and the slowest, as such values.
     best: float | None = None
     worst: float | None = None
+    # How often the kernel gave the cores of the sender's and the receiver's rank to other work, and for how long both
+    # were at it; None: not counted.
+    taken_off: tuple[Integer, Integer] | None = None
+    wall_s: float | None = None
 
 
 class Earlier(Value, kw_only=True, frozen=True):

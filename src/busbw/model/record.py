@@ -284,6 +284,20 @@ class CountersKept(Record, tag="port_counters", kw_only=True, frozen=True):
     read: CountersRead
 
 
+class RetestCounted(Record, tag="retest_counters", kw_only=True, frozen=True):
+    """What the ports of this rank's host counted while its pairs were tested again; one rank of each host writes it.
+
+    Both readings have the counters that moved and are a sign of anything; the others stood still, or count traffic.
+    """
+
+    metric: FabricMetric
+    round: Integer
+    # Senders and receivers, as seats: those of this host at that time.
+    tests: tuple[tuple[Integer, Integer], ...]
+    before: CountersRead
+    after: CountersRead
+
+
 class Failed(Record, tag="failed", kw_only=True, frozen=True):
     """Why this rank gave up."""
 
@@ -297,7 +311,19 @@ class Finished(Record, tag="finished", kw_only=True, frozen=True):
     reason: Literal["complete", "time", "stopped"]
 
 
-AnyRecord = Hello | Node | Copied | Streamed | Launched | Measured | RoundMeasured | CountersKept | Failed | Finished
+AnyRecord = (
+    Hello
+    | Node
+    | Copied
+    | Streamed
+    | Launched
+    | Measured
+    | RoundMeasured
+    | CountersKept
+    | RetestCounted
+    | Failed
+    | Finished
+)
 
 
 # Marks the lines of standard output that are events; everything else is kept and not interpreted.

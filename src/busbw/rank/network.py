@@ -5,12 +5,13 @@ import socket
 import stat
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from busbw.model.machine import CountersRead
+from busbw.rank.ethtool import driver_statistics, network_ports
 
 # tcpi_bytes_acked in struct tcp_info (linux/tcp.h, since 4.1).
 _ACKNOWLEDGED = struct.Struct("=Q")
@@ -63,6 +64,11 @@ _PLAIN = (
 )  # fmt: skip
 # Of Slingshot's adapter, which has more than a thousand: the link, time-outs, and what had to be refused or sent again.
 _CASSINI = ("hni_*", "pct_*_timeouts", "pct_no_*_nacks", "pct_retry_srb_requests")
+# Of what a driver keeps (`ethtool -S`), mostly of its queues: pauses, discards, marks, and errors of the link.
+_DRIVER = (
+    "*_pause", "*pause_frames", "*pause_storm*", "*_pfc_ena_frames*", "*_xoff*", "*discard*", "*_marked", "*_err*_phy",
+    "*crc*", "*fcs*", "link_down*", "*out_of_buffer", "*pci_signal*", "*allowance_exceeded",
+)  # fmt: skip
 _MOST = 2000
 # A counter of InfiniBand is a question to the firmware: what is not read by then is left out.
 _LIMIT_S = 0.25
@@ -75,8 +81,22 @@ def host_counters() -> CountersRead:
     except (OSError, ValueError, IndexError):
         uptime_s = None
     virtual = virtual_interfaces()
+    end_s = time.monotonic() + _LIMIT_S
     counters = {key: count for key, count in read_counters().items() if key.split(" ")[0] not in virtual}
+    for interface, port in network_ports().items():
+        if interface not in virtual and time.monotonic() <= end_s:
+            counters |= driver_counters(port, driver_statistics(interface))
     return CountersRead(host=socket.gethostname(), unix_s=time.time(), uptime_s=uptime_s, counters=counters)
+
+
+def driver_counters(port: str, statistics: Mapping[str, int]) -> dict[str, int]:
+    """Return of a driver's statistics what tells of the link and of congestion, as counters of a port."""
+    # Those of the kernel's files stand under their own names.
+    return {
+        f"{port} {name}": count
+        for name, count in statistics.items()
+        if name not in _PLAIN and any(fnmatchcase(name, form) for form in _DRIVER)
+    }
 
 
 def virtual_interfaces(root: Path = Path("/")) -> frozenset[str]:

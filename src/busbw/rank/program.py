@@ -140,7 +140,7 @@ def _sweep(
     _done: frozenset[int],
 ) -> None:
     """Carry out a sweep over a fabric: no rank waits for all others once the hosts have been compared."""
-    from busbw.rank.sweeping import fabric  # noqa: PLC0415 - few runs have a sweep
+    from busbw.rank.sweeping import counting, fabric  # noqa: PLC0415 - few runs have a sweep
 
     say = _speaker(world)
     hellos = (introduce(world, world.rank),)
@@ -149,7 +149,7 @@ def _sweep(
     _compare_hosts(plan, world, hellos, journals[0])
     say(Preparing(what="comparing the hosts"))
     presence.note()
-    keeper = fabric.CounterKeeper(journals[0], keeps=world.local_rank == 0)
+    keeper = counting.CounterKeeper(journals[0], keeps=world.local_rank == 0)
     keeper.keep("before")
     reason = fabric.carry_out(plan, world, heart, journals[0], say, attempt, keeper)
     _write(journals, [Finished(reason=reason)])

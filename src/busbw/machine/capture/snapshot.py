@@ -16,7 +16,7 @@ from busbw.machine.capture import host, metadata
 from busbw.machine.capture.environment import environment, take_settings
 from busbw.machine.capture.files import Collection, ask
 from busbw.machine.capture.libraries import libraries
-from busbw.machine.read.commands import COMMANDS, FILES, noise_command
+from busbw.machine.read.commands import COMMANDS, FILES, noise_command, statistics_command
 from busbw.machine.read.index import SnapshotIndex
 from busbw.machine.read.network import KEY_PLACES
 from busbw.machine.read.pci import acs_of, pci_functions, ports
@@ -58,7 +58,9 @@ def take_counters(taken: Collection) -> None:
         # Bridges, tunnels and pairs of containers have no device below them.
         if taken.names(f"/sys/class/net/{name}/device"):
             taken.file(f"/sys/class/net/{name}/carrier_changes")
-            taken.under(f"/sys/class/net/{name}/statistics", names_of("net"))
+            at = f"/sys/class/net/{name}/statistics"
+            here = set(taken.names(at))
+            taken.under(at, tuple(name for name in names_of("net") if name in here))
 
 
 def _function(taken: Collection, folder: str) -> None:
@@ -282,7 +284,7 @@ def capture_counters() -> Snapshot:
         container=host.container(),
         files=taken.files,
         links=taken.links,
-        answers=_cut(taken),
+        answers=(*_cut(taken), *ask((statistics_command(sys.executable),), total_s=_COUNTERS_TIMEOUT_S)),
     )
 
 

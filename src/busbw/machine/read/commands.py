@@ -22,6 +22,8 @@ class Command(Value, kw_only=True, frozen=True):
 FILES = "files"
 # What fixed work took on every CPU; only where it was asked for.
 NOISE = "noise"
+# What drivers keep of their interfaces; only where counters are asked for.
+DRIVER_STATISTICS = "driver-statistics"
 NVIDIA = "0x10de"
 AMD = "0x1002"
 MELLANOX = "0x15b3"
@@ -100,3 +102,8 @@ def noise_command(python: str, seconds: float) -> Command:
         arguments=("-P", "-m", "busbw.rank.noise", f"{seconds:g}"),
         timeout_s=seconds + 60,
     )
+
+
+def statistics_command(python: str) -> Command:
+    """Return the command that prints what `ethtool -S` does of each interface, without ethtool."""
+    return Command(name=DRIVER_STATISTICS, programs=(python,), arguments=("-P", "-m", "busbw.rank.ethtool"))

@@ -7,6 +7,8 @@ from typing import Literal
 from busbw.base.cpus import parse_cpu_list
 from busbw.base.errors import InputError
 from busbw.facts.port_counters import port_counters
+from busbw.machine.read.commands import DRIVER_STATISTICS
+from busbw.machine.read.ethtool import read_ethtool
 from busbw.machine.read.index import SnapshotIndex, bus_id, first_number, number
 from busbw.machine.read.network import network_state
 from busbw.machine.read.nvidia_smi import Fields, gpu_fields
@@ -256,7 +258,7 @@ _RETRIES = "/run/cxi/"
 
 
 def counters_of(snapshot: Snapshot) -> CountersRead:
-    """Return the counters of a captured host; what is no number is left out."""
+    """Return the counters of a captured host; what is no number is left out. Raises InputError as `read_ethtool`."""
     found: dict[str, int] = {}
     uptime_s: float | None = None
     for file in snapshot.files:
@@ -267,6 +269,10 @@ def counters_of(snapshot: Snapshot) -> CountersRead:
         value = number((file.text or "").split("@")[0]) if key is not None else None
         if key is not None and value is not None and value >= 0:
             found.setdefault(key, value)
+    for answer in snapshot.answers:
+        if answer.name == DRIVER_STATISTICS and answer.ended == "ok" and answer.output.strip():
+            for each in read_ethtool(answer.output, answer.name):
+                found = each.counters | found
     return CountersRead(host=snapshot.hostname, unix_s=_unix_s(snapshot.captured), uptime_s=uptime_s, counters=found)
 
 

@@ -1,6 +1,7 @@
 """The plan of a sweep over a fabric: one start of one rank a host, or a NIC, and everything but the adaptive rounds."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -49,6 +50,8 @@ _COLLECTIVES: dict[FabricMetric, str] = {
     "message-rate": "message_rate",
 }
 _MOST_PAIRS_BYTES = 2**26
+# Of one pair in such a file.
+_MOST_REPEATS = 100
 # Rounds that may follow from what was measured, and what each may take beside its tests.
 _FURTHER_ROUNDS = 8
 _ROUND_S = 3.0
@@ -257,12 +260,14 @@ def _first(
 
 
 def read_chosen(text: str, places: Places, where: str) -> tuple[Pair, ...]:
-    """Return the pairs that a file names, one a line: `n0,n1`, `n0 n1` or `n0:mlx5_0 n1:mlx5_0`.
+    """Return the pairs that a file names, one a line: `n0,n1`, `n0 n1` or `n0:mlx5_0 n1:mlx5_0`; twice is two tests.
 
-    Raises InputError for a line that is none, a host that is not measured, and a host paired with itself.
+    Raises InputError for a line that is none, a host that is not measured, a host paired with itself, and a pair that
+    is there too often.
     """
     numbers = {str(each): number for number, each in enumerate(places.endpoints)}
-    found: dict[Pair, None] = {}
+    found: list[Pair] = []
+    times: Counter[Pair] = Counter()
     for number, line in enumerate(text.split("\n"), start=1):
         words = line.partition("#")[0].replace(",", " ").split()
         if not words:
@@ -276,7 +281,12 @@ def read_chosen(text: str, places: Places, where: str) -> tuple[Pair, ...]:
         one, other = sorted(numbers[word] for word in words)
         if places.endpoints[one].node == places.endpoints[other].node:
             raise InputError(f"{words[0][:60]} is paired with itself", where=at)
-        found[one, other] = None
+        times[one, other] += 1
+        if times[one, other] > _MOST_REPEATS:
+            raise InputError(
+                f"{words[0][:60]} and {words[1][:60]} are paired more than {_MOST_REPEATS} times", where=at
+            )
+        found.append((one, other))
     if not found:
         raise InputError("no pairs in this file", where=where, hint="one pair a line: n0,n1")
     return tuple(found)

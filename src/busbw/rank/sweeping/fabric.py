@@ -6,7 +6,9 @@ Messages between ranks that measure go through MPI; what rank 0 and the others t
 
 import contextlib
 import random
+import resource
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -17,15 +19,15 @@ from busbw import _core
 from busbw.base import layout
 from busbw.base.value import Value
 from busbw.fabric.places import Pairing
-from busbw.fabric.recorded import carried_out, replayed, rounds_of
+from busbw.fabric.recorded import carried_out, replayed, rounds_before_retests, rounds_of
 from busbw.model import codec
 from busbw.model.fabric import FabricMetric, FabricPlan, PairProbe, PairSeen
 from busbw.model.plan import Plan
-from busbw.model.record import AnyRecord, CountersKept, Event, RoundEnded, RoundMeasured, Unanswered
+from busbw.model.record import AnyRecord, Event, RoundEnded, RoundMeasured, Unanswered
 from busbw.rank.heart import Heart
 from busbw.rank.journal import Journal
 from busbw.rank.mpi_world import MpiWorld
-from busbw.rank.network import host_counters
+from busbw.rank.sweeping.counting import CounterKeeper, CountOrder
 from busbw.rank.sweeping.star import Hub, Spoke, open_star
 from busbw.rank.world import World
 from busbw.stats.distributions import median
@@ -44,7 +46,7 @@ _TAGS = 30_000
 _IDLE_S = 600.0
 
 
-class PairOrder(Value, kw_only=True, frozen=True):
+class PairOrder(Value, kw_only=True, frozen=True, tag="pair"):
     """What rank 0 tells one rank of a pair; `step` is the number of tests it has told of before, of all ranks."""
 
     step: int
@@ -65,25 +67,36 @@ class PairAnswer(Value, kw_only=True, frozen=True):
     value: float | None = None
     best: float | None = None
     worst: float | None = None
+    # How often other work had the core of this rank meanwhile, and how long it took.
+    taken_off: int = 0
+    wall_s: float = 0.0
 
 
-_ORDERS = msgspec.json.Decoder(PairOrder)
+Order = PairOrder | CountOrder
+_ORDERS = msgspec.json.Decoder(Order)
 _ANSWERS = msgspec.json.Decoder(PairAnswer)
 
 
 class PairRank:
     """What a rank measures its share of pairs with."""
 
-    def __init__(self, plan: FabricPlan, world: MpiWorld, heart: Heart) -> None:
+    def __init__(self, plan: FabricPlan, world: MpiWorld, heart: Heart, keeper: CounterKeeper) -> None:
         self._plan = plan
         self._world = world
         self._heart = heart
+        self._keeper = keeper
         # MPI may still write into what belongs to a test that was given up.
         self._given_up: list[_core.PairTester] = []
         self._tester = self._made()
 
-    def measure(self, order: PairOrder) -> PairAnswer:
-        """Measure as one of the two ranks of a pair."""
+    def carry_out(self, order: Order) -> PairAnswer:
+        """Do what rank 0 has said."""
+        if isinstance(order, CountOrder):
+            self._keeper.count(order)
+            return PairAnswer(step=order.step, gave_up=False)
+        return self._measure(order)
+
+    def _measure(self, order: PairOrder) -> PairAnswer:
         assert order.probe is not None
         probe = self._plan.probes[order.probe]
         self._heart.enter("sampling", order.probe)
@@ -98,12 +111,15 @@ class PairRank:
             most=probe.most_samples,
             limit_ns=round(probe.limit_s * 1e9),
         )
+        taken_off, began_s = _switches(), time.monotonic()
         samples = _core.test_pair(self._tester, self._heart.memory, _KINDS[probe.metric], task)
+        taken_off, wall_s = _switches() - taken_off, time.monotonic() - began_s
         if samples.gave_up:
             self._given_up.append(self._tester)
             self._tester = self._made()
             return PairAnswer(step=order.step, gave_up=True)
-        return answer_of(order, probe, samples.duration_ns)
+        made = answer_of(order, probe, samples.duration_ns)
+        return msgspec.structs.replace(made, taken_off=taken_off, wall_s=wall_s)
 
     def _made(self) -> _core.PairTester:
         size_bytes = max(each.size_bytes for each in self._plan.probes)
@@ -118,6 +134,11 @@ class PairRank:
             receive=receive,
             window=max(each.calls for each in self._plan.probes),
         )
+
+
+def _switches() -> int:
+    """Return how often the kernel has given the core of this thread to other work."""
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw
 
 
 def answer_of(order: PairOrder, probe: PairProbe, duration_ns: Sequence[int]) -> PairAnswer:
@@ -156,6 +177,11 @@ class Conductor:
         self._heart = heart
         self._say = say
         self._ranks = {seat: rank for rank, seat in enumerate(plan.of_rank)}
+        # The rank of each host that reads its counters.
+        self._keepers: dict[str, int] = {}
+        for rank, seat in enumerate(plan.of_rank):
+            self._keepers.setdefault(plan.seats[seat].node, rank)
+        self._first = tuple(rounds_before_retests(plan, each.metric) for each in plan.probes)
         self._step = 0
         # Whether any pair was given up.
         self.gave_up = False
@@ -171,8 +197,13 @@ class Conductor:
             raise Stopped
         started_unix_s = time.time()
         seen: dict[int, PairSeen] = {}
+        is_retest = number >= self._first[probe]
+        if is_retest:
+            self._count(number, probe, pairs, ())
         for together in phases(pairs):
             seen.update(self._at_once(probe, pairs, together))
+            if is_retest:
+                self._count(number, probe, pairs, together)
         tests = tuple(seen[at] for at in range(len(pairs)))
         metric = self._plan.probes[probe].metric
         self._heart.enter("writing")
@@ -196,10 +227,30 @@ class Conductor:
         for rank in range(1, len(self._plan.of_rank)):
             self._hub.tell(rank, last)
 
+    def _count(self, number: int, probe: int, pairs: Sequence[Pairing], together: Sequence[int]) -> None:
+        """Have the counters of all hosts of a round read; `together`: the tests since the reading before."""
+        node_of = [each.node for each in self._plan.seats]
+        tested: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for each in pairs:
+            for seat in (each.sender, each.receiver):
+                tested[node_of[seat]] += ()
+        for at in together:
+            pair = (pairs[at].sender, pairs[at].receiver)
+            for node in {node_of[seat] for seat in pair}:
+                tested[node].append(pair)
+        orders: dict[int, Order] = {}
+        for node, tests in tested.items():
+            rank = self._keepers.get(node)
+            if rank is not None and rank not in self._hub.lost:
+                self._step += 1
+                metric = self._plan.probes[probe].metric
+                orders[rank] = CountOrder(step=self._step, metric=metric, round=number, tests=tuple(tests))
+        self._answers(orders, self._plan.probes[probe].limit_s)
+
     def _at_once(self, probe: int, pairs: Sequence[Pairing], together: Sequence[int]) -> dict[int, PairSeen]:
         """Measure pairs that share no rank, given by their places in the round."""
-        orders: dict[int, PairOrder] = {}
-        of_pair: dict[int, int] = {}
+        orders: dict[int, Order] = {}
+        of_pair: dict[int, tuple[int, int]] = {}
         for at in together:
             one, other = (self._ranks.get(seat) for seat in (pairs[at].sender, pairs[at].receiver))
             if one is None or other is None or self._hub.lost & {one, other}:
@@ -207,19 +258,21 @@ class Conductor:
             self._step += 1
             orders[one] = PairOrder(step=self._step, probe=probe, peer=other, leads=True)
             orders[other] = PairOrder(step=self._step, probe=probe, peer=one)
-            of_pair[at] = one
+            of_pair[at] = (one, other)
+        answers = self._answers(orders, self._plan.probes[probe].limit_s)
+        both = {at: (answers.get(one), answers.get(other)) for at, (one, other) in of_pair.items()}
+        return {at: self._seen(pairs[at], *both.get(at, (None, None))) for at in together}
+
+    def _answers(self, orders: dict[int, Order], limit_s: float) -> dict[int, PairAnswer]:
+        """Tell ranks what to do, and return what they answer in time; who does not is lost."""
         # A rank whose partner turns out to be gone gives up by itself.
         for rank, order in orders.items():
             if rank != 0:
                 self._hub.tell(rank, codec.encode(order))
-        answers = self._answers(orders, self._plan.probes[probe].limit_s)
-        return {at: self._seen(pairs[at], answers.get(of_pair.get(at, -1))) for at in together}
-
-    def _answers(self, orders: dict[int, PairOrder], limit_s: float) -> dict[int, PairAnswer]:
         ends_s = time.monotonic() + limit_s + _ANSWER_S
         answers: dict[int, PairAnswer] = {}
         if 0 in orders:
-            answers[0] = self._mine.measure(orders[0])
+            answers[0] = self._mine.carry_out(orders[0])
         waiting = {rank for rank in orders if rank != 0}
         if waiting:
             for rank, message in self._hub.hear(waiting, ends_s):
@@ -234,7 +287,7 @@ class Conductor:
         self.gave_up |= bool(waiting) or any(each.gave_up for each in answers.values())
         return answers
 
-    def _seen(self, pair: Pairing, answer: PairAnswer | None) -> PairSeen:
+    def _seen(self, pair: Pairing, answer: PairAnswer | None, other: PairAnswer | None) -> PairSeen:
         if answer is None or answer.gave_up:
             return PairSeen(sender=pair.sender, receiver=pair.receiver, value=None)
         return PairSeen(
@@ -244,6 +297,8 @@ class Conductor:
             samples=answer.samples,
             best=answer.best,
             worst=answer.worst,
+            taken_off=(answer.taken_off, other.taken_off) if other is not None else None,
+            wall_s=answer.wall_s,
         )
 
 
@@ -262,19 +317,6 @@ def phases(pairs: Sequence[Pairing]) -> Iterator[tuple[int, ...]]:
     yield from map(tuple, lots)
 
 
-class CounterKeeper:
-    """Writes down the counters of a host's network ports; one rank of each host does."""
-
-    def __init__(self, journal: Journal, *, keeps: bool) -> None:
-        self._journal = journal
-        self._keeps = keeps
-
-    def keep(self, moment: Literal["before", "after"]) -> None:
-        """Read the counters now."""
-        if self._keeps:
-            self._journal.write(CountersKept(moment=moment, read=host_counters()))
-
-
 Reason = Literal["complete", "time", "stopped"]
 
 
@@ -291,7 +333,7 @@ def carry_out(
     assert fabric is not None
     assert isinstance(world, MpiWorld)
     star = open_star(world, plan.placement.hosts[0])
-    mine = PairRank(fabric, world, heart)
+    mine = PairRank(fabric, world, heart, keeper)
     if isinstance(star, Spoke):
         _serve(star, mine, heart, keeper)
         return "complete"
@@ -334,11 +376,11 @@ def _serve(spoke: Spoke, mine: PairRank, heart: Heart, keeper: CounterKeeper) ->
     """Measure what rank 0 says until it says that nothing follows. Raises RuntimeError where it is gone."""
     while (message := spoke.hear()) is not None:
         order = _ORDERS.decode(message)
-        if order.probe is None:
+        if isinstance(order, PairOrder) and order.probe is None:
             keeper.keep("after")
             heart.enter("done")
             if order.stays:
                 time.sleep(_IDLE_S)
             return
-        spoke.tell(codec.encode(mine.measure(order)))
+        spoke.tell(codec.encode(mine.carry_out(order)))
     raise RuntimeError("rank 0 is gone: its connection was closed")

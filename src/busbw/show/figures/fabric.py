@@ -16,12 +16,12 @@ MOST_LOSS = 25.0
 # What is as fast as most, up to 3 %, has one colour.
 _COLOURS = ((0.0, 0), (0.12, 0), (0.24, 1), (0.48, 2), (0.75, 3), (1.0, 4))
 _SUSPECT = "▶ "
-_ROW_PX = 17
+ROW_PX = 17
 _LEAST_PX = 190
 _HEAD_PX = 70
 # Of bars: margins, axis and legend; how far below the axis the legend begins.
-_FRAME_PX = 104
-_LEGEND_PX = 44
+FRAME_PX = 104
+LEGEND_PX = 44
 _LONGEST = 26
 
 
@@ -78,7 +78,7 @@ def _columns(name: str, x: Sequence[float], y: Sequence[int], texts: Sequence[st
 
 def bars_figure(bars: Sequence[FabricBar], ways: tuple[str, str]) -> Figure:
     """Return what each loses in both directions, the slowest above. `ways`: what the directions are called."""
-    names = [_label(each.name, suspect=each.suspect) for each in bars]
+    names = [name_label(each.name, suspect=each.suspect) for each in bars]
     texts = [
         f"<b>{plain(each.name)}</b><br>{ways[0]} {_percent(each.sending)}, {ways[1]} {_percent(each.receiving)}"
         f"<br>{each.tests} tests, {100 * each.slow:.0f} % of them slow"
@@ -91,20 +91,22 @@ def bars_figure(bars: Sequence[FabricBar], ways: tuple[str, str]) -> Figure:
     ]
     reach = [each for own in values for each in own if each is not None]
     across = even_axis("loss, %", [min([0.0, *reach]), max([5.0, *reach])])
-    layout = base_layout(across, _names_axis("", names) | {"autorange": "reversed"})
-    inner = 2 * _ROW_PX * len(bars)
-    legend = layout["legend"] | {"y": -_LEGEND_PX / inner}
-    return {"data": traces, "layout": layout | {"barmode": "group", "height": _FRAME_PX + inner, "legend": legend}}
+    layout = base_layout(across, names_axis("", names) | {"autorange": "reversed"})
+    inner = 2 * ROW_PX * len(bars)
+    legend = layout["legend"] | {"y": -LEGEND_PX / inner}
+    return {"data": traces, "layout": layout | {"barmode": "group", "height": FRAME_PX + inner, "legend": legend}}
 
 
-def _names_axis(title: str, names: Sequence[str]) -> dict[str, Any]:
+def names_axis(title: str, names: Sequence[str]) -> dict[str, Any]:
+    """Return an axis of names, each with its label."""
     return {
         "type": "category", "categoryarray": list(names), "tickvals": list(names), "ticktext": list(names),
         "title": {"text": title, "standoff": 6}, "tickangle": 0, "automargin": True, "showline": True,
     }  # fmt: skip
 
 
-def _label(name: str, *, suspect: bool) -> str:
+def name_label(name: str, *, suspect: bool) -> str:
+    """Return a name as an axis has it: cut where it is long, and marked where it is suspected."""
     short = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
     return f"{_SUSPECT if suspect else ''}{plain(short)}"
 
@@ -113,7 +115,7 @@ def _labels(lines: Sequence[ViewLine]) -> list[str]:
     """Return a name for each line; what is alike when cut gets a number, since axes tell lines by name."""
     names: list[str] = []
     for each in lines:
-        name = _label(each.name, suspect=each.suspect)
+        name = name_label(each.name, suspect=each.suspect)
         names.append(name if name not in names else f"{name} ({len(names) + 1})")
     return names
 
@@ -181,8 +183,8 @@ def _heat(
                      "tickvals": [0, 5, 10, 15, 20, 25], "ticktext": ["0", "5", "10", "15", "20", "25+"]},
     }  # fmt: skip
     layout = base_layout(
-        _names_axis(titles[0], columns) | {"tickangle": -60 if len(columns) > 4 else 0, "showgrid": False},
-        _names_axis(titles[1], rows) | {"autorange": "reversed", "showgrid": False},
+        names_axis(titles[0], columns) | {"tickangle": -60 if len(columns) > 4 else 0, "showgrid": False},
+        names_axis(titles[1], rows) | {"autorange": "reversed", "showgrid": False},
     )
-    height = max(_LEAST_PX, 2 * _HEAD_PX + _ROW_PX * len(rows))
+    height = max(_LEAST_PX, 2 * _HEAD_PX + ROW_PX * len(rows))
     return {"data": [trace], "layout": layout | {"height": height, "hovermode": "closest"}}

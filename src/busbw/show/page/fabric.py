@@ -7,6 +7,7 @@ from typing import Any
 from busbw.base.text import counted
 from busbw.base.units import format_in
 from busbw.fabric.drawing import bin_words, loss_words, partner_rows, suspects_words
+from busbw.fabric.groups.isolation import Isolation
 from busbw.fabric.report import FabricReport
 from busbw.fabric.views import FabricBar, SuspectTest
 from busbw.model.finding import Outcome, Verdict
@@ -46,7 +47,7 @@ class FabricSection:
 _WORST: tuple[Outcome, ...] = ("wrong", "failed", "slow", "cannot_tell", "ok")
 
 
-def worst_of(reports: Sequence[FabricReport]) -> Verdict:
+def worst_of(reports: Sequence[FabricReport | Isolation]) -> Verdict:
     """Return the gravest verdict of reports, of which there is at least one."""
     return min((each.verdict for each in reports), key=lambda each: _WORST.index(each.outcome))
 
@@ -64,6 +65,7 @@ def fabric_section_of(report: FabricReport, *, prefix: str = "", level: int = 2)
             "suspects": suspects_words(report),
             "facts": tuple(_facts(report)),
             "evidence": tuple(_evidence(report)),
+            "shows": tuple((each.place, each.evidence) for each in report.answers),
             "plots": tuple(_rows([plot for plot, _ in plots])),
             "tree": svg_address(fabric_tree_svg(tree, drawn, "host" if report.endpoints == report.nodes else "NIC")),
             "tree_words": f"{drawn}; its numbers are in the tables",
@@ -110,6 +112,8 @@ def _facts(report: FabricReport) -> Iterator[tuple[str, str]]:
         yield "not confirmed", counted(report.cleared, "suspicion")
     if report.leaf_agreement is not None:
         yield "leaves", f"inferred from latencies; {100 * report.leaf_agreement:.0f} % of the pairs agree"
+    elif report.leaves_untold:
+        yield "leaves", f"not inferred from latencies: {report.leaves_untold}"
     for number, each in enumerate(report.bands, start=1):
         published = f", published {each.published_s * 1e6:.2f} us" if each.published_s is not None else ""
         spread = f"{each.centre_s * 1e6:.2f} us ({each.low_s * 1e6:.2f} to {each.high_s * 1e6:.2f})"

@@ -23,6 +23,7 @@ from markupsafe import Markup, escape
 from busbw import __version__
 from busbw.base.text import printable
 from busbw.base.units import format_rate, format_size, format_time
+from busbw.fabric.groups.isolation import Isolation
 from busbw.fabric.report import FabricReport
 from busbw.model import codec
 from busbw.model.comparison import Bisection, Comparison
@@ -38,7 +39,8 @@ from busbw.show.figures.scaling import scaling_figures
 from busbw.show.figures.series import BASIS_WORDS, Figure
 from busbw.show.figures.spread import rank_numbers
 from busbw.show.lines import AFTER_A_COMMAND, arguments_of, command_spans, is_long
-from busbw.show.page.fabric import fabric_section_of, worst_of
+from busbw.show.page.fabric import FabricSection, fabric_section_of, worst_of
+from busbw.show.page.isolation import isolation_section_of
 from busbw.show.page.overview import overview_of, overview_sentence
 from busbw.show.page.pictures import ImportSubject, ReportSubject, svg_address
 from busbw.show.page.section import RunSection, explained_findings, section_of
@@ -299,8 +301,9 @@ def report_html(
     imports: Sequence[ImportSubject] = (),
     bisection: Bisection | None = None,
     fabrics: Sequence[FabricReport] = (),
+    isolations: Sequence[Isolation] = (),
 ) -> str:
-    """Return the report of runs, a comparison, scaling, imports, a bisection, a fabric, or of all; of something.
+    """Return the report of runs, a comparison, scaling, imports, a bisection, fabrics, searches, or of all.
 
     With a bisection the comparison is that of its ends.
     """
@@ -328,9 +331,10 @@ def report_html(
     read, of_imports = _imports(environment, imports, is_alone=is_alone)
     figures |= of_imports
     values |= {"imports": read}
-    swept, of_fabrics = _fabrics(environment, fabrics, is_alone=len(fabrics) == 1 and not subjects)
-    values |= {"fabrics": swept}
-    figures |= of_fabrics
+    is_one = len(fabrics) + len(isolations) == 1 and not subjects
+    of_nodes, drawn = _of_nodes(environment, fabrics, isolations, is_alone=is_one)
+    values |= {"of_nodes": of_nodes}
+    figures |= drawn
     if len(subjects) == 1:
         section = section_of(subjects[0], prefix="", level=2)
         values |= {
@@ -347,8 +351,10 @@ def report_html(
     else:
         payloads = [_payload("payload", figures, [])]
     title, heading = _titles(subjects, comparison, scaling, imports, bisection)
-    if fabrics and not subjects:
-        title, heading = f"{words.OUTCOMES[worst_of(fabrics).outcome].word}: busbw fabric", "busbw fabric"
+    judged: tuple[FabricReport | Isolation, ...] = (*fabrics, *isolations)
+    if judged and not subjects:
+        heading = "busbw fabric" if fabrics else "busbw isolate"
+        title = f"{words.OUTCOMES[worst_of(judged).outcome].word}: {heading}"
     return _page(environment, subjects, imports, values | {"payloads": payloads, "title": title, "heading": heading})
 
 
@@ -375,18 +381,24 @@ def _imports(
     return tuple(read), figures
 
 
-def _fabrics(
-    environment: Environment, fabrics: Sequence[FabricReport], *, is_alone: bool
+def _of_nodes(
+    environment: Environment, fabrics: Sequence[FabricReport], isolations: Sequence[Isolation], *, is_alone: bool
 ) -> tuple[tuple[tuple[str, str, Markup], ...], dict[str, Figure]]:
-    """Return the id, name and part of the page of each fabric, and the figures of all. One alone has no heading."""
-    read: list[tuple[str, str, Markup]] = []
-    figures: dict[str, Figure] = {}
+    """Return the id, name and part of the page of each fabric and search, and all figures. One alone has no heading."""
+    level = 2 if is_alone else 3
+    made: list[tuple[str, str, str, FabricSection]] = []
     for place, report in enumerate(fabrics, start=1):
-        section = fabric_section_of(report, prefix="" if is_alone else f"fabric-{place}-", level=2 if is_alone else 3)
-        html = Markup(environment.get_template("fabric.html.j2").render(section.values))  # noqa: S704  by Jinja
-        read.append((f"fabric-{place}", "" if is_alone else f"Fabric: {report.title}", html))
-        figures |= section.figures
-    return tuple(read), figures
+        section = fabric_section_of(report, prefix="" if is_alone else f"fabric-{place}-", level=level)
+        made.append((f"fabric-{place}", f"Fabric: {report.title}", "fabric.html.j2", section))
+    for place, found in enumerate(isolations, start=1):
+        section = isolation_section_of(found, prefix="" if is_alone else f"isolation-{place}-", level=level)
+        name = f"Search over groups: {found.plan.isolation_id}"
+        made.append((f"isolation-{place}", name, "isolation.html.j2", section))
+    read = tuple(
+        (key, "" if is_alone else name, Markup(environment.get_template(template).render(section.values)))  # noqa: S704
+        for key, name, template, section in made
+    )
+    return read, {key: figure for each in made for key, figure in each[3].figures.items()}
 
 
 def _titles(

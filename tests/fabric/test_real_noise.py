@@ -1,0 +1,84 @@
+"""A simulation whose values scatter as the repeated tests of a real sweep do."""
+
+import math
+import random
+import statistics
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from busbw.api.fabrics import FabricRequest, judge_fabric
+from busbw.base.errors import InputError
+from busbw.fabric.places import PairTest
+from busbw.fabric.simulation import noise_of
+
+
+def repeats(pairs: int, times: int, sigma: float, *, bad: float = 1.0) -> Iterator[PairTest]:
+    """Yield tests of disjoint pairs, each made again; those of the first pair slower by `bad`."""
+    draws = random.Random(7)
+    for pair in range(pairs):
+        for number in range(times):
+            value = 47e9 * math.exp(draws.gauss(0, sigma)) * (bad if pair == 0 else 1)
+            yield PairTest(sender=2 * pair, receiver=2 * pair + 1, round=number, value=value)
+
+
+@pytest.mark.parametrize(("pairs", "times"), [(400, 2), (50, 16)])
+def test_the_scatter_of_a_single_test_comes_out_however_often_each_was_repeated(pairs: int, times: int) -> None:
+    noise = noise_of(repeats(pairs, times, 0.005), "bandwidth", (), "t")
+    assert len(noise.drawn) == pairs * times
+    assert statistics.pstdev(noise.drawn) == pytest.approx(0.005, rel=0.1)
+
+
+def test_pairs_of_different_speed_are_no_scatter_and_bad_hosts_have_no_part_in_it() -> None:
+    slow = noise_of(repeats(50, 4, 0.005, bad=0.5), "bandwidth", (), "t")
+    assert statistics.pstdev(slow.drawn) == pytest.approx(0.005, rel=0.2)
+    assert len(noise_of(repeats(50, 4, 0.005), "bandwidth", {0}, "t").drawn) == 49 * 4
+
+
+def test_both_directions_of_a_test_without_directions_are_one_pair() -> None:
+    tests = [PairTest(sender=at % 2, receiver=1 - at % 2, round=at, value=1.6e-6 + at * 1e-9) for at in range(20)]
+    assert len(noise_of(tests, "latency", (), "t").drawn) == 20
+    assert len(noise_of(tests, "bandwidth", (), "t").drawn) == 20
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Callable[[float, int], str]:
+    """Return what writes a table of all pairs of eight hosts with such a scatter, each so often."""
+
+    def write(sigma: float, times: int) -> str:
+        draws, path = random.Random(3), tmp_path / f"{sigma}-{times}.csv"
+        rows = [
+            f"n{one},n{other},{380 * math.exp(draws.gauss(0, sigma)):.3f},Gb/s,{number}"
+            for number in range(times)
+            for one in range(8)
+            for other in range(8)
+            if one != other
+        ]
+        path.write_text("\n".join(["sender,receiver,value,unit,round", *rows]) + "\n")
+        return str(path)
+
+    return write
+
+
+def simulated(source: str) -> FabricRequest:
+    return FabricRequest(topology="fat-tree-2", nodes=32, fault="node", effect=0.05, seed=2, noise_from=source)
+
+
+def test_a_small_fault_is_found_under_the_noise_of_a_steady_fabric_and_not_under_that_of_an_unsteady_one(
+    table: Callable[[float, int], str],
+) -> None:
+    steady, unsteady = (judge_fabric(simulated(table(sigma, 4))).report for sigma in (0.003, 0.08))
+    assert [each.kind for each in steady.answers] == ["node"]
+    assert unsteady.answers == ()
+    assert "noise of 224 repeated tests of" in steady.title
+    assert steady.simulated
+
+
+def test_results_without_repeats_and_results_that_are_not_there_are_refused(table: Callable[[float, int], str]) -> None:
+    with pytest.raises(InputError, match="no test of bandwidth between sound hosts of the same pair, made again"):
+        judge_fabric(simulated(table(0.003, 1)))
+    with pytest.raises(InputError, match="nosuch"):
+        judge_fabric(simulated("nosuch"))
+    with pytest.raises(InputError, match="of a stored sweep or of a file"):
+        judge_fabric(simulated("-"))
