@@ -245,16 +245,9 @@ class Request(Value, kw_only=True, frozen=True, omit_defaults=True):
         float, RunOption("--time-limit", "how", "Of measuring.", form="seconds", metavar="SECONDS")
     ] = 50.0
     min_samples: Annotated[int, RunOption("--min-samples", "how", "Samples of each size at least.", form="number")] = 30
-    max_samples: Annotated[
-        int,
-        RunOption(
-            "--max-samples",
-            "how",
-            "Samples of each size at most; it ends there however wide its interval is.",
-            form="number",
-            rare=True,
-        ),
-    ] = 20_000
+    max_samples: Annotated[int, RunOption("--max-samples", "how", "Samples of each size at most.", form="number")] = (
+        20_000
+    )
     # Calls of one stream, graph or loaded sample, and calls before the first.
     calls: Annotated[
         int | None,
