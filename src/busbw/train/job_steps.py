@@ -43,6 +43,8 @@ class JobSteps:
     batches: tuple[int, ...]
     flops: tuple[float, ...]
     mfu: tuple[float, ...]
+    # Of each step's time, what was waited for collectives; NaN: not said.
+    waited: tuple[float, ...]
     notes: tuple[str, ...]
 
 
@@ -103,6 +105,7 @@ def job_steps(rows: StepRows, work: StepWork, source: str) -> JobSteps:
         batches=tuple(batches[place] for place in places),
         flops=tuple(1e12 * rows.tflops[place] for place in places),
         mfu=tuple(rows.mfu[place] / 100 for place in places),
+        waited=tuple(rows.waited[place] / rows.values[place] for place in places),
         notes=tuple(notes),
     )
 

@@ -127,6 +127,8 @@ class TrainingLog(Value, kw_only=True, frozen=True):
     # Where only a whole run has a time: seconds of a step on average, start and pauses with it.
     mean_step_s: ScalingEstimate | None = None
     throughput: StepThroughput
+    # Of a step of the window, the share that a rank waited for collectives, where the program prints it.
+    exposed: ScalingEstimate | None = None
     long_steps: LongSteps | None = None
     restarts: tuple[Restart, ...] = ()
     ranks: tuple[RankSteps, ...] = ()

@@ -40,6 +40,8 @@ class StepRows:
     # Tokens a second of one device, and samples a second of all.
     tokens: "array[float]" = field(default_factory=lambda: array("d"))
     samples: "array[float]" = field(default_factory=lambda: array("d"))
+    # What the rank waited for collectives, in the unit of the value.
+    waited: "array[float]" = field(default_factory=lambda: array("d"))
     # Digits behind the point: the fewest of the first values, and so how coarse the print is.
     decimals: int = 99
     # Half of what the last digit, or a clock of whole seconds, leaves open; None: `decimals` tell it.
@@ -124,7 +126,7 @@ class StepRows:
             column = getattr(self, name)
             if not column:
                 column.extend(array("q", bytes(8 * count)))
-        for name in ("stamps", "tflops", "mfu", "tokens", "samples"):
+        for name in ("stamps", "tflops", "mfu", "tokens", "samples", "waited"):
             column = getattr(self, name)
             if not column:
                 column.extend(array("d", [_NO_NUMBER]) * count)
