@@ -18,9 +18,7 @@ _KINDS: tuple[GroupKind, ...] = ("TP", "EP", "DP", "expert-DP", "all")
 _FP8_MULTIPLE = 16
 
 
-def proxy_plan(
-    job: TrainJob, *, steps: int, device: ProxyDevice | None, directory: str, keep_weights: bool = False
-) -> ProxyPlan:
+def proxy_plan(job: TrainJob, *, steps: int, device: ProxyDevice | None, directory: str) -> ProxyPlan:
     """Return what every process does.
 
     Raises InputError for a job that cannot be, and for one that this transformer is not made for.
@@ -35,7 +33,7 @@ def proxy_plan(
         zero=p.zero, sequence=configuration.sequence, micro_batch=configuration.micro_batch,
         global_batch=configuration.global_batch, accumulation=layout.accumulation, gradient_bytes=p.gradient_bytes,
         groups=tuple(ProxyGroups(kind=kind, ranks=_ranks(layout, kind)) for kind in _KINDS), steps=steps,
-        learning_rate=_LEARNING_RATE, seed=_SEED, directory=directory, keep_weights=keep_weights,
+        learning_rate=_LEARNING_RATE, seed=_SEED, directory=directory,
     )  # fmt: skip
 
 

@@ -31,7 +31,6 @@ class ProxyRequest:
     layout: str | None = None
     device: ProxyDevice | None = None
     steps: int = 20
-    keep_weights: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,17 +44,15 @@ class Proxied:
 def train_proxy(request: ProxyRequest, say: Callable[[str], None]) -> Proxied:
     """Train, and return what was measured; `say` is given the lines of the log as they come.
 
-    Started by torchrun, srun or mpirun this process becomes one of the program's, and does not return. Raises InputError
-    for a job that cannot be, RunError where its processes fail.
+    Started by torchrun, srun or mpirun this process becomes one of the program's, and does not return. Raises
+    InputError for a job that cannot be, RunError where its processes fail.
     """
     ranks = training.ranks_of_launcher()
     job = job_of(workload_of(request.workload), request.gpus if request.gpus is not None else ranks, request.dtype)
     if request.layout is not None:
         job = replace(job, configuration=changed_layout(request.layout, job.configuration))
     directory = request.directory.absolute()
-    plan = proxy_plan(
-        job, steps=request.steps, device=request.device, directory=str(directory), keep_weights=request.keep_weights
-    )
+    plan = proxy_plan(job, steps=request.steps, device=request.device, directory=str(directory))
     if ranks is not None:
         training.become_rank(plan)
     check_new_folder(directory)

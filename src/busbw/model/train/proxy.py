@@ -45,8 +45,6 @@ class ProxyPlan(Value, kw_only=True, frozen=True):
     learning_rate: float
     seed: Integer
     directory: str
-    # Whether the gradients and the weights at the end are kept beside the result.
-    keep_weights: bool = False
 
 
 class ProxyCall(Value, kw_only=True, frozen=True):

@@ -1,7 +1,7 @@
 """Collectives of a training step over torch.distributed, each timed, and their gradients.
 
-A collective is waited for: nothing computes beside it, and so its time is exposed. On GPUs two events in the stream that
-computes stand around it, on CPUs a clock does.
+A collective is waited for: nothing computes beside it, and so its time is exposed. On GPUs two events in the stream
+that computes stand around it, on CPUs a clock does.
 """
 
 import time
@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 from busbw.model.train.plan import GroupKind
 from busbw.model.train.proxy import ProxyPlan
 
-Tensor = torch.Tensor
 # Called so since PyTorch 2.13, which warns of the older names.
 _REDUCE_SCATTER = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
 _ALL_GATHER = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
@@ -164,11 +164,11 @@ class _OutOfTensorParallel(torch.autograd.Function):
     """Parts that are summed over TP: each takes the gradient of the sum."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, groups: Groups) -> Tensor:  # noqa: ANN401
+    def forward(_ctx: Any, values: Tensor, groups: Groups) -> Tensor:  # noqa: ANN401
         return groups.all_reduce(_TP_SUMS, "TP", values.contiguous().clone())
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # noqa: ANN401
+    def backward(_ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # noqa: ANN401
         return gradient, None
 
 

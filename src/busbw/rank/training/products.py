@@ -7,9 +7,9 @@ element at that moment; sums stay in float32, what comes out is bfloat16.
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
-Tensor = torch.Tensor
 _LEAST = 1e-12
 # The products take sides that are multiples of it.
 _MULTIPLE = 16

@@ -6,9 +6,10 @@ arXiv 1909.08053 (TP) and arXiv 2101.03961 (experts), without dropped tokens; th
 
 import hashlib
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from busbw.model.train.plan import GroupKind
@@ -21,7 +22,6 @@ from busbw.rank.training.communication import (
 )
 from busbw.rank.training.products import product
 
-Tensor = torch.Tensor
 _DEVIATION = 0.02
 _ROTARY_BASE = 10_000.0
 _EPSILON = 1e-5
@@ -203,7 +203,7 @@ class _SplitLoss(torch.autograd.Function):
     """Cross entropy summed over rows, of logits whose columns are spread over TP."""
 
     @staticmethod
-    def forward(ctx, logits, wanted, groups):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
+    def forward(ctx: Any, logits: Tensor, wanted: Tensor, groups: Groups) -> Tensor:  # noqa: ANN401
         name = "sums of the loss"
         most = groups.all_reduce(name, "TP", logits.max(-1).values, largest=True)
         powers = (logits - most.unsqueeze(-1)).exp()
@@ -216,7 +216,7 @@ class _SplitLoss(torch.autograd.Function):
         return (total.log() + most - of_wanted).sum()
 
     @staticmethod
-    def backward(ctx, gradient):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:  # noqa: ANN401
         shares, column, is_own = ctx.saved_tensors
         found = shares.scatter_add(1, column.unsqueeze(1), -is_own.to(shares.dtype).unsqueeze(1))
         return found * gradient, None, None

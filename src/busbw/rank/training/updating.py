@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from busbw.model.train.plan import GroupKind
 from busbw.model.train.proxy import ProxyPlan
 from busbw.rank.training.communication import Groups
 from busbw.rank.training.transformer import Transformer, Weight
 
-Tensor = torch.Tensor
 _BETAS = (0.9, 0.95)
 _EPSILON = 1e-8
 _MOST_NORM = 1.0
@@ -84,9 +84,8 @@ class Updater:
         self._steps += 1
         self._sum_of_routers()
         summed = [self._summed(kind) / tokens for kind in self._kinds]
-        squares = sum((self._squares(kind, part) for kind, part in zip(self._kinds, summed, strict=True)), start=0.0)
-        norm = torch.as_tensor(squares, device=self._device).reshape(1)
-        norm = self._groups.all_reduce("norm of the gradient", "all", norm).sqrt()
+        squares = [self._squares(kind, part) for kind, part in zip(self._kinds, summed, strict=True)]
+        norm = self._groups.all_reduce("norm of the gradient", "all", torch.stack(squares).sum().reshape(1)).sqrt()
         scale = (_MOST_NORM / (norm + 1e-6)).clamp(max=1.0)
         for kind, part in zip(self._kinds, summed, strict=True):
             self._update(kind, part * scale)
