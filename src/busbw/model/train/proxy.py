@@ -69,6 +69,8 @@ class ProxyResult(Value, kw_only=True, frozen=True):
     torch: str
     backend: str
     devices: tuple[str, ...]
+    # Variables of NCCL, PyTorch and the like that every process had.
+    settings: tuple[tuple[str, str], ...]
     # How a collective's time was taken.
     clock: str
     # A place for each step: seconds, of them in collectives, and the loss of the whole batch.

@@ -51,7 +51,7 @@ def _identity(plan: ProxyPlan) -> RankIdentity:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Place:
+class _Seat:
     """Where this process computes."""
 
     device: Any
@@ -89,14 +89,14 @@ def _last_place(error: BaseException) -> str | None:
     return f"{Path(found[-1].filename).name}:{found[-1].lineno}, {found[-1].name}" if found else None
 
 
-def _place(plan: ProxyPlan, identity: RankIdentity, torch: Any) -> _Place:  # noqa: ANN401
+def _place(plan: ProxyPlan, identity: RankIdentity, torch: Any) -> _Seat:  # noqa: ANN401
     """Return where this process computes. Raises InputError for what this machine does not have."""
     gpus = torch.cuda.device_count()
     if plan.device == "cpu" or (plan.device is None and not gpus):
         if plan.dtype == "fp8":
             raise InputError("CPUs do not multiply in FP8", where="--dtype fp8", hint="--dtype bf16")
         torch.set_num_threads(1)
-        return _Place(device=torch.device("cpu"), backend="gloo", name=f"CPU ({torch.get_num_threads()} thread)")
+        return _Seat(device=torch.device("cpu"), backend="gloo", name=f"CPU ({torch.get_num_threads()} thread)")
     if gpus <= identity.local_rank:
         raise InputError(
             f"process {identity.local_rank} of this host has no GPU: PyTorch {torch.__version__} sees {gpus}",
@@ -106,10 +106,10 @@ def _place(plan: ProxyPlan, identity: RankIdentity, torch: Any) -> _Place:  # no
     name = torch.cuda.get_device_name(identity.local_rank)
     if plan.dtype == "fp8" and torch.cuda.get_device_capability(identity.local_rank) < _FIRST_WITH_FP8:
         raise InputError(f"{name} does not multiply in FP8", where="--dtype fp8", hint="--dtype bf16")
-    return _Place(device=torch.device("cuda", identity.local_rank), backend="nccl", name=name)
+    return _Seat(device=torch.device("cuda", identity.local_rank), backend="nccl", name=name)
 
 
-def _meet(plan: ProxyPlan, identity: RankIdentity, place: _Place, torch: Any) -> None:  # noqa: ANN401
+def _meet(plan: ProxyPlan, identity: RankIdentity, place: _Seat, torch: Any) -> None:  # noqa: ANN401
     address, port = _address(os.environ, plan), os.environ.get("MASTER_PORT", _DEFAULT_PORT)
     try:
         torch.distributed.init_process_group(

@@ -3,6 +3,7 @@
 Rank 0 alone writes, and nothing before every rank has found what it needs.
 """
 
+import os
 import sys
 import time
 from dataclasses import dataclass
@@ -18,6 +19,20 @@ from busbw.rank.training.communication import CallKind, CallTally, Groups, Meter
 from busbw.rank.training.transformer import Transformer
 from busbw.rank.training.updating import Updater
 from busbw.stats.distributions import median
+
+_SETTINGS = ("NCCL_", "TORCH_", "NVSHMEM_", "GLOO_", "UCX_", "CUDA_", "OMP_")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a process computes, and the settings that it was given."""
+
+    device: str
+    settings: tuple[tuple[str, str], ...]
+
+
+def _settings() -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(_SETTINGS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +56,8 @@ def train(plan: ProxyPlan, rank: int, device: torch.device, device_name: str) ->
     groups = Groups(plan, rank, Meter(has_events=on_gpu))
     model = Transformer.drawn(plan, groups, device)
     updater = Updater(model, plan, groups)
-    names: list[str] = [""] * plan.ranks
-    dist.all_gather_object(names, device_name)
+    places: list[_Place] = [_Place("", ())] * plan.ranks
+    dist.all_gather_object(places, _Place(device_name, _settings()))
     log = _Log(plan, device_name) if rank == 0 else None
     steps = []
     for number in range(1, plan.steps + 1):
@@ -50,7 +65,7 @@ def train(plan: ProxyPlan, rank: int, device: torch.device, device_name: str) ->
         if log is not None:
             log.step(number, steps[-1])
     if log is not None:
-        log.finish(_result(plan, tuple(names), steps, groups, on_gpu=on_gpu))
+        log.finish(_result(plan, places, steps, groups, on_gpu=on_gpu))
 
 
 def _step(model: Transformer, updater: Updater, batches: list[torch.Tensor]) -> _Step:
@@ -135,9 +150,7 @@ class _Log:
         (self._folder / RESULT_NAME).write_bytes(codec.encode_pretty(result))
 
 
-def _result(
-    plan: ProxyPlan, devices: tuple[str, ...], steps: list[_Step], groups: Groups, *, on_gpu: bool
-) -> ProxyResult:
+def _result(plan: ProxyPlan, places: list[_Place], steps: list[_Step], groups: Groups, *, on_gpu: bool) -> ProxyResult:
     first = len(steps) // 2
     counted = steps[first:]
     kinds = dict.fromkeys(kind for step in counted for kind in step.tallies)
@@ -146,7 +159,8 @@ def _result(
         plan=plan,
         torch=str(torch.__version__),
         backend=str(dist.get_backend()),
-        devices=devices,
+        devices=tuple(each.device for each in places),
+        settings=tuple(each for each in places[0].settings if all(each in other.settings for other in places)),
         clock="two events around each in the stream that computes" if on_gpu else "the time in each call",
         # As printed, so that the log and this say the same.
         step_s=tuple(round(step.step_s, 9) for step in steps),
