@@ -133,7 +133,7 @@ class WhatIf(Value, kw_only=True, frozen=True):
 
 
 class AlltoallChoice(Value, kw_only=True, frozen=True):
-    """An all-to-all of the step in one level and in two. Times of one call, where both were measured; else the shape."""
+    """An all-to-all of the step in one level and in two: times of one call where both were measured, else the shape."""
 
     name: str
     size_bytes: Integer
