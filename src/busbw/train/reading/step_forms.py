@@ -56,7 +56,8 @@ _MEGATRON = re.compile(
     rb"(?:[^\n]*?consumed samples:[ \t]{1,20}(?P<consumed>\d{1,18}) \|)?"
     rb"[^\n]*?elapsed time per iteration \(ms\): (?P<value>" + _NUMBER + rb")(?=[ /|\n]|$)"
     rb"(?:[^\n]*?throughput per GPU \(TFLOP/s/GPU\): (?P<tflops>" + _NUMBER + rb"))?"
-    rb"(?:[^\n]*?global batch size:[ \t]{1,20}(?P<batches>\d{1,9}))?"
+    # Up to it by what it is not: faster than trying it at each place.
+    rb"(?:[^g\n]*+(?:g(?!lobal batch size:)[^g\n]*+)*+global batch size:[ \t]{1,20}(?P<batches>\d{1,9}))?"
 )
 _NEMO = re.compile(
     rb"(?:global_batch_size: (?P<batches>\d{1,9}) \| )?"
