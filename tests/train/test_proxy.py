@@ -2,6 +2,7 @@
 what it measured, and what it refuses.
 """
 
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -12,8 +13,10 @@ import pytest
 from tests.warm import warm_busbw
 
 from busbw.base.errors import InputError
+from busbw.measure.execute.training import ranks_of_launcher
 from busbw.model import codec
 from busbw.model.train.proxy import ProxyResult
+from busbw.rank.training.program import _address
 from busbw.train.layout import layout_of
 from busbw.train.planning import job_of
 from busbw.train.step import slowest, step_calls
@@ -189,7 +192,9 @@ def test_each_rank_is_in_one_group_of_a_kind() -> None:
 
 def test_a_cpu_without_fp8_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
     need_torch()
-    done = warm_busbw("train", "proxy", "toy-moe", "--dtype", "fp8", "--device", "cpu", "-o", str(tmp_path / "x"))
+    done = warm_busbw(
+        "train", "proxy", "toy-moe", "--dtype", "fp8", "--device", "cpu", "-o", str(tmp_path / "x"), timeout=200
+    )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: CPUs do not multiply in FP8\n  --> --dtype fp8\nhint: --dtype bf16\n"
     assert not (tmp_path / "x").exists()
@@ -200,8 +205,9 @@ def test_the_whole_way_from_a_plan_to_a_report(
 ) -> None:
     planned = warm_busbw("train", "plan", "toy-moe", "--platform", "nvidia-dgx-h100", "--json")
     trained = warm_busbw(
-        "train", "proxy", "toy-moe", "--dtype", "bf16", "--steps", "8", "--device", "cpu", "-o", str(tmp_path / "two")
-    )
+        "train", "proxy", "toy-moe", "--dtype", "bf16", "--steps", "8", "--device", "cpu", "-o", str(tmp_path / "two"),
+        timeout=250,
+    )  # fmt: skip
     log = str(tmp_path / "two" / "train.log")
     read = warm_busbw("train", "read", log, "--workload", "toy-moe", "--peak-tflops", "0.1")
     scaled = warm_busbw("train", "scale", f"{alone[2].plan.directory}/train.log", log, "--json")
@@ -219,3 +225,38 @@ def test_the_whole_way_from_a_plan_to_a_report(
     assert "exposed communication" in scaled.stdout, scaled.stderr
     assert report.returncode == 0, report.stderr
     assert "everything else" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("environment", "ranks"),
+    [
+        ({"RANK": "1", "WORLD_SIZE": "4"}, 4),
+        ({"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "8"}, 8),
+        # A batch script is a task of its job too, and no process of a program.
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, None),
+        ({"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}, 2),
+        ({"PMI_RANK": "1", "PMI_SIZE": "2"}, 2),
+        ({"RANK": "x", "WORLD_SIZE": "4"}, None),
+        ({}, None),
+    ],
+)
+def test_a_launcher_is_known_by_what_it_sets(environment: dict[str, str], ranks: int | None) -> None:
+    assert ranks_of_launcher(environment) == ranks
+
+
+def test_where_processes_meet_is_said_or_on_one_host() -> None:
+    plan = toy(2, "tp=1,ep=2")
+    assert _address({"MASTER_ADDR": "node1"}, plan) == "node1"
+    assert _address({"OMPI_COMM_WORLD_LOCAL_SIZE": "2"}, plan) == "127.0.0.1"
+    with pytest.raises(InputError, match="where the processes meet is not said"):
+        _address({"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NUM_NODES": "2"}, plan)
+
+
+def test_more_processes_than_the_job_has_are_refused(tmp_path: Path) -> None:
+    done = warm_busbw(
+        "train", "proxy", "toy-moe", "--gpus", "2", "-o", str(tmp_path / "x"),
+        env={**os.environ, "RANK": "0", "WORLD_SIZE": "3", "LOCAL_RANK": "0"}, timeout=200,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "3 processes were started, and the job has 2" in done.stderr
+    assert not (tmp_path / "x").exists()

@@ -117,13 +117,13 @@ def _prints(column: Sequence[float]) -> bool:
     return not all(map(math.isnan, column))
 
 
-def _possible(times: Sequence[float | None]) -> tuple[Sequence[int], Sequence[int]]:
+def _possible(times_s: Sequence[float | None]) -> tuple[Sequence[int], Sequence[int]]:
     """Return the places with a time above zero, and those with one that cannot be; the rest has none."""
-    known = [time_s for time_s in times if time_s is not None]
-    if len(known) == len(times) and math.isfinite(sum(known)) and min(known) > 0:
-        return range(len(times)), ()
-    kept = [at for at, time_s in enumerate(times) if time_s is not None and 0 < time_s < math.inf]
-    return kept, [at for at, time_s in enumerate(times) if time_s is not None and not 0 < time_s < math.inf]
+    known = [time_s for time_s in times_s if time_s is not None]
+    if len(known) == len(times_s) and math.isfinite(sum(known)) and min(known) > 0:
+        return range(len(times_s)), ()
+    kept = [at for at, time_s in enumerate(times_s) if time_s is not None and 0 < time_s < math.inf]
+    return kept, [at for at, time_s in enumerate(times_s) if time_s is not None and not 0 < time_s < math.inf]
 
 
 def _one_job(rows: StepRows, source: str) -> None:

@@ -42,7 +42,8 @@ class ProxyPlan(Value, kw_only=True, frozen=True):
     gradient_bytes: Integer
     groups: tuple[ProxyGroups, ...]
     steps: Integer
-    learning_rate: float
+    # How far Adam goes in a step.
+    step_factor: float
     seed: Integer
     directory: str
 

@@ -128,7 +128,7 @@ class Updater:
         kind.square.lerp_(gradient.square(), 1 - _BETAS[1])
         means, squares = (1 - beta**self._steps for beta in _BETAS)
         step = kind.mean / means / ((kind.square / squares).sqrt() + _EPSILON)
-        kind.master.sub_(step, alpha=self._plan.learning_rate)
+        kind.master.sub_(step, alpha=self._plan.step_factor)
         values = kind.master
         if self._plan.zero:
             sent = kind.master.to(kind.weights[0].values.dtype)
