@@ -13,6 +13,8 @@ from busbw.show.figures.series import Figure, base_layout
 
 # Lanes of collectives; what is left stands in one.
 _MOST_LANES = 6
+# Less than this of the largest goes there too.
+_LEAST = 0.01
 _LANE = 0.7
 
 
@@ -42,7 +44,7 @@ def planned_step_figure(plan: TrainPlan) -> StepFigure | None:
     parts = [StepPart(name="computing", time_s=estimate.layers_s - estimate.inside_s)]
     parts += _lanes([(f"{each.collective}, {each.group}", each.exposed_s or 0.0) for each in plan.collectives])
     parts += [StepPart(name="bubble", time_s=estimate.bubble_s)] if estimate.bubble_s else []
-    what = f"{plan.workload} on {plan.gpus} GPUs of {plan.platform}, {plan.dtype}: by the plan, {estimate.fitted_on}"
+    what = f"{plan.workload} on {plan.gpus} GPUs of {plan.platform}, {plan.dtype}: by the plan"
     return _figure(parts, estimate.step_s, exposed_s / estimate.step_s, what)
 
 
@@ -61,8 +63,9 @@ def _lanes(calls: Sequence[tuple[str, float]]) -> list[StepPart]:
     for name, time_s in calls:
         sums[name] = sums.get(name, 0.0) + time_s
     ordered = sorted(((name, time_s) for name, time_s in sums.items() if time_s > 0), key=lambda each: -each[1])
-    parts = [StepPart(name=name, time_s=time_s) for name, time_s in ordered[:_MOST_LANES]]
-    rest_s = sum(time_s for _, time_s in ordered[_MOST_LANES:])
+    shown = [each for each in ordered[:_MOST_LANES] if each[1] >= _LEAST * ordered[0][1]]
+    parts = [StepPart(name=name, time_s=time_s) for name, time_s in shown]
+    rest_s = sum(time_s for _, time_s in ordered[len(shown) :])
     return [*parts, StepPart(name="others", time_s=rest_s)] if rest_s else parts
 
 
