@@ -303,8 +303,9 @@ def scaling(path: Path) -> ScalingReport:
 def step(path: Path) -> TrainPlan | ProxyResult:
     """Return what `busbw train plan --json` or `busbw train proxy` wrote. Raises InputError for something else."""
     content = read_whole(path, _MOST_BYTES)
-    kind = ProxyResult if b'"gradient_norms"' in content else TrainPlan
-    return codec.decode(content, kind, where=str(path))
+    if b'"gradient_norms"' in content:
+        return codec.decode(content, ProxyResult, where=str(path))
+    return codec.decode(content, TrainPlan, where=str(path))
 
 
 def export(directory: Path, form: str) -> bytes:
