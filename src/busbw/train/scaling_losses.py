@@ -1,7 +1,8 @@
 """What a loss of efficiency is made of, where each job says how much of a step it waits for communication.
 
 The work of one GPU is what a token costs: GPU-seconds a token = seconds of a step x GPUs / tokens of a step. What it
-grows by against the base is split into communication that nothing hides and everything else.
+grows by against the base is split into communication that nothing hides and everything else. Alone because `scaling` is
+of printed numbers and what they are worth.
 """
 
 from collections.abc import Sequence
