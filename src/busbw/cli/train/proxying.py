@@ -1,4 +1,4 @@
-"""A small transformer trained for real: `train proxy`. Alone because it starts processes, and `planning` starts none."""
+"""A small transformer trained for real: `train proxy`. Alone because it starts processes; `planning` starts none."""
 
 import sys
 from pathlib import Path
