@@ -11,8 +11,8 @@ from busbw.train.shape import head_width
 
 MOST_RANKS = 1024
 MOST_STEPS = 100_000
-# Adam's, for models that learn to count.
-_STEP_FACTOR = 3e-3
+# Adam's, for models that learn to count: less for wider ones, as sums over more weights move further.
+_STEP_FACTOR, _OF_WIDTH = 3e-3, 128
 _SEED = 1
 _KINDS: tuple[GroupKind, ...] = ("TP", "EP", "DP", "expert-DP", "all")
 _FP8_MULTIPLE = 16
@@ -33,7 +33,7 @@ def proxy_plan(job: TrainJob, *, steps: int, device: ProxyDevice | None, directo
         zero=p.zero, sequence=configuration.sequence, micro_batch=configuration.micro_batch,
         global_batch=configuration.global_batch, accumulation=layout.accumulation, gradient_bytes=p.gradient_bytes,
         groups=tuple(ProxyGroups(kind=kind, ranks=_ranks(layout, kind)) for kind in _KINDS), steps=steps,
-        step_factor=_STEP_FACTOR, seed=_SEED, directory=directory,
+        step_factor=_STEP_FACTOR * _OF_WIDTH / model.hidden, seed=_SEED, directory=directory,
     )  # fmt: skip
 
 
