@@ -11,13 +11,15 @@ from statistics import median
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.warm import warm_busbw
 
 from busbw.base.errors import InputError
 from busbw.measure.execute.training import ranks_of_launcher
 from busbw.model import codec
 from busbw.model.train.proxy import ProxyResult
-from busbw.rank.training.program import _address
+from busbw.rank.socket_world import RankIdentity
+from busbw.rank.training.program import _address, _place
 from busbw.train.layout import layout_of
 from busbw.train.planning import job_of
 from busbw.train.step import slowest, step_calls
@@ -194,13 +196,23 @@ def test_each_rank_is_in_one_group_of_a_kind() -> None:
 
 
 def test_a_cpu_without_fp8_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
-    need_torch()
-    done = warm_busbw(
-        "train", "proxy", "toy-moe", "--dtype", "fp8", "--device", "cpu", "-o", str(tmp_path / "x"), timeout=200
-    )
+    done = warm_busbw("train", "proxy", "toy-moe", "--dtype", "fp8", "--device", "cpu", "-o", str(tmp_path / "x"))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: CPUs do not multiply in FP8\n  --> --dtype fp8\nhint: --dtype bf16\n"
     assert not (tmp_path / "x").exists()
+
+
+def test_a_process_without_a_gpu_for_fp8_says_so() -> None:
+    need_torch()
+    import torch
+
+    if torch.cuda.device_count():
+        pytest.skip("there are GPUs here: tests/gpu has them multiply in FP8")
+    plan = replace(toy(2, "ep=2"), device=None, dtype="fp8")
+    with pytest.raises(InputError, match="no GPU is seen, and CPUs do not multiply in FP8"):
+        _place(plan, RankIdentity(0, 2, 0), torch)
+    with pytest.raises(InputError, match="process 1 of this host has no GPU"):
+        _place(replace(plan, device="gpu"), RankIdentity(1, 2, 1), torch)
 
 
 def test_the_whole_way_from_a_plan_to_a_report(

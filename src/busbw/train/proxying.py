@@ -25,7 +25,7 @@ def proxy_plan(job: TrainJob, *, steps: int, device: ProxyDevice | None, directo
     """
     model, configuration = job.workload.model, job.configuration
     layout = layout_of(model, configuration, job.order)
-    _check(job, layout, steps)
+    _check(job, layout, steps, device)
     p = configuration.parallelism
     return ProxyPlan(
         workload=job.workload.id, title=job.workload.title, model=model, layers=job.layers, dtype=job.dtype,
@@ -49,7 +49,7 @@ def _ranks(layout: RankLayout, kind: GroupKind) -> tuple[tuple[int, ...], ...]:
     return tuple(found)
 
 
-def _check(job: TrainJob, layout: RankLayout, steps: int) -> None:
+def _check(job: TrainJob, layout: RankLayout, steps: int, device: ProxyDevice | None) -> None:
     """Raise InputError for what the transformer does not do, with what it does."""
     model, p = job.workload.model, job.configuration.parallelism
     if not 1 <= steps <= MOST_STEPS:
@@ -74,6 +74,8 @@ def _check(job: TrainJob, layout: RankLayout, steps: int) -> None:
         if is_so:
             raise InputError(f"the proxy does not do {what}", where=job.workload.id, hint=instead)
     if job.dtype == "fp8":
+        if device == "cpu":
+            raise InputError("CPUs do not multiply in FP8", where="--dtype fp8", hint="--dtype bf16")
         _check_fp8(job, layout)
 
 

@@ -94,7 +94,9 @@ def _place(plan: ProxyPlan, identity: RankIdentity, torch: Any) -> _Seat:  # noq
     gpus = torch.cuda.device_count()
     if plan.device == "cpu" or (plan.device is None and not gpus):
         if plan.dtype == "fp8":
-            raise InputError("CPUs do not multiply in FP8", where="--dtype fp8", hint="--dtype bf16")
+            raise InputError(
+                "no GPU is seen, and CPUs do not multiply in FP8", where="--dtype fp8", hint="--dtype bf16"
+            )
         torch.set_num_threads(1)
         return _Seat(device=torch.device("cpu"), backend="gloo", name=f"CPU ({torch.get_num_threads()} thread)")
     if gpus <= identity.local_rank:
